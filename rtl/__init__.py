@@ -1,0 +1,1 @@
+"""Hardware of EmberNIC: Amaranth components, imported folder by folder."""

@@ -1,0 +1,168 @@
+"""NicConfig: every size of a SmartNIC is chosen here; everything else is derived from it."""
+
+from dataclasses import dataclass, fields, replace
+
+__all__ = ["BEAT_BITS", "LANES", "NicConfig", "PRESETS", "preset"]
+
+BEAT_BITS = 512
+"""Bits of one beat, the width of every data path."""
+
+LANES = 16
+"""float32 values of one beat."""
+
+
+def _in_range(name: str, value: object, low: int, high: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TypeError(f"{name} must be an integer, not {value!r}")
+    if not low <= value <= high:
+        raise ValueError(f"{name} must be between {low} and {high}, not {value!r}")
+
+
+def _power_of_two(name: str, value: int) -> None:
+    if value & (value - 1):
+        raise ValueError(f"{name} must be a power of two, not {value!r}")
+
+
+@dataclass(frozen=True)
+class NicConfig:
+    """Sizes of one SmartNIC, fixed at elaboration.
+
+    What may change while it runs (caches on or off, sets in use, vector beats, time-outs, table
+    descriptors, node numbers) is in the register block, see :mod:`rtl.csr`.
+
+    Members
+    -------
+    name: name of the configuration, used for files and reports.
+    nodes: largest number of nodes in a cluster.
+    tables: number of table descriptors.
+    max_dimension: longest embedding vector in float32 values, a multiple of 16.
+    local_cache_rows: vectors of ``max_dimension`` that the local cache holds (paper, 4.1.1).
+    local_cache_ways: ways of a set of the local cache.
+    misses_in_flight: lookups that may wait for the GPU at once; each has a landing row.
+    dedupe_keys: keys that the dedupe table holds.
+    dedupe_ways: ways of a set of the dedupe table.
+    dedupe_in_flight: dedupe entries that may wait for their vector at once.
+    scatter_entries: requests that may wait in the scatter lists of the dedupe table.
+    hold_vectors: vectors of ``max_dimension`` in the hold buffer.
+    query_beats: beats of queries that the host may send ahead (host credits).
+    lookup_beats: beats of lookups that all requesters together may send ahead (owner's credits).
+    net_payload_beats: beats behind the header beat of a network packet (22 fit an MTU of 1,500).
+    host_payload_beats: beats behind the header beat of a packet to the host.
+
+    Raises
+    ------
+    TypeError, ValueError
+        A size is not an integer, out of range, or does not go with another; the message names
+        field, value and bound.
+    """
+
+    name: str = "custom"
+    nodes: int = 16
+    tables: int = 64
+    max_dimension: int = 16
+    local_cache_rows: int = 32768
+    local_cache_ways: int = 8
+    misses_in_flight: int = 1024
+    dedupe_keys: int = 4096
+    dedupe_ways: int = 8
+    dedupe_in_flight: int = 1024
+    scatter_entries: int = 4096
+    hold_vectors: int = 4096
+    query_beats: int = 512
+    lookup_beats: int = 4096
+    net_payload_beats: int = 22
+    host_payload_beats: int = 64
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str):
+            raise TypeError(f"name must be a string, not {self.name!r}")
+        _in_range("nodes", self.nodes, 1, 64)
+        _in_range("tables", self.tables, 1, 4096)
+        _in_range("max_dimension", self.max_dimension, LANES, 256)
+        if self.max_dimension % LANES:
+            raise ValueError(
+                f"max_dimension must be a multiple of {LANES}, not {self.max_dimension!r}")
+        for kind in ("local_cache", "dedupe"):
+            ways = getattr(self, f"{kind}_ways")
+            total = "local_cache_rows" if kind == "local_cache" else "dedupe_keys"
+            _in_range(f"{kind}_ways", ways, 1, 16)
+            _power_of_two(f"{kind}_ways", ways)
+            _in_range(total, getattr(self, total), 2 * ways, 1 << 17)
+            if getattr(self, total) % ways:
+                raise ValueError(f"{total} must be a multiple of {kind}_ways ({ways}), "
+                                 f"not {getattr(self, total)!r}")
+        for name, low, high in (("misses_in_flight", 4, 4096), ("dedupe_in_flight", 4, 4096),
+                                ("scatter_entries", 4, 16384), ("hold_vectors", 8, 32768),
+                                ("query_beats", 16, 4096), ("lookup_beats", 16, 16384)):
+            _in_range(name, getattr(self, name), low, high)
+            _power_of_two(name, getattr(self, name))
+        _in_range("net_payload_beats", self.net_payload_beats, self.vector_beats + 1, 140)
+        _in_range("host_payload_beats", self.host_payload_beats, self.net_payload_beats, 140)
+        if self.lookup_beats < self.nodes * 2:
+            raise ValueError(f"lookup_beats must be at least 2 for each of {self.nodes} nodes, "
+                             f"not {self.lookup_beats!r}")
+
+    @property
+    def vector_beats(self) -> int:
+        """Beats of the longest vector."""
+        return self.max_dimension // LANES
+
+    @property
+    def local_cache_sets(self) -> int:
+        """Sets of the local cache; need not be a power of two."""
+        return self.local_cache_rows // self.local_cache_ways
+
+    @property
+    def dedupe_sets(self) -> int:
+        """Sets of the dedupe table."""
+        return self.dedupe_keys // self.dedupe_ways
+
+    @property
+    def sample_slots(self) -> int:
+        """Slots of the largest sample: the hold buffer takes at least two of them."""
+        return self.hold_vectors // 2
+
+    @property
+    def lookup_window(self) -> int:
+        """Lookup beats that each of ``nodes`` requesters may have outstanding at one owner.
+
+        One eighth of an owner's share stays free, so that a peer which breaks its window is found
+        out before it takes the place of an honest one.
+        """
+        share = self.lookup_beats // self.nodes
+        return max(1, share - share // 8)
+
+    @property
+    def net_vectors(self) -> int:
+        """Vectors of ``max_dimension`` in a network packet, behind their tag beat."""
+        return min(32, (self.net_payload_beats - 1) // self.vector_beats)
+
+    def with_fields(self, **changes: object) -> "NicConfig":
+        """Return a copy with ``changes`` applied; an unknown field raises ``ValueError``."""
+        known = {f.name for f in fields(self)}
+        for name in changes:
+            if name not in known:
+                raise ValueError(f"no such field: {name} (fields: {', '.join(sorted(known))})")
+        return replace(self, **changes)  # type: ignore[arg-type]
+
+
+PRESETS = {
+    "tiny": NicConfig(
+        name="tiny", nodes=8, tables=32, max_dimension=64, local_cache_rows=64,
+        local_cache_ways=4, misses_in_flight=16, dedupe_keys=64, dedupe_ways=4,
+        dedupe_in_flight=16, scatter_entries=64, hold_vectors=128, query_beats=32,
+        lookup_beats=64),
+    "kaggle": NicConfig(name="kaggle"),
+    "avazu": NicConfig(name="avazu"),
+    "terabyte": NicConfig(
+        name="terabyte", max_dimension=64, local_cache_rows=8192, hold_vectors=1024,
+        dedupe_keys=4096),
+}
+"""The configurations that ship. ``terabyte`` has the memory bits of ``kaggle`` at dimension 64."""
+
+
+def preset(name: str) -> NicConfig:
+    """Return the preset called ``name``; ``ValueError`` lists those there are."""
+    if name not in PRESETS:
+        raise ValueError(f"config must be one of {', '.join(PRESETS)}, not {name!r}")
+    return PRESETS[name]

@@ -1,0 +1,166 @@
+"""Every record that crosses a block, a bus or the wire. Host code packs with these same layouts.
+
+Layouts are least significant bit first: byte ``i`` of a beat is bits ``8i`` to ``8i+7``, so fields
+of EmberNIC's own (header, records, tags, floats) are little-endian. Ethernet, IPv4 and UDP fields
+are in network order, as RFC 894, RFC 791 and RFC 768 have them.
+
+A packet is one header beat and ``n`` whole payload beats::
+
+    bytes  0..13  Ethernet II   } zero where a shell has its own UDP stack,
+    bytes 14..33  IPv4          } and on the host ports
+    bytes 34..41  UDP           }
+    bytes 42..63  EmberNIC header
+
+The CRC-32C (Castagnoli, RFC 3720 B.4) of a network packet covers its beats in order, with every
+byte of the header beat zero except the two IP addresses and the EmberNIC header, whose own CRC
+field is zero too. On host ports, where PCIe has its own check, the field is zero.
+"""
+
+from enum import IntEnum
+
+from amaranth.hdl import unsigned
+from amaranth.lib import data
+
+from .config import BEAT_BITS
+
+__all__ = [
+    "BEAT_BYTES", "COLUMN_BITS", "CREDIT_BITS", "EMBER_OFFSET", "ETHERTYPE_IPV4", "IP_PROTOCOL_UDP",
+    "LANDING_BITS", "NODE_BITS", "RECORDS_PER_BEAT", "RECORD_BITS", "ROW_BITS", "STEP_BITS",
+    "TABLE_BITS", "TAGS_PER_BEAT", "TAG_BITS", "VERSION", "Beat", "DescriptorKind", "EmberHeader",
+    "ErrorRecord", "HeaderBeat", "Key", "LookupRecord", "Opcode", "PooledTag", "QueryRecord",
+    "RawBeat", "RecordKind", "Request", "SampleRecord", "ScatterTag", "Status", "TableDescriptor",
+    "VectorBeat",
+]
+
+VERSION = 1
+BEAT_BYTES = BEAT_BITS // 8
+EMBER_OFFSET = 42
+"""Byte of the header beat at which the EmberNIC header begins."""
+ETHERTYPE_IPV4 = 0x0800
+IP_PROTOCOL_UDP = 17
+
+TABLE_BITS, ROW_BITS, LANDING_BITS = 12, 36, 16
+NODE_BITS, STEP_BITS, CREDIT_BITS, COLUMN_BITS = 8, 16, 16, 8
+RECORD_BITS = 64
+RECORDS_PER_BEAT = BEAT_BITS // RECORD_BITS
+TAG_BITS = 16
+TAGS_PER_BEAT = BEAT_BITS // TAG_BITS
+
+
+class Opcode(IntEnum):
+    """What a packet carries. Below 0x10 between NICs, 0x10 host to NIC, 0x20 NIC to host."""
+
+    LOOKUPS = 0x01
+    VECTORS = 0x02
+    QUERIES = 0x10
+    GPU_VECTORS = 0x11
+    LOOKUP_REQUESTS = 0x20
+    POOLED = 0x21
+    ERRORS = 0x22
+    CREDIT = 0x23
+
+
+class RecordKind(IntEnum):
+    """Kind of a query record."""
+
+    KEY = 0
+    """A key, more of its bag follow."""
+    KEY_END = 1
+    """The last key of its bag."""
+    EMPTY = 2
+    """A bag without keys; it takes a slot, and pools to +0."""
+    SAMPLE = 3
+    """Head of a sample, see :data:`SampleRecord`."""
+
+
+class Status(IntEnum):
+    """Why a message or a sample was refused."""
+
+    OPCODE = 1
+    LENGTH = 2
+    TABLE = 3
+    ROW = 4
+    SAMPLE_SIZE = 5
+    TRUNCATED = 6
+    NO_SAMPLE = 7
+    CREDIT = 8
+    KIND = 9
+
+
+class DescriptorKind(IntEnum):
+    """How the rows of a table are spread over nodes."""
+
+    TABLE = 0
+    """All rows at ``owner``."""
+    ROW = 1
+    """Rows hashed over ``owners`` nodes from ``owner`` on."""
+    COLUMN = 2
+    """Dimension split over nodes; in the format, not executed."""
+    REPLICATED = 3
+    """A copy at every node."""
+
+
+Beat = data.StructLayout({"data": BEAT_BITS, "keep": BEAT_BITS // 8, "last": 1, "err": 1})
+"""A beat of a packet at an edge of the NIC; ``err`` is the MAC's verdict, valid with ``last``."""
+
+RawBeat = data.StructLayout({"data": BEAT_BITS, "last": 1})
+"""A beat of a packet inside the NIC, where packets are whole beats."""
+
+EmberHeader = data.StructLayout({
+    "version": 8, "opcode": 8, "source": NODE_BITS, "destination": NODE_BITS, "channel": 8,
+    "flags": 8, "step": STEP_BITS, "sequence": 24, "acknowledge": 24, "credit": CREDIT_BITS,
+    "count": 16, "crc": 32,
+})
+"""The EmberNIC header, 22 bytes."""
+
+HeaderBeat = data.StructLayout({
+    "mac_destination": 48, "mac_source": 48, "ethertype": 16,
+    "ip_version_ihl": 8, "ip_tos": 8, "ip_length": 16, "ip_id": 16, "ip_fragment": 16,
+    "ip_ttl": 8, "ip_protocol": 8, "ip_checksum": 16, "ip_source": 32, "ip_destination": 32,
+    "udp_source": 16, "udp_destination": 16, "udp_length": 16, "udp_checksum": 16,
+    "ember": EmberHeader,
+})
+"""The first beat of a packet. Ethernet, IPv4 and UDP fields hold their bytes in wire order."""
+
+Key = data.StructLayout({"row": ROW_BITS, "table": TABLE_BITS})
+"""A row of a table."""
+
+LookupRecord = data.StructLayout({"row": ROW_BITS, "table": TABLE_BITS, "landing": LANDING_BITS})
+"""A key and the reserved place of its vector: a hold-buffer slot, or a miss id towards the GPU."""
+
+QueryRecord = data.StructLayout(
+    {"row": ROW_BITS, "table": TABLE_BITS, "kind": 2, "reserved": 14})
+"""A slot of a sample; ``kind`` is a :class:`RecordKind`."""
+
+SampleRecord = data.StructLayout({"sample": 32, "slots": 16, "kind": 2, "reserved": 14})
+"""Head of a sample: its number and how many slot records follow. ``kind`` = SAMPLE."""
+
+ErrorRecord = data.StructLayout({"sample": 32, "step": STEP_BITS, "status": 8, "reserved": 8})
+"""What became of a sample that was refused; sample 0xFFFFFFFF when none can be named."""
+
+PooledTag = data.StructLayout({"sample": 32, "first_bag": 16, "last": 1, "reserved": 463})
+"""Tag beat of pooled vectors: sample, bag of the first vector, whether the sample ends here."""
+
+TableDescriptor = data.StructLayout({
+    "valid": 1, "kind": 2, "reserved0": 5, "owner": NODE_BITS, "owners": NODE_BITS, "reserved1": 8,
+    "rows_low": 32,
+    "rows_high": 4, "reserved2": 12, "column_first": COLUMN_BITS, "column_count": COLUMN_BITS,
+    "base": 64,
+})
+"""Where the rows of a table live: five 32-bit words. ``base`` addresses stores on the card."""
+
+Request = data.StructLayout({
+    "key": Key, "landing": LANDING_BITS, "node": NODE_BITS, "step": STEP_BITS,
+})
+"""A lookup at its owner: key, and the requester's node, reserved place and step."""
+
+ScatterTag = data.StructLayout({"landing": LANDING_BITS, "node": NODE_BITS, "step": STEP_BITS})
+"""Where a vector goes: what the scatter list keeps of a :data:`Request`."""
+
+VectorBeat = data.StructLayout({"data": BEAT_BITS, "tag": ScatterTag, "last": 1})
+"""A beat of a vector on its way to a requester; ``last`` on the final beat of the vector."""
+
+assert EmberHeader.size == 176 and HeaderBeat.size == BEAT_BITS
+assert LookupRecord.size == QueryRecord.size == SampleRecord.size == ErrorRecord.size == RECORD_BITS
+assert PooledTag.size == BEAT_BITS and TableDescriptor.size == 160
+assert unsigned(RECORD_BITS * RECORDS_PER_BEAT).width == BEAT_BITS

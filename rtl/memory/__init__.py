@@ -1,0 +1,5 @@
+"""Memories of the SmartNIC."""
+
+from .ram import Ram
+
+__all__ = ["Ram"]

@@ -1,0 +1,38 @@
+"""The hook for units that are instantiated many times: converted once, instantiated by name.
+
+Amaranth writes every instance of a component out again. A platform that converts to Verilog offers
+``shared_instance(unit, name, ports)``, which converts ``unit`` once and returns an ``Instance`` of
+it; Amaranth's own simulator, which has no such platform, elaborates the unit in place.
+"""
+
+from amaranth.hdl import Elaboratable, Module
+from amaranth.lib import wiring
+
+__all__ = ["Shared"]
+
+
+class Shared(wiring.Component):
+    """One instance of ``unit``, with the same ports.
+
+    Parameters
+    ----------
+    unit: a component whose ports are plain signals or streams (no dimensions).
+    name: module name; equal names must mean equal units.
+    """
+
+    def __init__(self, unit: wiring.Component, name: str):
+        if not isinstance(name, str) or not name.isidentifier():
+            raise ValueError(f"name must be an identifier, not {name!r}")
+        super().__init__(unit.signature)
+        self._unit = unit
+        self._name = name
+
+    def elaborate(self, platform) -> Elaboratable:
+        m = Module()
+        hook = getattr(platform, "shared_instance", None)
+        if hook is not None:
+            m.submodules.unit = hook(self._unit, self._name, self)
+        else:
+            m.submodules.unit = self._unit
+            wiring.connect(m, wiring.flipped(self), self._unit)
+        return m

@@ -1,0 +1,60 @@
+"""FIFO of stream items in a RAM."""
+
+from amaranth.hdl import Module, Mux, Shape, Signal
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from rtl.memory import Ram
+
+__all__ = ["StreamFIFO"]
+
+
+class StreamFIFO(wiring.Component):
+    """First in, first out, of ``depth`` items, plus one in the RAM's output register.
+
+    Latency 2 cycles, throughput 1 item per cycle.
+
+    Parameters: ``shape`` of an item; ``depth``; ``style`` of the RAM, by default LUTRAM up to 64
+    items and block RAM above.
+
+    Ports: ``i`` and ``o``, streams of ``shape``; ``level``, items in the RAM; ``idle``.
+
+    Raises ``ValueError`` for a depth below 2.
+    """
+
+    def __init__(self, shape, depth: int, *, style: str | None = None):
+        if not isinstance(depth, int) or depth < 2:
+            raise ValueError(f"depth must be an integer of at least 2, not {depth!r}")
+        self._shape, self._depth = shape, depth
+        self._style = style or ("lutram" if depth <= 64 else "bram")
+        super().__init__({
+            "i": In(stream.Signature(shape)), "o": Out(stream.Signature(shape)),
+            "level": Out(range(depth + 1)), "idle": Out(1)})
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+        depth = self._depth
+        m.submodules.ram = ram = Ram(max(1, Shape.cast(self._shape).width), depth,
+                                     style=self._style)
+        head, tail = Signal(range(depth)), Signal(range(depth))
+        level = Signal(range(depth + 1))
+        valid = Signal()
+        push, pull = Signal(), Signal()
+        m.d.comb += [
+            self.i.ready.eq(level != depth),
+            push.eq(self.i.valid & self.i.ready),
+            pull.eq((level != 0) & (~valid | self.o.ready)),
+            ram.write_en.eq(push), ram.write_addr.eq(tail), ram.write_data.eq(self.i.payload),
+            ram.read_en.eq(pull), ram.read_addr.eq(head),
+            self.o.valid.eq(valid), self.o.payload.eq(ram.read_data),
+            self.level.eq(level),
+            self.idle.eq((level == 0) & ~valid),
+        ]
+        with m.If(push):
+            m.d.sync += tail.eq(Mux(tail == depth - 1, 0, tail + 1))
+        with m.If(pull):
+            m.d.sync += [head.eq(Mux(head == depth - 1, 0, head + 1)), valid.eq(1)]
+        with m.Elif(self.o.ready):
+            m.d.sync += valid.eq(0)
+        m.d.sync += level.eq(level + push - pull)
+        return m

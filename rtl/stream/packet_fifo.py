@@ -1,0 +1,96 @@
+"""Packet FIFO: store-and-forward, with a verdict on each packet at its end."""
+
+from amaranth.hdl import Module, Mux, Shape, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from rtl.memory import Ram
+
+__all__ = ["PacketFIFO", "packet_layout"]
+
+
+def packet_layout(shape) -> data.StructLayout:
+    """Layout of an item of a packet FIFO: the item, ``last``, and the verdict ``drop``."""
+    return data.StructLayout({"item": shape, "last": 1, "drop": 1})
+
+
+class PacketFIFO(wiring.Component):
+    """FIFO that shows a packet only when its last item came without ``drop``.
+
+    A packet of more than ``depth`` items is dropped whole: an input that meets a full RAM holding
+    no finished packet would wait for ever otherwise. Latency 2 cycles after the last item,
+    throughput 1 item per cycle.
+
+    Parameters: ``shape`` of an item; ``depth`` in items; ``style`` of the RAM.
+
+    Ports
+    -----
+    i: stream of :func:`packet_layout`; ``drop`` counts on the last item.
+    o: stream of :func:`packet_layout`, ``drop`` always 0.
+    dropped: 1 for a cycle when a packet was taken back or was too long.
+    overflow: with ``dropped``: it was too long.
+    level: items in the RAM, those of unfinished packets included.
+    idle: nothing to give. An unfinished packet waits for its input and does not count.
+    """
+
+    def __init__(self, shape, depth: int, *, style: str | None = None):
+        if not isinstance(depth, int) or depth < 2:
+            raise ValueError(f"depth must be an integer of at least 2, not {depth!r}")
+        self._shape, self._depth = shape, depth
+        self._style = style or ("lutram" if depth <= 64 else "bram")
+        layout = packet_layout(shape)
+        super().__init__({
+            "i": In(stream.Signature(layout)), "o": Out(stream.Signature(layout)),
+            "dropped": Out(1), "overflow": Out(1), "level": Out(range(depth + 1)), "idle": Out(1)})
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+        depth = self._depth
+        m.submodules.ram = ram = Ram(Shape.cast(self._shape).width + 1, depth, style=self._style)
+
+        def following(pointer):
+            return Mux(pointer == depth - 1, 0, pointer + 1)
+
+        head, tail, start = (Signal(range(depth)) for _ in range(3))
+        level, ready_level, open_level = (Signal(range(depth + 1)) for _ in range(3))
+        swallow, valid = Signal(), Signal()
+        take, too_long, write, finish, revoke, pull = (Signal() for _ in range(6))
+        m.d.comb += [
+            # Only an unfinished packet as long as the RAM can never be drained: swallow the rest.
+            too_long.eq(~swallow & (open_level == depth)),
+            self.i.ready.eq((level != depth) | swallow | (open_level == depth)),
+            take.eq(self.i.valid & self.i.ready),
+            write.eq(take & ~swallow & ~too_long),
+            finish.eq(write & self.i.payload.last & ~self.i.payload.drop),
+            revoke.eq(take & self.i.payload.last & (self.i.payload.drop | swallow | too_long)),
+            pull.eq((ready_level != 0) & (~valid | self.o.ready)),
+            ram.write_en.eq(write), ram.write_addr.eq(tail),
+            ram.write_data.eq((self.i.payload.item.as_value() if hasattr(
+                self.i.payload.item, "as_value") else self.i.payload.item)
+                | (self.i.payload.last << (ram.width - 1))),
+            ram.read_en.eq(pull), ram.read_addr.eq(head),
+            self.o.valid.eq(valid),
+            self.o.payload.item.eq(ram.read_data[:-1]),
+            self.o.payload.last.eq(ram.read_data[-1]),
+            self.dropped.eq(revoke), self.overflow.eq(revoke & (swallow | too_long)),
+            self.level.eq(level), self.idle.eq((ready_level == 0) & ~valid),
+        ]
+        with m.If(take & too_long & ~self.i.payload.last):
+            m.d.sync += swallow.eq(1)
+        with m.If(take & self.i.payload.last):
+            m.d.sync += swallow.eq(0)
+        with m.If(revoke):
+            m.d.sync += [tail.eq(start), open_level.eq(0)]
+        with m.Elif(write):
+            m.d.sync += [tail.eq(following(tail)), open_level.eq(open_level + 1)]
+            with m.If(finish):
+                m.d.sync += [start.eq(following(tail)), open_level.eq(0)]
+        m.d.sync += [
+            level.eq(level + (write & ~revoke) - pull - Mux(revoke, open_level, 0)),
+            ready_level.eq(ready_level + Mux(finish, open_level + 1, 0) - pull),
+        ]
+        with m.If(pull):
+            m.d.sync += [head.eq(following(head)), valid.eq(1)]
+        with m.Elif(self.o.ready):
+            m.d.sync += valid.eq(0)
+        return m

@@ -1,0 +1,109 @@
+"""Stream blocks against a deque, under random stalls on both sides."""
+
+import random
+
+import pytest
+from amaranth.lib import data
+
+from rtl.stream import Arbiter, PacketFIFO, SkidBuffer, StreamFIFO
+from tests.support import receiver, sender, simulate
+
+STALLS = [(0.0, 0.0), (0.5, 0.0), (0.0, 0.5), (0.4, 0.4)]
+
+
+@pytest.mark.parametrize("stalls", STALLS)
+@pytest.mark.parametrize("make", [
+    lambda: SkidBuffer(16), lambda: StreamFIFO(16, 2), lambda: StreamFIFO(16, 7),
+    lambda: StreamFIFO(16, 80)], ids=["skid", "fifo2", "fifo7", "fifo80"])
+def test_order_is_kept(make, stalls):
+    dut, items, taken = make(), [random.Random(3).randrange(1 << 16) for _ in range(300)], []
+    simulate(dut, sender(dut.i, items, stall=stalls[0]),
+             receiver(dut.o, taken, len(items), stall=stalls[1]))
+    assert taken == items
+
+
+@pytest.mark.parametrize("make", [lambda: SkidBuffer(8), lambda: StreamFIFO(8, 8)])
+def test_one_item_a_cycle(make):
+    dut, taken = make(), []
+    cycles = simulate(dut, sender(dut.i, range(200)), receiver(dut.o, taken, 200))
+    assert cycles <= 206
+
+
+def test_fifo_holds_its_depth():
+    dut = StreamFIFO(8, 5)
+
+    async def bench(ctx):
+        ctx.set(dut.i.valid, 1)
+        accepted = 0
+        for _ in range(20):
+            accepted += ctx.get(dut.i.ready)
+            await ctx.tick()
+        assert accepted == 6  # five in the RAM, one in its output register
+        assert ctx.get(dut.level) == 5 and not ctx.get(dut.idle)
+
+    simulate(dut, bench)
+
+
+@pytest.mark.parametrize("depth", [1, 0, "8"])
+def test_fifo_depth_is_checked(depth):
+    with pytest.raises(ValueError, match="depth must be an integer of at least 2, not"):
+        StreamFIFO(8, depth)
+
+
+@pytest.mark.parametrize("depth", [4, 16])
+@pytest.mark.parametrize("stalls", STALLS)
+def test_packet_fifo_drops_whole_packets(depth, stalls):
+    rng = random.Random(depth)
+    packets = [(rng.randrange(1, depth + 4), rng.random() < 0.3) for _ in range(80)]
+    items, expected, drops = [], [], 0
+    for k, (length, drop) in enumerate(packets):
+        beats = [(k * 31 + j) & 0xFFFF for j in range(length)]
+        items += [{"item": b, "last": int(j == length - 1), "drop": int(drop)}
+                  for j, b in enumerate(beats)]
+        if drop or length > depth:
+            drops += 1
+        else:
+            expected += [{"item": b, "last": int(j == length - 1), "drop": 0}
+                         for j, b in enumerate(beats)]
+    dut, taken, dropped = PacketFIFO(16, depth), [], [0]
+
+    async def watch(ctx):
+        async for _, _, event in ctx.tick().sample(dut.dropped):
+            dropped[0] += event
+
+    simulate(dut, sender(dut.i, items, stall=stalls[0]),
+             receiver(dut.o, taken, len(expected), stall=stalls[1]), background=[watch])
+    assert taken == expected
+    assert dropped[0] <= drops
+
+
+@pytest.mark.parametrize("priority", [False, True])
+@pytest.mark.parametrize("stalls", STALLS)
+def test_arbiter_keeps_packets_whole(priority, stalls):
+    layout = data.StructLayout({"port": 4, "packet": 8, "beat": 4, "last": 1})
+    dut = Arbiter(layout, 3, last=lambda p: p.last, priority=priority)
+    rng = random.Random(5)
+    sent = []
+    for port in range(3):
+        beats = []
+        for packet in range(20):
+            length = rng.randrange(1, 6)
+            beats += [{"port": port, "packet": packet, "beat": j, "last": int(j == length - 1)}
+                      for j in range(length)]
+        sent.append(beats)
+    taken: list[dict] = []
+    simulate(dut, *(sender(dut.i[k], sent[k], stall=stalls[0], seed=k) for k in range(3)),
+             receiver(dut.o, taken, sum(map(len, sent)), stall=stalls[1]))
+    for port in range(3):
+        assert [t for t in taken if t["port"] == port] == sent[port]
+    for before, after in zip(taken, taken[1:], strict=False):
+        if not before["last"]:
+            assert after["port"] == before["port"]
+
+
+def test_arbiter_is_fair():
+    dut = Arbiter(8, 4)
+    taken: list[int] = []
+    simulate(dut, receiver(dut.o, taken, 100), background=[
+        sender(dut.i[k], [k] * 200) for k in range(4)])
+    assert all(taken[j:j + 4].count(k) == 1 for k in range(4) for j in range(4, 90, 4))
