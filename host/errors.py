@@ -1,0 +1,26 @@
+"""InputError: what is wrong with an input file, and where."""
+
+from os import PathLike, fspath
+
+__all__ = ["InputError"]
+
+
+class InputError(ValueError):
+    """A file cannot be read as what it is said to be.
+
+    Parameters
+    ----------
+    path: the file.
+    line, column: the place, both counted from 1, the column in bytes; 0 where there is none.
+    message: what is wrong; made to fit one line.
+
+    ``str`` is one line, ``file:line:column: message``, or ``file: message`` without a place.
+    """
+
+    def __init__(self, path: str | PathLike, line: int, column: int, message: str) -> None:
+        self.path = fspath(path)
+        self.line = line
+        self.column = column
+        self.message = " ".join(message.split())
+        place = f"{self.path}:{line}:{column}" if line else self.path
+        super().__init__(f"{place}: {self.message}")

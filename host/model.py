@@ -1,0 +1,135 @@
+"""Model: what a DLRM looks like: tables, vector dimension, and the two MLPs."""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from rtl.config import LANES
+from rtl.formats import ROW_BITS, TABLE_BITS
+
+from .schema import read_toml
+
+__all__ = ["AVAZU_ROWS", "KAGGLE_ROWS", "MODELS", "TERABYTE_ROWS", "Model", "load_model"]
+
+KAGGLE_ROWS = (
+    1460, 583, 10131227, 2202608, 305, 24, 12517, 633, 3, 93145, 5683, 8351593, 3194, 27, 14992,
+    5461306, 10, 5652, 2173, 4, 7046547, 18, 15, 286181, 105, 142572)
+"""Cardinalities of the 26 categorical columns of Criteo Kaggle; they sum to 33,762,577."""
+
+TERABYTE_ROWS = (
+    45833188, 36746, 17245, 7413, 20243, 3, 7114, 1441, 62, 29275261, 1572176, 345138, 10, 2209,
+    11267, 128, 4, 974, 14, 48937457, 11316796, 40094537, 452104, 12606, 104, 35)
+"""One published set of cardinalities of Criteo Terabyte; they sum to 177,944,275."""
+
+AVAZU_ROWS = (
+    7, 7, 4737, 7745, 26, 8552, 559, 36, 2686408, 6729486, 8251, 5, 4,
+    2626, 8, 9, 435, 4, 68, 172, 60)
+"""Cardinalities of the 21 sparse columns of Avazu, C1 to C21 without ``id`` and ``hour``. Those of
+C14 to C21 are the ones commonly published, and are not verified."""
+
+
+@dataclass(frozen=True)
+class Model:
+    """Shape of a DLRM (Naumov et al. 2019; paper, table 1).
+
+    Members
+    -------
+    name: used in reports, and to choose a reader's defaults.
+    rows: rows of each embedding table.
+    dimension: float32 values of an embedding vector, a multiple of 16.
+    dense: number of dense features.
+    bottom: widths of the bottom MLP's layers after its input; the last is ``dimension``.
+    top: widths of the top MLP's layers after its input; the last is 1.
+
+    Raises
+    ------
+    TypeError, ValueError
+        A field is of another kind, out of range, or does not go with another.
+    """
+
+    rows: tuple[int, ...]
+    dimension: int
+    dense: int
+    bottom: tuple[int, ...]
+    top: tuple[int, ...]
+    name: str = "custom"
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str):
+            raise TypeError(f"name must be a string, not {self.name!r}")
+        for field in ("rows", "bottom", "top"):
+            value = getattr(self, field)
+            if not isinstance(value, tuple):
+                raise TypeError(f"{field} must be a tuple of integers, not {value!r}")
+            high = 1 << ROW_BITS if field == "rows" else 1 << 16
+            for index, item in enumerate(value):
+                _in_range(f"{field}[{index}]", item, 1, high)
+        _in_range("rows (number of tables)", len(self.rows), 1, 1 << TABLE_BITS)
+        _in_range("dimension", self.dimension, LANES, 256)
+        if self.dimension % LANES:
+            raise ValueError(f"dimension must be a multiple of {LANES}, not {self.dimension!r}")
+        _in_range("dense", self.dense, 1, 1 << 16)
+        if not self.bottom or self.bottom[-1] != self.dimension:
+            raise ValueError(f"bottom must end in the dimension, {self.dimension}, "
+                             f"not {self.bottom!r}")
+        if not self.top or self.top[-1] != 1:
+            raise ValueError(f"top must end in 1, not {self.top!r}")
+
+    @property
+    def tables(self) -> int:
+        """Number of embedding tables."""
+        return len(self.rows)
+
+    @property
+    def interaction_width(self) -> int:
+        """Values of a dot interaction: the dense vector, then one dot product a pair."""
+        return self.dimension + (self.tables + 1) * self.tables // 2
+
+    @property
+    def bottom_layers(self) -> tuple[tuple[int, int], ...]:
+        """(inputs, outputs) of each layer of the bottom MLP."""
+        return tuple(zip((self.dense, *self.bottom), self.bottom))
+
+    @property
+    def top_layers(self) -> tuple[tuple[int, int], ...]:
+        """(inputs, outputs) of each layer of the top MLP."""
+        return tuple(zip((self.interaction_width, *self.top), self.top))
+
+    def with_rows(self, rows: tuple[int, ...]) -> "Model":
+        """Return this model with other tables."""
+        return replace(self, rows=tuple(rows))
+
+
+def _in_range(name: str, value: object, low: int, high: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TypeError(f"{name} must be an integer, not {value!r}")
+    if not low <= value <= high:
+        raise ValueError(f"{name} must be between {low} and {high}, not {value!r}")
+
+
+MODELS = {
+    "kaggle": Model(KAGGLE_ROWS, 16, 13, (512, 256, 64, 16), (512, 256, 1), "kaggle"),
+    "terabyte": Model(TERABYTE_ROWS, 64, 13, (512, 256, 64), (512, 512, 256, 1), "terabyte"),
+    "avazu": Model(AVAZU_ROWS, 16, 1, (512, 256, 64, 16), (512, 256, 1), "avazu"),
+    # Users and movies of ml-latest-small by their own numbers, which count from 1.
+    "movielens": Model((610 + 1, 193609 + 1), 16, 1, (64, 16), (64, 1), "movielens"),
+    "trace": Model((1 << 20,) * 8, 16, 1, (64, 16), (64, 1), "trace"),
+}
+"""The models that ship. ``trace`` stands for key traces that bring no model of their own."""
+
+
+def load_model(name_or_path: str | Path) -> Model:
+    """Return the model of that name, or read the TOML file at that path.
+
+    Raises
+    ------
+    ValueError
+        Neither a known name nor the name of a TOML file.
+    InputError
+        The file is malformed; names the place.
+    """
+    name = str(name_or_path)
+    if name in MODELS:
+        return MODELS[name]
+    if name.endswith(".toml") or Path(name).exists():
+        return read_toml(name, Model)
+    raise ValueError(f"model must be one of {', '.join(MODELS)} or a TOML file, not {name!r}")

@@ -1,0 +1,146 @@
+"""Samples: a chunk of samples with their bags of keys, column by column."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+__all__ = ["KEY_ROW_BITS", "Samples", "concatenate", "rechunk", "segment_indices"]
+
+KEY_ROW_BITS = 36
+"""A key as one integer is ``row | table << KEY_ROW_BITS``, as `rtl.formats.Key` has it."""
+
+
+def segment_indices(starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+    """Return ``starts[i], starts[i]+1, … starts[i]+lengths[i]-1`` for each i, joined (int64)."""
+    lengths = np.asarray(lengths, np.int64)
+    total = int(lengths.sum())
+    before = np.cumsum(lengths) - lengths
+    return np.repeat(np.asarray(starts, np.int64) - before, lengths) + np.arange(total)
+
+
+@dataclass(frozen=True)
+class Samples:
+    """A chunk of samples.
+
+    The keys of a sample are joined, tables ascending, each bag in the order in which the input
+    gave it; the keys of all samples are joined in the order of the samples.
+
+    Members
+    -------
+    dense: float32 ``[n, dense features]``.
+    labels: float32 ``[n]``, 0 or 1.
+    bag_lengths: int32 ``[n, tables]``, keys of each bag; 0 is an empty bag.
+    tables: int32 ``[k]``, table of each key.
+    rows: int64 ``[k]``, row of each key.
+
+    Raises
+    ------
+    ValueError
+        The shapes do not go together.
+    """
+
+    dense: np.ndarray
+    labels: np.ndarray
+    bag_lengths: np.ndarray
+    tables: np.ndarray
+    rows: np.ndarray
+
+    def __post_init__(self) -> None:
+        n = len(self.labels)
+        if self.dense.ndim != 2 or len(self.dense) != n:
+            raise ValueError(f"dense must have {n} rows, not shape {self.dense.shape!r}")
+        if self.bag_lengths.ndim != 2 or len(self.bag_lengths) != n:
+            raise ValueError(f"bag_lengths must have {n} rows, not shape "
+                             f"{self.bag_lengths.shape!r}")
+        keys = int(self.bag_lengths.sum())
+        for name in ("tables", "rows"):
+            if getattr(self, name).shape != (keys,):
+                raise ValueError(f"{name} must have the {keys} entries that bag_lengths count, "
+                                 f"not shape {getattr(self, name).shape!r}")
+
+    @classmethod
+    def one_hot(cls, dense: np.ndarray, labels: np.ndarray, rows: np.ndarray) -> "Samples":
+        """Make samples with one key in each table from ``rows`` ``[n, tables]``."""
+        n, tables = rows.shape
+        return cls(np.ascontiguousarray(dense, np.float32), np.asarray(labels, np.float32),
+                   np.ones((n, tables), np.int32), np.tile(np.arange(tables, dtype=np.int32), n),
+                   np.ascontiguousarray(rows, np.int64).reshape(-1))
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    @property
+    def table_count(self) -> int:
+        """Number of tables, that is of bags a sample."""
+        return self.bag_lengths.shape[1]
+
+    @property
+    def keys(self) -> np.ndarray:
+        """Each key as one integer, ``row | table << 36``: int64 ``[k]``."""
+        return self.rows | self.tables.astype(np.int64) << KEY_ROW_BITS
+
+    @property
+    def key_offsets(self) -> np.ndarray:
+        """First key of each sample, and the number of keys at the end: int64 ``[n + 1]``."""
+        return _offsets(self.bag_lengths.sum(axis=1, dtype=np.int64))
+
+    @property
+    def bag_offsets(self) -> np.ndarray:
+        """First key of each bag, sample by sample, and the number of keys: int64."""
+        return _offsets(self.bag_lengths.reshape(-1).astype(np.int64))
+
+    @property
+    def slots(self) -> np.ndarray:
+        """Slots of each sample: its keys, and one for each empty bag. int64 ``[n]``."""
+        return np.maximum(self.bag_lengths, 1).sum(axis=1, dtype=np.int64)
+
+    def take(self, indices: np.ndarray | Sequence[int]) -> "Samples":
+        """Return the samples at ``indices``, in that order; an index may repeat."""
+        indices = np.asarray(indices, np.int64)
+        offsets = self.key_offsets
+        where = segment_indices(offsets[indices], np.diff(offsets)[indices])
+        return Samples(self.dense[indices], self.labels[indices], self.bag_lengths[indices],
+                       self.tables[where], self.rows[where])
+
+    def slice(self, start: int, stop: int) -> "Samples":
+        """Return samples ``start`` to ``stop - 1`` as views of this chunk."""
+        per_sample = self.bag_lengths[:stop].sum(axis=1, dtype=np.int64)
+        first, last = int(per_sample[:start].sum()), int(per_sample.sum())
+        return Samples(self.dense[start:stop], self.labels[start:stop],
+                       self.bag_lengths[start:stop], self.tables[first:last],
+                       self.rows[first:last])
+
+
+def _offsets(lengths: np.ndarray) -> np.ndarray:
+    offsets = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths, out=offsets[1:])
+    return offsets
+
+
+def concatenate(chunks: Iterable[Samples]) -> Samples:
+    """Join chunks; at least one is needed (``ValueError``)."""
+    chunks = list(chunks)
+    if not chunks:
+        raise ValueError("concatenate needs at least one chunk, not []")
+    return Samples(*(np.concatenate([getattr(chunk, name) for chunk in chunks])
+                     for name in ("dense", "labels", "bag_lengths", "tables", "rows")))
+
+
+def rechunk(chunks: Iterable[Samples], size: int) -> Iterator[Samples]:
+    """Cut a stream of chunks into chunks of ``size`` samples; the last may be shorter."""
+    if size < 1:
+        raise ValueError(f"size must be at least 1, not {size!r}")
+    held: list[Samples] = []
+    count = 0
+    for chunk in chunks:
+        held.append(chunk)
+        count += len(chunk)
+        if count >= size:
+            joined, start = concatenate(held), 0
+            while count - start >= size:
+                yield joined.slice(start, start + size)
+                start += size
+            held, count = [joined.slice(start, count)], count - start
+    if count:
+        yield concatenate(held)

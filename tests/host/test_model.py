@@ -1,0 +1,51 @@
+import pytest
+
+from host.errors import InputError
+from host.model import MODELS, Model, load_model
+
+
+def test_presets_agree_with_the_published_shapes():
+    kaggle = load_model("kaggle")
+    assert (kaggle.tables, sum(kaggle.rows)) == (26, 33_762_577)
+    assert kaggle.bottom_layers == ((13, 512), (512, 256), (256, 64), (64, 16))
+    assert kaggle.top_layers == ((367, 512), (512, 256), (256, 1))
+    terabyte = load_model("terabyte")
+    assert (terabyte.tables, sum(terabyte.rows)) == (26, 177_944_275)
+    assert terabyte.top_layers[0] == (415, 512)
+    avazu = load_model("avazu")
+    assert (avazu.tables, avazu.interaction_width) == (21, 247)
+    assert load_model("movielens").rows == (611, 193610)
+
+
+def test_toml_gives_the_same_model(tmp_path):
+    path = tmp_path / "small.toml"
+    path.write_text('name = "small"\nrows = [10, 20]\ndimension = 32\ndense = 2\n'
+                    "bottom = [8, 32]\ntop = [4, 1]\n")
+    assert load_model(path) == Model((10, 20), 32, 2, (8, 32), (4, 1), "small")
+
+
+@pytest.mark.parametrize("change, message", [
+    ({"dimension": 20}, "dimension must be a multiple of 16, not 20"),
+    ({"dimension": 16.0}, "dimension must be an integer, not 16.0"),
+    ({"rows": (10, 0)}, r"rows\[1\] must be between 1 and 68719476736, not 0"),
+    ({"rows": ()}, r"rows \(number of tables\) must be between 1 and 4096, not 0"),
+    ({"rows": [10]}, r"rows must be a tuple of integers, not \[10\]"),
+    ({"bottom": (8,)}, r"bottom must end in the dimension, 16, not \(8,\)"),
+    ({"top": (4, 2)}, r"top must end in 1, not \(4, 2\)"),
+    ({"dense": 0}, "dense must be between 1 and 65536, not 0"),
+    ({"name": 3}, "name must be a string, not 3"),
+])
+def test_bad_shapes_are_refused(change, message):
+    good = {"rows": (10, 20), "dimension": 16, "dense": 1, "bottom": (16,), "top": (1,)}
+    with pytest.raises((TypeError, ValueError), match=message + "$"):
+        Model(**(good | change))
+
+
+def test_bad_file_and_bad_name(tmp_path):
+    path = tmp_path / "bad.toml"
+    path.write_text("rows = [10]\ndimension = 20\ndense = 1\nbottom = [20]\ntop = [1]\n")
+    with pytest.raises(InputError, match=r"bad.toml:2:1: dimension must be a multiple of 16"):
+        load_model(path)
+    with pytest.raises(ValueError, match=r"model must be one of kaggle, .*, not 'nope'"):
+        load_model("nope")
+    assert set(MODELS) == {"kaggle", "terabyte", "avazu", "movielens", "trace"}
