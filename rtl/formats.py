@@ -27,7 +27,7 @@ __all__ = [
     "BEAT_BYTES", "COLUMN_BITS", "CREDIT_BITS", "EMBER_OFFSET", "ETHERTYPE_IPV4", "IP_PROTOCOL_UDP",
     "LANDING_BITS", "NODE_BITS", "RECORDS_PER_BEAT", "RECORD_BITS", "ROW_BITS", "STEP_BITS",
     "TABLE_BITS", "TAGS_PER_BEAT", "TAG_BITS", "VERSION", "Beat", "DescriptorKind", "EmberHeader",
-    "ErrorRecord", "HeaderBeat", "Key", "LookupRecord", "Opcode", "PooledTag", "QueryRecord",
+    "ErrorRecord", "FrameInfo", "HeaderBeat", "Key", "LookupRecord", "Opcode", "PooledTag", "QueryRecord",
     "RawBeat", "RecordKind", "Request", "SampleRecord", "ScatterTag", "Status", "TableDescriptor",
     "VectorBeat",
 ]
@@ -159,6 +159,12 @@ ScatterTag = data.StructLayout({"landing": LANDING_BITS, "node": NODE_BITS, "ste
 
 VectorBeat = data.StructLayout({"data": BEAT_BITS, "tag": ScatterTag, "last": 1})
 """A beat of a vector on its way to a requester; ``last`` on the final beat of the vector."""
+
+FrameInfo = data.StructLayout({
+    "opcode": 8, "destination": NODE_BITS, "step": STEP_BITS, "count": 16, "credit": CREDIT_BITS,
+    "empty": 1,
+})
+"""What a packager tells the frame assembler of a packet; ``empty`` when it has no payload."""
 
 assert EmberHeader.size == 176 and HeaderBeat.size == BEAT_BITS
 assert LookupRecord.size == QueryRecord.size == SampleRecord.size == ErrorRecord.size == RECORD_BITS

@@ -1,0 +1,40 @@
+# Two commands: `make demo` and `make test`. Each sets up its own .venv first.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+OUT := out
+STAMP := $(VENV)/.installed
+JOBS ?= 2
+# The packaged compiler and simulators are used unless CXX is given on the command line or in the
+# environment; make's own default for CXX is not a choice anybody made.
+ifeq ($(origin CXX),default)
+undefine CXX
+endif
+
+.PHONY: demo test slow lint clean
+
+$(STAMP): pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "EmberNIC needs Python 3.11 or newer, this is %d.%d" % sys.version_info[:2])'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test]'
+	touch $@
+
+demo: $(STAMP)
+	$(BIN)/python -m gen --config kaggle --output $(OUT)/verilog
+	$(BIN)/python -m sim run --config kaggle --nodes 4 --samples 2048 --mini-batch 128 \
+		--json $(OUT)/run.json --picture $(OUT)/run.png
+	@echo "Verilog: $(OUT)/verilog   results: $(OUT)/run.json   picture: $(OUT)/run.png"
+
+test: $(STAMP)
+	$(BIN)/python -m pytest -n $(JOBS) -m "not slow"
+
+slow: $(STAMP)
+	$(BIN)/python -m pytest -m slow
+
+lint:
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[lint]'
+	$(BIN)/ruff check .
+	$(BIN)/pyright
+
+clean:
+	rm -rf $(OUT) build *.egg-info .pytest_cache .ruff_cache .hypothesis

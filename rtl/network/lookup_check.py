@@ -1,0 +1,77 @@
+"""Lookup check: what a peer asks for must exist and live here."""
+
+from amaranth.hdl import Module, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from rtl.counters import CounterLayout, count
+from rtl.formats import NODE_BITS, Request, Status
+from rtl.owner_split import OwnerSplit
+from rtl.stream import SkidBuffer
+
+__all__ = ["LOOKUP_CHECK_COUNTERS", "LookupCheck"]
+
+LOOKUP_CHECK_COUNTERS = CounterLayout("requests", "bad_table", "bad_row", "bad_owner")
+
+_USER = data.StructLayout({"request": Request, "beat_last": 1})
+
+
+class LookupCheck(wiring.Component):
+    """Pass on lookups of rows that this node owns; drop and count the others.
+
+    An honest peer never sends such a record, and a beat that holds one gives no credit back: a
+    peer that asks for what is not here runs dry. Latency 6 cycles, throughput 1 lookup per cycle.
+
+    Ports
+    -----
+    i: stream of {request: :data:`rtl.formats.Request`, beat_last}; ``beat_last`` on the last
+        record of a payload beat.
+    o: stream of :data:`rtl.formats.Request`.
+    freed: event {valid, node}: a beat of that requester was consumed.
+    node: this node's number.
+    write_en, write_table, write_word, write_data: table descriptors, see
+        :class:`rtl.owner_split.OwnerSplit`.
+    counters, idle.
+    """
+
+    def __init__(self, tables: int):
+        self._split = OwnerSplit(_USER, tables)
+        super().__init__({
+            "i": In(stream.Signature(_USER)), "o": Out(stream.Signature(Request)),
+            "freed": Out(data.StructLayout({"valid": 1, "node": NODE_BITS})),
+            "node": In(NODE_BITS),
+            "write_en": In(1), "write_table": In(self._split.write_table.shape()),
+            "write_word": In(3), "write_data": In(32),
+            "counters": Out(LOOKUP_CHECK_COUNTERS), "idle": Out(1),
+        })
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+        m.submodules.split = split = self._split
+        m.submodules.buffer = buffer = SkidBuffer(Request)
+        wiring.connect(m, buffer.o, wiring.flipped(self.o))
+        found, request = split.o.payload, split.o.payload.user.request
+        owned, take, tainted = Signal(), Signal(), Signal()
+        m.d.comb += [
+            split.i.valid.eq(self.i.valid), self.i.ready.eq(split.i.ready),
+            split.i.payload.key.eq(self.i.payload.request.key),
+            split.i.payload.user.eq(self.i.payload),
+            split.node.eq(self.node),
+            split.write_en.eq(self.write_en), split.write_table.eq(self.write_table),
+            split.write_word.eq(self.write_word), split.write_data.eq(self.write_data),
+            owned.eq((found.status == 0) & (found.owner == self.node)),
+            buffer.i.valid.eq(split.o.valid & owned),
+            buffer.i.payload.eq(request),
+            split.o.ready.eq(buffer.i.ready),
+            take.eq(split.o.valid & split.o.ready),
+            self.freed.valid.eq(take & found.user.beat_last & owned & ~tainted),
+            self.freed.node.eq(request.node),
+            self.idle.eq(split.idle & buffer.idle),
+        ]
+        with m.If(take):
+            m.d.sync += tainted.eq((tainted | ~owned) & ~found.user.beat_last)
+        count(m, self.counters, requests=take & owned,
+              bad_table=take & ((found.status == Status.TABLE) | (found.status == Status.KIND)),
+              bad_row=take & (found.status == Status.ROW),
+              bad_owner=take & (found.status == 0) & (found.owner != self.node))
+        return m

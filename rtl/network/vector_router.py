@@ -1,0 +1,45 @@
+"""Vector router: where a found vector goes, own hold buffer or network."""
+
+from amaranth.hdl import Module
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from rtl.formats import NODE_BITS, VectorBeat
+from rtl.stream import SkidBuffer
+
+__all__ = ["VectorRouter"]
+
+
+class VectorRouter(wiring.Component):
+    """Send each vector beat to ``local`` if its tag names this node, else to ``remote``.
+
+    Latency 2 cycles, throughput 1 beat per cycle.
+
+    Ports: ``i``, ``local``, ``remote``: streams of :data:`rtl.formats.VectorBeat`; ``node``, this
+    node's number; ``idle``.
+    """
+
+    def __init__(self):
+        super().__init__({
+            "i": In(stream.Signature(VectorBeat)),
+            "local": Out(stream.Signature(VectorBeat)),
+            "remote": Out(stream.Signature(VectorBeat)),
+            "node": In(NODE_BITS), "idle": Out(1),
+        })
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+        m.submodules.head = head = SkidBuffer(VectorBeat)
+        m.submodules.local_buffer = local = SkidBuffer(VectorBeat)
+        m.submodules.remote_buffer = remote = SkidBuffer(VectorBeat)
+        wiring.connect(m, wiring.flipped(self.i), head.i)
+        wiring.connect(m, local.o, wiring.flipped(self.local))
+        wiring.connect(m, remote.o, wiring.flipped(self.remote))
+        for way in (local, remote):
+            m.d.comb += way.i.payload.eq(head.o.payload)
+        with m.If(head.o.payload.tag.node == self.node):
+            m.d.comb += [local.i.valid.eq(head.o.valid), head.o.ready.eq(local.i.ready)]
+        with m.Else():
+            m.d.comb += [remote.i.valid.eq(head.o.valid), head.o.ready.eq(remote.i.ready)]
+        m.d.comb += self.idle.eq(head.idle & local.idle & remote.idle)
+        return m
