@@ -1,0 +1,1 @@
+"""Readers of data sets: ``criteo``, ``movielens`` and ``trace``; see :mod:`host.datasets`."""

@@ -1,0 +1,103 @@
+"""MovieLens ``ratings.csv``: who rated which movie how, and when."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from ..model import Model
+from ..samples import Samples
+from .fields import Fields, decimals, place, split
+from .lines import Chunk, read_chunks
+
+__all__ = ["HEADER", "read"]
+
+HEADER = b"userId,movieId,rating,timestamp"
+_LAYOUT = HEADER.decode()
+_RATINGS = {text: float(text) for whole in range(6) for text in
+            (f"{whole}", f"{whole}.0", f"{whole}.5") if float(text) <= 5}
+_LIKED = 4.0
+
+
+def read(path: str | Path, model: Model) -> Iterator[Samples]:
+    """Yield the samples of a ``ratings.csv``, in file order, a few ten thousand at a time.
+
+    Table 0 is the user, table 1 the movie, their numbers being the rows. The one dense feature is
+    the timestamp, scaled to 0 … 1 between the smallest and the largest of the file (which is
+    therefore read twice); 0 where they are the same. The label is 1 for a rating of 4 or more.
+
+    Raises
+    ------
+    InputError
+        Line and column of a wrong header, of a line that has not four columns, of a field that is
+        no such number, or of a user or movie that the model's tables do not hold.
+    ValueError
+        The model has not one dense feature and two tables.
+    """
+    if (model.dense, model.tables) != (1, 2):
+        raise ValueError("a model for MovieLens must have 1 dense feature and 2 tables, "
+                         f"not {model.dense} and {model.tables}")
+    first, last = _span(path)
+    scale = max(1, last - first)
+    for chunk in _body(path):
+        fields = split(chunk, b",", 4, _LAYOUT)
+        rows = np.empty((len(fields.starts), 2), np.int64)
+        for table, name in enumerate(("userId", "movieId")):
+            column = fields[:, table]
+            rows[:, table], good = decimals(column)
+            column.require(good, lambda text, at: f"{name} is no number: {text!r}")
+            size = model.rows[table]
+            column.require(rows[:, table] < size, lambda text, at:
+                           f"{name} {text} is beyond the {size} rows of table {table}")
+        label = _ratings(fields[:, 2]) >= _LIKED
+        seconds = (_timestamps(fields) - first).astype(np.float64) / scale
+        yield Samples.one_hot(seconds[:, None], label, rows)
+
+
+def _body(path: str | Path) -> Iterator[Chunk]:
+    """The lines behind the header, which is checked."""
+    any_line = False
+    for chunk in read_chunks(path):
+        if chunk.first_line == 1:
+            header, _, rest = chunk.data.partition(b"\n")
+            if header != HEADER:
+                raise place(chunk, 0, f"the header must be {_LAYOUT}, "
+                                      f"not {header[:60].decode()!r}")
+            chunk = Chunk(chunk.path, rest, 2)
+        if chunk.data:
+            any_line = True
+            yield chunk
+    if not any_line:
+        raise place(Chunk(Path(path), HEADER + b"\n", 1), len(HEADER), "no ratings follow")
+
+
+def _timestamps(fields: Fields) -> np.ndarray:
+    column = fields[:, 3]
+    value, good = decimals(column)
+    column.require(good, lambda text, at: f"timestamp is no number: {text!r}")
+    return value
+
+
+def _span(path: str | Path) -> tuple[int, int]:
+    low, high = [], []
+    for chunk in _body(path):
+        times = _timestamps(split(chunk, b",", 4, _LAYOUT))
+        low.append(int(times.min()))
+        high.append(int(times.max()))
+    return min(low), max(high)
+
+
+def _ratings(column: Fields) -> np.ndarray:
+    """Ratings are few: each text of one to three bytes is looked up as a number of base 256."""
+    code = np.zeros(column.starts.shape, np.int64)
+    for k in range(3):
+        inside = k < column.lengths
+        code = np.where(inside, code * 256 + column.data[np.where(inside, column.starts + k, 0)],
+                        code)
+    values = np.full(column.starts.shape, np.nan)
+    for text, rating in _RATINGS.items():
+        values[(code == int.from_bytes(text.encode(), "big"))
+               & (column.lengths == len(text))] = rating
+    column.require(~np.isnan(values), lambda text, at:
+                   f"rating must be 0 to 5 in steps of a half, not {text!r}")
+    return values

@@ -1,0 +1,78 @@
+"""Key traces: what a system looked up, sample by sample, as text."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from rtl.formats import ROW_BITS, TABLE_BITS
+
+from ..model import Model
+from ..samples import Samples
+from .fields import Fields, decimals
+from .lines import Chunk, read_chunks
+
+__all__ = ["read", "scan_rows"]
+
+
+def read(path: str | Path, model: Model) -> Iterator[Samples]:
+    """Yield the samples of a key trace, in file order.
+
+    A line is a sample: ``table:row`` in decimal, separated by blanks or tabs, in any order. A
+    table may repeat, which makes its bag longer; the keys of a bag keep the order of the line. An
+    empty line is a sample of empty bags. A trace has neither dense features nor labels: both are
+    zeros.
+
+    Raises
+    ------
+    InputError
+        Line and column of what is no ``table:row``, or is beyond the model's tables or rows.
+    """
+    sizes = np.array(model.rows, np.int64)
+    for chunk in read_chunks(path):
+        tables, rows, lines, count = _keys(chunk, sizes)
+        bags = lines * model.tables + tables
+        order = np.argsort(bags, kind="stable")
+        lengths = np.bincount(bags, minlength=count * model.tables)
+        yield Samples(np.zeros((count, model.dense), np.float32), np.zeros(count, np.float32),
+                      lengths.reshape(count, model.tables).astype(np.int32),
+                      tables[order].astype(np.int32), rows[order])
+
+
+def scan_rows(path: str | Path) -> tuple[int, ...]:
+    """Return for each table of a trace one more than its largest row; 1 where it has none."""
+    largest = np.zeros(1, np.int64)
+    for chunk in read_chunks(path):
+        tables, rows, _, _ = _keys(chunk, None)
+        if len(tables):
+            grown = np.zeros(max(len(largest), tables.max() + 1), np.int64)
+            grown[:len(largest)] = largest
+            np.maximum.at(grown, tables, rows)
+            largest = grown
+    return tuple(int(row) + 1 for row in largest)
+
+
+def _keys(chunk: Chunk, sizes: np.ndarray | None) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
+    """Return table, row and line (from 0) of each key, and the number of lines."""
+    data = np.frombuffer(chunk.data, np.uint8)
+    newlines = np.flatnonzero(data == 10)
+    inside = (data != 32) & (data != 9) & (data != 10)
+    edges = np.diff(inside, prepend=False)  # where runs of other bytes begin and end
+    bounds = np.flatnonzero(edges)
+    starts, ends = bounds[0::2], bounds[1::2]
+    words = Fields(chunk, data, starts, ends - starts)
+    colons = np.flatnonzero(data == ord(":"))
+    before = np.searchsorted(colons, starts)
+    many = np.searchsorted(colons, ends) - before
+    words.require(many == 1, lambda text, at: f"a key must be table:row, not {text!r}")
+    middle = colons[before] if len(starts) else starts
+    tables, table_good = decimals(Fields(chunk, data, starts, middle - starts))
+    rows, row_good = decimals(Fields(chunk, data, middle + 1, ends - middle - 1))
+    words.require(table_good & row_good,
+                  lambda text, at: f"a key must be table:row in decimal, not {text!r}")
+    count = 1 << TABLE_BITS if sizes is None else len(sizes)
+    words.require(tables < count, lambda text, at: f"table of {text} is beyond the {count} tables")
+    limits = np.full(len(tables), 1 << ROW_BITS) if sizes is None else sizes[tables]
+    words.require(rows < limits, lambda text, at:
+                  f"row of {text} is beyond the {limits[at[0]]} rows of its table")
+    return tables, rows, np.searchsorted(newlines, starts), len(newlines)
