@@ -1,0 +1,98 @@
+"""The platform that Verilog is elaborated for: what Amaranth should not write out itself."""
+
+from dataclasses import fields, is_dataclass
+
+from amaranth.back import rtlil
+from amaranth.hdl import ClockSignal, Instance, ResetSignal, Value
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In
+
+from gen.rtlil import Module, parse_modules, rename_modules
+
+__all__ = ["RAM_MODULES", "VerilogPlatform"]
+
+RAM_MODULES = {1: "ember_ram", 0: "ember_ram_async"}
+"""The owned memory module for each read latency; its source is ``gen/<module>.v``."""
+
+
+class VerilogPlatform:
+    """Collects the modules of one design: memories by instance, repeated units once.
+
+    Parameters
+    ----------
+    prefix: name of the top; the module of shared unit ``x`` is called ``<prefix>_x``.
+
+    Members
+    -------
+    texts: RTLIL of the shared units converted so far, in the order in which they were finished.
+    """
+
+    def __init__(self, prefix: str):
+        if not isinstance(prefix, str) or not prefix.isidentifier():
+            raise ValueError(f"prefix must be an identifier, not {prefix!r}")
+        self.prefix = prefix
+        self.texts: list[str] = []
+        self._shared: dict[str, tuple[wiring.Component, Module]] = {}
+
+    def ram_instance(self, ram) -> Instance:
+        """Return the owned memory module in place of ``rtl.memory.Ram``'s behavioural one."""
+        if ram.latency:
+            style = {"lutram": "distributed", "bram": "block", "uram": "ultra"}.get(ram.style,
+                                                                                   "auto")
+            read_enable = {"i_read_en": ram.read_en}
+        else:
+            style, read_enable = "distributed", {}
+        return Instance(
+            RAM_MODULES[ram.latency],
+            p_WIDTH=ram.width, p_DEPTH=ram.depth, p_ADDR_BITS=len(ram.read_addr), p_STYLE=style,
+            i_clk=ClockSignal(), i_write_en=ram.write_en, i_write_addr=ram.write_addr,
+            i_write_data=ram.write_data, i_read_addr=ram.read_addr, o_read_data=ram.read_data,
+            **read_enable)
+
+    def shared_instance(self, unit: wiring.Component, name: str, ports) -> Instance:
+        """Return an instance of ``unit``'s module, which is converted on its first use only.
+
+        ``ValueError`` when ``name`` was used for a unit of another class, with other ports or with
+        other public settings.
+        """
+        if name in self._shared:
+            first, module = self._shared[name]
+            if _identity(first) != _identity(unit):
+                raise ValueError(f"name {name!r} must mean equal units, not {first!r} and {unit!r}")
+        else:
+            module = self._convert(unit, f"{self.prefix}_{name}")
+            self._shared[name] = (unit, module)
+        present = {port.name for port in module.ports}
+        connections = {}
+        for clock, signal in (("clk", ClockSignal()), ("rst", ResetSignal())):
+            if clock in present:
+                connections[f"i_{clock}"] = signal
+        for path, member, value in ports.signature.flatten(ports):
+            port = "__".join(map(str, path))
+            if port in present:
+                direction = "i" if member.flow == In else "o"
+                connections[f"{direction}_{port}"] = Value.cast(value)
+        return Instance(module.name, **connections)
+
+    def _convert(self, unit: wiring.Component, name: str) -> Module:
+        # Elaborating the unit may convert further shared units: they are appended before it.
+        text = rename_modules(rtlil.convert(unit, name=name, platform=self, emit_src=False))
+        self.texts.append(text)
+        return parse_modules(text)[0]
+
+
+def _identity(unit: wiring.Component) -> tuple:
+    ports = [(path, member.flow, Value.cast(value).shape())
+             for path, member, value in unit.signature.flatten(unit)]
+    own = set(unit.signature.members)
+    settings = {key: value for key, value in vars(unit).items()
+                if key not in own and _plain(value)}
+    return type(unit), repr(ports), settings
+
+
+def _plain(value: object) -> bool:
+    if isinstance(value, (list, tuple)):
+        return all(map(_plain, value))
+    if is_dataclass(value):
+        return all(_plain(getattr(value, f.name)) for f in fields(value))
+    return isinstance(value, (int, str, float, type(None)))

@@ -1,0 +1,1 @@
+"""Runs clusters of SmartNICs cycle by cycle: engines, nodes, the cluster, reports."""

@@ -1,0 +1,170 @@
+"""Run instances of a compiled design through the harness, by ctypes."""
+
+import ctypes
+from ctypes import POINTER, c_char_p, c_int, c_int64, c_uint32, c_uint64, c_void_p
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+from sim.engines.design import AXI_MEMBERS, Design
+from sim.engines.engine import Engine, Model
+
+__all__ = ["CompiledModel"]
+
+_NO_PORT = (1 << 32) - 1
+_U32P, _U64P = POINTER(c_uint32), POINTER(c_uint64)
+_FUNCTIONS = {
+    "ember_new": (c_void_p, [c_int64, c_uint32, c_uint32, c_uint32, c_uint32, c_int]),
+    "ember_free": (None, [c_void_p]),
+    "ember_add_input": (None, [c_void_p, c_uint32, c_uint32, c_uint32, c_uint32]),
+    "ember_add_output": (None, [c_void_p, c_uint32, c_uint32, c_uint32, c_uint32]),
+    "ember_registers": (None, [c_void_p, _U32P]),
+    "ember_start": (None, [c_void_p]),
+    "ember_run": (None, [c_void_p, c_uint64]),
+    "ember_push": (None, [c_void_p, c_uint32, c_uint64, _U32P, _U64P]),
+    "ember_waiting": (c_uint64, [c_void_p, c_uint32]),
+    "ember_taken": (c_uint64, [c_void_p, c_uint32]),
+    "ember_pop": (None, [c_void_p, c_uint32, _U32P, _U64P]),
+    "ember_rate": (None, [c_void_p, c_uint32, c_uint64, c_uint64, c_uint64, c_int64]),
+    "ember_stall": (None, [c_void_p, c_int, c_uint32, c_uint64, c_uint64]),
+    "ember_set_signal": (None, [c_void_p, c_uint32, c_char_p]),
+    "ember_get_signal": (None, [c_void_p, c_uint32, c_void_p]),
+    "ember_register_op": (None, [c_void_p, c_uint32, c_uint32, c_uint64, c_int]),
+    "ember_registers_pending": (c_uint64, [c_void_p]),
+    "ember_register_results": (c_uint64, [c_void_p]),
+    "ember_pop_registers": (None, [c_void_p, _U64P, _U32P]),
+    "ember_cycle": (c_uint64, [c_void_p]),
+    "ember_evaluated": (c_uint64, [c_void_p]),
+}
+
+
+@cache
+def _library(path: Path) -> ctypes.CDLL:
+    library = ctypes.CDLL(str(path))
+    for name, (result, arguments) in _FUNCTIONS.items():
+        function = getattr(library, name)
+        function.restype, function.argtypes = result, arguments
+    return library
+
+
+class CompiledModel(Model):
+    """A design in a shared library: harness, glue and compiled design.
+
+    Parameters
+    ----------
+    library: the shared library. positions: place of each flat port in the glue's table.
+    """
+
+    def __init__(self, name: str, design: Design, library: Path, positions: dict[str, int]):
+        super().__init__(name, design)
+        self.path = library
+        self.positions = positions
+
+    def instance(self, *, skip: bool = True, random_init: int | None = None) -> "CompiledEngine":
+        """Return a new instance, just out of reset."""
+        if random_init is not None and not 0 <= random_init < 1 << 30:
+            raise ValueError(f"random_init must be between 0 and 2^30, not {random_init!r}")
+        return CompiledEngine(self, skip, -1 if random_init is None else random_init)
+
+
+class CompiledEngine(Engine):
+    """One instance. Calls release Python's lock: instances may run in threads of their own."""
+
+    def __init__(self, model: CompiledModel, skip: bool, seed: int):
+        super().__init__(model.design)
+        self._positions = model.positions
+        self._lib = lib = _library(model.path)
+        at = self._at
+        self._engine = lib.ember_new(seed, at("clk"), at("rst"), at("idle"), at("time"), skip)
+        self._index: dict[str, int] = {}
+        for ports, add in ((self.design.inputs, lib.ember_add_input),
+                           (self.design.outputs, lib.ember_add_output)):
+            for index, port in enumerate(ports):
+                self._index[port.name] = index
+                add(self._engine, at(f"{port.name}__payload"), at(f"{port.name}__valid"),
+                    at(f"{port.name}__ready"), port.words)
+        if self.design.registers is not None:
+            table = [at(f"csr__{member}") for member in AXI_MEMBERS]
+            lib.ember_registers(self._engine, (c_uint32 * len(table))(*table))
+        for name, port in self.design.signals.items():
+            if port.is_input and port.init and name != "time":
+                self._set_signal(name, port.init)
+        lib.ember_start(self._engine)
+
+    def _at(self, port: str) -> int:
+        return self._positions.get(port, _NO_PORT)
+
+    @property
+    def cycle(self) -> int:
+        return self._lib.ember_cycle(self._engine)
+
+    @property
+    def cycles_run(self) -> int:
+        return self._lib.ember_evaluated(self._engine)
+
+    @property
+    def registers_pending(self) -> int:
+        return self._lib.ember_registers_pending(self._engine)
+
+    def close(self) -> None:
+        if self._engine is not None:
+            self._lib.ember_free(self._engine)
+            self._engine = None
+
+    def __del__(self):
+        if getattr(self, "_engine", None) is not None:
+            self.close()
+
+    def _run(self, until: int) -> None:
+        self._lib.ember_run(self._engine, until)
+
+    def _push(self, stream: str, payloads: np.ndarray, cycles: np.ndarray) -> None:
+        self._lib.ember_push(self._engine, self._index[stream], len(payloads),
+                             payloads.ctypes.data_as(_U32P), cycles.ctypes.data_as(_U64P))
+
+    def _pop(self, stream: str) -> tuple[np.ndarray, np.ndarray]:
+        index = self._index[stream]
+        count = self._lib.ember_taken(self._engine, index)
+        payloads = np.empty((count, self.design.streams[stream].words), dtype=np.uint32)
+        cycles = np.empty(count, dtype=np.uint64)
+        if count:
+            self._lib.ember_pop(self._engine, index, payloads.ctypes.data_as(_U32P),
+                                cycles.ctypes.data_as(_U64P))
+        return payloads, cycles
+
+    def _waiting(self, stream: str) -> int:
+        return self._lib.ember_waiting(self._engine, self._index[stream])
+
+    def _set_rate(self, stream: str, beat: int, packet: int, burst: int, last: int) -> None:
+        self._lib.ember_rate(self._engine, self._index[stream], beat, packet, burst, last)
+
+    def _set_stall(self, stream: str, seed: int, threshold: int) -> None:
+        self._lib.ember_stall(self._engine, self.design.streams[stream].is_input,
+                              self._index[stream], seed, threshold)
+
+    def _bytes(self, name: str) -> int:
+        # Verilator keeps 1 to 64 bits in the next integer type, more in 32-bit words.
+        width = self.design.signals[name].width
+        return next((size for size in (1, 2, 4, 8) if width <= 8 * size), -(-width // 32) * 4)
+
+    def _set_signal(self, name: str, value: int) -> None:
+        if self._at(name) != _NO_PORT:
+            self._lib.ember_set_signal(self._engine, self._at(name),
+                                       value.to_bytes(self._bytes(name), "little"))
+
+    def _get_signal(self, name: str) -> int:
+        buffer = ctypes.create_string_buffer(self._bytes(name))
+        self._lib.ember_get_signal(self._engine, self._at(name), buffer)
+        return int.from_bytes(buffer.raw, "little")
+
+    def _access(self, addr: int, data: int, cycle: int, is_write: bool) -> None:
+        self._lib.ember_register_op(self._engine, addr, data, cycle, is_write)
+
+    def _pop_registers(self) -> list[tuple[int, int, int, int, int]]:
+        count = self._lib.ember_register_results(self._engine)
+        cycles = np.empty(count, dtype=np.uint64)
+        words = np.empty((count, 4), dtype=np.uint32)
+        self._lib.ember_pop_registers(self._engine, cycles.ctypes.data_as(_U64P),
+                                      words.ctypes.data_as(_U32P))
+        return [(int(cycle), *map(int, row)) for cycle, row in zip(cycles, words)]

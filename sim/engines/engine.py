@@ -1,0 +1,240 @@
+"""The interface of an engine: one running instance of a design, whatever evaluates it."""
+
+import zlib
+from abc import ABC, abstractmethod
+from typing import NamedTuple
+
+import numpy as np
+
+from sim.engines.design import Design, SignalPort, StreamPort
+
+__all__ = ["Engine", "Model", "RegisterAccess", "RegisterError"]
+
+FRACTION = 1 << 20
+"""Link time is kept in units of 1/FRACTION cycles."""
+
+
+class RegisterError(Exception):
+    """A register access was answered with an error response."""
+
+
+class RegisterAccess(NamedTuple):
+    """A register that was read: address, data, cycle in which the data came."""
+
+    addr: int
+    data: int
+    cycle: int
+
+
+class Engine(ABC):
+    """One instance of a design, from reset on.
+
+    Cycles are absolute: 0 is the first after reset. In each cycle the inputs are driven, beats
+    cross where ``valid`` and ``ready`` meet, then the clock rises. ``time`` is driven with the
+    cycle. Where the design has ``idle``, cycles in which nothing can move are not evaluated
+    (``skip``); that changes no beat and no cycle.
+    """
+
+    def __init__(self, design: Design):
+        self.design = design
+        self._results: list[RegisterAccess] = []
+
+    # Streams
+
+    def push(self, stream: str, payloads: np.ndarray, cycles: np.ndarray | int = 0) -> None:
+        """Offer beats to input ``stream``, in order, none before its cycle.
+
+        ``payloads`` is (n, words) uint32, little-endian words; ``cycles`` (n,) uint64 or one
+        number for all. Beats whose cycle has passed are offered at once.
+        """
+        port = self._stream(stream, is_input=True)
+        payloads = np.ascontiguousarray(payloads, dtype=np.uint32)
+        if payloads.ndim != 2 or payloads.shape[1] != port.words:
+            raise ValueError(f"payloads of {stream} must have shape (n, {port.words}), "
+                             f"not {payloads.shape!r}")
+        spare = 32 * port.words - port.width
+        if spare and len(payloads) and int(payloads[:, -1].max()) >> (32 - spare):
+            raise ValueError(f"payloads of {stream} must fit {port.width} bits, "
+                             f"not {hex(int(payloads[:, -1].max()))!r} in the last word")
+        whole = np.empty(len(payloads), dtype=np.uint64)
+        whole[:] = cycles
+        self._push(stream, payloads, whole)
+
+    def pop(self, stream: str) -> tuple[np.ndarray, np.ndarray]:
+        """Return the beats taken from output ``stream`` since the last call, and their cycles."""
+        self._stream(stream, is_input=False)
+        return self._pop(stream)
+
+    def waiting(self, stream: str) -> int:
+        """Return how many beats pushed to ``stream`` have not been taken by the design yet."""
+        self._stream(stream, is_input=True)
+        return self._waiting(stream)
+
+    def set_rate(self, stream: str, cycles_per_beat: float = 0.0, cycles_per_packet: float = 0.0,
+                 last_bit: int | None = None, burst: float = 0.0) -> None:
+        """Take beats from output ``stream`` no faster than a link does.
+
+        A beat occupies the link for ``cycles_per_beat``, a beat whose payload bit ``last_bit`` is 1
+        for ``cycles_per_packet`` more; ``burst`` cycles of traffic may wait in front of the link.
+        Zero for both takes the limit off.
+        """
+        port = self._stream(stream, is_input=False)
+        for name, value in (("cycles_per_beat", cycles_per_beat), ("burst", burst),
+                            ("cycles_per_packet", cycles_per_packet)):
+            if not 0 <= value < 1 << 20:
+                raise ValueError(f"{name} must be between 0 and {1 << 20}, not {value!r}")
+        if last_bit is None:
+            if cycles_per_packet:
+                raise ValueError("last_bit must be given with cycles_per_packet, not None")
+        elif not 0 <= last_bit < port.width:
+            raise ValueError(f"last_bit must be between 0 and {port.width - 1}, not {last_bit!r}")
+        self._set_rate(stream, round(cycles_per_beat * FRACTION),
+                       round(cycles_per_packet * FRACTION), round(burst * FRACTION),
+                       -1 if last_bit is None else last_bit)
+
+    def set_stall(self, stream: str, seed: int, probability: float) -> None:
+        """Hold ``stream`` back in random cycles: beats are offered later, ready is taken away.
+
+        Which cycles is a function of seed, stream and cycle alone, the same in every engine.
+        """
+        if stream not in self.design.streams:
+            raise ValueError(self._unknown("stream", stream, self.design.streams))
+        if not 0 <= probability < 1:
+            raise ValueError(f"probability must be between 0 and below 1, not {probability!r}")
+        mixed = (seed * 0x100000001 ^ zlib.crc32(stream.encode())) & (1 << 64) - 1
+        self._set_stall(stream, mixed, int(probability * (1 << 32)))
+
+    # Signals and registers
+
+    def set_signal(self, name: str, value: int) -> None:
+        """Drive input signal ``name`` from the current cycle on."""
+        port = self._signal(name)
+        if not port.is_input or name == "time":
+            raise ValueError(f"signal must be an input that the engine does not drive, "
+                             f"not {name!r}")
+        if not 0 <= value < 1 << port.width:
+            raise ValueError(f"{name} must fit {port.width} bits, not {value!r}")
+        self._set_signal(name, value)
+
+    def get_signal(self, name: str) -> int:
+        """Return a plain port's value behind the last cycle's clock edge, as an unsigned number."""
+        return self._get_signal(self._signal(name).name)
+
+    def write(self, addr: int, data: int, cycle: int = 0) -> None:
+        """Queue a register write. Accesses are made in order, none before its cycle."""
+        self._check_access(addr, data)
+        self._access(addr, data, cycle, True)
+
+    def read(self, addr: int, cycle: int = 0) -> None:
+        """Queue a register read; its data comes from :meth:`read_results`."""
+        self._check_access(addr, 0)
+        self._access(addr, 0, cycle, False)
+
+    def read_results(self) -> list[RegisterAccess]:
+        """Return the reads done since the last call.
+
+        ``RegisterError`` when the design answered an access, read or write, with an error.
+        """
+        found = []
+        for cycle, addr, data, resp, is_write in self._pop_registers():
+            if resp:
+                kind = "write to" if is_write else "read of"
+                raise RegisterError(f"{kind} register {addr:#x} in cycle {cycle} was answered "
+                                    f"with {('', 'EXOKAY', 'SLVERR', 'DECERR')[resp]}")
+            if not is_write:
+                found.append(RegisterAccess(addr, data, cycle))
+        return found
+
+    # Time
+
+    def run(self, until: int) -> None:
+        """Run up to, not including, cycle ``until``; nothing when that is past."""
+        if not 0 <= until < 1 << 43:
+            raise ValueError(f"until must be between 0 and 2^43, not {until!r}")
+        self._run(until)
+
+    @property
+    @abstractmethod
+    def cycle(self) -> int:
+        """The next cycle."""
+
+    @property
+    @abstractmethod
+    def cycles_run(self) -> int:
+        """Cycles evaluated."""
+
+    @property
+    def cycles_skipped(self) -> int:
+        """Cycles that did not have to be evaluated."""
+        return self.cycle - self.cycles_run
+
+    @property
+    @abstractmethod
+    def registers_pending(self) -> int:
+        """Register accesses not done yet."""
+
+    def close(self) -> None:
+        """Free what the instance holds; it must not be used afterwards."""
+        return None
+
+    @abstractmethod
+    def _push(self, stream: str, payloads: np.ndarray, cycles: np.ndarray) -> None: ...
+    @abstractmethod
+    def _pop(self, stream: str) -> tuple[np.ndarray, np.ndarray]: ...
+    @abstractmethod
+    def _waiting(self, stream: str) -> int: ...
+    @abstractmethod
+    def _set_rate(self, stream: str, beat: int, packet: int, burst: int, last: int) -> None: ...
+    @abstractmethod
+    def _set_stall(self, stream: str, seed: int, threshold: int) -> None: ...
+    @abstractmethod
+    def _set_signal(self, name: str, value: int) -> None: ...
+    @abstractmethod
+    def _get_signal(self, name: str) -> int: ...
+    @abstractmethod
+    def _access(self, addr: int, data: int, cycle: int, is_write: bool) -> None: ...
+    @abstractmethod
+    def _pop_registers(self) -> list[tuple[int, int, int, int, int]]: ...
+    @abstractmethod
+    def _run(self, until: int) -> None: ...
+
+    def _stream(self, name: str, *, is_input: bool) -> StreamPort:
+        wanted = {n: p for n, p in self.design.streams.items() if p.is_input == is_input}
+        if name not in wanted:
+            kind = "input stream" if is_input else "output stream"
+            raise ValueError(self._unknown(kind, name, wanted))
+        return wanted[name]
+
+    def _signal(self, name: str) -> SignalPort:
+        if name not in self.design.signals:
+            raise ValueError(self._unknown("signal", name, self.design.signals))
+        return self.design.signals[name]
+
+    def _check_access(self, addr: int, data: int) -> None:
+        if self.design.registers is None:
+            raise ValueError("the design must have a port csr to access registers")
+        bits = len(self.design.registers["awaddr"])
+        if not 0 <= addr < 1 << bits:
+            raise ValueError(f"addr must fit {bits} bits, not {addr!r}")
+        if not 0 <= data < 1 << 32:
+            raise ValueError(f"data must fit 32 bits, not {data!r}")
+
+    @staticmethod
+    def _unknown(kind: str, name: str, known) -> str:
+        return f"{kind} must be one of {', '.join(known) or 'none'}, not {name!r}"
+
+
+class Model(ABC):
+    """A design ready to be instantiated, any number of times."""
+
+    def __init__(self, name: str, design: Design):
+        self.name = name
+        self.design = design
+
+    @abstractmethod
+    def instance(self, *, skip: bool = True, random_init: int | None = None) -> Engine:
+        """Return a new instance, just out of reset.
+
+        ``skip`` leaves out idle cycles. ``random_init`` seeds the contents that memories have at
+        power-up; ``None`` starts them at zero.
+        """

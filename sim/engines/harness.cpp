@@ -1,0 +1,433 @@
+// Runs one compiled design cycle by cycle: queues at its streams, register access, link rates,
+// random stalls, skipping of idle cycles. The same for every design; Python stays out of the loop.
+//
+// A cycle: drive inputs, evaluate with the clock low, sample handshakes, evaluate the rising edge.
+// sim/engines/pysim.py does the same on Amaranth's simulator; both must agree to the cycle.
+#include "harness.h"
+
+#include <algorithm>
+#include <cstring>
+#include <deque>
+#include <memory>
+#include <vector>
+
+namespace ember {
+namespace {
+
+constexpr uint64_t NEVER = ~uint64_t(0);
+constexpr uint32_t NO_PORT = ~uint32_t(0);
+constexpr uint32_t FRACTION = 20;  // fractional bits of link time
+// Cycles evaluated between a jump and what ends it, so that a registered copy of `time` is fresh.
+constexpr uint64_t SETTLE = 2;
+constexpr uint64_t RESET_CYCLES = 4;
+
+uint64_t mix(uint64_t x) {  // splitmix64
+    x += 0x9E3779B97F4A7C15u;
+    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
+    x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
+    return x ^ (x >> 31);
+}
+
+struct Stall {
+    uint64_t seed = 0;
+    uint64_t threshold = 0;  // of 2^32
+    bool at(uint64_t cycle) const {
+        return threshold && (mix(seed ^ mix(cycle)) >> 32) < threshold;
+    }
+};
+
+struct Bit {
+    uint8_t* data = nullptr;
+    bool get() const { return *data & 1; }
+    void set(bool value) const { *data = value; }
+};
+
+struct Input {
+    Port payload;
+    Bit valid, ready;
+    uint32_t words;
+    std::vector<uint32_t> beats;
+    std::vector<uint64_t> cycles;
+    size_t head = 0;
+    bool offering = false;
+    Stall stall;
+
+    uint64_t due() const { return head < cycles.size() ? cycles[head] : NEVER; }
+    void compact() {
+        if (head == cycles.size()) {
+            beats.clear();
+            cycles.clear();
+            head = 0;
+        } else if (head > 4096 && head * 2 > cycles.size()) {
+            beats.erase(beats.begin(), beats.begin() + head * words);
+            cycles.erase(cycles.begin(), cycles.begin() + head);
+            head = 0;
+        }
+    }
+};
+
+struct Output {
+    Port payload;
+    Bit valid, ready;
+    uint32_t words;
+    std::vector<uint32_t> beats;
+    std::vector<uint64_t> cycles;
+    Stall stall;
+    uint64_t beat_cost = 0, packet_cost = 0, burst = 0, link_free = 0;
+    int64_t last_bit = -1;
+
+    bool open(uint64_t cycle) const {
+        return link_free <= (cycle << FRACTION) + burst && !stall.at(cycle);
+    }
+    void take(uint64_t cycle) {
+        size_t at = beats.size();
+        beats.resize(at + words, 0);
+        if (payload.data) std::memcpy(&beats[at], payload.data, payload.bytes);
+        cycles.push_back(cycle);
+        if (beat_cost | packet_cost) {
+            link_free = std::max(link_free, cycle << FRACTION) + beat_cost;
+            if (last_bit >= 0 && (beats[at + last_bit / 32] >> (last_bit % 32) & 1))
+                link_free += packet_cost;
+        }
+    }
+};
+
+struct RegisterOp {
+    uint64_t cycle;
+    uint32_t addr, data;
+    bool write;
+};
+
+struct RegisterResult {
+    uint64_t cycle;
+    uint32_t addr, data, resp, write;
+};
+
+// AXI4-Lite master: one operation at a time, in order.
+struct Registers {
+    enum { awaddr, awvalid, awready, wdata, wstrb, wvalid, wready, bresp, bvalid, bready,
+           araddr, arvalid, arready, rdata, rresp, rvalid, rready, MEMBERS };
+    Port ports[MEMBERS];
+    bool present = false;
+    std::deque<RegisterOp> ops;
+    std::vector<RegisterResult> results;
+    bool busy = false, address_done = false, data_done = false;
+
+    uint64_t due() const { return ops.empty() ? NEVER : ops.front().cycle; }
+    void put(int port, uint32_t value) {
+        std::memcpy(ports[port].data, &value, ports[port].bytes);
+    }
+    uint32_t get(int port) const {
+        uint32_t value = 0;
+        std::memcpy(&value, ports[port].data, ports[port].bytes);
+        return value;
+    }
+    void drive(uint64_t cycle) {
+        if (busy || ops.empty() || ops.front().cycle > cycle) return;
+        const RegisterOp& op = ops.front();
+        busy = true;
+        address_done = data_done = false;
+        if (op.write) {
+            put(awaddr, op.addr);
+            put(wdata, op.data);
+            put(wstrb, 15);
+            put(awvalid, 1);
+            put(wvalid, 1);
+            put(bready, 1);
+        } else {
+            put(araddr, op.addr);
+            put(arvalid, 1);
+            put(rready, 1);
+        }
+    }
+    struct Seen { bool aw, w, b, ar, r; uint32_t data, resp; };
+    Seen sample() const {
+        const bool write = ops.front().write;
+        Seen seen{};
+        if (write) {
+            seen.aw = !address_done && get(awready);
+            seen.w = !data_done && get(wready);
+            seen.b = get(bvalid);
+            seen.resp = get(bresp);
+        } else {
+            seen.ar = !address_done && get(arready);
+            seen.r = get(rvalid);
+            seen.data = get(rdata);
+            seen.resp = get(rresp);
+        }
+        return seen;
+    }
+    void finish(const Seen& seen, uint64_t cycle) {
+        if (seen.aw || seen.ar) address_done = true;
+        if (seen.w) data_done = true;
+        if (seen.aw) put(awvalid, 0);
+        if (seen.ar) put(arvalid, 0);
+        if (seen.w) put(wvalid, 0);
+        if (!seen.b && !seen.r) return;
+        const RegisterOp op = ops.front();
+        put(op.write ? bready : rready, 0);
+        results.push_back({cycle, op.addr, op.write ? op.data : seen.data, seen.resp, op.write});
+        ops.pop_front();
+        busy = false;
+    }
+};
+
+class Engine {
+public:
+    explicit Engine(int64_t seed) : design(make_design(seed)) {}
+
+    std::unique_ptr<Design> design;
+    Bit clock, reset, idle;
+    Port time{};
+    std::vector<Input> inputs;
+    std::vector<Output> outputs;
+    Registers registers;
+    bool skip = true;
+    uint64_t now = 0;       // next cycle to evaluate
+    uint64_t reached = 0;   // cycle as seen from outside; later than now while asleep
+    uint64_t evaluated = 0;
+    bool asleep = false;    // idle was seen: the cycles from now on need not be evaluated
+
+    Bit bit(uint32_t index) {
+        return Bit{index == NO_PORT ? nullptr : static_cast<uint8_t*>(design->port(index).data)};
+    }
+
+    void start() {
+        for (auto& output : outputs) output.ready.set(false);
+        if (reset.data) reset.set(true);
+        for (uint64_t i = 0; i < RESET_CYCLES; i++) edge();
+        if (reset.data) reset.set(false);
+    }
+
+    void edge() {
+        low();
+        if (clock.data) clock.set(true);
+        design->eval();
+    }
+
+    void low() {
+        if (clock.data) clock.set(false);
+        design->eval();
+    }
+
+    uint64_t next_due() const {
+        uint64_t due = registers.busy ? 0 : registers.due();
+        for (const auto& input : inputs) due = std::min(due, input.offering ? 0 : input.due());
+        return due;
+    }
+
+    // Leave off sleeping in time for something that happens in `cycle`.
+    void wake(uint64_t cycle) {
+        if (cycle > now + SETTLE) now = cycle - SETTLE;
+        asleep = false;
+    }
+
+    // An input changes outside the streams: evaluate up to here with its old value.
+    void touch() {
+        if (!asleep) return;
+        wake(reached);
+        while (now < reached) step();
+    }
+
+    void run(uint64_t until) {
+        if (until <= reached) return;
+        reached = until;
+        while (true) {
+            if (asleep) {
+                const uint64_t due = next_due();
+                if (due >= until) return;
+                wake(due);
+            }
+            if (now >= until) return;
+            const bool nothing_moves = step();
+            if (nothing_moves && skip && next_due() > now) asleep = true;
+        }
+    }
+
+    // Evaluate one cycle; returns whether `idle` was seen with nothing moving at any port.
+    bool step() {
+        const uint64_t cycle = now;
+        bool quiet = idle.data != nullptr;
+        if (time.data) {
+            const uint32_t low = static_cast<uint32_t>(cycle);
+            std::memcpy(time.data, &low, time.bytes);
+        }
+        for (auto& input : inputs) {
+            if (!input.offering) {
+                if (input.due() > cycle || input.stall.at(cycle)) continue;
+                if (input.payload.data)
+                    std::memcpy(input.payload.data, &input.beats[input.head * input.words],
+                                input.payload.bytes);
+                input.valid.set(true);
+                input.offering = true;
+            }
+            quiet = false;
+        }
+        for (auto& output : outputs) output.ready.set(output.open(cycle));
+        if (registers.present) registers.drive(cycle);
+        low();
+        for (auto& output : outputs) {
+            if (!output.valid.get()) continue;
+            quiet = false;
+            if (output.ready.get()) output.take(cycle);
+        }
+        bool accepted = false;
+        for (auto& input : inputs) {
+            if (input.offering && input.ready.get()) {
+                input.offering = false;
+                input.head++;
+                accepted = true;
+            }
+        }
+        Registers::Seen seen{};
+        if (registers.busy) {
+            seen = registers.sample();
+            quiet = false;
+        }
+        if (quiet) quiet = idle.get();
+        if (clock.data) clock.set(true);
+        design->eval();
+        if (accepted) {
+            for (auto& input : inputs) {
+                if (!input.offering) input.valid.set(false);
+            }
+        }
+        if (registers.busy) registers.finish(seen, cycle);
+        now++;
+        evaluated++;
+        return quiet;
+    }
+};
+
+}  // namespace
+}  // namespace ember
+
+using ember::Engine;
+
+// The interface for ctypes. Ports and streams are given by position; checks are done in Python.
+#pragma GCC visibility push(default)
+extern "C" {
+
+Engine* ember_new(int64_t seed, uint32_t clock, uint32_t reset, uint32_t idle, uint32_t time,
+                  int skip) {
+    auto* engine = new Engine(seed);
+    engine->clock = engine->bit(clock);
+    engine->reset = engine->bit(reset);
+    engine->idle = engine->bit(idle);
+    if (time != ember::NO_PORT) engine->time = engine->design->port(time);
+    engine->skip = skip;
+    return engine;
+}
+
+void ember_free(Engine* engine) { delete engine; }
+
+void ember_add_input(Engine* engine, uint32_t payload, uint32_t valid, uint32_t ready,
+                     uint32_t words) {
+    ember::Input input{};
+    if (payload != ember::NO_PORT) input.payload = engine->design->port(payload);
+    input.valid = engine->bit(valid);
+    input.ready = engine->bit(ready);
+    input.words = words;
+    engine->inputs.push_back(std::move(input));
+}
+
+void ember_add_output(Engine* engine, uint32_t payload, uint32_t valid, uint32_t ready,
+                      uint32_t words) {
+    ember::Output output{};
+    if (payload != ember::NO_PORT) output.payload = engine->design->port(payload);
+    output.valid = engine->bit(valid);
+    output.ready = engine->bit(ready);
+    output.words = words;
+    engine->outputs.push_back(std::move(output));
+}
+
+void ember_registers(Engine* engine, const uint32_t* ports) {
+    for (int i = 0; i < ember::Registers::MEMBERS; i++)
+        engine->registers.ports[i] = engine->design->port(ports[i]);
+    engine->registers.present = true;
+}
+
+void ember_start(Engine* engine) { engine->start(); }
+
+void ember_run(Engine* engine, uint64_t until) { engine->run(until); }
+
+void ember_push(Engine* engine, uint32_t stream, uint64_t count, const uint32_t* beats,
+                const uint64_t* cycles) {
+    auto& input = engine->inputs[stream];
+    input.compact();
+    input.beats.insert(input.beats.end(), beats, beats + count * input.words);
+    // What is late is offered from here on, also where cycles before this one are still asleep.
+    for (uint64_t i = 0; i < count; i++)
+        input.cycles.push_back(std::max(cycles[i], engine->reached));
+}
+
+uint64_t ember_waiting(Engine* engine, uint32_t stream) {
+    return engine->inputs[stream].cycles.size() - engine->inputs[stream].head;
+}
+
+uint64_t ember_taken(Engine* engine, uint32_t stream) {
+    return engine->outputs[stream].cycles.size();
+}
+
+void ember_pop(Engine* engine, uint32_t stream, uint32_t* beats, uint64_t* cycles) {
+    auto& output = engine->outputs[stream];
+    std::copy(output.beats.begin(), output.beats.end(), beats);
+    std::copy(output.cycles.begin(), output.cycles.end(), cycles);
+    output.beats.clear();
+    output.cycles.clear();
+}
+
+void ember_rate(Engine* engine, uint32_t stream, uint64_t beat, uint64_t packet, uint64_t burst,
+                int64_t last_bit) {
+    auto& output = engine->outputs[stream];
+    output.beat_cost = beat;
+    output.packet_cost = packet;
+    output.burst = burst;
+    output.last_bit = last_bit;
+    if (!(beat | packet)) output.link_free = 0;
+}
+
+void ember_stall(Engine* engine, int is_input, uint32_t stream, uint64_t seed,
+                 uint64_t threshold) {
+    auto& stall = is_input ? engine->inputs[stream].stall : engine->outputs[stream].stall;
+    stall.seed = seed;
+    stall.threshold = threshold;
+}
+
+void ember_set_signal(Engine* engine, uint32_t port, const uint8_t* value) {
+    engine->touch();
+    const auto storage = engine->design->port(port);
+    std::memcpy(storage.data, value, storage.bytes);
+}
+
+void ember_get_signal(Engine* engine, uint32_t port, uint8_t* value) {
+    engine->low();
+    const auto storage = engine->design->port(port);
+    std::memcpy(value, storage.data, storage.bytes);
+}
+
+void ember_register_op(Engine* engine, uint32_t addr, uint32_t data, uint64_t cycle, int write) {
+    engine->registers.ops.push_back({std::max(cycle, engine->reached), addr, data, write != 0});
+}
+
+uint64_t ember_registers_pending(Engine* engine) { return engine->registers.ops.size(); }
+
+uint64_t ember_register_results(Engine* engine) { return engine->registers.results.size(); }
+
+void ember_pop_registers(Engine* engine, uint64_t* cycles, uint32_t* words) {
+    for (const auto& result : engine->registers.results) {
+        *cycles++ = result.cycle;
+        *words++ = result.addr;
+        *words++ = result.data;
+        *words++ = result.resp;
+        *words++ = result.write;
+    }
+    engine->registers.results.clear();
+}
+
+uint64_t ember_cycle(Engine* engine) { return engine->reached; }
+
+uint64_t ember_evaluated(Engine* engine) { return engine->evaluated; }
+
+}  // extern "C"
+#pragma GCC visibility pop

@@ -1,0 +1,285 @@
+"""Run a design on Amaranth's own simulator, to the cycle as the compiled harness does."""
+
+import numpy as np
+from amaranth.hdl import ClockDomain, Fragment, Module, Signal
+from amaranth.lib import memory, wiring
+from amaranth.sim import Simulator
+
+from sim.engines.design import AXI_MEMBERS, Design, describe
+from sim.engines.engine import FRACTION, Engine, Model
+
+__all__ = ["PysimModel"]
+
+_MASK = (1 << 64) - 1
+_NEVER = _MASK
+_SETTLE = 2
+_RESET_CYCLES = 4
+
+
+class PysimModel(Model):
+    """A component to be elaborated for each instance."""
+
+    def __init__(self, name: str, component: wiring.Component):
+        super().__init__(name, describe(component))
+        self.component = component
+
+    @classmethod
+    def load(cls, component: wiring.Component, name: str) -> "PysimModel":
+        """Return the model of ``component``."""
+        return cls(name, component)
+
+    def instance(self, *, skip: bool = True, random_init: int | None = None) -> "PysimEngine":
+        """Return a new instance, just out of reset."""
+        return PysimEngine(self.component, self.design, skip, random_init)
+
+
+class _RandomMemories:
+    """Platform under which memories start with random contents."""
+
+    def __init__(self, seed: int):
+        self._random = np.random.default_rng(seed)
+
+    def ram_instance(self, ram) -> Module:
+        m = Module()
+        init = [int.from_bytes(self._random.bytes(-(-ram.width // 8)), "little")
+                & (1 << ram.width) - 1 for _ in range(ram.depth)]
+        m.submodules.memory = mem = memory.Memory(shape=ram.width, depth=ram.depth, init=init)
+        write = mem.write_port()
+        read = mem.read_port(domain="sync" if ram.latency else "comb")
+        m.d.comb += [
+            write.addr.eq(ram.write_addr), write.data.eq(ram.write_data),
+            write.en.eq(ram.write_en), read.addr.eq(ram.read_addr), ram.read_data.eq(read.data)]
+        if ram.latency:
+            m.d.comb += read.en.eq(ram.read_en)
+        return m
+
+
+def _mix(x: int) -> int:
+    x = (x + 0x9E3779B97F4A7C15) & _MASK
+    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9 & _MASK
+    x = (x ^ (x >> 27)) * 0x94D049BB133111EB & _MASK
+    return x ^ (x >> 31)
+
+
+class _Stream:
+    """What the harness keeps of a stream, either direction."""
+
+    def __init__(self, port):
+        self.port = port
+        self.beats: list[int] = []
+        self.cycles: list[int] = []
+        self.head = 0
+        self.offering = False
+        self.seed = self.threshold = 0
+        self.beat_cost = self.packet_cost = self.burst = self.link_free = 0
+        self.last_bit = -1
+
+    def due(self) -> int:
+        return self.cycles[self.head] if self.head < len(self.cycles) else _NEVER
+
+    def stalled(self, cycle: int) -> bool:
+        return bool(self.threshold) and _mix(self.seed ^ _mix(cycle)) >> 32 < self.threshold
+
+    def open(self, cycle: int) -> bool:
+        return self.link_free <= cycle * FRACTION + self.burst and not self.stalled(cycle)
+
+    def take(self, cycle: int, payload: int) -> None:
+        self.beats.append(payload)
+        self.cycles.append(cycle)
+        if self.beat_cost or self.packet_cost:
+            self.link_free = max(self.link_free, cycle * FRACTION) + self.beat_cost
+            if self.last_bit >= 0 and payload >> self.last_bit & 1:
+                self.link_free += self.packet_cost
+
+
+class PysimEngine(Engine):
+    """One instance. The steps are those of ``harness.cpp``, in the same order."""
+
+    def __init__(self, component: wiring.Component, design: Design, skip: bool,
+                 seed: int | None):
+        super().__init__(design)
+        self._domain = ClockDomain("sync")
+        top = Module()
+        top.domains += self._domain
+        platform = None if seed is None else _RandomMemories(seed)
+        top.submodules.design = Fragment.get(component, platform)
+        # The clock must have a user for the simulator to know its domain.
+        used = Signal()
+        top.d.sync += used.eq(~used)
+        simulator = Simulator(top)
+
+        async def grab(ctx):
+            self._ctx = ctx
+
+        simulator.add_testbench(grab)
+        simulator.run()
+        self._simulator = simulator
+        self._streams = {name: _Stream(port) for name, port in design.streams.items()}
+        self._inputs = [s for s in self._streams.values() if s.port.is_input]
+        self._outputs = [s for s in self._streams.values() if not s.port.is_input]
+        self._idle = design.signals.get("idle") if skip else None
+        self._time = design.signals.get("time")
+        self._ops: list[tuple[int, int, int, bool]] = []
+        self._answers: list[tuple[int, int, int, int, int]] = []
+        self._busy = self._address_done = self._data_done = False
+        self._now = self._reached = self._evaluated = 0
+        self._asleep = False
+        self._ctx.set(self._domain.rst, 1)
+        for _ in range(_RESET_CYCLES):
+            self._edge()
+        self._ctx.set(self._domain.rst, 0)
+
+    @property
+    def cycle(self) -> int:
+        return self._reached
+
+    @property
+    def cycles_run(self) -> int:
+        return self._evaluated
+
+    @property
+    def registers_pending(self) -> int:
+        return len(self._ops)
+
+    def _edge(self) -> None:
+        self._ctx.set(self._domain.clk, 1)
+        self._ctx.set(self._domain.clk, 0)
+
+    def _next_due(self) -> int:
+        due = 0 if self._busy else (self._ops[0][2] if self._ops else _NEVER)
+        return min([due, *(0 if s.offering else s.due() for s in self._inputs)])
+
+    def _wake(self, cycle: int) -> None:
+        self._now = max(self._now, cycle - _SETTLE)
+        self._asleep = False
+
+    def _run(self, until: int) -> None:
+        if until <= self._reached:
+            return
+        self._reached = until
+        while True:
+            if self._asleep:
+                due = self._next_due()
+                if due >= until:
+                    return
+                self._wake(due)
+            if self._now >= until:
+                return
+            if self._step() and self._next_due() > self._now:
+                self._asleep = True
+
+    def _step(self) -> bool:
+        get, put, cycle = self._ctx.get, self._ctx.set, self._now
+        quiet = self._idle is not None
+        if self._time is not None:
+            put(self._time.value, cycle & 0xFFFFFFFF)
+        for stream in self._inputs:
+            if not stream.offering:
+                if stream.due() > cycle or stream.stalled(cycle):
+                    continue
+                put(stream.port.payload, stream.beats[stream.head])
+                put(stream.port.valid, 1)
+                stream.offering = True
+            quiet = False
+        for stream in self._outputs:
+            put(stream.port.ready, stream.open(cycle))
+        self._drive_access(cycle)
+        for stream in self._outputs:
+            if get(stream.port.valid):
+                quiet = False
+                if get(stream.port.ready):
+                    stream.take(cycle, get(stream.port.payload))
+        for stream in self._inputs:
+            if stream.offering and get(stream.port.ready):
+                stream.offering = False
+                stream.head += 1
+        seen = self._sample_access() if self._busy else None
+        quiet = quiet and seen is None and bool(get(self._idle.value))
+        self._edge()
+        for stream in self._inputs:
+            if not stream.offering and get(stream.port.valid):
+                put(stream.port.valid, 0)
+        if seen is not None:
+            self._finish_access(seen, cycle)
+        self._now += 1
+        self._evaluated += 1
+        return quiet
+
+    def _drive_access(self, cycle: int) -> None:
+        if self._busy or not self._ops or self._ops[0][2] > cycle:
+            return
+        addr, data, _cycle, is_write = self._ops[0]
+        self._busy, self._address_done, self._data_done = True, False, False
+        driven = ({"awaddr": addr, "wdata": data, "wstrb": 15, "awvalid": 1, "wvalid": 1,
+                   "bready": 1} if is_write else {"araddr": addr, "arvalid": 1, "rready": 1})
+        for member, value in driven.items():
+            self._ctx.set(self.design.registers[member], value)
+
+    def _sample_access(self) -> dict[str, int]:
+        seen = {member: self._ctx.get(self.design.registers[member]) for member in AXI_MEMBERS}
+        is_write = self._ops[0][3]
+        return {
+            "address": not self._address_done and seen["awready" if is_write else "arready"],
+            "data": is_write and not self._data_done and seen["wready"],
+            "done": seen["bvalid" if is_write else "rvalid"],
+            "value": seen["rdata"], "resp": seen["bresp" if is_write else "rresp"]}
+
+    def _finish_access(self, seen: dict[str, int], cycle: int) -> None:
+        addr, data, _cycle, is_write = self._ops[0]
+        registers, put = self.design.registers, self._ctx.set
+        if seen["address"]:
+            self._address_done = True
+            put(registers["awvalid" if is_write else "arvalid"], 0)
+        if seen["data"]:
+            self._data_done = True
+            put(registers["wvalid"], 0)
+        if seen["done"]:
+            put(registers["bready" if is_write else "rready"], 0)
+            value = data if is_write else seen["value"]
+            self._answers.append((cycle, addr, value, seen["resp"], int(is_write)))
+            del self._ops[0]
+            self._busy = False
+
+    def _push(self, stream: str, payloads: np.ndarray, cycles: np.ndarray) -> None:
+        target = self._streams[stream]
+        target.beats += [int.from_bytes(row.tobytes(), "little") for row in payloads]
+        target.cycles += [max(int(cycle), self._reached) for cycle in cycles]
+
+    def _pop(self, stream: str) -> tuple[np.ndarray, np.ndarray]:
+        source = self._streams[stream]
+        raw = b"".join(beat.to_bytes(4 * source.port.words, "little") for beat in source.beats)
+        payloads = np.frombuffer(raw, dtype="<u4").reshape(-1, source.port.words).copy()
+        cycles = np.array(source.cycles, dtype=np.uint64)
+        source.beats, source.cycles = [], []
+        return payloads, cycles
+
+    def _waiting(self, stream: str) -> int:
+        return len(self._streams[stream].cycles) - self._streams[stream].head
+
+    def _set_rate(self, stream: str, beat: int, packet: int, burst: int, last: int) -> None:
+        target = self._streams[stream]
+        target.beat_cost, target.packet_cost = beat, packet
+        target.burst, target.last_bit = burst, last
+        if not (beat or packet):
+            target.link_free = 0
+
+    def _set_stall(self, stream: str, seed: int, threshold: int) -> None:
+        self._streams[stream].seed, self._streams[stream].threshold = seed, threshold
+
+    def _set_signal(self, name: str, value: int) -> None:
+        if self._asleep:
+            self._wake(self._reached)
+            while self._now < self._reached:
+                self._step()
+        self._ctx.set(self.design.signals[name].value, value)
+
+    def _get_signal(self, name: str) -> int:
+        port = self.design.signals[name]
+        return self._ctx.get(port.value) & (1 << port.width) - 1
+
+    def _access(self, addr: int, data: int, cycle: int, is_write: bool) -> None:
+        self._ops.append((addr, data, max(cycle, self._reached), is_write))
+
+    def _pop_registers(self) -> list[tuple[int, int, int, int, int]]:
+        answers, self._answers = self._answers, []
+        return answers

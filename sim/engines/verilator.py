@@ -1,0 +1,105 @@
+"""Compile a component with Verilator into a shared library, once for each content."""
+
+import json
+import sys
+import time
+from importlib.metadata import version
+from pathlib import Path
+
+from amaranth.lib import wiring
+from rich.console import Console
+
+from gen.verilog import Verilog, to_verilog
+from sim.engines.cache import cached, digest
+from sim.engines.compiled import CompiledModel
+from sim.engines.design import describe
+from sim.engines.glue import verilator_glue
+from sim.engines.toolchain import (
+    CXX_FLAGS,
+    compile_files,
+    compiler_id,
+    link,
+    run_verilator,
+    verilator_root,
+)
+
+__all__ = ["load_verilator"]
+
+FLAGS = ("--cc", "-O3", "--x-assign", "fast", "--x-initial", "unique", "--no-assert",
+         "--no-timing", "--output-split", "20000", "--no-trace-top", "-Wno-fatal", "-Wno-lint",
+         "-Wno-style")
+DEFINES = ("-DVM_COVERAGE=0", "-DVM_SC=0", "-DVM_TIMING=0", "-DVM_TRACE=0", "-DVM_TRACE_FST=0",
+           "-DVM_TRACE_VCD=0", "-DVM_TRACE_SAIF=0", "-DVL_TIME_CONTEXT")
+PREFIX = "Vember"
+_HERE = Path(__file__).parent
+
+
+def load_verilator(component: wiring.Component, name: str) -> CompiledModel:
+    """Return ``component`` compiled; taken from the cache where nothing has changed."""
+    design = describe(component)
+    verilog = to_verilog(component, name)
+    glue = verilator_glue(name, PREFIX, verilog.ports)
+    runtime = _runtime()
+    key = digest(["verilator", verilog.text, glue, runtime.name, *FLAGS])
+    entry = cached(f"{name}-{key}", lambda folder: _build(verilog, glue, runtime, folder))
+    positions = {port.name: i for i, port in enumerate(verilog.ports)}
+    return CompiledModel(name, design, entry / "model.so", positions)
+
+
+def _runtime() -> Path:
+    """Compile what every design shares, the harness and Verilator's own runtime, once."""
+    sources = [_HERE / "harness.cpp", _HERE / "harness.h"]
+    key = digest(["runtime", version("verilator"), compiler_id(), *CXX_FLAGS, *DEFINES,
+                  *(source.read_text(encoding="utf-8") for source in sources)])
+
+    def build(folder: Path) -> None:
+        include = verilator_root() / "include"
+        names = ("verilated.cpp", "verilated_threads.cpp", "verilated_random.cpp")
+        with _announce("compiling the simulation runtime"):
+            compile_files([_HERE / "harness.cpp", *(include / name for name in names)], folder,
+                          DEFINES, _includes())
+
+    return cached(f"runtime-{key}", build)
+
+
+def _includes() -> list[Path]:
+    include = verilator_root() / "include"
+    return [_HERE, include, include / "vltstd"]
+
+
+def _build(verilog: Verilog, glue: str, runtime: Path, folder: Path) -> None:
+    work = folder / "work"
+    work.mkdir()
+    (work / "design.v").write_text(verilog.text, encoding="utf-8")
+    (work / "glue.cpp").write_text(glue, encoding="utf-8")
+    started = time.monotonic()
+    with _announce(f"compiling {verilog.name}"):
+        run_verilator([*FLAGS, "--top-module", verilog.name, "--prefix", PREFIX, "--Mdir", ".",
+                       "design.v"], cwd=work)
+        translated = time.monotonic()
+        objects = compile_files(sorted(work.glob("*.cpp")), work, DEFINES, [work, *_includes()])
+        link([*objects, *sorted(runtime.glob("*.o"))], folder / "model.so")
+    size = sum(path.stat().st_size for path in work.glob("*.cpp"))
+    seconds = {"translate": round(translated - started, 2),
+               "compile": round(time.monotonic() - translated, 2)}
+    (folder / "build.json").write_text(json.dumps(
+        {"name": verilog.name, "cpp_bytes": size, "seconds": seconds}, indent=2) + "\n")
+    for path in sorted(work.iterdir()):
+        if path.name != "design.v":
+            path.unlink()
+
+
+def _announce(what: str):
+    console = Console(stderr=True)
+    if console.is_terminal:
+        return console.status(f"{what} ...")
+    print(f"{what} ...", file=sys.stderr, flush=True)
+    return _Quiet()
+
+
+class _Quiet:
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        return None

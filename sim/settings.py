@@ -1,0 +1,61 @@
+"""Settings of a run: what ``--set`` may change, at elaboration and by register."""
+
+from dataclasses import dataclass, fields, replace
+
+from gen.settings import parse_assignments
+from rtl.config import NicConfig
+
+__all__ = ["Runtime", "apply_settings"]
+
+
+@dataclass(frozen=True)
+class Runtime:
+    """What the registers of every node are set to before a run.
+
+    Members
+    -------
+    local_cache: whether the local cache is on.
+    local_cache_sets: sets of it in use; 0 for all.
+    dedupe: whether the dedupe table is on.
+    request_batch: lookups in a request list to the GPU before it leaves.
+    request_timeout, lookup_timeout, vector_timeout: cycles after which a request list, a lookups
+        packet and a vectors packet leave though they are not full.
+    """
+
+    local_cache: bool = True
+    local_cache_sets: int = 0
+    dedupe: bool = True
+    request_batch: int = 128
+    request_timeout: int = 64
+    lookup_timeout: int = 32
+    vector_timeout: int = 64
+
+    def check(self, config: NicConfig) -> None:
+        """Raise ``ValueError`` for a value that the hardware of ``config`` does not have."""
+        if not 0 <= self.local_cache_sets <= config.local_cache_sets:
+            raise ValueError(f"local_cache_sets must be between 0 (all) and "
+                             f"{config.local_cache_sets}, not {self.local_cache_sets!r}")
+        most = 8 * config.net_payload_beats
+        if not 1 <= self.request_batch <= most:
+            raise ValueError(f"request_batch must be between 1 and {most}, "
+                             f"not {self.request_batch!r}")
+        for name in ("request_timeout", "lookup_timeout", "vector_timeout"):
+            if not 0 <= getattr(self, name) < 1 << 15:
+                raise ValueError(f"{name} must be between 0 and {(1 << 15) - 1}, "
+                                 f"not {getattr(self, name)!r}")
+
+
+def apply_settings(config: NicConfig, assignments: list[str]) -> tuple[NicConfig, Runtime]:
+    """Apply ``field=value`` settings and return the configuration and the registers.
+
+    ``ValueError`` names an unknown field, a value of another kind, or one out of range.
+    """
+    runtime = Runtime()
+    run_names = {f.name for f in fields(Runtime)}
+    kinds = {f.name: f.type for kind in (NicConfig, Runtime) for f in fields(kind)
+             if f.name != "name"}
+    values = parse_assignments(assignments, kinds)
+    config = config.with_fields(**{k: v for k, v in values.items() if k not in run_names})
+    runtime = replace(runtime, **{k: v for k, v in values.items() if k in run_names})
+    runtime.check(config)
+    return config, runtime
