@@ -24,12 +24,12 @@ from amaranth.lib import data
 from .config import BEAT_BITS
 
 __all__ = [
-    "BEAT_BYTES", "COLUMN_BITS", "CREDIT_BITS", "EMBER_OFFSET", "ETHERTYPE_IPV4", "IP_PROTOCOL_UDP",
-    "LANDING_BITS", "NODE_BITS", "RECORDS_PER_BEAT", "RECORD_BITS", "ROW_BITS", "STEP_BITS",
-    "TABLE_BITS", "TAGS_PER_BEAT", "TAG_BITS", "VERSION", "Beat", "DescriptorKind", "EmberHeader",
-    "ErrorRecord", "FrameInfo", "HeaderBeat", "Key", "LookupRecord", "Opcode", "PooledTag", "QueryRecord",
-    "RawBeat", "RecordKind", "Request", "SampleRecord", "ScatterTag", "Status", "TableDescriptor",
-    "VectorBeat",
+    "BEAT_BYTES", "COLUMN_BITS", "CREDIT_BITS", "EMBER_OFFSET", "ETHERTYPE_IPV4",
+    "IP_PROTOCOL_UDP", "LANDING_BITS", "NODE_BITS", "RECORDS_PER_BEAT", "RECORD_BITS",
+    "ROW_BITS", "STEP_BITS", "TABLE_BITS", "TAGS_PER_BEAT", "TAG_BITS", "VERSION", "Beat",
+    "DescriptorKind", "EmberHeader", "ErrorRecord", "FrameInfo", "HeaderBeat", "Key",
+    "LookupRecord", "Opcode", "PooledTag", "QueryRecord", "RawBeat", "RecordKind", "Request",
+    "SampleRecord", "ScatterTag", "Status", "TableDescriptor", "VectorBeat",
 ]
 
 VERSION = 1
