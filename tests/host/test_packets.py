@@ -1,0 +1,86 @@
+"""Packets packed by the host, taken apart field by field with plain integers."""
+
+import numpy as np
+import pytest
+
+from host.packets import (
+    gpu_vectors,
+    header_beat,
+    pack_records,
+    parse_header,
+    parse_pooled,
+    parse_records,
+    query_packets,
+    query_records,
+)
+from host.samples import Samples
+from rtl.formats import LookupRecord, Opcode
+
+
+def _samples() -> Samples:
+    lengths = np.array([[2, 0, 1], [0, 0, 3]], np.int32)
+    return Samples(np.zeros((2, 1), np.float32), np.zeros(2, np.float32), lengths,
+                   np.array([0, 0, 2, 2, 2, 2], np.int32),
+                   np.array([5, 5, 7, 1 << 35, 2, 3], np.int64))
+
+
+def test_query_records():
+    got = [int(record) for record in query_records(_samples(), 100)]
+    key = [5, 5 | 1 << 48, 2 << 48, 7 | 2 << 36 | 1 << 48]
+    first = [100 | 4 << 32 | 3 << 48, *key]
+    second = [101 | 5 << 32 | 3 << 48, 2 << 48, 2 << 48, 1 << 35 | 2 << 36, 2 | 2 << 36,
+              3 | 2 << 36 | 1 << 48]
+    assert got == first + second
+
+
+def test_query_packets_are_cut():
+    packets = query_packets(_samples(), 0, node=3, step=65537, payload_beats=1)
+    assert [len(p) for p in packets] == [2, 2]
+    heads = [parse_header(p[0]) for p in packets]
+    assert [h.count for h in heads] == [8, 3]
+    assert all((h.opcode, h.source, h.step) == (Opcode.QUERIES, 3, 1) for h in heads)
+    assert not packets[1][1, 6:].any()
+
+
+def test_header_bytes():
+    raw = header_beat(Opcode.QUERIES, node=2, step=0x0102, count=0x0304, credit=7).tobytes()
+    assert raw[:42] == bytes(42)
+    assert raw[42:46] == bytes([1, 0x10, 2, 2])
+    assert raw[48:50] == b"\x02\x01" and raw[56:58] == b"\x07\x00" and raw[58:60] == b"\x04\x03"
+
+
+@pytest.mark.parametrize("dimension", [16, 48])
+def test_gpu_vectors(dimension):
+    tags = np.arange(100, dtype=np.uint16) * 3
+    vectors = np.random.default_rng(1).random((100, dimension), np.float32)
+    packets = gpu_vectors(tags, vectors, node=0, step=0, payload_beats=64)
+    got_tags, got = [], []
+    for packet in packets:
+        count = parse_header(packet[0]).count
+        tag_beats = -(-count // 32)
+        assert len(packet) == 1 + tag_beats + count * dimension // 16 <= 65
+        got_tags += packet[1:1 + tag_beats].view(np.uint16).reshape(-1)[:count].tolist()
+        got.append(packet[1 + tag_beats:].view(np.float32).reshape(count, dimension))
+    assert got_tags == tags.tolist()
+    assert np.array_equal(np.concatenate(got), vectors)
+
+
+def test_records_round_trip():
+    rows = np.array([0, (1 << 36) - 1, 12345], np.uint64)
+    records = pack_records(LookupRecord, row=rows, table=np.array([0, 4095, 7]), landing=9)
+    padded = np.zeros(8, np.uint64)
+    padded[:3] = records
+    back = parse_records(LookupRecord, padded.view(np.uint32).reshape(1, 16), 3)
+    assert back["row"].tolist() == rows.tolist()
+    assert back["table"].tolist() == [0, 4095, 7] and back["landing"].tolist() == [9] * 3
+    with pytest.raises(ValueError, match="table must fit 12 bits, not 4096"):
+        pack_records(LookupRecord, row=rows, table=np.array([4096]))
+
+
+def test_pooled():
+    packet = np.zeros((4, 16), np.uint32)
+    packet[1, 0], packet[1, 1] = 77, 5 | 1 << 16
+    packet[2:] = np.arange(32, dtype=np.float32).view(np.uint32).reshape(2, 16)
+    sample, first_bag, last, vectors = parse_pooled(packet, 2)
+    assert (sample, first_bag, last) == (77, 5, True)
+    assert vectors.tolist() == np.arange(32.0).reshape(2, 16).tolist()
