@@ -1,0 +1,73 @@
+"""Table descriptors for block tests: a plain-Python owner split, and how to write one."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from rtl.formats import DescriptorKind, Status
+from rtl.hash_columns import COLUMNS
+
+TABLE, ROW, COLUMN, REPLICATED = DescriptorKind
+
+
+@dataclass
+class Table:
+    """A descriptor as the host sees it."""
+
+    kind: int = TABLE
+    owner: int = 0
+    owners: int = 1
+    rows: int = 100
+    valid: int = 1
+
+    def words(self) -> list[int]:
+        return [self.valid | self.kind << 1 | self.owner << 8 | self.owners << 16,
+                self.rows & 0xFFFFFFFF, self.rows >> 32, 0xABCD0123, 0x4567EF89]
+
+
+def key_hash(table: int, row: int) -> int:
+    """Return the 32-bit H3 hash of a key, bit by bit."""
+    key, value = row | table << 36, 0
+    for bit, column in enumerate(COLUMNS):
+        if key >> bit & 1:
+            value ^= column
+    return value
+
+
+def split(tables: dict[int, Table], table: int, row: int, node: int, nodes: int = 255):
+    """Return (owner, status) of a key; owner None when the key has none."""
+    entry = tables.get(table)
+    if entry is None or not entry.valid:
+        return None, Status.TABLE
+    if entry.kind == COLUMN:
+        return None, Status.KIND
+    if row >= entry.rows:
+        return None, Status.ROW
+    owner = entry.owner
+    if entry.kind == ROW:
+        owner = (owner + ((key_hash(table, row) & 0xFFFF) * entry.owners >> 16)) & 0xFF
+    elif entry.kind == REPLICATED:
+        owner = node
+    return (owner, 0) if owner < nodes else (None, Status.TABLE)
+
+
+def descriptor_writer(dut, tables: dict[int, Table], node: int = 0, nodes: int | None = None,
+                      then: Callable | None = None) -> Callable:
+    """Return a testbench that loads ``tables`` once the sweep is over, then runs ``then``."""
+
+    async def bench(ctx):
+        ctx.set(dut.node, node)
+        if nodes is not None:
+            ctx.set(dut.nodes, nodes)
+        await ctx.tick().until(dut.write_ready)
+        for number, entry in tables.items():
+            for word, value in reversed(list(enumerate(entry.words()))):
+                ctx.set(dut.write_en, 1)
+                ctx.set(dut.write_table, number)
+                ctx.set(dut.write_word, word)
+                ctx.set(dut.write_data, value)
+                await ctx.tick()
+        ctx.set(dut.write_en, 0)
+        if then is not None:
+            await then(ctx)
+
+    return bench
