@@ -60,7 +60,7 @@ class Model:
             value = getattr(self, field)
             if not isinstance(value, tuple):
                 raise TypeError(f"{field} must be a tuple of integers, not {value!r}")
-            high = 1 << ROW_BITS if field == "rows" else 1 << 16
+            high = (1 << ROW_BITS) - 1 if field == "rows" else 1 << 16
             for index, item in enumerate(value):
                 _in_range(f"{field}[{index}]", item, 1, high)
         _in_range("rows (number of tables)", len(self.rows), 1, 1 << TABLE_BITS)

@@ -27,8 +27,11 @@ from rtl.formats import (
 
 from .samples import Samples
 
-__all__ = ["Header", "gpu_vectors", "header_beat", "pack_records", "parse_errors", "parse_header",
-           "parse_lookup_requests", "parse_pooled", "parse_records", "query_packets", "query_records", "records_to_beats", "vectors_packet"]
+__all__ = [
+    "Header", "gpu_vectors", "header_beat", "pack_records", "parse_errors", "parse_header",
+    "parse_lookup_requests", "parse_pooled", "parse_records", "query_packets", "query_records",
+    "records_to_beats", "vectors_packet",
+]
 
 WORDS = BEAT_BYTES // 4
 

@@ -72,7 +72,7 @@ def _keys(chunk: Chunk, sizes: np.ndarray | None) -> tuple[np.ndarray, np.ndarra
                   lambda text, at: f"a key must be table:row in decimal, not {text!r}")
     count = 1 << TABLE_BITS if sizes is None else len(sizes)
     words.require(tables < count, lambda text, at: f"table of {text} is beyond the {count} tables")
-    limits = np.full(len(tables), 1 << ROW_BITS) if sizes is None else sizes[tables]
+    limits = np.full(len(tables), (1 << ROW_BITS) - 1) if sizes is None else sizes[tables]
     words.require(rows < limits, lambda text, at:
                   f"row of {text} is beyond the {limits[at[0]]} rows of its table")
     return tables, rows, np.searchsorted(newlines, starts), len(newlines)

@@ -27,7 +27,7 @@ def test_toml_gives_the_same_model(tmp_path):
 @pytest.mark.parametrize("change, message", [
     ({"dimension": 20}, "dimension must be a multiple of 16, not 20"),
     ({"dimension": 16.0}, "dimension must be an integer, not 16.0"),
-    ({"rows": (10, 0)}, r"rows\[1\] must be between 1 and 68719476736, not 0"),
+    ({"rows": (10, 0)}, r"rows\[1\] must be between 1 and 68719476735, not 0"),
     ({"rows": ()}, r"rows \(number of tables\) must be between 1 and 4096, not 0"),
     ({"rows": [10]}, r"rows must be a tuple of integers, not \[10\]"),
     ({"bottom": (8,)}, r"bottom must end in the dimension, 16, not \(8,\)"),

@@ -35,8 +35,8 @@ def test_mix64_against_plain_integers():
 
 @pytest.mark.parametrize("dimension", [16, 48])
 def test_values_are_the_documented_function(dimension):
-    model = Model((3, 1 << 36, 1000), dimension, 1, (dimension,), (1,))
-    tables, rows = [0, 1, 2, 0, 1], [2, (1 << 36) - 1, 999, 0, 5]
+    model = Model((3, (1 << 36) - 1, 1000), dimension, 1, (dimension,), (1,))
+    tables, rows = [0, 1, 2, 0, 1], [2, (1 << 36) - 2, 999, 0, 5]
     got = row_values(model, 42, tables, rows)
     assert got.dtype == np.float32 and got.shape == (5, dimension)
     for i, (table, row) in enumerate(zip(tables, rows)):

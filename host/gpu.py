@@ -1,0 +1,91 @@
+"""The GPU as the NIC sees it: lists of rows go in, their vectors come out some time later."""
+
+from collections import deque
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from .timing import CYCLE_NS, cycles_of_us
+
+__all__ = ["Gather", "GpuLookups", "GpuProfile"]
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class GpuProfile:
+    """Constants of the gather on a GPU.
+
+    Members
+    -------
+    name: of the profile.
+    launch_us: from a list in GPU memory to the first row read.
+    memory_bandwidth_gb_s: of the GPU's memory.
+    access_bytes: bytes that a row read moves at least.
+    streams: gathers under way at once.
+    """
+
+    name: str
+    launch_us: float
+    memory_bandwidth_gb_s: float
+    access_bytes: int
+    streams: int
+
+    def __post_init__(self) -> None:
+        for field in ("launch_us", "memory_bandwidth_gb_s", "access_bytes", "streams"):
+            if not getattr(self, field) > 0:
+                raise ValueError(f"{field} must be above 0, not {getattr(self, field)!r}")
+
+
+@dataclass(frozen=True)
+class Gather(Generic[T]):
+    """One launch: the lists it serves and when their vectors are there, in cycles."""
+
+    lists: tuple[T, ...]
+    start: float
+    end: float
+
+
+class GpuLookups(Generic[T]):
+    """Serves request lists: all that wait when a stream is free go into one launch.
+
+    The caller keeps the clock: :meth:`arrive` when a list is in GPU memory, :meth:`finish` when a
+    gather ends; both return the gather that starts then, if any.
+    """
+
+    def __init__(self, profile: GpuProfile, row_bytes: int):
+        if row_bytes < 1:
+            raise ValueError(f"row_bytes must be at least 1, not {row_bytes!r}")
+        self._launch = cycles_of_us(profile.launch_us)
+        per_row = max(row_bytes, profile.access_bytes)
+        self._cycles_per_row = per_row / (profile.memory_bandwidth_gb_s * CYCLE_NS)
+        self._free = profile.streams
+        self._waiting: deque[tuple[T, int]] = deque()
+        self._memory_free = 0.0
+        self.launches = 0
+        self.rows = 0
+        self.busy = 0.0
+
+    def arrive(self, time: float, request: T, rows: int) -> Gather[T] | None:
+        """Take a list of ``rows`` rows that is there at ``time``."""
+        self._waiting.append((request, rows))
+        return self._start(time)
+
+    def finish(self, time: float) -> Gather[T] | None:
+        """Free the stream of a gather that ends at ``time``."""
+        self._free += 1
+        return self._start(time)
+
+    def _start(self, time: float) -> Gather[T] | None:
+        if not self._free or not self._waiting:
+            return None
+        self._free -= 1
+        lists = tuple(request for request, _ in self._waiting)
+        rows = sum(count for _, count in self._waiting)
+        self._waiting.clear()
+        # Launches overlap; the memory is one.
+        start = max(time + self._launch, self._memory_free)
+        self._memory_free = start + rows * self._cycles_per_row
+        self.launches += 1
+        self.rows += rows
+        self.busy += self._memory_free - time
+        return Gather(lists, time, self._memory_free)

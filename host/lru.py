@@ -1,0 +1,42 @@
+"""A textbook set-associative LRU cache, to compare with and to predict hit rates by."""
+
+from collections import OrderedDict
+from collections.abc import Hashable
+
+__all__ = ["LruSets", "set_of"]
+
+
+def set_of(key_hash: int, sets: int) -> int:
+    """Return the set of a key: its hash's bits 31 to 8, scaled to ``sets``."""
+    return ((key_hash >> 8) & 0xFFFFFF) * sets >> 24
+
+
+class LruSets:
+    """Sets of ``ways`` keys each; a miss replaces the key that was used longest ago.
+
+    Raises ``ValueError`` for fewer than one set or way.
+    """
+
+    def __init__(self, sets: int, ways: int):
+        for name, value in (("sets", sets), ("ways", ways)):
+            if value < 1:
+                raise ValueError(f"{name} must be at least 1, not {value!r}")
+        self.ways = ways
+        self._sets: list[OrderedDict[Hashable, None]] = [OrderedDict() for _ in range(sets)]
+        self.evicted: Hashable | None = None
+        """The key that the last access put out, or None."""
+
+    def access(self, index: int, key: Hashable) -> bool:
+        """Look ``key`` up in set ``index`` and make it the newest; True when it was there."""
+        lines = self._sets[index]
+        self.evicted = None
+        if key in lines:
+            lines.move_to_end(key)
+            return True
+        if len(lines) == self.ways:
+            self.evicted, _ = lines.popitem(last=False)
+        lines[key] = None
+        return False
+
+    def __contains__(self, key: Hashable) -> bool:
+        return any(key in lines for lines in self._sets)

@@ -1,0 +1,39 @@
+"""PCIe between a NIC and its host: latency, and one link of limited rate in each direction."""
+
+from dataclasses import dataclass
+
+from .timing import Link, cycles_of_us
+
+__all__ = ["Pcie", "PcieProfile"]
+
+
+@dataclass(frozen=True)
+class PcieProfile:
+    """Constants of a PCIe connection; ``one_way_us`` and ``bandwidth_gb_s`` of each direction."""
+
+    name: str
+    one_way_us: float
+    bandwidth_gb_s: float
+
+    def __post_init__(self) -> None:
+        for field in ("one_way_us", "bandwidth_gb_s"):
+            if not getattr(self, field) > 0:
+                raise ValueError(f"{field} must be above 0, not {getattr(self, field)!r}")
+
+
+class Pcie:
+    """One NIC's PCIe connection.
+
+    ``latency`` is one way, in whole cycles; nothing comes back to the NIC earlier than
+    ``lookahead`` cycles after it sent what caused it.
+    """
+
+    def __init__(self, profile: PcieProfile):
+        self.latency = int(cycles_of_us(profile.one_way_us))
+        self.to_nic = Link(profile.bandwidth_gb_s)
+        self.from_nic = Link(profile.bandwidth_gb_s)
+
+    @property
+    def lookahead(self) -> int:
+        """Cycles of the round trip."""
+        return 2 * self.latency
