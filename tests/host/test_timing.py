@@ -13,7 +13,7 @@ def test_every_profile_loads():
     kinds = {"pcie": PcieProfile, "ethernet": NetworkProfile, "gpu": GpuProfile}
     for name in profile_names():
         assert load_profile(name, kinds[name.split("_")[0]]).name == name
-    with pytest.raises(ValueError, match="profile must be one of .*, not 'nothing'"):
+    with pytest.raises(ValueError, match=r"profile must be one of .*, not 'nothing'"):
         load_profile("nothing", PcieProfile)
 
 
