@@ -1,0 +1,6 @@
+"""Caches of embedding vectors."""
+
+from .cache import CACHE_COUNTERS, EmbeddingCache, tap_layout
+from .fills import FILL_ID_BITS, FillBeat
+
+__all__ = ["CACHE_COUNTERS", "FILL_ID_BITS", "EmbeddingCache", "FillBeat", "tap_layout"]

@@ -1,0 +1,231 @@
+"""EmbeddingCache: a set-associative, non-blocking cache of vectors."""
+
+from collections.abc import Callable
+
+from amaranth.hdl import Module, Mux, Shape, Signal, Value
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from rtl.counters import CounterLayout, count
+from rtl.stream import SkidBuffer, StreamFIFO
+
+from .fills import FILL_ID_BITS, FillBeat, FillWriter
+from .free_list import FreeList
+from .miss_table import MissTable
+from .scatter_list import ScatterList
+from .tags import TagPipeline, slot_bits
+from .vectors import VectorStore, vector_beat_layout
+
+__all__ = ["CACHE_COUNTERS", "EmbeddingCache", "tap_layout"]
+
+CACHE_COUNTERS = (
+    "accesses", "hits", "hits_pending", "misses", "conflict_misses", "evictions", "bad_fills",
+    "beats_in", "beats_out", "stall_in_flight", "stall_waiters", "stall_output")
+
+
+def tap_layout(key_bits: int) -> data.StructLayout:
+    """Layout of the event that a lookup was decided, in the order of lookups."""
+    return data.StructLayout({"valid": 1, "key": key_bits, "hit": 1, "pending": 1, "conflict": 1})
+
+
+class EmbeddingCache(wiring.Component):
+    """Answer every lookup with the vector of its key, fetching each vector that is not here.
+
+    Exact LRU in each set, allocation at lookup (paper, section 4.1.1). A lookup whose key is here
+    reads its slot; one whose vector is still to come waits in the scatter list of that fetch (a
+    hit, also counted in ``hits_pending``); any other takes a miss id and asks for the vector, with
+    a way of its set or, when the oldest way's vector is still to come, without (a conflict miss,
+    see :class:`TagPipeline`). Hits are served while misses are outstanding, so answers come in
+    another order than lookups; ``meta`` tells whose they are.
+
+    **No row is overwritten while a read of it is queued.** Direct hits and misses leave the tag
+    pipeline through one queue. A miss passes to ``misses`` only after the reads of all direct hits
+    in front of it were issued, so the vector it asks for cannot reach the slot before. A vector
+    waited for is read from the landing row of its miss id, which is given back after its last read.
+
+    **Progress.** Fills are accepted in every cycle, whatever else waits. A lookup waits for a miss
+    id or a node of the scatter lists, which come back as fills arrive and vectors leave; a full
+    table so slows lookups down and never changes an answer.
+
+    Latency of a hit: 11 cycles from ``lookups`` to ``vectors``; of a miss: 10 to ``misses``, and 11
+    from the last beat of its fill to ``vectors``. Throughput: 1 lookup, 1 miss, 1 fill beat and 1
+    beat out per cycle, runs of one key or one set included. After reset the block sweeps its tables
+    for max(rows / ways, in_flight) cycles and accepts nothing.
+
+    Parameters
+    ----------
+    key_bits: bits of a key.
+    meta_shape: shape of what comes back with the vector.
+    rows: vectors that it holds, a multiple of ``ways``, at least two sets.
+    ways: ways of a set, a power of two.
+    in_flight: fetches that may be outstanding, a power of two.
+    waiters: lookups that may wait in scatter lists.
+    vector_beats: beats of the longest vector.
+    hash_key: from the value of a key to 32 hash bits.
+    store_style: style of the RAM of the slots.
+
+    Ports
+    -----
+    lookups: input stream of ``key`` and ``meta``.
+    vectors: output stream of ``data``, ``meta``, ``last``: the beats of a vector one after another.
+    misses: output stream of ``key`` and ``id``: vectors to be fetched.
+    fills: input stream of ``id``, ``data``, ``last``: a vector, in any order of ids. Ready is 1
+        always, but for the sweep. A vector whose id is not outstanding or which has not
+        ``vector_beats`` beats is swallowed and counted in ``bad_fills``.
+    sets: sets in use, 1 to ``rows / ways``: set = hash[31:8] * sets / 2^24. Change it while the
+        block is idle; what lies in sets out of use is not found.
+    enable: 0: nothing is looked up or allocated, each lookup is fetched for itself.
+    vector_beats: beats of a vector now. Fixed once there were lookups; reset to change it.
+    evicted: event: a key that was here no longer is.
+    tap: event: a lookup was decided, in order.
+    counters: see :data:`CACHE_COUNTERS`. ``hits`` includes ``hits_pending``, ``misses`` includes
+        ``conflict_misses``; ``stall_*`` are cycles in which a lookup waits, by cause.
+    idle: nothing moves until an input does. Lookups that wait for a fill do not count.
+
+    Raises
+    ------
+    TypeError, ValueError
+        A size is not an integer or out of range.
+    """
+
+    def __init__(self, key_bits: int, meta_shape, *, rows: int, ways: int, in_flight: int,
+                 waiters: int, vector_beats: int, hash_key: Callable[[Value], Value],
+                 store_style: str = "uram"):
+        sizes = {"key_bits": (key_bits, 1), "ways": (ways, 1), "rows": (rows, 2),
+                 "in_flight": (in_flight, 2), "waiters": (waiters, 2),
+                 "vector_beats": (vector_beats, 1)}
+        for name, (value, low) in sizes.items():
+            if isinstance(value, bool) or not isinstance(value, int):
+                raise TypeError(f"{name} must be an integer, not {value!r}")
+            if value < low:
+                raise ValueError(f"{name} must be at least {low}, not {value!r}")
+        for name, value in (("ways", ways), ("in_flight", in_flight)):
+            if value & (value - 1):
+                raise ValueError(f"{name} must be a power of two, not {value!r}")
+        if in_flight > 1 << FILL_ID_BITS:
+            raise ValueError(f"in_flight must be at most {1 << FILL_ID_BITS}, not {in_flight!r}")
+        if rows % ways or rows < 2 * ways:
+            raise ValueError(f"rows must be a multiple of ways ({ways}), at least twice, "
+                             f"not {rows!r}")
+        self._key_bits, self._meta, self._hash = key_bits, meta_shape, hash_key
+        self._rows, self._ways, self._ids, self._nodes = rows, ways, in_flight, waiters
+        self._beats, self._style = vector_beats, store_style
+        self._lookup = data.StructLayout({"key": key_bits, "meta": meta_shape})
+        self._miss = data.StructLayout({"key": key_bits, "id": FILL_ID_BITS})
+        super().__init__({
+            "lookups": In(stream.Signature(self._lookup)),
+            "vectors": Out(stream.Signature(vector_beat_layout(meta_shape))),
+            "misses": Out(stream.Signature(self._miss)),
+            "fills": In(stream.Signature(FillBeat)),
+            "sets": In(range(rows // ways + 1)), "enable": In(1),
+            "vector_beats": In(range(vector_beats + 1)),
+            "evicted": Out(data.StructLayout({"valid": 1, "key": key_bits})),
+            "tap": Out(tap_layout(key_bits)),
+            "counters": Out(CounterLayout(*CACHE_COUNTERS)), "idle": Out(1)})
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+        sizes = {"rows": self._rows, "in_flight": self._ids}
+        m.submodules.entry = entry = SkidBuffer(self._lookup)
+        m.submodules.tags = tags = TagPipeline(
+            self._key_bits, self._meta, ways=self._ways, hash_key=self._hash, **sizes)
+        m.submodules.ids = ids = FreeList(self._ids)
+        m.submodules.table = table = MissTable(**sizes)
+        m.submodules.scatter = scatter = ScatterList(
+            self._meta, in_flight=self._ids, waiters=self._nodes)
+        m.submodules.writer = writer = FillWriter(vector_beats=self._beats, **sizes)
+        m.submodules.store = store = VectorStore(
+            self._meta, vector_beats=self._beats, style=self._style, **sizes)
+        m.submodules.asking = asking = SkidBuffer(self._miss)
+
+        # After reset, the words whose contents matter are written once.
+        sweep_length = max(self._rows // self._ways, self._ids)
+        sweeping, sweep = Signal(init=1), Signal(range(sweep_length))
+        with m.If(sweeping):
+            m.d.sync += [sweep.eq(sweep + 1), sweeping.eq(sweep != sweep_length - 1)]
+        m.d.comb += [
+            tags.clear.eq(sweeping & (sweep < self._rows // self._ways)),
+            tags.clear_address.eq(sweep),
+            table.clear.eq(sweeping & (sweep < self._ids)), table.clear_address.eq(sweep),
+        ]
+
+        beats = Signal(range(self._beats + 1), init=1)
+        m.d.sync += beats.eq(Mux(self.vector_beats == 0, 1, Mux(
+            self.vector_beats > self._beats, self._beats, self.vector_beats)))
+        m.d.comb += [
+            entry.i.payload.eq(self.lookups.payload),
+            entry.i.valid.eq(self.lookups.valid & ~sweeping),
+            self.lookups.ready.eq(entry.i.ready & ~sweeping),
+            tags.sets.eq(self.sets), tags.enable.eq(self.enable),
+            store.vector_beats.eq(beats), writer.vector_beats.eq(beats),
+        ]
+        wiring.connect(m, entry.o, tags.lookups)
+        wiring.connect(m, ids.taken, tags.ids)
+        wiring.connect(m, store.released, ids.given)
+        wiring.connect(m, scatter.waiters, store.waiters)
+        wiring.connect(m, asking.o, wiring.flipped(self.misses))
+        wiring.connect(m, store.vectors, wiring.flipped(self.vectors))
+
+        # A decision: wait in a list, or go on to the queue as a direct hit or as a miss.
+        decision = tags.decisions.payload
+        operation = data.StructLayout({
+            "miss": 1, "id": decision.id.shape(), "slot": slot_bits(self._rows),
+            "key": self._key_bits, "meta": Shape.cast(self._meta).width})
+        m.submodules.queue = queue = StreamFIFO(operation, 4)
+        go, pending = Signal(), Signal()
+        op = queue.i.payload
+        m.d.comb += [
+            # A node is asked for even where none will be needed: it is seldom that none is free,
+            # and the answer of the miss table would come late.
+            tags.decisions.ready.eq(queue.i.ready & scatter.space),
+            go.eq(tags.decisions.valid & queue.i.ready & scatter.space),
+            table.id.eq(decision.id), table.slot.eq(decision.slot),
+            table.allocated.eq(decision.allocate), table.phase.eq(decision.phase),
+            table.open.eq(go & ~decision.hit),
+            pending.eq(decision.hit & table.waiting),
+            scatter.add.eq(go & (~decision.hit | table.waiting)),
+            scatter.add_first.eq(~decision.hit), scatter.add_id.eq(decision.id),
+            scatter.add_meta.eq(decision.meta),
+            queue.i.valid.eq(go & ~pending),
+            op.miss.eq(~decision.hit), op.id.eq(decision.id), op.slot.eq(decision.slot),
+            op.key.eq(decision.key), op.meta.eq(decision.meta),
+        ]
+        out = queue.o.payload
+        m.d.comb += [
+            store.hits.valid.eq(queue.o.valid & ~out.miss),
+            store.hits.payload.slot.eq(out.slot), store.hits.payload.meta.eq(out.meta),
+            asking.i.valid.eq(queue.o.valid & out.miss),
+            asking.i.payload.key.eq(out.key), asking.i.payload.id.eq(out.id),
+            queue.o.ready.eq(Mux(out.miss, asking.i.ready, store.hits.ready)),
+        ]
+
+        # Vectors that arrive.
+        m.d.comb += [
+            writer.fills.payload.eq(self.fills.payload),
+            writer.fills.valid.eq(self.fills.valid & ~sweeping), self.fills.ready.eq(~sweeping),
+            table.fill_id.eq(writer.fill_id), table.close.eq(writer.close),
+            writer.busy.eq(table.busy), writer.fill_slot.eq(table.fill_slot),
+            writer.fill_allocated.eq(table.fill_allocated),
+            writer.fill_phase.eq(table.fill_phase),
+            scatter.close.eq(writer.complete), scatter.close_id.eq(writer.complete_id),
+        ]
+        wiring.connect(m, writer.write, store.write)
+        wiring.connect(m, writer.filled, tags.filled)
+
+        m.d.comb += [
+            self.evicted.valid.eq(go & decision.evict), self.evicted.key.eq(decision.evicted),
+            self.tap.valid.eq(go), self.tap.key.eq(decision.key), self.tap.hit.eq(decision.hit),
+            self.tap.pending.eq(pending), self.tap.conflict.eq(decision.conflict),
+            self.idle.eq(~sweeping & entry.idle & tags.idle & ids.idle & scatter.idle
+                         & writer.idle & queue.idle & asking.idle & store.idle),
+        ]
+        waits = tags.decisions.valid & ~go
+        count(m, self.counters,
+              accesses=go, hits=go & decision.hit, hits_pending=go & pending,
+              misses=go & ~decision.hit, conflict_misses=go & decision.conflict,
+              evictions=go & decision.evict, bad_fills=writer.bad,
+              beats_in=self.fills.valid & ~sweeping,
+              beats_out=self.vectors.valid & self.vectors.ready,
+              stall_in_flight=tags.starved & ~waits,
+              stall_waiters=waits & ~scatter.space, stall_output=waits & scatter.space)
+        return m

@@ -1,0 +1,109 @@
+"""Fill writer: vectors that arrive, checked and put in their places."""
+
+from amaranth.hdl import Module, Mux, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+from amaranth.utils import ceil_log2
+
+from rtl.config import BEAT_BITS
+
+from .tags import filled_signature, slot_bits
+
+__all__ = ["FILL_ID_BITS", "FillBeat", "FillWriter", "write_signature"]
+
+FILL_ID_BITS = 16
+FillBeat = data.StructLayout({"id": FILL_ID_BITS, "data": BEAT_BITS, "last": 1})
+"""A beat of a vector that was fetched, with the miss id of its request."""
+
+
+def write_signature(rows: int, in_flight: int, vector_beats: int) -> wiring.Signature:
+    """Signature of the write of a beat to the landing store and, if ``stored``, to a slot.
+
+    ``offset`` is the beat's number times ``rows``, where the stores keep it.
+    """
+    return wiring.Signature({
+        "valid": Out(1), "stored": Out(1), "slot": Out(slot_bits(rows)),
+        "offset": Out(range(max(2, rows * vector_beats))),
+        "id": Out(max(1, ceil_log2(in_flight))), "beat": Out(range(max(2, vector_beats))),
+        "data": Out(BEAT_BITS)})
+
+
+class FillWriter(wiring.Component):
+    """Write the vectors that arrive, one beat per cycle, and close their miss ids.
+
+    A vector is good when its id is outstanding at the first beat, all its beats bear that id, and
+    it has exactly ``vector_beats`` beats. Any other is swallowed and counted once, and its id, if
+    outstanding, stays so: what was written of it lies where nobody reads before a good vector of
+    the id has overwritten it. ``fills.ready`` is always 1.
+
+    Latency 2 cycles from the last beat to ``write``; the id is closed one cycle earlier.
+
+    Ports
+    -----
+    fills: input stream of :data:`FillBeat`, the beats of a vector one after the other.
+    vector_beats: beats of a vector now, at least 1.
+    fill_id, busy, fill_slot, fill_allocated, fill_phase, close: to the miss table.
+    write: see :func:`write_signature`.
+    filled: the slot of an allocated fetch has its vector.
+    complete, complete_id: the waiters of the id can be served.
+    bad: 1 in the cycle in which a bad vector ends.
+    idle: no beat inside.
+    """
+
+    def __init__(self, *, rows: int, in_flight: int, vector_beats: int):
+        self._rows, self._beats = rows, vector_beats
+        self._id_bits = id_bits = max(1, ceil_log2(in_flight))
+        super().__init__({
+            "fills": In(stream.Signature(FillBeat)), "vector_beats": In(range(vector_beats + 1)),
+            "fill_id": Out(id_bits), "busy": In(1), "fill_slot": In(slot_bits(rows)),
+            "fill_allocated": In(1), "fill_phase": In(1), "close": Out(1),
+            "write": Out(write_signature(rows, in_flight, vector_beats)),
+            "filled": Out(filled_signature(rows)),
+            "complete": Out(1), "complete_id": Out(id_bits), "bad": Out(1), "idle": Out(1)})
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+        valid, beat = Signal(), Signal(FillBeat)
+        m.d.comb += self.fills.ready.eq(1)
+        m.d.sync += [valid.eq(self.fills.valid), beat.eq(self.fills.payload)]
+
+        number, offset = Signal(range(self._beats + 1)), Signal.like(self.write.offset)
+        owner, spoiled = Signal(FILL_ID_BITS), Signal()
+        first, good, final, close = Signal(), Signal(), Signal(), Signal()
+        m.d.comb += [
+            self.fill_id.eq(beat.id[:self._id_bits]),
+            first.eq(number == 0),
+            good.eq(Mux(first, self.busy & (beat.id[self._id_bits:] == 0),
+                        ~spoiled & (beat.id == owner))),
+            final.eq(number + 1 == self.vector_beats),
+            # Closed at once, so that a second vector of the id right behind is already bad.
+            close.eq(valid & beat.last & good & final),
+            self.close.eq(close),
+            self.bad.eq(valid & beat.last & ~close),
+        ]
+        with m.If(valid):
+            m.d.sync += spoiled.eq(~good | final)
+            with m.If(first):
+                m.d.sync += owner.eq(beat.id)
+            with m.If(beat.last):
+                m.d.sync += [number.eq(0), offset.eq(0)]
+            with m.Elif(~final & good):
+                m.d.sync += [number.eq(number + 1), offset.eq(offset + self._rows)]
+            with m.Elif(first):
+                m.d.sync += number.eq(1)  # no longer at the first beat, though it is spoiled
+
+        write = self.write
+        allocated, phase, complete = Signal(), Signal(), Signal()
+        m.d.sync += [
+            write.valid.eq(valid & good), write.stored.eq(valid & good & self.fill_allocated),
+            write.slot.eq(self.fill_slot), write.offset.eq(offset), write.id.eq(self.fill_id),
+            write.beat.eq(number), write.data.eq(beat.data),
+            allocated.eq(self.fill_allocated), phase.eq(self.fill_phase), complete.eq(close),
+        ]
+        m.d.comb += [
+            self.filled.valid.eq(complete & allocated), self.filled.slot.eq(write.slot),
+            self.filled.phase.eq(phase),
+            self.complete.eq(complete), self.complete_id.eq(write.id),
+            self.idle.eq(~valid & ~write.valid & ~complete),
+        ]
+        return m

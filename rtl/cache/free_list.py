@@ -1,0 +1,50 @@
+"""Free list: numbers that are taken and given back."""
+
+from amaranth.hdl import Module, Mux, Signal
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from rtl.stream import StreamFIFO
+
+__all__ = ["FreeList"]
+
+
+class FreeList(wiring.Component):
+    """Hand out the numbers 0 to ``count`` - 1, each to one user at a time.
+
+    After reset numbers come fresh from a counter, so that nothing has to be filled in first; later
+    those given back come again, oldest first. A number given back can be taken 2 cycles later; one
+    is taken and one given back per cycle.
+
+    Ports
+    -----
+    taken: output stream of numbers.
+    given: ``valid`` and ``number`` given back; always accepted, since there is a place for each.
+    idle: no number is on its way to ``taken``.
+
+    Raises ``ValueError`` for a count below 2.
+    """
+
+    def __init__(self, count: int):
+        if not isinstance(count, int) or count < 2:
+            raise ValueError(f"count must be an integer of at least 2, not {count!r}")
+        self._count = count
+        super().__init__({
+            "taken": Out(stream.Signature(range(count))),
+            "given": In(wiring.Signature({"valid": Out(1), "number": Out(range(count))})),
+            "idle": Out(1)})
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+        m.submodules.returned = returned = StreamFIFO(range(self._count), self._count)
+        fresh, fresh_left = Signal(range(self._count)), Signal(init=1)
+        m.d.comb += [
+            returned.i.valid.eq(self.given.valid), returned.i.payload.eq(self.given.number),
+            self.taken.valid.eq(fresh_left | returned.o.valid),
+            self.taken.payload.eq(Mux(fresh_left, fresh, returned.o.payload)),
+            returned.o.ready.eq(self.taken.ready & ~fresh_left),
+            self.idle.eq((returned.level == 0) | returned.o.valid),
+        ]
+        with m.If(self.taken.ready & fresh_left):
+            m.d.sync += [fresh.eq(fresh + 1), fresh_left.eq(fresh != self._count - 1)]
+        return m

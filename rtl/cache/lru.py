@@ -1,0 +1,44 @@
+"""Exact least-recently-used order of the ways of a set, as a matrix of pairs.
+
+One bit a pair of ways ``i < j`` says whether ``i`` was used after ``j``. Against a rank a way this
+costs ``ways * (ways - 1) / 2`` bits instead of ``ways * log2(ways)``, but a touch is one LUT level
+and the oldest way two, which lets a set be read, decided and written back in one cycle.
+"""
+
+from functools import reduce
+from itertools import combinations
+from operator import and_
+
+from amaranth.hdl import C, Cat, Value
+
+__all__ = ["oldest", "order_bits", "touch"]
+
+
+def order_bits(ways: int) -> int:
+    """Return the bits of the order of ``ways`` ways; 1 for a single way, which needs none.
+
+    All zero is an order too: way 0 is the oldest, the last way the newest.
+    """
+    return max(1, ways * (ways - 1) // 2)
+
+
+def _pairs(ways: int) -> dict[tuple[int, int], int]:
+    return {pair: bit for bit, pair in enumerate(combinations(range(ways), 2))}
+
+
+def oldest(order: Value, ways: int) -> Value:
+    """Return, one-hot, the way that was used longest ago."""
+    pairs = _pairs(ways)
+
+    def older(i: int, j: int) -> Value:
+        return ~order[pairs[i, j]] if i < j else order[pairs[j, i]]
+
+    return Cat(*(reduce(and_, (older(i, j) for j in range(ways) if j != i), C(1, 1))
+                 for i in range(ways)))
+
+
+def touch(order: Value, used: Value, ways: int) -> Value:
+    """Return the order after a use of the ways in ``used`` (one-hot; zero leaves it as it is)."""
+    if ways == 1:
+        return order
+    return Cat(*(used[i] | (order[bit] & ~used[j]) for (i, j), bit in _pairs(ways).items()))

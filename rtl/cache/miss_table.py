@@ -1,0 +1,81 @@
+"""Miss table: what is known of each fetch under way, by miss id."""
+
+from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+from amaranth.utils import ceil_log2
+
+from rtl.memory import Ram
+
+from .tags import slot_bits
+
+__all__ = ["MissTable"]
+
+
+class MissTable(wiring.Component):
+    """Remember for each miss id whether it is outstanding, and which slot waits for its vector.
+
+    One port opens an id and asks about one, for the lookup at hand; the other asks about and closes
+    the id of the vector at hand. Each writes its own memory: an id is outstanding while its bits in
+    two one-bit memories differ, of which the one is written on opening, the other on closing. Both
+    answers are combinational (LUTRAM); a change shows in the next cycle.
+
+    Parameters: ``rows`` of the vector store; ``in_flight``, the number of ids.
+
+    Ports
+    -----
+    id: the id at the lookup; ``open`` makes it outstanding, for ``slot`` with ``phase`` if
+        ``allocated``. It must not be outstanding yet.
+    waiting: ``id`` is outstanding on behalf of ``slot``.
+    fill_id: the id at the vector: ``busy`` while it is outstanding, ``fill_slot``,
+        ``fill_allocated``, ``fill_phase`` as opened; ``close`` ends it.
+    clear, clear_address: the id of an address is not outstanding.
+    """
+
+    def __init__(self, *, rows: int, in_flight: int):
+        self._count = in_flight
+        id_bits, self._slot_bits = max(1, ceil_log2(in_flight)), slot_bits(rows)
+        super().__init__({
+            "id": In(id_bits), "open": In(1), "slot": In(self._slot_bits), "allocated": In(1),
+            "phase": In(1), "waiting": Out(1),
+            "fill_id": In(id_bits), "close": In(1), "busy": Out(1),
+            "fill_slot": Out(self._slot_bits), "fill_allocated": Out(1), "fill_phase": Out(1),
+            "clear": In(1), "clear_address": In(id_bits)})
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+
+        # Memories have one read port, so each is kept twice: once for either side.
+        def pair(name: str, width: int) -> tuple[Ram, Ram]:
+            copies = tuple(Ram(width, self._count, style="lutram", latency=0) for _ in range(2))
+            for side, ram, address in zip(("lookup", "fill"), copies, (self.id, self.fill_id),
+                                          strict=True):
+                m.submodules[f"{name}_{side}"] = ram
+                m.d.comb += ram.read_addr.eq(address)
+            return copies
+
+        opened, closed = pair("opened", 1), pair("closed", 1)
+        entries = pair("entries", self._slot_bits + 2)
+        entry, fill_entry = (Signal(self._slot_bits + 2, name=n) for n in ("entry", "fill_entry"))
+        for ram in opened:
+            m.d.comb += [
+                ram.write_en.eq(self.clear | self.open),
+                ram.write_addr.eq(Mux(self.clear, self.clear_address, self.id)),
+                ram.write_data.eq(~self.clear & ~closed[0].read_data)]
+        for ram in closed:
+            m.d.comb += [
+                ram.write_en.eq(self.clear | self.close),
+                ram.write_addr.eq(Mux(self.clear, self.clear_address, self.fill_id)),
+                ram.write_data.eq(~self.clear & opened[1].read_data)]
+        for ram in entries:
+            m.d.comb += [ram.write_en.eq(self.open), ram.write_addr.eq(self.id),
+                         ram.write_data.eq(Cat(self.slot, self.allocated, self.phase))]
+        m.d.comb += [
+            entry.eq(entries[0].read_data), fill_entry.eq(entries[1].read_data),
+            # An id may since have come to serve another slot, or a fetch without a slot.
+            self.waiting.eq((opened[0].read_data ^ closed[0].read_data)
+                            & (entry[:-1] == Cat(self.slot, 1))),
+            self.busy.eq(opened[1].read_data ^ closed[1].read_data),
+            Cat(self.fill_slot, self.fill_allocated, self.fill_phase).eq(fill_entry),
+        ]
+        return m

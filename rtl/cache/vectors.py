@@ -1,0 +1,116 @@
+"""Vector store and landing rows: vectors in, vectors out."""
+
+from amaranth.hdl import Module, Mux, Shape, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+from amaranth.utils import ceil_log2
+
+from rtl.config import BEAT_BITS
+from rtl.memory import Ram
+from rtl.stream import SkidBuffer
+
+from .fills import write_signature
+from .scatter_list import waiter_layout
+from .tags import slot_bits
+
+__all__ = ["VectorStore", "vector_beat_layout"]
+
+
+def vector_beat_layout(meta_shape) -> data.StructLayout:
+    """Layout of a beat of a vector with the meta of the lookup that it answers."""
+    return data.StructLayout({"data": BEAT_BITS, "meta": meta_shape, "last": 1})
+
+
+class VectorStore(wiring.Component):
+    """Keep the vectors of all slots, and of each miss id the vector that came for it.
+
+    A waiter reads the landing row of its id and never the slot: so the slot is free for the next
+    key, whose fetch may come back at any time, as soon as the reads of its direct hits are issued.
+
+    Beat ``b`` of row ``r`` lies at ``b * rows + r``, so that no address needs a product. Throughput
+    1 beat per cycle, hits and waiters in turn, vector by vector. Latency 2 cycles.
+
+    Parameters: ``meta_shape``; ``rows``; ``in_flight``; ``vector_beats``, the largest; ``style`` of
+    the slots' RAM.
+
+    Ports
+    -----
+    write: see :func:`rtl.cache.fills.write_signature`; it is in place for a read one cycle later.
+    hits: input stream of ``slot`` and ``meta``; taken when the read of the last beat is issued.
+    waiters: input stream of :func:`rtl.cache.scatter_list.waiter_layout`; taken likewise.
+    vector_beats: beats of a vector now, at least 1.
+    vectors: output stream of :func:`vector_beat_layout`.
+    released: the last waiter of an id has read its landing row: the id is free.
+    idle.
+    """
+
+    def __init__(self, meta_shape, *, rows: int, in_flight: int, vector_beats: int, style: str):
+        self._meta, self._rows, self._ids = meta_shape, rows, in_flight
+        self._beats, self._style = vector_beats, style
+        self._hit = data.StructLayout({"slot": slot_bits(rows), "meta": meta_shape})
+        super().__init__({
+            "write": In(write_signature(rows, in_flight, vector_beats)),
+            "hits": In(stream.Signature(self._hit)),
+            "waiters": In(stream.Signature(waiter_layout(meta_shape, in_flight))),
+            "vector_beats": In(range(vector_beats + 1)),
+            "vectors": Out(stream.Signature(vector_beat_layout(meta_shape))),
+            "released": Out(wiring.Signature(
+                {"valid": Out(1), "number": Out(max(1, ceil_log2(in_flight)))})),
+            "idle": Out(1)})
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+        landing_rows = self._ids * self._beats
+        m.submodules.slots = slots = Ram(
+            BEAT_BITS, self._rows * self._beats, style=self._style)
+        m.submodules.landing = landing = Ram(
+            BEAT_BITS, landing_rows,
+            style="lutram" if landing_rows <= 64 else "bram" if landing_rows < 2048 else "uram")
+        m.submodules.buffer = buffer = SkidBuffer(vector_beat_layout(self._meta))
+        wiring.connect(m, buffer.o, wiring.flipped(self.vectors))
+
+        write = self.write
+        m.d.comb += [
+            slots.write_en.eq(write.stored), slots.write_addr.eq(write.slot + write.offset),
+            slots.write_data.eq(write.data),
+            landing.write_en.eq(write.valid),
+            landing.write_addr.eq(write.id + write.beat * self._ids),
+            landing.write_data.eq(write.data),
+        ]
+
+        # Read out: the RAMs hold their output until the buffer takes it.
+        out_valid, out_waiter, out_last = Signal(), Signal(), Signal()
+        out_meta = Signal(Shape.cast(self._meta).width)
+        # A grant holds from the first beat of a vector to its last.
+        beat, offset = Signal(range(max(2, self._beats))), Signal.like(write.offset)
+        waiter_turn, waiter, issue, final = (Signal() for _ in range(4))
+        hit_meta, waiter_meta = Signal.like(out_meta), Signal.like(out_meta)
+        m.d.comb += [
+            hit_meta.eq(self.hits.payload.meta), waiter_meta.eq(self.waiters.payload.meta),
+            waiter.eq(Mux(beat != 0, ~waiter_turn,
+                          self.waiters.valid & (waiter_turn | ~self.hits.valid))),
+            issue.eq((self.hits.valid | self.waiters.valid) & (~out_valid | buffer.i.ready)),
+            final.eq(beat + 1 == self.vector_beats),
+            self.hits.ready.eq(issue & ~waiter & final),
+            self.waiters.ready.eq(issue & waiter & final),
+            slots.read_en.eq(issue), slots.read_addr.eq(self.hits.payload.slot + offset),
+            landing.read_en.eq(issue),
+            landing.read_addr.eq(self.waiters.payload.id + beat * self._ids),
+            self.released.valid.eq(self.waiters.ready & self.waiters.payload.last),
+            self.released.number.eq(self.waiters.payload.id),
+            buffer.i.valid.eq(out_valid),
+            buffer.i.payload.data.eq(Mux(out_waiter, landing.read_data, slots.read_data)),
+            buffer.i.payload.meta.eq(out_meta), buffer.i.payload.last.eq(out_last),
+            self.idle.eq(~self.hits.valid & ~self.waiters.valid & ~out_valid & buffer.idle),
+        ]
+        with m.If(issue):
+            m.d.sync += [
+                waiter_turn.eq(~waiter),  # the other side is next, and within a vector the same
+                beat.eq(Mux(final, 0, beat + 1)),
+                offset.eq(Mux(final, 0, offset + self._rows)),
+                out_valid.eq(1), out_waiter.eq(waiter), out_last.eq(final),
+                out_meta.eq(Mux(waiter, waiter_meta, hit_meta)),
+            ]
+        with m.Elif(buffer.i.ready):
+            m.d.sync += out_valid.eq(0)
+        return m
