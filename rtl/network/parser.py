@@ -1,0 +1,201 @@
+"""Frame parser: packets from the network or the host, checked whole, taken apart."""
+
+from amaranth.hdl import C, Module, Mux, Signal
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from rtl.config import BEAT_BITS, NicConfig
+from rtl.counters import CounterLayout, count
+from rtl.formats import (
+    NODE_BITS,
+    RECORDS_PER_BEAT,
+    TAG_BITS,
+    TAGS_PER_BEAT,
+    Beat,
+    Opcode,
+    Status,
+)
+from rtl.memory import Ram
+from rtl.stream import PacketFIFO, SkidBuffer, StreamFIFO
+
+from .frame_check import VERDICTS, FrameCheck
+from .layouts import Credit, RecordBeat, Refused, TaggedBeat
+from .wire import check_framing
+from .wire import header as header_of
+
+__all__ = ["PARSER_COUNTERS", "FrameParser"]
+
+PARSER_COUNTERS = CounterLayout("packets", "beats", *VERDICTS, "overruns")
+
+
+class FrameParser(wiring.Component):
+    """Receive packets, store and forward, and hand out their records and vectors.
+
+    The input is taken in every cycle, since the MAC has no back-pressure: a good packet that finds
+    no room for the largest one is dropped and counted. Every refused packet counts once, under the
+    first of: ``errors_mac`` (``err``); ``foreign`` (MAC or IP address, port, EtherType, protocol,
+    IP version or options, fragment); ``bad_length`` (IP or UDP length, ``keep``, longer than the
+    configuration); ``bad_crc`` (IPv4 checksum or CRC-32C); ``bad_opcode`` (or version);
+    ``bad_node``; ``bad_length`` (``count`` against payload); ``overruns``.
+
+    Latency 7 cycles after a packet's last beat to its first record, 8 to its first vector beat;
+    throughput 1 beat per cycle, header and tag beats included.
+
+    Parameters
+    ----------
+    config: sizes; a packet may have ``net_payload_beats`` or ``host_payload_beats``.
+    framing: ``ethernet`` (LOOKUPS, VECTORS) or ``host`` (QUERIES, GPU_VECTORS: the first 42 bytes,
+        nodes and CRC are not looked at).
+    depth: beats of the packet FIFO, at least twice the largest packet.
+
+    Ports
+    -----
+    i: stream of :data:`rtl.formats.Beat`, always ready.
+    node, nodes: this node's number, and how many there are.
+    mac_base, ip_base, udp_port: addresses of node 0 (others add their number), as numbers.
+    vector_beats: beats of a vector, 1 to 16.
+    records: stream of :data:`RecordBeat`, payload beats of LOOKUPS or QUERIES.
+    vectors: stream of :data:`TaggedBeat`, the vectors of VECTORS or GPU_VECTORS.
+    credit: event :data:`Credit`, the header's credit of a good packet (ethernet only).
+    refused: stream of :data:`Refused`, host messages that were dropped (host only); when its FIFO
+        of 4 is full they are only counted.
+    counters: ``packets`` passed on and their payload ``beats``, and the reasons above. idle.
+
+    Raises
+    ------
+    TypeError, ValueError
+        ``framing`` or ``depth`` is wrong.
+    """
+
+    def __init__(self, config: NicConfig, framing: str = "ethernet", *, depth: int = 512):
+        check_framing(framing)
+        longest = config.net_payload_beats if framing == "ethernet" else config.host_payload_beats
+        if isinstance(depth, bool) or not isinstance(depth, int):
+            raise TypeError(f"depth must be an integer, not {depth!r}")
+        if depth < 2 * (longest + 2):
+            raise ValueError(f"depth must be at least {2 * (longest + 2)}, not {depth!r}")
+        self._framing, self._max_beats, self._depth = framing, longest, depth
+        super().__init__({
+            "i": In(stream.Signature(Beat)),
+            "node": In(NODE_BITS), "nodes": In(NODE_BITS), "mac_base": In(48), "ip_base": In(32),
+            "udp_port": In(16), "vector_beats": In(5),
+            "records": Out(stream.Signature(RecordBeat)),
+            "vectors": Out(stream.Signature(TaggedBeat)),
+            "credit": Out(Credit),
+            "refused": Out(stream.Signature(Refused)),
+            "counters": Out(PARSER_COUNTERS), "idle": Out(1),
+        })
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+        longest, depth = self._max_beats, self._depth
+        m.submodules.check = check = FrameCheck(longest, self._framing)
+        m.submodules.fifo = fifo = PacketFIFO(BEAT_BITS, depth)
+        beat = check.o
+        # A packet is let in only with room for the largest: the FIFO then never says no.
+        room, admitted, admit = Signal(), Signal(), Signal()
+        good, overrun = Signal(), Signal()
+        m.d.comb += [
+            self.i.ready.eq(1),
+            check.valid.eq(self.i.valid), check.beat.eq(self.i.payload),
+            room.eq(fifo.level <= depth - (longest + 2)),
+            admit.eq(Mux(beat.first, room, admitted)),
+            fifo.i.valid.eq(beat.valid & admit & ((beat.beats <= longest) | beat.last)),
+            fifo.i.payload.item.eq(beat.data), fifo.i.payload.last.eq(beat.last),
+            fifo.i.payload.drop.eq(beat.drop),
+            good.eq(beat.valid & beat.last & ~beat.drop),
+            overrun.eq(good & ~admit),
+        ]
+        for name in ("node", "nodes", "mac_base", "ip_base", "udp_port", "vector_beats"):
+            m.d.comb += getattr(check, name).eq(getattr(self, name))
+        with m.If(beat.valid):
+            m.d.sync += admitted.eq(admit)
+        count(m, self.counters, packets=good & admit, beats=Mux(good & admit, beat.beats, 0),
+              overruns=overrun,
+              **{name: beat.valid & beat.last & beat.verdict[name] for name in VERDICTS})
+        if self._framing == "ethernet":
+            m.d.sync += [self.credit.valid.eq(good), self.credit.node.eq(beat.source),
+                         self.credit.value.eq(beat.credit)]
+        refusing = self._refuse(m, beat, overrun)
+        reading = self._read(m, fifo.o)
+        m.d.comb += self.idle.eq(check.idle & fifo.idle & ~refusing & ~reading & ~self.credit.valid)
+        return m
+
+    def _refuse(self, m, beat, overrun):
+        """Queue a refused host message; return whether any waits."""
+        if self._framing == "ethernet":
+            return C(0)
+        m.submodules.refused = queue = StreamFIFO(Refused, 4)
+        wiring.connect(m, queue.o, wiring.flipped(self.refused))
+        m.d.comb += [
+            queue.i.valid.eq(beat.valid & beat.last & (beat.drop | overrun)),
+            queue.i.payload.step.eq(beat.step),
+            queue.i.payload.status.eq(Mux(
+                overrun, Status.CREDIT, Mux(beat.verdict.bad_opcode, Status.OPCODE, Mux(
+                    beat.verdict.errors_mac, Status.TRUNCATED, Status.LENGTH)))),
+        ]
+        return ~queue.idle
+
+    def _read(self, m, packets):
+        """Take stored packets apart; return whether any output is still on its way."""
+        m.submodules.records = records = SkidBuffer(RecordBeat)
+        m.submodules.vectors = vectors = SkidBuffer(TaggedBeat)
+        wiring.connect(m, records.o, wiring.flipped(self.records))
+        wiring.connect(m, vectors.o, wiring.flipped(self.vectors))
+        tag_beats = -(-self._max_beats // TAGS_PER_BEAT)
+        m.submodules.tags = tags = Ram(BEAT_BITS, max(2, tag_beats), latency=0)
+        vectors_opcode = (Opcode.VECTORS if self._framing == "ethernet" else Opcode.GPU_VECTORS)
+        item = packets.payload.item
+        ember = header_of(item).ember
+        source, step = Signal(NODE_BITS), Signal(16)
+        remaining, tags_left = Signal(16), Signal(range(tag_beats + 1))
+        tag_index, vector_index = Signal(range(max(2, tag_beats))), Signal(16)
+        part, vector_last = Signal(5), Signal()
+        m.d.comb += [
+            records.i.payload.data.eq(item), records.i.payload.source.eq(source),
+            records.i.payload.step.eq(step), records.i.payload.last.eq(packets.payload.last),
+            records.i.payload.records.eq(Mux(
+                remaining > RECORDS_PER_BEAT, RECORDS_PER_BEAT, remaining)),
+            vector_last.eq(part == self.vector_beats - 1),
+            vectors.i.payload.data.eq(item), vectors.i.payload.last.eq(vector_last),
+            vectors.i.payload.tag.eq(tags.read_data.word_select(
+                vector_index[:5], TAG_BITS)),
+            tags.read_addr.eq(vector_index[5:]), tags.read_en.eq(1),
+            tags.write_addr.eq(tag_index), tags.write_data.eq(item),
+        ]
+        with m.FSM(name="reader"):
+            with m.State("HEADER"):
+                m.d.comb += packets.ready.eq(1)
+                m.d.sync += [
+                    source.eq(ember.source), step.eq(ember.step), remaining.eq(ember.count),
+                    tags_left.eq((ember.count + TAGS_PER_BEAT - 1) >> 5),
+                    tag_index.eq(0), vector_index.eq(0), part.eq(0),
+                ]
+                with m.If(packets.valid):
+                    with m.If(ember.opcode == vectors_opcode):
+                        m.next = "TAGS"
+                    with m.Else():
+                        m.next = "RECORDS"
+            with m.State("RECORDS"):
+                m.d.comb += [records.i.valid.eq(packets.valid), packets.ready.eq(records.i.ready)]
+                with m.If(packets.valid & records.i.ready):
+                    m.d.sync += remaining.eq(remaining - RECORDS_PER_BEAT)
+                    with m.If(packets.payload.last):
+                        m.next = "HEADER"
+            with m.State("TAGS"):
+                m.d.comb += [packets.ready.eq(1), tags.write_en.eq(packets.valid)]
+                with m.If(packets.valid):
+                    m.d.sync += [tag_index.eq(tag_index + 1), tags_left.eq(tags_left - 1)]
+                    with m.If(packets.payload.last):  # vector_beats is 0: nothing follows
+                        m.next = "HEADER"
+                    with m.Elif(tags_left == 1):
+                        m.next = "VECTORS"
+            with m.State("VECTORS"):
+                m.d.comb += [vectors.i.valid.eq(packets.valid), packets.ready.eq(vectors.i.ready)]
+                with m.If(packets.valid & vectors.i.ready):
+                    m.d.sync += part.eq(Mux(vector_last, 0, part + 1))
+                    with m.If(vector_last):
+                        m.d.sync += vector_index.eq(vector_index + 1)
+                    with m.If(packets.payload.last):
+                        m.next = "HEADER"
+        return ~(records.idle & vectors.idle)

@@ -1,0 +1,57 @@
+"""The header beat on the wire: constants and byte order, for the parser and the assembler."""
+
+from amaranth.hdl import Cat, Mux, Value
+from amaranth.lib import data
+
+from rtl.formats import HeaderBeat
+
+__all__ = [
+    "DONT_FRAGMENT", "IP_LENGTH", "IP_TTL", "IP_VERSION_IHL", "UDP_LENGTH", "address",
+    "check_framing", "covered", "header", "swap_bytes",
+]
+
+IP_VERSION_IHL = 0x45
+IP_TTL = 64
+DONT_FRAGMENT = 0x4000
+IP_LENGTH = 20 + 8 + 22
+"""IPv4 total length of a packet without payload; a payload beat adds 64."""
+UDP_LENGTH = 8 + 22
+"""UDP length of a packet without payload."""
+
+_COVERED = ("ip_source", "ip_destination", "ember")
+
+
+def check_framing(framing: object) -> None:
+    """Raise unless ``framing`` is "ethernet" or "host"."""
+    if not isinstance(framing, str):
+        raise TypeError(f"framing must be a string, not {framing!r}")
+    if framing not in ("ethernet", "host"):
+        raise ValueError(f"framing must be ethernet or host, not {framing!r}")
+
+
+def swap_bytes(value) -> Value:
+    """Return ``value`` with its bytes in the other order: a number to wire order, or back."""
+    value = Value.cast(value)
+    return Cat(*(value[k:k + 8] for k in reversed(range(0, len(value), 8))))
+
+
+def address(base, node, bits: int) -> Value:
+    """Return a node's MAC or IP address: the cluster's base address plus the node's number."""
+    return (base + node)[:bits]
+
+
+def covered(beat, first) -> Value:
+    """Return what the CRC-32C sees of a beat: of the header beat, addresses and EmberNIC header."""
+    beat, mask = Value.cast(beat), 0
+    for name in _COVERED:
+        field = HeaderBeat[name]
+        mask |= ((1 << field.width) - 1) << field.offset
+    ember = HeaderBeat["ember"]
+    crc = ember.shape["crc"]
+    mask &= ~(((1 << crc.width) - 1) << (ember.offset + crc.offset))
+    return beat & (Mux(first, mask, (1 << len(beat)) - 1))
+
+
+def header(beat) -> data.View:
+    """Return the first beat of a packet as :data:`rtl.formats.HeaderBeat`."""
+    return data.View(HeaderBeat, Value.cast(beat))
