@@ -56,9 +56,11 @@ class Engine(ABC):
         if spare and len(payloads) and int(payloads[:, -1].max()) >> (32 - spare):
             raise ValueError(f"payloads of {stream} must fit {port.width} bits, "
                              f"not {hex(int(payloads[:, -1].max()))!r} in the last word")
-        whole = np.empty(len(payloads), dtype=np.uint64)
-        whole[:] = cycles
-        self._push(stream, payloads, whole)
+        given = np.asarray(cycles, dtype=np.uint64)
+        if given.shape not in ((), (len(payloads),)):
+            raise ValueError(f"cycles of {stream} must be one or as many as the payloads "
+                             f"({len(payloads)}), not {given.shape!r}")
+        self._push(stream, payloads, np.ascontiguousarray(np.broadcast_to(given, len(payloads))))
 
     def pop(self, stream: str) -> tuple[np.ndarray, np.ndarray]:
         """Return the beats taken from output ``stream`` since the last call, and their cycles."""

@@ -13,6 +13,7 @@ _TEMPLATE = """\
 
 #include <cstring>
 #include <memory>
+#include <string>
 
 double sc_time_stamp() {{ return 0; }}
 
@@ -21,9 +22,14 @@ namespace {{
 class Compiled final : public ember::Design {{
 public:
     explicit Compiled(int64_t seed) {{
-        // 2 fills memories and whatever else has no initial value from the seed, 0 with zeros.
+        // 2 fills what has no initial value from the seed, 0 with zeros; gen/ember_ram*.v fill
+        // each row of the memories by themselves.
         context.randReset(seed < 0 ? 0 : 2);
         context.randSeed(seed < 0 ? 1 : static_cast<int>(seed) + 1);
+        const std::string argument = "+ember_random=" + std::to_string(seed);
+        const char* arguments[] = {{"{name}", argument.c_str()}};
+        context.commandArgs(seed < 0 ? 1 : 2, arguments);
+        Verilated::threadContextp(&context);
         top = std::make_unique<{prefix}>(&context, "{name}");
         const ember::Port all[] = {{
 {ports}

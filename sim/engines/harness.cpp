@@ -85,7 +85,9 @@ struct Output {
         if (payload.data) std::memcpy(&beats[at], payload.data, payload.bytes);
         cycles.push_back(cycle);
         if (beat_cost | packet_cost) {
-            link_free = std::max(link_free, cycle << FRACTION) + beat_cost;
+            // A beat that waited for the whole cycle began on the fraction: the rate is exact.
+            const uint64_t earliest = cycle ? ((cycle - 1) << FRACTION) + 1 : 0;
+            link_free = std::max(link_free, earliest) + beat_cost;
             if (last_bit >= 0 && (beats[at + last_bit / 32] >> (last_bit % 32) & 1))
                 link_free += packet_cost;
         }

@@ -87,7 +87,8 @@ class _Stream:
         self.beats.append(payload)
         self.cycles.append(cycle)
         if self.beat_cost or self.packet_cost:
-            self.link_free = max(self.link_free, cycle * FRACTION) + self.beat_cost
+            earliest = (cycle - 1) * FRACTION + 1 if cycle else 0
+            self.link_free = max(self.link_free, earliest) + self.beat_cost
             if self.last_bit >= 0 and payload >> self.last_bit & 1:
                 self.link_free += self.packet_cost
 

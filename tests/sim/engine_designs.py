@@ -1,0 +1,98 @@
+"""Small designs that the engine tests run."""
+
+from amaranth.hdl import Module, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from rtl.memory import Ram
+
+AxiLite = wiring.Signature({
+    "awaddr": Out(6), "awvalid": Out(1), "awready": In(1),
+    "wdata": Out(32), "wstrb": Out(4), "wvalid": Out(1), "wready": In(1),
+    "bresp": In(2), "bvalid": In(1), "bready": Out(1),
+    "araddr": Out(6), "arvalid": Out(1), "arready": In(1),
+    "rdata": In(32), "rresp": In(2), "rvalid": In(1), "rready": Out(1),
+})
+
+Group = data.StructLayout({"sum": 70, "count": 8, "last": 1})
+
+TIMEOUT, BEATS, VERSION, UNMAPPED = 0x00, 0x04, 0x08, 0x0C
+
+
+class Grouper(wiring.Component):
+    """Sums beats in groups: a group ends when it is full or ``timeout`` cycles after it began.
+
+    It has everything that an engine drives: a narrow and a wide stream, a struct payload, ``csr``,
+    ``time``, ``idle``, plain signals and a memory whose contents nobody has written.
+    """
+
+    def __init__(self, size: int = 4):
+        self._size = size
+        super().__init__({
+            "items": In(stream.Signature(7)), "groups": Out(stream.Signature(Group)),
+            "csr": In(AxiLite), "time": In(32), "idle": Out(1),
+            "bias": In(5, init=3), "beats": Out(16), "peek": In(3), "peeked": Out(65),
+        })
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+        timeout = Signal(32, init=10)
+        began = Signal(32)
+        total = Signal(70)
+        held = Signal(8)
+        flush = Signal()
+        items, groups = self.items, self.groups
+        m.submodules.ram = ram = Ram(65, 8, style="lutram", latency=0)
+        m.d.comb += [
+            ram.read_addr.eq(self.peek), self.peeked.eq(ram.read_data),
+            flush.eq((held == self._size) | ((held != 0) & ((self.time - began)[:32] >= timeout))),
+            items.ready.eq(~groups.valid & ~flush),
+            self.idle.eq((held == 0) & ~groups.valid),
+        ]
+        with m.If(groups.valid & groups.ready):
+            m.d.sync += groups.valid.eq(0)
+        with m.If(flush & ~groups.valid):
+            m.d.sync += [
+                groups.valid.eq(1), groups.payload.sum.eq(total), groups.payload.count.eq(held),
+                groups.payload.last.eq(held != self._size), held.eq(0), total.eq(0)]
+        with m.If(items.valid & items.ready):
+            # High bits too, so that a lost word of the wide payload shows.
+            m.d.sync += [
+                total.eq(total + (items.payload << 60) + items.payload + self.bias),
+                held.eq(held + 1), self.beats.eq(self.beats + 1)]
+            with m.If(held == 0):
+                m.d.sync += began.eq(self.time)
+        self._registers(m, timeout)
+        return m
+
+    def _registers(self, m: Module, timeout: Signal) -> None:
+        csr = self.csr
+        m.d.comb += [
+            # The data is taken after the address, so that both handshakes are seen to be apart.
+            csr.awready.eq(~csr.wvalid | csr.awvalid), csr.wready.eq(~csr.awvalid & ~csr.bvalid),
+            csr.arready.eq(~csr.rvalid),
+        ]
+        address = Signal.like(csr.awaddr)
+        with m.If(csr.awvalid & csr.awready):
+            m.d.sync += address.eq(csr.awaddr)
+        with m.If(csr.wvalid & csr.wready):
+            m.d.sync += csr.bvalid.eq(1)
+            with m.If(address == TIMEOUT):
+                m.d.sync += [timeout.eq(csr.wdata), csr.bresp.eq(0)]
+            with m.Else():
+                m.d.sync += csr.bresp.eq(2)
+        with m.If(csr.bvalid & csr.bready):
+            m.d.sync += csr.bvalid.eq(0)
+        with m.If(csr.arvalid & csr.arready):
+            m.d.sync += [csr.rvalid.eq(1), csr.rresp.eq(0)]
+            with m.Switch(csr.araddr):
+                with m.Case(TIMEOUT):
+                    m.d.sync += csr.rdata.eq(timeout)
+                with m.Case(BEATS):
+                    m.d.sync += csr.rdata.eq(self.beats)
+                with m.Case(VERSION):
+                    m.d.sync += csr.rdata.eq(0xE3B0_0001)
+                with m.Default():
+                    m.d.sync += csr.rresp.eq(3)
+        with m.If(csr.rvalid & csr.rready):
+            m.d.sync += csr.rvalid.eq(0)

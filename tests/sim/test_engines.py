@@ -1,0 +1,263 @@
+"""The engines: the same stimulus gives the same beats in the same cycles on each of them."""
+
+import itertools
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+from rtl.stream import StreamFIFO
+from sim.engines import RegisterError, load
+from tests.sim.engine_designs import BEATS, TIMEOUT, UNMAPPED, VERSION, Grouper
+
+ENGINES = ("verilator", "pysim")
+FIFO_BITS = 514
+
+
+@pytest.fixture(scope="module", params=ENGINES)
+def grouper(request):
+    return load(Grouper(), "grouper", request.param)
+
+
+@pytest.fixture(scope="module", params=ENGINES)
+def fifo(request):
+    return load(StreamFIFO(FIFO_BITS, 9), "fifo", request.param)
+
+
+def fifo_traffic(count, span, seed=1):
+    rng = np.random.default_rng(seed)
+    payloads = rng.integers(0, 1 << 32, (count, 17), dtype=np.uint32)
+    payloads[:, -1] &= 3
+    return payloads, np.sort(rng.integers(0, span, count)).astype(np.uint64)
+
+
+def run_fifo(engine, traffic, stall, until=3000):
+    engine.set_stall("i", 5, stall)
+    engine.set_stall("o", 6, stall)
+    engine.push("i", *traffic)
+    engine.run(until)
+    return engine.pop("o")
+
+
+@pytest.mark.parametrize("stall", [0.0, 0.4, 0.9])
+def test_fifo_agrees(stall):
+    traffic = fifo_traffic(120, 300)
+    outcomes = []
+    for name in ENGINES:
+        engine = load(StreamFIFO(FIFO_BITS, 9), "fifo", name).instance()
+        payloads, cycles = run_fifo(engine, traffic, stall)
+        assert np.array_equal(payloads, traffic[0])
+        assert (cycles >= traffic[1]).all()
+        assert engine.cycle == engine.cycles_run + engine.cycles_skipped == 3000
+        outcomes.append((cycles.tolist(), engine.cycles_run))
+    assert outcomes[0] == outcomes[1]
+
+
+def test_fifo_throughput_and_latency(fifo):
+    engine = fifo.instance()
+    _, cycles = run_fifo(engine, fifo_traffic(100, 1), 0.0)
+    assert np.array_equal(cycles, np.arange(2, 102, dtype=np.uint64))
+
+
+def test_stalls_differ_by_stream_and_seed(fifo):
+    traffic = fifo_traffic(50, 1)
+    runs = []
+    for seed in (1, 1, 2):
+        engine = fifo.instance()
+        engine.set_stall("o", seed, 0.5)
+        engine.push("i", *traffic)
+        engine.run(1000)
+        runs.append(engine.pop("o")[1].tolist())
+    assert runs[0] == runs[1] != runs[2]
+    assert 60 < runs[0][-1] < 200
+
+
+def test_rate_is_that_of_a_link(fifo):
+    payloads, _ = fifo_traffic(64, 1)
+    payloads[:, 0] &= ~np.uint32(1)
+    payloads[7::8, 0] |= 1  # every eighth beat ends a packet
+    engine = fifo.instance()
+    engine.set_rate("o", cycles_per_beat=1.5, cycles_per_packet=4.0, last_bit=0)
+    engine.push("i", payloads, 0)
+    engine.run(2000)
+    _, cycles = engine.pop("o")
+    starts = 2 + np.array([1.5 * i + 4.0 * (i // 8) for i in range(64)])
+    assert np.array_equal(cycles, np.floor(starts).astype(np.uint64))
+
+
+def test_burst_waits_before_the_link(fifo):
+    payloads, _ = fifo_traffic(30, 1)
+    engine = fifo.instance()
+    engine.set_rate("o", cycles_per_beat=10.0, burst=50.0)
+    engine.push("i", payloads, 0)
+    engine.run(1000)
+    _, cycles = engine.pop("o")
+    assert cycles[:6].tolist() == [2, 3, 4, 5, 6, 7]
+    assert (np.diff(cycles[7:].astype(np.int64)) == 10).all()
+    engine.set_rate("o")
+    engine.push("i", payloads, 1000)
+    engine.run(2000)
+    assert np.array_equal(engine.pop("o")[1], np.arange(1002, 1032, dtype=np.uint64))
+
+
+def grouper_scenario(engine, quantum):
+    rng = np.random.default_rng(7)
+    cycles = np.cumsum(rng.choice([1, 2, 5, 90, 700], 120)).astype(np.uint64)
+    engine.set_stall("groups", 3, 0.3)
+    engine.set_stall("items", 4, 0.3)
+    engine.set_rate("groups", 2.25, 6.5, last_bit=78, burst=4)
+    engine.push("items", rng.integers(0, 128, (120, 1), dtype=np.uint32), cycles)
+    for step in range(20):
+        engine.write(TIMEOUT, 5 + 3 * step, 1000 * step)
+        engine.read(BEATS, 1000 * step + 400)
+    end = int(cycles[-1]) + 1000
+    for until in itertools.chain(range(quantum, end, quantum), [end]):
+        engine.run(until)
+    payloads, taken = engine.pop("groups")
+    return payloads.tolist(), taken.tolist(), engine.read_results(), engine.get_signal("beats")
+
+
+def test_skipping_changes_nothing():
+    runs = {}
+    for name in ENGINES:
+        model = load(Grouper(), "grouper", name)
+        for skip, quantum in ((False, 100_000), (True, 100_000), (True, 128), (True, 7)):
+            engine = model.instance(skip=skip)
+            runs[name, skip, quantum] = grouper_scenario(engine, quantum)
+            assert engine.cycles_run + engine.cycles_skipped == engine.cycle
+            assert (engine.cycles_skipped > engine.cycle // 2) == skip
+    first = runs["pysim", False, 100_000]
+    assert len(first[0]) > 20 and first[3] == 120 and len(first[2]) == 20
+    assert any(row[2] >> 6 & 0xFF for row in first[0])
+    for key, run in runs.items():
+        assert run == first, key
+
+
+def test_groups_are_right(grouper):
+    engine = grouper.instance()
+    items = np.arange(1, 7, dtype=np.uint32).reshape(-1, 1)
+    engine.push("items", items, np.array([0, 0, 0, 0, 100, 101], dtype=np.uint64))
+    engine.run(1000)
+    payloads, cycles = engine.pop("groups")
+    sums = [int.from_bytes(row.tobytes(), "little") for row in payloads]
+    bias = 3
+    full = sum((i << 60) + i + bias for i in (1, 2, 3, 4)) | 4 << 70
+    late = sum((i << 60) + i + bias for i in (5, 6)) | 2 << 70 | 1 << 78
+    assert sums == [full, late]
+    # Full: valid after the cycle behind the fourth beat. Late: ten cycles after its first beat.
+    assert cycles.tolist() == [5, 111]
+
+
+def test_registers_in_order_and_in_band(grouper):
+    engine = grouper.instance()
+    engine.read(VERSION)
+    engine.write(TIMEOUT, 77, 50)
+    engine.read(TIMEOUT, 20)  # behind the write, though due earlier
+    engine.read(BEATS, 500)
+    assert engine.registers_pending == 4
+    engine.run(300)
+    assert engine.registers_pending == 1
+    engine.run(600)
+    results = engine.read_results()
+    assert [(r.addr, r.data) for r in results] == [(VERSION, 0xE3B00001), (TIMEOUT, 77), (BEATS, 0)]
+    assert results[0].cycle == 1 and 50 < results[1].cycle < 60 and results[2].cycle == 501
+    assert engine.read_results() == []
+
+
+@pytest.mark.parametrize("is_write, text", [
+    (True, "write to register 0xc in cycle 12 was answered with SLVERR"),
+    (False, "read of register 0xc in cycle 11 was answered with DECERR")])
+def test_register_error(grouper, is_write, text):
+    engine = grouper.instance()
+    if is_write:
+        engine.write(UNMAPPED, 1, 10)
+    else:
+        engine.read(UNMAPPED, 10)
+    engine.run(100)
+    with pytest.raises(RegisterError, match=text):
+        engine.read_results()
+
+
+def test_late_beats_are_offered_at_once(grouper):
+    engine = grouper.instance()
+    engine.run(1000)
+    assert engine.cycles_skipped > 900
+    engine.push("items", np.array([[1], [2]]), np.array([3, 1005]))
+    engine.run(1005)
+    assert engine.waiting("items") == 1
+    engine.run(2000)
+    assert engine.pop("groups")[1].tolist() == [1011]
+
+
+def test_signals(grouper):
+    engine = grouper.instance()
+    engine.run(500)
+    engine.set_signal("bias", 9)
+    engine.push("items", np.array([[1]]), 0)
+    engine.run(600)
+    payloads, _ = engine.pop("groups")
+    assert payloads[0, 0] == 1 + 9
+    assert engine.get_signal("bias") == 9
+    assert engine.get_signal("beats") == 1
+    assert engine.get_signal("idle") == 1
+
+
+def test_random_contents_of_memories(grouper):
+    def contents(**options):
+        engine = grouper.instance(**options)
+        words = []
+        for address in range(8):
+            engine.set_signal("peek", address)
+            words.append(engine.get_signal("peeked"))
+        engine.run(100)
+        assert engine.get_signal("idle") == 1
+        return words
+
+    assert contents() == [0] * 8
+    assert len(set(contents(random_init=1))) == 8
+    assert contents(random_init=1) == contents(random_init=1) != contents(random_init=2)
+
+
+def test_threads_do_not_change_the_outcome():
+    model = load(Grouper(), "grouper", "verilator")
+    alone = grouper_scenario(model.instance(), 128)
+    with ThreadPoolExecutor(4) as pool:
+        runs = list(pool.map(lambda _: grouper_scenario(model.instance(), 128), range(8)))
+    assert all(run == alone for run in runs)
+
+
+@pytest.mark.parametrize("call, text", [
+    (lambda e: e.push("groups", np.zeros((1, 3))),
+     "input stream must be one of items, not 'groups'"),
+    (lambda e: e.pop("items"), "output stream must be one of groups, not 'items'"),
+    (lambda e: e.push("items", np.zeros((1, 2))),
+     r"payloads of items must have shape \(n, 1\), not \(1, 2\)"),
+    (lambda e: e.push("items", np.array([[128]])),
+     "payloads of items must fit 7 bits, not '0x80' in the last word"),
+    (lambda e: e.push("items", np.zeros((2, 1)), np.zeros(3)), "cycles of items must be one"),
+    (lambda e: e.set_rate("groups", -1.0), "cycles_per_beat must be between 0 and .*not -1.0"),
+    (lambda e: e.set_rate("groups", 1.0, 1.0), "last_bit must be given .*not None"),
+    (lambda e: e.set_rate("groups", 1.0, 1.0, 79), "last_bit must be between 0 and 78, not 79"),
+    (lambda e: e.set_stall("items", 0, 1.0), "probability must be between 0 and below 1, not 1.0"),
+    (lambda e: e.set_stall("item", 0, 0.5), "stream must be one of items, groups, not 'item'"),
+    (lambda e: e.set_signal("beats", 1), "signal must be an input .*not 'beats'"),
+    (lambda e: e.set_signal("time", 1), "signal must be an input .*not 'time'"),
+    (lambda e: e.set_signal("bias", 32), "bias must fit 5 bits, not 32"),
+    (lambda e: e.get_signal("x"), "signal must be one of time, .*, not 'x'"),
+    (lambda e: e.read(64), "addr must fit 6 bits, not 64"),
+    (lambda e: e.write(0, 1 << 32), "data must fit 32 bits, not 4294967296"),
+    (lambda e: e.run(-1), "until must be between 0 and 2\\^43, not -1"),
+])
+def test_bad_calls(call, text):
+    with pytest.raises(ValueError, match=text):
+        call(load(Grouper(), "grouper", "pysim").instance())
+
+
+def test_registers_need_a_port(fifo):
+    with pytest.raises(ValueError, match="the design must have a port csr"):
+        fifo.instance().read(0)
+
+
+def test_unknown_engine():
+    with pytest.raises(ValueError, match="engine must be one of verilator, pysim, not 'quick'"):
+        load(Grouper(), "grouper", "quick")
