@@ -1,0 +1,231 @@
+"""Frame assembler: header beats, checksums and CRC for the packets of the packagers."""
+
+from amaranth.hdl import C, Cat, Module, Mux, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from rtl.config import BEAT_BITS, NicConfig
+from rtl.counters import CounterLayout, count
+from rtl.formats import (
+    BEAT_BYTES,
+    ETHERTYPE_IPV4,
+    IP_PROTOCOL_UDP,
+    NODE_BITS,
+    VERSION,
+    Beat,
+    EmberHeader,
+    FrameInfo,
+    HeaderBeat,
+    RawBeat,
+)
+from rtl.stream import SkidBuffer, StreamFIFO
+
+from .crc import Crc32c
+from .wire import (
+    DONT_FRAGMENT,
+    IP_LENGTH,
+    IP_TTL,
+    IP_VERSION_IHL,
+    UDP_LENGTH,
+    address,
+    check_framing,
+    covered,
+    swap_bytes,
+)
+
+__all__ = ["ASSEMBLER_COUNTERS", "FrameAssembler"]
+
+ASSEMBLER_COUNTERS = CounterLayout("packets", "beats")
+
+_PACKETS = 16  # finished packets whose header beat is yet to leave, and those in the CRC pipeline
+
+
+class FrameAssembler(wiring.Component):
+    """Put the header beat before each packet's payload and send it.
+
+    The payload waits until its CRC-32C is known, in a FIFO of two packets of the largest size. The
+    IPv4 header has no options, DF, identification 0 (RFC 6864), TTL 64; the UDP checksum is 0
+    (RFC 768), since the CRC covers addresses, header and payload. ``sequence`` counts this
+    assembler's packets mod 2^24.
+
+    Latency 8 cycles from a packet's last payload beat to its header beat; throughput n + 1 beats in
+    n + 1 cycles for n payload beats, packets back to back.
+
+    Parameters
+    ----------
+    config: sizes; a packet has at most ``net_payload_beats`` or ``host_payload_beats``: a longer
+        one would wait for ever, so packagers must not make it.
+    framing: ``ethernet``, or ``host``: the first 42 bytes and the CRC are 0.
+
+    Ports
+    -----
+    headers: stream of :data:`rtl.formats.FrameInfo`, one a packet.
+    payload: stream of :data:`rtl.formats.RawBeat`, packets in the order of their headers; none for
+        a header with ``empty`` set.
+    o: stream of :data:`rtl.formats.Beat`, ``keep`` all ones, ``err`` 0.
+    node: this node's number, the header's source.
+    mac_base, ip_base, udp_port: addresses of node 0 (others add their number), as numbers.
+    counters: ``packets`` sent and their payload ``beats``. idle.
+
+    Raises ``TypeError`` or ``ValueError`` for a wrong ``framing``.
+    """
+
+    def __init__(self, config: NicConfig, framing: str = "ethernet"):
+        check_framing(framing)
+        self._ethernet = framing == "ethernet"
+        self._max_beats = config.net_payload_beats if self._ethernet else config.host_payload_beats
+        super().__init__({
+            "headers": In(stream.Signature(FrameInfo)),
+            "payload": In(stream.Signature(RawBeat)),
+            "o": Out(stream.Signature(Beat)),
+            "node": In(NODE_BITS), "mac_base": In(48), "ip_base": In(32), "udp_port": In(16),
+            "counters": Out(ASSEMBLER_COUNTERS), "idle": Out(1),
+        })
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+        beats_shape = range(self._max_beats + 1)
+        finished = data.StructLayout({"ember": EmberHeader, "beats": beats_shape})
+        m.submodules.waiting = waiting = StreamFIFO(RawBeat, 2 * self._max_beats + 4)
+        m.submodules.finished = done = StreamFIFO(finished, _PACKETS)
+        m.submodules.output = output = SkidBuffer(Beat)
+        wiring.connect(m, output.o, wiring.flipped(self.o))
+        taking = self._take(m, waiting.i, done, beats_shape)
+        building = self._send(m, waiting.o, done.o, output.i)
+        m.d.comb += self.idle.eq(~taking & ~building & waiting.idle & done.idle & output.idle)
+        return m
+
+    def _take(self, m, waiting, done, beats_shape):
+        """Take header and payload of one packet after the other through the CRC into the FIFOs."""
+        inside, room = Signal(), Signal()
+        ember, sequence = Signal(EmberHeader), Signal(24)
+        take_header, take_beat = Signal(), Signal()
+        m.submodules.info = info = SkidBuffer(FrameInfo)
+        m.submodules.beats = beats = SkidBuffer(RawBeat)
+        wiring.connect(m, wiring.flipped(self.headers), info.i)
+        wiring.connect(m, wiring.flipped(self.payload), beats.i)
+        item = info.o.payload
+        m.d.sync += room.eq(done.level <= _PACKETS - 6)  # 4 may be on their way behind this one
+        m.d.comb += [
+            info.o.ready.eq(~inside & room), take_header.eq(info.o.valid & info.o.ready),
+            beats.o.ready.eq(inside & waiting.ready), take_beat.eq(beats.o.valid & beats.o.ready),
+            waiting.valid.eq(beats.o.valid & inside), waiting.payload.eq(beats.o.payload),
+            ember.version.eq(VERSION), ember.source.eq(self.node), ember.sequence.eq(sequence),
+        ]
+        m.d.comb += [ember[name].eq(item[name])
+                     for name in ("opcode", "destination", "step", "credit", "count")]
+        with m.If(take_header):
+            m.d.sync += [inside.eq(~item.empty), sequence.eq(sequence + 1)]
+        with m.If(take_beat & beats.o.payload.last):
+            m.d.sync += inside.eq(0)
+
+        # Three stages behind: the CRC's two, and the beat as the CRC is to see it.
+        stage = data.StructLayout({"valid": 1, "first": 1, "last": 1})
+        track = [Signal(stage, name=f"track{k}") for k in range(3)]
+        held = [Signal(EmberHeader, name=f"ember{k}") for k in range(3)]
+        length = [Signal(beats_shape, name=f"length{k}") for k in range(3)]
+        m.d.sync += [
+            track[0].valid.eq(take_header | take_beat), track[0].first.eq(take_header),
+            track[0].last.eq(Mux(take_header, item.empty, beats.o.payload.last)),
+        ]
+        with m.If(take_header):
+            m.d.sync += [held[0].eq(ember), length[0].eq(0)]
+        with m.If(take_beat):
+            m.d.sync += length[0].eq(length[0] + 1)
+        for k in (1, 2):
+            m.d.sync += [track[k].eq(track[k - 1]), held[k].eq(held[k - 1]),
+                         length[k].eq(length[k - 1])]
+        m.d.comb += [
+            done.i.valid.eq(track[2].valid & track[2].last),
+            done.i.payload.beats.eq(length[2]), done.i.payload.ember.eq(held[2]),
+        ]
+        if self._ethernet:
+            seen, header = Signal(BEAT_BITS), Signal(HeaderBeat)
+            own_ip = Signal(32)
+            m.d.sync += own_ip.eq(address(self.ip_base, self.node, 32))
+            m.d.comb += [
+                header.ember.eq(ember), header.ip_source.eq(swap_bytes(own_ip)),
+                header.ip_destination.eq(swap_bytes(
+                    address(self.ip_base, item.destination, 32))),
+            ]
+            with m.If(take_header):
+                m.d.sync += seen.eq(covered(header, C(1)))
+            with m.Else():
+                m.d.sync += seen.eq(beats.o.payload.data)
+            m.submodules.crc = crc = Crc32c()
+            m.d.comb += [crc.valid.eq(track[0].valid), crc.first.eq(track[0].first),
+                         crc.data.eq(seen), done.i.payload.ember.crc.eq(crc.crc)]
+        busy = track[0].valid | track[1].valid | track[2].valid | inside
+        return busy | ~info.idle | ~beats.idle
+
+    def _send(self, m, waiting, done, out):
+        """Build header beats two ahead, and send each before its payload."""
+        # Stage 1: lengths and addresses; stage 2: checksum; then the header beat is whole.
+        valid1, valid2, valid3 = Signal(), Signal(), Signal()
+        item1, item2 = Signal(done.payload.shape()), Signal(done.payload.shape())
+        header, empty = Signal(HeaderBeat), Signal()
+        sending, move, take = Signal(), Signal(), Signal()
+        m.d.comb += [move.eq(~valid3 | take), done.ready.eq(move)]
+        with m.If(move):
+            m.d.sync += [valid1.eq(done.valid), item1.eq(done.payload), valid2.eq(valid1),
+                         item2.eq(item1), valid3.eq(valid2), empty.eq(item2.beats == 0),
+                         header.ember.eq(item2.ember)]
+        whole = self._build(m, move, item1, item2, header) if self._ethernet else header
+        m.d.comb += [
+            out.payload.keep.eq((1 << BEAT_BYTES) - 1),
+            take.eq(~sending & valid3 & out.ready),
+        ]
+        with m.If(sending):
+            m.d.comb += [out.valid.eq(waiting.valid), waiting.ready.eq(out.ready),
+                         out.payload.data.eq(waiting.payload.data),
+                         out.payload.last.eq(waiting.payload.last)]
+            with m.If(waiting.valid & out.ready & waiting.payload.last):
+                m.d.sync += sending.eq(0)
+        with m.Else():
+            m.d.comb += [out.valid.eq(valid3), out.payload.data.eq(whole),
+                         out.payload.last.eq(empty)]
+            with m.If(take):
+                m.d.sync += sending.eq(~empty)
+        count(m, self.counters, packets=take, beats=sending & waiting.valid & out.ready)
+        return valid1 | valid2 | valid3 | sending
+
+    def _build(self, m, move, item1, item2, header):
+        """Fill in Ethernet, IPv4 and UDP; return the header beat with its checksum."""
+        own_mac, own_ip, common = Signal(48), Signal(32), Signal(20)
+        mac2, ip2 = Signal(48), Signal(32)
+        sum2, total3 = Signal(20), Signal(20)
+        # What every packet's checksum has in common, as 16-bit numbers in network order.
+        fixed = (IP_VERSION_IHL << 8) + DONT_FRAGMENT + (IP_TTL << 8 | IP_PROTOCOL_UDP)
+        m.d.sync += [
+            own_mac.eq(address(self.mac_base, self.node, 48)),
+            own_ip.eq(address(self.ip_base, self.node, 32)),
+            common.eq(own_ip[:16] + own_ip[16:] + fixed),
+        ]
+        length1 = Cat(C(IP_LENGTH, 6), item1.beats)
+        length2 = Cat(C(IP_LENGTH, 6), item2.beats)
+        with m.If(move):
+            m.d.sync += [
+                mac2.eq(address(self.mac_base, item1.ember.destination, 48)),
+                ip2.eq(address(self.ip_base, item1.ember.destination, 32)),
+                sum2.eq(common + length1),
+                total3.eq(sum2 + ip2[:16] + ip2[16:]),
+                header.mac_destination.eq(swap_bytes(mac2)),
+                header.mac_source.eq(swap_bytes(own_mac)),
+                header.ethertype.eq(swap_bytes(C(ETHERTYPE_IPV4, 16))),
+                header.ip_version_ihl.eq(IP_VERSION_IHL),
+                header.ip_length.eq(swap_bytes(Cat(length2, C(0, 16))[:16])),
+                header.ip_fragment.eq(swap_bytes(C(DONT_FRAGMENT, 16))),
+                header.ip_ttl.eq(IP_TTL), header.ip_protocol.eq(IP_PROTOCOL_UDP),
+                header.ip_source.eq(swap_bytes(own_ip)),
+                header.ip_destination.eq(swap_bytes(ip2)),
+                header.udp_source.eq(swap_bytes(self.udp_port)),
+                header.udp_destination.eq(swap_bytes(self.udp_port)),
+                header.udp_length.eq(swap_bytes(
+                    Cat(C(UDP_LENGTH, 6), item2.beats, C(0, 16))[:16])),
+            ]
+        whole, once = Signal(HeaderBeat), Signal(17)
+        m.d.comb += [
+            once.eq(total3[:16] + total3[16:]), whole.eq(header),
+            whole.ip_checksum.eq(swap_bytes(~(once[:16] + once[16])[:16])),
+        ]
+        return whole
