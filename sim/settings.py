@@ -3,6 +3,7 @@
 from dataclasses import dataclass, fields, replace
 
 from gen.settings import parse_assignments
+
 from rtl.config import NicConfig
 
 __all__ = ["Runtime", "apply_settings"]

@@ -1,19 +1,19 @@
 """Lookup check: what a peer asks for must exist and live here."""
 
 from amaranth.hdl import Module, Signal
-from amaranth.lib import data, stream, wiring
+from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from rtl.counters import CounterLayout, count
-from rtl.formats import NODE_BITS, Request, Status
+from rtl.formats import NODE_BITS, TABLE_BITS, Request, Status
 from rtl.owner_split import OwnerSplit
 from rtl.stream import SkidBuffer
+
+from .layouts import Freed, LookupItem
 
 __all__ = ["LOOKUP_CHECK_COUNTERS", "LookupCheck"]
 
 LOOKUP_CHECK_COUNTERS = CounterLayout("requests", "bad_table", "bad_row", "bad_owner")
-
-_USER = data.StructLayout({"request": Request, "beat_last": 1})
 
 
 class LookupCheck(wiring.Component):
@@ -24,24 +24,23 @@ class LookupCheck(wiring.Component):
 
     Ports
     -----
-    i: stream of {request: :data:`rtl.formats.Request`, beat_last}; ``beat_last`` on the last
-        record of a payload beat.
+    i: stream of :data:`LookupItem`.
     o: stream of :data:`rtl.formats.Request`.
-    freed: event {valid, node}: a beat of that requester was consumed.
-    node: this node's number.
-    write_en, write_table, write_word, write_data: table descriptors, see
+    freed: event :data:`Freed`: a beat of that requester was consumed.
+    node, nodes: this node's number, and how many there are.
+    write_en, write_table, write_word, write_data, write_ready: table descriptors, see
         :class:`rtl.owner_split.OwnerSplit`.
     counters, idle.
     """
 
     def __init__(self, tables: int):
-        self._split = OwnerSplit(_USER, tables)
+        self._split = OwnerSplit(LookupItem, tables)
         super().__init__({
-            "i": In(stream.Signature(_USER)), "o": Out(stream.Signature(Request)),
-            "freed": Out(data.StructLayout({"valid": 1, "node": NODE_BITS})),
-            "node": In(NODE_BITS),
-            "write_en": In(1), "write_table": In(self._split.write_table.shape()),
-            "write_word": In(3), "write_data": In(32),
+            "i": In(stream.Signature(LookupItem)), "o": Out(stream.Signature(Request)),
+            "freed": Out(Freed),
+            "node": In(NODE_BITS), "nodes": In(NODE_BITS),
+            "write_en": In(1), "write_table": In(TABLE_BITS),
+            "write_word": In(3), "write_data": In(32), "write_ready": Out(1),
             "counters": Out(LOOKUP_CHECK_COUNTERS), "idle": Out(1),
         })
 
@@ -56,7 +55,8 @@ class LookupCheck(wiring.Component):
             split.i.valid.eq(self.i.valid), self.i.ready.eq(split.i.ready),
             split.i.payload.key.eq(self.i.payload.request.key),
             split.i.payload.user.eq(self.i.payload),
-            split.node.eq(self.node),
+            split.node.eq(self.node), split.nodes.eq(self.nodes),
+            self.write_ready.eq(split.write_ready),
             split.write_en.eq(self.write_en), split.write_table.eq(self.write_table),
             split.write_word.eq(self.write_word), split.write_data.eq(self.write_data),
             owned.eq((found.status == 0) & (found.owner == self.node)),

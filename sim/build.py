@@ -1,0 +1,51 @@
+"""From a configuration to running nodes: compile once, instantiate, load the registers."""
+
+from host.shard import ShardPlan
+from rtl.config import NicConfig
+from rtl.nic import SmartNic
+from sim.engines import Engine, Model, load
+from sim.registers import RegisterFile
+from sim.settings import Runtime
+
+__all__ = ["NicModel"]
+
+
+class NicModel:
+    """A compiled SmartNic.
+
+    Parameters: its configuration, and the name of the engine.
+    """
+
+    def __init__(self, config: NicConfig, engine: str):
+        self.config = config
+        nic = SmartNic(config)
+        self.registers = nic.registers
+        self._model: Model = load(nic, f"embernic_{config.name}", engine)
+
+    def instance(self, *, skip: bool = True,
+                 random_init: int | None = None) -> tuple[Engine, RegisterFile]:
+        """Return a NIC just out of reset, and its registers."""
+        engine = self._model.instance(skip=skip, random_init=random_init)
+        return engine, RegisterFile(engine, self.registers)
+
+    def configure(self, registers: RegisterFile, runtime: Runtime, plan: ShardPlan, *, node: int,
+                  nodes: int, vector_beats: int) -> None:
+        """Queue the writes that make a NIC node ``node`` of ``nodes``."""
+        config = self.config
+        share = config.lookup_beats // nodes
+        values = {
+            "node": node, "nodes": nodes, "vector_beats": vector_beats,
+            "local_cache_enable": int(runtime.local_cache),
+            "local_cache_sets": runtime.local_cache_sets or config.local_cache_sets,
+            "dedupe_enable": int(runtime.dedupe),
+            "request_batch": runtime.request_batch,
+            "request_timeout": runtime.request_timeout,
+            "lookup_timeout": runtime.lookup_timeout,
+            "vector_timeout": runtime.vector_timeout,
+            # An eighth of a requester's share stays free to tell honest peers from others.
+            "lookup_window": max(1, share - share // 8), "lookup_share": share,
+        }
+        for name, value in values.items():
+            registers.write(name, value)
+        for table, words in enumerate(plan.descriptors()):
+            registers.table(table, [int(word) for word in words])

@@ -1,0 +1,163 @@
+"""The commands of ``python -m sim``: a thin skin on functions that return dictionaries."""
+
+import json
+import os
+import sys
+from dataclasses import fields
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from sim.engines import BuildError
+from sim.options import RunOptions
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False,
+                  help="Run clusters of EmberNIC SmartNICs cycle by cycle.")
+
+_DEFAULT = {field.name: field.default for field in fields(RunOptions)}
+
+
+@app.callback()
+def _commands() -> None:
+    """Run clusters of EmberNIC SmartNICs cycle by cycle."""
+
+
+def check_writable(path: str | None, field: str) -> None:
+    """Raise ``ValueError`` unless a file can be written at ``path`` (``-`` is standard output)."""
+    if path in (None, "-"):
+        return
+    target = Path(path)
+    if target.is_dir():
+        raise ValueError(f"{field} must be a file, not the folder {path!r}")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ValueError(f"{field} cannot be written: {path}: {error.strerror}") from None
+    where = target if target.exists() else target.parent
+    if not os.access(where, os.W_OK):
+        raise ValueError(f"{field} cannot be written: {path}: permission denied")
+
+
+@app.command()
+def run(
+    config: Annotated[str, typer.Option(help="Preset of the NIC.")] = _DEFAULT["config"],
+    model: Annotated[str | None, typer.Option(help="DLRM: a preset or a TOML file.")] = None,
+    nodes: Annotated[int, typer.Option(help="Nodes of the cluster.")] = _DEFAULT["nodes"],
+    samples: Annotated[int | None, typer.Option(
+        help="Samples to run; default all of a file, 1,024 of the generator.")] = None,
+    mini_batch: Annotated[int, typer.Option(
+        help="Samples of a mini-batch, over all nodes.")] = _DEFAULT["mini_batch"],
+    in_flight: Annotated[int, typer.Option(
+        help="Mini-batches under way at once.")] = _DEFAULT["in_flight"],
+    warmup: Annotated[int, typer.Option(
+        help="Mini-batches left out of the latencies.")] = _DEFAULT["warmup"],
+    data: Annotated[str | None, typer.Option(
+        help="File of samples; without it the generator makes them.")] = None,
+    format: Annotated[str | None, typer.Option(
+        help="criteo, movielens or trace; guessed from the file if left out.")] = None,
+    placement: Annotated[str, typer.Option(
+        help="table: whole tables; row: rows hashed over nodes.")] = _DEFAULT["placement"],
+    engine: Annotated[str, typer.Option(help="verilator or pysim.")] = _DEFAULT["engine"],
+    threads: Annotated[int, typer.Option(help="Nodes run at once.")] = _DEFAULT["threads"],
+    network: Annotated[str, typer.Option(help="Network profile.")] = _DEFAULT["network"],
+    gpu: Annotated[str, typer.Option(help="GPU profile.")] = _DEFAULT["gpu"],
+    pcie: Annotated[str, typer.Option(help="PCIe profile.")] = _DEFAULT["pcie"],
+    mlp: Annotated[str, typer.Option(
+        help="fixed: the same bits everywhere; blas: faster.")] = _DEFAULT["mlp"],
+    seed: Annotated[int, typer.Option(
+        help="Of rows, weights and generated samples.")] = _DEFAULT["seed"],
+    set: Annotated[list[str] | None, typer.Option(
+        help="field=value of the NIC's configuration or registers; may be repeated.")] = None,
+    skip: Annotated[bool, typer.Option(
+        help="Skip cycles in which nothing moves; changes no result.")] = True,
+    json: Annotated[str | None, typer.Option(
+        help="Write the results to this file; - is standard output.")] = None,
+    picture: Annotated[str | None, typer.Option(
+        help="Draw the results to this file (.png, .svg, .pdf).")] = None,
+) -> None:
+    """Run samples through a cluster and check every result bit for bit."""
+    options = RunOptions(
+        config=config, settings=tuple(set or ()), model=model, nodes=nodes, samples=samples,
+        mini_batch=mini_batch, in_flight=in_flight, warmup=warmup, data=data, format=format,
+        placement=placement, engine=engine, threads=threads, skip=skip, network=network, pcie=pcie,
+        gpu=gpu, mlp=mlp, seed=seed)
+    check_writable(json, "json")
+    check_writable(picture, "picture")
+    if picture and Path(picture).suffix not in (".png", ".svg", ".pdf"):
+        raise ValueError(f"picture must end in .png, .svg or .pdf, not {picture!r}")
+    raise typer.Exit(_run(options, json, picture))
+
+
+def _run(options: RunOptions, json_path: str | None, picture: str | None) -> int:
+    from sim.picture import draw_run
+    from sim.report import failures, table
+    from sim.run import Run
+
+    console = Console(stderr=json_path == "-")
+    setup = Run(options)
+    total = setup.expected_samples
+    with Progress(TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(),
+                  TextColumn("samples, cycle {task.fields[cycle]:,}"), TimeElapsedColumn(),
+                  console=console, disable=not console.is_terminal) as bar:
+        task = bar.add_task("running", total=total, cycle=0)
+        lines = _LogLines(console, total)
+
+        def progress(done: int, cycle: int) -> None:
+            bar.update(task, completed=done, cycle=cycle)
+            lines(done, cycle)
+
+        result = setup.execute(progress)
+    if json_path:
+        text = json.dumps(result, indent=1) + "\n"
+        if json_path == "-":
+            sys.stdout.write(text)
+        else:
+            Path(json_path).write_text(text)
+    console.print(table(result))
+    if picture:
+        draw_run(result, picture)
+    found = failures(result)
+    for line in found:
+        print(f"sim: {line}", file=sys.stderr)
+    return 1 if found else 0
+
+
+class _LogLines:
+    """A line at every tenth of the work where no progress bar can be shown."""
+
+    def __init__(self, console: Console, total: int | None):
+        self._console = console
+        self._step = None if console.is_terminal or not total else max(1, total // 10)
+        self._next = self._step or 0
+
+    def __call__(self, done: int, cycle: int) -> None:
+        if self._step is not None and done >= self._next:
+            self._console.print(f"{done:,} samples, cycle {cycle:,}", highlight=False)
+            self._next = (done // self._step + 1) * self._step
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run a command; a user's mistake is one line on standard error and exit status 2."""
+    try:
+        app(args=arguments, prog_name="sim", standalone_mode=False)
+    except typer.Exit as end:
+        sys.exit(end.exit_code)
+    except KeyboardInterrupt:
+        print("sim: interrupted", file=sys.stderr)
+        sys.exit(130)
+    except (ValueError, TypeError, OSError, BuildError) as error:
+        _complain(str(error))
+    except Exception as error:
+        if hasattr(error, "format_message"):  # click's own complaints about the command line
+            _complain(error.format_message())
+        raise
+
+
+def _complain(message: str) -> None:
+    print(f"sim: {' '.join(message.split())}", file=sys.stderr)
+    sys.exit(2)

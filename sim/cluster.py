@@ -1,0 +1,99 @@
+"""Cluster: nodes that exchange real packets in conservative quanta.
+
+Every node advances by one quantum, no longer than the shortest latency with which anything can
+come back to it: MAC to MAC from another node, and over PCIe from its own host. What left a node in
+a quantum is handed on when the quantum ends, and can arrive only in a later one, so that the order
+in which nodes are advanced, or how many threads do it, changes nothing.
+"""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+
+from host.network import Network
+from host.packets import parse_header
+from rtl.formats import BEAT_BYTES
+from sim.node import Node
+from sim.ports import LAST_BIT
+
+__all__ = ["Cluster", "StuckError"]
+
+
+class StuckError(Exception):
+    """Nothing moves any more although work is left."""
+
+
+class Cluster:
+    """Nodes and the network between them.
+
+    Parameters
+    ----------
+    nodes: the nodes, in the order of their numbers.
+    network: the timing model of links and switch.
+    threads: nodes that run at once.
+    """
+
+    def __init__(self, nodes: list[Node], network: Network, threads: int = 1):
+        if threads < 1:
+            raise ValueError(f"threads must be at least 1, not {threads!r}")
+        self.nodes = nodes
+        self._network = network
+        self._threads = min(threads, len(nodes))
+        self.quantum = min([node.lookahead for node in nodes]
+                           + ([network.lookahead] if len(nodes) > 1 else []))
+        for node in nodes:
+            node.engine.set_rate(
+                "net_tx", cycles_per_beat=BEAT_BYTES * network.cycles_per_byte,
+                cycles_per_packet=network.overhead_cycles, last_bit=LAST_BIT, burst=64)
+        self.cycle = 0
+        self.frames = 0
+        self.frame_bytes = 0
+        self.lost_frames = 0
+
+    def run(self, work_left: Callable[[], bool],
+            at_quantum: Callable[[int], None] = lambda cycle: None) -> None:
+        """Run until ``work_left()`` is false; ``at_quantum(cycle)`` is called after each quantum.
+
+        ``StuckError`` when every NIC is idle, nothing is on its way, and work is left.
+        """
+        with ExitStack() as stack:
+            advance = map
+            if self._threads > 1:
+                advance = stack.enter_context(ThreadPoolExecutor(self._threads)).map
+            while work_left():
+                self._quantum(advance)
+                at_quantum(self.cycle)
+                if all(node.quiet for node in self.nodes) and work_left():
+                    raise StuckError(f"nothing moves after cycle {self.cycle}")
+
+    def settle(self, cycles: int = 1_000_000) -> None:
+        """Run until every NIC is idle and nothing is on its way, at most ``cycles``."""
+        end = self.cycle + cycles
+        self._quantum(map)
+        while self.cycle < end and not all(node.quiet for node in self.nodes):
+            self._quantum(map)
+
+    def _quantum(self, advance: Callable) -> None:
+        end = self.cycle + self.quantum
+        list(advance(lambda node: node.engine.run(end), self.nodes))
+        self._exchange()
+        for node in self.nodes:
+            node.host_quantum(end)
+        self.cycle = end
+
+    def _exchange(self) -> None:
+        """Hand the frames of this quantum to the nodes they are for, through the network model."""
+        frames = []
+        for node in self.nodes:
+            for packet, cycle in node.frames():
+                frames.append((cycle, node.number, packet))
+        frames.sort(key=lambda frame: frame[:2])
+        for cycle, source, packet in frames:
+            destination = parse_header(packet[0]).destination
+            self.frames += 1
+            self.frame_bytes += packet.nbytes
+            if destination >= len(self.nodes):
+                self.lost_frames += 1
+                continue
+            start = self._network.deliver(cycle, source, destination, packet.nbytes)
+            self.nodes[destination].deliver(packet, start, self._network.cycles_per_byte)

@@ -1,0 +1,52 @@
+"""One picture of a run: what the NICs saved on the way to the GPU, and the latencies."""
+
+from pathlib import Path
+
+import matplotlib
+
+matplotlib.use("Agg")
+
+import matplotlib.pyplot as plt
+
+__all__ = ["draw_run"]
+
+# Okabe and Ito's palette, told apart by the colour-blind.
+BLUE, ORANGE, GREEN = "#0072B2", "#E69F00", "#009E73"
+
+
+def draw_run(result: dict, path: str | Path) -> None:
+    """Draw ``result`` to ``path`` (PNG, SVG or PDF by its ending)."""
+    dedupe = result["dedupe"] or {}
+    cache = result["local_cache"] or {}
+    figure, (funnel, latency) = plt.subplots(1, 2, figsize=(10, 3.8), layout="constrained")
+    stages = [("lookups of all samples", result["lookups"], BLUE)]
+    if dedupe:
+        stages.append(("unique keys per owner and step", dedupe["unique"], ORANGE))
+    stages.append(("rows fetched from the GPU", result["gpu"]["rows"], GREEN))
+    names, values, colours = zip(*stages)
+    bars = funnel.barh(names, values, color=colours)
+    funnel.bar_label(bars, [f"{value:,} ({value / result['lookups']:.0%})" for value in values],
+                     padding=4)
+    funnel.invert_yaxis()
+    funnel.set_xlim(0, 1.45 * max(values))
+    funnel.set_xlabel("rows")
+    rate = cache.get("hit_rate_unique")
+    funnel.set_title("What reaches GPU memory" + (
+        "" if rate is None else f" (local-cache hit rate {rate:.0%})"), fontsize=10)
+    steps = result["latencies_us"]
+    latency.plot(range(len(steps)), steps, color=BLUE, marker=".", linewidth=1)
+    for name, colour, style in (("p50", ORANGE, "-"), ("p99", GREEN, "--")):
+        value = result["latency_us"][name]
+        latency.axhline(value, color=colour, linestyle=style, label=f"{name} {value:.1f} us")
+    latency.set_ylim(0, 1.25 * max(steps))
+    latency.set_xlabel("mini-batch")
+    latency.set_ylabel("latency (us)")
+    latency.set_title("First query leaves the host to last result", fontsize=10)
+    latency.legend(loc="upper right", ncols=2)
+    for axes in (funnel, latency):
+        axes.spines[["top", "right"]].set_visible(False)
+    figure.suptitle(
+        f"{result['samples']:,} samples ({result['model']['name']}), {result['nodes']} nodes, "
+        f"config {result['config']['name']}, fidelity {result['fidelity']}", fontsize=11)
+    figure.savefig(path, dpi=150)
+    plt.close(figure)

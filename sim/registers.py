@@ -1,0 +1,45 @@
+"""Registers of a running NIC by name: written before a run, read after it."""
+
+from rtl.csr import Register
+
+from sim.engines import Engine
+
+__all__ = ["RegisterFile"]
+
+
+class RegisterFile:
+    """Access by name to the registers of one engine.
+
+    Parameters: the engine, and the registers of its design.
+    """
+
+    def __init__(self, engine: Engine, registers: list[Register]):
+        self._engine = engine
+        self._by_name = {register.name: register for register in registers}
+
+    def write(self, name: str, value: int, cycle: int = 0) -> None:
+        """Queue a write; ``KeyError`` when there is no such register."""
+        self._engine.write(self._by_name[name].address, value & 0xFFFFFFFF, cycle)
+
+    def table(self, index: int, words: list[int]) -> None:
+        """Queue the load of a table descriptor."""
+        self.write("table_index", index)
+        for position, word in enumerate(words):
+            self.write(f"table_word{position}", word)
+
+    def finish(self, limit: int = 1_000_000) -> None:
+        """Run until every queued access is done; ``RuntimeError`` after ``limit`` cycles."""
+        end = self._engine.cycle + limit
+        while self._engine.registers_pending:
+            if self._engine.cycle >= end:
+                raise RuntimeError(f"registers did not answer within {limit} cycles")
+            self._engine.run(self._engine.cycle + 1)
+
+    def counters(self) -> dict[str, int]:
+        """Read every counter, ``block.name`` each, and run the NIC until all are there."""
+        names = [name for name in self._by_name if "." in name]
+        for name in names:
+            self._engine.read(self._by_name[name].address)
+        self.finish()
+        data = {access.addr: access.data for access in self._engine.read_results()}
+        return {name: data[self._by_name[name].address] for name in names}

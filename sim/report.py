@@ -1,0 +1,151 @@
+"""What a run reports: one dictionary for JSON, one table for the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+import numpy as np
+from rich.table import Table
+
+from host.timing import CYCLE_NS
+
+if TYPE_CHECKING:
+    from sim.run import Run
+
+__all__ = ["SCHEMA", "failures", "summary", "table"]
+
+SCHEMA = "embernic/run/1"
+
+
+def _block(counters: Mapping[str, int], name: str) -> dict[str, int]:
+    """Return the counters of one block, without its name."""
+    return {key.split(".", 1)[1]: value for key, value in counters.items()
+            if key.split(".", 1)[0] == name}
+
+
+def _ratio(part: float, whole: float) -> float | None:
+    return part / whole if whole else None
+
+
+def summary(run: Run, *, counters: list[dict[str, int]], wall: float, stuck: str | None,
+            unanswered: int, cycles: int, samples: int, lookups: int, verdicts: dict[str, int],
+            latencies: list[float], sha256: str, cycles_before: int) -> dict:
+    """Return everything that was measured, as plain values."""
+    options, cluster = run.options, run.cluster
+    nodes = cluster.nodes
+    total = {name: sum(node[name] for node in counters) for name in counters[0]}
+    cache, dedupe = _block(total, "local_cache"), _block(total, "dedupe")
+    ran = sum(node.engine.cycles_run for node in nodes)
+    skipped = sum(node.engine.cycles_skipped for node in nodes)
+    fetched = cache["misses"]
+    return {
+        "schema": SCHEMA,
+        "config": asdict(run.config) | {"runtime": asdict(run.runtime)},
+        "model": {"name": run.model.name, "tables": run.model.tables,
+                  "rows": sum(run.model.rows), "dimension": run.model.dimension},
+        "options": {name: value for name, value in asdict(options).items()
+                    if name not in ("config", "settings")},
+        "samples": samples,
+        "lookups": lookups,
+        "nodes": options.nodes,
+        "engine": options.engine,
+        "fidelity": "rtl",
+        "cycles": cycles,
+        "simulated_seconds": cycles * CYCLE_NS * 1e-9,
+        "wall_seconds": wall,
+        "node_cycles": {"run": ran, "skipped": skipped, "boot": cycles_before},
+        "node_cycles_per_second": _ratio(ran - cycles_before, wall),
+        "bit_identical": bool(samples) and not (
+            verdicts["different"] or verdicts["refused"] or unanswered or stuck),
+        "results": verdicts | {"unanswered": unanswered},
+        "stuck": stuck,
+        "local_cache": None if not run.runtime.local_cache else cache | {
+            # A repeat inside a mini-batch, which the dedupe table serves, counts as a hit.
+            "hit_rate": _ratio(dedupe["requests"] - fetched, dedupe["requests"]),
+            # Of the lookups that entered the cache: one for each key of a mini-batch and owner.
+            "hit_rate_unique": _ratio(cache["hits"], cache["accesses"]),
+        },
+        "remote_cache": None,
+        "dedupe": None if not run.runtime.dedupe else dedupe,
+        "network": {"packets": cluster.frames, "bytes": cluster.frame_bytes,
+                    "lost": cluster.lost_frames, "saved_lookups": None},
+        "pcie": {"to_nic_bytes": sum(node.host_bytes["to_nic"] for node in nodes),
+                 "from_nic_bytes": sum(node.host_bytes["from_nic"] for node in nodes)},
+        "gpu": {"launches": sum(node.gpu.launches for node in nodes),
+                "rows": sum(node.gpu.rows for node in nodes)},
+        "errors": sum(len(node.errors) for node in nodes),
+        "latency_us": {
+            "p50": float(np.percentile(latencies, 50)) if latencies else None,
+            "p99": float(np.percentile(latencies, 99)) if latencies else None,
+            "max": float(max(latencies)) if latencies else None,
+        },
+        "latencies_us": latencies,
+        "phases_us": None,
+        "predictions_sha256": sha256 if samples else None,
+        "counters": counters,
+    }
+
+
+def failures(result: dict) -> list[str]:
+    """Return what is wrong with a finished run, a line each; empty when it is good."""
+    found = []
+    outcome = result["results"]
+    if outcome["different"]:
+        found.append(f"{outcome['different']} of {result['samples']} samples differ from the "
+                     f"numpy model")
+    if outcome["refused"]:
+        found.append(f"{outcome['refused']} samples were refused by the NIC")
+    if outcome["unanswered"]:
+        found.append(f"{outcome['unanswered']} samples were never answered: {result['stuck']}")
+    return found
+
+
+def table(result: dict) -> Table:
+    """Return the table that a run ends with."""
+    shown = Table(title=f"EmberNIC run: {result['model']['name']} on {result['nodes']} x "
+                        f"{result['config']['name']}, {result['engine']}", title_justify="left")
+    shown.add_column("what")
+    shown.add_column("value", justify="right")
+    shown.add_column("unit")
+
+    def row(what: str, value: object, unit: str = "") -> None:
+        if value is None:
+            text = "-"
+        elif isinstance(value, float):
+            text = f"{value:,.3f}"
+        elif isinstance(value, bool):
+            text = "yes" if value else "NO"
+        else:
+            text = f"{value:,}" if isinstance(value, int) else str(value)
+        shown.add_row(what, text, unit)
+
+    cache, dedupe = result["local_cache"] or {}, result["dedupe"] or {}
+    row("samples", result["samples"])
+    row("lookups", result["lookups"])
+    row("bit-identical to the numpy model", result["bit_identical"])
+    row("simulated time", result["simulated_seconds"] * 1e6, "us")
+    row("samples per simulated second",
+        _ratio(result["samples"], result["simulated_seconds"] * 1e6), "million")
+    for name in ("p50", "p99", "max"):
+        row(f"mini-batch latency {name}", result["latency_us"][name], "us")
+    row("dedupe: requests", dedupe.get("requests"))
+    row("dedupe: unique keys", dedupe.get("unique"))
+    row("dedupe: retired early", dedupe.get("retired_early"))
+    row("local cache: accesses", cache.get("accesses"))
+    row("local cache: hit rate, every lookup", cache.get("hit_rate"))
+    row("local cache: hit rate, unique keys", cache.get("hit_rate_unique"))
+    row("local cache: conflict misses", cache.get("conflict_misses"))
+    row("rows fetched from the GPU", result["gpu"]["rows"])
+    row("gathers on the GPU", result["gpu"]["launches"])
+    row("network packets", result["network"]["packets"])
+    row("network bytes", result["network"]["bytes"], "B")
+    row("PCIe bytes to and from the NIC",
+        result["pcie"]["to_nic_bytes"] + result["pcie"]["from_nic_bytes"], "B")
+    row("node-cycles run", result["node_cycles"]["run"])
+    row("node-cycles skipped", result["node_cycles"]["skipped"])
+    row("wall time", result["wall_seconds"], "s")
+    row("node-cycles run per second", result["node_cycles_per_second"])
+    row("predictions SHA-256", (result["predictions_sha256"] or "-")[:16] + "...")
+    return shown

@@ -1,0 +1,51 @@
+"""Where samples come from: a file, or the generator; checked against what the NIC holds."""
+
+from collections.abc import Iterator
+
+from host.generator import generate
+
+from host.datasets import default_model, guess_format, open_samples
+from host.errors import InputError
+from host.model import MODELS, Model, load_model
+from host.samples import Samples, rechunk
+from rtl.config import NicConfig
+from sim.options import RunOptions
+
+__all__ = ["GENERATED", "choose_model", "mini_batches"]
+
+GENERATED = 1024
+"""Samples that the generator makes when no number is given."""
+
+_BY_PRESET = {"avazu": "avazu", "terabyte": "terabyte"}
+
+
+def choose_model(options: RunOptions) -> tuple[Model, str | None]:
+    """Return the model of a run and the format of its file, None for the generator."""
+    if options.data is None:
+        return load_model(options.model or _BY_PRESET.get(options.config, "kaggle")), None
+    kind = options.format or guess_format(options.data)
+    if kind is None:
+        raise InputError(options.data, 1, 1, "looks like no known format; name it with --format")
+    if options.model is not None:
+        return load_model(options.model), kind
+    if kind == "criteo" and options.config == "terabyte":
+        return MODELS["terabyte"], kind
+    return default_model(options.data, kind), kind
+
+
+def mini_batches(options: RunOptions, model: Model, kind: str | None,
+                 config: NicConfig) -> Iterator[Samples]:
+    """Yield mini-batches; ``ValueError`` for a sample that is larger than half the hold buffer."""
+    if kind is None:
+        chunks = generate(model, options.samples or GENERATED, options.seed)
+    else:
+        chunks = open_samples(options.data or "", kind, model, options.samples)
+    first = 0
+    for samples in rechunk(chunks, options.mini_batch):
+        slots = samples.slots
+        if int(slots.max(initial=0)) > config.sample_slots:
+            at = int(slots.argmax())
+            raise ValueError(f"hold_vectors must be at least {2 * slots[at]}, twice the slots of "
+                             f"sample {first + at}, not {config.hold_vectors!r}")
+        first += len(samples)
+        yield samples
