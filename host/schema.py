@@ -4,7 +4,6 @@ import re
 import tomllib
 from dataclasses import MISSING, fields
 from pathlib import Path
-from types import UnionType
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 from .errors import InputError
@@ -17,8 +16,8 @@ T = TypeVar("T")
 def read_toml(path: str | Path, kind: type[T]) -> T:
     """Read ``path`` into the dataclass ``kind``, whose fields are the file's keys.
 
-    Field types may be ``int``, ``float`` (an integer will do), ``bool``, ``str`` and
-    ``tuple[X, ...]``. A field without a default must be in the file.
+    Field types may be ``int``, ``float`` (an integer will do), ``bool``, ``str``,
+    ``tuple[X, ...]`` and ``dict[str, X]``. A field without a default must be in the file.
 
     Raises
     ------
@@ -81,8 +80,11 @@ def _convert(name: str, value: Any, hint: Any) -> Any:
             raise TypeError(f"{name} must be a list, not {value!r}")
         inner = get_args(hint)[0]
         return tuple(_convert(f"{name}[{i}]", item, inner) for i, item in enumerate(value))
-    if origin is UnionType:
-        hint = get_args(hint)[0]
+    if origin is dict:
+        if not isinstance(value, dict):
+            raise TypeError(f"{name} must be a table, not {value!r}")
+        inner = get_args(hint)[1]
+        return {key: _convert(f"{name}.{key}", item, inner) for key, item in value.items()}
     if hint is float and isinstance(value, int) and not isinstance(value, bool):
         value = float(value)
     if not isinstance(value, hint) or (isinstance(value, bool) and hint is not bool):

@@ -1,0 +1,84 @@
+"""How well generated samples reproduce what was measured on real ones."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from .generator import generate
+from .model import MODELS
+from .samples import Samples, concatenate
+from .similarity import greedy_saving, skew, uniques_per_batch
+
+__all__ = ["TARGETS", "Figures", "describe", "fidelity", "fidelity_report"]
+
+
+@dataclass(frozen=True)
+class Figures:
+    """What is compared.
+
+    Members
+    -------
+    samples: how many they are measured on; shares depend on it.
+    unique: keys among the accesses.
+    top1, top10: share of the accesses that go to the most used 1 % and 10 % of the keys.
+    reuse128, reuse1024: accesses per unique key in mini-batches of 128 and 1,024 in file order.
+    greedy: share of unique keys per mini-batch of 128 that greedy selection from a window of 2,048
+        saves against file order.
+    """
+
+    samples: int
+    unique: int
+    top1: float
+    top10: float
+    reuse128: float
+    reuse1024: float
+    greedy: float
+
+
+TARGETS = {
+    "kaggle": Figures(7200, 34_443, 0.618, 0.783, 2.27, 3.33, 0.269),
+    "avazu": Figures(8087, 9_564, 0.828, 0.936, 5.64, 10.37, 0.389),
+}
+"""Measured on real samples of Criteo and Avazu, fields in disjoint ranges."""
+
+
+def describe(chunks: Iterable[Samples]) -> Figures:
+    """Measure samples; those that do not fill a mini-batch are left out of the reuse."""
+    samples = concatenate(chunks)
+    shares = skew(samples)
+
+    def reuse(batch: int) -> float:
+        full = len(samples) // batch * batch
+        whole = samples.slice(0, full) if full else samples
+        return len(whole.rows) / max(1, int(uniques_per_batch(whole, batch).sum()))
+
+    return Figures(len(samples), shares.unique, shares.top1, shares.top10, reuse(128), reuse(1024),
+                   greedy_saving(samples, 128, 2048))
+
+
+def fidelity(name: str = "kaggle", seed: int = 0) -> dict:
+    """Generate as many samples as a target was measured on, and compare.
+
+    Returns ``{"data", "seed", "rows": [{"name", "generated", "target", "deviation"}, …],
+    "greedy_within_5_points"}``; the deviation is relative, that of ``greedy`` in points.
+    """
+    if name not in TARGETS:
+        raise ValueError(f"name must be one of {', '.join(TARGETS)}, not {name!r}")
+    target = TARGETS[name]
+    got = describe(generate(MODELS[name], target.samples, seed))
+    rows = []
+    for field in ("unique", "top1", "top10", "reuse128", "reuse1024", "greedy"):
+        made, wanted = getattr(got, field), getattr(target, field)
+        rows.append({"name": field, "generated": made, "target": wanted,
+                     "deviation": made - wanted if field == "greedy" else made / wanted - 1})
+    return {"data": name, "seed": seed, "rows": rows,
+            "greedy_within_5_points": abs(got.greedy - target.greedy) <= 0.05}
+
+
+def fidelity_report(result: dict) -> str:
+    """Return the result of `fidelity` as text, a line for each figure."""
+    lines = [f"generated samples like {result['data']} (seed {result['seed']}):"]
+    for row in result["rows"]:
+        unit = " points" if row["name"] == "greedy" else " %"
+        lines.append(f"  {row['name']:10} {row['generated']:10.5g}  measured on real samples "
+                     f"{row['target']:8.5g}  {100 * row['deviation']:+.1f}{unit}")
+    return "\n".join(lines)
