@@ -1,0 +1,6 @@
+"""Interaction: hold buffer, pooling, and packets of pooled vectors."""
+
+from .hold_buffer import HoldBuffer
+from .records import HoldSlot, LandedBeat, PooledBeat, SlotBeat
+
+__all__ = ["HoldBuffer", "HoldSlot", "LandedBeat", "PooledBeat", "SlotBeat"]

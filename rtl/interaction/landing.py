@@ -1,0 +1,166 @@
+"""Landing check: which arriving vectors may be written into the hold buffer."""
+
+from amaranth.hdl import Module, Mux, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+from amaranth.utils import ceil_log2
+
+from rtl.config import BEAT_BITS
+from rtl.formats import TAG_BITS, VectorBeat
+from rtl.interaction.records import LandedBeat
+from rtl.memory import Ram
+from rtl.stream import SkidBuffer
+
+__all__ = ["LandingCheck"]
+
+
+class LandingCheck(wiring.Component):
+    """Merge the vectors of two sources and let those pass whose place waits for one.
+
+    A place waits if it lies in the ``level`` places from ``head`` on and its filled bit is not the
+    lap of the place. ``remote`` goes first; each source has its own beat count, so vectors of the
+    two may interleave. Where both write to one place, ``local`` wins: no peer owns that place.
+
+    Latency 2 cycles to the write; 1 beat per cycle. After reset, ``places`` cycles of sweep.
+
+    Parameters: ``places``, a power of two; ``beats`` of the longest vector.
+
+    Ports
+    -----
+    remote, local: streams of vectors, ``remote`` always ready.
+    mark: stream of {place, lap}: write the filled bit of a place that gets no vector.
+    head, level: first reserved place with its lap on top, and how many are reserved.
+    vector_beats: beats of a vector.
+    write_en, write_addr, write_data: beats for the store, address ``place * beats + beat``.
+    look_en, look: ask whether this place (with its lap) is filled; ``looked`` answers one cycle
+        later and holds until the next question. A write in the same cycle is not seen.
+    filled_valid, filled: the place whose last beat was written in the cycle before.
+    vector_in, bad, beats_in: events: a place filled, a vector dropped, beats of a filled place.
+    swept: the filled bits are ready. idle.
+    """
+
+    def __init__(self, places: int, beats: int):
+        self._places, self._beats = places, beats
+        bits = ceil_log2(places)
+        super().__init__({
+            "remote": In(stream.Signature(LandedBeat)), "local": In(stream.Signature(VectorBeat)),
+            "mark": In(stream.Signature(bits + 1)),
+            "head": In(bits + 1), "level": In(range(places + 1)),
+            "vector_beats": In(range(beats + 1)),
+            "write_en": Out(1), "write_addr": Out(range(places * beats)),
+            "write_data": Out(BEAT_BITS),
+            "look_en": In(1), "look": In(bits + 1), "looked": Out(1),
+            "filled_valid": Out(1), "filled": Out(bits),
+            "vector_in": Out(1), "bad": Out(1), "beats_in": Out(range(beats + 1)),
+            "swept": Out(1), "idle": Out(1),
+        })
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+        places, beats = self._places, self._beats
+        bits = ceil_log2(places)
+        style = "lutram" if places <= 64 else "bram"
+        # One write port, two readers: two copies of the filled bits.
+        m.submodules.check_bits = check = Ram(1, places, style=style)
+        m.submodules.look_bits = look = Ram(1, places, style=style)
+        m.submodules.local_buffer = local = SkidBuffer(VectorBeat)
+        wiring.connect(m, wiring.flipped(self.local), local.i)
+
+        # Stage 0: choose a beat, and where it goes. The tag of a vector is that of its first beat.
+        remote_valid, remote = Signal(), Signal(LandedBeat)
+        m.d.comb += [self.remote.ready.eq(1), local.o.ready.eq(~remote_valid)]
+        m.d.sync += remote_valid.eq(self.remote.valid)
+        with m.If(self.remote.valid):
+            m.d.sync += remote.eq(self.remote.payload)
+        middle = [Signal(name=f"middle{s}") for s in range(2)]
+        tags = [Signal(TAG_BITS, name=f"tag{s}") for s in range(2)]
+        beat = [Signal(range(beats + 1), name=f"beat{s}") for s in range(2)]
+        chosen = Signal(LandedBeat)
+        valid, tag, index = Signal(), Signal(TAG_BITS), Signal(range(beats + 1))
+        with m.If(remote_valid):
+            m.d.comb += [chosen.eq(remote), tag.eq(Mux(middle[0], tags[0], remote.tag)),
+                         index.eq(beat[0])]
+        with m.Else():
+            m.d.comb += [
+                chosen.data.eq(local.o.payload.data), chosen.last.eq(local.o.payload.last),
+                tag.eq(Mux(middle[1], tags[1], local.o.payload.tag.landing)), index.eq(beat[1]),
+            ]
+        m.d.comb += valid.eq(remote_valid | local.o.valid)
+        for s, takes in enumerate((remote_valid, local.o.valid & ~remote_valid)):
+            with m.If(takes):
+                m.d.sync += [middle[s].eq(~chosen.last), tags[s].eq(tag)]
+                with m.If(chosen.last):
+                    m.d.sync += beat[s].eq(0)
+                with m.Elif(index != beats):
+                    m.d.sync += beat[s].eq(index + 1)
+        place, lap = tag[:bits], Signal()
+        m.d.comb += [
+            lap.eq(self.head[bits] ^ (place < self.head[:bits])),
+            check.read_addr.eq(place), check.read_en.eq(valid),
+        ]
+
+        # Stage 1: the place's bit is known; write the beat, and the bit with the last one.
+        stage = Signal(data.StructLayout({
+            "source": 1, "place": bits, "lap": 1, "reserved": 1, "fits": 1, "ends": 1, "last": 1,
+            "address": range(places * beats), "beat": range(beats + 1)}))
+        stage_valid, stage_data = Signal(), Signal(BEAT_BITS)
+        m.d.sync += stage_valid.eq(valid)
+        with m.If(valid):
+            m.d.sync += [
+                stage.source.eq(~remote_valid), stage.place.eq(place), stage.lap.eq(lap),
+                stage.reserved.eq(((place - self.head[:bits])[:bits] < self.level)
+                                  & (tag[bits:] == 0)),
+                stage.fits.eq(index < self.vector_beats),
+                stage.ends.eq(index + 1 == self.vector_beats),
+                stage.last.eq(chosen.last), stage.beat.eq(index),
+                stage.address.eq(place * beats + index), stage_data.eq(chosen.data),
+            ]
+        spoiled = [Signal(name=f"spoiled{s}") for s in range(2)]
+        was_spoiled, good, fill = Signal(), Signal(), Signal()
+        m.d.comb += [
+            was_spoiled.eq(Mux(stage.source, spoiled[1], spoiled[0])),
+            good.eq(stage_valid & stage.reserved & stage.fits & ~was_spoiled
+                    & (check.read_data != stage.lap)
+                    # A place that this node's own lookup is being written to is not a peer's.
+                    & ~(~stage.source & middle[1] & (tags[1] == stage.place))
+                    & ~(self.filled_valid & (self.filled == stage.place))),
+            fill.eq(good & stage.last & stage.ends),
+            self.write_en.eq(good), self.write_addr.eq(stage.address),
+            self.write_data.eq(stage_data),
+            self.vector_in.eq(fill), self.bad.eq(stage_valid & stage.last & ~fill),
+            self.beats_in.eq(Mux(fill, stage.beat + 1, 0)),
+        ]
+        m.d.sync += [self.filled_valid.eq(fill), self.filled.eq(stage.place)]
+        for s in range(2):
+            with m.If(stage_valid & (stage.source == s)):
+                m.d.sync += spoiled[s].eq(~good & ~stage.last)
+        with m.If(fill & stage.source & middle[0] & (tags[0] == stage.place)):
+            # The place may begin a new lap before the vector that the network began is complete.
+            m.d.sync += spoiled[0].eq(1)
+
+        # The write port of the filled bits: sweep, then vectors, then places without one.
+        sweep = Signal(range(places + 1))
+        write, address, value = Signal(), Signal(bits), Signal()
+        m.d.comb += self.swept.eq(sweep == places)
+        with m.If(~self.swept):
+            m.d.sync += sweep.eq(sweep + 1)
+            m.d.comb += [write.eq(1), address.eq(sweep[:bits]), value.eq(1)]
+        with m.Elif(fill):
+            m.d.comb += [write.eq(1), address.eq(stage.place), value.eq(stage.lap)]
+        with m.Else():
+            m.d.comb += [self.mark.ready.eq(1), write.eq(self.mark.valid),
+                         address.eq(self.mark.payload[:bits]), value.eq(self.mark.payload[bits])]
+        for copy in (check, look):
+            m.d.comb += [copy.write_en.eq(write), copy.write_addr.eq(address),
+                         copy.write_data.eq(value)]
+
+        look_lap = Signal()
+        with m.If(self.look_en):
+            m.d.sync += look_lap.eq(self.look[bits])
+        m.d.comb += [
+            look.read_en.eq(self.look_en), look.read_addr.eq(self.look[:bits]),
+            self.looked.eq(look.read_data == look_lap),
+            self.idle.eq(self.swept & ~remote_valid & local.idle & ~stage_valid
+                         & ~self.filled_valid),
+        ]
+        return m
