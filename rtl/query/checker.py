@@ -1,0 +1,222 @@
+"""Query checker: samples from the host, checked whole before anything acts on them."""
+
+from amaranth.hdl import C, Module, Mux, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from rtl.config import NicConfig
+from rtl.counters import CounterLayout, count
+from rtl.formats import (
+    CREDIT_BITS,
+    NODE_BITS,
+    STEP_BITS,
+    TABLE_BITS,
+    ErrorRecord,
+    Key,
+    QueryRecord,
+    RecordKind,
+    SampleRecord,
+    Status,
+)
+from rtl.owner_split import OwnerSplit
+from rtl.stream import PacketFIFO, SkidBuffer, packet_layout
+
+from .unpacker import QueryBeat, QueryUnpacker
+
+__all__ = ["NO_SAMPLE_NUMBER", "QUERY_COUNTERS", "QueryChecker", "Slot"]
+
+QUERY_COUNTERS = CounterLayout(
+    "samples", "keys", "empty_bags", "rejected", "strays", "over_credit")
+
+NO_SAMPLE_NUMBER = 0xFFFFFFFF
+"""Sample number of an error that can name none."""
+
+Slot = data.StructLayout({
+    "key": Key, "kind": 2, "owner": NODE_BITS, "sample": 32, "step": STEP_BITS, "last": 1,
+})
+"""A checked slot; ``last`` on the last of its sample. An EMPTY slot has no key and no owner."""
+
+_Stored = data.StructLayout({
+    "key": Key, "kind": 2, "owner": NODE_BITS, "sample": 32, "step": STEP_BITS,
+})
+_User = data.StructLayout({"kind": 2, "step": STEP_BITS, "gap": 1, "marker": 1})
+
+
+class QueryChecker(wiring.Component):
+    """Let pass whole good samples, and answer each bad one with one error (DESIGN 6.2, 6.6).
+
+    The first fault of a sample names its status:
+
+    - TABLE: a key's table has no valid descriptor, or an owner outside the cluster;
+    - KIND: a key's table is split by columns;
+    - ROW: a key's row is beyond its table;
+    - SAMPLE_SIZE: slots are 0 or more than ``config.sample_slots``; the last slot leaves its bag
+      open; an EMPTY slot inside a bag;
+    - TRUNCATED: a new SAMPLE record comes before the last slot;
+    - CREDIT: beats of the sample were sent without a credit, and lost;
+    - NO_SAMPLE: slot records outside a sample; no sample number; once for each run of them, not
+      for a run that begins at lost beats.
+
+    Lost beats give one CREDIT error; it names the sample that was open there, if that is not
+    answered already. A sample may go on in the next packet; its step is that of its SAMPLE record.
+
+    Latency from a sample's last record to its first slot 11 cycles; throughput 1 record per cycle,
+    and one cycle more for each TRUNCATED or CREDIT.
+
+    Ports
+    -----
+    i: stream of :data:`rtl.query.QueryBeat`; always ready.
+    o: stream of :data:`Slot`.
+    errors: stream of :data:`rtl.formats.ErrorRecord`.
+    consumed: beats consumed, modulo 2^16: the host's credit.
+    node, nodes: this node's number, and how many there are.
+    write_en, write_table, write_word, write_data, write_ready: table descriptors, see
+        :class:`rtl.owner_split.OwnerSplit`.
+    counters: samples, keys and empty_bags given out; samples rejected; strays, slot records
+        outside a sample; over_credit, beats dropped.
+    idle: 1 also while an unfinished sample waits for the host.
+    """
+
+    def __init__(self, config: NicConfig):
+        if not isinstance(config, NicConfig):
+            raise TypeError(f"config must be a NicConfig, not {config!r}")
+        self._config = config
+        super().__init__({
+            "i": In(stream.Signature(QueryBeat)),
+            "o": Out(stream.Signature(Slot)), "errors": Out(stream.Signature(ErrorRecord)),
+            "consumed": Out(CREDIT_BITS),
+            "node": In(NODE_BITS), "nodes": In(NODE_BITS, init=(1 << NODE_BITS) - 1),
+            "write_en": In(1), "write_table": In(TABLE_BITS), "write_word": In(3),
+            "write_data": In(32), "write_ready": Out(1),
+            "counters": Out(QUERY_COUNTERS), "idle": Out(1),
+        })
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+        m.submodules.unpacker = unpacker = QueryUnpacker(self._config.query_beats)
+        m.submodules.split = split = OwnerSplit(_User, self._config.tables)
+        # Cuts the path from the checks to the pointers of the FIFO.
+        m.submodules.staged = staged = SkidBuffer(packet_layout(_Stored))
+        m.submodules.slots = slots = PacketFIFO(_Stored, self._config.sample_slots)
+        m.submodules.error_buffer = error = SkidBuffer(ErrorRecord)
+        wiring.connect(m, wiring.flipped(self.i), unpacker.i)
+        wiring.connect(m, staged.o, slots.i)
+        wiring.connect(m, error.o, wiring.flipped(self.errors))
+
+        query = data.View(QueryRecord, unpacker.o.payload.record)
+        m.d.comb += [
+            split.i.valid.eq(unpacker.o.valid), unpacker.o.ready.eq(split.i.ready),
+            split.i.payload.key.row.eq(query.row), split.i.payload.key.table.eq(query.table),
+            split.i.payload.user.kind.eq(query.kind),
+            split.i.payload.user.step.eq(unpacker.o.payload.step),
+            split.i.payload.user.gap.eq(unpacker.o.payload.gap),
+            split.i.payload.user.marker.eq(unpacker.o.payload.marker),
+            split.node.eq(self.node), split.nodes.eq(self.nodes),
+            split.write_en.eq(self.write_en), split.write_table.eq(self.write_table),
+            split.write_word.eq(self.write_word), split.write_data.eq(self.write_data),
+            self.write_ready.eq(split.write_ready),
+            self.consumed.eq(unpacker.consumed),
+        ]
+        rejected, stray = self._check(m, split.o, staged.i, error.i)
+
+        given, kind = Signal(), slots.o.payload.item.kind
+        for name in ("key", "kind", "owner", "sample", "step"):
+            m.d.comb += self.o.payload[name].eq(slots.o.payload.item[name])
+        m.d.comb += [
+            self.o.payload.last.eq(slots.o.payload.last),
+            self.o.valid.eq(slots.o.valid), slots.o.ready.eq(self.o.ready),
+            given.eq(self.o.valid & self.o.ready),
+            self.idle.eq(unpacker.idle & split.idle & staged.idle & slots.idle & error.idle),
+        ]
+        count(m, self.counters, samples=given & slots.o.payload.last,
+              keys=given & (kind != RecordKind.EMPTY),
+              empty_bags=given & (kind == RecordKind.EMPTY),
+              rejected=rejected, strays=stray, over_credit=unpacker.dropped)
+        return m
+
+    def _check(self, m: Module, i, o, errors) -> tuple[Signal, Signal]:
+        """Follow the samples: judge each record, commit or revoke at each sample's end."""
+        user, record = i.payload.user, i.payload.key
+        # A SAMPLE record keeps its number and slots where others keep their key.
+        head = data.View(SampleRecord, record.as_value() | C(0, SampleRecord.size))
+        # State of the sample: open until its last slot; bad once it is answered; final when one
+        # slot is missing; in_bag behind a KEY. In a run of stray records; gap already dealt with.
+        open_, bad, final, in_bag, straying, bridged = (Signal(name=n) for n in (
+            "open", "bad", "final", "in_bag", "straying", "bridged"))
+        left, sample, step = Signal(16), Signal(32), Signal(STEP_BITS)
+
+        is_head, is_key, cut = Signal(), Signal(), Signal()
+        fault, go, status = Signal(), Signal(), Signal(8)
+        size_bad = Signal()
+        write, end, done = Signal(), Signal(), Signal()
+        m.d.comb += [
+            is_head.eq(user.kind == RecordKind.SAMPLE),
+            is_key.eq((user.kind == RecordKind.KEY) | (user.kind == RecordKind.KEY_END)),
+            size_bad.eq((head.slots == 0) | (head.slots > self._config.sample_slots)),
+            # Ends what is open without taking the record, which is judged in the next cycle.
+            cut.eq((user.gap & ~bridged) | (is_head & open_)),
+        ]
+        with m.If(user.gap & ~bridged):
+            m.d.comb += [fault.eq(1), status.eq(Status.CREDIT)]
+        with m.Elif(is_head & open_):
+            m.d.comb += [fault.eq(~bad), status.eq(Status.TRUNCATED)]
+        with m.Elif(is_head):
+            m.d.comb += [fault.eq(size_bad), status.eq(Status.SAMPLE_SIZE)]
+        with m.Elif(~open_):
+            m.d.comb += [fault.eq(~straying), status.eq(Status.NO_SAMPLE)]
+        with m.Elif(is_key & (i.payload.status != 0)):
+            m.d.comb += [fault.eq(~bad), status.eq(i.payload.status)]
+        with m.Elif(Mux(user.kind == RecordKind.EMPTY, in_bag,
+                        final & (user.kind == RecordKind.KEY))):
+            m.d.comb += [fault.eq(~bad), status.eq(Status.SAMPLE_SIZE)]
+
+        named = Signal()
+        m.d.comb += [
+            # A sample that is bad leaves nothing behind but the end that takes it back.
+            end.eq(Mux(cut, open_, open_ & final)),
+            write.eq(open_ & (end | ~(bad | fault | is_head))),
+            o.payload.last.eq(end), o.payload.drop.eq(bad | fault),
+            o.payload.item.key.eq(record), o.payload.item.kind.eq(user.kind),
+            o.payload.item.owner.eq(i.payload.owner),
+            o.payload.item.sample.eq(sample), o.payload.item.step.eq(step),
+            go.eq(i.valid & o.ready & errors.ready),
+            o.valid.eq(i.valid & errors.ready & write),
+            errors.valid.eq(i.valid & o.ready & fault),
+            errors.payload.status.eq(status),
+            done.eq(go & (~cut | user.marker)),
+            i.ready.eq(o.ready & errors.ready & (~cut | user.marker)),
+        ]
+        # Which sample: the new one, the open one if it has no answer yet, or none.
+        with m.If(is_head & ~cut):
+            m.d.comb += [named.eq(1), errors.payload.sample.eq(head.sample),
+                         errors.payload.step.eq(user.step)]
+        with m.Elif(open_ & ~bad):
+            m.d.comb += [named.eq(1), errors.payload.sample.eq(sample),
+                         errors.payload.step.eq(step)]
+        with m.Else():
+            m.d.comb += [errors.payload.sample.eq(NO_SAMPLE_NUMBER),
+                         errors.payload.step.eq(user.step)]
+
+        with m.If(go):
+            m.d.sync += bridged.eq(user.gap & ~user.marker & cut)
+            with m.If(cut):
+                # What is left of a sample with a gap is answered already, whatever it is.
+                m.d.sync += [open_.eq(0), straying.eq(1)]
+            with m.Elif(is_head):
+                m.d.sync += [
+                    # Slots of a sample that is too large are passed over; one of none has none.
+                    open_.eq(head.slots != 0), bad.eq(size_bad), in_bag.eq(0), straying.eq(0),
+                    sample.eq(head.sample), step.eq(user.step),
+                    left.eq(head.slots), final.eq(head.slots == 1),
+                ]
+            with m.Elif(open_):
+                m.d.sync += [
+                    bad.eq(bad | fault), in_bag.eq(user.kind == RecordKind.KEY),
+                    left.eq(left - 1), final.eq(left == 2), open_.eq(~final),
+                ]
+            with m.Else():
+                m.d.sync += straying.eq(1)
+        rejected, stray = Signal(), Signal()
+        m.d.comb += [rejected.eq(go & fault & named),
+                     stray.eq(done & ~cut & ~is_head & ~open_)]
+        return rejected, stray

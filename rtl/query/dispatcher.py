@@ -1,0 +1,98 @@
+"""Dispatcher: a place in the hold buffer for each slot, and its lookup on the way to the owner."""
+
+from amaranth.hdl import Module, Mux, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from rtl.counters import CounterLayout, count
+from rtl.formats import (
+    LANDING_BITS,
+    NODE_BITS,
+    RECORD_BITS,
+    STEP_BITS,
+    LookupRecord,
+    RecordKind,
+    Request,
+)
+from rtl.stream import SkidBuffer
+
+from .checker import Slot
+
+__all__ = ["DISPATCHER_COUNTERS", "Dispatcher", "HoldSlot", "RemoteLookup"]
+
+DISPATCHER_COUNTERS = CounterLayout(
+    "local", "remote", "stall_hold", "stall_local", "stall_remote")
+
+HoldSlot = data.StructLayout({"kind": 2, "sample": 32, "step": STEP_BITS, "last": 1})
+"""What the hold buffer keeps of a slot; ``kind`` is a :class:`rtl.formats.RecordKind`."""
+
+RemoteLookup = data.StructLayout(
+    {"destination": NODE_BITS, "step": STEP_BITS, "record": RECORD_BITS})
+"""A lookup on its way to another node; ``record`` is a :data:`rtl.formats.LookupRecord`."""
+
+
+class Dispatcher(wiring.Component):
+    """Reserve the next place of the hold buffer for each slot, then send its lookup to its owner.
+
+    No lookup leaves without its place, so its vector can always land (DESIGN section 4). Slots are
+    reserved in order, so a slot that waits for room towards its owner holds up those behind it.
+
+    Latency 2 cycles, throughput 1 slot per cycle.
+
+    Ports
+    -----
+    i: stream of :data:`rtl.query.Slot`.
+    reserve: stream of :data:`HoldSlot`, to the hold buffer.
+    next_landing: the place that this item takes, valid while ``reserve.ready``.
+    local: stream of :data:`rtl.formats.Request`, keys that this node owns.
+    remote: stream of :data:`RemoteLookup`, keys of other nodes.
+    node: this node's number.
+    counters: lookups local and remote; cycles in which a slot waits for a place (stall_hold) or
+        for room towards its owner (stall_local, stall_remote).
+    idle: no slot inside.
+    """
+
+    def __init__(self):
+        super().__init__({
+            "i": In(stream.Signature(Slot)), "reserve": Out(stream.Signature(HoldSlot)),
+            "next_landing": In(LANDING_BITS),
+            "local": Out(stream.Signature(Request)),
+            "remote": Out(stream.Signature(RemoteLookup)),
+            "node": In(NODE_BITS), "counters": Out(DISPATCHER_COUNTERS), "idle": Out(1),
+        })
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+        m.submodules.head = head = SkidBuffer(Slot)
+        m.submodules.local_buffer = local = SkidBuffer(Request)
+        m.submodules.remote_buffer = remote = SkidBuffer(RemoteLookup)
+        wiring.connect(m, wiring.flipped(self.i), head.i)
+        wiring.connect(m, local.o, wiring.flipped(self.local))
+        wiring.connect(m, remote.o, wiring.flipped(self.remote))
+        slot = head.o.payload
+        to_local, to_remote, room, go = Signal(), Signal(), Signal(), Signal()
+        record = Signal(LookupRecord)
+        m.d.comb += [
+            to_local.eq((slot.kind != RecordKind.EMPTY) & (slot.owner == self.node)),
+            to_remote.eq((slot.kind != RecordKind.EMPTY) & (slot.owner != self.node)),
+            # A place is asked for only when the lookup can go in the same cycle.
+            room.eq(Mux(to_local, local.i.ready, ~to_remote | remote.i.ready)),
+            self.reserve.valid.eq(head.o.valid & room),
+            go.eq(self.reserve.valid & self.reserve.ready),
+            head.o.ready.eq(self.reserve.ready & room),
+            local.i.valid.eq(go & to_local), remote.i.valid.eq(go & to_remote),
+            local.i.payload.key.eq(slot.key), local.i.payload.landing.eq(self.next_landing),
+            local.i.payload.node.eq(self.node), local.i.payload.step.eq(slot.step),
+            record.row.eq(slot.key.row), record.table.eq(slot.key.table),
+            record.landing.eq(self.next_landing),
+            remote.i.payload.destination.eq(slot.owner), remote.i.payload.step.eq(slot.step),
+            remote.i.payload.record.eq(record),
+            self.idle.eq(head.idle & local.idle & remote.idle),
+        ]
+        for name in ("kind", "sample", "step", "last"):
+            m.d.comb += self.reserve.payload[name].eq(slot[name])
+        count(m, self.counters, local=local.i.valid, remote=remote.i.valid,
+              stall_hold=self.reserve.valid & ~self.reserve.ready,
+              stall_local=head.o.valid & to_local & ~local.i.ready,
+              stall_remote=head.o.valid & to_remote & ~remote.i.ready)
+        return m

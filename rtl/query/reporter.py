@@ -1,0 +1,101 @@
+"""Host reporter: errors, and credits that no other packet carries."""
+
+from amaranth.hdl import Module, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from rtl.config import NicConfig
+from rtl.counters import CounterLayout, count
+from rtl.formats import CREDIT_BITS, STEP_BITS, ErrorRecord, FrameInfo, Opcode, RawBeat
+from rtl.stream import Arbiter, SkidBuffer
+
+from .checker import NO_SAMPLE_NUMBER
+
+__all__ = ["REPORTER_COUNTERS", "CreditReport", "HostReporter", "Refusal"]
+
+REPORTER_COUNTERS = CounterLayout("errors", "credits")
+
+Refusal = data.StructLayout({"status": 8, "step": STEP_BITS})
+"""A host message that the parser refused; ``status`` is a :class:`rtl.formats.Status`."""
+
+CreditReport = data.StructLayout({"valid": 1, "value": CREDIT_BITS})
+"""A packet left for the host in this cycle, and the credit in its header."""
+
+
+class HostReporter(wiring.Component):
+    """Tell the host of each error, in a packet of its own, and of credits before it runs short.
+
+    Every packet to the host carries the credit, the number of query beats consumed. When it is
+    more than a quarter of ``config.query_beats`` ahead of what the host was told last, a packet
+    without payload carries it; so the host can always count on three quarters of them, once its
+    beats are consumed.
+
+    Latency 2 cycles for an error, 1 for a credit; throughput 1 packet per cycle. Errors go first:
+    their headers carry the credit too.
+
+    Ports
+    -----
+    errors: stream of :data:`rtl.formats.ErrorRecord`, from the query checker.
+    refused: stream of :data:`Refusal`, from the host parser.
+    consumed: query beats consumed, modulo 2^16.
+    reported: event :data:`CreditReport` of whichever packet went to the host; may lag behind the
+        packets given out here.
+    headers: stream of :data:`rtl.formats.FrameInfo`.
+    payload: stream of :data:`rtl.formats.RawBeat`, a beat for each header without ``empty``.
+    counters: errors and credits sent.
+    idle: nothing inside, and no credit to be reported.
+    """
+
+    def __init__(self, config: NicConfig):
+        if not isinstance(config, NicConfig):
+            raise TypeError(f"config must be a NicConfig, not {config!r}")
+        self._threshold = config.query_beats // 4
+        super().__init__({
+            "errors": In(stream.Signature(ErrorRecord)), "refused": In(stream.Signature(Refusal)),
+            "consumed": In(CREDIT_BITS), "reported": In(CreditReport),
+            "headers": Out(stream.Signature(FrameInfo)),
+            "payload": Out(stream.Signature(RawBeat)),
+            "counters": Out(REPORTER_COUNTERS), "idle": Out(1),
+        })
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+        m.submodules.arbiter = arbiter = Arbiter(ErrorRecord, 2)
+        m.submodules.header_buffer = header = SkidBuffer(FrameInfo)
+        m.submodules.payload_buffer = payload = SkidBuffer(RawBeat)
+        wiring.connect(m, wiring.flipped(self.errors), arbiter.i[0])
+        wiring.connect(m, header.o, wiring.flipped(self.headers))
+        wiring.connect(m, payload.o, wiring.flipped(self.payload))
+        refused, error = self.refused.payload, arbiter.o.payload
+        told, behind = Signal(CREDIT_BITS), Signal()
+        send_error, send_credit, ahead = Signal(), Signal(), Signal(CREDIT_BITS)
+        m.d.comb += [
+            arbiter.i[1].valid.eq(self.refused.valid), self.refused.ready.eq(arbiter.i[1].ready),
+            arbiter.i[1].payload.sample.eq(NO_SAMPLE_NUMBER),
+            arbiter.i[1].payload.step.eq(refused.step),
+            arbiter.i[1].payload.status.eq(refused.status),
+
+            behind.eq((self.consumed - told)[:CREDIT_BITS] > self._threshold),
+            send_error.eq(arbiter.o.valid & header.i.ready & payload.i.ready),
+            send_credit.eq(behind & ~arbiter.o.valid & header.i.ready),
+            arbiter.o.ready.eq(header.i.ready & payload.i.ready),
+
+            header.i.valid.eq(send_error | send_credit),
+            header.i.payload.credit.eq(self.consumed),
+            payload.i.valid.eq(send_error),
+            payload.i.payload.data.eq(error), payload.i.payload.last.eq(1),
+            ahead.eq(self.reported.value - told),
+            self.idle.eq(arbiter.idle & header.idle & payload.idle & ~behind),
+        ]
+        with m.If(arbiter.o.valid):
+            m.d.comb += [header.i.payload.opcode.eq(Opcode.ERRORS),
+                         header.i.payload.step.eq(error.step), header.i.payload.count.eq(1)]
+        with m.Else():
+            m.d.comb += [header.i.payload.opcode.eq(Opcode.CREDIT), header.i.payload.empty.eq(1)]
+        with m.If(header.i.valid):
+            m.d.sync += told.eq(self.consumed)
+        # A report of an older packet than the last one given out here tells nothing new.
+        with m.Elif(self.reported.valid & ~ahead[-1]):
+            m.d.sync += told.eq(self.reported.value)
+        count(m, self.counters, errors=send_error, credits=send_credit)
+        return m

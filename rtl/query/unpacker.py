@@ -1,0 +1,98 @@
+"""Query unpacker: the beats that the host may send ahead, and the records in them."""
+
+from amaranth.hdl import Module, Mux, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+from amaranth.utils import bits_for
+
+from rtl.config import BEAT_BITS
+from rtl.formats import CREDIT_BITS, NODE_BITS, RECORD_BITS, RECORDS_PER_BEAT, STEP_BITS
+from rtl.stream import SkidBuffer, StreamFIFO
+
+__all__ = ["QueryBeat", "QueryItem", "QueryUnpacker"]
+
+_RECORDS_BITS = bits_for(RECORDS_PER_BEAT)
+
+QueryBeat = data.StructLayout({
+    "data": BEAT_BITS, "records": _RECORDS_BITS, "source": NODE_BITS,
+    "step": STEP_BITS, "last": 1,
+})
+"""A payload beat of QUERIES from the host parser; ``records`` of its eight records count."""
+
+QueryItem = data.StructLayout({"record": RECORD_BITS, "step": STEP_BITS, "gap": 1, "marker": 1})
+"""A record; with ``gap``, beats before it were lost. A ``marker`` is a gap without a
+record; its step is that of the last beat lost."""
+
+_Held = data.StructLayout({
+    "data": BEAT_BITS, "records": _RECORDS_BITS, "step": STEP_BITS, "gap": 1,
+})
+
+
+class QueryUnpacker(wiring.Component):
+    """Buffer the beats that the host sent against credits, and give their records one by one.
+
+    A beat that finds the buffer full was sent without a credit. It is dropped, counted, and leaves
+    a ``gap`` with the record that follows, or a marker of its own if none is there: what is open
+    at the gap lost records and must not go on with those of another sample.
+
+    Latency 3 cycles, throughput 1 record per cycle.
+
+    Parameters: ``beats``, beats of the buffer.
+
+    Ports
+    -----
+    i: stream of :data:`QueryBeat`; always ready.
+    o: stream of :data:`QueryItem`.
+    consumed: beats that left the buffer, modulo 2^16: the host's credit.
+    dropped: a beat is dropped in this cycle.
+    idle: no record and no marker inside.
+    """
+
+    def __init__(self, beats: int):
+        self._fifo = StreamFIFO(_Held, beats)
+        super().__init__({
+            "i": In(stream.Signature(QueryBeat)),
+            "o": Out(stream.Signature(QueryItem)),
+            "consumed": Out(CREDIT_BITS), "dropped": Out(1), "idle": Out(1),
+        })
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+        m.submodules.fifo = fifo = self._fifo
+        m.submodules.buffer = buffer = SkidBuffer(QueryItem)
+        wiring.connect(m, buffer.o, wiring.flipped(self.o))
+        gap, marker, move = Signal(), Signal(), Signal()
+        lost_step = Signal(STEP_BITS)
+        beat, index = fifo.o.payload, Signal(range(RECORDS_PER_BEAT))
+        last = Signal()
+        m.d.comb += [
+            fifo.i.valid.eq(self.i.valid), self.i.ready.eq(1),
+            fifo.i.payload.data.eq(self.i.payload.data),
+            fifo.i.payload.records.eq(self.i.payload.records),
+            fifo.i.payload.step.eq(self.i.payload.step),
+            self.dropped.eq(self.i.valid & ~fifo.i.ready),
+            # With nothing left in the buffer the gap goes on by itself, before any later beat.
+            move.eq(gap & fifo.idle & ~marker),
+            fifo.i.payload.gap.eq(gap & ~move),
+            last.eq((index == RECORDS_PER_BEAT - 1) | (index + 1 >= beat.records)),
+            buffer.i.payload.record.eq(beat.data.word_select(index, RECORD_BITS)),
+            buffer.i.payload.step.eq(Mux(marker, lost_step, beat.step)),
+            buffer.i.payload.gap.eq(marker | (beat.gap & (index == 0))),
+            buffer.i.payload.marker.eq(marker),
+            buffer.i.valid.eq(marker | fifo.o.valid),
+            fifo.o.ready.eq(buffer.i.ready & ~marker & last),
+            self.idle.eq(fifo.idle & ~gap & ~marker & buffer.idle),
+        ]
+        with m.If(buffer.i.ready):
+            m.d.sync += marker.eq(0)
+            with m.If(fifo.o.valid & ~marker):
+                m.d.sync += index.eq(index + 1)
+                with m.If(last):
+                    m.d.sync += [index.eq(0), self.consumed.eq(self.consumed + 1)]
+        with m.If(move):
+            m.d.sync += [marker.eq(1), gap.eq(0)]
+        with m.Elif(self.i.valid):
+            m.d.sync += gap.eq(self.dropped)
+            with m.If(self.dropped):
+                m.d.sync += lost_step.eq(self.i.payload.step)
+        return m

@@ -1,0 +1,114 @@
+"""Query records for tests, and a plain-Python reading of them."""
+
+import random
+from dataclasses import dataclass, field
+
+from rtl.formats import RecordKind, Status
+from tests.rtl.descriptors import Table, split
+
+KEY, KEY_END, EMPTY, SAMPLE = RecordKind
+NO_SAMPLE = 0xFFFFFFFF
+
+
+def key(table: int, row: int, end: bool = True) -> int:
+    return row | table << 36 | (KEY_END if end else KEY) << 48
+
+
+def empty(reserved: int = 0) -> int:
+    return EMPTY << 48 | reserved << 50
+
+
+def head(sample: int, slots: int) -> int:
+    return sample | slots << 32 | SAMPLE << 48
+
+
+def beats(records: list[int], step: int, rng: random.Random | None = None) -> list[dict]:
+    """Pack the records of one packet, eight a beat; what is behind them is noise."""
+    packed = []
+    for at in range(0, len(records), 8):
+        part = records[at:at + 8]
+        noise = rng.getrandbits(512) if rng else 0
+        value = sum(r << 64 * k for k, r in enumerate(part))
+        value |= noise >> 64 * len(part) << 64 * len(part)
+        packed.append({"data": value, "records": len(part), "source": 0, "step": step,
+                       "last": int(at + 8 >= len(records))})
+    return packed
+
+
+@dataclass
+class Reading:
+    """What a checker should make of a stream of (record, step, lost beats before it)."""
+
+    tables: dict[int, Table]
+    node: int
+    nodes: int
+    sample_slots: int
+    slots: list[dict] = field(default_factory=list)
+    errors: list[dict] = field(default_factory=list)
+    strays: int = 0
+
+    def __post_init__(self):
+        self._sample = None  # [number, step, slots expected, slots seen, status]
+        self._straying = False
+
+    def read(self, record: int, step: int, lost: bool = False) -> None:
+        kind = record >> 48 & 3
+        if lost:
+            self.lose(step)
+        if kind == SAMPLE:
+            if self._sample is not None:
+                self._close(Status.TRUNCATED, step)
+            number, size = record & 0xFFFFFFFF, record >> 32 & 0xFFFF
+            self._straying = False
+            self._sample = [number, step, size, [], 0]
+            if not 1 <= size <= self.sample_slots:
+                self._fault(Status.SAMPLE_SIZE)
+            if size == 0:
+                self._sample = None
+        elif self._sample is None:
+            self.strays += 1
+            if not self._straying:
+                self._error(NO_SAMPLE, step, Status.NO_SAMPLE)
+            self._straying = True
+        else:
+            self._slot(record, kind)
+
+    def lose(self, step: int) -> None:
+        """Read a gap where beats were lost."""
+        self._close(Status.CREDIT, step)
+        self._straying = True
+
+    def _slot(self, record: int, kind: int) -> None:
+        number, step, size, seen, _ = self._sample
+        row, table = record & ((1 << 36) - 1), record >> 36 & 0xFFF
+        owner = None
+        if kind == EMPTY:
+            if seen and seen[-1]["kind"] == KEY:
+                self._fault(Status.SAMPLE_SIZE)
+        else:
+            owner, status = split(self.tables, table, row, self.node, self.nodes)
+            if status:
+                self._fault(status)
+            elif kind == KEY and len(seen) == size - 1:
+                self._fault(Status.SAMPLE_SIZE)
+        seen.append({"key": {"row": row, "table": table}, "kind": kind, "owner": owner,
+                     "sample": number, "step": step, "last": int(len(seen) == size - 1)})
+        if len(seen) == size:
+            if not self._sample[4]:
+                self.slots += seen
+            self._sample = None
+
+    def _fault(self, status: int) -> None:
+        if not self._sample[4]:
+            self._sample[4] = status
+            self._error(self._sample[0], self._sample[1], status)
+
+    def _close(self, status: int, step: int) -> None:
+        if self._sample is not None and not self._sample[4]:
+            self._fault(status)
+        elif status == Status.CREDIT:
+            self._error(NO_SAMPLE, step, status)
+        self._sample = None
+
+    def _error(self, sample: int, step: int, status: int) -> None:
+        self.errors.append({"sample": sample, "step": step, "status": status, "reserved": 0})

@@ -1,0 +1,153 @@
+"""Host reporter: every error once, and credits before the host runs short."""
+
+import random
+
+import pytest
+
+from rtl.config import preset
+from rtl.formats import Opcode
+from rtl.query import HostReporter
+from tests.support import receiver, sender, simulate
+
+CONFIG = preset("tiny")
+QUARTER = CONFIG.query_beats // 4
+
+
+def error(rng: random.Random) -> dict:
+    return {"sample": rng.getrandbits(31), "step": rng.getrandbits(16),
+            "status": rng.randrange(1, 10), "reserved": 0}
+
+
+def value(record: dict) -> int:
+    return record["sample"] | record["step"] << 32 | record["status"] << 48
+
+
+@pytest.mark.parametrize("stalls", [(0.0, 0.0), (0.5, 0.0), (0.0, 0.5), (0.4, 0.4)])
+def test_every_error_in_a_packet(stalls):
+    rng = random.Random(1)
+    errors = [error(rng) for _ in range(60)]
+    refused = [{"status": rng.randrange(1, 10), "step": rng.getrandbits(16)} for _ in range(60)]
+    dut, headers, payloads, counters = HostReporter(CONFIG), [], [], {}
+
+    async def consume(ctx):
+        # Less than what asks for a credit of its own.
+        for _ in range(QUARTER):
+            await ctx.tick().repeat(7)
+            ctx.set(dut.consumed, ctx.get(dut.consumed) + 1)
+
+    async def watch(ctx):
+        while len(payloads) < 120 or len(headers) < 120:
+            await ctx.tick()
+        await ctx.tick()
+        assert ctx.get(dut.idle)
+        counters.update(errors=ctx.get(dut.counters.errors), credits=ctx.get(dut.counters.credits))
+
+    simulate(dut, sender(dut.errors, errors, stall=stalls[0]), consume, watch,
+             sender(dut.refused, refused, stall=stalls[0], seed=4),
+             receiver(dut.headers, headers, 120, stall=stalls[1]),
+             receiver(dut.payload, payloads, 120, stall=stalls[1], seed=3))
+    assert all(p["last"] for p in payloads)
+    got = [p["data"] for p in payloads]
+    wanted = [value(e) for e in errors]
+    others = [value({"sample": 0xFFFFFFFF} | r) for r in refused]
+    assert [g for g in got if g & 0xFFFFFFFF != 0xFFFFFFFF] == wanted
+    assert [g for g in got if g & 0xFFFFFFFF == 0xFFFFFFFF] == others
+    for head, data in zip(headers, got):
+        assert head | {"credit": 0} == {
+            "opcode": Opcode.ERRORS, "destination": 0, "step": data >> 32 & 0xFFFF, "count": 1,
+            "credit": 0, "empty": 0}
+    credits = [head["credit"] for head in headers]
+    assert credits == sorted(credits) and credits[-1] <= QUARTER
+    assert counters == {"errors": 120, "credits": 0}
+
+
+def bench_of(script):
+    dut, sent = HostReporter(CONFIG), []
+
+    async def take(ctx):
+        ctx.set(dut.headers.ready, 1)
+        async for _, _, valid, payload in ctx.tick().sample(dut.headers.valid, dut.headers.payload):
+            if valid:
+                sent.append((payload["opcode"], payload["empty"], payload["count"],
+                             payload["credit"]))
+
+    async def bench(ctx):
+        await script(ctx, dut, sent)
+
+    simulate(dut, bench, background=[take])
+
+
+def test_credit_when_a_quarter_behind():
+    async def script(ctx, dut, sent):
+        base = 0
+        # Once around 2^16.
+        for _ in range(65536 // (QUARTER + 1) + 3):
+            ctx.set(dut.consumed, (base + QUARTER) & 0xFFFF)
+            await ctx.tick().repeat(3)
+            assert ctx.get(dut.idle) and not sent
+            base = (base + QUARTER + 1) & 0xFFFF
+            ctx.set(dut.consumed, base)
+            assert not ctx.get(dut.idle)
+            await ctx.tick().repeat(3)
+            assert sent == [(Opcode.CREDIT, 1, 0, base)] and ctx.get(dut.idle)
+            sent.clear()
+
+    bench_of(script)
+
+
+def test_reports_of_other_packets_save_credits():
+    async def script(ctx, dut, sent):
+        async def report(credit):
+            ctx.set(dut.reported, {"valid": 1, "value": credit})
+            await ctx.tick()
+            ctx.set(dut.reported, {"valid": 0, "value": 0x5555})
+
+        for consumed in range(1, 10 * QUARTER):
+            ctx.set(dut.consumed, consumed)
+            await report(consumed - 1)
+        assert not sent and ctx.get(dut.counters.credits) == 0
+        told = 10 * QUARTER - 2
+        ctx.set(dut.consumed, told + QUARTER)
+        await ctx.tick().repeat(3)
+        assert not sent
+        ctx.set(dut.consumed, told + QUARTER + 1)
+        await ctx.tick().repeat(3)
+        assert [s[3] for s in sent] == [told + QUARTER + 1]
+        # A report that lags behind the credit just given out asks for no second one.
+        await report(told)
+        await report(told + 1)
+        await ctx.tick().repeat(3)
+        assert len(sent) == 1 and ctx.get(dut.idle) and ctx.get(dut.counters.credits) == 1
+
+    bench_of(script)
+
+
+def test_errors_carry_the_credit():
+    async def script(ctx, dut, sent):
+        ctx.set(dut.payload.ready, 1)
+        ctx.set(dut.consumed, QUARTER)
+        await sender(dut.errors, [error(random.Random(1))])(ctx)
+        await ctx.tick().repeat(3)
+        ctx.set(dut.consumed, 2 * QUARTER)
+        await ctx.tick().repeat(3)
+        assert sent == [(Opcode.ERRORS, 0, 1, QUARTER)]
+
+    bench_of(script)
+
+
+def test_payload_that_waits_holds_errors_but_loses_none():
+    dut, headers, payloads = HostReporter(CONFIG), [], []
+    errors = [error(random.Random(k)) for k in range(8)]
+
+    async def late(ctx):
+        await ctx.tick().repeat(50)
+        assert len(headers) == 2  # as many as payloads fit in the buffer
+        await receiver(dut.payload, payloads, 8)(ctx)
+
+    simulate(dut, sender(dut.errors, errors), receiver(dut.headers, headers, 8), late)
+    assert [p["data"] for p in payloads] == [value(e) for e in errors]
+
+
+def test_config_is_checked():
+    with pytest.raises(TypeError, match="config must be a NicConfig, not 3"):
+        HostReporter(3)
