@@ -55,7 +55,7 @@ def run(slots, stalls, first=65500):
 
 @pytest.mark.parametrize("stalls", STALLS)
 def test_each_slot_its_place_and_its_owner(stalls):
-    slots = random_slots(300, random.Random(1))
+    slots = random_slots(300, random.Random(1), (NODE, NODE, NODE, 0, 1, 7))
     reserved, local, remote, counters, _ = run(slots, stalls)
     assert reserved == [{n: s[n] for n in ("kind", "sample", "step", "last")} for s in slots]
     expected_local, expected_remote = [], []
