@@ -2,5 +2,7 @@
 
 from .cache import CACHE_COUNTERS, EmbeddingCache, tap_layout
 from .fills import FILL_ID_BITS, FillBeat
+from .local import LocalCache
 
-__all__ = ["CACHE_COUNTERS", "FILL_ID_BITS", "EmbeddingCache", "FillBeat", "tap_layout"]
+__all__ = ["CACHE_COUNTERS", "FILL_ID_BITS", "EmbeddingCache", "FillBeat", "LocalCache",
+           "tap_layout"]

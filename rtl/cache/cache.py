@@ -23,9 +23,9 @@ CACHE_COUNTERS = (
     "beats_in", "beats_out", "stall_in_flight", "stall_waiters", "stall_output")
 
 
-def tap_layout(key_bits: int) -> data.StructLayout:
+def tap_layout(key_shape) -> data.StructLayout:
     """Layout of the event that a lookup was decided, in the order of lookups."""
-    return data.StructLayout({"valid": 1, "key": key_bits, "hit": 1, "pending": 1, "conflict": 1})
+    return data.StructLayout({"valid": 1, "key": key_shape, "hit": 1, "pending": 1, "conflict": 1})
 
 
 class EmbeddingCache(wiring.Component):
@@ -172,13 +172,14 @@ class EmbeddingCache(wiring.Component):
             "miss": 1, "id": decision.id.shape(), "slot": slot_bits(self._rows),
             "key": self._key_bits, "meta": Shape.cast(self._meta).width})
         m.submodules.queue = queue = StreamFIFO(operation, 4)
-        go, pending = Signal(), Signal()
+        go, pending, direct = Signal(), Signal(), Signal()
         op = queue.i.payload
+        # The miss table's answer comes late in the cycle: so while there is a free node it is not
+        # asked whether one is needed, and otherwise a direct hit goes on one cycle later.
+        m.d.sync += direct.eq(tags.decisions.valid & ~go & decision.hit & ~table.waiting)
         m.d.comb += [
-            # A node is asked for even where none will be needed: it is seldom that none is free,
-            # and the answer of the miss table would come late.
-            tags.decisions.ready.eq(queue.i.ready & scatter.space),
-            go.eq(tags.decisions.valid & queue.i.ready & scatter.space),
+            tags.decisions.ready.eq(queue.i.ready & (scatter.space | direct)),
+            go.eq(tags.decisions.valid & tags.decisions.ready),
             table.id.eq(decision.id), table.slot.eq(decision.slot),
             table.allocated.eq(decision.allocate), table.phase.eq(decision.phase),
             table.open.eq(go & ~decision.hit),
@@ -227,5 +228,5 @@ class EmbeddingCache(wiring.Component):
               beats_in=self.fills.valid & ~sweeping,
               beats_out=self.vectors.valid & self.vectors.ready,
               stall_in_flight=tags.starved & ~waits,
-              stall_waiters=waits & ~scatter.space, stall_output=waits & scatter.space)
+              stall_waiters=waits & queue.i.ready, stall_output=waits & ~queue.i.ready)
         return m

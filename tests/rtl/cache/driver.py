@@ -4,10 +4,13 @@ import random
 from collections import Counter
 from dataclasses import dataclass, field
 
-from host.lru import LruSets
+from amaranth.hdl import ResetInserter, Signal
+
+from host.lru import LruSets, set_of
 from rtl.cache import EmbeddingCache
 from rtl.hash_columns import key_hash
 from rtl.hashing import hash_bits
+from tests.rtl.power_up import powered_up
 from tests.support import receiver, sender, simulate
 
 KEY_BITS = 48
@@ -26,7 +29,9 @@ def beat_of(key: int, beat: int) -> int:
 def make(**sizes) -> EmbeddingCache:
     """Return a cache of 48-bit keys with 16 bits of meta, small unless told otherwise."""
     sizes = {"rows": 32, "ways": 4, "in_flight": 16, "waiters": 32, "vector_beats": 1} | sizes
-    return EmbeddingCache(KEY_BITS, 16, hash_key=hash_bits, **sizes)
+    dut = EmbeddingCache(KEY_BITS, 16, hash_key=hash_bits, **sizes)
+    dut.sizes = sizes
+    return dut
 
 
 @dataclass
@@ -39,29 +44,58 @@ class Run:
     fetched: list = field(default_factory=list)
     counters: dict = field(default_factory=dict)
     accepted: list = field(default_factory=list)
+    given: list = field(default_factory=list)
+    bad: int = 0
+    bad_beats: int = 0
     cycles: int = 0
-    most_outstanding: int = 0
 
 
 def run(dut: EmbeddingCache, keys: list[int], *, sets: int | None = None, enable: int = 1,
         beats: int = 1, latency: tuple[int, int] = (1, 40), stalls=(0.0, 0.0, 0.0, 0.0),
-        seed: int = 0, limit: int = 60_000, check: bool = True) -> Run:
+        bad_rate: float = 0.0, reset_at: int = 0, seed: int = 0, limit: int = 60_000) -> Run:
     """Look ``keys`` up and check every answer; meta is the number of the lookup.
 
     Fetches come back whole, each after a random number of cycles of ``latency``, at one beat per
-    cycle. ``stalls``: of lookups, vectors, misses and fills.
+    cycle. ``stalls``: of lookups, vectors, misses and fills. ``bad_rate``: share of fills with bad
+    ones around them. ``reset_at``: cycles of other lookups, then a reset, before it all begins.
     """
-    result = Run()
-    due: list[tuple[int, int, int]] = []
-    now = [0]
-    done = [False]
+    result, due, now = Run(), [], [0]
+    started, reset = [not reset_at], Signal()
 
     async def clock(ctx):
         while True:
             await ctx.tick()
             now[0] += 1
 
-    async def answer_misses(ctx):
+    def later(bench):
+        async def wait(ctx):
+            while not started[0]:
+                await ctx.tick()
+            await bench(ctx)
+        return wait
+
+    async def unsettle(ctx):
+        ctx.set(dut.sets, sets or dut.sizes["rows"] // dut.sizes["ways"])
+        ctx.set(dut.enable, enable)
+        ctx.set(dut.vector_beats, beats)
+        rng = random.Random(seed + 4)
+        for port in (dut.vectors.ready, dut.misses.ready):
+            ctx.set(port, int(bool(reset_at)))
+        for _ in range(reset_at):
+            ctx.set(dut.lookups.payload, {"key": rng.choice(keys), "meta": 0xBAD})
+            ctx.set(dut.lookups.valid, 1)
+            ctx.set(dut.fills.payload, {"id": rng.randrange(16), "data": 0, "last": 1})
+            ctx.set(dut.fills.valid, rng.random() < 0.2)
+            await ctx.tick()
+        for port in (dut.lookups.valid, dut.fills.valid, dut.vectors.ready, dut.misses.ready):
+            ctx.set(port, 0)
+        if reset_at:
+            ctx.set(reset, 1)
+            await ctx.tick()
+            ctx.set(reset, 0)
+        started[0] = True
+
+    async def take_misses(ctx):
         rng = random.Random(seed + 5)
         while True:
             while rng.random() < stalls[2]:
@@ -69,14 +103,29 @@ def run(dut: EmbeddingCache, keys: list[int], *, sets: int | None = None, enable
             ctx.set(dut.misses.ready, 1)
             payload, = await ctx.tick().sample(dut.misses.payload).until(dut.misses.valid)
             ctx.set(dut.misses.ready, 0)
-            id_ = payload.id
-            assert id_ not in [entry[1] for entry in due], "an id is given to one fetch at a time"
-            due.append((now[0] + rng.randint(*latency), id_, payload.key))
+            assert payload.id not in [entry[1] for entry in due], "an id has one fetch at a time"
+            due.append((now[0] + rng.randint(*latency), payload.id, payload.key))
             result.fetched.append(payload.key)
-            result.most_outstanding = max(result.most_outstanding, len(due))
 
     async def fill(ctx):
         rng = random.Random(seed + 6)
+
+        async def offer(ids, vector):
+            for number, (id_, beat) in enumerate(zip(ids, vector, strict=True), 1):
+                while rng.random() < stalls[3]:
+                    await ctx.tick()
+                ctx.set(dut.fills.payload, {
+                    "id": id_, "data": beat, "last": int(number == len(vector))})
+                ctx.set(dut.fills.valid, 1)
+                assert ctx.get(dut.fills.ready), "fills are always accepted"
+                await ctx.tick()
+                ctx.set(dut.fills.valid, 0)
+
+        async def spoil(ids):
+            result.bad += 1
+            result.bad_beats += len(ids)
+            await offer(ids, [rng.getrandbits(512) for _ in ids])
+
         while True:
             ready = [entry for entry in due if entry[0] <= now[0]]
             if not ready or rng.random() < stalls[3]:
@@ -85,19 +134,32 @@ def run(dut: EmbeddingCache, keys: list[int], *, sets: int | None = None, enable
             entry = min(ready)
             due.remove(entry)
             _, id_, key = entry
-            for beat in range(beats):
-                while rng.random() < stalls[3]:
-                    await ctx.tick()
-                ctx.set(dut.fills.payload, {
-                    "id": id_, "data": beat_of(key, beat), "last": int(beat == beats - 1)})
-                ctx.set(dut.fills.valid, 1)
-                await ctx.tick()
-                assert ctx.get(dut.fills.ready), "fills are always accepted"
-                ctx.set(dut.fills.valid, 0)
+            bad = rng.random() < bad_rate
+            if bad:  # too long, too short, an id that cannot be, another id halfway
+                await spoil([id_] * (beats + rng.randint(1, 3)))
+                await spoil([id_ | 0x8000] * beats)
+                if beats > 1:
+                    await spoil([id_] * rng.randrange(1, beats))
+                    await spoil([id_] * (beats - 1) + [id_ ^ 1])
+            await offer([id_] * beats, [beat_of(key, beat) for beat in range(beats)])
+            if bad:  # once more, when it is no longer outstanding
+                await spoil([id_] * beats)
 
     async def watch(ctx):
-        async for _, _, tap, evicted, valid, ready in ctx.tick().sample(
-                dut.tap, dut.evicted, dut.lookups.valid, dut.lookups.ready):
+        quiet = False
+        async for _, _, in_reset, tap, evicted, valid, ready, filling, idle, out, miss, out_ready in (
+                ctx.tick().sample(reset, dut.tap, dut.evicted, dut.lookups.valid,
+                                  dut.lookups.ready, dut.fills.valid, dut.idle,
+                                  dut.vectors.valid, dut.misses.valid, dut.vectors.ready)):
+            if quiet:
+                assert idle and not out and not miss, "nothing moves while idle"
+            if idle:
+                assert not tap.valid and not evicted.valid and not out and not miss
+            quiet = idle and not valid and not filling and not in_reset
+            if in_reset or not started[0]:
+                continue
+            if out and out_ready:
+                result.given.append(now[0])
             if tap.valid:
                 result.tap.append((tap.key, tap.hit, tap.pending, tap.conflict))
             if evicted.valid:
@@ -106,30 +168,23 @@ def run(dut: EmbeddingCache, keys: list[int], *, sets: int | None = None, enable
                 result.accepted.append(now[0])
 
     async def finish(ctx):
-        while len(result.taken) < len(keys) * beats:
+        while len(result.taken) < len(keys) * beats or due or not ctx.get(dut.idle):
             await ctx.tick()
-        for _ in range(limit):
-            if ctx.get(dut.idle) and not due:
-                break
+        for _ in range(20):  # a vector too many would come now
             await ctx.tick()
-        assert ctx.get(dut.idle)
+            assert not ctx.get(dut.vectors.valid)
         result.counters = {name: ctx.get(dut.counters[name])
                            for name in dut.counters.shape().members}
-        done[0] = True
-
-    async def configure(ctx):
-        ctx.set(dut.sets, sets or dut._rows // dut._ways)
-        ctx.set(dut.enable, enable)
-        ctx.set(dut.vector_beats, beats)
 
     items = [{"key": key, "meta": n & 0xFFFF} for n, key in enumerate(keys)]
     result.cycles = simulate(
-        dut, configure, sender(dut.lookups, items, stall=stalls[0], seed=seed + 1),
-        receiver(dut.vectors, result.taken, len(items) * beats, stall=stalls[1], seed=seed + 2),
-        finish, background=[clock, answer_misses, fill, watch], limit=limit)
-    if check:
-        check_answers(result, keys, beats)
-        check_counters(result, keys, beats, enable)
+        powered_up(ResetInserter(reset)(dut), seed), unsettle,
+        later(sender(dut.lookups, items, stall=stalls[0], seed=seed + 1)),
+        later(receiver(dut.vectors, result.taken, len(items) * beats, stall=stalls[1],
+                       seed=seed + 2)),
+        later(finish), background=[clock, later(take_misses), later(fill), watch], limit=limit)
+    check_answers(result, keys, beats)
+    check_counters(result, keys, beats, enable)
     return result
 
 
@@ -158,14 +213,14 @@ def check_counters(result: Run, keys: list[int], beats: int, enable: int) -> Non
     assert c["misses"] == len(result.fetched)
     assert c["evictions"] == len(result.evicted)
     assert c["beats_out"] == len(keys) * beats
-    assert c["beats_in"] == len(result.fetched) * beats
-    assert c["bad_fills"] == 0
+    assert c["beats_in"] == len(result.fetched) * beats + result.bad_beats
+    assert c["bad_fills"] == result.bad
     if not enable:
         assert c["hits"] == c["conflict_misses"] == c["evictions"] == 0
 
 
 def check_lru(result: Run, sets: int, ways: int) -> None:
-    """Check hits and evictions, access by access, against a textbook LRU, conflicts set apart.
+    """Check hits and evictions, access by access, against a textbook LRU.
 
     A conflict miss leaves a set as it is, so the model leaves it out; where there is none, this is
     plain equality.
@@ -177,6 +232,5 @@ def check_lru(result: Run, sets: int, ways: int) -> None:
             assert not hit and key not in model
             assert number not in evicted
             continue
-        index = (hash_of(key) >> 8) * sets >> 24
-        assert model.access(index, key) == bool(hit), f"access {number}"
+        assert model.access(set_of(hash_of(key), sets), key) == bool(hit), f"access {number}"
         assert evicted.get(number) == model.evicted, f"access {number}"

@@ -1,8 +1,11 @@
-"""EmbeddingCache against a scoreboard: answers, counters and LRU, under stalls and any fill order."""
+"""EmbeddingCache against a scoreboard: answers, counters and LRU, under stalls, fills any order."""
 
 import random
 
 import pytest
+
+from rtl.cache import EmbeddingCache
+from rtl.hashing import hash_bits
 
 from .driver import check_lru, make, run
 
@@ -30,8 +33,10 @@ def skewed(count: int, population: int, seed: int) -> list[int]:
     return keys[:count]
 
 
-@pytest.mark.parametrize("stalls", STALLS)
-@pytest.mark.parametrize("size", SIZES, ids=lambda s: "-".join(map(str, s)))
+# Every size meets two of the four stall patterns, every pattern half of the sizes.
+@pytest.mark.parametrize("size, stalls", [
+    (size, STALLS[(n + k) % 4]) for n, size in enumerate(SIZES) for k in (0, 1)],
+    ids=lambda s: "-".join(map(str, s)))
 def test_every_lookup_is_answered(size, stalls):
     rows, ways, in_flight, waiters, largest, beats, sets = size
     dut = make(rows=rows, ways=ways, in_flight=in_flight, waiters=waiters, vector_beats=largest)
@@ -39,3 +44,77 @@ def test_every_lookup_is_answered(size, stalls):
                  seed=ways)
     check_lru(result, sets or rows // ways, ways)
     assert result.counters["hits"] > result.counters["hits_pending"] > 0
+
+
+def test_hits_are_those_of_a_textbook_lru():
+    rng = random.Random(3)
+    keys = [int(rng.paretovariate(0.4)) % 500 for _ in range(900)]
+    result = run(make(rows=128, ways=8), keys, sets=11, latency=(1, 4))
+    assert result.counters["conflict_misses"] == 0
+    assert result.counters["evictions"] > 50
+    check_lru(result, 11, 8)
+
+
+def test_disabled_cache_fetches_each_lookup():
+    keys = skewed(150, 20, seed=8)
+    result = run(make(), keys, enable=0, stalls=STALLS[1])
+    assert result.fetched == keys
+
+
+def test_bad_fills_change_nothing():
+    for beats in (1, 3):
+        result = run(make(vector_beats=3), skewed(120, 60, seed=beats), beats=beats, bad_rate=0.5)
+        assert result.bad > 20
+        check_lru(result, 8, 4)
+
+
+@pytest.mark.parametrize("cycles", [30, 113])
+def test_reset_in_full_work_leaves_no_trace(cycles):
+    keys = skewed(150, 50, seed=cycles)
+    result = run(make(vector_beats=2), keys, beats=2, reset_at=cycles)
+    check_lru(result, 8, 4)
+
+
+def test_a_cache_larger_than_its_table_misses_each_key_once():
+    keys = [key for _ in range(8) for key in random.Random(1).sample(range(1 << 48), 16)]
+    result = run(make(rows=32, ways=16), keys, sets=1, stalls=STALLS[1])
+    assert result.counters["misses"] == 16 and result.counters["evictions"] == 0
+
+
+def test_conflict_misses_are_those_that_meet_a_pending_way():
+    """Six keys for four ways while nothing comes back: the last two and their repeats conflict."""
+    keys = [1, 2, 3, 4, 5, 6, 5, 1, 6, 4]
+    result = run(make(), keys, sets=1, latency=(500, 500))
+    conflicts = [entry[3] for entry in result.tap]
+    assert conflicts == [0, 0, 0, 0, 1, 1, 1, 0, 1, 0]
+    assert result.counters["hits_pending"] == 2 and result.counters["misses"] == 8
+
+
+@pytest.mark.parametrize("beats", [1, 3])
+def test_a_row_is_not_replaced_while_a_read_of_it_waits(beats):
+    """Runs of hits on the only row, then its eviction, whose vector comes back at once."""
+    rng = random.Random(beats)
+    keys = [key for n in range(40) for key in [n % 5] * rng.randint(1, 30)]
+    dut = make(rows=2, ways=1, vector_beats=beats)
+    result = run(dut, keys, sets=1, beats=beats, latency=(0, 0), stalls=(0.1, 0.6, 0.0, 0.0))
+    assert result.counters["evictions"] > 20
+    assert result.counters["hits"] > result.counters["hits_pending"]
+    check_lru(result, 1, 1)
+
+
+@pytest.mark.parametrize("name, value, message", [
+    ("ways", 3, "ways must be a power of two, not 3"),
+    ("in_flight", 12, "in_flight must be a power of two, not 12"),
+    ("rows", 30, r"rows must be a multiple of ways \(4\), at least twice, not 30"),
+    ("rows", 4, "rows must be a multiple"), ("waiters", 1, "waiters must be at least 2, not 1"),
+    ("vector_beats", 0, "vector_beats must be at least 1, not 0"),
+    ("in_flight", 1 << 17, "in_flight must be at most 65536, not 131072")])
+def test_sizes_are_checked(name, value, message):
+    with pytest.raises(ValueError, match=message):
+        make(**{name: value})
+
+
+def test_sizes_are_integers():
+    with pytest.raises(TypeError, match="rows must be an integer, not '32'"):
+        EmbeddingCache(48, 16, rows="32", ways=4, in_flight=4, waiters=4, vector_beats=1,
+                       hash_key=hash_bits)

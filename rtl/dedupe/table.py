@@ -1,0 +1,112 @@
+"""DedupeTable: the same key in the same step is looked up once."""
+
+from amaranth.hdl import C, Cat, Module, Signal, Value
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from rtl.cache import FILL_ID_BITS, EmbeddingCache, FillBeat
+from rtl.config import NicConfig
+from rtl.counters import CounterLayout, count
+from rtl.formats import STEP_BITS, Key, Request, ScatterTag, VectorBeat
+from rtl.hashing import hash_bits
+
+__all__ = ["DEDUPE_COUNTERS", "DedupeTable"]
+
+_PASSED_ON = {  # counter here: counter of the cache that it is
+    "requests": "accesses", "unique": "misses", "merged": "hits", "conflict_misses":
+    "conflict_misses", "bad_fills": "bad_fills", "beats_in": "beats_in", "beats_out": "beats_out",
+    "stall_in_flight": "stall_in_flight", "stall_waiters": "stall_waiters",
+    "stall_output": "stall_output"}
+
+DEDUPE_COUNTERS = (*_PASSED_ON, "retired_early")
+
+
+def _hash_request(key: Value) -> Value:
+    """Return the hash of a key and, above it, its step.
+
+    The step, low bits first, turns the top bits of the key's hash: equal keys of neighbouring
+    steps lie in different sets, and the sets are as evenly used as without it.
+    """
+    step = key[Key.size:]
+    return hash_bits(key[:Key.size]) ^ Cat(C(0, 32 - STEP_BITS), *reversed(list(step)))
+
+
+class DedupeTable(wiring.Component):
+    """Merge the requests of a step for the same key, whoever asks (paper, section 4.1.1, figure 9).
+
+    An :class:`~rtl.cache.EmbeddingCache` keyed by step and key, with the requester's node, reserved
+    place and step as meta: the first request of a key in a step goes on to ``misses``, those behind
+    wait in its scatter list or, once the vector is here, take it from the entry. Latency,
+    throughput and progress are found there.
+
+    An entry keeps its vector until it is the oldest of a full set. Those of finished steps become
+    the oldest by themselves, for they are no longer used, and need no clearing. One of a step
+    that may still come is retired early: counted, and its key looked up again if it comes again.
+    Steps count modulo 2^16, so an entry would be met by a request of 65,536 steps later, unless a
+    new key has passed through its set ``dedupe_ways`` times in between.
+
+    Ports
+    -----
+    requests: input stream of :data:`rtl.formats.Request`.
+    vectors: output stream of :data:`rtl.formats.VectorBeat`, the beats of a vector in sequence.
+    misses: output stream of ``key`` (:data:`rtl.formats.Key`) and ``id``, 16 bits.
+    fills: input stream of ``id``, ``data``, ``last``; always ready after the sweep.
+    step_floor: lowest step that requests may still belong to, modulo 2^16; within 2^15 of every
+        step in use.
+    enable: 0: nothing is merged.
+    vector_beats: beats of a vector, fixed once there were requests.
+    counters: see :data:`DEDUPE_COUNTERS`. ``requests`` = ``unique`` + ``merged``, where ``unique``
+        counts requests that went on to ``misses``. ``retired_early`` counts entries evicted whose
+        step may still come, and conflict misses, which got no entry: while it is 0, ``unique``
+        is the number of different keys, step by step.
+    idle: nothing moves until an input does.
+    """
+
+    def __init__(self, config: NicConfig):
+        if not isinstance(config, NicConfig):
+            raise TypeError(f"config must be a NicConfig, not {config!r}")
+        self._config = config
+        super().__init__({
+            "requests": In(stream.Signature(Request)),
+            "vectors": Out(stream.Signature(VectorBeat)),
+            "misses": Out(stream.Signature(data.StructLayout({"key": Key, "id": FILL_ID_BITS}))),
+            "fills": In(stream.Signature(FillBeat)),
+            "step_floor": In(STEP_BITS), "enable": In(1),
+            "vector_beats": In(range(config.vector_beats + 1)),
+            "counters": Out(CounterLayout(*DEDUPE_COUNTERS)), "idle": Out(1)})
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+        config = self._config
+        m.submodules.entries = entries = EmbeddingCache(
+            Key.size + STEP_BITS, ScatterTag.size, rows=config.dedupe_keys,
+            ways=config.dedupe_ways, in_flight=config.dedupe_in_flight,
+            waiters=config.scatter_entries, vector_beats=config.vector_beats,
+            hash_key=_hash_request)
+        request, vector, tag = self.requests.payload, self.vectors.payload, Signal(ScatterTag)
+        wiring.connect(m, wiring.flipped(self.fills), entries.fills)
+        m.d.comb += [
+            tag.landing.eq(request.landing), tag.node.eq(request.node), tag.step.eq(request.step),
+            entries.lookups.valid.eq(self.requests.valid),
+            entries.lookups.payload.key.eq(Cat(request.key, request.step)),
+            entries.lookups.payload.meta.eq(tag),
+            self.requests.ready.eq(entries.lookups.ready),
+            self.vectors.valid.eq(entries.vectors.valid),
+            vector.data.eq(entries.vectors.payload.data),
+            Cat(vector.tag).eq(entries.vectors.payload.meta),
+            vector.last.eq(entries.vectors.payload.last),
+            entries.vectors.ready.eq(self.vectors.ready),
+            self.misses.valid.eq(entries.misses.valid),
+            Cat(self.misses.payload.key).eq(entries.misses.payload.key[:Key.size]),
+            self.misses.payload.id.eq(entries.misses.payload.id),
+            entries.misses.ready.eq(self.misses.ready),
+            entries.sets.eq(config.dedupe_sets), entries.enable.eq(self.enable),
+            entries.vector_beats.eq(self.vector_beats), self.idle.eq(entries.idle),
+        ]
+        ahead = Signal(STEP_BITS)
+        m.d.comb += ahead.eq(entries.evicted.key[Key.size:] - self.step_floor)
+        early = entries.evicted.valid & ~ahead[-1]  # not below the floor, modulo 2^16
+        m.d.comb += [self.counters[here].eq(entries.counters[there])
+                     for here, there in _PASSED_ON.items()]
+        count(m, self.counters, retired_early=early | (entries.tap.valid & entries.tap.conflict))
+        return m
