@@ -178,7 +178,7 @@ def test_bad_landings_are_dropped_and_leave_the_place_open(beats):
     sequence = [
         (0, wrong),                  # before anything is reserved
         (1, wrong[:-1]) if beats > 1 else (1, wrong * 2),   # too short, or too long
-        (1, wrong + [999]),          # too long
+        (1, [*wrong, 999]),          # too long
         (8, wrong), (0x8001, wrong),  # places that there are not
         (3, wrong),                  # not reserved
         (1, right[1]), (1, wrong),   # the right one, then filled already
