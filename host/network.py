@@ -6,6 +6,11 @@ from .timing import CYCLE_NS, Link, cycles_of_us
 
 __all__ = ["Network", "NetworkProfile"]
 
+_DIRECT_NODES = 3
+"""A U280 has two ports, so that cables join at most three in full mesh."""
+_SWITCHED_NODES = 256
+"""Node numbers have eight bits."""
+
 
 @dataclass(frozen=True)
 class NetworkProfile:
@@ -40,9 +45,15 @@ class Network:
     A frame is handed on when its last byte has left the sender's MAC (the sender's link is part of
     its NIC: whoever runs the NIC takes beats at the link's rate). It arrives ``lookahead`` cycles
     later at the earliest, and behind what is queued for the same receiver.
+
+    Raises ``ValueError`` for more nodes than direct cables can join.
     """
 
     def __init__(self, profile: NetworkProfile, nodes: int):
+        most = _SWITCHED_NODES if profile.switched else _DIRECT_NODES
+        if not 1 <= nodes <= most:
+            raise ValueError(f"nodes must be between 1 and {most} of {profile.name}, "
+                             f"not {nodes!r}")
         self._overhead = profile.overhead_bytes
         self._switched = profile.switched
         self._nodes = nodes

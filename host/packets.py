@@ -12,6 +12,7 @@ from rtl.config import LANES
 from rtl.formats import (
     BEAT_BYTES,
     EMBER_OFFSET,
+    RECORD_BITS,
     RECORDS_PER_BEAT,
     TAGS_PER_BEAT,
     VERSION,
@@ -25,6 +26,7 @@ from rtl.formats import (
     SampleRecord,
 )
 
+from .layouts import field_bits, pack, unpack
 from .samples import Samples
 
 __all__ = [
@@ -76,22 +78,14 @@ def parse_header(beat: np.ndarray) -> Header:
 
 
 def pack_records(layout: StructLayout, **fields: np.ndarray | int) -> np.ndarray:
-    """Return 64-bit records of ``layout``: uint64 ``[n]``. Fields not named are zero."""
-    records = np.zeros(max(np.size(value) for value in fields.values()), np.uint64)
-    for name, value in fields.items():
-        width = layout.members[name]
-        value = np.asarray(value, np.uint64)
-        if value.size and int(value.max()) >> width:
-            raise ValueError(f"{name} must fit {width} bits, not {int(value.max())!r}")
-        records |= value << np.uint64(layout[name].offset)
-    return records
+    """Return 64-bit records of ``layout``: uint64 ``[n]``; see :func:`host.layouts.pack`."""
+    return pack(layout, **fields).astype("<u4").view("<u8").reshape(-1)
 
 
 def parse_records(layout: StructLayout, beats: np.ndarray, count: int) -> dict[str, np.ndarray]:
     """Return the fields of the first ``count`` 64-bit records in payload ``beats``."""
-    records = np.ascontiguousarray(beats, "<u4").reshape(-1).view("<u8")[:count]
-    return {name: (records >> np.uint64(layout[name].offset)) & np.uint64((1 << width) - 1)
-            for name, width in layout.members.items()}
+    words = beats.reshape(-1, RECORD_BITS // 32)[:count]
+    return {name: unpack(layout, words, name) for name in field_bits(layout)}
 
 
 def records_to_beats(records: np.ndarray) -> np.ndarray:
@@ -171,13 +165,10 @@ def gpu_vectors(tags: np.ndarray, vectors: np.ndarray, *, node: int, step: int,
 
 def parse_pooled(packet: np.ndarray, count: int) -> tuple[int, int, bool, np.ndarray]:
     """Return sample, first bag, whether it ends the sample, and the vectors of a POOLED packet."""
-    tag = int.from_bytes(packet[1].astype("<u4").tobytes(), "little")
-
-    def get(name: str) -> int:
-        return tag >> PooledTag[name].offset & ((1 << PooledTag.members[name]) - 1)
-
+    sample, first_bag, last = (int(unpack(PooledTag, packet[1:2], name)[0])
+                               for name in ("sample", "first_bag", "last"))
     vectors = np.ascontiguousarray(packet[2:]).view("<f4").reshape(count, -1)
-    return get("sample"), get("first_bag"), bool(get("last")), vectors
+    return sample, first_bag, bool(last), vectors
 
 
 def parse_lookup_requests(packet: np.ndarray, count: int) -> dict[str, np.ndarray]:

@@ -7,14 +7,18 @@ from host.packets import (
     gpu_vectors,
     header_beat,
     pack_records,
+    parse_errors,
     parse_header,
+    parse_lookup_requests,
     parse_pooled,
     parse_records,
     query_packets,
     query_records,
 )
 from host.samples import Samples
-from rtl.formats import LookupRecord, Opcode
+from rtl.formats import ErrorRecord, LookupRecord, Opcode
+
+from .test_samples import bags, random_samples
 
 
 def _samples() -> Samples:
@@ -31,6 +35,32 @@ def test_query_records():
     second = [101 | 5 << 32 | 3 << 48, 2 << 48, 2 << 48, 1 << 35 | 2 << 36, 2 | 2 << 36,
               3 | 2 << 36 | 1 << 48]
     assert got == first + second
+
+
+@pytest.mark.parametrize("payload_beats", [1, 5, 64])
+@pytest.mark.parametrize("longest", [0, 1, 40])
+def test_queries_read_back_as_their_samples(payload_beats, longest):
+    samples = random_samples(60, 5, seed=longest, longest=longest)
+    records = []
+    for packet in query_packets(samples, 1000, node=1, step=2, payload_beats=payload_beats):
+        count = parse_header(packet[0]).count
+        assert 1 + -(-count // 8) == len(packet) <= 1 + payload_beats
+        records += packet[1:].reshape(-1).view(np.uint64)[:count].tolist()
+    got = iter(records)
+    for number, expected in enumerate(bags(samples), 1000):
+        head = next(got)
+        assert (head & 0xFFFFFFFF, head >> 48) == (number, 3)
+        slots, bag, back = [next(got) for _ in range(head >> 32 & 0xFFFF)], [], []
+        for slot in slots:
+            kind = slot >> 48
+            if kind < 2:
+                bag.append((slot >> 36 & 0xFFF, slot & (1 << 36) - 1))
+            if kind == 2:
+                assert not bag
+            if kind > 0:
+                back, bag = [*back, bag], []
+        assert back == expected and not bag
+    assert next(got, None) is None
 
 
 def test_query_packets_are_cut():
@@ -73,7 +103,7 @@ def test_records_round_trip():
     back = parse_records(LookupRecord, padded.view(np.uint32).reshape(1, 16), 3)
     assert back["row"].tolist() == rows.tolist()
     assert back["table"].tolist() == [0, 4095, 7] and back["landing"].tolist() == [9] * 3
-    with pytest.raises(ValueError, match="table must fit 12 bits, not 4096"):
+    with pytest.raises(ValueError, match="table must be between 0 and 4095, not 4096 to 4096"):
         pack_records(LookupRecord, row=rows, table=np.array([4096]))
 
 
@@ -84,3 +114,19 @@ def test_pooled():
     sample, first_bag, last, vectors = parse_pooled(packet, 2)
     assert (sample, first_bag, last) == (77, 5, True)
     assert vectors.tolist() == np.arange(32.0).reshape(2, 16).tolist()
+
+
+def test_requests_and_errors():
+    records = np.zeros(16, np.uint64)
+    records[:9] = pack_records(LookupRecord, row=np.arange(9), table=3, landing=np.arange(9) + 100)
+    packet = np.concatenate((np.zeros((1, 16), np.uint32), records.view(np.uint32).reshape(2, 16)))
+    got = parse_lookup_requests(packet, 9)
+    assert got["row"].tolist() == list(range(9)) and got["table"].tolist() == [3] * 9
+    assert got["landing"].tolist() == list(range(100, 109))
+
+    records[:2] = [0xFFFFFFFF | 7 << 32 | 3 << 48, 5 | 6 << 32 | 9 << 48]
+    assert int(pack_records(ErrorRecord, sample=5, step=6, status=9)[0]) == int(records[1])
+    packet[1:] = records.view(np.uint32).reshape(2, 16)
+    got = parse_errors(packet, 2)
+    assert got["sample"].tolist() == [0xFFFFFFFF, 5]
+    assert got["step"].tolist() == [7, 6] and got["status"].tolist() == [3, 9]

@@ -46,7 +46,7 @@ def test_gpu_joins_waiting_lists():
 @pytest.mark.parametrize(("name", "lookahead"), [
     ("ethernet_100g_direct", 133), ("ethernet_100g_switch", 344)])
 def test_network_latency(name, lookahead):
-    network = Network(load_profile(name, NetworkProfile), 4)
+    network = Network(load_profile(name, NetworkProfile), 2)
     assert network.lookahead == lookahead
     assert network.deliver(100, 0, 1, 64) == 100 + lookahead
 
@@ -56,5 +56,41 @@ def test_switch_queues_at_the_output():
     first = switch.deliver(0, 0, 2, 1476)
     assert switch.deliver(0, 1, 2, 1476) == first + 30  # 1,500 bytes at 50 a cycle
     assert switch.deliver(0, 1, 3, 1476) == first
-    direct = Network(load_profile("ethernet_100g_direct", NetworkProfile), 4)
+    direct = Network(load_profile("ethernet_100g_direct", NetworkProfile), 3)
     assert direct.deliver(0, 0, 2, 1476) == direct.deliver(0, 1, 2, 1476)
+
+
+def test_cables_join_at_most_three():
+    with pytest.raises(ValueError, match="nodes must be between 1 and 3 of ethernet_100g_direct"):
+        Network(load_profile("ethernet_100g_direct", NetworkProfile), 4)
+
+
+@pytest.mark.parametrize("payload", [150, 1110, 1430])
+def test_switch_output_reaches_the_measured_goodput(payload):
+    """UDP goodput at 100 Gb/s is p / (p + 66) of it."""
+    switch = Network(load_profile("ethernet_100g_switch", NetworkProfile), 2)
+    for _ in range(1001):
+        start = switch.deliver(0, 0, 1, payload + 42)
+    rate = 1000 * payload * 8 / ((start - switch.lookahead) * 4)
+    assert rate == pytest.approx(100 * payload / (payload + 66))
+
+
+def test_kernels_share_the_memory_and_streams_limit_them():
+    gpu: GpuLookups[int] = GpuLookups(GpuProfile("g", 1.0, 64.0, 64, 2), 128)
+    ends = [gather and gather.end for gather in (gpu.arrive(t, t, 1000) for t in (0, 1, 2))]
+    assert ends == [250 + 500, 250 + 1000, None]  # 128,000 bytes at 64 GB/s are 500 cycles
+    assert gpu.busy == 750 + 1249
+
+
+@pytest.mark.parametrize("kind, field, values", [
+    (PcieProfile, "bandwidth_gb_s", {"one_way_us": 1.0, "bandwidth_gb_s": 0.0}),
+    (NetworkProfile, "one_way_us", {"one_way_us": -1.0, "bandwidth_gbit_s": 1.0,
+                                    "overhead_bytes": 0, "switched": True}),
+    (NetworkProfile, "overhead_bytes", {"one_way_us": 1.0, "bandwidth_gbit_s": 1.0,
+                                        "overhead_bytes": -1, "switched": True}),
+    (GpuProfile, "streams", {"launch_us": 1.0, "memory_bandwidth_gb_s": 1.0, "access_bytes": 1,
+                             "streams": 0}),
+])
+def test_constants_that_cannot_be_are_refused(kind, field, values):
+    with pytest.raises(ValueError, match=rf"^{field} must be "):
+        kind("x", **values)
