@@ -6,7 +6,9 @@ module ember_ram_async #(
     parameter WIDTH = 1,
     parameter DEPTH = 2,
     parameter ADDR_BITS = 1,
+    /* verilator lint_off UNUSEDPARAM */
     parameter STYLE = "distributed"
+    /* verilator lint_on UNUSEDPARAM */
 ) (
     input  wire                 clk,
     input  wire                 write_en,

@@ -53,7 +53,7 @@ class VerilogPlatform:
         """Return an instance of ``unit``'s module, which is converted on its first use only.
 
         ``ValueError`` when ``name`` was used for a unit of another class, with other ports or with
-        other public settings.
+        other settings (attributes that are numbers, strings, or tuples and dataclasses of them).
         """
         if name in self._shared:
             first, module = self._shared[name]
@@ -85,8 +85,9 @@ def _identity(unit: wiring.Component) -> tuple:
     ports = [(path, member.flow, Value.cast(value).shape())
              for path, member, value in unit.signature.flatten(unit)]
     own = set(unit.signature.members)
+    # Amaranth itself notes at the elaboratable whether it was used.
     settings = {key: value for key, value in vars(unit).items()
-                if key not in own and _plain(value)}
+                if key not in own and not key.startswith("_MustUse") and _plain(value)}
     return type(unit), repr(ports), settings
 
 

