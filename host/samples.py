@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -80,7 +81,7 @@ class Samples:
         """Each key as one integer, ``row | table << 36``: int64 ``[k]``."""
         return self.rows | self.tables.astype(np.int64) << KEY_ROW_BITS
 
-    @property
+    @cached_property
     def key_offsets(self) -> np.ndarray:
         """First key of each sample, and the number of keys at the end: int64 ``[n + 1]``."""
         return _offsets(self.bag_lengths.sum(axis=1, dtype=np.int64))
@@ -104,9 +105,9 @@ class Samples:
                        self.tables[where], self.rows[where])
 
     def slice(self, start: int, stop: int) -> "Samples":
-        """Return samples ``start`` to ``stop - 1`` as views of this chunk."""
-        per_sample = self.bag_lengths[:stop].sum(axis=1, dtype=np.int64)
-        first, last = int(per_sample[:start].sum()), int(per_sample.sum())
+        """Return samples ``start`` to ``stop - 1``, or to the last one, as views of this chunk."""
+        stop = min(stop, len(self))
+        first, last = self.key_offsets[start], self.key_offsets[stop]
         return Samples(self.dense[start:stop], self.labels[start:stop],
                        self.bag_lengths[start:stop], self.tables[first:last],
                        self.rows[first:last])

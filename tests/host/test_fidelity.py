@@ -1,6 +1,6 @@
 import pytest
 
-from host.fidelity import TARGETS, describe, fidelity, fidelity_report
+from host.fidelity import TARGETS, describe, fidelity, fidelity_report, main
 from host.generator import generate
 from host.model import MODELS
 
@@ -28,3 +28,13 @@ def test_report_names_every_figure():
 def test_few_samples_can_be_described():
     got = describe(generate(MODELS["kaggle"], 50, 0))
     assert got.samples == 50 and 1 <= got.reuse128 <= 50 and got.greedy == 0
+
+
+def test_command(capsys, monkeypatch):
+    assert main(["avazu", "1"]) == 0
+    assert capsys.readouterr().out.startswith("generated samples like avazu (seed 1):")
+    assert main(["nothing"]) == 2 and main(["avazu", "x"]) == 2
+    assert capsys.readouterr().err.count("\n") == 2
+    monkeypatch.setattr("host.fidelity.generate", lambda model, count, seed: generate(
+        MODELS["kaggle"], 300, seed))
+    assert main(["kaggle"]) == 1

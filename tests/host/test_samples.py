@@ -50,6 +50,7 @@ def test_take_and_slice_pick_whole_samples():
     assert picked.labels.tolist() == samples.labels[[7, 3, 3, 39]].tolist()
     assert bags(samples.slice(11, 29)) == expected[11:29]
     assert len(samples.slice(5, 5)) == 0
+    assert bags(samples.slice(35, 99)) == expected[35:]
 
 
 @pytest.mark.parametrize("size", [1, 7, 32, 100, 1000])
