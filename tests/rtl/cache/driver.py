@@ -147,10 +147,11 @@ def run(dut: EmbeddingCache, keys: list[int], *, sets: int | None = None, enable
 
     async def watch(ctx):
         quiet = False
-        async for _, _, in_reset, tap, evicted, valid, ready, filling, idle, out, miss, out_ready in (
-                ctx.tick().sample(reset, dut.tap, dut.evicted, dut.lookups.valid,
-                                  dut.lookups.ready, dut.fills.valid, dut.idle,
-                                  dut.vectors.valid, dut.misses.valid, dut.vectors.ready)):
+        async for (_, _, in_reset, tap, evicted, valid, ready, filling, idle, out, out_ready,
+                   miss) in ctx.tick().sample(
+                       reset, dut.tap, dut.evicted, dut.lookups.valid, dut.lookups.ready,
+                       dut.fills.valid, dut.idle, dut.vectors.valid, dut.vectors.ready,
+                       dut.misses.valid):
             if quiet:
                 assert idle and not out and not miss, "nothing moves while idle"
             if idle:

@@ -1,0 +1,198 @@
+"""The parts of a cache: LRU order, free list, scatter lists, miss table, fill writer."""
+
+import random
+
+import pytest
+from amaranth.hdl import Module, Signal
+from amaranth.sim import Simulator
+
+from host.lru import LruSets, set_of
+from rtl.cache.free_list import FreeList
+from rtl.cache.lru import oldest, order_bits, touch
+from rtl.cache.miss_table import MissTable
+from rtl.cache.scatter_list import ScatterList
+from tests.rtl.power_up import powered_up
+from tests.support import receiver, simulate
+
+
+@pytest.mark.parametrize("ways", [1, 2, 4, 8, 16])
+def test_order_is_that_of_a_list(ways):
+    m, used = Module(), Signal(ways)
+    order, last = Signal(order_bits(ways)), Signal(ways)
+    m.d.comb += last.eq(oldest(order, ways))
+    m.d.sync += order.eq(touch(order, used, ways))
+    sim = Simulator(m)
+    sim.add_clock(1e-9)
+
+    async def bench(ctx):
+        rng, model = random.Random(ways), list(range(ways))
+        for _ in range(200):
+            assert ctx.get(last) == 1 << model[0]
+            way = rng.randrange(ways + 1)
+            ctx.set(used, 1 << way if way < ways else 0)
+            if way < ways:
+                model.remove(way)
+                model.append(way)
+            await ctx.tick()
+
+    sim.add_testbench(bench)
+    sim.run()
+
+
+@pytest.mark.parametrize("count", [2, 5, 100])
+def test_free_list_gives_each_number_to_one(count):
+    dut, rng = FreeList(count), random.Random(count)
+
+    async def bench(ctx):
+        held: set[int] = set()
+        most = 0
+        for turn in range(600):
+            take = rng.random() < 0.6
+            give = bool(held) and rng.random() < (0.1 if turn < 300 else 0.5)
+            returned = rng.choice(sorted(held)) if give else 0
+            ctx.set(dut.taken.ready, take)
+            ctx.set(dut.given.valid, int(give))
+            ctx.set(dut.given.number, returned)
+            if take and ctx.get(dut.taken.valid):
+                number = ctx.get(dut.taken.payload)
+                assert number not in held and number < count
+                held.add(number)
+            if give:
+                held.remove(returned)
+            await ctx.tick()
+            most = max(most, len(held))
+        assert most == count
+
+    simulate(powered_up(dut), bench)
+
+
+@pytest.mark.parametrize("stall", [0.0, 0.4])
+@pytest.mark.parametrize("ids, nodes", [(8, 8), (32, 70)])
+def test_scatter_lists_come_out_whole_and_in_order(ids, nodes, stall):
+    dut, rng = ScatterList(16, in_flight=ids, waiters=nodes), random.Random(ids)
+    expected, taken, total = [], [], 600
+
+    async def bench(ctx):
+        open_lists: dict[int, list[int]] = {}
+        seen = number = closed = 0
+        while closed < total:
+            # What has come out frees its id after the last of its list.
+            while seen < len(taken):
+                if taken[seen]["last"]:
+                    busy.discard(taken[seen]["id"])
+                seen += 1
+            free_ids = [i for i in range(ids) if i not in open_lists and i not in busy]
+            close = bool(open_lists) and rng.random() < 0.4
+            id_ = rng.choice(sorted(open_lists)) if close else 0
+            ctx.set(dut.close, int(close))
+            ctx.set(dut.close_id, id_)
+            add = number < total and ctx.get(dut.space) and rng.random() < 0.9
+            target = None
+            if add:
+                # Often to the very list that is being closed.
+                target = id_ if close and rng.random() < 0.5 else rng.choice(
+                    sorted(open_lists) + free_ids[:2] or [None])
+            ctx.set(dut.add, int(target is not None))
+            if target is not None:
+                ctx.set(dut.add_id, target)
+                ctx.set(dut.add_first, int(target not in open_lists))
+                ctx.set(dut.add_meta, number)
+                open_lists.setdefault(target, []).append(number)
+                number += 1
+            if close:
+                metas = open_lists.pop(id_)
+                busy.add(id_)
+                closed += len(metas)
+                expected.extend({"meta": meta, "id": id_, "last": int(meta == metas[-1])}
+                                for meta in metas)
+            await ctx.tick()
+        ctx.set(dut.add, 0)
+        ctx.set(dut.close, 0)
+        while len(taken) < total:
+            await ctx.tick()
+        await ctx.tick().repeat(4)
+        assert ctx.get(dut.idle)
+
+    busy: set[int] = set()
+    simulate(powered_up(dut), bench, receiver(dut.waiters, taken, total, stall=stall))
+    assert taken == expected
+
+
+@pytest.mark.parametrize("length", [1, 2, 7])
+def test_a_waiter_a_cycle(length):
+    """All lists are there at the start: not a cycle is lost within or between them."""
+    dut, taken, total = ScatterList(16, in_flight=256, waiters=256), [], 252
+
+    async def bench(ctx):
+        ctx.set(dut.add, 1)
+        for n in range(total):
+            ctx.set(dut.add_id, n // length)
+            ctx.set(dut.add_first, int(n % length == 0))
+            ctx.set(dut.add_meta, n)
+            await ctx.tick()
+        ctx.set(dut.add, 0)
+        ctx.set(dut.close, 1)
+        for id_ in range(total // length):
+            ctx.set(dut.close_id, id_)
+            await ctx.tick()
+        ctx.set(dut.close, 0)
+
+    async def cycles(ctx):
+        count = 0
+        while len(taken) < total:
+            await ctx.tick()
+            count += len(taken) > 0
+        assert count <= total / 0.95
+
+    simulate(powered_up(dut), bench, cycles, receiver(dut.waiters, taken, total))
+    assert [item["meta"] for item in taken] == list(range(total))
+
+
+def test_miss_table_knows_whose_an_id_is():
+    dut, rng = MissTable(rows=32, in_flight=8), random.Random(2)
+
+    async def bench(ctx):
+        for address in range(8):
+            ctx.set(dut.clear, 1)
+            ctx.set(dut.clear_address, address)
+            await ctx.tick()
+        ctx.set(dut.clear, 0)
+        held: dict[int, tuple[int, int, int]] = {}
+        for _ in range(800):
+            id_, fill_id = rng.randrange(8), rng.randrange(8)
+            entry = rng.randrange(32), rng.randrange(2), rng.randrange(2)
+            start, stop = rng.random() < 0.5, rng.random() < 0.5
+            for port, value in zip((dut.id, dut.slot, dut.allocated, dut.phase, dut.fill_id),
+                                   (id_, *entry, fill_id), strict=True):
+                ctx.set(port, value)
+            assert ctx.get(dut.busy) == (fill_id in held)
+            assert ctx.get(dut.waiting) == (id_ in held and held[id_][:2] == (entry[0], 1))
+            if fill_id in held:
+                assert held[fill_id] == (ctx.get(dut.fill_slot), ctx.get(dut.fill_allocated),
+                                         ctx.get(dut.fill_phase))
+            start, stop = start and id_ not in held, stop and fill_id in held
+            ctx.set(dut.open, int(start))
+            ctx.set(dut.close, int(stop))
+            if start:
+                held[id_] = entry
+            if stop:
+                del held[fill_id]
+            await ctx.tick()
+
+    simulate(powered_up(dut, seed=4), bench)
+
+
+def test_reference_lru():
+    model = LruSets(2, 2)
+    assert [model.access(0, key) for key in "abacb"] == [False, False, True, False, False]
+    assert model.evicted == "a" and "c" in model and "a" not in model
+    assert not model.access(1, "a") and model.evicted is None
+    assert [set_of(0xFFFFFF00, 5), set_of(0, 5), set_of(0x80000000, 5)] == [4, 0, 2]
+    with pytest.raises(ValueError, match="ways must be at least 1, not 0"):
+        LruSets(1, 0)
+
+
+@pytest.mark.parametrize("count", [1, "4"])
+def test_free_list_count_is_checked(count):
+    with pytest.raises(ValueError, match="count must be an integer of at least 2, not"):
+        FreeList(count)
