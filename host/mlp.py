@@ -61,7 +61,7 @@ def linear_fixed(inputs: np.ndarray, layer: Layer) -> np.ndarray:
     n, depth = inputs.shape
     width = layer.weights.shape[1]
     result = np.empty((n, width), np.float32)
-    step = max(1, min(width, _BLOCK_VALUES // _BLOCK_SAMPLES))
+    step = max(1, min(width, _BLOCK_VALUES // min(max(n, 1), _BLOCK_SAMPLES)))
     for first in range(0, n, _BLOCK_SAMPLES):
         columns = np.ascontiguousarray(inputs[first:first + _BLOCK_SAMPLES].T)
         for left in range(0, width, step):
