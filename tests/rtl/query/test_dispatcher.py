@@ -72,9 +72,8 @@ def test_each_slot_its_place_and_its_owner(stalls):
                 "record": s["key"]["row"] | s["key"]["table"] << 36 | landing << 48})
     assert local == expected_local and remote == expected_remote
     assert (counters["local"], counters["remote"]) == (len(local), len(remote))
-    stalled = {name for name in ("stall_hold", "stall_local", "stall_remote") if counters[name]}
-    assert stalled == {(0, 0): set(), (0.5, 0): {"stall_hold"}}.get(
-        stalls[1:], {"stall_local", "stall_remote"} | ({"stall_hold"} if stalls[1] else set()))
+    assert bool(counters["stall_hold"]) == (stalls[1] > 0)
+    assert bool(counters["stall_local"] + counters["stall_remote"]) == (stalls[2] > 0)
 
 
 @pytest.mark.parametrize("owners, kinds", [

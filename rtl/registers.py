@@ -1,0 +1,153 @@
+"""The register map as data: what is where, for hardware, documents and the simulator's driver."""
+
+from dataclasses import dataclass, fields
+
+from amaranth.hdl import Shape
+from amaranth.lib import data
+
+from rtl.axi_lite import ADDRESS_BITS
+from rtl.config import NicConfig
+from rtl.formats import VERSION
+
+__all__ = ["CONFIG_BASE", "CONTROL_BASE", "COUNTER_BASE", "MAGIC", "TABLE_BASE", "TABLE_WORDS",
+           "Register", "register_map"]
+
+MAGIC = int.from_bytes(b"EMBR", "little")
+CONFIG_BASE, CONTROL_BASE, TABLE_BASE, COUNTER_BASE = 0x0040, 0x0100, 0x0200, 0x1000
+TABLE_WORDS = 5
+"""32-bit words of a table descriptor."""
+
+_ACCESS = {"ro": "read", "rw": "read and write", "wo": "write"}
+
+
+@dataclass(frozen=True)
+class Register:
+    """A 32-bit word of the register block.
+
+    Members
+    -------
+    name: ``block.counter`` for a counter, a plain word for others.
+    address: byte address, a multiple of 4.
+    width: bits used, from bit 0 on; the others read 0.
+    access: ``ro``, ``rw`` or ``wo``.
+    reset: value after reset.
+    description: one line.
+    low, high: smallest and largest value that a write may leave; others are refused.
+
+    Raises ``TypeError`` or ``ValueError`` for a field that cannot be.
+    """
+
+    name: str
+    address: int
+    width: int
+    access: str
+    reset: int
+    description: str
+    low: int = 0
+    high: int | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("address", "width", "reset", "low"):
+            if not isinstance(getattr(self, name), int):
+                raise TypeError(f"{name} must be an integer, not {getattr(self, name)!r}")
+        if self.access not in _ACCESS:
+            raise ValueError(f"access must be one of {', '.join(_ACCESS)}, not {self.access!r}")
+        if not 1 <= self.width <= 32:
+            raise ValueError(f"width must be between 1 and 32, not {self.width!r}")
+        if self.address % 4 or not 0 <= self.address < 1 << ADDRESS_BITS:
+            raise ValueError(f"address must be a multiple of 4 below {1 << ADDRESS_BITS:#x}, "
+                             f"not {self.address!r}")
+        if self.high is None:
+            object.__setattr__(self, "high", (1 << self.width) - 1)
+        for name in ("low", "high", "reset"):
+            value = getattr(self, name)
+            if not 0 <= value < 1 << self.width:
+                raise ValueError(f"{name} of {self.name} must fit in {self.width} bits, "
+                                 f"not {value!r}")
+        if self.access == "rw" and not self.low <= self.reset <= self.high:
+            raise ValueError(f"reset of {self.name} must be between {self.low} and {self.high}, "
+                             f"not {self.reset!r}")
+
+
+def register_map(config: NicConfig, counters: dict[str, data.StructLayout]) -> list[Register]:
+    """Return the registers of a NIC, by ascending address.
+
+    Parameters: ``config``; ``counters``, the layout of each block's counters by block name.
+    Raises ``TypeError`` for other kinds and ``ValueError`` if a counter has more than 32 bits or
+    the counters do not fit the address space.
+    """
+    if not isinstance(config, NicConfig):
+        raise TypeError(f"config must be a NicConfig, not {config!r}")
+    counts = list(_counters(counters))
+    registers = [
+        Register("magic", 0x0, 32, "ro", MAGIC, 'identity: the bytes "EMBR"'),
+        Register("version", 0x4, 32, "ro", VERSION, "version of formats and registers"),
+        Register("counter_base", 0x8, 32, "ro", COUNTER_BASE, "address of the first counter"),
+        Register("counter_count", 0xC, 32, "ro", len(counts), "number of counters"),
+    ]
+    sizes = [f.name for f in fields(config) if isinstance(getattr(config, f.name), int)]
+    registers += [
+        Register(f"config_{name}", CONFIG_BASE + 4 * k, 32, "ro", getattr(config, name),
+                 f"{name} of this configuration") for k, name in enumerate(sizes)]
+    registers += [
+        Register(name, CONTROL_BASE + 4 * k, width, "rw", reset, description, low, high)
+        for k, (name, width, reset, low, high, description) in enumerate(_controls(config))]
+    registers.append(Register(
+        "table_index", TABLE_BASE, 12, "rw", 0, "table that table_word0 to 4 write to",
+        0, config.tables - 1))
+    registers += [
+        Register(f"table_word{k}", TABLE_BASE + 4 + 4 * k, 32, "wo", 0,
+                 f"word {k} of the descriptor of table_index; whole words; takes effect at once")
+        for k in range(TABLE_WORDS)]
+    registers += [
+        Register(name, COUNTER_BASE + 4 * k, 32, "ro", 0, "cumulative, modulo 2^32")
+        for k, name in enumerate(counts)]
+    return registers
+
+
+def _controls(config: NicConfig):
+    """Yield name, width, reset, smallest and largest value, description, in address order."""
+    share = config.lookup_beats // config.nodes
+    batch = 8 * config.host_payload_beats
+    largest = 0xFFFF
+    yield "node", 8, 0, 0, config.nodes - 1, "this node's number"
+    yield "nodes", 8, 1, 1, config.nodes, "nodes of the cluster"
+    yield ("vector_beats", config.vector_beats.bit_length(), config.vector_beats, 1,
+           config.vector_beats, "beats of a vector")
+    yield "local_cache_enable", 1, 1, 0, 1, "the local cache keeps rows"
+    yield ("local_cache_sets", config.local_cache_sets.bit_length(), config.local_cache_sets, 1,
+           config.local_cache_sets, "sets of the local cache in use")
+    yield "dedupe_enable", 1, 1, 0, 1, "the dedupe table merges lookups of a key"
+    yield "request_batch", 16, min(64, batch), 1, batch, "lookups of a request list to the host"
+    for name, what in (("request", "request list to the host"), ("lookup", "lookups packet"),
+                       ("vector", "vectors packet")):
+        yield f"{name}_timeout", 16, 64, 0, largest, f"cycles after which an open {what} leaves"
+    yield ("lookup_window", 16, config.lookup_window, 1, config.lookup_beats,
+           "lookup beats that may be on their way to one owner")
+    yield ("lookup_share", 16, share, 1, config.lookup_beats,
+           "lookup beats that one requester may have waiting here")
+    yield "tap_enable", 1, 0, 0, 1, "the access tap logs the local cache's lookups"
+    yield "step_floor", 16, 0, 0, largest, "smallest step still in use"
+    yield ("mac_base_low", 32, 0x4D420000, 0, (1 << 32) - 1,
+           "MAC address of node 0, bits 31 to 0")
+    yield "mac_base_high", 16, 0x0245, 0, largest, "MAC address of node 0, bits 47 to 32"
+    yield "ip_base", 32, 0x0A450000, 0, (1 << 32) - 1, "IPv4 address of node 0"
+    yield "udp_port", 16, 0x4853, 0, largest, "UDP port, source and destination"
+
+
+def _counters(counters: dict[str, data.StructLayout]):
+    """Yield ``block.counter`` of every counter."""
+    if not isinstance(counters, dict):
+        raise TypeError(f"counters must be a dict, not {counters!r}")
+    total = 0
+    room = ((1 << ADDRESS_BITS) - COUNTER_BASE) // 4
+    for block, layout in counters.items():
+        if not isinstance(layout, data.StructLayout):
+            raise TypeError(f"counters of {block} must be a StructLayout, not {layout!r}")
+        for name, shape in layout.members.items():
+            if Shape.cast(shape).width > 32:
+                raise ValueError(f"{block}.{name} must have at most 32 bits, not {shape!r}")
+            total += 1
+            if total > room:
+                raise ValueError(f"counters must be at most {room}, not {total!r}")
+            yield f"{block}.{name}"
