@@ -1,0 +1,146 @@
+"""Credits: an owner's count of what it has consumed, and a requester's window on it."""
+
+from amaranth.hdl import Module, Mux, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from rtl.formats import CREDIT_BITS, NODE_BITS
+from rtl.memory import Ram
+from rtl.stream import SkidBuffer
+
+from .layouts import Credit, Freed
+
+__all__ = ["CreditCounter", "CreditGate"]
+
+_HALF = 1 << (CREDIT_BITS - 1)
+
+
+def _check_nodes(nodes: object) -> None:
+    if isinstance(nodes, bool) or not isinstance(nodes, int):
+        raise TypeError(f"nodes must be an integer, not {nodes!r}")
+    if not 1 <= nodes <= 1 << NODE_BITS:
+        raise ValueError(f"nodes must be between 1 and {1 << NODE_BITS}, not {nodes!r}")
+
+
+def _sweep(m: Module, nodes: int) -> tuple[Signal, Signal]:
+    """Count through all nodes once after reset; return (node, whether all are done)."""
+    node, swept = Signal(range(max(2, nodes))), Signal()
+    with m.If(~swept):
+        m.d.sync += [node.eq(node + 1), swept.eq(node == nodes - 1)]
+    return node, swept
+
+
+class CreditCounter(wiring.Component):
+    """Count the beats that each requester's lookups took, mod 2^16, for the headers to it.
+
+    An event counts from the next cycle on. After reset the counters are cleared, one a cycle.
+
+    Parameters: ``nodes``; ``readers``, how many blocks read it.
+
+    Ports: ``freed``, event :data:`rtl.network.layouts.Freed` (not while the sweep runs);
+    ``node[k]`` and ``value[k]``, combinational; ``idle``, 1 when the sweep is done.
+    """
+
+    def __init__(self, nodes: int, readers: int = 1):
+        _check_nodes(nodes)
+        if not isinstance(readers, int) or readers < 1:
+            raise ValueError(f"readers must be a positive integer, not {readers!r}")
+        self._nodes, self._readers = nodes, readers
+        super().__init__({
+            "freed": In(Freed), "node": In(NODE_BITS).array(readers),
+            "value": Out(CREDIT_BITS).array(readers), "idle": Out(1)})
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+        sweep, swept = _sweep(m, self._nodes)
+        copies = [Ram(CREDIT_BITS, self._nodes, latency=0) for _ in range(self._readers + 1)]
+        own = copies[0]
+        for k, ram in enumerate(copies):
+            m.submodules[f"count{k}"] = ram
+            address = self.freed.node if k == 0 else self.node[k - 1]
+            m.d.comb += [
+                ram.write_en.eq(self.freed.valid | ~swept),
+                ram.write_addr.eq(Mux(swept, self.freed.node, sweep)),
+                ram.write_data.eq(Mux(swept, own.read_data + 1, 0)),
+                ram.read_en.eq(1), ram.read_addr.eq(address),
+            ]
+            if k:
+                m.d.comb += self.value[k - 1].eq(ram.read_data)
+        m.d.comb += self.idle.eq(swept)
+        return m
+
+
+class CreditGate(wiring.Component):
+    """Let a packet pass when its beats fit the window of its destination.
+
+    Of each destination at most ``window`` beats are sent and not acknowledged. An acknowledgement
+    is the cumulative number of beats that the destination has consumed, mod 2^16: one between the
+    last and the number sent is taken, one beyond counts as all, an older one is ignored. Packets
+    pass in order: the first that does not fit holds up the others.
+
+    Latency 2 cycles, throughput a packet in 2 cycles.
+
+    Parameters: ``shape`` of a packet, with members ``destination`` and ``beats``; ``nodes``.
+
+    Ports
+    -----
+    i, o: streams of ``shape``.
+    window: beats. A packet of more never passes.
+    credit_in: event :data:`rtl.network.layouts.Credit`.
+    stalled: a packet waits for credit in this cycle.
+    idle: nothing waits, not even for credit: ``stalled`` is counted.
+    """
+
+    def __init__(self, shape: data.StructLayout, nodes: int):
+        _check_nodes(nodes)
+        self._shape, self._nodes = shape, nodes
+        super().__init__({
+            "i": In(stream.Signature(shape)), "o": Out(stream.Signature(shape)),
+            "window": In(CREDIT_BITS), "credit_in": In(Credit), "stalled": Out(1), "idle": Out(1)})
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+        m.submodules.output = output = SkidBuffer(self._shape)
+        wiring.connect(m, output.o, wiring.flipped(self.o))
+        m.submodules.sent = sent = Ram(CREDIT_BITS, self._nodes, latency=0)
+        m.submodules.acknowledged = acked = Ram(CREDIT_BITS, self._nodes, latency=0)
+        sweep, swept = _sweep(m, self._nodes)
+        event = Signal(Credit)
+        m.d.sync += [event.eq(self.credit_in), event.valid.eq(self.credit_in.valid & swept)]
+        # Events cannot wait, packets can: an event has the read ports.
+        item = self.i.payload
+        node = Mux(event.valid, event.node, item.destination)
+        pending, total = Signal(CREDIT_BITS), Signal(CREDIT_BITS + 1)
+        step = Signal(CREDIT_BITS)
+        m.d.comb += [
+            sent.read_addr.eq(node), acked.read_addr.eq(node),
+            sent.read_en.eq(1), acked.read_en.eq(1),
+            pending.eq(sent.read_data - acked.read_data), total.eq(pending + item.beats),
+            step.eq(event.value - acked.read_data),
+        ]
+        checked, fits, following = Signal(), Signal(), Signal(CREDIT_BITS)
+        passing = Signal()
+        m.d.comb += [
+            passing.eq(checked & fits & output.i.ready),
+            output.i.valid.eq(checked & fits), output.i.payload.eq(item),
+            self.i.ready.eq(passing),
+            sent.write_en.eq(passing | ~swept),
+            sent.write_addr.eq(Mux(swept, item.destination, sweep)),
+            sent.write_data.eq(Mux(swept, following, 0)),
+            acked.write_en.eq((event.valid & (step < _HALF)) | ~swept),
+            acked.write_addr.eq(Mux(swept, event.node, sweep)),
+            acked.write_data.eq(Mux(swept, Mux(
+                step <= pending, event.value, sent.read_data), 0)),
+            self.idle.eq(swept & ~self.i.valid & ~event.valid & output.idle),
+        ]
+        with m.If(checked & fits):
+            with m.If(passing):
+                m.d.sync += checked.eq(0)
+        with m.Else():
+            # Look (again): the answer counts in the next cycle.
+            m.d.sync += [
+                checked.eq(self.i.valid & swept & ~event.valid),
+                fits.eq(total <= self.window), following.eq(sent.read_data + item.beats),
+            ]
+        m.d.comb += self.stalled.eq(self.i.valid & checked & ~fits)
+        return m

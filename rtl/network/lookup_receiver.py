@@ -1,0 +1,106 @@
+"""Lookup receiver: the beats of lookups that requesters may send ahead, record by record."""
+
+from amaranth.hdl import C, Module, Mux, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from rtl.config import NicConfig
+from rtl.counters import CounterLayout, count
+from rtl.formats import RECORD_BITS, LookupRecord
+from rtl.memory import Ram
+from rtl.stream import SkidBuffer, StreamFIFO
+
+from .layouts import LookupItem, RecordBeat
+
+__all__ = ["LOOKUP_RECEIVER_COUNTERS", "LookupReceiver"]
+
+LOOKUP_RECEIVER_COUNTERS = CounterLayout("beats", "records", "over_credit")
+
+
+class LookupReceiver(wiring.Component):
+    """Hold the lookups that requesters send against credits, and give them out one by one.
+
+    A requester that has ``share`` beats here, or any that meets a full FIFO, has broken its window:
+    the beat is dropped and counted. The order of beats is kept.
+
+    Latency 5 cycles, throughput 1 record per cycle.
+
+    Parameters: ``config``: ``lookup_beats`` is the FIFO's depth, ``nodes`` the requesters.
+
+    Ports
+    -----
+    i: stream of :data:`rtl.network.layouts.RecordBeat`; always ready once the counters are
+        cleared, ``nodes`` cycles after reset.
+    o: stream of :data:`rtl.network.layouts.LookupItem`: request, and whether it is the last of its
+        beat.
+    share: beats that one requester may have in the FIFO.
+    counters: ``beats`` and ``records`` taken, beats ``over_credit``. idle.
+    """
+
+    def __init__(self, config: NicConfig):
+        self._nodes, self._depth = config.nodes, config.lookup_beats
+        super().__init__({
+            "i": In(stream.Signature(RecordBeat)), "o": Out(stream.Signature(LookupItem)),
+            "share": In(16), "counters": Out(LOOKUP_RECEIVER_COUNTERS), "idle": Out(1)})
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+        m.submodules.fifo = fifo = StreamFIFO(
+            RecordBeat, self._depth, style="uram" if self._depth >= 2048 else None)
+        m.submodules.output = output = SkidBuffer(LookupItem)
+        wiring.connect(m, output.o, wiring.flipped(self.o))
+
+        # Beats that came in and went out of each source, mod 2^16: the difference is what it has
+        # here. Three memories since both ends look, and "out" is looked at from both.
+        beats_in, beats_out, out_copy = (Ram(16, self._nodes, latency=0) for _ in range(3))
+        m.submodules.beats_in, m.submodules.beats_out = beats_in, beats_out
+        m.submodules.beats_out_copy = out_copy
+        sweep, swept = Signal(range(max(2, self._nodes))), Signal()
+        with m.If(~swept):
+            m.d.sync += [sweep.eq(sweep + 1), swept.eq(sweep == self._nodes - 1)]
+        beat, come = Signal(RecordBeat), Signal()
+        m.d.comb += self.i.ready.eq(swept)
+        m.d.sync += come.eq(self.i.valid & swept)
+        with m.If(self.i.valid & swept):
+            m.d.sync += beat.eq(self.i.payload)
+        within, keep, gone = Signal(), Signal(), Signal()
+        m.d.comb += [
+            within.eq((beats_in.read_data - out_copy.read_data)[:16] < self.share),
+            keep.eq(come & within & fifo.i.ready),
+            fifo.i.valid.eq(come & within), fifo.i.payload.eq(beat),
+            gone.eq(fifo.o.valid & fifo.o.ready),
+            beats_in.read_addr.eq(beat.source), out_copy.read_addr.eq(beat.source),
+            beats_out.read_addr.eq(fifo.o.payload.source),
+            beats_in.write_en.eq(keep | ~swept),
+            beats_in.write_addr.eq(Mux(swept, beat.source, sweep)),
+            beats_in.write_data.eq(Mux(swept, beats_in.read_data + 1, 0)),
+        ]
+        for ram in (beats_out, out_copy):
+            m.d.comb += [
+                ram.write_en.eq(gone | ~swept),
+                ram.write_addr.eq(Mux(swept, fifo.o.payload.source, sweep)),
+                ram.write_data.eq(Mux(swept, beats_out.read_data + 1, 0)),
+            ]
+        m.d.comb += [ram.read_en.eq(1) for ram in (beats_in, beats_out, out_copy)]
+
+        # One beat is taken apart from the low end; the next follows without a gap.
+        current, left = Signal(RecordBeat), Signal(4)
+        taken, final = Signal(), Signal()
+        record = data.View(LookupRecord, current.data[:RECORD_BITS])
+        request = output.i.payload.request
+        m.d.comb += [
+            final.eq(left == 1), output.i.valid.eq(left != 0),
+            taken.eq((left != 0) & output.i.ready),
+            request.key.row.eq(record.row), request.key.table.eq(record.table),
+            request.landing.eq(record.landing), request.node.eq(current.source),
+            request.step.eq(current.step), output.i.payload.beat_last.eq(final),
+            fifo.o.ready.eq((left == 0) | (taken & final)),
+            self.idle.eq(swept & ~come & fifo.idle & (left == 0) & output.idle),
+        ]
+        with m.If(gone):
+            m.d.sync += [current.eq(fifo.o.payload), left.eq(fifo.o.payload.records)]
+        with m.Elif(taken):
+            m.d.sync += [current.data.eq(current.data >> RECORD_BITS), left.eq(left - 1)]
+        count(m, self.counters, beats=keep, records=Mux(keep, beat.records, C(0)),
+              over_credit=come & ~keep)
+        return m

@@ -1,0 +1,97 @@
+"""Packet reader: closed packet buffers, one after the other, to a frame assembler."""
+
+from amaranth.hdl import Module, Mux, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from rtl.config import BEAT_BITS
+from rtl.formats import CREDIT_BITS, NODE_BITS, STEP_BITS, FrameInfo, RawBeat
+from rtl.stream import SkidBuffer
+
+from .packet_pool import FreedBuffer
+
+__all__ = ["PacketReader", "Ready"]
+
+
+def Ready(buffers: int, units: int, beats: int) -> data.StructLayout:
+    """Layout of a packet that may leave: ``beats`` of payload holding ``units``."""
+    return data.StructLayout({
+        "destination": NODE_BITS, "step": STEP_BITS, "buffer": range(buffers),
+        "units": range(units + 1), "beats": range(beats + 1)})
+
+
+class PacketReader(wiring.Component):
+    """Send a header and then the beats of each packet, read from a RAM of latency 1.
+
+    Latency 1 cycle to the header, 3 to the first beat; throughput 1 beat per cycle, packets back to
+    back.
+
+    Parameters: ``opcode`` of the packets; ``buffers``, ``units`` and ``beats`` as in :func:`Ready`.
+
+    Ports
+    -----
+    i: stream of :func:`Ready`.
+    headers, payload: streams of :data:`rtl.formats.FrameInfo` and :data:`rtl.formats.RawBeat`; a
+        header leaves before its payload.
+    read_en, read_buffer, read_beat: to the RAM.
+    beat: {buffer, units, index} of the beat that the RAM's output holds; data: that beat, formed
+        from it combinationally.
+    freed: event :func:`rtl.network.packet_pool.FreedBuffer`, with the read of the last beat.
+    credit_node, credit: which destination a header goes to, and the credit that it carries.
+    idle.
+    """
+
+    def __init__(self, opcode: int, buffers: int, units: int, beats: int):
+        self._opcode = opcode
+        self._index = range(beats)
+        self._ready = Ready(buffers, units, beats)
+        super().__init__({
+            "i": In(stream.Signature(self._ready)),
+            "headers": Out(stream.Signature(FrameInfo)),
+            "payload": Out(stream.Signature(RawBeat)),
+            "read_en": Out(1), "read_buffer": Out(range(buffers)), "read_beat": Out(range(beats)),
+            "beat": Out(data.StructLayout({
+                "buffer": range(buffers), "units": range(units + 1), "index": range(beats)})),
+            "data": In(BEAT_BITS), "freed": Out(FreedBuffer(buffers)),
+            "credit_node": Out(NODE_BITS), "credit": In(CREDIT_BITS), "idle": Out(1),
+        })
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+        m.submodules.headers = headers = SkidBuffer(FrameInfo)
+        m.submodules.payload = payload = SkidBuffer(RawBeat)
+        wiring.connect(m, headers.o, wiring.flipped(self.headers))
+        wiring.connect(m, payload.o, wiring.flipped(self.payload))
+        item, current, active = self.i.payload, Signal(self._ready), Signal()
+        index, ended = Signal(self._index), Signal()
+        pull, finish, load = Signal(), Signal(), Signal()
+        loaded, loaded_last = Signal(), Signal()  # the RAM's output holds a beat
+        m.d.comb += [
+            pull.eq(active & (~loaded | payload.i.ready)),
+            ended.eq(index == current.beats - 1), finish.eq(pull & ended),
+            self.i.ready.eq(headers.i.ready & (~active | finish)),
+            load.eq(self.i.valid & self.i.ready),
+            headers.i.valid.eq(load),
+            headers.i.payload.opcode.eq(self._opcode),
+            headers.i.payload.destination.eq(item.destination),
+            headers.i.payload.step.eq(item.step), headers.i.payload.count.eq(item.units),
+            headers.i.payload.credit.eq(self.credit), self.credit_node.eq(item.destination),
+            self.read_en.eq(pull), self.read_buffer.eq(current.buffer), self.read_beat.eq(index),
+            self.freed.valid.eq(finish), self.freed.buffer.eq(current.buffer),
+            payload.i.valid.eq(loaded), payload.i.payload.data.eq(self.data),
+            payload.i.payload.last.eq(loaded_last),
+            self.idle.eq(~active & ~loaded & headers.idle & payload.idle),
+        ]
+        with m.If(pull):
+            m.d.sync += [
+                loaded.eq(1), loaded_last.eq(ended), self.beat.buffer.eq(current.buffer),
+                self.beat.units.eq(current.units), self.beat.index.eq(index),
+                index.eq(Mux(ended, 0, index + 1)),
+            ]
+        with m.Elif(payload.i.ready):
+            m.d.sync += loaded.eq(0)
+        with m.If(load):
+            m.d.sync += [current.eq(item), active.eq(1)]
+        with m.Elif(finish):
+            m.d.sync += active.eq(0)
+        return m

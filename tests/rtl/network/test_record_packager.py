@@ -1,0 +1,206 @@
+"""Record packager: which packets come out, byte for byte, with time-outs and credits."""
+
+import random
+
+import pytest
+
+from rtl.formats import Opcode
+from rtl.network.record_packager import RecordPackager
+from tests.rtl.network.packing import credit_of, run_packager
+
+FOREVER = 0xFFFF
+
+
+def make_items(rng, destinations, count, step_change=0.05):
+    step, items = 0xFFFE, []
+    for _ in range(count):
+        if rng.random() < step_change:
+            step = (step + 1) & 0xFFFF
+        items.append({"destination": rng.randrange(destinations), "step": step,
+                      "record": rng.getrandbits(64)})
+    return items
+
+
+def records_of(header, beats):
+    """Unpack a packet; padding must be zero and there must be no beat too many."""
+    lanes = [beat >> 64 * k & (1 << 64) - 1 for beat in beats for k in range(8)]
+    assert len(beats) == -(-header["count"] // 8)
+    assert not any(lanes[header["count"]:])
+    return lanes[:header["count"]]
+
+
+def expected_closings(items, limit):
+    """Return packets in the order in which input alone closes them, and what stays open."""
+    packets, opened = [], {}
+    for item in items:
+        key, step = item["destination"], item["step"]
+        if key in opened and opened[key][0] != step:
+            packets.append((key, *opened.pop(key)))
+        opened.setdefault(key, (step, []))[1].append(item["record"])
+        if len(opened[key][1]) == limit:
+            packets.append((key, *opened.pop(key)))
+    return packets, {key: value for key, value in opened.items()}
+
+
+def seen_packets(packets, opcode):
+    for header, _ in packets:
+        assert header["opcode"] == opcode and header["empty"] == 0
+        assert header["credit"] == credit_of(header["destination"])
+    return [(h["destination"], h["step"], records_of(h, beats)) for h, beats in packets]
+
+
+@pytest.mark.parametrize("destinations,max_beats,batch,gap,stall", [
+    (1, 64, 100, 0.0, 0.0), (4, 3, 24, 0.0, 0.4), (5, 2, 9, 0.3, 0.3), (8, 22, 8, 0.0, 0.0),
+    (16, 1, 1, 0.2, 0.6)])
+def test_packets_without_time_outs(destinations, max_beats, batch, gap, stall):
+    """Every packet is predicted: content, step, and the order in which they leave."""
+    rng = random.Random(destinations)
+    items = make_items(rng, destinations, 500)
+    dut = RecordPackager(destinations, max_beats, Opcode.LOOKUP_REQUESTS, False)
+    packets, _, counters = run_packager(
+        dut, items, {"batch": batch, "timeout": 4000}, gap=gap, stall=stall)
+    seen = seen_packets(packets, Opcode.LOOKUP_REQUESTS)
+    expected, left = expected_closings(items, min(batch, max_beats * 8))
+    assert seen[:len(expected)] == expected
+    assert {d: (s, r) for d, s, r in seen[len(expected):]} == left
+    assert len(seen) == len(expected) + len(left)
+    full = sum(len(r) == min(batch, max_beats * 8) for _, _, r in expected)
+    assert counters["records"] == len(items) and counters["packets"] == len(seen)
+    assert (counters["full"], counters["timeouts"]) == (full, len(left))
+    assert counters["step_changes"] == len(expected) - full
+    assert counters["stall_credit"] == 0
+
+
+@pytest.mark.parametrize("destinations,timeout", [(1, 0), (3, 20), (8, 40), (8, 0)])
+def test_time_out_bounds_the_wait(destinations, timeout):
+    """No record waits longer than the time-out and one round of looks, in any packet."""
+    rng, now, seen_at = random.Random(timeout), [0], []
+    dut = RecordPackager(destinations, 4, Opcode.LOOKUPS, False)
+    items = make_items(rng, destinations, 250)
+    arrival = []
+
+    async def watch(ctx):
+        async for _, _, valid, ready in ctx.tick().sample(dut.i.valid, dut.i.ready):
+            if valid and ready:
+                arrival.append(now[0])
+
+    packets, _, counters = run_packager(
+        dut, items, {"batch": 32, "timeout": timeout}, gap=0.85, background=[watch], now=now,
+        start=(1 << 32) - 700, on_header=lambda _: seen_at.append(now[0]))
+    queues = {d: [] for d in range(destinations)}
+    for item, at in zip(items, arrival):
+        queues[item["destination"]].append((item["record"], item["step"], at))
+    look = 1 << (destinations - 1).bit_length()
+    for (destination, step, records), at in zip(seen_packets(packets, Opcode.LOOKUPS), seen_at):
+        sent, queues[destination] = (queues[destination][:len(records)],
+                                     queues[destination][len(records):])
+        assert records == [r for r, _, _ in sent] and {s for _, s, _ in sent} == {step}
+        assert at - sent[0][2] <= timeout + look + 24
+        if len(records) < 32 and queues[destination] and queues[destination][0][1] == step:
+            assert at - sent[0][2] >= timeout
+    assert not any(queues.values())
+    assert counters["timeouts"] > 20
+    assert counters["full"] + counters["timeouts"] + counters["step_changes"] == len(packets)
+
+
+@pytest.mark.parametrize("window,stall", [(1, 0.0), (5, 0.3), (64, 0.0)])
+def test_window_is_kept(window, stall):
+    """Never more than a window of beats is out, and all gets through as credit returns."""
+    rng = random.Random(window)
+    destinations = 4
+    dut = RecordPackager(destinations, 6, Opcode.LOOKUPS, True)
+    items = make_items(rng, destinations, 700, 0.01)
+    sent, acknowledged = [0] * destinations, [0] * destinations
+    most = [0]
+
+    def on_header(header):
+        node = header["destination"]
+        sent[node] += -(-header["count"] // 8)
+        most[0] = max(most[0], sent[node] - acknowledged[node])
+        assert sent[node] - acknowledged[node] <= window
+        assert header["count"] <= 8 * min(window, 6)
+
+    async def acknowledge(ctx):
+        while True:
+            for _ in range(rng.randrange(1, 30)):
+                await ctx.tick()
+            node = rng.randrange(destinations)
+            kind = rng.random()
+            ctx.set(dut.credit_in.node, node)
+            ctx.set(dut.credit_in.valid, 1)
+            if kind < 0.2:  # stale: must change nothing
+                ctx.set(dut.credit_in.value, (acknowledged[node] - 5) & 0xFFFF)
+            else:
+                acknowledged[node] = rng.randint(acknowledged[node], sent[node])
+                ctx.set(dut.credit_in.value, acknowledged[node] & 0xFFFF)
+            await ctx.tick()
+            ctx.set(dut.credit_in.valid, 0)
+
+    packets, _, counters = run_packager(
+        dut, items, {"batch": 1000, "timeout": 200, "window": window}, stall=stall,
+        on_header=on_header, background=[acknowledge])
+    queues = {d: [i["record"] for i in items if i["destination"] == d]
+              for d in range(destinations)}
+    for destination, _, records in seen_packets(packets, Opcode.LOOKUPS):
+        assert queues[destination][:len(records)] == records
+        del queues[destination][:len(records)]
+    assert not any(queues.values())
+    assert most[0] == window if window < 10 else counters["stall_credit"] == 0
+    assert counters["stall_credit"] > 0 or window == 64
+
+
+def test_acknowledgement_beyond_what_was_sent_counts_as_all():
+    dut = RecordPackager(2, 1, Opcode.LOOKUPS, True)
+    items = [{"destination": 1, "step": 0, "record": k} for k in range(40)]
+    out = [0]
+
+    def on_header(_):
+        out[0] += 1
+        assert out[0] <= 2
+
+    async def lie(ctx):
+        while True:
+            await ctx.tick().repeat(60)
+            ctx.set(dut.credit_in.node, 1)
+            ctx.set(dut.credit_in.value, 20000)
+            ctx.set(dut.credit_in.valid, 1)
+            out[0] = 0
+            await ctx.tick()
+            ctx.set(dut.credit_in.valid, 0)
+
+    packets, _, counters = run_packager(dut, items, {"batch": 8, "timeout": 4000, "window": 2},
+                                        on_header=on_header, background=[lie], packets=5)
+    assert counters["stall_credit"] > 60
+    assert [r for p in packets for r in records_of(*p)] == list(range(40))
+
+
+@pytest.mark.parametrize("destinations,batch", [(1, 64), (8, 176), (16, 64)])
+def test_one_record_a_cycle(destinations, batch):
+    rng = random.Random(3)
+    items = make_items(rng, destinations, 1500, 0)
+    dut = RecordPackager(destinations, 22, Opcode.LOOKUPS, True)
+
+    async def acknowledge(ctx):
+        count = [0] * destinations
+        async for _, _, valid, ready, header in ctx.tick().sample(
+                dut.headers.valid, dut.headers.ready, dut.headers.payload):
+            ctx.set(dut.credit_in.valid, valid & ready)
+            if valid & ready:
+                count[header.destination] += -(-header.count // 8)
+                ctx.set(dut.credit_in.node, header.destination)
+                ctx.set(dut.credit_in.value, count[header.destination])
+
+    _, cycles, counters = run_packager(
+        dut, items, {"batch": batch, "timeout": 0xFF, "window": 56}, background=[acknowledge])
+    # The last packets leave after their time-out.
+    assert cycles <= len(items) / 0.95 + 0xFF + 60
+    assert counters["stall_buffers"] == 0
+
+
+def test_arguments_are_checked():
+    with pytest.raises(ValueError, match="destinations must be between 1 and 256, not 0"):
+        RecordPackager(0, 22, Opcode.LOOKUPS, True)
+    with pytest.raises(TypeError, match="max_beats must be an integer, not '22'"):
+        RecordPackager(4, "22", Opcode.LOOKUPS, True)
+    with pytest.raises(ValueError, match=r"buffers must be more than destinations \(4\), not 4"):
+        RecordPackager(4, 22, Opcode.LOOKUPS, True, buffers=4)

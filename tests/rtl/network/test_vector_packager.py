@@ -1,0 +1,116 @@
+"""Vector packager: which packets come out, byte for byte, and at what rate."""
+
+import random
+
+import pytest
+
+from rtl.config import NicConfig
+from rtl.formats import Opcode
+from rtl.network.vector_packager import VectorPackager
+from tests.rtl.network.packing import credit_of, run_packager
+
+
+def make_vectors(rng, nodes, count, beats):
+    return [(rng.randrange(nodes), rng.getrandbits(16), rng.getrandbits(16),
+             [rng.getrandbits(512) for _ in range(beats)]) for _ in range(count)]
+
+
+def beats_of(vectors):
+    return [{"data": d, "tag": {"landing": landing, "node": node, "step": step},
+             "last": int(k == len(data) - 1)}
+            for node, landing, step, data in vectors for k, d in enumerate(data)]
+
+
+def unpack(header, beats, vector_beats):
+    """Return [(landing, data)] of a packet; unused tags must be zero."""
+    count = header["count"]
+    assert header["opcode"] == Opcode.VECTORS and header["empty"] == 0
+    assert header["credit"] == credit_of(header["destination"])
+    assert 1 <= count <= 32 and len(beats) == 1 + count * vector_beats
+    tags = [beats[0] >> 16 * k & 0xFFFF for k in range(32)]
+    assert not any(tags[count:])
+    return [(tags[k], beats[1 + k * vector_beats:1 + (k + 1) * vector_beats])
+            for k in range(count)]
+
+
+@pytest.mark.parametrize("nodes,dimension,vector_beats,payload,gap,stall", [
+    (1, 16, 1, 22, 0.0, 0.0), (3, 64, 4, 22, 0.0, 0.4), (8, 64, 1, 60, 0.3, 0.0),
+    (5, 64, 3, 22, 0.3, 0.3), (16, 16, 1, 2, 0.0, 0.5)])
+def test_packets_without_time_outs(nodes, dimension, vector_beats, payload, gap, stall):
+    """Every packet is predicted: content, step of its first vector, order of leaving."""
+    rng = random.Random(nodes)
+    config = NicConfig(nodes=nodes, max_dimension=dimension, net_payload_beats=payload)
+    limit = min(32, (payload - 1) // vector_beats)
+    vectors = make_vectors(rng, nodes, 600 // vector_beats, vector_beats)
+    packets, _, counters = run_packager(
+        VectorPackager(config), beats_of(vectors),
+        {"vector_beats": vector_beats, "timeout": 5000}, gap=gap, stall=stall)
+    expected, opened = [], {}
+    for node, landing, step, data in vectors:
+        opened.setdefault(node, (step, []))[1].append((landing, data))
+        if len(opened[node][1]) == limit:
+            expected.append((node, *opened.pop(node)))
+    seen = [(h["destination"], h["step"], unpack(h, b, vector_beats)) for h, b in packets]
+    assert seen[:len(expected)] == expected
+    assert {n: (s, v) for n, s, v in seen[len(expected):]} == opened
+    assert len(seen) == len(expected) + len(opened)
+    assert counters["vectors"] == len(vectors)
+    assert counters["beats"] == len(vectors) * vector_beats
+    assert counters["packets"] == len(seen)
+    assert (counters["full"], counters["timeouts"]) == (len(expected), len(opened))
+
+
+@pytest.mark.parametrize("vector_beats,timeout", [(1, 0), (1, 60), (4, 30)])
+def test_time_outs(vector_beats, timeout):
+    """Packets close in time and never inside a vector; order per destination is kept."""
+    rng = random.Random(timeout)
+    config = NicConfig(nodes=6, max_dimension=64)
+    vectors = make_vectors(rng, 6, 150, vector_beats)
+    now, accepted, left = [0], [], []
+
+    async def watch(ctx):
+        first = True
+        async for _, _, valid, ready, last in ctx.tick().sample(
+                dut.i.valid, dut.i.ready, dut.i.payload.last):
+            if valid and ready:
+                if first:
+                    accepted.append(now[0])
+                first = last
+
+    dut = VectorPackager(config)
+    packets, _, counters = run_packager(
+        dut, beats_of(vectors), {"vector_beats": vector_beats, "timeout": timeout}, gap=0.8,
+        background=[watch], now=now, on_header=lambda _: left.append(now[0]))
+    queues = {n: [] for n in range(6)}
+    for vector, at in zip(vectors, accepted):
+        queues[vector[0]].append((*vector, at))
+    for (header, beats), at in zip(packets, left):
+        queue = queues[header["destination"]]
+        sent, queue[:header["count"]] = queue[:header["count"]], []
+        assert unpack(header, beats, vector_beats) == [(v[1], v[3]) for v in sent]
+        assert header["step"] == sent[0][2]
+        # A vector that has begun is waited for: at most 4 beats with gaps.
+        assert at - sent[0][4] <= timeout + 8 + 24 + 40 * (vector_beats > 1)
+    assert not any(queues.values())
+    assert counters["timeouts"] > 20
+    assert counters["full"] + counters["timeouts"] == len(packets)
+
+
+@pytest.mark.parametrize("nodes,vector_beats", [(1, 1), (8, 1), (16, 1), (8, 4)])
+def test_full_rate(nodes, vector_beats):
+    """A beat a cycle leaves, tag beats included, with destinations mixed at random."""
+    rng = random.Random(nodes)
+    config = NicConfig(nodes=nodes, max_dimension=16 * vector_beats)
+    vectors = make_vectors(rng, nodes, 1600 // vector_beats, vector_beats)
+    packets, cycles, _ = run_packager(
+        VectorPackager(config), beats_of(vectors),
+        {"vector_beats": vector_beats, "timeout": 300})
+    beats = sum(len(b) for _, b in packets)
+    # After the last beat come a time-out and the open packets of all destinations.
+    assert cycles <= beats + 300 + 60
+    assert 1600 / (cycles - 300 - 60) >= 0.9
+
+
+def test_buffers_are_checked():
+    with pytest.raises(ValueError, match=r"buffers must be more than destinations \(16\), not 16"):
+        VectorPackager(NicConfig(), buffers=16)
