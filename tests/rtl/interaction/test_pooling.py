@@ -1,0 +1,110 @@
+"""Pooler against numpy: slot order, bag order, and the rate at every bag length."""
+
+import random
+
+import pytest
+
+from rtl.config import preset
+from rtl.interaction import Pooler
+from tests.rtl.interaction.bags import pooled_beats, random_samples, slot_beats
+from tests.rtl.power_up import powered_up
+from tests.support import receiver, sender, simulate
+
+
+def run(samples, beats, *, stall=(0.0, 0.0), dimension=64, queue_beats=64, seed=0):
+    dut = Pooler(preset("tiny").with_fields(max_dimension=dimension), queue_beats=queue_beats)
+    items, expected, taken = slot_beats(samples, beats), pooled_beats(samples, beats), []
+    end: dict[str, int] = {}
+
+    async def feed(ctx):
+        ctx.set(dut.vector_beats, beats)
+        await sender(dut.i, items, stall=stall[0], seed=seed)(ctx)
+
+    async def take(ctx):
+        await receiver(dut.o, taken, len(expected), stall=stall[1], seed=seed + 1)(ctx)
+        for _ in range(30):
+            assert not ctx.get(dut.o.valid)
+            await ctx.tick()
+        assert ctx.get(dut.idle)
+        end.update({n: ctx.get(dut.counters[n]) for n in dut.counters.shape().members})
+
+    cycles = simulate(powered_up(dut, seed), feed, take) - 30
+    assert taken == expected
+    assert end["beats_in"] == len(items) and end["beats_out"] == len(expected)
+    empty = sum(not len(v) for _, _, bags in samples for v in bags) * beats
+    assert end["adds"] == len(items) - len(expected) and empty <= len(expected)
+    return cycles, len(items), end
+
+
+def random_sizes(rng, keys, longest):
+    sizes, total = [], 0
+    while total < keys:
+        sizes.append([rng.choice((0, 1, 1, 2, rng.randrange(longest + 1)))
+                      for _ in range(rng.randrange(1, 12))])
+        total += sum(sizes[-1])
+    return sizes
+
+
+@pytest.mark.parametrize("stall", [(0.0, 0.0), (0.5, 0.0), (0.0, 0.6), (0.3, 0.3)])
+@pytest.mark.parametrize("dimension, beats", [(16, 1), (48, 3), (64, 4), (64, 2)])
+def test_bags_are_summed_in_slot_order(dimension, beats, stall):
+    sizes = random_sizes(random.Random(beats), 160 // beats, 40)
+    run(random_samples(dimension, sizes, beats), beats, stall=stall, dimension=dimension)
+
+
+@pytest.mark.parametrize("beats", [1, 4])
+def test_any_bits(beats):
+    """NaN, infinities and subnormals; a bag of one key keeps even the bits of a NaN."""
+    sizes = [[1, 2, 0, 3, 1]] * 12
+    samples = random_samples(3, sizes, beats, bits=True)
+    for _, _, bags in samples:
+        bags[0][0, :4] = (0x7F800001, 0xFFFFFFFF, 0x80000000, 0x00000001)
+        bags[1][:, :3] = ((0x7F800000, 0x7FC01234, 0x80000000),
+                          (0xFF800000, 0x3F800000, 0x80000000))
+    run(samples, beats)
+
+
+@pytest.mark.parametrize("queue_beats", [4, 8])
+def test_bags_longer_than_their_queue(queue_beats):
+    run(random_samples(1, [[60, 1, 33, 0], [1, 20]], 1), 1, queue_beats=queue_beats)
+    run(random_samples(1, [[20, 1, 9, 0], [1, 5]], 4), 4, queue_beats=queue_beats)
+
+
+@pytest.mark.parametrize("beats, keys, bags", [
+    (1, 0, 300), (1, 1, 300), (1, 2, 200), (1, 10, 60), (1, 100, 20), (4, 1, 80), (4, 40, 10)])
+def test_rate_at_any_bag_length(beats, keys, bags):
+    samples = random_samples(2, [[keys] * 10] * (bags // 10), beats)
+    cycles, taken, _ = run(samples, beats, queue_beats=256)
+    # What is left after the last beat in is the way out of the last bags, all started together.
+    tail = 8 * min(keys, 256) + 24
+    assert taken / (cycles - min(tail, cycles // 3)) >= 0.95
+
+
+def test_an_unfinished_bag_is_idle():
+    dut = Pooler(preset("tiny"))
+    items = slot_beats(random_samples(4, [[3]], 1), 1)
+
+    async def bench(ctx):
+        ctx.set(dut.vector_beats, 1)
+        await sender(dut.i, items[:2])(ctx)
+        assert not ctx.get(dut.idle)
+        for _ in range(24):
+            await ctx.tick()
+        assert ctx.get(dut.idle) and not ctx.get(dut.o.valid)
+        await sender(dut.i, items[2:])(ctx)
+        for _ in range(24):
+            await ctx.tick()
+        assert ctx.get(dut.o.valid) and not ctx.get(dut.idle)
+        assert ctx.get(dut.counters.adds) == 2
+
+    simulate(powered_up(dut), bench)
+
+
+def test_parameters_are_checked():
+    with pytest.raises(TypeError, match="config must be a NicConfig, not 4"):
+        Pooler(4)
+    with pytest.raises(ValueError, match="queue_beats must be a power of two between 4 and 4096, "
+                                         "not 12"):
+        Pooler(preset("tiny"), queue_beats=12)
+    with pytest.raises(TypeError, match="queue_beats must be an integer, not '8'"):
+        Pooler(preset("tiny"), queue_beats="8")
