@@ -32,6 +32,8 @@ class Shared(wiring.Component):
         hook = getattr(platform, "shared_instance", None)
         if hook is not None:
             m.submodules.unit = hook(self._unit, self._name, self)
+            # Only the first of equal units is converted; Amaranth would warn of the others.
+            self._unit._MustUse__silence = True
         else:
             m.submodules.unit = self._unit
             wiring.connect(m, wiring.flipped(self), self._unit)

@@ -1,6 +1,6 @@
 """Registers of a running NIC by name: written before a run, read after it."""
 
-from rtl.csr import Register
+from rtl.registers import Register
 
 from sim.engines import Engine
 

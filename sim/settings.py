@@ -2,8 +2,7 @@
 
 from dataclasses import dataclass, fields, replace
 
-from gen.settings import parse_assignments
-
+from gen.options import config_types, parse_settings
 from rtl.config import NicConfig
 
 __all__ = ["Runtime", "apply_settings"]
@@ -41,22 +40,19 @@ class Runtime:
             raise ValueError(f"request_batch must be between 1 and {most}, "
                              f"not {self.request_batch!r}")
         for name in ("request_timeout", "lookup_timeout", "vector_timeout"):
-            if not 0 <= getattr(self, name) < 1 << 15:
-                raise ValueError(f"{name} must be between 0 and {(1 << 15) - 1}, "
+            if not 0 <= getattr(self, name) <= 0xFFFF:
+                raise ValueError(f"{name} must be between 0 and {0xFFFF}, "
                                  f"not {getattr(self, name)!r}")
 
 
-def apply_settings(config: NicConfig, assignments: list[str]) -> tuple[NicConfig, Runtime]:
+def apply_settings(config: NicConfig, settings: list[str]) -> tuple[NicConfig, Runtime]:
     """Apply ``field=value`` settings and return the configuration and the registers.
 
     ``ValueError`` names an unknown field, a value of another kind, or one out of range.
     """
-    runtime = Runtime()
-    run_names = {f.name for f in fields(Runtime)}
-    kinds = {f.name: f.type for kind in (NicConfig, Runtime) for f in fields(kind)
-             if f.name != "name"}
-    values = parse_assignments(assignments, kinds)
-    config = config.with_fields(**{k: v for k, v in values.items() if k not in run_names})
-    runtime = replace(runtime, **{k: v for k, v in values.items() if k in run_names})
+    registers = {field.name: field.type for field in fields(Runtime)}
+    values = parse_settings(settings, config_types() | registers)
+    config = config.with_fields(**{k: v for k, v in values.items() if k not in registers})
+    runtime = replace(Runtime(), **{k: v for k, v in values.items() if k in registers})
     runtime.check(config)
     return config, runtime

@@ -1,0 +1,50 @@
+"""Access tap: a log of what the local cache decided, for whoever listens."""
+
+from amaranth.hdl import Cat, Module
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from rtl.counters import CounterLayout, count
+from rtl.formats import Key
+from rtl.stream import StreamFIFO
+
+__all__ = ["ACCESS_TAP_COUNTERS", "Access", "AccessEvent", "AccessTap"]
+
+Access = data.StructLayout({"key": Key, "hit": 1, "pending": 1, "conflict": 1})
+"""A lookup of the local cache: whether its key was there (``pending``: on its way), and, of a
+miss, whether it found no place (``conflict``)."""
+
+AccessEvent = data.StructLayout({"valid": 1, "key": Key, "hit": 1, "pending": 1, "conflict": 1})
+
+ACCESS_TAP_COUNTERS = CounterLayout("events", "lost")
+
+
+class AccessTap(wiring.Component):
+    """Turn the cache's events into a stream that never holds the cache up.
+
+    Latency 2 cycles, throughput 1 access per cycle. An event that finds the FIFO full, because the
+    listener is slow, is lost and counted.
+
+    Ports: ``event``, the cache's; ``enable``; ``o``, stream of :data:`Access`; ``counters``;
+    ``idle``.
+    """
+
+    def __init__(self, depth: int = 16):
+        self._depth = depth
+        super().__init__({
+            "event": In(AccessEvent), "enable": In(1), "o": Out(stream.Signature(Access)),
+            "counters": Out(ACCESS_TAP_COUNTERS), "idle": Out(1)})
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+        m.submodules.fifo = fifo = StreamFIFO(Access, self._depth)
+        wiring.connect(m, fifo.o, wiring.flipped(self.o))
+        event = self.event
+        m.d.comb += [
+            fifo.i.valid.eq(event.valid & self.enable),
+            Cat(fifo.i.payload).eq(Cat(event.key, event.hit, event.pending, event.conflict)),
+            self.idle.eq(fifo.idle),
+        ]
+        count(m, self.counters, events=fifo.i.valid & fifo.i.ready,
+              lost=fifo.i.valid & ~fifo.i.ready)
+        return m

@@ -1,0 +1,46 @@
+"""Sample files made by the tests, each from a seed."""
+
+import random
+from pathlib import Path
+
+
+def multi_hot_trace(path: Path, samples: int, seed: int = 5, longest: int = 40) -> Path:
+    """Write a key trace: 4 tables, bags of 0 to ``longest`` keys, keys repeated inside a bag."""
+    rng = random.Random(seed)
+    lines = []
+    for number in range(samples):
+        keys = []
+        for table, rows in enumerate((50, 3000, 1 << 20, 7)):
+            length = longest if number == table else min(
+                longest, rng.choice([0, 0, 1, 1, 2, 3, 8, rng.randrange(longest + 1)]))
+            bag = [rng.randrange(rows) for _ in range(length)]
+            if length > 2:
+                bag[-1] = bag[0]
+            keys += [f"{table}:{row}" for row in bag]
+        lines.append(" ".join(keys))
+    lines[-1] = "0:0 1:0 2:0 3:0"
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def criteo(path: Path, samples: int, seed: int = 6) -> Path:
+    """Write a Criteo TSV with missing integers and categories."""
+    rng = random.Random(seed)
+    with path.open("w") as file:
+        for _ in range(samples):
+            integers = [rng.choice(["", "0", str(rng.randrange(-2, 5000))]) for _ in range(13)]
+            categories = [rng.choice(["", f"{min(rng.getrandbits(32), rng.getrandbits(32)):08x}",
+                                      f"{rng.randrange(20):08x}"]) for _ in range(26)]
+            file.write("\t".join([str(rng.randrange(2)), *integers, *categories]) + "\n")
+    return path
+
+
+def movielens(path: Path, samples: int, seed: int = 7) -> Path:
+    """Write a ``ratings.csv`` in MovieLens' form."""
+    rng = random.Random(seed)
+    lines = ["userId,movieId,rating,timestamp"]
+    for _ in range(samples):
+        lines.append(f"{rng.randrange(1, 611)},{int(rng.paretovariate(0.7)) % 9000 + 1},"
+                     f"{rng.randrange(1, 11) / 2},{rng.randrange(8 * 10**8, 15 * 10**8)}")
+    path.write_text("\n".join(lines) + "\n")
+    return path
