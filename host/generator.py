@@ -2,13 +2,14 @@
 
 How a sample comes about
 ------------------------
-Columns are dealt to a few groups (what a user, an item, a page brings along). Each sample draws an
-entity for each group: with probability ``cluster_share`` one of the few that the sample's cluster
-prefers, else any. An entity has a fixed value in each column of its group; with probability
-``noise`` a column is drawn by itself instead. Clusters, entities and values have Zipf-Mandelbrot
-popularity, ``P(rank x) ~ (x + shift)^-exponent``; a share ``missing`` of the values of every large
-column is one and the same. Every draw is a hash of (seed, what is drawn, for what), so that sample
-i is the same whatever was generated before, and memory stays at one chunk.
+A sample shows an entity (a user with an item, say): with probability ``cluster_share`` one of
+those that the sample's cluster prefers, else any. An entity has a value in each column; with
+probability ``noise`` a column is drawn by itself instead, so that samples of one entity are alike,
+not equal. Clusters, entities and values have Zipf-Mandelbrot popularity,
+``P(rank x) ~ (x + shift)^-exponent``; a share ``missing`` of the values of every large column is
+one and the same. Columns of up to 1,000 rows and larger ones have parameters of their own. Every
+draw is a hash of (seed, what is drawn, for what), so that sample i is the same whatever was
+generated before, and memory stays at one chunk.
 
 The parameters are fitted, nothing more: see :mod:`host.fidelity` for what they reproduce and how
 well. Labels follow a hidden logistic model of keys and dense features.
@@ -27,7 +28,7 @@ __all__ = ["AVAZU", "CRITEO", "GeneratorProfile", "generate", "profile_for"]
 
 _CHUNK = 4096
 _LARGE_COLUMN = 1000
-"""Columns of more rows than this have missing values."""
+"""Columns of more rows than this are large."""
 _ENTITIES = 1e9
 
 _CLUSTER, _ENTITY, _PREFERRED, _FROM_CLUSTER, _USES_CLUSTER, _VALUE, _OWN, _NOISE, _DENSE, \
@@ -52,14 +53,19 @@ class Popularity:
 
 @dataclass(frozen=True)
 class GeneratorProfile:
-    """Parameters of the generator; see the module for what they mean."""
+    """Parameters of the generator; see the module for what they mean.
+
+    ``large`` and ``small`` are the values of large and small columns, ``noise_large`` and
+    ``noise_small`` their noise.
+    """
 
     name: str
-    groups: int
-    values: Popularity
+    large: Popularity
+    small: Popularity
     missing: float
+    noise_large: float
+    noise_small: float
     entities: Popularity
-    noise: float
     cluster_share: float
     clusters: Popularity
     preferred: Popularity
@@ -67,13 +73,15 @@ class GeneratorProfile:
 
 
 CRITEO = GeneratorProfile(
-    "criteo", groups=1, values=Popularity(0.605, 200.0), missing=0.322,
-    entities=Popularity(0.6, 2000.0), noise=0.0, cluster_share=0.5623,
-    clusters=Popularity(1.5103, 0.10907), preferred=Popularity(3.8237, 38.215), click_rate=0.256)
+    "criteo", large=Popularity(0.8039, 217.93), small=Popularity(0.2, 3.6518), missing=0.2954,
+    noise_large=0.0711, noise_small=0.1611, entities=Popularity(1.3191, 2355.6),
+    cluster_share=0.56, clusters=Popularity(1.813, 0.2301), preferred=Popularity(4.4459, 38.0),
+    click_rate=0.256)
 AVAZU = GeneratorProfile(
-    "avazu", groups=1, values=Popularity(0.6, 32.84), missing=0.0,
-    entities=Popularity(1.6554, 0.36407), noise=0.1292, cluster_share=0.2253,
-    clusters=Popularity(0.6, 3.8217), preferred=Popularity(3.9899, 0.3308), click_rate=0.17)
+    "avazu", large=Popularity(0.6, 32.84), small=Popularity(0.6, 32.84), missing=0.0,
+    noise_large=0.1292, noise_small=0.1292, entities=Popularity(1.6554, 0.36407),
+    cluster_share=0.2253, clusters=Popularity(0.6, 3.8217), preferred=Popularity(3.9899, 0.3308),
+    click_rate=0.17)
 
 
 def profile_for(model: Model) -> GeneratorProfile:
@@ -116,14 +124,15 @@ def _chunk(model: Model, index: np.ndarray, seed: int, profile: GeneratorProfile
     cluster = profile.clusters.ranks(_draw(seed, (_CLUSTER,), index), _ENTITIES)
     rows = np.empty((len(index), model.tables), np.int64)
     logit = np.zeros(len(index))
-    entities = [_entities(index, cluster, group, seed, profile)
-                for group in range(min(profile.groups, model.tables))]
+    entity = _entities(index, cluster, seed, profile)
     for table, size in enumerate(model.rows):
-        entity = entities[(7 * table + 3) % len(entities)]
-        u = np.where(_draw(seed, (_NOISE, table), index) < profile.noise,
+        if size > _LARGE_COLUMN:
+            values, noise, missing = profile.large, profile.noise_large, profile.missing
+        else:
+            values, noise, missing = profile.small, profile.noise_small, 0.0
+        u = np.where(_draw(seed, (_NOISE, table), index) < noise,
                      _draw(seed, (_OWN, table), index), _draw(seed, (_VALUE, table), entity))
-        missing = profile.missing if size > _LARGE_COLUMN else 0.0
-        rank = profile.values.ranks(np.maximum(0, (u - missing) / (1 - missing)), size)
+        rank = values.ranks(np.maximum(0, (u - missing) / (1 - missing)), size)
         rows[:, table] = _scramble(np.where(u < missing, 0, rank), table, size, seed)
         logit += _draw(seed, (_WEIGHT, table), rows[:, table]) - 0.5
     # Twenty-six weights of deviation 0.29 each: together of deviation about 1.5.
@@ -139,14 +148,14 @@ def _chunk(model: Model, index: np.ndarray, seed: int, profile: GeneratorProfile
     return Samples.one_hot(dense, label, rows)
 
 
-def _entities(index: np.ndarray, cluster: np.ndarray, group: int, seed: int,
+def _entities(index: np.ndarray, cluster: np.ndarray, seed: int,
               profile: GeneratorProfile) -> np.ndarray:
-    """The entity of one group for each sample."""
-    own = profile.entities.ranks(_draw(seed, (_ENTITY, group), index), _ENTITIES)
-    nth = profile.preferred.ranks(_draw(seed, (_PREFERRED, group), index), _ENTITIES)
+    """The entity of each sample."""
+    own = profile.entities.ranks(_draw(seed, (_ENTITY,), index), _ENTITIES)
+    nth = profile.preferred.ranks(_draw(seed, (_PREFERRED,), index), _ENTITIES)
     of_cluster = profile.entities.ranks(
-        _draw(seed, (_FROM_CLUSTER, group), (cluster << 30) + nth), _ENTITIES)
-    use = _draw(seed, (_USES_CLUSTER, group), index) < profile.cluster_share
+        _draw(seed, (_FROM_CLUSTER,), (cluster << 30) + nth), _ENTITIES)
+    use = _draw(seed, (_USES_CLUSTER,), index) < profile.cluster_share
     return np.where(use, of_cluster, own)
 
 
