@@ -3,5 +3,7 @@
 from .hold_buffer import HoldBuffer
 from .pooling import Pooler
 from .records import HoldSlot, LandedBeat, PooledBeat, SlotBeat
+from .results import ResultPackager
 
-__all__ = ["HoldBuffer", "HoldSlot", "LandedBeat", "PooledBeat", "Pooler", "SlotBeat"]
+__all__ = ["HoldBuffer", "HoldSlot", "LandedBeat", "PooledBeat", "Pooler", "ResultPackager",
+           "SlotBeat"]

@@ -1,5 +1,7 @@
 """Pooling: the vectors of a bag are added in slot order."""
 
+from itertools import pairwise
+
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
@@ -154,7 +156,7 @@ class Pooler(wiring.Component):
             sums.read_en.eq(pick.valid), sums.read_addr.eq(Cat(pick.beat, pick.bag)),
         ]
         m.d.sync += stages[0].eq(Cat(pick.valid, pick.bag, pick.beat, pick.first))
-        m.d.sync += [after.eq(before) for before, after in zip(stages, stages[1:], strict=False)]
+        m.d.sync += [after.eq(before) for before, after in pairwise(stages)]
         done, finishing = stages[-1], stages[-2]
         total = Signal(BEAT_BITS)
         for lane in range(LANES):

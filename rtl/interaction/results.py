@@ -1,0 +1,121 @@
+"""Result packager: pooled vectors become packets to the host."""
+
+from amaranth.hdl import Module, Mux, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from rtl.config import NicConfig
+from rtl.counters import CounterLayout, count
+from rtl.formats import CREDIT_BITS, STEP_BITS, FrameInfo, Opcode, PooledTag, RawBeat
+from rtl.interaction.records import PooledBeat
+from rtl.stream import SkidBuffer, StreamFIFO
+
+__all__ = ["ResultPackager"]
+
+_Packet = data.StructLayout(
+    {"sample": 32, "first_bag": 16, "last": 1, "step": STEP_BITS, "count": 16})
+
+
+class ResultPackager(wiring.Component):
+    """Pack the pooled vectors of one sample into POOLED packets.
+
+    The payload of a packet is a :data:`rtl.formats.PooledTag` beat and as many whole vectors as
+    ``config.host_payload_beats`` leaves room for; a sample with more bags continues in the next
+    packet. A packet is held until its last vector is there, because the header counts vectors and
+    the tag tells whether the sample ends; the buffer takes two packets, so that one fills while
+    the other leaves.
+
+    Throughput: 1 beat per cycle in, and out one tag beat more a packet. Latency 4 cycles from the
+    last beat of a packet to its header and tag beat.
+
+    Ports
+    -----
+    i: stream of :data:`~rtl.interaction.records.PooledBeat`.
+    vector_beats: beats of a vector; may change while empty.
+    credit: copied into the header when it is made.
+    headers: stream of :data:`rtl.formats.FrameInfo`, one per packet.
+    payload: stream of :data:`rtl.formats.RawBeat`, packets in the order of their headers.
+    counters: ``samples`` that ended, ``packets``, ``vectors``.
+    idle: a packet that waits for its next vector is idle.
+
+    Raises ``TypeError`` if ``config`` is not a :class:`~rtl.config.NicConfig`.
+    """
+
+    def __init__(self, config: NicConfig):
+        if not isinstance(config, NicConfig):
+            raise TypeError(f"config must be a NicConfig, not {config!r}")
+        self._room, self._beats = config.host_payload_beats - 1, config.vector_beats
+        super().__init__({
+            "i": In(stream.Signature(PooledBeat)),
+            "vector_beats": In(range(self._beats + 1)), "credit": In(CREDIT_BITS),
+            "headers": Out(stream.Signature(FrameInfo)),
+            "payload": Out(stream.Signature(RawBeat)),
+            "counters": Out(CounterLayout("samples", "packets", "vectors")), "idle": Out(1),
+        })
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+        m.submodules.beats = beats = StreamFIFO(RawBeat, 2 * (self._room + 1), style="bram")
+        # A packet takes a beat at least, so there are never more packets than beats.
+        m.submodules.packets = packets = StreamFIFO(_Packet, 2 * (self._room + 1))
+        m.submodules.header_buffer = header = SkidBuffer(FrameInfo)
+        m.submodules.payload_buffer = payload = SkidBuffer(RawBeat)
+        wiring.connect(m, header.o, wiring.flipped(self.headers))
+        wiring.connect(m, payload.o, wiring.flipped(self.payload))
+
+        # In: count the vectors of a packet, and close it when it is full or the sample ends.
+        item, take = self.i.payload, Signal()
+        bags, in_packet = Signal(16), Signal(range(self._room + 1))
+        # Beats left in the packet, and what the vector that now comes in leaves of them.
+        room, left = Signal(range(self._room + 1), init=self._room), Signal(range(self._room + 1))
+        closes = Signal()
+        m.d.comb += [
+            self.i.ready.eq(beats.i.ready & packets.i.ready),
+            take.eq(self.i.valid & self.i.ready),
+            left.eq(room - self.vector_beats),
+            closes.eq(item.beat_last & (item.bag_last_of_sample | (left < self.vector_beats))),
+            beats.i.valid.eq(take),
+            beats.i.payload.data.eq(item.data), beats.i.payload.last.eq(closes),
+            packets.i.valid.eq(take & closes),
+            packets.i.payload.sample.eq(item.sample), packets.i.payload.step.eq(item.step),
+            packets.i.payload.first_bag.eq(bags - in_packet),
+            packets.i.payload.last.eq(item.bag_last_of_sample),
+            packets.i.payload.count.eq(in_packet + 1),
+        ]
+        with m.If(take & item.beat_last):
+            m.d.sync += [
+                room.eq(Mux(closes, self._room, left)),
+                in_packet.eq(Mux(closes, 0, in_packet + 1)),
+                bags.eq(Mux(item.bag_last_of_sample, 0, bags + 1)),
+            ]
+
+        # Out: header and tag beat together, then the vectors.
+        inside, start = Signal(), Signal()
+        packet, tag = packets.o.payload, Signal(PooledTag)
+        m.d.comb += [
+            start.eq(~inside & packets.o.valid & header.i.ready & payload.i.ready),
+            packets.o.ready.eq(start), header.i.valid.eq(start),
+            header.i.payload.opcode.eq(Opcode.POOLED),
+            header.i.payload.step.eq(packet.step), header.i.payload.count.eq(packet.count),
+            header.i.payload.credit.eq(self.credit),
+            tag.sample.eq(packet.sample), tag.first_bag.eq(packet.first_bag),
+            tag.last.eq(packet.last),
+        ]
+        with m.If(inside):
+            m.d.comb += [
+                payload.i.valid.eq(beats.o.valid), payload.i.payload.eq(beats.o.payload),
+                beats.o.ready.eq(payload.i.ready),
+            ]
+            with m.If(beats.o.valid & payload.i.ready & beats.o.payload.last):
+                m.d.sync += inside.eq(0)
+        with m.Else():
+            m.d.comb += [payload.i.valid.eq(start), payload.i.payload.data.eq(tag)]
+            with m.If(start):
+                m.d.sync += inside.eq(1)
+
+        count(m, self.counters, samples=start & packet.last, packets=start,
+              vectors=Mux(start, packet.count, 0))
+        # Beats of an open packet stay in the FIFO; its output register fills first.
+        m.d.comb += self.idle.eq(packets.idle & ~inside & header.idle & payload.idle
+                                 & ((beats.level == 0) | beats.o.valid))
+        return m
