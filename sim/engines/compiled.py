@@ -13,6 +13,7 @@ from sim.engines.engine import Engine, Model
 __all__ = ["CompiledModel"]
 
 _NO_PORT = (1 << 32) - 1
+_NEVER = (1 << 64) - 1
 _U32P, _U64P = POINTER(c_uint32), POINTER(c_uint64)
 _FUNCTIONS = {
     "ember_new": (c_void_p, [c_int64, c_uint32, c_uint32, c_uint32, c_uint32, c_int]),
@@ -35,6 +36,8 @@ _FUNCTIONS = {
     "ember_register_results": (c_uint64, [c_void_p]),
     "ember_pop_registers": (None, [c_void_p, _U64P, _U32P]),
     "ember_cycle": (c_uint64, [c_void_p]),
+    "ember_next_event": (c_uint64, [c_void_p]),
+    "ember_run_bare": (None, [c_void_p, c_uint64]),
     "ember_evaluated": (c_uint64, [c_void_p]),
 }
 
@@ -84,7 +87,7 @@ class CompiledEngine(Engine):
                 self._index[port.name] = index
                 add(self._engine, at(f"{port.name}__payload"), at(f"{port.name}__valid"),
                     at(f"{port.name}__ready"), port.words)
-        if self.design.registers is not None:
+        if self.design.registers:
             table = [at(f"csr__{member}") for member in AXI_MEMBERS]
             lib.ember_registers(self._engine, (c_uint32 * len(table))(*table))
         for name, port in self.design.signals.items():
@@ -106,6 +109,18 @@ class CompiledEngine(Engine):
     @property
     def registers_pending(self) -> int:
         return self._lib.ember_registers_pending(self._engine)
+
+    @property
+    def next_event(self) -> int | None:
+        event = self._lib.ember_next_event(self._engine)
+        return None if event == _NEVER else event
+
+    def run_bare(self, cycles: int) -> None:
+        """Evaluate ``cycles`` with all inputs held, past every queue: a measure of speed only.
+
+        Nothing is recorded and the cycle does not advance; the instance is of no use afterwards.
+        """
+        self._lib.ember_run_bare(self._engine, cycles)
 
     def close(self) -> None:
         if self._engine is not None:
@@ -167,4 +182,5 @@ class CompiledEngine(Engine):
         words = np.empty((count, 4), dtype=np.uint32)
         self._lib.ember_pop_registers(self._engine, cycles.ctypes.data_as(_U64P),
                                       words.ctypes.data_as(_U32P))
-        return [(int(cycle), *map(int, row)) for cycle, row in zip(cycles, words)]
+        return [(int(cycle), int(addr), int(data), int(resp), int(is_write))
+                for cycle, (addr, data, resp, is_write) in zip(cycles, words)]

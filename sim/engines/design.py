@@ -45,11 +45,14 @@ class SignalPort:
 
 @dataclass
 class Design:
-    """The ports of a component, by flat name (``a.b`` of a signature is ``a__b``)."""
+    """The ports of a component, by flat name (``a.b`` of a signature is ``a__b``).
+
+    ``registers`` holds the members of the port ``csr``; it is empty where there is none.
+    """
 
     streams: dict[str, StreamPort] = field(default_factory=dict)
     signals: dict[str, SignalPort] = field(default_factory=dict)
-    registers: dict[str, Value] | None = None
+    registers: dict[str, Value] = field(default_factory=dict)
 
     @property
     def inputs(self) -> list[StreamPort]:
@@ -115,7 +118,7 @@ def _check(design: Design) -> None:
         if port is not None and (port.is_input, port.width) != (is_input, width):
             kind = "input" if is_input else "output"
             raise ValueError(f"port {name} must be an {kind} of {width} bits, not {port.value!r}")
-    if design.registers is not None:
+    if design.registers:
         for name in ("awaddr", "wdata", "araddr", "rdata"):
             if len(design.registers[name]) > 32:
                 raise ValueError(f"csr.{name} must have at most 32 bits, "

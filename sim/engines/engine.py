@@ -172,6 +172,15 @@ class Engine(ABC):
 
     @property
     @abstractmethod
+    def next_event(self) -> int | None:
+        """The first cycle in which something may happen if nothing more is given to the instance.
+
+        That is :attr:`cycle` while it is busy or may not skip, later while it is idle with beats or
+        register accesses still to come, and ``None`` when it is idle for good.
+        """
+
+    @property
+    @abstractmethod
     def registers_pending(self) -> int:
         """Register accesses not done yet."""
 
@@ -213,7 +222,7 @@ class Engine(ABC):
         return self.design.signals[name]
 
     def _check_access(self, addr: int, data: int) -> None:
-        if self.design.registers is None:
+        if not self.design.registers:
             raise ValueError("the design must have a port csr to access registers")
         bits = len(self.design.registers["awaddr"])
         if not 0 <= addr < 1 << bits:

@@ -218,6 +218,8 @@ public:
         return due;
     }
 
+    uint64_t next_event() const { return asleep ? std::max(next_due(), reached) : reached; }
+
     // Leave off sleeping in time for something that happens in `cycle`.
     void wake(uint64_t cycle) {
         if (cycle > now + SETTLE) now = cycle - SETTLE;
@@ -428,6 +430,13 @@ void ember_pop_registers(Engine* engine, uint64_t* cycles, uint32_t* words) {
 }
 
 uint64_t ember_cycle(Engine* engine) { return engine->reached; }
+
+uint64_t ember_next_event(Engine* engine) { return engine->next_event(); }
+
+// Evaluate with the inputs as they are and nothing else: what the harness is measured against.
+void ember_run_bare(Engine* engine, uint64_t cycles) {
+    for (uint64_t i = 0; i < cycles; i++) engine->edge();
+}
 
 uint64_t ember_evaluated(Engine* engine) { return engine->evaluated; }
 

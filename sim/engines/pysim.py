@@ -142,6 +142,13 @@ class PysimEngine(Engine):
     def registers_pending(self) -> int:
         return len(self._ops)
 
+    @property
+    def next_event(self) -> int | None:
+        if not self._asleep:
+            return self._reached
+        due = self._next_due()
+        return None if due == _NEVER else max(due, self._reached)
+
     def _edge(self) -> None:
         self._ctx.set(self._domain.clk, 1)
         self._ctx.set(self._domain.clk, 0)

@@ -202,6 +202,34 @@ def test_signals(grouper):
     assert engine.get_signal("idle") == 1
 
 
+def test_next_event(grouper):
+    engine = grouper.instance()
+    assert engine.next_event == 0
+    engine.run(100)
+    assert engine.next_event is None
+    engine.push("items", np.array([[1], [2]]), np.array([300, 301]))
+    engine.read(BEATS, 500)
+    assert engine.next_event == 300
+    engine.run(303)
+    assert engine.next_event == 303  # its timeout is running
+    engine.run(400)
+    assert engine.next_event == 500
+    engine.run(499)
+    assert engine.next_event == 500
+    engine.run(600)
+    assert engine.next_event is None
+    assert engine.pop("groups")[1].tolist() == [311]
+    awake = grouper.instance(skip=False)
+    awake.run(100)
+    assert awake.next_event == 100
+
+
+def test_bare_loop_only_evaluates():
+    engine = load(Grouper(), "grouper", "verilator").instance()
+    engine.run_bare(1000)
+    assert engine.cycle == engine.cycles_run == 0
+
+
 def test_random_contents_of_memories(grouper):
     def contents(**options):
         engine = grouper.instance(**options)
