@@ -12,7 +12,7 @@ draw is a hash of (seed, what is drawn, for what), so that sample i is the same 
 generated before, and memory stays at one chunk.
 
 The parameters are fitted, nothing more: see :mod:`host.fidelity` for what they reproduce and how
-well. Labels follow a hidden logistic model of keys and dense features.
+well: every share within 7 %, what greedy selection saves within 4 points. Labels follow a hidden logistic model of keys and dense features.
 """
 
 from collections.abc import Iterator
@@ -78,10 +78,9 @@ CRITEO = GeneratorProfile(
     cluster_share=0.56, clusters=Popularity(1.813, 0.2301), preferred=Popularity(4.4459, 38.0),
     click_rate=0.256)
 AVAZU = GeneratorProfile(
-    "avazu", large=Popularity(0.6, 32.84), small=Popularity(0.6, 32.84), missing=0.0,
-    noise_large=0.1292, noise_small=0.1292, entities=Popularity(1.6554, 0.36407),
-    cluster_share=0.2253, clusters=Popularity(0.6, 3.8217), preferred=Popularity(3.9899, 0.3308),
-    click_rate=0.17)
+    "avazu", large=Popularity(0.5, 246.17), small=Popularity(0.6507, 0.1036), missing=0.0,
+    noise_large=0.1293, noise_small=0.13, entities=Popularity(1.6575, 0.4664), cluster_share=0.0,
+    clusters=Popularity(1.0, 1.0), preferred=Popularity(1.0, 1.0), click_rate=0.17)
 
 
 def profile_for(model: Model) -> GeneratorProfile:
