@@ -12,7 +12,8 @@ draw is a hash of (seed, what is drawn, for what), so that sample i is the same 
 generated before, and memory stays at one chunk.
 
 The parameters are fitted, nothing more: see :mod:`host.fidelity` for what they reproduce and how
-well: every share within 7 %, what greedy selection saves within 4 points. Labels follow a hidden logistic model of keys and dense features.
+well: every share within 7 %, what greedy selection saves within 4 points. Labels follow a hidden
+logistic model of keys and dense features.
 """
 
 from collections.abc import Iterator
