@@ -1,6 +1,7 @@
 """What the packager tests share: run one with a clock and credits, pair headers with payload."""
 
-from tests.support import receiver, sender, simulate
+from tests.rtl.network.dirty import simulate
+from tests.support import receiver, sender
 
 
 def credit_of(node: int) -> int:

@@ -6,8 +6,9 @@ import pytest
 
 from rtl.config import NicConfig
 from rtl.network.assembler import FrameAssembler
+from tests.rtl.network.dirty import simulate
 from tests.rtl.network.frames import IP_BASE, LOOKUPS, MAC_BASE, PORT, QUERIES, VECTORS, parse
-from tests.support import receiver, sender, simulate
+from tests.support import receiver, sender
 
 CONFIG = NicConfig(net_payload_beats=22, host_payload_beats=40)
 NODE = 5

@@ -7,7 +7,8 @@ import pytest
 from rtl.config import NicConfig
 from rtl.network.credits import CreditCounter
 from rtl.network.lookup_receiver import LookupReceiver
-from tests.support import receiver, sender, simulate
+from tests.rtl.network.dirty import simulate
+from tests.support import receiver, sender
 
 
 def make_beats(rng, nodes, count):

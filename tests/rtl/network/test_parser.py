@@ -8,6 +8,7 @@ import pytest
 from rtl.config import NicConfig
 from rtl.formats import Status
 from rtl.network.parser import PARSER_COUNTERS, FrameParser
+from tests.rtl.network.dirty import simulate
 from tests.rtl.network.frames import (
     GPU_VECTORS,
     IP_BASE,
@@ -21,7 +22,7 @@ from tests.rtl.network.frames import (
     record_payload,
     vector_payload,
 )
-from tests.support import receiver, sender, simulate
+from tests.support import receiver, sender
 
 CONFIG = NicConfig(max_dimension=64, net_payload_beats=22, host_payload_beats=40)
 NODE, NODES = 2, 6
