@@ -91,4 +91,4 @@ def test_hits_pass_1024_outstanding_misses():
         assert answers[-1] == (1, beat_of(asked[0][1], 0))
         assert ctx.get(dut.idle)
 
-    simulate(powered_up(dut), bench, background=[take, ask])
+    simulate(powered_up(dut), bench, background=[take, ask], limit=6_000)

@@ -59,7 +59,10 @@ def test_free_list_gives_each_number_to_one(count):
                 held.add(number)
             if give:
                 held.remove(returned)
+            idle, valid = ctx.get(dut.idle), ctx.get(dut.taken.valid)
             await ctx.tick()
+            if idle and not take and not give:
+                assert ctx.get(dut.idle) and ctx.get(dut.taken.valid) == valid
             most = max(most, len(held))
         assert most == count
 
