@@ -148,7 +148,7 @@ class QueryChecker(wiring.Component):
         is_head, is_key, cut = Signal(), Signal(), Signal()
         fault, go, status = Signal(), Signal(), Signal(8)
         size_bad = Signal()
-        write, end, done = Signal(), Signal(), Signal()
+        write, end = Signal(), Signal()
         m.d.comb += [
             is_head.eq(user.kind == RecordKind.SAMPLE),
             is_key.eq((user.kind == RecordKind.KEY) | (user.kind == RecordKind.KEY_END)),
@@ -170,7 +170,7 @@ class QueryChecker(wiring.Component):
                         final & (user.kind == RecordKind.KEY))):
             m.d.comb += [fault.eq(~bad), status.eq(Status.SAMPLE_SIZE)]
 
-        named = Signal()
+        about_head, named = Signal(), Signal()
         m.d.comb += [
             # A sample that is bad leaves nothing behind but the end that takes it back.
             end.eq(Mux(cut, open_, open_ & final)),
@@ -181,22 +181,15 @@ class QueryChecker(wiring.Component):
             o.payload.item.sample.eq(sample), o.payload.item.step.eq(step),
             go.eq(i.valid & o.ready & errors.ready),
             o.valid.eq(i.valid & errors.ready & write),
-            errors.valid.eq(i.valid & o.ready & fault),
-            errors.payload.status.eq(status),
-            done.eq(go & (~cut | user.marker)),
             i.ready.eq(o.ready & errors.ready & (~cut | user.marker)),
+            # Which sample: the new one, the open one if it has no answer yet, or none.
+            about_head.eq(is_head & ~cut), named.eq(about_head | (open_ & ~bad)),
+            errors.valid.eq(i.valid & o.ready & fault),
+            errors.payload.sample.eq(Mux(
+                about_head, head.sample, Mux(named, sample, NO_SAMPLE_NUMBER))),
+            errors.payload.step.eq(Mux(named & ~about_head, step, user.step)),
+            errors.payload.status.eq(status), errors.payload.reserved.eq(0),
         ]
-        # Which sample: the new one, the open one if it has no answer yet, or none.
-        with m.If(is_head & ~cut):
-            m.d.comb += [named.eq(1), errors.payload.sample.eq(head.sample),
-                         errors.payload.step.eq(user.step)]
-        with m.Elif(open_ & ~bad):
-            m.d.comb += [named.eq(1), errors.payload.sample.eq(sample),
-                         errors.payload.step.eq(step)]
-        with m.Else():
-            m.d.comb += [errors.payload.sample.eq(NO_SAMPLE_NUMBER),
-                         errors.payload.step.eq(user.step)]
-
         with m.If(go):
             m.d.sync += bridged.eq(user.gap & ~user.marker & cut)
             with m.If(cut):
@@ -218,5 +211,5 @@ class QueryChecker(wiring.Component):
                 m.d.sync += straying.eq(1)
         rejected, stray = Signal(), Signal()
         m.d.comb += [rejected.eq(go & fault & named),
-                     stray.eq(done & ~cut & ~is_head & ~open_)]
+                     stray.eq(go & ~cut & ~is_head & ~open_)]
         return rejected, stray

@@ -1,6 +1,6 @@
 """Host reporter: errors, and credits that no other packet carries."""
 
-from amaranth.hdl import Module, Signal
+from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -62,10 +62,10 @@ class HostReporter(wiring.Component):
         m = Module()
         m.submodules.arbiter = arbiter = Arbiter(ErrorRecord, 2)
         m.submodules.header_buffer = header = SkidBuffer(FrameInfo)
-        m.submodules.payload_buffer = payload = SkidBuffer(RawBeat)
+        # The record alone: the rest of its beat is zero.
+        m.submodules.record_buffer = record = SkidBuffer(ErrorRecord)
         wiring.connect(m, wiring.flipped(self.errors), arbiter.i[0])
         wiring.connect(m, header.o, wiring.flipped(self.headers))
-        wiring.connect(m, payload.o, wiring.flipped(self.payload))
         refused, error = self.refused.payload, arbiter.o.payload
         told, behind = Signal(CREDIT_BITS), Signal()
         send_error, send_credit, ahead = Signal(), Signal(), Signal(CREDIT_BITS)
@@ -74,24 +74,26 @@ class HostReporter(wiring.Component):
             arbiter.i[1].payload.sample.eq(NO_SAMPLE_NUMBER),
             arbiter.i[1].payload.step.eq(refused.step),
             arbiter.i[1].payload.status.eq(refused.status),
+            arbiter.i[1].payload.reserved.eq(0),
 
             behind.eq((self.consumed - told)[:CREDIT_BITS] > self._threshold),
-            send_error.eq(arbiter.o.valid & header.i.ready & payload.i.ready),
+            send_error.eq(arbiter.o.valid & header.i.ready & record.i.ready),
             send_credit.eq(behind & ~arbiter.o.valid & header.i.ready),
-            arbiter.o.ready.eq(header.i.ready & payload.i.ready),
+            arbiter.o.ready.eq(header.i.ready & record.i.ready),
 
             header.i.valid.eq(send_error | send_credit),
+            header.i.payload.opcode.eq(Mux(arbiter.o.valid, Opcode.ERRORS, Opcode.CREDIT)),
+            header.i.payload.destination.eq(0),
+            header.i.payload.step.eq(Mux(arbiter.o.valid, error.step, 0)),
+            header.i.payload.count.eq(arbiter.o.valid),
             header.i.payload.credit.eq(self.consumed),
-            payload.i.valid.eq(send_error),
-            payload.i.payload.data.eq(error), payload.i.payload.last.eq(1),
+            header.i.payload.empty.eq(~arbiter.o.valid),
+            record.i.valid.eq(send_error), record.i.payload.eq(error),
+            self.payload.valid.eq(record.o.valid), record.o.ready.eq(self.payload.ready),
+            self.payload.payload.data.eq(record.o.payload), self.payload.payload.last.eq(1),
             ahead.eq(self.reported.value - told),
-            self.idle.eq(arbiter.idle & header.idle & payload.idle & ~behind),
+            self.idle.eq(arbiter.idle & header.idle & record.idle & ~behind),
         ]
-        with m.If(arbiter.o.valid):
-            m.d.comb += [header.i.payload.opcode.eq(Opcode.ERRORS),
-                         header.i.payload.step.eq(error.step), header.i.payload.count.eq(1)]
-        with m.Else():
-            m.d.comb += [header.i.payload.opcode.eq(Opcode.CREDIT), header.i.payload.empty.eq(1)]
         with m.If(header.i.valid):
             m.d.sync += told.eq(self.consumed)
         # A report of an older packet than the last one given out here tells nothing new.
