@@ -45,7 +45,7 @@ class Arbiter(wiring.Component):
             with m.If(valids[k]):
                 m.d.comb += choice.eq(k)
         if not self._priority:
-            for k in reversed(range(n)):
+            for k in reversed(range(1, n)):
                 with m.If(valids[k] & (previous < k)):
                     m.d.comb += choice.eq(k)
         with m.If(locked):
