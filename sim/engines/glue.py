@@ -4,7 +4,9 @@ from collections.abc import Sequence
 
 from gen.rtlil import Port
 
-__all__ = ["verilator_glue"]
+__all__ = ["WRAPPER", "verilator_glue", "verilog_wrapper"]
+
+WRAPPER = "ember_wrapper"
 
 _TEMPLATE = """\
 // Ports of {name} for the harness.
@@ -54,11 +56,32 @@ ember::Design* ember::make_design(int64_t seed) {{ return new Compiled(seed); }}
 """
 
 
+def verilog_wrapper(name: str, ports: Sequence[Port]) -> str:
+    """Return Verilog of module ``WRAPPER`` around ``name``, with ports ``p0``, ``p1``, ...
+
+    It registers the reset. Verilator evaluates what depends on an input without a register between
+    whenever anything changes; with the reset straight from outside that is nearly everything.
+    """
+    lines = [f"module {WRAPPER} ("]
+    lines.append(",\n".join(f"  {port.direction} [{port.width - 1}:0] p{i}"
+                            for i, port in enumerate(ports)))
+    lines.append(");")
+    places = {port.name: f"p{i}" for i, port in enumerate(ports)}
+    if "rst" in places and "clk" in places:
+        lines += ["  reg reset = 1'b1;",
+                  f"  always @(posedge {places['clk']}) reset <= {places['rst']};"]
+        places["rst"] = "reset"
+    lines += [f"  {name} dut ("]
+    # Escaped: a port may have the name of a keyword, as ``time`` does.
+    lines.append(",\n".join(f"    .\\{port} ({place})" for port, place in places.items()))
+    lines += ["  );", "endmodule", ""]
+    return "\n".join(lines)
+
+
 def verilator_glue(name: str, prefix: str, ports: Sequence[Port]) -> str:
-    """Return glue for Verilator's class ``prefix`` of a design with ``ports``, in this order."""
-    members = [port.name.replace("__", "___05F") for port in ports]
+    """Return glue for Verilator's class ``prefix`` of the wrapper around ``name``."""
     return _TEMPLATE.format(
         name=name, prefix=prefix, count=len(ports),
-        ports="\n".join(f"            {{&top->{member}, sizeof top->{member}}},"
-                        for member in members),
+        ports="\n".join(f"            {{&top->p{i}, sizeof top->p{i}}},"
+                        for i in range(len(ports))),
         inputs=", ".join(str(i) for i, port in enumerate(ports) if port.direction == "input"))

@@ -199,6 +199,7 @@ public:
         if (reset.data) reset.set(true);
         for (uint64_t i = 0; i < RESET_CYCLES; i++) edge();
         if (reset.data) reset.set(false);
+        edge();  // the wrapper's register still holds the reset
     }
 
     void edge() {

@@ -13,7 +13,7 @@ __all__ = ["PysimModel"]
 _MASK = (1 << 64) - 1
 _NEVER = _MASK
 _SETTLE = 2
-_RESET_CYCLES = 4
+_RESET_CYCLES = 5
 
 
 class PysimModel(Model):

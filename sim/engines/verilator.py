@@ -10,11 +10,11 @@ from amaranth.lib import wiring
 from rich.console import Console
 
 from gen.tools import run_verilator, verilator_root
-from gen.verilog import Verilog, to_verilog
+from gen.verilog import to_verilog
 from sim.engines.cache import cached, digest
 from sim.engines.compiled import CompiledModel
 from sim.engines.design import describe
-from sim.engines.glue import verilator_glue
+from sim.engines.glue import WRAPPER, verilator_glue, verilog_wrapper
 from sim.engines.toolchain import CXX_FLAGS, compile_files, compiler_id, link
 
 __all__ = ["load_verilator"]
@@ -33,9 +33,10 @@ def load_verilator(component: wiring.Component, name: str) -> CompiledModel:
     design = describe(component)
     verilog = to_verilog(component, name)
     glue = verilator_glue(name, PREFIX, verilog.ports)
+    source = verilog.text + "\n" + verilog_wrapper(name, verilog.ports)
     runtime = _runtime()
-    key = digest(["verilator", verilog.text, glue, runtime.name, *FLAGS])
-    entry = cached(f"{name}-{key}", lambda folder: _build(verilog, glue, runtime, folder))
+    key = digest(["verilator", source, glue, runtime.name, *FLAGS])
+    entry = cached(f"{name}-{key}", lambda folder: _build(name, source, glue, runtime, folder))
     positions = {port.name: i for i, port in enumerate(verilog.ports)}
     return CompiledModel(name, design, entry / "model.so", positions)
 
@@ -61,14 +62,14 @@ def _includes() -> list[Path]:
     return [_HERE, include, include / "vltstd"]
 
 
-def _build(verilog: Verilog, glue: str, runtime: Path, folder: Path) -> None:
+def _build(name: str, source: str, glue: str, runtime: Path, folder: Path) -> None:
     work = folder / "work"
     work.mkdir()
-    (work / "design.v").write_text(verilog.text, encoding="utf-8")
+    (work / "design.v").write_text(source, encoding="utf-8")
     (work / "glue.cpp").write_text(glue, encoding="utf-8")
     started = time.monotonic()
-    with _announce(f"compiling {verilog.name}"):
-        run_verilator([*FLAGS, "--top-module", verilog.name, "--prefix", PREFIX, "--Mdir", ".",
+    with _announce(f"compiling {name}"):
+        run_verilator([*FLAGS, "--top-module", WRAPPER, "--prefix", PREFIX, "--Mdir", ".",
                        "design.v"], cwd=work)
         translated = time.monotonic()
         objects = compile_files(sorted(work.glob("*.cpp")), work, DEFINES, [work, *_includes()])
@@ -77,7 +78,7 @@ def _build(verilog: Verilog, glue: str, runtime: Path, folder: Path) -> None:
     seconds = {"translate": round(translated - started, 2),
                "compile": round(time.monotonic() - translated, 2)}
     (folder / "build.json").write_text(json.dumps(
-        {"name": verilog.name, "cpp_bytes": size, "seconds": seconds}, indent=2) + "\n")
+        {"name": name, "cpp_bytes": size, "seconds": seconds}, indent=2) + "\n")
     for path in sorted(work.iterdir()):
         if path.name != "design.v":
             path.unlink()
