@@ -150,8 +150,11 @@ class EmbeddingCache(wiring.Component):
         ]
 
         beats = Signal(range(self._beats + 1), init=1)
-        m.d.sync += beats.eq(Mux(self.vector_beats == 0, 1, Mux(
-            self.vector_beats > self._beats, self._beats, self.vector_beats)))
+        # A setting that cannot be stands for the nearest one that can.
+        m.d.sync += beats.eq(Mux(self.vector_beats == 0, 1, self.vector_beats))
+        if self._beats + 1 < 1 << len(self.vector_beats):
+            with m.If(self.vector_beats > self._beats):
+                m.d.sync += beats.eq(self._beats)
         m.d.comb += [
             entry.i.payload.eq(self.lookups.payload),
             entry.i.valid.eq(self.lookups.valid & ~sweeping),

@@ -52,12 +52,14 @@ class Run:
 
 def run(dut: EmbeddingCache, keys: list[int], *, sets: int | None = None, enable: int = 1,
         beats: int = 1, latency: tuple[int, int] = (1, 40), stalls=(0.0, 0.0, 0.0, 0.0),
-        bad_rate: float = 0.0, reset_at: int = 0, seed: int = 0, limit: int = 60_000) -> Run:
+        bad_rate: float = 0.0, reset_at: int = 0,
+        settings: dict[str, int] | None = None, seed: int = 0, limit: int = 60_000) -> Run:
     """Look ``keys`` up and check every answer; meta is the number of the lookup.
 
     Fetches come back whole, each after a random number of cycles of ``latency``, at one beat per
     cycle. ``stalls``: of lookups, vectors, misses and fills. ``bad_rate``: share of fills with bad
     ones around them. ``reset_at``: cycles of other lookups, then a reset, before it all begins.
+    ``settings``: what the configuration ports get instead.
     """
     result, due, now = Run(), [], [0]
     started, reset = [not reset_at], Signal()
@@ -75,9 +77,10 @@ def run(dut: EmbeddingCache, keys: list[int], *, sets: int | None = None, enable
         return wait
 
     async def unsettle(ctx):
-        ctx.set(dut.sets, sets or dut.sizes["rows"] // dut.sizes["ways"])
-        ctx.set(dut.enable, enable)
-        ctx.set(dut.vector_beats, beats)
+        whole = sets or dut.sizes["rows"] // dut.sizes["ways"]
+        for name, value in ({"sets": whole, "enable": enable, "vector_beats": beats}
+                            | (settings or {})).items():
+            ctx.set(getattr(dut, name), value)
         rng = random.Random(seed + 4)
         for port in (dut.vectors.ready, dut.misses.ready):
             ctx.set(port, int(bool(reset_at)))

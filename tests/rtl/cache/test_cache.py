@@ -102,6 +102,14 @@ def test_a_row_is_not_replaced_while_a_read_of_it_waits(beats):
     check_lru(result, 1, 1)
 
 
+@pytest.mark.parametrize("settings, sets, beats", [
+    ({"sets": 0, "vector_beats": 0}, 1, 1), ({"sets": 7, "vector_beats": 3}, 5, 2)])
+def test_settings_out_of_range_stand_for_the_nearest(settings, sets, beats):
+    dut = make(rows=20, vector_beats=2)
+    result = run(dut, skewed(80, 40, seed=5), beats=beats, settings=settings)
+    check_lru(result, sets, 4)
+
+
 @pytest.mark.parametrize("name, value, message", [
     ("ways", 3, "ways must be a power of two, not 3"),
     ("in_flight", 12, "in_flight must be a power of two, not 12"),
