@@ -47,10 +47,11 @@ class EmbeddingCache(wiring.Component):
     id or a node of the scatter lists, which come back as fills arrive and vectors leave; a full
     table so slows lookups down and never changes an answer.
 
-    Latency of a hit: 11 cycles from ``lookups`` to ``vectors``; of a miss: 10 to ``misses``, and 11
+    Latency of a hit: 11 cycles from ``lookups`` to ``vectors``; of a miss: 10 to ``misses``, and 9
     from the last beat of its fill to ``vectors``. Throughput: 1 lookup, 1 miss, 1 fill beat and 1
-    beat out per cycle, runs of one key or one set included. After reset the block sweeps its tables
-    for max(rows / ways, in_flight) cycles and accepts nothing.
+    beat out per cycle, runs of one key or one set included; a hit takes 2 cycles while no node is
+    free. After reset the block sweeps its tables for max(rows / ways, in_flight) cycles and accepts
+    nothing.
 
     Parameters
     ----------

@@ -92,3 +92,39 @@ def test_hits_pass_1024_outstanding_misses():
         assert ctx.get(dut.idle)
 
     simulate(powered_up(dut), bench, background=[take, ask], limit=6_000)
+
+
+def test_latencies_are_as_documented():
+    dut, times = make(), {}
+
+    async def watch(ctx):
+        now = 0
+        async for _, _, looked, missed, filled, answered in ctx.tick().sample(
+                dut.lookups.valid & dut.lookups.ready, dut.misses.valid, dut.fills.valid,
+                dut.vectors.valid):
+            now += 1
+            for name, event in (("looked", looked), ("missed", missed), ("filled", filled),
+                                ("answered", answered)):
+                if event:
+                    times.setdefault(name, []).append(now)
+
+    async def bench(ctx):
+        for port in (dut.enable, dut.vectors.ready, dut.misses.ready, dut.lookups.valid):
+            ctx.set(port, 1)
+        await ctx.tick().until(dut.lookups.ready)
+        ctx.set(dut.lookups.valid, 0)
+        await ctx.tick().repeat(20)
+        ctx.set(dut.fills.valid, 1)
+        ctx.set(dut.fills.payload, {"id": 0, "data": 0, "last": 1})
+        await ctx.tick()
+        ctx.set(dut.fills.valid, 0)
+        await ctx.tick().repeat(20)
+        ctx.set(dut.lookups.valid, 1)
+        await ctx.tick()
+        ctx.set(dut.lookups.valid, 0)
+        await ctx.tick().repeat(20)
+
+    simulate(powered_up(dut), bench, background=[watch])
+    assert times["missed"][0] - times["looked"][0] == 10
+    assert times["answered"][0] - times["filled"][0] == 9
+    assert times["answered"][1] - times["looked"][1] == 11
