@@ -152,7 +152,7 @@ class FrameAssembler(wiring.Component):
                 m.d.sync += seen.eq(covered(header, C(1)))
             with m.Else():
                 m.d.sync += seen.eq(beats.o.payload.data)
-            m.submodules.crc = crc = Crc32c()
+            m.submodules.crc32c = crc = Crc32c()
             m.d.comb += [crc.valid.eq(track[0].valid), crc.first.eq(track[0].first),
                          crc.data.eq(seen), done.i.payload.ember.crc.eq(crc.crc)]
         busy = track[0].valid | track[1].valid | track[2].valid | inside

@@ -129,55 +129,48 @@ class FrameCheck(wiring.Component):
                 (count + RECORDS_PER_BEAT - 1) >> 3)),
             count_range2.eq((head1.count == 0) | (head1.count > RECORDS_PER_BEAT * longest)),
         ]
-        # Stage 3: all reasons side by side.
-        stage3 = Signal(stage1.shape())
-        beats3, head3 = Signal(beats_shape), Signal(head1.shape())
-        count3 = Signal()
-        m.d.sync += [
-            stage3.eq(stage2), beats3.eq(beats2), head3.eq(head2),
-            count3.eq(count_range2 | (expected2 != beats2)),
-        ]
+        # Stage 3: the first reason that applies.
         if self._ethernet:
             foreign, lengths, crc, node = self._ethernet_checks(m, beat, header, beats1, head2)
         else:
             foreign, lengths, crc, node = C(0), C(0), C(0), C(0)
         reasons = (
-            ("errors_mac", stage3.err),
+            ("errors_mac", stage2.err),
             ("foreign", foreign),
-            ("bad_length", lengths | stage3.partial | (beats3 > longest)),
+            ("bad_length", lengths | stage2.partial | (beats2 > longest)),
             ("bad_crc", crc),
-            ("bad_opcode", head3.bad_opcode),
+            ("bad_opcode", head2.bad_opcode),
             ("bad_node", node),
-            ("bad_length", count3),
+            ("bad_length", count_range2 | (expected2 != beats2)),
         )
         earlier = C(0)
         verdict = {name: C(0) for name in VERDICTS}
         for name, reason in reasons:
             verdict[name] = verdict[name] | (reason & ~earlier)
             earlier = earlier | reason
-        m.d.comb += [
-            self.o.valid.eq(stage3.valid), self.o.first.eq(stage3.first),
-            self.o.last.eq(stage3.last), self.o.data.eq(stage3.data), self.o.beats.eq(beats3),
+        m.d.sync += [
+            self.o.valid.eq(stage2.valid), self.o.first.eq(stage2.first),
+            self.o.last.eq(stage2.last), self.o.data.eq(stage2.data), self.o.beats.eq(beats2),
             self.o.drop.eq(earlier),
-            self.o.source.eq(head3.source), self.o.step.eq(head3.step),
-            self.o.credit.eq(head3.credit),
-            self.idle.eq(~(beat.valid | stage1.valid | stage2.valid | stage3.valid)),
+            self.o.source.eq(head2.source), self.o.step.eq(head2.step),
+            self.o.credit.eq(head2.credit),
         ]
-        m.d.comb += [self.o.verdict[name].eq(value) for name, value in verdict.items()]
+        m.d.sync += [self.o.verdict[name].eq(value) for name, value in verdict.items()]
+        m.d.comb += self.idle.eq(~(beat.valid | stage1.valid | stage2.valid | self.o.valid))
         return m
 
     def _ethernet_checks(self, m, beat, header, beats1, head2):
-        """Return (foreign, bad lengths, bad checksum or CRC, bad node), valid in stage 3."""
+        """Return (foreign, bad lengths, bad checksum or CRC, bad node), valid behind stage 2."""
         own_mac, own_ip = Signal(48), Signal(32)
         m.d.sync += [own_mac.eq(address(self.mac_base, self.node, 48)),
                      own_ip.eq(address(self.ip_base, self.node, 32))]
         ember = header.ember
         # Not for this NIC, or not of this protocol: four groups of comparisons.
-        foreign1, foreign2, foreign3 = Signal(4), Signal(), Signal()
-        node1, node2, node3 = Signal(3), Signal(), Signal()
-        ip_length1, udp_length1, lengths2, lengths3 = Signal(16), Signal(16), Signal(), Signal()
+        foreign1, foreign2 = Signal(4), Signal()
+        node1, node2 = Signal(3), Signal()
+        ip_length1, udp_length1, lengths2 = Signal(16), Signal(16), Signal()
         sums1 = Signal(data.ArrayLayout(18, 3))
-        sum2, checksum3, crc3 = Signal(20), Signal(), Signal()
+        sum2 = Signal(20)
         wire = header.as_value()
         start = HeaderBeat["ip_version_ihl"].offset
         words = [wire[start + 16 * k:start + 16 * k + 16] for k in range(10)]
@@ -200,18 +193,16 @@ class FrameCheck(wiring.Component):
                 sums1[1].eq(words[4] + words[5] + words[6]),
                 sums1[2].eq(words[7] + words[8] + words[9]),
             ]
-        m.submodules.crc = crc = Crc32c()
+        m.submodules.crc32c = crc = Crc32c()
         m.d.comb += [crc.valid.eq(beat.valid), crc.first.eq(beat.first),
                      crc.data.eq(covered(beat.data, beat.first))]
         m.d.sync += [
-            foreign2.eq(foreign1.any()), foreign3.eq(foreign2),
-            node2.eq(node1.any()), node3.eq(node2),
+            foreign2.eq(foreign1.any()),
+            node2.eq(node1.any()),
             # A payload beat is 64 bytes, more than either length of a packet without payload.
             lengths2.eq((ip_length1 != Cat(C(IP_LENGTH, 6), beats1))
                         | (udp_length1 != Cat(C(UDP_LENGTH, 6), beats1))),
-            lengths3.eq(lengths2),
             sum2.eq(sums1[0] + sums1[1] + sums1[2]),
-            checksum3.eq((sum2[:16] + sum2[16:]) != 0xFFFF),
-            crc3.eq(crc.crc != head2.crc),
         ]
-        return foreign3, lengths3, checksum3 | crc3, node3
+        wrong = ((sum2[:16] + sum2[16:]) != 0xFFFF) | (crc.crc != head2.crc)
+        return foreign2, lengths2, wrong, node2

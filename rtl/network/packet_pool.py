@@ -50,7 +50,7 @@ class PacketPool(wiring.Component):
     valid, destination, step, last; ready, buffer, position, unit: an item (``last`` of its unit)
         asks for a position and has it when ``ready``, in the same cycle; ``position`` and ``unit``
         count from 0.
-    limit, time, timeout.
+    limit (counts from a cycle later on), time, timeout.
     closed: stream of :func:`Place`; never refused for long: it holds all buffers.
     freed: event :func:`FreedBuffer`.
     full, expired, stepped, starved: events to count: why a buffer closed, or that an item waits
@@ -84,8 +84,10 @@ class PacketPool(wiring.Component):
     def elaborate(self, platform) -> Module:
         m = Module()
         n, place = self._destinations, Place(self._buffers, self._positions)
+        # ``nearly``: one more unit fills the buffer. Known before it comes, it shortens the path.
         state_layout = data.StructLayout({
-            name: place[name].shape for name in ("step", "buffer", "units", "positions")})
+            name: place[name].shape for name in ("step", "buffer", "units", "positions")
+        } | {"nearly": 1})
         m.submodules.states = states = Ram(state_layout.size, n, latency=0)
         m.submodules.ages = ages = Ram(32, n, latency=0)
         m.submodules.closed = closed = StreamFIFO(place, self._buffers, style="lutram")
@@ -97,7 +99,10 @@ class PacketPool(wiring.Component):
         late, late_index = Signal(), Signal(max(1, bits))
         expiring, index = Signal(), Signal(max(1, bits))
         found, updated = Signal(state_layout), Signal(state_layout)
-        is_open, other_step = Signal(), Signal()
+        is_open, other_step, fills, single = Signal(), Signal(), Signal(), Signal()
+        but_one = Signal(self.limit.shape())
+        m.d.sync += [single.eq(self.limit <= 1),
+                     but_one.eq(Mux(self.limit == 0, 0, self.limit - 1))]
         m.d.comb += [
             # A unit is never cut in two: a time-out waits for its end.
             expiring.eq(late & ~middle),
@@ -111,6 +116,8 @@ class PacketPool(wiring.Component):
             updated.step.eq(Mux(is_open, found.step, self.step)),
             updated.buffer.eq(self.buffer), updated.positions.eq(self.position + 1),
             updated.units.eq(self.unit + self.last),
+            updated.nearly.eq(updated.units >= but_one),
+            fills.eq(Mux(is_open, found.nearly, single)),
             states.write_en.eq(self.ready), states.write_addr.eq(index),
             states.write_data.eq(updated),
             ages.write_en.eq(self.ready & ~is_open), ages.write_addr.eq(index),
@@ -126,8 +133,7 @@ class PacketPool(wiring.Component):
             with m.Elif(~is_open & ~free.valid):
                 m.d.comb += self.starved.eq(1)
             with m.Else():
-                m.d.comb += [self.ready.eq(1), self.full.eq(
-                    self.last & (self.unit + 1 >= self.limit))]
+                m.d.comb += [self.ready.eq(1), self.full.eq(self.last & fills)]
                 m.d.sync += [middle.eq(~self.last),
                              opened.bit_select(index, 1).eq(~self.full)]
         with m.If(self.expired | self.stepped):

@@ -72,8 +72,8 @@ class FrameParser(wiring.Component):
         longest = config.net_payload_beats if framing == "ethernet" else config.host_payload_beats
         if isinstance(depth, bool) or not isinstance(depth, int):
             raise TypeError(f"depth must be an integer, not {depth!r}")
-        if depth < 2 * (longest + 2):
-            raise ValueError(f"depth must be at least {2 * (longest + 2)}, not {depth!r}")
+        if depth < 2 * (longest + 4):
+            raise ValueError(f"depth must be at least {2 * (longest + 4)}, not {depth!r}")
         self._framing, self._max_beats, self._depth = framing, longest, depth
         super().__init__({
             "i": In(stream.Signature(Beat)),
@@ -98,7 +98,6 @@ class FrameParser(wiring.Component):
         m.d.comb += [
             self.i.ready.eq(1),
             check.valid.eq(self.i.valid), check.beat.eq(self.i.payload),
-            room.eq(fifo.level <= depth - (longest + 2)),
             admit.eq(Mux(beat.first, room, admitted)),
             fifo.i.valid.eq(beat.valid & admit & ((beat.beats <= longest) | beat.last)),
             fifo.i.payload.item.eq(beat.data), fifo.i.payload.last.eq(beat.last),
@@ -108,6 +107,8 @@ class FrameParser(wiring.Component):
         ]
         for name in ("node", "nodes", "mac_base", "ip_base", "udp_port", "vector_beats"):
             m.d.comb += getattr(check, name).eq(getattr(self, name))
+        # Header beat and payload, one more to end what is too long, and the last packet's last two.
+        m.d.sync += room.eq(fifo.level <= depth - (longest + 4))
         with m.If(beat.valid):
             m.d.sync += admitted.eq(admit)
         count(m, self.counters, packets=good & admit, beats=Mux(good & admit, beat.beats, 0),
@@ -150,13 +151,14 @@ class FrameParser(wiring.Component):
         source, step = Signal(NODE_BITS), Signal(16)
         remaining, tags_left = Signal(16), Signal(range(tag_beats + 1))
         tag_index, vector_index = Signal(range(max(2, tag_beats))), Signal(16)
-        part, vector_last = Signal(5), Signal()
+        part, final_part, vector_last = Signal(5), Signal(5), Signal()
+        m.d.sync += final_part.eq(self.vector_beats - 1)
         m.d.comb += [
             records.i.payload.data.eq(item), records.i.payload.source.eq(source),
             records.i.payload.step.eq(step), records.i.payload.last.eq(packets.payload.last),
             records.i.payload.records.eq(Mux(
                 remaining > RECORDS_PER_BEAT, RECORDS_PER_BEAT, remaining)),
-            vector_last.eq(part == self.vector_beats - 1),
+            vector_last.eq(part == final_part),
             vectors.i.payload.data.eq(item), vectors.i.payload.last.eq(vector_last),
             vectors.i.payload.tag.eq(tags.read_data.word_select(
                 vector_index[:5], TAG_BITS)),

@@ -318,7 +318,7 @@ def test_arguments_are_checked():
         FrameParser(CONFIG, 3)
     with pytest.raises(ValueError, match="framing must be ethernet or host, not 'ip'"):
         FrameParser(CONFIG, "ip")
-    with pytest.raises(ValueError, match="depth must be at least 48, not 47"):
-        FrameParser(CONFIG, depth=47)
+    with pytest.raises(ValueError, match="depth must be at least 52, not 51"):
+        FrameParser(CONFIG, depth=51)
     with pytest.raises(TypeError, match=r"depth must be an integer, not 5\.5$"):
         FrameParser(CONFIG, depth=5.5)
