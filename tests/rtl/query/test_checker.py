@@ -216,71 +216,129 @@ def test_latency():
     assert cycles == [12]  # 11 for the last record, which comes a cycle after the first
 
 
-@pytest.mark.parametrize("ends_lost", [False, True])
-@pytest.mark.parametrize("seed", range(3))
-def test_beats_without_credit_are_dropped_and_answered(seed, ends_lost):
-    """Beats sent in spite of the credits are lost; no sample goes on with another one's slots."""
-    rng = random.Random(seed)
-    flood = [b for n in range(40) for b in beats(good_sample(n, rng.choice([3, 7, 10, LARGEST]),
-                                                             rng), 5, rng)]
-    # After the flood, credits are kept again.
-    after = beats(good_sample(500, 9, rng) + good_sample(501, LARGEST, rng), 5, rng)
-    dut, slots, errors = QueryChecker(CONFIG), [], []
-    reading = Reading(TABLES, NODE, NODES, LARGEST)
-    sent: list[tuple[dict, bool]] = []
+class Flood:
+    """Offers beats whatever the credits say, and notes which of them were dropped."""
 
-    async def offer(ctx, beat):
-        before = ctx.get(dut.counters.over_credit)
+    def __init__(self, dut: QueryChecker):
+        self._dut = dut
+        self.sent: list[tuple[dict, bool]] = []
+        self.slots: list[dict] = []
+        self.errors: list[dict] = []
+
+    @property
+    def lost(self) -> int:
+        return sum(was_lost for _, was_lost in self.sent)
+
+    async def offer(self, ctx, beat: dict) -> None:
+        dut, before = self._dut, ctx.get(self._dut.counters.over_credit)
         ctx.set(dut.i.payload, beat)
         ctx.set(dut.i.valid, 1)
         assert ctx.get(dut.i.ready)
         await ctx.tick()
         ctx.set(dut.i.valid, 0)
-        sent.append((beat, ctx.get(dut.counters.over_credit) != before))
+        self.sent.append((beat, ctx.get(dut.counters.over_credit) != before))
 
-    async def feed(ctx):
-        for beat in flood:
-            await offer(ctx, beat)
-        while ends_lost and not sent[-1][1]:
-            await offer(ctx, rng.choice(flood))
-        lost = sum(was_lost for _, was_lost in sent)
-        assert lost > 10 and lost == ctx.get(dut.counters.over_credit)
-        # The buffer has room for what the host may send, and one more in its output register.
-        assert len(sent) - lost - ctx.get(dut.consumed) in (
-            CONFIG.query_beats, CONFIG.query_beats + 1)
-        await drain(ctx)
-        for beat in after:
-            await offer(ctx, beat)
-        await drain(ctx)
-        pending = False
-        for beat, was_lost in sent:
+    async def settle(self, ctx) -> None:
+        quiet = 0
+        while quiet < 60:
+            before = len(self.slots), len(self.errors)
+            await ctx.tick()
+            quiet = quiet + 1 if before == (len(self.slots), len(self.errors)) else 0
+        assert ctx.get(self._dut.idle)
+        assert ctx.get(self._dut.consumed) == len(self.sent) - self.lost
+        assert ctx.get(self._dut.counters.over_credit) == self.lost
+
+    def takers(self, when, chance: float, rng: random.Random):
+        """Return testbenches that take what the checker gives, from ``when()`` on."""
+        def taker(port, taken):
+            async def bench(ctx):
+                while True:
+                    take = when() and rng.random() < chance
+                    ctx.set(port.ready, take)
+                    _, _, valid, payload = await ctx.tick().sample(port.valid, port.payload)
+                    if take and valid:
+                        taken.append(_plain(payload))
+            return bench
+        return [taker(self._dut.o, self.slots), taker(self._dut.errors, self.errors)]
+
+    def compare(self) -> Reading:
+        """Read what was sent, with its gaps, and compare."""
+        reading, pending = Reading(TABLES, NODE, NODES, LARGEST), False
+        for beat, was_lost in self.sent:
             for k in range(0 if was_lost else beat["records"]):
                 reading.read(beat["data"] >> 64 * k & (1 << 64) - 1, beat["step"],
                              pending and k == 0)
             pending = was_lost
-        assert ctx.get(dut.consumed) == len(sent) - lost
+        if pending:
+            reading.lose(self.sent[-1][0]["step"])
+        for slot, want in zip(self.slots, reading.slots, strict=True):
+            assert slot | {"owner": 0} == want | {"owner": 0}
+        assert self.errors == reading.errors
+        return reading
 
-    async def drain(ctx):
-        for port in (dut.o, dut.errors):
-            ctx.set(port.ready, 1)
-        quiet = 0
-        while quiet < 40:
-            for port, taken in ((dut.o, slots), (dut.errors, errors)):
-                if ctx.get(port.valid):
-                    taken.append(_plain(ctx.get(port.payload)))
-                    quiet = 0
-            quiet += 1
-            await ctx.tick()
-        assert ctx.get(dut.idle)
 
-    simulate(dut, descriptor_writer(dut, TABLES, NODE, NODES, then=feed))
-    if ends_lost:
-        assert sent[len(sent) - len(after) - 1][1]
-    for slot, want in zip(slots, reading.slots, strict=True):
-        assert slot | {"owner": 0} == want | {"owner": 0}
-    assert errors == reading.errors
-    assert any(e["status"] == Status.CREDIT for e in errors)
-    assert {500, 501} <= {s["sample"] for s in slots}
+def flood_of(samples: int, rng: random.Random) -> list[dict]:
+    """Return beats of packets that hold about three samples each, so samples cross beats."""
+    packets = []
+    for at in range(0, samples, 3):
+        records = [r for n in range(at, at + 3) for r in good_sample(
+            n, rng.choice([3, 7, 10, LARGEST]), rng)]
+        packets += beats(records, 5, rng)
+    return packets
+
+
+@pytest.mark.parametrize("ends_lost", [False, True])
+def test_buffer_holds_the_credits_and_no_more(ends_lost):
+    """While the outputs stand, just the beats that fit stay; all that follow leave one gap."""
+    rng, standing = random.Random(ends_lost), [True]
+    dut = QueryChecker(CONFIG)
+    flood = Flood(dut)
+
+    async def feed(ctx):
+        for beat in flood_of(40, rng):
+            await flood.offer(ctx, beat)
+        assert flood.lost > 10 and flood.sent[-1][1]
+        # The buffer has room for what the host may send, and one more in its output register.
+        assert len(flood.sent) - flood.lost - ctx.get(dut.consumed) in (
+            CONFIG.query_beats, CONFIG.query_beats + 1)
+        standing[0] = False
+        await flood.settle(ctx)
+        if not ends_lost:
+            for beat in beats(good_sample(500, 9, rng) + good_sample(501, LARGEST, rng), 5, rng):
+                await flood.offer(ctx, beat)
+            await flood.settle(ctx)
+
+    simulate(dut, descriptor_writer(dut, TABLES, NODE, NODES, then=feed),
+             background=flood.takers(lambda: not standing[0], 1.0, rng))
+    reading = flood.compare()
+    assert [e["status"] for e in reading.errors] == [Status.CREDIT]
+    if not ends_lost:
+        assert {500, 501} <= {s["sample"] for s in flood.slots}
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_gaps_between_beats_never_join_samples(seed):
+    """The buffer runs over while it drains: many gaps, inside samples and between them."""
+    rng = random.Random(seed)
+    dut = QueryChecker(CONFIG)
+    flood = Flood(dut)
+
+    async def feed(ctx):
+        for beat in flood_of(120, rng):
+            await flood.offer(ctx, beat)
+            for _ in range(rng.choice([0, 1, 5, 9, 12])):
+                await ctx.tick()
+        await flood.settle(ctx)
+        for beat in beats(good_sample(500, 9, rng) + good_sample(501, LARGEST, rng), 5, rng):
+            await flood.offer(ctx, beat)
+        await flood.settle(ctx)
+
+    simulate(dut, descriptor_writer(dut, TABLES, NODE, NODES, then=feed),
+             background=flood.takers(lambda: True, 0.6, rng))
+    reading = flood.compare()
+    named = [e for e in reading.errors if e["status"] == Status.CREDIT and e["sample"] < 500]
+    assert len(named) >= 3 and len(reading.slots) > 100
+    assert {500, 501} <= {s["sample"] for s in flood.slots}
 
 
 def test_config_is_checked():
