@@ -31,14 +31,16 @@ def oldest(order: Value, ways: int) -> Value:
     pairs = _pairs(ways)
 
     def older(i: int, j: int) -> Value:
-        return ~order[pairs[i, j]] if i < j else order[pairs[j, i]]
+        return Value.cast(~order[pairs[i, j]] if i < j else order[pairs[j, i]])
 
-    return Cat(*(reduce(and_, (older(i, j) for j in range(ways) if j != i), C(1, 1))
-                 for i in range(ways)))
+    return Value.cast(Cat(*(
+        reduce(and_, (older(i, j) for j in range(ways) if j != i), C(1, 1))
+        for i in range(ways))))
 
 
 def touch(order: Value, used: Value, ways: int) -> Value:
     """Return the order after a use of the ways in ``used`` (one-hot; zero leaves it as it is)."""
     if ways == 1:
         return order
-    return Cat(*(used[i] | (order[bit] & ~used[j]) for (i, j), bit in _pairs(ways).items()))
+    return Value.cast(Cat(*(
+        used[i] | (order[bit] & ~used[j]) for (i, j), bit in _pairs(ways).items())))

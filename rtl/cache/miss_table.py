@@ -47,7 +47,8 @@ class MissTable(wiring.Component):
 
         # Memories have one read port, so each is kept twice: once for either side.
         def pair(name: str, width: int) -> tuple[Ram, Ram]:
-            copies = tuple(Ram(width, self._count, style="lutram", latency=0) for _ in range(2))
+            copies = (Ram(width, self._count, style="lutram", latency=0),
+                      Ram(width, self._count, style="lutram", latency=0))
             for side, ram, address in zip(("lookup", "fill"), copies, (self.id, self.fill_id),
                                           strict=True):
                 m.submodules[f"{name}_{side}"] = ram

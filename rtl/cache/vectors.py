@@ -13,12 +13,16 @@ from .fills import write_signature
 from .scatter_list import waiter_layout
 from .tags import slot_bits
 
-__all__ = ["VectorStore", "vector_beat_layout"]
+__all__ = ["HITS_AHEAD", "VectorStore", "vector_beat_layout"]
 
 
 def vector_beat_layout(meta_shape) -> data.StructLayout:
     """Layout of a beat of a vector with the meta of the lookup that it answers."""
     return data.StructLayout({"data": BEAT_BITS, "meta": meta_shape, "last": 1})
+
+
+HITS_AHEAD = 31
+"""Direct hits that may pass a waiter: they then take at least 31 of 32 vectors."""
 
 
 class VectorStore(wiring.Component):
@@ -28,7 +32,8 @@ class VectorStore(wiring.Component):
     key, whose fetch may come back at any time, as soon as the reads of its direct hits are issued.
 
     Beat ``b`` of row ``r`` lies at ``b * rows + r``, so that no address needs a product. Throughput
-    1 beat per cycle, hits and waiters in turn, vector by vector. Latency 2 cycles.
+    1 beat per cycle; a waiter goes when no hit is there, or after :data:`HITS_AHEAD` hits. Latency
+    2 cycles.
 
     Parameters: ``meta_shape``; ``rows``; ``in_flight``; ``vector_beats``, the largest; ``style`` of
     the slots' RAM.
@@ -83,12 +88,15 @@ class VectorStore(wiring.Component):
         out_meta = Signal(Shape.cast(self._meta).width)
         # A grant holds from the first beat of a vector to its last.
         beat, offset = Signal(range(max(2, self._beats))), Signal.like(write.offset)
-        waiter_turn, waiter, issue, final = (Signal() for _ in range(4))
+        current, waiter, issue, final = (Signal() for _ in range(4))
+        # Lookups wait for their direct hits but not for their waiters, so hits go first, and the
+        # waiters take the cycles that misses leave free; not for ever, though.
+        passed, due = Signal(range(HITS_AHEAD + 1)), Signal()
         hit_meta, waiter_meta = Signal.like(out_meta), Signal.like(out_meta)
         m.d.comb += [
             hit_meta.eq(self.hits.payload.meta), waiter_meta.eq(self.waiters.payload.meta),
-            waiter.eq(Mux(beat != 0, ~waiter_turn,
-                          self.waiters.valid & (waiter_turn | ~self.hits.valid))),
+            due.eq(passed == HITS_AHEAD),
+            waiter.eq(Mux(beat != 0, current, self.waiters.valid & (due | ~self.hits.valid))),
             issue.eq((self.hits.valid | self.waiters.valid) & (~out_valid | buffer.i.ready)),
             final.eq(beat + 1 == self.vector_beats),
             self.hits.ready.eq(issue & ~waiter & final),
@@ -105,12 +113,16 @@ class VectorStore(wiring.Component):
         ]
         with m.If(issue):
             m.d.sync += [
-                waiter_turn.eq(~waiter),  # the other side is next, and within a vector the same
+                current.eq(waiter),
                 beat.eq(Mux(final, 0, beat + 1)),
                 offset.eq(Mux(final, 0, offset + self._rows)),
                 out_valid.eq(1), out_waiter.eq(waiter), out_last.eq(final),
                 out_meta.eq(Mux(waiter, waiter_meta, hit_meta)),
             ]
+            with m.If(waiter):
+                m.d.sync += passed.eq(0)
+            with m.Elif(final & self.waiters.valid & ~due):
+                m.d.sync += passed.eq(passed + 1)
         with m.Elif(buffer.i.ready):
             m.d.sync += out_valid.eq(0)
         return m
