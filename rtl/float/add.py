@@ -75,9 +75,12 @@ class FloatAdder(wiring.Component):
 
         # 3: add or subtract.
         total, exponent3, flags3 = Signal(_SUM_BITS), Signal(8), Signal(_Special)
-        operand = Cat(Const(0, 3), significand)
+        # One adder: -x is ~x + 1, and the 1 comes in by a bit below the others.
+        change = aligned ^ flags2.subtract.replicate(len(aligned))
+        raised = Cat(flags2.subtract, Const(0, 3), significand) + Cat(flags2.subtract, change)
         m.d.sync += [
-            total.eq(Mux(flags2.subtract, operand - aligned, operand + aligned)),
+            # A difference is positive: its carry out says so, and is no bit of it.
+            total.eq(Cat(raised[1:28], raised[28] & ~flags2.subtract)),
             exponent3.eq(exponent2), flags3.eq(flags2),
         ]
 
@@ -119,19 +122,18 @@ class FloatAdder(wiring.Component):
 
 def _shift_right(m: Module, value: Value, distance: Value) -> tuple[Value, Value]:
     """Return ``value >> distance`` and whether a bit that is 1 was lost."""
-    lost, any_bit = Const(0, 1), value.any()
+    lost: Value = Const(0, 1)
+    # No bit of a significand is left after 31 places.
+    near = distance[:5] | distance[5:].any().replicate(5)
     for step in (16, 8, 4, 2, 1):
-        bit = distance[step.bit_length() - 1]
-        name = f"by{step}"
-        result = Signal(len(value), name=f"shifted_{name}")
-        flag = Signal(name=f"lost_{name}")
+        bit = near[step.bit_length() - 1]
+        result, flag = Signal(len(value), name=f"shifted{step}"), Signal(name=f"lost{step}")
         m.d.comb += [
             result.eq(Mux(bit, value >> step, value)),
             flag.eq(lost | (bit & value[:step].any())),
         ]
         value, lost = result, flag
-    far = distance[5:].any()
-    return Mux(far, 0, value), Mux(far, any_bit, lost)
+    return value, lost
 
 
 def _leading_zeros(value: Value) -> Value:

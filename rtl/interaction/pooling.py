@@ -120,17 +120,12 @@ class Pooler(wiring.Component):
         # Choose a bag: it has a beat, and the sum that this beat adds to is there, which it is if
         # fewer beats of the bag than a vector has are on their way.
         eligible, choice, previous = Signal(BAGS), Signal(BAGS), Signal(BAGS)
+        picked = Signal(BAGS)
         m.d.comb += [
             eligible.eq(waiting & Cat(a < self.vector_beats for a in adding)),
             choice.eq(_next(m, eligible, previous)),
         ]
-        pick = Signal(data.StructLayout({
-            "valid": 1, "bag": bag_bits, "beat": beat_bits, "first": 1, "head": range(depth)}))
-        m.d.sync += [
-            pick.valid.eq(choice.any()), pick.bag.eq(_encode(choice, range(BAGS))),
-            pick.beat.eq(_encode(choice, at)), pick.head.eq(_encode(choice, heads)),
-            pick.first.eq((choice & first).any()),
-        ]
+        m.d.sync += picked.eq(choice)
         with m.If(choice.any()):
             m.d.sync += previous.eq(choice)
         for k in range(BAGS):
@@ -140,7 +135,7 @@ class Pooler(wiring.Component):
                     m.d.sync += [first[k].eq(1), heads[k].eq(0)]
                 with m.If(ends):
                     m.d.sync += closed[k].eq(1)
-            with m.If(choice[k]):
+            with m.If(picked[k]):
                 m.d.sync += [heads[k].eq(heads[k] + 1), at[k].eq(at[k] + 1)]
                 with m.If(at[k] == final_beat):
                     m.d.sync += [at[k].eq(0), first[k].eq(0)]
@@ -151,11 +146,15 @@ class Pooler(wiring.Component):
         # Read both operands, add, write the sum. ``stages`` follow an addition through.
         place = data.StructLayout({"valid": 1, "bag": bag_bits, "beat": beat_bits, "first": 1})
         stages = [Signal(place, name=f"stage{n}") for n in range(FLOAT_ADDER_LATENCY + 1)]
+        # The registers of the bag are read one cycle after the choice.
+        pick = Signal(place)
         m.d.comb += [
-            queues.read_en.eq(pick.valid), queues.read_addr.eq(Cat(pick.head, pick.bag)),
+            pick.valid.eq(picked.any()), pick.bag.eq(_encode(picked, range(BAGS))),
+            pick.beat.eq(_encode(picked, at)), pick.first.eq((picked & first).any()),
+            queues.read_en.eq(pick.valid), queues.read_addr.eq(Cat(_encode(picked, heads), pick.bag)),
             sums.read_en.eq(pick.valid), sums.read_addr.eq(Cat(pick.beat, pick.bag)),
         ]
-        m.d.sync += stages[0].eq(Cat(pick.valid, pick.bag, pick.beat, pick.first))
+        m.d.sync += stages[0].eq(pick)
         m.d.sync += [after.eq(before) for before, after in pairwise(stages)]
         done, finishing = stages[-1], stages[-2]
         total = Signal(BEAT_BITS)
