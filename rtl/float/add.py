@@ -28,10 +28,8 @@ class FloatAdder(wiring.Component):
     Ports: ``a``, ``b``: operands; ``keep``: ``o`` is ``a``, bit for bit, NaN included; ``o``.
     """
 
-    a: In(32)
-    b: In(32)
-    keep: In(1)
-    o: Out(32)
+    def __init__(self):
+        super().__init__({"a": In(32), "b": In(32), "keep": In(1), "o": Out(32)})
 
     def elaborate(self, platform) -> Module:
         m = Module()
@@ -146,4 +144,4 @@ def _leading_zeros(value: Value) -> Value:
         none = ~upper.any()
         count.append(none)
         bits = Mux(none, lower, upper)
-    return Cat(*reversed(count))
+    return Value.cast(Cat(*reversed(count)))

@@ -151,7 +151,8 @@ class Pooler(wiring.Component):
         m.d.comb += [
             pick.valid.eq(picked.any()), pick.bag.eq(_encode(picked, range(BAGS))),
             pick.beat.eq(_encode(picked, at)), pick.first.eq((picked & first).any()),
-            queues.read_en.eq(pick.valid), queues.read_addr.eq(Cat(_encode(picked, heads), pick.bag)),
+            queues.read_en.eq(pick.valid),
+            queues.read_addr.eq(Cat(_encode(picked, heads), pick.bag)),
             sums.read_en.eq(pick.valid), sums.read_addr.eq(Cat(pick.beat, pick.bag)),
         ]
         m.d.sync += stages[0].eq(pick)

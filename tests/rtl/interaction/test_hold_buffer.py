@@ -3,6 +3,7 @@
 import random
 
 import pytest
+from amaranth.hdl import ResetInserter, Signal
 
 from rtl.config import preset
 from rtl.formats import RecordKind
@@ -309,6 +310,45 @@ def test_stalls_count_time_also_when_it_jumps():
         assert ctx.get(dut.counters.stall_waiting) == waiting + 1000
 
     simulate(powered_up(dut), bench)
+
+
+def test_reset_forgets_what_was_held():
+    """Whatever the filled bits hold at a reset, the first lap after it begins with empty places."""
+    dut = build(16, 8)
+    reset = Signal()
+    slots = random_slots(random.Random(6), 11, empty=0.0)
+
+    async def fill(ctx, first, number):
+        for k in range(first, first + number):
+            ctx.set(dut.reserve.payload, slots[k])
+            ctx.set(dut.reserve.valid, 1)
+            await ctx.tick().until(dut.reserve.ready)
+            ctx.set(dut.reserve.valid, 0)
+            await offer(dut, [(ctx.get(dut.next_landing) - 1 & 7, [k])], drain=False)(ctx)
+
+    async def bench(ctx):
+        ctx.set(dut.vector_beats, 1)
+        ctx.set(dut.o.ready, 1)
+        await fill(ctx, 0, 11)  # one lap and a part: bits of both laps
+        for _ in range(10):
+            await ctx.tick()
+        assert ctx.get(dut.counters.beats_out) == 11
+        ctx.set(reset, 1)
+        await ctx.tick()
+        ctx.set(reset, 0)
+        assert not ctx.get(dut.idle) and not ctx.get(dut.reserve.ready)
+        for k in range(8):
+            ctx.set(dut.reserve.payload, slots[k])
+            ctx.set(dut.reserve.valid, 1)
+            await ctx.tick().until(dut.reserve.ready)
+        ctx.set(dut.reserve.valid, 0)
+        for _ in range(10):
+            await ctx.tick()
+        assert ctx.get(dut.idle) and ctx.get(dut.counters.beats_out) == 0
+        await offer(dut, [(k, [k]) for k in range(8)])(ctx)
+        assert ctx.get(dut.counters.beats_out) == 8 and ctx.get(dut.counters.bad_landings) == 0
+
+    simulate(ResetInserter(reset)(powered_up(dut)), bench)
 
 
 def test_config_is_checked():
