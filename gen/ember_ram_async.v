@@ -33,9 +33,12 @@ module ember_ram_async #(
         bit [(WIDTH + 31) / 32 * 32 - 1:0] word;
         if ($value$plusargs("ember_random=%d", state)) begin
             path = $sformatf("%m");
+            // verilator unroll_disable
             for (int i = 0; i < path.len(); i++)
                 state = (state ^ {56'd0, path[i]}) * 64'h100000001B3;
+            // verilator unroll_disable
             for (int i = 0; i < DEPTH; i++) begin
+                // verilator unroll_disable
                 for (int j = 0; j < (WIDTH + 31) / 32; j++) begin
                     state = state * 64'h5851F42D4C957F2D + 64'h14057B7EF767814F;
                     word[32 * j +: 32] = state[63:32];

@@ -93,7 +93,7 @@ def to_verilog(component: wiring.Component, name: str,
 def _write_verilog(texts: list[str]) -> str:
     remove = " ".join(f"-remove {attribute}" for attribute in _ATTRIBUTES)
     script = [f"read_rtlil <<rtlil\n{text}\nrtlil" for text in texts]
-    script += ["proc -nomux -norom", "memory_collect", f"attrmap {remove}",
+    script += ["proc -nomux -norom -noopt", "memory_collect", f"attrmap {remove}",
                f"attrmap -modattr {remove}", "write_verilog -norename"]
     return _MODULE.sub(_start_constants, _BANNER.sub("", run_yosys("\n".join(script))))
 

@@ -57,7 +57,7 @@ def compile_files(sources: Sequence[Path], folder: Path, flags: Sequence[str],
     def one(source: Path) -> Path:
         target = folder / f"{source.stem}.o"
         # What runs once, when a model starts, is not worth the optimiser's time.
-        level = "-O1" if source.stem.endswith("__Slow") else "-O3"
+        level = "-O0" if source.stem.endswith("__Slow") else "-O3"
         run_tool([*compiler(), "-c", level, *CXX_FLAGS, *flags, *includes, "-o", str(target),
                str(source)])
         return target

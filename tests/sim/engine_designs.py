@@ -32,6 +32,7 @@ class Grouper(wiring.Component):
             "items": In(stream.Signature(7)), "groups": Out(stream.Signature(Group)),
             "csr": In(AxiLite), "time": In(32), "idle": Out(1),
             "bias": In(5, init=3), "beats": Out(16), "peek": In(3), "peeked": Out(65),
+            "mark": Out(8),
         })
 
     def elaborate(self, platform) -> Module:
@@ -49,6 +50,10 @@ class Grouper(wiring.Component):
             items.ready.eq(~groups.valid & ~flush),
             self.idle.eq((held == 0) & ~groups.valid),
         ]
+        # Bits of a variable that are constant, beside others that a process assigns.
+        m.d.comb += self.mark[4:].eq(0xA)
+        with m.If(held != 0):
+            m.d.comb += self.mark[:4].eq(held)
         with m.If(groups.valid & groups.ready):
             m.d.sync += groups.valid.eq(0)
         with m.If(flush & ~groups.valid):

@@ -202,6 +202,14 @@ def test_signals(grouper):
     assert engine.get_signal("idle") == 1
 
 
+def test_constant_bits(grouper):
+    engine = grouper.instance(random_init=5)
+    assert engine.get_signal("mark") == 0xA0
+    engine.push("items", np.array([[1], [2]]))
+    engine.run(3)
+    assert engine.get_signal("mark") == 0xA2
+
+
 def test_next_event(grouper):
     engine = grouper.instance()
     assert engine.next_event == 0

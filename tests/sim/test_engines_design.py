@@ -21,7 +21,8 @@ def test_grouper():
         ("items", True, 7, 1), ("groups", False, 79, 3)]
     assert {s.name: (s.is_input, s.width, s.init) for s in design.signals.values()} == {
         "time": (True, 32, 0), "idle": (False, 1, 0), "bias": (True, 5, 3),
-        "beats": (False, 16, 0), "peek": (True, 3, 0), "peeked": (False, 65, 0)}
+        "beats": (False, 16, 0), "peek": (True, 3, 0), "peeked": (False, 65, 0),
+        "mark": (False, 8, 0)}
     assert len(design.registers["awaddr"]) == 6
 
 
