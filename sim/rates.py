@@ -8,9 +8,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from amaranth.hdl import Module
-from amaranth.lib import stream, wiring
-from amaranth.lib.wiring import In, Out
 
 from host.generator import generate
 from host.layouts import pack, unpack
@@ -19,11 +16,14 @@ from host.samples import Samples, concatenate
 from rtl.cache import FillBeat, LocalCache
 from rtl.config import NicConfig
 from rtl.dedupe import DedupeTable
-from rtl.formats import FrameInfo, RawBeat, Request
-from rtl.network import VectorPackager, VectorRouter
+from rtl.formats import RecordKind, Request
 from sim.engines import Engine, load
+from sim.rate_paths import LandingPath, StorePath
 
-__all__ = ["FILL_LATENCY", "Rate", "dedupe_rate", "local_cache_rate", "store_path_rate", "trace"]
+__all__ = [
+    "FILL_LATENCY", "Rate", "dedupe_rate", "landing_path_rate", "local_cache_rate",
+    "store_path_frames", "trace",
+]
 
 FILL_LATENCY = 690
 """Cycles from a miss to its vector: PCIe both ways and a gather without a launch."""
@@ -50,44 +50,14 @@ def trace(samples: int = 8192, seed: int = 1) -> Samples:
     return concatenate(generate(MODELS["kaggle"], samples, seed))
 
 
-class StorePath(wiring.Component):
-    """Dedupe table, vector router and vector packager: from a stored vector to a packet."""
-
-    def __init__(self, config: NicConfig):
-        self._dedupe, self._packager = DedupeTable(config), VectorPackager(config)
-        layout = self._dedupe.signature.members
-        super().__init__({
-            "requests": layout["requests"], "misses": layout["misses"], "fills": layout["fills"],
-            "headers": Out(stream.Signature(FrameInfo)), "payload": Out(stream.Signature(RawBeat)),
-            "vector_beats": In(5), "time": In(32), "node": In(8), "idle": Out(1)})
-
-    def elaborate(self, platform) -> Module:
-        m = Module()
-        m.submodules.dedupe = dedupe = self._dedupe
-        m.submodules.router = router = VectorRouter()
-        m.submodules.packager = packager = self._packager
-        wiring.connect(m, wiring.flipped(self.requests), dedupe.requests)
-        wiring.connect(m, dedupe.misses, wiring.flipped(self.misses))
-        wiring.connect(m, wiring.flipped(self.fills), dedupe.fills)
-        wiring.connect(m, dedupe.vectors, router.i)
-        wiring.connect(m, router.remote, packager.i)
-        wiring.connect(m, packager.headers, wiring.flipped(self.headers))
-        wiring.connect(m, packager.payload, wiring.flipped(self.payload))
-        m.d.comb += [
-            dedupe.enable.eq(1), dedupe.vector_beats.eq(self.vector_beats),
-            packager.vector_beats.eq(self.vector_beats), packager.time.eq(self.time),
-            packager.timeout.eq(64), router.node.eq(self.node), router.local.ready.eq(1),
-            self.idle.eq(dedupe.idle & router.idle & packager.idle),
-        ]
-        return m
-
-
-def _requests(samples: Samples, nodes: int = 1, mini_batch: int = 128) -> np.ndarray:
-    """Return a request for each key: its step is its mini-batch, its requesters take turns."""
+def _requests(samples: Samples, nodes: int = 1, places: int = 1 << 16,
+              mini_batch: int = 128) -> np.ndarray:
+    """Return a request for each key: its step is its mini-batch; requesters take turns, and the
+    ``places`` of each are used in order."""
     keys = np.arange(len(samples.rows))
     sample = np.repeat(np.arange(len(samples)), np.diff(samples.key_offsets))
     return pack(Request, len(keys), key__row=samples.rows, key__table=samples.tables,
-                landing=keys & 0xFFFF, node=keys % nodes, step=sample // mini_batch)
+                landing=keys // nodes % places, node=keys % nodes, step=sample // mini_batch)
 
 
 def _settle(engine: Engine) -> int:
@@ -161,29 +131,62 @@ def local_cache_rate(config: NicConfig, samples: Samples, engine: str = "verilat
     return _rate("tag lookup", running, "lookups", lookups, "vectors", len(lookups), layout)
 
 
-def store_path_rate(config: NicConfig, samples: Samples, engine: str = "verilator") -> Rate:
-    """Return payload beats per cycle from stored vectors to packets, tag beats included."""
+def store_path_frames(config: NicConfig, samples: Samples, requesters: int,
+                      engine: str = "verilator") -> tuple[Rate, np.ndarray]:
+    """Return beats per cycle from stored vectors to frames, headers and tags included, and the
+    frames' beats. The requesters take turns."""
     block = StorePath(config)
     layout = block.misses.payload.shape()
     running = load(block, f"store_path_{config.name}", engine).instance()
     running.set_signal("vector_beats", 1)
     running.set_signal("node", config.nodes - 1)
-    requests = _requests(samples, nodes=4)
+    requests = _requests(samples, requesters, config.hold_vectors)
     start = _settle(running)
     running.push("requests", requests, start)
-    next_free = vectors = beats = 0
-    last = start
-    while vectors < len(requests):
+    next_free, frames, last = 0, [], start
+    limit = start + 64 * len(requests) + 100_000
+    while running.waiting("requests") or running.waiting("fills") or not _rest(running):
+        if running.cycle > limit:
+            raise RuntimeError(f"no end after {limit - start} cycles")
         running.run(running.cycle + _QUANTUM)
         next_free = _answer(running, layout, next_free)
-        headers, _ = running.pop("headers")
-        vectors += int(unpack(FrameInfo, headers, "count").sum())
-        _, cycles = running.pop("payload")
-        beats += len(cycles)
+        beats, cycles = running.pop("o")
+        frames.append(beats)
         last = int(cycles[-1]) if len(cycles) else last
-    while not running.get_signal("idle"):
+    joined = np.concatenate(frames)
+    return Rate("store to frames", len(joined), last + 1 - start), joined
+
+
+def _rest(engine: Engine) -> bool:
+    """Return whether nothing moves, once answers to the last misses were given."""
+    return bool(engine.get_signal("idle")) and not engine.waiting("fills")
+
+
+def landing_path_rate(config: NicConfig, frames: np.ndarray, vectors: int,
+                      engine: str = "verilator") -> Rate:
+    """Return beats per cycle from frames, offered without a gap, to vectors in slot order.
+
+    ``frames``: beats of :func:`store_path_frames` for one requester, with all its ``vectors``.
+    """
+    block = LandingPath(config)
+    running = load(block, f"landing_path_{config.name}", engine).instance()
+    for name, value in (("vector_beats", 1), ("node", 0), ("nodes", config.nodes)):
+        running.set_signal(name, value)
+    start = _settle(running)
+    slots = pack(block.reserve.payload.shape(), vectors, kind=RecordKind.KEY_END, last=1,
+                 sample=np.arange(vectors))
+    running.push("reserve", slots, start)
+    # Places are reserved before lookups leave: when vectors come back the ring is full.
+    begin = start + config.hold_vectors + 64
+    running.push("i", frames, begin)
+    got, last = 0, begin
+    limit = begin + 8 * len(frames) + 100_000
+    while got < vectors:
+        if running.cycle > limit:
+            raise RuntimeError(f"{got} of {vectors} vectors after {limit - begin} cycles, "
+                               f"{running.get_signal('bad_landings')} dropped")
         running.run(running.cycle + _QUANTUM)
-    _, cycles = running.pop("payload")
-    beats += len(cycles)
-    last = int(cycles[-1]) if len(cycles) else last
-    return Rate("store to packets", beats, last + 1 - start)
+        _, cycles = running.pop("o")
+        got += len(cycles)
+        last = int(cycles[-1]) if len(cycles) else last
+    return Rate("frames to hold buffer", len(frames), last + 1 - begin)

@@ -1,0 +1,87 @@
+"""Paths of several blocks whose rates are measured together."""
+
+from amaranth.hdl import Module
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from rtl.config import NicConfig
+from rtl.dedupe import DedupeTable
+from rtl.formats import Beat
+from rtl.interaction import HoldBuffer
+from rtl.network import FrameAssembler, FrameParser, VectorPackager, VectorRouter
+
+__all__ = ["LandingPath", "StorePath"]
+
+_ADDRESSES = {"mac_base": (48, 0x02454D420000), "ip_base": (32, 0x0A450000),
+              "udp_port": (16, 0x4853)}
+
+
+class StorePath(wiring.Component):
+    """Dedupe table, vector router, vector packager and frame assembler: stored vector to frame.
+
+    Ports as those of its blocks; ``node`` is the owner, whose own vectors are thrown away.
+    """
+
+    def __init__(self, config: NicConfig):
+        self._config = config
+        self._dedupe = DedupeTable(config)
+        ports = self._dedupe.signature.members
+        super().__init__({
+            **{name: ports[name] for name in ("requests", "misses", "fills")},
+            "o": Out(stream.Signature(Beat)),
+            "vector_beats": In(5), "time": In(32), "node": In(8), "idle": Out(1)})
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+        m.submodules.dedupe = dedupe = self._dedupe
+        m.submodules.router = router = VectorRouter()
+        m.submodules.packager = packager = VectorPackager(self._config)
+        m.submodules.assembler = assembler = FrameAssembler(self._config)
+        for name in ("requests", "fills"):
+            wiring.connect(m, wiring.flipped(getattr(self, name)), getattr(dedupe, name))
+        wiring.connect(m, dedupe.misses, wiring.flipped(self.misses))
+        wiring.connect(m, dedupe.vectors, router.i)
+        wiring.connect(m, router.remote, packager.i)
+        wiring.connect(m, packager.headers, assembler.headers)
+        wiring.connect(m, packager.payload, assembler.payload)
+        wiring.connect(m, assembler.o, wiring.flipped(self.o))
+        m.d.comb += [
+            dedupe.enable.eq(1), dedupe.vector_beats.eq(self.vector_beats),
+            packager.vector_beats.eq(self.vector_beats), packager.time.eq(self.time),
+            packager.timeout.eq(64), router.node.eq(self.node), router.local.ready.eq(1),
+            assembler.node.eq(self.node),
+            *(getattr(assembler, name).eq(value) for name, (_, value) in _ADDRESSES.items()),
+            self.idle.eq(dedupe.idle & router.idle & packager.idle & assembler.idle),
+        ]
+        return m
+
+
+class LandingPath(wiring.Component):
+    """Frame parser and hold buffer: frame to vectors in slot order. Ports as theirs."""
+
+    def __init__(self, config: NicConfig):
+        self._config = config
+        self._hold = HoldBuffer(config)
+        ports = self._hold.signature.members
+        super().__init__({
+            "i": In(stream.Signature(Beat)), "reserve": ports["reserve"], "o": ports["o"],
+            "vector_beats": In(5), "time": In(32), "node": In(8), "nodes": In(8),
+            "bad_landings": Out(32), "idle": Out(1)})
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+        m.submodules.parser = parser = FrameParser(self._config)
+        m.submodules.hold = hold = self._hold
+        wiring.connect(m, wiring.flipped(self.i), parser.i)
+        wiring.connect(m, wiring.flipped(self.reserve), hold.reserve)
+        wiring.connect(m, parser.vectors, hold.remote)
+        wiring.connect(m, hold.o, wiring.flipped(self.o))
+        m.d.comb += [
+            parser.node.eq(self.node), parser.nodes.eq(self.nodes),
+            parser.vector_beats.eq(self.vector_beats), hold.vector_beats.eq(self.vector_beats),
+            *(getattr(parser, name).eq(value) for name, (_, value) in _ADDRESSES.items()),
+            parser.records.ready.eq(1), parser.refused.ready.eq(1), hold.time.eq(self.time),
+            self.bad_landings.eq(hold.counters.bad_landings),
+            self.idle.eq(parser.idle & hold.idle),
+        ]
+        return m

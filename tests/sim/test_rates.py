@@ -1,0 +1,40 @@
+"""Rates of the lookup and vector paths on the trace, in cycles: DESIGN section 7."""
+
+import pytest
+
+from rtl.config import preset
+from sim.rates import (
+    dedupe_rate,
+    landing_path_rate,
+    local_cache_rate,
+    store_path_frames,
+    trace,
+)
+
+KAGGLE = preset("kaggle")
+
+
+@pytest.fixture(scope="module")
+def samples():
+    made = trace()
+    assert len(made) == 8192 and len(made.rows) == 212_992
+    return made
+
+
+def test_tag_lookup(samples):
+    assert local_cache_rate(KAGGLE, samples).per_cycle >= 0.95
+
+
+def test_dedupe_and_scatter(samples):
+    assert dedupe_rate(KAGGLE, samples).per_cycle >= 0.95
+
+
+def test_store_to_frames_to_hold_buffer(samples):
+    rate, frames = store_path_frames(KAGGLE, samples, requesters=1)
+    assert rate.per_cycle >= 0.95
+    assert landing_path_rate(KAGGLE, frames, len(samples.rows)).per_cycle >= 0.95
+
+
+def test_store_to_frames_of_four_requesters(samples):
+    rate, _ = store_path_frames(KAGGLE, samples, requesters=4)
+    assert rate.per_cycle >= 0.95
