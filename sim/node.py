@@ -213,8 +213,8 @@ class Node:
 
     def _refused(self, sample: int, status: int, now: float) -> None:
         self.errors.append((sample, status))
-        if sample != 0xFFFFFFFF:
-            step = self._step_of(sample)
+        step = self._find(sample)
+        if step is not None:
             step.refuse(self.number, step.first + (sample - step.first & 0xFFFFFFFF), status)
             self._answered(step, now)
 
@@ -226,8 +226,15 @@ class Node:
             self.finished(step, now)
             self._start(now)
 
-    def _step_of(self, sample: int) -> Step:
+    def _find(self, sample: int) -> Step | None:
         for step in self._steps.values():
             if (sample - step.first & 0xFFFFFFFF) < len(step.samples):
                 return step
-        raise ProtocolError(f"node {self.number} answered sample {sample}, which is not under way")
+        return None
+
+    def _step_of(self, sample: int) -> Step:
+        step = self._find(sample)
+        if step is None:
+            raise ProtocolError(
+                f"node {self.number} answered sample {sample}, which is not under way")
+        return step

@@ -1,7 +1,6 @@
 """Registers of a running NIC by name: written before a run, read after it."""
 
 from rtl.registers import Register
-
 from sim.engines import Engine
 
 __all__ = ["RegisterFile"]

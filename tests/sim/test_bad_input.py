@@ -86,7 +86,7 @@ def test_wrong_format_names_the_right_one(tmp_path, capsys):
     (("--json", "."), "json must be a file, not the folder '.'"),
     (("--picture", "run.txt"), "picture must end in .png, .svg or .pdf, not 'run.txt'"),
     (("--mini-batch", "0"), "mini_batch must be at least 1, not 0"),
-    (("--mini-batch", "many"), "many"),
+    (("--mini-batch", "many"), "--mini-batch"),
     (("--placement", "column"), "placement must be one of table, row, not 'column'"),
     (("--engine", "spice"), "engine must be one of"),
     (("--model", "resnet"), "model must be one of"),
