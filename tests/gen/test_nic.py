@@ -1,0 +1,61 @@
+"""The generated SmartNIC: what its description says, and that its Verilog is clean."""
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from gen.__main__ import main
+from gen.lint import lint
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("nic")
+    assert main(["--config", "tiny", "--set", "name=small", "--output", str(folder)]) == 0
+    return folder / "small.v", json.loads((folder / "small.json").read_text())
+
+
+def test_lint(files):
+    lint([files[0]], "small")
+
+
+@pytest.mark.skipif(shutil.which("iverilog") is None, reason="iverilog is not installed")
+def test_icarus_reads_it(files):
+    subprocess.run(["iverilog", "-g2012", "-t", "null", "-s", "small", str(files[0])], check=True)
+
+
+def test_ports(files):
+    ports = {port["name"]: port for port in files[1]["ports"]}
+    for stream, taken in (("net_rx", "input"), ("host_rx", "input"), ("net_tx", "output"),
+                          ("host_tx", "output")):
+        assert ports[f"{stream}__valid"]["direction"] == taken
+        assert ports[f"{stream}__payload"]["width"] > 512
+    assert ports["idle"] == {"name": "idle", "width": 1, "direction": "output"}
+    assert ports["time"] == {"name": "time", "width": 32, "direction": "input"}
+
+
+def test_registers(files):
+    registers = files[1]["registers"]
+    addresses = [register["address"] for register in registers]
+    assert len(registers) > 20 and len(set(addresses)) == len(addresses)
+    assert all(address % 4 == 0 for address in addresses)
+    assert all(register["description"] for register in registers)
+
+
+def test_memories_are_owned(files):
+    memories = files[1]["memories"]
+    text = Path(files[0]).read_text()
+    # Nothing but the owned modules holds an array, so that none has initial values.
+    assert text.count("[0:DEPTH-1]") == 2
+    assert " [0:" not in text.replace("[0:DEPTH-1]", "")
+    stored = sum(memory["bits"] for memory in memories if memory["style"] == "ultra")
+    configuration = files[1]["configuration"]
+    assert stored >= configuration["local_cache_rows"] * configuration["max_dimension"] * 32
+
+
+def test_float_units_are_converted_once(files):
+    counts = {module["name"]: module["instances"] for module in files[1]["modules"]}
+    assert counts["small_float_adder"] >= 16
