@@ -20,7 +20,8 @@ class NicModel:
         self.config = config
         nic = SmartNic(config)
         self.registers = nic.registers
-        self._model: Model = load(nic, f"embernic_{config.name}", engine)
+        self._model: Model = load(nic, f"embernic_{config.name}", engine,
+                                  recipe=f"SmartNic({config!r})")
 
     def instance(self, *, skip: bool = True,
                  random_init: int | None = None) -> tuple[Engine, RegisterFile]:

