@@ -155,6 +155,46 @@ def test_empty_slots_leave_at_once_and_use_no_stale_bit():
     assert counters["vectors_in"] == 90 and counters["bad_landings"] == 0
 
 
+def test_the_bit_of_an_empty_slot_is_never_late():
+    """A vector every cycle leaves no cycle to write it, and the ring goes on for laps."""
+    dut = build(16, 32)
+    slots = [{"kind": EMPTY if k == 31 else KEY, "sample": k, "step": 0, "last": 0}
+             for k in range(200)]
+    waiting: list[int] = []
+    taken: list[dict] = []
+    sent_at = []
+
+    async def reserve(ctx):
+        ctx.set(dut.vector_beats, 1)
+        for k, slot in enumerate(slots):
+            ctx.set(dut.reserve.payload, slot)
+            ctx.set(dut.reserve.valid, 1)
+            await ctx.tick().until(dut.reserve.ready)
+            ctx.set(dut.reserve.valid, 0)
+            if k != 31:
+                waiting.append(k)
+
+    async def answer(ctx):
+        cycle = 0
+        while len(sent_at) < 199:
+            # Without a gap from just before the EMPTY slot is reserved; later, with gaps.
+            if waiting and (sent_at or len(waiting) >= 26) and (
+                    len(sent_at) < 100 or cycle % 8 == 0):
+                k = waiting.pop(0)
+                sent_at.append(cycle)
+                ctx.set(dut.remote.payload, {"tag": k % 32, "data": k, "last": 1})
+                ctx.set(dut.remote.valid, 1)
+            else:
+                ctx.set(dut.remote.valid, 0)
+            await ctx.tick()
+            cycle += 1
+        ctx.set(dut.remote.valid, 0)
+
+    simulate(powered_up(dut), reserve, answer, receiver(dut.o, taken, 200))
+    assert [t["data"] for t in taken] == [0 if k == 31 else k for k in range(200)]
+    assert sent_at[24] - sent_at[0] == 24, "no gap until reservations are held back"
+
+
 def offer(dut, remote, *, drain=True):
     """A bench that sends (landing, [beats]) over ``remote``."""
     async def bench(ctx):
