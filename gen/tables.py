@@ -27,12 +27,14 @@ def summary_table(document: dict[str, Any]) -> Table:
 def report_table(report: dict[str, Any]) -> Table:
     """Return a table of the resources of each block and of the whole."""
     table = Table(title=f"{report['name']}: estimate by Yosys")
-    table.add_column("block")
+    table.add_column("block", no_wrap=True, min_width=16)
     columns = ("instances", "lut", "ff", "bram36", "uram", "dsp", "depth")
     for column in columns:
-        table.add_column(column.upper() if len(column) < 4 else column, justify="right")
+        heading = "count" if column == "instances" else column
+        table.add_column(heading.upper() if len(column) < 4 else heading, justify="right")
     for block in report["blocks"]:
-        table.add_row(block["name"], *(_number(block[column]) for column in columns))
+        name = block["name"].removeprefix(f"{report['name']}__")
+        table.add_row(name, *(_number(block[column]) for column in columns))
     total = report["total"]
     table.add_section()
     table.add_row("total", "", *(_number(total[column]) for column in columns[1:]))
