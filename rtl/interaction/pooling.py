@@ -20,7 +20,7 @@ __all__ = ["Pooler"]
 
 BAGS = 16
 """Bags in work at once. The loop of one sum is ``FLOAT_ADDER_LATENCY + 2`` = 8 cycles, so eight
-long bags keep the adders busy; a bag of one vector passes through in twelve cycles."""
+long bags keep the adders busy; a bag of one vector is gone after twelve cycles."""
 
 
 class Pooler(wiring.Component):
@@ -32,7 +32,7 @@ class Pooler(wiring.Component):
     the order of the bags (DESIGN, section 7: 0.95 beats per cycle for bags of 1 to 100). The first
     vector of a bag takes the way of the others and is kept bit for bit.
 
-    Latency of a bag of one vector: 13 cycles. Throughput 1 beat per cycle in for any bag length up
+    Latency of a bag of one vector: 12 cycles. Throughput 1 beat per cycle in for any bag length up
     to ``queue_beats``, and 1 beat per cycle out.
 
     Parameters

@@ -25,7 +25,7 @@ class ResultPackager(wiring.Component):
     the tag tells whether the sample ends; the buffer takes two packets, so that one fills while
     the other leaves.
 
-    Throughput: 1 beat per cycle in, and out one tag beat more a packet. Latency 4 cycles from the
+    Throughput: 1 beat per cycle in, and out one tag beat more a packet. Latency 3 cycles from the
     last beat of a packet to its header and tag beat.
 
     Ports
