@@ -38,7 +38,7 @@ class FrameParser(wiring.Component):
     configuration); ``bad_crc`` (IPv4 checksum or CRC-32C); ``bad_opcode`` (or version);
     ``bad_node``; ``bad_length`` (``count`` against payload); ``overruns``.
 
-    Latency 7 cycles after a packet's last beat to its first record, 8 to its first vector beat;
+    Latency 8 cycles from a packet's last beat to its first record, 9 to its first vector beat;
     throughput 1 beat per cycle, header and tag beats included.
 
     Parameters

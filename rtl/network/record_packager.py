@@ -40,7 +40,7 @@ class RecordPackager(wiring.Component):
     Records of one destination keep their order, within and across packets. Unused places of the
     last beat are zero.
 
-    Latency from the record that fills a packet: 6 cycles to the header, 8 to the first beat, 2
+    Latency from the record that fills a packet: 5 cycles to the header, 7 to the first beat, 2
     more with credits; throughput 1 record per cycle, less 1 cycle where a packet closes by step or
     by time-out.
 

@@ -36,7 +36,7 @@ class VectorPackager(wiring.Component):
     arrival; its step is that of its first vector. It is full with
     min(32, (``net_payload_beats`` - 1) // ``vector_beats``) vectors.
 
-    Latency from the beat that fills a packet: 6 cycles to the header, 8 to the tag beat;
+    Latency from the beat that fills a packet: 5 cycles to the header, 7 to the tag beat;
     throughput 1 beat per cycle in and out, whatever the order of destinations: n beats of vectors
     take n + 1 cycles to leave.
 

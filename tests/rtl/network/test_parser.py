@@ -313,6 +313,22 @@ def test_host_messages(gap, stall):
     assert seen == counts
 
 
+@pytest.mark.parametrize("framing,opcode,vectors", [
+    ("ethernet", VECTORS, 22), ("ethernet", VECTORS, 130), ("host", GPU_VECTORS, 39)])
+def test_longer_than_configured(framing, opcode, vectors):
+    """A packet that is right in itself but longer than this NIC takes; the next one is well."""
+    rng = random.Random(vectors)
+    content = [(k, rng.randbytes(64)) for k in range(vectors)]
+    long = Frame(opcode=opcode, framing=framing, destination=NODE, count=vectors, step=9,
+                 payload=vector_payload(content))
+    assert len(long.payload) // 64 > (22 if framing == "ethernet" else 40)
+    good = replace(long, count=3, payload=vector_payload(content[:3]))
+    _, seen = drive(FrameParser(CONFIG, framing), [long.beats(), good.beats()] * 2,
+                    vectors=expected_vectors(content[:3]) * 2,
+                    refused=[{"status": int(Status.LENGTH), "step": 9}] * 2 * (framing == "host"))
+    assert (seen["packets"], seen["bad_length"], seen["overruns"]) == (2, 2, 0)
+
+
 def test_arguments_are_checked():
     with pytest.raises(TypeError, match="framing must be a string, not 3"):
         FrameParser(CONFIG, 3)
