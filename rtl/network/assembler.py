@@ -48,8 +48,8 @@ class FrameAssembler(wiring.Component):
     (RFC 768), since the CRC covers addresses, header and payload. ``sequence`` counts this
     assembler's packets mod 2^24.
 
-    Latency 10 cycles from a packet's last payload beat to its header beat; throughput n + 1 beats in
-    n + 1 cycles for n payload beats, packets back to back.
+    Latency 10 cycles from a packet's last payload beat to its header beat; throughput: a packet of
+    n payload beats leaves in n + 1 cycles, packets back to back.
 
     Parameters
     ----------
