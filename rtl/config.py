@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, fields, replace
 
-__all__ = ["BEAT_BITS", "LANES", "NicConfig", "PRESETS", "preset"]
+__all__ = ["BEAT_BITS", "LANES", "PRESETS", "NicConfig", "preset"]
 
 BEAT_BITS = 512
 """Bits of one beat, the width of every data path."""

@@ -25,11 +25,12 @@ from .config import BEAT_BITS
 
 __all__ = [
     "BEAT_BYTES", "COLUMN_BITS", "CREDIT_BITS", "EMBER_OFFSET", "ETHERTYPE_IPV4",
-    "IP_PROTOCOL_UDP", "LANDING_BITS", "NODE_BITS", "RECORDS_PER_BEAT", "RECORD_BITS",
-    "ROW_BITS", "STEP_BITS", "TABLE_BITS", "TAGS_PER_BEAT", "TAG_BITS", "VERSION", "Beat",
-    "DescriptorKind", "EmberHeader", "ErrorRecord", "FrameInfo", "HeaderBeat", "Key",
-    "LookupRecord", "Opcode", "PooledTag", "QueryRecord", "RawBeat", "RecordKind", "Request",
-    "SampleRecord", "ScatterTag", "Status", "TableDescriptor", "VectorBeat",
+    "IP_PROTOCOL_UDP", "LANDING_BITS", "NODE_BITS", "RECORDS_PER_BEAT", "RECORD_BITS", "ROW_BITS",
+    "STEP_BITS", "TABLE_BITS", "TAGS_PER_BEAT", "TAG_BITS", "VERSION", "Beat", "DescriptorKind",
+    "EmberHeader", "ErrorRecord", "FrameInfo", "HeaderBeat", "HoldSlot", "Key", "LookupRecord",
+    "Opcode", "OutgoingRecord", "PooledTag", "QueryRecord", "RawBeat", "RecordBeat", "RecordKind",
+    "Refused", "Request", "SampleRecord", "ScatterTag", "Status", "TableDescriptor", "TaggedBeat",
+    "VectorBeat",
 ]
 
 VERSION = 1
@@ -165,6 +166,23 @@ FrameInfo = data.StructLayout({
     "empty": 1,
 })
 """What a packager tells the frame assembler of a packet; ``empty`` when it has no payload."""
+
+RecordBeat = data.StructLayout({
+    "data": BEAT_BITS, "records": 4, "source": NODE_BITS, "step": STEP_BITS, "last": 1})
+"""A received payload beat of ``records`` (1 to 8) records, lowest first; ``last`` of its packet."""
+
+TaggedBeat = data.StructLayout({"tag": TAG_BITS, "data": BEAT_BITS, "last": 1})
+"""A beat of a received vector with the vector's tag, landing or miss id; ``last`` of the vector."""
+
+Refused = data.StructLayout({"status": 8, "step": STEP_BITS})
+"""A host message that was dropped: :class:`Status`, and the step its header names."""
+
+OutgoingRecord = data.StructLayout(
+    {"destination": NODE_BITS, "step": STEP_BITS, "record": RECORD_BITS})
+"""A record on its way to a packet: where it goes and of what step it is."""
+
+HoldSlot = data.StructLayout({"kind": 2, "sample": 32, "step": STEP_BITS, "last": 1})
+"""A slot to be reserved: its :class:`RecordKind`, and ``last`` if it ends its sample."""
 
 assert EmberHeader.size == 176 and HeaderBeat.size == BEAT_BITS
 assert LookupRecord.size == QueryRecord.size == SampleRecord.size == ErrorRecord.size == RECORD_BITS

@@ -139,12 +139,12 @@ class SmartNic(wiring.Component):
         wiring.connect(m, wiring.flipped(self.host_rx), blocks.host_parser.i)
         wiring.connect(m, wiring.flipped(self.net_rx), blocks.net_parser.i)
         # Requester: samples to slots, slots to places and lookups.
-        _join(m, blocks.host_parser.records, blocks.query_checker.i)
+        wiring.connect(m, blocks.host_parser.records, blocks.query_checker.i)
         wiring.connect(m, blocks.query_checker.o, blocks.dispatcher.i)
-        _join(m, blocks.dispatcher.reserve, blocks.hold_buffer.reserve)
+        wiring.connect(m, blocks.dispatcher.reserve, blocks.hold_buffer.reserve)
         m.d.comb += blocks.dispatcher.next_landing.eq(blocks.hold_buffer.next_landing)
         wiring.connect(m, blocks.dispatcher.local, own.i)
-        _join(m, blocks.dispatcher.remote, blocks.lookup_packager.i)
+        wiring.connect(m, blocks.dispatcher.remote, blocks.lookup_packager.i)
         # Owner: own and received lookups through dedupe table and local cache.
         wiring.connect(m, blocks.net_parser.records, blocks.lookup_receiver.i)
         wiring.connect(m, blocks.lookup_receiver.o, blocks.lookup_check.i)
@@ -180,12 +180,12 @@ class SmartNic(wiring.Component):
         wiring.connect(m, blocks.dedupe.vectors, router.i)
         wiring.connect(m, router.local, blocks.hold_buffer.local)
         wiring.connect(m, router.remote, blocks.vector_packager.i)
-        _join(m, blocks.net_parser.vectors, blocks.hold_buffer.remote)
+        wiring.connect(m, blocks.net_parser.vectors, blocks.hold_buffer.remote)
         # Results.
         wiring.connect(m, blocks.hold_buffer.o, blocks.pooler.i)
         wiring.connect(m, blocks.pooler.o, blocks.result_packager.i)
-        _join(m, blocks.query_checker.errors, blocks.host_reporter.errors)
-        _join(m, blocks.host_parser.refused, blocks.host_reporter.refused)
+        wiring.connect(m, blocks.query_checker.errors, blocks.host_reporter.errors)
+        wiring.connect(m, blocks.host_parser.refused, blocks.host_reporter.refused)
         # Departure.
         for port, packager in enumerate((blocks.lookup_packager, blocks.vector_packager)):
             _depart(m, packager, net_mux, port)
@@ -248,15 +248,6 @@ class SmartNic(wiring.Component):
         ]
         for name, block in self._blocks.items():
             m.d.comb += csr.counters[name].eq(block.counters)
-
-
-def _join(m: Module, source, sink) -> None:
-    """Connect two streams whose payloads have the same fields under two names of layout."""
-    if source.payload.shape() != sink.payload.shape():
-        raise TypeError(f"payloads must have the same fields, not {source.payload.shape()!r} and "
-                        f"{sink.payload.shape()!r}")
-    m.d.comb += [sink.valid.eq(source.valid), sink.payload.eq(source.payload),
-                 source.ready.eq(sink.ready)]
 
 
 def _depart(m: Module, packager, mux: PacketMux, port: int) -> None:

@@ -2,8 +2,7 @@
 
 from .hold_buffer import HoldBuffer
 from .pooling import Pooler
-from .records import HoldSlot, LandedBeat, PooledBeat, SlotBeat
+from .records import PooledBeat, SlotBeat
 from .results import ResultPackager
 
-__all__ = ["HoldBuffer", "HoldSlot", "LandedBeat", "PooledBeat", "Pooler", "ResultPackager",
-           "SlotBeat"]
+__all__ = ["HoldBuffer", "PooledBeat", "Pooler", "ResultPackager", "SlotBeat"]

@@ -7,9 +7,9 @@ from amaranth.utils import ceil_log2
 
 from rtl.config import BEAT_BITS, NicConfig
 from rtl.counters import CounterLayout, count
-from rtl.formats import LANDING_BITS, RecordKind, VectorBeat
+from rtl.formats import LANDING_BITS, HoldSlot, RecordKind, TaggedBeat, VectorBeat
 from rtl.interaction.landing import LandingCheck
-from rtl.interaction.records import HoldSlot, LandedBeat, SlotBeat
+from rtl.interaction.records import SlotBeat
 from rtl.memory import Ram
 from rtl.stream import SkidBuffer
 
@@ -33,9 +33,9 @@ class HoldBuffer(wiring.Component):
 
     Ports
     -----
-    reserve: stream of :data:`~rtl.interaction.records.HoldSlot`; ready while a place is free.
+    reserve: stream of :data:`~rtl.formats.HoldSlot`; ready while a place is free.
     next_landing: the place of the next item on ``reserve``.
-    remote: stream of :data:`~rtl.interaction.records.LandedBeat` from the network, always ready.
+    remote: stream of :data:`~rtl.formats.TaggedBeat` from the network, always ready.
     local: stream of :data:`rtl.formats.VectorBeat` of this node's own lookups; waits for
         ``remote``. Vectors of the two may interleave beat by beat.
     vector_beats: beats of a vector, 1 to ``config.vector_beats``; may change while empty.
@@ -56,7 +56,7 @@ class HoldBuffer(wiring.Component):
         self.places, self.beats = config.hold_vectors, config.vector_beats
         super().__init__({
             "reserve": In(stream.Signature(HoldSlot)), "next_landing": Out(LANDING_BITS),
-            "remote": In(stream.Signature(LandedBeat)), "local": In(stream.Signature(VectorBeat)),
+            "remote": In(stream.Signature(TaggedBeat)), "local": In(stream.Signature(VectorBeat)),
             "vector_beats": In(range(self.beats + 1)), "o": Out(stream.Signature(SlotBeat)),
             "time": In(32),
             "counters": Out(CounterLayout("reserved", "vectors_in", "beats_in", "beats_out",

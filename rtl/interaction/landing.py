@@ -6,8 +6,7 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
 from rtl.config import BEAT_BITS
-from rtl.formats import TAG_BITS, VectorBeat
-from rtl.interaction.records import LandedBeat
+from rtl.formats import TAG_BITS, TaggedBeat, VectorBeat
 from rtl.memory import Ram
 from rtl.stream import SkidBuffer
 
@@ -43,7 +42,7 @@ class LandingCheck(wiring.Component):
         self._places, self._beats = places, beats
         bits = ceil_log2(places)
         super().__init__({
-            "remote": In(stream.Signature(LandedBeat)), "local": In(stream.Signature(VectorBeat)),
+            "remote": In(stream.Signature(TaggedBeat)), "local": In(stream.Signature(VectorBeat)),
             "mark": In(stream.Signature(bits + 1)),
             "head": In(bits + 1), "level": In(range(places + 1)),
             "vector_beats": In(range(beats + 1)),
@@ -67,7 +66,7 @@ class LandingCheck(wiring.Component):
         wiring.connect(m, wiring.flipped(self.local), local.i)
 
         # Stage 0: choose a beat, and where it goes. The tag of a vector is that of its first beat.
-        remote_valid, remote = Signal(), Signal(LandedBeat)
+        remote_valid, remote = Signal(), Signal(TaggedBeat)
         m.d.comb += [self.remote.ready.eq(1), local.o.ready.eq(~remote_valid)]
         m.d.sync += remote_valid.eq(self.remote.valid)
         with m.If(self.remote.valid):
@@ -75,7 +74,7 @@ class LandingCheck(wiring.Component):
         middle = [Signal(name=f"middle{s}") for s in range(2)]
         tags = [Signal(TAG_BITS, name=f"tag{s}") for s in range(2)]
         beat = [Signal(range(beats + 1), name=f"beat{s}") for s in range(2)]
-        chosen = Signal(LandedBeat)
+        chosen = Signal(TaggedBeat)
         valid, tag, index = Signal(), Signal(TAG_BITS), Signal(range(beats + 1))
         with m.If(remote_valid):
             m.d.comb += [chosen.eq(remote), tag.eq(Mux(middle[0], tags[0], remote.tag)),

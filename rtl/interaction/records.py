@@ -3,15 +3,11 @@
 from amaranth.lib import data
 
 from rtl.config import BEAT_BITS
-from rtl.formats import STEP_BITS, TAG_BITS
+from rtl.formats import STEP_BITS
 
-__all__ = ["HoldSlot", "LandedBeat", "PooledBeat", "SlotBeat"]
+__all__ = ["PooledBeat", "SlotBeat"]
 
-HoldSlot = data.StructLayout({"kind": 2, "sample": 32, "step": STEP_BITS, "last": 1})
-"""A slot to reserve: its :class:`rtl.formats.RecordKind`, and ``last`` if it ends its sample."""
 
-LandedBeat = data.StructLayout({"tag": TAG_BITS, "data": BEAT_BITS, "last": 1})
-"""A beat of a vector from the network; ``tag`` is the place it was reserved."""
 
 SlotBeat = data.StructLayout({
     "data": BEAT_BITS, "kind": 2, "sample": 32, "step": STEP_BITS, "beat_last": 1,

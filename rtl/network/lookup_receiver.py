@@ -6,11 +6,11 @@ from amaranth.lib.wiring import In, Out
 
 from rtl.config import NicConfig
 from rtl.counters import CounterLayout, count
-from rtl.formats import RECORD_BITS, LookupRecord
+from rtl.formats import RECORD_BITS, LookupRecord, RecordBeat
 from rtl.memory import Ram
 from rtl.stream import SkidBuffer, StreamFIFO
 
-from .layouts import LookupItem, RecordBeat
+from .layouts import LookupItem
 
 __all__ = ["LOOKUP_RECEIVER_COUNTERS", "LookupReceiver"]
 
@@ -29,7 +29,7 @@ class LookupReceiver(wiring.Component):
 
     Ports
     -----
-    i: stream of :data:`rtl.network.layouts.RecordBeat`; always ready once the counters are
+    i: stream of :data:`rtl.formats.RecordBeat`; always ready once the counters are
         cleared, ``nodes`` cycles after reset.
     o: stream of :data:`rtl.network.layouts.LookupItem`: request, and whether it is the last of its
         beat.

@@ -13,13 +13,16 @@ from rtl.formats import (
     TAGS_PER_BEAT,
     Beat,
     Opcode,
+    RecordBeat,
+    Refused,
     Status,
+    TaggedBeat,
 )
 from rtl.memory import Ram
 from rtl.stream import PacketFIFO, SkidBuffer, StreamFIFO
 
 from .frame_check import VERDICTS, FrameCheck
-from .layouts import Credit, RecordBeat, Refused, TaggedBeat
+from .layouts import Credit
 from .wire import check_framing
 from .wire import header as header_of
 
@@ -54,11 +57,11 @@ class FrameParser(wiring.Component):
     node, nodes: this node's number, and how many there are.
     mac_base, ip_base, udp_port: addresses of node 0 (others add their number), as numbers.
     vector_beats: beats of a vector, 1 to 16.
-    records: stream of :data:`RecordBeat`, payload beats of LOOKUPS or QUERIES.
-    vectors: stream of :data:`TaggedBeat`, the vectors of VECTORS or GPU_VECTORS.
+    records: stream of :data:`rtl.formats.RecordBeat`, payload beats of LOOKUPS or QUERIES.
+    vectors: stream of :data:`rtl.formats.TaggedBeat`, the vectors of VECTORS or GPU_VECTORS.
     credit: event :data:`Credit`, the header's credit of a good packet (ethernet only).
-    refused: stream of :data:`Refused`, host messages that were dropped (host only); when its FIFO
-        of 4 is full they are only counted.
+    refused: stream of :data:`rtl.formats.Refused`, host messages that were dropped (host only);
+        when its FIFO of 4 is full they are only counted.
     counters: ``packets`` passed on and their payload ``beats``, and the reasons above. idle.
 
     Raises

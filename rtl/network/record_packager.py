@@ -11,9 +11,9 @@ from rtl.formats import (
     NODE_BITS,
     RECORD_BITS,
     RECORDS_PER_BEAT,
-    STEP_BITS,
     FrameInfo,
     Opcode,
+    OutgoingRecord,
     RawBeat,
 )
 from rtl.memory import Ram
@@ -24,11 +24,8 @@ from .layouts import Credit
 from .packet_pool import PacketPool
 from .packet_reader import PacketReader, Ready
 
-__all__ = ["RECORD_PACKAGER_COUNTERS", "OutgoingRecord", "RecordPackager"]
+__all__ = ["RECORD_PACKAGER_COUNTERS", "RecordPackager"]
 
-OutgoingRecord = data.StructLayout({
-    "destination": NODE_BITS, "step": STEP_BITS, "record": RECORD_BITS})
-"""A record on its way to ``destination``."""
 
 RECORD_PACKAGER_COUNTERS = CounterLayout(
     "records", "packets", "stall_credit", "stall_buffers", "full", "timeouts", "step_changes")
@@ -54,7 +51,7 @@ class RecordPackager(wiring.Component):
 
     Ports
     -----
-    i: stream of :data:`OutgoingRecord`.
+    i: stream of :data:`rtl.formats.OutgoingRecord`.
     headers, payload: streams of :data:`rtl.formats.FrameInfo` and :data:`rtl.formats.RawBeat`, to
         a frame assembler.
     batch: records that close a packet (0 counts as 1); ``max_beats``, and ``window`` if credited,

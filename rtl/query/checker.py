@@ -14,6 +14,7 @@ from rtl.formats import (
     ErrorRecord,
     Key,
     QueryRecord,
+    RecordBeat,
     RecordKind,
     SampleRecord,
     Status,
@@ -21,7 +22,7 @@ from rtl.formats import (
 from rtl.owner_split import OwnerSplit
 from rtl.stream import PacketFIFO, SkidBuffer, packet_layout
 
-from .unpacker import QueryBeat, QueryUnpacker
+from .unpacker import QueryUnpacker
 
 __all__ = ["NO_SAMPLE_NUMBER", "QUERY_COUNTERS", "QueryChecker", "Slot"]
 
@@ -65,7 +66,7 @@ class QueryChecker(wiring.Component):
 
     Ports
     -----
-    i: stream of :data:`rtl.query.QueryBeat`; always ready.
+    i: stream of :data:`rtl.formats.RecordBeat`; always ready.
     o: stream of :data:`Slot`.
     errors: stream of :data:`rtl.formats.ErrorRecord`.
     consumed: beats consumed, modulo 2^16: the host's credit.
@@ -82,7 +83,7 @@ class QueryChecker(wiring.Component):
             raise TypeError(f"config must be a NicConfig, not {config!r}")
         self._config = config
         super().__init__({
-            "i": In(stream.Signature(QueryBeat)),
+            "i": In(stream.Signature(RecordBeat)),
             "o": Out(stream.Signature(Slot)), "errors": Out(stream.Signature(ErrorRecord)),
             "consumed": Out(CREDIT_BITS),
             "node": In(NODE_BITS), "nodes": In(NODE_BITS, init=(1 << NODE_BITS) - 1),

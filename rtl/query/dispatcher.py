@@ -1,16 +1,16 @@
 """Dispatcher: a place in the hold buffer for each slot, and its lookup on the way to the owner."""
 
 from amaranth.hdl import Module, Mux, Signal
-from amaranth.lib import data, stream, wiring
+from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from rtl.counters import CounterLayout, count
 from rtl.formats import (
     LANDING_BITS,
     NODE_BITS,
-    RECORD_BITS,
-    STEP_BITS,
+    HoldSlot,
     LookupRecord,
+    OutgoingRecord,
     RecordKind,
     Request,
 )
@@ -18,17 +18,12 @@ from rtl.stream import SkidBuffer
 
 from .checker import Slot
 
-__all__ = ["DISPATCHER_COUNTERS", "Dispatcher", "HoldSlot", "RemoteLookup"]
+__all__ = ["DISPATCHER_COUNTERS", "Dispatcher"]
 
 DISPATCHER_COUNTERS = CounterLayout(
     "local", "remote", "stall_hold", "stall_local", "stall_remote")
 
-HoldSlot = data.StructLayout({"kind": 2, "sample": 32, "step": STEP_BITS, "last": 1})
-"""What the hold buffer keeps of a slot; ``kind`` is a :class:`rtl.formats.RecordKind`."""
 
-RemoteLookup = data.StructLayout(
-    {"destination": NODE_BITS, "step": STEP_BITS, "record": RECORD_BITS})
-"""A lookup on its way to another node; ``record`` is a :data:`rtl.formats.LookupRecord`."""
 
 
 class Dispatcher(wiring.Component):
@@ -42,10 +37,10 @@ class Dispatcher(wiring.Component):
     Ports
     -----
     i: stream of :data:`rtl.query.Slot`.
-    reserve: stream of :data:`HoldSlot`, to the hold buffer.
+    reserve: stream of :data:`rtl.formats.HoldSlot`, to the hold buffer.
     next_landing: the place that this item takes, valid while ``reserve.ready``.
     local: stream of :data:`rtl.formats.Request`, keys that this node owns.
-    remote: stream of :data:`RemoteLookup`, keys of other nodes.
+    remote: stream of :data:`rtl.formats.OutgoingRecord`, keys of other nodes.
     node: this node's number.
     counters: lookups local and remote; cycles in which a slot waits for a place (stall_hold) or
         for room towards its owner (stall_local, stall_remote).
@@ -57,7 +52,7 @@ class Dispatcher(wiring.Component):
             "i": In(stream.Signature(Slot)), "reserve": Out(stream.Signature(HoldSlot)),
             "next_landing": In(LANDING_BITS),
             "local": Out(stream.Signature(Request)),
-            "remote": Out(stream.Signature(RemoteLookup)),
+            "remote": Out(stream.Signature(OutgoingRecord)),
             "node": In(NODE_BITS), "counters": Out(DISPATCHER_COUNTERS), "idle": Out(1),
         })
 
@@ -65,7 +60,7 @@ class Dispatcher(wiring.Component):
         m = Module()
         m.submodules.head = head = SkidBuffer(Slot)
         m.submodules.local_buffer = local = SkidBuffer(Request)
-        m.submodules.remote_buffer = remote = SkidBuffer(RemoteLookup)
+        m.submodules.remote_buffer = remote = SkidBuffer(OutgoingRecord)
         wiring.connect(m, wiring.flipped(self.i), head.i)
         wiring.connect(m, local.o, wiring.flipped(self.local))
         wiring.connect(m, remote.o, wiring.flipped(self.remote))

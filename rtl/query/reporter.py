@@ -6,17 +6,15 @@ from amaranth.lib.wiring import In, Out
 
 from rtl.config import NicConfig
 from rtl.counters import CounterLayout, count
-from rtl.formats import CREDIT_BITS, STEP_BITS, ErrorRecord, FrameInfo, Opcode, RawBeat
+from rtl.formats import CREDIT_BITS, ErrorRecord, FrameInfo, Opcode, RawBeat, Refused
 from rtl.stream import Arbiter, SkidBuffer
 
 from .checker import NO_SAMPLE_NUMBER
 
-__all__ = ["REPORTER_COUNTERS", "CreditReport", "HostReporter", "Refusal"]
+__all__ = ["REPORTER_COUNTERS", "CreditReport", "HostReporter"]
 
 REPORTER_COUNTERS = CounterLayout("errors", "credits")
 
-Refusal = data.StructLayout({"status": 8, "step": STEP_BITS})
-"""A host message that the parser refused; ``status`` is a :class:`rtl.formats.Status`."""
 
 CreditReport = data.StructLayout({"valid": 1, "value": CREDIT_BITS})
 """A packet left for the host in this cycle, and the credit in its header."""
@@ -36,7 +34,7 @@ class HostReporter(wiring.Component):
     Ports
     -----
     errors: stream of :data:`rtl.formats.ErrorRecord`, from the query checker.
-    refused: stream of :data:`Refusal`, from the host parser.
+    refused: stream of :data:`rtl.formats.Refused`, from the host parser.
     consumed: query beats consumed, modulo 2^16.
     reported: event :data:`CreditReport` of whichever packet went to the host; may lag behind the
         packets given out here.
@@ -51,7 +49,7 @@ class HostReporter(wiring.Component):
             raise TypeError(f"config must be a NicConfig, not {config!r}")
         self._threshold = config.query_beats // 4
         super().__init__({
-            "errors": In(stream.Signature(ErrorRecord)), "refused": In(stream.Signature(Refusal)),
+            "errors": In(stream.Signature(ErrorRecord)), "refused": In(stream.Signature(Refused)),
             "consumed": In(CREDIT_BITS), "reported": In(CreditReport),
             "headers": Out(stream.Signature(FrameInfo)),
             "payload": Out(stream.Signature(RawBeat)),

@@ -6,18 +6,13 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
 
 from rtl.config import BEAT_BITS
-from rtl.formats import CREDIT_BITS, NODE_BITS, RECORD_BITS, RECORDS_PER_BEAT, STEP_BITS
+from rtl.formats import CREDIT_BITS, RECORD_BITS, RECORDS_PER_BEAT, STEP_BITS, RecordBeat
 from rtl.stream import SkidBuffer, StreamFIFO
 
-__all__ = ["QueryBeat", "QueryItem", "QueryUnpacker"]
+__all__ = ["QueryItem", "QueryUnpacker"]
 
 _RECORDS_BITS = bits_for(RECORDS_PER_BEAT)
 
-QueryBeat = data.StructLayout({
-    "data": BEAT_BITS, "records": _RECORDS_BITS, "source": NODE_BITS,
-    "step": STEP_BITS, "last": 1,
-})
-"""A payload beat of QUERIES from the host parser; ``records`` of its eight records count."""
 
 QueryItem = data.StructLayout({"record": RECORD_BITS, "step": STEP_BITS, "gap": 1, "marker": 1})
 """A record; with ``gap``, beats before it were lost. A ``marker`` is a gap without a
@@ -41,7 +36,7 @@ class QueryUnpacker(wiring.Component):
 
     Ports
     -----
-    i: stream of :data:`QueryBeat`; always ready.
+    i: stream of :data:`rtl.formats.RecordBeat`; always ready.
     o: stream of :data:`QueryItem`.
     consumed: beats that left the buffer, modulo 2^16: the host's credit.
     dropped: a beat is dropped in this cycle.
@@ -51,7 +46,7 @@ class QueryUnpacker(wiring.Component):
     def __init__(self, beats: int):
         self._fifo = StreamFIFO(_Held, beats)
         super().__init__({
-            "i": In(stream.Signature(QueryBeat)),
+            "i": In(stream.Signature(RecordBeat)),
             "o": Out(stream.Signature(QueryItem)),
             "consumed": Out(CREDIT_BITS), "dropped": Out(1), "idle": Out(1),
         })

@@ -8,8 +8,8 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from rtl.config import preset
-from rtl.formats import FrameInfo, RawBeat, RecordKind
-from rtl.interaction import HoldBuffer, HoldSlot, LandedBeat, Pooler, ResultPackager
+from rtl.formats import FrameInfo, HoldSlot, RawBeat, RecordKind, TaggedBeat
+from rtl.interaction import HoldBuffer, Pooler, ResultPackager
 from tests.rtl.interaction.bags import pooled_beats, random_samples, slot_beats
 from tests.rtl.power_up import powered_up
 from tests.support import receiver, simulate
@@ -20,7 +20,7 @@ class Path(wiring.Component):
         self.config = config
         super().__init__({
             "reserve": In(stream.Signature(HoldSlot)), "next_landing": Out(16),
-            "remote": In(stream.Signature(LandedBeat)), "vector_beats": In(4),
+            "remote": In(stream.Signature(TaggedBeat)), "vector_beats": In(4),
             "headers": Out(stream.Signature(FrameInfo)), "payload": Out(stream.Signature(RawBeat)),
             "idle": Out(1)})
 

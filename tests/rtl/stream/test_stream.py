@@ -1,5 +1,6 @@
 """Stream blocks against a deque, under random stalls on both sides."""
 
+import itertools
 import random
 
 import pytest
@@ -96,7 +97,7 @@ def test_arbiter_keeps_packets_whole(priority, stalls):
              receiver(dut.o, taken, sum(map(len, sent)), stall=stalls[1]))
     for port in range(3):
         assert [t for t in taken if t["port"] == port] == sent[port]
-    for before, after in zip(taken, taken[1:], strict=False):
+    for before, after in itertools.pairwise(taken):
         if not before["last"]:
             assert after["port"] == before["port"]
 
