@@ -11,13 +11,15 @@ ifeq ($(origin CXX),default)
 undefine CXX
 endif
 
-.PHONY: demo test slow lint clean
+.PHONY: setup demo test slow lint clean
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "EmberNIC needs Python 3.11 or newer, this is %d.%d" % sys.version_info[:2])'
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test]'
 	touch $@
+
+setup: $(STAMP)
 
 demo: $(STAMP)
 	$(BIN)/python -m gen --config kaggle --output $(OUT)/verilog

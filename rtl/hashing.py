@@ -19,7 +19,7 @@ def hash_bits(key: Value) -> Value:
     for out in range(HASH_BITS):
         terms = [key[k] for k, column in enumerate(COLUMNS) if column >> out & 1]
         bits.append(reduce(xor, terms, C(0, 1)))
-    return Cat(*bits)
+    return Value.cast(Cat(*bits))
 
 
 def scale(fraction: Value, limit: Value) -> Value:

@@ -1,5 +1,7 @@
 """Owner split: which node owns a key, by the descriptor of its table."""
 
+from typing import Any
+
 from amaranth.hdl import Cat, Module, Mux, Shape, ShapeCastable, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
@@ -147,7 +149,7 @@ class OwnerSplit(wiring.Component):
         ]
         with m.If(~swept):
             m.d.sync += place.eq(place + 1)
-        descriptor = Signal(Descriptor)
+        descriptor: Any = Signal(Descriptor)  # a View, which Amaranth makes of the layout
         words = []
         for word in range(_WORDS):
             ram = Ram(32, self._tables, style="lutram" if self._tables <= 64 else "bram")

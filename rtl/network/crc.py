@@ -25,7 +25,7 @@ def _product(columns: list[int], value: Value) -> Value:
     """Return the XOR of the columns whose bit of ``value`` is set."""
     masks = [sum((column >> bit & 1) << k for k, column in enumerate(columns))
              for bit in range(_BITS)]
-    return Cat((value & mask).xor() for mask in masks)
+    return Value.cast(Cat((value & mask).xor() for mask in masks))
 
 
 class Crc32c(wiring.Component):

@@ -32,7 +32,7 @@ def check_framing(framing: object) -> None:
 def swap_bytes(value) -> Value:
     """Return ``value`` with its bytes in the other order: a number to wire order, or back."""
     value = Value.cast(value)
-    return Cat(*(value[k:k + 8] for k in reversed(range(0, len(value), 8))))
+    return Value.cast(Cat(*(value[k:k + 8] for k in reversed(range(0, len(value), 8)))))
 
 
 def address(base, node, bits: int) -> Value:

@@ -23,11 +23,11 @@ def _run(**options) -> tuple[Run, dict, list[np.ndarray]]:
     return job, result, [node.engine.pop("tap")[0] for node in job.cluster.nodes]
 
 
-@pytest.mark.parametrize("settings", [(), ("local_cache_sets=500",), ("local_cache_sets=60",)],
-                         ids=["all sets", "500 sets", "60 sets"])
+@pytest.mark.parametrize("settings", [(), ("local_cache_sets=500",), ("local_cache_sets=250",)],
+                         ids=["all sets", "500 sets", "250 sets"])
 def test_local_cache_is_a_textbook_lru(settings):
-    job, result, logs = _run(samples=1024, nodes=2, in_flight=1, settings=settings,
-                             placement="row")
+    job, result, logs = _run(samples=1024, nodes=2, in_flight=1, mini_batch=32,
+                             settings=settings, placement="row")
     sets = job.runtime.local_cache_sets or job.config.local_cache_sets
     checked = evictions = 0
     for log, counters in zip(logs, result["counters"]):

@@ -2,6 +2,7 @@
 
 import random
 from dataclasses import dataclass, field
+from typing import Any
 
 from rtl.formats import RecordKind, Status
 from tests.rtl.descriptors import Table, split
@@ -48,7 +49,7 @@ class Reading:
     strays: int = 0
 
     def __post_init__(self):
-        self._sample = None  # [number, step, slots expected, slots seen, status]
+        self._sample: Any = None  # [number, step, slots expected, slots seen, status]
         self._straying = False
 
     def read(self, record: int, step: int, lost: bool = False) -> None:
