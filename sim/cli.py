@@ -144,9 +144,8 @@ class _LogLines:
 def main(arguments: list[str] | None = None) -> None:
     """Run a command; a user's mistake is one line on standard error and exit status 2."""
     try:
-        app(args=arguments, prog_name="sim", standalone_mode=False)
-    except typer.Exit as end:
-        sys.exit(end.exit_code)
+        # Without its standalone mode, click returns the status of an Exit instead of raising it.
+        status = app(args=arguments, prog_name="sim", standalone_mode=False)
     except KeyboardInterrupt:
         print("sim: interrupted", file=sys.stderr)
         sys.exit(130)
@@ -156,6 +155,7 @@ def main(arguments: list[str] | None = None) -> None:
         if hasattr(error, "format_message"):  # click's own complaints about the command line
             _complain(error.format_message())
         raise
+    sys.exit(status if isinstance(status, int) else 0)
 
 
 def _complain(message: str) -> None:

@@ -16,7 +16,11 @@ from rtl.formats import BEAT_BYTES
 from sim.node import Node
 from sim.ports import LAST_BIT
 
-__all__ = ["Cluster", "StuckError"]
+__all__ = ["PATIENCE", "Cluster", "StuckError"]
+
+PATIENCE = 500_000
+"""Cycles (2 ms) without any packet after which a run is given up: far longer than any answer
+takes, and a NIC whose queues are full of waiting lookups is not idle."""
 
 
 class StuckError(Exception):
@@ -54,17 +58,27 @@ class Cluster:
             at_quantum: Callable[[int], None] = lambda cycle: None) -> None:
         """Run until ``work_left()`` is false; ``at_quantum(cycle)`` is called after each quantum.
 
-        ``StuckError`` when every NIC is idle, nothing is on its way, and work is left.
+        ``StuckError`` when work is left and nothing is on its way with every NIC idle, or when for
+        :data:`PATIENCE` cycles no frame was sent and no host did anything.
         """
         with ExitStack() as stack:
             advance = map
             if self._threads > 1:
                 advance = stack.enter_context(ThreadPoolExecutor(self._threads)).map
+            done, since = -1, self.cycle
             while work_left():
                 self._quantum(advance)
                 at_quantum(self.cycle)
                 if all(node.quiet for node in self.nodes) and work_left():
                     raise StuckError(f"nothing moves after cycle {self.cycle}")
+                if self._actions != done:
+                    done, since = self._actions, self.cycle
+                elif self.cycle - since >= PATIENCE:
+                    raise StuckError(f"nothing was sent for {PATIENCE} cycles after cycle {since}")
+
+    @property
+    def _actions(self) -> int:
+        return self.frames + sum(node.actions for node in self.nodes)
 
     def settle(self, cycles: int = 1_000_000) -> None:
         """Run until every NIC is idle and nothing is on its way, at most ``cycles``."""

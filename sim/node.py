@@ -74,6 +74,8 @@ class Node:
         self._host_tx = PacketTap(engine, "host_tx")
         self._net_tx = PacketTap(engine, "net_tx")
         self.errors: list[tuple[int, int]] = []
+        self.actions = 0
+        """Things that this host has done: while none of them does anything, nothing gets on."""
         self.host_bytes = {"to_nic": 0, "from_nic": 0}
         self.finished: Callable[[Step, float], None] = lambda step, time: None
         engine.set_rate("host_tx", cycles_per_beat=BEAT_BYTES * self._pcie.from_nic.cycles_per_byte,
@@ -112,6 +114,7 @@ class Node:
         self._receive()
         horizon = end + self._pcie.latency
         for time, action in self._events.until(horizon):
+            self.actions += 1
             action(time)
 
     def frames(self) -> list[tuple[np.ndarray, int]]:

@@ -118,7 +118,7 @@ def test_a_wrong_row_is_found(monkeypatch, capsys):
 
     def wrong_rows(model, seed, tables, rows):
         vectors = true_rows(model, seed, tables, rows)
-        vectors.view(np.uint32)[(tables == 2) & (rows % 64 == 0), 3] ^= 1
+        vectors.view(np.uint32)[(tables == 2) & (rows % 4 == 0), 3] ^= 1
         return vectors
 
     monkeypatch.setattr(sim.run, "row_values", wrong_rows)
