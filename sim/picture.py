@@ -2,11 +2,8 @@
 
 from pathlib import Path
 
-import matplotlib
-
-matplotlib.use("Agg")
-
-import matplotlib.pyplot as plt
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 
 __all__ = ["draw_run"]
 
@@ -18,7 +15,8 @@ def draw_run(result: dict, path: str | Path) -> None:
     """Draw ``result`` to ``path`` (PNG, SVG or PDF by its ending)."""
     dedupe = result["dedupe"] or {}
     cache = result["local_cache"] or {}
-    figure, (funnel, latency) = plt.subplots(1, 2, figsize=(10, 3.8), layout="constrained")
+    figure = Figure(figsize=(10, 3.8), layout="constrained")
+    funnel, latency = figure.subplots(1, 2)
     stages = [("lookups of all samples", result["lookups"], BLUE)]
     if dedupe:
         stages.append(("unique keys per owner and step", dedupe["unique"], ORANGE))
@@ -29,6 +27,8 @@ def draw_run(result: dict, path: str | Path) -> None:
                      padding=4)
     funnel.invert_yaxis()
     funnel.set_xlim(0, 1.45 * max(values))
+    funnel.xaxis.set_major_locator(MaxNLocator(4))
+    funnel.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
     funnel.set_xlabel("rows")
     rate = cache.get("hit_rate_unique")
     funnel.set_title("What reaches GPU memory" + (
@@ -39,6 +39,7 @@ def draw_run(result: dict, path: str | Path) -> None:
         value = result["latency_us"][name]
         latency.axhline(value, color=colour, linestyle=style, label=f"{name} {value:.1f} us")
     latency.set_ylim(0, 1.25 * max(steps))
+    latency.xaxis.set_major_locator(MaxNLocator(integer=True))
     latency.set_xlabel("mini-batch")
     latency.set_ylabel("latency (us)")
     latency.set_title("First query leaves the host to last result", fontsize=10)
@@ -49,4 +50,3 @@ def draw_run(result: dict, path: str | Path) -> None:
         f"{result['samples']:,} samples ({result['model']['name']}), {result['nodes']} nodes, "
         f"config {result['config']['name']}, fidelity {result['fidelity']}", fontsize=11)
     figure.savefig(path, dpi=150)
-    plt.close(figure)
