@@ -52,9 +52,12 @@ class Ram(wiring.Component):
         if hook is not None:
             m.submodules.memory = hook(self)
             return m
+        # A simulator's platform may say what is there at power-up; a design must not care.
+        contents = getattr(platform, "ram_contents", None)
         style = "distributed" if self.latency == 0 else _STYLES[self.style]
         m.submodules.memory = mem = memory.Memory(
-            shape=self.width, depth=self.depth, init=[], attrs={"ram_style": style})
+            shape=self.width, depth=self.depth, init=contents(self) if contents else [],
+            attrs={"ram_style": style})
         write = mem.write_port()
         read = mem.read_port(domain="sync" if self.latency else "comb")
         m.d.comb += [

@@ -3,5 +3,9 @@
 from gen.tools import BuildError
 from sim.engines.engine import Engine, Model, RegisterAccess, RegisterError
 from sim.engines.load import ENGINES, load
+from sim.engines.pysim import RandomMemories
 
-__all__ = ["ENGINES", "BuildError", "Engine", "Model", "RegisterAccess", "RegisterError", "load"]
+__all__ = [
+    "ENGINES", "BuildError", "Engine", "Model", "RandomMemories", "RegisterAccess",
+    "RegisterError", "load",
+]

@@ -2,13 +2,13 @@
 
 import numpy as np
 from amaranth.hdl import ClockDomain, Fragment, Module, Signal
-from amaranth.lib import memory, wiring
+from amaranth.lib import wiring
 from amaranth.sim import Simulator
 
 from sim.engines.design import AXI_MEMBERS, Design, describe
 from sim.engines.engine import FRACTION, Engine, Model
 
-__all__ = ["PysimModel"]
+__all__ = ["PysimModel", "RandomMemories"]
 
 _MASK = (1 << 64) - 1
 _NEVER = _MASK
@@ -35,25 +35,16 @@ class PysimModel(Model):
         return PysimEngine(self.component, self.design, skip, random_init)
 
 
-class _RandomMemories:
-    """Platform under which memories start with random contents."""
+class RandomMemories:
+    """Platform under which every :class:`rtl.memory.Ram` starts with random contents."""
 
     def __init__(self, seed: int):
         self._random = np.random.default_rng(seed)
 
-    def ram_instance(self, ram) -> Module:
-        m = Module()
-        init = [int.from_bytes(self._random.bytes(-(-ram.width // 8)), "little")
+    def ram_contents(self, ram) -> list[int]:
+        """Return the words of ``ram`` at power-up."""
+        return [int.from_bytes(self._random.bytes(-(-ram.width // 8)), "little")
                 & (1 << ram.width) - 1 for _ in range(ram.depth)]
-        m.submodules.memory = mem = memory.Memory(shape=ram.width, depth=ram.depth, init=init)
-        write = mem.write_port()
-        read = mem.read_port(domain="sync" if ram.latency else "comb")
-        m.d.comb += [
-            write.addr.eq(ram.write_addr), write.data.eq(ram.write_data),
-            write.en.eq(ram.write_en), read.addr.eq(ram.read_addr), ram.read_data.eq(read.data)]
-        if ram.latency:
-            m.d.comb += read.en.eq(ram.read_en)
-        return m
 
 
 def _mix(x: int) -> int:
@@ -104,7 +95,7 @@ class PysimEngine(Engine):
         self._domain = ClockDomain("sync")
         top = Module()
         top.domains += self._domain
-        platform = None if seed is None else _RandomMemories(seed)
+        platform = None if seed is None else RandomMemories(seed)
         top.submodules.design = Fragment.get(component, platform)
         # The clock must have a user for the simulator to know its domain.
         used = Signal()
