@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 from host.model import MODELS
+from host.shard import Placement, ShardPlan
+from rtl.formats import DescriptorKind
 from sim.build import NicModel
 from sim.options import RunOptions
 from sim.report import failures
@@ -107,6 +109,20 @@ def test_json_has_what_it_promises(tmp_path):
     assert 0 < result["latency_us"]["p50"] <= result["latency_us"]["max"]
     assert "bit-identical" in done.stderr
     assert (tmp_path / "run.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_replicated_tables_stay_at_home(monkeypatch):
+    """Small tables at every node: the same predictions with fewer packets."""
+    options = RunOptions(config="tiny", samples=48, mini_batch=16, nodes=3, threads=1)
+    dealt = run(options)
+    plan = ShardPlan.deal(MODELS["kaggle"], 3)
+    replicated = ShardPlan(3, tuple(
+        Placement(DescriptorKind.REPLICATED, table.rows) if table.rows < 1000 else table
+        for table in plan.tables))
+    monkeypatch.setattr(ShardPlan, "deal", classmethod(lambda *_: replicated))
+    result = _good(Run(options))
+    assert result["predictions_sha256"] == dealt["predictions_sha256"]
+    assert result["network"]["bytes"] < dealt["network"]["bytes"]
 
 
 def test_a_wrong_row_is_found(monkeypatch, capsys):
