@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from rich import box
 from rich.table import Table
 
 __all__ = ["report_table", "summary_table"]
@@ -26,12 +27,14 @@ def summary_table(document: dict[str, Any]) -> Table:
 
 def report_table(report: dict[str, Any]) -> Table:
     """Return a table of the resources of each block and of the whole."""
-    table = Table(title=f"{report['name']}: estimate by Yosys")
+    # Eight columns have to fit a terminal of 80 characters: no lines between them.
+    table = Table(title=f"{report['name']}: estimate by Yosys", box=box.SIMPLE)
     table.add_column("block", no_wrap=True, min_width=16)
     columns = ("instances", "lut", "ff", "bram36", "uram", "dsp", "depth")
     for column in columns:
         heading = "count" if column == "instances" else column
-        table.add_column(heading.upper() if len(column) < 4 else heading, justify="right")
+        table.add_column(heading if column in ("instances", "depth") else heading.upper(),
+                         justify="right", no_wrap=True)
     for block in report["blocks"]:
         name = block["name"].removeprefix(f"{report['name']}__")
         table.add_row(name, *(_number(block[column]) for column in columns))
