@@ -28,7 +28,8 @@ def summary_table(document: dict[str, Any]) -> Table:
 def report_table(report: dict[str, Any]) -> Table:
     """Return a table of the resources of each block and of the whole."""
     # Eight columns have to fit a terminal of 80 characters: no lines between them.
-    table = Table(title=f"{report['name']}: estimate by Yosys", box=box.SIMPLE)
+    table = Table(title=f"{report['name']}: estimate by Yosys", box=box.SIMPLE,
+                  padding=(0, 0, 0, 1), pad_edge=False)
     table.add_column("block", no_wrap=True, min_width=16)
     columns = ("instances", "lut", "ff", "bram36", "uram", "dsp", "depth")
     for column in columns:
@@ -42,7 +43,7 @@ def report_table(report: dict[str, Any]) -> Table:
     table.add_section()
     table.add_row("total", "", *(_number(total[column]) for column in columns[1:]))
     table.add_row("of one U280 SLR", "", *(
-        f"{100 * total[column] / report['available'][column]:.1f} %"
+        f"{100 * total[column] / report['available'][column]:.1f}%"
         if column in report["available"] else "" for column in columns[1:]))
     return table
 
