@@ -3,6 +3,7 @@
 import json
 import os
 import sys
+from contextlib import ExitStack
 from dataclasses import fields
 from pathlib import Path
 from typing import Annotated
@@ -79,6 +80,8 @@ def run(
         help="Write the results to this file; - is standard output.")] = None,
     picture: Annotated[str | None, typer.Option(
         help="Draw the results to this file (.png, .svg, .pdf).")] = None,
+    pcap: Annotated[str | None, typer.Option(
+        help="Write every frame between the nodes to this file, for Wireshark.")] = None,
 ) -> None:
     """Run samples through a cluster and check every result bit for bit."""
     options = RunOptions(
@@ -90,10 +93,15 @@ def run(
     check_writable(picture, "picture")
     if picture and Path(picture).suffix not in (".png", ".svg", ".pdf"):
         raise ValueError(f"picture must end in .png, .svg or .pdf, not {picture!r}")
-    raise typer.Exit(_run(options, json, picture))
+    check_writable(pcap, "pcap")
+    if pcap == "-":
+        raise ValueError("pcap must be a file, not '-'")
+    raise typer.Exit(_run(options, json, picture, pcap))
 
 
-def _run(options: RunOptions, json_path: str | None, picture: str | None) -> int:
+def _run(options: RunOptions, json_path: str | None, picture: str | None,
+         pcap: str | None) -> int:
+    from sim.pcap import PcapFile
     from sim.picture import draw_run
     from sim.report import failures, table
     from sim.run import Run
@@ -101,9 +109,12 @@ def _run(options: RunOptions, json_path: str | None, picture: str | None) -> int
     console = Console(stderr=json_path == "-")
     setup = Run(options)
     total = setup.expected_samples
-    with Progress(TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(),
-                  TextColumn("samples, cycle {task.fields[cycle]:,}"), TimeElapsedColumn(),
-                  console=console, disable=not console.is_terminal) as bar:
+    with ExitStack() as files, Progress(
+            TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(),
+            TextColumn("samples, cycle {task.fields[cycle]:,}"), TimeElapsedColumn(),
+            console=console, disable=not console.is_terminal) as bar:
+        # Not before the run is set up: a mistake found there leaves an older file alone.
+        frames = files.enter_context(PcapFile(pcap)) if pcap else None
         task = bar.add_task("running", total=total, cycle=0)
         lines = _LogLines(console, total)
 
@@ -111,7 +122,7 @@ def _run(options: RunOptions, json_path: str | None, picture: str | None) -> int
             bar.update(task, completed=done, cycle=cycle)
             lines(done, cycle)
 
-        result = setup.execute(progress)
+        result = setup.execute(progress, frames)
     if json_path:
         text = json.dumps(result, indent=1) + "\n"
         if json_path == "-":

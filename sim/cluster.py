@@ -10,13 +10,19 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 
+import numpy as np
+
 from host.network import Network
 from host.packets import parse_header
 from rtl.formats import BEAT_BYTES
 from sim.node import Node
 from sim.ports import LAST_BIT
 
-__all__ = ["PATIENCE", "Cluster", "StuckError"]
+__all__ = ["PATIENCE", "Cluster", "Observer", "StuckError"]
+
+Observer = Callable[[list[tuple[int, int, np.ndarray]]], None]
+"""Called after each quantum with the frames that left a NIC in it, in time order: the cycle of the
+last beat, the number of the sender, the frame as uint32 ``[n, 16]``."""
 
 PATIENCE = 500_000
 """Cycles (2 ms) without any packet after which a run is given up: far longer than any answer
@@ -35,12 +41,15 @@ class Cluster:
     nodes: the nodes, in the order of their numbers.
     network: the timing model of links and switch.
     threads: nodes that run at once.
+    observer: sees every frame; may be changed between runs.
     """
 
-    def __init__(self, nodes: list[Node], network: Network, threads: int = 1):
+    def __init__(self, nodes: list[Node], network: Network, threads: int = 1,
+                 observer: Observer | None = None):
         if threads < 1:
             raise ValueError(f"threads must be at least 1, not {threads!r}")
         self.nodes = nodes
+        self.observer = observer
         self._network = network
         self._threads = min(threads, len(nodes))
         self.quantum = min([node.lookahead for node in nodes]
@@ -102,6 +111,8 @@ class Cluster:
             for packet, cycle in node.frames():
                 frames.append((cycle, node.number, packet))
         frames.sort(key=lambda frame: frame[:2])
+        if self.observer is not None:
+            self.observer(frames)
         for cycle, source, packet in frames:
             destination = parse_header(packet[0]).destination
             self.frames += 1

@@ -19,7 +19,7 @@ from host.shard import ShardPlan
 from host.timing import CYCLE_NS
 from rtl.config import LANES, NicConfig, preset
 from sim.build import NicModel
-from sim.cluster import Cluster, StuckError
+from sim.cluster import Cluster, Observer, StuckError
 from sim.node import Node
 from sim.options import RunOptions
 from sim.report import summary
@@ -156,9 +156,11 @@ class Run:
                 registers.write("step_floor", self._floor & 0xFFFF, cycle)
         self._report_progress(self._done_samples, cycle)
 
-    def execute(self, progress: Progress = lambda done, cycle: None) -> dict:
-        """Run to the end and return what was measured."""
+    def execute(self, progress: Progress = lambda done, cycle: None,
+                observer: Observer | None = None) -> dict:
+        """Run to the end and return what was measured; ``observer`` sees every frame."""
         self._report_progress = progress
+        self.cluster.observer = observer
         began = time.perf_counter()
         self._submit(float(self._start))
         stuck = None
