@@ -1,18 +1,23 @@
 """A textbook set-associative LRU cache, to compare with and to predict hit rates by."""
 
-from collections import OrderedDict
+from collections import OrderedDict, defaultdict
 from collections.abc import Hashable
 
 __all__ = ["LruSets", "set_of"]
 
 
-def set_of(key_hash: int, sets: int) -> int:
-    """Return the set of a key: its hash's bits 31 to 8, scaled to ``sets``."""
+def set_of(key_hash, sets: int):
+    """Return the set of a key: its hash's bits 31 to 8, scaled to ``sets``.
+
+    ``key_hash`` is an int, or an int64 array for the sets of several keys.
+    """
     return ((key_hash >> 8) & 0xFFFFFF) * sets >> 24
 
 
 class LruSets:
     """Sets of ``ways`` keys each; a miss replaces the key that was used longest ago.
+
+    Memory is taken by the keys held, not by ``sets``.
 
     Raises ``ValueError`` for fewer than one set or way.
     """
@@ -22,12 +27,18 @@ class LruSets:
             if value < 1:
                 raise ValueError(f"{name} must be at least 1, not {value!r}")
         self.ways = ways
-        self._sets: list[OrderedDict[Hashable, None]] = [OrderedDict() for _ in range(sets)]
+        self.sets = sets
+        self._sets: defaultdict[int, OrderedDict[Hashable, None]] = defaultdict(OrderedDict)
         self.evicted: Hashable | None = None
         """The key that the last access put out, or None."""
 
     def access(self, index: int, key: Hashable) -> bool:
-        """Look ``key`` up in set ``index`` and make it the newest; True when it was there."""
+        """Look ``key`` up in set ``index`` and make it the newest; True when it was there.
+
+        Raises ``IndexError`` for a set that there is not.
+        """
+        if not 0 <= index < self.sets:
+            raise IndexError(f"index must be between 0 and {self.sets - 1}, not {index!r}")
         lines = self._sets[index]
         self.evicted = None
         if key in lines:
@@ -39,4 +50,4 @@ class LruSets:
         return False
 
     def __contains__(self, key: Hashable) -> bool:
-        return any(key in lines for lines in self._sets)
+        return any(key in lines for lines in self._sets.values())

@@ -1,19 +1,18 @@
 """The commands of ``python -m sim``: a thin skin on functions that return dictionaries."""
 
-import json
-import os
 import sys
 from contextlib import ExitStack
 from dataclasses import fields
-from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from sim.cli_hitrate import hitrate
 from sim.engines import BuildError
 from sim.options import RunOptions
+from sim.outputs import check_picture, check_writable, write_json
 
 __all__ = ["app", "main"]
 
@@ -26,22 +25,6 @@ _DEFAULT = {field.name: field.default for field in fields(RunOptions)}
 @app.callback()
 def _commands() -> None:
     """Run clusters of EmberNIC SmartNICs cycle by cycle."""
-
-
-def check_writable(path: str | None, field: str) -> None:
-    """Raise ``ValueError`` unless a file can be written at ``path`` (``-`` is standard output)."""
-    if path in (None, "-"):
-        return
-    target = Path(path)
-    if target.is_dir():
-        raise ValueError(f"{field} must be a file, not the folder {path!r}")
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ValueError(f"{field} cannot be written: {path}: {error.strerror}") from None
-    where = target if target.exists() else target.parent
-    if not os.access(where, os.W_OK):
-        raise ValueError(f"{field} cannot be written: {path}: permission denied")
 
 
 @app.command()
@@ -90,13 +73,14 @@ def run(
         placement=placement, engine=engine, threads=threads, skip=skip, network=network, pcie=pcie,
         gpu=gpu, mlp=mlp, seed=seed)
     check_writable(json, "json")
-    check_writable(picture, "picture")
-    if picture and Path(picture).suffix not in (".png", ".svg", ".pdf"):
-        raise ValueError(f"picture must end in .png, .svg or .pdf, not {picture!r}")
+    check_picture(picture)
     check_writable(pcap, "pcap")
     if pcap == "-":
         raise ValueError("pcap must be a file, not '-'")
     raise typer.Exit(_run(options, json, picture, pcap))
+
+
+app.command()(hitrate)
 
 
 def _run(options: RunOptions, json_path: str | None, picture: str | None,
@@ -123,12 +107,7 @@ def _run(options: RunOptions, json_path: str | None, picture: str | None,
             lines(done, cycle)
 
         result = setup.execute(progress, frames)
-    if json_path:
-        text = json.dumps(result, indent=1) + "\n"
-        if json_path == "-":
-            sys.stdout.write(text)
-        else:
-            Path(json_path).write_text(text)
+    write_json(result, json_path)
     console.print(table(result))
     if picture:
         draw_run(result, picture)

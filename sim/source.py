@@ -2,16 +2,15 @@
 
 from collections.abc import Iterator
 
-from host.generator import generate
-
 from host.datasets import default_model, guess_format, open_samples
 from host.errors import InputError
+from host.generator import generate
 from host.model import MODELS, Model, load_model
 from host.samples import Samples, rechunk
 from rtl.config import NicConfig
 from sim.options import RunOptions
 
-__all__ = ["GENERATED", "choose_model", "mini_batches"]
+__all__ = ["GENERATED", "choose_model", "mini_batches", "sample_chunks"]
 
 GENERATED = 1024
 """Samples that the generator makes when no number is given."""
@@ -33,15 +32,18 @@ def choose_model(options: RunOptions) -> tuple[Model, str | None]:
     return default_model(options.data, kind), kind
 
 
+def sample_chunks(options: RunOptions, model: Model, kind: str | None) -> Iterator[Samples]:
+    """Yield the samples of a file of format ``kind``, or of the generator, in chunks."""
+    if kind is None:
+        return generate(model, options.samples or GENERATED, options.seed)
+    return open_samples(options.data or "", kind, model, options.samples)
+
+
 def mini_batches(options: RunOptions, model: Model, kind: str | None,
                  config: NicConfig) -> Iterator[Samples]:
     """Yield mini-batches; ``ValueError`` for a sample that is larger than half the hold buffer."""
-    if kind is None:
-        chunks = generate(model, options.samples or GENERATED, options.seed)
-    else:
-        chunks = open_samples(options.data or "", kind, model, options.samples)
     first = 0
-    for samples in rechunk(chunks, options.mini_batch):
+    for samples in rechunk(sample_chunks(options, model, kind), options.mini_batch):
         slots = samples.slots
         if int(slots.max(initial=0)) > config.sample_slots:
             at = int(slots.argmax())

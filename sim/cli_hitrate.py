@@ -1,0 +1,62 @@
+"""The command ``python -m sim hitrate``."""
+
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from sim.options import RunOptions
+from sim.outputs import check_picture, check_writable, write_json
+
+__all__ = ["hitrate"]
+
+
+def hitrate(
+    sizes: Annotated[str, typer.Option(
+        help="Rows of a node's cache, several with commas between.")],
+    data: Annotated[str | None, typer.Option(
+        help="File of samples; without it the generator makes them.")] = None,
+    format: Annotated[str | None, typer.Option(
+        help="criteo, movielens or trace; guessed from the file if left out.")] = None,
+    model: Annotated[str | None, typer.Option(help="DLRM: a preset or a TOML file.")] = None,
+    policy: Annotated[str, typer.Option(
+        help="Replacement policies, with commas between: lru.")] = "lru",
+    ways: Annotated[int, typer.Option(help="Ways of a set; 0: fully associative.")] = 8,
+    nodes: Annotated[int, typer.Option(help="Nodes of the cluster.")] = RunOptions.nodes,
+    placement: Annotated[str, typer.Option(
+        help="table: whole tables; row: rows hashed over nodes.")] = RunOptions.placement,
+    mini_batch: Annotated[int, typer.Option(
+        help="Samples of a mini-batch, over all nodes.")] = RunOptions.mini_batch,
+    samples: Annotated[int | None, typer.Option(
+        help="Samples to read; default all of a file, 1,024 of the generator.")] = None,
+    seed: Annotated[int, typer.Option(help="Of generated samples.")] = RunOptions.seed,
+    json: Annotated[str | None, typer.Option(
+        help="Write the results to this file; - is standard output.")] = None,
+    picture: Annotated[str | None, typer.Option(
+        help="Draw the results to this file (.png, .svg, .pdf).")] = None,
+) -> None:
+    """Hit rate of the local cache against its size, cold at the start, without running RTL."""
+    # Matplotlib is slow to load, and the other commands do not draw this.
+    from sim import hitrate as model_of
+    from sim.picture_hitrate import draw_hitrate
+
+    check_writable(json, "json")
+    check_picture(picture)
+    console = Console(stderr=json == "-")
+    with console.status("reading samples") as status:
+        result = model_of.hitrate(
+            _numbers(sizes), data=data, format=format, model=model,
+            policies=[name.strip() for name in policy.split(",")], ways=ways, nodes=nodes,
+            placement=placement, mini_batch=mini_batch, samples=samples, seed=seed,
+            progress=lambda done: status.update(f"{done:,} samples"))
+    write_json(result, json)
+    console.print(model_of.hitrate_table(result))
+    if picture:
+        draw_hitrate(result, picture)
+
+
+def _numbers(text: str) -> list[int]:
+    try:
+        return [int(part) for part in text.split(",")]
+    except ValueError:
+        raise ValueError(f"sizes must be integers with commas between, not {text!r}") from None

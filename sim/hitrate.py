@@ -1,0 +1,163 @@
+"""Hit rate of the local cache against its size, from the accesses alone, without RTL.
+
+What a node's local cache sees of a mini-batch is each key that the node owns once, at its first
+lookup: the dedupe table answers the repeats. Keys are taken in the order of the samples. A cluster
+of one looks them up in this order; several nodes look up at once, which interleaves the keys of a
+mini-batch, so that there the RTL may differ by the few keys that are put out and wanted again
+within one mini-batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+from rich.table import Table
+
+from host.lru import LruSets, set_of
+from host.samples import Samples, rechunk
+from host.shard import PLACEMENTS, ShardPlan, key_hash
+from sim.options import RunOptions
+from sim.source import choose_model, sample_chunks
+
+__all__ = ["POLICIES", "SCHEMA", "hitrate", "hitrate_table"]
+
+SCHEMA = "embernic/hitrate/1"
+
+POLICIES = {"lru": LruSets}
+"""Replacement policies that the RTL has, each with its model."""
+
+_MOST_SETS = 1 << 24
+"""The set of a key comes from 24 bits of its hash."""
+
+
+class _Caches:
+    """The local caches of all nodes, of one policy and size."""
+
+    def __init__(self, policy: str, size: int, ways: int, nodes: int):
+        self.policy, self.size = policy, size
+        self.ways = ways or size
+        self.sets = size // self.ways
+        self._nodes = [POLICIES[policy](self.sets, self.ways) for _ in range(nodes)]
+        self.hits = 0
+        self.evictions = 0
+
+    def access(self, owners: list[int], hashes: np.ndarray, keys: list[int]) -> None:
+        """Look each key up at its owner."""
+        for owner, index, key in zip(owners, set_of(hashes, self.sets).tolist(), keys):
+            cache = self._nodes[owner]
+            if cache.access(index, key):
+                self.hits += 1
+            elif cache.evicted is not None:
+                self.evictions += 1
+
+    def row(self, lookups: int, unique: int) -> dict:
+        """Return what was counted; ``unique`` of the ``lookups`` entered the caches."""
+        return {"policy": self.policy, "size": self.size, "sets": self.sets, "ways": self.ways,
+                "hits": self.hits, "misses": unique - self.hits, "evictions": self.evictions,
+                "hit_rate": (lookups - unique + self.hits) / lookups if lookups else None,
+                "hit_rate_unique": self.hits / unique if unique else None}
+
+
+def hitrate(sizes: Sequence[int], *, data: str | None = None, format: str | None = None,
+            model: str | None = None, policies: Sequence[str] = ("lru",), ways: int = 8,
+            nodes: int = 4, placement: str = "table", mini_batch: int = 128,
+            samples: int | None = None, seed: int = 1,
+            progress: Callable[[int], None] = lambda done: None) -> dict:
+    """Return the hit rates of local caches of each policy and size, cold at the start.
+
+    Memory is bounded by the sizes and the mini-batch, not by the input.
+
+    Parameters
+    ----------
+    sizes: rows of a node's cache, each a multiple of ``ways``.
+    data, format, model, samples, seed: the input as in :class:`sim.options.RunOptions`; without
+        ``data``, generated.
+    policies: names out of `POLICIES`.
+    ways: of a set; 0 makes every cache fully associative. A key's set is the RTL's.
+    nodes, placement, mini_batch: of the cluster; ``mini_batch`` is over all nodes.
+    progress: called with the samples done.
+
+    Returns
+    -------
+    ``schema``, what was asked, ``samples``, ``lookups``, ``unique`` (lookups that enter a cache:
+    one for each key, owner and mini-batch), and ``rows``, each with ``policy``, ``size``,
+    ``sets``, ``ways``, ``hits``, ``misses``, ``evictions`` and two hit rates: ``hit_rate`` of
+    every lookup, a repeat inside a mini-batch being a hit, and ``hit_rate_unique`` of those that
+    enter a cache.
+
+    Raises
+    ------
+    ValueError
+        An option that is out of range, or an input that cannot be read
+        (:class:`host.errors.InputError`).
+    """
+    options = RunOptions(data=data, format=format, model=model, nodes=nodes, placement=placement,
+                         mini_batch=mini_batch, samples=samples, seed=seed)
+    if placement not in PLACEMENTS:
+        raise ValueError(f"placement must be one of {', '.join(PLACEMENTS)}, not {placement!r}")
+    caches = [_Caches(policy, size, ways, nodes)
+              for policy, size in _checked(policies, sizes, ways)]
+    shape, kind = choose_model(options)
+    plan = ShardPlan.deal(shape, nodes, placement)
+    done = lookups = unique = 0
+    for batch in rechunk(sample_chunks(options, shape, kind), mini_batch):
+        tables, rows, keys = _first_lookups(batch)
+        owners = plan.owner_of(tables, rows).tolist()
+        hashes = key_hash(tables, rows).astype(np.int64)
+        for cache in caches:
+            cache.access(owners, hashes, keys)
+        done += len(batch)
+        lookups += len(batch.rows)
+        unique += len(keys)
+        progress(done)
+    return {"schema": SCHEMA, "data": data, "format": kind, "model": shape.name, "nodes": nodes,
+            "placement": placement, "mini_batch": mini_batch, "ways": ways, "seed": seed,
+            "samples": done, "lookups": lookups, "unique": unique,
+            "rows": [cache.row(lookups, unique) for cache in caches]}
+
+
+def _first_lookups(batch: Samples) -> tuple[np.ndarray, np.ndarray, list[int]]:
+    """Return table, row and key of each key's first lookup, in the order of the samples."""
+    keys = batch.keys
+    first = np.sort(np.unique(keys, return_index=True)[1])
+    return batch.tables[first], batch.rows[first], keys[first].tolist()
+
+
+def _checked(policies: Sequence[str], sizes: Sequence[int], ways: int) -> Iterator[tuple[str, int]]:
+    """Yield each policy with each size; all of them are checked before the first."""
+    if ways < 0:
+        raise ValueError(f"ways must be at least 0 (fully associative), not {ways!r}")
+    for name, values in (("policy", policies), ("sizes", sizes)):
+        if not values or len(set(values)) < len(values):
+            raise ValueError(f"{name} must name each value once and at least one, "
+                             f"not {','.join(map(str, values))!r}")
+    for policy in policies:
+        if policy not in POLICIES:
+            raise ValueError(f"policy must be one of {', '.join(POLICIES)}, not {policy!r}")
+    for size in sizes:
+        if size < 1:
+            raise ValueError(f"sizes must be at least 1, not {size!r}")
+        if ways and size % ways:
+            raise ValueError(f"sizes must be multiples of ways ({ways}), not {size!r}")
+        if ways and size // ways > _MOST_SETS:
+            raise ValueError(f"sizes must be at most {_MOST_SETS * ways}, not {size!r}")
+    for policy in policies:
+        for size in sizes:
+            yield policy, size
+
+
+def hitrate_table(result: dict) -> Table:
+    """Return the table that the command ends with."""
+    shown = Table(title=f"Local caches of {result['nodes']} nodes, {result['samples']:,} samples, "
+                        f"{result['lookups']:,} lookups, {result['unique']:,} of unique keys",
+                  title_justify="left")
+    for name in ("policy", "rows of a node", "sets", "ways", "hit rate, every lookup",
+                 "hit rate, unique keys", "evictions"):
+        shown.add_column(name, justify="left" if name == "policy" else "right")
+    for row in result["rows"]:
+        rates = ["-" if row[name] is None else f"{row[name]:.4f}"
+                 for name in ("hit_rate", "hit_rate_unique")]
+        shown.add_row(row["policy"], f"{row['size']:,}", f"{row['sets']:,}", f"{row['ways']:,}",
+                      *rates, f"{row['evictions']:,}")
+    return shown
