@@ -4,7 +4,9 @@ What a node's local cache sees of a mini-batch is each key that the node owns on
 lookup: the dedupe table answers the repeats. Keys are taken in the order of the samples. A cluster
 of one looks them up in this order; several nodes look up at once, which interleaves the keys of a
 mini-batch, so that there the RTL may differ by the few keys that are put out and wanted again
-within one mini-batch.
+within one mini-batch. Nor does this know of time: of conflict misses (every way of a set pending),
+which the RTL serves and does not keep, and of entries that a full dedupe table retires early. Both
+are counted in the RTL, and where they are 0 the RTL's order gives exactly these hits.
 """
 
 from __future__ import annotations
