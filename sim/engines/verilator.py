@@ -36,8 +36,12 @@ def load_verilator(component: wiring.Component, name: str,
     glue = verilator_glue(name, PREFIX, ports)
     source = text + "\n" + verilog_wrapper(name, ports)
     runtime = _runtime()
-    key = digest(["verilator", source, glue, runtime.name, *FLAGS])
-    entry = cached(f"{name}-{key}", lambda folder: _build(name, source, glue, runtime, folder))
+    key = digest(["verilator", source, version("verilator"), compiler_id(), *CXX_FLAGS, *DEFINES,
+                  *FLAGS])
+    objects = cached(f"{name}-objects-{key}", lambda folder: _build(name, source, folder))
+    whole = digest([objects.name, glue, runtime.name])
+    entry = cached(f"{name}-{whole}",
+                   lambda folder: _link(name, glue, objects, runtime, folder))
     positions = {port.name: i for i, port in enumerate(ports)}
     return CompiledModel(name, design, entry / "model.so", positions)
 
@@ -63,26 +67,35 @@ def _includes() -> list[Path]:
     return [_HERE, include, include / "vltstd"]
 
 
-def _build(name: str, source: str, glue: str, runtime: Path, folder: Path) -> None:
-    work = folder / "work"
-    work.mkdir()
-    (work / "design.v").write_text(source, encoding="utf-8")
-    (work / "glue.cpp").write_text(glue, encoding="utf-8")
+def _build(name: str, source: str, folder: Path) -> None:
+    """Compile the design itself. The harness is linked to it afterwards, so that a change of one
+    does not compile the other again."""
+    (folder / "design.v").write_text(source, encoding="utf-8")
     started = time.monotonic()
     with _announce(f"compiling {name}"):
         run_verilator([*FLAGS, "--top-module", WRAPPER, "--prefix", PREFIX, "--Mdir", ".",
-                       "design.v"], cwd=work)
+                       "design.v"], cwd=folder)
         translated = time.monotonic()
-        objects = compile_files(sorted(work.glob("*.cpp")), work, DEFINES, [work, *_includes()])
-        link([*objects, *sorted(runtime.glob("*.o"))], folder / "model.so")
-    size = sum(path.stat().st_size for path in work.glob("*.cpp"))
+        sources = sorted(folder.glob("*.cpp"))
+        compile_files(sources, folder, DEFINES, [folder, *_includes()])
+    size = sum(path.stat().st_size for path in sources)
     seconds = {"translate": round(translated - started, 2),
                "compile": round(time.monotonic() - translated, 2)}
     (folder / "build.json").write_text(json.dumps(
         {"name": name, "cpp_bytes": size, "seconds": seconds}, indent=2) + "\n")
-    for path in sorted(work.iterdir()):
-        if path.name != "design.v":
+    for path in sorted(folder.iterdir()):
+        if path.suffix not in (".v", ".o", ".h", ".json"):
             path.unlink()
+
+
+def _link(name: str, glue: str, objects: Path, runtime: Path, folder: Path) -> None:
+    """Compile the glue and link design, glue and runtime."""
+    source = folder / "glue.cpp"
+    source.write_text(glue, encoding="utf-8")
+    compiled = compile_files([source], folder, DEFINES, [objects, *_includes()])
+    link([*compiled, *sorted(objects.glob("*.o")), *sorted(runtime.glob("*.o"))],
+         folder / "model.so")
+    compiled[0].unlink()
 
 
 def _announce(what: str):
