@@ -1,6 +1,7 @@
 """One run: samples through a cluster, every result checked, everything measured."""
 
 import hashlib
+import math
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
@@ -62,7 +63,6 @@ class Run:
             raise ValueError("samples must be at least 1, but the input holds none")
         self._open: dict[int, Step] = {}
         self._floor = 0
-        self._floor_written = 0
         self._done_samples = 0
         self._lookups = 0
         self._verdicts = {"equal": 0, "different": 0, "refused": 0}
@@ -137,7 +137,7 @@ class Run:
         if not step.done:
             return
         del self._open[step.number]
-        self._floor = min(self._open, default=step.number + 1)
+        self._raise_floor(min(self._open, default=step.number + 1), now)
         verdict = StepResult.judge(step, self.model, self.options.seed)
         for name, value in asdict(verdict).items():
             self._verdicts[name] += value
@@ -149,11 +149,15 @@ class Run:
         self._done_samples += len(step.samples)
         self._submit(now + self._hand_out)
 
+    def _raise_floor(self, floor: int, now: float) -> None:
+        """Tell every NIC the oldest step still open, as soon as its host can know of it."""
+        if floor == self._floor:
+            return
+        self._floor = floor
+        for registers in self._registers:
+            registers.write("step_floor", floor & 0xFFFF, math.ceil(now + self._hand_out))
+
     def _after_quantum(self, cycle: int) -> None:
-        if self._floor != self._floor_written:
-            self._floor_written = self._floor
-            for registers in self._registers:
-                registers.write("step_floor", self._floor & 0xFFFF, cycle)
         self._report_progress(self._done_samples, cycle)
 
     def execute(self, progress: Progress = lambda done, cycle: None,
