@@ -3,7 +3,8 @@
 A packet here is an array of beats, uint32 ``[n, 16]`` little-endian words, header beat first.
 """
 
-from dataclasses import dataclass
+from struct import Struct
+from typing import NamedTuple
 
 import numpy as np
 from amaranth.lib.data import StructLayout
@@ -26,20 +27,19 @@ from rtl.formats import (
     SampleRecord,
 )
 
-from .layouts import field_bits, pack, unpack
+from .layouts import field_bits, pack
 from .samples import Samples
 
 __all__ = [
-    "Header", "gpu_vectors", "header_beat", "pack_records", "parse_errors", "parse_header",
-    "parse_lookup_requests", "parse_pooled", "parse_records", "query_packets", "query_records",
-    "records_to_beats", "vectors_packet",
+    "Header", "destinations", "gpu_vectors", "header_beat", "pack_records", "parse_errors",
+    "parse_header", "parse_headers", "parse_lookup_requests", "parse_pooled", "parse_records",
+    "query_packets", "query_records", "records_to_beats", "vectors_packet",
 ]
 
 WORDS = BEAT_BYTES // 4
 
 
-@dataclass(frozen=True)
-class Header:
+class Header(NamedTuple):
     """Fields of an EmberNIC header that a host looks at."""
 
     opcode: int
@@ -50,31 +50,51 @@ class Header:
     count: int
 
 
-def _byte_span(layout: StructLayout, name: str) -> slice:
-    field = layout[name]
-    start = EMBER_OFFSET + field.offset // 8
-    return slice(start, start + layout.members[name] // 8)
+_SHIFTS = {name: 8 * EMBER_OFFSET + EmberHeader[name].offset for name in EmberHeader.members}
+"""Bit of a header beat at which each field begins."""
 
 
-_HEADER_SPANS = {name: _byte_span(EmberHeader, name) for name in EmberHeader.members}
+def _header_struct() -> Struct:
+    """Return what reads the fields of :class:`Header` from the bytes of a header beat."""
+    code, at = "<", 0
+    for name in Header._fields:
+        start, size = _SHIFTS[name] // 8, EmberHeader.members[name] // 8
+        code += f"{start - at}x{ {1: 'B', 2: 'H', 4: 'I'}[size]}"
+        at = start + size
+    return Struct(f"{code}{BEAT_BYTES - at}x")
+
+
+_HEADER = _header_struct()
 
 
 def header_beat(opcode: Opcode, *, node: int, step: int, count: int, **fields: int) -> np.ndarray:
     """Return the header beat of a packet on a host port: uint32 ``[1, 16]``, framing zero."""
-    raw = bytearray(BEAT_BYTES)
-    values = {"version": VERSION, "opcode": int(opcode), "source": node, "destination": node,
+    values = {"version": VERSION, "opcode": opcode, "source": node, "destination": node,
               "step": step & 0xFFFF, "count": count, **fields}
+    total = 0
     for name, value in values.items():
-        span = _HEADER_SPANS[name]
-        raw[span] = int(value).to_bytes(span.stop - span.start, "little")
-    return np.frombuffer(bytes(raw), "<u4").reshape(1, WORDS)
+        if value >> EmberHeader.members[name]:
+            raise ValueError(f"{name} must fit {EmberHeader.members[name]} bits, not {value!r}")
+        total |= int(value) << _SHIFTS[name]
+    return np.frombuffer(total.to_bytes(BEAT_BYTES, "little"), "<u4").reshape(1, WORDS)
+
+
+def parse_headers(beats: np.ndarray) -> list[Header]:
+    """Return the headers in header beats, uint32 ``[n, 16]`` or wider."""
+    raw = np.ascontiguousarray(beats[:, :WORDS], "<u4").tobytes()
+    return [Header._make(fields) for fields in _HEADER.iter_unpack(raw)]
 
 
 def parse_header(beat: np.ndarray) -> Header:
     """Return the header in a header beat, uint32 ``[16]``."""
-    raw = beat.astype("<u4").tobytes()
-    return Header(*(int.from_bytes(raw[_HEADER_SPANS[name]], "little")
-                    for name in ("opcode", "source", "destination", "step", "credit", "count")))
+    return parse_headers(beat[None])[0]
+
+
+def destinations(beats: np.ndarray) -> list[int]:
+    """Return the numbers of the nodes that header beats, uint32 ``[n, 16]`` or wider, are for."""
+    word, shift = divmod(_SHIFTS["destination"], 32)
+    mask = (1 << EmberHeader.members["destination"]) - 1
+    return (beats[:, word] >> np.uint32(shift) & np.uint32(mask)).tolist()
 
 
 def pack_records(layout: StructLayout, **fields: np.ndarray | int) -> np.ndarray:
@@ -84,8 +104,9 @@ def pack_records(layout: StructLayout, **fields: np.ndarray | int) -> np.ndarray
 
 def parse_records(layout: StructLayout, beats: np.ndarray, count: int) -> dict[str, np.ndarray]:
     """Return the fields of the first ``count`` 64-bit records in payload ``beats``."""
-    words = beats.reshape(-1, RECORD_BITS // 32)[:count]
-    return {name: unpack(layout, words, name) for name in field_bits(layout)}
+    records = np.ascontiguousarray(beats, "<u4").reshape(-1).view(f"<u{RECORD_BITS // 8}")[:count]
+    return {name: records >> np.uint64(offset) & np.uint64((1 << width) - 1)
+            for name, (offset, width) in field_bits(layout).items()}
 
 
 def records_to_beats(records: np.ndarray) -> np.ndarray:
@@ -142,11 +163,13 @@ def query_packets(samples: Samples, first_sample: int, *, node: int, step: int,
 
 def vectors_packet(head: np.ndarray, tags: np.ndarray, vectors: np.ndarray) -> np.ndarray:
     """Return header beat, tag beats and vectors (float32 ``[n, dimension]``) as one packet."""
-    tag_beats = -(-len(tags) // TAGS_PER_BEAT)
-    padded = np.zeros(tag_beats * TAGS_PER_BEAT, "<u2")
-    padded[:len(tags)] = tags
+    first = 1 - -len(tags) // TAGS_PER_BEAT
     body = np.ascontiguousarray(vectors, "<f4").view("<u4").reshape(-1, LANES)
-    return np.concatenate((head, padded.view("<u4").reshape(-1, WORDS), body))
+    packet = np.zeros((first + len(body), WORDS), "<u4")
+    packet[:1] = head
+    packet[1:first].reshape(-1).view("<u2")[:len(tags)] = tags
+    packet[first:] = body
+    return packet
 
 
 def gpu_vectors(tags: np.ndarray, vectors: np.ndarray, *, node: int, step: int,
@@ -163,10 +186,14 @@ def gpu_vectors(tags: np.ndarray, vectors: np.ndarray, *, node: int, step: int,
     return packets
 
 
+_POOLED_TAG = [(offset, (1 << width) - 1) for offset, width in map(
+    field_bits(PooledTag).get, ("sample", "first_bag", "last"))]
+
+
 def parse_pooled(packet: np.ndarray, count: int) -> tuple[int, int, bool, np.ndarray]:
     """Return sample, first bag, whether it ends the sample, and the vectors of a POOLED packet."""
-    sample, first_bag, last = (int(unpack(PooledTag, packet[1:2], name)[0])
-                               for name in ("sample", "first_bag", "last"))
+    tag = int.from_bytes(packet[1].tobytes(), "little")
+    sample, first_bag, last = (tag >> offset & mask for offset, mask in _POOLED_TAG)
     vectors = np.ascontiguousarray(packet[2:]).view("<f4").reshape(count, -1)
     return sample, first_bag, bool(last), vectors
 

@@ -9,14 +9,16 @@ in which nodes are advanced, or how many threads do it, changes nothing.
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from itertools import repeat
+from operator import itemgetter
 
 import numpy as np
 
 from host.network import Network
-from host.packets import parse_header
+from host.packets import destinations
 from rtl.formats import BEAT_BYTES
 from sim.node import Node
-from sim.ports import LAST_BIT
+from sim.ports import DATA_WORDS, LAST_BIT
 
 __all__ = ["PATIENCE", "Cluster", "Observer", "StuckError"]
 
@@ -106,19 +108,28 @@ class Cluster:
 
     def _exchange(self) -> None:
         """Hand the frames of this quantum to the nodes they are for, through the network model."""
-        frames = []
+        found: list[tuple[int, int, int, np.ndarray]] = []
         for node in self.nodes:
-            for packet, cycle in node.frames():
-                frames.append((cycle, node.number, packet))
-        frames.sort(key=lambda frame: frame[:2])
+            beats, starts, ends, cycles = node.frames()
+            if starts:
+                self.frames += len(starts)
+                self.frame_bytes += ends[-1] * BEAT_BYTES
+                found += zip(cycles, repeat(node.number), destinations(beats[starts]),
+                             map(beats.__getitem__, map(slice, starts, ends)))
+        found.sort(key=itemgetter(0, 1))
         if self.observer is not None:
-            self.observer(frames)
-        for cycle, source, packet in frames:
-            destination = parse_header(packet[0]).destination
-            self.frames += 1
-            self.frame_bytes += packet.nbytes
+            self.observer([(cycle, source, frame[:, :DATA_WORDS])
+                           for cycle, source, _, frame in found])
+        inbox: list[tuple[list[np.ndarray], list[float]]] = [([], []) for _ in self.nodes]
+        for cycle, source, destination, frame in found:
             if destination >= len(self.nodes):
                 self.lost_frames += 1
                 continue
-            start = self._network.deliver(cycle, source, destination, packet.nbytes)
-            self.nodes[destination].deliver(packet, start, self._network.cycles_per_byte)
+            frames, begin = inbox[destination]
+            frames.append(frame)
+            begin.append(self._network.deliver(cycle, source, destination,
+                                               len(frame) * BEAT_BYTES))
+        per_beat = BEAT_BYTES * self._network.cycles_per_byte
+        for node, (frames, begin) in zip(self.nodes, inbox):
+            if frames:
+                node.deliver(frames, begin, per_beat)

@@ -24,5 +24,10 @@ class EventQueue:
             time, _, action = heapq.heappop(self._heap)
             yield time, action
 
+    @property
+    def next_time(self) -> float | None:
+        """Time of the first event, None when there is none."""
+        return self._heap[0][0] if self._heap else None
+
     def __len__(self) -> int:
         return len(self._heap)

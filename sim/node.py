@@ -7,6 +7,7 @@ quantum of at most that length never ends behind an answer's arrival.
 
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
@@ -15,7 +16,7 @@ from host.packets import (
     Header,
     gpu_vectors,
     parse_errors,
-    parse_header,
+    parse_headers,
     parse_lookup_requests,
     parse_pooled,
     query_packets,
@@ -25,7 +26,7 @@ from rtl.config import NicConfig
 from rtl.formats import BEAT_BYTES, Opcode
 from sim.engines import Engine
 from sim.events import EventQueue
-from sim.ports import LAST_BIT, PacketTap, with_framing
+from sim.ports import DATA_WORDS, LAST_BIT, Packets, PacketTap, arrivals, with_framing
 from sim.results import Step
 
 __all__ = ["Node", "ProtocolError"]
@@ -71,13 +72,16 @@ class Node:
         self._to_send: deque[tuple[Step, np.ndarray]] = deque()
         self._sent_beats = 0
         self._consumed_beats = 0
+        self._to_nic: list[np.ndarray] = []
+        self._to_nic_starts: list[float] = []
         self._host_tx = PacketTap(engine, "host_tx")
         self._net_tx = PacketTap(engine, "net_tx")
         self.errors: list[tuple[int, int]] = []
         self.actions = 0
         """Things that this host has done: while none of them does anything, nothing gets on."""
         self.host_bytes = {"to_nic": 0, "from_nic": 0}
-        self.finished: Callable[[Step, float], None] = lambda step, time: None
+        self.finished: list[tuple[float, Step]] = []
+        """Steps whose share at this node is all answered, and when."""
         engine.set_rate("host_tx", cycles_per_beat=BEAT_BYTES * self._pcie.from_nic.cycles_per_byte,
                         last_bit=LAST_BIT, burst=64)
 
@@ -109,6 +113,19 @@ class Node:
         self._steps[step.number] = step
         self._events.at(time, lambda now: self._enqueue(step, now))
 
+    @property
+    def next_event(self) -> float | None:
+        """First cycle in which this NIC, or its host through it, may do anything by itself.
+
+        ``None`` when both wait for something from outside.
+        """
+        event = self._events.next_time
+        nic = self.engine.next_event
+        if event is None:
+            return nic
+        event += self._pcie.latency
+        return event if nic is None else min(nic, event)
+
     def host_quantum(self, end: int) -> None:
         """Let the host act on what the NIC sent up to cycle ``end``."""
         self._receive()
@@ -116,24 +133,30 @@ class Node:
         for time, action in self._events.until(horizon):
             self.actions += 1
             action(time)
+        self._push_sent()
 
-    def frames(self) -> list[tuple[np.ndarray, int]]:
-        """Return the frames that left for the network since the last call, with their cycles."""
+    def frames(self) -> Packets:
+        """Return the frames that left for the network since the last call."""
         return self._net_tx.take()
 
-    def deliver(self, frame: np.ndarray, start: float, cycles_per_byte: float) -> None:
-        """Let ``frame`` reach the NIC from cycle ``start`` on, at the rate of its link."""
-        beat_ends = start + np.arange(1, len(frame) + 1) * (BEAT_BYTES * cycles_per_byte)
-        self.engine.push("net_rx", with_framing(frame), np.ceil(beat_ends).astype(np.uint64))
+    def deliver(self, frames: list[np.ndarray], starts: list[float],
+                cycles_per_beat: float) -> None:
+        """Let ``frames`` (uint32 ``[n, BEAT_WORDS]``) reach the NIC from ``starts`` on."""
+        lengths = [len(frame) for frame in frames]
+        self.engine.push("net_rx", np.concatenate(frames),
+                         arrivals(starts, lengths, cycles_per_beat))
 
     def _receive(self) -> None:
-        for packet, cycle in self._host_tx.take():
-            self.host_bytes["from_nic"] += packet.nbytes
-            self._events.at(float(cycle) + self._pcie.latency,
-                            lambda now, packet=packet: self._packet(packet, now))
+        beats, starts, ends, cycles = self._host_tx.take()
+        if not starts:
+            return
+        self.host_bytes["from_nic"] += len(beats[:ends[-1]]) * BEAT_BYTES
+        heads = parse_headers(beats[starts])
+        for head, start, end, cycle in zip(heads, starts, ends, cycles):
+            self._events.at(float(cycle) + self._pcie.latency, partial(
+                self._packet, beats[start:end, :DATA_WORDS], head))
 
-    def _packet(self, packet: np.ndarray, now: float) -> None:
-        head = parse_header(packet[0])
+    def _packet(self, packet: np.ndarray, head: Header, now: float) -> None:
         # Beats of queries that the NIC took out of its buffer: a count that wraps at 2^16.
         self._consumed_beats += (head.credit - self._consumed_beats) & 0xFFFF
         if head.opcode == Opcode.LOOKUP_REQUESTS:
@@ -164,15 +187,21 @@ class Node:
                 self._send(packet, now)
         self._launched(self._gpu.finish(now))
 
-    def _send(self, packet: np.ndarray, now: float) -> float:
-        """Move a packet to the NIC; return when its last byte left the host."""
+    def _send(self, packet: np.ndarray, now: float) -> None:
+        """Let a packet begin its way to the NIC at ``now``, or when the link is free."""
         self.host_bytes["to_nic"] += packet.nbytes
-        link = self._pcie.to_nic
-        start, end = link.send(now, packet.nbytes)
-        beat_ends = start + np.arange(1, len(packet) + 1) * (BEAT_BYTES * link.cycles_per_byte)
-        arrivals = np.ceil(beat_ends + self._pcie.latency).astype(np.uint64)
-        self.engine.push("host_rx", with_framing(packet), arrivals)
-        return end
+        self._to_nic.append(packet)
+        self._to_nic_starts.append(self._pcie.to_nic.send(now, packet.nbytes)[0])
+
+    def _push_sent(self) -> None:
+        """Hand all that was sent in this quantum to the engine, at once."""
+        if not self._to_nic:
+            return
+        lengths = [len(packet) for packet in self._to_nic]
+        self.engine.push("host_rx", with_framing(np.concatenate(self._to_nic), lengths), arrivals(
+            self._to_nic_starts, lengths, BEAT_BYTES * self._pcie.to_nic.cycles_per_byte,
+            self._pcie.latency))
+        self._to_nic, self._to_nic_starts = [], []
 
     # Queries and results
 
@@ -205,20 +234,22 @@ class Node:
 
     def _pooled(self, packet: np.ndarray, head: Header, now: float) -> None:
         sample, first_bag, last, vectors = parse_pooled(packet, head.count)
-        step = self._step_of(sample)
-        step.place(self.number, step.first + (sample - step.first & 0xFFFFFFFF), first_bag,
-                   vectors)
-        at = sample - step.first & 0xFFFFFFFF
-        if last != (step.filled[at] == step.pooled.shape[1]):
+        found = self._find(sample)
+        if found is None:
+            raise ProtocolError(
+                f"node {self.number} answered sample {sample}, which is not under way")
+        step, at = found
+        if last != step.place(self.number, at, first_bag, vectors):
             raise ProtocolError(f"sample {sample} ended after {step.filled[at]} bags")
         if last:
             self._answered(step, now)
 
     def _refused(self, sample: int, status: int, now: float) -> None:
         self.errors.append((sample, status))
-        step = self._find(sample)
-        if step is not None:
-            step.refuse(self.number, step.first + (sample - step.first & 0xFFFFFFFF), status)
+        found = self._find(sample)
+        if found is not None:
+            step, at = found
+            step.refuse(self.number, at, status)
             self._answered(step, now)
 
     def _answered(self, step: Step, now: float) -> None:
@@ -226,18 +257,13 @@ class Node:
         if not step.left[self.number]:
             del self._steps[step.number]
             self._going -= 1
-            self.finished(step, now)
+            self.finished.append((now, step))
             self._start(now)
 
-    def _find(self, sample: int) -> Step | None:
+    def _find(self, sample: int) -> tuple[Step, int] | None:
+        """Return the step that holds ``sample``, whose number wraps at 2^32, and its place."""
         for step in self._steps.values():
-            if (sample - step.first & 0xFFFFFFFF) < len(step.samples):
-                return step
+            at = sample - step.first & 0xFFFFFFFF
+            if at < len(step.samples):
+                return step, at
         return None
-
-    def _step_of(self, sample: int) -> Step:
-        step = self._find(sample)
-        if step is None:
-            raise ProtocolError(
-                f"node {self.number} answered sample {sample}, which is not under way")
-        return step

@@ -1,11 +1,15 @@
 """Packets at the edges of the NIC as numpy arrays: beats of :data:`rtl.formats.Beat`."""
 
+from collections.abc import Sequence
+from typing import NamedTuple
+
 import numpy as np
 
 from rtl.formats import Beat
 from sim.engines import Engine
 
-__all__ = ["BEAT_WORDS", "DATA_WORDS", "LAST_BIT", "PacketTap", "with_framing"]
+__all__ = ["BEAT_WORDS", "DATA_WORDS", "LAST_BIT", "PacketTap", "Packets", "arrivals",
+           "with_framing"]
 
 DATA_WORDS = Beat.members["data"] // 32
 BEAT_WORDS = -(-Beat.size // 32)
@@ -13,8 +17,10 @@ _KEEP = Beat["keep"].offset // 32
 LAST_BIT = Beat["last"].offset
 """Bit of a beat that ends a packet."""
 
+_LAST_WORD, _LAST_MASK = LAST_BIT // 32, np.uint32(1 << LAST_BIT % 32)
 
-def with_framing(data: np.ndarray, lengths: np.ndarray | None = None) -> np.ndarray:
+
+def with_framing(data: np.ndarray, lengths: Sequence[int] | None = None) -> np.ndarray:
     """Return beats for an edge from packet data: uint32 ``[n, 16]`` to ``[n, BEAT_WORDS]``.
 
     ``lengths``: beats of each packet in ``data``, one after the other; default one packet.
@@ -23,8 +29,40 @@ def with_framing(data: np.ndarray, lengths: np.ndarray | None = None) -> np.ndar
     beats[:, :DATA_WORDS] = data
     beats[:, _KEEP:_KEEP + Beat.members["keep"] // 32] = 0xFFFFFFFF
     ends = np.cumsum([len(data)] if lengths is None else lengths) - 1
-    beats[ends, LAST_BIT // 32] |= np.uint32(1 << LAST_BIT % 32)
+    beats[ends, _LAST_WORD] |= _LAST_MASK
     return beats
+
+
+def arrivals(starts: Sequence[float], lengths: Sequence[int], cycles_per_beat: float,
+             latency: float = 0.0) -> np.ndarray:
+    """Return the cycle in which each beat of some packets is there: uint64 ``[beats]``.
+
+    A beat is there ``latency`` after its last byte left; packet ``i`` of ``lengths[i]`` beats
+    begins to leave at ``starts[i]``, and each beat takes ``cycles_per_beat``.
+    """
+    counts = np.asarray(lengths)
+    # Beats of the packets before, and 1 for the beat itself: places count from 1 in each packet.
+    before = np.repeat(np.cumsum(counts) - counts, counts)
+    ends = np.repeat(np.asarray(starts, np.float64), counts)
+    ends += (np.arange(1, len(before) + 1) - before) * cycles_per_beat
+    ends += latency
+    return np.ceil(ends).astype(np.uint64)
+
+
+class Packets(NamedTuple):
+    """Whole packets, one after the other.
+
+    Members: ``beats``, uint32 ``[n, BEAT_WORDS]``; for each packet ``starts`` and ``ends``, its
+    first row and the row behind its last, and ``cycles``, when its last beat was taken.
+    """
+
+    beats: np.ndarray
+    starts: list[int]
+    ends: list[int]
+    cycles: list[int]
+
+
+_NONE = Packets(np.empty((0, BEAT_WORDS), np.uint32), [], [], [])
 
 
 class PacketTap:
@@ -33,20 +71,21 @@ class PacketTap:
     def __init__(self, engine: Engine, stream: str):
         self._engine = engine
         self._stream = stream
-        self._rest: list[np.ndarray] = []
+        self._rest = _NONE.beats
 
-    def take(self) -> list[tuple[np.ndarray, int]]:
-        """Return data (uint32 ``[n, 16]``) and cycle of the last beat of each finished packet."""
+    def take(self) -> Packets:
+        """Return the packets that were finished since the last call."""
         beats, cycles = self._engine.pop(self._stream)
-        ends = np.flatnonzero(beats[:, LAST_BIT // 32] >> (LAST_BIT % 32) & 1) + 1
-        packets, start = [], 0
-        for end in ends.tolist():
-            part = beats[start:end, :DATA_WORDS]
-            if self._rest:
-                part = np.concatenate((*self._rest, part))
-                self._rest = []
-            packets.append((part, int(cycles[end - 1])))
-            start = end
-        if start < len(beats):
-            self._rest.append(beats[start:, :DATA_WORDS])
-        return packets
+        if not len(beats):
+            return _NONE
+        ends = np.flatnonzero(beats[:, _LAST_WORD] & _LAST_MASK)
+        if not len(ends):
+            self._rest = np.concatenate((self._rest, beats))
+            return _NONE
+        taken = cycles[ends].tolist()
+        ends += 1 + len(self._rest)
+        if len(self._rest):
+            beats = np.concatenate((self._rest, beats))
+        stops = ends.tolist()
+        self._rest = beats[stops[-1]:]
+        return Packets(beats, [0, *stops[:-1]], stops, taken)

@@ -1,6 +1,7 @@
 """What comes back for each mini-batch, and whether it is what it must be."""
 
 from dataclasses import dataclass, field
+from itertools import accumulate
 
 import numpy as np
 
@@ -25,61 +26,65 @@ class Step:
     filled: bags that came back for each sample.
     status: error status of each sample, 0 for none.
     started, finished: host cycles of the first query and the last result; -1 while not there.
+    left: samples of each node's share that are not answered.
     """
 
     number: int
     first: int
     samples: Samples
-    shares: np.ndarray
+    shares: list[int]
     pooled: np.ndarray
-    filled: np.ndarray
+    filled: list[int]
     status: np.ndarray
-    started: int = -1
-    finished: int = -1
-    left: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
+    started: float = -1.0
+    finished: float = -1.0
+    left: list[int] = field(default_factory=list)
 
     @classmethod
     def of(cls, number: int, first: int, samples: Samples, nodes: int, dimension: int) -> "Step":
         """Deal ``samples`` in contiguous shares whose sizes differ by at most one."""
         n, tables = len(samples), samples.table_count
-        sizes = np.full(nodes, n // nodes, np.int64)
-        sizes[:n % nodes] += 1
-        return cls(number, first, samples, np.concatenate(([0], np.cumsum(sizes))),
-                   np.zeros((n, tables, dimension), np.float32), np.zeros(n, np.int64),
+        sizes = [n // nodes + (node < n % nodes) for node in range(nodes)]
+        return cls(number, first, samples, list(accumulate(sizes, initial=0)),
+                   np.zeros((n, tables, dimension), np.float32), [0] * n,
                    np.zeros(n, np.int64), left=sizes)
 
     @property
     def done(self) -> bool:
         """Whether every sample was answered."""
-        return not self.left.any()
+        return not any(self.left)
 
-    def place(self, node: int, sample: int, first_bag: int, vectors: np.ndarray) -> None:
-        """Take pooled vectors of bags ``first_bag`` on of ``sample`` (number in the input).
+    def place(self, node: int, at: int, first_bag: int, vectors: np.ndarray) -> bool:
+        """Take pooled vectors of bags ``first_bag`` on of the step's sample ``at``.
 
-        ``ValueError`` when they do not belong to the share of ``node`` or its bags.
+        Returns whether the sample is complete. ``ValueError`` when they do not belong to the share
+        of ``node`` or its bags.
         """
-        at = self._index(node, sample)
-        if first_bag != self.filled[at] or first_bag + len(vectors) > self.pooled.shape[1]:
-            raise ValueError(f"sample {sample} got bags {first_bag} to "
-                             f"{first_bag + len(vectors) - 1} after {self.filled[at]} bags")
-        self.pooled[at, first_bag:first_bag + len(vectors)] = vectors
-        self.filled[at] += len(vectors)
-        if self.filled[at] == self.pooled.shape[1]:
+        self._check(node, at)
+        bags, before = self.pooled.shape[1], self.filled[at]
+        after = first_bag + len(vectors)
+        if first_bag != before or after > bags:
+            raise ValueError(f"sample {self.first + at} got bags {first_bag} to {after - 1} "
+                             f"after {before} bags")
+        self.pooled[at, first_bag:after] = vectors
+        self.filled[at] = after
+        if after == bags:
             self.left[node] -= 1
+        return after == bags
 
-    def refuse(self, node: int, sample: int, status: int) -> None:
-        """Take an error answer for ``sample``."""
-        at = self._index(node, sample)
+    def refuse(self, node: int, at: int, status: int) -> None:
+        """Take an error answer for the step's sample ``at``."""
+        self._check(node, at)
         if self.status[at] or self.filled[at] == self.pooled.shape[1]:
-            raise ValueError(f"sample {sample} was answered twice, with error {status} now")
+            raise ValueError(f"sample {self.first + at} was answered twice, with error {status} "
+                             f"now")
         self.status[at] = status
         self.left[node] -= 1
 
-    def _index(self, node: int, sample: int) -> int:
-        at = sample - self.first
+    def _check(self, node: int, at: int) -> None:
         if not self.shares[node] <= at < self.shares[node + 1]:
-            raise ValueError(f"sample {sample} was answered at node {node}, which does not hold it")
-        return at
+            raise ValueError(f"sample {self.first + at} was answered at node {node}, which does "
+                             f"not hold it")
 
 
 @dataclass(frozen=True)
@@ -99,6 +104,6 @@ class StepResult:
         """Compare what came back with the numpy model of the same samples."""
         expected = pooled_reference(step.samples, model, seed)
         same = (expected.view(np.uint32) == step.pooled.view(np.uint32)).all(axis=(1, 2))
-        answered = (step.status == 0) & (step.filled == step.pooled.shape[1])
+        answered = (step.status == 0) & (np.array(step.filled) == step.pooled.shape[1])
         return cls(int((same & answered).sum()), int((~same & answered).sum()),
                    int((step.status != 0).sum()))

@@ -5,6 +5,7 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
+from operator import itemgetter
 
 import numpy as np
 
@@ -93,7 +94,6 @@ class Run:
                           vector_beats=model.dimension // LANES)
             node = Node(number, engine, self.config, rows, model.dimension, pcie, gpu,
                         options.in_flight)
-            node.finished = self._share_finished
             nodes.append(node)
             self._registers.append(registers)
         self.cluster = Cluster(nodes, network, options.threads)
@@ -133,9 +133,19 @@ class Run:
                 node.submit(step, now)
             self._next = next(self._batches, None)
 
-    def _share_finished(self, step: Step, now: float) -> None:
-        if not step.done:
-            return
+    def _steps_finished(self) -> None:
+        """Take the steps that were finished in this quantum, in the order of time."""
+        done: dict[int, tuple[float, Step]] = {}
+        for node in self.cluster.nodes:
+            for now, step in node.finished:
+                if step.done:  # by the last of its shares
+                    done[step.number] = max(done.get(step.number, (now, step)), (now, step),
+                                            key=itemgetter(0))
+            node.finished.clear()
+        for now, step in sorted(done.values(), key=lambda one: (one[0], one[1].number)):
+            self._step_finished(step, now)
+
+    def _step_finished(self, step: Step, now: float) -> None:
         del self._open[step.number]
         self._raise_floor(min(self._open, default=step.number + 1), now)
         verdict = StepResult.judge(step, self.model, self.options.seed)
@@ -158,6 +168,7 @@ class Run:
             registers.write("step_floor", floor & 0xFFFF, math.ceil(now + self._hand_out))
 
     def _after_quantum(self, cycle: int) -> None:
+        self._steps_finished()
         self._report_progress(self._done_samples, cycle)
 
     def execute(self, progress: Progress = lambda done, cycle: None,
@@ -173,7 +184,7 @@ class Run:
         except StuckError as error:
             stuck = str(error)
         wall = time.perf_counter() - began
-        unanswered = sum(int(step.left.sum()) for step in self._open.values())
+        unanswered = sum(sum(step.left) for step in self._open.values())
         if stuck is None:
             self.cluster.settle()
         counters = [registers.counters() for registers in self._registers]

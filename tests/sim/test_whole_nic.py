@@ -151,10 +151,12 @@ def test_a_lost_frame_is_found(monkeypatch, capsys):
 
     original, seen = Node.deliver, []
 
-    def lossy(self, frame, start, cycles_per_byte):
-        seen.append(frame)
-        if len(seen) != 5:
-            original(self, frame, start, cycles_per_byte)
+    def lossy(self, frames, starts, cycles_per_beat):
+        places = range(len(seen), len(seen) + len(frames))
+        seen.extend(frames)
+        kept = [i for i, place in enumerate(places) if place != 4]
+        if kept:
+            original(self, [frames[i] for i in kept], [starts[i] for i in kept], cycles_per_beat)
 
     monkeypatch.setattr(Node, "deliver", lossy)
     with pytest.raises(SystemExit) as end:
