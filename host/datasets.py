@@ -1,85 +1,183 @@
 """Data sets by format: one call that opens any of them as a stream of samples."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import zip_longest
 from pathlib import Path
 
 from .errors import InputError
 from .model import MODELS, Model
-from .readers import criteo, movielens, trace
-from .readers.lines import first_line
+from .readers import avazu, criteo, movielens, npz, trace
+from .readers.arrays import storage
+from .readers.lines import head
 from .samples import Samples
 
-__all__ = ["FORMATS", "default_model", "guess_format", "open_samples"]
+__all__ = ["FORMATS", "FORMAT_HELP", "Format", "Paths", "default_model", "guess_format",
+           "input_files", "open_samples"]
 
-FORMATS: dict[str, Callable[[str | Path, Model], Iterator[Samples]]] = {
-    "criteo": criteo.read, "movielens": movielens.read, "trace": trace.read}
-"""The readers by the name of their format."""
+Paths = str | Path | Sequence[str | Path]
+"""A file, a folder of files, or several of both."""
 
 
-def _reader(name: str) -> Callable[[str | Path, Model], Iterator[Samples]]:
+@dataclass(frozen=True)
+class Format:
+    """A format of data sets.
+
+    Members
+    -------
+    read: the reader; without a model it takes any row, see there.
+    model: the model of some files of this format where none is named.
+    tables: names of the tables, where the format gives them.
+    about: what it is, in a few words.
+    """
+
+    read: Callable[[str | Path, Model | None], Iterator[Samples]]
+    model: Callable[[list[Path]], Model]
+    about: str
+    tables: tuple[str, ...] = ()
+
+
+def _trace_model(files: list[Path]) -> Model:
+    return MODELS["trace"].with_rows(_largest(map(trace.scan_rows, files)))
+
+
+def _npz_model(files: list[Path]) -> Model:
+    shapes = [npz.model_shape(file) for file in files]
+    return replace(MODELS["kaggle"], name="dlrm-npz", dense=shapes[0][0],
+                   rows=_largest(rows for _, rows in shapes))
+
+
+def _largest(rows) -> tuple[int, ...]:
+    return tuple(max(column) for column in zip_longest(*rows, fillvalue=1))
+
+
+FORMATS: dict[str, Format] = {
+    "criteo": Format(criteo.read, lambda files: MODELS["kaggle"], "Criteo train.txt, day_N",
+                     tuple(f"C{number + 1}" for number in range(criteo.CATEGORIES))),
+    "avazu": Format(avazu.read, lambda files: MODELS["avazu"], "Avazu train.csv", avazu.COLUMNS),
+    "movielens": Format(movielens.read, lambda files: MODELS["movielens"], "MovieLens ratings.csv",
+                        ("userId", "movieId")),
+    "dlrm-npz": Format(npz.read, _npz_model, "facebookresearch/dlrm *_processed.npz"),
+    "trace": Format(trace.read, _trace_model, "table:row pairs, or .npy of samples x tables"),
+}
+"""The formats by name."""
+
+FORMAT_HELP = (", ".join(FORMATS) + "; guessed from the file if left out.")
+"""What the command line says of the option that names a format."""
+
+
+def _known(name: str) -> Format:
     if name not in FORMATS:
         raise ValueError(f"format must be one of {', '.join(FORMATS)}, not {name!r}")
     return FORMATS[name]
 
 
-def guess_format(path: str | Path) -> str | None:
-    """Return the format that the first line of a file looks like, or None."""
-    line = first_line(path)
-    if line == movielens.HEADER:
-        return "movielens"
-    if line.count(b"\t") == criteo.INTEGERS + criteo.CATEGORIES:
-        return "criteo"
-    if re.match(rb"[ \t]*\d+:\d+([ \t]|$)", line):
-        return "trace"
-    return None
+def input_files(paths: Paths) -> list[Path]:
+    """Return the files that ``paths`` name, in order.
 
-
-def default_model(path: str | Path, format: str) -> Model:
-    """Return the model for a file when none is named.
-
-    That is ``kaggle`` for Criteo and ``movielens`` for MovieLens; for a trace it is ``trace`` with
-    as many tables and rows as the file names, which is read through for it.
-    """
-    _reader(format)
-    if format == "trace":
-        return MODELS["trace"].with_rows(_explained(path, format, lambda: trace.scan_rows(path)))
-    return MODELS["kaggle" if format == "criteo" else format]
-
-
-def open_samples(path: str | Path, format: str, model: Model,
-                 limit: int | None = None) -> Iterator[Samples]:
-    """Yield the samples of a file in its order, in chunks, at most ``limit`` samples.
+    A folder stands for the files in it whose names do not begin with ``.`` or ``_``, in the order
+    of their names, numbers in them by value: ``day_2`` comes before ``day_10``.
 
     Raises
     ------
     InputError
-        The file cannot be read as ``format``; says so where it looks like another.
+        A folder cannot be read or holds no file.
+    ValueError
+        There are no paths.
+    """
+    files: list[Path] = []
+    for path in [paths] if isinstance(paths, str | Path) else paths:
+        path = Path(path)
+        if not path.is_dir():
+            files.append(path)
+            continue
+        try:
+            found = [file for file in path.iterdir()
+                     if file.name[0] not in "._" and not file.is_dir()]
+        except OSError as error:
+            raise InputError(path, 0, 0, error.strerror or str(error)) from None
+        if not found:
+            raise InputError(path, 0, 0, "the folder holds no file")
+        files += sorted(found, key=_by_number)
+    if not files:
+        raise ValueError("data must name at least one file")
+    return files
+
+
+def _by_number(path: Path) -> list[tuple[int, str]]:
+    return [(int(part), "") if part.isdigit() else (-1, part)
+            for part in re.split(r"([0-9]+)", path.name)]
+
+
+def guess_format(paths: Paths) -> str | None:
+    """Return the format that the content of the first file looks like, or None.
+
+    Arrays and archives are known by their first bytes, text, plain or gzip, by its first line; a
+    key trace may begin with empty lines.
+    """
+    path = input_files(paths)[0]
+    kind = storage(path)
+    if kind is not None:
+        return {"npy": "trace", "npz": "dlrm-npz"}[kind]
+    text = head(path)
+    line = text.split(b"\n", 1)[0].rstrip(b"\r")
+    for name, header in (("movielens", movielens.HEADER), ("avazu", avazu.HEADER)):
+        if line == header:
+            return name
+    if line.count(b"\t") == criteo.INTEGERS + criteo.CATEGORIES:
+        return "criteo"
+    if re.match(rb"\s*\d+:\d+(\s|$)", text):
+        return "trace"
+    return None
+
+
+def default_model(paths: Paths, format: str) -> Model:
+    """Return the model for files when none is named.
+
+    That is ``kaggle`` for Criteo, ``avazu`` for Avazu and ``movielens`` for MovieLens; for a trace
+    it is ``trace`` with as many tables and rows as the files name, which are read through for it;
+    for DLRM's archives ``kaggle`` with the tables and rows of their ``counts`` and as many dense
+    features as they have. Of several files a table has the most rows that one of them gives it.
+    """
+    files = input_files(paths)
+    model = _known(format).model
+    return _explained(format, lambda: model(files))
+
+
+def open_samples(paths: Paths, format: str, model: Model | None,
+                 limit: int | None = None) -> Iterator[Samples]:
+    """Yield the samples of the files in their order, in chunks, at most ``limit`` samples.
+
+    Without a model any row is taken, see the readers.
+
+    Raises
+    ------
+    InputError
+        A file cannot be read as ``format``; says so where it looks like another.
     ValueError
         There is no such format, the model does not fit it, or ``limit`` is below 1.
     """
-    reader = _reader(format)
+    reader = _known(format).read
     if limit is not None and limit < 1:
         raise ValueError(f"limit must be at least 1, not {limit!r}")
-    chunks = reader(path, model)
     left = limit
-    while True:
-        chunk = _explained(path, format, lambda: next(chunks, None))
-        if chunk is None:
-            return
-        if left is not None and len(chunk) >= left:
-            yield chunk.slice(0, left)
-            return
-        yield chunk
-        left = left and left - len(chunk)
+    for path in input_files(paths):
+        chunks = reader(path, model)
+        while (chunk := _explained(format, lambda: next(chunks, None))) is not None:
+            if left is not None and len(chunk) >= left:
+                yield chunk.slice(0, left)
+                return
+            yield chunk
+            left = left and left - len(chunk)
 
 
-def _explained(path: str | Path, format: str, action: Callable):
+def _explained(format: str, action: Callable):
     """Run ``action``; add to its `InputError` what the file looks like, if another format."""
     try:
         return action()
     except InputError as error:
-        likely = guess_format(path) if error.line else None
+        likely = guess_format(error.path)
         if likely in (None, format):
             raise
         raise InputError(error.path, error.line, error.column,

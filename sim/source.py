@@ -1,8 +1,9 @@
 """Where samples come from: a file, or the generator; checked against what the NIC holds."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
-from host.datasets import default_model, guess_format, open_samples
+from host.datasets import default_model, guess_format, input_files, open_samples
 from host.errors import InputError
 from host.generator import generate
 from host.model import MODELS, Model, load_model
@@ -24,12 +25,16 @@ def choose_model(options: RunOptions) -> tuple[Model, str | None]:
         return load_model(options.model or _BY_PRESET.get(options.config, "kaggle")), None
     kind = options.format or guess_format(options.data)
     if kind is None:
-        raise InputError(options.data, 1, 1, "looks like no known format; name it with --format")
+        raise InputError(input_files(options.data)[0], 1, 1,
+                         "looks like no known format; name it with --format")
     if options.model is not None:
         return load_model(options.model), kind
     if kind == "criteo" and options.config == "terabyte":
         return MODELS["terabyte"], kind
-    return default_model(options.data, kind), kind
+    found = default_model(options.data, kind)
+    if kind == "dlrm-npz" and options.config == "terabyte":
+        return replace(MODELS["terabyte"], rows=found.rows, dense=found.dense), kind
+    return found, kind
 
 
 def sample_chunks(options: RunOptions, model: Model, kind: str | None) -> Iterator[Samples]:

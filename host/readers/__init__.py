@@ -1,1 +1,1 @@
-"""Readers of data sets: ``criteo``, ``movielens`` and ``trace``; see :mod:`host.datasets`."""
+"""Readers of data sets, one for each format; see :mod:`host.datasets`."""

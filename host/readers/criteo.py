@@ -8,8 +8,9 @@ import numpy as np
 from ..hashing import mix64
 from ..model import Model
 from ..samples import Samples
-from .fields import hexadecimals, integers, split
+from .fields import hexadecimals, integers, labels, split
 from .lines import read_chunks
+from .shapes import check_model
 
 __all__ = ["CATEGORIES", "EMPTY_CATEGORY", "INTEGERS", "category_rows", "read"]
 
@@ -28,13 +29,14 @@ def category_rows(values: np.ndarray, rows: np.ndarray | int) -> np.ndarray:
     return (mix64(values.astype(np.uint64)) % np.asarray(rows, np.uint64)).astype(np.int64)
 
 
-def read(path: str | Path, model: Model) -> Iterator[Samples]:
+def read(path: str | Path, model: Model | None) -> Iterator[Samples]:
     """Yield the samples of a Criteo file, a few thousand at a time.
 
     A line is a label (0 or 1), 13 integers and 26 hexadecimal categories of up to 8 digits, each
     of which may be empty, separated by tabs; there is no header. A dense feature is
     log(1 + max(x, 0)) in float64 rounded once, 0 where it is missing. A category becomes
-    `category_rows`, an empty one too.
+    `category_rows`, an empty one too; without a model it is its own value, an empty one
+    `EMPTY_CATEGORY`.
 
     Raises
     ------
@@ -43,15 +45,11 @@ def read(path: str | Path, model: Model) -> Iterator[Samples]:
     ValueError
         The model has not 13 dense features and 26 tables.
     """
-    if (model.dense, model.tables) != (INTEGERS, CATEGORIES):
-        raise ValueError(f"a model for Criteo must have {INTEGERS} dense features and {CATEGORIES} "
-                         f"tables, not {model.dense} and {model.tables}")
-    sizes = np.array(model.rows, np.uint64)
+    check_model("Criteo", model, INTEGERS, CATEGORIES)
+    sizes = np.array(model.rows, np.uint64) if model else None
     for chunk in read_chunks(path):
         fields = split(chunk, b"\t", 1 + INTEGERS + CATEGORIES, _LAYOUT)
-        label, good = integers(fields[:, 0])
-        fields[:, 0].require(good & (fields.lengths[:, 0] == 1) & (label <= 1),
-                             lambda text, at: f"label must be 0 or 1, not {text!r}")
+        label = labels(fields[:, 0], "label")
         numbers = fields[:, 1:1 + INTEGERS]
         value, good = integers(numbers)
         numbers.require(good | (numbers.lengths == 0), lambda text, at:
@@ -62,5 +60,7 @@ def read(path: str | Path, model: Model) -> Iterator[Samples]:
         categories.require(good | empty, lambda text, at:
                            f"category {at[1] + 1} is not 1 to 8 hexadecimal digits: {text!r}")
         dense = np.log1p(np.maximum(value, 0).astype(np.float64)).astype(np.float32)
-        rows = category_rows(np.where(empty, EMPTY_CATEGORY, category), sizes)
+        rows = np.where(empty, EMPTY_CATEGORY, category)
+        if sizes is not None:
+            rows = category_rows(rows, sizes)
         yield Samples.one_hot(dense, label, rows)

@@ -7,8 +7,9 @@ import numpy as np
 
 from ..model import Model
 from ..samples import Samples
-from .fields import Fields, decimals, place, split
-from .lines import Chunk, read_chunks
+from .fields import Fields, decimals, split
+from .lines import Chunk, read_body
+from .shapes import check_model, table_sizes
 
 __all__ = ["HEADER", "read"]
 
@@ -19,7 +20,7 @@ _RATINGS = {text: float(text) for whole in range(6) for text in
 _LIKED = 4.0
 
 
-def read(path: str | Path, model: Model) -> Iterator[Samples]:
+def read(path: str | Path, model: Model | None) -> Iterator[Samples]:
     """Yield the samples of a ``ratings.csv``, in file order, a few ten thousand at a time.
 
     Table 0 is the user, table 1 the movie, their numbers being the rows. The one dense feature is
@@ -30,13 +31,13 @@ def read(path: str | Path, model: Model) -> Iterator[Samples]:
     ------
     InputError
         Line and column of a wrong header, of a line that has not four columns, of a field that is
-        no such number, or of a user or movie that the model's tables do not hold.
+        no such number, or of a user or movie that the model's tables do not hold; without a model
+        any row is held.
     ValueError
         The model has not one dense feature and two tables.
     """
-    if (model.dense, model.tables) != (1, 2):
-        raise ValueError("a model for MovieLens must have 1 dense feature and 2 tables, "
-                         f"not {model.dense} and {model.tables}")
+    check_model("MovieLens", model, 1, 2)
+    sizes = table_sizes(model, 2).tolist()
     first, last = _span(path)
     scale = max(1, last - first)
     for chunk in _body(path):
@@ -46,7 +47,7 @@ def read(path: str | Path, model: Model) -> Iterator[Samples]:
             column = fields[:, table]
             rows[:, table], good = decimals(column)
             column.require(good, lambda text, at: f"{name} is no number: {text!r}")
-            size = model.rows[table]
+            size = sizes[table]
             column.require(rows[:, table] < size, lambda text, at:
                            f"{name} {text} is beyond the {size} rows of table {table}")
         label = _ratings(fields[:, 2]) >= _LIKED
@@ -55,20 +56,7 @@ def read(path: str | Path, model: Model) -> Iterator[Samples]:
 
 
 def _body(path: str | Path) -> Iterator[Chunk]:
-    """The lines behind the header, which is checked."""
-    any_line = False
-    for chunk in read_chunks(path):
-        if chunk.first_line == 1:
-            header, _, rest = chunk.data.partition(b"\n")
-            if header != HEADER:
-                raise place(chunk, 0, f"the header must be {_LAYOUT}, "
-                                      f"not {header[:60].decode()!r}")
-            chunk = Chunk(chunk.path, rest, 2)
-        if chunk.data:
-            any_line = True
-            yield chunk
-    if not any_line:
-        raise place(Chunk(Path(path), HEADER + b"\n", 1), len(HEADER), "no ratings follow")
+    return read_body(path, HEADER, "ratings")
 
 
 def _timestamps(fields: Fields) -> np.ndarray:
@@ -88,15 +76,12 @@ def _span(path: str | Path) -> tuple[int, int]:
 
 
 def _ratings(column: Fields) -> np.ndarray:
-    """Ratings are few: each text of one to three bytes is looked up as a number of base 256."""
-    code = np.zeros(column.starts.shape, np.int64)
-    for k in range(3):
-        inside = k < column.lengths
-        code = np.where(inside, code * 256 + column.data[np.where(inside, column.starts + k, 0)],
-                        code)
+    """Ratings are few: each text of one to three bytes is looked up as a number."""
+    drop = (64 - 8 * np.clip(column.lengths, 0, 8)).astype(np.uint64)
+    code = (column.chunk.words[column.starts] << drop) >> drop
     values = np.full(column.starts.shape, np.nan)
     for text, rating in _RATINGS.items():
-        values[(code == int.from_bytes(text.encode(), "big"))
+        values[(code == int.from_bytes(text.encode(), "little"))
                & (column.lengths == len(text))] = rating
     column.require(~np.isnan(values), lambda text, at:
                    f"rating must be 0 to 5 in steps of a half, not {text!r}")

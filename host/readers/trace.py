@@ -1,4 +1,4 @@
-"""Key traces: what a system looked up, sample by sample, as text."""
+"""Key traces: what a system looked up, sample by sample, as text or as an array."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,38 +9,49 @@ from rtl.formats import ROW_BITS, TABLE_BITS
 
 from ..model import Model
 from ..samples import Samples
+from . import trace_array
+from .arrays import storage
 from .fields import Fields, decimals
 from .lines import Chunk, read_chunks
+from .shapes import table_sizes
 
 __all__ = ["read", "scan_rows"]
 
 
-def read(path: str | Path, model: Model) -> Iterator[Samples]:
+def read(path: str | Path, model: Model | None) -> Iterator[Samples]:
     """Yield the samples of a key trace, in file order.
 
-    A line is a sample: ``table:row`` in decimal, separated by blanks or tabs, in any order. A
-    table may repeat, which makes its bag longer; the keys of a bag keep the order of the line. An
-    empty line is a sample of empty bags. A trace has neither dense features nor labels: both are
-    zeros.
+    A trace is text, plain or gzip, or a ``.npy`` file (:mod:`host.readers.trace_array`), which is
+    seen by its content. In text a line is a sample: ``table:row`` in decimal, separated by blanks
+    or tabs, in any order. A table may repeat, which makes its bag longer; the keys of a bag keep
+    the order of the line. An empty line is a sample of empty bags. A trace has neither dense
+    features nor labels: both are zeros. Without a model there are as many tables as the file
+    names, which is read through for it.
 
     Raises
     ------
     InputError
         Line and column of what is no ``table:row``, or is beyond the model's tables or rows.
     """
-    sizes = np.array(model.rows, np.int64)
+    if storage(path) == "npy":
+        yield from trace_array.read(path, model)
+        return
+    sizes = table_sizes(model, len(model.rows if model else scan_rows(path)))
+    dense = model.dense if model else 1
     for chunk in read_chunks(path):
         tables, rows, lines, count = _keys(chunk, sizes)
-        bags = lines * model.tables + tables
+        bags = lines * len(sizes) + tables
         order = np.argsort(bags, kind="stable")
-        lengths = np.bincount(bags, minlength=count * model.tables)
-        yield Samples(np.zeros((count, model.dense), np.float32), np.zeros(count, np.float32),
-                      lengths.reshape(count, model.tables).astype(np.int32),
+        lengths = np.bincount(bags, minlength=count * len(sizes))
+        yield Samples(np.zeros((count, dense), np.float32), np.zeros(count, np.float32),
+                      lengths.reshape(count, len(sizes)).astype(np.int32),
                       tables[order].astype(np.int32), rows[order])
 
 
 def scan_rows(path: str | Path) -> tuple[int, ...]:
     """Return for each table of a trace one more than its largest row; 1 where it has none."""
+    if storage(path) == "npy":
+        return trace_array.scan_rows(path)
     largest = np.zeros(1, np.int64)
     for chunk in read_chunks(path):
         tables, rows, _, _ = _keys(chunk, None)
@@ -54,20 +65,20 @@ def scan_rows(path: str | Path) -> tuple[int, ...]:
 
 def _keys(chunk: Chunk, sizes: np.ndarray | None) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
     """Return table, row and line (from 0) of each key, and the number of lines."""
-    data = np.frombuffer(chunk.data, np.uint8)
+    data = chunk.bytes
     newlines = np.flatnonzero(data == 10)
     inside = (data != 32) & (data != 9) & (data != 10)
     edges = np.diff(inside, prepend=False)  # where runs of other bytes begin and end
     bounds = np.flatnonzero(edges)
     starts, ends = bounds[0::2], bounds[1::2]
-    words = Fields(chunk, data, starts, ends - starts)
+    words = Fields(chunk, starts, ends - starts)
     colons = np.flatnonzero(data == ord(":"))
     before = np.searchsorted(colons, starts)
     many = np.searchsorted(colons, ends) - before
     words.require(many == 1, lambda text, at: f"a key must be table:row, not {text!r}")
     middle = colons[before] if len(starts) else starts
-    tables, table_good = decimals(Fields(chunk, data, starts, middle - starts))
-    rows, row_good = decimals(Fields(chunk, data, middle + 1, ends - middle - 1))
+    tables, table_good = decimals(Fields(chunk, starts, middle - starts))
+    rows, row_good = decimals(Fields(chunk, middle + 1, ends - middle - 1))
     words.require(table_good & row_good,
                   lambda text, at: f"a key must be table:row in decimal, not {text!r}")
     count = 1 << TABLE_BITS if sizes is None else len(sizes)
