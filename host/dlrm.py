@@ -1,5 +1,6 @@
 """DLRM inference in numpy: the reference that every simulated cluster is compared with."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -71,11 +72,14 @@ class Dlrm:
     model: its shape.
     seed: all weights and rows follow from it.
     mlp: ``fixed``, the same bits everywhere, or ``blas``, faster, for one machine only.
+    linear: computes a layer for ``fixed``, in place of :func:`host.mlp.linear_fixed` and with the
+        same bits.
     """
 
     model: Model
     seed: int
     mlp: str = "fixed"
+    linear: Callable[[np.ndarray, Layer], np.ndarray] = linear_fixed
 
     def __post_init__(self) -> None:
         if self.mlp not in ("fixed", "blas"):
@@ -97,7 +101,7 @@ class Dlrm:
 
     @property
     def _linear(self):
-        return linear_fixed if self.mlp == "fixed" else linear_blas
+        return self.linear if self.mlp == "fixed" else linear_blas
 
     def bottom(self, dense: np.ndarray) -> np.ndarray:
         """Return the dense vectors: float32 ``[n, dimension]``; a ReLU ends the last layer too."""

@@ -3,6 +3,7 @@
 A packet here is an array of beats, uint32 ``[n, 16]`` little-endian words, header beat first.
 """
 
+from functools import cache
 from struct import Struct
 from typing import NamedTuple
 
@@ -50,7 +51,8 @@ class Header(NamedTuple):
     count: int
 
 
-_SHIFTS = {name: 8 * EMBER_OFFSET + EmberHeader[name].offset for name in EmberHeader.members}
+_WIDTHS = dict(EmberHeader.members)
+_SHIFTS = {name: 8 * EMBER_OFFSET + EmberHeader[name].offset for name in _WIDTHS}
 """Bit of a header beat at which each field begins."""
 
 
@@ -58,7 +60,7 @@ def _header_struct() -> Struct:
     """Return what reads the fields of :class:`Header` from the bytes of a header beat."""
     code, at = "<", 0
     for name in Header._fields:
-        start, size = _SHIFTS[name] // 8, EmberHeader.members[name] // 8
+        start, size = _SHIFTS[name] // 8, _WIDTHS[name] // 8
         code += f"{start - at}x{ {1: 'B', 2: 'H', 4: 'I'}[size]}"
         at = start + size
     return Struct(f"{code}{BEAT_BYTES - at}x")
@@ -73,8 +75,8 @@ def header_beat(opcode: Opcode, *, node: int, step: int, count: int, **fields: i
               "step": step & 0xFFFF, "count": count, **fields}
     total = 0
     for name, value in values.items():
-        if value >> EmberHeader.members[name]:
-            raise ValueError(f"{name} must fit {EmberHeader.members[name]} bits, not {value!r}")
+        if value >> _WIDTHS[name]:
+            raise ValueError(f"{name} must fit {_WIDTHS[name]} bits, not {value!r}")
         total |= int(value) << _SHIFTS[name]
     return np.frombuffer(total.to_bytes(BEAT_BYTES, "little"), "<u4").reshape(1, WORDS)
 
@@ -93,7 +95,7 @@ def parse_header(beat: np.ndarray) -> Header:
 def destinations(beats: np.ndarray) -> list[int]:
     """Return the numbers of the nodes that header beats, uint32 ``[n, 16]`` or wider, are for."""
     word, shift = divmod(_SHIFTS["destination"], 32)
-    mask = (1 << EmberHeader.members["destination"]) - 1
+    mask = (1 << _WIDTHS["destination"]) - 1
     return (beats[:, word] >> np.uint32(shift) & np.uint32(mask)).tolist()
 
 
@@ -172,12 +174,16 @@ def vectors_packet(head: np.ndarray, tags: np.ndarray, vectors: np.ndarray) -> n
     return packet
 
 
+@cache
+def _vectors_that_fit(vector_beats: int, payload_beats: int) -> int:
+    return max(k for k in range(1, payload_beats)
+               if -(-k // TAGS_PER_BEAT) + k * vector_beats <= payload_beats)
+
+
 def gpu_vectors(tags: np.ndarray, vectors: np.ndarray, *, node: int, step: int,
                 payload_beats: int) -> list[np.ndarray]:
     """Return GPU_VECTORS packets that answer the miss ids ``tags`` with ``vectors``."""
-    beats = vectors.shape[1] // LANES
-    per_packet = max(k for k in range(1, payload_beats)
-                     if -(-k // TAGS_PER_BEAT) + k * beats <= payload_beats)
+    per_packet = _vectors_that_fit(vectors.shape[1] // LANES, payload_beats)
     packets = []
     for start in range(0, len(tags), per_packet):
         part = slice(start, start + per_packet)

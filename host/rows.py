@@ -1,5 +1,8 @@
 """Initial values of embedding rows: a pure function of seed, table and row. Never a table."""
 
+from functools import lru_cache
+from typing import NamedTuple
+
 import numpy as np
 
 from .hashing import GOLDEN, mix64, mix64_int
@@ -9,6 +12,25 @@ __all__ = ["row_values"]
 
 _BLOCK = 8192
 """Keys hashed at a time, so that what is in work stays in the processor's cache."""
+
+
+class _Constants(NamedTuple):
+    """What the rows of a model have in common, by table, and by pair of elements."""
+
+    sizes: np.ndarray
+    seeds: np.ndarray
+    scales: np.ndarray
+    steps: np.ndarray
+
+
+@lru_cache(maxsize=16)
+def _constants(rows: tuple[int, ...], dimension: int, seed: int) -> _Constants:
+    sizes = np.array(rows, np.int64)
+    return _Constants(
+        sizes,
+        np.array([mix64_int(seed, 0x726F77, table) for table in range(len(rows))], np.uint64),
+        np.sqrt(1.0 / sizes.astype(np.float64)) * 2.0 ** -24,
+        np.array([(i + 1) * GOLDEN & (1 << 64) - 1 for i in range(dimension // 2)], np.uint64))
 
 
 def row_values(model: Model, seed: int, tables: np.ndarray, rows: np.ndarray) -> np.ndarray:
@@ -29,16 +51,13 @@ def row_values(model: Model, seed: int, tables: np.ndarray, rows: np.ndarray) ->
     if len(tables) and not 0 <= tables.min() <= tables.max() < model.tables:
         raise ValueError(f"tables must be between 0 and {model.tables - 1}, "
                          f"not {tables.min()} to {tables.max()}")
-    sizes = np.array(model.rows, np.int64)[tables]
-    wrong = np.flatnonzero((rows < 0) | (rows >= sizes))
-    if len(wrong):
-        at = wrong[0]
-        raise ValueError(f"rows of table {tables[at]} must be below {sizes[at]}, not {rows[at]}")
-
-    seeds = np.array([mix64_int(seed, 0x726F77, t) for t in range(model.tables)], np.uint64)
-    bounds = np.sqrt(1.0 / np.array(model.rows, np.float64)) * 2.0 ** -24
-    steps = np.array([(i + 1) * GOLDEN & (1 << 64) - 1 for i in range(model.dimension // 2)],
-                     np.uint64)
+    sizes, seeds, scales, steps = _constants(model.rows, model.dimension, seed)
+    # A negative row is a huge one as an unsigned number.
+    wrong = rows.view(np.uint64) >= sizes[tables].view(np.uint64)
+    if wrong.any():
+        at = int(wrong.argmax())
+        raise ValueError(f"rows of table {tables[at]} must be below {sizes[tables[at]]}, "
+                         f"not {rows[at]}")
     vectors = np.empty((len(rows), model.dimension), np.float32)
     for start in range(0, len(rows), _BLOCK):
         part = slice(start, start + _BLOCK)
@@ -49,6 +68,6 @@ def row_values(model: Model, seed: int, tables: np.ndarray, rows: np.ndarray) ->
         values[:, 1::2] = (hashes >> np.uint64(16)) & np.uint64(0xFFFFFF)
         values *= 2.0
         values -= float((1 << 24) - 1)
-        values *= bounds[tables[part]][:, None]
+        values *= scales[tables[part]][:, None]
         vectors[part] = values
     return vectors

@@ -60,7 +60,7 @@ class Node:
         self._config = config
         self._rows = rows
         self._pcie = Pcie(pcie)
-        self._gpu: GpuLookups[tuple[int, np.ndarray, np.ndarray, np.ndarray]] = GpuLookups(
+        self._gpu: GpuLookups[tuple[int, dict[str, np.ndarray]]] = GpuLookups(
             gpu, 4 * dimension)
         self._in_flight = in_flight
         # The NIC reports credits at the latest when a quarter of the buffer is free.
@@ -160,8 +160,7 @@ class Node:
         # Beats of queries that the NIC took out of its buffer: a count that wraps at 2^16.
         self._consumed_beats += (head.credit - self._consumed_beats) & 0xFFFF
         if head.opcode == Opcode.LOOKUP_REQUESTS:
-            wanted = parse_lookup_requests(packet, head.count)
-            request = (head.step, wanted["table"], wanted["row"], wanted["landing"])
+            request = (head.step, parse_lookup_requests(packet, head.count))
             self._launched(self._gpu.arrive(now, request, head.count))
         elif head.opcode == Opcode.POOLED:
             self._pooled(packet, head, now)
@@ -180,11 +179,17 @@ class Node:
             self._events.at(gather.end, lambda now: self._gathered(gather, now))
 
     def _gathered(self, gather: Gather, now: float) -> None:
-        for step, tables, rows, misses in gather.lists:
-            vectors = self._rows(tables.astype(np.int64), rows.astype(np.int64))
-            for packet in gpu_vectors(misses, vectors, node=self.number, step=step,
+        tables, rows = (np.concatenate([wanted[field] for _, wanted in gather.lists])
+                        for field in ("table", "row"))
+        vectors = self._rows(tables.astype(np.int64), rows.astype(np.int64))
+        first = 0
+        for step, wanted in gather.lists:
+            misses = wanted["landing"]
+            for packet in gpu_vectors(misses, vectors[first:first + len(misses)],
+                                      node=self.number, step=step,
                                       payload_beats=self._config.host_payload_beats):
                 self._send(packet, now)
+            first += len(misses)
         self._launched(self._gpu.finish(now))
 
     def _send(self, packet: np.ndarray, now: float) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 
 from host.dlrm import Dlrm
 from host.gpu import GpuProfile
+from host.mlp import linear_fixed
 from host.model import Model
 from host.network import Network, NetworkProfile
 from host.pcie import PcieProfile
@@ -22,6 +23,7 @@ from host.timing import CYCLE_NS
 from rtl.config import LANES, NicConfig, preset
 from sim.build import NicModel
 from sim.cluster import Cluster, Observer, StuckError
+from sim.linear import linear_compiled
 from sim.node import Node
 from sim.options import RunOptions
 from sim.report import summary
@@ -56,7 +58,9 @@ class Run:
         self.model, self._kind = choose_model(options)
         check_fit(self.config, self.model, options)
         self.plan = ShardPlan.deal(self.model, options.nodes, options.placement)
-        self._dlrm = Dlrm(self.model, options.seed, options.mlp)
+        # Amaranth's simulator is there for machines without a compiler.
+        self._dlrm = Dlrm(self.model, options.seed, options.mlp,
+                          linear_fixed if options.engine == "pysim" else linear_compiled)
         self._batches = self._steps(mini_batches(options, self.model, self._kind, self.config))
         # The first mini-batch is read before anything is built: a bad file is found at once.
         self._next: Step | None = next(self._batches, None)
