@@ -9,7 +9,8 @@ not equal. Clusters, entities and values have Zipf-Mandelbrot popularity,
 ``P(rank x) ~ (x + shift)^-exponent``; a share ``missing`` of the values of every large column is
 one and the same. Columns of up to 1,000 rows and larger ones have parameters of their own. Every
 draw is a hash of (seed, what is drawn, for what), so that sample i is the same whatever was
-generated before, and memory stays at one chunk.
+generated before, and memory stays at one chunk. Where the model has bags, their lengths are drawn
+evenly, and an entity has as many values in a column as the bag has keys.
 
 The parameters are fitted, nothing more: see :mod:`host.fidelity` for what they reproduce and how
 well: every share within 7 %, what greedy selection saves within 4 points. Labels follow a hidden
@@ -33,7 +34,7 @@ _LARGE_COLUMN = 1000
 _ENTITIES = 1e9
 
 _CLUSTER, _ENTITY, _PREFERRED, _FROM_CLUSTER, _USES_CLUSTER, _VALUE, _OWN, _NOISE, _DENSE, \
-    _WEIGHT, _LABEL, _ROWS = range(12)
+    _WEIGHT, _LABEL, _ROWS, _LENGTH = range(13)
 
 
 @dataclass(frozen=True)
@@ -91,9 +92,9 @@ def profile_for(model: Model) -> GeneratorProfile:
 
 def generate(model: Model, count: int, seed: int = 0, profile: GeneratorProfile | None = None,
              chunk: int = _CHUNK) -> Iterator[Samples]:
-    """Yield ``count`` samples for the tables and dense features of ``model``, one key a table.
+    """Yield ``count`` samples for the tables, bags and dense features of ``model``.
 
-    The samples depend on the model's rows and dense features, on ``seed`` and on ``profile``
+    The samples depend on the model's rows, bags and dense features, on ``seed`` and on ``profile``
     (default: `profile_for` the model) only.
 
     Raises
@@ -122,19 +123,30 @@ def _draw(seed: int, what: tuple[int, ...], index: np.ndarray) -> np.ndarray:
 
 def _chunk(model: Model, index: np.ndarray, seed: int, profile: GeneratorProfile) -> Samples:
     cluster = profile.clusters.ranks(_draw(seed, (_CLUSTER,), index), _ENTITIES)
-    rows = np.empty((len(index), model.tables), np.int64)
     logit = np.zeros(len(index))
     entity = _entities(index, cluster, seed, profile)
-    for table, size in enumerate(model.rows):
-        if size > _LARGE_COLUMN:
-            values, noise, missing = profile.large, profile.noise_large, profile.missing
+    bags = model.bags or ((1, 1),) * model.tables
+    # Every key that a sample might have, and whether it has it, table by table.
+    rows = np.empty((len(index), sum(most for _, most in bags)), np.int64)
+    there = np.empty(rows.shape, bool)
+    lengths = np.empty((len(index), model.tables), np.int32)
+    column = 0
+    for table, (size, (fewest, most)) in enumerate(zip(model.rows, bags)):
+        if fewest < most:
+            choices = most - fewest + 1
+            lengths[:, table] = fewest + (
+                choices * _draw(seed, (_LENGTH, table), index)).astype(np.int32)
         else:
-            values, noise, missing = profile.small, profile.noise_small, 0.0
-        u = np.where(_draw(seed, (_NOISE, table), index) < noise,
-                     _draw(seed, (_OWN, table), index), _draw(seed, (_VALUE, table), entity))
-        rank = values.ranks(np.maximum(0, (u - missing) / (1 - missing)), size)
-        rows[:, table] = _scramble(np.where(u < missing, 0, rank), table, size, seed)
-        logit += _draw(seed, (_WEIGHT, table), rows[:, table]) - 0.5
+            lengths[:, table] = most
+        for nth in range(most):
+            # The first key is the one of a model without bags.
+            key = (table, nth) if nth else (table,)
+            rows[:, column] = _values(index, entity, key, size, seed, profile)
+            there[:, column] = nth < lengths[:, table]
+            if nth == 0:
+                logit += there[:, column] * (
+                    _draw(seed, (_WEIGHT, table), rows[:, column]) - 0.5)
+            column += 1
     # Twenty-six weights of deviation 0.29 each: together of deviation about 1.5.
     logit *= 5.0 / np.sqrt(model.tables)
 
@@ -145,7 +157,24 @@ def _chunk(model: Model, index: np.ndarray, seed: int, profile: GeneratorProfile
             dense[:, feature] - 2.0) / np.sqrt(model.dense)
     logit += np.log(profile.click_rate / (1 - profile.click_rate))
     label = _draw(seed, (_LABEL,), index) * (1 + np.exp(-logit)) < 1
-    return Samples.one_hot(dense, label, rows)
+    if not model.bags:
+        return Samples.one_hot(dense, label, rows)
+    tables = np.repeat(np.arange(model.tables, dtype=np.int32), [most for _, most in bags])
+    return Samples(dense, label.astype(np.float32), lengths,
+                   np.broadcast_to(tables, rows.shape)[there], rows[there])
+
+
+def _values(index: np.ndarray, entity: np.ndarray, key: tuple[int, ...], size: int, seed: int,
+            profile: GeneratorProfile) -> np.ndarray:
+    """The row of each sample for ``key``: a table of ``size`` rows, and the place in its bag."""
+    if size > _LARGE_COLUMN:
+        values, noise, missing = profile.large, profile.noise_large, profile.missing
+    else:
+        values, noise, missing = profile.small, profile.noise_small, 0.0
+    u = np.where(_draw(seed, (_NOISE, *key), index) < noise,
+                 _draw(seed, (_OWN, *key), index), _draw(seed, (_VALUE, *key), entity))
+    rank = values.ranks(np.maximum(0, (u - missing) / (1 - missing)), size)
+    return _scramble(np.where(u < missing, 0, rank), key[0], size, seed)
 
 
 def _entities(index: np.ndarray, cluster: np.ndarray, seed: int,

@@ -1,6 +1,8 @@
 """Model: what a DLRM looks like: tables, vector dimension, and the two MLPs."""
 
+import dataclasses
 from dataclasses import dataclass, replace
+from importlib.resources import files
 from pathlib import Path
 
 from rtl.config import LANES
@@ -8,7 +10,8 @@ from rtl.formats import ROW_BITS, TABLE_BITS
 
 from .schema import read_toml
 
-__all__ = ["AVAZU_ROWS", "KAGGLE_ROWS", "MODELS", "TERABYTE_ROWS", "Model", "load_model"]
+__all__ = ["AVAZU_ROWS", "KAGGLE_ROWS", "MODELS", "TERABYTE_ROWS", "Model", "TableFile",
+           "load_model", "model_names"]
 
 KAGGLE_ROWS = (
     1460, 583, 10131227, 2202608, 305, 24, 12517, 633, 3, 93145, 5683, 8351593, 3194, 27, 14992,
@@ -39,6 +42,8 @@ class Model:
     dense: number of dense features.
     bottom: widths of the bottom MLP's layers after its input; the last is ``dimension``.
     top: widths of the top MLP's layers after its input; the last is 1.
+    bags: fewest and most keys that a generated sample has in each table; empty for one key in
+        every table. A file of samples brings its own.
 
     Raises
     ------
@@ -52,6 +57,7 @@ class Model:
     bottom: tuple[int, ...]
     top: tuple[int, ...]
     name: str = "custom"
+    bags: tuple[tuple[int, int], ...] = ()
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str):
@@ -73,11 +79,22 @@ class Model:
                              f"not {self.bottom!r}")
         if not self.top or self.top[-1] != 1:
             raise ValueError(f"top must end in 1, not {self.top!r}")
+        if self.bags and len(self.bags) != len(self.rows):
+            raise ValueError(f"bags must be one for each of {len(self.rows)} tables, "
+                             f"not {self.bags!r}")
+        for index, bag in enumerate(self.bags):
+            _bag(f"bags[{index}]", bag)
 
     @property
     def tables(self) -> int:
         """Number of embedding tables."""
         return len(self.rows)
+
+    @property
+    def mlp_parameters(self) -> int:
+        """Weights and biases of both MLPs."""
+        return sum((inputs + 1) * outputs
+                   for inputs, outputs in (*self.bottom_layers, *self.top_layers))
 
     @property
     def interaction_width(self) -> int:
@@ -117,6 +134,89 @@ MODELS = {
 """The models that ship. ``trace`` stands for key traces that bring no model of their own."""
 
 
+_POOLINGS = ("sum",)
+_MOST_KEYS = 1 << 12
+
+
+def _bag(name: str, bag: tuple[int, ...]) -> None:
+    """Check the fewest and most keys of a bag."""
+    if not isinstance(bag, tuple) or len(bag) != 2:
+        raise TypeError(f"{name} must be the fewest and the most keys, not {bag!r}")
+    for value in bag:
+        _in_range(name, value, 0, _MOST_KEYS)
+    if bag[0] > bag[1]:
+        raise ValueError(f"{name} must have its fewest keys first, not {bag!r}")
+
+
+@dataclass(frozen=True)
+class TableFile:
+    """A ``[[tables]]`` of a model file.
+
+    Members
+    -------
+    rows: of the table.
+    name: for the reader of the file.
+    bag: keys that a generated sample has in it, or the fewest and the most.
+    dimension, pooling: those of the model, where given.
+    """
+
+    rows: int
+    name: str = ""
+    bag: int | tuple[int, int] = 1
+    dimension: int | None = None
+    pooling: str = "sum"
+
+    def __post_init__(self) -> None:
+        _in_range("rows", self.rows, 1, (1 << ROW_BITS) - 1)
+        _bag("bag", self.keys)
+        if self.pooling not in _POOLINGS:
+            what = "pooling mean is not built yet: it" if self.pooling == "mean" else "pooling"
+            raise ValueError(f"{what} must be {' or '.join(_POOLINGS)}, not {self.pooling!r}")
+
+    @property
+    def keys(self) -> tuple[int, int]:
+        """Fewest and most keys of a bag."""
+        return (self.bag, self.bag) if isinstance(self.bag, int) else self.bag
+
+
+@dataclass(frozen=True)
+class _ModelFile:
+    """A model file: the members of `Model`, its tables as ``rows`` or as ``[[tables]]``."""
+
+    dimension: int
+    dense: int
+    bottom: tuple[int, ...]
+    top: tuple[int, ...]
+    name: str = "custom"
+    rows: tuple[int, ...] = ()
+    tables: tuple[TableFile, ...] = ()
+    model: Model = dataclasses.field(init=False)
+
+    def __post_init__(self) -> None:
+        if self.rows and self.tables:
+            raise ValueError("rows and tables are the same: only one may be given")
+        for index, table in enumerate(self.tables):
+            if table.dimension not in (None, self.dimension):
+                raise ValueError(f"tables[{index}].dimension must be that of the model, "
+                                 f"{self.dimension}, not {table.dimension!r}: tables of different "
+                                 f"dimensions are not built yet")
+        bags = tuple(table.keys for table in self.tables)
+        model = Model(self.rows or tuple(table.rows for table in self.tables), self.dimension,
+                      self.dense, self.bottom, self.top, self.name,
+                      () if set(bags) == {(1, 1)} else bags)
+        object.__setattr__(self, "model", model)
+
+
+def _folder():
+    return files("host") / "models"
+
+
+def model_names() -> list[str]:
+    """Return the names of the models that ship."""
+    return [*MODELS, *sorted(file.name.removesuffix(".toml") for file in _folder().iterdir()
+                             if file.name.endswith(".toml"))]
+
+
 def load_model(name_or_path: str | Path) -> Model:
     """Return the model of that name, or read the TOML file at that path.
 
@@ -130,6 +230,9 @@ def load_model(name_or_path: str | Path) -> Model:
     name = str(name_or_path)
     if name in MODELS:
         return MODELS[name]
+    if name in model_names():
+        return read_toml(str(_folder() / f"{name}.toml"), _ModelFile).model
     if name.endswith(".toml") or Path(name).exists():
-        return read_toml(name, Model)
-    raise ValueError(f"model must be one of {', '.join(MODELS)} or a TOML file, not {name!r}")
+        return read_toml(name, _ModelFile).model
+    raise ValueError(f"model must be one of {', '.join(model_names())} or a TOML file, "
+                     f"not {name!r}")

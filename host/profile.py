@@ -1,6 +1,9 @@
 """Profiles: the timing constants that ship, one TOML file each, with their sources."""
 
+import tomllib
+from dataclasses import fields
 from importlib.resources import files
+from pathlib import Path
 from typing import TypeVar
 
 from .schema import read_toml
@@ -10,15 +13,32 @@ __all__ = ["load_profile", "profile_names"]
 T = TypeVar("T")
 
 
+def _folder():
+    return files("host") / "profiles"
+
+
 def profile_names(prefix: str = "") -> list[str]:
     """Return the names of the profiles that ship and begin with ``prefix``."""
-    folder = files("host") / "profiles"
-    return sorted(f.name.removesuffix(".toml") for f in folder.iterdir()
+    return sorted(f.name.removesuffix(".toml") for f in _folder().iterdir()
                   if f.name.endswith(".toml") and f.name.startswith(prefix))
 
 
-def load_profile(name: str, kind: type[T]) -> T:
-    """Return the profile of that name as a dataclass; ``ValueError`` lists those there are."""
-    if name not in profile_names():
-        raise ValueError(f"profile must be one of {', '.join(profile_names())}, not {name!r}")
-    return read_toml(str(files("host") / "profiles" / f"{name}.toml"), kind)
+def load_profile(name: str | T, kind: type[T], folder: str | Path = ".") -> T:
+    """Return the profile of that name, or the TOML file at that path, as a dataclass.
+
+    A path counts from ``folder``. A profile that is one already is returned as it is.
+
+    Raises ``ValueError``, which lists the profiles of this kind, for a name that none of them has;
+    :class:`host.errors.InputError` for a malformed file.
+    """
+    if isinstance(name, kind):
+        return name
+    if str(name).endswith(".toml"):
+        return read_toml(Path(folder, str(name)), kind)
+    known = {field.name for field in fields(kind)}  # type: ignore[arg-type]
+    fitting = [other for other in profile_names()
+               if tomllib.loads((_folder() / f"{other}.toml").read_text()).keys() <= known]
+    if name not in fitting:
+        raise ValueError(f"profile must be one of {', '.join(fitting)} or a TOML file, "
+                         f"not {name!r}")
+    return read_toml(str(_folder() / f"{name}.toml"), kind)

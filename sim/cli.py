@@ -29,9 +29,14 @@ def _commands() -> None:
 
 @app.command()
 def run(
-    config: Annotated[str, typer.Option(help="Preset of the NIC.")] = _DEFAULT["config"],
+    config: Annotated[str | None, typer.Option(
+        help="Preset of the NIC; replaces the NIC of --cluster.",
+        show_default=_DEFAULT["config"])] = None,
     model: Annotated[str | None, typer.Option(help="DLRM: a preset or a TOML file.")] = None,
-    nodes: Annotated[int, typer.Option(help="Nodes of the cluster.")] = _DEFAULT["nodes"],
+    cluster: Annotated[str | None, typer.Option(
+        help="Nodes, links and NIC: a preset or a TOML file. Other options go before it.")] = None,
+    nodes: Annotated[int | None, typer.Option(
+        help="Nodes of the cluster.", show_default=str(_DEFAULT["nodes"]))] = None,
     samples: Annotated[int | None, typer.Option(
         help="Samples to run; default all of a file, 1,024 of the generator.")] = None,
     mini_batch: Annotated[int, typer.Option(
@@ -48,9 +53,12 @@ def run(
         help="table: whole tables; row: rows hashed over nodes.")] = _DEFAULT["placement"],
     engine: Annotated[str, typer.Option(help="verilator or pysim.")] = _DEFAULT["engine"],
     threads: Annotated[int, typer.Option(help="Nodes run at once.")] = _DEFAULT["threads"],
-    network: Annotated[str, typer.Option(help="Network profile.")] = _DEFAULT["network"],
-    gpu: Annotated[str, typer.Option(help="GPU profile.")] = _DEFAULT["gpu"],
-    pcie: Annotated[str, typer.Option(help="PCIe profile.")] = _DEFAULT["pcie"],
+    network: Annotated[str | None, typer.Option(
+        help="Network profile: its name or a TOML file.", show_default=_DEFAULT["network"])] = None,
+    gpu: Annotated[str | None, typer.Option(
+        help="GPU profile: its name or a TOML file.", show_default=_DEFAULT["gpu"])] = None,
+    pcie: Annotated[str | None, typer.Option(
+        help="PCIe profile: its name or a TOML file.", show_default=_DEFAULT["pcie"])] = None,
     mlp: Annotated[str, typer.Option(
         help="fixed: the same bits everywhere; blas: faster.")] = _DEFAULT["mlp"],
     seed: Annotated[int, typer.Option(
@@ -67,8 +75,9 @@ def run(
         help="Write every frame between the nodes to this file, for Wireshark.")] = None,
 ) -> None:
     """Run samples through a cluster and check every result bit for bit."""
-    options = RunOptions(
-        config=config, settings=tuple(set or ()), model=model, nodes=nodes, samples=samples,
+    options = RunOptions.of(
+        cluster=cluster, config=config, settings=tuple(set or ()), model=model, nodes=nodes,
+        samples=samples,
         mini_batch=mini_batch, in_flight=in_flight, warmup=warmup, data=data, format=format,
         placement=placement, engine=engine, threads=threads, skip=skip, network=network, pcie=pcie,
         gpu=gpu, mlp=mlp, seed=seed)

@@ -1,6 +1,14 @@
 """What a run is asked to do."""
 
 from dataclasses import dataclass
+from typing import Any
+
+from host.cluster import Cluster, load_cluster
+from host.gpu import GpuProfile
+from host.network import NetworkProfile
+from host.pcie import PcieProfile
+from rtl.config import preset
+from sim.settings import apply_settings
 
 __all__ = ["RunOptions"]
 
@@ -18,7 +26,8 @@ class RunOptions:
     data, format: file of samples; without it the generator makes them.
     placement: ``table`` or ``row``.
     engine, threads, skip: how the RTL runs; ``skip`` leaves out idle cycles.
-    network, pcie, gpu: profiles of the timing models.
+    network, pcie, gpu: profiles of the timing models, or names or TOML files of such.
+    cluster: what :meth:`of` took the nodes, NIC and profiles from that it was not given.
     mlp: ``fixed`` or ``blas``. seed: of rows, weights and generated samples.
     """
 
@@ -36,11 +45,12 @@ class RunOptions:
     engine: str = "verilator"
     threads: int = 2
     skip: bool = True
-    network: str = "ethernet_100g_switch"
-    pcie: str = "pcie_gen3x16"
-    gpu: str = "gpu_rtx8000"
+    network: str | NetworkProfile = "ethernet_100g_switch"
+    pcie: str | PcieProfile = "pcie_gen3x16"
+    gpu: str | GpuProfile = "gpu_rtx8000"
     mlp: str = "fixed"
     seed: int = 1
+    cluster: str | None = None
 
     def __post_init__(self) -> None:
         for name, low in (("nodes", 1), ("mini_batch", 1), ("in_flight", 1), ("threads", 1),
@@ -53,3 +63,29 @@ class RunOptions:
             raise ValueError(f"in_flight must be at most 256, not {self.in_flight!r}")
         if self.format is not None and self.data is None:
             raise ValueError(f"format must go with data, not {self.format!r} alone")
+
+    @classmethod
+    def of(cls, **given: Any) -> "RunOptions":
+        """Return options of what is ``given`` and not None, the rest from the ``cluster``, if one
+        is given, else their defaults.
+
+        Another ``config`` replaces the whole NIC of the cluster; ``settings`` are added to its
+        own, and go before them.
+        """
+        given = {name: value for name, value in given.items() if value is not None}
+        if "cluster" not in given:
+            return cls(**given)
+        cluster = load_cluster(given["cluster"], check_cluster)
+        parts = {name: getattr(cluster, name) for name in ("nodes", "network", "pcie", "gpu")}
+        if "config" not in given:
+            parts["config"] = cluster.nic.config
+            settings = tuple(given.get("settings", ()))
+            changed = {setting.partition("=")[0].strip() for setting in settings}
+            given["settings"] = (*(setting for setting in cluster.nic.settings
+                                   if setting.partition("=")[0] not in changed), *settings)
+        return cls(**(parts | given))
+
+
+def check_cluster(cluster: Cluster) -> None:
+    """Raise ``ValueError`` for settings in a cluster that the NIC does not have."""
+    apply_settings(preset(cluster.nic.config), list(cluster.nic.settings))

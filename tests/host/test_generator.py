@@ -90,3 +90,26 @@ def test_profiles_and_bad_arguments():
     for name, value in (("count", {"count": 0}), ("chunk", {"count": 1, "chunk": 0})):
         with pytest.raises(ValueError, match=f"{name} must be at least 1, not 0"):
             next(generate(SMALL, **value))
+
+
+def test_bags():
+    bags = ((1, 1), (0, 3), (2, 2), (0, 0))
+    model = Model((50, 5000, 7, 9), 16, 3, (16,), (1,), "bags", bags)
+    samples = concatenate(generate(model, 3000, 5))
+    lengths = samples.bag_lengths
+    assert (lengths[:, 0] == 1).all() and (lengths[:, 2] == 2).all() and not lengths[:, 3].any()
+    assert np.bincount(lengths[:, 1]) / 3000 == pytest.approx([0.25] * 4, abs=0.03)
+    expected = np.repeat(np.tile(np.arange(4), 3000), lengths.reshape(-1))
+    assert np.array_equal(samples.tables, expected)
+    assert (samples.rows < np.array(model.rows)[samples.tables]).all()
+    # The first key of every bag is the one of a model without bags.
+    plain = concatenate(generate(Model(model.rows, 16, 3, (16,), (1,)), 3000, 5))
+    first = samples.bag_offsets[:-1].reshape(3000, 4)
+    plain_rows = plain.rows.reshape(3000, 4)
+    for table in (0, 1, 2):
+        there = lengths[:, table] > 0
+        assert np.array_equal(samples.rows[first[there, table]], plain_rows[there, table])
+    # The keys of a bag are drawn one by one: in 7 rows, few pairs are equal.
+    pairs = samples.rows[samples.tables == 2].reshape(3000, 2)
+    assert 0.05 < (pairs[:, 0] == pairs[:, 1]).mean() < 0.4
+    assert same(samples, concatenate(generate(model, 3000, 5, chunk=77)))

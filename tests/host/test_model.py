@@ -1,7 +1,7 @@
 import pytest
 
 from host.errors import InputError
-from host.model import MODELS, Model, load_model
+from host.model import MODELS, Model, load_model, model_names
 
 
 def test_presets_agree_with_the_published_shapes():
@@ -41,11 +41,72 @@ def test_bad_shapes_are_refused(change, message):
         Model(**(good | change))
 
 
+TABLES = """dimension = 16
+dense = 2
+bottom = [16]
+top = [1]
+[[tables]]
+name = "user"
+rows = 10
+[[tables]]
+rows = 20
+bag = [0, 3]
+[[tables]]
+rows = 30
+bag = 2
+pooling = "sum"
+dimension = 16
+"""
+
+
+def test_tables_with_bags(tmp_path):
+    path = tmp_path / "bags.toml"
+    path.write_text(TABLES)
+    assert load_model(path) == Model((10, 20, 30), 16, 2, (16,), (1,), bags=(
+        (1, 1), (0, 3), (2, 2)))
+    path.write_text(TABLES.split("bag = ")[0])
+    assert load_model(path) == Model((10, 20), 16, 2, (16,), (1,))
+
+
+@pytest.mark.parametrize("old, new, place, message", [
+    ('pooling = "sum"', 'pooling = "mean"', "14:1",
+     "pooling mean is not built yet: it must be sum, not 'mean'"),
+    ('pooling = "sum"', 'pooling = "max"', "14:1", "pooling must be sum, not 'max'"),
+    ('"sum"\ndimension = 16', '"sum"\ndimension = 32', "15:1",
+     "tables[2].dimension must be that of the model, 16, not 32: tables of different dimensions "
+     "are not built yet"),
+    ("rows = 20", "rows = 0", "9:1", "rows must be between 1 and 68719476735, not 0"),
+    ("bag = 2", "bag = -1", "13:1", "bag must be between 0 and 4096, not -1"),
+    ("[0, 3]", "[3, 0]", "10:1", "bag must have its fewest keys first, not (3, 0)"),
+    ("[0, 3]", "[3]", "10:1", "bag must have 2 items, not [3]"),
+    ("top = [1]", "top = [2]", "4:1", "top must end in 1, not (2,)"),
+    ("top = [1]", "top = [1]\nrows = [1]", "5:1", "rows and tables are the same: only one"),
+    ("rows = 10", "row = 10", "7:1",
+     "no such field: row (fields: rows, name, bag, dimension, pooling)"),
+])
+def test_mistakes_in_tables(tmp_path, old, new, place, message):
+    path = tmp_path / "bags.toml"
+    path.write_text(TABLES.replace(old, new))
+    with pytest.raises(InputError) as caught:
+        load_model(path)
+    assert str(caught.value).startswith(f"{path}:{place}: {message}")
+
+
+def test_models_that_ship_as_files():
+    assert set(model_names()) == {*MODELS, "multi_hot"}
+    model = load_model("multi_hot")
+    assert model.bags[2] == (0, 20) and model.tables == 8
+    kaggle = MODELS["kaggle"]
+    assert kaggle.mlp_parameters == (
+        13 * 512 + 512 * 256 + 256 * 64 + 64 * 16 + 512 + 256 + 64 + 16
+        + 367 * 512 + 512 * 256 + 256 + 512 + 256 + 1)
+
+
 def test_bad_file_and_bad_name(tmp_path):
     path = tmp_path / "bad.toml"
     path.write_text("rows = [10]\ndimension = 20\ndense = 1\nbottom = [20]\ntop = [1]\n")
     with pytest.raises(InputError, match=r"bad.toml:2:1: dimension must be a multiple of 16"):
         load_model(path)
-    with pytest.raises(ValueError, match=r"model must be one of kaggle, .*, not 'nope'"):
+    with pytest.raises(ValueError, match=r"model must be one of kaggle, .* or a TOML file, not 'nope'"):
         load_model("nope")
     assert set(MODELS) == {"kaggle", "terabyte", "avazu", "movielens", "trace"}
