@@ -23,10 +23,10 @@ _FUNCTIONS = {
     "ember_registers": (None, [c_void_p, _U32P]),
     "ember_start": (None, [c_void_p]),
     "ember_run": (None, [c_void_p, c_uint64]),
-    "ember_push": (None, [c_void_p, c_uint32, c_uint64, _U32P, _U64P]),
+    "ember_push": (None, [c_void_p, c_uint32, c_uint64, c_void_p, c_void_p]),
     "ember_waiting": (c_uint64, [c_void_p, c_uint32]),
     "ember_taken": (c_uint64, [c_void_p, c_uint32]),
-    "ember_pop": (None, [c_void_p, c_uint32, _U32P, _U64P]),
+    "ember_pop": (None, [c_void_p, c_uint32, c_void_p, c_void_p]),
     "ember_rate": (None, [c_void_p, c_uint32, c_uint64, c_uint64, c_uint64, c_int64]),
     "ember_stall": (None, [c_void_p, c_int, c_uint32, c_uint64, c_uint64]),
     "ember_set_signal": (None, [c_void_p, c_uint32, c_char_p]),
@@ -136,7 +136,7 @@ class CompiledEngine(Engine):
 
     def _push(self, stream: str, payloads: np.ndarray, cycles: np.ndarray) -> None:
         self._lib.ember_push(self._engine, self._index[stream], len(payloads),
-                             payloads.ctypes.data_as(_U32P), cycles.ctypes.data_as(_U64P))
+                             payloads.ctypes.data, cycles.ctypes.data)
 
     def _pop(self, stream: str) -> tuple[np.ndarray, np.ndarray]:
         index = self._index[stream]
@@ -144,8 +144,7 @@ class CompiledEngine(Engine):
         payloads = np.empty((count, self.design.streams[stream].words), dtype=np.uint32)
         cycles = np.empty(count, dtype=np.uint64)
         if count:
-            self._lib.ember_pop(self._engine, index, payloads.ctypes.data_as(_U32P),
-                                cycles.ctypes.data_as(_U64P))
+            self._lib.ember_pop(self._engine, index, payloads.ctypes.data, cycles.ctypes.data)
         return payloads, cycles
 
     def _waiting(self, stream: str) -> int:

@@ -56,11 +56,13 @@ class Engine(ABC):
         if spare and len(payloads) and int(payloads[:, -1].max()) >> (32 - spare):
             raise ValueError(f"payloads of {stream} must fit {port.width} bits, "
                              f"not {hex(int(payloads[:, -1].max()))!r} in the last word")
-        given = np.asarray(cycles, dtype=np.uint64)
-        if given.shape not in ((), (len(payloads),)):
+        given = np.ascontiguousarray(cycles, dtype=np.uint64)
+        if np.ndim(cycles) == 0:
+            given = np.full(len(payloads), given[0])
+        elif given.shape != (len(payloads),):
             raise ValueError(f"cycles of {stream} must be one or as many as the payloads "
                              f"({len(payloads)}), not {given.shape!r}")
-        self._push(stream, payloads, np.ascontiguousarray(np.broadcast_to(given, len(payloads))))
+        self._push(stream, payloads, given)
 
     def pop(self, stream: str) -> tuple[np.ndarray, np.ndarray]:
         """Return the beats taken from output ``stream`` since the last call, and their cycles."""
@@ -210,11 +212,12 @@ class Engine(ABC):
     def _run(self, until: int) -> None: ...
 
     def _stream(self, name: str, *, is_input: bool) -> StreamPort:
-        wanted = {n: p for n, p in self.design.streams.items() if p.is_input == is_input}
-        if name not in wanted:
+        port = self.design.streams.get(name)
+        if port is None or port.is_input != is_input:
             kind = "input stream" if is_input else "output stream"
-            raise ValueError(self._unknown(kind, name, wanted))
-        return wanted[name]
+            raise ValueError(self._unknown(kind, name, [
+                n for n, p in self.design.streams.items() if p.is_input == is_input]))
+        return port
 
     def _signal(self, name: str) -> SignalPort:
         if name not in self.design.signals:
