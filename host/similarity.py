@@ -1,40 +1,22 @@
 """How alike samples are: skew of keys, unique keys per mini-batch, and greedy selection."""
 
-import math
-from dataclasses import dataclass
-
 import numpy as np
 
-from .samples import Samples, segment_indices
+from .key_counts import KeyCounts, Skew
+from .samples import KEY_ROW_BITS, Samples, concatenate, segment_indices
 
-__all__ = ["Skew", "file_order", "greedy_order", "greedy_saving", "skew", "uniques_per_batch"]
+__all__ = ["BatchUniques", "Skew", "file_order", "greedy_order", "greedy_saving", "skew",
+           "uniques_per_batch"]
 
-
-@dataclass(frozen=True)
-class Skew:
-    """Shares of accesses.
-
-    Members
-    -------
-    accesses, unique: accesses, and keys among them.
-    top1, top10: share of the accesses that go to the most used 1 % and 10 % of the keys.
-    """
-
-    accesses: int
-    unique: int
-    top1: float
-    top10: float
+_KEY_BITS = KEY_ROW_BITS + 12
+_MOST_GROUPS = 1 << (63 - _KEY_BITS)
 
 
 def skew(samples: Samples) -> Skew:
-    """Return how unevenly keys are used; 1 % and 10 % of them are rounded up to whole keys."""
-    counts = np.sort(np.unique(samples.keys, return_counts=True)[1])[::-1]
-    total = int(counts.sum())
-
-    def share(part: float) -> float:
-        return float(counts[:math.ceil(len(counts) * part)].sum() / max(1, total))
-
-    return Skew(total, len(counts), share(0.01), share(0.1))
+    """Return how unevenly keys are used, exactly; see :meth:`host.key_counts.KeyCounts.skew`."""
+    counts = KeyCounts(most=None)
+    counts.add(samples)
+    return counts.skew()
 
 
 def uniques_per_batch(samples: Samples, batch: int, order: np.ndarray | None = None,
@@ -53,10 +35,67 @@ def uniques_per_batch(samples: Samples, batch: int, order: np.ndarray | None = N
         sizes[-1:] = n - batch * (len(sizes) - 1)
     of_sample = np.empty(n, np.int64)
     of_sample[order] = np.repeat(np.arange(len(sizes)), sizes)
-    _, key = np.unique(samples.keys, return_inverse=True)
     batch_of_key = np.repeat(of_sample, np.diff(samples.key_offsets))
-    pairs = np.unique(batch_of_key * (key.max(initial=0) + 1) + key)
-    return np.bincount(pairs // (key.max(initial=0) + 1), minlength=len(sizes))
+    keys, found = samples.keys, np.empty(len(sizes), np.int64)
+    for first in range(0, len(sizes), _MOST_GROUPS):
+        group = batch_of_key - first
+        inside = (group >= 0) & (group < _MOST_GROUPS)
+        last = min(first + _MOST_GROUPS, len(sizes))
+        found[first:last] = _uniques(group[inside], keys[inside], last - first)
+    return found
+
+
+def _uniques(groups: np.ndarray, keys: np.ndarray, count: int) -> np.ndarray:
+    """Return the different keys of each of ``count`` groups, at most `_MOST_GROUPS`."""
+    pairs = groups << _KEY_BITS | keys
+    pairs.sort()
+    first = np.ones(len(pairs), bool)
+    np.not_equal(pairs[1:], pairs[:-1], out=first[1:])
+    return np.bincount(pairs[first] >> _KEY_BITS, minlength=count)
+
+
+class BatchUniques:
+    """Unique keys per mini-batch of a stream of samples, in its order.
+
+    Parameters
+    ----------
+    batch: samples of a mini-batch.
+
+    Members
+    -------
+    batches, lookups, unique: full mini-batches so far, their lookups, and the sum of the different
+        keys of each. Samples that do not fill a mini-batch are left out, unless they are the only
+        ones.
+    """
+
+    def __init__(self, batch: int):
+        if batch < 1:
+            raise ValueError(f"batch must be at least 1, not {batch!r}")
+        self.batch = batch
+        self.batches = self.lookups = self.unique = 0
+        self._held: list[Samples] = []
+        self._count = 0
+
+    def add(self, samples: Samples) -> None:
+        """Count the next samples."""
+        self._held.append(samples)
+        self._count += len(samples)
+        full = self._count // self.batch * self.batch
+        if full:
+            joined = concatenate(self._held)
+            self._take(joined.slice(0, full))
+            self._held, self._count = [joined.slice(full, len(joined))], len(joined) - full
+
+    def finish(self) -> None:
+        """Count the only mini-batch where it is short."""
+        if not self.batches and self._count:
+            self._take(concatenate(self._held))
+
+    def _take(self, samples: Samples) -> None:
+        found = uniques_per_batch(samples, self.batch)
+        self.batches += len(found)
+        self.lookups += len(samples.rows)
+        self.unique += int(found.sum())
 
 
 def file_order(count: int, batch: int, window: int) -> tuple[np.ndarray, np.ndarray]:

@@ -3,6 +3,7 @@ import pytest
 
 from host.samples import Samples
 from host.similarity import (
+    BatchUniques,
     file_order,
     greedy_order,
     greedy_saving,
@@ -84,3 +85,32 @@ def test_bad_sizes_are_refused():
         greedy_order(samples, 9, 8)
     with pytest.raises(ValueError, match="batch must be at least 1, not 0"):
         uniques_per_batch(samples, 0)
+
+
+@pytest.mark.parametrize("batch", [1, 4, 16, 50])
+def test_uniques_of_a_stream_are_those_of_the_whole(batch):
+    samples = random_samples(83, 4, seed=3, longest=3)
+    stream = BatchUniques(batch)
+    for first in range(0, 83, 7):
+        stream.add(samples.slice(first, first + 7))
+    stream.finish()
+    full = samples.slice(0, 83 // batch * batch)
+    assert (stream.batches, stream.lookups) == (83 // batch, len(full.rows))
+    assert stream.unique == uniques_per_batch(full, batch).sum()
+
+
+def test_the_only_mini_batch_may_be_short():
+    samples = random_samples(5, 2)
+    stream = BatchUniques(8)
+    stream.add(samples)
+    assert stream.batches == 0
+    stream.finish()
+    assert (stream.batches, stream.unique) == (1, uniques_per_batch(samples, 8).sum())
+
+
+def test_more_mini_batches_than_are_counted_at_once():
+    rows = np.random.default_rng(1).integers(0, 3, (90_000, 2))
+    samples = Samples.one_hot(np.zeros((90_000, 1)), np.zeros(90_000), rows)
+    expected = [len(set(pair[:, 0])) + len(set(pair[:, 1]))
+                for pair in rows.reshape(-1, 2, 2)]
+    assert uniques_per_batch(samples, 2).tolist() == expected
