@@ -150,10 +150,9 @@ def query_records(samples: Samples, first_sample: int) -> np.ndarray:
     return records
 
 
-def query_packets(samples: Samples, first_sample: int, *, node: int, step: int,
+def query_packets(records: np.ndarray, *, node: int, step: int,
                   payload_beats: int) -> list[np.ndarray]:
-    """Return QUERIES packets of at most ``payload_beats`` behind the header."""
-    records = query_records(samples, first_sample)
+    """Return QUERIES packets of ``records``, at most ``payload_beats`` each behind the header."""
     per_packet = payload_beats * RECORDS_PER_BEAT
     packets = []
     for start in range(0, len(records), per_packet):

@@ -9,7 +9,7 @@ in which nodes are advanced, or how many threads do it, changes nothing.
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from itertools import repeat
+from itertools import chain, repeat
 from operator import itemgetter
 
 import numpy as np
@@ -18,7 +18,7 @@ from host.network import Network
 from host.packets import destinations
 from rtl.formats import BEAT_BYTES
 from sim.node import Node
-from sim.ports import DATA_WORDS, LAST_BIT
+from sim.ports import DATA_WORDS, LAST_BIT, arrivals
 
 __all__ = ["PATIENCE", "Cluster", "Observer", "StuckError"]
 
@@ -120,16 +120,24 @@ class Cluster:
         if self.observer is not None:
             self.observer([(cycle, source, frame[:, :DATA_WORDS])
                            for cycle, source, _, frame in found])
-        inbox: list[tuple[list[np.ndarray], list[float]]] = [([], []) for _ in self.nodes]
+        inbox: list[list[np.ndarray]] = [[] for _ in self.nodes]
+        starts: list[list[float]] = [[] for _ in self.nodes]
         for cycle, source, destination, frame in found:
             if destination >= len(self.nodes):
                 self.lost_frames += 1
                 continue
-            frames, begin = inbox[destination]
-            frames.append(frame)
-            begin.append(self._network.deliver(cycle, source, destination,
-                                               len(frame) * BEAT_BYTES))
-        per_beat = BEAT_BYTES * self._network.cycles_per_byte
-        for node, (frames, begin) in zip(self.nodes, inbox):
-            if frames:
-                node.deliver(frames, begin, per_beat)
+            inbox[destination].append(frame)
+            starts[destination].append(self._network.deliver(
+                cycle, source, destination, len(frame) * BEAT_BYTES))
+        frames = list(chain.from_iterable(inbox))
+        if not frames:
+            return
+        beats = np.concatenate(frames)
+        cycles = arrivals(list(chain.from_iterable(starts)), list(map(len, frames)),
+                          BEAT_BYTES * self._network.cycles_per_byte)
+        first = 0
+        for node, mine in zip(self.nodes, inbox):
+            last = first + sum(map(len, mine))
+            if mine:
+                node.deliver(beats[first:last], cycles[first:last])
+            first = last

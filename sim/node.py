@@ -139,12 +139,9 @@ class Node:
         """Return the frames that left for the network since the last call."""
         return self._net_tx.take()
 
-    def deliver(self, frames: list[np.ndarray], starts: list[float],
-                cycles_per_beat: float) -> None:
-        """Let ``frames`` (uint32 ``[n, BEAT_WORDS]``) reach the NIC from ``starts`` on."""
-        lengths = [len(frame) for frame in frames]
-        self.engine.push("net_rx", np.concatenate(frames),
-                         arrivals(starts, lengths, cycles_per_beat))
+    def deliver(self, beats: np.ndarray, cycles: np.ndarray) -> None:
+        """Let beats of frames (uint32 ``[n, BEAT_WORDS]``) reach the NIC, each in its cycle."""
+        self.engine.push("net_rx", beats, cycles)
 
     def _receive(self) -> None:
         beats, starts, ends, cycles = self._host_tx.take()
@@ -217,11 +214,9 @@ class Node:
     def _start(self, now: float) -> None:
         while self._to_start and self._going < self._in_flight:
             step = self._to_start.popleft()
-            first, stop = int(step.shares[self.number]), int(step.shares[self.number + 1])
             self._going += 1
-            for packet in query_packets(step.samples.slice(first, stop), step.first + first,
-                                        node=self.number, step=step.number,
-                                        payload_beats=self._query_packet_beats):
+            for packet in query_packets(step.queries(self.number), node=self.number,
+                                        step=step.number, payload_beats=self._query_packet_beats):
                 self._to_send.append((step, packet))
         self._send_queries(now)
 

@@ -1,12 +1,14 @@
 """What comes back for each mini-batch, and whether it is what it must be."""
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import accumulate
 
 import numpy as np
 
 from host.dlrm import pooled_reference
 from host.model import Model
+from host.packets import query_records
 from host.samples import Samples
 
 __all__ = ["Step", "StepResult"]
@@ -53,6 +55,17 @@ class Step:
     def done(self) -> bool:
         """Whether every sample was answered."""
         return not any(self.left)
+
+    @cached_property
+    def _records(self) -> tuple[np.ndarray, np.ndarray]:
+        """Query records of all samples, and where those of each sample begin and end."""
+        return (query_records(self.samples, self.first),
+                np.concatenate(([0], np.cumsum(self.samples.slots + 1))))
+
+    def queries(self, node: int) -> np.ndarray:
+        """Return the query records of the share of ``node``: uint64."""
+        records, bounds = self._records
+        return records[bounds[self.shares[node]]:bounds[self.shares[node + 1]]]
 
     def place(self, node: int, at: int, first_bag: int, vectors: np.ndarray) -> bool:
         """Take pooled vectors of bags ``first_bag`` on of the step's sample ``at``.

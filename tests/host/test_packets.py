@@ -42,7 +42,8 @@ def test_query_records():
 def test_queries_read_back_as_their_samples(payload_beats, longest):
     samples = random_samples(60, 5, seed=longest, longest=longest)
     records = []
-    for packet in query_packets(samples, 1000, node=1, step=2, payload_beats=payload_beats):
+    for packet in query_packets(query_records(samples, 1000), node=1, step=2,
+                                payload_beats=payload_beats):
         count = parse_header(packet[0]).count
         assert 1 + -(-count // 8) == len(packet) <= 1 + payload_beats
         records += packet[1:].reshape(-1).view(np.uint64)[:count].tolist()
@@ -64,7 +65,7 @@ def test_queries_read_back_as_their_samples(payload_beats, longest):
 
 
 def test_query_packets_are_cut():
-    packets = query_packets(_samples(), 0, node=3, step=65537, payload_beats=1)
+    packets = query_packets(query_records(_samples(), 0), node=3, step=65537, payload_beats=1)
     assert [len(p) for p in packets] == [2, 2]
     heads = [parse_header(p[0]) for p in packets]
     assert [h.count for h in heads] == [8, 3]
