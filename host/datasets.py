@@ -13,8 +13,8 @@ from .readers.arrays import storage
 from .readers.lines import head
 from .samples import Samples
 
-__all__ = ["FORMATS", "FORMAT_HELP", "Format", "Paths", "default_model", "guess_format",
-           "input_files", "open_samples"]
+__all__ = ["DATA_HELP", "FORMATS", "FORMAT_HELP", "Format", "Paths", "default_model",
+           "guess_format", "input_files", "one_or_several", "open_samples"]
 
 Paths = str | Path | Sequence[str | Path]
 """A file, a folder of files, or several of both."""
@@ -63,14 +63,21 @@ FORMATS: dict[str, Format] = {
 }
 """The formats by name."""
 
-FORMAT_HELP = (", ".join(FORMATS) + "; guessed from the file if left out.")
-"""What the command line says of the option that names a format."""
+FORMAT_HELP = f"{', '.join(FORMATS)}; guessed from the first file if left out."
+DATA_HELP = ("File of samples or folder of such; may be repeated, samples are run through in "
+             "order. Without it the generator makes them.")
+"""What the command line says of the options that name a format and files."""
 
 
 def _known(name: str) -> Format:
     if name not in FORMATS:
         raise ValueError(f"format must be one of {', '.join(FORMATS)}, not {name!r}")
     return FORMATS[name]
+
+
+def one_or_several(paths: Sequence[str] | None) -> str | tuple[str, ...] | None:
+    """Return what an option that may be repeated names: a path, several, or None."""
+    return None if not paths else paths[0] if len(paths) == 1 else tuple(paths)
 
 
 def input_files(paths: Paths) -> list[Path]:
