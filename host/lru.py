@@ -3,7 +3,9 @@
 from collections import OrderedDict, defaultdict
 from collections.abc import Hashable
 
-__all__ = ["LruSets", "set_of"]
+import numpy as np
+
+__all__ = ["LruSets", "NodeCaches", "set_of"]
 
 
 def set_of(key_hash, sets: int):
@@ -51,3 +53,36 @@ class LruSets:
 
     def __contains__(self, key: Hashable) -> bool:
         return any(key in lines for lines in self._sets.values())
+
+
+class NodeCaches:
+    """The caches of all nodes of a cluster, alike and empty at first.
+
+    Parameters
+    ----------
+    sets, ways: of each; no sets for caches that are off, which hit nothing.
+    nodes: number of caches.
+    policy: what models one, by default LRU.
+
+    ``evictions`` counts the keys put out.
+    """
+
+    def __init__(self, sets: int, ways: int, nodes: int, policy: type[LruSets] = LruSets):
+        self.sets = sets
+        self._nodes = [policy(sets, ways) for _ in range(nodes)] if sets else []
+        self.evictions = 0
+
+    def access(self, owners: np.ndarray, hashes: np.ndarray, keys: np.ndarray) -> np.ndarray:
+        """Look each key up at its owner, one after the other; return which were there: bool [n].
+
+        ``hashes`` are :func:`host.shard.key_hash` of the keys.
+        """
+        if not self._nodes:
+            return np.zeros(len(keys), bool)
+        hits = []
+        indices = set_of(hashes.astype(np.int64), self.sets)
+        for owner, index, key in zip(owners.tolist(), indices.tolist(), keys.tolist()):
+            cache = self._nodes[owner]
+            hits.append(cache.access(index, key))
+            self.evictions += cache.evicted is not None
+        return np.array(hits, bool)

@@ -16,13 +16,15 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 from rich.table import Table
 
-from host.lru import LruSets, set_of
+from host.lru import LruSets, NodeCaches
 from host.samples import Samples, rechunk
 from host.shard import PLACEMENTS, ShardPlan, key_hash
+from rtl.config import NicConfig, preset
 from sim.options import RunOptions
+from sim.settings import apply_settings
 from sim.source import choose_model, sample_chunks
 
-__all__ = ["POLICIES", "SCHEMA", "hitrate", "hitrate_table"]
+__all__ = ["POLICIES", "SCHEMA", "first_lookups", "hitrate", "hitrate_table"]
 
 SCHEMA = "embernic/hitrate/1"
 
@@ -32,39 +34,43 @@ POLICIES = {"lru": LruSets}
 _MOST_SETS = 1 << 24
 """The set of a key comes from 24 bits of its hash."""
 
+_DEFAULT_SIZES = (0.25, 0.5, 1, 2, 4)
+"""Of the local cache of the NIC."""
+
 
 class _Caches:
-    """The local caches of all nodes, of one policy and size."""
+    """The local caches of all nodes, of one policy and size, and what they hit."""
 
     def __init__(self, policy: str, size: int, ways: int, nodes: int):
         self.policy, self.size = policy, size
-        self.ways = ways or size
-        self.sets = size // self.ways
-        self._nodes = [POLICIES[policy](self.sets, self.ways) for _ in range(nodes)]
+        self.ways = (ways or size) if size else 0
+        self._caches = NodeCaches(size // self.ways if size else 0, self.ways, nodes,
+                                  POLICIES[policy])
         self.hits = 0
-        self.evictions = 0
+        self._before = 0
 
-    def access(self, owners: list[int], hashes: np.ndarray, keys: list[int]) -> None:
+    def access(self, owners: np.ndarray, hashes: np.ndarray, keys: np.ndarray) -> None:
         """Look each key up at its owner."""
-        for owner, index, key in zip(owners, set_of(hashes, self.sets).tolist(), keys):
-            cache = self._nodes[owner]
-            if cache.access(index, key):
-                self.hits += 1
-            elif cache.evicted is not None:
-                self.evictions += 1
+        self.hits += int(self._caches.access(owners, hashes, keys).sum())
+
+    def restart(self) -> None:
+        """Count from here on."""
+        self.hits, self._before = 0, self._caches.evictions
 
     def row(self, lookups: int, unique: int) -> dict:
         """Return what was counted; ``unique`` of the ``lookups`` entered the caches."""
-        return {"policy": self.policy, "size": self.size, "sets": self.sets, "ways": self.ways,
-                "hits": self.hits, "misses": unique - self.hits, "evictions": self.evictions,
+        return {"policy": self.policy, "size": self.size, "sets": self._caches.sets,
+                "ways": self.ways, "hits": self.hits, "misses": unique - self.hits,
+                "evictions": self._caches.evictions - self._before,
                 "hit_rate": (lookups - unique + self.hits) / lookups if lookups else None,
                 "hit_rate_unique": self.hits / unique if unique else None}
 
 
-def hitrate(sizes: Sequence[int], *, data: str | None = None, format: str | None = None,
-            model: str | None = None, policies: Sequence[str] = ("lru",), ways: int = 8,
-            nodes: int = 4, placement: str = "table", mini_batch: int = 128,
-            samples: int | None = None, seed: int = 1,
+def hitrate(sizes: Sequence[int] | None = None, *, data: str | tuple[str, ...] | None = None,
+            format: str | None = None, model: str | None = None,
+            policies: Sequence[str] = ("lru",), ways: int | None = None, nodes: int | None = None,
+            placement: str = "table", mini_batch: int = 128, samples: int | None = None,
+            warmup: int = 0, seed: int = 1, config: str | None = None, cluster: str | None = None,
             progress: Callable[[int], None] = lambda done: None) -> dict:
     """Return the hit rates of local caches of each policy and size, cold at the start.
 
@@ -72,21 +78,25 @@ def hitrate(sizes: Sequence[int], *, data: str | None = None, format: str | None
 
     Parameters
     ----------
-    sizes: rows of a node's cache, each a multiple of ``ways``.
+    sizes: rows of a node's cache, each a multiple of ``ways``; 0 is a cache that is off. By
+        default a quarter to four times that of the NIC.
     data, format, model, samples, seed: the input as in :class:`sim.options.RunOptions`; without
         ``data``, generated.
     policies: names out of `POLICIES`.
-    ways: of a set; 0 makes every cache fully associative. A key's set is the RTL's.
+    ways: of a set, by default the NIC's; 0 makes every cache fully associative. A key's set is the
+        RTL's.
     nodes, placement, mini_batch: of the cluster; ``mini_batch`` is over all nodes.
+    warmup: mini-batches that fill the caches and are not counted.
+    config, cluster: what has the NIC, and the nodes, as in :meth:`sim.options.RunOptions.of`.
     progress: called with the samples done.
 
     Returns
     -------
     ``schema``, what was asked, ``samples``, ``lookups``, ``unique`` (lookups that enter a cache:
-    one for each key, owner and mini-batch), and ``rows``, each with ``policy``, ``size``,
-    ``sets``, ``ways``, ``hits``, ``misses``, ``evictions`` and two hit rates: ``hit_rate`` of
-    every lookup, a repeat inside a mini-batch being a hit, and ``hit_rate_unique`` of those that
-    enter a cache.
+    one for each key, owner and mini-batch), all without those of the warm-up, and ``rows``, each
+    with ``policy``, ``size``, ``sets``, ``ways``, ``hits``, ``misses``, ``evictions`` and two hit
+    rates: ``hit_rate`` of every lookup, a repeat inside a mini-batch being a hit, and
+    ``hit_rate_unique`` of those that enter a cache.
 
     Raises
     ------
@@ -94,36 +104,55 @@ def hitrate(sizes: Sequence[int], *, data: str | None = None, format: str | None
         An option that is out of range, or an input that cannot be read
         (:class:`host.errors.InputError`).
     """
-    options = RunOptions(data=data, format=format, model=model, nodes=nodes, placement=placement,
-                         mini_batch=mini_batch, samples=samples, seed=seed)
+    options = RunOptions.of(data=data, format=format, model=model, nodes=nodes, warmup=warmup,
+                            placement=placement, mini_batch=mini_batch, samples=samples, seed=seed,
+                            config=config, cluster=cluster)
+    nodes = options.nodes
     if placement not in PLACEMENTS:
         raise ValueError(f"placement must be one of {', '.join(PLACEMENTS)}, not {placement!r}")
+    nic, _ = apply_settings(preset(options.config), list(options.settings))
+    ways = nic.local_cache_ways if ways is None else ways
+    sizes = _sizes_of(nic, ways) if sizes is None else sizes
     caches = [_Caches(policy, size, ways, nodes)
               for policy, size in _checked(policies, sizes, ways)]
     shape, kind = choose_model(options)
     plan = ShardPlan.deal(shape, nodes, placement)
-    done = lookups = unique = 0
-    for batch in rechunk(sample_chunks(options, shape, kind), mini_batch):
-        tables, rows, keys = _first_lookups(batch)
-        owners = plan.owner_of(tables, rows).tolist()
-        hashes = key_hash(tables, rows).astype(np.int64)
+    done = left_out = lookups = unique = 0
+    batch_number = -1
+    for batch_number, batch in enumerate(rechunk(sample_chunks(options, shape, kind), mini_batch)):
+        if batch_number == warmup:
+            left_out, lookups, unique = done, 0, 0
+            for cache in caches:
+                cache.restart()
+        first = first_lookups(batch)
+        tables, rows, keys = batch.tables[first], batch.rows[first], batch.keys[first]
+        owners, hashes = plan.owner_of(tables, rows), key_hash(tables, rows)
         for cache in caches:
             cache.access(owners, hashes, keys)
         done += len(batch)
         lookups += len(batch.rows)
         unique += len(keys)
         progress(done)
+    if batch_number < warmup and warmup:
+        raise ValueError(f"warmup must be less than the mini-batches of the input, "
+                         f"{batch_number + 1}, not {warmup!r}")
     return {"schema": SCHEMA, "data": data, "format": kind, "model": shape.name, "nodes": nodes,
             "placement": placement, "mini_batch": mini_batch, "ways": ways, "seed": seed,
-            "samples": done, "lookups": lookups, "unique": unique,
+            "config": options.config, "cluster": cluster, "warmup": warmup,
+            "samples": done - left_out, "lookups": lookups, "unique": unique,
             "rows": [cache.row(lookups, unique) for cache in caches]}
 
 
-def _first_lookups(batch: Samples) -> tuple[np.ndarray, np.ndarray, list[int]]:
-    """Return table, row and key of each key's first lookup, in the order of the samples."""
-    keys = batch.keys
-    first = np.sort(np.unique(keys, return_index=True)[1])
-    return batch.tables[first], batch.rows[first], keys[first].tolist()
+def first_lookups(batch: Samples) -> np.ndarray:
+    """Return the index of each key's first lookup, in the order of the samples: int64."""
+    return np.sort(np.unique(batch.keys, return_index=True)[1])
+
+
+def _sizes_of(nic: NicConfig, ways: int) -> list[int]:
+    """Return the sizes to look at for a NIC, whole sets each."""
+    unit = ways or 1
+    sizes = {max(1, int(nic.local_cache_rows * share) // unit) * unit for share in _DEFAULT_SIZES}
+    return sorted(sizes)
 
 
 def _checked(policies: Sequence[str], sizes: Sequence[int], ways: int) -> Iterator[tuple[str, int]]:
@@ -138,8 +167,8 @@ def _checked(policies: Sequence[str], sizes: Sequence[int], ways: int) -> Iterat
         if policy not in POLICIES:
             raise ValueError(f"policy must be one of {', '.join(POLICIES)}, not {policy!r}")
     for size in sizes:
-        if size < 1:
-            raise ValueError(f"sizes must be at least 1, not {size!r}")
+        if size < 0:
+            raise ValueError(f"sizes must be at least 0 (off), not {size!r}")
         if ways and size % ways:
             raise ValueError(f"sizes must be multiples of ways ({ways}), not {size!r}")
         if ways and size // ways > _MOST_SETS:
@@ -151,9 +180,10 @@ def _checked(policies: Sequence[str], sizes: Sequence[int], ways: int) -> Iterat
 
 def hitrate_table(result: dict) -> Table:
     """Return the table that the command ends with."""
-    shown = Table(title=f"Local caches of {result['nodes']} nodes, {result['samples']:,} samples, "
-                        f"{result['lookups']:,} lookups, {result['unique']:,} of unique keys",
-                  title_justify="left")
+    after = (f" after {result['warmup']:,} mini-batches of warm-up" if result["warmup"] else "")
+    shown = Table(title=f"Local caches of {result['nodes']} nodes, {result['samples']:,} samples"
+                        f"{after}, {result['lookups']:,} lookups, {result['unique']:,} of unique "
+                        f"keys", title_justify="left")
     for name in ("policy", "rows of a node", "sets", "ways", "hit rate, every lookup",
                  "hit rate, unique keys", "evictions"):
         shown.add_column(name, justify="left" if name == "policy" else "right")

@@ -4,7 +4,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, NullLocator, PercentFormatter, StrMethodFormatter
+from matplotlib.ticker import FixedLocator, NullLocator, PercentFormatter
 
 from sim.picture import BLUE, ORANGE
 
@@ -28,12 +28,21 @@ def draw_hitrate(result: dict, path: str | Path) -> None:
             axes.plot([size for size, _ in points], [rate for _, rate in points], color=colour,
                       marker=marker, linestyle=_STYLES[number % len(_STYLES)],
                       label=f"{policy.upper()}, {what}")
-    axes.set_xscale("log")
     sizes = sorted({row["size"] for row in result["rows"]})
+    positive = [size for size in sizes if size]
+    if sizes[0] == 0 and positive:
+        # No size beside the logarithmic ones: a cache that is off stands a little to their left.
+        axes.set_xscale("symlog", linthresh=positive[0], linscale=0.4)
+        axes.set_xlim(left=-0.1 * positive[0])
+    elif positive:
+        axes.set_xscale("log")
     if len(sizes) <= 8 and all(high >= 1.5 * low for low, high in pairwise(sizes)):
         axes.xaxis.set_major_locator(FixedLocator(sizes))
+    elif sizes[0] == 0:
+        axes.xaxis.set_major_locator(FixedLocator([0, *_powers(positive)]))
+    if len(sizes) <= 8 or sizes[0] == 0:
         axes.xaxis.set_minor_locator(NullLocator())
-    axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+    axes.xaxis.set_major_formatter(lambda size, _: f"{size:,.0f}" if size else "off")
     axes.set_ylim(0, 100)
     axes.yaxis.set_major_formatter(PercentFormatter())
     axes.set_xlabel("rows of a node's local cache (logarithmic)")
@@ -45,7 +54,15 @@ def draw_hitrate(result: dict, path: str | Path) -> None:
               else f"{Path(result['data']).name} ({result['format']})")
     ways = f"{result['ways']} ways" if result["ways"] else "fully associative"
     nodes = "1 node" if result["nodes"] == 1 else f"{result['nodes']} nodes"
+    start = (f"after {result['warmup']:,} mini-batches" if result["warmup"]
+             else "cold at the start")
     figure.suptitle(
         f"{result['samples']:,} samples: {source}\n{nodes}, placement {result['placement']}, "
-        f"mini-batch {result['mini_batch']:,}, {ways}, cold at the start", fontsize=11)
+        f"mini-batch {result['mini_batch']:,}, {ways}, {start}", fontsize=11)
     figure.savefig(path, dpi=150)
+
+
+def _powers(sizes: list[int]) -> list[int]:
+    """Return the powers of ten between the sizes, the smallest size if there is none."""
+    powers = [10 ** digits for digits in range(len(str(sizes[-1]))) if 10 ** digits >= sizes[0]]
+    return powers or sizes[:1]

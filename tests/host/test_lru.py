@@ -1,8 +1,9 @@
 import random
 
+import numpy as np
 import pytest
 
-from host.lru import LruSets, set_of
+from host.lru import LruSets, NodeCaches, set_of
 
 
 @pytest.mark.parametrize("ways", [1, 2, 8])
@@ -36,3 +37,15 @@ def test_bad_sizes_are_refused():
     for sets, ways, name in ((0, 1, "sets"), (1, 0, "ways")):
         with pytest.raises(ValueError, match=f"{name} must be at least 1, not 0"):
             LruSets(sets, ways)
+
+
+def test_caches_of_nodes():
+    caches = NodeCaches(1, 2, 2)
+    owners, keys = np.array([0, 1, 0, 0, 0, 1]), np.array([5, 5, 6, 5, 7, 5])
+    assert caches.access(owners, np.zeros(6, np.uint32), keys).tolist() == [
+        False, False, False, True, False, True]
+    assert caches.evictions == 1
+    assert caches.access(np.array([0]), np.zeros(1, np.uint32), np.array([6])).tolist() == [False]
+    off = NodeCaches(0, 0, 2)
+    assert off.access(owners, np.zeros(6, np.uint32), keys).tolist() == [False] * 6
+    assert off.evictions == 0

@@ -108,6 +108,47 @@ def test_fully_associative_rises_with_size():
     assert hits == result["rows"][1]["hits"]
 
 
+def test_warmup_is_left_out(tmp_path):
+    path = _trace(tmp_path, "0:1 0:2", "0:1 0:1", "0:3 0:1", "0:2", "0:3")
+    result = hitrate([0, 2, 3], data=path, ways=0, nodes=1, mini_batch=2, warmup=1)
+    assert (result["samples"], result["lookups"], result["unique"]) == (3, 4, 4)
+    # In the caches: (1 2) | 3 1 2 | 3.
+    assert [(row["hits"], row["evictions"]) for row in result["rows"]] == [(0, 0), (0, 4), (3, 0)]
+    assert [row["misses"] for row in result["rows"]] == [4, 4, 1]
+
+
+def test_warmup_equals_what_the_registers_count_after_it():
+    """The registers of a run less those of its first mini-batches alone."""
+    shared = {"nodes": 1, "mini_batch": 32}
+    _, _, whole = _both(1, 250, 32)
+    early, _, _ = _both(1, 250, 32, samples=320)
+    row = hitrate([2000], warmup=10, samples=1024, placement="row", **shared)["rows"][0]
+    cache = early["local_cache"]
+    for name in ("hits", "misses", "evictions"):
+        assert row[name] == whole[name] - cache[name]
+    assert row["hit_rate_unique"] > whole["hit_rate_unique"]
+
+
+def test_a_cache_that_is_off():
+    result = hitrate([0, 4096], samples=256, nodes=1)
+    off, small = result["rows"]
+    assert (off["sets"], off["ways"], off["hits"], off["evictions"]) == (0, 0, 0, 0)
+    assert off["misses"] == result["unique"] and off["hit_rate_unique"] == 0
+    # What the dedupe table serves is a hit of a lookup all the same.
+    merged = result["lookups"] - result["unique"]
+    assert off["hit_rate"] == merged / result["lookups"] < small["hit_rate"]
+
+
+def test_sizes_and_ways_of_the_nic():
+    result = hitrate(samples=32, config="tiny", model="kaggle")
+    assert [row["size"] for row in result["rows"]] == [16, 32, 64, 128, 256]
+    assert (result["ways"], result["nodes"]) == (4, 4)
+    result = hitrate(samples=32, cluster="direct_pair", ways=0, nodes=1)
+    assert [row["size"] for row in result["rows"]] == [16, 32, 64, 128, 256]
+    assert (result["ways"], result["nodes"], result["config"]) == (0, 1, "tiny")
+    assert hitrate(samples=32, cluster="direct_pair")["nodes"] == 2
+
+
 def test_command(tmp_path, capsys):
     target, picture = tmp_path / "rates.json", tmp_path / "rates.png"
     path = inputs.criteo(tmp_path / "train.txt", 50)
@@ -136,14 +177,16 @@ def test_json_on_standard_output(capsys):
 
 @pytest.mark.parametrize(("arguments", "said"), [
     (("--sizes", "1000,1001"), "sizes must be multiples of ways (8), not 1001"),
-    (("--sizes", "0"), "sizes must be at least 1, not 0"),
-    (("--sizes", "-8"), "sizes must be at least 1, not -8"),
+    (("--sizes", "-8"), "sizes must be at least 0 (off), not -8"),
     (("--sizes", "many"), "sizes must be integers with commas between, not 'many'"),
     (("--sizes", "8,,16"), "sizes must be integers with commas between, not '8,,16'"),
     (("--sizes", ""), "sizes must be integers with commas between, not ''"),
     (("--sizes", "8,8"), "sizes must name each value once and at least one, not '8,8'"),
     (("--sizes", str(8 << 25)), f"sizes must be at most {8 << 24}, not {8 << 25}"),
-    ((), "--sizes"),
+    (("--warmup", "-1"), "warmup must be at least 0, not -1"),
+    (("--warmup", "8"), "warmup must be less than the mini-batches of the input, 8, not 8"),
+    (("--config", "huge"), "config must be one of tiny"),
+    (("--cluster", "huge"), "cluster must be one of a100"),
     (("--sizes", "8", "--policy", "srrip"), "policy must be one of lru, not 'srrip'"),
     (("--sizes", "8", "--policy", "lru,scan_resistant"),
      "policy must be one of lru, not 'scan_resistant'"),
