@@ -18,7 +18,7 @@ from host.network import Network
 from host.packets import destinations
 from rtl.formats import BEAT_BYTES
 from sim.node import Node
-from sim.ports import DATA_WORDS, LAST_BIT, arrivals
+from sim.ports import DATA_WORDS, LAST_BIT, Packets, arrivals
 
 __all__ = ["PATIENCE", "Cluster", "Observer", "StuckError"]
 
@@ -100,22 +100,21 @@ class Cluster:
 
     def _quantum(self, advance: Callable) -> None:
         end = self.cycle + self.quantum
-        list(advance(lambda node: node.engine.run(end), self.nodes))
-        self._exchange()
-        for node in self.nodes:
-            node.host_quantum(end)
+        self._exchange(list(advance(lambda node: node.advance(end), self.nodes)))
         self.cycle = end
 
-    def _exchange(self) -> None:
-        """Hand the frames of this quantum to the nodes they are for, through the network model."""
+    def _exchange(self, sent: list[Packets]) -> None:
+        """Hand frames to the nodes they are for, through the network model.
+
+        ``sent``: what left each node in this quantum.
+        """
         found: list[tuple[int, int, int, np.ndarray]] = []
-        for node in self.nodes:
-            beats, starts, ends, cycles = node.frames()
-            if starts:
-                self.frames += len(starts)
+        for node, (beats, begins, ends, cycles) in zip(self.nodes, sent):
+            if begins:
+                self.frames += len(begins)
                 self.frame_bytes += ends[-1] * BEAT_BYTES
-                found += zip(cycles, repeat(node.number), destinations(beats[starts]),
-                             map(beats.__getitem__, map(slice, starts, ends)))
+                found += zip(cycles, repeat(node.number), destinations(beats[begins]),
+                             map(beats.__getitem__, map(slice, begins, ends)))
         found.sort(key=itemgetter(0, 1))
         if self.observer is not None:
             self.observer([(cycle, source, frame[:, :DATA_WORDS])

@@ -80,8 +80,8 @@ class Node:
         self.actions = 0
         """Things that this host has done: while none of them does anything, nothing gets on."""
         self.host_bytes = {"to_nic": 0, "from_nic": 0}
-        self.finished: list[tuple[float, Step]] = []
-        """Steps whose share at this node is all answered, and when."""
+        self.finished: list[Step] = []
+        """Steps whose share at this node is all answered, in order of time."""
         engine.set_rate("host_tx", cycles_per_beat=BEAT_BYTES * self._pcie.from_nic.cycles_per_byte,
                         last_bit=LAST_BIT, burst=64)
 
@@ -126,7 +126,13 @@ class Node:
         event += self._pcie.latency
         return event if nic is None else min(nic, event)
 
-    def host_quantum(self, end: int) -> None:
+    def advance(self, end: int) -> Packets:
+        """Run NIC and host up to cycle ``end``; return the frames that left for the network."""
+        self.engine.run(end)
+        self._host_quantum(end)
+        return self.frames()
+
+    def _host_quantum(self, end: int) -> None:
         """Let the host act on what the NIC sent up to cycle ``end``."""
         self._receive()
         horizon = end + self._pcie.latency
@@ -136,7 +142,7 @@ class Node:
         self._push_sent()
 
     def frames(self) -> Packets:
-        """Return the frames that left for the network since the last call."""
+        """Return the frames that left the NIC for the network since the last call."""
         return self._net_tx.take()
 
     def deliver(self, beats: np.ndarray, cycles: np.ndarray) -> None:
@@ -228,8 +234,7 @@ class Node:
                 return
             self._to_send.popleft()
             self._sent_beats += beats
-            if step.started < 0 or now < step.started:
-                step.started = now
+            step.starts.setdefault(self.number, now)
             self._send(packet, now)
 
     def _pooled(self, packet: np.ndarray, head: Header, now: float) -> None:
@@ -253,11 +258,11 @@ class Node:
             self._answered(step, now)
 
     def _answered(self, step: Step, now: float) -> None:
-        step.finished = max(step.finished, now)
         if not step.left[self.number]:
+            step.ends[self.number] = now
             del self._steps[step.number]
             self._going -= 1
-            self.finished.append((now, step))
+            self.finished.append(step)
             self._start(now)
 
     def _find(self, sample: int) -> tuple[Step, int] | None:

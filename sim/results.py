@@ -18,6 +18,8 @@ __all__ = ["Step", "StepResult"]
 class Step:
     """One mini-batch under way: its samples, and the pooled vectors that came back so far.
 
+    Nodes may work on their shares of it at once: none writes what another one reads.
+
     Members
     -------
     number: the step, counted from 0.
@@ -27,8 +29,8 @@ class Step:
     pooled: float32 ``[samples, tables, dimension]``, filled as results arrive.
     filled: bags that came back for each sample.
     status: error status of each sample, 0 for none.
-    started, finished: host cycles of the first query and the last result; -1 while not there.
     left: samples of each node's share that are not answered.
+    starts, ends: host cycles of the first query and the last result of each share, once there.
     """
 
     number: int
@@ -38,9 +40,9 @@ class Step:
     pooled: np.ndarray
     filled: list[int]
     status: np.ndarray
-    started: float = -1.0
-    finished: float = -1.0
-    left: list[int] = field(default_factory=list)
+    left: list[int]
+    starts: dict[int, float] = field(default_factory=dict)
+    ends: dict[int, float] = field(default_factory=dict)
 
     @classmethod
     def of(cls, number: int, first: int, samples: Samples, nodes: int, dimension: int) -> "Step":
@@ -49,12 +51,22 @@ class Step:
         sizes = [n // nodes + (node < n % nodes) for node in range(nodes)]
         return cls(number, first, samples, list(accumulate(sizes, initial=0)),
                    np.zeros((n, tables, dimension), np.float32), [0] * n,
-                   np.zeros(n, np.int64), left=sizes)
+                   np.zeros(n, np.int64), sizes)
 
     @property
     def done(self) -> bool:
         """Whether every sample was answered."""
         return not any(self.left)
+
+    @property
+    def started(self) -> float:
+        """Host cycle of the first query; -1 while there is none."""
+        return min(self.starts.values(), default=-1.0)
+
+    @property
+    def finished(self) -> float:
+        """Host cycle of the last result so far that completed a share; -1 while there is none."""
+        return max(self.ends.values(), default=-1.0)
 
     @cached_property
     def _records(self) -> tuple[np.ndarray, np.ndarray]:

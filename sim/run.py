@@ -5,7 +5,6 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
-from operator import itemgetter
 
 import numpy as np
 
@@ -139,15 +138,12 @@ class Run:
 
     def _steps_finished(self) -> None:
         """Take the steps that were finished in this quantum, in the order of time."""
-        done: dict[int, tuple[float, Step]] = {}
+        done = {}
         for node in self.cluster.nodes:
-            for now, step in node.finished:
-                if step.done:  # by the last of its shares
-                    done[step.number] = max(done.get(step.number, (now, step)), (now, step),
-                                            key=itemgetter(0))
+            done |= {step.number: step for step in node.finished if step.done}
             node.finished.clear()
-        for now, step in sorted(done.values(), key=lambda one: (one[0], one[1].number)):
-            self._step_finished(step, now)
+        for step in sorted(done.values(), key=lambda step: (step.finished, step.number)):
+            self._step_finished(step, step.finished)
 
     def _step_finished(self, step: Step, now: float) -> None:
         del self._open[step.number]
