@@ -9,10 +9,13 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from gen.signals import Interrupted, interruptible
 from sim.cli_hitrate import hitrate
 from sim.engines import BuildError
 from sim.options import RunOptions
-from sim.outputs import check_picture, check_writable, write_json
+from sim.outputs import LiveJson, check_part, check_picture, check_writable, write_json
+from sim.predictions import PredictionFile, check_predictions
+from sim.stop import kept_by, stoppable
 
 __all__ = ["app", "main"]
 
@@ -39,6 +42,9 @@ def run(
         help="Nodes of the cluster.", show_default=str(_DEFAULT["nodes"]))] = None,
     samples: Annotated[int | None, typer.Option(
         help="Samples to run; default all of a file, 1,024 of the generator.")] = None,
+    first_sample: Annotated[int, typer.Option(
+        help="Leave out the samples before this one, which --samples counts too; the others keep "
+             "their numbers. Goes on after a run that was stopped.")] = _DEFAULT["first_sample"],
     mini_batch: Annotated[int, typer.Option(
         help="Samples of a mini-batch, over all nodes.")] = _DEFAULT["mini_batch"],
     in_flight: Annotated[int, typer.Option(
@@ -69,6 +75,8 @@ def run(
         help="Skip cycles in which nothing moves; changes no result.")] = True,
     json: Annotated[str | None, typer.Option(
         help="Write the results to this file; - is standard output.")] = None,
+    predictions: Annotated[str | None, typer.Option(
+        help="Write the prediction of each sample to this file (.csv).")] = None,
     picture: Annotated[str | None, typer.Option(
         help="Draw the results to this file (.png, .svg, .pdf).")] = None,
     pcap: Annotated[str | None, typer.Option(
@@ -77,36 +85,43 @@ def run(
     """Run samples through a cluster and check every result bit for bit."""
     options = RunOptions.of(
         cluster=cluster, config=config, settings=tuple(set or ()), model=model, nodes=nodes,
-        samples=samples,
-        mini_batch=mini_batch, in_flight=in_flight, warmup=warmup, data=data, format=format,
+        samples=samples, first_sample=first_sample, mini_batch=mini_batch, in_flight=in_flight,
+        warmup=warmup, data=data, format=format,
         placement=placement, engine=engine, threads=threads, skip=skip, network=network, pcie=pcie,
         gpu=gpu, mlp=mlp, seed=seed)
     check_writable(json, "json")
+    check_part(json, first_sample)
+    check_predictions(predictions)
+    check_writable(predictions, "predictions")
     check_picture(picture)
     check_writable(pcap, "pcap")
     if pcap == "-":
         raise ValueError("pcap must be a file, not '-'")
-    raise typer.Exit(_run(options, json, picture, pcap))
+    raise typer.Exit(_run(options, json, picture, pcap, predictions))
 
 
 app.command()(hitrate)
 
 
 def _run(options: RunOptions, json_path: str | None, picture: str | None,
-         pcap: str | None) -> int:
+         pcap: str | None, predictions: str | None) -> int:
     from sim.pcap import PcapFile
     from sim.picture import draw_run
-    from sim.report import failures, table
+    from sim.report import failures, stopped, table
     from sim.run import Run
 
     console = Console(stderr=json_path == "-")
     setup = Run(options)
     total = setup.expected_samples
-    with ExitStack() as files, Progress(
+    live = LiveJson(json_path)
+    with stoppable() as stop, kept_by(live, json_path), ExitStack() as files, Progress(
             TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(),
             TextColumn("samples, cycle {task.fields[cycle]:,}"), TimeElapsedColumn(),
             console=console, disable=not console.is_terminal) as bar:
         # Not before the run is set up: a mistake found there leaves an older file alone.
+        sink = files.enter_context(PredictionFile(
+            predictions, options.first_sample, lambda: setup.prediction_before)
+        ) if predictions else None
         frames = files.enter_context(PcapFile(pcap)) if pcap else None
         task = bar.add_task("running", total=total, cycle=0)
         lines = _LogLines(console, total)
@@ -115,14 +130,18 @@ def _run(options: RunOptions, json_path: str | None, picture: str | None,
             bar.update(task, completed=done, cycle=cycle)
             lines(done, cycle)
 
-        result = setup.execute(progress, frames)
-    write_json(result, json_path)
+        result = setup.execute(progress, frames, stop=stop, live=live, predictions=sink)
+        write_json(result, json_path)
     console.print(table(result))
-    if picture:
+    if (how := stopped(result)) is not None:
+        print(f"sim: {how}", file=sys.stderr)
+    elif picture:
         draw_run(result, picture)
     found = failures(result)
     for line in found:
         print(f"sim: {line}", file=sys.stderr)
+    if result["interrupted"] is not None:
+        return stop.status or 1
     return 1 if found else 0
 
 
@@ -141,13 +160,17 @@ class _LogLines:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run a command; a user's mistake is one line on standard error and exit status 2."""
+    """Run a command; a user's mistake is one line on standard error and exit status 2.
+
+    A signal that asks to end is exit status 128 and its number, 130 for Ctrl-C.
+    """
     try:
-        # Without its standalone mode, click returns the status of an Exit instead of raising it.
-        status = app(args=arguments, prog_name="sim", standalone_mode=False)
-    except KeyboardInterrupt:
-        print("sim: interrupted", file=sys.stderr)
-        sys.exit(130)
+        with interruptible():
+            # Without its standalone mode, click returns the status of an Exit, raising nothing.
+            status = app(args=arguments, prog_name="sim", standalone_mode=False)
+    except Interrupted as error:
+        print("; ".join((f"sim: {error}", *getattr(error, "__notes__", ()))), file=sys.stderr)
+        sys.exit(error.status)
     except (ValueError, TypeError, OSError, BuildError) as error:
         _complain(str(error))
     except Exception as error:

@@ -22,7 +22,8 @@ class RunOptions:
     config: preset of the NIC. settings: ``field=value`` changes, see :mod:`sim.settings`.
     model: name or TOML file of the DLRM; default by format, else by preset.
     nodes, samples, mini_batch, in_flight: of the run; ``samples`` None means all of a file, or
-        1,024 of the generator. warmup: mini-batches left out of the latencies.
+        1,024 of the generator. first_sample: those before it, which ``samples`` counts too, are
+        left out; the others keep their numbers. warmup: mini-batches left out of the latencies.
     data, format: file of samples; without it the generator makes them.
     placement: ``table`` or ``row``.
     engine, threads, skip: how the RTL runs; ``skip`` leaves out idle cycles.
@@ -36,6 +37,7 @@ class RunOptions:
     model: str | None = None
     nodes: int = 4
     samples: int | None = None
+    first_sample: int = 0
     mini_batch: int = 128
     in_flight: int = 4
     warmup: int = 0
@@ -54,11 +56,14 @@ class RunOptions:
 
     def __post_init__(self) -> None:
         for name, low in (("nodes", 1), ("mini_batch", 1), ("in_flight", 1), ("threads", 1),
-                          ("warmup", 0), ("seed", 0)):
+                          ("warmup", 0), ("seed", 0), ("first_sample", 0)):
             if getattr(self, name) < low:
                 raise ValueError(f"{name} must be at least {low}, not {getattr(self, name)!r}")
         if self.samples is not None and self.samples < 1:
             raise ValueError(f"samples must be at least 1, not {self.samples!r}")
+        if self.samples is not None and self.first_sample >= self.samples:
+            raise ValueError(f"first_sample must be below samples ({self.samples}), which counts "
+                             f"from the first of the input, not {self.first_sample!r}")
         if self.in_flight > 256:
             raise ValueError(f"in_flight must be at most 256, not {self.in_flight!r}")
         if self.format is not None and self.data is None:

@@ -1,11 +1,14 @@
-"""Files that a command writes: checked before the work begins, written when it ends."""
+"""Files that a command writes: checked before the work begins, whole at every moment."""
 
 import json
 import os
 import sys
+import time
 from pathlib import Path
 
-__all__ = ["check_picture", "check_writable", "write_json"]
+from gen.files import write_whole
+
+__all__ = ["LiveJson", "check_part", "check_picture", "check_writable", "write_json"]
 
 
 def check_writable(path: str | None, field: str) -> None:
@@ -32,11 +35,58 @@ def check_picture(path: str | None) -> None:
 
 
 def write_json(result: dict, path: str | None) -> None:
-    """Write ``result`` to a file, to standard output for ``-``, or nowhere for None."""
+    """Write ``result`` to a file, to standard output for ``-``, or nowhere for None.
+
+    The file is the old or the new one at every moment, never a part.
+    """
     if not path:
         return
     text = json.dumps(result, indent=1) + "\n"
     if path == "-":
         sys.stdout.write(text)
     else:
-        Path(path).write_text(text)
+        write_whole(path, text)
+
+
+def check_part(path: str | None, first_sample: int) -> None:
+    """Raise ``ValueError`` where a run from ``first_sample`` on would replace the results of the
+    samples before, which an earlier run was stopped in."""
+    if path in (None, "-") or not first_sample:
+        return
+    try:
+        found = json.loads(Path(path).read_text(encoding="utf-8"))
+        is_part = found["complete"] is False and found["options"]["first_sample"] < first_sample
+    except (OSError, ValueError, TypeError, KeyError):
+        return
+    if is_part:
+        raise ValueError(f"json must be another file than {path!r}, which holds the results of "
+                         f"samples before {first_sample}")
+
+
+class LiveJson:
+    """The results of a command while it goes on, for when it is killed.
+
+    Parameters
+    ----------
+    path: of the file; with None or ``-`` nothing is written.
+    seconds: between two writings, and before the first.
+
+    Members: ``written``, whether there was one.
+    """
+
+    def __init__(self, path: str | None, seconds: float = 5.0):
+        self._path = None if path == "-" else path
+        self._seconds = seconds
+        self._next = time.monotonic() + seconds
+        self.written = False
+
+    def due(self) -> bool:
+        """Return whether it is time to write."""
+        return self._path is not None and time.monotonic() >= self._next
+
+    def write(self, result: dict) -> None:
+        """Write ``result``, which says itself that it is not complete."""
+        write_json(result, self._path)
+        self.written = True
+        # From now on: however long a writing takes, most of the time goes to the work.
+        self._next = time.monotonic() + self._seconds

@@ -7,6 +7,7 @@ NIC, from 1 January 1970 on, where cycle 0 of the run is.
 
 import io
 from collections.abc import Iterable
+from contextlib import suppress
 from decimal import Decimal
 from os import PathLike
 
@@ -57,7 +58,9 @@ class PcapFile:
 
     def close(self) -> None:
         """Close the file; a second time does nothing."""
-        self._file.close()
+        # Everything was written or complained of: only what could not be is left.
+        with suppress(OSError):
+            self._file.close()
 
     def __enter__(self) -> "PcapFile":
         return self

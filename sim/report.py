@@ -14,7 +14,7 @@ from host.timing import CYCLE_NS
 if TYPE_CHECKING:
     from sim.run import Run
 
-__all__ = ["SCHEMA", "failures", "summary", "table"]
+__all__ = ["SCHEMA", "failures", "stopped", "summary", "table"]
 
 SCHEMA = "embernic/run/1"
 
@@ -29,19 +29,27 @@ def _ratio(part: float, whole: float) -> float | None:
     return part / whole if whole else None
 
 
-def summary(run: Run, *, counters: list[dict[str, int]], wall: float, stuck: str | None,
+def summary(run: Run, *, counters: list[dict[str, int]] | None, wall: float, stuck: str | None,
+            complete: bool, interrupted: str | None, next_sample: int, under_way: int,
             unanswered: int, cycles: int, samples: int, lookups: int, verdicts: dict[str, int],
             latencies: list[float], sha256: str, cycles_before: int) -> dict:
-    """Return everything that was measured, as plain values."""
+    """Return everything that was measured, as plain values.
+
+    Without ``counters``, which cannot be read while the run goes on, what they say is None.
+    """
     options, cluster = run.options, run.cluster
     nodes = cluster.nodes
-    total = {name: sum(node[name] for node in counters) for name in counters[0]}
+    total = {name: sum(node[name] for node in counters) for name in counters[0]} if counters else {}
     cache, dedupe = _block(total, "local_cache"), _block(total, "dedupe")
     ran = sum(node.engine.cycles_run for node in nodes)
     skipped = sum(node.engine.cycles_skipped for node in nodes)
-    fetched = cache["misses"]
+    fetched = cache.get("misses", 0)
     return {
         "schema": SCHEMA,
+        "complete": complete,
+        "interrupted": interrupted,
+        "next_sample": None if complete else next_sample,
+        "under_way": under_way,
         "config": asdict(run.config) | {"runtime": asdict(run.runtime)},
         "model": {"name": run.model.name, "tables": run.model.tables,
                   "rows": sum(run.model.rows), "dimension": run.model.dimension},
@@ -61,14 +69,14 @@ def summary(run: Run, *, counters: list[dict[str, int]], wall: float, stuck: str
             verdicts["different"] or verdicts["refused"] or unanswered or stuck),
         "results": verdicts | {"unanswered": unanswered},
         "stuck": stuck,
-        "local_cache": None if not run.runtime.local_cache else cache | {
+        "local_cache": None if not (total and run.runtime.local_cache) else cache | {
             # A repeat inside a mini-batch, which the dedupe table serves, counts as a hit.
             "hit_rate": _ratio(dedupe["requests"] - fetched, dedupe["requests"]),
             # Of the lookups that entered the cache: one for each key of a mini-batch and owner.
             "hit_rate_unique": _ratio(cache["hits"], cache["accesses"]),
         },
         "remote_cache": None,
-        "dedupe": None if not run.runtime.dedupe else dedupe,
+        "dedupe": None if not (total and run.runtime.dedupe) else dedupe,
         "network": {"packets": cluster.frames, "bytes": cluster.frame_bytes,
                     "lost": cluster.lost_frames, "saved_lookups": None},
         "pcie": {"to_nic_bytes": sum(node.host_bytes["to_nic"] for node in nodes),
@@ -100,6 +108,20 @@ def failures(result: dict) -> list[str]:
     if outcome["unanswered"]:
         found.append(f"{outcome['unanswered']} samples were never answered: {result['stuck']}")
     return found
+
+
+def stopped(result: dict) -> str | None:
+    """Return how a run that was stopped is gone on with; None for any other."""
+    if result["interrupted"] is None:
+        return None
+    first, following = result["options"]["first_sample"], result["next_sample"]
+    said = f"stopped by {result['interrupted']}"
+    if following == first:
+        return f"{said} before a mini-batch was finished: the same command starts again"
+    return (f"{said} with samples {first:,} to {following - 1:,} finished. To go on, add "
+            f"--first-sample {following} and name other files for all but --predictions, which "
+            f"goes on in its file. Caches start cold there: latencies and counters are of two "
+            f"runs, the predictions put together are those of the whole.")
 
 
 def table(result: dict) -> Table:

@@ -1,10 +1,8 @@
 """One run: samples through a cluster, every result checked, everything measured."""
 
-import hashlib
 import math
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict
 
 import numpy as np
 
@@ -18,17 +16,19 @@ from host.profile import load_profile
 from host.rows import row_values
 from host.samples import Samples
 from host.shard import ShardPlan
-from host.timing import CYCLE_NS
 from rtl.config import LANES, NicConfig, preset
 from sim.build import NicModel
 from sim.cluster import Cluster, Observer, StuckError
 from sim.linear import linear_compiled
 from sim.node import Node
 from sim.options import RunOptions
+from sim.outputs import LiveJson
 from sim.report import summary
 from sim.results import Step, StepResult
 from sim.settings import apply_settings
 from sim.source import GENERATED, choose_model, mini_batches
+from sim.stop import never
+from sim.tally import Tally
 
 __all__ = ["Run", "run"]
 
@@ -60,25 +60,35 @@ class Run:
         # Amaranth's simulator is there for machines without a compiler.
         self._dlrm = Dlrm(self.model, options.seed, options.mlp,
                           linear_fixed if options.engine == "pysim" else linear_compiled)
-        self._batches = self._steps(mini_batches(options, self.model, self._kind, self.config))
+        self._before: Samples | None = None
+        self._batches = self._steps(mini_batches(
+            options, self.model, self._kind, self.config, self._sample_before))
         # The first mini-batch is read before anything is built: a bad file is found at once.
         self._next: Step | None = next(self._batches, None)
         if self._next is None:
             raise ValueError("samples must be at least 1, but the input holds none")
         self._open: dict[int, Step] = {}
         self._floor = 0
-        self._done_samples = 0
-        self._lookups = 0
-        self._verdicts = {"equal": 0, "different": 0, "refused": 0}
-        self._predictions: dict[int, np.ndarray] = {}
-        self._latencies: dict[int, float] = {}
-        self._last_result = 0.0
+        self._tally = Tally(options.first_sample)
+        self._stop: Callable[[], str | None] = never
         self._build()
 
     @property
     def expected_samples(self) -> int | None:
         """Samples that will run, None when that depends on the length of a file."""
-        return self.options.samples or (GENERATED if self.options.data is None else None)
+        last = self.options.samples or (GENERATED if self.options.data is None else None)
+        return last and last - self.options.first_sample
+
+    @property
+    def prediction_before(self) -> float | None:
+        """Prediction of the sample before the first; None where there is none, or its bits may be
+        others (``mlp`` not fixed)."""
+        if self._before is None or self.options.mlp != "fixed":
+            return None
+        return float(self._dlrm.forward(self._before)[0])
+
+    def _sample_before(self, sample: Samples) -> None:
+        self._before = sample
 
     def _build(self) -> None:
         options, model, seed = self.options, self.model, self.options.seed
@@ -122,16 +132,16 @@ class Run:
         return first
 
     def _steps(self, batches: Iterator[Samples]) -> Iterator[Step]:
-        first = 0
+        first = self.options.first_sample
         for number, samples in enumerate(batches):
             yield Step.of(number, first, samples, self.options.nodes, self.model.dimension)
             first += len(samples)
 
     def _submit(self, now: float) -> None:
-        while self._next is not None and len(self._open) < self.options.in_flight:
+        while (self._next is not None and len(self._open) < self.options.in_flight
+               and self._stop() is None):
             step = self._next
             self._open[step.number] = step
-            self._lookups += len(step.samples.rows)
             for node in self.cluster.nodes:
                 node.submit(step, now)
             self._next = next(self._batches, None)
@@ -149,14 +159,9 @@ class Run:
         del self._open[step.number]
         self._raise_floor(min(self._open, default=step.number + 1), now)
         verdict = StepResult.judge(step, self.model, self.options.seed)
-        for name, value in asdict(verdict).items():
-            self._verdicts[name] += value
         predictions = self._dlrm.predict(step.samples.dense, step.pooled)
         predictions[step.status != 0] = np.nan
-        self._predictions[step.number] = predictions
-        self._latencies[step.number] = (step.finished - step.started) * CYCLE_NS / 1000
-        self._last_result = max(self._last_result, step.finished)
-        self._done_samples += len(step.samples)
+        self._tally.add(step, verdict, predictions)
         self._submit(now + self._hand_out)
 
     def _raise_floor(self, floor: int, now: float) -> None:
@@ -169,36 +174,68 @@ class Run:
 
     def _after_quantum(self, cycle: int) -> None:
         self._steps_finished()
-        self._report_progress(self._done_samples, cycle)
+        self._report_progress(self._tally.samples, cycle)
+        if not self._tally.gap and self._live.due():
+            # The NICs' counters are left alone: reading them takes cycles of theirs.
+            self._live.write(self._result(None))
+
+    def _work_left(self) -> bool:
+        # What was finished is then all samples up to one, so that another run can go on there.
+        return bool(self._open) and (self._stop() is None or self._tally.gap)
 
     def execute(self, progress: Progress = lambda done, cycle: None,
-                observer: Observer | None = None) -> dict:
-        """Run to the end and return what was measured; ``observer`` sees every frame."""
+                observer: Observer | None = None, *,
+                stop: Callable[[], str | None] = never, live: LiveJson | None = None,
+                predictions: Callable[[np.ndarray], None] | None = None) -> dict:
+        """Run to the end and return what was measured.
+
+        Parameters
+        ----------
+        progress: see `Progress`.
+        observer: sees every frame.
+        stop: returns the name of a signal when the run is to end early; the result then holds the
+            mini-batches finished, ``interrupted`` and ``next_sample``, from which another run
+            goes on with ``first_sample``.
+        live: is kept up to date while the run goes on.
+        predictions: is given the predictions (float32 ``[n]``) in the order of the samples.
+        """
         self._report_progress = progress
         self.cluster.observer = observer
-        began = time.perf_counter()
+        self._stop = stop
+        self._live = live or LiveJson(None)
+        if predictions is not None:
+            self._tally.sink = predictions
+        self._began = time.perf_counter()
         self._submit(float(self._start))
         stuck = None
         try:
-            self.cluster.run(lambda: bool(self._open), self._after_quantum)
+            self.cluster.run(self._work_left, self._after_quantum)
         except StuckError as error:
             stuck = str(error)
-        wall = time.perf_counter() - began
-        unanswered = sum(sum(step.left) for step in self._open.values())
-        if stuck is None:
+        complete = stuck is None and not self._open and self._next is None
+        wall = time.perf_counter() - self._began
+        if complete:
             self.cluster.settle()
         counters = [registers.counters() for registers in self._registers]
-        predictions = [self._predictions[n] for n in sorted(self._predictions)]
-        digest = hashlib.sha256()
-        for part in predictions:
-            digest.update(np.ascontiguousarray(part, "<f4").tobytes())
-        latencies = [self._latencies[n] for n in sorted(self._latencies)]
+        return self._result(counters, wall=wall, stuck=stuck, complete=complete,
+                            interrupted=None if complete or stuck else stop())
+
+    def _result(self, counters: list[dict[str, int]] | None, *, wall: float | None = None,
+                stuck: str | None = None, complete: bool = False,
+                interrupted: str | None = None) -> dict:
+        tally = self._tally
+        unanswered = sum(sum(step.left) for step in self._open.values())
+        latencies = tally.latencies
         return summary(
-            self, counters=counters, wall=wall, stuck=stuck, unanswered=unanswered,
-            cycles=int(np.ceil(self._last_result)) - self._start, samples=self._done_samples,
-            lookups=self._lookups, verdicts=self._verdicts,
-            latencies=latencies[self.options.warmup:] or latencies,
-            sha256=digest.hexdigest(), cycles_before=self._boot_run)
+            self, counters=counters, stuck=stuck, complete=complete, interrupted=interrupted,
+            wall=time.perf_counter() - self._began if wall is None else wall,
+            next_sample=tally.next_sample,
+            under_way=sum(len(step.samples) for step in self._open.values()),
+            unanswered=unanswered if stuck else 0,
+            cycles=int(np.ceil(tally.last_result)) - self._start if tally.samples else 0,
+            samples=tally.samples, lookups=tally.lookups, verdicts=tally.verdicts,
+            latencies=latencies[self.options.warmup:] or latencies, sha256=tally.sha256,
+            cycles_before=self._boot_run)
 
 
 def check_fit(config: NicConfig, model: Model, options: RunOptions) -> None:

@@ -1,6 +1,6 @@
 """Where samples come from: a file, or the generator; checked against what the NIC holds."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from host.datasets import default_model, guess_format, input_files, open_samples
@@ -11,7 +11,7 @@ from host.samples import Samples, rechunk
 from rtl.config import NicConfig
 from sim.options import RunOptions
 
-__all__ = ["GENERATED", "choose_model", "mini_batches", "sample_chunks"]
+__all__ = ["GENERATED", "choose_model", "mini_batches", "sample_chunks", "skip_samples"]
 
 GENERATED = 1024
 """Samples that the generator makes when no number is given."""
@@ -44,11 +44,34 @@ def sample_chunks(options: RunOptions, model: Model, kind: str | None) -> Iterat
     return open_samples(options.data or "", kind, model, options.samples)
 
 
-def mini_batches(options: RunOptions, model: Model, kind: str | None,
-                 config: NicConfig) -> Iterator[Samples]:
-    """Yield mini-batches; ``ValueError`` for a sample that is larger than half the hold buffer."""
-    first = 0
-    for samples in rechunk(sample_chunks(options, model, kind), options.mini_batch):
+def skip_samples(chunks: Iterator[Samples], count: int,
+                 last: Callable[[Samples], None] = lambda sample: None) -> Iterator[Samples]:
+    """Yield ``chunks`` without their first ``count`` samples; ``last`` is given the last of those.
+
+    ``ValueError`` when there are no more samples than that.
+    """
+    seen = 0
+    for chunk in chunks:
+        left = max(0, count - seen)
+        seen += len(chunk)
+        if 0 < left <= len(chunk):
+            last(chunk.slice(left - 1, left))
+        if left < len(chunk):
+            yield chunk.slice(left, len(chunk)) if left else chunk
+    if count and seen <= count:
+        raise ValueError(f"first_sample must be below the {seen} samples of the input, "
+                         f"not {count!r}")
+
+
+def mini_batches(options: RunOptions, model: Model, kind: str | None, config: NicConfig,
+                 before: Callable[[Samples], None] = lambda sample: None) -> Iterator[Samples]:
+    """Yield mini-batches; ``before`` is given the sample before the first, where one is left out.
+
+    ``ValueError`` for a sample that is larger than half the hold buffer.
+    """
+    first = options.first_sample
+    chunks = skip_samples(sample_chunks(options, model, kind), first, before)
+    for samples in rechunk(chunks, options.mini_batch):
         slots = samples.slots
         if int(slots.max(initial=0)) > config.sample_slots:
             at = int(slots.argmax())
