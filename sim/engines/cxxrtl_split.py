@@ -1,0 +1,162 @@
+"""Split the C++ that Yosys writes for a flattened design into pieces that compile.
+
+``write_cxxrtl`` puts the evaluation of a design into one function. For a whole NIC that function
+has 4 MB, on which a compiler runs out of memory. What it does per cycle is regular, though: one
+statement a cell, in an order in which every value is there before it is used. Here the statements
+are dealt to functions of a bounded size, in several files, and in two groups: ``comb``, what
+follows from the state and the inputs, and ``edge``, what a rising clock edge does. A driver that
+holds its inputs between the two then evaluates nothing twice.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from gen.tools import BuildError
+
+__all__ = ["SplitDesign", "split_design"]
+
+_FUNCTION_BYTES = 30_000
+_FILE_BYTES = 400_000
+_EVAL = re.compile(
+    r"^bool (\w+)::eval\(performer \*performer\) \{\n"
+    r"\tbool converged = (true|false);\n(.*?)\treturn converged;\n\}\n", re.MULTILINE | re.DOTALL)
+_EDGE = re.compile(r"\tbool ((?:pos|neg)edge_\w+) = this->\1\(\);")
+_LOCAL = re.compile(r"\tvalue<(\d+)> (\w+);")
+_NAME = re.compile(r"\b[ip]_\w+")
+
+
+@dataclass(frozen=True)
+class SplitDesign:
+    """C++ of a design in several files.
+
+    Members
+    -------
+    top: name of its class, in namespace ``cxxrtl_design``. It has ``comb()``, ``edge()`` and
+        ``converges``: whether one call of ``comb()`` is enough, else ``commit()`` and ``comb()``
+        alternate until nothing changes.
+    header: text of the header. files: texts of the files that include it.
+    """
+
+    top: str
+    header: str
+    files: tuple[str, ...]
+
+
+def split_design(header: str, source: str, clock: str | None) -> SplitDesign:
+    """Split ``source``, a design with one module, and its ``header`` ``design.h``.
+
+    ``clock`` is the C++ name of the clock's port, ``None`` where there is none. ``BuildError``
+    where the text is not what is expected of Yosys, or the design has another clock edge.
+    """
+    found = _EVAL.findall(source)
+    if len(found) != 1:
+        raise BuildError(f"the design must be one CXXRTL module, not {len(found)}")
+    top, converges, body = found[0]
+    lines = body.splitlines()
+    rising = f"posedge_{clock}"
+    other = {match[1] for line in lines if (match := _EDGE.fullmatch(line))} - {rising}
+    if other:
+        raise BuildError(f"the design must have one clock edge, {rising}, "
+                         f"not also {', '.join(sorted(other))}")
+    widths = {match[2]: match[1] for line in lines if (match := _LOCAL.fullmatch(line))}
+    groups: dict[str, list[str]] = {"comb": [], "edge": []}
+    for statement in _statements(lines):
+        if statement.startswith(f"\tif ({rising}) {{\n"):
+            groups["edge"].append(statement.replace(f"if ({rising}) {{", "{", 1))
+        elif rising in statement:
+            raise BuildError(f"cannot read what CXXRTL wrote: {statement[:200]!r}")
+        else:
+            groups["comb"].append(statement)
+    functions = [(f"{group}_{number}", statements) for group, all_ in groups.items()
+                 for number, statements in enumerate(_dealt(all_))]
+    members, bodies = _place_locals(functions, widths)
+    return SplitDesign(
+        top, _header(header, top, converges, [name for name, _ in functions], members),
+        tuple(_files(_main_file(source, top, functions), top, bodies)))
+
+
+def _statements(lines: list[str]) -> Iterator[str]:
+    """Yield each statement: a line, or a block with what is computed right before it for it."""
+    pending: list[str] = []
+    depth = 0
+    for line in lines:
+        code = line.strip()
+        if (not code or code.startswith("//") or _LOCAL.fullmatch(line)
+                or _EDGE.fullmatch(line)) and not depth:
+            continue
+        pending.append(line)
+        depth += (code.endswith("{")) - code.startswith("}")
+        if depth == 0 and not code.startswith(("auto ", "CXXRTL_ASSERT(")):
+            yield "\n".join(pending) + "\n"
+            pending = []
+    if pending:
+        raise BuildError(f"cannot read what CXXRTL wrote: {pending[0][:200]!r}")
+
+
+def _dealt(statements: list[str]) -> Iterator[list[str]]:
+    """Deal statements to functions, in order."""
+    chosen: list[str] = []
+    size = 0
+    for statement in statements:
+        if chosen and size + len(statement) > _FUNCTION_BYTES:
+            yield chosen
+            chosen, size = [], 0
+        chosen.append(statement)
+        size += len(statement)
+    if chosen:
+        yield chosen
+
+
+def _place_locals(functions: list[tuple[str, list[str]]], widths: dict[str, str]
+                  ) -> tuple[list[str], list[tuple[str, str]]]:
+    """Declare variables: in the function that has them alone, else as members.
+
+    Returns the declarations of the members and the body of each function.
+    """
+    users: dict[str, set[str]] = {}
+    for name, statements in functions:
+        for variable in {v for text in statements for v in _NAME.findall(text)} & widths.keys():
+            users.setdefault(variable, set()).add(name)
+    own: dict[str, list[str]] = {name: [] for name, _ in functions}
+    members = []
+    for variable, width in widths.items():
+        named = users.get(variable, set())
+        if len(named) > 1:
+            members.append(f"\tvalue<{width}> {variable};")
+        elif named:
+            own[next(iter(named))].append(f"\tvalue<{width}> {variable};\n")
+    return members, [(name, "".join(own[name]) + "".join(statements))
+                     for name, statements in functions]
+
+
+def _header(header: str, top: str, converges: str, functions: list[str],
+            members: list[str]) -> str:
+    lines = [*members, f"\tstatic constexpr bool converges = {converges};", "\tvoid comb();",
+             "\tvoid edge();", *(f"\tvoid {function}();" for function in functions)]
+    end = f"}}; // struct {top}\n"
+    if header.count(end) != 1:
+        raise BuildError(f"the header of CXXRTL's design must end struct {top} once")
+    return header.replace(end, "\n".join(lines) + "\n" + end)
+
+
+def _main_file(source: str, top: str, functions: list[tuple[str, list[str]]]) -> str:
+    """Return the source with calls in place of the statements."""
+    # A module has to have ``eval``; with a clock held high or low it is ``comb`` alone.
+    parts = [f"bool {top}::eval(performer *) {{\n\tcomb();\n\treturn converges;\n}}\n"]
+    for group in ("comb", "edge"):
+        calls = "".join(f"\t{name}();\n" for name, _ in functions if name.startswith(group))
+        parts.append(f"void {top}::{group}() {{\n{calls}}}\n")
+    return _EVAL.sub(lambda _: "\n".join(parts), source)
+
+
+def _files(first: str, top: str, bodies: list[tuple[str, str]]) -> Iterator[str]:
+    """Deal the functions to files, ``first`` being the beginning of the first one."""
+    text = first + "\nnamespace cxxrtl_design {\n"
+    for name, body in bodies:
+        if len(text) + len(body) > _FILE_BYTES:
+            yield text + "\n}\n"
+            text = ('#include "design.h"\n\nusing namespace cxxrtl_yosys;\n\n'
+                    "namespace cxxrtl_design {\n")
+        text += f"\nvoid {top}::{name}() {{\n{body}}}\n"
+    yield text + "\n}\n"
