@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 
 from sim.engines.design import AXI_MEMBERS, Design
-from sim.engines.engine import Engine, Model
+from sim.engines.engine import NS_PER_CYCLE, Engine, Model
+from sim.engines.trace import TraceSink
 
 __all__ = ["CompiledModel"]
 
@@ -30,6 +31,7 @@ _FUNCTIONS = {
     "ember_rate": (None, [c_void_p, c_uint32, c_uint64, c_uint64, c_uint64, c_int64]),
     "ember_stall": (None, [c_void_p, c_int, c_uint32, c_uint64, c_uint64]),
     "ember_set_signal": (None, [c_void_p, c_uint32, c_char_p]),
+    "ember_port_bytes": (c_uint32, [c_void_p, c_uint32]),
     "ember_get_signal": (None, [c_void_p, c_uint32, c_void_p]),
     "ember_register_op": (None, [c_void_p, c_uint32, c_uint32, c_uint64, c_int]),
     "ember_registers_pending": (c_uint64, [c_void_p]),
@@ -41,11 +43,18 @@ _FUNCTIONS = {
     "ember_evaluated": (c_uint64, [c_void_p]),
 }
 
+_SINK = ctypes.CFUNCTYPE(None, c_void_p, c_uint64)
+_TRACE_FUNCTIONS = {
+    "ember_trace": (None, [c_void_p, _SINK, c_uint64, c_uint64, c_uint64]),
+    "ember_trace_close": (None, [c_void_p]),
+}
+
 
 @cache
-def _library(path: Path) -> ctypes.CDLL:
+def _library(path: Path, traced: bool) -> ctypes.CDLL:
     library = ctypes.CDLL(str(path))
-    for name, (result, arguments) in _FUNCTIONS.items():
+    functions = _FUNCTIONS | _TRACE_FUNCTIONS if traced else _FUNCTIONS
+    for name, (result, arguments) in functions.items():
         function = getattr(library, name)
         function.restype, function.argtypes = result, arguments
     return library
@@ -57,18 +66,22 @@ class CompiledModel(Model):
     Parameters
     ----------
     library: the shared library. positions: place of each flat port in the glue's table.
+    traced: whether the library was compiled so that its instances can be traced.
     """
 
-    def __init__(self, name: str, design: Design, library: Path, positions: dict[str, int]):
+    def __init__(self, name: str, design: Design, library: Path, positions: dict[str, int],
+                 traced: bool = False):
         super().__init__(name, design)
         self.path = library
         self.positions = positions
+        self.traced = traced
 
     def instance(self, *, skip: bool = True, random_init: int | None = None) -> "CompiledEngine":
         """Return a new instance, just out of reset."""
         if random_init is not None and not 0 <= random_init < 1 << 30:
             raise ValueError(f"random_init must be between 0 and 2^30, not {random_init!r}")
-        return CompiledEngine(self, skip, -1 if random_init is None else random_init)
+        kind = TracedEngine if self.traced else CompiledEngine
+        return kind(self, skip, -1 if random_init is None else random_init)
 
 
 class CompiledEngine(Engine):
@@ -77,7 +90,7 @@ class CompiledEngine(Engine):
     def __init__(self, model: CompiledModel, skip: bool, seed: int):
         super().__init__(model.design)
         self._positions = model.positions
-        self._lib = lib = _library(model.path)
+        self._lib = lib = _library(model.path, model.traced)
         at = self._at
         self._engine = lib.ember_new(seed, at("clk"), at("rst"), at("idle"), at("time"), skip)
         self._index: dict[str, int] = {}
@@ -158,9 +171,7 @@ class CompiledEngine(Engine):
                               self._index[stream], seed, threshold)
 
     def _bytes(self, name: str) -> int:
-        # Verilator keeps 1 to 64 bits in the next integer type, more in 32-bit words.
-        width = self.design.signals[name].width
-        return next((size for size in (1, 2, 4, 8) if width <= 8 * size), -(-width // 32) * 4)
+        return self._lib.ember_port_bytes(self._engine, self._at(name))
 
     def _set_signal(self, name: str, value: int) -> None:
         if self._at(name) != _NO_PORT:
@@ -183,3 +194,54 @@ class CompiledEngine(Engine):
                                       words.ctypes.data_as(_U32P))
         return [(int(cycle), int(addr), int(data), int(resp), int(is_write))
                 for cycle, (addr, data, resp, is_write) in zip(cycles, words)]
+
+
+class TracedEngine(CompiledEngine):
+    """An instance of a design that was compiled so that its signals can be traced."""
+
+    _sink: TraceSink | None = None
+    _failure: BaseException | None = None
+
+    def __init__(self, model: CompiledModel, skip: bool, seed: int):
+        super().__init__(model, skip, seed)
+        self.trace_scopes = (model.name, "ember_wrapper", "dut")
+
+    def _trace(self, sink: TraceSink, first: int, last: int) -> None:
+        def take(text: int, size: int) -> None:
+            # An exception cannot go through the library: it comes out of the call of it.
+            try:
+                if self._failure is None:
+                    sink.write(ctypes.string_at(text, size))
+            except BaseException as error:
+                self._failure = error
+
+        self._sink, self._window, self._take = sink, (first, last), _SINK(take)
+        self._lib.ember_trace(self._engine, self._take, first, last, NS_PER_CYCLE)
+        self._raise()
+
+    def _end_trace(self) -> None:
+        if self._sink is None:
+            return
+        self._lib.ember_trace_close(self._engine)
+        self._raise()
+        first, last = self._window
+        end = min(last + 1, self.cycle)
+        if end > first:
+            self._sink.write(f"#{end * NS_PER_CYCLE}\n".encode())
+        self._sink = None
+
+    def close(self) -> None:
+        if self._engine is not None:
+            self._end_trace()
+        super().close()
+
+    def _run(self, until: int) -> None:
+        super()._run(until)
+        self._raise()
+
+    def _raise(self) -> None:
+        """Raise what the sink raised; the trace is over then."""
+        failure, self._failure = self._failure, None
+        if failure is not None:
+            self._sink = None
+            raise failure

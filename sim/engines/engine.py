@@ -6,9 +6,14 @@ from typing import NamedTuple
 
 import numpy as np
 
+from host.timing import CYCLE_NS
 from sim.engines.design import Design, SignalPort, StreamPort
+from sim.engines.trace import TraceSink
 
-__all__ = ["Engine", "Model", "RegisterAccess", "RegisterError"]
+__all__ = ["NS_PER_CYCLE", "Engine", "Model", "RegisterAccess", "RegisterError"]
+
+NS_PER_CYCLE = round(CYCLE_NS)
+"""Nanoseconds of a cycle in a trace."""
 
 FRACTION = 1 << 20
 """Link time is kept in units of 1/FRACTION cycles."""
@@ -149,6 +154,34 @@ class Engine(ABC):
                 found.append(RegisterAccess(addr, data, cycle))
         return found
 
+    # Traces
+
+    trace_scopes: tuple[str, ...] = ()
+    """Names of the scopes around the design in a trace, outermost first; empty: none is made."""
+
+    trace_strings = False
+    """Whether the values in a trace may be words."""
+
+    def trace(self, sink: TraceSink, first: int, last: int) -> None:
+        """Write every signal in cycles ``first`` to ``last``, both included, to ``sink`` as VCD.
+
+        Cycle n begins n * :data:`NS_PER_CYCLE` ns after cycle 0, with the clock low and the inputs
+        of the cycle; what is there then is what crosses when the clock rises, half a cycle later.
+        Cycles that are skipped pass without any change, also of clock and ``time``. What
+        ``sink.write`` raises comes out of :meth:`run`. ``ValueError`` when the model was not loaded
+        to be traced, or for a window that has passed or is empty.
+        """
+        if not self.trace_scopes:
+            raise ValueError("the model must be loaded with traced=True to trace its instances")
+        if not self.cycle <= first <= last:
+            raise ValueError(f"first and last cycle of a trace must be in order and at least "
+                             f"{self.cycle}, not {first!r} and {last!r}")
+        self._trace(sink, first, last)
+
+    def end_trace(self) -> None:
+        """Write what is left of the trace to its sink; nothing when there is none."""
+        self._end_trace()
+
     # Time
 
     def run(self, until: int) -> None:
@@ -210,6 +243,12 @@ class Engine(ABC):
     def _pop_registers(self) -> list[tuple[int, int, int, int, int]]: ...
     @abstractmethod
     def _run(self, until: int) -> None: ...
+
+    def _trace(self, sink: TraceSink, first: int, last: int) -> None:
+        raise NotImplementedError
+
+    def _end_trace(self) -> None:
+        return None
 
     def _stream(self, name: str, *, is_input: bool) -> StreamPort:
         port = self.design.streams.get(name)

@@ -1,18 +1,21 @@
 """Generate the C++ between the harness and a compiled design: where its ports are stored."""
 
+import re
 from collections.abc import Sequence
 
 from gen.rtlil import Port
 
-__all__ = ["WRAPPER", "verilator_glue", "verilog_wrapper"]
+__all__ = ["WRAPPER", "traceable", "verilator_glue", "verilog_wrapper"]
 
 WRAPPER = "ember_wrapper"
+_NUMBERED = re.compile(r"^  ((?:wire|reg) (?:\[[\d:]+\] +)?\\\$(?:\d+|start) [^;\n]*;)$",
+                       re.MULTILINE)
 
 _TEMPLATE = """\
 // Ports of {name} for the harness.
 #include "harness.h"
 #include "{prefix}.h"
-
+{trace_includes}
 #include <cstring>
 #include <memory>
 #include <string>
@@ -20,7 +23,7 @@ _TEMPLATE = """\
 double sc_time_stamp() {{ return 0; }}
 
 namespace {{
-
+{trace_file}
 class Compiled final : public ember::Design {{
 public:
     explicit Compiled(int64_t seed) {{
@@ -32,7 +35,7 @@ public:
         const char* arguments[] = {{"{name}", argument.c_str()}};
         context.commandArgs(seed < 0 ? 1 : 2, arguments);
         Verilated::threadContextp(&context);
-        top = std::make_unique<{prefix}>(&context, "{name}");
+{trace_on}        top = std::make_unique<{prefix}>(&context, "{name}");
         const ember::Port all[] = {{
 {ports}
         }};
@@ -43,26 +46,62 @@ public:
     ~Compiled() override {{ top->final(); }}
     void eval() override {{ top->eval(); }}
     ember::Port port(uint32_t index) override {{ return ports[index]; }}
-
+{trace_methods}
 private:
     VerilatedContext context;
     std::unique_ptr<{prefix}> top;
     ember::Port ports[{count}];
-}};
+{trace_members}}};
 
 }}  // namespace
 
 ember::Design* ember::make_design(int64_t seed) {{ return new Compiled(seed); }}
 """
 
+_TRACE = {
+    "trace_includes": '#include "verilated_vcd_c.h"\n',
+    "trace_file": """
+struct Text final : VerilatedVcdFile {
+    ember::TraceSink sink = nullptr;
+    bool open(const std::string&) override { return true; }
+    void close() override {}
+    ssize_t write(const char* text, ssize_t bytes) override {
+        sink(text, static_cast<uint64_t>(bytes));
+        return bytes;
+    }
+};
+""",
+    "trace_on": """\
+        context.traceEverOn(true);
+""",
+    "trace_methods": """
+    void trace_open(ember::TraceSink sink) override {
+        text.sink = sink;
+        top->trace(&vcd, 0);
+        vcd.set_time_unit("1ns");
+        vcd.set_time_resolution("1ns");
+        vcd.open("");
+    }
+    void trace_dump(uint64_t time) override { vcd.dump(time); }
+    void trace_close() override { vcd.close(); }
+""",
+    # The file's object last: it goes first, while what it writes to is there.
+    "trace_members": """\
+    Text text;
+    VerilatedVcdC vcd{&text};
+""",
+}
 
-def verilog_wrapper(name: str, ports: Sequence[Port]) -> str:
+
+def verilog_wrapper(name: str, ports: Sequence[Port], traced: bool = False) -> str:
     """Return Verilog of module ``WRAPPER`` around ``name``, with ports ``p0``, ``p1``, ...
 
     It registers the reset. Verilator evaluates what depends on an input without a register between
     whenever anything changes; with the reset straight from outside that is nearly everything.
+    A ``traced`` design's wrapper leaves its own signals out of the trace.
     """
-    lines = [f"module {WRAPPER} ("]
+    lines = ["/*verilator tracing_off*/"] if traced else []
+    lines += [f"module {WRAPPER} ("]
     lines.append(",\n".join(f"  {port.direction} [{port.width - 1}:0] p{i}"
                             for i, port in enumerate(ports)))
     lines.append(");")
@@ -71,6 +110,7 @@ def verilog_wrapper(name: str, ports: Sequence[Port]) -> str:
         lines += ["  reg reset = 1'b1;",
                   f"  always @(posedge {places['clk']}) reset <= {places['rst']};"]
         places["rst"] = "reset"
+    lines += ["  /*verilator tracing_on*/"] if traced else []
     lines += [f"  {name} dut ("]
     # Escaped: a port may have the name of a keyword, as ``time`` does.
     lines.append(",\n".join(f"    .\\{port} ({place})" for port, place in places.items()))
@@ -78,9 +118,15 @@ def verilog_wrapper(name: str, ports: Sequence[Port]) -> str:
     return "\n".join(lines)
 
 
-def verilator_glue(name: str, prefix: str, ports: Sequence[Port]) -> str:
+def traceable(verilog: str) -> str:
+    """Return ``verilog`` with the wires that have no name, only a number, left out of traces."""
+    return _NUMBERED.sub(r"/*verilator tracing_off*/ \1 /*verilator tracing_on*/", verilog)
+
+
+def verilator_glue(name: str, prefix: str, ports: Sequence[Port], traced: bool = False) -> str:
     """Return glue for Verilator's class ``prefix`` of the wrapper around ``name``."""
     return _TEMPLATE.format(
+        **(_TRACE if traced else dict.fromkeys(_TRACE, "")),
         name=name, prefix=prefix, count=len(ports),
         ports="\n".join(f"            {{&top->p{i}, sizeof top->p{i}}},"
                         for i in range(len(ports))),

@@ -174,6 +174,38 @@ struct Registers {
     }
 };
 
+// The cycles whose signals are written down. In the harness of an untraced design it is nothing.
+struct Trace {
+#ifdef EMBER_TRACE
+    uint64_t first = NEVER, last = 0, cycle_ns = 0;
+    bool begun = false;
+
+    // Before anything of cycle `now` happens. A window that begins in skipped cycles begins with
+    // what was there all the while.
+    void enter(Design& design, uint64_t now) {
+        if (begun && now > last) close(design);
+        if (begun || now < first || now > last) return;
+        begun = true;
+        if (now > first) design.trace_dump(first * cycle_ns);
+    }
+    void low(Design& design, uint64_t now) {
+        if (begun) design.trace_dump(now * cycle_ns);
+    }
+    void high(Design& design, uint64_t now) {
+        if (begun) design.trace_dump(now * cycle_ns + cycle_ns / 2);
+    }
+    void close(Design& design) {
+        design.trace_close();
+        begun = false;
+        first = NEVER;
+    }
+#else
+    void enter(Design&, uint64_t) {}
+    void low(Design&, uint64_t) {}
+    void high(Design&, uint64_t) {}
+#endif
+};
+
 class Engine {
 public:
     explicit Engine(int64_t seed) : design(make_design(seed)) {}
@@ -184,6 +216,7 @@ public:
     std::vector<Input> inputs;
     std::vector<Output> outputs;
     Registers registers;
+    Trace trace;
     bool skip = true;
     uint64_t now = 0;       // next cycle to evaluate
     uint64_t reached = 0;   // cycle as seen from outside; later than now while asleep
@@ -253,6 +286,7 @@ public:
     bool step() {
         const uint64_t cycle = now;
         bool quiet = idle.data != nullptr;
+        trace.enter(*design, cycle);
         if (time.data) {
             const uint32_t low = static_cast<uint32_t>(cycle);
             std::memcpy(time.data, &low, time.bytes);
@@ -271,6 +305,7 @@ public:
         for (auto& output : outputs) output.ready.set(output.open(cycle));
         if (registers.present) registers.drive(cycle);
         low();
+        trace.low(*design, cycle);
         for (auto& output : outputs) {
             if (!output.valid.get()) continue;
             quiet = false;
@@ -292,6 +327,7 @@ public:
         if (quiet) quiet = idle.get();
         if (clock.data) clock.set(true);
         design->eval();
+        trace.high(*design, cycle);
         if (accepted) {
             for (auto& input : inputs) {
                 if (!input.offering) input.valid.set(false);
@@ -399,6 +435,11 @@ void ember_stall(Engine* engine, int is_input, uint32_t stream, uint64_t seed,
     stall.threshold = threshold;
 }
 
+// Storage of a port: how much of it there is depends on what compiled the design.
+uint32_t ember_port_bytes(Engine* engine, uint32_t port) {
+    return engine->design->port(port).bytes;
+}
+
 void ember_set_signal(Engine* engine, uint32_t port, const uint8_t* value) {
     engine->touch();
     const auto storage = engine->design->port(port);
@@ -440,6 +481,19 @@ void ember_run_bare(Engine* engine, uint64_t cycles) {
 }
 
 uint64_t ember_evaluated(Engine* engine) { return engine->evaluated; }
+
+#ifdef EMBER_TRACE
+// Trace cycles first to last, both included; a cycle takes cycle_ns, its clock rises half-way.
+void ember_trace(Engine* engine, ember::TraceSink sink, uint64_t first, uint64_t last,
+                 uint64_t cycle_ns) {
+    engine->design->trace_open(sink);
+    engine->trace.first = first;
+    engine->trace.last = last;
+    engine->trace.cycle_ns = cycle_ns;
+}
+
+void ember_trace_close(Engine* engine) { engine->trace.close(*engine->design); }
+#endif
 
 }  // extern "C"
 #pragma GCC visibility pop

@@ -1,27 +1,38 @@
 """Make a component ready to run on the engine of a name."""
 
+from functools import partial
+
 from amaranth.lib import wiring
 
+from sim.engines.cxxrtl import load_cxxrtl
 from sim.engines.engine import Model
 from sim.engines.pysim import PysimModel
 from sim.engines.verilator import load_verilator
 
-__all__ = ["ENGINES", "load"]
+__all__ = ["ENGINES", "TRACED", "load"]
 
-ENGINES = {"verilator": load_verilator, "pysim": PysimModel.load}
+ENGINES = {"verilator": load_verilator, "cxxrtl": load_cxxrtl, "pysim": PysimModel.load}
 """How each engine loads a component."""
 
 
+TRACED = {"verilator": partial(load_verilator, traced=True), "pysim": PysimModel.load}
+"""How each engine that can write waveforms loads a component to be traced."""
+
+
 def load(component: wiring.Component, name: str, engine: str = "verilator",
-         recipe: str | None = None) -> Model:
+         recipe: str | None = None, *, traced: bool = False) -> Model:
     """Return ``component`` ready to be instantiated on ``engine``.
 
     Its ports may be streams, plain signals and an AXI4-Lite port ``csr``; ``idle`` and ``time``
     let the engine skip cycles in which nothing moves. A compiled model is kept in a cache
     (``EMBERNIC_CACHE``, else the user's cache folder), and so is its Verilog where a ``recipe``
-    says what the component follows from, besides the sources of ``rtl``. ``ValueError`` for an
-    unknown engine, ``BuildError`` when a tool fails.
+    says what the component follows from, besides the sources of ``rtl``. A model is ``traced``, so
+    that its instances can write waveforms, at the price of a build of its own and of speed.
+    ``ValueError`` for an unknown engine, or one that has no traces; ``BuildError`` when a tool
+    fails.
     """
     if engine not in ENGINES:
         raise ValueError(f"engine must be one of {', '.join(ENGINES)}, not {engine!r}")
-    return ENGINES[engine](component, name, recipe)
+    if traced and engine not in TRACED:
+        raise ValueError(f"engine must be one of {', '.join(TRACED)} for waves, not {engine!r}")
+    return (TRACED if traced else ENGINES)[engine](component, name, recipe)

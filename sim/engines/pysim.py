@@ -7,6 +7,8 @@ from amaranth.sim import Simulator
 
 from sim.engines.design import AXI_MEMBERS, Design, describe
 from sim.engines.engine import FRACTION, Engine, Model
+from sim.engines.trace import TraceSink
+from sim.engines.trace_pysim import Clockwork, PysimTrace
 
 __all__ = ["PysimModel", "RandomMemories"]
 
@@ -106,6 +108,7 @@ class PysimEngine(Engine):
             self._ctx = ctx
 
         simulator.add_testbench(grab)
+        self._clockwork = Clockwork(simulator)
         simulator.run()
         self._simulator = simulator
         self._streams = {name: _Stream(port) for name, port in design.streams.items()}
@@ -117,6 +120,7 @@ class PysimEngine(Engine):
         self._answers: list[tuple[int, int, int, int, int]] = []
         self._busy = self._address_done = self._data_done = False
         self._now = self._reached = self._evaluated = 0
+        self._tracer: PysimTrace | None = None
         self._asleep = False
         self._ctx.set(self._domain.rst, 1)
         for _ in range(_RESET_CYCLES):
@@ -141,6 +145,20 @@ class PysimEngine(Engine):
             return self._reached
         due = self._next_due()
         return None if due == _NEVER else max(due, self._reached)
+
+    trace_scopes = ("bench", "top", "design")
+    trace_strings = True
+
+    def _trace(self, sink: TraceSink, first: int, last: int) -> None:
+        self._tracer = PysimTrace(self._simulator, self._clockwork, sink, first, last)
+
+    def _end_trace(self) -> None:
+        if self._tracer is not None:
+            self._tracer.close(self._reached)
+            self._tracer = None
+
+    def close(self) -> None:
+        self._end_trace()
 
     def _edge(self) -> None:
         self._ctx.set(self._domain.clk, 1)
@@ -171,6 +189,8 @@ class PysimEngine(Engine):
 
     def _step(self) -> bool:
         get, put, cycle = self._ctx.get, self._ctx.set, self._now
+        if self._tracer is not None:
+            self._tracer.enter(cycle)
         quiet = self._idle is not None
         if self._time is not None:
             put(self._time.value, cycle & 0xFFFFFFFF)
@@ -196,6 +216,8 @@ class PysimEngine(Engine):
                 stream.head += 1
         seen = self._sample_access() if self._busy else None
         quiet = quiet and seen is None and bool(get(self._idle.value))
+        if self._tracer is not None:
+            self._tracer.rise(cycle)
         self._edge()
         for stream in self._inputs:
             if not stream.offering and get(stream.port.valid):

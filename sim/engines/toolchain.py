@@ -6,13 +6,16 @@ import shlex
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
 from functools import cache, lru_cache
 from importlib.metadata import version
 from pathlib import Path
 
+from rich.console import Console
+
 from gen.tools import run_tool
 
-__all__ = ["CXX_FLAGS", "compile_files", "compiler_id", "link"]
+__all__ = ["CXX_FLAGS", "announce", "compile_files", "compiler_id", "link"]
 
 CXX_FLAGS = ("-std=c++20", "-fPIC", "-fvisibility=hidden", "-fno-sanitize=undefined", "-w")
 
@@ -50,15 +53,16 @@ def _processor() -> str:
 
 
 def compile_files(sources: Sequence[Path], folder: Path, flags: Sequence[str],
-                  include: Sequence[Path]) -> list[Path]:
-    """Compile ``sources`` into ``folder``, several at once; return the objects."""
+                  include: Sequence[Path], level: str = "-O3") -> list[Path]:
+    """Compile ``sources`` into ``folder``, several at once, optimised as ``level`` says; return the
+    objects."""
     includes = [f"-I{path}" for path in include]
 
     def one(source: Path) -> Path:
         target = folder / f"{source.stem}.o"
         # What runs once, when a model starts, is not worth the optimiser's time.
-        level = "-O0" if source.stem.endswith("__Slow") else "-O3"
-        run_tool([*compiler(), "-c", level, *CXX_FLAGS, *flags, *includes, "-o", str(target),
+        chosen = "-O0" if source.stem.endswith("__Slow") else level
+        run_tool([*compiler(), "-c", chosen, *CXX_FLAGS, *flags, *includes, "-o", str(target),
                str(source)])
         return target
 
@@ -71,3 +75,12 @@ def compile_files(sources: Sequence[Path], folder: Path, flags: Sequence[str],
 def link(objects: Sequence[Path], target: Path) -> None:
     """Link ``objects`` into the shared library ``target``."""
     run_tool([*compiler(), "-shared", "-o", str(target), *map(str, objects), "-lpthread"])
+
+
+def announce(what: str) -> AbstractContextManager:
+    """Say on standard error that ``what`` is going on; a spinner, where that is a terminal."""
+    console = Console(stderr=True)
+    if console.is_terminal:
+        return console.status(f"{what} ...")
+    print(f"{what} ...", file=sys.stderr, flush=True)
+    return nullcontext()

@@ -1,0 +1,119 @@
+"""Trace of an instance's signals: what engines write, VCD text, on its way into a file."""
+
+import re
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Protocol
+
+from sim.engines.trace_fst import FstWriter
+
+__all__ = ["SUFFIXES", "TraceFile", "TraceSink"]
+
+SUFFIXES = (".fst", ".vcd")
+"""Of the files that a trace can be written to."""
+
+_END = b"$enddefinitions"
+_FIELD = re.compile(rb"(\$var +\S+ +\d+ +\S+ +)\\")
+_STRING = re.compile(rb"\$var +string +\d+ +(\S+) ")
+
+
+class TraceSink(Protocol):
+    """What an engine writes the VCD text of a trace to."""
+
+    def write(self, text: bytes) -> object:
+        """Take the next piece of text, which may end anywhere."""
+        ...
+
+
+class TraceFile:
+    """A file of waveforms, VCD or FST by its suffix; a :class:`TraceSink`.
+
+    Parameters
+    ----------
+    path: of the file, which is replaced.
+    scopes: names of the scopes around the design in the engine's text, outermost first; they are
+        replaced by the single scope ``name``, as far as they hold nothing else.
+    strings: the text may have values that are words (enumerations). In FST each of them is a
+        number with a name, known only at the end.
+
+    ``OSError`` when the file cannot be written.
+    """
+
+    def __init__(self, path: str, scopes: tuple[str, ...], name: str, strings: bool = False):
+        if Path(path).suffix not in SUFFIXES:
+            raise ValueError(f"waves must end in {' or '.join(SUFFIXES)}, not {path!r}")
+        self.path = path
+        self._scopes = [scope.encode() for scope in scopes]
+        self._name = name.encode()
+        self._header: bytes | None = b""
+        is_fst = path.endswith(".fst")
+        self._file: FstWriter | IO[bytes] = (
+            FstWriter(path) if is_fst else open(path, "wb"))  # noqa: SIM115
+        self._spool = (
+            tempfile.TemporaryFile() if is_fst and strings else None)  # noqa: SIM115
+
+    def write(self, text: bytes) -> None:
+        """Add ``text``."""
+        if self._header is not None:
+            self._header += text
+            if _END not in self._header:
+                return
+            text, self._header = self._renamed(self._header), None
+        self._put(text)
+
+    def close(self) -> None:
+        """Complete the file; a second time does nothing."""
+        spool, self._spool = self._spool, None
+        if spool is not None:
+            with spool:
+                for text in _numbered(spool):
+                    self._put(text)
+        try:
+            self._file.close()
+        except OSError as error:
+            raise self._named(error) from None
+
+    def _put(self, text: bytes) -> None:
+        try:
+            (self._spool or self._file).write(text)
+        except OSError as error:
+            raise self._named(error) from None
+
+    def _named(self, error: OSError) -> OSError:
+        if error.errno is None:
+            return error
+        return OSError(error.errno, f"waves cannot be written: {error.strerror}", self.path)
+
+    def _renamed(self, header: bytes) -> bytes:
+        """Return the definitions with one scope around the design and plain names of fields."""
+        opened = rb"\s+".join(rb"\$scope\s+\w+\s+" + re.escape(scope) + rb"\s+\$end"
+                              for scope in self._scopes)
+        header, found = re.subn(opened, b"$scope module " + self._name + b" $end", header, count=1)
+        outer = len(self._scopes) - 1 if found else 0
+        for _ in range(outer):
+            before, _, after = header.rpartition(b"$upscope $end")
+            header = before.rstrip(b" ") + after.lstrip(b"\n")
+        return _FIELD.sub(rb"\1", header)
+
+
+def _numbered(spool: IO[bytes]) -> Iterator[bytes]:
+    """Yield the text in ``spool``, with the words that its variables take told beforehand."""
+    words: dict[bytes, dict[bytes, None]] = {}
+    spool.seek(0)
+    for line in spool:
+        if line.startswith(_END):
+            break
+        declared = _STRING.search(line)
+        if declared:
+            words[declared[1]] = {}
+    for line in spool:
+        if line[:1] == b"s":
+            word, code = line[1:].split()
+            words[code][word] = None
+    for code, taken in words.items():
+        if taken:
+            yield b" ".join((b"$ember_enum", code, *taken, b"$end\n"))
+    spool.seek(0)
+    while text := spool.read(1 << 16):
+        yield text

@@ -1,0 +1,108 @@
+"""FST files (GTKWave's format) from VCD text, with the writer that comes with Verilator.
+
+The converter, ``trace_fst.cpp``, is compiled once. The writer wants zlib and LZ4 from the system;
+it gets those of Python instead.
+"""
+
+import ctypes
+import os
+import zlib
+from ctypes import c_char_p, c_int, c_uint64, c_void_p
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+
+from lz4 import block as lz4
+
+from gen.tools import verilator_root
+from sim.engines.cache import cached, digest
+from sim.engines.toolchain import CXX_FLAGS, announce, compile_files, compiler_id, link
+
+__all__ = ["FstWriter"]
+
+_HERE = Path(__file__).parent
+_COMPRESS = ctypes.CFUNCTYPE(c_uint64, c_void_p, c_uint64, c_void_p, c_uint64, c_int)
+_FUNCTIONS = {
+    "fst_open": (c_void_p, [c_char_p, _COMPRESS]),
+    "fst_feed": (c_char_p, [c_void_p, c_char_p, c_uint64]),
+    "fst_close": (c_char_p, [c_void_p]),
+}
+_HEADER_BYTES = 330
+"""Of an FST file's first block, its type included."""
+
+
+@_COMPRESS
+def _compress(data: int, size: int, target: int, capacity: int, level: int) -> int:
+    raw = ctypes.string_at(data, size)
+    packed = (lz4.compress(raw, store_size=False) if level < 0
+              else zlib.compress(raw, level))
+    if len(packed) > capacity:
+        return 0
+    ctypes.memmove(target, packed, len(packed))
+    return len(packed)
+
+
+@cache
+def _library() -> ctypes.CDLL:
+    source = _HERE / "trace_fst.cpp"
+    shims = _HERE / "fst"
+    texts = [source, *sorted(shims.glob("*.h"))]
+    key = digest(["fst", version("verilator"), compiler_id(), *CXX_FLAGS,
+                  *(path.read_text(encoding="utf-8") for path in texts)])
+
+    def build(folder: Path) -> None:
+        with announce("compiling the writer of FST files"):
+            objects = compile_files([source], folder, ["-DNDEBUG"],
+                                    [shims, verilator_root() / "include"])
+            link(objects, folder / "fst.so")
+            objects[0].unlink()
+
+    library = ctypes.CDLL(str(cached(f"fst-{key}", build) / "fst.so"))
+    for name, (result, arguments) in _FUNCTIONS.items():
+        function = getattr(library, name)
+        function.restype, function.argtypes = result, arguments
+    return library
+
+
+class FstWriter:
+    """An FST file that is given as VCD text.
+
+    Parameters: ``path``, of the file, which is replaced. ``OSError`` when it cannot be written;
+    ``ValueError`` for text that is not VCD of two-state values.
+    """
+
+    def __init__(self, path: str):
+        with open(path, "wb"):
+            pass  # the library's stream would not say why it cannot
+        self._path = path
+        self._converter = _library().fst_open(os.fsencode(path), _compress)
+
+    def write(self, text: bytes) -> None:
+        """Add ``text``; it may end anywhere."""
+        self._check(_library().fst_feed(self._converter, text, len(text)))
+
+    def close(self) -> None:
+        """Complete the file; a second time does nothing."""
+        if self._converter is None:
+            return
+        converter, self._converter = self._converter, None
+        self._check(_library().fst_close(converter))
+        self._check_blocks()
+
+    @staticmethod
+    def _check(said: bytes | None) -> None:
+        if said is not None:
+            raise ValueError(f"waves: {said.decode(errors='replace')}")
+
+    def _check_blocks(self) -> None:
+        """Find out whether everything was written: the library does not tell."""
+        at, size = 0, os.path.getsize(self._path)
+        with open(self._path, "rb") as file:
+            while at < size:
+                file.seek(at + 1)
+                length = int.from_bytes(file.read(8), "big")
+                if length < 8 or (at == 0 and length != _HEADER_BYTES - 1):
+                    break
+                at += 1 + length
+        if not size or at != size:
+            raise OSError(f"waves could not be written whole: {self._path}: is the disk full?")
