@@ -3,7 +3,8 @@
 Every node advances by one quantum, no longer than the shortest latency with which anything can
 come back to it: MAC to MAC from another node, and over PCIe from its own host. What left a node in
 a quantum is handed on when the quantum ends, and can arrive only in a later one, so that the order
-in which nodes are advanced, or how many threads do it, changes nothing.
+in which nodes are advanced, or how many threads do it, changes nothing. When every NIC is idle, a
+quantum reaches to the first cycle in which anything may happen, however long that is.
 """
 
 from collections.abc import Callable
@@ -44,6 +45,9 @@ class Cluster:
     network: the timing model of links and switch.
     threads: nodes that run at once.
     observer: sees every frame; may be changed between runs.
+
+    Members: ``lookahead``, the longest quantum that changes nothing, in cycles; ``quantum``, the
+    length in use, which may be shortened.
     """
 
     def __init__(self, nodes: list[Node], network: Network, threads: int = 1,
@@ -53,9 +57,10 @@ class Cluster:
         self.nodes = nodes
         self.observer = observer
         self._network = network
-        self._threads = min(threads, len(nodes))
-        self.quantum = min([node.lookahead for node in nodes]
-                           + ([network.lookahead] if len(nodes) > 1 else []))
+        self._helpers = min(threads, len(nodes)) - 1
+        self.lookahead = min([node.lookahead for node in nodes]
+                             + ([network.lookahead] if len(nodes) > 1 else []))
+        self._quantum = self.lookahead
         for node in nodes:
             node.engine.set_rate(
                 "net_tx", cycles_per_beat=BEAT_BYTES * network.cycles_per_byte,
@@ -65,6 +70,18 @@ class Cluster:
         self.frame_bytes = 0
         self.lost_frames = 0
 
+    @property
+    def quantum(self) -> int:
+        """Cycles by which busy nodes advance at once; ``ValueError`` above the lookahead."""
+        return self._quantum
+
+    @quantum.setter
+    def quantum(self, cycles: int) -> None:
+        if not 1 <= cycles <= self.lookahead:
+            raise ValueError(f"quantum must be between 1 and {self.lookahead}, the lookahead, "
+                             f"not {cycles!r}")
+        self._quantum = cycles
+
     def run(self, work_left: Callable[[], bool],
             at_quantum: Callable[[int], None] = lambda cycle: None) -> None:
         """Run until ``work_left()`` is false; ``at_quantum(cycle)`` is called after each quantum.
@@ -73,12 +90,12 @@ class Cluster:
         :data:`PATIENCE` cycles no frame was sent and no host did anything.
         """
         with ExitStack() as stack:
-            advance = map
-            if self._threads > 1:
-                advance = stack.enter_context(ThreadPoolExecutor(self._threads)).map
+            pool = None
+            if self._helpers:
+                pool = stack.enter_context(ThreadPoolExecutor(self._helpers))
             done, since = -1, self.cycle
             while work_left():
-                self._quantum(advance)
+                self._advance(pool)
                 at_quantum(self.cycle)
                 if all(node.quiet for node in self.nodes) and work_left():
                     raise StuckError(f"nothing moves after cycle {self.cycle}")
@@ -94,14 +111,37 @@ class Cluster:
     def settle(self, cycles: int = 1_000_000) -> None:
         """Run until every NIC is idle and nothing is on its way, at most ``cycles``."""
         end = self.cycle + cycles
-        self._quantum(map)
+        self._advance()
         while self.cycle < end and not all(node.quiet for node in self.nodes):
-            self._quantum(map)
+            self._advance()
 
-    def _quantum(self, advance: Callable) -> None:
-        end = self.cycle + self.quantum
-        self._exchange(list(advance(lambda node: node.advance(end), self.nodes)))
+    def _advance(self, pool: ThreadPoolExecutor | None = None) -> None:
+        """Advance every node by a quantum and hand on what left them in it."""
+        end = max(self.cycle + self._quantum, self._first_event())
+        sent: dict[int, Packets] = {}
+        todo = iter(self.nodes)
+
+        def work() -> None:
+            for node in todo:  # each node is taken by one thread
+                sent[node.number] = node.advance(end)
+
+        helpers = [pool.submit(work) for _ in range(self._helpers)] if pool else []
+        work()
+        for helper in helpers:
+            helper.result()
+        self._exchange([sent[node.number] for node in self.nodes])
         self.cycle = end
+
+    def _first_event(self) -> int:
+        """Return the first cycle in which a NIC or a host may do anything."""
+        first = None
+        for node in self.nodes:
+            event = node.next_event
+            if event is not None and (first is None or event < first):
+                first = event
+                if first <= self.cycle + self._quantum:
+                    break  # not beyond the quantum anyway
+        return self.cycle if first is None else int(first)
 
     def _exchange(self, sent: list[Packets]) -> None:
         """Hand frames to the nodes they are for, through the network model.

@@ -93,8 +93,8 @@ class Node:
     @property
     def quiet(self) -> bool:
         """Nothing moves in the NIC or the host until something arrives from outside."""
-        return (bool(self.engine.get_signal("idle")) and not self._events
-                and not self.engine.waiting("host_rx") and not self.engine.waiting("net_rx"))
+        return (not self._events and not self.engine.waiting("host_rx")
+                and not self.engine.waiting("net_rx") and bool(self.engine.get_signal("idle")))
 
     @property
     def gpu(self) -> GpuLookups:
