@@ -20,15 +20,16 @@ warnings.simplefilter("ignore", UnusedElaboratable)
 class NicModel:
     """A compiled SmartNic.
 
-    Parameters: its configuration, and the name of the engine.
+    Parameters: its configuration, the name of the engine, and whether its instances are to be
+    traced.
     """
 
-    def __init__(self, config: NicConfig, engine: str):
+    def __init__(self, config: NicConfig, engine: str, traced: bool = False):
         self.config = config
         nic = SmartNic(config)
         self.registers = nic.registers
         self._model: Model = load(nic, f"embernic_{config.name}", engine,
-                                  recipe=f"SmartNic({config!r})")
+                                  recipe=f"SmartNic({config!r})", traced=traced)
 
     def instance(self, *, skip: bool = True,
                  random_init: int | None = None) -> tuple[Engine, RegisterFile]:

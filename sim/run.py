@@ -29,6 +29,7 @@ from sim.settings import apply_settings
 from sim.source import GENERATED, choose_model, mini_batches
 from sim.stop import never
 from sim.tally import Tally
+from sim.waves import Waves
 
 __all__ = ["Run", "run"]
 
@@ -71,6 +72,7 @@ class Run:
         self._floor = 0
         self._tally = Tally(options.first_sample)
         self._stop: Callable[[], str | None] = never
+        self.waves: Waves | None = None
         self._build()
 
     @property
@@ -96,13 +98,18 @@ class Run:
         gpu = load_profile(options.gpu, GpuProfile)
         network = Network(load_profile(options.network, NetworkProfile), options.nodes)
         nic = NicModel(self.config, options.engine)
+        waves = options.traced
+        traced = NicModel(self.config, options.engine, traced=True) if waves else nic
 
         def rows(tables: np.ndarray, numbers: np.ndarray) -> np.ndarray:
             return row_values(model, seed, tables, numbers)
 
         nodes, self._registers = [], []
         for number in range(options.nodes):
-            engine, registers = nic.instance(skip=options.skip)
+            shown = waves is not None and number == waves.node
+            engine, registers = (traced if shown else nic).instance(skip=options.skip)
+            if waves is not None and shown:
+                self.waves = Waves(waves, engine)
             nic.configure(registers, self.runtime, self.plan, node=number, nodes=options.nodes,
                           vector_beats=model.dimension // LANES)
             node = Node(number, engine, self.config, rows, model.dimension, pcie, gpu,
@@ -113,7 +120,17 @@ class Run:
         # The front end hears of a finished mini-batch and hands out the next: once over the
         # network and once over PCIe each way.
         self._hand_out = nodes[0].lookahead + (network.lookahead if options.nodes > 1 else 0)
-        self._start = self._boot()
+        try:
+            self._start = self._boot()
+            if self.waves is not None:
+                self.waves.begin(self._start)
+        except BaseException:
+            self._close()
+            raise
+
+    def _close(self) -> None:
+        if self.waves is not None:
+            self.waves.close()
 
     def _boot(self) -> int:
         """Run every NIC until its registers are written and its tables are swept."""
@@ -205,6 +222,12 @@ class Run:
         self._live = live or LiveJson(None)
         if predictions is not None:
             self._tally.sink = predictions
+        try:
+            return self._execute(stop)
+        finally:
+            self._close()
+
+    def _execute(self, stop: Callable[[], str | None]) -> dict:
         self._began = time.perf_counter()
         self._submit(float(self._start))
         stuck = None
