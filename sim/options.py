@@ -9,6 +9,7 @@ from host.network import NetworkProfile
 from host.pcie import PcieProfile
 from rtl.config import preset
 from sim.settings import apply_settings
+from sim.waves import WavesOptions
 
 __all__ = ["RunOptions"]
 
@@ -28,6 +29,8 @@ class RunOptions:
     placement: ``table`` or ``row``.
     engine, threads, skip: how the RTL runs; ``skip`` leaves out idle cycles.
     network, pcie, gpu: profiles of the timing models, or names or TOML files of such.
+    waves, waves_node, waves_window: file, node and cycles (``FIRST:LAST``) of waveforms, see
+        :class:`sim.waves.WavesOptions`.
     cluster: what :meth:`of` took the nodes, NIC and profiles from that it was not given.
     mlp: ``fixed`` or ``blas``. seed: of rows, weights and generated samples.
     """
@@ -53,6 +56,9 @@ class RunOptions:
     mlp: str = "fixed"
     seed: int = 1
     cluster: str | None = None
+    waves: str | None = None
+    waves_node: int | None = None
+    waves_window: str | None = None
 
     def __post_init__(self) -> None:
         for name, low in (("nodes", 1), ("mini_batch", 1), ("in_flight", 1), ("threads", 1),
@@ -68,6 +74,12 @@ class RunOptions:
             raise ValueError(f"in_flight must be at most 256, not {self.in_flight!r}")
         if self.format is not None and self.data is None:
             raise ValueError(f"format must go with data, not {self.format!r} alone")
+        _ = self.traced
+
+    @property
+    def traced(self) -> WavesOptions | None:
+        """What is traced, None for nothing."""
+        return WavesOptions.of(self.waves, self.waves_node, self.waves_window, self.nodes)
 
     @classmethod
     def of(cls, **given: Any) -> "RunOptions":
