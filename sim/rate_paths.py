@@ -6,11 +6,11 @@ from amaranth.lib.wiring import In, Out
 
 from rtl.config import NicConfig
 from rtl.dedupe import DedupeTable
-from rtl.formats import Beat
+from rtl.formats import Beat, VectorBeat
 from rtl.interaction import HoldBuffer
 from rtl.network import FrameAssembler, FrameParser, VectorPackager, VectorRouter
 
-__all__ = ["LandingPath", "StorePath"]
+__all__ = ["LandingPath", "PacketPath", "StorePath"]
 
 _ADDRESSES = {"mac_base": (48, 0x02454D420000), "ip_base": (32, 0x0A450000),
               "udp_port": (16, 0x4853)}
@@ -52,6 +52,36 @@ class StorePath(wiring.Component):
             assembler.node.eq(self.node),
             *(getattr(assembler, name).eq(value) for name, (_, value) in _ADDRESSES.items()),
             self.idle.eq(dedupe.idle & router.idle & packager.idle & assembler.idle),
+        ]
+        return m
+
+
+class PacketPath(wiring.Component):
+    """Vector packager and frame assembler: vectors of any requester to frames.
+
+    Ports: ``i``, stream of :data:`rtl.formats.VectorBeat`; ``o``, stream of
+    :data:`rtl.formats.Beat`; ``vector_beats``, ``timeout``, ``time``, ``idle`` as theirs.
+    """
+
+    def __init__(self, config: NicConfig):
+        self._config = config
+        super().__init__({
+            "i": In(stream.Signature(VectorBeat)), "o": Out(stream.Signature(Beat)),
+            "vector_beats": In(5), "timeout": In(16), "time": In(32), "idle": Out(1)})
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+        m.submodules.packager = packager = VectorPackager(self._config)
+        m.submodules.assembler = assembler = FrameAssembler(self._config)
+        wiring.connect(m, wiring.flipped(self.i), packager.i)
+        wiring.connect(m, packager.headers, assembler.headers)
+        wiring.connect(m, packager.payload, assembler.payload)
+        wiring.connect(m, assembler.o, wiring.flipped(self.o))
+        m.d.comb += [
+            packager.vector_beats.eq(self.vector_beats), packager.time.eq(self.time),
+            packager.timeout.eq(self.timeout),
+            *(getattr(assembler, name).eq(value) for name, (_, value) in _ADDRESSES.items()),
+            self.idle.eq(packager.idle & assembler.idle),
         ]
         return m
 

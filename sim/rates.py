@@ -5,14 +5,16 @@ what it misses is answered ``FILL_LATENCY`` cycles later, one vector a cycle. Ca
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from host.generator import generate
 from host.layouts import pack, unpack
+from host.lru import set_of
 from host.model import MODELS
 from host.samples import Samples, concatenate
+from host.shard import key_hash
 from rtl.cache import FillBeat, LocalCache
 from rtl.config import NicConfig
 from rtl.dedupe import DedupeTable
@@ -21,8 +23,8 @@ from sim.engines import Engine, load
 from sim.rate_paths import LandingPath, StorePath
 
 __all__ = [
-    "FILL_LATENCY", "Rate", "dedupe_rate", "landing_path_rate", "local_cache_rate",
-    "store_path_frames", "trace",
+    "FILL_LATENCY", "Rate", "dedupe_rate", "landing_path_rate", "local_cache_rate", "one_key",
+    "one_set", "settle", "store_path_frames", "trace",
 ]
 
 FILL_LATENCY = 690
@@ -50,6 +52,26 @@ def trace(samples: int = 8192, seed: int = 1) -> Samples:
     return concatenate(generate(MODELS["kaggle"], samples, seed))
 
 
+def one_key(samples: Samples) -> Samples:
+    """Return ``samples`` with every key the same."""
+    return replace(samples, tables=np.zeros_like(samples.tables),
+                   rows=np.zeros_like(samples.rows))
+
+
+def one_set(samples: Samples, sets: int, keys: int = 4096) -> Samples:
+    """Return ``samples`` with each key replaced by one of ``keys`` that share a set.
+
+    Equal keys stay equal, so the skew remains. ``sets``: of the table that the keys are to crowd.
+    """
+    pool = np.arange(2 * keys * sets, dtype=np.int64)
+    tables = np.zeros_like(pool)
+    same = pool[set_of(key_hash(tables, pool).astype(np.int64), sets) == 0][:keys]
+    if len(same) < keys:
+        raise RuntimeError(f"{len(same)} of {keys} keys found for one of {sets} sets")
+    _, index = np.unique(samples.keys, return_inverse=True)
+    return replace(samples, tables=np.zeros_like(samples.tables), rows=same[index % keys])
+
+
 def _requests(samples: Samples, nodes: int = 1, places: int = 1 << 16,
               mini_batch: int = 128) -> np.ndarray:
     """Return a request for each key: its step is its mini-batch; requesters take turns, and the
@@ -60,7 +82,7 @@ def _requests(samples: Samples, nodes: int = 1, places: int = 1 << 16,
                 landing=keys // nodes % places, node=keys % nodes, step=sample // mini_batch)
 
 
-def _settle(engine: Engine) -> int:
+def settle(engine: Engine) -> int:
     """Run until the tables are swept; return the cycle."""
     while not engine.get_signal("idle"):
         engine.run(engine.cycle + 64)
@@ -85,7 +107,7 @@ def _answer(engine: Engine, misses_layout, next_free: int) -> int:
 def _drive(engine: Engine, source: str, payloads: np.ndarray, sink: str, wanted: int,
            misses_layout) -> Iterator[np.ndarray]:
     """Push everything, run, and yield the cycles of what leaves ``sink``."""
-    start = _settle(engine)
+    start = settle(engine)
     engine.push(source, payloads, start)
     next_free = got = 0
     limit = start + 64 * len(payloads) + 100_000
@@ -106,24 +128,30 @@ def _rate(name: str, engine: Engine, source: str, payloads: np.ndarray, sink: st
     return Rate(name, wanted, last + 1)
 
 
-def dedupe_rate(config: NicConfig, samples: Samples, engine: str = "verilator") -> Rate:
-    """Return requests per cycle of the dedupe table and its scatter lists."""
+def dedupe_rate(config: NicConfig, samples: Samples, engine: str = "verilator",
+                mini_batch: int = 128) -> Rate:
+    """Return requests per cycle of the dedupe table and its scatter lists.
+
+    ``mini_batch``: samples of a step; the set of a key depends on its step.
+    """
     block = DedupeTable(config)
     layout = block.misses.payload.shape()
     running = load(block, f"dedupe_{config.name}", engine).instance()
     running.set_signal("enable", 1)
     running.set_signal("vector_beats", 1)
-    requests = _requests(samples)
+    requests = _requests(samples, mini_batch=mini_batch)
     return _rate("dedupe and scatter", running, "requests", requests, "vectors", len(requests),
                  layout)
 
 
-def local_cache_rate(config: NicConfig, samples: Samples, engine: str = "verilator") -> Rate:
-    """Return lookups per cycle of the local cache."""
+def local_cache_rate(config: NicConfig, samples: Samples, engine: str = "verilator",
+                     sets: int | None = None) -> Rate:
+    """Return lookups per cycle of the local cache, with all of its sets or so many in use."""
     block = LocalCache(config)
     layout = block.misses.payload.shape()
     running = load(block, f"local_cache_{config.name}", engine).instance()
-    for name, value in (("enable", 1), ("vector_beats", 1), ("sets", config.local_cache_sets)):
+    for name, value in (("enable", 1), ("vector_beats", 1),
+                        ("sets", sets or config.local_cache_sets)):
         running.set_signal(name, value)
     shape = block.lookups.payload.shape()
     lookups = pack(shape, len(samples.rows), key__row=samples.rows, key__table=samples.tables,
@@ -141,7 +169,7 @@ def store_path_frames(config: NicConfig, samples: Samples, requesters: int,
     running.set_signal("vector_beats", 1)
     running.set_signal("node", config.nodes - 1)
     requests = _requests(samples, requesters, config.hold_vectors)
-    start = _settle(running)
+    start = settle(running)
     running.push("requests", requests, start)
     next_free, frames, last = 0, [], start
     limit = start + 64 * len(requests) + 100_000
@@ -172,7 +200,7 @@ def landing_path_rate(config: NicConfig, frames: np.ndarray, vectors: int,
     running = load(block, f"landing_path_{config.name}", engine).instance()
     for name, value in (("vector_beats", 1), ("node", 0), ("nodes", config.nodes)):
         running.set_signal(name, value)
-    start = _settle(running)
+    start = settle(running)
     slots = pack(block.reserve.payload.shape(), vectors, kind=RecordKind.KEY_END, last=1,
                  sample=np.arange(vectors))
     running.push("reserve", slots, start)

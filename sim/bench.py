@@ -1,0 +1,85 @@
+"""The figures of DESIGN section 7, measured: ``python -m sim bench``.
+
+Every figure is a number of cycles, a share or a ratio within one run, so it holds on any machine.
+A figure that misses its target is shown like any other; only results that are wrong are errors.
+"""
+
+from collections.abc import Callable, Sequence
+
+from sim.bench_blocks import block_jobs
+from sim.bench_latency import latency_jobs
+from sim.bench_nic import nic_jobs
+from sim.bench_resources import resource_jobs
+from sim.bench_rows import SECTIONS, Job
+from sim.journal import Journal
+
+__all__ = ["NOT_BUILT", "SCHEMA", "BenchProgress", "bench"]
+
+SCHEMA = "embernic/bench/1"
+
+NOT_BUILT: dict[str, str] = {
+    "remote-cache lookup": "the NIC has no remote cache yet",
+    "dot interaction": "the interaction after pooling is done by the host",
+    "gradient reduction": "training is not on the NIC yet",
+    "HBM store": "caches are on chip only",
+    "resources with training and link": "neither is on the NIC yet",
+}
+"""Rows of DESIGN section 7 whose block does not exist, and why."""
+
+BenchProgress = Callable[[int, int, str], None]
+"""Called with jobs done, jobs in all and a line on what goes on."""
+
+
+def bench(only: Sequence[str] = (), json_path: str | None = None,
+          progress: BenchProgress = lambda done, total, line: None,
+          finished: Callable[[dict], None] = lambda row: None) -> dict:
+    """Measure and return ``schema``, ``complete``, ``rows`` and ``not_built``.
+
+    Parameters
+    ----------
+    only: names out of :data:`sim.bench_rows.SECTIONS`; none means all.
+    json_path: file that holds each row as soon as it is finished, so that the same call goes on
+        where another was interrupted; ``-`` is standard output, at the end.
+    progress: called now and then. finished: called with each row, those found in the file too.
+
+    A row has ``name``, ``value``, ``unit``, ``target`` (None where DESIGN names a limit only),
+    ``sense`` (``>=`` or ``<=``), ``holds``, ``note``, ``bound`` (what the limit that binds would
+    allow) and ``section``; a latency has ``block``, ``from``, ``to`` and ``stated`` (by the
+    docstring) instead of sense, note and bound.
+
+    Raises
+    ------
+    ValueError
+        ``only`` names no section, or the file holds unfinished rows of something else.
+    """
+    jobs = _jobs(only)
+    with Journal(json_path, SCHEMA, {"only": sorted({job.section for job in jobs})}) as journal:
+        for row in journal.finished.values():
+            finished(row)
+        done = {row["job"] for row in journal.finished.values() if row["job_done"]}
+        for number, job in enumerate(jobs):
+            if job.name in done:
+                continue
+
+            def tell(line: str, number: int = number, job: Job = job) -> None:
+                progress(number, len(jobs), f"{job.name}: {line}")
+
+            progress(number, len(jobs), job.name)
+            rows = [row.as_dict() for row in job.measure(tell)]
+            for place, row in enumerate(rows):
+                # A job that was interrupted between two of its rows is measured again.
+                if row["name"] not in journal.finished:
+                    row |= {"section": job.section, "job": job.name,
+                            "job_done": place == len(rows) - 1}
+                    journal.add(row["name"], row)
+                    finished(row)
+        progress(len(jobs), len(jobs), "done")
+        return journal.finish({"not_built": NOT_BUILT})
+
+
+def _jobs(only: Sequence[str]) -> list[Job]:
+    for name in only:
+        if name not in SECTIONS:
+            raise ValueError(f"only must be of {', '.join(SECTIONS)}, not {name!r}")
+    every = [*block_jobs(), *latency_jobs(), *nic_jobs(), *resource_jobs()]
+    return [job for job in every if not only or job.section in only]

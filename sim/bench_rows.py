@@ -1,0 +1,79 @@
+"""What a bench prints: rows of figures, each with the figure to reach, and jobs that make them."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+__all__ = ["SECTIONS", "AnyRow", "Job", "Progress", "Row"]
+
+SECTIONS: dict[str, str] = {
+    "lookups": "tag lookup, dedupe and scatter, in lookups per cycle",
+    "vectors": "store to frames, frames to hold buffer, in beats per cycle",
+    "packets": "packets out against 100 Gb/s Ethernet",
+    "pooling": "pooling of bags of 1 to 100 vectors",
+    "latency": "pipeline latency of each block, in cycles",
+    "nic": "throughput of whole NICs in a cluster, and the limit that binds",
+    "resources": "what a NIC takes of an Alveo U280, by Yosys",
+}
+"""What ``only`` chooses from, in the order in which it is measured."""
+
+Progress = Callable[[str], None]
+"""Called with a line on what is being done, now and then."""
+
+
+class AnyRow(Protocol):
+    """Whatever a row of JSON is made from."""
+
+    def as_dict(self) -> dict:
+        """Return it, with ``name``, ``value``, ``unit``, ``target`` and ``holds`` at least."""
+        ...
+
+
+@dataclass(frozen=True)
+class Row:
+    """A figure.
+
+    Members
+    -------
+    name, value, unit: of the figure.
+    target: what to reach, in the same unit; None where DESIGN section 7 names a limit only.
+    sense: ``>=`` or ``<=``: on which side of the target the figure is good.
+    note: how it was measured, or what else is to be known.
+    bound: value that the limit that binds allows, where there is one.
+    """
+
+    name: str
+    value: float
+    unit: str
+    target: float | None = None
+    sense: str = ">="
+    note: str = ""
+    bound: float | None = None
+
+    @property
+    def holds(self) -> bool | None:
+        """Whether the target is reached; None without one."""
+        if self.target is None:
+            return None
+        return self.value >= self.target if self.sense == ">=" else self.value <= self.target
+
+    def as_dict(self) -> dict:
+        """Return the row for JSON."""
+        return {"name": self.name, "value": self.value, "unit": self.unit, "target": self.target,
+                "sense": self.sense if self.target is not None else None, "holds": self.holds,
+                "note": self.note, "bound": self.bound}
+
+
+@dataclass(frozen=True)
+class Job:
+    """A piece of a bench.
+
+    Members
+    -------
+    section: what ``--only`` chooses by. name: unique.
+    measure: measures and returns rows; called with what to report progress to.
+    """
+
+    section: str
+    name: str
+    measure: Callable[[Progress], Sequence[AnyRow]]
