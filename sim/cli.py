@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from gen.signals import Interrupted, interruptible
+from sim.cli_bench import bench
 from sim.cli_hitrate import hitrate
 from sim.engines import BuildError
 from sim.options import RunOptions
@@ -100,6 +101,7 @@ def run(
     raise typer.Exit(_run(options, json, picture, pcap, predictions))
 
 
+app.command()(bench)
 app.command()(hitrate)
 
 
