@@ -20,6 +20,7 @@ from sim.stop import kept_by, stoppable
 
 __all__ = ["app", "main"]
 
+from sim.waves import WINDOW
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False,
                   help="Run clusters of EmberNIC SmartNICs cycle by cycle.")
 
@@ -83,13 +84,23 @@ def run(
     pcap: Annotated[str | None, typer.Option(
         help="Write every frame between the nodes to this file, for Wireshark.")] = None,
 ) -> None:
+    waves: Annotated[str | None, typer.Option(
+        help="Write the signals of one NIC to this file (.fst, .vcd), for GTKWave or Surfer.",
+        )] = None,
+    waves_node: Annotated[int | None, typer.Option(
+        help="Node of the waves.", show_default="0")] = None,
+    waves_window: Annotated[str | None, typer.Option(
+        metavar="FIRST:LAST", help="Cycles of the waves, both included.",
+        show_default=f"{WINDOW:,} from the first samples on")] = None,
     """Run samples through a cluster and check every result bit for bit."""
     options = RunOptions.of(
         cluster=cluster, config=config, settings=tuple(set or ()), model=model, nodes=nodes,
         samples=samples, first_sample=first_sample, mini_batch=mini_batch, in_flight=in_flight,
         warmup=warmup, data=data, format=format,
         placement=placement, engine=engine, threads=threads, skip=skip, network=network, pcie=pcie,
-        gpu=gpu, mlp=mlp, seed=seed)
+        gpu=gpu, mlp=mlp, seed=seed,
+        waves=waves, waves_node=waves_node, waves_window=waves_window)
+    check_writable(waves, "waves")
     check_writable(json, "json")
     check_part(json, first_sample)
     check_predictions(predictions)
@@ -138,6 +149,8 @@ def _run(options: RunOptions, json_path: str | None, picture: str | None,
     if (how := stopped(result)) is not None:
         print(f"sim: {how}", file=sys.stderr)
     elif picture:
+    if setup.waves is not None:
+        console.print(setup.waves.summary(), highlight=False, soft_wrap=True)
         draw_run(result, picture)
     found = failures(result)
     for line in found:
