@@ -9,6 +9,7 @@ from rich.console import Console
 
 from gen.generate import generate
 from gen.options import configure
+from gen.signals import Interrupted, interruptible
 from gen.tables import report_table, summary_table
 from gen.yosys import YosysError
 from rtl.config import PRESETS, preset
@@ -36,9 +37,14 @@ def command(
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the command line; return the exit status: 0, or 2 for bad usage or input."""
+    """Run the command line; return the exit status: 0, 2 for bad usage or input, or 128 and the
+    number of the signal that ended it."""
     try:
-        app(args=arguments, standalone_mode=False)
+        with interruptible():
+            app(args=arguments, standalone_mode=False)
+    except Interrupted as error:
+        print(f"error: {error}", file=sys.stderr)
+        return error.status
     except (ValueError, TypeError) as error:
         return _complain(str(error))
     except OSError as error:

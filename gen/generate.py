@@ -2,12 +2,14 @@
 
 import dataclasses
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from amaranth.lib import wiring
 
+from gen.files import write_whole
 from gen.verilog import Verilog, to_verilog
 from rtl.config import NicConfig
 
@@ -51,30 +53,43 @@ def generate(config: NicConfig, output: Path, *, report: bool = False,
              progress: Callable[[str], None] = lambda _line: None) -> dict[str, Any]:
     """Write ``<name>.v`` and ``<name>.json`` (with ``report`` also ``<name>.report.json``).
 
-    The same configuration gives the same bytes. ``build`` makes the component of a configuration;
-    ``progress`` is told what is being done. Returns the description, with ``files`` and the
-    ``report`` added. ``OSError`` when ``output`` cannot be written, ``ValueError`` when the
+    The same configuration gives the same bytes. Files are written when all of them are there, each
+    whole: whoever ends this before leaves ``output`` as it was. ``build`` makes the component of a
+    configuration; ``progress`` is told what is being done. Returns the description, with ``files``
+    and the ``report`` added. ``OSError`` when ``output`` cannot be written, ``ValueError`` when the
     configuration has no usable name.
     """
     if not config.name.isidentifier() or not config.name.isascii():
         raise ValueError(f"name must be an identifier to name a module, not {config.name!r}")
-    output.mkdir(parents=True, exist_ok=True)
-    progress(f"elaborating {config.name}")
-    nic = build(config)
-    verilog = to_verilog(nic, config.name)
-    document = describe_nic(nic, verilog, config)
-    files = {f"{config.name}.v": verilog.text, f"{config.name}.json": _json(document)}
-    for name, text in files.items():
-        (output / name).write_text(text, encoding="utf-8", newline="\n")
-    resources = None
-    if report:
-        from gen.report import report_resources
+    with _made(output):
+        progress(f"elaborating {config.name}")
+        nic = build(config)
+        verilog = to_verilog(nic, config.name)
+        document = describe_nic(nic, verilog, config)
+        files = {f"{config.name}.v": verilog.text, f"{config.name}.json": _json(document)}
+        resources = None
+        if report:
+            from gen.report import report_resources
 
-        resources = report_resources(verilog, progress=progress)
-        name = f"{config.name}.report.json"
-        files[name] = _json(resources)
-        (output / name).write_text(files[name], encoding="utf-8", newline="\n")
+            resources = report_resources(verilog, progress=progress)
+            files[f"{config.name}.report.json"] = _json(resources)
+        for name, text in files.items():
+            write_whole(output / name, text)
     return {**document, "files": [str(output / name) for name in files], "report": resources}
+
+
+@contextmanager
+def _made(folder: Path) -> Iterator[None]:
+    """Make ``folder`` where it is missing; take away what was made if nothing came into it."""
+    missing = [path for path in (folder, *folder.parents) if not path.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        yield
+    except BaseException:
+        with suppress(OSError):
+            for path in missing:
+                path.rmdir()
+        raise
 
 
 def _json(document: dict[str, Any]) -> str:

@@ -97,6 +97,9 @@ def main(arguments: list[str]) -> int:
     except ValueError as error:
         print(f"fidelity: {error}", file=sys.stderr)
         return 2
+    except KeyboardInterrupt:
+        print("fidelity: stopped by SIGINT", file=sys.stderr)
+        return 130
     for result in results:
         print(fidelity_report(result))
     return 0 if all(result["greedy_within_5_points"] for result in results) else 1

@@ -1,12 +1,14 @@
 """The command ``python -m sim hitrate``."""
 
+import sys
 from typing import Annotated
 
 import typer
 from rich.console import Console
 
 from sim.options import RunOptions
-from sim.outputs import check_picture, check_writable, write_json
+from sim.outputs import LiveJson, check_picture, check_writable, write_json
+from sim.stop import kept_by, stoppable
 
 __all__ = ["hitrate"]
 
@@ -43,14 +45,18 @@ def hitrate(
     check_writable(json, "json")
     check_picture(picture)
     console = Console(stderr=json == "-")
-    with console.status("reading samples") as status:
+    live = LiveJson(json)
+    with stoppable() as stop, kept_by(live, json), console.status("reading samples") as status:
         result = model_of.hitrate(
             _numbers(sizes), data=data, format=format, model=model,
             policies=[name.strip() for name in policy.split(",")], ways=ways, nodes=nodes,
             placement=placement, mini_batch=mini_batch, samples=samples, seed=seed,
-            progress=lambda done: status.update(f"{done:,} samples"))
-    write_json(result, json)
+            progress=lambda done: status.update(f"{done:,} samples"), stop=stop, live=live)
+        write_json(result, json)
     console.print(model_of.hitrate_table(result))
+    if (said := model_of.hitrate_stopped(result)) is not None:
+        print(f"sim: {said}", file=sys.stderr)
+        raise typer.Exit(stop.status or 1)
     if picture:
         draw_hitrate(result, picture)
 

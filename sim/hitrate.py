@@ -21,10 +21,12 @@ from host.samples import Samples, rechunk
 from host.shard import PLACEMENTS, ShardPlan, key_hash
 from rtl.config import NicConfig, preset
 from sim.options import RunOptions
+from sim.outputs import LiveJson
 from sim.settings import apply_settings
 from sim.source import choose_model, sample_chunks
+from sim.stop import never
 
-__all__ = ["POLICIES", "SCHEMA", "first_lookups", "hitrate", "hitrate_table"]
+__all__ = ["POLICIES", "SCHEMA", "first_lookups", "hitrate", "hitrate_stopped", "hitrate_table"]
 
 SCHEMA = "embernic/hitrate/1"
 
@@ -71,7 +73,8 @@ def hitrate(sizes: Sequence[int] | None = None, *, data: str | tuple[str, ...] |
             policies: Sequence[str] = ("lru",), ways: int | None = None, nodes: int | None = None,
             placement: str = "table", mini_batch: int = 128, samples: int | None = None,
             warmup: int = 0, seed: int = 1, config: str | None = None, cluster: str | None = None,
-            progress: Callable[[int], None] = lambda done: None) -> dict:
+            progress: Callable[[int], None] = lambda done: None,
+            stop: Callable[[], str | None] = never, live: LiveJson | None = None) -> dict:
     """Return the hit rates of local caches of each policy and size, cold at the start.
 
     Memory is bounded by the sizes and the mini-batch, not by the input.
@@ -89,14 +92,17 @@ def hitrate(sizes: Sequence[int] | None = None, *, data: str | tuple[str, ...] |
     warmup: mini-batches that fill the caches and are not counted.
     config, cluster: what has the NIC, and the nodes, as in :meth:`sim.options.RunOptions.of`.
     progress: called with the samples done.
+    stop: returns the name of a signal when this is to end after the mini-batch; what was counted
+        up to there is returned, with ``complete`` false and the signal as ``interrupted``.
+    live: is kept up to date while this goes on.
 
     Returns
     -------
-    ``schema``, what was asked, ``samples``, ``lookups``, ``unique`` (lookups that enter a cache:
-    one for each key, owner and mini-batch), all without those of the warm-up, and ``rows``, each
-    with ``policy``, ``size``, ``sets``, ``ways``, ``hits``, ``misses``, ``evictions`` and two hit
-    rates: ``hit_rate`` of every lookup, a repeat inside a mini-batch being a hit, and
-    ``hit_rate_unique`` of those that enter a cache.
+    ``schema``, ``complete``, ``interrupted``, what was asked, ``samples``, ``lookups``, ``unique``
+    (lookups that enter a cache: one for each key, owner and mini-batch), all without those of the
+    warm-up, and ``rows``, each with ``policy``, ``size``, ``sets``, ``ways``, ``hits``,
+    ``misses``, ``evictions`` and two hit rates: ``hit_rate`` of every lookup, a repeat inside a
+    mini-batch being a hit, and ``hit_rate_unique`` of those that enter a cache.
 
     Raises
     ------
@@ -118,6 +124,15 @@ def hitrate(sizes: Sequence[int] | None = None, *, data: str | tuple[str, ...] |
     shape, kind = choose_model(options)
     plan = ShardPlan.deal(shape, nodes, placement)
     done = left_out = lookups = unique = 0
+
+    def result(complete: bool = False, interrupted: str | None = None) -> dict:
+        return {"schema": SCHEMA, "complete": complete, "interrupted": interrupted, "data": data,
+                "format": kind, "model": shape.name, "nodes": nodes, "placement": placement,
+                "mini_batch": mini_batch, "ways": ways, "seed": seed, "config": options.config,
+                "cluster": cluster, "warmup": warmup, "samples": done - left_out,
+                "lookups": lookups, "unique": unique,
+                "rows": [cache.row(lookups, unique) for cache in caches]}
+
     batch_number = -1
     for batch_number, batch in enumerate(rechunk(sample_chunks(options, shape, kind), mini_batch)):
         if batch_number == warmup:
@@ -133,14 +148,18 @@ def hitrate(sizes: Sequence[int] | None = None, *, data: str | tuple[str, ...] |
         lookups += len(batch.rows)
         unique += len(keys)
         progress(done)
+        if batch_number >= warmup and live is not None and live.due():
+            live.write(result())
+        if (signal := stop()) is not None:
+            if batch_number < warmup:
+                left_out, lookups, unique = done, 0, 0
+                for cache in caches:
+                    cache.restart()
+            return result(interrupted=signal)
     if batch_number < warmup and warmup:
         raise ValueError(f"warmup must be less than the mini-batches of the input, "
                          f"{batch_number + 1}, not {warmup!r}")
-    return {"schema": SCHEMA, "data": data, "format": kind, "model": shape.name, "nodes": nodes,
-            "placement": placement, "mini_batch": mini_batch, "ways": ways, "seed": seed,
-            "config": options.config, "cluster": cluster, "warmup": warmup,
-            "samples": done - left_out, "lookups": lookups, "unique": unique,
-            "rows": [cache.row(lookups, unique) for cache in caches]}
+    return result(complete=True)
 
 
 def first_lookups(batch: Samples) -> np.ndarray:
@@ -176,6 +195,15 @@ def _checked(policies: Sequence[str], sizes: Sequence[int], ways: int) -> Iterat
     for policy in policies:
         for size in sizes:
             yield policy, size
+
+
+def hitrate_stopped(result: dict) -> str | None:
+    """Return what a hit rate that was interrupted means; None for any other."""
+    if result["interrupted"] is None:
+        return None
+    return (f"stopped by {result['interrupted']}: the hit rates are those of {result['samples']:,} "
+            f"samples. Contents of caches are not kept: for more, start again, with --samples for "
+            f"a shorter pass")
 
 
 def hitrate_table(result: dict) -> Table:

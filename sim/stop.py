@@ -13,14 +13,19 @@ __all__ = ["Stop", "kept_by", "never", "stoppable"]
 class Stop:
     """Whether a signal has asked the command to stop; a second one ends it at once.
 
+    So does the first, as long as the command has never looked here: it is then still at something
+    that leaves nothing to keep, such as reading through a file.
+
     Members: ``status``, the exit status for the signal, None while there was none.
     """
 
     def __init__(self) -> None:
         self._request: Interrupted | None = None
+        self._watched = False
 
     def __call__(self) -> str | None:
         """Return the name of the signal, or None while the command may go on."""
+        self._watched = True
         return self._request and self._request.signal
 
     @property
@@ -28,7 +33,7 @@ class Stop:
         return self._request and self._request.status
 
     def _take(self, number: int, _: FrameType | None) -> None:
-        if self._request is not None:
+        if self._request is not None or not self._watched:
             raise Interrupted(number)
         self._request = Interrupted(number)
 
