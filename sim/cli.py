@@ -10,17 +10,19 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from gen.signals import Interrupted, interruptible
+from host.datasets import DATA_HELP, FORMAT_HELP, one_or_several
 from sim.cli_bench import bench
+from sim.cli_datasets import datasets
 from sim.cli_hitrate import hitrate
 from sim.engines import BuildError
 from sim.options import RunOptions
 from sim.outputs import LiveJson, check_part, check_picture, check_writable, write_json
 from sim.predictions import PredictionFile, check_predictions
 from sim.stop import kept_by, stoppable
+from sim.waves import WINDOW
 
 __all__ = ["app", "main"]
 
-from sim.waves import WINDOW
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False,
                   help="Run clusters of EmberNIC SmartNICs cycle by cycle.")
 
@@ -53,10 +55,8 @@ def run(
         help="Mini-batches under way at once.")] = _DEFAULT["in_flight"],
     warmup: Annotated[int, typer.Option(
         help="Mini-batches left out of the latencies.")] = _DEFAULT["warmup"],
-    data: Annotated[str | None, typer.Option(
-        help="File of samples; without it the generator makes them.")] = None,
-    format: Annotated[str | None, typer.Option(
-        help="criteo, movielens or trace; guessed from the file if left out.")] = None,
+    data: Annotated[list[str] | None, typer.Option(help=DATA_HELP)] = None,
+    format: Annotated[str | None, typer.Option(help=FORMAT_HELP)] = None,
     placement: Annotated[str, typer.Option(
         help="table: whole tables; row: rows hashed over nodes.")] = _DEFAULT["placement"],
     engine: Annotated[str, typer.Option(help="verilator or pysim.")] = _DEFAULT["engine"],
@@ -83,7 +83,6 @@ def run(
         help="Draw the results to this file (.png, .svg, .pdf).")] = None,
     pcap: Annotated[str | None, typer.Option(
         help="Write every frame between the nodes to this file, for Wireshark.")] = None,
-) -> None:
     waves: Annotated[str | None, typer.Option(
         help="Write the signals of one NIC to this file (.fst, .vcd), for GTKWave or Surfer.",
         )] = None,
@@ -92,11 +91,12 @@ def run(
     waves_window: Annotated[str | None, typer.Option(
         metavar="FIRST:LAST", help="Cycles of the waves, both included.",
         show_default=f"{WINDOW:,} from the first samples on")] = None,
+) -> None:
     """Run samples through a cluster and check every result bit for bit."""
     options = RunOptions.of(
         cluster=cluster, config=config, settings=tuple(set or ()), model=model, nodes=nodes,
         samples=samples, first_sample=first_sample, mini_batch=mini_batch, in_flight=in_flight,
-        warmup=warmup, data=data, format=format,
+        warmup=warmup, data=one_or_several(data), format=format,
         placement=placement, engine=engine, threads=threads, skip=skip, network=network, pcie=pcie,
         gpu=gpu, mlp=mlp, seed=seed,
         waves=waves, waves_node=waves_node, waves_window=waves_window)
@@ -114,6 +114,7 @@ def run(
 
 app.command()(bench)
 app.command()(hitrate)
+app.add_typer(datasets, name="datasets")
 
 
 def _run(options: RunOptions, json_path: str | None, picture: str | None,
@@ -146,11 +147,11 @@ def _run(options: RunOptions, json_path: str | None, picture: str | None,
         result = setup.execute(progress, frames, stop=stop, live=live, predictions=sink)
         write_json(result, json_path)
     console.print(table(result))
+    if setup.waves is not None:
+        console.print(setup.waves.summary(), highlight=False, soft_wrap=True)
     if (how := stopped(result)) is not None:
         print(f"sim: {how}", file=sys.stderr)
     elif picture:
-    if setup.waves is not None:
-        console.print(setup.waves.summary(), highlight=False, soft_wrap=True)
         draw_run(result, picture)
     found = failures(result)
     for line in found:

@@ -25,7 +25,7 @@ class RunOptions:
     nodes, samples, mini_batch, in_flight: of the run; ``samples`` None means all of a file, or
         1,024 of the generator. first_sample: those before it, which ``samples`` counts too, are
         left out; the others keep their numbers. warmup: mini-batches left out of the latencies.
-    data, format: file of samples; without it the generator makes them.
+    data, format: file of samples, folder of such, or several; without it the generator makes them.
     placement: ``table`` or ``row``.
     engine, threads, skip: how the RTL runs; ``skip`` leaves out idle cycles.
     network, pcie, gpu: profiles of the timing models, or names or TOML files of such.
@@ -44,7 +44,7 @@ class RunOptions:
     mini_batch: int = 128
     in_flight: int = 4
     warmup: int = 0
-    data: str | None = None
+    data: str | tuple[str, ...] | None = None
     format: str | None = None
     placement: str = "table"
     engine: str = "verilator"
