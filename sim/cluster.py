@@ -94,6 +94,9 @@ class Cluster:
             if self._helpers:
                 pool = stack.enter_context(ThreadPoolExecutor(self._helpers))
             done, since = -1, self.cycle
+            # Hosts are ahead of their NICs by the way between them, from the start on.
+            for node in self.nodes:
+                node.host_quantum(self.cycle)
             while work_left():
                 self._advance(pool)
                 at_quantum(self.cycle)

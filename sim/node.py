@@ -129,11 +129,11 @@ class Node:
     def advance(self, end: int) -> Packets:
         """Run NIC and host up to cycle ``end``; return the frames that left for the network."""
         self.engine.run(end)
-        self._host_quantum(end)
+        self.host_quantum(end)
         return self.frames()
 
-    def _host_quantum(self, end: int) -> None:
-        """Let the host act on what the NIC sent up to cycle ``end``."""
+    def host_quantum(self, end: int) -> None:
+        """Let the host act on what the NIC, which is at cycle ``end``, has sent it."""
         self._receive()
         horizon = end + self._pcie.latency
         for time, action in self._events.until(horizon):
@@ -147,7 +147,7 @@ class Node:
 
     def deliver(self, beats: np.ndarray, cycles: np.ndarray) -> None:
         """Let beats of frames (uint32 ``[n, BEAT_WORDS]``) reach the NIC, each in its cycle."""
-        self.engine.push("net_rx", beats, cycles)
+        self._push("net_rx", beats, cycles)
 
     def _receive(self) -> None:
         beats, starts, ends, cycles = self._host_tx.take()
@@ -206,10 +206,16 @@ class Node:
         if not self._to_nic:
             return
         lengths = [len(packet) for packet in self._to_nic]
-        self.engine.push("host_rx", with_framing(np.concatenate(self._to_nic), lengths), arrivals(
+        self._push("host_rx", with_framing(np.concatenate(self._to_nic), lengths), arrivals(
             self._to_nic_starts, lengths, BEAT_BYTES * self._pcie.to_nic.cycles_per_byte,
             self._pcie.latency))
         self._to_nic, self._to_nic_starts = [], []
+
+    def _push(self, stream: str, beats: np.ndarray, cycles: np.ndarray) -> None:
+        if int(cycles[0]) < self.engine.cycle:
+            raise RuntimeError(f"{stream} of node {self.number} was given a beat for cycle "
+                               f"{cycles[0]} in cycle {self.engine.cycle}")
+        self.engine.push(stream, beats, cycles)
 
     # Queries and results
 
