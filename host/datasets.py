@@ -14,7 +14,7 @@ from .readers.lines import head
 from .samples import Samples
 
 __all__ = ["DATA_HELP", "FORMATS", "FORMAT_HELP", "Format", "Paths", "default_model",
-           "guess_format", "input_files", "one_or_several", "open_samples"]
+           "guess_format", "input_files", "known_format", "one_or_several", "open_samples"]
 
 Paths = str | Path | Sequence[str | Path]
 """A file, a folder of files, or several of both."""
@@ -137,6 +137,30 @@ def guess_format(paths: Paths) -> str | None:
     if re.match(rb"\s*\d+:\d+(\s|$)", text):
         return "trace"
     return None
+
+
+def known_format(paths: Paths, format: str | None = None) -> str:
+    """Return ``format``, or what `guess_format` finds where it is None.
+
+    Raises
+    ------
+    InputError
+        The first file cannot be read or looks like no format.
+    ValueError
+        There is no such format.
+    """
+    if format is not None:
+        _known(format)
+        return format
+    kind = guess_format(paths)
+    if kind is None:
+        path = input_files(paths)[0]
+        try:
+            path.open("rb").close()
+        except OSError as error:
+            raise InputError(path, 0, 0, error.strerror or str(error)) from None
+        raise InputError(path, 1, 1, "looks like no known format; name it with --format")
+    return kind
 
 
 def default_model(paths: Paths, format: str) -> Model:

@@ -21,7 +21,7 @@ from .samples import KEY_ROW_BITS, Samples
 __all__ = ["MOST_KEYS", "KeyCounts", "Skew", "TableKeys"]
 
 MOST_KEYS = 1 << 22
-"""Keys held by default: some 250 MB while they are counted."""
+"""Keys held by default: about 350 MB while they are counted."""
 
 _HEAVY = 8
 """One key in so many of a table is held for itself when the table is thinned."""

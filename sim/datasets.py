@@ -7,8 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from rich.table import Table
 
-from host.datasets import FORMATS, Paths, guess_format, input_files, open_samples
-from host.errors import InputError
+from host.datasets import FORMATS, Paths, input_files, known_format, open_samples
 from host.key_counts import MOST_KEYS, KeyCounts
 from host.samples import Samples
 from host.similarity import BatchUniques
@@ -104,9 +103,7 @@ def describe(paths: Paths, *, format: str | None = None, samples: int | None = N
         An option is out of range.
     """
     files = input_files(paths)
-    kind = format or guess_format(files)
-    if kind is None:
-        raise InputError(files[0], 1, 1, "looks like no known format; name it with --format")
+    kind = known_format(files, format)
     if samples is not None and samples < 1:
         raise ValueError(f"samples must be at least 1, not {samples!r}")
     found = _Pass(most_keys)

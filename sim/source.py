@@ -3,8 +3,7 @@
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from host.datasets import default_model, guess_format, input_files, open_samples
-from host.errors import InputError
+from host.datasets import default_model, known_format, open_samples
 from host.generator import generate
 from host.model import MODELS, Model, load_model
 from host.samples import Samples, rechunk
@@ -23,10 +22,7 @@ def choose_model(options: RunOptions) -> tuple[Model, str | None]:
     """Return the model of a run and the format of its file, None for the generator."""
     if options.data is None:
         return load_model(options.model or _BY_PRESET.get(options.config, "kaggle")), None
-    kind = options.format or guess_format(options.data)
-    if kind is None:
-        raise InputError(input_files(options.data)[0], 1, 1,
-                         "looks like no known format; name it with --format")
+    kind = known_format(options.data, options.format)
     if options.model is not None:
         return load_model(options.model), kind
     if kind == "criteo" and options.config == "terabyte":
