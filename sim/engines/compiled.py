@@ -1,7 +1,7 @@
 """Run instances of a compiled design through the harness, by ctypes."""
 
 import ctypes
-from ctypes import POINTER, c_char_p, c_int, c_int64, c_uint32, c_uint64, c_void_p
+from ctypes import POINTER, Array, c_char_p, c_int, c_int64, c_uint32, c_uint64, c_void_p
 from functools import cache
 from pathlib import Path
 
@@ -15,6 +15,8 @@ __all__ = ["CompiledModel"]
 
 _NO_PORT = (1 << 32) - 1
 _NEVER = (1 << 64) - 1
+_REGISTER_INPUTS = ("awaddr", "awvalid", "wdata", "wstrb", "wvalid", "bready", "araddr", "arvalid",
+                    "rready")
 _U32P, _U64P = POINTER(c_uint32), POINTER(c_uint64)
 _FUNCTIONS = {
     "ember_new": (c_void_p, [c_int64, c_uint32, c_uint32, c_uint32, c_uint32, c_int]),
@@ -40,6 +42,10 @@ _FUNCTIONS = {
     "ember_cycle": (c_uint64, [c_void_p]),
     "ember_next_event": (c_uint64, [c_void_p]),
     "ember_run_bare": (None, [c_void_p, c_uint64]),
+    "ember_record": (None, [c_void_p, _U32P, c_uint32]),
+    "ember_recorded": (c_uint64, [c_void_p]),
+    "ember_pop_recorded": (None, [c_void_p, c_void_p]),
+    "ember_replay": (None, [c_void_p, _U32P, c_uint32, c_void_p, c_uint64]),
     "ember_evaluated": (c_uint64, [c_void_p]),
 }
 
@@ -134,6 +140,39 @@ class CompiledEngine(Engine):
         Nothing is recorded and the cycle does not advance; the instance is of no use afterwards.
         """
         self._lib.ember_run_bare(self._engine, cycles)
+
+    def record(self) -> None:
+        """Keep what is at every input in each cycle evaluated from now on, for :meth:`replay`."""
+        inputs = self._inputs()
+        self._lib.ember_record(self._engine, inputs, len(inputs))
+
+    def recorded(self) -> np.ndarray:
+        """Return what was recorded, uint8 in no particular form, and stop recording."""
+        stimulus = np.empty(self._lib.ember_recorded(self._engine), np.uint8)
+        self._lib.ember_pop_recorded(self._engine, stimulus.ctypes.data)
+        return stimulus
+
+    def replay(self, stimulus: np.ndarray) -> None:
+        """Evaluate the cycles of a recording, past every queue: a measure of speed only.
+
+        The instance must be in the state in which the recording began; it then goes through the
+        same states. Nothing is taken from its outputs, and its cycle does not advance.
+        """
+        inputs = self._inputs()
+        self._lib.ember_replay(self._engine, inputs, len(inputs), stimulus.ctypes.data,
+                               len(stimulus))
+
+    def _inputs(self) -> Array[c_uint32]:
+        """Return the positions of all inputs but clock and reset."""
+        design, names = self.design, []
+        for port in design.inputs:
+            names += [f"{port.name}__payload", f"{port.name}__valid"]
+        names += [f"{port.name}__ready" for port in design.outputs]
+        names += [name for name, port in design.signals.items() if port.is_input]
+        if design.registers:
+            names += [f"csr__{member}" for member in _REGISTER_INPUTS]
+        places = [place for place in map(self._at, names) if place != _NO_PORT]
+        return (c_uint32 * len(places))(*places)
 
     def close(self) -> None:
         if self._engine is not None:

@@ -206,6 +206,26 @@ struct Trace {
 #endif
 };
 
+// What was at the inputs in each evaluated cycle, to be evaluated again with nothing around.
+struct Stimulus {
+    std::vector<Port> ports;  // the inputs; none while nothing is recorded
+    std::vector<uint8_t> bytes;
+
+    void record() {
+        for (const auto& port : ports) {
+            const auto* data = static_cast<const uint8_t*>(port.data);
+            bytes.insert(bytes.end(), data, data + port.bytes);
+        }
+    }
+    const uint8_t* drive(const uint8_t* at) const {
+        for (const auto& port : ports) {
+            std::memcpy(port.data, at, port.bytes);
+            at += port.bytes;
+        }
+        return at;
+    }
+};
+
 class Engine {
 public:
     explicit Engine(int64_t seed) : design(make_design(seed)) {}
@@ -217,6 +237,7 @@ public:
     std::vector<Output> outputs;
     Registers registers;
     Trace trace;
+    Stimulus stimulus;
     bool skip = true;
     uint64_t now = 0;       // next cycle to evaluate
     uint64_t reached = 0;   // cycle as seen from outside; later than now while asleep
@@ -304,6 +325,7 @@ public:
         }
         for (auto& output : outputs) output.ready.set(output.open(cycle));
         if (registers.present) registers.drive(cycle);
+        stimulus.record();
         low();
         trace.low(*design, cycle);
         for (auto& output : outputs) {
@@ -478,6 +500,34 @@ uint64_t ember_next_event(Engine* engine) { return engine->next_event(); }
 // Evaluate with the inputs as they are and nothing else: what the harness is measured against.
 void ember_run_bare(Engine* engine, uint64_t cycles) {
     for (uint64_t i = 0; i < cycles; i++) engine->edge();
+}
+
+// Inputs by position, as many as `count`; what is at them is recorded from now on.
+void ember_record(Engine* engine, const uint32_t* inputs, uint32_t count) {
+    engine->touch();
+    engine->stimulus = {};
+    for (uint32_t i = 0; i < count; i++)
+        engine->stimulus.ports.push_back(engine->design->port(inputs[i]));
+}
+
+uint64_t ember_recorded(Engine* engine) { return engine->stimulus.bytes.size(); }
+
+void ember_pop_recorded(Engine* engine, uint8_t* bytes) {
+    auto& recorded = engine->stimulus.bytes;
+    std::copy(recorded.begin(), recorded.end(), bytes);
+    engine->stimulus = {};
+}
+
+// Evaluate with recorded inputs and nothing else, whatever is at the outputs.
+void ember_replay(Engine* engine, const uint32_t* inputs, uint32_t count, const uint8_t* bytes,
+                  uint64_t size) {
+    ember_record(engine, inputs, count);
+    const ember::Stimulus stimulus = std::move(engine->stimulus);
+    engine->stimulus = {};
+    for (const uint8_t *at = bytes, *end = bytes + size; at < end;) {
+        at = stimulus.drive(at);
+        engine->edge();
+    }
 }
 
 uint64_t ember_evaluated(Engine* engine) { return engine->evaluated; }

@@ -1,0 +1,42 @@
+"""What the measures of speed run is what a run runs."""
+
+import numpy as np
+
+from sim.engines import load
+from tests.sim.engine_designs import TIMEOUT, Grouper
+
+
+def _busy(engine) -> None:
+    engine.set_signal("bias", 7)
+    engine.set_stall("groups", 1, 0.3)
+    engine.write(TIMEOUT, 6, 40)
+    engine.push("items", np.arange(90, dtype=np.uint32)[:, None],
+                np.arange(90, dtype=np.uint64) ** 2)
+    engine.run(9000)
+
+
+def test_a_recording_takes_another_instance_through_the_same_states():
+    model = load(Grouper(), "grouper", "verilator")
+    first, second = model.instance(), model.instance()
+    first.record()
+    _busy(first)
+    stimulus = first.recorded()
+    assert first.cycles_skipped > 1000 and first.get_signal("beats") == 90
+    assert len(stimulus) % first.cycles_run == 0
+    second.set_signal("bias", 7)
+    second.replay(stimulus)
+    assert second.cycle == second.cycles_run == 0
+    assert [second.get_signal(name) for name in ("beats", "mark", "idle")] == [
+        first.get_signal(name) for name in ("beats", "mark", "idle")]
+    # Eight of the items are there within 50 cycles; the last may still be waiting.
+    second.replay(stimulus[:len(stimulus) // first.cycles_run * 50])
+    assert second.get_signal("beats") in (97, 98)
+
+
+def test_recording_ends_when_it_is_taken():
+    engine = load(Grouper(), "grouper", "verilator").instance()
+    engine.record()
+    engine.run(10)
+    assert len(engine.recorded())
+    engine.run(20)
+    assert not len(engine.recorded())
