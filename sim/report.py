@@ -29,10 +29,11 @@ def _ratio(part: float, whole: float) -> float | None:
     return part / whole if whole else None
 
 
-def summary(run: Run, *, counters: list[dict[str, int]] | None, wall: float, stuck: str | None,
-            complete: bool, interrupted: str | None, next_sample: int, under_way: int,
-            unanswered: int, cycles: int, samples: int, lookups: int, verdicts: dict[str, int],
-            latencies: list[float], sha256: str, cycles_before: int) -> dict:
+def summary(run: Run, *, counters: list[dict[str, int]] | None, wall: float, cpu: float,
+            stuck: str | None, complete: bool, interrupted: str | None, next_sample: int,
+            under_way: int, unanswered: int, cycles: int, samples: int, lookups: int,
+            verdicts: dict[str, int], latencies: list[float], sha256: str,
+            cycles_before: int) -> dict:
     """Return everything that was measured, as plain values.
 
     Without ``counters``, which cannot be read while the run goes on, what they say is None.
@@ -65,6 +66,10 @@ def summary(run: Run, *, counters: list[dict[str, int]] | None, wall: float, stu
         "wall_seconds": wall,
         "node_cycles": {"run": ran, "skipped": skipped, "boot": cycles_before},
         "node_cycles_per_second": _ratio(ran - cycles_before, wall),
+        # Of the process: evaluating the NICs, the hosts beside them, and all that is left, which
+        # is the network, the check of the results and the predictions.
+        "cpu_seconds": {"total": cpu} | {part: sum(node.seconds[part] for node in nodes)
+                                         for part in ("nics", "hosts")},
         "bit_identical": bool(samples) and not (
             verdicts["different"] or verdicts["refused"] or unanswered or stuck),
         "results": verdicts | {"unanswered": unanswered},
@@ -169,5 +174,8 @@ def table(result: dict) -> Table:
     row("node-cycles skipped", result["node_cycles"]["skipped"])
     row("wall time", result["wall_seconds"], "s")
     row("node-cycles run per second", result["node_cycles_per_second"])
+    row("CPU time, all of it", result["cpu_seconds"]["total"], "s")
+    row("CPU time of the NICs", result["cpu_seconds"]["nics"], "s")
+    row("CPU time of the hosts beside them", result["cpu_seconds"]["hosts"], "s")
     row("predictions SHA-256", (result["predictions_sha256"] or "-")[:16] + "...")
     return shown

@@ -228,7 +228,7 @@ class Run:
             self._close()
 
     def _execute(self, stop: Callable[[], str | None]) -> dict:
-        self._began = time.perf_counter()
+        self._began, self._began_cpu = time.perf_counter(), time.process_time()
         self._submit(float(self._start))
         stuck = None
         try:
@@ -236,15 +236,15 @@ class Run:
         except StuckError as error:
             stuck = str(error)
         complete = stuck is None and not self._open and self._next is None
-        wall = time.perf_counter() - self._began
+        wall, cpu = time.perf_counter() - self._began, time.process_time() - self._began_cpu
         if complete:
             self.cluster.settle()
         counters = [registers.counters() for registers in self._registers]
-        return self._result(counters, wall=wall, stuck=stuck, complete=complete,
+        return self._result(counters, wall=wall, cpu=cpu, stuck=stuck, complete=complete,
                             interrupted=None if complete or stuck else stop())
 
     def _result(self, counters: list[dict[str, int]] | None, *, wall: float | None = None,
-                stuck: str | None = None, complete: bool = False,
+                cpu: float | None = None, stuck: str | None = None, complete: bool = False,
                 interrupted: str | None = None) -> dict:
         tally = self._tally
         unanswered = sum(sum(step.left) for step in self._open.values())
@@ -252,6 +252,7 @@ class Run:
         return summary(
             self, counters=counters, stuck=stuck, complete=complete, interrupted=interrupted,
             wall=time.perf_counter() - self._began if wall is None else wall,
+            cpu=time.process_time() - self._began_cpu if cpu is None else cpu,
             next_sample=tally.next_sample,
             under_way=sum(len(step.samples) for step in self._open.values()),
             unanswered=unanswered if stuck else 0,

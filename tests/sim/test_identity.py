@@ -13,7 +13,7 @@ from host.generator import generate
 from host.model import MODELS
 from sim.options import RunOptions
 from sim.report import failures
-from sim.run import run
+from sim.run import Run, run
 from tests.sim import inputs
 
 CACHES = {"on": (), "off": ("local_cache=false",), "one set": ("local_cache_sets=1",)}
@@ -80,22 +80,53 @@ def test_criteo_file(tmp_path):
     assert result["predictions_sha256"] == _file_sha(path, "criteo")
 
 
-def test_skipping_changes_no_cycle():
-    results = [_run(samples=256, nodes=2, skip=skip) for skip in (True, False)]
-    for result in results:
-        for name in ("wall_seconds", "node_cycles", "node_cycles_per_second"):
-            del result[name]
-        del result["options"]["skip"]
-    assert results[0] == results[1]
+def _measured(quantum: int | None = None, **options) -> dict:
+    """Return what a run measured, without what tells only how it was run."""
+    job = Run(RunOptions(samples=256, mini_batch=32, **options))
+    job.cluster.quantum = quantum or job.cluster.lookahead
+    result = job.execute()
+    assert failures(result) == []
+    for name in ("wall_seconds", "cpu_seconds", "node_cycles", "node_cycles_per_second", "options"):
+        result.pop(name, None)
+    return result
 
 
-def test_threads_change_nothing():
-    results = [run(RunOptions(samples=256, threads=threads)) for threads in (1, 2)]
-    for result in results:
-        for name in ("wall_seconds", "node_cycles_per_second"):
-            del result[name]
-        del result["options"]["threads"]
-    assert results[0] == results[1]
+@pytest.mark.parametrize(("nodes", "network"), [
+    (1, "ethernet_100g_switch"), (3, "ethernet_100g_direct"), (4, "ethernet_100g_switch")])
+def test_how_it_is_run_changes_nothing(nodes, network):
+    """Neither results nor any cycle nor any counter, but for the cycles that were evaluated."""
+    calm = _measured(nodes=nodes, network=network, threads=1)
+    for way in ({"skip": False, "threads": 1}, {"threads": 2}, {"threads": 4},
+                {"quantum": 101, "threads": 1}, {"quantum": 7, "threads": 2}):
+        assert _measured(nodes=nodes, network=network, **way) == calm, way
+
+
+def test_threads_evaluate_the_same_cycles():
+    assert (_run(samples=256)["node_cycles"]
+            == run(RunOptions(samples=256, threads=2))["node_cycles"])
+
+
+def test_quanta_end_within_the_lookahead():
+    cluster = Run(RunOptions(config="tiny", nodes=2, threads=1)).cluster
+    assert cluster.quantum == cluster.lookahead == 210  # the round trip over PCIe
+    direct = Run(RunOptions(config="tiny", nodes=2, threads=1, network="ethernet_100g_direct"))
+    assert direct.cluster.quantum == 133  # one way over a cable
+    for wrong in (0, 211):
+        with pytest.raises(ValueError, match=f"between 1 and 210, the lookahead, not {wrong}"):
+            cluster.quantum = wrong
+
+
+def test_idle_time_is_jumped_over():
+    """One sample at a time: NIC and host wait for the GPU most of the time."""
+    quanta = {}
+    for skip in (True, False):
+        job = Run(RunOptions(nodes=1, samples=8, mini_batch=1, in_flight=1, skip=skip))
+        ends = [job.cluster.cycle]
+        job.execute(lambda _, cycle, ends=ends: ends.append(cycle))
+        quanta[skip] = np.diff(ends)
+    assert set(quanta[False].tolist()) == {210}
+    assert quanta[True].min() == 210 and quanta[True].max() > 1000  # a kernel's launch
+    assert len(quanta[True]) < 0.6 * len(quanta[False])
 
 
 @pytest.mark.parametrize("nodes", [1, 2, 4, 8])
