@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 
 from sim.bench_rows import SECTIONS
 from sim.outputs import check_writable
@@ -28,10 +29,12 @@ def bench(
 
     def progress(done: int, total: int, line: str) -> None:
         # Lines, no bar: a compiler under way has a display of its own.
-        console.print(f"[dim]{done} of {total}:[/dim] {line}", highlight=False)
+        console.print(f"[dim]{done} of {total}:[/dim] {escape(line)}", highlight=False,
+                      soft_wrap=True)
 
     def finished(row: dict) -> None:
-        console.print(f"    {row['name']}: {figure(row['value'])} {row['unit']}", highlight=False)
+        console.print(f"    {row['name']}: {figure(row['value'])} {row['unit']}",
+                      highlight=False, markup=False, soft_wrap=True)
 
     names = [name.strip() for name in only.split(",")] if only is not None else []
     result = measured.bench(names, json, progress, finished)

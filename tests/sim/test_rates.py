@@ -7,6 +7,8 @@ from sim.rates import (
     dedupe_rate,
     landing_path_rate,
     local_cache_rate,
+    one_key,
+    one_set,
     store_path_frames,
     trace,
 )
@@ -23,10 +25,15 @@ def samples():
 
 def test_tag_lookup(samples):
     assert local_cache_rate(KAGGLE, samples).per_cycle >= 0.95
+    assert local_cache_rate(KAGGLE, one_key(samples)).per_cycle >= 0.95
+    assert local_cache_rate(KAGGLE, samples, sets=1).per_cycle >= 0.95
 
 
 def test_dedupe_and_scatter(samples):
     assert dedupe_rate(KAGGLE, samples).per_cycle >= 0.95
+    assert dedupe_rate(KAGGLE, one_key(samples)).per_cycle >= 0.95
+    crowded = one_set(samples, KAGGLE.dedupe_sets)
+    assert dedupe_rate(KAGGLE, crowded, mini_batch=len(samples)).per_cycle >= 0.95
 
 
 def test_store_to_frames_to_hold_buffer(samples):
