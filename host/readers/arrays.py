@@ -8,10 +8,12 @@ one pass over the member. Format: ``numpy.lib.format``; zip: PKWARE's APPNOTE, s
 """
 
 import struct
+import warnings
 import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from tokenize import TokenError
 from typing import BinaryIO, Protocol
 
 import numpy as np
@@ -137,8 +139,11 @@ class ArrayFile:
                 raise ValueError(f"version {version[0]}.{version[1]} of the format is not known")
             read = (np.lib.format.read_array_header_1_0 if version == (1, 0)
                     else np.lib.format.read_array_header_2_0)
-            shape, fortran, dtype = read(self._cursor)
-        except (ValueError, zlib.error) as error:
+            with warnings.catch_warnings():  # about headers that Python 2 wrote
+                warnings.simplefilter("ignore")
+                shape, fortran, dtype = read(self._cursor)
+        except (ValueError, TypeError, SyntaxError, TokenError, RecursionError,
+                zlib.error) as error:  # what NumPy's parser of damaged headers raises
             raise self.error(f"no array in NumPy's format: {error}") from None
         if dtype.kind not in "biuf":
             raise self.error(f"dtype must be of integers or floats, not {dtype}")
@@ -224,7 +229,7 @@ def open_npz(path: Path, file: BinaryIO, wanted: Sequence[str]) -> dict[str, Arr
             continue
         if member.flag_bits & 1:
             raise array_error(path, name, "the member is encrypted")
-        file.seek(member.header_offset)
+        file.seek(max(0, member.header_offset))
         local = file.read(_LOCAL_HEADER.size)
         if len(local) < _LOCAL_HEADER.size or not local.startswith(b"PK\x03\x04"):
             raise array_error(path, name, "the member's header is damaged")

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
+from rtl.formats import TABLE_BITS
+
 from ..errors import InputError
 from ..model import Model
 from ..samples import Samples
@@ -17,11 +19,13 @@ __all__ = ["ARRAYS", "CHUNK_ROWS", "model_shape", "read"]
 ARRAYS = ("X_int", "X_cat", "y", "counts")
 
 CHUNK_ROWS = 1 << 13
-"""Samples of a chunk."""
+"""Samples of a chunk; fewer where they have many tables or features."""
+
+_CHUNK_VALUES = 1 << 20
 
 
 def read(path: str | Path, model: Model | None) -> Iterator[Samples]:
-    """Yield the samples of a DLRM data set, in file order, `CHUNK_ROWS` at a time.
+    """Yield the samples of a DLRM data set, in file order, at most `CHUNK_ROWS` at a time.
 
     Arrays, each of any integer or float type, with whole numbers, stored or compressed, in either
     order of elements (DLRM's own is float64 in Fortran order for X_cat):
@@ -50,9 +54,10 @@ def read(path: str | Path, model: Model | None) -> Iterator[Samples]:
             rows = np.array(model.rows, np.int64)
             owner = np.where(rows < limits, "rows of the model", owner)
             limits = np.minimum(rows, limits)
-        first = 0
-        for x, rows, y in zip(dense.chunks(CHUNK_ROWS), keys.chunks(CHUNK_ROWS),
-                              label.chunks(CHUNK_ROWS), strict=True):
+        widest = max(dense.shape[1], keys.shape[1])
+        size, first = max(1, min(CHUNK_ROWS, _CHUNK_VALUES // widest)), 0
+        for x, rows, y in zip(dense.chunks(size), keys.chunks(size), label.chunks(size),
+                              strict=True):
             _require(dense, x, np.isfinite(x), first, lambda value, at: f"no number: {value}")
             _whole(keys, rows, first)
             _require(keys, rows, rows >= 0, first, lambda value, at: f"{value} is negative")
@@ -101,8 +106,10 @@ def _check(path: Path, arrays: dict[str, ArrayFile]) -> np.ndarray | None:
         if arrays[name].shape[0] != samples:
             raise arrays[name].error(f"must have {samples} rows, as y has, not shape "
                                      f"{arrays[name].shape}")
-        if arrays[name].shape[1] == 0:
-            raise arrays[name].error(f"must have columns, not shape {arrays[name].shape}")
+        most = 1 << (TABLE_BITS if name == "X_cat" else 16)
+        if not 1 <= arrays[name].shape[1] <= most:
+            raise arrays[name].error(f"must have 1 to {most} columns, not shape "
+                                     f"{arrays[name].shape}")
     if "counts" not in arrays:
         return None
     counts, tables = arrays["counts"], arrays["X_cat"].shape[1]

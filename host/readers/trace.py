@@ -17,6 +17,8 @@ from .shapes import table_sizes
 
 __all__ = ["read", "scan_rows"]
 
+_CHUNK_BAGS = 1 << 22
+
 
 def read(path: str | Path, model: Model | None) -> Iterator[Samples]:
     """Yield the samples of a key trace, in file order.
@@ -40,12 +42,16 @@ def read(path: str | Path, model: Model | None) -> Iterator[Samples]:
     dense = model.dense if model else 1
     for chunk in read_chunks(path):
         tables, rows, lines, count = _keys(chunk, sizes)
-        bags = lines * len(sizes) + tables
-        order = np.argsort(bags, kind="stable")
-        lengths = np.bincount(bags, minlength=count * len(sizes))
-        yield Samples(np.zeros((count, dense), np.float32), np.zeros(count, np.float32),
-                      lengths.reshape(count, len(sizes)).astype(np.int32),
-                      tables[order].astype(np.int32), rows[order])
+        step = max(1, _CHUNK_BAGS // len(sizes))
+        for first in range(0, count, step):
+            n = min(step, count - first)
+            part = slice(*np.searchsorted(lines, (first, first + n)))
+            bags = (lines[part] - first) * len(sizes) + tables[part]
+            order = np.argsort(bags, kind="stable")
+            lengths = np.bincount(bags, minlength=n * len(sizes))
+            yield Samples(np.zeros((n, dense), np.float32), np.zeros(n, np.float32),
+                          lengths.reshape(n, len(sizes)).astype(np.int32),
+                          tables[part][order].astype(np.int32), rows[part][order])
 
 
 def scan_rows(path: str | Path) -> tuple[int, ...]:

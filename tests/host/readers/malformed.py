@@ -179,6 +179,9 @@ def _npz() -> list[Case]:
         ("transposed", but(X_int=whole["X_int"].T), ": X_int: must have 200 rows, as y has, not "
                                                     "shape (13, 200)"),
         ("labels of two axes", but(y=whole["y"][:, None]), ": y: must have 1 axis, not shape"),
+        ("no tables", but(X_cat=whole["X_cat"][:, :0]), ": X_cat: must have 1 to 4096 columns"),
+        ("more tables than the format", but(X_cat=np.zeros((200, 4097))),
+         ": X_cat: must have 1 to 4096 columns, not shape (200, 4097)"),
         ("no samples", but(y=whole["y"][:0]), ": y: there are no samples"),
         ("counts of other tables", but(counts=counts[:25]), ": counts: must have shape (26,), one"),
         ("count of zero", element("counts", 7, 0), ": counts[7]: must be between 1 and"),

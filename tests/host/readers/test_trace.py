@@ -4,7 +4,7 @@ import pytest
 
 from host.errors import InputError
 from host.model import Model
-from host.readers import lines
+from host.readers import lines, trace
 from host.readers.trace import read, scan_rows
 from host.samples import concatenate
 
@@ -34,6 +34,15 @@ def test_bags_keep_the_order_of_the_line(tmp_path, monkeypatch, size):
     assert got.dense.shape == (100, 2) and not got.dense.any() and not got.labels.any()
     assert scan_rows(path) == tuple(
         1 + max(row for keys in samples for t, row in keys if t == table) for table in range(3))
+
+
+def test_chunks_of_many_tables_are_cut(tmp_path, monkeypatch):
+    path = write(tmp_path, "0:1 2:3\n\n1:5 1:4\n2:0\n\n")
+    whole = concatenate(read(path, MODEL))
+    monkeypatch.setattr(trace, "_CHUNK_BAGS", 7)  # two samples of three tables
+    chunks = list(read(path, MODEL))
+    assert [len(chunk) for chunk in chunks] == [2, 2, 1]
+    assert bags(concatenate(chunks)) == bags(whole)
 
 
 def test_lines_without_keys_are_samples_too(tmp_path):
