@@ -14,6 +14,7 @@ from host.datasets import DATA_HELP, FORMAT_HELP, one_or_several
 from sim.cli_bench import bench
 from sim.cli_datasets import datasets
 from sim.cli_hitrate import hitrate
+from sim.cli_plan import plan
 from sim.engines import BuildError
 from sim.options import RunOptions
 from sim.outputs import LiveJson, check_part, check_picture, check_writable, write_json
@@ -114,6 +115,7 @@ def run(
 
 app.command()(bench)
 app.command()(hitrate)
+app.command()(plan)
 app.add_typer(datasets, name="datasets")
 
 

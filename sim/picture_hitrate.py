@@ -1,5 +1,6 @@
 """The picture of ``hitrate``: hit rates against the size of the cache."""
 
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 
@@ -51,7 +52,7 @@ def draw_hitrate(result: dict, path: str | Path) -> None:
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(loc="best", frameon=False)
     source = (f"generated, like {result['model']}" if result["data"] is None
-              else f"{Path(result['data']).name} ({result['format']})")
+              else f"{_names(result['data'])} ({result['format']})")
     ways = f"{result['ways']} ways" if result["ways"] else "fully associative"
     nodes = "1 node" if result["nodes"] == 1 else f"{result['nodes']} nodes"
     start = (f"after {result['warmup']:,} mini-batches" if result["warmup"]
@@ -66,3 +67,8 @@ def _powers(sizes: list[int]) -> list[int]:
     """Return the powers of ten between the sizes, the smallest size if there is none."""
     powers = [10 ** digits for digits in range(len(str(sizes[-1]))) if 10 ** digits >= sizes[0]]
     return powers or sizes[:1]
+
+
+def _names(data: str | Sequence[str]) -> str:
+    """Return the name of a file, or how many there are."""
+    return Path(data).name if isinstance(data, str) else f"{len(data)} files"
