@@ -104,7 +104,7 @@ class Run:
         def rows(tables: np.ndarray, numbers: np.ndarray) -> np.ndarray:
             return row_values(model, seed, tables, numbers)
 
-        nodes, self._registers = [], []
+        nodes, self.registers = [], []
         for number in range(options.nodes):
             shown = waves is not None and number == waves.node
             engine, registers = (traced if shown else nic).instance(skip=options.skip)
@@ -115,7 +115,7 @@ class Run:
             node = Node(number, engine, self.config, rows, model.dimension, pcie, gpu,
                         options.in_flight)
             nodes.append(node)
-            self._registers.append(registers)
+            self.registers.append(registers)
         self.cluster = Cluster(nodes, network, options.threads)
         # The front end hears of a finished mini-batch and hands out the next: once over the
         # network and once over PCIe each way.
@@ -135,7 +135,7 @@ class Run:
     def _boot(self) -> int:
         """Run every NIC until its registers are written and its tables are swept."""
         nodes = self.cluster.nodes
-        for registers in self._registers:
+        for registers in self.registers:
             registers.finish()
         first = max(node.engine.cycle for node in nodes)
         while not all(node.engine.get_signal("idle") for node in nodes):
@@ -186,7 +186,7 @@ class Run:
         if floor == self._floor:
             return
         self._floor = floor
-        for registers in self._registers:
+        for registers in self.registers:
             registers.write("step_floor", floor & 0xFFFF, math.ceil(now + self._hand_out))
 
     def _after_quantum(self, cycle: int) -> None:
@@ -239,7 +239,7 @@ class Run:
         wall, cpu = time.perf_counter() - self._began, time.process_time() - self._began_cpu
         if complete:
             self.cluster.settle()
-        counters = [registers.counters() for registers in self._registers]
+        counters = [registers.counters() for registers in self.registers]
         return self._result(counters, wall=wall, cpu=cpu, stuck=stuck, complete=complete,
                             interrupted=None if complete or stuck else stop())
 

@@ -16,7 +16,7 @@ from sim.run import Run
 def _run(**options) -> tuple[Run, dict, list[np.ndarray]]:
     """Run with the access tap on; return the accesses of each node's local cache."""
     job = Run(RunOptions(threads=1, **options))
-    for registers in job._registers:
+    for registers in job.registers:
         registers.write("tap_enable", 1)
         registers.finish()
     result = job.execute()
