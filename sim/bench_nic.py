@@ -72,7 +72,9 @@ def throughput_row(name: str, result: dict) -> Row:
     """Return the lookups per cycle and node of a run, with what the busiest link would allow."""
     limit = limits(result)[0]
     nodes, cycles = result["nodes"], result["cycles"]
+    sent = result["counters"][limit.node]["vector_packager.vectors"] / cycles
     rate = result["lookups"] / (nodes * cycles)
     return Row(name, rate, "lookups/cycle/node", bound=result["lookups"] / (nodes * limit.cycles),
                note=f"{result['samples']:,} samples in {cycles:,} cycles; {limit.name} of node "
-                    f"{limit.node} binds, busy {100 * limit.cycles / cycles:.1f} % of the time")
+                    f"{limit.node} binds, busy {100 * limit.cycles / cycles:.1f} % of the time; "
+                    f"it sends {sent:.3f} vectors per cycle")
