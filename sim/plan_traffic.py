@@ -136,7 +136,8 @@ class Traffic:
     counts: sums by name, float64 ``[nodes]``: ``lookups`` answered by an owner,
         ``remote`` asked of others, ``answered`` for others, ``slots`` reserved, ``bags`` pooled,
         ``unique`` and ``misses`` of the local cache, and with ``full_`` or ``expected_`` before
-        them: ``to_nic``, ``from_nic``, ``out``, ``in`` in bytes, ``out_frames``, ``in_frames``.
+        them: ``to_nic``, ``from_nic``, ``out``, ``in`` in bytes, ``out_frames``, ``in_frames``, and
+        ``lists`` of rows for the GPU, each of which is a gather at most.
     most: largest of a mini-batch and node: ``unique`` keys, ``slots``; and ``sample_slots``, of a
         sample.
     """
@@ -145,7 +146,7 @@ class Traffic:
         self._plan, self._packing, self._merge = plan, packing, merge
         self.batches = self.samples = 0
         self.counts = {f"{kind}_{name}": np.zeros(plan.nodes) for kind in ("full", "expected")
-                       for name in ("to_nic", "from_nic", "out", "in", "out_frames", "in_frames")}
+                       for name in ("to_nic", "from_nic", "out", "in", "out_frames", "in_frames", "lists")}
         self.most: Counter[str] = Counter()
 
     def add(self, batch: Samples, owners: np.ndarray, entered: np.ndarray,
@@ -228,6 +229,7 @@ class Traffic:
         served = _one_by_one(sent[own], 1)
         lists = packets(served[np.isin(own, missed)], packing.requests,
                         packing.runtime.request_timeout if timed else None)
+        self._add(f"{kind}_lists", node, len(lists))
         self._add(f"{kind}_from_nic", node, packing.record_bytes(lists))
         self._add(f"{kind}_to_nic", node, packing.answer_bytes(lists))
         left = _one_by_one(served, packing.vector_beats)

@@ -68,9 +68,15 @@ def test_equal_to_a_run_whose_packets_are_full(tmp_path, nodes, dimension, place
                      "from_nic": result["pcie"]["from_nic_bytes"],
                      "out": result["network"]["bytes"],
                      "out_frames": result["network"]["packets"]}
-    assert sum(planned["traffic"]["misses"]) * planned["mini_batches"] == pytest.approx(
-        result["gpu"]["rows"])
     assert (found["out"] > 10_000) == (nodes > 1)
+    for name, counter in (
+            ("lookups", "dedupe.requests"), ("unique", "dedupe.unique"),
+            ("misses", "request_packager.records"), ("full_lists", "request_packager.packets"),
+            ("remote", "lookup_packager.records"), ("answered", "vector_packager.vectors"),
+            ("slots", "hold_buffer.reserved"), ("bags", "result_packager.vectors")):
+        counted = [node[counter] for node in result["counters"]]
+        assert np.rint(np.multiply(planned["traffic"][name], planned["mini_batches"])).tolist() == (
+            counted), name
 
 
 @pytest.mark.parametrize("placement", ["row", "table"])
