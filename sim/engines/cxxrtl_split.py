@@ -24,6 +24,17 @@ _EVAL = re.compile(
 _EDGE = re.compile(r"\tbool ((?:pos|neg)edge_\w+) = this->\1\(\);")
 _LOCAL = re.compile(r"\tvalue<(\d+)> (\w+);")
 _NAME = re.compile(r"\b[ip]_\w+")
+_COMMIT = re.compile(r"^\t\tif \((\w+)\.commit\(observer\)\) changed = true;$", re.MULTILINE)
+_WRITE = re.compile(r"^(\t+)(memory_\w+)\.update\(", re.MULTILINE)
+_WRITER = """
+// A row whose mask is empty is not written: CXXRTL would keep it in a queue all the same.
+template <size_t Width>
+CXXRTL_ALWAYS_INLINE
+void write_row(memory<Width> &rows, size_t index, const value<Width> &row,
+               const value<Width> &mask, int priority) {
+	if (!mask.is_zero()) rows.update(index, row, mask, priority);
+}
+"""
 
 
 @dataclass(frozen=True)
@@ -32,9 +43,10 @@ class SplitDesign:
 
     Members
     -------
-    top: name of its class, in namespace ``cxxrtl_design``. It has ``comb()``, ``edge()`` and
-        ``converges``: whether one call of ``comb()`` is enough, else ``commit()`` and ``comb()``
-        alternate until nothing changes.
+    top: name of its class, in namespace ``cxxrtl_design``. It has ``comb()``; ``edge()``, after
+        which ``advance()`` takes the new state over, as ``commit()`` does that also says whether
+        anything changed; and ``converges``: whether one call of ``comb()`` is enough, else
+        ``commit()`` and ``comb()`` alternate until nothing changes.
     header: text of the header. files: texts of the files that include it.
     """
 
@@ -63,6 +75,7 @@ def split_design(header: str, source: str, clock: str | None) -> SplitDesign:
     groups: dict[str, list[str]] = {"comb": [], "edge": []}
     for statement in _statements(lines):
         if statement.startswith(f"\tif ({rising}) {{\n"):
+            statement = _WRITE.sub(r"\1write_row(\2, ", statement)
             groups["edge"].append(statement.replace(f"if ({rising}) {{", "{", 1))
         elif rising in statement:
             raise BuildError(f"cannot read what CXXRTL wrote: {statement[:200]!r}")
@@ -73,7 +86,7 @@ def split_design(header: str, source: str, clock: str | None) -> SplitDesign:
     members, bodies = _place_locals(functions, widths)
     return SplitDesign(
         top, _header(header, top, converges, [name for name, _ in functions], members),
-        tuple(_files(_main_file(source, top, functions), top, bodies)))
+        tuple(_files(_main_file(header, source, top, functions), top, bodies)))
 
 
 def _statements(lines: list[str]) -> Iterator[str]:
@@ -133,20 +146,27 @@ def _place_locals(functions: list[tuple[str, list[str]]], widths: dict[str, str]
 def _header(header: str, top: str, converges: str, functions: list[str],
             members: list[str]) -> str:
     lines = [*members, f"\tstatic constexpr bool converges = {converges};", "\tvoid comb();",
-             "\tvoid edge();", *(f"\tvoid {function}();" for function in functions)]
-    end = f"}}; // struct {top}\n"
-    if header.count(end) != 1:
-        raise BuildError(f"the header of CXXRTL's design must end struct {top} once")
-    return header.replace(end, "\n".join(lines) + "\n" + end)
+             "\tvoid edge();", "\tvoid advance();",
+             *(f"\tvoid {function}();" for function in functions)]
+    begin, end = "namespace cxxrtl_design {\n", f"}}; // struct {top}\n"
+    if header.count(begin) != 1 or header.count(end) != 1:
+        raise BuildError(f"cannot find struct {top} in what CXXRTL wrote")
+    return header.replace(begin, begin + _WRITER).replace(end, "\n".join(lines) + "\n" + end)
 
 
-def _main_file(source: str, top: str, functions: list[tuple[str, list[str]]]) -> str:
+def _main_file(header: str, source: str, top: str, functions: list[tuple[str, list[str]]]) -> str:
     """Return the source with calls in place of the statements."""
     # A module has to have ``eval``; with a clock held high or low it is ``comb`` alone.
     parts = [f"bool {top}::eval(performer *) {{\n\tcomb();\n\treturn converges;\n}}\n"]
     for group in ("comb", "edge"):
         calls = "".join(f"\t{name}();\n" for name, _ in functions if name.startswith(group))
         parts.append(f"void {top}::{group}() {{\n{calls}}}\n")
+    # To copy all registers is faster than to look which of them have changed.
+    taken = "".join(
+        f"\tif (!{name}.write_queue.empty()) {name}.commit(observer);\n"
+        if name.startswith("memory_") else f"\t{name}.curr = {name}.next;\n"
+        for name in _COMMIT.findall(header))
+    parts.append(f"void {top}::advance() {{\n\tcxxrtl::observer observer;\n{taken}}}\n")
     return _EVAL.sub(lambda _: "\n".join(parts), source)
 
 

@@ -62,7 +62,7 @@ public:
         const bool high = {clock};
         if (high && !was_high) {{
             top.edge();
-            top.commit();
+            top.advance();
         }} else {{
             top.comb();
             if (!top.converges) {{

@@ -5,6 +5,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from rtl.memory import Ram
+from rtl.stream import StreamFIFO
 
 AxiLite = wiring.Signature({
     "awaddr": Out(6), "awvalid": Out(1), "awready": In(1),
@@ -13,6 +14,8 @@ AxiLite = wiring.Signature({
     "araddr": Out(6), "arvalid": Out(1), "arready": In(1),
     "rdata": In(32), "rresp": In(2), "rvalid": In(1), "rready": Out(1),
 })
+
+FIFO_BITS = 514
 
 Group = data.StructLayout({"sum": 70, "count": 8, "last": 1})
 
@@ -23,13 +26,15 @@ class Grouper(wiring.Component):
     """Sums beats in groups: a group ends when it is full or ``timeout`` cycles after it began.
 
     It has everything that an engine drives: a narrow and a wide stream, a struct payload, ``csr``,
-    ``time``, ``idle``, plain signals and a memory whose contents nobody has written.
+    ``time``, ``idle``, plain signals and a memory whose contents nobody has written. Beside it is
+    a FIFO, from ``i`` to ``o``: one design for both, for it is builds that cost time.
     """
 
     def __init__(self, size: int = 4):
         self._size = size
         super().__init__({
             "items": In(stream.Signature(7)), "groups": Out(stream.Signature(Group)),
+            "i": In(stream.Signature(FIFO_BITS)), "o": Out(stream.Signature(FIFO_BITS)),
             "csr": In(AxiLite), "time": In(32), "idle": Out(1),
             "bias": In(5, init=3), "beats": Out(16), "peek": In(3), "peeked": Out(65),
             "mark": Out(8),
@@ -43,12 +48,15 @@ class Grouper(wiring.Component):
         held = Signal(8)
         flush = Signal()
         items, groups = self.items, self.groups
+        m.submodules.fifo = fifo = StreamFIFO(FIFO_BITS, 9)
+        wiring.connect(m, wiring.flipped(self.i), fifo.i)
+        wiring.connect(m, fifo.o, wiring.flipped(self.o))
         m.submodules.ram = ram = Ram(65, 8, style="lutram", latency=0)
         m.d.comb += [
             ram.read_addr.eq(self.peek), self.peeked.eq(ram.read_data),
             flush.eq((held == self._size) | ((held != 0) & ((self.time - began)[:32] >= timeout))),
             items.ready.eq(~groups.valid & ~flush),
-            self.idle.eq((held == 0) & ~groups.valid),
+            self.idle.eq((held == 0) & ~groups.valid & fifo.idle),
         ]
         # Bits of a variable that are constant, beside others that a process assigns.
         m.d.comb += self.mark[4:].eq(0xA)

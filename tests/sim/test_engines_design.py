@@ -18,7 +18,8 @@ class Ports(wiring.Component):
 def test_grouper():
     design = describe(Grouper())
     assert [(s.name, s.is_input, s.width, s.words) for s in design.streams.values()] == [
-        ("items", True, 7, 1), ("groups", False, 79, 3)]
+        ("items", True, 7, 1), ("groups", False, 79, 3), ("i", True, 514, 17),
+        ("o", False, 514, 17)]
     assert {s.name: (s.is_input, s.width, s.init) for s in design.signals.values()} == {
         "time": (True, 32, 0), "idle": (False, 1, 0), "bias": (True, 5, 3),
         "beats": (False, 16, 0), "peek": (True, 3, 0), "peeked": (False, 65, 0),
