@@ -7,6 +7,7 @@ import typer
 from rich.console import Console
 
 from host.datasets import DATA_HELP, FORMAT_HELP, one_or_several
+from sim.counting import SampleCount
 from sim.options import RunOptions
 from sim.outputs import LiveJson, check_picture, check_writable, write_json
 from sim.stop import kept_by, stoppable
@@ -54,14 +55,13 @@ def hitrate(
     check_picture(picture)
     console = Console(stderr=json == "-")
     live = LiveJson(json)
-    with stoppable() as stop, kept_by(live, json), console.status("reading samples") as status:
+    with stoppable() as stop, kept_by(live, json), SampleCount(console) as progress:
         result = model_of.hitrate(
             None if sizes is None else _numbers(sizes), data=one_or_several(data), format=format,
-            model=model,
-            policies=[name.strip() for name in policy.split(",")], ways=ways, nodes=nodes,
-            placement=placement, mini_batch=mini_batch, samples=samples, warmup=warmup, seed=seed,
-            config=config, cluster=cluster,
-            progress=lambda done: status.update(f"{done:,} samples"), stop=stop, live=live)
+            model=model, policies=[name.strip() for name in policy.split(",")], ways=ways,
+            nodes=nodes, placement=placement, mini_batch=mini_batch, samples=samples,
+            warmup=warmup, seed=seed,
+            config=config, cluster=cluster, progress=progress, stop=stop, live=live)
         write_json(result, json)
     console.print(model_of.hitrate_table(result))
     if (said := model_of.hitrate_stopped(result)) is not None:

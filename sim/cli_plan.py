@@ -7,6 +7,7 @@ import typer
 from rich.console import Console
 
 from host.datasets import DATA_HELP, FORMAT_HELP, one_or_several
+from sim.counting import SampleCount
 from sim.options import RunOptions
 from sim.outputs import check_picture, check_writable, write_json
 
@@ -70,10 +71,8 @@ def plan(
         data=one_or_several(data), format=format, placement=placement, network=network, gpu=gpu,
         pcie=pcie, seed=seed)
     console = Console(stderr=json == "-")
-    with console.status("reading samples") as status:
-        result = planner.plan(
-            options, optimizer=optimizer, hit_rate=hit_rate,
-            progress=lambda done: status.update(f"{done:,} samples"))
+    with SampleCount(console) as progress:
+        result = planner.plan(options, optimizer=optimizer, hit_rate=hit_rate, progress=progress)
     write_json(result, json)
     console.print(plan_tables(result))
     if picture:

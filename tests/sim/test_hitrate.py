@@ -119,10 +119,10 @@ def test_warmup_is_left_out(tmp_path):
 
 def test_warmup_equals_what_the_registers_count_after_it():
     """The registers of a run less those of its first mini-batches alone."""
-    shared = {"nodes": 1, "mini_batch": 32}
-    _, _, whole = _both(1, 250, 32)
-    early, _, _ = _both(1, 250, 32, samples=320)
-    row = hitrate([2000], warmup=10, samples=1024, placement="row", **shared)["rows"][0]
+    shared = {"nodes": 1, "mini_batch": 16}
+    _, _, whole = _both(1, 250, 16)
+    early, _, _ = _both(1, 250, 16, samples=320)
+    row = hitrate([2000], warmup=20, samples=1024, placement="row", **shared)["rows"][0]
     cache = early["local_cache"]
     for name in ("hits", "misses", "evictions"):
         assert row[name] == whole[name] - cache[name]
