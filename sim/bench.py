@@ -1,7 +1,8 @@
 """The figures of DESIGN section 7, measured: ``python -m sim bench``.
 
-Every figure is a number of cycles, a share or a ratio within one run, so it holds on any machine.
-A figure that misses its target is shown like any other; only results that are wrong are errors.
+Figures are numbers of cycles and shares, the same on every machine, and for the speed of the
+simulation ratios of times within one run. A figure that misses its target is shown like any other;
+only results that are wrong are errors.
 """
 
 from collections.abc import Callable, Sequence
@@ -10,7 +11,7 @@ from sim.bench_blocks import block_jobs
 from sim.bench_latency import latency_jobs
 from sim.bench_nic import nic_jobs
 from sim.bench_resources import resource_jobs
-from sim.bench_rows import SECTIONS, Job
+from sim.bench_rows import SECTIONS, Job, Progress
 from sim.journal import Journal
 
 __all__ = ["NOT_BUILT", "SCHEMA", "BenchProgress", "bench"]
@@ -25,6 +26,15 @@ NOT_BUILT: dict[str, str] = {
     "resources with training and link": "neither is on the NIC yet",
 }
 """Rows of DESIGN section 7 whose block does not exist, and why."""
+
+
+def _speed(progress: Progress) -> Sequence[dict]:
+    from sim.speed import speed_rows  # needs the whole cluster, which blocks alone do without
+
+    return speed_rows(progress)
+
+
+_SPEED = Job("speed", "speed of the cluster simulation", _speed)
 
 BenchProgress = Callable[[int, int, str], None]
 """Called with jobs done, jobs in all and a line on what goes on."""
@@ -65,7 +75,7 @@ def bench(only: Sequence[str] = (), json_path: str | None = None,
                 progress(number, len(jobs), f"{job.name}: {line}")
 
             progress(number, len(jobs), job.name)
-            rows = [row.as_dict() for row in job.measure(tell)]
+            rows = [row if isinstance(row, dict) else row.as_dict() for row in job.measure(tell)]
             for place, row in enumerate(rows):
                 # A job that was interrupted between two of its rows is measured again.
                 if row["name"] not in journal.finished:
@@ -81,5 +91,5 @@ def _jobs(only: Sequence[str]) -> list[Job]:
     for name in only:
         if name not in SECTIONS:
             raise ValueError(f"only must be of {', '.join(SECTIONS)}, not {name!r}")
-    every = [*block_jobs(), *latency_jobs(), *nic_jobs(), *resource_jobs()]
+    every = [*block_jobs(), *latency_jobs(), *nic_jobs(), _SPEED, *resource_jobs()]
     return [job for job in every if not only or job.section in only]

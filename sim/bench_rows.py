@@ -13,6 +13,7 @@ SECTIONS: dict[str, str] = {
     "pooling": "pooling of bags of 1 to 100 vectors",
     "latency": "pipeline latency of each block, in cycles",
     "nic": "throughput of whole NICs in a cluster, and the limit that binds",
+    "speed": "speed of the cluster simulation against a bare loop and Amaranth's simulator",
     "resources": "what a NIC takes of an Alveo U280, by Yosys",
 }
 """What ``only`` chooses from, in the order in which it is measured."""
@@ -71,9 +72,10 @@ class Job:
     Members
     -------
     section: what ``--only`` chooses by. name: unique.
-    measure: measures and returns rows; called with what to report progress to.
+    measure: measures and returns rows, or plain dicts as :meth:`AnyRow.as_dict` returns; called
+        with what to report progress to.
     """
 
     section: str
     name: str
-    measure: Callable[[Progress], Sequence[AnyRow]]
+    measure: Callable[[Progress], Sequence[AnyRow | dict]]
