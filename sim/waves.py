@@ -10,8 +10,8 @@ from sim.outputs import check_writable
 
 __all__ = ["WINDOW", "Waves", "WavesOptions"]
 
-WINDOW = 5_000
-"""Cycles of a trace where none are asked for (20 us)."""
+WINDOW = 10_000
+"""Cycles of a trace where none are asked for (40 us)."""
 
 _CYCLE = re.compile(r"[0-9]{1,12}")
 

@@ -15,7 +15,8 @@ ENGINES = {"verilator": load_verilator, "cxxrtl": load_cxxrtl, "pysim": PysimMod
 """How each engine loads a component."""
 
 
-TRACED = {"verilator": partial(load_verilator, traced=True), "pysim": PysimModel.load}
+TRACED = {"verilator": partial(load_verilator, traced=True),
+          "pysim": partial(PysimModel.load, traced=True)}
 """How each engine that can write waveforms loads a component to be traced."""
 
 

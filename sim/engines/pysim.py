@@ -6,9 +6,9 @@ from amaranth.lib import wiring
 from amaranth.sim import Simulator
 
 from sim.engines.design import AXI_MEMBERS, Design, describe
-from sim.engines.engine import FRACTION, Engine, Model
+from sim.engines.engine import FRACTION, NS_PER_CYCLE, Engine, Model
 from sim.engines.trace import TraceSink
-from sim.engines.trace_pysim import Clockwork, PysimTrace
+from sim.engines.trace_pysim import PysimTrace
 
 __all__ = ["PysimModel", "RandomMemories"]
 
@@ -21,20 +21,21 @@ _RESET_CYCLES = 5
 class PysimModel(Model):
     """A component to be elaborated for each instance."""
 
-    def __init__(self, name: str, component: wiring.Component):
+    def __init__(self, name: str, component: wiring.Component, traced: bool = False):
         super().__init__(name, describe(component))
         self.component = component
+        self.traced = traced
 
     @classmethod
-    def load(cls, component: wiring.Component, name: str,
-             recipe: str | None = None) -> "PysimModel":
+    def load(cls, component: wiring.Component, name: str, recipe: str | None = None,
+             traced: bool = False) -> "PysimModel":
         """Return the model of ``component``; nothing is kept, so ``recipe`` is not needed."""
         del recipe
-        return cls(name, component)
+        return cls(name, component, traced)
 
     def instance(self, *, skip: bool = True, random_init: int | None = None) -> "PysimEngine":
         """Return a new instance, just out of reset."""
-        return PysimEngine(self.component, self.design, skip, random_init)
+        return PysimEngine(self.component, self.design, skip, random_init, self.traced)
 
 
 class RandomMemories:
@@ -92,7 +93,7 @@ class PysimEngine(Engine):
     """One instance. The steps are those of ``harness.cpp``, in the same order."""
 
     def __init__(self, component: wiring.Component, design: Design, skip: bool,
-                 seed: int | None):
+                 seed: int | None, traced: bool = False):
         super().__init__(design)
         self._domain = ClockDomain("sync")
         top = Module()
@@ -108,9 +109,11 @@ class PysimEngine(Engine):
             self._ctx = ctx
 
         simulator.add_testbench(grab)
-        self._clockwork = Clockwork(simulator)
+        self._tracer: PysimTrace | None = None
+        if traced:
+            self._tracer = PysimTrace(simulator, NS_PER_CYCLE)
+            self.trace_scopes = ("bench", "top", "design")
         simulator.run()
-        self._simulator = simulator
         self._streams = {name: _Stream(port) for name, port in design.streams.items()}
         self._inputs = [s for s in self._streams.values() if s.port.is_input]
         self._outputs = [s for s in self._streams.values() if not s.port.is_input]
@@ -120,7 +123,6 @@ class PysimEngine(Engine):
         self._answers: list[tuple[int, int, int, int, int]] = []
         self._busy = self._address_done = self._data_done = False
         self._now = self._reached = self._evaluated = 0
-        self._tracer: PysimTrace | None = None
         self._asleep = False
         self._ctx.set(self._domain.rst, 1)
         for _ in range(_RESET_CYCLES):
@@ -146,11 +148,11 @@ class PysimEngine(Engine):
         due = self._next_due()
         return None if due == _NEVER else max(due, self._reached)
 
-    trace_scopes = ("bench", "top", "design")
     trace_strings = True
 
     def _trace(self, sink: TraceSink, first: int, last: int) -> None:
-        self._tracer = PysimTrace(self._simulator, self._clockwork, sink, first, last)
+        if self._tracer is not None:
+            self._tracer.window(sink, first, last)
 
     def _end_trace(self) -> None:
         if self._tracer is not None:
@@ -162,6 +164,8 @@ class PysimEngine(Engine):
 
     def _edge(self) -> None:
         self._ctx.set(self._domain.clk, 1)
+        if self._tracer is not None:
+            self._tracer.fall(self._now)
         self._ctx.set(self._domain.clk, 0)
 
     def _next_due(self) -> int:

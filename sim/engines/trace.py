@@ -33,7 +33,7 @@ class TraceFile:
     ----------
     path: of the file, which is replaced.
     scopes: names of the scopes around the design in the engine's text, outermost first; they are
-        replaced by the single scope ``name``, as far as they hold nothing else.
+        replaced by the single scope ``name``; where they hold something else, the innermost is.
     strings: the text may have values that are words (enumerations). In FST each of them is a
         number with a name, known only at the end.
 
@@ -47,6 +47,7 @@ class TraceFile:
         self._scopes = [scope.encode() for scope in scopes]
         self._name = name.encode()
         self._header: bytes | None = b""
+        self._closed = False
         is_fst = path.endswith(".fst")
         self._file: FstWriter | IO[bytes] = (
             FstWriter(path) if is_fst else open(path, "wb"))  # noqa: SIM115
@@ -54,7 +55,9 @@ class TraceFile:
             tempfile.TemporaryFile() if is_fst and strings else None)  # noqa: SIM115
 
     def write(self, text: bytes) -> None:
-        """Add ``text``."""
+        """Add ``text``; nothing once the file is closed."""
+        if self._closed:
+            return
         if self._header is not None:
             self._header += text
             if _END not in self._header:
@@ -64,6 +67,9 @@ class TraceFile:
 
     def close(self) -> None:
         """Complete the file; a second time does nothing."""
+        if self._closed:
+            return
+        self._closed = True
         spool, self._spool = self._spool, None
         if spool is not None:
             with spool:
@@ -86,14 +92,16 @@ class TraceFile:
         return OSError(error.errno, f"waves cannot be written: {error.strerror}", self.path)
 
     def _renamed(self, header: bytes) -> bytes:
-        """Return the definitions with one scope around the design and plain names of fields."""
-        opened = rb"\s+".join(rb"\$scope\s+\w+\s+" + re.escape(scope) + rb"\s+\$end"
-                              for scope in self._scopes)
-        header, found = re.subn(opened, b"$scope module " + self._name + b" $end", header, count=1)
-        outer = len(self._scopes) - 1 if found else 0
-        for _ in range(outer):
-            before, _, after = header.rpartition(b"$upscope $end")
-            header = before.rstrip(b" ") + after.lstrip(b"\n")
+        """Return the definitions with the design's scope and fields named."""
+        scopes = [rb"\$scope\s+\w+\s+" + re.escape(scope) + rb"\s+\$end" for scope in self._scopes]
+        named = b"$scope module " + self._name + b" $end"
+        header, found = re.subn(rb"\s+".join(scopes), named, header, count=1)
+        if found:
+            for _ in scopes[1:]:
+                before, _, after = header.rpartition(b"$upscope $end")
+                header = before.rstrip(b" ") + after.lstrip(b"\n")
+        else:  # there is something else in the outer ones
+            header = re.sub(scopes[-1], named, header, count=1)
         return _FIELD.sub(rb"\1", header)
 
 

@@ -47,7 +47,10 @@ struct Signal {
 
 class Converter {
 public:
-    explicit Converter(const char* path) { writer.open(view(path)); }
+    explicit Converter(const char* path) {
+        writer.open(view(path));
+        writer.setWriter(view("EmberNIC"));
+    }
 
     void feed(const char* text, uint64_t bytes) {
         rest.append(text, bytes);

@@ -1,99 +1,129 @@
 """Traces of instances on Amaranth's simulator, whose own VCD writer does the work."""
 
-import io
 from contextlib import ExitStack
 
 from amaranth.sim import Simulator
 
-from sim.engines.engine import NS_PER_CYCLE
 from sim.engines.trace import TraceSink
 
-__all__ = ["Clockwork", "PysimTrace"]
+__all__ = ["PysimTrace"]
 
 _FS_PER_NS = 10**6
-"""Amaranth writes times in femtoseconds."""
-
-
-class Clockwork:
-    """Moves the time of ``simulator``, which an engine never does but in a trace."""
-
-    def __init__(self, simulator: Simulator):
-        self._simulator = simulator
-        self._wait = 0
-        self.now = 0
-        simulator.add_testbench(self._tick, background=True)
-
-    async def _tick(self, ctx) -> None:
-        while True:
-            await ctx.delay(self._wait * 1e-9)
-
-    def to(self, ns: int) -> None:
-        """Let the time be ``ns``; nothing where it is that already."""
-        if ns > self.now:
-            self._wait, self.now = ns - self.now, ns
-            self._simulator.advance()
+"""Amaranth's files count femtoseconds."""
 
 
 class PysimTrace:
-    """A trace of cycles ``first`` to ``last``, as :meth:`sim.engines.Engine.trace` has it."""
+    """Watches every signal of ``simulator`` from its first step on, and writes a window of cycles.
 
-    def __init__(self, simulator: Simulator, clockwork: Clockwork, sink: TraceSink, first: int,
-                 last: int):
-        self._simulator, self._clockwork = simulator, clockwork
-        self._first, self._last = first, last
-        self._text = _Text(sink, first * NS_PER_CYCLE * _FS_PER_NS)
+    Amaranth's writer must be there from the beginning. The engine does not let the simulator's
+    time pass: deltas tell changes apart, and the times of the file are put in here, a cycle taking
+    ``ns_per_cycle``. See :meth:`sim.engines.Engine.trace`.
+    """
+
+    def __init__(self, simulator: Simulator, ns_per_cycle: int):
+        self._cycle_fs = ns_per_cycle * _FS_PER_NS
+        self._first = self._last = -1
+        self._text = _Text()
         self._stack = ExitStack()
-        self._begun = self._ended = False
+        self._stack.enter_context(simulator.write_vcd(self._text, fs_per_delta=1))
+        self._begun = False
+
+    def window(self, sink: TraceSink, first: int, last: int) -> None:
+        """Write cycles ``first`` to ``last``, both included, to ``sink``."""
+        self._first, self._last = first, last
+        self._text.sink = sink
 
     def enter(self, cycle: int) -> None:
         """Call before anything of ``cycle`` happens."""
-        if self._ended or cycle < self._first:
-            return
-        if cycle > self._last:
-            self._end(self._last + 1)
-            return
-        if not self._begun:
+        if self._begun and cycle > self._last:  # its end was skipped
+            self.close(cycle)
+        elif not self._begun and self._first <= cycle <= self._last:
             self._begun = True
-            self._stack.enter_context(self._simulator.write_vcd(self._text))
-            self._clockwork.to(self._first * NS_PER_CYCLE)
-        self._clockwork.to(cycle * NS_PER_CYCLE)
+            self._text.begin(self._first * self._cycle_fs)
+        self._text.now = cycle * self._cycle_fs
 
     def rise(self, cycle: int) -> None:
         """Call before the clock rises in ``cycle``."""
-        if self._begun and not self._ended:
-            self._clockwork.to(cycle * NS_PER_CYCLE + NS_PER_CYCLE // 2)
+        self._text.now = cycle * self._cycle_fs + self._cycle_fs // 2
+
+    def fall(self, cycle: int) -> None:
+        """Call before the clock falls, at the end of ``cycle``."""
+        if self._begun and cycle >= self._last:
+            self.close(cycle + 1)
+        self._text.now = (cycle + 1) * self._cycle_fs
 
     def close(self, reached: int) -> None:
-        """Write what is left; ``reached`` is the first cycle that was not run."""
-        if not self._ended:
-            self._end(min(reached, self._last + 1))
-        self._text.flush()
-
-    def _end(self, cycle: int) -> None:
-        self._ended = True
-        if self._begun:
-            self._clockwork.to(cycle * NS_PER_CYCLE)
-            self._stack.close()
+        """End the trace; ``reached`` is the first cycle that was not run."""
+        if self._text.sink is not None:
+            end = min(reached, self._last + 1) if self._begun else None
+            self._text.end(None if end is None else end * self._cycle_fs)
+        self._begun = False
+        self._first = self._last = -1
+        self._stack.close()
 
 
-class _Text(io.TextIOBase):
-    """What Amaranth writes, in pieces of some size and with the right time of the first values."""
+class _Text:
+    """File that Amaranth writes to: definitions and the last value of every variable until the
+    window begins, then the text with other times, in larger pieces, to ``sink``."""
 
-    def __init__(self, sink: TraceSink, start: int):
-        self._sink = sink
-        self._start: int | None = start
-        self._lines: list[str] = []
+    def __init__(self) -> None:
+        self.sink: TraceSink | None = None
+        self.now = 0
+        self._definitions: list[str] = []
+        self._defined = False
+        self._values: dict[str, str] = {}
+        self._stamp: int | None = None
+        self._pieces: list[str] = []
         self._size = 0
 
     def write(self, text: str) -> int:
-        if self._start is not None and text.startswith("#0"):
-            text, self._start = f"#{self._start}{text[2:]}", None
-        self._lines.append(text)
-        self._size += len(text)
-        if self._size > 1 << 16:
-            self.flush()
-        return len(text)
+        size = len(text)
+        stamped = text.startswith("#")
+        if stamped:
+            text = text.partition("\n")[2]
+        if self._stamp is None:
+            self._keep(text)
+            return size
+        if stamped and self.now != self._stamp:
+            self._stamp = self.now
+            text = f"#{self.now}\n{text}"
+        self._put(text)
+        return size
 
     def flush(self) -> None:
-        self._sink.write("".join(self._lines).encode())
-        self._lines, self._size = [], 0
+        """Do nothing: pieces go when they are large enough."""
+
+    def begin(self, stamp: int) -> None:
+        """Write definitions and all values, as they are at time ``stamp``."""
+        self._stamp = stamp
+        self._put("\n".join((*self._definitions, f"#{stamp}", "$dumpvars", *self._values.values(),
+                             "$end", "")))
+
+    def end(self, stamp: int | None) -> None:
+        """Write what is left, up to time ``stamp``; definitions at least."""
+        if self._stamp is None:
+            self._put("\n".join((*self._definitions, "")))
+        elif stamp is not None and stamp != self._stamp:
+            self._put(f"#{stamp}\n")
+        self._send()
+        self.sink, self._stamp = None, None
+
+    def _keep(self, text: str) -> None:
+        for line in text.splitlines():
+            if not self._defined:
+                self._definitions.append(line)
+                self._defined = line.startswith("$enddefinitions")
+            elif not line.startswith("$"):
+                words = line.split()
+                self._values[words[1] if len(words) > 1 else line[1:]] = line
+
+    def _put(self, text: str) -> None:
+        self._pieces.append(text)
+        self._size += len(text)
+        if self._size > 1 << 16:
+            self._send()
+
+    def _send(self) -> None:
+        if self.sink is not None:
+            self.sink.write("".join(self._pieces).encode())
+        self._pieces, self._size = [], 0
