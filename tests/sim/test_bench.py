@@ -12,6 +12,7 @@ from rtl.config import preset
 from rtl.formats import RawBeat
 from rtl.stream import StreamFIFO
 from sim import bench as module
+from sim import bench_resources
 from sim.bench import NOT_BUILT, bench
 from sim.bench_latency import LATENCY_CASES
 from sim.bench_nic import limits, throughput_row
@@ -181,6 +182,31 @@ def test_limits_of_a_run_come_from_the_registers():
     assert row.value == pytest.approx(64 * 26 / 2 / result["cycles"])
     assert row.bound is not None and row.bound >= row.value and row.holds is None
     assert f"{found[0].name} of node {found[0].node} binds" in row.note
+
+
+def test_resources_are_synthesised_once_for_the_same_sources(monkeypatch, tmp_path):
+    calls, text = [], ["module"]
+    used = {"lut": 259_200, "ff": 1, "bram36": 403.5, "uram": 0, "dsp": 3_072, "depth": 10}
+
+    def report(verilog, progress):
+        calls.append(verilog)
+        return {"name": "kaggle", "total": used, "blocks": [
+            {"name": "kaggle__a", "depth": 3}, {"name": "kaggle__b", "depth": 10}]}
+
+    monkeypatch.setenv("EMBERNIC_CACHE", str(tmp_path))
+    monkeypatch.setattr(bench_resources, "translated", lambda *_: (text[0], ()))
+    monkeypatch.setattr(bench_resources, "to_verilog", lambda *_: "verilog")
+    monkeypatch.setattr(bench_resources, "report_resources", report)
+    rows = [row for job in bench_resources.resource_jobs() for row in job.measure(print)]
+    assert len(calls) == 1
+    # Per cent of 432,000 LUT, 672 BRAM36, 320 URAM, 3,072 DSP, at most 60; at most 10 LUT deep.
+    assert [(row.value, row.holds) for row in rows] == [
+        (60.0, True), (pytest.approx(60.0446, abs=1e-3), False), (0.0, True), (100.0, False),
+        (10, True)]
+    assert "deepest block alone: b (10)" in rows[-1].note
+    text[0] = "another module"
+    bench_resources.resources(TINY)
+    assert len(calls) == 2
 
 
 def test_keys_of_one_set_stay_as_equal_as_they_were():
