@@ -1,5 +1,19 @@
 """Floating-point units."""
 
 from .add import FLOAT_ADDER_LATENCY, FloatAdder
+from .divide import COUNT_DIVIDER_LATENCY, CountDivider
+from .dot import DOT_LATENCY, DOT_TREE_LATENCY, RECODED_SLICE, DotProduct
+from .multiply import (
+    FLOAT_MULTIPLIER_LATENCY,
+    PLAIN_MULTIPLIER_LATENCY,
+    FloatMultiplier,
+    PlainMultiplier,
+)
+from .recode import RECODED, RECODER_LATENCY, Recoder
 
-__all__ = ["FLOAT_ADDER_LATENCY", "FloatAdder"]
+__all__ = [
+    "COUNT_DIVIDER_LATENCY", "DOT_LATENCY", "DOT_TREE_LATENCY", "FLOAT_ADDER_LATENCY",
+    "FLOAT_MULTIPLIER_LATENCY", "PLAIN_MULTIPLIER_LATENCY", "RECODED", "RECODED_SLICE",
+    "RECODER_LATENCY", "CountDivider", "DotProduct", "FloatAdder", "FloatMultiplier",
+    "PlainMultiplier", "Recoder",
+]

@@ -1,8 +1,10 @@
 """Float32 adder: IEEE-754 binary32, round to nearest even."""
 
-from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
+from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
+
+from rtl.float.shift import shift_right
 
 __all__ = ["FLOAT_ADDER_LATENCY", "FloatAdder"]
 
@@ -35,113 +37,114 @@ class FloatAdder(wiring.Component):
         m = Module()
 
         # 1: order by magnitude. Adding -0 keeps everything but the bits of a NaN.
-        b = Signal(32)
-        swap = Signal()
+        b, swap = Signal(32), Signal()
         m.d.comb += [
             b.eq(Mux(self.keep, 1 << 31, self.b)),
             swap.eq(self.a[:31] < b[:31]),
         ]
-        large, small = Signal(31), Signal(31)
-        flags1 = Signal(_Special)
+        larger, smaller, distance = Signal(8), Signal(8), Signal(8)
+        some_a, some_b = self.a[23:31].any(), b[23:31].any()
+        m.d.comb += [
+            # An exponent field of 0 means 1, and no hidden bit.
+            larger.eq(Mux(swap, b[23:31] | ~some_b, self.a[23:31] | ~some_a)),
+            smaller.eq(Mux(swap, self.a[23:31] | ~some_a, b[23:31] | ~some_b)),
+            distance.eq(larger - smaller),
+        ]
+        first, second, swapped = Signal(24), Signal(24), Signal()
+        near, exponent1, flags1 = Signal(5), Signal(8), Signal(_Special)
+        unlike1 = Signal()
         m.d.sync += [
-            large.eq(Mux(swap, b[:31], self.a[:31])),
-            small.eq(Mux(swap, self.a[:31], b[:31])),
+            first.eq(Cat(self.a[:23], some_a)), second.eq(Cat(b[:23], some_b)), swapped.eq(swap),
+            exponent1.eq(larger),
+            # No bit of a significand is left after 31 places.
+            near.eq(distance[:5] | distance[5:].any().replicate(5)),
+            unlike1.eq(smaller.all() & (self.a[31] ^ b[31])),
             flags1.sign.eq(Mux(swap, b[31], self.a[31])),
             flags1.subtract.eq(self.a[31] ^ b[31]),
             flags1.keep.eq(self.keep),
         ]
 
-        # 2: shift the smaller one's significand into place. An exponent field of 0 means 1.
-        large_exponent, distance = Signal(8), Signal(8)
-        aligned = Signal(27)
-        shifted, lost = _shift_right(m, Cat(Const(0, 3), small[:23], small[23:].any()), distance)
-        large_infinite, small_infinite = large[23:].all(), small[23:].all()
-        m.d.comb += [
-            large_exponent.eq(large[23:] | ~large[23:].any()),
-            distance.eq(large_exponent - (small[23:] | ~small[23:].any())),
-        ]
-        significand, exponent2 = Signal(24), Signal(8)
-        flags2 = Signal(_Special)
+        # 2: begin to shift the smaller one's significand into place. The first two steps lose only
+        # zeros.
+        large, small = Mux(swapped, second, first), Mux(swapped, first, second)
+        partly, lost = shift_right(Cat(Const(0, 3), small), near, (1, 2, 4))
+        shifted2, lost2, far, significand = Signal(27), Signal(), Signal(5), Signal(24)
+        exponent2, unlike2, flags2 = Signal(8), Signal(), Signal(_Special)
         m.d.sync += [
-            aligned.eq(shifted | lost), exponent2.eq(large_exponent),
-            significand.eq(Cat(large[:23], large[23:].any())),
-            flags2.eq(flags1),
-            flags2.nan.eq(~flags1.keep & large_infinite & (
-                large[:23].any() | (small_infinite & flags1.subtract))),
-            flags2.infinite.eq(large_infinite & ~flags1.keep),
+            shifted2.eq(partly), lost2.eq(lost), far.eq(near), significand.eq(large),
+            exponent2.eq(exponent1), unlike2.eq(unlike1), flags2.eq(flags1),
+            flags2.infinite.eq(exponent1.all() & ~flags1.keep),
         ]
 
-        # 3: add or subtract.
+        # 3: shift to the end, and add or subtract.
+        shifted, lost = shift_right(shifted2, far, (8, 16))
         total, exponent3, flags3 = Signal(_SUM_BITS), Signal(8), Signal(_Special)
         # One adder: -x is ~x + 1, and the 1 comes in by a bit below the others.
-        change = aligned ^ flags2.subtract.replicate(len(aligned))
+        change = (shifted | lost | lost2) ^ flags2.subtract.replicate(27)
         raised = Cat(flags2.subtract, Const(0, 3), significand) + Cat(flags2.subtract, change)
         m.d.sync += [
             # A difference is positive: its carry out says so, and is no bit of it.
             total.eq(Cat(raised[1:28], raised[28] & ~flags2.subtract)),
             exponent3.eq(exponent2), flags3.eq(flags2),
+            flags3.nan.eq(flags2.infinite & (significand[:23].any() | unlike2)),
         ]
 
-        # 4: count leading zeros; a subnormal result is shifted no further than its exponent.
-        zeros, above = _leading_zeros(total), Signal()
-        shift, exponent4, total4 = Signal(5), Signal(9), Signal(_SUM_BITS)
-        flags4 = Signal(_Special)
-        m.d.comb += above.eq(exponent3 > zeros)
+        # 4: normalise, by 16 and by 8. A step is taken where the bits above are 0 and the exponent
+        # allows it: a subnormal result is shifted no further than its exponent, bit by bit.
+        by16, by8, left16, left8 = Signal(), Signal(), Signal(_SUM_BITS), Signal(_SUM_BITS)
+        ample, fourth = exponent3[5:].any(), Signal()
+        m.d.comb += [
+            by16.eq(~total[-16:].any() & (ample | exponent3[4])),
+            left16.eq(Mux(by16, total << 16, total)),
+            fourth.eq(exponent3[4] & ~by16),
+            by8.eq(~Mux(by16, total[4:12], total[20:28]).any() & (ample | fourth | exponent3[3])),
+            left8.eq(Mux(by8, left16 << 8, left16)),
+        ]
+        total4, exponent4, done, ample4 = Signal(_SUM_BITS), Signal(8), Signal(2), Signal()
+        none, flags4 = Signal(), Signal(_Special)
+        m.d.comb += none.eq(~total.any())
         m.d.sync += [
-            shift.eq(Mux(above, zeros, exponent3[:5])), total4.eq(total),
-            # The exponent of a carry bit, less the shift; 0 or less stands for a subnormal.
-            exponent4.eq(Mux(above, exponent3 + 1 - zeros, 1)),
+            total4.eq(left8), exponent4.eq(exponent3), done.eq(Cat(by8, by16)),
+            # 8 or more of the exponent is left.
+            ample4.eq(ample | fourth | (exponent3[3] & ~by8)),
             flags4.eq(flags3),
             # x - x = +0, whatever the sign of x.
-            flags4.sign.eq(flags3.sign & ~(flags3.subtract & (total == 0))),
+            flags4.sign.eq(flags3.sign & ~(flags3.subtract & none)),
         ]
+        none4 = Signal()
+        m.d.sync += none4.eq(none)
 
-        # 5: normalise.
-        normal, exponent5, flags5 = Signal(_SUM_BITS), Signal(9), Signal(_Special)
+        # 5: by 4 and by 2; the last step waits for the rounding.
+        by4, by2, by1, second2 = Signal(), Signal(), Signal(), Signal()
+        top4, top2 = Signal(4), Signal(2)
+        left4, left2 = Signal(_SUM_BITS), Signal(_SUM_BITS)
+        m.d.comb += [
+            by4.eq(~total4[-4:].any() & (ample4 | exponent4[2])),
+            left4.eq(Mux(by4, total4 << 4, total4)), top4.eq(left4[-4:]),
+            second2.eq(exponent4[2] & ~by4),
+            by2.eq(~top4[2:].any() & (ample4 | second2 | exponent4[1])),
+            left2.eq(Mux(by2, left4 << 2, left4)), top2.eq(left2[-2:]),
+            by1.eq(~top2[1] & (ample4 | second2 | (exponent4[1] & ~by2) | exponent4[0])),
+        ]
+        total5, exponent5, last, flags5 = Signal(_SUM_BITS), Signal(8), Signal(), Signal(_Special)
         m.d.sync += [
-            normal.eq((total4 << shift)[:_SUM_BITS]), exponent5.eq(exponent4), flags5.eq(flags4),
+            total5.eq(left2), last.eq(by1), flags5.eq(flags4),
+            exponent5.eq(exponent4 - Cat(by1, by2, by4, done)),
         ]
+        with m.If(none4):
+            m.d.sync += exponent5.eq(0)
 
-        # 6: round to nearest even; a carry runs on into the exponent, up to infinity.
+        # 6: round to nearest even; a carry runs on into the exponent, up to infinity. What is left
+        # of the exponent counts from the carry bit, so that a hidden bit adds 1 to it.
+        normal = Mux(last, total5 << 1, total5)[:_SUM_BITS]
         guard, rest, odd = normal[3], normal[:3].any(), normal[4]
-        infinite = flags5.infinite | (~flags5.keep & exponent5[:8].all())
         packed = Signal(31)
-        m.d.comb += packed.eq(
-            Cat(normal[4:27], Mux(normal[27], exponent5[:8], 0)) + (guard & (rest | odd)))
-        m.d.sync += [
-            self.o.eq(Cat(packed, flags5.sign)),
-        ]
+        m.d.comb += packed.eq((
+            Cat(Const(1, 1), normal[4:27], exponent5)
+            + Cat(guard & (rest | odd), Const(0, 23), normal[27]))[1:32])
+        m.d.sync += self.o.eq(Cat(packed, flags5.sign))
         with m.If(flags5.nan):
             m.d.sync += self.o.eq(0x7FC00000)
-        with m.Elif(infinite):
+        with m.Elif(flags5.infinite | (~flags5.keep & exponent5[1:].all())):
             m.d.sync += self.o.eq(Cat(Const(0xFF << 23, 31), flags5.sign))
         return m
-
-
-def _shift_right(m: Module, value: Value, distance: Value) -> tuple[Value, Value]:
-    """Return ``value >> distance`` and whether a bit that is 1 was lost."""
-    lost: Value = Const(0, 1)
-    # No bit of a significand is left after 31 places.
-    near = distance[:5] | distance[5:].any().replicate(5)
-    for step in (16, 8, 4, 2, 1):
-        bit = near[step.bit_length() - 1]
-        result, flag = Signal(len(value), name=f"shifted{step}"), Signal(name=f"lost{step}")
-        m.d.comb += [
-            result.eq(Mux(bit, value >> step, value)),
-            flag.eq(lost | (bit & value[:step].any())),
-        ]
-        value, lost = result, flag
-    return value, lost
-
-
-def _leading_zeros(value: Value) -> Value:
-    """Return how many bits above the highest 1 of ``value`` are 0 (31 or so if there is none)."""
-    # Padded to 32 bits below, counted by halves.
-    bits = Cat(Const(1, 32 - len(value)), value)
-    count = []
-    for half in (16, 8, 4, 2, 1):
-        upper, lower = bits[half:], bits[:half]
-        none = ~upper.any()
-        count.append(none)
-        bits = Mux(none, lower, upper)
-    return Value.cast(Cat(*reversed(count)))

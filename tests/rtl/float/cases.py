@@ -1,22 +1,26 @@
-"""Operands for binary32 adders, and what numpy makes of them."""
+"""Operands for binary32 units, and what numpy makes of them."""
 
 import numpy as np
 
-__all__ = ["directed_pairs", "numpy_add", "random_pairs"]
+__all__ = [
+    "NAN", "SPECIAL", "canonical", "directed_pairs", "numpy_add", "numpy_divide", "numpy_multiply",
+    "random_factors", "random_pairs", "random_quotients", "random_vectors"]
 
 NAN = 0x7FC00000
+SIGN = np.uint32(1 << 31)
+
+SPECIAL = np.array([
+    (e << 23) | f
+    for e in (0, 1, 2, 24, 25, 126, 127, 128, 149, 150, 151, 152, 253, 254, 255)
+    for f in (0, 1, 0x400000, 0x3FFFFF, 0x7FFFFF)], dtype=np.uint32)
+"""Exponents at and around every edge times significands at and around every tie, positive."""
 
 
 def directed_pairs() -> np.ndarray:
-    """Exponents at and around every edge times significands at and around every tie: [n, 2]."""
-    special = [
-        (e << 23) | f
-        for e in (0, 1, 2, 24, 25, 126, 127, 128, 149, 150, 151, 152, 253, 254, 255)
-        for f in (0, 1, 0x400000, 0x3FFFFF, 0x7FFFFF)]
-    values = np.array(special, dtype=np.uint32)
-    a, b = (g.ravel() for g in np.meshgrid(values, values))
-    pairs = [np.stack([a, b], axis=1), np.stack([a, b | np.uint32(1 << 31)], axis=1),
-             np.stack([a | np.uint32(1 << 31), b], axis=1)]
+    """Every :data:`SPECIAL` with every other, of like and of unlike signs: [n, 2]."""
+    a, b = (g.ravel() for g in np.meshgrid(SPECIAL, SPECIAL))
+    pairs = [np.stack([a, b], axis=1), np.stack([a, b | SIGN], axis=1),
+             np.stack([a | SIGN, b], axis=1)]
     return np.concatenate(pairs)
 
 
@@ -36,8 +40,92 @@ def random_pairs(count: int, seed: int) -> np.ndarray:
     return pairs
 
 
+def random_factors(count: int, seed: int) -> np.ndarray:
+    """Random bits; half with products around the subnormals or infinity, many of them ties."""
+    rng = np.random.default_rng(seed)
+    pairs = rng.integers(0, 1 << 32, (count, 2), dtype=np.uint32)
+    edge = slice(0, count // 2)
+    total = np.where(rng.integers(0, 4, count // 2) > 0, rng.integers(100, 131, count // 2),
+                     rng.integers(378, 384, count // 2))
+    first = np.clip(rng.integers(0, 256, count // 2), np.maximum(0, total - 254),
+                    np.minimum(254, total))
+    for column, exponent in ((0, first), (1, total - first)):
+        pairs[edge, column] = (pairs[edge, column] & 0x807FFFFF) | (
+            exponent.astype(np.uint32) << 23)
+    # Factors of few bits: a product of 25 to 32 bits is often a tie, or close to one.
+    short = slice(count // 4, 3 * count // 4)
+    masks = np.uint32(0xFFFFFFFF) << rng.integers(8, 20, (len(pairs[short]), 2), dtype=np.uint32)
+    pairs[short] &= masks
+    # Exponent fields of 0, and fractions of few bits in them.
+    subnormal = slice(7 * count // 8, count)
+    pairs[subnormal, 0] &= np.uint32(0x807FFFFF)
+    pairs[subnormal, 0] >>= rng.integers(0, 23, len(pairs[subnormal]), dtype=np.uint32)
+    return pairs
+
+
+def random_quotients(count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return dividends [count, 16] and counts [count]; a half are quotients on or by a tie."""
+    rng = np.random.default_rng(seed)
+    n = np.exp2(rng.uniform(0, 16, count)).astype(np.uint32)
+    n[::97] = 1 << rng.integers(0, 16, len(n[::97]), dtype=np.uint32)
+    x = rng.integers(0, 1 << 32, (count, 16), dtype=np.uint32)
+    # Multiples of n, of half of n, or next to them, of any exponent.
+    quotients = rng.integers(1, 1 << 25, (count, 4)) >> rng.integers(0, 24, (count, 4))
+    values = np.ldexp((quotients * n[:, None]).astype(np.float64),
+                      rng.integers(-155, 90, (count, 4)))
+    with np.errstate(all="ignore"):
+        x[:, :4] = values.astype(np.float32).view(np.uint32)
+    x[:, :2] += rng.integers(-1, 2, (count, 2)).astype(np.uint32)
+    # Quotients that are subnormal, or become so.
+    x[:, 4:8] &= np.uint32(0x807FFFFF)
+    x[:, 5:8] |= rng.integers(0, 18, (count, 3), dtype=np.uint32) << np.uint32(23)
+    return x, n
+
+
+def random_vectors(count: int, dimension: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return two times ``count`` vectors: like embeddings, of tiny products, of any bits, ..."""
+    rng = np.random.default_rng(seed)
+    shape = (2, count, dimension)
+    vectors = rng.standard_normal(shape).astype(np.float32)
+    # Half of them few bits, so that sums are exact, are ties, and cancel.
+    vectors[:, ::2] = np.round(vectors[:, ::2] * 64) / 64
+    # Products among the subnormals, and around infinity.
+    tiny, huge = slice(count // 4, count // 2), slice(count // 2, 5 * count // 8)
+    scale = np.zeros((count, 1), dtype=np.int64)
+    scale[tiny] = rng.integers(-76, -60, scale[tiny].shape)
+    scale[huge] = rng.integers(60, 65, scale[huge].shape)
+    vectors = np.ldexp(vectors, scale)
+    bits = np.ascontiguousarray(vectors, dtype=np.float32).view(np.uint32)
+    wild = slice(5 * count // 8, 3 * count // 4)
+    spread = rng.integers(0, 1 << 32, shape, dtype=np.uint32)
+    # Exponents from 64 to 191: their products span the whole range, and few are infinite.
+    bits[:, wild] = (spread[:, wild] & 0x9FFFFFFF) + np.uint32(64 << 23)
+    anything = slice(count - count // 64, count)
+    bits[:, anything] = spread[:, anything]
+    bits[:, anything, 1:] &= np.uint32(0xBFFFFFFF)
+    return bits[0], bits[1]
+
+
 def numpy_add(pairs: np.ndarray) -> np.ndarray:
     """Return the sums as numpy has them, every NaN as 0x7FC00000."""
+    return _canonical(np.add, pairs[:, 0], pairs[:, 1])
+
+
+def numpy_multiply(pairs: np.ndarray) -> np.ndarray:
+    """Return the products as numpy has them, every NaN as 0x7FC00000."""
+    return _canonical(np.multiply, pairs[:, 0], pairs[:, 1])
+
+
+def numpy_divide(x: np.ndarray, n: np.ndarray) -> np.ndarray:
+    """Return the quotients of ``x`` [count, 16] by ``n`` as numpy has them."""
+    return _canonical(np.divide, x, n.astype(np.float32).view(np.uint32)[:, None])
+
+
+def canonical(values: np.ndarray) -> np.ndarray:
+    """Return the bits of float32 ``values``, every NaN as 0x7FC00000."""
+    return np.where(np.isnan(values), np.uint32(NAN), values.view(np.uint32))
+
+
+def _canonical(operation, a: np.ndarray, b: np.ndarray) -> np.ndarray:
     with np.errstate(all="ignore"):
-        sums = pairs[:, 0].view(np.float32) + pairs[:, 1].view(np.float32)
-    return np.where(np.isnan(sums), np.uint32(NAN), sums.view(np.uint32))
+        return canonical(operation(a.view(np.float32), b.view(np.float32)))

@@ -1,46 +1,162 @@
-"""Sixteen adders behind streams: what a compiled engine runs."""
+"""Float units behind streams, 16 lanes a beat: what a compiled engine runs."""
 
-from amaranth.hdl import Module, Signal
+from amaranth.hdl import Module, Shape, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from rtl.config import BEAT_BITS, LANES
-from rtl.float import FLOAT_ADDER_LATENCY, FloatAdder
+from rtl.float import (
+    COUNT_DIVIDER_LATENCY,
+    DOT_LATENCY,
+    DOT_TREE_LATENCY,
+    FLOAT_ADDER_LATENCY,
+    PLAIN_MULTIPLIER_LATENCY,
+    RECODER_LATENCY,
+    CountDivider,
+    DotProduct,
+    FloatAdder,
+    PlainMultiplier,
+    Recoder,
+)
 from rtl.shared import Shared
 from rtl.stream import StreamFIFO
 
-__all__ = ["AdderTop"]
+__all__ = ["AdderTop", "FloatTop"]
+
+ADD = data.StructLayout({"a": BEAT_BITS, "b": BEAT_BITS, "keep": 1})
+MULTIPLY = data.StructLayout({"a": BEAT_BITS, "b": BEAT_BITS})
+DIVIDE = data.StructLayout({"x": BEAT_BITS, "n": 16})
+DOT = data.StructLayout({"a": BEAT_BITS, "b": BEAT_BITS, "previous": 32, "first": 1})
 
 
-class AdderTop(wiring.Component):
-    """``o`` = ``i.a`` + ``i.b``, lane by lane, or ``i.a`` where ``i.keep`` is 1."""
+class _Handshake(wiring.Component):
+    """Streams around a pipeline of fixed latency: ``result`` belongs to ``i`` of then."""
 
-    i: In(stream.Signature(data.StructLayout({"a": BEAT_BITS, "b": BEAT_BITS, "keep": 1})))
-    o: Out(stream.Signature(BEAT_BITS))
-    idle: Out(1)
+    def __init__(self, shape, width: int, latency: int):
+        self._latency = latency
+        super().__init__({
+            "i": In(stream.Signature(shape)), "o": Out(stream.Signature(width)),
+            "result": In(width), "idle": Out(1)})
 
     def elaborate(self, platform) -> Module:
         m = Module()
-        depth = 2 * FLOAT_ADDER_LATENCY
-        m.submodules.results = results = StreamFIFO(BEAT_BITS, depth)
+        depth = 2 * self._latency
+        m.submodules.results = results = StreamFIFO(len(self.result), depth)
         wiring.connect(m, results.o, wiring.flipped(self.o))
-        # One place of the FIFO is kept for each sum on its way.
-        valid, level = Signal(FLOAT_ADDER_LATENCY), Signal(range(depth + 1))
+        # One place of the FIFO is kept for each result on its way.
+        valid, level = Signal(self._latency), Signal(range(depth + 1))
         take = Signal()
         m.d.comb += [
             self.i.ready.eq(level != depth), take.eq(self.i.valid & self.i.ready),
-            results.i.valid.eq(valid[-1]), self.idle.eq(~valid.any() & results.idle),
+            results.i.valid.eq(valid[-1]), results.i.payload.eq(self.result),
+            self.idle.eq(~valid.any() & results.idle),
         ]
         m.d.sync += [
             valid.eq((valid << 1) | take),
             level.eq(level + take - (self.o.valid & self.o.ready)),
         ]
+        return m
+
+
+def _lane(beat: Value, lane: int) -> Value:
+    return Value.cast(beat)[32 * lane:32 * lane + 32]
+
+
+def _attach(m: Module, top: wiring.Component, name: str, shape, width: int, latency: int):
+    """Put the streams ``<name>`` and ``<name>_o`` of ``top`` around a pipeline; return both."""
+    pipe = _Handshake(shape, width, latency)
+    m.submodules[name] = pipe
+    wiring.connect(m, wiring.flipped(getattr(top, name)), pipe.i)
+    wiring.connect(m, pipe.o, wiring.flipped(getattr(top, f"{name}_o")))
+    return getattr(top, name).payload, pipe
+
+
+def _add(m: Module, top: wiring.Component) -> _Handshake:
+    payload, pipe = _attach(m, top, "add", ADD, BEAT_BITS, FLOAT_ADDER_LATENCY)
+    for lane in range(LANES):
+        m.submodules[f"adder{lane}"] = unit = Shared(FloatAdder(), "float_adder")
+        m.d.comb += [
+            unit.a.eq(_lane(payload.a, lane)), unit.b.eq(_lane(payload.b, lane)),
+            unit.keep.eq(payload.keep), _lane(pipe.result, lane).eq(unit.o),
+        ]
+    return pipe
+
+
+def _multiply(m: Module, top: wiring.Component) -> _Handshake:
+    payload, pipe = _attach(m, top, "multiply", MULTIPLY, BEAT_BITS, PLAIN_MULTIPLIER_LATENCY)
+    for lane in range(LANES):
+        unit = Shared(PlainMultiplier(), "plain_multiplier")
+        m.submodules[f"multiplier{lane}"] = unit
+        m.d.comb += [
+            unit.a.eq(_lane(payload.a, lane)), unit.b.eq(_lane(payload.b, lane)),
+            _lane(pipe.result, lane).eq(unit.o),
+        ]
+    return pipe
+
+
+def _divide(m: Module, top: wiring.Component) -> _Handshake:
+    payload, pipe = _attach(m, top, "divide", DIVIDE, BEAT_BITS, COUNT_DIVIDER_LATENCY)
+    m.submodules.divider = unit = CountDivider()
+    m.d.comb += [unit.x.eq(payload.x), unit.n.eq(payload.n), pipe.result.eq(unit.o)]
+    return pipe
+
+
+def _dot(m: Module, top: wiring.Component) -> _Handshake:
+    payload, pipe = _attach(m, top, "dot", DOT, 32, RECODER_LATENCY + DOT_LATENCY)
+    m.submodules.dot_product = unit = Shared(DotProduct(), "dot_product")
+    for name in ("a", "b"):
         for lane in range(LANES):
-            adder = Shared(FloatAdder(), "float_adder")
-            m.submodules[f"lane{lane}"] = adder
-            bits = slice(32 * lane, 32 * lane + 32)
+            m.submodules[f"recoder_{name}{lane}"] = recoder = Shared(Recoder(), "recoder")
             m.d.comb += [
-                adder.a.eq(self.i.payload.a[bits]), adder.b.eq(self.i.payload.b[bits]),
-                adder.keep.eq(self.i.payload.keep), results.i.payload[bits].eq(adder.o),
+                recoder.i.eq(_lane(getattr(payload, name), lane)),
+                getattr(unit, name)[lane].eq(recoder.o),
             ]
+    # What is added to the tree's sum waits for it.
+    late = [payload.previous, payload.first]
+    for stage in range(RECODER_LATENCY + DOT_TREE_LATENCY):
+        following = [Signal(Shape.cast(value.shape()), name=f"late{stage}_{k}")
+                     for k, value in enumerate(late)]
+        m.d.sync += [register.eq(value) for register, value in zip(following, late)]
+        late = following
+    m.d.comb += [unit.previous.eq(late[0]), unit.first.eq(late[1]), pipe.result.eq(unit.o)]
+    return pipe
+
+
+class AdderTop(wiring.Component):
+    """``add_o`` = ``add.a`` + ``add.b``, lane by lane, or ``add.a`` where ``add.keep`` is 1."""
+
+    add: In(stream.Signature(ADD))
+    add_o: Out(stream.Signature(BEAT_BITS))
+    idle: Out(1)
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+        m.d.comb += self.idle.eq(_add(m, self).idle)
+        return m
+
+
+class FloatTop(wiring.Component):
+    """Every unit behind its own streams, independent of each other.
+
+    ``add``: as :class:`AdderTop`. ``multiply``: lane by lane. ``divide``: lanes of ``x`` by ``n``.
+    ``dot``: the dot product of ``a`` and ``b``, added to ``previous`` unless ``first`` is 1.
+    """
+
+    add: In(stream.Signature(ADD))
+    add_o: Out(stream.Signature(BEAT_BITS))
+    multiply: In(stream.Signature(MULTIPLY))
+    multiply_o: Out(stream.Signature(BEAT_BITS))
+    divide: In(stream.Signature(DIVIDE))
+    divide_o: Out(stream.Signature(BEAT_BITS))
+    dot: In(stream.Signature(DOT))
+    dot_o: Out(stream.Signature(32))
+    idle: Out(1)
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+        pipes = [attach(m, self) for attach in (_add, _multiply, _divide, _dot)]
+        idle = pipes[0].idle
+        for pipe in pipes[1:]:
+            idle = idle & pipe.idle
+        m.d.comb += self.idle.eq(idle)
         return m

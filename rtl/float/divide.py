@@ -1,0 +1,119 @@
+"""Division of float32 vectors by a count: IEEE-754 binary32, round to nearest even."""
+
+from amaranth.hdl import Cat, Module, Signal, signed
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from rtl.config import LANES
+from rtl.float.reciprocal import (
+    COUNT_BITS,
+    RECIPROCAL_BITS,
+    RECIPROCAL_LATENCY,
+    CountReciprocal,
+)
+from rtl.float.round import ROUNDER_LATENCY, ProductRounder
+from rtl.shared import Shared
+
+__all__ = ["COUNT_DIVIDER_LATENCY", "CountDivider"]
+
+_LANE_LATENCY = 3 + ROUNDER_LATENCY
+COUNT_DIVIDER_LATENCY = RECIPROCAL_LATENCY + _LANE_LATENCY
+"""Cycles from the operands of :class:`CountDivider` to its quotients."""
+
+_DSP_BITS = 17
+"""What of an unsigned factor goes into a DSP's shorter port; its cascade shifts by as much."""
+
+_State = data.StructLayout({"scale": signed(11), "sign": 1, "infinite": 1, "nan": 1})
+
+
+class CountDivider(wiring.Component):
+    """``o = x / n`` in 16 lanes of binary32, subnormals included: a mean from a sum.
+
+    One reciprocal of ``n`` serves all lanes. A quotient by ``n`` < 2^16 is a multiple of 1/n, that
+    is, exact or 2^-16 or more away from any number that it could be confused with when rounded;
+    the reciprocal's error moves it up by less than 2^-17, so that the bits above tell both whether
+    it is exact and which way to round. (After T. Granlund and P. Montgomery, "Division by Invariant
+    Integers using Multiplication", 1994.)
+
+    Latency :data:`COUNT_DIVIDER_LATENCY` cycles, throughput one beat per cycle, no enable.
+
+    Ports
+    -----
+    x: In(512), 16 binary32, lane 0 lowest.
+    n: In(16), from 1; the quotients by 0 mean nothing.
+    o: Out(512), NaN as 0x7FC00000.
+    """
+
+    x: In(32 * LANES)
+    n: In(COUNT_BITS)
+    o: Out(32 * LANES)
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+        m.submodules.reciprocal = reciprocal = CountReciprocal()
+        m.d.comb += reciprocal.n.eq(self.n)
+        # Without a reset these become shift registers in LUTs.
+        waiting = self.x
+        for stage in range(RECIPROCAL_LATENCY):
+            following = Signal(32 * LANES, reset_less=True, name=f"waiting{stage}")
+            m.d.sync += following.eq(waiting)
+            waiting = following
+        for lane in range(LANES):
+            m.submodules[f"lane{lane}"] = unit = Shared(_Lane(), "count_divider_lane")
+            bits = slice(32 * lane, 32 * lane + 32)
+            m.d.comb += [
+                unit.x.eq(waiting[bits]), unit.reciprocal.eq(reciprocal.o),
+                unit.exponent.eq(reciprocal.exponent), self.o[bits].eq(unit.o),
+            ]
+        return m
+
+
+class _Lane(wiring.Component):
+    """Multiply a binary32 by a count's reciprocal."""
+
+    x: In(32)
+    reciprocal: In(RECIPROCAL_BITS + 1)
+    exponent: In(4)
+    o: Out(32)
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+
+        # 1: partial products. A subnormal's significand need not be normalised: its quotient is
+        # no larger.
+        fraction, field = self.x[:23], self.x[23:31]
+        hidden = field.any()
+        significand = Cat(fraction, hidden)
+        parts = [self.reciprocal[low:low + _DSP_BITS]
+                 for low in range(0, len(self.reciprocal), _DSP_BITS)]
+        low, middle, high = (Signal(24 + len(part)) for part in parts)
+        state = [Signal(_State, name=f"state{k}") for k in range(3)]
+        m.d.sync += [
+            *(product.eq(significand * part) for product, part in zip((low, middle, high), parts)),
+            state[0].scale.eq((field | ~hidden) - 2 - self.exponent),
+            state[0].sign.eq(self.x[31]),
+            state[0].infinite.eq(field.all() & ~fraction.any()),
+            state[0].nan.eq(field.all() & fraction.any()),
+        ]
+
+        # 2 and 3: their sum, as far as it counts.
+        sum2, high2 = Signal(len(middle) + 1), Signal.like(high)
+        sum3, below = Signal(len(high)), Signal(_DSP_BITS)
+        m.d.sync += [
+            sum2.eq(middle + (low >> _DSP_BITS)), high2.eq(high),
+            sum3.eq(high2 + (sum2 >> _DSP_BITS)), below.eq(sum2),
+            state[1].eq(state[0]), state[2].eq(state[1]),
+        ]
+        # The quotient's lowest bit is number 42; 2^-17 of it is bit 25.
+        product = Cat(below, sum3)
+        point = RECIPROCAL_BITS - _DSP_BITS
+
+        m.submodules.rounder = rounder = ProductRounder()
+        m.d.comb += [
+            rounder.significand.eq(product[point - 2:point + 24]),
+            rounder.sticky.eq(product[point - 17:point - 2].any()),
+            rounder.scale.eq(state[2].scale), rounder.sign.eq(state[2].sign),
+            rounder.infinite.eq(state[2].infinite), rounder.nan.eq(state[2].nan),
+            self.o.eq(rounder.o),
+        ]
+        return m

@@ -1,0 +1,77 @@
+"""Dot product of one slice of two vectors, and its addition to the slices before."""
+
+from amaranth.hdl import Const, Module, Value
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from rtl.config import LANES
+from rtl.float.add import FLOAT_ADDER_LATENCY, FloatAdder
+from rtl.float.multiply import FLOAT_MULTIPLIER_LATENCY, FloatMultiplier
+from rtl.float.recode import RECODED
+from rtl.shared import Shared
+
+__all__ = ["DOT_LATENCY", "DOT_TREE_LATENCY", "RECODED_SLICE", "DotProduct"]
+
+RECODED_SLICE = data.ArrayLayout(RECODED, LANES)
+"""One slice of a vector: 16 recoded lanes, lane 0 lowest."""
+
+DOT_TREE_LATENCY = FLOAT_MULTIPLIER_LATENCY + (LANES - 1).bit_length() * FLOAT_ADDER_LATENCY
+"""Cycles from the operands of :class:`DotProduct` to the sum of its tree; ``previous`` and
+``first`` belong to this cycle."""
+
+DOT_LATENCY = DOT_TREE_LATENCY + FLOAT_ADDER_LATENCY
+"""Cycles from the operands of an accumulating :class:`DotProduct` to its sum."""
+
+
+class DotProduct(wiring.Component):
+    """``o = a . b``, or ``previous + a . b``: one slice of a dot product per cycle.
+
+    Each product is rounded to binary32; one balanced tree adds neighbours, ((0+1)+(2+3)) + ...,
+    and rounds each sum. Slices are added in ascending order by giving the sum of those before as
+    ``previous``, which the block around it keeps: sums of many pairs may be under way.
+
+    No enable, and nothing that tells valid sums from others: that is the user's.
+
+    Parameters
+    ----------
+    accumulate: whether there is a ``previous``. Without, the latency is
+        :data:`DOT_TREE_LATENCY` cycles, and there is one adder less.
+
+    Ports
+    -----
+    a, b: In(RECODED_SLICE), at cycle 0.
+    first: In(1), at cycle :data:`DOT_TREE_LATENCY`: ``o`` is the tree's sum alone.
+    previous: In(32), at cycle :data:`DOT_TREE_LATENCY`: what the tree's sum is added to.
+    o: Out(32), at cycle :data:`DOT_LATENCY`.
+    """
+
+    def __init__(self, *, accumulate: bool = True):
+        self._accumulate = accumulate
+        ports = {"a": In(RECODED_SLICE), "b": In(RECODED_SLICE), "o": Out(32)}
+        if accumulate:
+            ports |= {"first": In(1), "previous": In(32)}
+        super().__init__(ports)
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+
+        def add(name: str, a: Value, b: Value, keep: Value) -> Value:
+            m.submodules[name] = adder = Shared(FloatAdder(), "float_adder")
+            m.d.comb += [adder.a.eq(a), adder.b.eq(b), adder.keep.eq(keep)]
+            return adder.o
+
+        terms: list[Value] = []
+        for lane in range(LANES):
+            unit = Shared(FloatMultiplier(), "float_multiplier")
+            m.submodules[f"lane{lane}"] = unit
+            m.d.comb += [unit.a.eq(self.a[lane]), unit.b.eq(self.b[lane])]
+            terms.append(unit.o)
+        level = 0
+        while len(terms) > 1:
+            terms = [add(f"sum{level}_{k}", terms[2 * k], terms[2 * k + 1], Const(0))
+                     for k in range(len(terms) // 2)]
+            level += 1
+        if self._accumulate:
+            terms = [add("slices", terms[0], self.previous, self.first)]
+        m.d.comb += self.o.eq(terms[0])
+        return m
