@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from amaranth.sim import Simulator
 
 from rtl.float import FLOAT_ADDER_LATENCY, FloatAdder
 from tests.rtl.float.cases import directed_pairs, numpy_add, random_pairs
+from tests.rtl.float.drive import drive
 from tests.rtl.float.softfloat import softfloat
 from tests.rtl.float.vector_top import AdderTop
 from tests.support import receiver, sender, simulate
@@ -13,21 +13,9 @@ from tests.support import receiver, sender, simulate
 
 def add(pairs, keep=0):
     """Return the adder's sums of ``pairs``, one pair a cycle."""
-    dut, taken = FloatAdder(), []
-
-    async def bench(ctx):
-        ctx.set(dut.keep, keep)
-        for a, b in pairs.tolist() + [(0, 0)] * FLOAT_ADDER_LATENCY:
-            ctx.set(dut.a, a)
-            ctx.set(dut.b, b)
-            taken.append(ctx.get(dut.o))
-            await ctx.tick()
-
-    sim = Simulator(dut)
-    sim.add_clock(4e-9)
-    sim.add_testbench(bench)
-    sim.run()
-    return np.array(taken[FLOAT_ADDER_LATENCY:], dtype=np.uint32)
+    sums = drive(FloatAdder(), FLOAT_ADDER_LATENCY, {
+        "a": pairs[:, 0].tolist(), "b": pairs[:, 1].tolist(), "keep": [keep] * len(pairs)})
+    return np.array(sums, dtype=np.uint32)
 
 
 def check(pairs, sums, expected):
