@@ -60,7 +60,8 @@ def run(
     format: Annotated[str | None, typer.Option(help=FORMAT_HELP)] = None,
     placement: Annotated[str, typer.Option(
         help="table: whole tables; row: rows hashed over nodes.")] = _DEFAULT["placement"],
-    engine: Annotated[str, typer.Option(help="verilator or pysim.")] = _DEFAULT["engine"],
+    engine: Annotated[str, typer.Option(
+        help="verilator, cxxrtl or pysim: one result, three speeds.")] = _DEFAULT["engine"],
     threads: Annotated[int, typer.Option(help="Nodes run at once.")] = _DEFAULT["threads"],
     network: Annotated[str | None, typer.Option(
         help="Network profile: its name or a TOML file.", show_default=_DEFAULT["network"])] = None,
