@@ -27,7 +27,8 @@ class RunOptions:
         left out; the others keep their numbers. warmup: mini-batches left out of the latencies.
     data, format: file of samples, folder of such, or several; without it the generator makes them.
     placement: ``table`` or ``row``.
-    engine, threads, skip: how the RTL runs; ``skip`` leaves out idle cycles.
+    engine, threads, skip: how the RTL runs: ``verilator``, ``cxxrtl`` or ``pysim``, which give the
+        same results; ``skip`` leaves out idle cycles.
     network, pcie, gpu: profiles of the timing models, or names or TOML files of such.
     waves, waves_node, waves_window: file, node and cycles (``FIRST:LAST``) of waveforms, see
         :class:`sim.waves.WavesOptions`.

@@ -1,4 +1,4 @@
-"""Engines that run a design cycle by cycle: compiled by Verilator, or Amaranth's simulator."""
+"""Engines that run a design cycle by cycle: Verilator, CXXRTL, or Amaranth's simulator."""
 
 from gen.tools import BuildError
 from sim.engines.engine import Engine, Model, RegisterAccess, RegisterError
