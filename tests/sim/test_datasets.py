@@ -153,6 +153,17 @@ def test_describe_a_trace_with_bags(tmp_path):
     assert result["click_rate"] is None and result["dense"] == []
 
 
+@pytest.mark.parametrize("order", [[2, 9, 4, 7], [9, 2, 7, 4]])
+def test_ranges_are_those_of_all_files(tmp_path, order):
+    """Hours of the day; the smallest and the largest come first, last or between."""
+    header, line = avazu_lines(1)
+    paths = [write(tmp_path / str(hour), f"{header}\n" + ",".join(
+        [*line.split(",")[:2], f"1410210{hour}", *line.split(",")[3:]])) for hour in order]
+    values = np.log1p(order)
+    assert describe(paths)["dense"] == [pytest.approx(
+        {"min": values.min(), "mean": values.mean(), "max": values.max()}, rel=1e-6)]
+
+
 def test_describe_knows_each_format(tmp_path):
     arrays = npz_arrays(300)
     path = write(tmp_path / "data", npz_bytes(arrays))
