@@ -59,7 +59,7 @@ class KeyCounts:
 
     Parameters
     ----------
-    most: keys that are held, None for all; as many again may wait to be counted.
+    most: keys that are held, None for all; half as many, at least 2^20, may wait to be counted.
     """
 
     def __init__(self, most: int | None = MOST_KEYS):
