@@ -20,7 +20,6 @@ from rtl.formats import (
     VERSION,
     EmberHeader,
     ErrorRecord,
-    LookupRecord,
     Opcode,
     PooledTag,
     QueryRecord,
@@ -33,8 +32,8 @@ from .samples import Samples
 
 __all__ = [
     "Header", "destinations", "gpu_vectors", "header_beat", "pack_records", "parse_errors",
-    "parse_header", "parse_headers", "parse_lookup_requests", "parse_pooled", "parse_records",
-    "query_packets", "query_records", "records_to_beats", "vectors_packet",
+    "parse_header", "parse_headers", "parse_pooled", "parse_records", "payload_records",
+    "query_packets", "query_records", "record_fields", "records_to_beats", "vectors_packet",
 ]
 
 WORDS = BEAT_BYTES // 4
@@ -106,7 +105,16 @@ def pack_records(layout: StructLayout, **fields: np.ndarray | int) -> np.ndarray
 
 def parse_records(layout: StructLayout, beats: np.ndarray, count: int) -> dict[str, np.ndarray]:
     """Return the fields of the first ``count`` 64-bit records in payload ``beats``."""
-    records = np.ascontiguousarray(beats, "<u4").reshape(-1).view(f"<u{RECORD_BITS // 8}")[:count]
+    return record_fields(layout, payload_records(beats, count))
+
+
+def payload_records(beats: np.ndarray, count: int) -> np.ndarray:
+    """Return the first ``count`` 64-bit records in payload ``beats``: uint64 ``[count]``."""
+    return np.ascontiguousarray(beats, "<u4").reshape(-1).view(f"<u{RECORD_BITS // 8}")[:count]
+
+
+def record_fields(layout: StructLayout, records: np.ndarray) -> dict[str, np.ndarray]:
+    """Return the fields of 64-bit ``records``: uint64 each."""
     return {name: records >> np.uint64(offset) & np.uint64((1 << width) - 1)
             for name, (offset, width) in field_bits(layout).items()}
 
@@ -201,11 +209,6 @@ def parse_pooled(packet: np.ndarray, count: int) -> tuple[int, int, bool, np.nda
     sample, first_bag, last = (tag >> offset & mask for offset, mask in _POOLED_TAG)
     vectors = np.ascontiguousarray(packet[2:]).view("<f4").reshape(count, -1)
     return sample, first_bag, bool(last), vectors
-
-
-def parse_lookup_requests(packet: np.ndarray, count: int) -> dict[str, np.ndarray]:
-    """Return tables, rows and landings (miss ids) of a LOOKUP_REQUESTS packet."""
-    return parse_records(LookupRecord, packet[1:], count)
 
 
 def parse_errors(packet: np.ndarray, count: int) -> dict[str, np.ndarray]:

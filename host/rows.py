@@ -48,11 +48,11 @@ def row_values(model: Model, seed: int, tables: np.ndarray, rows: np.ndarray) ->
     """
     tables = np.asarray(tables, np.int64)
     rows = np.asarray(rows, np.int64)
-    if len(tables) and not 0 <= tables.min() <= tables.max() < model.tables:
+    # A negative number is a huge one without its sign.
+    if len(tables) and tables.view(np.uint64).max() >= model.tables:
         raise ValueError(f"tables must be between 0 and {model.tables - 1}, "
                          f"not {tables.min()} to {tables.max()}")
     sizes, seeds, scales, steps = _constants(model.rows, model.dimension, seed)
-    # A negative row is a huge one as an unsigned number.
     wrong = rows.view(np.uint64) >= sizes[tables].view(np.uint64)
     if wrong.any():
         at = int(wrong.argmax())

@@ -18,13 +18,14 @@ from host.packets import (
     gpu_vectors,
     parse_errors,
     parse_headers,
-    parse_lookup_requests,
     parse_pooled,
+    payload_records,
     query_packets,
+    record_fields,
 )
 from host.pcie import Pcie, PcieProfile
 from rtl.config import NicConfig
-from rtl.formats import BEAT_BYTES, Opcode
+from rtl.formats import BEAT_BYTES, LookupRecord, Opcode
 from sim.engines import Engine
 from sim.events import EventQueue
 from sim.ports import DATA_WORDS, LAST_BIT, Packets, PacketTap, arrivals, with_framing
@@ -61,7 +62,7 @@ class Node:
         self._config = config
         self._rows = rows
         self._pcie = Pcie(pcie)
-        self._gpu: GpuLookups[tuple[int, dict[str, np.ndarray]]] = GpuLookups(
+        self._gpu: GpuLookups[tuple[int, np.ndarray]] = GpuLookups(
             gpu, 4 * dimension)
         self._in_flight = in_flight
         # The NIC reports credits at the latest when a quarter of the buffer is free.
@@ -171,7 +172,7 @@ class Node:
         # Beats of queries that the NIC took out of its buffer: a count that wraps at 2^16.
         self._consumed_beats += (head.credit - self._consumed_beats) & 0xFFFF
         if head.opcode == Opcode.LOOKUP_REQUESTS:
-            request = (head.step, parse_lookup_requests(packet, head.count))
+            request = (head.step, payload_records(packet[1:], head.count))
             self._launched(self._gpu.arrive(now, request, head.count))
         elif head.opcode == Opcode.POOLED:
             self._pooled(packet, head, now)
@@ -190,17 +191,16 @@ class Node:
             self._events.at(gather.end, lambda now: self._gathered(gather, now))
 
     def _gathered(self, gather: Gather, now: float) -> None:
-        tables, rows = (np.concatenate([wanted[field] for _, wanted in gather.lists])
-                        for field in ("table", "row"))
-        vectors = self._rows(tables.astype(np.int64), rows.astype(np.int64))
+        wanted = record_fields(LookupRecord, np.concatenate([part for _, part in gather.lists]))
+        vectors = self._rows(wanted["table"].view(np.int64), wanted["row"].view(np.int64))
+        misses = wanted["landing"].astype(np.uint16)
         first = 0
-        for step, wanted in gather.lists:
-            misses = wanted["landing"]
-            for packet in gpu_vectors(misses, vectors[first:first + len(misses)],
-                                      node=self.number, step=step,
-                                      payload_beats=self._config.host_payload_beats):
+        for step, records in gather.lists:
+            last = first + len(records)
+            for packet in gpu_vectors(misses[first:last], vectors[first:last], node=self.number,
+                                      step=step, payload_beats=self._config.host_payload_beats):
                 self._send(packet, now)
-            first += len(misses)
+            first = last
         self._launched(self._gpu.finish(now))
 
     def _send(self, packet: np.ndarray, now: float) -> None:

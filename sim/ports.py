@@ -42,8 +42,8 @@ def arrivals(starts: Sequence[float], lengths: Sequence[int], cycles_per_beat: f
     """
     counts = np.asarray(lengths)
     # Beats of the packets before, and 1 for the beat itself: places count from 1 in each packet.
-    before = np.repeat(np.cumsum(counts) - counts, counts)
-    ends = np.repeat(np.asarray(starts, np.float64), counts)
+    before = (counts.cumsum() - counts).repeat(counts)
+    ends = np.asarray(starts, np.float64).repeat(counts)
     ends += (np.arange(1, len(before) + 1) - before) * cycles_per_beat
     ends += latency
     return np.ceil(ends).astype(np.uint64)
@@ -78,7 +78,7 @@ class PacketTap:
         beats, cycles = self._engine.pop(self._stream)
         if not len(beats):
             return _NONE
-        ends = np.flatnonzero(beats[:, _LAST_WORD] & _LAST_MASK)
+        ends = (beats[:, _LAST_WORD] & _LAST_MASK).nonzero()[0]
         if not len(ends):
             self._rest = np.concatenate((self._rest, beats))
             return _NONE

@@ -28,8 +28,7 @@ _FUNCTIONS = {
     "ember_run": (None, [c_void_p, c_uint64]),
     "ember_push": (None, [c_void_p, c_uint32, c_uint64, c_void_p, c_void_p]),
     "ember_waiting": (c_uint64, [c_void_p, c_uint32]),
-    "ember_taken": (c_uint64, [c_void_p, c_uint32]),
-    "ember_pop": (None, [c_void_p, c_uint32, c_void_p, c_void_p]),
+    "ember_pop": (c_uint64, [c_void_p, c_uint32, c_uint64, c_void_p, c_void_p]),
     "ember_rate": (None, [c_void_p, c_uint32, c_uint64, c_uint64, c_uint64, c_int64]),
     "ember_stall": (None, [c_void_p, c_int, c_uint32, c_uint64, c_uint64]),
     "ember_set_signal": (None, [c_void_p, c_uint32, c_char_p]),
@@ -90,6 +89,15 @@ class CompiledModel(Model):
         return kind(self, skip, -1 if random_init is None else random_init)
 
 
+class _Room:
+    """Where beats of an output are put: their addresses are asked for only once."""
+
+    def __init__(self, beats: int, words: int):
+        self.payloads = np.empty((beats, words), dtype=np.uint32)
+        self.cycles = np.empty(beats, dtype=np.uint64)
+        self.target = beats, self.payloads.ctypes.data, self.cycles.ctypes.data
+
+
 class CompiledEngine(Engine):
     """One instance. Calls release Python's lock: instances may run in threads of their own."""
 
@@ -100,6 +108,7 @@ class CompiledEngine(Engine):
         at = self._at
         self._engine = lib.ember_new(seed, at("clk"), at("rst"), at("idle"), at("time"), skip)
         self._index: dict[str, int] = {}
+        self._rooms = {port.name: _Room(256, port.words) for port in self.design.outputs}
         for ports, add in ((self.design.inputs, lib.ember_add_input),
                            (self.design.outputs, lib.ember_add_output)):
             for index, port in enumerate(ports):
@@ -191,13 +200,12 @@ class CompiledEngine(Engine):
                              payloads.ctypes.data, cycles.ctypes.data)
 
     def _pop(self, stream: str) -> tuple[np.ndarray, np.ndarray]:
-        index = self._index[stream]
-        count = self._lib.ember_taken(self._engine, index)
-        payloads = np.empty((count, self.design.streams[stream].words), dtype=np.uint32)
-        cycles = np.empty(count, dtype=np.uint64)
-        if count:
-            self._lib.ember_pop(self._engine, index, payloads.ctypes.data, cycles.ctypes.data)
-        return payloads, cycles
+        room = self._rooms[stream]
+        count = self._lib.ember_pop(self._engine, self._index[stream], *room.target)
+        if count > len(room.cycles):
+            self._rooms[stream] = _Room(2 * count, self.design.streams[stream].words)
+            return self._pop(stream)
+        return room.payloads[:count].copy(), room.cycles[:count].copy()
 
     def _waiting(self, stream: str) -> int:
         return self._lib.ember_waiting(self._engine, self._index[stream])

@@ -428,16 +428,17 @@ uint64_t ember_waiting(Engine* engine, uint32_t stream) {
     return engine->inputs[stream].cycles.size() - engine->inputs[stream].head;
 }
 
-uint64_t ember_taken(Engine* engine, uint32_t stream) {
-    return engine->outputs[stream].cycles.size();
-}
-
-void ember_pop(Engine* engine, uint32_t stream, uint32_t* beats, uint64_t* cycles) {
+// Returns how many beats there are, and moves them if the room is enough.
+uint64_t ember_pop(Engine* engine, uint32_t stream, uint64_t room, uint32_t* beats,
+                   uint64_t* cycles) {
     auto& output = engine->outputs[stream];
+    const uint64_t count = output.cycles.size();
+    if (count > room) return count;
     std::copy(output.beats.begin(), output.beats.end(), beats);
     std::copy(output.cycles.begin(), output.cycles.end(), cycles);
     output.beats.clear();
     output.cycles.clear();
+    return count;
 }
 
 void ember_rate(Engine* engine, uint32_t stream, uint64_t beat, uint64_t packet, uint64_t burst,

@@ -9,7 +9,6 @@ from host.packets import (
     pack_records,
     parse_errors,
     parse_header,
-    parse_lookup_requests,
     parse_pooled,
     parse_records,
     query_packets,
@@ -121,7 +120,7 @@ def test_requests_and_errors():
     records = np.zeros(16, np.uint64)
     records[:9] = pack_records(LookupRecord, row=np.arange(9), table=3, landing=np.arange(9) + 100)
     packet = np.concatenate((np.zeros((1, 16), np.uint32), records.view(np.uint32).reshape(2, 16)))
-    got = parse_lookup_requests(packet, 9)
+    got = parse_records(LookupRecord, packet[1:], 9)
     assert got["row"].tolist() == list(range(9)) and got["table"].tolist() == [3] * 9
     assert got["landing"].tolist() == list(range(100, 109))
 
