@@ -45,11 +45,11 @@ def load_cxxrtl(component: wiring.Component, name: str,
     source = text + "\n" + verilog_wrapper(name, ports)
     glue = cxxrtl_glue(name, TOP, "design.h", ports)
     clock = next((i for i, port in enumerate(ports) if port.name == "clk"), None)
-    runtime = _runtime()
     key = digest(["cxxrtl", source, SCRIPT, yosys_id(), compiler_id(), *CXX_FLAGS, *DEFINES, LEVEL,
                   (_HERE / "cxxrtl_split.py").read_text(encoding="utf-8")])
     objects = cached(f"{name}-cxxrtl-objects-{key}",
                      lambda folder: _build(name, source, clock, folder))
+    runtime = _runtime()
     whole = digest([objects.name, glue, runtime.name])
     entry = cached(f"{name}-cxxrtl-{whole}",
                    lambda folder: _link(glue, objects, runtime, folder))

@@ -69,8 +69,9 @@ def split_design(header: str, source: str, clock: str | None) -> SplitDesign:
     rising = f"posedge_{clock}"
     other = {match[1] for line in lines if (match := _EDGE.fullmatch(line))} - {rising}
     if other:
-        raise BuildError(f"the design must have one clock edge, {rising}, "
-                         f"not also {', '.join(sorted(other))}")
+        wanted = "no clock edge without a port clk" if clock is None else (
+            f"one clock edge, {rising}")
+        raise BuildError(f"the design must have {wanted}, not {', '.join(sorted(other))}")
     widths = {match[2]: match[1] for line in lines if (match := _LOCAL.fullmatch(line))}
     groups: dict[str, list[str]] = {"comb": [], "edge": []}
     for statement in _statements(lines):

@@ -37,7 +37,7 @@ class Grouper(wiring.Component):
             "i": In(stream.Signature(FIFO_BITS)), "o": Out(stream.Signature(FIFO_BITS)),
             "csr": In(AxiLite), "time": In(32), "idle": Out(1),
             "bias": In(5, init=3), "beats": Out(16), "peek": In(3), "peeked": Out(65),
-            "mark": Out(8),
+            "mark": Out(8), "parity": Out(6),
         })
 
     def elaborate(self, platform) -> Module:
@@ -62,6 +62,9 @@ class Grouper(wiring.Component):
         m.d.comb += self.mark[4:].eq(0xA)
         with m.If(held != 0):
             m.d.comb += self.mark[:4].eq(held)
+        # A cell whose inputs come of its own outputs, though no bit of itself: one pass of
+        # evaluation in any order is not enough.
+        m.d.comb += self.parity[1:].eq(self.parity[:5] ^ self.bias)
         with m.If(groups.valid & groups.ready):
             m.d.sync += groups.valid.eq(0)
         with m.If(flush & ~groups.valid):

