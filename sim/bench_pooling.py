@@ -1,17 +1,26 @@
 """Rate of the pooler: beats per cycle for bags of many lengths."""
 
+from functools import lru_cache
+
 import numpy as np
 
 from host.layouts import pack
 from rtl.config import BEAT_BITS, NicConfig
 from rtl.formats import RecordKind
 from rtl.interaction import Pooler
-from sim.engines import load
+from rtl.interaction.records import SlotBeat
+from sim.engines import Model, load
 from sim.rates import Rate, settle
 
 __all__ = ["pooling_rate"]
 
 _BAGS_OF_A_SAMPLE = 26
+
+
+@lru_cache(maxsize=2)
+def _model(config: NicConfig, name: str, engine: str) -> Model:
+    """Return the pooler ready to run: once for all bag lengths, as its conversion takes long."""
+    return load(Pooler(config), name, engine)
 
 
 def pooling_rate(config: NicConfig, lengths: np.ndarray, *, vector_beats: int = 1, seed: int = 1,
@@ -22,10 +31,8 @@ def pooling_rate(config: NicConfig, lengths: np.ndarray, *, vector_beats: int = 
     ``lengths``: vectors of each bag, at least 1; 26 bags make a sample. ``name``: of the
     build, by default that of the configuration.
     """
-    block = Pooler(config)
-    running = load(block, name or f"pooler_{config.name}", engine).instance()
+    running = _model(config, name or f"pooler_{config.name}", engine).instance()
     running.set_signal("vector_beats", vector_beats)
-    layout = block.i.payload.shape()
     vectors = int(lengths.sum())
     ends = np.zeros(vectors, bool)
     ends[np.cumsum(lengths) - 1] = True
@@ -34,7 +41,7 @@ def pooling_rate(config: NicConfig, lengths: np.ndarray, *, vector_beats: int = 
     closes = (bags % _BAGS_OF_A_SAMPLE == _BAGS_OF_A_SAMPLE - 1) | (bags == len(bags) - 1)
     beats = np.arange(vectors * vector_beats) // vector_beats
     slots = pack(
-        layout, len(beats), sample=sample[beats],
+        SlotBeat, len(beats), sample=sample[beats],
         kind=np.where(ends, int(RecordKind.KEY_END), int(RecordKind.KEY))[beats],
         beat_last=np.arange(len(beats)) % vector_beats == vector_beats - 1,
         sample_last=(np.repeat(closes, lengths) & ends)[beats])
