@@ -2,7 +2,19 @@
 
 from os import PathLike, fspath
 
-__all__ = ["InputError"]
+__all__ = ["InputError", "shown"]
+
+_MOST = 60
+"""Characters of a value in a message."""
+
+
+def shown(value: object) -> str:
+    """Return ``value`` as a message shows it: on one line, its middle left out if it is long."""
+    try:
+        text = repr(value)
+    except ValueError:  # an integer of more digits than Python writes
+        text = f"{type(value).__name__} of very many digits"
+    return text if len(text) <= _MOST else f"{text[:_MOST // 2]}...{text[-_MOST // 4:]}"
 
 
 class InputError(ValueError):

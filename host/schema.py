@@ -9,12 +9,15 @@ from types import NoneType, UnionType
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from . import places
-from .errors import InputError
+from .errors import InputError, shown
 from .units import quantity, quantity_field
 
 __all__ = ["read_toml"]
 
 T = TypeVar("T")
+
+_LARGEST = 1e100
+"""Numbers beyond this are no measure of anything, and overflow what is computed from them."""
 
 _WORDS = {int: "an integer", float: "a number", str: "a string", bool: "true or false",
           tuple: "a list", dict: "a table"}
@@ -67,6 +70,10 @@ def read_toml(path: str | Path, kind: type[T],
         found = re.search(r"\(at line (\d+), column (\d+)\)", str(error))
         line, column = map(int, found.groups()) if found else (text.count("\n") + 1, 1)
         raise InputError(path, line, column, str(error).split(" (at ")[0]) from None
+    except ValueError as error:  # an integer of more digits than Python reads
+        raise InputError(path, 0, 0, str(error)) from None
+    except RecursionError:
+        raise InputError(path, 0, 0, "tables or lists are nested too deeply") from None
     try:
         result = _table(content, kind, (), named)
         _checked(content, kind, (), lambda: check(result))
@@ -136,11 +143,11 @@ def _quantity(name: str, value: object, hint: Any, at: places.Path) -> Any:
     except (TypeError, ValueError) as error:
         raise _Problem(at, str(error)) from None
     if float in (hint, *get_args(hint)):
-        return float(amount)
+        return float(amount)  # which the form of a quantity keeps finite
     if amount.denominator != 1:
         unit = name.removeprefix(f"{quantity_field(name)}_")
         raise _Problem(at, f"{quantity_field(name)} must be a whole number of {unit}, "
-                           f"not {value!r}")
+                           f"not {shown(value)}")
     return int(amount)
 
 
@@ -151,7 +158,7 @@ def _convert(name: str, value: Any, hint: Any, at: places.Path, named: Callable 
         if origin is tuple and isinstance(value, list):
             inner = get_args(kind)
             if inner[-1] is not ... and len(inner) != len(value):
-                raise _Problem(at, f"{name} must have {len(inner)} items, not {value!r}")
+                raise _Problem(at, f"{name} must have {len(inner)} items, not {shown(value)}")
             return tuple(_convert(f"{name}[{i}]", item, inner[0], (*at, i), named)
                          for i, item in enumerate(value))
         if origin is dict and isinstance(value, dict):
@@ -168,7 +175,10 @@ def _convert(name: str, value: Any, hint: Any, at: places.Path, named: Callable 
                     raise
                 except (TypeError, ValueError) as error:
                     raise _Problem(at, f"{name}: {error}") from None
-        elif origin is float and isinstance(value, int) and not isinstance(value, bool):
+        elif origin is float and isinstance(value, int | float) and not isinstance(value, bool):
+            if not abs(value) <= _LARGEST:  # nor is NaN
+                raise _Problem(at, f"{name} must be a number of at most {_LARGEST:g}, "
+                                   f"not {shown(value)}")
             return float(value)
         elif isinstance(value, origin) and (not isinstance(value, bool) or origin is bool):
             return value
@@ -178,4 +188,4 @@ def _convert(name: str, value: Any, hint: Any, at: places.Path, named: Callable 
             wanted += ["a table"] if named is None else ["a name", "a table"]
         elif kind is not NoneType:
             wanted.append(_WORDS.get(get_origin(kind) or kind, str(kind)))
-    raise _Problem(at, f"{name} must be {' or '.join(wanted)}, not {value!r}")
+    raise _Problem(at, f"{name} must be {' or '.join(wanted)}, not {shown(value)}")

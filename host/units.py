@@ -3,6 +3,8 @@
 import re
 from fractions import Fraction
 
+from .errors import shown
+
 __all__ = ["quantity", "quantity_field"]
 
 _BYTES = {"B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12,
@@ -17,7 +19,7 @@ _FIELDS = {  # end of a field's name: the units it may be given in, and what one
     "_bytes": (_BYTES, _BYTES["B"], "8 GiB"),
     "_us": (_TIMES, _TIMES["us"], "1.2 us"),
 }
-_FORM = re.compile(r"([-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?) *([^\W\d]\S*)")
+_FORM = re.compile(r"([-+]?\d{1,30}(?:\.\d{1,30})?(?:[eE][-+]?\d{1,2})?) *([^\W\d]\S*)")
 
 
 def quantity_field(field: str) -> str | None:
@@ -43,8 +45,8 @@ def quantity(field: str, given: object) -> Fraction:
     found = _FORM.fullmatch(given.strip()) if isinstance(given, str) else None
     if found is None:
         raise TypeError(f'{name} must be a string with a number and a unit, such as "{example}" '
-                        f"(units: {known}), not {given!r}")
+                        f"(units: {known}), not {shown(given)}")
     number, unit = found.groups()
     if unit not in units:
-        raise ValueError(f"{name} must have one of the units {known}, not {unit!r}")
+        raise ValueError(f"{name} must have one of the units {known}, not {shown(unit)}")
     return Fraction(number) * units[unit] / own

@@ -82,7 +82,7 @@ def plan(options: RunOptions, *, optimizer: str = "none", hit_rate: float | None
     traffic, loads = _replay(options, system, model, kind, plans, hit_rate, progress)
     nodes = node_bytes(model, plans[options.placement], optimizer)
     per_batch = {name: values / traffic.batches for name, values in traffic.counts.items()}
-    resources = _resources(options, system, model, per_batch)
+    resources = _resources(options, system, model, traffic, per_batch)
     binds = max(resources, key=lambda resource: resource["least_us"])
     mini_batch = traffic.samples / traffic.batches
     unique, misses = (float(traffic.counts[name].sum()) for name in ("unique", "misses"))
@@ -206,9 +206,12 @@ def _evenly(owners: np.ndarray, share: Fraction, before: np.ndarray) -> np.ndarr
     return chosen
 
 
-def _resources(options: RunOptions, system: _System, model: Model,
+def _resources(options: RunOptions, system: _System, model: Model, traffic: Traffic,
                counts: dict[str, np.ndarray]) -> list[dict]:
-    """Return each resource's microseconds per mini-batch at the node that uses it most."""
+    """Return each resource's microseconds per mini-batch at the node that uses it most.
+
+    ``counts`` are those of ``traffic``, of a mini-batch.
+    """
     config, pcie, gpu, network = system.config, system.pcie, system.gpu, system.network
     cycle_us, beats = CYCLE_NS / 1000, model.dimension // LANES
     pcie_bytes_us, network_bytes_us = pcie.bandwidth_gb_s * 1e3, network.bandwidth_gbit_s * 125
@@ -241,8 +244,10 @@ def _resources(options: RunOptions, system: _System, model: Model,
         lambda kind: counts["misses"] * system.gather_us / config.misses_in_flight)
     add("hold buffer", f"{config.hold_vectors:,} places",
         lambda kind: counts["remote"] * 2 * network_us / config.hold_vectors)
-    trip = 4 * pcie.one_way_us + (3 if counts["remote"].any() else 1) * network_us + (
-        system.gather_us if counts["misses"].any() else 0.0)
+    # To the NIC, to the owner and its GPU and back, to the host; and word to the next mini-batch.
+    trip = 4 * pcie.one_way_us + network_us + (
+        traffic.with_remote * 2 * network_us + traffic.with_misses * system.gather_us
+    ) / traffic.batches
     add("mini-batches in flight", f"{options.in_flight:,} a round trip",
         lambda kind: np.full(options.nodes, trip / options.in_flight))
     return found

@@ -132,7 +132,8 @@ class Traffic:
 
     Members
     -------
-    batches, samples: added so far.
+    batches, samples: added so far. with_remote, with_misses: mini-batches in which some node asks
+        another, or its GPU.
     counts: sums by name, float64 ``[nodes]``: ``lookups`` answered by an owner,
         ``remote`` asked of others, ``answered`` for others, ``slots`` reserved, ``bags`` pooled,
         ``unique`` and ``misses`` of the local cache, and with ``full_`` or ``expected_`` before
@@ -144,7 +145,7 @@ class Traffic:
 
     def __init__(self, plan: ShardPlan, packing: Packing, merge: bool):
         self._plan, self._packing, self._merge = plan, packing, merge
-        self.batches = self.samples = 0
+        self.batches = self.samples = self.with_remote = self.with_misses = 0
         self.counts = {f"{kind}_{name}": np.zeros(plan.nodes) for kind in ("full", "expected")
                        for name in ("to_nic", "from_nic", "out", "in", "out_frames", "in_frames", "lists")}
         self.most: Counter[str] = Counter()
@@ -169,6 +170,8 @@ class Traffic:
         asker = np.repeat(holder, np.diff(batch.key_offsets))
         self.batches += 1
         self.samples += len(batch)
+        self.with_remote += bool((asker != owners).any())
+        self.with_misses += bool(missed.any())
         misses = np.bincount(owners[entered[missed]], minlength=nodes)
         unique = np.bincount(owners[entered], minlength=nodes)
         for name, value in (

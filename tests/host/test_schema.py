@@ -129,6 +129,14 @@ bag = [0, 3]
      "bag must have 2 items, not [1, 2, 3]"),
     ("items = [{rows = 1, bag = 1.5}]\nlink.wait = '1 us'\n", "1:21",
      "bag must be an integer or a list, not 1.5"),
+    ("[link]\nwait_us = inf\n", "2:1", "wait_us must be a number of at most 1e+100, not inf"),
+    ("[link]\nwait_us = nan\n", "2:1", "wait_us must be a number of at most 1e+100, not nan"),
+    (f"[link]\nwait_us = 1{'0' * 400}\n", "2:1", "wait_us must be a number of at most 1e+100, "
+     "not 100000000000000000000000000000...000000000000000"),
+    ("[link]\nwait = '1e999999999 us'\n", "2:1", "wait must be a string with a number and a unit"),
+    ("link = [" + "1, " * 1000 + "]\n", "1:1", "link must be a table, not [1, 1, 1, 1, 1, 1"),
+    ("[link]\nwait_us = 0x" + "f" * 9999 + "\n", "2:1",
+     "wait_us must be a number of at most 1e+100, not int of very many digits"),
     ("[link]\nwait = '1 us'\n[set]\nédeep = 1\n", "4:1", "Invalid"),
     ("[link]\nwait = '1 us'\n[set]\n'é' = 2\ndeep = '1'\n", "5:1",
      "set.deep must be an integer or true or false, not '1'"),
@@ -158,6 +166,13 @@ def test_names_and_checks(tmp_path):
         whole(tmp_path, "link = 'known'\n[set]\ncolour = 1\n", named=named, check=check)
     with pytest.raises(InputError, match=r":1:1: link must be a name or a table, not 3"):
         whole(tmp_path, "link = 3\n", named=named)
+
+
+def test_too_deep(tmp_path):
+    with pytest.raises(InputError, match=r"whole.toml: tables or lists are nested too deeply$"):
+        whole(tmp_path, "x = " + "[" * 100_000 + "]" * 100_000)
+    with pytest.raises(InputError, match=r"whole.toml: Exceeds the limit"):
+        whole(tmp_path, "x = " + "1" * 9999)
 
 
 def test_missing_file(tmp_path):

@@ -11,6 +11,7 @@ from host.network import NetworkProfile
 from host.shard import ShardPlan
 from rtl.config import PRESETS
 from sim.cli import main
+from sim.hitrate import hitrate
 from sim.options import RunOptions
 from sim.plan import failures, plan
 from sim.plan_memory import balance, node_bytes, nodes_needed
@@ -135,6 +136,38 @@ def test_given_hit_rate():
     # Repeats inside a mini-batch enter the cache too when nothing merges them.
     plain = plan(RunOptions.of(cluster="paper", samples=512, settings=("dedupe=false",)))
     assert sum(plain["traffic"]["unique"]) * 4 == 512 * 26
+
+
+def test_computed_hit_rate():
+    """The same as that of the command that computes nothing else."""
+    cluster = {"cluster": "paper", "nodes": 2, "placement": "row", "samples": 1024, "warmup": 3}
+    settings = ("local_cache_sets=200",)
+    planned = plan(RunOptions.of(settings=settings, **cluster))
+    row = hitrate([1600], **cluster)["rows"][0]
+    assert planned["hit_rate"]["unique"] == pytest.approx(row["hit_rate_unique"])
+    assert planned["hit_rate"]["every"] == pytest.approx(row["hit_rate"])
+    assert (planned["samples"], planned["mini_batches"]) == (640, 5)
+    local = planned["memory"]["caches"][0]
+    assert (local["rows"], local["bytes"]) == (1600, 1600 * 64)
+
+
+def test_empty_bags(tmp_path):
+    """Samples without a key ask nobody: nothing but the hosts' packets, in every second one."""
+    path = tmp_path / "sparse.toml"
+    text = "dimension = 16\ndense = 1\nbottom = [16]\ntop = [1]\n[[tables]]\nrows = 10\n"
+    path.write_text(f"{text}bag = 0\n")
+    planned = plan(RunOptions.of(cluster="paper", samples=64, mini_batch=2, model=str(path)))
+    assert planned["hit_rate"] == {"given": None, "unique": None, "every": None}
+    times = {row["name"]: row["least_us"] for row in planned["resources"]}
+    assert times["NIC lookups"] == times["network out"] == times["GPU gather"] == 0
+    assert times["NIC pooling"] == pytest.approx(0.004)
+    assert times["mini-batches in flight"] == pytest.approx((4 * 0.42 + 1.3795) / 4)
+    path.write_text(f"{text}bag = [0, 1]\n")
+    options = RunOptions.of(cluster="paper", samples=512, mini_batch=1, model=str(path))
+    times = {row["name"]: row["least_us"] for row in plan(options, hit_rate=1)["resources"]}
+    # Half of the mini-batches have a key, three quarters of which are at another node.
+    assert times["mini-batches in flight"] == pytest.approx(
+        (4 * 0.42 + 1.3795 * (1 + 2 * 0.375)) / 4, rel=0.1)
 
 
 def test_times_by_hand():
