@@ -258,14 +258,15 @@ def _checks(options: RunOptions, system: _System, model: Model, traffic: Traffic
     """Return what is needed and what there is."""
     config, cluster = system.config, system.cluster
     most = traffic.most
+    largest = max(node["bytes"] for node in nodes)
     found = [
         ("nodes", options.nodes, config.nodes, "NIC", True),
         ("tables", model.tables, config.tables, "NIC", True),
         ("dimension", model.dimension, config.max_dimension, "NIC", True),
         ("slots of a sample", most["sample_slots"], config.sample_slots,
          "half the hold buffer", True),
-        ("bytes of a node", max(node["bytes"] for node in nodes), cluster.gpu_memory_bytes,
-         "GPU memory", True),
+        ("bytes of a node", largest, cluster.gpu_memory_bytes, "GPU memory", True),
+        ("bytes of a node", largest, cluster.host_memory_bytes, "host memory", False),
         ("slots of a node's share", most["slots"], config.hold_vectors, "hold buffer", False),
         ("unique keys under way", most["unique"] * options.in_flight, config.dedupe_keys,
          "dedupe table", False),

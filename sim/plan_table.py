@@ -81,7 +81,7 @@ def _checks(result: dict) -> Table:
     shown = _table("What is needed and what there is", "what", "needed", "there is", "of", "fits")
     shown.columns[3].justify = "left"
     for row in result["checks"]:
-        fits = "yes" if row["holds"] else "NO" if row["required"] else "no, slower"
+        fits = "yes" if row["holds"] else "NO" if row["required"] else "no, but runs"
         need, have = (size(row[name]) if row["what"].startswith("bytes") else f"{row[name]:,}"
                       for name in ("need", "have"))
         shown.add_row(row["what"], need, have, row["of"], fits)

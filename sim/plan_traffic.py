@@ -146,8 +146,9 @@ class Traffic:
     def __init__(self, plan: ShardPlan, packing: Packing, merge: bool):
         self._plan, self._packing, self._merge = plan, packing, merge
         self.batches = self.samples = self.with_remote = self.with_misses = 0
-        self.counts = {f"{kind}_{name}": np.zeros(plan.nodes) for kind in ("full", "expected")
-                       for name in ("to_nic", "from_nic", "out", "in", "out_frames", "in_frames", "lists")}
+        self.counts = {
+            f"{kind}_{name}": np.zeros(plan.nodes) for kind in ("full", "expected") for name in (
+                "to_nic", "from_nic", "out", "in", "out_frames", "in_frames", "lists")}
         self.most: Counter[str] = Counter()
 
     def add(self, batch: Samples, owners: np.ndarray, entered: np.ndarray,
