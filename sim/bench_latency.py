@@ -9,6 +9,8 @@ from host.layouts import unpack
 from host.packets import pack_records
 from rtl.cache import EmbeddingCache, LocalCache
 from rtl.config import NicConfig, preset
+from rtl.counters import CounterLayout
+from rtl.csr import RegisterBlock
 from rtl.dedupe import DedupeTable
 from rtl.float import FLOAT_ADDER_LATENCY, FloatAdder
 from rtl.formats import QueryRecord, RawBeat, RecordKind, SampleRecord
@@ -17,7 +19,7 @@ from rtl.owner_split import OwnerSplit
 from rtl.query import Dispatcher, HostReporter, QueryChecker
 from rtl.stream import Arbiter, PacketFIFO, SkidBuffer, StreamFIFO
 from sim.bench_latency_network import NETWORK_CASES
-from sim.bench_probe import Latency, Probe
+from sim.bench_probe import Latency, Probe, stated
 from sim.bench_rows import Job
 from sim.engines import load
 
@@ -143,12 +145,22 @@ def _results(config: NicConfig) -> list[Latency]:
         probe.latency("last beat of a packet", "tag beat", figure, "payload", last(probe))]
 
 
+def _registers(config: NicConfig) -> list[Latency]:
+    block = RegisterBlock(config, {"dedupe": CounterLayout("requests")})
+    probe = Probe(block)
+    address = next(register.address for register in block.registers if register.name == "node")
+    return [Latency("RegisterBlock", start, "answer", probe.access(address, write=write),
+                    stated(RegisterBlock, pattern))
+            for start, write, pattern in (("read", False, r"read (\d+) cycles"),
+                                          ("write", True, r"write (\d+) cycles"))]
+
+
 LATENCY_CASES: dict[str, Callable[[NicConfig], list[Latency]]] = {
     "SkidBuffer": _skid, "StreamFIFO": _fifo, "PacketFIFO": _packet_fifo, "Arbiter": _arbiter,
     "FloatAdder": _adder, "OwnerSplit": _owner_split, "QueryChecker": _query_checker,
     "Dispatcher": _dispatcher, "HostReporter": _reporter, "DedupeTable": _dedupe,
     "LocalCache": _local_cache, **NETWORK_CASES, "HoldBuffer": _hold_buffer, "Pooler": _pooler,
-    "ResultPackager": _results,
+    "ResultPackager": _results, "RegisterBlock": _registers,
 }
 """How to measure each block: from a configuration to its latencies."""
 

@@ -146,3 +146,19 @@ class Probe:
         _, cycles = self.give(sink, *pushes, within=within)
         return Latency(self._name, start, end, int(cycles[0]),
                        stated(docs or type(self._block), pattern))
+
+    def access(self, address: int, *, write: bool, within: int = 200) -> int:
+        """Return the cycles from an access of a register, taken at once, to its answer."""
+        engine = self._engine
+        start = engine.cycle + 4
+        if write:
+            engine.write(address, 0, start)
+        else:
+            engine.read(address, start)
+        engine.run(start)
+        while engine.registers_pending:
+            if engine.cycle > start + within:
+                raise RuntimeError(f"{self._name}: no answer within {within} cycles")
+            engine.run(engine.cycle + 1)
+        engine.read_results()  # raises where the answer is an error
+        return engine.cycle - 1 - start
