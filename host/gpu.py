@@ -65,6 +65,11 @@ class GpuLookups(Generic[T]):
         self.rows = 0
         self.busy = 0.0
 
+    @property
+    def lookahead(self) -> float:
+        """Cycles that pass at least between a list's arrival and the first of its vectors."""
+        return self._launch
+
     def arrive(self, time: float, request: T, rows: int) -> Gather[T] | None:
         """Take a list of ``rows`` rows that is there at ``time``."""
         self._waiting.append((request, rows))

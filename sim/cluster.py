@@ -1,16 +1,17 @@
 """Cluster: nodes that exchange real packets in conservative quanta.
 
-Every node advances by one quantum, no longer than the shortest latency with which anything can
-come back to it: MAC to MAC from another node, and over PCIe from its own host. What left a node in
-a quantum is handed on when the quantum ends, and can arrive only in a later one, so that the order
-in which nodes are advanced, or how many threads do it, changes nothing. When every NIC is idle, a
-quantum reaches to the first cycle in which anything may happen, however long that is.
+Every node advances by one quantum, which ends before anything that happens in it can come back to
+a NIC: from another one, the latency from MAC to MAC later, or from its host, which is a way over
+PCIe each way and, for rows, a gather on the GPU. What left a node in a quantum is handed on when
+the quantum ends, and can arrive only in a later one, so that the order in which nodes are advanced,
+or how many threads do it, changes nothing. Cycles in which every NIC is idle do not count.
 """
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from itertools import chain, repeat
+from math import inf
 from operator import itemgetter
 
 import numpy as np
@@ -32,6 +33,10 @@ PATIENCE = 500_000
 takes, and a NIC whose queues are full of waiting lookups is not idle."""
 
 
+IDLE_QUANTUM = 1000
+"""Cycles of a quantum in which nothing can happen any more."""
+
+
 class StuckError(Exception):
     """Nothing moves any more although work is left."""
 
@@ -44,23 +49,23 @@ class Cluster:
     nodes: the nodes, in the order of their numbers.
     network: the timing model of links and switch.
     threads: nodes that run at once.
+    reaction: cycles that pass at least until something a NIC does has an effect on a host's work
+        through what ``run`` calls after each quantum.
     observer: sees every frame; may be changed between runs.
 
-    Members: ``lookahead``, the longest quantum that changes nothing, in cycles; ``quantum``, the
-    length in use, which may be shortened.
+    Members: ``quantum``, cycles after which a quantum ends in any case.
     """
 
-    def __init__(self, nodes: list[Node], network: Network, threads: int = 1,
-                 observer: Observer | None = None):
+    def __init__(self, nodes: list[Node], network: Network, threads: int = 1, *,
+                 reaction: int, observer: Observer | None = None):
         if threads < 1:
             raise ValueError(f"threads must be at least 1, not {threads!r}")
         self.nodes = nodes
         self.observer = observer
         self._network = network
         self._helpers = min(threads, len(nodes)) - 1
-        self.lookahead = min([node.lookahead for node in nodes]
-                             + ([network.lookahead] if len(nodes) > 1 else []))
-        self._quantum = self.lookahead
+        self.quantum = PATIENCE
+        self._reaction = min([reaction] + ([network.lookahead] if len(nodes) > 1 else []))
         for node in nodes:
             node.engine.set_rate(
                 "net_tx", cycles_per_beat=BEAT_BYTES * network.cycles_per_byte,
@@ -69,18 +74,6 @@ class Cluster:
         self.frames = 0
         self.frame_bytes = 0
         self.lost_frames = 0
-
-    @property
-    def quantum(self) -> int:
-        """Cycles by which busy nodes advance at once; ``ValueError`` above the lookahead."""
-        return self._quantum
-
-    @quantum.setter
-    def quantum(self, cycles: int) -> None:
-        if not 1 <= cycles <= self.lookahead:
-            raise ValueError(f"quantum must be between 1 and {self.lookahead}, the lookahead, "
-                             f"not {cycles!r}")
-        self._quantum = cycles
 
     def run(self, work_left: Callable[[], bool],
             at_quantum: Callable[[int], None] = lambda cycle: None) -> None:
@@ -120,7 +113,7 @@ class Cluster:
 
     def _advance(self, pool: ThreadPoolExecutor | None = None) -> None:
         """Advance every node by a quantum and hand on what left them in it."""
-        end = max(self.cycle + self._quantum, self._first_event())
+        end = min(self._horizon(), self.cycle + self.quantum)
         sent: dict[int, Packets] = {}
         todo = iter(self.nodes)
 
@@ -135,16 +128,13 @@ class Cluster:
         self._exchange([sent[node.number] for node in self.nodes])
         self.cycle = end
 
-    def _first_event(self) -> int:
-        """Return the first cycle in which a NIC or a host may do anything."""
-        first = None
-        for node in self.nodes:
-            event = node.next_event
-            if event is not None and (first is None or event < first):
-                first = event
-                if first <= self.cycle + self._quantum:
-                    break  # not beyond the quantum anyway
-        return self.cycle if first is None else int(first)
+    def _horizon(self) -> int:
+        """Return the cycle before which nothing comes back of what happens from now on."""
+        events = [node.engine.next_event for node in self.nodes]
+        firsts = [inf if event is None else event for event in events]
+        horizon = min(min(firsts) + self._reaction,
+                      min(node.horizon(first) for node, first in zip(self.nodes, firsts)))
+        return self.cycle + IDLE_QUANTUM if horizon == inf else int(horizon)
 
     def _exchange(self, sent: list[Packets]) -> None:
         """Hand frames to the nodes they are for, through the network model.

@@ -89,10 +89,17 @@ class Node:
         engine.set_rate("host_tx", cycles_per_beat=BEAT_BYTES * self._pcie.from_nic.cycles_per_byte,
                         last_bit=LAST_BIT, burst=64)
 
-    @property
-    def lookahead(self) -> int:
-        """Cycles that the NIC may run before its host must look."""
-        return self._pcie.lookahead
+    def horizon(self, first: float) -> float:
+        """Return a cycle before which nothing comes from the host to the NIC.
+
+        ``first``: the cycle from which on the NIC may do anything by itself. A host answers a
+        credit at once where queries wait for one, and requests for rows when a gather on the GPU
+        has read them; what it already has before it counts too.
+        """
+        waits = self._to_send or self._to_start
+        answer = first + self._pcie.lookahead + (0 if waits else self._gpu.lookahead)
+        event = self._events.next_time
+        return answer if event is None else min(answer, event + self._pcie.latency)
 
     @property
     def quiet(self) -> bool:
@@ -116,19 +123,6 @@ class Node:
             return
         self._steps[step.number] = step
         self._events.at(time, lambda now: self._enqueue(step, now))
-
-    @property
-    def next_event(self) -> float | None:
-        """First cycle in which this NIC, or its host through it, may do anything by itself.
-
-        ``None`` when both wait for something from outside.
-        """
-        event = self._events.next_time
-        nic = self.engine.next_event
-        if event is None:
-            return nic
-        event += self._pcie.latency
-        return event if nic is None else min(nic, event)
 
     def advance(self, end: int) -> Packets:
         """Run NIC and host up to cycle ``end``; return the frames that left for the network."""

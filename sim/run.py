@@ -116,12 +116,12 @@ class Run:
                         options.in_flight)
             nodes.append(node)
             self.registers.append(registers)
-        self.cluster = Cluster(nodes, network, options.threads)
         # The front end hears of a finished mini-batch and hands out the next: once over the
         # network and once over PCIe each way.
-        self._hand_out = nodes[0].lookahead + (network.lookahead if options.nodes > 1 else 0)
+        self._hand_out = nodes[0].pcie.lookahead + (network.lookahead if options.nodes > 1 else 0)
+        self.cluster = Cluster(nodes, network, options.threads, reaction=self._hand_out)
         try:
-            self._start = self._boot()
+            self._start = self._boot(min(nodes[0].pcie.lookahead, network.lookahead))
             if self.waves is not None:
                 self.waves.begin(self._start)
         except BaseException:
@@ -132,14 +132,17 @@ class Run:
         if self.waves is not None:
             self.waves.close()
 
-    def _boot(self) -> int:
-        """Run every NIC until its registers are written and its tables are swept."""
+    def _boot(self, step: int) -> int:
+        """Run every NIC until its registers are written and its tables are swept.
+
+        Return the cycle then, a multiple of ``step`` later than the last register was written.
+        """
         nodes = self.cluster.nodes
         for registers in self.registers:
             registers.finish()
         first = max(node.engine.cycle for node in nodes)
         while not all(node.engine.get_signal("idle") for node in nodes):
-            first += self.cluster.quantum
+            first += step
             for node in nodes:
                 node.engine.run(first)
         for node in nodes:
