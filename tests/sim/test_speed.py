@@ -1,8 +1,11 @@
 """What the measures of speed run is what a run runs."""
 
 import numpy as np
+import pytest
 
 from sim.engines import load
+from sim.engines.compiled import CompiledEngine
+from sim.speed import speed_rows
 from tests.sim.engine_designs import TIMEOUT, Grouper
 
 
@@ -40,3 +43,22 @@ def test_recording_ends_when_it_is_taken():
     assert len(engine.recorded())
     engine.run(20)
     assert not len(engine.recorded())
+
+
+def test_rows_of_speed():
+    """The bare loop is checked within: it must come to the counters of the run."""
+    lines = []
+    rows = {row["name"]: row for row in speed_rows(lines.append, samples=96, nodes=2, pysim=False)}
+    assert lines
+    for row in rows.values():
+        assert set(row) >= {"name", "value", "unit", "target", "holds", "note"}
+        assert row["value"] > 0
+        assert (row["holds"] is None) == (row["target"] is None) == (row["sense"] is None)
+    assert rows["cluster simulation against a bare loop"]["target"] == 0.75
+    assert 0 < rows["part of a cluster simulation that is serial"]["value"] < 1
+
+
+def test_a_bare_loop_that_does_something_else_is_found(monkeypatch):
+    monkeypatch.setattr(CompiledEngine, "replay", lambda engine, stimulus: None)
+    with pytest.raises(RuntimeError, match="did not lead to the counters of the run"):
+        speed_rows(samples=96, nodes=2, pysim=False)
