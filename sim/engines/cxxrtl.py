@@ -32,7 +32,7 @@ splitnets -driver
 write_cxxrtl -header -noproc -g1 design.cc
 """
 DEFINES = ("-DNDEBUG", "-DCXXRTL_NDEBUG")
-LEVEL = "-O1"  # of the design: with -O2 and -O3 it is no faster
+LEVEL = "-O1"  # of the design: -O2 made a NIC no faster
 TOP = f"p_{WRAPPER.replace('_', '__')}"
 _HERE = Path(__file__).parent
 
