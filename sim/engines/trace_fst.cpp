@@ -70,6 +70,8 @@ public:
     void close() {
         rest += '\n';
         feed("", 0);
+        // Readers want one time at least.
+        if (writer.getHeader().m_start_time == fst::kInvalidTime) writer.emitTimeChange(0);
         writer.close();
     }
 

@@ -36,7 +36,7 @@ class Signals:
         (self.root,) = {name.partition(".")[0] for name in self.all}
         clock = self.changes("clk")
         self.start, self.end = clock[0][0], clock[-1][0]
-        self.edges = [t for t, value in clock if value]
+        self.edges = [t for (_, before), (t, now) in zip(clock, clock[1:]) if now > before]
 
     def changes(self, name):
         """Times and values of a signal of the NIC."""
@@ -284,7 +284,7 @@ def test_amaranth_simulator_window_after_the_end(tmp_path):
     engine.run(100)
     engine.end_trace()
     file.close()
-    names = {var.name: len(var.tv[:]) for var in pywellen.Waveform(str(path)).all_vars()}
+    names = {var.name: len(var.tv) for var in pywellen.Waveform(str(path)).all_vars()}
     assert {"clk", "o__payload"} <= set(names) and not any(names.values())
 
 
@@ -350,8 +350,10 @@ def test_mistakes(tmp_path, monkeypatch, capsys, arguments, said):
 def test_full_disk(tmp_path, capsys, suffix):
     path = tmp_path / f"run.{suffix}"
     path.symlink_to("/dev/full")
-    said = _complaint(capsys, "--waves", str(path))
-    assert str(path) in said
+    with pytest.raises(SystemExit) as end:
+        main([*COMMAND, "--waves", str(path)])
+    said = capsys.readouterr().err
+    assert end.value.code == 2 and said.count("\n") == 1 and str(path) in said
     assert ("No space left on device" if suffix == "vcd" else "is the disk full?") in said
 
 
