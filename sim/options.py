@@ -80,7 +80,8 @@ class RunOptions:
     @property
     def traced(self) -> WavesOptions | None:
         """What is traced, None for nothing."""
-        return WavesOptions.of(self.waves, self.waves_node, self.waves_window, self.nodes)
+        return WavesOptions.of(self.waves, self.waves_node, self.waves_window, self.nodes,
+                               self.engine)
 
     @classmethod
     def of(cls, **given: Any) -> "RunOptions":

@@ -97,9 +97,10 @@ class Run:
         pcie = load_profile(options.pcie, PcieProfile)
         gpu = load_profile(options.gpu, GpuProfile)
         network = Network(load_profile(options.network, NetworkProfile), options.nodes)
-        nic = NicModel(self.config, options.engine)
         waves = options.traced
-        traced = NicModel(self.config, options.engine, traced=True) if waves else nic
+        nic = traced = NicModel(self.config, options.engine, traced=waves is not None)
+        if waves and options.nodes > 1:
+            nic = NicModel(self.config, options.engine)
 
         def rows(tables: np.ndarray, numbers: np.ndarray) -> np.ndarray:
             return row_values(model, seed, tables, numbers)

@@ -4,7 +4,8 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from sim.engines import Engine
+from sim.engines import ENGINES, Engine
+from sim.engines.load import TRACED
 from sim.engines.trace import SUFFIXES, TraceFile
 from sim.outputs import check_writable
 
@@ -33,11 +34,12 @@ class WavesOptions:
     last: int | None = None
 
     @classmethod
-    def of(cls, path: str | None, node: int | None, window: str | None,
-           nodes: int) -> "WavesOptions | None":
+    def of(cls, path: str | None, node: int | None, window: str | None, nodes: int,
+           engine: str) -> "WavesOptions | None":
         """Return the options that the command line gives, None without ``path``.
 
-        ``window`` is ``FIRST:LAST``; either may be left out. ``ValueError`` says what is wrong.
+        ``window`` is ``FIRST:LAST``; either may be left out. ``nodes`` and ``engine`` are the
+        run's. ``ValueError`` says what is wrong.
         """
         if path is None:
             for name, value in (("waves_node", node), ("waves_window", window)):
@@ -46,6 +48,9 @@ class WavesOptions:
             return None
         if Path(path).suffix not in SUFFIXES:
             raise ValueError(f"waves must end in {' or '.join(SUFFIXES)}, not {path!r}")
+        if engine in ENGINES and engine not in TRACED:
+            raise ValueError(f"engine must be one of {', '.join(TRACED)} for waves, "
+                             f"not {engine!r}")
         if node is not None and not 0 <= node < nodes:
             raise ValueError(f"waves_node must be between 0 and {nodes - 1}, not {node!r}")
         first, last = _window(window)

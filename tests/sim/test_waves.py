@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -36,7 +37,7 @@ class Signals:
         (self.root,) = {name.partition(".")[0] for name in self.all}
         clock = self.changes("clk")
         self.start, self.end = clock[0][0], clock[-1][0]
-        self.edges = [t for (_, before), (t, now) in zip(clock, clock[1:]) if now > before]
+        self.edges = [t for (_, before), (t, now) in pairwise(clock) if now > before]
 
     def changes(self, name):
         """Times and values of a signal of the NIC."""
@@ -294,7 +295,8 @@ def test_interrupted_run_leaves_a_readable_file(tmp_path, suffix, number):
     path, pcap = tmp_path / f"run.{suffix}", tmp_path / "run.pcap"
     process = subprocess.Popen(
         [sys.executable, "-m", "sim", *COMMAND[:3], "--nodes", "2", "--samples", "1000000",
-         "--mini-batch", "16", "--pcap", str(pcap), "--waves", str(path), "--waves-window", "1500:"],
+         "--mini-batch", "16", "--pcap", str(pcap), "--waves", str(path), "--waves-window",
+         "1500:"],
         stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     try:
         deadline = time.monotonic() + 240
@@ -339,6 +341,8 @@ def _complaint(capsys, *arguments: str) -> str:
     (("--waves", "run.fst", "--waves-window", ":5"),
      "waves_window must end at cycle 1008 or later, where the first samples come, not 5"),
     (("--waves", "run.fst", "--engine", "spice"), "engine must be one of"),
+    (("--waves", "run.fst", "--engine", "cxxrtl"),
+     "engine must be one of verilator, pysim for waves, not 'cxxrtl'"),
 ])
 def test_mistakes(tmp_path, monkeypatch, capsys, arguments, said):
     monkeypatch.chdir(tmp_path)
