@@ -143,6 +143,7 @@ private:
         } else if (!signal.handle) {
             signal.width = static_cast<uint32_t>(std::stoul(words[2]));
         }
+        if (!signal.width) return;  // Amaranth has signals of no bits, FST has none
         if (!signal.literals.empty()) enumeration(signal);
         const fst::Handle handle = writer.createVar(
             among(VARS, words[1], Var::VCD_WIRE), fst::Hierarchy::VarDirection::IMPLICIT,
@@ -181,6 +182,7 @@ private:
         while (id < end && *id == ' ') id++;
         code.assign(id, end);
         const auto found = signals.find(code);
+        if (found != signals.end() && !found->second.width) return;
         if (found == signals.end() || !found->second.handle)
             throw std::runtime_error("a value of an unknown variable: " + std::string(at, end));
         const Signal& signal = found->second;

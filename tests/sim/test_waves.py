@@ -10,7 +10,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import pywellen
-from amaranth.hdl import Module
+from amaranth.hdl import Module, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -218,6 +218,8 @@ class Turns(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
+        nothing = Signal(0)
+        m.d.comb += nothing.eq(self.i.payload)
         with m.FSM(name="turn"):
             for state, then in (("FIRST", "SECOND"), ("SECOND", "THIRD")):
                 with m.State(state):
