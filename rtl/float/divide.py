@@ -29,11 +29,11 @@ _State = data.StructLayout({"scale": signed(11), "sign": 1, "infinite": 1, "nan"
 class CountDivider(wiring.Component):
     """``o = x / n`` in 16 lanes of binary32, subnormals included: a mean from a sum.
 
-    One reciprocal of ``n`` serves all lanes. A quotient by ``n`` < 2^16 is a multiple of 1/n, that
-    is, exact or 2^-16 or more away from any number that it could be confused with when rounded;
-    the reciprocal's error moves it up by less than 2^-17, so that the bits above tell both whether
-    it is exact and which way to round. (After T. Granlund and P. Montgomery, "Division by Invariant
-    Integers using Multiplication", 1994.)
+    One reciprocal of ``n`` serves all lanes. Its product with a significand is the quotient in
+    units of its last place or of twice that, too large by less than 2^-18. A quotient that is no
+    tie is at least 1 / (4 ``n``), more than 2^-18, away from any; so the bits down to 2^-18 tell
+    which way to round and which quotients are exact. (After T. Granlund and P. Montgomery,
+    "Division by Invariant Integers using Multiplication", 1994.)
 
     Latency :data:`COUNT_DIVIDER_LATENCY` cycles, throughput one beat per cycle, no enable.
 
@@ -62,17 +62,17 @@ class CountDivider(wiring.Component):
             m.submodules[f"lane{lane}"] = unit = Shared(_Lane(), "count_divider_lane")
             bits = slice(32 * lane, 32 * lane + 32)
             m.d.comb += [
-                unit.x.eq(waiting[bits]), unit.reciprocal.eq(reciprocal.o),
+                unit.x.eq(waiting[bits]), unit.factor.eq(reciprocal.o),
                 unit.exponent.eq(reciprocal.exponent), self.o[bits].eq(unit.o),
             ]
         return m
 
 
 class _Lane(wiring.Component):
-    """Multiply a binary32 by a count's reciprocal."""
+    """One lane: ``x`` times ``factor``, the reciprocal of a count of ``exponent`` + 1 bits."""
 
     x: In(32)
-    reciprocal: In(RECIPROCAL_BITS + 1)
+    factor: In(RECIPROCAL_BITS + 1)
     exponent: In(4)
     o: Out(32)
 
@@ -84,8 +84,8 @@ class _Lane(wiring.Component):
         fraction, field = self.x[:23], self.x[23:31]
         hidden = field.any()
         significand = Cat(fraction, hidden)
-        parts = [self.reciprocal[low:low + _DSP_BITS]
-                 for low in range(0, len(self.reciprocal), _DSP_BITS)]
+        parts = [self.factor[low:low + _DSP_BITS]
+                 for low in range(0, len(self.factor), _DSP_BITS)]
         low, middle, high = (Signal(24 + len(part)) for part in parts)
         state = [Signal(_State, name=f"state{k}") for k in range(3)]
         m.d.sync += [
@@ -104,14 +104,14 @@ class _Lane(wiring.Component):
             sum3.eq(high2 + (sum2 >> _DSP_BITS)), below.eq(sum2),
             state[1].eq(state[0]), state[2].eq(state[1]),
         ]
-        # The quotient's lowest bit is number 42; 2^-17 of it is bit 25.
+        # Bit 42 of all is a unit, and bit 24 is 2^-18.
         product = Cat(below, sum3)
         point = RECIPROCAL_BITS - _DSP_BITS
 
         m.submodules.rounder = rounder = ProductRounder()
         m.d.comb += [
             rounder.significand.eq(product[point - 2:point + 24]),
-            rounder.sticky.eq(product[point - 17:point - 2].any()),
+            rounder.sticky.eq(product[point - 18:point - 2].any()),
             rounder.scale.eq(state[2].scale), rounder.sign.eq(state[2].sign),
             rounder.infinite.eq(state[2].infinite), rounder.nan.eq(state[2].nan),
             self.o.eq(rounder.o),

@@ -64,7 +64,7 @@ def random_factors(count: int, seed: int) -> np.ndarray:
 
 
 def random_quotients(count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return dividends [count, 16] and counts [count]; a half are quotients on or by a tie."""
+    """Return dividends [count, 16] and counts [count]; more than half on or by a tie."""
     rng = np.random.default_rng(seed)
     n = np.exp2(rng.uniform(0, 16, count)).astype(np.uint32)
     n[::97] = 1 << rng.integers(0, 16, len(n[::97]), dtype=np.uint32)
@@ -79,7 +79,32 @@ def random_quotients(count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     # Quotients that are subnormal, or become so.
     x[:, 4:8] &= np.uint32(0x807FFFFF)
     x[:, 5:8] |= rng.integers(0, 18, (count, 3), dtype=np.uint32) << np.uint32(23)
+    # Odd multiples of n/2 times the smallest subnormal; counts that are odd leave them no tie.
+    odd = rng.integers(0, (1 << 24) // n.astype(np.int64)) * 2 + 1
+    x[:, 8] = np.ldexp((odd * n).astype(np.float64), -150).astype(np.float32).view(np.uint32)
+    x[:, 9:11] = _next_to_ties(n, rng)
     return x, n
+
+
+def _next_to_ties(n: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Return dividends [len(n), 2] whose quotients are a little above and a little below a tie.
+
+    The distance is 1 or 3 parts in an odd ``n`` of half the last place, as close as a quotient
+    comes; rounding the tie itself would go the other way.
+    """
+    dividends = np.empty((len(n), 2), dtype=np.uint32)
+    exponents = rng.integers(60, 200, dividends.shape, dtype=np.uint32)
+    for k, count in enumerate(n.tolist()):
+        count //= count & -count
+        for column, sign in enumerate((1, -1)):
+            # significand * 2^shift = half * count + rest. In binary, half ends in 01 where the
+            # tie would go down to even, so that rest must be positive, and in 11 otherwise.
+            shift = count.bit_length() + 1
+            rest = sign * (1 if count % 4 == 3 else 3)
+            significand = rest * pow(2, -shift, count) % count if count > 1 else 0
+            significand += -(-((1 << 23) - significand) // count) * count
+            dividends[k, column] = (significand - (1 << 23)) % (1 << 23)
+    return dividends | (exponents << np.uint32(23))
 
 
 def random_vectors(count: int, dimension: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
