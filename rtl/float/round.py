@@ -43,8 +43,8 @@ class ProductRounder(wiring.Component):
         ]
         lost0 = self.sticky | (~left & self.significand[0])
         wide = Mux(left, self.significand[:25], self.significand[1:])
-        begun, lost = shift_right(wide, right, (16, 8, 4))
-        value, sticky, rest = Signal(25), Signal(), Signal(2)
+        begun, lost = shift_right(wide, right, (8, 16))
+        value, sticky, rest = Signal(25), Signal(), Signal(3)
         exponent, carry, hidden = Signal(8), Signal(2), Signal()
         sign, infinite, nan = Signal(), Signal(), Signal()
         m.d.sync += [
@@ -60,8 +60,9 @@ class ProductRounder(wiring.Component):
         with m.If(small):
             m.d.sync += exponent.eq(0)
 
-        # 2: shift to the end and round; a carry runs on into the exponent, up to infinity.
-        normal, lost = shift_right(value, rest, (2, 1))
+        # 2: shift to the end, in the order that takes the fewest LUTs, and round; a carry runs on
+        # into the exponent, up to infinity.
+        normal, lost = shift_right(value, rest, (1, 2, 4))
         guard, odd = normal[0], normal[1]
         packed = Signal(31)
         m.d.comb += packed.eq((
