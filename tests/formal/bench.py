@@ -1,0 +1,132 @@
+"""A bench for proofs: a block with free inputs, and statements that must hold in every cycle."""
+
+from collections.abc import Iterable
+
+from amaranth.hdl import ClockDomain, Module, Mux, Shape, Signal, Value
+
+__all__ = ["Bench"]
+
+
+class Bench:
+    """Build the surroundings of a block under proof.
+
+    What is called free may take any value in any cycle, so a proof covers every behaviour of the
+    block's neighbours. Registers start as after reset; memories start with any contents.
+
+    Members
+    -------
+    m: the module to add submodules and statements to; its domain ``sync`` has no reset.
+    inputs: the free signals.
+    broken: for each statement a signal that is 1 in a cycle that breaks it.
+    """
+
+    def __init__(self):
+        self.m = Module()
+        self.clock = ClockDomain("sync", reset_less=True)
+        self.m.domains += self.clock
+        self.inputs: list[Signal] = []
+        self.broken: dict[str, Signal] = {}
+        self._assumed = Signal(init=1)  # every assumption held until now
+
+    def free(self, shape=1, name: str | None = None) -> Signal:
+        """Return a signal that takes any value in any cycle."""
+        signal = Signal(shape, name=f"{name or 'free'}_{len(self.inputs)}")
+        self.inputs.append(signal)
+        return signal
+
+    def constant(self, shape=1, name: str | None = None) -> Signal:
+        """Return a signal with one value, any one, in all cycles."""
+        first, kept, value = Signal(init=1), Signal(shape), Signal(shape)
+        start = self.free(Shape.cast(shape), name)
+        self.m.d.comb += value.eq(Mux(first, start, kept))
+        self.m.d.sync += [first.eq(0), kept.eq(value)]
+        return value
+
+    def always(self, name: str, holds: Value) -> None:
+        """State that ``holds`` is 1 in every cycle, as long as all assumptions were true."""
+        self.broken[name] = broken = Signal(name=f"broken_{name}")
+        self.m.d.comb += broken.eq(~Value.cast(holds).bool() & self._assumed)
+
+    def assume(self, *conditions: Value) -> None:
+        """Look only at behaviours in which every condition holds in every cycle. Call once."""
+        allowed, held = Value.cast(1), self._assumed
+        for condition in conditions:
+            allowed &= Value.cast(condition).bool()
+        self._assumed = Signal()
+        self.m.d.comb += self._assumed.eq(held & allowed)
+        self.m.d.sync += held.eq(self._assumed)
+
+    def source(self, stream, payload: Value | None = None) -> Value:
+        """Drive an input stream: items whenever, each held until it is taken.
+
+        ``payload``, all of it free by default, may be wired to fewer free bits to keep the state
+        small. Return 1 when an item is taken.
+        """
+        m = self.m
+        offered = payload if payload is not None else self.free(
+            Shape.cast(stream.payload.shape()), "item")
+        stalled, held = Signal(), Signal.like(Value.cast(offered))
+        current = Value.cast(stream.payload)
+        taken = stream.valid & stream.ready
+        m.d.comb += [stream.valid.eq(stalled | self.free(name="offer")),
+                     current.eq(Mux(stalled, held, offered))]
+        m.d.sync += [stalled.eq(stream.valid & ~stream.ready), held.eq(current)]
+        return taken
+
+    def sink(self, stream, name: str, watched: Value | None = None) -> Value:
+        """Take from an output stream whenever, and state that it keeps the stream contract.
+
+        Valid and payload, or the part of it that is ``watched``, hold until ready. Return 1 when an
+        item is taken.
+        """
+        m = self.m
+        payload = Value.cast(stream.payload if watched is None else watched)
+        stalled, before = Signal(), Signal.like(payload)
+        m.d.comb += stream.ready.eq(self.free(name="ready"))
+        m.d.sync += [stalled.eq(stream.valid & ~stream.ready), before.eq(payload)]
+        self.always(f"{name}_holds", ~stalled | (stream.valid & (payload == before)))
+        return stream.valid & stream.ready
+
+    def in_order(self, name: str, entered: Value, item: Value, left: Value, left_item: Value,
+                 most: int) -> Signal:
+        """State that items leave as they entered: none lost, doubled, invented or overtaken.
+
+        The solver picks one item as it enters, any one. From then on the items ahead of it are
+        counted down as they leave, and when none is left the next that leaves must be the picked
+        one, bit for bit. ``most`` items are ever inside. Return how many are inside, before this
+        cycle's events. That the picked one leaves at all is for the caller to state.
+        """
+        m = self.m
+        item, left_item = Value.cast(item), Value.cast(left_item)
+        inside = Signal(range(most + 3))
+        m.d.sync += inside.eq(inside + entered - left)
+        self.always(f"{name}_none_invented", ~left | (inside != 0))
+        self.always(f"{name}_bounded", inside <= most)
+        waiting, kept, ahead = Signal(), Signal.like(item), Signal.like(inside)
+        with m.If(waiting):
+            with m.If(left):
+                m.d.sync += [ahead.eq(ahead - 1), waiting.eq(ahead != 0)]
+        with m.Elif(entered & self.free(name="pick")):
+            m.d.sync += [waiting.eq(1), kept.eq(item), ahead.eq(inside - left)]
+        self.always(f"{name}_in_order", ~(waiting & left & (ahead == 0)) | (left_item == kept))
+        return inside
+
+    def within(self, name: str, cycles: int, due: Value, done: Value) -> None:
+        """State that ``done`` is 1 at the latest in the cycle after ``cycles`` in which it was due.
+
+        Cycles that are not due are passed over; they do not set the count back.
+        """
+        count = Signal(range(cycles + 2))
+        with self.m.If(done):
+            self.m.d.sync += count.eq(0)
+        with self.m.Elif(due):
+            self.m.d.sync += count.eq(count + 1)
+        self.always(name, count <= cycles)
+
+    @staticmethod
+    def any_of(values: Iterable[Value]) -> Value:
+        """Return 1 when one of the values is not 0."""
+        result = Value.cast(0)
+        for value in values:
+            result |= Value.cast(value).bool()
+        return result

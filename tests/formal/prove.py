@@ -1,0 +1,118 @@
+"""Prove a bench: Yosys writes it as an and-inverter graph, ABC inside it looks for a violation."""
+
+import re
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from amaranth.back import rtlil
+
+from gen.yosys import run_yosys
+
+from .bench import Bench
+
+__all__ = ["Verdict", "prove"]
+
+# Memories become registers without an initial value, which the solver may choose: the contract of
+# rtl.memory.Ram is that contents are undefined until written. Yosys must not choose instead, so
+# none of its passes that reason about registers is called; what no statement depends on goes.
+_TO_GRAPH = """
+read_rtlil bench.il
+delete t:$meminit_v2
+hierarchy -top bench
+proc -noopt
+flatten
+opt_expr -keepdc
+opt_clean
+memory_collect
+memory_map
+opt_expr -keepdc
+opt_clean
+formalff -clk2ff
+dffunmap
+techmap
+setundef -undriven -zero
+aigmap
+opt_expr -keepdc
+opt_clean
+delete -port bench/clk
+write_aiger -zinit -miter -symbols -map bench.map bench.aig
+design -reset
+"""
+
+# Yosys calls ABC to map a netlist and reads that back: so it gets one, which is put aside.
+_CALL_ABC = """
+read_verilog <<END
+module aside(input a, b, output c); assign c = a & b; endmodule
+END
+techmap
+abc -script abc.script
+"""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What was found.
+
+    holds: nothing breaks a statement: no inputs whatsoever or, of a bounded search, none in the
+        first ``depth`` cycles.
+    depth: cycles searched; None for a proof without bound.
+    broken: the statements that a violation breaks, in the last of its cycles.
+    inputs: the violation: for each cycle the free signals that are not 0.
+    """
+
+    holds: bool
+    depth: int | None = None
+    broken: tuple[str, ...] = ()
+    inputs: tuple[dict[str, int], ...] = ()
+
+    def __str__(self) -> str:
+        if self.holds:
+            return f"holds for {self.depth} cycles" if self.depth else "proved"
+        steps = "\n".join(f"  {cycle}: {values}" for cycle, values in enumerate(self.inputs))
+        return f"broken: {', '.join(self.broken)}\n{steps}"
+
+
+def prove(bench: Bench, *, depth: int | None = None, seconds: int = 300) -> Verdict:
+    """Prove every statement of ``bench``, or search ``depth`` cycles for a violation.
+
+    Without ``depth`` by property-directed reachability (ABC's ``pdr``; A. R. Bradley, "SAT-Based
+    Model Checking without Unrolling", VMCAI 2011), which finds an inductive invariant by itself
+    and so holds for runs of any length; with it, by bounded model checking (``bmc3``).
+
+    Raises ``TimeoutError`` when ``seconds`` did not do, ``gen.yosys.YosysError`` when Yosys failed.
+    """
+    ports = [bench.clock.clk, *bench.inputs, *bench.broken.values()]
+    text = rtlil.convert(bench.m, name="bench", ports=ports, emit_src=False)
+    search = f"bmc3 -F {depth} -T {seconds}" if depth else f"pdr -T {seconds}"
+    with tempfile.TemporaryDirectory(prefix="prove-") as name:
+        folder = Path(name)
+        (folder / "bench.il").write_text(text)
+        (folder / "abc.script").write_text("\n".join([
+            "backup", "read_aiger bench.aig", "strash", "dc2", search, "write_status status",
+            "write_cex -n cex", "restore", "strash", ""]))
+        run_yosys(_TO_GRAPH + _CALL_ABC, cwd=folder)
+        answer, cycles = (folder / "status").read_text().split()[:2]
+        if answer == "snl_SAT":
+            free = {signal.name for signal in bench.inputs}
+            return _violation((folder / "cex").read_text(), free)
+    if answer == "snl_UNSAT" or (depth and int(cycles) >= depth - 1):
+        return Verdict(True, depth)
+    raise TimeoutError(f"no answer in {seconds} s; the first {cycles} cycles are searched")
+
+
+def _violation(text: str, free: set[str]) -> Verdict:
+    """Read ABC's list of ``name@cycle=bit``, names of wider signals with ``[bit]``."""
+    broken: list[str] = []
+    steps: list[dict[str, int]] = []
+    for line in text.splitlines():
+        if line.startswith("# FALSIFYING OUTPUTS:"):
+            broken = [name.removeprefix("broken_") for name in line.split(":")[1].split()]
+        found = re.fullmatch(r"(\w+?)(?:\[(\d+)\])?@(\d+)=([01])", line)
+        if found and found[1] in free:
+            name, bit, cycle, value = found.groups()
+            steps += [{} for _ in range(int(cycle) + 1 - len(steps))]
+            if value == "1":
+                step = steps[int(cycle)]
+                step[name] = step.get(name, 0) | 1 << int(bit or 0)
+    return Verdict(False, None, tuple(broken), tuple(steps))

@@ -1,0 +1,84 @@
+"""Proof of the packet multiplexer: headers and payloads of the packets keep together."""
+
+import pytest
+from amaranth.hdl import Cat, Mux, Signal
+
+from rtl.formats import FrameInfo, RawBeat
+from rtl.network import PacketMux
+
+from .bench import Bench
+from .mutants import broken
+from .prove import prove
+
+PORTS = 2
+
+
+def multiplexed(dut: PacketMux) -> Bench:
+    """Return a bench in which headers and beats bear their port and a mark; other bits are 0."""
+    bench = Bench()
+    m = bench.m
+    m.submodules.dut = dut
+    headers, beats = [], []
+    for k in range(PORTS):
+        info, beat = Signal(FrameInfo), Signal(RawBeat)
+        m.d.comb += [info.destination.eq(k), info.count.eq(bench.free(name="mark")),
+                     info.empty.eq(bench.free(name="empty")),
+                     beat.data.eq(Cat(bench.free(name="mark"), k)),
+                     beat.last.eq(bench.free(name="last"))]
+        headers.append(bench.source(dut.headers[k], info))
+        beats.append(bench.source(dut.payload[k], beat))
+    info, beat = dut.header_out.payload, dut.payload_out.payload
+    # All that was not tied to 0.
+    shown = Cat(info.destination[0], info.count[0], info.empty)
+    data = Cat(beat.data[:2], beat.last)
+    header_left = bench.sink(dut.header_out, "header_out", shown)
+    beat_left = bench.sink(dut.payload_out, "payload_out", data)
+    port = beat.data[1]
+
+    # Headers leave in the order in which they were taken, one in a cycle.
+    bench.always("one_header", ~(headers[0] & headers[1]))
+    taken = [Cat(dut.headers[k].payload[field] for field in ("destination", "count", "empty"))
+             for k in range(PORTS)]
+    entered = Mux(headers[1], taken[1], taken[0])
+    inside = bench.in_order("headers", headers[0] | headers[1],
+                            Cat(entered[0], entered[8], entered[24]), header_left, shown, 2)
+    bench.within("header_leaves", 1, dut.header_out.ready & (inside != 0), header_left)
+
+    # So do the payloads of those that have one; each is whole, its beats in sequence.
+    full = [headers[k] & ~dut.headers[k].payload.empty for k in range(PORTS)]
+    bench.in_order("packets", full[0] | full[1], full[1], beat_left & beat.last, port, 7)
+    under_way, owner = Signal(), Signal()
+    with m.If(beat_left):
+        m.d.sync += [under_way.eq(~beat.last), owner.eq(port)]
+    bench.always("not_mixed", ~(beat_left & under_way) | (port == owner))
+    for k in range(PORTS):
+        item = dut.payload[k].payload
+        bench.in_order(f"beats_{k}", beats[k], Cat(item.data[:2], item.last),
+                       beat_left & (port == k), data, 2)
+
+    # Nobody is left waiting: two headers of the other at most go first.
+    for k in range(PORTS):
+        offers = dut.headers[k].valid
+        bench.within(f"fair_{k}", PORTS, headers[1 - k] & offers, headers[k])
+    # The payload whose turn it is moves when it is there. Due: a packet under way, or any offered
+    # while both are.
+    turn = Mux(owner, dut.payload[1].valid, dut.payload[0].valid)
+    bench.within("beat_leaves", 4, dut.payload_out.ready & under_way & turn, beat_left)
+    return bench
+
+
+def test_packet_mux():
+    verdict = prove(multiplexed(PacketMux(PORTS)))
+    assert verdict.holds, verdict
+
+
+@pytest.mark.parametrize("old, new", [
+    ("& self.payload[k].payload.last)", ")"),
+    ("arbiter.i[k].valid.eq(self.headers[k].valid & order.i.ready)",
+     "arbiter.i[k].valid.eq(self.headers[k].valid)"),
+    ("granted.eq(~self.headers[k].payload.empty)", "granted.eq(1)"),
+    ("buffer.i.valid.eq(self.payload[k].valid & order.o.valid)",
+     "buffer.i.valid.eq(self.payload[k].valid)"),
+], ids=["mixed", "order-lost", "empty-waited-for", "ahead-of-header"])
+def test_broken_packet_mux(old, new):
+    assert not prove(multiplexed(broken(PacketMux, old, new)(PORTS))).holds

@@ -1,0 +1,55 @@
+"""Proofs of the stream blocks: what goes in comes out, in order, under any stalls."""
+
+import pytest
+
+from rtl.stream import SkidBuffer, StreamFIFO
+
+from .bench import Bench
+from .mutants import broken
+from .prove import prove
+
+
+def queue(dut, most: int, latency: int) -> Bench:
+    """Return a bench of a block that is a first-in-first-out of at most ``most`` items."""
+    bench = Bench()
+    bench.m.submodules.dut = dut
+    entered, left = bench.source(dut.i), bench.sink(dut.o, "o")
+    inside = bench.in_order("items", entered, dut.i.payload, left, dut.o.payload, most)
+    bench.within("leaves", latency, dut.o.ready & (inside != 0), left)
+    # None of its places is ever lost; one is the output's, taken as soon as there is an item.
+    bench.always("takes", dut.i.ready | (inside >= most - 1 + dut.o.valid))
+    bench.always("idle", dut.idle == (inside == 0))
+    return bench
+
+
+def test_skid_buffer():
+    verdict = prove(queue(SkidBuffer(2), 2, 0))
+    assert verdict.holds, verdict
+
+
+@pytest.mark.parametrize("old, new", [
+    ("self.i.ready.eq(~held_valid)", "self.i.ready.eq(1)"),
+    ("held_valid.eq(0), front", "front"),
+    ("self.o.ready | ~front_valid", "self.o.ready"),
+    ("front.eq(held), ", ""),
+], ids=["overrun", "held-twice", "stuck", "lost"])
+def test_broken_skid_buffer(old, new):
+    assert not prove(queue(broken(SkidBuffer, old, new)(2), 2, 0)).holds
+
+
+@pytest.mark.parametrize("depth", [2, 3, 4])
+def test_fifo(depth):
+    verdict = prove(queue(StreamFIFO(2, depth), depth + 1, 1))
+    assert verdict.holds, verdict
+
+
+@pytest.mark.parametrize("old, new, what", [
+    ("(~valid | self.o.ready)", "1", "o_holds"),
+    ("level != depth)", "level != depth - 1)", "takes"),
+    ("tail == depth - 1", "tail == depth - 2", "items_in_order"),
+    ("(level != 0) &", "(level > 1) &", "leaves"),
+], ids=["overwritten", "place-lost", "early-wrap", "last-kept"])
+def test_broken_fifo(old, new, what):
+    verdict = prove(queue(broken(StreamFIFO, old, new)(2, 3), 4, 1))
+    assert not verdict.holds
+    assert set(verdict.broken) & {what, "items_in_order"}
