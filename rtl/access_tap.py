@@ -1,20 +1,21 @@
-"""Access tap: a log of what the local cache decided, for whoever listens."""
+"""Access tap: a log of what a cache decided, for whoever listens."""
 
-from amaranth.hdl import Cat, Module
+from amaranth.hdl import Module
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from rtl.cache import tap_layout
 from rtl.counters import CounterLayout, count
 from rtl.formats import Key
 from rtl.stream import StreamFIFO
 
 __all__ = ["ACCESS_TAP_COUNTERS", "Access", "AccessEvent", "AccessTap"]
 
-Access = data.StructLayout({"key": Key, "hit": 1, "pending": 1, "conflict": 1})
-"""A lookup of the local cache: whether its key was there (``pending``: on its way), and, of a
-miss, whether it found no place (``conflict``)."""
+Access = data.StructLayout({"key": Key, "hit": 1, "pending": 1, "conflict": 1, "unmerged": 1})
+"""A lookup of a cache: whether its key was there (``pending``: on its way), and, of a miss, whether
+it found no place (``conflict``) or found its key on its way and may not wait (``unmerged``)."""
 
-AccessEvent = data.StructLayout({"valid": 1, "key": Key, "hit": 1, "pending": 1, "conflict": 1})
+AccessEvent = tap_layout(Key)
 
 ACCESS_TAP_COUNTERS = CounterLayout("events", "lost")
 
@@ -42,7 +43,7 @@ class AccessTap(wiring.Component):
         event = self.event
         m.d.comb += [
             fifo.i.valid.eq(event.valid & self.enable),
-            Cat(fifo.i.payload).eq(Cat(event.key, event.hit, event.pending, event.conflict)),
+            *(fifo.i.payload[name].eq(event[name]) for name in Access.members),
             self.idle.eq(fifo.idle),
         ]
         count(m, self.counters, events=fifo.i.valid & fifo.i.ready,

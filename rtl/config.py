@@ -38,7 +38,10 @@ class NicConfig:
     max_dimension: longest embedding vector in float32 values, a multiple of 16.
     local_cache_rows: vectors of ``max_dimension`` that the local cache holds (paper, 4.1.1).
     local_cache_ways: ways of a set of the local cache.
-    misses_in_flight: lookups that may wait for the GPU at once; each has a landing row.
+    remote_cache_rows: vectors of ``max_dimension`` that the remote cache holds (paper, 4.1.2).
+    remote_cache_ways: ways of a set of the remote cache.
+    misses_in_flight: lookups that may wait for the GPU at once, and lookups that may wait for other
+        nodes at once; each has a landing row.
     dedupe_keys: keys that the dedupe table holds.
     dedupe_ways: ways of a set of the dedupe table.
     dedupe_in_flight: dedupe entries that may wait for their vector at once.
@@ -62,6 +65,8 @@ class NicConfig:
     max_dimension: int = 16
     local_cache_rows: int = 32768
     local_cache_ways: int = 8
+    remote_cache_rows: int = 16384
+    remote_cache_ways: int = 8
     misses_in_flight: int = 1024
     dedupe_keys: int = 4096
     dedupe_ways: int = 8
@@ -82,9 +87,9 @@ class NicConfig:
         if self.max_dimension % LANES:
             raise ValueError(
                 f"max_dimension must be a multiple of {LANES}, not {self.max_dimension!r}")
-        for kind in ("local_cache", "dedupe"):
+        for kind in ("local_cache", "remote_cache", "dedupe"):
             ways = getattr(self, f"{kind}_ways")
-            total = "local_cache_rows" if kind == "local_cache" else "dedupe_keys"
+            total = "dedupe_keys" if kind == "dedupe" else f"{kind}_rows"
             _in_range(f"{kind}_ways", ways, 1, 16)
             _power_of_two(f"{kind}_ways", ways)
             _in_range(total, getattr(self, total), 2 * ways, 1 << 17)
@@ -111,6 +116,11 @@ class NicConfig:
     def local_cache_sets(self) -> int:
         """Sets of the local cache; need not be a power of two."""
         return self.local_cache_rows // self.local_cache_ways
+
+    @property
+    def remote_cache_sets(self) -> int:
+        """Sets of the remote cache; need not be a power of two."""
+        return self.remote_cache_rows // self.remote_cache_ways
 
     @property
     def dedupe_sets(self) -> int:
@@ -149,14 +159,14 @@ class NicConfig:
 PRESETS = {
     "tiny": NicConfig(
         name="tiny", nodes=8, tables=32, max_dimension=64, local_cache_rows=64,
-        local_cache_ways=4, misses_in_flight=16, dedupe_keys=64, dedupe_ways=4,
-        dedupe_in_flight=16, scatter_entries=64, hold_vectors=128, query_beats=32,
-        lookup_beats=64),
+        local_cache_ways=4, remote_cache_rows=32, remote_cache_ways=4, misses_in_flight=16,
+        dedupe_keys=64, dedupe_ways=4, dedupe_in_flight=16, scatter_entries=64, hold_vectors=128,
+        query_beats=32, lookup_beats=64),
     "kaggle": NicConfig(name="kaggle"),
     "avazu": NicConfig(name="avazu"),
     "terabyte": NicConfig(
-        name="terabyte", max_dimension=64, local_cache_rows=8192, hold_vectors=1024,
-        dedupe_keys=4096),
+        name="terabyte", max_dimension=64, local_cache_rows=8192, remote_cache_rows=4096,
+        hold_vectors=1024, dedupe_keys=4096),
 }
 """The configurations that ship. ``terabyte`` has the memory bits of ``kaggle`` at dimension 64."""
 

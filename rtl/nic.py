@@ -3,10 +3,13 @@
 The path of a lookup (paper, figures 9 to 11)::
 
     host_rx -> host_parser -> query_checker -> dispatcher -+-> local lookups ------------------+
-                    |                                      +-> lookup_packager -> net_tx       |
-                    +-> GPU vectors -> local_cache.fills                                       |
-    net_rx -> net_parser -+-> lookup_receiver -> lookup_check -> remote lookups -> requests <--+
-                          +-> vectors -> hold_buffer                                  |
+                    |                                      +-> remote_cache                    |
+                    +-> GPU vectors -> local_cache.fills        | misses    ^ fills            |
+                                                                v           |                  |
+                                         net_tx <- lookup_packager          |                  |
+    net_rx -> net_parser -+-> vectors --------------------------------------+                  |
+                          +-> lookup_receiver -> lookup_check -> remote lookups -> requests <--+
+    remote_cache: vectors -> hold_buffer                                              |
        dedupe <-----------------------------------------------------------------------+
          | misses                      ^ fills            | vectors
          v                             |                  v
@@ -20,12 +23,13 @@ Why nothing can wait in a circle
 --------------------------------
 Every item that a peer or the host sends has a place that was reserved before it was asked for:
 queries a beat of the query buffer (host credits), lookups a beat of the owner's receiver (credits
-per requester), vectors a place of the hold buffer (reserved in sample order before the lookup
-left), GPU vectors the landing row of their miss. So ``net_rx`` and ``host_rx`` are always
-accepted, and what remains are waits in one direction: queries wait for places in the hold buffer
-and for room towards the owners; lookups wait for entries, miss ids and scatter nodes; those are
-freed by vectors, which wait for nothing but ``net_tx`` and ``host_tx``; and the edges always take
-what they are offered sooner or later. The oldest sample of the ring holds all its places once it
+per requester), vectors of other nodes and of the GPU the landing row of their miss, from which they
+go to places of the hold buffer that were reserved in sample order before the lookup left. So
+``net_rx`` and ``host_rx`` are always accepted, and what remains are waits in one direction: queries
+wait for places in the hold buffer, for miss ids of the remote cache and for room towards the
+owners; lookups wait for entries, miss ids and scatter nodes; those are freed by vectors, which wait
+for nothing but ``net_tx`` and ``host_tx``; and the edges always take what they are offered sooner
+or later. The oldest sample of the ring holds all its places once it
 has been dispatched, and a sample takes at most half of the ring, so places free up in order.
 Lookup credits return in the headers of the vectors that answer them: the last answer carries the
 last credit.
@@ -33,12 +37,12 @@ last credit.
 
 from types import SimpleNamespace
 
-from amaranth.hdl import Cat, Module, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from rtl.access_tap import Access, AccessTap
-from rtl.cache import LocalCache
+from rtl.cache import LocalCache, RemoteCache
 from rtl.config import NicConfig
 from rtl.csr import RegisterBlock
 from rtl.dedupe import DedupeTable
@@ -79,8 +83,8 @@ class SmartNic(wiring.Component):
     time: cycles, for time-outs; may jump while ``idle``.
     idle: nothing will move until an input does. After reset it is 0 until every table is swept,
         and only then the NIC takes packets and table descriptors.
-    tap: what the local cache decided on each lookup, in order, stream of
-        :data:`rtl.access_tap.Access`; silent unless register ``tap_enable`` is set.
+    tap: what a cache decided on each lookup, in order, stream of
+        :data:`rtl.access_tap.Access`; silent unless register ``tap_select`` names the cache.
 
     Attribute ``registers`` lists the registers.
     """
@@ -94,6 +98,7 @@ class SmartNic(wiring.Component):
             "net_parser": FrameParser(config, "ethernet"),
             "query_checker": QueryChecker(config),
             "dispatcher": Dispatcher(),
+            "remote_cache": RemoteCache(config),
             "lookup_packager": RecordPackager(
                 config.nodes, config.net_payload_beats, Opcode.LOOKUPS, True),
             "lookup_receiver": LookupReceiver(config),
@@ -144,7 +149,8 @@ class SmartNic(wiring.Component):
         wiring.connect(m, blocks.dispatcher.reserve, blocks.hold_buffer.reserve)
         m.d.comb += blocks.dispatcher.next_landing.eq(blocks.hold_buffer.next_landing)
         wiring.connect(m, blocks.dispatcher.local, own.i)
-        wiring.connect(m, blocks.dispatcher.remote, blocks.lookup_packager.i)
+        wiring.connect(m, blocks.dispatcher.remote, blocks.remote_cache.lookups)
+        wiring.connect(m, blocks.remote_cache.misses, blocks.lookup_packager.i)
         # Owner: own and received lookups through dedupe table and local cache.
         wiring.connect(m, blocks.net_parser.records, blocks.lookup_receiver.i)
         wiring.connect(m, blocks.lookup_receiver.o, blocks.lookup_check.i)
@@ -180,7 +186,8 @@ class SmartNic(wiring.Component):
         wiring.connect(m, blocks.dedupe.vectors, router.i)
         wiring.connect(m, router.local, blocks.hold_buffer.local)
         wiring.connect(m, router.remote, blocks.vector_packager.i)
-        wiring.connect(m, blocks.net_parser.vectors, blocks.hold_buffer.remote)
+        wiring.connect(m, blocks.net_parser.vectors, blocks.remote_cache.fills)
+        wiring.connect(m, blocks.remote_cache.vectors, blocks.hold_buffer.remote)
         # Results.
         wiring.connect(m, blocks.hold_buffer.o, blocks.pooler.i)
         wiring.connect(m, blocks.pooler.o, blocks.result_packager.i)
@@ -210,7 +217,8 @@ class SmartNic(wiring.Component):
             blocks.host_reporter.reported.valid.eq(sent.valid & sent.ready),
             blocks.host_reporter.reported.value.eq(sent.payload.credit),
         ]
-        m.d.comb += blocks.access_tap.event.eq(blocks.local_cache.tap)
+        m.d.comb += blocks.access_tap.event.eq(Mux(
+            self._csr.tap_select == 2, blocks.remote_cache.tap, blocks.local_cache.tap))
         wiring.connect(m, blocks.access_tap.o, wiring.flipped(self.tap))
         self._control(m, blocks, router)
         glue = (csr, own, requests, router, credits, net_mux, host_mux)
@@ -234,8 +242,11 @@ class SmartNic(wiring.Component):
         m.d.comb += [
             blocks.dedupe.enable.eq(csr.dedupe_enable), blocks.dedupe.step_floor.eq(csr.step_floor),
             blocks.local_cache.enable.eq(csr.local_cache_enable),
-            blocks.access_tap.enable.eq(csr.tap_enable),
+            blocks.access_tap.enable.eq(csr.tap_select != 0),
             blocks.local_cache.sets.eq(csr.local_cache_sets),
+            blocks.remote_cache.enable.eq(csr.remote_cache_enable),
+            blocks.remote_cache.sets.eq(csr.remote_cache_sets),
+            blocks.remote_cache.merge.eq(csr.requester_merge),
             blocks.request_packager.batch.eq(csr.request_batch),
             blocks.request_packager.timeout.eq(csr.request_timeout),
             # Lookups go out in packets as full as they get.

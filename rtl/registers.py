@@ -117,6 +117,10 @@ def _controls(config: NicConfig):
     yield "local_cache_enable", 1, 1, 0, 1, "the local cache keeps rows"
     yield ("local_cache_sets", config.local_cache_sets.bit_length(), config.local_cache_sets, 1,
            config.local_cache_sets, "sets of the local cache in use")
+    yield "remote_cache_enable", 1, 1, 0, 1, "the remote cache keeps rows"
+    yield ("remote_cache_sets", config.remote_cache_sets.bit_length(), config.remote_cache_sets, 1,
+           config.remote_cache_sets, "sets of the remote cache in use")
+    yield "requester_merge", 1, 1, 0, 1, "identical keys on their way to other nodes travel once"
     yield "dedupe_enable", 1, 1, 0, 1, "the dedupe table merges lookups of a key"
     yield "request_batch", 16, min(64, batch), 1, batch, "lookups of a request list to the host"
     for name, what in (("request", "request list to the host"), ("lookup", "lookups packet"),
@@ -126,7 +130,7 @@ def _controls(config: NicConfig):
            "lookup beats that may be on their way to one owner")
     yield ("lookup_share", 16, share, 1, config.lookup_beats,
            "lookup beats that one requester may have waiting here")
-    yield "tap_enable", 1, 0, 0, 1, "the access tap logs the local cache's lookups"
+    yield "tap_select", 2, 0, 0, 2, "whose lookups the access tap logs: 1 local, 2 remote cache"
     yield "step_floor", 16, 0, 0, largest, "smallest step still in use"
     yield ("mac_base_low", 32, 0x4D420000, 0, (1 << 32) - 1,
            "MAC address of node 0, bits 31 to 0")

@@ -10,6 +10,7 @@ import numpy as np
 from rich.table import Table
 
 from host.timing import CYCLE_NS
+from sim.remote import remote_cache_summary, saved_bytes
 
 if TYPE_CHECKING:
     from sim.run import Run
@@ -42,6 +43,8 @@ def summary(run: Run, *, counters: list[dict[str, int]] | None, wall: float, cpu
     nodes = cluster.nodes
     total = {name: sum(node[name] for node in counters) for name in counters[0]} if counters else {}
     cache, dedupe = _block(total, "local_cache"), _block(total, "dedupe")
+    remote = remote_cache_summary(_block(total, "remote_cache"), run.remote_keys.unique)
+    saved = remote["hits"] if total and options.nodes > 1 else None
     ran = sum(node.engine.cycles_run for node in nodes)
     skipped = sum(node.engine.cycles_skipped for node in nodes)
     fetched = cache.get("misses", 0)
@@ -80,10 +83,13 @@ def summary(run: Run, *, counters: list[dict[str, int]] | None, wall: float, cpu
             # Of the lookups that entered the cache: one for each key of a mini-batch and owner.
             "hit_rate_unique": _ratio(cache["hits"], cache["accesses"]),
         },
-        "remote_cache": None,
+        "remote_cache": remote if saved is not None and run.runtime.remote_cache else None,
         "dedupe": None if not (total and run.runtime.dedupe) else dedupe,
         "network": {"packets": cluster.frames, "bytes": cluster.frame_bytes,
-                    "lost": cluster.lost_frames, "saved_lookups": None},
+                    "lost": cluster.lost_frames,
+                    "saved_lookups": saved,
+                    "saved_bytes": None if saved is None
+                    else saved_bytes(saved, run.model.dimension)},
         "pcie": {"to_nic_bytes": sum(node.host_bytes["to_nic"] for node in nodes),
                  "from_nic_bytes": sum(node.host_bytes["from_nic"] for node in nodes)},
         "gpu": {"launches": sum(node.gpu.launches for node in nodes),
@@ -164,6 +170,9 @@ def table(result: dict) -> Table:
     row("local cache: hit rate, every lookup", cache.get("hit_rate"))
     row("local cache: hit rate, unique keys", cache.get("hit_rate_unique"))
     row("local cache: conflict misses", cache.get("conflict_misses"))
+    remote = result["remote_cache"] or {}
+    row("remote cache: hit rate, every lookup", remote.get("hit_rate"))
+    row("lookups kept off the network", result["network"]["saved_lookups"])
     row("rows fetched from the GPU", result["gpu"]["rows"])
     row("gathers on the GPU", result["gpu"]["launches"])
     row("network packets", result["network"]["packets"])

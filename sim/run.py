@@ -23,6 +23,7 @@ from sim.linear import linear_compiled
 from sim.node import Node
 from sim.options import RunOptions
 from sim.outputs import LiveJson
+from sim.remote import RemoteKeys
 from sim.report import summary
 from sim.results import Step, StepResult
 from sim.settings import apply_settings
@@ -58,6 +59,7 @@ class Run:
         self.model, self._kind = choose_model(options)
         check_fit(self.config, self.model, options)
         self.plan = ShardPlan.deal(self.model, options.nodes, options.placement)
+        self.remote_keys = RemoteKeys(self.plan, options.nodes)
         # Amaranth's simulator is there for machines without a compiler.
         self._dlrm = Dlrm(self.model, options.seed, options.mlp,
                           linear_fixed if options.engine == "pysim" else linear_compiled)
@@ -163,6 +165,7 @@ class Run:
                and self._stop() is None):
             step = self._next
             self._open[step.number] = step
+            self.remote_keys.add(step)
             for node in self.cluster.nodes:
                 node.submit(step, now)
             self._next = next(self._batches, None)

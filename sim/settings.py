@@ -16,6 +16,9 @@ class Runtime:
     -------
     local_cache: whether the local cache is on.
     local_cache_sets: sets of it in use; 0 for all.
+    remote_cache: whether the remote cache is on.
+    remote_cache_sets: sets of it in use; 0 for all.
+    requester_merge: whether identical keys on their way to other nodes travel once.
     dedupe: whether the dedupe table is on.
     request_batch: lookups in a request list to the GPU before it leaves.
     request_timeout, lookup_timeout, vector_timeout: cycles after which a request list, a lookups
@@ -24,6 +27,9 @@ class Runtime:
 
     local_cache: bool = True
     local_cache_sets: int = 0
+    remote_cache: bool = True
+    remote_cache_sets: int = 0
+    requester_merge: bool = True
     dedupe: bool = True
     request_batch: int = 128
     request_timeout: int = 64
@@ -32,9 +38,10 @@ class Runtime:
 
     def check(self, config: NicConfig) -> None:
         """Raise ``ValueError`` for a value that the hardware of ``config`` does not have."""
-        if not 0 <= self.local_cache_sets <= config.local_cache_sets:
-            raise ValueError(f"local_cache_sets must be between 0 (all) and "
-                             f"{config.local_cache_sets}, not {self.local_cache_sets!r}")
+        for name in ("local_cache_sets", "remote_cache_sets"):
+            value, most = getattr(self, name), getattr(config, name)
+            if not 0 <= value <= most:
+                raise ValueError(f"{name} must be between 0 (all) and {most}, not {value!r}")
         most = 8 * config.net_payload_beats
         if not 1 <= self.request_batch <= most:
             raise ValueError(f"request_batch must be between 1 and {most}, "

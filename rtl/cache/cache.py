@@ -19,13 +19,14 @@ from .vectors import VectorStore, vector_beat_layout
 __all__ = ["CACHE_COUNTERS", "EmbeddingCache", "tap_layout"]
 
 CACHE_COUNTERS = (
-    "accesses", "hits", "hits_pending", "misses", "conflict_misses", "evictions", "bad_fills",
-    "beats_in", "beats_out", "stall_in_flight", "stall_waiters", "stall_output")
+    "accesses", "hits", "hits_pending", "misses", "conflict_misses", "unmerged", "evictions",
+    "bad_fills", "beats_in", "beats_out", "stall_in_flight", "stall_waiters", "stall_output")
 
 
 def tap_layout(key_shape) -> data.StructLayout:
     """Layout of the event that a lookup was decided, in the order of lookups."""
-    return data.StructLayout({"valid": 1, "key": key_shape, "hit": 1, "pending": 1, "conflict": 1})
+    return data.StructLayout({
+        "valid": 1, "key": key_shape, "hit": 1, "pending": 1, "conflict": 1, "unmerged": 1})
 
 
 class EmbeddingCache(wiring.Component):
@@ -69,18 +70,21 @@ class EmbeddingCache(wiring.Component):
     -----
     lookups: input stream of ``key`` and ``meta``.
     vectors: output stream of ``data``, ``meta``, ``last``: the beats of a vector one after another.
-    misses: output stream of ``key`` and ``id``: vectors to be fetched.
+    misses: output stream of ``key``, ``id`` and the ``meta`` of the lookup that missed: vectors to
+        be fetched.
     fills: input stream of ``id``, ``data``, ``last``: a vector, in any order of ids. Ready is 1
         always, but for the sweep. A vector whose id is not outstanding or which has not
         ``vector_beats`` beats is swallowed and counted in ``bad_fills``.
     sets: sets in use, 1 to ``rows / ways``: set = hash[31:8] * sets / 2^24. Change it while the
         block is idle; what lies in sets out of use is not found.
-    enable: 0: nothing is looked up or allocated, each lookup is fetched for itself.
+    enable: vectors that have arrived serve later lookups. merge: a vector on its way serves the
+        lookups of its key. Both 0: each lookup is fetched for itself; see :class:`TagPipeline`.
     vector_beats: beats of a vector now. Fixed once there were lookups; reset to change it.
     evicted: event: a key that was here no longer is.
     tap: event: a lookup was decided, in order.
     counters: see :data:`CACHE_COUNTERS`. ``hits`` includes ``hits_pending``, ``misses`` includes
-        ``conflict_misses``; ``stall_*`` are cycles in which a lookup waits, by cause.
+        ``conflict_misses`` and ``unmerged``, of a key on its way; ``stall_*`` are cycles in which a
+        lookup waits, by cause.
     idle: nothing moves until an input does. Lookups that wait for a fill do not count.
 
     Raises
@@ -112,13 +116,14 @@ class EmbeddingCache(wiring.Component):
         self._rows, self._ways, self._ids, self._nodes = rows, ways, in_flight, waiters
         self._beats, self._style = vector_beats, store_style
         self._lookup = data.StructLayout({"key": key_bits, "meta": meta_shape})
-        self._miss = data.StructLayout({"key": key_bits, "id": FILL_ID_BITS})
+        self._miss = data.StructLayout(
+            {"key": key_bits, "id": FILL_ID_BITS, "meta": meta_shape})
         super().__init__({
             "lookups": In(stream.Signature(self._lookup)),
             "vectors": Out(stream.Signature(vector_beat_layout(meta_shape))),
             "misses": Out(stream.Signature(self._miss)),
             "fills": In(stream.Signature(FillBeat)),
-            "sets": In(range(rows // ways + 1)), "enable": In(1),
+            "sets": In(range(rows // ways + 1)), "enable": In(1), "merge": In(1),
             "vector_beats": In(range(vector_beats + 1)),
             "evicted": Out(data.StructLayout({"valid": 1, "key": key_bits})),
             "tap": Out(tap_layout(key_bits)),
@@ -160,7 +165,7 @@ class EmbeddingCache(wiring.Component):
             entry.i.payload.eq(self.lookups.payload),
             entry.i.valid.eq(self.lookups.valid & ~sweeping),
             self.lookups.ready.eq(entry.i.ready & ~sweeping),
-            tags.sets.eq(self.sets), tags.enable.eq(self.enable),
+            tags.sets.eq(self.sets), tags.enable.eq(self.enable), tags.merge.eq(self.merge),
             store.vector_beats.eq(beats), writer.vector_beats.eq(beats),
         ]
         wiring.connect(m, entry.o, tags.lookups)
@@ -201,6 +206,7 @@ class EmbeddingCache(wiring.Component):
             store.hits.payload.slot.eq(out.slot), store.hits.payload.meta.eq(out.meta),
             asking.i.valid.eq(queue.o.valid & out.miss),
             asking.i.payload.key.eq(out.key), asking.i.payload.id.eq(out.id),
+            asking.i.payload.meta.eq(out.meta),
             queue.o.ready.eq(Mux(out.miss, asking.i.ready, store.hits.ready)),
         ]
 
@@ -221,6 +227,7 @@ class EmbeddingCache(wiring.Component):
             self.evicted.valid.eq(go & decision.evict), self.evicted.key.eq(decision.evicted),
             self.tap.valid.eq(go), self.tap.key.eq(decision.key), self.tap.hit.eq(decision.hit),
             self.tap.pending.eq(pending), self.tap.conflict.eq(decision.conflict),
+            self.tap.unmerged.eq(decision.unmerged),
             self.idle.eq(~sweeping & entry.idle & tags.idle & ids.idle & scatter.idle
                          & writer.idle & queue.idle & asking.idle & store.idle),
         ]
@@ -228,6 +235,7 @@ class EmbeddingCache(wiring.Component):
         count(m, self.counters,
               accesses=go, hits=go & decision.hit, hits_pending=go & pending,
               misses=go & ~decision.hit, conflict_misses=go & decision.conflict,
+              unmerged=go & decision.unmerged,
               evictions=go & decision.evict, bad_fills=writer.bad,
               beats_in=self.fills.valid & ~sweeping,
               beats_out=self.vectors.valid & self.vectors.ready,

@@ -13,7 +13,10 @@ from .cache import CACHE_COUNTERS, EmbeddingCache, tap_layout
 from .fills import FILL_ID_BITS, FillBeat
 from .vectors import vector_beat_layout
 
-__all__ = ["LocalCache"]
+__all__ = ["LOCAL_CACHE_COUNTERS", "LocalCache"]
+
+LOCAL_CACHE_COUNTERS = tuple(name for name in CACHE_COUNTERS if name != "unmerged")
+"""Those of an :class:`EmbeddingCache`, in which a key on its way always serves its lookups."""
 
 
 class LocalCache(wiring.Component):
@@ -31,7 +34,9 @@ class LocalCache(wiring.Component):
     vectors: output stream of ``data``, ``meta``, ``last``.
     misses: output stream of ``key`` and ``id``, 16 bits: vectors to be fetched.
     fills: input stream of ``id``, ``data``, ``last``; always ready after the sweep.
-    sets, enable, vector_beats, evicted, tap, counters, idle: as in :class:`EmbeddingCache`.
+    enable: 0: each lookup is fetched for itself.
+    sets, vector_beats, evicted, tap, idle: as in :class:`EmbeddingCache`. counters: see
+        :data:`LOCAL_CACHE_COUNTERS`.
     """
 
     def __init__(self, config: NicConfig):
@@ -48,7 +53,7 @@ class LocalCache(wiring.Component):
             "vector_beats": In(range(config.vector_beats + 1)),
             "evicted": Out(data.StructLayout({"valid": 1, "key": Key})),
             "tap": Out(tap_layout(Key)),
-            "counters": Out(CounterLayout(*CACHE_COUNTERS)), "idle": Out(1)})
+            "counters": Out(CounterLayout(*LOCAL_CACHE_COUNTERS)), "idle": Out(1)})
 
     def elaborate(self, platform) -> Module:
         m = Module()
@@ -64,11 +69,13 @@ class LocalCache(wiring.Component):
             cache.lookups.payload.eq(Cat(self.lookups.payload)),
             self.lookups.ready.eq(cache.lookups.ready),
             self.misses.valid.eq(cache.misses.valid),
-            Cat(self.misses.payload).eq(cache.misses.payload),
+            Cat(self.misses.payload.key).eq(cache.misses.payload.key),
+            self.misses.payload.id.eq(cache.misses.payload.id),
             cache.misses.ready.eq(self.misses.ready),
-            cache.sets.eq(self.sets), cache.enable.eq(self.enable),
+            cache.sets.eq(self.sets), cache.enable.eq(self.enable), cache.merge.eq(self.enable),
             cache.vector_beats.eq(self.vector_beats),
             Cat(self.evicted).eq(cache.evicted), Cat(self.tap).eq(cache.tap),
-            self.counters.eq(cache.counters), self.idle.eq(cache.idle),
+            self.idle.eq(cache.idle),
         ]
+        m.d.comb += [self.counters[name].eq(cache.counters[name]) for name in LOCAL_CACHE_COUNTERS]
         return m

@@ -23,7 +23,8 @@ def slot_bits(rows: int) -> int:
 def decision_layout(key_bits: int, meta_shape, rows: int, in_flight: int) -> data.StructLayout:
     """Layout of a decision: what a lookup found, and what it did to its set."""
     return data.StructLayout({
-        "key": key_bits, "meta": meta_shape, "hit": 1, "allocate": 1, "conflict": 1, "phase": 1,
+        "key": key_bits, "meta": meta_shape, "hit": 1, "allocate": 1, "conflict": 1,
+        "unmerged": 1, "phase": 1,
         "id": max(1, ceil_log2(in_flight)), "slot": slot_bits(rows), "evict": 1,
         "evicted": key_bits})
 
@@ -53,6 +54,14 @@ class TagPipeline(wiring.Component):
     whose lookup must have seen the first vector's arrival, and lookups read in order, so every
     later lookup saw it as well.
 
+    **Two kinds of hits.** ``enable`` lets a key hit whose vector has arrived, ``merge`` one whose
+    vector is still to come. Without ``merge``, a lookup whose key is on its way is fetched for
+    itself and leaves all but the order of its set as it is (``unmerged``). Without ``enable``, an
+    entry serves only while its vector is to come: later its own way is renewed, with a new fetch,
+    so that no key is ever twice in a set. A late bit in the phase RAM can, for a few cycles after
+    the vector arrived, still make a lookup unmerged, or serve it from the slot where ``enable`` is
+    0: the vector is right in either case.
+
     **Pipeline**, all stages moving together: 1 hash, 2 set, 3 RAM out, 4 compare, 5 decide and
     write back, 6 decision. A decision reaches the lookups behind it directly: whole sets at stages
     3 and 4, and at stage 4 the match of the way just allocated is whether the two keys are equal.
@@ -70,7 +79,7 @@ class TagPipeline(wiring.Component):
         fetch, or, for a hit, of the last fetch of its way.
     filled: the vector of a slot has arrived, with the phase of its allocation.
     sets: sets in use, 1 to ``rows / ways``; set = hash[31:8] * sets / 2^24.
-    enable: 0: every lookup is a miss without allocation.
+    enable, merge: which entries hit. Both 0: every lookup is a miss without allocation.
     clear, clear_address: write the set and the phases of an address as after reset.
     starved: a lookup waits because there is no free miss id.
     idle: no lookup inside.
@@ -88,7 +97,7 @@ class TagPipeline(wiring.Component):
             "decisions": Out(stream.Signature(
                 decision_layout(key_bits, meta_shape, rows, in_flight))),
             "filled": In(filled_signature(rows)),
-            "sets": In(range(self._sets + 1)), "enable": In(1),
+            "sets": In(range(self._sets + 1)), "enable": In(1), "merge": In(1),
             "clear": In(1), "clear_address": In(max(1, ceil_log2(self._sets))),
             "starved": Out(1), "idle": Out(1)})
 
@@ -112,7 +121,8 @@ class TagPipeline(wiring.Component):
         line = {k: Signal(line_layout, name=f"line{k}") for k in (4, 5, 6)}
         # Whether a lookup may look is settled once: were it to change between compare and decide, a
         # key could come to be in its set twice.
-        enabled = {k: Signal(name=f"enabled{k}") for k in range(1, 6)}
+        keep = {k: Signal(name=f"keep{k}") for k in range(1, 6)}
+        merge = {k: Signal(name=f"merge{k}") for k in range(1, 6)}
         hashed, match, arrived = Signal(32), Signal(ways), Signal(ways)
         # Same set at two stages, and same key at stages 4 and 5; all found one cycle ahead.
         same35, same36, same45, same_key = (Signal(name=n) for n in (
@@ -121,14 +131,19 @@ class TagPipeline(wiring.Component):
         # Stage 5: decide.
         now = line[5]
         hit, pending, allocate, conflict = Signal(), Signal(), Signal(), Signal()
+        present, coming, renew, unmerged = Signal(), Signal(), Signal(), Signal()
         victim, used, placed = Signal(ways), Signal(ways), Signal(ways)
         phases = Cat(now.ways[w].phase for w in range(ways))
         m.d.comb += [
-            hit.eq(match.any()), victim.eq(oldest(now.order, ways)),
+            present.eq(match.any()), victim.eq(oldest(now.order, ways)),
+            coming.eq((match & (phases ^ arrived)).any()),
             pending.eq((victim & (phases ^ arrived)).any()),
-            allocate.eq(~hit & ~pending & enabled[5]),
-            conflict.eq(~hit & pending & enabled[5]),
-            placed.eq(Mux(allocate, victim, 0)),
+            hit.eq(present & Mux(coming, merge[5], keep[5])),
+            renew.eq(present & ~coming & ~keep[5]),
+            unmerged.eq(coming & ~merge[5]),
+            allocate.eq(renew | (~present & ~pending & (keep[5] | merge[5]))),
+            conflict.eq(~present & pending & (keep[5] | merge[5])),
+            placed.eq(Mux(renew, match, Mux(allocate, victim, 0))),
             used.eq(match | placed),
         ]
         after = Signal(line_layout)
@@ -163,10 +178,11 @@ class TagPipeline(wiring.Component):
                 shown.eq(valid[5]),
                 decided.key.eq(key[5]), decided.meta.eq(meta[5]),
                 decided.hit.eq(hit), decided.allocate.eq(allocate), decided.conflict.eq(conflict),
+                decided.unmerged.eq(unmerged),
                 decided.id.eq(Mux(hit, chosen("id", match), self.ids.payload)),
-                decided.phase.eq(~chosen("phase", victim)),
+                decided.phase.eq(~chosen("phase", placed)),
                 decided.slot.eq(Cat(way[:way_bits], set_[5])),
-                decided.evict.eq(allocate & chosen("valid", victim)),
+                decided.evict.eq(allocate & ~renew & chosen("valid", victim)),
                 decided.evicted.eq(chosen("key", victim)),
             ]
         with m.Elif(self.decisions.ready):
@@ -179,12 +195,13 @@ class TagPipeline(wiring.Component):
         with m.If(advance):
             m.d.sync += [valid[1].eq(self.lookups.valid), key[1].eq(self.lookups.payload.key),
                          meta[1].eq(self.lookups.payload.meta),
-                         enabled[1].eq(self.enable),
+                         keep[1].eq(self.enable), merge[1].eq(self.merge),
                          hashed.eq(self._hash(self.lookups.payload.key)),
                          set_[2].eq(scale(hashed[8:], limit))]
             for k in range(2, 6):
                 m.d.sync += [valid[k].eq(valid[k - 1]), key[k].eq(key[k - 1]),
-                             meta[k].eq(meta[k - 1]), enabled[k].eq(enabled[k - 1])]
+                             meta[k].eq(meta[k - 1]), keep[k].eq(keep[k - 1]),
+                             merge[k].eq(merge[k - 1])]
                 if k > 2:
                     m.d.sync += set_[k].eq(set_[k - 1])
             m.d.sync += [
@@ -198,7 +215,7 @@ class TagPipeline(wiring.Component):
             ]
             for w in range(ways):
                 stored = line[4].ways[w]
-                m.d.sync += match[w].eq(enabled[4] & Mux(
+                m.d.sync += match[w].eq((keep[4] | merge[4]) & Mux(
                     same45 & valid[5] & placed[w], same_key,
                     stored.valid & (stored.key == key[4])))
 

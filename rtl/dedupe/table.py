@@ -101,6 +101,7 @@ class DedupeTable(wiring.Component):
             self.misses.payload.id.eq(entries.misses.payload.id),
             entries.misses.ready.eq(self.misses.ready),
             entries.sets.eq(config.dedupe_sets), entries.enable.eq(self.enable),
+            entries.merge.eq(self.enable),
             entries.vector_beats.eq(self.vector_beats), self.idle.eq(entries.idle),
         ]
         ahead = Signal(STEP_BITS)

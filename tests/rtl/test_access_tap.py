@@ -19,7 +19,8 @@ def test_every_event_is_given_or_counted(stall):
         for number in range(300):
             valid, enable = rng.random() < 0.7, number >= 20
             access = {"key": {"row": number, "table": number % 9}, "hit": number & 1,
-                      "pending": number >> 1 & 1, "conflict": number >> 2 & 1}
+                      "pending": number >> 1 & 1, "conflict": number >> 2 & 1,
+                      "unmerged": number >> 3 & 1}
             ctx.set(dut.enable, enable)
             ctx.set(dut.event, {"valid": valid, **access})
             await ctx.tick()

@@ -14,10 +14,14 @@ from sim.run import Run
 
 
 def _run(**options) -> tuple[Run, dict, list[np.ndarray]]:
-    """Run with the access tap on; return the accesses of each node's local cache."""
-    job = Run(RunOptions(threads=1, **options))
+    """Run with the access tap on; return the accesses of each node's local cache.
+
+    Nothing is kept off the network, so that every lookup reaches its owner.
+    """
+    settings = (*options.pop("settings", ()), "remote_cache=false", "requester_merge=false")
+    job = Run(RunOptions(threads=1, settings=settings, **options))
     for registers in job.registers:
-        registers.write("tap_enable", 1)
+        registers.write("tap_select", 1)
         registers.finish()
     result = job.execute()
     return job, result, [node.engine.pop("tap")[0] for node in job.cluster.nodes]

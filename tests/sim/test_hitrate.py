@@ -17,7 +17,8 @@ def _both(nodes: int, sets: int, mini_batch: int, **given) -> tuple[dict, dict, 
     compared."""
     cluster = {"nodes": nodes, "mini_batch": mini_batch, "placement": "row", "samples": 1024,
                **given}
-    result = Run(RunOptions(in_flight=1, threads=1, settings=(f"local_cache_sets={sets}",),
+    result = Run(RunOptions(in_flight=1, threads=1, settings=(
+        f"local_cache_sets={sets}", "remote_cache=false", "requester_merge=false"),
                             **cluster)).execute()
     # Either would be a lookup more or less in the cache than the textbook has.
     assert result["dedupe"]["retired_early"] == 0

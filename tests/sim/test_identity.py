@@ -18,12 +18,16 @@ from sim.run import Run, run
 from tests.sim import inputs
 
 CACHES = {"on": (), "off": ("local_cache=false",), "one set": ("local_cache_sets=1",)}
+REMOTE = {"cache, merge": (), "cache": ("requester_merge=false",),
+          "merge": ("remote_cache=false",), "one set": ("remote_cache_sets=1",),
+          "none": ("remote_cache=false", "requester_merge=false")}
 
 MATRIX = [
-    {"nodes": nodes, "placement": placement, "cache": kind, "in_flight": flight,
-     "mini_batch": batch, "skip": skip}
-    for nodes, placement, kind, flight, batch, skip in AllPairs(
-        [[1, 2, 4, 8], ["table", "row"], list(CACHES), [1, 4], [1, 7, 128], [True, False]])]
+    {"nodes": nodes, "placement": placement, "cache": kind, "remote": remote,
+     "in_flight": flight, "mini_batch": batch, "skip": skip}
+    for nodes, placement, kind, remote, flight, batch, skip in AllPairs(
+        [[1, 2, 4, 8], ["table", "row"], list(CACHES), list(REMOTE), [1, 4], [1, 7, 128],
+         [True, False]])]
 
 
 def _sha(predictions) -> str:
@@ -43,7 +47,8 @@ def _generated_sha(samples: int) -> str:
 
 
 def _run(**options) -> dict:
-    settings = CACHES[options.pop("cache", "on")]
+    settings = (*CACHES[options.pop("cache", "on")],
+                *REMOTE[options.pop("remote", "cache, merge")])
     result = run(RunOptions(settings=settings, threads=1, **options))
     assert failures(result) == []
     assert result["bit_identical"] is True

@@ -134,7 +134,7 @@ def test_vectors_nobody_waits_for(undisturbed):
     frame = _frame(opcode=VECTORS, count=3, payload=vector_payload(places))
     result, counters = _run([_inject("net_rx", frame)] * 4)
     _same_answer(result, undisturbed)
-    assert counters["hold_buffer.bad_landings"] == 12
+    assert counters["remote_cache.bad_fills"] == 12
 
 
 def test_more_than_its_credits(undisturbed):

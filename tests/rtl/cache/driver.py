@@ -51,7 +51,7 @@ class Run:
 
 
 def run(dut: EmbeddingCache, keys: list[int], *, sets: int | None = None, enable: int = 1,
-        beats: int = 1, latency: tuple[int, int] = (1, 40), stalls=(0.0, 0.0, 0.0, 0.0),
+        merge: int | None = None, beats: int = 1, latency: tuple[int, int] = (1, 40), stalls=(0.0, 0.0, 0.0, 0.0),
         bad_rate: float = 0.0, reset_at: int = 0,
         settings: dict[str, int] | None = None, seed: int = 0, limit: int = 60_000) -> Run:
     """Look ``keys`` up and check every answer; meta is the number of the lookup.
@@ -59,8 +59,9 @@ def run(dut: EmbeddingCache, keys: list[int], *, sets: int | None = None, enable
     Fetches come back whole, each after a random number of cycles of ``latency``, at one beat per
     cycle. ``stalls``: of lookups, vectors, misses and fills. ``bad_rate``: share of fills with bad
     ones around them. ``reset_at``: cycles of other lookups, then a reset, before it all begins.
-    ``settings``: what the configuration ports get instead.
+    ``merge`` is as ``enable`` unless given. ``settings``: what the configuration ports get instead.
     """
+    merge = enable if merge is None else merge
     result, due, now = Run(), [], [0]
     started, reset = [not reset_at], Signal()
 
@@ -78,7 +79,8 @@ def run(dut: EmbeddingCache, keys: list[int], *, sets: int | None = None, enable
 
     async def unsettle(ctx):
         whole = sets or dut.sizes["rows"] // dut.sizes["ways"]
-        for name, value in ({"sets": whole, "enable": enable, "vector_beats": beats}
+        for name, value in ({"sets": whole, "enable": enable, "merge": merge,
+                             "vector_beats": beats}
                             | (settings or {})).items():
             ctx.set(getattr(dut, name), value)
         rng = random.Random(seed + 4)
@@ -165,7 +167,7 @@ def run(dut: EmbeddingCache, keys: list[int], *, sets: int | None = None, enable
             if out and out_ready:
                 result.given.append(now[0])
             if tap.valid:
-                result.tap.append((tap.key, tap.hit, tap.pending, tap.conflict))
+                result.tap.append((tap.key, tap.hit, tap.pending, tap.conflict, tap.unmerged))
             if evicted.valid:
                 result.evicted.append((len(result.tap), evicted.key))
             if valid and ready:
@@ -188,7 +190,7 @@ def run(dut: EmbeddingCache, keys: list[int], *, sets: int | None = None, enable
                        seed=seed + 2)),
         later(finish), background=[clock, later(take_misses), later(fill), watch], limit=limit)
     check_answers(result, keys, beats)
-    check_counters(result, keys, beats, enable)
+    check_counters(result, keys, beats, enable, merge)
     return result
 
 
@@ -206,7 +208,8 @@ def check_answers(result: Run, keys: list[int], beats: int) -> None:
     assert seen == Counter(range(len(keys)))
 
 
-def check_counters(result: Run, keys: list[int], beats: int, enable: int) -> None:
+def check_counters(result: Run, keys: list[int], beats: int, enable: int,
+                   merge: int) -> None:
     """Check the counters against what was seen at the ports."""
     c = result.counters
     assert [entry[0] for entry in result.tap] == keys
@@ -214,27 +217,38 @@ def check_counters(result: Run, keys: list[int], beats: int, enable: int) -> Non
     assert c["hits"] == sum(entry[1] for entry in result.tap)
     assert c["hits_pending"] == sum(entry[2] for entry in result.tap)
     assert c["conflict_misses"] == sum(entry[3] for entry in result.tap)
+    assert c["unmerged"] == sum(entry[4] for entry in result.tap)
+    assert not any(hit and unmerged for _, hit, _, _, unmerged in result.tap)
     assert c["misses"] == len(result.fetched)
     assert c["evictions"] == len(result.evicted)
     assert c["beats_out"] == len(keys) * beats
     assert c["beats_in"] == len(result.fetched) * beats + result.bad_beats
     assert c["bad_fills"] == result.bad
-    if not enable:
+    if merge:
+        assert c["unmerged"] == 0
+    else:
+        assert c["hits_pending"] == 0
+    if not enable and not merge:
         assert c["hits"] == c["conflict_misses"] == c["evictions"] == 0
 
 
-def check_lru(result: Run, sets: int, ways: int) -> None:
+def check_lru(result: Run, sets: int, ways: int, *, enable: int = 1) -> None:
     """Check hits and evictions, access by access, against a textbook LRU.
 
     A conflict miss leaves a set as it is, so the model leaves it out; where there is none, this is
-    plain equality.
+    plain equality. An unmerged lookup finds its key, and so does, with ``enable`` 0, one that has
+    to fetch it again.
     """
     model = LruSets(sets, ways)
     evicted = dict(result.evicted)
-    for number, (key, hit, _, conflict) in enumerate(result.tap, 1):
+    for number, (key, hit, _, conflict, unmerged) in enumerate(result.tap, 1):
         if conflict:
             assert not hit and key not in model
             assert number not in evicted
             continue
-        assert model.access(set_of(hash_of(key), sets), key) == bool(hit), f"access {number}"
+        present = model.access(set_of(hash_of(key), sets), key)
+        if enable:
+            assert present == bool(hit or unmerged), f"access {number}"
+        else:
+            assert present or not hit, f"access {number}"
         assert evicted.get(number) == model.evicted, f"access {number}"

@@ -126,3 +126,50 @@ def test_sizes_are_integers():
     with pytest.raises(TypeError, match="rows must be an integer, not '32'"):
         EmbeddingCache(48, 16, rows="32", ways=4, in_flight=4, waiters=4, vector_beats=1,
                        hash_key=hash_bits)
+
+
+# What a requester's cache does with its two settings; both on and both off are tested above.
+
+
+@pytest.mark.parametrize("stalls", STALLS, ids=lambda s: "-".join(map(str, s)))
+@pytest.mark.parametrize("beats", [1, 3])
+def test_without_merge_a_key_on_its_way_travels_again(stalls, beats):
+    keys = skewed(250, 60, seed=beats)
+    result = run(make(rows=32, ways=4, vector_beats=3), keys, beats=beats, merge=0, stalls=stalls)
+    check_lru(result, 8, 4)
+    assert result.counters["unmerged"] > 10
+    assert result.counters["hits"] > 10
+
+
+@pytest.mark.parametrize("stalls", STALLS, ids=lambda s: "-".join(map(str, s)))
+@pytest.mark.parametrize("beats", [1, 3])
+def test_merge_alone_serves_what_waits_and_nothing_later(stalls, beats):
+    keys = skewed(250, 60, seed=beats)
+    result = run(make(rows=32, ways=4, vector_beats=3), keys, beats=beats, enable=0, merge=1,
+                 stalls=stalls)
+    check_lru(result, 8, 4, enable=0)
+    assert result.counters["hits_pending"] > 10
+    assert result.counters["misses"] > 2 * len(set(keys))
+
+
+def test_merge_alone_is_exact_when_lookups_come_far_apart():
+    """A key is asked for again once its vector has arrived, in its own way: none is put out."""
+    keys = [5, 6, 7, 8] * 12
+    result = run(make(), keys, sets=1, enable=0, merge=1, latency=(0, 0),
+                 stalls=(0.97, 0.0, 0.0, 0.0))
+    assert result.fetched == keys
+    assert result.counters["evictions"] == result.counters["hits"] == 0
+
+
+def test_merge_alone_sends_a_key_once_while_it_is_on_its_way():
+    keys = [1, 2, 1, 1, 3, 2, 3, 4, 4, 1]
+    result = run(make(), keys, sets=1, enable=0, merge=1, latency=(600, 600))
+    assert sorted(result.fetched) == [1, 2, 3, 4]
+    assert result.counters["hits_pending"] == 6
+
+
+def test_without_merge_each_lookup_on_its_way_is_sent():
+    keys = [1, 2, 1, 1, 3, 2, 3, 4, 4, 1]
+    result = run(make(), keys, sets=1, merge=0, latency=(600, 600))
+    assert result.fetched == keys
+    assert result.counters["unmerged"] == 6 and result.counters["evictions"] == 0

@@ -54,6 +54,7 @@ def test_hits_pass_1024_outstanding_misses():
     async def bench(ctx):
         ctx.set(dut.sets, 512)
         ctx.set(dut.enable, 1)
+        ctx.set(dut.merge, 1)
         ctx.set(dut.vector_beats, 1)
 
         async def look_up(key, meta):
@@ -109,7 +110,7 @@ def test_latencies_are_as_documented():
                     times.setdefault(name, []).append(now)
 
     async def bench(ctx):
-        for port in (dut.enable, dut.vectors.ready, dut.misses.ready, dut.lookups.valid):
+        for port in (dut.enable, dut.merge, dut.vectors.ready, dut.misses.ready, dut.lookups.valid):
             ctx.set(port, 1)
         await ctx.tick().until(dut.lookups.ready)
         ctx.set(dut.lookups.valid, 0)

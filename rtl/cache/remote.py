@@ -1,0 +1,109 @@
+"""RemoteCache: the cache of other nodes' rows, at the requester."""
+
+from amaranth.hdl import Cat, Module, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from rtl.config import NicConfig
+from rtl.counters import CounterLayout
+from rtl.formats import (
+    LANDING_BITS,
+    NODE_BITS,
+    STEP_BITS,
+    Key,
+    LookupRecord,
+    OutgoingRecord,
+    TaggedBeat,
+)
+from rtl.hashing import hash_bits
+
+from .cache import CACHE_COUNTERS, EmbeddingCache, tap_layout
+
+__all__ = ["RemoteCache"]
+
+_Wanted = data.StructLayout({"landing": LANDING_BITS, "step": STEP_BITS, "owner": NODE_BITS})
+"""What goes along with a lookup: the place of its vector, its step and where to ask."""
+
+
+class RemoteCache(wiring.Component):
+    """Cache of rows that other nodes own, checked before a lookup leaves (paper, 4.1.2).
+
+    A lookup that misses goes on to its owner with a miss id in the place of the landing index; the
+    owner echoes the id, the vector fills the cache and goes from there to the place that was
+    reserved for it. So identical keys can travel once (requester-side merge): with ``merge``, one
+    answer serves all that wait. Without it, a key on its way travels once more for each lookup, as
+    in the paper.
+
+    An :class:`EmbeddingCache` of ``config.remote_cache_rows``: latency, throughput, progress and
+    the exact meaning of the settings are found there. Each vector from another node passes through
+    here, also with both settings off. There is a scatter node for each place of the hold buffer,
+    so none is ever missing.
+
+    Ports
+    -----
+    lookups: input stream of :data:`rtl.formats.OutgoingRecord`, ``landing`` a reserved place.
+    misses: output stream of the same, ``landing`` a miss id.
+    fills: input stream of :data:`rtl.formats.TaggedBeat`, ``tag`` a miss id; always ready after the
+        sweep. A vector that nobody waits for is dropped and counted in ``bad_fills``.
+    vectors: output stream of :data:`rtl.formats.TaggedBeat`, ``tag`` the place.
+    enable: 0: a vector serves the lookups that wait for it, and no later one.
+    merge: 0: each lookup of a key on its way is sent.
+    sets, vector_beats, evicted, tap, counters, idle: as in :class:`EmbeddingCache`.
+
+    Raises ``TypeError`` if ``config`` is not a :class:`~rtl.config.NicConfig`.
+    """
+
+    def __init__(self, config: NicConfig):
+        if not isinstance(config, NicConfig):
+            raise TypeError(f"config must be a NicConfig, not {config!r}")
+        self._config = config
+        super().__init__({
+            "lookups": In(stream.Signature(OutgoingRecord)),
+            "misses": Out(stream.Signature(OutgoingRecord)),
+            "fills": In(stream.Signature(TaggedBeat)),
+            "vectors": Out(stream.Signature(TaggedBeat)),
+            "sets": In(range(config.remote_cache_sets + 1)), "enable": In(1), "merge": In(1),
+            "vector_beats": In(range(config.vector_beats + 1)),
+            "evicted": Out(data.StructLayout({"valid": 1, "key": Key})),
+            "tap": Out(tap_layout(Key)),
+            "counters": Out(CounterLayout(*CACHE_COUNTERS)), "idle": Out(1)})
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+        config = self._config
+        m.submodules.cache = cache = EmbeddingCache(
+            Key.size, _Wanted, rows=config.remote_cache_rows, ways=config.remote_cache_ways,
+            in_flight=config.misses_in_flight, waiters=config.hold_vectors,
+            vector_beats=config.vector_beats, hash_key=hash_bits)
+        wanted, asked = Signal(LookupRecord), Signal(LookupRecord)
+        lookup, miss = self.lookups.payload, self.misses.payload
+        key, missed = Signal(Key), Signal(Key)
+        m.d.comb += [
+            wanted.eq(lookup.record), key.row.eq(wanted.row), key.table.eq(wanted.table),
+            cache.lookups.valid.eq(self.lookups.valid),
+            self.lookups.ready.eq(cache.lookups.ready),
+            cache.lookups.payload.key.eq(key),
+            cache.lookups.payload.meta.landing.eq(wanted.landing),
+            cache.lookups.payload.meta.step.eq(lookup.step),
+            cache.lookups.payload.meta.owner.eq(lookup.destination),
+            missed.eq(cache.misses.payload.key),
+            asked.row.eq(missed.row), asked.table.eq(missed.table),
+            asked.landing.eq(cache.misses.payload.id),
+            self.misses.valid.eq(cache.misses.valid), cache.misses.ready.eq(self.misses.ready),
+            miss.record.eq(asked), miss.step.eq(cache.misses.payload.meta.step),
+            miss.destination.eq(cache.misses.payload.meta.owner),
+            cache.fills.valid.eq(self.fills.valid), self.fills.ready.eq(cache.fills.ready),
+            cache.fills.payload.id.eq(self.fills.payload.tag),
+            cache.fills.payload.data.eq(self.fills.payload.data),
+            cache.fills.payload.last.eq(self.fills.payload.last),
+            self.vectors.valid.eq(cache.vectors.valid),
+            cache.vectors.ready.eq(self.vectors.ready),
+            self.vectors.payload.tag.eq(cache.vectors.payload.meta.landing),
+            self.vectors.payload.data.eq(cache.vectors.payload.data),
+            self.vectors.payload.last.eq(cache.vectors.payload.last),
+            cache.sets.eq(self.sets), cache.enable.eq(self.enable), cache.merge.eq(self.merge),
+            cache.vector_beats.eq(self.vector_beats),
+            Cat(self.evicted).eq(Cat(cache.evicted)), Cat(self.tap).eq(Cat(cache.tap)),
+            self.counters.eq(cache.counters), self.idle.eq(cache.idle),
+        ]
+        return m

@@ -1,0 +1,106 @@
+"""RemoteCache: lookups out with miss ids, vectors back to the places that were reserved."""
+
+import random
+from collections import Counter
+
+import pytest
+
+from rtl.cache import RemoteCache
+from rtl.config import preset
+from rtl.formats import LookupRecord
+from tests.rtl.power_up import powered_up
+from tests.support import receiver, sender, simulate
+
+CONFIG = preset("tiny")
+
+
+def _record(key: tuple[int, int], landing: int) -> int:
+    table, row = key
+    return row | table << LookupRecord["table"].offset | landing << LookupRecord["landing"].offset
+
+
+def _vector(key: tuple[int, int], beat: int) -> int:
+    return random.Random(f"{key} {beat}").getrandbits(512)
+
+
+@pytest.mark.parametrize("stall", [0.0, 0.4])
+@pytest.mark.parametrize("enable, merge", [(0, 0), (0, 1), (1, 0), (1, 1)])
+@pytest.mark.parametrize("beats", [1, 4])
+def test_each_place_gets_the_vector_of_its_key(enable, merge, beats, stall):
+    dut = RemoteCache(CONFIG)
+    rng = random.Random(beats)
+    keys = [(rng.randrange(5), rng.randrange(30) ** 6) for _ in range(40)]
+    owner_of = {key: rng.randrange(8) for key in keys}
+    wanted = [rng.choice(keys) for _ in range(200)]
+    items = [{"record": _record(key, place), "destination": owner_of[key], "step": place // 9}
+             for place, key in enumerate(wanted)]
+    asked: list[tuple[int, tuple[int, int]]] = []
+    sent: Counter = Counter()
+    taken: list[dict] = []
+
+    async def owners(ctx):
+        chance = random.Random(7)
+        while True:
+            ctx.set(dut.misses.ready, chance.random() >= stall)
+            _, _, valid, ready, miss = await ctx.tick().sample(
+                dut.misses.valid, dut.misses.ready, dut.misses.payload)
+            if not (valid and ready):
+                continue
+            record = miss.record
+            key = (record >> 36 & 0xFFF, record & (1 << 36) - 1)
+            number = record >> 48
+            assert miss.destination == owner_of[key], "a lookup goes to the owner of its key"
+            assert key in wanted and any(
+                item["step"] == miss.step and wanted[n] == key for n, item in enumerate(items))
+            assert number not in [other for other, _ in asked], "an id is out once"
+            sent[key] += 1
+            asked.append((number, key))
+
+    async def answers(ctx):
+        chance = random.Random(8)
+        while True:
+            if not asked or chance.random() < 0.8:
+                await ctx.tick()
+                continue
+            number, key = asked[chance.randrange(len(asked))]
+            for beat in range(beats):
+                ctx.set(dut.fills.payload, {"tag": number, "data": _vector(key, beat),
+                                            "last": int(beat == beats - 1)})
+                ctx.set(dut.fills.valid, 1)
+                assert ctx.get(dut.fills.ready)
+                if beat == beats - 1:
+                    asked.remove((number, key))
+                await ctx.tick()
+                ctx.set(dut.fills.valid, 0)
+
+    async def settings(ctx):
+        for name, value in (("enable", enable), ("merge", merge), ("vector_beats", beats),
+                            ("sets", CONFIG.remote_cache_sets)):
+            ctx.set(getattr(dut, name), value)
+
+    async def finish(ctx):
+        while len(taken) < len(wanted) * beats or not ctx.get(dut.idle):
+            await ctx.tick()
+        count = dut.counters
+        assert ctx.get(count.accesses) == len(wanted)
+        assert ctx.get(count.misses) == sum(sent.values())
+        assert ctx.get(count.hits) == len(wanted) - sum(sent.values())
+        assert (ctx.get(count.hits) == 0) == (not enable and not merge)
+
+    simulate(powered_up(dut, 1), settings,
+             sender(dut.lookups, items, stall=stall, seed=2),
+             receiver(dut.vectors, taken, len(wanted) * beats, stall=stall, seed=3), finish,
+             background=[owners, answers], limit=60_000)
+    places = Counter()
+    for start in range(0, len(taken), beats):
+        place = taken[start]["tag"]
+        places[place] += 1
+        for beat, item in enumerate(taken[start:start + beats]):
+            assert item["tag"] == place and item["last"] == (beat == beats - 1)
+            assert item["data"] == _vector(wanted[place], beat)
+    assert places == Counter(range(len(wanted)))
+
+
+def test_config_is_checked():
+    with pytest.raises(TypeError, match="config must be a NicConfig, not 'tiny'"):
+        RemoteCache("tiny")
