@@ -40,8 +40,8 @@ class NicConfig:
     local_cache_ways: ways of a set of the local cache.
     remote_cache_rows: vectors of ``max_dimension`` that the remote cache holds (paper, 4.1.2).
     remote_cache_ways: ways of a set of the remote cache.
-    misses_in_flight: lookups that may wait for the GPU at once, and lookups that may wait for other
-        nodes at once; each has a landing row.
+    remote_in_flight: lookups that may wait for other nodes at once; each has a landing row.
+    misses_in_flight: lookups that may wait for the GPU at once; each has a landing row.
     dedupe_keys: keys that the dedupe table holds.
     dedupe_ways: ways of a set of the dedupe table.
     dedupe_in_flight: dedupe entries that may wait for their vector at once.
@@ -67,6 +67,7 @@ class NicConfig:
     local_cache_ways: int = 8
     remote_cache_rows: int = 16384
     remote_cache_ways: int = 8
+    remote_in_flight: int = 1024
     misses_in_flight: int = 1024
     dedupe_keys: int = 4096
     dedupe_ways: int = 8
@@ -96,7 +97,8 @@ class NicConfig:
             if getattr(self, total) % ways:
                 raise ValueError(f"{total} must be a multiple of {kind}_ways ({ways}), "
                                  f"not {getattr(self, total)!r}")
-        for name, low, high in (("misses_in_flight", 4, 4096), ("dedupe_in_flight", 4, 4096),
+        for name, low, high in (("remote_in_flight", 4, 4096), ("misses_in_flight", 4, 4096),
+                                ("dedupe_in_flight", 4, 4096),
                                 ("scatter_entries", 4, 16384), ("hold_vectors", 8, 32768),
                                 ("query_beats", 16, 4096), ("lookup_beats", 16, 16384)):
             _in_range(name, getattr(self, name), low, high)
@@ -159,9 +161,9 @@ class NicConfig:
 PRESETS = {
     "tiny": NicConfig(
         name="tiny", nodes=8, tables=32, max_dimension=64, local_cache_rows=64,
-        local_cache_ways=4, remote_cache_rows=32, remote_cache_ways=4, misses_in_flight=16,
-        dedupe_keys=64, dedupe_ways=4, dedupe_in_flight=16, scatter_entries=64, hold_vectors=128,
-        query_beats=32, lookup_beats=64),
+        local_cache_ways=4, remote_cache_rows=32, remote_cache_ways=4, remote_in_flight=64,
+        misses_in_flight=16, dedupe_keys=64, dedupe_ways=4, dedupe_in_flight=16,
+        scatter_entries=64, hold_vectors=128, query_beats=32, lookup_beats=64),
     "kaggle": NicConfig(name="kaggle"),
     "avazu": NicConfig(name="avazu"),
     "terabyte": NicConfig(

@@ -4,7 +4,8 @@ Bytes of rows are counted from the placement of the tables; traffic from the loo
 of generated samples, mini-batch by mini-batch (:mod:`sim.plan_traffic`). Every resource then has
 its own time per mini-batch, as if it alone were slow; the longest of them is the bound. A run is
 slower: resources wait for each other. Pooled vectors go to the host, as inference does it without
-the interaction on the NIC; nothing is saved by a remote cache.
+the interaction on the NIC; every lookup of another node's row travels, so what remote caches and
+requester-side merge save comes on top.
 """
 
 from __future__ import annotations

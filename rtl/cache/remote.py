@@ -73,7 +73,7 @@ class RemoteCache(wiring.Component):
         config = self._config
         m.submodules.cache = cache = EmbeddingCache(
             Key.size, _Wanted, rows=config.remote_cache_rows, ways=config.remote_cache_ways,
-            in_flight=config.misses_in_flight, waiters=config.hold_vectors,
+            in_flight=config.remote_in_flight, waiters=config.hold_vectors,
             vector_beats=config.vector_beats, hash_key=hash_bits)
         wanted, asked = Signal(LookupRecord), Signal(LookupRecord)
         lookup, miss = self.lookups.payload, self.misses.payload

@@ -51,8 +51,8 @@ class Run:
 
 
 def run(dut: EmbeddingCache, keys: list[int], *, sets: int | None = None, enable: int = 1,
-        merge: int | None = None, beats: int = 1, latency: tuple[int, int] = (1, 40), stalls=(0.0, 0.0, 0.0, 0.0),
-        bad_rate: float = 0.0, reset_at: int = 0,
+        merge: int | None = None, beats: int = 1, latency: tuple[int, int] = (1, 40),
+        stalls=(0.0, 0.0, 0.0, 0.0), bad_rate: float = 0.0, reset_at: int = 0,
         settings: dict[str, int] | None = None, seed: int = 0, limit: int = 60_000) -> Run:
     """Look ``keys`` up and check every answer; meta is the number of the lookup.
 
