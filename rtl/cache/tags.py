@@ -123,6 +123,7 @@ class TagPipeline(wiring.Component):
         # key could come to be in its set twice.
         keep = {k: Signal(name=f"keep{k}") for k in range(1, 6)}
         merge = {k: Signal(name=f"merge{k}") for k in range(1, 6)}
+        looks = {k: Signal(name=f"looks{k}") for k in (4, 5)}
         hashed, match, arrived = Signal(32), Signal(ways), Signal(ways)
         # Same set at two stages, and same key at stages 4 and 5; all found one cycle ahead.
         same35, same36, same45, same_key = (Signal(name=n) for n in (
@@ -131,19 +132,23 @@ class TagPipeline(wiring.Component):
         # Stage 5: decide.
         now = line[5]
         hit, pending, allocate, conflict = Signal(), Signal(), Signal(), Signal()
-        present, coming, renew, unmerged = Signal(), Signal(), Signal(), Signal()
+        present, coming, renew, unmerged, fresh = (Signal() for _ in range(5))
         victim, used, placed = Signal(ways), Signal(ways), Signal(ways)
         phases = Cat(now.ways[w].phase for w in range(ways))
         m.d.comb += [
             present.eq(match.any()), victim.eq(oldest(now.order, ways)),
             coming.eq((match & (phases ^ arrived)).any()),
             pending.eq((victim & (phases ^ arrived)).any()),
-            hit.eq(present & Mux(coming, merge[5], keep[5])),
+            # A key on its way serves its lookups with ``merge``, one that is here with ``keep``.
+            hit.eq((match & Mux(keep[5], -1, phases ^ arrived)
+                    & Mux(merge[5], -1, ~(phases ^ arrived))).any()),
             renew.eq(present & ~coming & ~keep[5]),
             unmerged.eq(coming & ~merge[5]),
-            allocate.eq(renew | (~present & ~pending & (keep[5] | merge[5]))),
-            conflict.eq(~present & pending & (keep[5] | merge[5])),
-            placed.eq(Mux(renew, match, Mux(allocate, victim, 0))),
+            fresh.eq(~present & looks[5]),
+            allocate.eq(renew | (fresh & ~pending)),
+            conflict.eq(fresh & pending),
+            # What is known late, ``pending``, comes in last.
+            placed.eq(Mux(renew, match, 0) | (Mux(fresh, victim, 0) & Mux(pending, 0, -1))),
             used.eq(match | placed),
         ]
         after = Signal(line_layout)
@@ -202,6 +207,8 @@ class TagPipeline(wiring.Component):
                 m.d.sync += [valid[k].eq(valid[k - 1]), key[k].eq(key[k - 1]),
                              meta[k].eq(meta[k - 1]), keep[k].eq(keep[k - 1]),
                              merge[k].eq(merge[k - 1])]
+                if k > 3:
+                    m.d.sync += looks[k].eq(keep[k - 1] | merge[k - 1])
                 if k > 2:
                     m.d.sync += set_[k].eq(set_[k - 1])
             m.d.sync += [
@@ -215,7 +222,7 @@ class TagPipeline(wiring.Component):
             ]
             for w in range(ways):
                 stored = line[4].ways[w]
-                m.d.sync += match[w].eq((keep[4] | merge[4]) & Mux(
+                m.d.sync += match[w].eq(looks[4] & Mux(
                     same45 & valid[5] & placed[w], same_key,
                     stored.valid & (stored.key == key[4])))
 
