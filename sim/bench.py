@@ -19,7 +19,6 @@ __all__ = ["NOT_BUILT", "SCHEMA", "BenchProgress", "bench"]
 SCHEMA = "embernic/bench/1"
 
 NOT_BUILT: dict[str, str] = {
-    "remote-cache lookup": "the NIC has no remote cache yet",
     "dot interaction": "the interaction after pooling is done by the host",
     "gradient reduction": "training is not on the NIC yet",
     "HBM store": "caches are on chip only",

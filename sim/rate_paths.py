@@ -1,19 +1,53 @@
 """Paths of several blocks whose rates are measured together."""
 
-from amaranth.hdl import Module
+from amaranth.hdl import Cat, Module
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from rtl.cache import LocalCache, RemoteCache
 from rtl.config import NicConfig
 from rtl.dedupe import DedupeTable
 from rtl.formats import Beat, VectorBeat
 from rtl.interaction import HoldBuffer
 from rtl.network import FrameAssembler, FrameParser, VectorPackager, VectorRouter
 
-__all__ = ["LandingPath", "PacketPath", "StorePath"]
+__all__ = ["LandingPath", "LookupBlocks", "PacketPath", "StorePath"]
 
 _ADDRESSES = {"mac_base": (48, 0x02454D420000), "ip_base": (32, 0x0A450000),
               "udp_port": (16, 0x4853)}
+
+
+class LookupBlocks(wiring.Component):
+    """Dedupe table, local and remote cache side by side, each for itself: one design to compile.
+
+    Ports: those of the blocks, ``name__port`` with the names of :attr:`blocks`; ``idle``, of all.
+    """
+
+    def __init__(self, config: NicConfig):
+        self.blocks = {"dedupe": DedupeTable(config), "local": LocalCache(config),
+                       "remote": RemoteCache(config)}
+        super().__init__({"idle": Out(1)} | {
+            f"{name}__{port}": member for name, block in self.blocks.items()
+            for port, member in block.signature.members.items() if port != "idle"})
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+        for name, block in self.blocks.items():
+            m.submodules[name] = block
+            for port, member in block.signature.members.items():
+                if port == "idle":
+                    continue
+                mine, its = getattr(self, f"{name}__{port}"), getattr(block, port)
+                if member.is_signature and member.flow == In:
+                    wiring.connect(m, wiring.flipped(mine), its)
+                elif member.is_signature:
+                    wiring.connect(m, its, wiring.flipped(mine))
+                elif member.flow == In:
+                    m.d.comb += its.eq(mine)
+                else:
+                    m.d.comb += mine.eq(its)
+        m.d.comb += self.idle.eq(Cat(block.idle for block in self.blocks.values()).all())
+        return m
 
 
 class StorePath(wiring.Component):

@@ -4,7 +4,7 @@ A block stands alone on a compiled engine: its source always offers, its sink al
 what it misses is answered ``FILL_LATENCY`` cycles later, one vector a cycle. Caches are cold.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -13,18 +13,19 @@ from host.generator import generate
 from host.layouts import pack, unpack
 from host.lru import set_of
 from host.model import MODELS
+from host.packets import pack_records
 from host.samples import Samples, concatenate
 from host.shard import key_hash
 from rtl.cache import FillBeat, LocalCache
 from rtl.config import NicConfig
 from rtl.dedupe import DedupeTable
-from rtl.formats import RecordKind, Request
+from rtl.formats import LookupRecord, OutgoingRecord, RecordKind, Request, TaggedBeat
 from sim.engines import Engine, load
-from sim.rate_paths import LandingPath, StorePath
+from sim.rate_paths import LandingPath, LookupBlocks, StorePath
 
 __all__ = [
     "FILL_LATENCY", "Rate", "dedupe_rate", "landing_path_rate", "local_cache_rate", "one_key",
-    "one_set", "settle", "store_path_frames", "trace",
+    "one_set", "remote_cache_rate", "settle", "store_path_frames", "trace",
 ]
 
 FILL_LATENCY = 690
@@ -89,43 +90,63 @@ def settle(engine: Engine) -> int:
     return engine.cycle
 
 
-def _answer(engine: Engine, misses_layout, next_free: int) -> int:
+Answer = Callable[[np.ndarray], np.ndarray]
+"""From the misses of a block to the fills that answer them, one beat each."""
+
+
+def _answer(engine: Engine, answer: Answer, next_free: int, block: str = "") -> int:
     """Answer the misses of the last quantum; return the next free cycle of the fill port."""
-    misses, cycles = engine.pop("misses")
+    misses, cycles = engine.pop(f"{block}misses")
     if not len(misses):
         return next_free
-    ids = unpack(misses_layout, misses, "id")
     due = np.empty(len(misses), np.uint64)
     for at, cycle in enumerate(cycles.tolist()):
         next_free = max(next_free, cycle + FILL_LATENCY)
         due[at] = next_free
         next_free += 1
-    engine.push("fills", pack(FillBeat, len(misses), id=ids, last=1), due)
+    engine.push(f"{block}fills", answer(misses), due)
     return next_free
 
 
-def _drive(engine: Engine, source: str, payloads: np.ndarray, sink: str, wanted: int,
-           misses_layout) -> Iterator[np.ndarray]:
-    """Push everything, run, and yield the cycles of what leaves ``sink``."""
+def _by_id(misses_layout) -> Answer:
+    """Return what answers misses that bear their id."""
+    def fills(misses: np.ndarray) -> np.ndarray:
+        return pack(FillBeat, len(misses), id=unpack(misses_layout, misses, "id"), last=1)
+    return fills
+
+
+def _by_landing(misses: np.ndarray) -> np.ndarray:
+    """Return the fills of misses that are lookups on their way to another node."""
+    record = unpack(OutgoingRecord, misses, "record")
+    return pack(TaggedBeat, len(misses), last=1,
+                tag=record >> np.uint64(LookupRecord["landing"].offset))
+
+
+def _rate(name: str, engine: Engine, block: str, source: str, payloads: np.ndarray,
+          answer: Answer) -> Rate:
+    """Push everything into ``source`` of a block, run, and return when all vectors had left."""
     start = settle(engine)
-    engine.push(source, payloads, start)
-    next_free = got = 0
+    engine.push(f"{block}__{source}", payloads, start)
+    next_free = got = last = 0
     limit = start + 64 * len(payloads) + 100_000
-    while got < wanted:
+    while got < len(payloads):
         if engine.cycle > limit:
-            raise RuntimeError(f"{sink} gave {got} of {wanted} items in {limit - start} cycles")
+            raise RuntimeError(f"{block} gave {got} of {len(payloads)} vectors in "
+                               f"{limit - start} cycles")
         engine.run(engine.cycle + _QUANTUM)
-        next_free = _answer(engine, misses_layout, next_free)
-        _, cycles = engine.pop(sink)
+        next_free = _answer(engine, answer, next_free, f"{block}__")
+        _, cycles = engine.pop(f"{block}__vectors")
         got += len(cycles)
-        yield cycles - np.uint64(start)
+        last = int(cycles[-1]) - start if len(cycles) else last
+    return Rate(name, len(payloads), last + 1)
 
 
-def _rate(name: str, engine: Engine, source: str, payloads: np.ndarray, sink: str, wanted: int,
-          misses_layout) -> Rate:
-    last = max(int(part[-1]) for part in
-               _drive(engine, source, payloads, sink, wanted, misses_layout) if len(part))
-    return Rate(name, wanted, last + 1)
+def _lookup_blocks(config: NicConfig, engine: str, block: str, **signals: int) -> Engine:
+    """Return the running lookup blocks, with signals of the one that is measured set."""
+    running = load(LookupBlocks(config), f"lookup_blocks_{config.name}", engine).instance()
+    for name, value in ({"enable": 1, "vector_beats": 1} | signals).items():
+        running.set_signal(f"{block}__{name}", value)
+    return running
 
 
 def dedupe_rate(config: NicConfig, samples: Samples, engine: str = "verilator",
@@ -134,29 +155,32 @@ def dedupe_rate(config: NicConfig, samples: Samples, engine: str = "verilator",
 
     ``mini_batch``: samples of a step; the set of a key depends on its step.
     """
-    block = DedupeTable(config)
-    layout = block.misses.payload.shape()
-    running = load(block, f"dedupe_{config.name}", engine).instance()
-    running.set_signal("enable", 1)
-    running.set_signal("vector_beats", 1)
-    requests = _requests(samples, mini_batch=mini_batch)
-    return _rate("dedupe and scatter", running, "requests", requests, "vectors", len(requests),
-                 layout)
+    running = _lookup_blocks(config, engine, "dedupe")
+    layout = DedupeTable(config).misses.payload.shape()
+    return _rate("dedupe and scatter", running, "dedupe", "requests",
+                 _requests(samples, mini_batch=mini_batch), _by_id(layout))
 
 
 def local_cache_rate(config: NicConfig, samples: Samples, engine: str = "verilator",
                      sets: int | None = None) -> Rate:
     """Return lookups per cycle of the local cache, with all of its sets or so many in use."""
+    running = _lookup_blocks(config, engine, "local", sets=sets or config.local_cache_sets)
     block = LocalCache(config)
-    layout = block.misses.payload.shape()
-    running = load(block, f"local_cache_{config.name}", engine).instance()
-    for name, value in (("enable", 1), ("vector_beats", 1),
-                        ("sets", sets or config.local_cache_sets)):
-        running.set_signal(name, value)
-    shape = block.lookups.payload.shape()
-    lookups = pack(shape, len(samples.rows), key__row=samples.rows, key__table=samples.tables,
-                   meta=np.arange(len(samples.rows)) & 0xFFFF)
-    return _rate("tag lookup", running, "lookups", lookups, "vectors", len(lookups), layout)
+    lookups = pack(block.lookups.payload.shape(), len(samples.rows), key__row=samples.rows,
+                   key__table=samples.tables, meta=np.arange(len(samples.rows)) & 0xFFFF)
+    return _rate("tag lookup", running, "local", "lookups", lookups,
+                 _by_id(block.misses.payload.shape()))
+
+
+def remote_cache_rate(config: NicConfig, samples: Samples, engine: str = "verilator",
+                      sets: int | None = None, merge: bool = True) -> Rate:
+    """Return lookups per cycle of the remote cache, with all of its sets or so many in use."""
+    running = _lookup_blocks(config, engine, "remote", sets=sets or config.remote_cache_sets,
+                             merge=int(merge))
+    records = pack_records(LookupRecord, row=samples.rows, table=samples.tables,
+                           landing=np.arange(len(samples.rows)) % config.hold_vectors)
+    lookups = pack(OutgoingRecord, len(records), destination=1, record=records)
+    return _rate("remote-cache lookup", running, "remote", "lookups", lookups, _by_landing)
 
 
 def store_path_frames(config: NicConfig, samples: Samples, requesters: int,
@@ -164,7 +188,7 @@ def store_path_frames(config: NicConfig, samples: Samples, requesters: int,
     """Return beats per cycle from stored vectors to frames, headers and tags included, and the
     frames' beats. The requesters take turns."""
     block = StorePath(config)
-    layout = block.misses.payload.shape()
+    answer = _by_id(block.misses.payload.shape())
     running = load(block, f"store_path_{config.name}", engine).instance()
     running.set_signal("vector_beats", 1)
     running.set_signal("node", config.nodes - 1)
@@ -177,7 +201,7 @@ def store_path_frames(config: NicConfig, samples: Samples, requesters: int,
         if running.cycle > limit:
             raise RuntimeError(f"no end after {limit - start} cycles")
         running.run(running.cycle + _QUANTUM)
-        next_free = _answer(running, layout, next_free)
+        next_free = _answer(running, answer, next_free)
         beats, cycles = running.pop("o")
         frames.append(beats)
         last = int(cycles[-1]) if len(cycles) else last

@@ -9,6 +9,7 @@ from sim.rates import (
     local_cache_rate,
     one_key,
     one_set,
+    remote_cache_rate,
     store_path_frames,
     trace,
 )
@@ -27,6 +28,19 @@ def test_tag_lookup(samples):
     assert local_cache_rate(KAGGLE, samples).per_cycle >= 0.95
     assert local_cache_rate(KAGGLE, one_key(samples)).per_cycle >= 0.95
     assert local_cache_rate(KAGGLE, samples, sets=1).per_cycle >= 0.95
+
+
+def test_remote_cache_lookup(samples):
+    assert remote_cache_rate(KAGGLE, samples).per_cycle >= 0.95
+    assert remote_cache_rate(KAGGLE, one_key(samples)).per_cycle >= 0.95
+    assert remote_cache_rate(KAGGLE, samples, sets=1).per_cycle >= 0.95
+
+
+def test_remote_cache_without_merge(samples):
+    """A key on its way is fetched once more: at most as many at once as there are miss ids."""
+    merged = remote_cache_rate(KAGGLE, samples)
+    apart = remote_cache_rate(KAGGLE, samples, merge=False)
+    assert 0.9 <= apart.per_cycle <= merged.per_cycle
 
 
 def test_dedupe_and_scatter(samples):
