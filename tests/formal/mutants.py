@@ -1,23 +1,35 @@
-"""Blocks broken on purpose: a proof that holds for them as well would prove nothing."""
+"""Blocks made otherwise: broken on purpose, or with other constants."""
 
 import inspect
 import sys
 from types import ModuleType
 
-__all__ = ["broken"]
+__all__ = ["broken", "variant"]
 
 
-def broken(block: type, old: str, new: str) -> type:
-    """Return ``block`` as it would be with ``new`` in place of ``old`` in its module's source.
+def variant(block: type, *edits: tuple[str, str], **names: object) -> type:
+    """Return ``block`` as it would be with its module's source edited and ``names`` set in it.
 
-    Other modules keep the block as it is. ``ValueError`` unless ``old`` is there exactly once.
+    An edit gives a text of the source and what stands in its place. Other modules keep the block
+    as it is. ``ValueError`` unless each text is there exactly once.
     """
     original = sys.modules[block.__module__]
     source = inspect.getsource(original)
-    if source.count(old) != 1:
-        raise ValueError(f"{original.__name__} must hold {old!r} once, not {source.count(old)}")
-    changed = ModuleType(original.__name__)
-    changed.__package__ = original.__package__
-    exec(compile(source.replace(old, new), f"<broken {original.__name__}>", "exec"),
-         vars(changed))
-    return vars(changed)[block.__name__]
+    for old, new in edits:
+        if source.count(old) != 1:
+            raise ValueError(f"{original.__name__} must hold {old!r} once, "
+                             f"not {source.count(old)} times")
+        source = source.replace(old, new)
+    made = ModuleType(original.__name__)
+    made.__package__ = original.__package__
+    exec(compile(source, f"<variant of {original.__name__}>", "exec"), vars(made))
+    for name, value in names.items():
+        if not hasattr(made, name):
+            raise ValueError(f"{original.__name__} has no {name}")
+        setattr(made, name, value)
+    return getattr(made, block.__name__)
+
+
+def broken(block: type, old: str, new: str) -> type:
+    """Return ``block`` with one edit. A proof that holds for it as well would prove nothing."""
+    return variant(block, (old, new))

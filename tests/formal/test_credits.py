@@ -1,0 +1,93 @@
+"""Proof of the credits: a requester never has more beats at an owner than it has places for.
+
+Counts are modulo 2^16 in the hardware and modulo 2^3 here: the blocks are made with narrower
+counts, all else is as it is.
+"""
+
+import pytest
+from amaranth.hdl import Cat, Mux, Signal
+from amaranth.lib import data
+
+from rtl.network import CreditCounter, CreditGate
+
+from .bench import Bench
+from .mutants import variant
+from .prove import prove
+
+BITS, NODES = 3, 2
+HALF = 1 << (BITS - 1)
+PACKET = data.StructLayout({"destination": 1, "beats": BITS, "mark": 1})
+CREDIT = data.StructLayout({"valid": 1, "node": 1, "value": BITS})
+
+
+def credited(node: int, *edits: tuple[str, str]) -> Bench:
+    """Return a bench of a requester's gate and, behind any delay, of the counter of owner ``node``.
+
+    The bench counts as the blocks do, modulo 2^3. That no difference wraps is what it states.
+    """
+    bench = Bench()
+    m = bench.m
+    m.submodules.gate = gate = variant(
+        CreditGate, *edits, CREDIT_BITS=BITS, _HALF=HALF, Credit=CREDIT)(PACKET, NODES)
+    m.submodules.counter = counter = variant(CreditCounter, CREDIT_BITS=BITS)(NODES)
+    # A window is less than half the range.
+    window = bench.constant(BITS - 1, "window")
+    m.d.comb += gate.window.eq(window)
+    packet, shown = gate.i.payload, gate.o.payload
+    entered, left = bench.source(gate.i), bench.sink(gate.o, "o")
+    sent_here, left_here = (entered & (packet.destination == node),
+                            left & (shown.destination == node))
+
+    # The owner frees a beat of those it holds, at any time; what it does for others is free.
+    sent, arrived, consumed, acked = (Signal(BITS) for _ in range(4))
+    held = (arrived - consumed)[:BITS]
+    freed = bench.free(name="freed") & counter.idle & (held != 0)
+    others = bench.free(name="freed_other") & counter.idle & ~freed
+    m.d.comb += [counter.freed.valid.eq(freed | others),
+                 counter.freed.node.eq(Mux(freed, node, 1 - node)), counter.node[0].eq(node)]
+    m.d.sync += [sent.eq(sent + Mux(sent_here, packet.beats, 0)), consumed.eq(consumed + freed),
+                 arrived.eq(arrived + Mux(left_here, shown.beats, 0))]
+    bench.always("never_more_than_places", held <= window)
+    bench.always("counted", ~counter.idle | (counter.value[0] == consumed))
+
+    # Its count comes late by any number of beats up to half the range, so in any order, but not
+    # from before the first; another node's may be anything, true or not.
+    past, late = Signal(BITS), bench.free(BITS, "late")
+    m.d.sync += past.eq(Mux(freed & (past != HALF), past + 1, past))
+    mine = bench.free(name="credit") & (late <= past) & counter.idle
+    told = (counter.value[0] - late)[:BITS]
+    m.d.comb += [
+        gate.credit_in.valid.eq(mine | bench.free(name="credit_other")),
+        gate.credit_in.node.eq(Mux(mine, node, 1 - node)),
+        gate.credit_in.value.eq(Mux(mine, told, bench.free(BITS, "other")))]
+    with m.If(mine & (late < (consumed - acked)[:BITS])):
+        m.d.sync += acked.eq(told)
+
+    # What the requester must take for outstanding: sent, and not told of by any count so far.
+    outstanding = Signal(BITS + 1)
+    m.d.comb += outstanding.eq((sent - acked)[:BITS] + packet.beats)
+    bench.always("known", ~sent_here | (outstanding <= window))
+    fits = gate.i.valid & (packet.destination == node) & (outstanding <= window)
+    bench.within("goes", 3, counter.idle & fits & gate.o.ready & ~gate.credit_in.valid, entered)
+    bench.always("stalled", ~gate.stalled | (gate.i.valid & ~entered))
+    bench.always("idle", ~gate.idle | ~Cat(gate.i.valid, gate.o.valid).any())
+    return bench
+
+
+@pytest.mark.parametrize("node", [pytest.param(0, marks=pytest.mark.slow), 1])
+def test_credits(node):
+    verdict = prove(credited(node))
+    assert verdict.holds, verdict
+
+
+@pytest.mark.parametrize("old, new, what", [
+    ("total.eq(pending + item.beats)", "total.eq(pending)", "known"),
+    ("fits.eq(total <= self.window)", "fits.eq(total[:-1] <= self.window)", "known"),
+    ("(event.valid & (step < _HALF))", "event.valid", "known"),
+    ("(event.valid & (step < _HALF))", "(event.valid & (step < _HALF // 4))", "goes"),
+    ("checked.eq(self.i.valid & swept & ~event.valid)", "checked.eq(self.i.valid & swept)",
+     "known"),
+], ids=["beats-not-counted", "wrapped", "old-credit", "credit-lost", "looked-elsewhere"])
+def test_broken_credits(old, new, what):
+    verdict = prove(credited(1, (old, new)))
+    assert set(verdict.broken) & {what, "never_more_than_places"}, verdict
