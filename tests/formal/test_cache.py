@@ -1,0 +1,108 @@
+"""Proofs of the cache, bounded: each lookup is answered once, with the vector of its key.
+
+One set of two ways, two fetches under way, two waiting lookups and vectors of one bit, so that ids,
+waiters and ways run short within the cycles that are searched: from reset up to the answers of the
+first fetches, not as far as an id's second use, which is left to the simulated tests.
+The skid buffers at the edges are wires (:class:`~tests.formal.wires.Wires`).
+"""
+
+import pytest
+from amaranth.hdl import C, Cat, Signal
+
+from rtl.cache.cache import EmbeddingCache
+from rtl.cache.miss_table import MissTable
+from rtl.cache.scatter_list import ScatterList
+from rtl.cache.tags import TagPipeline
+from rtl.cache.vectors import VectorStore
+
+from .bench import Bench
+from .mutants import variant
+from .prove import prove
+from .wires import Wires
+
+IDS = 2
+DEPTH = 22
+PARTS = {"TagPipeline": TagPipeline, "ScatterList": ScatterList, "MissTable": MissTable}
+
+
+def cached(what: str, edited: str = "", *edit: str) -> Bench:
+    """Return a bench that looks up any of four keys and fills any outstanding fetch at any time.
+
+    ``what``: "vector": meta says that the key is key 0, whose vector is 1 where all others are 0.
+    By symmetry key 0 is any key: keys are only compared, and all are of one set. "once": meta
+    marks one lookup, any. ``edited``: the class that the two texts ``edit`` break.
+    """
+    bench = Bench()
+    m = bench.m
+
+    def edits(name: str) -> list[tuple[str, ...]]:
+        return [edit] if name == edited else []
+
+    parts = {name: variant(part, *edits(name)) for name, part in PARTS.items()}
+    store = variant(VectorStore, *edits("VectorStore"), SkidBuffer=Wires)
+    m.submodules.dut = dut = variant(
+        EmbeddingCache, *edits("EmbeddingCache"), SkidBuffer=Wires, VectorStore=store, **parts)(
+        2, 1, rows=4, ways=2, in_flight=IDS, waiters=2, vector_beats=1,
+        hash_key=lambda key: C(0, 32))
+    m.d.comb += [dut.sets.eq(1), dut.enable.eq(1), dut.merge.eq(1), dut.vector_beats.eq(1)]
+
+    lookup, marked = Signal(dut.lookups.payload.shape()), Signal()
+    m.d.comb += lookup.key.eq(bench.free(2, "key"))
+    if what == "vector":
+        m.d.comb += lookup.meta.eq(lookup.key == 0)
+    else:
+        m.d.comb += lookup.meta.eq(bench.free(name="mark") & ~marked)
+    entered = bench.source(dut.lookups, lookup)
+    answer = dut.vectors.payload
+    left = bench.sink(dut.vectors, "vectors", Cat(answer.data[0], answer.meta))
+
+    # Where the vectors come from: any outstanding fetch may be answered in any cycle.
+    miss = dut.misses.payload
+    asked = bench.sink(dut.misses, "misses", Cat(miss.key, miss.id[0]))
+    busy, zero, id_ = Signal(IDS), Signal(IDS), bench.free(range(IDS), "id")
+    m.d.comb += [
+        dut.fills.valid.eq(bench.free(name="fill") & busy.bit_select(id_, 1)),
+        dut.fills.payload.id.eq(id_), dut.fills.payload.last.eq(1),
+        dut.fills.payload.data.eq(zero.bit_select(id_, 1) if what == "vector" else 0)]
+    bench.always("fills_taken", ~dut.fills.valid | dut.fills.ready)
+    with m.If(dut.fills.valid):
+        m.d.sync += busy.bit_select(id_, 1).eq(0)
+    with m.If(asked):
+        m.d.sync += [busy.bit_select(miss.id[0], 1).eq(1),
+                     zero.bit_select(miss.id[0], 1).eq(miss.key == 0)]
+    bench.always("ids_apart", ~dut.misses.valid | ((miss.id < IDS)
+                                                   & ~busy.bit_select(miss.id[0], 1)))
+
+    if what == "vector":
+        bench.always("vector", ~left | (answer.data[0] == answer.meta))
+        return bench
+    due = Signal()
+    with m.If(entered & dut.lookups.payload.meta):
+        m.d.sync += [marked.eq(1), due.eq(1)]
+    with m.Elif(left & answer.meta):
+        m.d.sync += due.eq(0)
+    bench.always("not_twice", ~(left & answer.meta) | due)
+    # Nothing moves and nothing is outstanding: then nobody waits.
+    bench.always("answered", ~(dut.idle & (busy == 0) & due))
+    return bench
+
+
+@pytest.mark.parametrize("what", ["vector", "once"])
+def test_cache(what):
+    verdict = prove(cached(what), depth=DEPTH)
+    assert verdict.holds, verdict
+
+
+@pytest.mark.parametrize("what, broken, edit", [
+    ("once", "answered", ("EmbeddingCache", "(~decision.hit | table.waiting)", "~decision.hit")),
+    ("once", "answered", ("EmbeddingCache", "queue.i.valid.eq(go & ~pending)",
+                          "queue.i.valid.eq(go & ~decision.hit)")),
+    ("once", "not_twice", ("EmbeddingCache", "queue.i.valid.eq(go & ~pending)",
+                           "queue.i.valid.eq(go)")),
+    ("vector", "vector", ("TagPipeline", "placed[w], same_key", "placed[w], 1")),
+    ("vector", "vector", ("VectorStore", "Mux(out_waiter, landing.read_data, slots.read_data)",
+                          "landing.read_data")),
+], ids=["waiter-lost", "hit-lost", "waiter-twice", "any-key", "landing-row"])
+def test_broken_cache(what, broken, edit):
+    verdict = prove(cached(what, *edit), depth=DEPTH)
+    assert broken in verdict.broken, verdict
