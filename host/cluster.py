@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, fields
 from importlib.resources import files
 from pathlib import Path
 
-from rtl.config import LANES, NicConfig, preset
+from rtl.config import NicConfig, check_dimension, preset
 
 from .gpu import GpuProfile
 from .network import NetworkProfile
@@ -73,7 +73,9 @@ class Nic:
         """Return the rows of each cache whose bytes are given."""
         base = preset(self.config)
         dimension = self.set.get("max_dimension", base.max_dimension)
-        if not dimension or dimension % LANES:
+        try:
+            check_dimension("max_dimension", dimension)
+        except (TypeError, ValueError):
             return {}  # which with_fields refuses
         rows = {}
         for cache in CACHES:

@@ -14,20 +14,19 @@ def dot_interaction(dense: np.ndarray, pooled: np.ndarray) -> np.ndarray:
 
     The dots are those of the pairs (i, j), j < i, row-major, of Z = [dense; pooled]. Each product
     is rounded to float32; the 16 products of a slice go through one balanced tree that adds
-    neighbours, ((0+1)+(2+3)) + …; the sums of the slices are added in ascending order. ``d`` is a
-    multiple of 16 (``ValueError``).
+    neighbours, ((0+1)+(2+3)) + …; the sums of the slices are added in ascending order. Lanes of the
+    last slice that ``d`` leaves free are +0, and go through the tree too.
     """
     n, dimension = dense.shape
-    if dimension % LANES:
-        raise ValueError(f"dimension must be a multiple of {LANES}, not {dimension!r}")
+    lanes = -(-dimension // LANES) * LANES
     vectors = pooled.shape[1] + 1
     result = np.empty((n, dimension + vectors * (vectors - 1) // 2), np.float32)
     result[:, :dimension] = dense
     for first in range(0, n, _BLOCK_SAMPLES):
         last = min(n, first + _BLOCK_SAMPLES)
-        z = np.empty((dimension, vectors, last - first), np.float32)
-        z[:, 0] = dense[first:last].T
-        z[:, 1:] = pooled[first:last].transpose(2, 1, 0)
+        z = np.zeros((lanes, vectors, last - first), np.float32)
+        z[:dimension, 0] = dense[first:last].T
+        z[:dimension, 1:] = pooled[first:last].transpose(2, 1, 0)
         column = dimension
         for i in range(1, vectors):
             dots = None

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
 
-from rtl.config import LANES
+from rtl.config import check_dimension
 from rtl.formats import ROW_BITS, TABLE_BITS
 
 from .schema import read_toml
@@ -38,7 +38,7 @@ class Model:
     -------
     name: used in reports, and to choose a reader's defaults.
     rows: rows of each embedding table.
-    dimension: float32 values of an embedding vector, a multiple of 16.
+    dimension: float32 values of an embedding vector: 4, 8 or a multiple of 16, at most 256.
     dense: number of dense features.
     bottom: widths of the bottom MLP's layers after its input; the last is ``dimension``.
     top: widths of the top MLP's layers after its input; the last is 1.
@@ -70,9 +70,7 @@ class Model:
             for index, item in enumerate(value):
                 _in_range(f"{field}[{index}]", item, 1, high)
         _in_range("rows (number of tables)", len(self.rows), 1, 1 << TABLE_BITS)
-        _in_range("dimension", self.dimension, LANES, 256)
-        if self.dimension % LANES:
-            raise ValueError(f"dimension must be a multiple of {LANES}, not {self.dimension!r}")
+        check_dimension("dimension", self.dimension)
         _in_range("dense", self.dense, 1, 1 << 16)
         if not self.bottom or self.bottom[-1] != self.dimension:
             raise ValueError(f"bottom must end in the dimension, {self.dimension}, "

@@ -34,6 +34,7 @@ __all__ = [
     "Header", "destinations", "gpu_vectors", "header_beat", "pack_records", "parse_errors",
     "parse_header", "parse_headers", "parse_pooled", "parse_records", "payload_records",
     "query_packets", "query_records", "record_fields", "records_to_beats", "vectors_packet",
+    "vectors_that_fit",
 ]
 
 WORDS = BEAT_BYTES // 4
@@ -171,26 +172,29 @@ def query_packets(records: np.ndarray, *, node: int, step: int,
 
 
 def vectors_packet(head: np.ndarray, tags: np.ndarray, vectors: np.ndarray) -> np.ndarray:
-    """Return header beat, tag beats and vectors (float32 ``[n, dimension]``) as one packet."""
+    """Return header beat, tag beats and vectors (float32 ``[n, dimension]``) as one packet.
+
+    The vectors lie one behind the other, and the rest of the last beat is zero.
+    """
     first = 1 - -len(tags) // TAGS_PER_BEAT
-    body = np.ascontiguousarray(vectors, "<f4").view("<u4").reshape(-1, LANES)
-    packet = np.zeros((first + len(body), WORDS), "<u4")
+    packet = np.zeros((first - -vectors.size // LANES, WORDS), "<u4")
     packet[:1] = head
     packet[1:first].reshape(-1).view("<u2")[:len(tags)] = tags
-    packet[first:] = body
+    packet[first:].reshape(-1).view("<f4")[:vectors.size] = vectors.reshape(-1)
     return packet
 
 
 @cache
-def _vectors_that_fit(vector_beats: int, payload_beats: int) -> int:
-    return max(k for k in range(1, payload_beats)
-               if -(-k // TAGS_PER_BEAT) + k * vector_beats <= payload_beats)
+def vectors_that_fit(dimension: int, payload_beats: int) -> int:
+    """Return how many vectors fit a payload with the tag beats that they need."""
+    return max(k for k in range(1, LANES // 4 * payload_beats)
+               if -(-k // TAGS_PER_BEAT) - -k * dimension // LANES <= payload_beats)
 
 
 def gpu_vectors(tags: np.ndarray, vectors: np.ndarray, *, node: int, step: int,
                 payload_beats: int) -> list[np.ndarray]:
     """Return GPU_VECTORS packets that answer the miss ids ``tags`` with ``vectors``."""
-    per_packet = _vectors_that_fit(vectors.shape[1] // LANES, payload_beats)
+    per_packet = vectors_that_fit(vectors.shape[1], payload_beats)
     packets = []
     for start in range(0, len(tags), per_packet):
         part = slice(start, start + per_packet)
@@ -203,11 +207,13 @@ _POOLED_TAG = [(offset, (1 << width) - 1) for offset, width in map(
     field_bits(PooledTag).get, ("sample", "first_bag", "last"))]
 
 
-def parse_pooled(packet: np.ndarray, count: int) -> tuple[int, int, bool, np.ndarray]:
+def parse_pooled(packet: np.ndarray, count: int,
+                 dimension: int) -> tuple[int, int, bool, np.ndarray]:
     """Return sample, first bag, whether it ends the sample, and the vectors of a POOLED packet."""
     tag = int.from_bytes(packet[1].tobytes(), "little")
     sample, first_bag, last = (tag >> offset & mask for offset, mask in _POOLED_TAG)
-    vectors = np.ascontiguousarray(packet[2:]).view("<f4").reshape(count, -1)
+    values = np.ascontiguousarray(packet[2:]).view("<f4").reshape(-1)
+    vectors = values[:count * dimension].reshape(count, dimension)
     return sample, first_bag, bool(last), vectors
 
 

@@ -2,13 +2,34 @@
 
 from dataclasses import dataclass, fields, replace
 
-__all__ = ["BEAT_BITS", "LANES", "PRESETS", "NicConfig", "preset"]
+__all__ = ["BEAT_BITS", "LANES", "PRESETS", "NicConfig", "beats_of", "check_dimension",
+           "packing_of", "preset"]
 
 BEAT_BITS = 512
 """Bits of one beat, the width of every data path."""
 
 LANES = 16
 """float32 values of one beat."""
+
+
+def check_dimension(name: str, value: object) -> None:
+    """Raise ``TypeError`` or ``ValueError`` if ``value`` is not 4, 8 or 16 k, at most 256.
+
+    Lanes of a beat are used whole, by halves or by quarters.
+    """
+    _in_range(name, value, 4, 256)
+    if value not in (4, 8) and value % LANES:  # type: ignore[operator]
+        raise ValueError(f"{name} must be 4, 8 or a multiple of {LANES}, not {value!r}")
+
+
+def beats_of(dimension: int) -> int:
+    """Return the beats of a vector inside the NIC; below 16 values its upper lanes are +0."""
+    return max(1, dimension // LANES)
+
+
+def packing_of(dimension: int) -> int:
+    """Return log2 of the vectors that share a beat of a packet: 2 for 4, 1 for 8 values, else 0."""
+    return (max(1, LANES // dimension)).bit_length() - 1
 
 
 def _in_range(name: str, value: object, low: int, high: int) -> None:
@@ -35,7 +56,7 @@ class NicConfig:
     name: name of the configuration, used for files and reports.
     nodes: largest number of nodes in a cluster.
     tables: number of table descriptors.
-    max_dimension: longest embedding vector in float32 values, a multiple of 16.
+    max_dimension: longest embedding vector in float32 values: 4, 8 or a multiple of 16, to 256.
     local_cache_rows: vectors of ``max_dimension`` that the local cache holds (paper, 4.1.1).
     local_cache_ways: ways of a set of the local cache.
     remote_cache_rows: vectors of ``max_dimension`` that the remote cache holds (paper, 4.1.2).
@@ -84,10 +105,7 @@ class NicConfig:
             raise TypeError(f"name must be a string, not {self.name!r}")
         _in_range("nodes", self.nodes, 1, 64)
         _in_range("tables", self.tables, 1, 4096)
-        _in_range("max_dimension", self.max_dimension, LANES, 256)
-        if self.max_dimension % LANES:
-            raise ValueError(
-                f"max_dimension must be a multiple of {LANES}, not {self.max_dimension!r}")
+        check_dimension("max_dimension", self.max_dimension)
         for kind in ("local_cache", "remote_cache", "dedupe"):
             ways = getattr(self, f"{kind}_ways")
             total = "dedupe_keys" if kind == "dedupe" else f"{kind}_rows"
@@ -111,8 +129,18 @@ class NicConfig:
 
     @property
     def vector_beats(self) -> int:
-        """Beats of the longest vector."""
-        return self.max_dimension // LANES
+        """Beats of the longest vector inside the NIC."""
+        return beats_of(self.max_dimension)
+
+    @property
+    def vector_packing(self) -> int:
+        """log2 of the longest vectors that share a beat of a packet."""
+        return packing_of(self.max_dimension)
+
+    @property
+    def store_bits(self) -> int:
+        """Bits that memories of vectors keep of a beat: the lanes that are ever used."""
+        return min(BEAT_BITS, 32 * self.max_dimension)
 
     @property
     def local_cache_sets(self) -> int:
@@ -147,7 +175,7 @@ class NicConfig:
     @property
     def net_vectors(self) -> int:
         """Vectors of ``max_dimension`` in a network packet, behind their tag beat."""
-        return min(32, (self.net_payload_beats - 1) // self.vector_beats)
+        return min(32, ((self.net_payload_beats - 1) << self.vector_packing) // self.vector_beats)
 
     def with_fields(self, **changes: object) -> "NicConfig":
         """Return a copy with ``changes`` applied; an unknown field raises ``ValueError``."""

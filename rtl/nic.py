@@ -230,10 +230,14 @@ class SmartNic(wiring.Component):
         """Registers to blocks, counters to registers."""
         csr = self._csr
         wiring.connect(m, wiring.flipped(self.csr), csr.csr)
+        packing = Signal(2)  # longer vectors have beats of their own
+        m.d.comb += packing.eq(Mux(csr.vector_beats == 1, csr.vector_packing, 0))
         for block in (*self._blocks.values(), router):
             for name in ("node", "nodes", "vector_beats", "mac_base", "ip_base", "udp_port"):
                 if hasattr(block, name):
                     m.d.comb += getattr(block, name).eq(getattr(csr, name))
+            if hasattr(block, "vector_packing"):
+                m.d.comb += block.vector_packing.eq(packing)
             if hasattr(block, "time"):
                 m.d.comb += block.time.eq(self.time)
         for block in (blocks.query_checker, blocks.lookup_check):

@@ -114,6 +114,8 @@ def _controls(config: NicConfig):
     yield "nodes", 8, 1, 1, config.nodes, "nodes of the cluster"
     yield ("vector_beats", config.vector_beats.bit_length(), config.vector_beats, 1,
            config.vector_beats, "beats of a vector")
+    yield ("vector_packing", 2, config.vector_packing, config.vector_packing, 2,
+           "log2 of the vectors in a beat of a packet; counts while vector_beats is 1")
     yield "local_cache_enable", 1, 1, 0, 1, "the local cache keeps rows"
     yield ("local_cache_sets", config.local_cache_sets.bit_length(), config.local_cache_sets, 1,
            config.local_cache_sets, "sets of the local cache in use")

@@ -5,7 +5,7 @@ import warnings
 from amaranth.hdl import UnusedElaboratable
 
 from host.shard import ShardPlan
-from rtl.config import NicConfig
+from rtl.config import NicConfig, beats_of, packing_of
 from rtl.nic import SmartNic
 from sim.engines import Engine, Model, load
 from sim.registers import RegisterFile
@@ -38,12 +38,13 @@ class NicModel:
         return engine, RegisterFile(engine, self.registers)
 
     def configure(self, registers: RegisterFile, runtime: Runtime, plan: ShardPlan, *, node: int,
-                  nodes: int, vector_beats: int) -> None:
+                  nodes: int, dimension: int) -> None:
         """Queue the writes that make a NIC node ``node`` of ``nodes``."""
         config = self.config
         share = config.lookup_beats // nodes
         values = {
-            "node": node, "nodes": nodes, "vector_beats": vector_beats,
+            "node": node, "nodes": nodes, "vector_beats": beats_of(dimension),
+            "vector_packing": packing_of(dimension),
             "local_cache_enable": int(runtime.local_cache),
             "local_cache_sets": runtime.local_cache_sets or config.local_cache_sets,
             "remote_cache_enable": int(runtime.remote_cache),

@@ -68,7 +68,7 @@ class Node:
         self.number = number
         self.engine = engine
         self._config = config
-        self._rows = rows
+        self._rows, self._dimension = rows, dimension
         self._pcie = Pcie(pcie)
         self._gpu: GpuLookups[tuple[int, np.ndarray]] = GpuLookups(
             gpu, 4 * dimension)
@@ -257,7 +257,8 @@ class Node:
             self._send(packet, now)
 
     def _pooled(self, packet: np.ndarray, head: Header, now: float) -> None:
-        sample, first_bag, last, vectors = parse_pooled(packet, head.count)
+        sample, first_bag, last, vectors = parse_pooled(packet, head.count,
+                                                           self._dimension)
         found = self._find(sample)
         if found is None:
             raise ProtocolError(

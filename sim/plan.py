@@ -26,7 +26,7 @@ from host.profile import load_profile
 from host.samples import rechunk
 from host.shard import PLACEMENTS, ShardPlan, key_hash
 from host.timing import CYCLE_NS
-from rtl.config import LANES, NicConfig, preset
+from rtl.config import NicConfig, beats_of, preset
 from sim.hitrate import first_lookups
 from sim.options import RunOptions, check_cluster
 from sim.plan_memory import STATE_BYTES, balance, caches, node_bytes, nodes_needed
@@ -162,7 +162,7 @@ def _replay(options: RunOptions, system: _System, model: Model, kind: str | None
     """Return the traffic of all mini-batches behind the warm-up, and the lookups of each node for
     either placement."""
     config, runtime, dealt = system.config, system.runtime, plans[options.placement]
-    packing = Packing(config, runtime, options.nodes, model.dimension // LANES)
+    packing = Packing(config, runtime, options.nodes, model.dimension)
     traffic = Traffic(dealt, packing, merge=options.in_flight > 1)
     sets = (runtime.local_cache_sets or config.local_cache_sets) if runtime.local_cache else 0
     stores = NodeCaches(sets, config.local_cache_ways, options.nodes)
@@ -214,7 +214,7 @@ def _resources(options: RunOptions, system: _System, model: Model, traffic: Traf
     ``counts`` are those of ``traffic``, of a mini-batch.
     """
     config, pcie, gpu, network = system.config, system.pcie, system.gpu, system.network
-    cycle_us, beats = CYCLE_NS / 1000, model.dimension // LANES
+    cycle_us, beats = CYCLE_NS / 1000, beats_of(model.dimension)
     pcie_bytes_us, network_bytes_us = pcie.bandwidth_gb_s * 1e3, network.bandwidth_gbit_s * 125
     row = max(4 * model.dimension, gpu.access_bytes) / (gpu.memory_bandwidth_gb_s * 1e3)
     network_us = network.one_way_us if options.nodes > 1 else 0.0

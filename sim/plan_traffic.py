@@ -20,9 +20,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from host.packets import vectors_that_fit
 from host.samples import Samples
 from host.shard import ShardPlan
-from rtl.config import NicConfig
+from rtl.config import LANES, NicConfig, beats_of
 from rtl.formats import BEAT_BYTES, RECORDS_PER_BEAT, TAGS_PER_BEAT
 from sim.settings import Runtime
 
@@ -58,13 +59,13 @@ class Packing:
     -------
     config, runtime: of the NIC.
     nodes: of the cluster.
-    vector_beats: beats of a vector of the model.
+    dimension: of the model; vectors below 16 values share beats.
     """
 
     config: NicConfig
     runtime: Runtime
     nodes: int
-    vector_beats: int
+    dimension: int
 
     @property
     def lookups(self) -> int:
@@ -76,7 +77,8 @@ class Packing:
     @property
     def vectors(self) -> int:
         """Vectors of a vectors packet, behind its tag beat."""
-        return min(TAGS_PER_BEAT, (self.config.net_payload_beats - _TAG) // self.vector_beats)
+        return min(TAGS_PER_BEAT,
+                   (self.config.net_payload_beats - _TAG) * LANES // self.dimension)
 
     @property
     def requests(self) -> int:
@@ -86,14 +88,12 @@ class Packing:
     @property
     def answers(self) -> int:
         """Vectors of a packet from the GPU."""
-        room = self.config.host_payload_beats
-        return max(k for k in range(1, room)
-                   if -(-k // TAGS_PER_BEAT) + k * self.vector_beats <= room)
+        return vectors_that_fit(self.dimension, self.config.host_payload_beats)
 
     @property
     def results(self) -> int:
         """Pooled vectors of a packet to the host."""
-        return (self.config.host_payload_beats - _TAG) // self.vector_beats
+        return (self.config.host_payload_beats - _TAG) * LANES // self.dimension
 
     @property
     def queries(self) -> int:
@@ -111,14 +111,14 @@ class Packing:
 
     def vector_bytes(self, sizes: np.ndarray) -> int:
         """Return the bytes of packets of vectors with one tag beat."""
-        return BEAT_BYTES * int((_HEADER + _TAG + sizes * self.vector_beats).sum())
+        return BEAT_BYTES * int((_HEADER + _TAG - (-sizes * self.dimension // LANES)).sum())
 
     def answer_bytes(self, lists: np.ndarray) -> int:
         """Return the bytes with which the GPU answers lists of so many rows, each on its own."""
         whole, rest = np.divmod(lists, self.answers)
         sizes = np.concatenate((np.full(int(whole.sum()), self.answers), rest[rest > 0]))
         return BEAT_BYTES * int((_HEADER - (-sizes // TAGS_PER_BEAT)
-                                 + sizes * self.vector_beats).sum())
+                                 - (-sizes * self.dimension // LANES)).sum())
 
 
 class Traffic:
@@ -236,7 +236,7 @@ class Traffic:
         self._add(f"{kind}_lists", node, len(lists))
         self._add(f"{kind}_from_nic", node, packing.record_bytes(lists))
         self._add(f"{kind}_to_nic", node, packing.answer_bytes(lists))
-        left = _one_by_one(served, packing.vector_beats)
+        left = _one_by_one(served, beats_of(packing.dimension))
         timeout = packing.runtime.vector_timeout + packing.lateness if timed else None
         for requester in range(self._plan.nodes):
             if requester == node:
@@ -246,7 +246,7 @@ class Traffic:
                 # What fills a packet only together with other mini-batches costs its share of one.
                 count = len(times) / packing.vectors
                 self._frames(kind, node, requester, count, BEAT_BYTES * (
-                    count * (_HEADER + _TAG) + len(times) * packing.vector_beats))
+                    count * (_HEADER + _TAG) + len(times) * packing.dimension / LANES))
             else:
                 sizes = packets(times, packing.vectors, timeout)
                 self._frames(kind, node, requester, len(sizes), packing.vector_bytes(sizes))

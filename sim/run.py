@@ -16,7 +16,7 @@ from host.profile import load_profile
 from host.rows import row_values
 from host.samples import Samples
 from host.shard import ShardPlan
-from rtl.config import LANES, NicConfig, preset
+from rtl.config import NicConfig, preset
 from sim.build import NicModel
 from sim.cluster import Cluster, Observer, StuckError
 from sim.linear import linear_compiled
@@ -114,7 +114,7 @@ class Run:
             if waves is not None and shown:
                 self.waves = Waves(waves, engine)
             nic.configure(registers, self.runtime, self.plan, node=number, nodes=options.nodes,
-                          vector_beats=model.dimension // LANES)
+                          dimension=model.dimension)
             node = Node(number, engine, self.config, rows, model.dimension, pcie, gpu,
                         options.in_flight)
             nodes.append(node)

@@ -6,6 +6,7 @@ from amaranth.hdl import Module, Mux, Shape, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from rtl.config import BEAT_BITS
 from rtl.counters import CounterLayout, count
 from rtl.stream import SkidBuffer, StreamFIFO
 
@@ -65,6 +66,7 @@ class EmbeddingCache(wiring.Component):
     vector_beats: beats of the longest vector.
     hash_key: from the value of a key to 32 hash bits.
     store_style: style of the RAM of the slots.
+    store_bits: bits that are kept of a beat; the others, of lanes out of use, are given out as 0.
 
     Ports
     -----
@@ -95,10 +97,10 @@ class EmbeddingCache(wiring.Component):
 
     def __init__(self, key_bits: int, meta_shape, *, rows: int, ways: int, in_flight: int,
                  waiters: int, vector_beats: int, hash_key: Callable[[Value], Value],
-                 store_style: str = "uram"):
+                 store_style: str = "uram", store_bits: int = BEAT_BITS):
         sizes = {"key_bits": (key_bits, 1), "ways": (ways, 1), "rows": (rows, 2),
                  "in_flight": (in_flight, 2), "waiters": (waiters, 2),
-                 "vector_beats": (vector_beats, 1)}
+                 "vector_beats": (vector_beats, 1), "store_bits": (store_bits, 1)}
         for name, (value, low) in sizes.items():
             if isinstance(value, bool) or not isinstance(value, int):
                 raise TypeError(f"{name} must be an integer, not {value!r}")
@@ -114,7 +116,7 @@ class EmbeddingCache(wiring.Component):
                              f"not {rows!r}")
         self._key_bits, self._meta, self._hash = key_bits, meta_shape, hash_key
         self._rows, self._ways, self._ids, self._nodes = rows, ways, in_flight, waiters
-        self._beats, self._style = vector_beats, store_style
+        self._beats, self._style, self._bits = vector_beats, store_style, store_bits
         self._lookup = data.StructLayout({"key": key_bits, "meta": meta_shape})
         self._miss = data.StructLayout(
             {"key": key_bits, "id": FILL_ID_BITS, "meta": meta_shape})
@@ -141,7 +143,8 @@ class EmbeddingCache(wiring.Component):
             self._meta, in_flight=self._ids, waiters=self._nodes)
         m.submodules.writer = writer = FillWriter(vector_beats=self._beats, **sizes)
         m.submodules.store = store = VectorStore(
-            self._meta, vector_beats=self._beats, style=self._style, **sizes)
+            self._meta, vector_beats=self._beats, style=self._style, store_bits=self._bits,
+            **sizes)
         m.submodules.asking = asking = SkidBuffer(self._miss)
 
         # After reset, the words whose contents matter are written once.

@@ -61,7 +61,7 @@ class LocalCache(wiring.Component):
         m.submodules.cache = cache = EmbeddingCache(
             Key.size, FILL_ID_BITS, rows=config.local_cache_rows, ways=config.local_cache_ways,
             in_flight=config.misses_in_flight, waiters=config.dedupe_in_flight,
-            vector_beats=config.vector_beats, hash_key=hash_bits)
+            vector_beats=config.vector_beats, hash_key=hash_bits, store_bits=config.store_bits)
         wiring.connect(m, wiring.flipped(self.fills), cache.fills)
         wiring.connect(m, cache.vectors, wiring.flipped(self.vectors))
         m.d.comb += [

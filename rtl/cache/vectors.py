@@ -36,7 +36,7 @@ class VectorStore(wiring.Component):
     2 cycles.
 
     Parameters: ``meta_shape``; ``rows``; ``in_flight``; ``vector_beats``, the largest; ``style`` of
-    the slots' RAM.
+    the slots' RAM; ``store_bits`` that are kept of a beat, the others are given out as 0.
 
     Ports
     -----
@@ -49,9 +49,10 @@ class VectorStore(wiring.Component):
     idle.
     """
 
-    def __init__(self, meta_shape, *, rows: int, in_flight: int, vector_beats: int, style: str):
+    def __init__(self, meta_shape, *, rows: int, in_flight: int, vector_beats: int, style: str,
+                 store_bits: int = BEAT_BITS):
         self._meta, self._rows, self._ids = meta_shape, rows, in_flight
-        self._beats, self._style = vector_beats, style
+        self._beats, self._style, self._bits = vector_beats, style, store_bits
         self._hit = data.StructLayout({"slot": slot_bits(rows), "meta": meta_shape})
         super().__init__({
             "write": In(write_signature(rows, in_flight, vector_beats)),
@@ -67,9 +68,9 @@ class VectorStore(wiring.Component):
         m = Module()
         landing_rows = self._ids * self._beats
         m.submodules.slots = slots = Ram(
-            BEAT_BITS, self._rows * self._beats, style=self._style)
+            self._bits, self._rows * self._beats, style=self._style)
         m.submodules.landing = landing = Ram(
-            BEAT_BITS, landing_rows,
+            self._bits, landing_rows,
             style="lutram" if landing_rows <= 64 else "bram" if landing_rows < 2048 else "uram")
         m.submodules.buffer = buffer = SkidBuffer(vector_beat_layout(self._meta))
         wiring.connect(m, buffer.o, wiring.flipped(self.vectors))

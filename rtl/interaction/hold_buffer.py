@@ -5,7 +5,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
-from rtl.config import BEAT_BITS, NicConfig
+from rtl.config import NicConfig
 from rtl.counters import CounterLayout, count
 from rtl.formats import LANDING_BITS, HoldSlot, RecordKind, TaggedBeat, VectorBeat
 from rtl.interaction.landing import LandingCheck
@@ -54,6 +54,7 @@ class HoldBuffer(wiring.Component):
         if not isinstance(config, NicConfig):
             raise TypeError(f"config must be a NicConfig, not {config!r}")
         self.places, self.beats = config.hold_vectors, config.vector_beats
+        self._bits = config.store_bits
         super().__init__({
             "reserve": In(stream.Signature(HoldSlot)), "next_landing": Out(LANDING_BITS),
             "remote": In(stream.Signature(TaggedBeat)), "local": In(stream.Signature(VectorBeat)),
@@ -68,7 +69,7 @@ class HoldBuffer(wiring.Component):
         m = Module()
         places, beats = self.places, self.beats
         bits = ceil_log2(places)
-        m.submodules.store = store = Ram(BEAT_BITS, places * beats, style="uram")
+        m.submodules.store = store = Ram(self._bits, places * beats, style="uram")
         m.submodules.slots = slots = Ram(HoldSlot.size, places, style="bram")
         m.submodules.landing = landing = LandingCheck(places, beats)
         m.submodules.marks = marks = SkidBuffer(bits + 1)

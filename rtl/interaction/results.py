@@ -1,13 +1,14 @@
 """Result packager: pooled vectors become packets to the host."""
 
-from amaranth.hdl import Module, Mux, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from rtl.config import NicConfig
+from rtl.config import BEAT_BITS, NicConfig
 from rtl.counters import CounterLayout, count
 from rtl.formats import CREDIT_BITS, STEP_BITS, FrameInfo, Opcode, PooledTag, RawBeat
 from rtl.interaction.records import PooledBeat
+from rtl.packing import QUARTER, placed
 from rtl.stream import SkidBuffer, StreamFIFO
 
 __all__ = ["ResultPackager"]
@@ -21,17 +22,19 @@ class ResultPackager(wiring.Component):
 
     The payload of a packet is a :data:`rtl.formats.PooledTag` beat and as many whole vectors as
     ``config.host_payload_beats`` leaves room for; a sample with more bags continues in the next
-    packet. A packet is held until its last vector is there, because the header counts vectors and
-    the tag tells whether the sample ends; the buffer takes two packets, so that one fills while
-    the other leaves.
+    packet. Vectors of 4 or 8 values share beats, the first in the lowest lanes, and what is left of
+    the last beat is zero. A packet is held until its last vector is there, because the header
+    counts vectors and the tag tells whether the sample ends; the buffer takes two packets, so that
+    one fills while the other leaves.
 
-    Throughput: 1 beat per cycle in, and out one tag beat more a packet. Latency 3 cycles from the
-    last beat of a packet to its header and tag beat.
+    Throughput: 1 beat per cycle in, and out at most one tag beat more a packet. Latency 3 cycles
+    from the last beat of a packet to its header and tag beat.
 
     Ports
     -----
     i: stream of :data:`~rtl.interaction.records.PooledBeat`.
-    vector_beats: beats of a vector; may change while empty.
+    vector_beats: beats of a vector; may change while empty. vector_packing: log2 of the vectors
+        that share a beat, 0 to 2; 0 with more beats than 1.
     credit: copied into the header when it is made.
     headers: stream of :data:`rtl.formats.FrameInfo`, one per packet.
     payload: stream of :data:`rtl.formats.RawBeat`, packets in the order of their headers.
@@ -47,7 +50,8 @@ class ResultPackager(wiring.Component):
         self._room, self._beats = config.host_payload_beats - 1, config.vector_beats
         super().__init__({
             "i": In(stream.Signature(PooledBeat)),
-            "vector_beats": In(range(self._beats + 1)), "credit": In(CREDIT_BITS),
+            "vector_beats": In(range(self._beats + 1)), "vector_packing": In(2),
+            "credit": In(CREDIT_BITS),
             "headers": Out(stream.Signature(FrameInfo)),
             "payload": Out(stream.Signature(RawBeat)),
             "counters": Out(CounterLayout("samples", "packets", "vectors")), "idle": Out(1),
@@ -65,26 +69,35 @@ class ResultPackager(wiring.Component):
 
         # In: count the vectors of a packet, and close it when it is full or the sample ends.
         item, take = self.i.payload, Signal()
-        bags, in_packet = Signal(16), Signal(range(self._room + 1))
+        bags, in_packet = Signal(16), Signal(range(4 * self._room + 1))
         # Beats left in the packet, and what the vector that now comes in leaves of them.
         room, left = Signal(range(self._room + 1), init=self._room), Signal(range(self._room + 1))
-        closes = Signal()
+        closes, full = Signal(), Signal()
+        # A beat is written when no other vector fits; those that share it are collected here.
+        held, collected = Signal(BEAT_BITS), Signal(BEAT_BITS)
+        shared = self.vector_packing
         m.d.comb += [
             self.i.ready.eq(beats.i.ready & packets.i.ready),
             take.eq(self.i.valid & self.i.ready),
             left.eq(room - self.vector_beats),
-            closes.eq(item.beat_last & (item.bag_last_of_sample | (left < self.vector_beats))),
-            beats.i.valid.eq(take),
-            beats.i.payload.data.eq(item.data), beats.i.payload.last.eq(closes),
+            full.eq(~(Cat(shared.any(), shared[1]) & ~in_packet[:2]).any()),
+            closes.eq(item.beat_last & (
+                item.bag_last_of_sample | (full & (left < self.vector_beats)))),
+            collected.eq(Cat(Mux(here, value, held.word_select(k, QUARTER)) for k, (here, value)
+                             in enumerate(placed(item.data, in_packet, shared)))),
+            beats.i.valid.eq(take & (full | closes)),
+            beats.i.payload.data.eq(collected), beats.i.payload.last.eq(closes),
             packets.i.valid.eq(take & closes),
             packets.i.payload.sample.eq(item.sample), packets.i.payload.step.eq(item.step),
             packets.i.payload.first_bag.eq(bags - in_packet),
             packets.i.payload.last.eq(item.bag_last_of_sample),
             packets.i.payload.count.eq(in_packet + 1),
         ]
+        with m.If(take & (shared != 0)):
+            m.d.sync += held.eq(collected)
         with m.If(take & item.beat_last):
             m.d.sync += [
-                room.eq(Mux(closes, self._room, left)),
+                room.eq(Mux(closes, self._room, Mux(full, left, room))),
                 in_packet.eq(Mux(closes, 0, in_packet + 1)),
                 bags.eq(Mux(item.bag_last_of_sample, 0, bags + 1)),
             ]

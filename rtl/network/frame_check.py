@@ -56,7 +56,8 @@ class FrameCheck(wiring.Component):
     Ports
     -----
     valid, beat: a beat comes in, :data:`rtl.formats.Beat`.
-    node, nodes, mac_base, ip_base, udp_port, vector_beats: see :class:`rtl.network.FrameParser`.
+    node, nodes, mac_base, ip_base, udp_port, vector_beats, vector_packing: see
+        :class:`rtl.network.FrameParser`.
     o: :func:`CheckedBeat`. ``beats`` counts payload beats, this one included, up to
         ``max_beats`` + 1; ``verdict`` has at most one bit set, the first of :data:`VERDICTS` that
         applies, and ``drop`` says that there is one.
@@ -69,7 +70,7 @@ class FrameCheck(wiring.Component):
         super().__init__({
             "valid": In(1), "beat": In(Beat),
             "node": In(NODE_BITS), "nodes": In(NODE_BITS), "mac_base": In(48), "ip_base": In(32),
-            "udp_port": In(16), "vector_beats": In(5),
+            "udp_port": In(16), "vector_beats": In(5), "vector_packing": In(2),
             "o": Out(CheckedBeat(max_beats)), "idle": Out(1),
         })
 
@@ -121,11 +122,21 @@ class FrameCheck(wiring.Component):
         beats2, head2 = Signal(beats_shape), Signal(head1.shape())
         expected2, count_range2 = Signal(17), Signal()
         count = head1.count[:11]  # enough for the longest packet; count_range2 checks the rest
+        # Vectors of several beats, of one, or several in a beat, whose last may be part empty.
+        body, rest = Signal(16), Signal(2)
+        m.d.sync += rest.eq(Cat(self.vector_packing.any(), self.vector_packing[1]))
+        with m.Switch(self.vector_packing):
+            with m.Case(0):
+                m.d.comb += body.eq(count * self.vector_beats)
+            with m.Case(1):
+                m.d.comb += body.eq((count + rest) >> 1)
+            with m.Default():
+                m.d.comb += body.eq((count + rest) >> 2)
         m.d.sync += [
             stage2.eq(stage1), beats2.eq(beats1), head2.eq(head1),
             expected2.eq(Mux(
                 head1.vectors,
-                ((count + TAGS_PER_BEAT - 1) >> 5) + count * self.vector_beats,
+                ((count + TAGS_PER_BEAT - 1) >> 5) + body,
                 (count + RECORDS_PER_BEAT - 1) >> 3)),
             count_range2.eq((head1.count == 0) | (head1.count > RECORDS_PER_BEAT * longest)),
         ]

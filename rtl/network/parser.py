@@ -23,6 +23,7 @@ from rtl.stream import PacketFIFO, SkidBuffer, StreamFIFO
 
 from .frame_check import VERDICTS, FrameCheck
 from .layouts import Credit
+from .vector_unpacker import VectorUnpacker
 from .wire import check_framing
 from .wire import header as header_of
 
@@ -41,8 +42,10 @@ class FrameParser(wiring.Component):
     configuration); ``bad_crc`` (IPv4 checksum or CRC-32C); ``bad_opcode`` (or version);
     ``bad_node``; ``bad_length`` (``count`` against payload); ``overruns``.
 
-    Latency 8 cycles from a packet's last beat to its first record, 9 to its first vector beat;
-    throughput 1 beat per cycle, header and tag beats included.
+    Latency 8 cycles from a packet's last beat to its first record, 9 to its first vector beat, 11
+    where beats hold several vectors; throughput 1 beat per cycle, header and tag beats included.
+    Several vectors of a beat leave one a cycle and wait in a FIFO of their own, so that nothing
+    else does, see :class:`rtl.network.vector_unpacker.VectorUnpacker`.
 
     Parameters
     ----------
@@ -56,7 +59,8 @@ class FrameParser(wiring.Component):
     i: stream of :data:`rtl.formats.Beat`, always ready.
     node, nodes: this node's number, and how many there are.
     mac_base, ip_base, udp_port: addresses of node 0 (others add their number), as numbers.
-    vector_beats: beats of a vector, 1 to 16.
+    vector_beats: beats of a vector, 1 to 16. vector_packing: log2 of the vectors that share a beat,
+        0 to 2; 0 with more beats than 1. Lanes that a vector does not use leave as +0.
     records: stream of :data:`rtl.formats.RecordBeat`, payload beats of LOOKUPS or QUERIES.
     vectors: stream of :data:`rtl.formats.TaggedBeat`, the vectors of VECTORS or GPU_VECTORS.
     credit: event :data:`Credit`, the header's credit of a good packet (ethernet only).
@@ -78,10 +82,12 @@ class FrameParser(wiring.Component):
         if depth < 2 * (longest + 4):
             raise ValueError(f"depth must be at least {2 * (longest + 4)}, not {depth!r}")
         self._framing, self._max_beats, self._depth = framing, longest, depth
+        self._in_flight = (
+            config.remote_in_flight if framing == "ethernet" else config.misses_in_flight)
         super().__init__({
             "i": In(stream.Signature(Beat)),
             "node": In(NODE_BITS), "nodes": In(NODE_BITS), "mac_base": In(48), "ip_base": In(32),
-            "udp_port": In(16), "vector_beats": In(5),
+            "udp_port": In(16), "vector_beats": In(5), "vector_packing": In(2),
             "records": Out(stream.Signature(RecordBeat)),
             "vectors": Out(stream.Signature(TaggedBeat)),
             "credit": Out(Credit),
@@ -108,7 +114,8 @@ class FrameParser(wiring.Component):
             good.eq(beat.valid & beat.last & ~beat.drop),
             overrun.eq(good & ~admit),
         ]
-        for name in ("node", "nodes", "mac_base", "ip_base", "udp_port", "vector_beats"):
+        for name in ("node", "nodes", "mac_base", "ip_base", "udp_port", "vector_beats",
+                     "vector_packing"):
             m.d.comb += getattr(check, name).eq(getattr(self, name))
         # Header beat and payload, one more to end what is too long, and the last packet's last two.
         m.d.sync += room.eq(fifo.level <= depth - (longest + 4))
@@ -146,7 +153,9 @@ class FrameParser(wiring.Component):
         m.submodules.vectors = vectors = SkidBuffer(TaggedBeat)
         wiring.connect(m, records.o, wiring.flipped(self.records))
         wiring.connect(m, vectors.o, wiring.flipped(self.vectors))
-        tag_beats = -(-self._max_beats // TAGS_PER_BEAT)
+        m.submodules.unpacker = unpacker = VectorUnpacker(self._in_flight)
+        # With 32 tags come 8 beats of vectors at least, and one with the first of them.
+        tag_beats = (self._max_beats + 7) // 9
         m.submodules.tags = tags = Ram(BEAT_BITS, max(2, tag_beats), latency=0)
         vectors_opcode = (Opcode.VECTORS if self._framing == "ethernet" else Opcode.GPU_VECTORS)
         item = packets.payload.item
@@ -155,16 +164,26 @@ class FrameParser(wiring.Component):
         remaining, tags_left = Signal(16), Signal(range(tag_beats + 1))
         tag_index, vector_index = Signal(range(max(2, tag_beats))), Signal(16)
         part, final_part, vector_last = Signal(5), Signal(5), Signal()
-        m.d.sync += final_part.eq(self.vector_beats - 1)
+        shared, most, final, packed = Signal(), Signal(range(5)), Signal(2), unpacker.i.payload
+        m.d.sync += [
+            final_part.eq(self.vector_beats - 1), shared.eq(self.vector_packing != 0),
+            most.eq(1 << self.vector_packing),
+        ]
+        tags_here = tags.read_data.word_select(vector_index[2:5], 4 * TAG_BITS)
+        m.d.comb += [
+            unpacker.vector_packing.eq(self.vector_packing),
+            final.eq(Mux(remaining > most, most - 1, remaining - 1)),
+            packed.data.eq(item), packed.final.eq(final),
+            packed.tags.eq(Mux(vector_index[1], tags_here >> 2 * TAG_BITS, tags_here)),
+        ]
         m.d.comb += [
             records.i.payload.data.eq(item), records.i.payload.source.eq(source),
             records.i.payload.step.eq(step), records.i.payload.last.eq(packets.payload.last),
             records.i.payload.records.eq(Mux(
                 remaining > RECORDS_PER_BEAT, RECORDS_PER_BEAT, remaining)),
             vector_last.eq(part == final_part),
-            vectors.i.payload.data.eq(item), vectors.i.payload.last.eq(vector_last),
-            vectors.i.payload.tag.eq(tags.read_data.word_select(
-                vector_index[:5], TAG_BITS)),
+            vectors.i.valid.eq(unpacker.o.valid), unpacker.o.ready.eq(vectors.i.ready),
+            vectors.i.payload.eq(unpacker.o.payload),
             tags.read_addr.eq(vector_index[5:]), tags.read_en.eq(1),
             tags.write_addr.eq(tag_index), tags.write_data.eq(item),
         ]
@@ -196,11 +215,21 @@ class FrameParser(wiring.Component):
                     with m.Elif(tags_left == 1):
                         m.next = "VECTORS"
             with m.State("VECTORS"):
-                m.d.comb += [vectors.i.valid.eq(packets.valid), packets.ready.eq(vectors.i.ready)]
-                with m.If(packets.valid & vectors.i.ready):
-                    m.d.sync += part.eq(Mux(vector_last, 0, part + 1))
+                with m.If(shared):
+                    m.d.comb += [unpacker.i.valid.eq(packets.valid),
+                                 packets.ready.eq(unpacker.i.ready)]
+                with m.Else():
+                    m.d.comb += [
+                        vectors.i.valid.eq(packets.valid), packets.ready.eq(vectors.i.ready),
+                        vectors.i.payload.data.eq(item), vectors.i.payload.last.eq(vector_last),
+                        vectors.i.payload.tag.eq(tags.read_data.word_select(
+                            vector_index[:5], TAG_BITS)),
+                    ]
+                with m.If(packets.valid & packets.ready):
+                    m.d.sync += [part.eq(Mux(vector_last, 0, part + 1)),
+                                 remaining.eq(remaining - most)]
                     with m.If(vector_last):
-                        m.d.sync += vector_index.eq(vector_index + 1)
+                        m.d.sync += vector_index.eq(vector_index + most)
                     with m.If(packets.payload.last):
                         m.next = "HEADER"
-        return ~(records.idle & vectors.idle)
+        return ~(records.idle & vectors.idle & unpacker.idle)

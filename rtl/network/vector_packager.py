@@ -18,6 +18,7 @@ from rtl.formats import (
     VectorBeat,
 )
 from rtl.memory import Ram
+from rtl.packing import QUARTER, placed
 from rtl.stream import SkidBuffer
 
 from .packet_pool import PacketPool
@@ -33,22 +34,24 @@ class VectorPackager(wiring.Component):
     """Gather vectors by destination; send a packet when it is full or old.
 
     A packet is a tag beat (the vectors' landings, unused places zero) and the vectors, in order of
-    arrival; its step is that of its first vector. It is full with
-    min(32, (``net_payload_beats`` - 1) // ``vector_beats``) vectors.
+    arrival; its step is that of its first vector. Vectors of 4 or 8 values share beats, the first
+    in the lowest lanes, and what is left of the last beat is zero. A packet is full with 32 vectors
+    or when ``net_payload_beats`` hold no other.
 
     Latency from the beat that fills a packet: 5 cycles to the header, 7 to the tag beat;
-    throughput 1 beat per cycle in and out, whatever the order of destinations: n beats of vectors
-    take n + 1 cycles to leave.
+    throughput 1 beat per cycle in and out, whatever the order of destinations: n beats of a packet
+    take n cycles to leave, so vectors that share beats leave faster than they can come.
 
     Parameters: ``config``; ``buffers``, packet buffers, by default 2 a node, at least 4.
 
     Ports
     -----
     i: stream of :data:`rtl.formats.VectorBeat`; ``tag.node`` is the destination, below
-        ``config.nodes``; the beats of a vector follow each other.
+        ``config.nodes``; the beats of a vector follow each other; lanes out of use are +0.
     headers, payload: streams of :data:`rtl.formats.FrameInfo` and :data:`rtl.formats.RawBeat`, to
         a frame assembler.
-    vector_beats: beats of a vector, 1 to ``config.vector_beats``.
+    vector_beats: beats of a vector, 1 to ``config.vector_beats``. vector_packing: log2 of the
+        vectors that share a beat, 0 to 2; 0 with more beats than 1.
     time, timeout: a packet closes when its first vector is ``timeout`` cycles old.
     credit_node, credit: the credit that a header to ``credit_node`` carries, combinational.
     counters: ``vectors`` and ``beats`` taken; ``packets`` sent; cycles in which a vector waited for
@@ -58,34 +61,40 @@ class VectorPackager(wiring.Component):
     def __init__(self, config: NicConfig, *, buffers: int | None = None):
         self._beats, self._vector_beats = config.net_payload_beats, config.vector_beats
         self._buffers = max(4, 2 * config.nodes) if buffers is None else buffers
-        self._pool = PacketPool(config.nodes, self._buffers, self._beats - 1, match_step=False)
+        self._positions = max(self._beats - 1, self._most(1, 2))
+        self._pool = PacketPool(config.nodes, self._buffers, self._positions, match_step=False)
         super().__init__({
             "i": In(stream.Signature(VectorBeat)),
             "headers": Out(stream.Signature(FrameInfo)),
             "payload": Out(stream.Signature(RawBeat)),
-            "vector_beats": In(5), "time": In(32), "timeout": In(16),
+            "vector_beats": In(5), "vector_packing": In(2), "time": In(32), "timeout": In(16),
             "credit_node": Out(NODE_BITS), "credit": In(CREDIT_BITS),
             "counters": Out(VECTOR_PACKAGER_COUNTERS), "idle": Out(1),
         })
 
-    def _most(self, vector_beats: int) -> int:
+    def _most(self, vector_beats: int, vector_packing: int = 0) -> int:
         """Return how many vectors a packet takes."""
-        return min(TAGS_PER_BEAT, (self._beats - 1) // vector_beats)
+        return min(TAGS_PER_BEAT, ((self._beats - 1) << vector_packing) // vector_beats)
 
     def elaborate(self, platform) -> Module:
         m = Module()
         m.submodules.input = source = SkidBuffer(VectorBeat)
         m.submodules.pool = pool = self._pool
         m.submodules.reader = reader = PacketReader(
-            Opcode.VECTORS, self._buffers, self._beats - 1, self._beats)
+            Opcode.VECTORS, self._buffers, self._positions, self._beats)
         wiring.connect(m, wiring.flipped(self.i), source.i)
         wiring.connect(m, reader.headers, wiring.flipped(self.headers))
         wiring.connect(m, reader.payload, wiring.flipped(self.payload))
-        limit = Signal(range(self._beats))
+        limit, shared = Signal(range(self._positions + 1)), self.vector_packing
         with m.Switch(self.vector_beats):
             for beats in range(1, self._vector_beats + 1):
                 with m.Case(beats):
                     m.d.sync += limit.eq(self._most(beats))
+        for packing in (1, 2):
+            with m.If(shared == packing):
+                m.d.sync += limit.eq(self._most(1, packing))
+        # A position is a beat, or one of the vectors that share it.
+        rest = Cat(shared.any(), shared[1])
         item, closed = source.o.payload, pool.closed.payload
         m.d.comb += [
             pool.valid.eq(source.o.valid), source.o.ready.eq(pool.ready),
@@ -94,7 +103,7 @@ class VectorPackager(wiring.Component):
             pool.time.eq(self.time), pool.timeout.eq(self.timeout),
             pool.freed.eq(reader.freed),
             reader.i.valid.eq(pool.closed.valid), pool.closed.ready.eq(reader.i.ready),
-            reader.i.payload.beats.eq(closed.positions + 1),
+            reader.i.payload.beats.eq(((closed.positions + rest) >> shared) + 1),
             self.credit_node.eq(reader.credit_node), reader.credit.eq(self.credit),
             self.idle.eq(source.idle & pool.idle & reader.idle),
         ]
@@ -110,22 +119,27 @@ class VectorPackager(wiring.Component):
         """Write beats and tags, a cycle after they got their position; read the tag beat first."""
         stride = ceil_log2(self._beats)
         depth = self._buffers << stride
-        m.submodules.vectors = ram = Ram(
-            BEAT_BITS, depth, style="lutram" if depth <= 64 else "bram")
         write, written, tag = Signal(), Signal(BEAT_BITS), Signal(TAG_BITS)
-        buffer, beat = Signal(pool.buffer.shape()), Signal(stride)
-        ends, unit = Signal(), Signal(5)
+        buffer, position = Signal.like(pool.buffer), Signal.like(pool.position)
+        beat, ends, unit = Signal(stride), Signal(), Signal(5)
         m.d.sync += [
             write.eq(pool.ready), written.eq(item.data), tag.eq(item.tag.landing),
             ends.eq(pool.ready & item.last), unit.eq(pool.unit), buffer.eq(pool.buffer),
-            beat.eq(pool.position + 1),  # the tag beat comes first
+            position.eq(pool.position),
         ]
-        m.d.comb += [
-            ram.write_en.eq(write), ram.write_addr.eq(Cat(beat, buffer)),
-            ram.write_data.eq(written), ram.read_en.eq(reader.read_en),
-            ram.read_addr.eq(Cat(reader.read_beat[:stride], reader.read_buffer)),
-        ]
-        lanes = self._most(1)
+        m.d.comb += beat.eq((position >> self.vector_packing) + 1)  # the tag beat comes first
+        read = []
+        for quarter, (enable, value) in enumerate(
+                placed(written, position, self.vector_packing)):
+            m.submodules[f"vectors{quarter}"] = ram = Ram(
+                QUARTER, depth, style="lutram" if depth <= 64 else "bram")
+            m.d.comb += [
+                ram.write_en.eq(write & enable), ram.write_addr.eq(Cat(beat, buffer)),
+                ram.write_data.eq(value), ram.read_en.eq(reader.read_en),
+                ram.read_addr.eq(Cat(reader.read_beat[:stride], reader.read_buffer)),
+            ]
+            read.append(ram.read_data)
+        lanes = self._most(1, 2)
         tags = Signal(data.ArrayLayout(TAG_BITS, TAGS_PER_BEAT))
         for k in range(lanes):
             m.submodules[f"tags{k}"] = lane = Ram(TAG_BITS, self._buffers, latency=0)
@@ -136,4 +150,4 @@ class VectorPackager(wiring.Component):
             ]
             with m.If(C(k, 6) < reader.beat.units):
                 m.d.comb += tags[k].eq(lane.read_data)
-        m.d.comb += reader.data.eq(Mux(reader.beat.index == 0, tags.as_value(), ram.read_data))
+        m.d.comb += reader.data.eq(Mux(reader.beat.index == 0, tags.as_value(), Cat(read)))

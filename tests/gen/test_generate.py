@@ -41,7 +41,7 @@ def test_same_bytes_each_time(tmp_path):
     (["--config", "huge"], "config must be one of tiny, .*, not 'huge'"),
     (["--set", "colour=red"], "no such field: colour"),
     (["--set", "nodes=many"], "nodes must be an integer, not 'many'"),
-    (["--set", "max_dimension=20"], "max_dimension must be a multiple of 16, not 20"),
+    (["--set", "max_dimension=20"], "max_dimension must be 4, 8 or a multiple of 16, not 20"),
     (["--set", "local_cache_ways=3"], "local_cache_ways must be a power of two, not 3"),
     (["--set", "name=two words"], "name must be an identifier .*, not 'two words'"),
     (["--colour"], "No such option: --colour")])

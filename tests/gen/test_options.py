@@ -39,7 +39,7 @@ def test_configure():
 
 
 @pytest.mark.parametrize("setting, text", [
-    ("max_dimension=20", "max_dimension must be a multiple of 16, not 20"),
+    ("max_dimension=20", "max_dimension must be 4, 8 or a multiple of 16, not 20"),
     ("local_cache_ways=3", "local_cache_ways must be a power of two, not 3"),
     ("colour=red", "no such field: colour")])
 def test_bad_configurations(setting, text):

@@ -79,18 +79,20 @@ def test_header_bytes():
     assert raw[48:50] == b"\x02\x01" and raw[56:58] == b"\x07\x00" and raw[58:60] == b"\x04\x03"
 
 
-@pytest.mark.parametrize("dimension", [16, 48])
+@pytest.mark.parametrize("dimension", [4, 8, 16, 48, 256])
 def test_gpu_vectors(dimension):
-    tags = np.arange(100, dtype=np.uint16) * 3
-    vectors = np.random.default_rng(1).random((100, dimension), np.float32)
+    tags = np.arange(451, dtype=np.uint16) * 3
+    vectors = np.random.default_rng(1).random((451, dimension), np.float32)
     packets = gpu_vectors(tags, vectors, node=0, step=0, payload_beats=64)
     got_tags, got = [], []
     for packet in packets:
         count = parse_header(packet[0]).count
         tag_beats = -(-count // 32)
-        assert len(packet) == 1 + tag_beats + count * dimension // 16 <= 65
+        assert len(packet) == 1 + tag_beats - -count * dimension // 16 <= 65
         got_tags += packet[1:1 + tag_beats].view(np.uint16).reshape(-1)[:count].tolist()
-        got.append(packet[1 + tag_beats:].view(np.float32).reshape(count, dimension))
+        values = packet[1 + tag_beats:].view(np.float32).reshape(-1)
+        assert not values[count * dimension:].any()
+        got.append(values[:count * dimension].reshape(count, dimension))
     assert got_tags == tags.tolist()
     assert np.array_equal(np.concatenate(got), vectors)
 
@@ -111,9 +113,11 @@ def test_pooled():
     packet = np.zeros((4, 16), np.uint32)
     packet[1, 0], packet[1, 1] = 77, 5 | 1 << 16
     packet[2:] = np.arange(32, dtype=np.float32).view(np.uint32).reshape(2, 16)
-    sample, first_bag, last, vectors = parse_pooled(packet, 2)
+    sample, first_bag, last, vectors = parse_pooled(packet, 2, 16)
     assert (sample, first_bag, last) == (77, 5, True)
     assert vectors.tolist() == np.arange(32.0).reshape(2, 16).tolist()
+    assert parse_pooled(packet, 1, 32)[3].tolist() == [np.arange(32.0).tolist()]
+    assert parse_pooled(packet, 7, 4)[3].tolist() == np.arange(28.0).reshape(7, 4).tolist()
 
 
 def test_requests_and_errors():

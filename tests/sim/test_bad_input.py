@@ -71,7 +71,7 @@ def test_wrong_format_names_the_right_one(tmp_path, capsys):
     (("--config", "tiny", "--nodes", "9"), "nodes must be at most 8 for config tiny, not 9"),
     (("--nodes", "0"), "nodes must be at least 1, not 0"),
     (("--config", "huge"), "config must be one of tiny, kaggle, avazu, terabyte, not 'huge'"),
-    (("--set", "max_dimension=20"), "max_dimension must be a multiple of 16, not 20"),
+    (("--set", "max_dimension=20"), "max_dimension must be 4, 8 or a multiple of 16, not 20"),
     (("--set", "local_cache_ways=3"), "local_cache_ways must be a power of two, not 3"),
     (("--set", "hold_vectors=32"), "hold_vectors must be at least 52, twice the slots of a sample "
                                    "of 26 tables, not 32"),

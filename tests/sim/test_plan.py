@@ -55,7 +55,8 @@ def _sums(planned: dict, kind: str) -> dict[str, float]:
 
 
 @pytest.mark.parametrize(("nodes", "dimension", "placement"), [
-    (2, 16, "row"), (4, 64, "row"), (2, 16, "table"), (1, 48, "table")])
+    (2, 16, "row"), (4, 64, "row"), (2, 16, "table"), (1, 48, "table"), (2, 4, "row"),
+    (1, 8, "table")])
 def test_equal_to_a_run_whose_packets_are_full(tmp_path, nodes, dimension, placement):
     """Long time-outs, one mini-batch after the other, and no cache: to the byte."""
     options = RunOptions.of(
@@ -117,7 +118,7 @@ def test_packets_by_hand():
 
 def test_packing_by_hand():
     """Kaggle's NIC: 22 payload beats of 64 bytes on the network, 64 to the host."""
-    packing = Packing(PRESETS["kaggle"], Runtime(), 4, 1)
+    packing = Packing(PRESETS["kaggle"], Runtime(), 4, 16)
     assert (packing.lookups, packing.vectors, packing.requests) == (176, 21, 128)
     # 61 vectors take 2 tag beats: 63 beats; 62 with 2 tag beats fill the 64.
     assert (packing.answers, packing.results, packing.queries) == (62, 63, 512)

@@ -16,11 +16,11 @@ def build(dimension=64, host_payload_beats=64):
         max_dimension=dimension, host_payload_beats=host_payload_beats, net_payload_beats=5))
 
 
-def samples_of(seed, bag_counts, beats):
+def samples_of(seed, bag_counts, beats, packing=0):
     """Return samples: (number, step, [vector beats of each bag])."""
     rng = random.Random(seed)
     return [(rng.getrandbits(32), rng.getrandbits(16),
-             [[rng.getrandbits(512) for _ in range(beats)] for _ in range(bags)])
+             [[rng.getrandbits(512 >> packing) for _ in range(beats)] for _ in range(bags)])
             for bags in bag_counts]
 
 
@@ -31,27 +31,36 @@ def items_of(samples):
             for b, vector in enumerate(bags) for n, beat in enumerate(vector)]
 
 
-def packets_of(samples, beats, room, credit):
+def shared(vectors, packing):
+    """Return the beats that ``vectors`` share, the first in the lowest lanes."""
+    size, bits = 1 << packing, 512 >> packing
+    return [sum(v[0] << bits * k for k, v in enumerate(vectors[first:first + size]))
+            for first in range(0, len(vectors), size)]
+
+
+def packets_of(samples, beats, room, credit, packing):
     headers, payload = [], []
     for sample, step, bags in samples:
-        fit = room // beats
+        fit = (room << packing) // beats
         for start in range(0, len(bags), fit):
             part = bags[start:start + fit]
             headers.append({"opcode": int(Opcode.POOLED), "destination": 0, "step": step,
                             "count": len(part), "credit": credit, "empty": 0})
             last = int(start + fit >= len(bags))
-            data = [sample | start << 32 | last << 48, *(beat for v in part for beat in v)]
+            body = shared(part, packing) if packing else [beat for v in part for beat in v]
+            data = [sample | start << 32 | last << 48, *body]
             payload += [{"data": d, "last": int(n == len(data) - 1)} for n, d in enumerate(data)]
     return headers, payload
 
 
-def run(dut, samples, beats, room, *, stall=(0.0, 0.0, 0.0), credit=0x1234):
-    headers, payload = packets_of(samples, beats, room, credit)
+def run(dut, samples, beats, room, packing=0, *, stall=(0.0, 0.0, 0.0), credit=0x1234):
+    headers, payload = packets_of(samples, beats, room, credit, packing)
     taken_headers: list[dict] = []
     taken: list[dict] = []
 
     async def feed(ctx):
         ctx.set(dut.vector_beats, beats)
+        ctx.set(dut.vector_packing, packing)
         ctx.set(dut.credit, credit)
         await sender(dut.i, items_of(samples), stall=stall[0])(ctx)
 
@@ -82,6 +91,23 @@ def test_packets_of_one_sample_each(dimension, beats, room, stall):
     rng = random.Random(room)
     counts = [1, fit, fit + 1, 2 * fit, 2 * fit + 1, 1] + [rng.randrange(1, 40) for _ in range(6)]
     run(build(dimension, room + 1), samples_of(beats, counts, beats), beats, room, stall=stall)
+
+
+@pytest.mark.parametrize("stall", [(0.0, 0.0, 0.0), (0.5, 0.0, 0.0), (0.3, 0.3, 0.3)])
+@pytest.mark.parametrize("dimension, packing, room", [(4, 2, 63), (64, 2, 5), (8, 1, 5),
+                                                      (16, 1, 63)])
+def test_vectors_that_share_beats(dimension, packing, room, stall):
+    fit = room << packing
+    rng = random.Random(room + packing)
+    counts = [1, fit, fit + 1, 2 * fit - 1, 2, 3, 4, 5] + [rng.randrange(1, 40) for _ in range(6)]
+    run(build(dimension, room + 1), samples_of(packing, counts, 1, packing), 1, room, packing,
+        stall=stall)
+
+
+@pytest.mark.parametrize("packing", [1, 2])
+def test_a_vector_a_cycle(packing):
+    cycles, _ = run(build(16), samples_of(1, [26] * 24, 1, packing), 1, 63, packing)
+    assert 26 * 24 / (cycles - 26) >= 0.95
 
 
 @pytest.mark.parametrize("beats, bags", [(1, 26), (1, 200), (4, 26)])

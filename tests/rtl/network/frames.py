@@ -93,16 +93,18 @@ def beats_of(data: bytes, keep: dict | None = None, err: int = 0) -> list[dict]:
 
 def record_payload(records: list[int], rng: random.Random | None = None) -> bytes:
     """Pack 8-byte records; padding is random when ``rng`` is given, else zero."""
-    data = b"".join(r.to_bytes(8, "little") for r in records)
-    pad = -len(data) % 64
-    return data + (rng.randbytes(pad) if rng else bytes(pad))
+    return _whole(b"".join(r.to_bytes(8, "little") for r in records), rng)
 
 
 def vector_payload(vectors: list[tuple[int, bytes]], rng: random.Random | None = None) -> bytes:
-    """Pack tag beats and vectors."""
+    """Pack tag beats and vectors; those shorter than a beat share beats."""
     tags = b"".join(tag.to_bytes(2, "little") for tag, _ in vectors)
-    pad = -len(tags) % 64
-    return tags + (rng.randbytes(pad) if rng else bytes(pad)) + b"".join(v for _, v in vectors)
+    return _whole(tags, rng) + _whole(b"".join(v for _, v in vectors), rng)
+
+
+def _whole(data: bytes, rng: random.Random | None) -> bytes:
+    pad = -len(data) % 64
+    return data + (rng.randbytes(pad) if rng else bytes(pad))
 
 
 def parse(data: bytes, framing: str = "ethernet") -> Frame:

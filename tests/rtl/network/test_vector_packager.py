@@ -10,9 +10,9 @@ from rtl.network.vector_packager import VectorPackager
 from tests.rtl.network.packing import credit_of, run_packager
 
 
-def make_vectors(rng, nodes, count, beats):
+def make_vectors(rng, nodes, count, beats, packing=0):
     return [(rng.randrange(nodes), rng.getrandbits(16), rng.getrandbits(16),
-             [rng.getrandbits(512) for _ in range(beats)]) for _ in range(count)]
+             [rng.getrandbits(512 >> packing) for _ in range(beats)]) for _ in range(count)]
 
 
 def beats_of(vectors):
@@ -21,36 +21,43 @@ def beats_of(vectors):
             for node, landing, step, data in vectors for k, d in enumerate(data)]
 
 
-def unpack(header, beats, vector_beats):
-    """Return [(landing, data)] of a packet; unused tags must be zero."""
+def unpack(header, beats, vector_beats, packing=0):
+    """Return [(landing, data)] of a packet; unused tags and lanes must be zero."""
     count = header["count"]
     assert header["opcode"] == Opcode.VECTORS and header["empty"] == 0
     assert header["credit"] == credit_of(header["destination"])
-    assert 1 <= count <= 32 and len(beats) == 1 + count * vector_beats
+    assert 1 <= count <= 32 and len(beats) == 1 - -count * vector_beats // (1 << packing)
     tags = [beats[0] >> 16 * k & 0xFFFF for k in range(32)]
     assert not any(tags[count:])
+    if packing:
+        bits, values = 512 >> packing, sum(b << 512 * k for k, b in enumerate(beats[1:]))
+        assert not values >> bits * count
+        return [(tags[k], [values >> bits * k & (1 << bits) - 1]) for k in range(count)]
     return [(tags[k], beats[1 + k * vector_beats:1 + (k + 1) * vector_beats])
             for k in range(count)]
 
 
-@pytest.mark.parametrize("nodes,dimension,vector_beats,payload,gap,stall", [
-    (1, 16, 1, 22, 0.0, 0.0), (3, 64, 4, 22, 0.0, 0.4), (8, 64, 1, 60, 0.3, 0.0),
-    (5, 64, 3, 22, 0.3, 0.3), (16, 16, 1, 2, 0.0, 0.5)])
-def test_packets_without_time_outs(nodes, dimension, vector_beats, payload, gap, stall):
+@pytest.mark.parametrize("nodes,dimension,vector_beats,packing,payload,gap,stall", [
+    (1, 16, 1, 0, 22, 0.0, 0.0), (3, 64, 4, 0, 22, 0.0, 0.4), (8, 64, 1, 0, 60, 0.3, 0.0),
+    (5, 64, 3, 0, 22, 0.3, 0.3), (16, 16, 1, 0, 2, 0.0, 0.5), (2, 256, 16, 0, 22, 0.2, 0.3),
+    (3, 64, 1, 2, 22, 0.3, 0.4), (5, 16, 1, 1, 22, 0.0, 0.3), (7, 4, 1, 2, 2, 0.2, 0.0)])
+def test_packets_without_time_outs(nodes, dimension, vector_beats, packing, payload, gap, stall):
     """Every packet is predicted: content, step of its first vector, order of leaving."""
     rng = random.Random(nodes)
     config = NicConfig(nodes=nodes, max_dimension=dimension, net_payload_beats=payload)
-    limit = min(32, (payload - 1) // vector_beats)
-    vectors = make_vectors(rng, nodes, 600 // vector_beats, vector_beats)
+    limit = min(32, ((payload - 1) << packing) // vector_beats)
+    vectors = make_vectors(rng, nodes, 400 // vector_beats, vector_beats, packing)
     packets, _, counters = run_packager(
         VectorPackager(config), beats_of(vectors),
-        {"vector_beats": vector_beats, "timeout": 5000}, gap=gap, stall=stall)
+        {"vector_beats": vector_beats, "vector_packing": packing, "timeout": 5000},
+        gap=gap, stall=stall)
     expected, opened = [], {}
     for node, landing, step, data in vectors:
         opened.setdefault(node, (step, []))[1].append((landing, data))
         if len(opened[node][1]) == limit:
             expected.append((node, *opened.pop(node)))
-    seen = [(h["destination"], h["step"], unpack(h, b, vector_beats)) for h, b in packets]
+    seen = [(h["destination"], h["step"], unpack(h, b, vector_beats, packing))
+            for h, b in packets]
     assert seen[:len(expected)] == expected
     assert {n: (s, v) for n, s, v in seen[len(expected):]} == opened
     assert len(seen) == len(expected) + len(opened)
@@ -60,12 +67,13 @@ def test_packets_without_time_outs(nodes, dimension, vector_beats, payload, gap,
     assert (counters["full"], counters["timeouts"]) == (len(expected), len(opened))
 
 
-@pytest.mark.parametrize("vector_beats,timeout", [(1, 0), (1, 60), (4, 30)])
-def test_time_outs(vector_beats, timeout):
+@pytest.mark.parametrize("vector_beats,packing,timeout", [
+    (1, 0, 0), (1, 0, 60), (4, 0, 30), (1, 2, 20)])
+def test_time_outs(vector_beats, packing, timeout):
     """Packets close in time and never inside a vector; order per destination is kept."""
     rng = random.Random(timeout)
     config = NicConfig(nodes=6, max_dimension=64)
-    vectors = make_vectors(rng, 6, 150, vector_beats)
+    vectors = make_vectors(rng, 6, 150, vector_beats, packing)
     now, accepted, left = [0], [], []
 
     async def watch(ctx):
@@ -79,7 +87,8 @@ def test_time_outs(vector_beats, timeout):
 
     dut = VectorPackager(config)
     packets, _, counters = run_packager(
-        dut, beats_of(vectors), {"vector_beats": vector_beats, "timeout": timeout}, gap=0.8,
+        dut, beats_of(vectors),
+        {"vector_beats": vector_beats, "vector_packing": packing, "timeout": timeout}, gap=0.8,
         background=[watch], now=now, on_header=lambda _: left.append(now[0]))
     queues = {n: [] for n in range(6)}
     for vector, at in zip(vectors, accepted):
@@ -87,7 +96,7 @@ def test_time_outs(vector_beats, timeout):
     for (header, beats), at in zip(packets, left):
         queue = queues[header["destination"]]
         sent, queue[:header["count"]] = queue[:header["count"]], []
-        assert unpack(header, beats, vector_beats) == [(v[1], v[3]) for v in sent]
+        assert unpack(header, beats, vector_beats, packing) == [(v[1], v[3]) for v in sent]
         assert header["step"] == sent[0][2]
         # A vector that has begun is waited for: at most 4 beats with gaps.
         assert at - sent[0][4] <= timeout + 8 + 24 + 40 * (vector_beats > 1)
@@ -109,6 +118,21 @@ def test_full_rate(nodes, vector_beats):
     # After the last beat come a time-out and the open packets of all destinations.
     assert cycles <= beats + 300 + 60
     assert 1600 / (cycles - 300 - 60) >= 0.9
+
+
+@pytest.mark.parametrize("nodes,packing", [(8, 1), (1, 2)])
+def test_a_vector_a_cycle(nodes, packing):
+    """Vectors that share beats come in one a cycle, which the beats that leave never hold up."""
+    rng = random.Random(nodes)
+    vectors = make_vectors(rng, nodes, 1200, 1, packing)
+    packets, cycles, _ = run_packager(
+        VectorPackager(NicConfig(nodes=nodes)), beats_of(vectors),
+        {"vector_beats": 1, "vector_packing": packing, "timeout": 300})
+    # After the last vector come a time-out and the open packets of all destinations.
+    last = 300 + 60 + 17 * nodes
+    assert 1200 / (cycles - last) >= 0.95
+    # A tag beat a packet of 32 vectors, and for each destination a packet that is not full.
+    assert sum(len(beats) for _, beats in packets) <= (1200 >> packing) + 1200 / 32 + 2 * nodes
 
 
 def test_buffers_are_checked():

@@ -1,0 +1,63 @@
+"""Vector unpacker: beats of received packets that hold several vectors, one vector a cycle."""
+
+from amaranth.hdl import Module, Mux, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from rtl.config import BEAT_BITS
+from rtl.formats import TAG_BITS, TaggedBeat
+from rtl.packing import taken
+from rtl.stream import StreamFIFO
+
+__all__ = ["PackedBeat", "VectorUnpacker"]
+
+_MOST = 4
+"""Vectors of a beat, at most."""
+
+PackedBeat = data.StructLayout({
+    "data": BEAT_BITS, "tags": data.ArrayLayout(TAG_BITS, _MOST), "final": range(_MOST)})
+"""A received beat of ``final`` + 1 vectors, the first in the lowest lanes, and their tags."""
+
+
+class VectorUnpacker(wiring.Component):
+    """Take beats apart into vectors of a beat each, whose upper lanes are +0.
+
+    A beat comes in per cycle and takes as many cycles to go out as it holds vectors, so beats wait
+    here; were they to wait in front of the parser, the packets behind them would, and in the end
+    find no room. Each beat holds a vector that was asked for, hence with a place for each vector
+    that may be under way an honest peer cannot fill it, however its packets come.
+
+    Latency 2 cycles; throughput 1 vector per cycle.
+
+    Parameters: ``depth``, the vectors that may be under way.
+
+    Ports
+    -----
+    i: stream of :data:`PackedBeat`.
+    vector_packing: log2 of the vectors of a full beat, 1 or 2.
+    o: stream of :data:`rtl.formats.TaggedBeat`, ``last`` always 1.
+    idle.
+    """
+
+    def __init__(self, depth: int):
+        self._depth = depth
+        super().__init__({
+            "i": In(stream.Signature(PackedBeat)), "vector_packing": In(2),
+            "o": Out(stream.Signature(TaggedBeat)), "idle": Out(1)})
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+        m.submodules.fifo = fifo = StreamFIFO(PackedBeat, self._depth)
+        wiring.connect(m, wiring.flipped(self.i), fifo.i)
+        beat, index = fifo.o.payload, Signal(range(_MOST))
+        final = Signal()
+        m.d.comb += [
+            final.eq(index == beat.final),
+            self.o.valid.eq(fifo.o.valid), fifo.o.ready.eq(self.o.ready & final),
+            self.o.payload.data.eq(taken(beat.data, index, self.vector_packing)),
+            self.o.payload.tag.eq(beat.tags[index]), self.o.payload.last.eq(1),
+            self.idle.eq(fifo.idle),
+        ]
+        with m.If(self.o.valid & self.o.ready):
+            m.d.sync += index.eq(Mux(final, 0, index + 1))
+        return m
