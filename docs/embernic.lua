@@ -43,9 +43,12 @@ local record = ProtoField.none("embernic.record", "lookup")
 local vector = ProtoField.none("embernic.vector", "vector")
 local tag = ProtoField.uint16("embernic.vector.landing", "landing")
 local value = ProtoField.float("embernic.vector.value", "value")
+local shared = ProtoField.bytes("embernic.shared", "beat that the vectors share")
 local padding = ProtoField.bytes("embernic.padding", "padding")
 
-ember.fields = {record, vector, tag, value, padding}
+ember.fields = {record, vector, tag, value, shared, padding}
+ember.prefs.dimension = Pref.uint(
+  "Dimension", 0, "Values of a vector; 0 to tell it from the length of each packet")
 for _, entry in ipairs(header_fields) do ember.fields[#ember.fields + 1] = entry.field end
 for _, entry in ipairs(record_fields) do ember.fields[#ember.fields + 1] = entry.field end
 
@@ -84,19 +87,40 @@ local function lookups(payload, tree, count)
   return true
 end
 
+-- Bytes of each of count vectors in so many bytes of whole beats, nil if they do not fit, and
+-- whether another size would fit too.
+local function vector_size(count, bytes)
+  if ember.prefs.dimension > 0 then
+    local size = 4 * ember.prefs.dimension
+    return beats(size * count) == bytes and size or nil, false
+  end
+  local size = bytes / count
+  if size > 0 and size % BEAT == 0 then return size, false end
+  local halves = beats(BEAT / 2 * count) == bytes
+  local quarters = beats(BEAT / 4 * count) == bytes
+  return halves and BEAT / 2 or quarters and BEAT / 4 or nil, halves and quarters
+end
+
 local function vectors(payload, tree, count)
-  local tags = beats(TAG * count)
-  local size = count > 0 and (payload:len() - tags) / count or 0
   if count == 0 then return payload:len() == 0 end
-  if size <= 0 or size % BEAT ~= 0 then return false end
+  local tags = beats(TAG * count)
+  local size, open = vector_size(count, payload:len() - tags)
+  if not size then return false end
   for k = 0, count - 1 do
-    local data = payload(tags + size * k, size)
+    local data = open and payload(TAG * k, TAG) or payload(tags + size * k, size)
     local branch = tree:add(vector, data)
     branch:add_le(tag, payload(TAG * k, TAG))
     branch:append_text(", landing " .. payload(TAG * k, TAG):le_uint())
-    for byte = 0, size - 4, 4 do branch:add_le(value, data(byte, 4)) end
+    if not open then
+      for byte = 0, size - 4, 4 do branch:add_le(value, data(byte, 4)) end
+    end
   end
   add_padding(tree, payload, TAG * count, tags)
+  if open then
+    tree:add(shared, payload(tags, payload:len() - tags))
+  else
+    add_padding(tree, payload, tags + size * count, payload:len())
+  end
   return true
 end
 

@@ -23,7 +23,7 @@ def test_copy_in_docs_is_current():
     assert SCRIPT.read_text() == dissector()
 
 
-def _decode(tmp_path, frames: list[bytes]) -> list[dict]:
+def _decode(tmp_path, frames: list[bytes], *options: str) -> list[dict]:
     """Return what tshark makes of ``frames``: all fields of each, as lists of texts."""
     path = tmp_path / "frames.pcap"
     with path.open("wb") as file:
@@ -33,7 +33,7 @@ def _decode(tmp_path, frames: list[bytes]) -> list[dict]:
     assert TSHARK is not None
     done = subprocess.run(
         [TSHARK, "-X", f"lua_script:{SCRIPT}", "-r", str(path), "-T", "json",
-         "--no-duplicate-keys"],
+         "--no-duplicate-keys", *options],
         capture_output=True, text=True, check=True)
     assert "Lua" not in done.stderr and "rror" not in done.stderr, done.stderr
     return [_flat(packet["_source"]["layers"]) for packet in json.loads(done.stdout)]
@@ -97,6 +97,27 @@ def test_vectors(tmp_path, count, beats):
         value for row in values for value in row]
     assert len(packet["embernic.vector"]) == count
     assert "embernic.bad_length" not in packet
+
+
+@needs_tshark
+@pytest.mark.parametrize("told", [False, True])
+@pytest.mark.parametrize(("count", "dimension"), [(2, 8), (3, 8), (31, 8), (2, 4), (3, 4), (5, 4),
+                                                  (32, 4)])
+def test_vectors_that_share_beats(tmp_path, count, dimension, told):
+    rng = random.Random(count)
+    values = [[rng.randrange(-800, 800) / 8 for _ in range(dimension)] for _ in range(count)]
+    payload = vector_payload(
+        [(k, struct.pack(f"<{dimension}f", *row)) for k, row in enumerate(values)])
+    frame = Frame(opcode=0x02, count=count, payload=payload)
+    packet, = _decode(tmp_path, [frame.bytes()],
+                      *(("-o", f"embernic.dimension:{dimension}") if told else ()))
+    assert "embernic.bad_length" not in packet
+    assert _numbers(packet, "vector.landing") == list(range(count))
+    # Two vectors of one beat may have 8 values or 4.
+    divided = told or count > 2
+    assert [float(text) for text in packet.get("embernic.vector.value", [])] == [
+        value for row in values for value in row if divided]
+    assert ("embernic.shared" in packet) != divided
 
 
 @needs_tshark
