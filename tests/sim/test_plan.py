@@ -122,6 +122,11 @@ def test_packing_by_hand():
     assert (packing.lookups, packing.vectors, packing.requests) == (176, 21, 128)
     # 61 vectors take 2 tag beats: 63 beats; 62 with 2 tag beats fill the 64.
     assert (packing.answers, packing.results, packing.queries) == (62, 63, 512)
+    # 4 vectors of 4 values to a beat; 224 of them take 7 tag beats and 56 others.
+    short = Packing(PRESETS["kaggle"], Runtime(), 4, 4)
+    assert (short.vectors, short.answers, short.results) == (32, 224, 252)
+    assert short.vector_bytes(np.array([1, 4, 5, 32])) == 64 * (3 + 3 + 4 + 10)
+    assert short.answer_bytes(np.array([226])) == 64 * ((1 + 7 + 56) + (1 + 1 + 1))
     assert packing.record_bytes(np.array([1, 8, 9])) == 64 * (2 + 2 + 3)
     assert packing.vector_bytes(np.array([1, 21])) == 64 * (3 + 23)
     # 70 rows: a packet of 62 and one of 8.

@@ -75,6 +75,11 @@ def test_reset_in_full_work_leaves_no_trace(cycles):
     check_lru(result, 8, 4)
 
 
+def test_lanes_that_are_not_kept_are_given_out_as_zero():
+    result = run(make(store_bits=128), skewed(120, 60, seed=4), stalls=STALLS[1])
+    check_lru(result, 8, 4)
+
+
 def test_a_cache_larger_than_its_table_misses_each_key_once():
     keys = [key for _ in range(8) for key in random.Random(1).sample(range(1 << 48), 16)]
     result = run(make(rows=32, ways=16), keys, sets=1, stalls=STALLS[1])

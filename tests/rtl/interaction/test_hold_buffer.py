@@ -15,8 +15,9 @@ KEY, KEY_END, EMPTY = RecordKind.KEY, RecordKind.KEY_END, RecordKind.EMPTY
 
 
 def build(dimension=64, places=16):
-    return HoldBuffer(preset("tiny").with_fields(
-        max_dimension=dimension, hold_vectors=places))
+    dut = HoldBuffer(preset("tiny").with_fields(max_dimension=dimension, hold_vectors=places))
+    dut.dimension = dimension
+    return dut
 
 
 def random_slots(rng, number, empty=0.15):
@@ -38,7 +39,8 @@ class Traffic:
         self.dut, self.slots, self.beats, self.places = dut, slots, beats, places
         self.stall, self.bad, self.seed = stall, bad, seed
         rng = random.Random(seed)
-        self.vectors = [[rng.getrandbits(512) for _ in range(beats)] for _ in slots]
+        bits = 32 * dut.dimension  # lanes out of use are +0
+        self.vectors = [[rng.getrandbits(min(512, bits)) for _ in range(beats)] for _ in slots]
         self.waiting: list[tuple[int, int]] = []
         self.landed: set[int] = set()
         self.keys = sum(s["kind"] != EMPTY for s in slots)
@@ -132,7 +134,8 @@ def run(dut, traffic, beats, *, stall=0.0, seed=0):
 
 @pytest.mark.parametrize("stall", [0.0, 0.4])
 @pytest.mark.parametrize("dimension, beats, places",
-                         [(16, 1, 8), (16, 1, 128), (48, 3, 16), (64, 4, 16), (64, 2, 8)])
+                         [(16, 1, 8), (16, 1, 128), (48, 3, 16), (64, 4, 16), (64, 2, 8),
+                          (4, 1, 16)])
 def test_slots_leave_in_order(dimension, beats, places, stall):
     dut = build(dimension, places)
     slots = random_slots(random.Random(places), 300 if beats == 1 else 120)
