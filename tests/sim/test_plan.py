@@ -50,7 +50,7 @@ ALL_SENT = ("remote_cache=false", "requester_merge=false")
 
 def _sums(planned: dict, kind: str) -> dict[str, float]:
     """Return the bytes of all nodes and mini-batches."""
-    return {name: sum(planned["traffic"][f"{kind}_{name}"]) * planned["mini_batches"]
+    return {name: round(sum(planned["traffic"][f"{kind}_{name}"]) * planned["mini_batches"], 6)
             for name in ("to_nic", "from_nic", "out", "out_frames")}
 
 
