@@ -44,7 +44,7 @@ def taken(beat: Value, index: Value, packing: Value) -> Value:
     halves = packing == 1
     lowest = Mux(index[1], Mux(index[0], high, third),
                  Mux(index[0], Mux(halves, third, second), low))
-    return Cat(lowest, Mux(halves, Mux(index[0], high, second), 0))
+    return Value.cast(Cat(lowest, Mux(halves, Mux(index[0], high, second), 0)))
 
 
 assert BEAT_BITS == 32 * LANES and LANES == 4 * _GROUPS
