@@ -72,6 +72,9 @@ class NicConfig:
     lookup_beats: beats of lookups that all requesters together may send ahead (owner's credits).
     net_payload_beats: beats behind the header beat of a network packet (22 fit an MTU of 1,500).
     host_payload_beats: beats behind the header beat of a packet to the host.
+    interaction_vectors: most vectors of a sample's dot interaction, its dense vector included.
+    dot_units: dot products of 16 lanes that the interaction begins each cycle. More than 16 would
+        give more than a beat of results a cycle.
 
     Raises
     ------
@@ -99,6 +102,8 @@ class NicConfig:
     lookup_beats: int = 4096
     net_payload_beats: int = 22
     host_payload_beats: int = 64
+    interaction_vectors: int = 27
+    dot_units: int = 13
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str):
@@ -123,6 +128,8 @@ class NicConfig:
             _power_of_two(name, getattr(self, name))
         _in_range("net_payload_beats", self.net_payload_beats, self.vector_beats + 1, 140)
         _in_range("host_payload_beats", self.host_payload_beats, self.net_payload_beats, 140)
+        _in_range("interaction_vectors", self.interaction_vectors, 2, 64)
+        _in_range("dot_units", self.dot_units, 1, LANES)
         if self.lookup_beats < self.nodes * 2:
             raise ValueError(f"lookup_beats must be at least 2 for each of {self.nodes} nodes, "
                              f"not {self.lookup_beats!r}")
@@ -191,9 +198,10 @@ PRESETS = {
         name="tiny", nodes=8, tables=32, max_dimension=64, local_cache_rows=64,
         local_cache_ways=4, remote_cache_rows=32, remote_cache_ways=4, remote_in_flight=64,
         misses_in_flight=16, dedupe_keys=64, dedupe_ways=4, dedupe_in_flight=16,
-        scatter_entries=64, hold_vectors=128, query_beats=32, lookup_beats=64),
+        scatter_entries=64, hold_vectors=128, query_beats=32, lookup_beats=64,
+        interaction_vectors=33, dot_units=2),
     "kaggle": NicConfig(name="kaggle"),
-    "avazu": NicConfig(name="avazu"),
+    "avazu": NicConfig(name="avazu", interaction_vectors=22, dot_units=11),
     "terabyte": NicConfig(
         name="terabyte", max_dimension=64, local_cache_rows=8192, remote_cache_rows=4096,
         hold_vectors=1024, dedupe_keys=4096),

@@ -5,8 +5,7 @@ from amaranth.lib import data
 from rtl.config import BEAT_BITS
 from rtl.formats import STEP_BITS
 
-__all__ = ["PooledBeat", "SlotBeat"]
-
+__all__ = ["PooledBeat", "ResultBeat", "SlotBeat", "VectorInBeat"]
 
 
 SlotBeat = data.StructLayout({
@@ -21,3 +20,14 @@ PooledBeat = data.StructLayout({
 })
 """A beat of a bag's pooled vector: ``beat_last`` ends the vector, ``bag_last_of_sample`` marks
 every beat of the bag that ends the sample."""
+
+VectorInBeat = data.StructLayout({
+    "data": BEAT_BITS, "vector_last": 1, "sample_last": 1, "sample": 32, "step": STEP_BITS,
+})
+"""A beat of the vectors of a sample, the dense one first, then the pooled ones: ``vector_last``
+ends a vector, ``sample_last`` marks every beat of the sample's last vector. The vectors of a
+sample have the same number of beats."""
+
+ResultBeat = data.StructLayout({"data": BEAT_BITS, "last": 1, "sample": 32, "step": STEP_BITS})
+"""A beat of a sample's interaction result, the dense vector's beats first: ``last`` ends the
+result, whose values are packed 16 to a beat, zeros behind the last."""

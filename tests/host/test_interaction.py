@@ -15,16 +15,18 @@ def plain_dot(a, b):
     return total
 
 
-@pytest.mark.parametrize("tables, dimension", [(1, 16), (3, 64), (26, 16), (5, 48), (3, 4), (26, 8),
-                                               (2, 256)])
-def test_pairs_and_orders_are_the_pinned_ones(tables, dimension):
+@pytest.mark.parametrize("itself", [False, True], ids=["apart", "itself"])
+@pytest.mark.parametrize("tables, dimension", [
+    (0, 16), (1, 16), (3, 64), (26, 16), (5, 48), (3, 4), (26, 8), (2, 256)])
+def test_pairs_and_orders_are_the_pinned_ones(tables, dimension, itself):
     rng = np.random.default_rng(tables)
     dense = rng.standard_normal((3, dimension)).astype(np.float32)
     pooled = rng.standard_normal((3, tables, dimension)).astype(np.float32)
-    got = dot_interaction(dense, pooled)
+    got = dot_interaction(dense, pooled, itself=itself)
     for n in range(3):
         z = [dense[n], *pooled[n]]
-        expected = [*dense[n], *(plain_dot(z[i], z[j]) for i in range(len(z)) for j in range(i))]
+        expected = [*dense[n], *(plain_dot(z[i], z[j]) for i in range(len(z))
+                                 for j in range(i + itself))]
         assert got[n].tolist() == expected
 
 

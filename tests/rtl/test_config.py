@@ -1,0 +1,25 @@
+"""Sizes of the dot interaction in NicConfig: their bounds, by field, value and bound."""
+
+import pytest
+
+from rtl.config import PRESETS, preset
+
+
+@pytest.mark.parametrize("field, value, error, message", [
+    ("interaction_vectors", 65, ValueError, "interaction_vectors must be between 2 and 64, not 65"),
+    ("interaction_vectors", 1, ValueError, "interaction_vectors must be between 2 and 64, not 1"),
+    ("interaction_vectors", 8.0, TypeError, "interaction_vectors must be an integer, not 8.0"),
+    ("dot_units", 17, ValueError, "dot_units must be between 1 and 16, not 17"),
+    ("dot_units", 0, ValueError, "dot_units must be between 1 and 16, not 0"),
+    ("dot_units", True, TypeError, "dot_units must be an integer, not True"),
+])
+def test_sizes_of_the_dot_interaction(field, value, error, message):
+    with pytest.raises(error, match=message):
+        preset("tiny").with_fields(**{field: value})
+
+
+def test_a_preset_takes_a_vector_a_cycle():
+    # The pairs of a slice take no longer than its vectors: tiny, for tests, is the exception.
+    for name, config in PRESETS.items():
+        pairs = config.interaction_vectors * (config.interaction_vectors - 1) // 2
+        assert name == "tiny" or pairs <= config.dot_units * config.interaction_vectors
