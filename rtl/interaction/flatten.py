@@ -1,0 +1,81 @@
+"""Flatten: groups of dots become beats of 16."""
+
+from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from rtl.config import BEAT_BITS, LANES, NicConfig
+from rtl.formats import RawBeat
+from rtl.interaction.dot_schedule import DotGroup
+from rtl.stream import StreamFIFO
+
+__all__ = ["Flattener"]
+
+
+class Flattener(wiring.Component):
+    """Pack the dots of a sample 16 to a beat (paper, section 4.1.3: the flatten).
+
+    The dots of a group are turned until the first is in the lane that the beat has filled up to;
+    those beyond lane 15 are in the lowest lanes then, and begin the next beat. The schedule says
+    when a beat is full, and begins no group whose beat there is no room for: nothing stalls here.
+
+    Latency 4 cycles, throughput one group per cycle.
+
+    Ports: ``valid``, ``group``, ``dots``: of :class:`~rtl.interaction.dot_array.DotArray`; ``o``:
+    stream of :data:`~rtl.formats.RawBeat`, ``last`` on the beat that ends a sample, zeros behind
+    its last dot; ``idle``: a beat that is not full is idle.
+    """
+
+    def __init__(self, config: NicConfig, room: int):
+        self._room, self._dots = room, 32 * config.dot_units
+        super().__init__({
+            "valid": In(1), "group": In(DotGroup(config)), "dots": In(self._dots),
+            "o": Out(stream.Signature(RawBeat)), "idle": Out(1)})
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+        m.submodules.beats = beats = StreamFIFO(RawBeat, self._room)
+        wiring.connect(m, beats.o, wiring.flipped(self.o))
+
+        # 1: turn by fill's lower bits. Which lanes belong to the beat before, to this group, and to
+        # what is kept, is worked out meanwhile.
+        group, turned, rest = self.group, Signal(BEAT_BITS), Signal(2)
+        older, known, keep = Signal(LANES), Signal(LANES), Signal(LANES)
+        emit, last = Signal(), Signal()
+        filled = Signal(range(2 * LANES + 1))
+        m.d.comb += filled.eq(group.fill + group.count)
+        with m.If(self.valid & (group.count.any() | group.emit)):
+            m.d.sync += [
+                turned.eq(_turned(self.dots, group.fill[:2], 32)), rest.eq(group.fill[2:]),
+                older.eq(Cat(lane < group.fill for lane in range(LANES))),
+                known.eq(Cat(lane < filled for lane in range(LANES))),
+                # Lanes from fill on are free, and those below if the dots come round to them.
+                keep.eq(Cat((lane >= group.fill) | (lane + LANES < filled)
+                            for lane in range(LANES))),
+                last.eq(group.last),
+            ]
+        m.d.sync += emit.eq(self.valid & group.emit)
+        # 2: turn by the rest, and lay it over what was kept.
+        dots, kept = Signal(BEAT_BITS), Signal(BEAT_BITS)
+        m.d.comb += [
+            dots.eq(_turned(turned, rest, 128)),
+            beats.i.valid.eq(emit), beats.i.payload.last.eq(last),
+        ]
+        moved = Signal()
+        m.d.sync += moved.eq(self.valid & group.count.any())
+        for lane in range(LANES):
+            bits = slice(32 * lane, 32 * lane + 32)
+            m.d.comb += beats.i.payload.data[bits].eq(Mux(
+                older[lane], kept[bits], Mux(known[lane], dots[bits], 0)))
+            with m.If(moved & keep[lane]):
+                m.d.sync += kept[bits].eq(dots[bits])
+        m.d.comb += self.idle.eq(beats.idle & ~emit & ~moved)
+        return m
+
+
+def _turned(value, by: Signal, bits: int):
+    """Return ``value``, padded to a beat, turned up by 0 to 3 times ``bits``."""
+    beat = Cat(value, Signal(BEAT_BITS - len(value))) if len(value) < BEAT_BITS else value
+    return Mux(by[1],
+               Mux(by[0], beat.rotate_left(3 * bits), beat.rotate_left(2 * bits)),
+               Mux(by[0], beat.rotate_left(bits), beat))
