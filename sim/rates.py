@@ -17,15 +17,18 @@ from host.packets import pack_records
 from host.samples import Samples, concatenate
 from host.shard import key_hash
 from rtl.cache import FillBeat, LocalCache
-from rtl.config import NicConfig
+from rtl.config import BEAT_BITS, LANES, NicConfig
 from rtl.dedupe import DedupeTable
 from rtl.formats import LookupRecord, OutgoingRecord, RecordKind, Request, TaggedBeat
+from rtl.interaction.dot_interaction import DotInteraction
+from rtl.interaction.pairs import pair_count
+from rtl.interaction.records import VectorInBeat
 from sim.engines import Engine, load
 from sim.rate_paths import LandingPath, LookupBlocks, StorePath
 
 __all__ = [
-    "FILL_LATENCY", "Rate", "dedupe_rate", "landing_path_rate", "local_cache_rate", "one_key",
-    "one_set", "remote_cache_rate", "settle", "store_path_frames", "trace",
+    "FILL_LATENCY", "Rate", "dedupe_rate", "dot_interaction_rate", "landing_path_rate", "local_cache_rate",
+    "one_key", "one_set", "remote_cache_rate", "settle", "store_path_frames", "trace",
 ]
 
 FILL_LATENCY = 690
@@ -242,3 +245,39 @@ def landing_path_rate(config: NicConfig, frames: np.ndarray, vectors: int,
         got += len(cycles)
         last = int(cycles[-1]) if len(cycles) else last
     return Rate("frames to hold buffer", len(frames), last + 1 - begin)
+
+
+def dot_interaction_rate(config: NicConfig, n: int, dimension: int, *, samples: int = 512,
+                         itself: bool = False, engine: str = "verilator", seed: int = 1) -> Rate:
+    """Return samples per cycle of the dot interaction of ``n`` vectors, the dense one included,
+    from the first beat offered to the last beat of a result.
+
+    ``ValueError`` where ``config`` has no room for so many vectors, or for their dimension.
+    """
+    if not 1 <= n <= config.interaction_vectors:
+        raise ValueError(f"n must be between 1 and {config.interaction_vectors}, "
+                         f"interaction_vectors of {config.name}, not {n!r}")
+    if not 1 <= dimension <= config.max_dimension:
+        raise ValueError(f"dimension must be between 1 and {config.max_dimension}, "
+                         f"max_dimension of {config.name}, not {dimension!r}")
+    running = load(DotInteraction(config), f"dot_interaction_{config.name}", engine).instance()
+    running.set_signal("itself", itself)
+    beats = -(-dimension // LANES)
+    place = np.arange(samples * n * beats)
+    items = pack(VectorInBeat, len(place), sample=place // (n * beats),
+                 vector_last=place % beats == beats - 1,
+                 sample_last=place // beats % n == n - 1)
+    values = np.random.default_rng(seed).standard_normal((len(place), LANES))
+    items[:, :BEAT_BITS // 32] = values.astype(np.float32).view(np.uint32)
+    start = settle(running)
+    running.push("i", items, start)
+    wanted = samples * (beats + -(-pair_count(n, itself=itself) // LANES))
+    got, last, limit = 0, start, start + 32 * (len(items) + wanted) + 10_000
+    while got < wanted:
+        if running.cycle > limit:
+            raise RuntimeError(f"{got} of {wanted} beats after {limit - start} cycles")
+        running.run(running.cycle + _QUANTUM)
+        _, cycles = running.pop("o")
+        got += len(cycles)
+        last = int(cycles[-1]) if len(cycles) else last
+    return Rate("dot interaction", samples, last + 1 - start)

@@ -49,12 +49,12 @@ class DotSchedule(wiring.Component):
     -----
     slices: stream of :func:`~rtl.interaction.slices.Slice`.
     itself: a vector is paired with itself too; may change while idle.
-    released: number of vectors of a slice that is done with, in the one cycle in which it is.
+    released: number of vectors of a slice that is done with, for one cycle.
     valid, group: a group, as :func:`DotGroup`.
     read_en, rows, columns: the places in the ring of the group's pairs, unit 0 first.
     room: beats that there is room for at the start.
     left: a beat has left what there is room for.
-    waiting: a group waits for room.
+    waiting: in the cycle before, a group waited for room.
     idle
     """
 
@@ -84,18 +84,17 @@ class DotSchedule(wiring.Component):
         # This group: how many pairs, and what becomes of the beat that its dots go into.
         some, ending, count = Signal(), Signal(), Signal(range(LANES + 1))
         filled, emit, spills = Signal(range(2 * LANES)), Signal(), Signal()
-        go, done = Signal(), Signal()
+        waits, go, done = Signal(), Signal(), Signal()
         m.d.comb += [
             some.eq(left.any()), ending.eq(left <= units),
             count.eq(Mux(now.final, Mux(ending, left, units), 0)),
             filled.eq(fill + count),
             emit.eq(spilled | (now.final & some & (ending | filled[4]))),
             spills.eq(ending & (filled > LANES)),
-            self.waiting.eq(active & emit & (room == 0)),
-            go.eq(active & ~self.waiting),
+            waits.eq(active & emit & (room == 0)), go.eq(active & ~waits),
             done.eq(go & ending & ~spills & (now.final | (number >= _REUSE - 1))),
-            self.released.eq(Mux(done, now.vectors, 0)),
         ]
+        m.d.sync += [self.waiting.eq(waits), self.released.eq(Mux(done, now.vectors, 0))]
         m.d.sync += room.eq(room - (go & emit) + self.left)
         with m.If(go):
             m.d.sync += [
@@ -107,7 +106,7 @@ class DotSchedule(wiring.Component):
         take, next_base = Signal(), Signal(bits)
         m.d.comb += [
             self.slices.ready.eq(~active | done), take.eq(self.slices.valid & self.slices.ready),
-            next_base.eq(base + self.released),
+            next_base.eq(base + Mux(done, now.vectors, 0)),
         ]
         m.d.sync += base.eq(next_base)
         with m.If(done):
@@ -141,7 +140,7 @@ class DotSchedule(wiring.Component):
             ]
         m.d.sync += [self.valid.eq(go), self.read_en.eq(go & some)]
         m.d.comb += [self.rows.eq(rows), self.columns.eq(columns), self.group.eq(group)]
-        m.d.comb += self.idle.eq(~active & ~self.valid)
+        m.d.comb += self.idle.eq(~active & ~self.valid & ~self.released.any())
         return m
 
     def _table(self) -> list[Const]:

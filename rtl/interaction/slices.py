@@ -47,7 +47,7 @@ class SliceLoader(wiring.Component):
     write_en, write_addr, write_data: into the ring; ``write_data`` is a
         :data:`~rtl.float.RECODED_SLICE`.
     slices: stream of :func:`Slice`, loaded and in order.
-    released: number of vectors of a slice that is done with, in the one cycle in which it is.
+    released: number of vectors of a slice that is done with, for one cycle.
     idle: an unfinished slice that waits for its next vector is idle.
     """
 
