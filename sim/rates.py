@@ -27,8 +27,9 @@ from sim.engines import Engine, load
 from sim.rate_paths import LandingPath, LookupBlocks, StorePath
 
 __all__ = [
-    "FILL_LATENCY", "Rate", "dedupe_rate", "dot_interaction_rate", "landing_path_rate", "local_cache_rate",
-    "one_key", "one_set", "remote_cache_rate", "settle", "store_path_frames", "trace",
+    "FILL_LATENCY", "Rate", "dedupe_rate", "dot_interaction_rate", "landing_path_rate",
+    "local_cache_rate", "one_key", "one_set", "remote_cache_rate", "settle", "store_path_frames",
+    "trace",
 ]
 
 FILL_LATENCY = 690

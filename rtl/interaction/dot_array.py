@@ -68,7 +68,7 @@ class DotArray(wiring.Component):
     valid, group, read_en, rows, columns: of :class:`~rtl.interaction.dot_schedule.DotSchedule`.
     o_valid, o_group: the group that is done; nothing of it is registered behind the float units.
     dots: its dots, unit 0 lowest; of slices before the final one, sums up to there.
-    idle
+    idle: no group is under way.
     """
 
     def __init__(self, config: NicConfig):

@@ -45,6 +45,8 @@ class DotSchedule(wiring.Component):
     group fills one beat and begins another takes a cycle more for the second. A slice of fewer than
     8 groups takes 8 cycles where another slice of its sample follows, whose sums add to its own.
 
+    Parameters: ``config``; ``room``, beats that there is room for at the start.
+
     Ports
     -----
     slices: stream of :func:`~rtl.interaction.slices.Slice`.
@@ -52,10 +54,9 @@ class DotSchedule(wiring.Component):
     released: number of vectors of a slice that is done with, for one cycle.
     valid, group: a group, as :func:`DotGroup`.
     read_en, rows, columns: the places in the ring of the group's pairs, unit 0 first.
-    room: beats that there is room for at the start.
     left: a beat has left what there is room for.
     waiting: in the cycle before, a group waited for room.
-    idle
+    idle: no slice is in work; one may wait at ``slices``.
     """
 
     def __init__(self, config: NicConfig, room: int):

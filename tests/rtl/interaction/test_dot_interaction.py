@@ -43,7 +43,75 @@ def run(sizes, most, units, dimension, *, longest=None, itself=False, stall=(0.0
     return cycles
 
 
+@pytest.mark.parametrize("itself, stall", [
+    (False, (0.0, 0.0)), (True, (0.4, 0.0)), (False, (0.0, 0.6)), (True, (0.3, 0.3))])
+def test_mixed_samples_of_one_slice(itself, stall):
+    """66 dots, of 12 vectors or of 11 and themselves: the last group of 3 fills a beat and begins
+    another."""
+    run([1, 2, 5, 3, 13, 1, 1, 12, 2, 2, 4, 11], 13, 3, 16, itself=itself, stall=stall)
+
+
+@pytest.mark.parametrize("itself, dimension, stall", [
+    (True, 32, (0.0, 0.4)), (False, 48, (0.3, 0.0)), (True, 16, (0.0, 0.0))])
+def test_mixed_samples_of_several_slices(itself, dimension, stall):
+    """Fewer beats than there may be; few pairs, whose sums are awaited; other slices at once."""
+    run([3, 1, 2, 9, 5, 2, 4, 9], 9, 2, dimension, longest=48, itself=itself, stall=stall)
+
+
+def test_more_vectors_than_there_may_be():
+    """They are dropped, and the result is that of the others."""
+    run([2, 6, 5, 13, 3], 5, 2, 16)
+    run([2, 6, 5, 13, 3], 5, 2, 32, longest=32, itself=True, stall=(0.2, 0.2))
+
+
+def test_room_for_results_runs_out():
+    """A sink that takes little: groups wait for room, whose count comes back to what it was."""
+    dut = DotInteraction(config(7, 3, 16))
+    samples = random_dot_samples(3, [7] * 45, 16)
+    items, expected, taken = vector_beats(samples), result_beats(samples), []
+
+    async def take(ctx):
+        await ctx.tick().repeat(340)
+        assert ctx.get(dut.counters.stall_output) > 30
+        assert ctx.get(dut.counters.stall_input) > 30
+        await receiver(dut.o, taken, len(expected))(ctx)
+
+    simulate(powered_up(dut), sender(dut.i, items), take)
+    assert taken == expected
+
+
+def test_an_unfinished_sample_is_idle():
+    dut = DotInteraction(config(8, 2, 32))
+    samples = random_dot_samples(4, [3], 32)
+    items, expected, taken = vector_beats(samples), result_beats(samples), []
+
+    async def bench(ctx):
+        await sender(dut.i, items[:4])(ctx)
+        assert not ctx.get(dut.idle)
+        # The dense vector may leave before there are dots.
+        await receiver(dut.o, taken, 2)(ctx)
+        await ctx.tick().repeat(8)
+        assert ctx.get(dut.idle) and not ctx.get(dut.o.valid)
+        await sender(dut.i, items[4:])(ctx)
+        assert not ctx.get(dut.idle)
+        await receiver(dut.o, taken, len(expected))(ctx)
+        await ctx.tick().repeat(4)
+        assert ctx.get(dut.idle)
+
+    simulate(powered_up(dut), bench)
+    assert taken == expected
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("itself", [False, True], ids=["apart", "itself"])
-@pytest.mark.parametrize("stall", [(0.0, 0.0), (0.4, 0.0), (0.0, 0.6), (0.3, 0.3)])
-def test_mixed_samples_of_one_slice(stall, itself):
-    run([1, 2, 5, 3, 13, 1, 1, 13, 2, 2, 4, 10], 13, 2, 16, itself=itself, stall=stall)
+@pytest.mark.parametrize("most, units, dimension, sizes", [
+    (27, 13, 16, [27, 22, 26, 27]), (27, 13, 64, [27, 26, 3, 27]), (22, 11, 16, [22, 13, 22]),
+    (33, 2, 32, [33, 1, 33]), (33, 4, 128, [33, 2, 5]), (64, 16, 16, [64, 63, 64]),
+    (64, 16, 256, [64, 3])])
+def test_sizes_of_models(most, units, dimension, sizes, itself):
+    run(sizes, most, units, dimension, itself=itself, stall=(0.1, 0.1))
+
+
+def test_config_is_checked():
+    with pytest.raises(TypeError, match="config must be a NicConfig, not 4"):
+        DotInteraction(4)
