@@ -1,7 +1,12 @@
 """Floating-point units."""
 
 from .add import FLOAT_ADDER_LATENCY, FloatAdder
-from .divide import COUNT_DIVIDER_LATENCY, CountDivider
+from .divide import (
+    COUNT_DIVIDER_LANE_LATENCY,
+    COUNT_DIVIDER_LATENCY,
+    CountDivider,
+    CountDividerLane,
+)
 from .dot import DOT_LATENCY, DOT_TREE_LATENCY, RECODED_SLICE, DotProduct
 from .multiply import (
     FLOAT_MULTIPLIER_LATENCY,
@@ -9,11 +14,13 @@ from .multiply import (
     FloatMultiplier,
     PlainMultiplier,
 )
+from .reciprocal import RECIPROCAL_LATENCY, CountReciprocal
 from .recode import RECODED, RECODER_LATENCY, Recoder
 
 __all__ = [
-    "COUNT_DIVIDER_LATENCY", "DOT_LATENCY", "DOT_TREE_LATENCY", "FLOAT_ADDER_LATENCY",
-    "FLOAT_MULTIPLIER_LATENCY", "PLAIN_MULTIPLIER_LATENCY", "RECODED", "RECODED_SLICE",
-    "RECODER_LATENCY", "CountDivider", "DotProduct", "FloatAdder", "FloatMultiplier",
+    "COUNT_DIVIDER_LANE_LATENCY", "COUNT_DIVIDER_LATENCY", "DOT_LATENCY", "DOT_TREE_LATENCY",
+    "FLOAT_ADDER_LATENCY", "FLOAT_MULTIPLIER_LATENCY", "PLAIN_MULTIPLIER_LATENCY",
+    "RECIPROCAL_LATENCY", "RECODED", "RECODED_SLICE", "RECODER_LATENCY", "CountDivider",
+    "CountDividerLane", "CountReciprocal", "DotProduct", "FloatAdder", "FloatMultiplier",
     "PlainMultiplier", "Recoder",
 ]

@@ -14,10 +14,13 @@ from rtl.float.reciprocal import (
 from rtl.float.round import ROUNDER_LATENCY, ProductRounder
 from rtl.shared import Shared
 
-__all__ = ["COUNT_DIVIDER_LATENCY", "CountDivider"]
+__all__ = ["COUNT_DIVIDER_LANE_LATENCY", "COUNT_DIVIDER_LATENCY", "CountDivider",
+           "CountDividerLane"]
 
-_LANE_LATENCY = 3 + ROUNDER_LATENCY
-COUNT_DIVIDER_LATENCY = RECIPROCAL_LATENCY + _LANE_LATENCY
+COUNT_DIVIDER_LANE_LATENCY = 3 + ROUNDER_LATENCY
+"""Cycles from the operands of :class:`CountDividerLane` to its quotient."""
+
+COUNT_DIVIDER_LATENCY = RECIPROCAL_LATENCY + COUNT_DIVIDER_LANE_LATENCY
 """Cycles from the operands of :class:`CountDivider` to its quotients."""
 
 _DSP_BITS = 17
@@ -59,7 +62,7 @@ class CountDivider(wiring.Component):
             m.d.sync += following.eq(waiting)
             waiting = following
         for lane in range(LANES):
-            m.submodules[f"lane{lane}"] = unit = Shared(_Lane(), "count_divider_lane")
+            m.submodules[f"lane{lane}"] = unit = Shared(CountDividerLane(), "count_divider_lane")
             bits = slice(32 * lane, 32 * lane + 32)
             m.d.comb += [
                 unit.x.eq(waiting[bits]), unit.factor.eq(reciprocal.o),
@@ -68,8 +71,15 @@ class CountDivider(wiring.Component):
         return m
 
 
-class _Lane(wiring.Component):
-    """One lane: ``x`` times ``factor``, the reciprocal of a count of ``exponent`` + 1 bits."""
+class CountDividerLane(wiring.Component):
+    """One lane: ``x`` divided by a count whose reciprocal is there, see :class:`CountDivider`.
+
+    Latency :data:`COUNT_DIVIDER_LANE_LATENCY` cycles, throughput one value per cycle, no enable.
+
+    Ports: ``x``: In(32), binary32. ``factor``, ``exponent``: what
+    :class:`~rtl.float.reciprocal.CountReciprocal` made of the count. ``o``: Out(32), NaN as
+    0x7FC00000.
+    """
 
     x: In(32)
     factor: In(RECIPROCAL_BITS + 1)

@@ -48,14 +48,26 @@ def slot_beats(samples: list, beats: int) -> list[dict]:
     return items
 
 
-def pooled_beats(samples: list, beats: int) -> list[dict]:
-    """Return the pooled vectors of ``samples``: added one by one, from the first on."""
+def _divided(total: np.ndarray, keys: int) -> np.ndarray:
+    """Return float32 ``total / keys`` as bits; NaN is 0x7FC00000."""
+    with np.errstate(all="ignore"):
+        mean = total.view(np.float32) / np.float32(keys)
+    return np.where(np.isnan(mean), np.uint32(0x7FC00000), mean.view(np.uint32))
+
+
+def pooled_beats(samples: list, beats: int, *, mean: bool = False) -> list[dict]:
+    """Return the pooled vectors of ``samples``: added one by one, from the first on.
+
+    ``mean``: divided by their number; an empty bag is +0 all the same.
+    """
     items = []
     for sample, step, bags in samples:
         for b, vectors in enumerate(bags):
             total = vectors[0] if len(vectors) else np.zeros(16 * beats, dtype=np.uint32)
             for vector in vectors[1:]:
                 total = numpy_add(np.stack([total, vector], axis=1))
+            if mean and len(vectors):
+                total = _divided(total, len(vectors))
             for n, beat in enumerate(_beats(total)):
                 items.append({"data": beat, "beat_last": int(n == beats - 1), "sample": sample,
                               "bag_last_of_sample": int(b == len(bags) - 1), "step": step})

@@ -27,7 +27,7 @@ class Path(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         m.submodules.hold = hold = HoldBuffer(self.config)
-        m.submodules.pooler = pooler = Pooler(self.config, queue_beats=16)
+        m.submodules.pooler = pooler = Pooler(self.config, queue_beats=32)
         m.submodules.results = results = ResultPackager(self.config)
         wiring.connect(m, wiring.flipped(self.reserve), hold.reserve)
         wiring.connect(m, wiring.flipped(self.remote), hold.remote)

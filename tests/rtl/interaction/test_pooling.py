@@ -1,4 +1,4 @@
-"""Pooler against numpy: slot order and bag order, under random stalls."""
+"""Pooler against numpy: sums and means in slot order and bag order, under random stalls."""
 
 import random
 
@@ -11,18 +11,21 @@ from tests.rtl.power_up import powered_up
 from tests.support import receiver, sender, simulate
 
 
-def run(samples, beats, *, stall=(0.0, 0.0), dimension=64, queue_beats=64, seed=0):
+def run(samples, beats, *, stall=(0.0, 0.0), dimension=64, queue_beats=64, seed=0,
+        mean=False):
     dut = Pooler(preset("tiny").with_fields(max_dimension=dimension), queue_beats=queue_beats)
-    items, expected, taken = slot_beats(samples, beats), pooled_beats(samples, beats), []
+    items, expected = slot_beats(samples, beats), pooled_beats(samples, beats, mean=mean)
+    taken: list[dict] = []
     end: dict[str, int] = {}
 
     async def feed(ctx):
         ctx.set(dut.vector_beats, beats)
+        ctx.set(dut.mean, mean)
         await sender(dut.i, items, stall=stall[0], seed=seed)(ctx)
 
     async def take(ctx):
         await receiver(dut.o, taken, len(expected), stall=stall[1], seed=seed + 1)(ctx)
-        for _ in range(30):
+        for _ in range(40):
             assert not ctx.get(dut.o.valid)
             await ctx.tick()
         assert ctx.get(dut.idle)
@@ -50,22 +53,44 @@ def test_bags_are_summed_in_slot_order(dimension, beats, stall):
     run(random_samples(dimension, sizes, beats), beats, stall=stall, dimension=dimension)
 
 
+@pytest.mark.parametrize("stall", [(0.0, 0.0), (0.4, 0.4)])
+@pytest.mark.parametrize("dimension, beats", [(16, 1), (48, 3), (64, 4)])
+def test_means(dimension, beats, stall):
+    sizes = random_sizes(random.Random(beats), 120 // beats, 40)
+    run(random_samples(dimension, sizes, beats), beats, stall=stall, dimension=dimension,
+        mean=True)
+
+
+@pytest.mark.parametrize("beats", [5, 9, 16])
+@pytest.mark.parametrize("mean", [False, True])
+def test_long_vectors(beats, mean):
+    """From eight beats on a single bag has all turns."""
+    sizes = [[1, 3, 0], [2]]
+    run(random_samples(beats, sizes, beats), beats, dimension=256, queue_beats=32, mean=mean)
+
+
 @pytest.mark.parametrize("beats", [1, 4])
-def test_any_bits(beats):
-    """NaN, infinities and subnormals; a bag of one key keeps even the bits of a NaN."""
+@pytest.mark.parametrize("mean", [False, True])
+def test_any_bits(beats, mean):
+    """NaN, infinities and subnormals; the sum of one key keeps even the bits of a NaN."""
     sizes = [[1, 2, 0, 3, 1]] * (12 // beats)
     samples = random_samples(3, sizes, beats, bits=True)
     for _, _, bags in samples:
         bags[0][0, :4] = (0x7F800001, 0xFFFFFFFF, 0x80000000, 0x00000001)
         bags[1][:, :3] = ((0x7F800000, 0x7FC01234, 0x80000000),
                           (0xFF800000, 0x3F800000, 0x80000000))
-    run(samples, beats)
+    run(samples, beats, mean=mean)
 
 
-@pytest.mark.parametrize("queue_beats", [4, 8])
-def test_bags_longer_than_their_queue(queue_beats):
-    run(random_samples(1, [[60, 1, 33, 0], [1, 20]], 1), 1, queue_beats=queue_beats)
-    run(random_samples(1, [[20, 1, 9, 0], [1, 5]], 4), 4, queue_beats=queue_beats)
+@pytest.mark.parametrize("mean", [False, True])
+def test_bags_longer_than_the_queue(mean):
+    run(random_samples(1, [[100, 1, 33, 0], [1, 40]], 1), 1, queue_beats=32, mean=mean)
+    run(random_samples(1, [[20, 1, 9, 0], [1, 5]], 4), 4, queue_beats=32, mean=mean)
+
+
+def test_more_bags_than_numbers_behind_a_long_one():
+    """Bags that end before the one in front of them wait for it, until there is no number left."""
+    run(random_samples(1, [[40] + [1] * 90 + [0] * 40], 1), 1)
 
 
 def test_an_unfinished_bag_is_idle():
@@ -91,8 +116,8 @@ def test_an_unfinished_bag_is_idle():
 def test_parameters_are_checked():
     with pytest.raises(TypeError, match="config must be a NicConfig, not 4"):
         Pooler(4)
-    with pytest.raises(ValueError, match="queue_beats must be a power of two between 4 and 4096, "
-                                         "not 12"):
+    with pytest.raises(ValueError, match="queue_beats must be a power of two between 32 and "
+                                         "16384, not 12"):
         Pooler(preset("tiny"), queue_beats=12)
     with pytest.raises(TypeError, match="queue_beats must be an integer, not '8'"):
         Pooler(preset("tiny"), queue_beats="8")
