@@ -17,11 +17,12 @@ __all__ = ["Dlrm", "pool", "pooled_reference", "sigmoid"]
 _BLOCK_KEYS = 1 << 16
 
 
-def pool(vectors: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """Sum bags in float32: ``vectors [k, d]`` joined in bag order, ``lengths [bags]``.
+def pool(vectors: np.ndarray, lengths: np.ndarray, pooling: str = "sum") -> np.ndarray:
+    """Pool bags in float32: ``vectors [k, d]`` joined in bag order, ``lengths [bags]``.
 
     A sum starts from the bag's first vector and adds the others in order; an empty bag is +0.
-    Returns float32 ``[bags, d]``.
+    For ``pooling`` ``mean`` it is divided by float32 of the bag's length. Returns float32
+    ``[bags, d]``.
     """
     lengths = np.asarray(lengths, np.int64)
     result = np.zeros((len(lengths), vectors.shape[1]), np.float32)
@@ -36,6 +37,8 @@ def pool(vectors: np.ndarray, lengths: np.ndarray) -> np.ndarray:
             result[bags] = vectors[first[bags]]
         else:
             result[bags] += vectors[first[bags] + position]
+    if pooling == "mean":
+        result /= np.maximum(lengths, 1).astype(np.float32)[:, None]
     return result
 
 
@@ -51,7 +54,8 @@ def pooled_reference(samples: Samples, model: Model, seed: int) -> np.ndarray:
         keys = slice(offsets[first], offsets[last])
         vectors = row_values(model, seed, samples.tables[keys], samples.rows[keys])
         lengths = samples.bag_lengths[first:last].reshape(-1)
-        result[first:last] = pool(vectors, lengths).reshape(last - first, -1, dimension)
+        pooled = pool(vectors, lengths, model.pooling)
+        result[first:last] = pooled.reshape(last - first, -1, dimension)
         first = last
     return result
 

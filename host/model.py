@@ -10,8 +10,8 @@ from rtl.formats import ROW_BITS, TABLE_BITS
 
 from .schema import read_toml
 
-__all__ = ["AVAZU_ROWS", "KAGGLE_ROWS", "MODELS", "TERABYTE_ROWS", "Model", "TableFile",
-           "load_model", "model_names"]
+__all__ = ["AVAZU_ROWS", "KAGGLE_ROWS", "MODELS", "POOLINGS", "TERABYTE_ROWS", "Model",
+           "TableFile", "load_model", "model_names"]
 
 KAGGLE_ROWS = (
     1460, 583, 10131227, 2202608, 305, 24, 12517, 633, 3, 93145, 5683, 8351593, 3194, 27, 14992,
@@ -30,6 +30,10 @@ AVAZU_ROWS = (
 C14 to C21 are the ones commonly published, and are not verified."""
 
 
+POOLINGS = ("sum", "mean")
+"""How the vectors of a bag become one."""
+
+
 @dataclass(frozen=True)
 class Model:
     """Shape of a DLRM (Naumov et al. 2019; paper, table 1).
@@ -44,6 +48,7 @@ class Model:
     top: widths of the top MLP's layers after its input; the last is 1.
     bags: fewest and most keys that a generated sample has in each table; empty for one key in
         every table. A file of samples brings its own.
+    pooling: ``sum``, or ``mean``, which is the sum divided by float32 of the number of keys.
 
     Raises
     ------
@@ -58,6 +63,7 @@ class Model:
     top: tuple[int, ...]
     name: str = "custom"
     bags: tuple[tuple[int, int], ...] = ()
+    pooling: str = "sum"
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str):
@@ -82,6 +88,7 @@ class Model:
                              f"not {self.bags!r}")
         for index, bag in enumerate(self.bags):
             _bag(f"bags[{index}]", bag)
+        _pooling(self.pooling)
 
     @property
     def tables(self) -> int:
@@ -121,6 +128,11 @@ def _in_range(name: str, value: object, low: int, high: int) -> None:
         raise ValueError(f"{name} must be between {low} and {high}, not {value!r}")
 
 
+def _pooling(pooling: object) -> None:
+    if pooling not in POOLINGS:
+        raise ValueError(f"pooling must be {' or '.join(POOLINGS)}, not {pooling!r}")
+
+
 MODELS = {
     "kaggle": Model(KAGGLE_ROWS, 16, 13, (512, 256, 64, 16), (512, 256, 1), "kaggle"),
     "terabyte": Model(TERABYTE_ROWS, 64, 13, (512, 256, 64), (512, 512, 256, 1), "terabyte"),
@@ -132,7 +144,6 @@ MODELS = {
 """The models that ship. ``trace`` stands for key traces that bring no model of their own."""
 
 
-_POOLINGS = ("sum",)
 _MOST_KEYS = 1 << 12
 
 
@@ -162,14 +173,13 @@ class TableFile:
     name: str = ""
     bag: int | tuple[int, int] = 1
     dimension: int | None = None
-    pooling: str = "sum"
+    pooling: str | None = None
 
     def __post_init__(self) -> None:
         _in_range("rows", self.rows, 1, (1 << ROW_BITS) - 1)
         _bag("bag", self.keys)
-        if self.pooling not in _POOLINGS:
-            what = "pooling mean is not built yet: it" if self.pooling == "mean" else "pooling"
-            raise ValueError(f"{what} must be {' or '.join(_POOLINGS)}, not {self.pooling!r}")
+        if self.pooling is not None:
+            _pooling(self.pooling)
 
     @property
     def keys(self) -> tuple[int, int]:
@@ -188,6 +198,7 @@ class _ModelFile:
     name: str = "custom"
     rows: tuple[int, ...] = ()
     tables: tuple[TableFile, ...] = ()
+    pooling: str = "sum"
     model: Model = dataclasses.field(init=False)
 
     def __post_init__(self) -> None:
@@ -198,10 +209,14 @@ class _ModelFile:
                 raise ValueError(f"tables[{index}].dimension must be that of the model, "
                                  f"{self.dimension}, not {table.dimension!r}: tables of different "
                                  f"dimensions are not built yet")
+            if table.pooling not in (None, self.pooling):
+                raise ValueError(f"tables[{index}].pooling must be that of the model, "
+                                 f"{self.pooling!r}, not {table.pooling!r}: the NIC pools all "
+                                 f"tables alike")
         bags = tuple(table.keys for table in self.tables)
         model = Model(self.rows or tuple(table.rows for table in self.tables), self.dimension,
                       self.dense, self.bottom, self.top, self.name,
-                      () if set(bags) == {(1, 1)} else bags)
+                      () if set(bags) == {(1, 1)} else bags, self.pooling)
         object.__setattr__(self, "model", model)
 
 

@@ -245,6 +245,7 @@ class SmartNic(wiring.Component):
                          for name in _DESCRIPTOR_PORTS]
         m.d.comb += [
             blocks.dedupe.enable.eq(csr.dedupe_enable), blocks.dedupe.step_floor.eq(csr.step_floor),
+            blocks.pooler.mean.eq(csr.pooling_mean),
             blocks.local_cache.enable.eq(csr.local_cache_enable),
             blocks.access_tap.enable.eq(csr.tap_select != 0),
             blocks.local_cache.sets.eq(csr.local_cache_sets),

@@ -116,6 +116,7 @@ def _controls(config: NicConfig):
            config.vector_beats, "beats of a vector")
     yield ("vector_packing", 2, config.vector_packing, config.vector_packing, 2,
            "log2 of the vectors in a beat of a packet; counts while vector_beats is 1")
+    yield "pooling_mean", 1, 0, 0, 1, "bags pool to their mean, not their sum"
     yield "local_cache_enable", 1, 1, 0, 1, "the local cache keeps rows"
     yield ("local_cache_sets", config.local_cache_sets.bit_length(), config.local_cache_sets, 1,
            config.local_cache_sets, "sets of the local cache in use")

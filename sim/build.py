@@ -45,6 +45,7 @@ class NicModel:
         values = {
             "node": node, "nodes": nodes, "vector_beats": beats_of(dimension),
             "vector_packing": packing_of(dimension),
+            "pooling_mean": int(runtime.pooling == "mean"),
             "local_cache_enable": int(runtime.local_cache),
             "local_cache_sets": runtime.local_cache_sets or config.local_cache_sets,
             "remote_cache_enable": int(runtime.remote_cache),

@@ -3,6 +3,7 @@
 import math
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -57,6 +58,9 @@ class Run:
         self.options = options
         self.config, self.runtime = apply_settings(preset(options.config), list(options.settings))
         self.model, self._kind = choose_model(options)
+        if self.runtime.pooling != "model":
+            self.model = replace(self.model, pooling=self.runtime.pooling)
+        self.runtime = replace(self.runtime, pooling=self.model.pooling)
         check_fit(self.config, self.model, options)
         self.plan = ShardPlan.deal(self.model, options.nodes, options.placement)
         self.remote_keys = RemoteKeys(self.plan, options.nodes)

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, fields, replace
 
 from gen.options import config_types, parse_settings
+from host.model import POOLINGS
 from rtl.config import NicConfig
 
 __all__ = ["Runtime", "apply_settings"]
@@ -20,6 +21,7 @@ class Runtime:
     remote_cache_sets: sets of it in use; 0 for all.
     requester_merge: whether identical keys on their way to other nodes travel once.
     dedupe: whether the dedupe table is on.
+    pooling: ``sum`` or ``mean``, of all tables; ``model`` for what the model says.
     request_batch: lookups in a request list to the GPU before it leaves.
     request_timeout, lookup_timeout, vector_timeout: cycles after which a request list, a lookups
         packet and a vectors packet leave though they are not full.
@@ -31,6 +33,7 @@ class Runtime:
     remote_cache_sets: int = 0
     requester_merge: bool = True
     dedupe: bool = True
+    pooling: str = "model"
     request_batch: int = 128
     request_timeout: int = 64
     lookup_timeout: int = 32
@@ -42,6 +45,9 @@ class Runtime:
             value, most = getattr(self, name), getattr(config, name)
             if not 0 <= value <= most:
                 raise ValueError(f"{name} must be between 0 (all) and {most}, not {value!r}")
+        if self.pooling not in ("model", *POOLINGS):
+            raise ValueError(f"pooling must be model, {' or '.join(POOLINGS)}, "
+                             f"not {self.pooling!r}")
         most = 8 * config.net_payload_beats
         if not 1 <= self.request_batch <= most:
             raise ValueError(f"request_batch must be between 1 and {most}, "

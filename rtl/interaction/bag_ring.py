@@ -61,7 +61,7 @@ class BagRing(wiring.Component):
     o: the beat that was being read a cycle ago: ``slot``; ``bag``; ``beat`` of the vector;
         ``first`` or ``last`` vector of the bag; ``keys``, vectors of the bag up to this one.
     data: beat ``o``.
-    stall: vectors wait, but this turn's thread has none.
+    stall: vectors waited a cycle ago, but that turn's thread had none.
     idle: no whole vector waits and none is being read.
     """
 
@@ -153,7 +153,6 @@ class BagRing(wiring.Component):
             begin.eq(go & ~running),
             bag.eq(Mux(running, bags[thread], self._started)),
             number.eq(Mux(running, keys[thread], 0) + 1),
-            self.stall.eq(turn & ~go),
         ]
         with m.If(step):
             m.d.sync += [beat.eq(Mux(final, 0, beat + 1)), slot.eq(slot + 1)]
@@ -166,7 +165,7 @@ class BagRing(wiring.Component):
         with m.If(go):
             m.d.sync += [active[thread].eq(1), heads[thread].eq(position + self.vector_beats),
                          bags[thread].eq(bag), keys[thread].eq(number)]
-        m.d.sync += waiting.eq(waiting + commit - go)
+        m.d.sync += [waiting.eq(waiting + commit - go), self.stall.eq(turn & ~go)]
 
         # A beat is read in the cycle after its choice, and is there in the next.
         pick = Signal(self.o.shape())
@@ -195,7 +194,8 @@ class BagRing(wiring.Component):
         # Beats before the least position of a round are read: a bag that a thread starts later
         # begins behind it. While nothing waits, all that came is read.
         sampled, opens, closes = Signal(), Signal(init=1), Signal()
-        sample, least, lower = (Signal.like(committed, name=n) for n in ("sample", "least", "lower"))
+        sample, least, lower = (
+            Signal.like(committed, name=n) for n in ("sample", "least", "lower"))
         m.d.sync += [
             sampled.eq(turn), sample.eq(Mux(running, head, Mux(starts_waiting, start, committed))),
             closes.eq(thread >= last_thread),

@@ -115,7 +115,8 @@ class Pooler(wiring.Component):
             sums.read_en.eq(ring.reading.valid), sums.read_addr.eq(ring.reading.slot),
             sums.write_en.eq(done.valid), sums.write_addr.eq(done.slot), sums.write_data.eq(total),
             results.write_en.eq(done.valid & done.last),
-            results.write_addr.eq(Cat(done.beat[:beat_bits], done.bag)), results.write_data.eq(total),
+            results.write_addr.eq(Cat(done.beat[:beat_bits], done.bag)),
+            results.write_data.eq(total),
         ]
 
         final_beat = (self.vector_beats - 1)[:len(beat)]
@@ -134,11 +135,13 @@ class Pooler(wiring.Component):
         taken, given = self.i.valid & self.i.ready, self.o.valid & self.o.ready
         m.d.comb += [
             read.eq(ready.bit_select(bag, 1) & (under_way != OUT_BEATS)),
-            last.eq(beat == final_beat), leave.eq(read & last), ring.left.eq(leave),
+            last.eq(beat == final_beat), leave.eq(read & last),
             results.read_en.eq(read), results.read_addr.eq(Cat(beat[:beat_bits], bag)),
             divisors.read_en.eq(read), divisors.read_addr.eq(bag),
         ]
         m.d.sync += [
+            # A number may well be free a cycle late.
+            ring.left.eq(leave),
             ready.eq((ready | finished) & ~(leave << bag)), under_way.eq(under_way + read - given)]
         with m.If(read):
             m.d.sync += beat.eq(Mux(last, 0, beat + 1))
@@ -171,9 +174,8 @@ class Pooler(wiring.Component):
 
         Returns the RAM of reciprocals, and whether and for which bag one is being written.
         """
-        # A sum is there before its divisor, whatever its beats.
-        if RECIPROCAL_LATENCY < FLOAT_ADDER_LATENCY + self._beats - 1:
-            raise ValueError(f"max_dimension must be at most {16 * RECIPROCAL_LATENCY}")
+        # The last beat of a sum is there before its divisor, however many there are.
+        assert FLOAT_ADDER_LATENCY + self._beats - 1 <= RECIPROCAL_LATENCY
         m.submodules.reciprocal = unit = CountReciprocal()
         m.submodules.divisors = divisors = Ram(len(unit.o) + len(unit.exponent), BAGS,
                                                style="lutram")

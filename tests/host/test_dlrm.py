@@ -1,5 +1,6 @@
 import math
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -37,6 +38,22 @@ def test_pool_adds_in_slot_order(longest):
 def test_pool_keeps_a_lone_negative_zero_and_gives_positive_zero_for_nothing():
     got = pool(np.full((1, 16), -0.0, np.float32), np.array([0, 1, 0]))
     assert np.signbit(got).tolist() == [[False] * 16, [True] * 16, [False] * 16]
+
+
+def test_a_mean_is_the_sum_divided_once():
+    rng = np.random.default_rng(3)
+    lengths = np.array([0, 1, 3, 100, 7])
+    vectors = rng.standard_normal((lengths.sum(), 16)).astype(np.float32)
+    sums = plain_pool(vectors, lengths)
+    # One rounding: in float64 the quotient is exact enough to round right.
+    expected = (sums.astype(np.float64) / np.maximum(lengths, 1)[:, None]).astype(np.float32)
+    assert pool(vectors, lengths, "mean").tobytes() == expected.tobytes()
+    samples = random_samples(20, 4, seed=5)
+    mean = pooled_reference(samples, replace(SMALL, pooling="mean"), 3)
+    rows = row_values(SMALL, 3, samples.tables, samples.rows)
+    lengths = samples.bag_lengths.reshape(-1)
+    assert mean.tobytes() == pool(rows, lengths, "mean").tobytes()
+    assert not np.array_equal(mean, pooled_reference(samples, SMALL, 3))
 
 
 def test_pooled_reference_takes_rows_of_the_right_tables():

@@ -72,8 +72,8 @@ def test_tables_with_bags(tmp_path):
 
 @pytest.mark.parametrize("old, new, place, message", [
     ('pooling = "sum"', 'pooling = "mean"', "14:1",
-     "pooling mean is not built yet: it must be sum, not 'mean'"),
-    ('pooling = "sum"', 'pooling = "max"', "14:1", "pooling must be sum, not 'max'"),
+     "tables[2].pooling must be that of the model, 'sum', not 'mean': the NIC pools all tables"),
+    ('pooling = "sum"', 'pooling = "max"', "14:1", "pooling must be sum or mean, not 'max'"),
     ('"sum"\ndimension = 16', '"sum"\ndimension = 32', "15:1",
      "tables[2].dimension must be that of the model, 16, not 32: tables of different dimensions "
      "are not built yet"),
@@ -92,6 +92,17 @@ def test_mistakes_in_tables(tmp_path, old, new, place, message):
     with pytest.raises(InputError) as caught:
         load_model(path)
     assert str(caught.value).startswith(f"{path}:{place}: {message}")
+
+
+def test_pooling_of_a_model_file(tmp_path):
+    path = tmp_path / "mean.toml"
+    path.write_text('pooling = "mean"\n' + TABLES.replace('"sum"', '"mean"'))
+    assert load_model(path).pooling == "mean"
+    path.write_text('pooling = "mean"\n' + TABLES.replace('pooling = "sum"\n', ""))
+    assert load_model(path).pooling == "mean"
+    path.write_text('pooling = "max"\n' + TABLES.replace('pooling = "sum"\n', ""))
+    with pytest.raises(InputError, match=r"toml:1:1: pooling must be sum or mean, not 'max'$"):
+        load_model(path)
 
 
 def test_models_that_ship_as_files():
