@@ -128,10 +128,14 @@ def _hold_buffer(config: NicConfig) -> list[Latency]:
 
 
 def _pooler(config: NicConfig) -> list[Latency]:
-    probe = Probe(Pooler(config), vector_beats=1)
-    return [probe.latency(
-        "bag of one vector", "its sum", r"one vector: (\d+) cycles", "o",
-        probe.push("i", kind=int(RecordKind.KEY_END), beat_last=1, sample_last=1))]
+    found = []
+    for mean, end, figure in ((0, "its sum", r"one vector: (\d+) cycles"),
+                              (1, "its mean", r"its mean: (\d+) cycles")):
+        probe = Probe(Pooler(config), vector_beats=1, mean=mean)
+        found.append(probe.latency(
+            "bag of one vector", end, figure, "o",
+            probe.push("i", kind=int(RecordKind.KEY_END), beat_last=1, sample_last=1)))
+    return found
 
 
 def _results(config: NicConfig) -> list[Latency]:

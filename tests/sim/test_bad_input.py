@@ -77,6 +77,7 @@ def test_wrong_format_names_the_right_one(tmp_path, capsys):
                                    "of 26 tables, not 32"),
     (("--set", "colour=red"), "no such field: colour"),
     (("--set", "local_cache"), "field=value"),
+    (("--set", "pooling=max"), "pooling must be model, sum or mean, not 'max'"),
     (("--set", "local_cache=maybe"), "local_cache must be true or false, not 'maybe'"),
     (("--set", "local_cache_sets=5000"), "local_cache_sets must be between 0 (all) and 4096, "
                                          "not 5000"),

@@ -1,6 +1,7 @@
 """Nothing changes a bit: whatever the cluster looks like, the predictions are the numpy model's."""
 
 import hashlib
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -10,7 +11,7 @@ from allpairspy import AllPairs
 from host.datasets import default_model, open_samples
 from host.dlrm import Dlrm
 from host.generator import generate
-from host.model import MODELS
+from host.model import MODELS, load_model
 from sim.cluster import Cluster
 from sim.options import RunOptions
 from sim.report import failures
@@ -71,6 +72,26 @@ def test_multi_hot_bags(tmp_path, nodes):
     path = inputs.multi_hot_trace(tmp_path / "bags.txt", 200)
     result = _run(data=str(path), format="trace", nodes=nodes, mini_batch=32)
     assert result["predictions_sha256"] == _file_sha(path, "trace")
+
+
+@pytest.mark.parametrize("asked", ["setting", "model"])
+def test_means(tmp_path, asked):
+    path = tmp_path / "model.toml"
+    path.write_text(
+        f'pooling = "{"mean" if asked == "model" else "sum"}"\nname = "bags"\ndimension = 16\n'
+        'dense = 2\nbottom = [16]\ntop = [1]\n[[tables]]\nrows = 300\nbag = [0, 20]\n'
+        '[[tables]]\nrows = 5000\nbag = [1, 3]\n[[tables]]\nrows = 7\n')
+    settings = ("pooling=mean",) if asked == "setting" else ()
+    result = run(RunOptions(model=str(path), samples=96, mini_batch=32, nodes=2, threads=1,
+                            settings=settings))
+    assert failures(result) == [] and result["bit_identical"] is True
+    assert result["config"]["runtime"]["pooling"] == "mean"
+    mean = replace(load_model(path), pooling="mean")
+    assert result["predictions_sha256"] == _sha(
+        Dlrm(mean, 1).forward(part) for part in generate(mean, 96, 1))
+    total = replace(mean, pooling="sum")
+    assert result["predictions_sha256"] != _sha(
+        Dlrm(total, 1).forward(part) for part in generate(total, 96, 1))
 
 
 @pytest.mark.parametrize("nodes", [1, 2, 4, 8])
