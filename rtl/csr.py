@@ -5,8 +5,9 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from rtl.axi_lite import AxiLite, AxiLiteSlave
+from rtl.channels import ChannelState
 from rtl.config import NicConfig
-from rtl.formats import TABLE_BITS
+from rtl.formats import NODE_BITS, TABLE_BITS
 from rtl.registers import TABLE_BASE, TABLE_WORDS, Register, register_map
 
 __all__ = ["Register", "RegisterBlock"]
@@ -39,7 +40,8 @@ class RegisterBlock(wiring.Component):
     Ports
     -----
     csr: AXI4-Lite slave, 16-bit byte addresses, see :data:`rtl.axi_lite.AxiLite`.
-    counters: struct of every block's counters.
+    counters: struct of every block's counters. channels: input :data:`rtl.channels.ChannelState`.
+    lookup_next_node: where the next lookups packet goes.
     table_write_en, table_write_table, table_write_word, table_write_data: a descriptor word is
         written in this cycle, see :class:`rtl.owner_split.OwnerSplit`.
     table_ready: descriptors may be written.
@@ -60,6 +62,7 @@ class RegisterBlock(wiring.Component):
             if r.access == "rw" and r.name != "table_index" and not r.name.startswith("mac_base")}
         super().__init__({
             "csr": In(AxiLite), "counters": In(data.StructLayout(counters)),
+            "channels": In(ChannelState), "lookup_next_node": In(NODE_BITS),
             "table_write_en": Out(1), "table_write_table": Out(TABLE_BITS),
             "table_write_word": Out(3), "table_write_data": Out(32),
             "table_ready": In(1, init=1), "mac_base": Out(48), **controls, "idle": Out(1),
@@ -78,6 +81,11 @@ class RegisterBlock(wiring.Component):
             elif "." in register.name:
                 block, name = register.name.split(".", 1)
                 value = self.counters[block][name]
+            elif register.name == "lookup_next_node":
+                value = self.lookup_next_node
+            elif register.name.startswith("channel_"):
+                state = getattr(self.channels, register.name[8:13])
+                value = state.word_select(int(register.name[13:]), 32)
             else:
                 value = C(register.reset, 32)
             if register.access != "wo":

@@ -42,7 +42,9 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from rtl.access_tap import Access, AccessTap
+from rtl.answers import AnswerCounter
 from rtl.cache import LocalCache, RemoteCache
+from rtl.channels import CHANNELS, ChannelProbe, ChannelState
 from rtl.config import NicConfig
 from rtl.csr import RegisterBlock
 from rtl.dedupe import DedupeTable
@@ -85,6 +87,8 @@ class SmartNic(wiring.Component):
         and only then the NIC takes packets and table descriptors.
     tap: what a cache decided on each lookup, in order, stream of
         :data:`rtl.access_tap.Access`; silent unless register ``tap_select`` names the cache.
+    channels: ``valid`` and ``ready`` of every stream between the blocks and at the edges, in the
+        order of :data:`rtl.channels.CHANNELS`; registers show them a cycle later.
 
     Attribute ``registers`` lists the registers.
     """
@@ -115,6 +119,8 @@ class SmartNic(wiring.Component):
             "host_reporter": HostReporter(config),
             "net_assembler": FrameAssembler(config, "ethernet"),
             "host_assembler": FrameAssembler(config, "host"),
+            "gpu_answers": AnswerCounter(),
+            "peer_answers": AnswerCounter(),
         }
         self._csr = RegisterBlock(config, {
             name: block.counters.shape() for name, block in self._blocks.items()})
@@ -124,7 +130,7 @@ class SmartNic(wiring.Component):
             "host_rx": In(stream.Signature(Beat)), "host_tx": Out(stream.Signature(Beat)),
             "csr": self._csr.signature.members["csr"],
             "time": In(32), "idle": Out(1),
-            "tap": Out(stream.Signature(Access)),
+            "tap": Out(stream.Signature(Access)), "channels": Out(ChannelState),
         })
 
     def elaborate(self, platform) -> Module:
@@ -221,10 +227,29 @@ class SmartNic(wiring.Component):
             self._csr.tap_select == 2, blocks.remote_cache.tap, blocks.local_cache.tap))
         wiring.connect(m, blocks.access_tap.o, wiring.flipped(self.tap))
         self._control(m, blocks, router)
+        self._watch(m, blocks, {
+            "request_fifo": own, "request_arbiter": requests, "vector_router": router,
+            "net_mux": net_mux, "host_mux": host_mux})
         glue = (csr, own, requests, router, credits, net_mux, host_mux)
         m.d.comb += self.idle.eq(
             Cat(block.idle for block in (*self._blocks.values(), *glue)).all())
         return m
+
+    def _watch(self, m: Module, blocks: SimpleNamespace, glue: dict) -> None:
+        """What shows where a NIC stands: its streams, and what others owe it."""
+        parts = {**self._blocks, **glue}
+        streams = {}
+        for name in CHANNELS:
+            part, _, port = name.partition(".")
+            streams[name] = getattr(parts[part], port) if port else getattr(self, part)
+        m.submodules.channel_probe = probe = ChannelProbe(streams)
+        wiring.connect(m, probe.now, wiring.flipped(self.channels))
+        wiring.connect(m, probe.kept, self._csr.channels)
+        m.d.comb += self._csr.lookup_next_node.eq(blocks.lookup_packager.next_node)
+        for answers, asking in ((blocks.gpu_answers, blocks.local_cache),
+                                (blocks.peer_answers, blocks.remote_cache)):
+            m.d.comb += [answers.asked.eq(asking.misses.valid & asking.misses.ready),
+                         answers.answered.eq(asking.landed)]
 
     def _control(self, m: Module, blocks: SimpleNamespace, router: VectorRouter) -> None:
         """Registers to blocks, counters to registers."""

@@ -6,14 +6,16 @@ from amaranth.hdl import Shape
 from amaranth.lib import data
 
 from rtl.axi_lite import ADDRESS_BITS
+from rtl.channels import channel_words
 from rtl.config import NicConfig
 from rtl.formats import VERSION
 
-__all__ = ["CONFIG_BASE", "CONTROL_BASE", "COUNTER_BASE", "MAGIC", "TABLE_BASE", "TABLE_WORDS",
-           "Register", "register_map"]
+__all__ = ["CHANNEL_BASE", "CONFIG_BASE", "CONTROL_BASE", "COUNTER_BASE", "MAGIC", "TABLE_BASE",
+           "TABLE_WORDS", "Register", "register_map"]
 
 MAGIC = int.from_bytes(b"EMBR", "little")
 CONFIG_BASE, CONTROL_BASE, TABLE_BASE, COUNTER_BASE = 0x0040, 0x0100, 0x0200, 0x1000
+CHANNEL_BASE = 0x0300
 TABLE_WORDS = 5
 """32-bit words of a table descriptor."""
 
@@ -99,6 +101,13 @@ def register_map(config: NicConfig, counters: dict[str, data.StructLayout]) -> l
         Register(f"table_word{k}", TABLE_BASE + 4 + 4 * k, 32, "wo", 0,
                  f"word {k} of the descriptor of table_index; whole words; takes effect at once")
         for k in range(TABLE_WORDS)]
+    registers += [
+        Register(f"channel_{member}{k}", CHANNEL_BASE + 8 * k + 4 * at, len(names), "ro", 0,
+                 f"{member}, now, of the streams {', '.join(names)}, from bit 0 on")
+        for k, names in enumerate(channel_words()) for at, member in enumerate(("valid", "ready"))]
+    registers.append(Register(
+        "lookup_next_node", CHANNEL_BASE + 0x80, 8, "ro", 0,
+        "node that the next lookups packet is for, which may wait for that node's credit"))
     registers += [
         Register(name, COUNTER_BASE + 4 * k, 32, "ro", 0, "cumulative, modulo 2^32")
         for k, name in enumerate(counts)]

@@ -75,6 +75,14 @@ def run(
         help="Of rows, weights and generated samples.")] = _DEFAULT["seed"],
     set: Annotated[list[str] | None, typer.Option(
         help="field=value of the NIC's configuration or registers; may be repeated.")] = None,
+    faults: Annotated[str | None, typer.Option(
+        metavar="silent-PART=START:LENGTH[@NODE],...",
+        help="Let a part (host, gpu, network) of each node, or of one, fall silent, such as "
+             "silent-gpu=20us:1ms@2: from 20 us after the first samples on, for 1 ms; without "
+             "LENGTH for good.")] = None,
+    patience: Annotated[int, typer.Option(
+        help="Cycles without a beat moving anywhere after which the run is given up.",
+        )] = _DEFAULT["patience"],
     skip: Annotated[bool, typer.Option(
         help="Skip cycles in which nothing moves; changes no result.")] = True,
     json: Annotated[str | None, typer.Option(
@@ -100,7 +108,7 @@ def run(
         samples=samples, first_sample=first_sample, mini_batch=mini_batch, in_flight=in_flight,
         warmup=warmup, data=one_or_several(data), format=format,
         placement=placement, engine=engine, threads=threads, skip=skip, network=network, pcie=pcie,
-        gpu=gpu, mlp=mlp, seed=seed,
+        gpu=gpu, mlp=mlp, seed=seed, faults=faults, patience=patience,
         waves=waves, waves_node=waves_node, waves_window=waves_window)
     check_writable(waves, "waves")
     check_writable(json, "json")
@@ -126,6 +134,7 @@ def _run(options: RunOptions, json_path: str | None, picture: str | None,
     from sim.picture import draw_run
     from sim.report import failures, stopped, table
     from sim.run import Run
+    from sim.stuck import stuck_table
 
     console = Console(stderr=json_path == "-")
     setup = Run(options)
@@ -156,6 +165,8 @@ def _run(options: RunOptions, json_path: str | None, picture: str | None,
         print(f"sim: {how}", file=sys.stderr)
     elif picture:
         draw_run(result, picture)
+    if result["where_stuck"] is not None:
+        console.print(stuck_table(result["where_stuck"]))
     found = failures(result)
     for line in found:
         print(f"sim: {line}", file=sys.stderr)

@@ -19,26 +19,19 @@ import numpy as np
 from host.network import Network
 from host.packets import destinations
 from rtl.formats import BEAT_BYTES
+from sim.engines.engine import FOREVER
 from sim.node import Node
 from sim.ports import DATA_WORDS, LAST_BIT, Packets, arrivals
+from sim.watchdog import PATIENCE, StuckError, Watchdog
 
-__all__ = ["PATIENCE", "Cluster", "Observer", "StuckError"]
+__all__ = ["Cluster", "Observer"]
 
 Observer = Callable[[list[tuple[int, int, np.ndarray]]], None]
 """Called after each quantum with the frames that left a NIC in it, in time order: the cycle of the
 last beat, the number of the sender, the frame as uint32 ``[n, 16]``."""
 
-PATIENCE = 500_000
-"""Cycles (2 ms) without any packet after which a run is given up: far longer than any answer
-takes, and a NIC whose queues are full of waiting lookups is not idle."""
-
-
 IDLE_QUANTUM = 1000
 """Cycles of a quantum in which nothing can happen any more."""
-
-
-class StuckError(Exception):
-    """Nothing moves any more although work is left."""
 
 
 class Cluster:
@@ -52,19 +45,21 @@ class Cluster:
     reaction: cycles that pass at least until something a NIC does has an effect on a host's work
         through what ``run`` calls after each quantum.
     observer: sees every frame; may be changed between runs.
+    patience: cycles without a beat after which ``run`` gives up.
 
     Members: ``quantum``, cycles after which a quantum ends in any case.
     """
 
     def __init__(self, nodes: list[Node], network: Network, threads: int = 1, *,
-                 reaction: int, observer: Observer | None = None):
+                 reaction: int, observer: Observer | None = None, patience: int = PATIENCE):
         if threads < 1:
             raise ValueError(f"threads must be at least 1, not {threads!r}")
         self.nodes = nodes
         self.observer = observer
         self._network = network
         self._helpers = min(threads, len(nodes)) - 1
-        self.quantum = PATIENCE
+        self.quantum = self._patience = patience
+        self._holds: list[tuple[float, float, int, str]] = []
         self._reaction = min([reaction] + ([network.lookahead] if len(nodes) > 1 else []))
         for node in nodes:
             node.engine.set_rate(
@@ -80,13 +75,13 @@ class Cluster:
         """Run until ``work_left()`` is false; ``at_quantum(cycle)`` is called after each quantum.
 
         ``StuckError`` when work is left and nothing is on its way with every NIC idle, or when for
-        :data:`PATIENCE` cycles no frame was sent and no host did anything.
+        ``patience`` cycles no beat moved.
         """
         with ExitStack() as stack:
             pool = None
             if self._helpers:
                 pool = stack.enter_context(ThreadPoolExecutor(self._helpers))
-            done, since = -1, self.cycle
+            watchdog = Watchdog(self._patience, self.cycle)
             # Hosts are ahead of their NICs by the way between them, from the start on.
             for node in self.nodes:
                 node.host_quantum(self.cycle)
@@ -94,15 +89,19 @@ class Cluster:
                 self._advance(pool)
                 at_quantum(self.cycle)
                 if all(node.quiet for node in self.nodes) and work_left():
-                    raise StuckError(f"nothing moves after cycle {self.cycle}")
-                if self._actions != done:
-                    done, since = self._actions, self.cycle
-                elif self.cycle - since >= PATIENCE:
-                    raise StuckError(f"nothing was sent for {PATIENCE} cycles after cycle {since}")
+                    raise StuckError(f"nothing moves after cycle {self.cycle:,}", self.cycle)
+                watchdog.look(self.cycle, self._actions, self.nodes)
 
     @property
     def _actions(self) -> int:
         return self.frames + sum(node.actions for node in self.nodes)
+
+    def hold(self, node: int, stream: str, first: float, end: float) -> None:
+        """Take nothing from output ``stream`` of a node's NIC from cycle ``first`` to ``end``.
+
+        Spans of the same stream may not overlap. ``first`` must not have passed.
+        """
+        self._holds = sorted([*self._holds, (first, end, node, stream)])
 
     def settle(self, cycles: int = 1_000_000) -> None:
         """Run until every NIC is idle and nothing is on its way, at most ``cycles``."""
@@ -114,6 +113,13 @@ class Cluster:
     def _advance(self, pool: ThreadPoolExecutor | None = None) -> None:
         """Advance every node by a quantum and hand on what left them in it."""
         end = min(self._horizon(), self.cycle + self.quantum)
+        while self._holds:
+            first, until, number, stream = self._holds[0]
+            if first > self.cycle:
+                end = min(end, int(first))
+                break
+            self.nodes[number].engine.hold(stream, int(min(until, FOREVER)))
+            del self._holds[0]
         sent: dict[int, Packets] = {}
         todo = iter(self.nodes)
 

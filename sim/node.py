@@ -8,6 +8,7 @@ quantum of at most that length never ends behind an answer's arrival.
 from collections import deque
 from collections.abc import Callable
 from functools import partial
+from math import inf
 from time import thread_time
 
 import numpy as np
@@ -28,6 +29,7 @@ from rtl.config import NicConfig
 from rtl.formats import BEAT_BYTES, LookupRecord, Opcode
 from sim.engines import Engine
 from sim.events import EventQueue
+from sim.faults import Windows
 from sim.ports import DATA_WORDS, LAST_BIT, Packets, PacketTap, arrivals, with_framing
 from sim.results import Step
 
@@ -86,6 +88,8 @@ class Node:
         self._to_nic_starts: list[float] = []
         self._host_tx = PacketTap(engine, "host_tx")
         self._net_tx = PacketTap(engine, "net_tx")
+        self.silent_host = self.silent_gpu = Windows()
+        """When the host sends nothing, and when no gather ends."""
         self.errors: list[tuple[int, int]] = []
         self.actions = 0
         """Things that this host has done: while none of them does anything, nothing gets on."""
@@ -120,6 +124,16 @@ class Node:
     def gpu(self) -> GpuLookups:
         """The GPU's gathers, for its counts."""
         return self._gpu
+
+    @property
+    def unanswered(self) -> int:
+        """Samples of this node's shares that are under way or wait to be."""
+        return sum(step.left[self.number] for step in self._steps.values())
+
+    @property
+    def queries_waiting(self) -> int:
+        """Query packets that the host holds back for lack of credit."""
+        return len(self._to_send)
 
     @property
     def pcie(self) -> Pcie:
@@ -192,8 +206,8 @@ class Node:
     # Rows for the NIC
 
     def _launched(self, gather: Gather | None) -> None:
-        if gather is not None:
-            self._events.at(gather.end, lambda now: self._gathered(gather, now))
+        if gather is not None and (end := self.silent_gpu.after(gather.end)) < inf:
+            self._events.at(end, lambda now: self._gathered(gather, now))
 
     def _gathered(self, gather: Gather, now: float) -> None:
         wanted = record_fields(LookupRecord, np.concatenate([part for _, part in gather.lists]))
@@ -210,6 +224,9 @@ class Node:
 
     def _send(self, packet: np.ndarray, now: float) -> None:
         """Let a packet begin its way to the NIC at ``now``, or when the link is free."""
+        now = self.silent_host.after(now)
+        if now == inf:
+            return
         self.host_bytes["to_nic"] += packet.nbytes
         self._to_nic.append(packet)
         self._to_nic_starts.append(self._pcie.to_nic.send(now, packet.nbytes)[0])

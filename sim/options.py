@@ -8,7 +8,9 @@ from host.gpu import GpuProfile
 from host.network import NetworkProfile
 from host.pcie import PcieProfile
 from rtl.config import preset
+from sim.faults import Silence, parse_faults
 from sim.settings import apply_settings
+from sim.watchdog import PATIENCE
 from sim.waves import WavesOptions
 
 __all__ = ["RunOptions"]
@@ -33,6 +35,8 @@ class RunOptions:
     waves, waves_node, waves_window: file, node and cycles (``FIRST:LAST``) of waveforms, see
         :class:`sim.waves.WavesOptions`.
     cluster: what :meth:`of` took the nodes, NIC and profiles from that it was not given.
+    faults: what falls silent and when, see :mod:`sim.faults`.
+    patience: cycles without a beat anywhere after which the run is given up.
     mlp: ``fixed`` or ``blas``. seed: of rows, weights and generated samples.
     """
 
@@ -60,10 +64,12 @@ class RunOptions:
     waves: str | None = None
     waves_node: int | None = None
     waves_window: str | None = None
+    faults: str | None = None
+    patience: int = PATIENCE
 
     def __post_init__(self) -> None:
         for name, low in (("nodes", 1), ("mini_batch", 1), ("in_flight", 1), ("threads", 1),
-                          ("warmup", 0), ("seed", 0), ("first_sample", 0)):
+                          ("warmup", 0), ("seed", 0), ("first_sample", 0), ("patience", 1)):
             if getattr(self, name) < low:
                 raise ValueError(f"{name} must be at least {low}, not {getattr(self, name)!r}")
         if self.samples is not None and self.samples < 1:
@@ -75,13 +81,18 @@ class RunOptions:
             raise ValueError(f"in_flight must be at most 256, not {self.in_flight!r}")
         if self.format is not None and self.data is None:
             raise ValueError(f"format must go with data, not {self.format!r} alone")
-        _ = self.traced
+        _ = self.traced, self.silences
 
     @property
     def traced(self) -> WavesOptions | None:
         """What is traced, None for nothing."""
         return WavesOptions.of(self.waves, self.waves_node, self.waves_window, self.nodes,
                                self.engine)
+
+    @property
+    def silences(self) -> tuple[Silence, ...]:
+        """What falls silent."""
+        return parse_faults(self.faults, self.nodes)
 
     @classmethod
     def of(cls, **given: Any) -> "RunOptions":

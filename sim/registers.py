@@ -34,11 +34,14 @@ class RegisterFile:
                 raise RuntimeError(f"registers did not answer within {limit} cycles")
             self._engine.run(self._engine.cycle + 1)
 
-    def counters(self) -> dict[str, int]:
-        """Read every counter, ``block.name`` each, and run the NIC until all are there."""
-        names = [name for name in self._by_name if "." in name]
+    def read(self, *names: str) -> dict[str, int]:
+        """Read registers, and run the NIC until all are there; ``KeyError`` for an unknown name."""
         for name in names:
             self._engine.read(self._by_name[name].address)
         self.finish()
         data = {access.addr: access.data for access in self._engine.read_results()}
         return {name: data[self._by_name[name].address] for name in names}
+
+    def counters(self) -> dict[str, int]:
+        """Read every counter, ``block.name`` each, and run the NIC until all are there."""
+        return self.read(*(name for name in self._by_name if "." in name))

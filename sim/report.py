@@ -11,6 +11,7 @@ from rich.table import Table
 
 from host.timing import CYCLE_NS
 from sim.remote import remote_cache_summary, saved_bytes
+from sim.stalls import stalls
 
 if TYPE_CHECKING:
     from sim.run import Run
@@ -31,7 +32,7 @@ def _ratio(part: float, whole: float) -> float | None:
 
 
 def summary(run: Run, *, counters: list[dict[str, int]] | None, wall: float, cpu: float,
-            stuck: str | None, complete: bool, interrupted: str | None, next_sample: int,
+            stuck: dict | None, complete: bool, interrupted: str | None, next_sample: int,
             under_way: int, unanswered: int, cycles: int, samples: int, lookups: int,
             verdicts: dict[str, int], latencies: list[float], sha256: str,
             cycles_before: int) -> dict:
@@ -76,7 +77,9 @@ def summary(run: Run, *, counters: list[dict[str, int]] | None, wall: float, cpu
         "bit_identical": bool(samples) and not (
             verdicts["different"] or verdicts["refused"] or unanswered or stuck),
         "results": verdicts | {"unanswered": unanswered},
-        "stuck": stuck,
+        "stuck": stuck and stuck["message"],
+        "where_stuck": stuck,
+        "stalls": stalls(counters) if counters else None,
         "local_cache": None if not (total and run.runtime.local_cache) else cache | {
             # A repeat inside a mini-batch, which the dedupe table serves, counts as a hit.
             "hit_rate": _ratio(dedupe["requests"] - fetched, dedupe["requests"]),
@@ -173,6 +176,8 @@ def table(result: dict) -> Table:
     remote = result["remote_cache"] or {}
     row("remote cache: hit rate, every lookup", remote.get("hit_rate"))
     row("lookups kept off the network", result["network"]["saved_lookups"])
+    for stall in (result["stalls"] or {"by_cause": []})["by_cause"]:
+        row(f"{stall['means']}, longest at node {stall['node']}", stall["cycles"], "cycles")
     row("rows fetched from the GPU", result["gpu"]["rows"])
     row("gathers on the GPU", result["gpu"]["launches"])
     row("network packets", result["network"]["packets"])

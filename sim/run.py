@@ -19,7 +19,8 @@ from host.samples import Samples
 from host.shard import ShardPlan
 from rtl.config import NicConfig, preset
 from sim.build import NicModel
-from sim.cluster import Cluster, Observer, StuckError
+from sim.cluster import Cluster, Observer
+from sim.faults import PARTS, windows
 from sim.linear import linear_compiled
 from sim.node import Node
 from sim.options import RunOptions
@@ -30,7 +31,9 @@ from sim.results import Step, StepResult
 from sim.settings import apply_settings
 from sim.source import GENERATED, choose_model, mini_batches
 from sim.stop import never
+from sim.stuck import diagnose
 from sim.tally import Tally
+from sim.watchdog import StuckError
 from sim.waves import Waves
 
 __all__ = ["Run", "run"]
@@ -126,14 +129,26 @@ class Run:
         # The front end hears of a finished mini-batch and hands out the next: once over the
         # network and once over PCIe each way.
         self._hand_out = nodes[0].pcie.lookahead + (network.lookahead if options.nodes > 1 else 0)
-        self.cluster = Cluster(nodes, network, options.threads, reaction=self._hand_out)
+        self.cluster = Cluster(nodes, network, options.threads, reaction=self._hand_out,
+                               patience=options.patience)
         try:
             self._start = self._boot(min(nodes[0].pcie.lookahead, network.lookahead))
+            self._silence()
             if self.waves is not None:
                 self.waves.begin(self._start)
         except BaseException:
             self._close()
             raise
+
+    def _silence(self) -> None:
+        """Let what the options name fall silent in its time."""
+        for node in self.cluster.nodes:
+            silent = {part: windows(self.options.silences, part, node.number, self._start)
+                      for part in PARTS}
+            node.silent_host, node.silent_gpu = silent["host"], silent["gpu"]
+            for part, stream in (("host", "host_tx"), ("network", "net_tx")):
+                for first, end in silent[part].spans:
+                    self.cluster.hold(node.number, stream, first, end)
 
     def _close(self) -> None:
         if self.waves is not None:
@@ -245,7 +260,7 @@ class Run:
         try:
             self.cluster.run(self._work_left, self._after_quantum)
         except StuckError as error:
-            stuck = str(error)
+            stuck = diagnose(self.cluster, self.registers, error)
         complete = stuck is None and not self._open and self._next is None
         wall, cpu = time.perf_counter() - self._began, time.process_time() - self._began_cpu
         if complete:
@@ -255,7 +270,7 @@ class Run:
                             interrupted=None if complete or stuck else stop())
 
     def _result(self, counters: list[dict[str, int]] | None, *, wall: float | None = None,
-                cpu: float | None = None, stuck: str | None = None, complete: bool = False,
+                cpu: float | None = None, stuck: dict | None = None, complete: bool = False,
                 interrupted: str | None = None) -> dict:
         tally = self._tally
         unanswered = sum(sum(step.left) for step in self._open.values())

@@ -82,7 +82,8 @@ class EmbeddingCache(wiring.Component):
     enable: vectors that have arrived serve later lookups. merge: a vector on its way serves the
         lookups of its key. Both 0: each lookup is fetched for itself; see :class:`TagPipeline`.
     vector_beats: beats of a vector now. Fixed once there were lookups; reset to change it.
-    evicted: event: a key that was here no longer is.
+    evicted: event: a key that was here no longer is. landed: event: a vector that was asked for
+        is here.
     tap: event: a lookup was decided, in order.
     counters: see :data:`CACHE_COUNTERS`. ``hits`` includes ``hits_pending``, ``misses`` includes
         ``conflict_misses`` and ``unmerged``, of a key on its way; ``stall_*`` are cycles in which a
@@ -127,7 +128,7 @@ class EmbeddingCache(wiring.Component):
             "fills": In(stream.Signature(FillBeat)),
             "sets": In(range(rows // ways + 1)), "enable": In(1), "merge": In(1),
             "vector_beats": In(range(vector_beats + 1)),
-            "evicted": Out(data.StructLayout({"valid": 1, "key": key_bits})),
+            "evicted": Out(data.StructLayout({"valid": 1, "key": key_bits})), "landed": Out(1),
             "tap": Out(tap_layout(key_bits)),
             "counters": Out(CounterLayout(*CACHE_COUNTERS)), "idle": Out(1)})
 
@@ -221,6 +222,7 @@ class EmbeddingCache(wiring.Component):
             writer.busy.eq(table.busy), writer.fill_slot.eq(table.fill_slot),
             writer.fill_allocated.eq(table.fill_allocated),
             writer.fill_phase.eq(table.fill_phase),
+            self.landed.eq(writer.complete),
             scatter.close.eq(writer.complete), scatter.close_id.eq(writer.complete_id),
         ]
         wiring.connect(m, writer.write, store.write)

@@ -35,7 +35,7 @@ class LocalCache(wiring.Component):
     misses: output stream of ``key`` and ``id``, 16 bits: vectors to be fetched.
     fills: input stream of ``id``, ``data``, ``last``; always ready after the sweep.
     enable: 0: each lookup is fetched for itself.
-    sets, vector_beats, evicted, tap, idle: as in :class:`EmbeddingCache`. counters: see
+    sets, vector_beats, evicted, landed, tap, idle: as in :class:`EmbeddingCache`. counters: see
         :data:`LOCAL_CACHE_COUNTERS`.
     """
 
@@ -51,7 +51,7 @@ class LocalCache(wiring.Component):
             "fills": In(stream.Signature(FillBeat)),
             "sets": In(range(config.local_cache_sets + 1)), "enable": In(1),
             "vector_beats": In(range(config.vector_beats + 1)),
-            "evicted": Out(data.StructLayout({"valid": 1, "key": Key})),
+            "evicted": Out(data.StructLayout({"valid": 1, "key": Key})), "landed": Out(1),
             "tap": Out(tap_layout(Key)),
             "counters": Out(CounterLayout(*LOCAL_CACHE_COUNTERS)), "idle": Out(1)})
 
@@ -75,7 +75,7 @@ class LocalCache(wiring.Component):
             cache.sets.eq(self.sets), cache.enable.eq(self.enable), cache.merge.eq(self.enable),
             cache.vector_beats.eq(self.vector_beats),
             Cat(self.evicted).eq(cache.evicted), Cat(self.tap).eq(cache.tap),
-            self.idle.eq(cache.idle),
+            self.idle.eq(cache.idle), self.landed.eq(cache.landed),
         ]
         m.d.comb += [self.counters[name].eq(cache.counters[name]) for name in LOCAL_CACHE_COUNTERS]
         return m

@@ -48,7 +48,7 @@ class RemoteCache(wiring.Component):
     vectors: output stream of :data:`rtl.formats.TaggedBeat`, ``tag`` the place.
     enable: 0: a vector serves the lookups that wait for it, and no later one.
     merge: 0: each lookup of a key on its way is sent.
-    sets, vector_beats, evicted, tap, counters, idle: as in :class:`EmbeddingCache`.
+    sets, vector_beats, evicted, landed, tap, counters, idle: as in :class:`EmbeddingCache`.
 
     Raises ``TypeError`` if ``config`` is not a :class:`~rtl.config.NicConfig`.
     """
@@ -64,7 +64,7 @@ class RemoteCache(wiring.Component):
             "vectors": Out(stream.Signature(TaggedBeat)),
             "sets": In(range(config.remote_cache_sets + 1)), "enable": In(1), "merge": In(1),
             "vector_beats": In(range(config.vector_beats + 1)),
-            "evicted": Out(data.StructLayout({"valid": 1, "key": Key})),
+            "evicted": Out(data.StructLayout({"valid": 1, "key": Key})), "landed": Out(1),
             "tap": Out(tap_layout(Key)),
             "counters": Out(CounterLayout(*CACHE_COUNTERS)), "idle": Out(1)})
 
@@ -105,5 +105,6 @@ class RemoteCache(wiring.Component):
             cache.vector_beats.eq(self.vector_beats),
             Cat(self.evicted).eq(Cat(cache.evicted)), Cat(self.tap).eq(Cat(cache.tap)),
             self.counters.eq(cache.counters), self.idle.eq(cache.idle),
+            self.landed.eq(cache.landed),
         ]
         return m

@@ -35,7 +35,7 @@ from .wire import (
 
 __all__ = ["ASSEMBLER_COUNTERS", "FrameAssembler"]
 
-ASSEMBLER_COUNTERS = CounterLayout("packets", "beats")
+ASSEMBLER_COUNTERS = CounterLayout("packets", "beats", "stall_output")
 
 _PACKETS = 16  # finished packets whose header beat is yet to leave, and those in the CRC pipeline
 
@@ -65,7 +65,8 @@ class FrameAssembler(wiring.Component):
     o: stream of :data:`rtl.formats.Beat`, ``keep`` all ones, ``err`` 0.
     node: this node's number, the header's source.
     mac_base, ip_base, udp_port: addresses of node 0 (others add their number), as numbers.
-    counters: ``packets`` sent and their payload ``beats``. idle.
+    counters: ``packets`` sent and their payload ``beats``; ``stall_output``, cycles in which a
+        beat waits for the other side to take it. idle.
 
     Raises ``TypeError`` or ``ValueError`` for a wrong ``framing``.
     """
@@ -186,7 +187,8 @@ class FrameAssembler(wiring.Component):
                          out.payload.last.eq(empty)]
             with m.If(take):
                 m.d.sync += sending.eq(~empty)
-        count(m, self.counters, packets=take, beats=sending & waiting.valid & out.ready)
+        count(m, self.counters, packets=take, beats=sending & waiting.valid & out.ready,
+              stall_output=self.o.valid & ~self.o.ready)
         return valid1 | valid2 | valid3 | sending
 
     def _build(self, m, move, item1, item2, header):

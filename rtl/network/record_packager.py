@@ -60,6 +60,7 @@ class RecordPackager(wiring.Component):
     window, credit_in (credited): beats that may be outstanding at each destination, at least 1, and
         the acknowledgements, see :class:`rtl.network.CreditGate`.
     credit_node, credit: the credit that a header to ``credit_node`` carries, combinational.
+    next_node: destination of the next packet, which may wait for credit; 0 while there is none.
     counters: ``records`` taken; ``packets`` sent; cycles in which a packet waited for credit or a
         record for a buffer; packets closed by ``full``, ``timeouts``, ``step_changes``.
     idle: holds no record; one that waits for credit is counted each cycle, hence not idle.
@@ -89,7 +90,7 @@ class RecordPackager(wiring.Component):
             "headers": Out(stream.Signature(FrameInfo)),
             "payload": Out(stream.Signature(RawBeat)),
             "batch": In(16), "time": In(32), "timeout": In(16),
-            "credit_node": Out(NODE_BITS), "credit": In(CREDIT_BITS),
+            "credit_node": Out(NODE_BITS), "credit": In(CREDIT_BITS), "next_node": Out(NODE_BITS),
             "counters": Out(RECORD_PACKAGER_COUNTERS), "idle": Out(1),
         } | ({"window": In(CREDIT_BITS), "credit_in": In(Credit)} if credited else {}))
 
@@ -134,6 +135,7 @@ class RecordPackager(wiring.Component):
         else:
             m.d.comb += gate_idle.eq(1)
         gate_in = gate.i if self._credited else reader.i
+        m.d.sync += self.next_node.eq(Mux(gate_in.valid, closed.destination, 0))
         m.d.comb += [gate_in.valid.eq(pool.closed.valid), gate_in.payload.eq(closed),
                      pool.closed.ready.eq(gate_in.ready),
                      self.idle.eq(source.idle & pool.idle & gate_idle & reader.idle)]

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from sim.engines.design import AXI_MEMBERS, Design
-from sim.engines.engine import NS_PER_CYCLE, Engine, Model
+from sim.engines.engine import CHANNEL_PORTS, NS_PER_CYCLE, Engine, Model
 from sim.engines.trace import TraceSink
 
 __all__ = ["CompiledModel"]
@@ -31,6 +31,10 @@ _FUNCTIONS = {
     "ember_pop": (c_uint64, [c_void_p, c_uint32, c_uint64, c_void_p, c_void_p]),
     "ember_rate": (None, [c_void_p, c_uint32, c_uint64, c_uint64, c_uint64, c_int64]),
     "ember_stall": (None, [c_void_p, c_int, c_uint32, c_uint64, c_uint64]),
+    "ember_hold": (None, [c_void_p, c_uint32, c_uint64]),
+    "ember_add_channels": (None, [c_void_p, c_uint32, c_uint32, c_uint32]),
+    "ember_last_beat": (c_uint64, [c_void_p]),
+    "ember_channels": (None, [c_void_p, c_void_p, c_void_p]),
     "ember_set_signal": (None, [c_void_p, c_uint32, c_char_p]),
     "ember_port_bytes": (c_uint32, [c_void_p, c_uint32]),
     "ember_get_signal": (None, [c_void_p, c_uint32, c_void_p]),
@@ -118,6 +122,9 @@ class CompiledEngine(Engine):
         if self.design.registers:
             table = [at(f"csr__{member}") for member in AXI_MEMBERS]
             lib.ember_registers(self._engine, (c_uint32 * len(table))(*table))
+        if self._channels:
+            lib.ember_add_channels(self._engine, at(CHANNEL_PORTS[0]), at(CHANNEL_PORTS[1]),
+                                   self._channels)
         for name, port in self.design.signals.items():
             if port.is_input and port.init and name != "time":
                 self._set_signal(name, port.init)
@@ -216,6 +223,18 @@ class CompiledEngine(Engine):
     def _set_stall(self, stream: str, seed: int, threshold: int) -> None:
         self._lib.ember_stall(self._engine, self.design.streams[stream].is_input,
                               self._index[stream], seed, threshold)
+
+    def _hold(self, stream: str, until: int) -> None:
+        self._lib.ember_hold(self._engine, self._index[stream], until)
+
+    def _last_beat(self) -> int | None:
+        cycle = self._lib.ember_last_beat(self._engine)
+        return None if cycle == _NEVER else cycle
+
+    def _crossed(self) -> tuple[np.ndarray, np.ndarray]:
+        beats, last = np.empty((2, self._channels), np.uint64)
+        self._lib.ember_channels(self._engine, beats.ctypes.data, last.ctypes.data)
+        return beats.view(np.int64), last.view(np.int64)
 
     def _bytes(self, name: str) -> int:
         return self._lib.ember_port_bytes(self._engine, self._at(name))

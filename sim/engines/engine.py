@@ -10,10 +10,17 @@ from host.timing import CYCLE_NS
 from sim.engines.design import Design, SignalPort, StreamPort
 from sim.engines.trace import TraceSink
 
-__all__ = ["NS_PER_CYCLE", "Engine", "Model", "RegisterAccess", "RegisterError"]
+__all__ = ["CHANNEL_PORTS", "FOREVER", "NS_PER_CYCLE", "Channels", "Engine", "Model",
+           "RegisterAccess", "RegisterError"]
 
 NS_PER_CYCLE = round(CYCLE_NS)
 """Nanoseconds of a cycle in a trace."""
+
+CHANNEL_PORTS = ("channels__valid", "channels__ready")
+"""Outputs by which a design shows the handshakes of its own streams, a bit each."""
+
+FOREVER = (1 << 63) - 1
+"""A cycle that never comes."""
 
 FRACTION = 1 << 20
 """Link time is kept in units of 1/FRACTION cycles."""
@@ -31,6 +38,19 @@ class RegisterAccess(NamedTuple):
     cycle: int
 
 
+class Channels(NamedTuple):
+    """Where the streams inside a design stand, an entry each.
+
+    Members: ``valid`` and ``ready``, bool; ``beats`` that crossed so far; ``last``, the cycle of
+    the last of them, -1 while there is none.
+    """
+
+    valid: np.ndarray
+    ready: np.ndarray
+    beats: np.ndarray
+    last: np.ndarray
+
+
 class Engine(ABC):
     """One instance of a design, from reset on.
 
@@ -43,6 +63,8 @@ class Engine(ABC):
     def __init__(self, design: Design):
         self.design = design
         self._results: list[RegisterAccess] = []
+        shown = [design.signals.get(port) for port in CHANNEL_PORTS]
+        self._channels = shown[0].width if shown[0] and shown[1] else 0
 
     # Streams
 
@@ -112,6 +134,33 @@ class Engine(ABC):
             raise ValueError(f"probability must be between 0 and below 1, not {probability!r}")
         mixed = (seed * 0x100000001 ^ zlib.crc32(stream.encode())) & (1 << 64) - 1
         self._set_stall(stream, mixed, int(probability * (1 << 32)))
+
+    def hold(self, stream: str, until: int) -> None:
+        """Take nothing from output ``stream`` before cycle ``until``, from now on."""
+        self._stream(stream, is_input=False)
+        if not 0 <= until <= FOREVER:
+            raise ValueError(f"until must be between 0 and 2^63 - 1, not {until!r}")
+        self._hold(stream, until)
+
+    # Channels
+
+    @property
+    def last_beat(self) -> int | None:
+        """The cycle in which a beat last crossed any of the design's own streams.
+
+        None while there is none, or where the design does not show them.
+        """
+        return self._last_beat()
+
+    def channels(self) -> Channels:
+        """Return where the design's own streams stand; ``ValueError`` when it shows none."""
+        if not self._channels:
+            raise ValueError(f"the design must have ports {' and '.join(CHANNEL_PORTS)} to show "
+                             f"its channels")
+        valid, ready = (self.get_signal(port) for port in CHANNEL_PORTS)
+        bits = range(self._channels)
+        return Channels(np.array([bool(valid >> k & 1) for k in bits]),
+                        np.array([bool(ready >> k & 1) for k in bits]), *self._crossed())
 
     # Signals and registers
 
@@ -233,6 +282,12 @@ class Engine(ABC):
     def _set_rate(self, stream: str, beat: int, packet: int, burst: int, last: int) -> None: ...
     @abstractmethod
     def _set_stall(self, stream: str, seed: int, threshold: int) -> None: ...
+    @abstractmethod
+    def _hold(self, stream: str, until: int) -> None: ...
+    @abstractmethod
+    def _last_beat(self) -> int | None: ...
+    @abstractmethod
+    def _crossed(self) -> tuple[np.ndarray, np.ndarray]: ...
     @abstractmethod
     def _set_signal(self, name: str, value: int) -> None: ...
     @abstractmethod

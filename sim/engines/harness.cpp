@@ -73,11 +73,12 @@ struct Output {
     std::vector<uint32_t> beats;
     std::vector<uint64_t> cycles;
     Stall stall;
-    uint64_t beat_cost = 0, packet_cost = 0, burst = 0, link_free = 0;
+    uint64_t beat_cost = 0, packet_cost = 0, burst = 0, link_free = 0, held_until = 0;
     int64_t last_bit = -1;
 
     bool open(uint64_t cycle) const {
-        return link_free <= (cycle << FRACTION) + burst && !stall.at(cycle);
+        return link_free <= (cycle << FRACTION) + burst && cycle >= held_until &&
+               !stall.at(cycle);
     }
     void take(uint64_t cycle) {
         size_t at = beats.size();
@@ -91,6 +92,31 @@ struct Output {
             if (last_bit >= 0 && (beats[at + last_bit / 32] >> (last_bit % 32) & 1))
                 link_free += packet_cost;
         }
+    }
+};
+
+// Beats that cross the streams inside the design, from the two ports that show their handshakes.
+struct Channels {
+    Port valid, ready;
+    std::vector<uint64_t> beats, last;
+    uint64_t moved = NEVER;
+
+    void sample(uint64_t cycle) {
+        for (uint32_t first = 0; first < valid.bytes; first += 8) {
+            uint64_t moving = word(valid, first) & word(ready, first);
+            if (moving) moved = cycle;
+            for (; moving; moving &= moving - 1) {
+                const auto at = 8 * first + static_cast<uint32_t>(__builtin_ctzll(moving));
+                beats[at]++;
+                last[at] = cycle;
+            }
+        }
+    }
+    static uint64_t word(const Port& port, uint32_t first) {
+        uint64_t value = 0;
+        std::memcpy(&value, static_cast<const uint8_t*>(port.data) + first,
+                    std::min(8u, port.bytes - first));
+        return value;
     }
 };
 
@@ -236,6 +262,7 @@ public:
     std::vector<Input> inputs;
     std::vector<Output> outputs;
     Registers registers;
+    Channels channels;
     Trace trace;
     Stimulus stimulus;
     bool skip = true;
@@ -341,6 +368,7 @@ public:
                 accepted = true;
             }
         }
+        channels.sample(cycle);
         Registers::Seen seen{};
         if (registers.busy) {
             seen = registers.sample();
@@ -410,6 +438,22 @@ void ember_registers(Engine* engine, const uint32_t* ports) {
     engine->registers.present = true;
 }
 
+void ember_add_channels(Engine* engine, uint32_t valid, uint32_t ready, uint32_t count) {
+    auto& channels = engine->channels;
+    channels.valid = engine->design->port(valid);
+    channels.ready = engine->design->port(ready);
+    channels.beats.assign(count, 0);
+    channels.last.assign(count, ember::NEVER);
+}
+
+uint64_t ember_last_beat(Engine* engine) { return engine->channels.moved; }
+
+void ember_channels(Engine* engine, uint64_t* beats, uint64_t* last) {
+    const auto& channels = engine->channels;
+    std::copy(channels.beats.begin(), channels.beats.end(), beats);
+    std::copy(channels.last.begin(), channels.last.end(), last);
+}
+
 void ember_start(Engine* engine) { engine->start(); }
 
 void ember_run(Engine* engine, uint64_t until) { engine->run(until); }
@@ -449,6 +493,10 @@ void ember_rate(Engine* engine, uint32_t stream, uint64_t beat, uint64_t packet,
     output.burst = burst;
     output.last_bit = last_bit;
     if (!(beat | packet)) output.link_free = 0;
+}
+
+void ember_hold(Engine* engine, uint32_t stream, uint64_t until) {
+    engine->outputs[stream].held_until = until;
 }
 
 void ember_stall(Engine* engine, int is_input, uint32_t stream, uint64_t seed,

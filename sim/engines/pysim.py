@@ -6,7 +6,7 @@ from amaranth.lib import wiring
 from amaranth.sim import Simulator
 
 from sim.engines.design import AXI_MEMBERS, Design, describe
-from sim.engines.engine import FRACTION, NS_PER_CYCLE, Engine, Model
+from sim.engines.engine import CHANNEL_PORTS, FRACTION, NS_PER_CYCLE, Engine, Model
 from sim.engines.trace import TraceSink
 from sim.engines.trace_pysim import PysimTrace
 
@@ -67,7 +67,7 @@ class _Stream:
         self.head = 0
         self.offering = False
         self.seed = self.threshold = 0
-        self.beat_cost = self.packet_cost = self.burst = self.link_free = 0
+        self.beat_cost = self.packet_cost = self.burst = self.link_free = self.held_until = 0
         self.last_bit = -1
 
     def due(self) -> int:
@@ -77,7 +77,8 @@ class _Stream:
         return bool(self.threshold) and _mix(self.seed ^ _mix(cycle)) >> 32 < self.threshold
 
     def open(self, cycle: int) -> bool:
-        return self.link_free <= cycle * FRACTION + self.burst and not self.stalled(cycle)
+        return (self.link_free <= cycle * FRACTION + self.burst and cycle >= self.held_until
+                and not self.stalled(cycle))
 
     def take(self, cycle: int, payload: int) -> None:
         self.beats.append(payload)
@@ -119,6 +120,11 @@ class PysimEngine(Engine):
         self._outputs = [s for s in self._streams.values() if not s.port.is_input]
         self._idle = design.signals.get("idle") if skip else None
         self._time = design.signals.get("time")
+        self._handshakes = [design.signals[port].value for port in CHANNEL_PORTS
+                            if self._channels]
+        self._beats = np.zeros(self._channels, np.int64)
+        self._last = np.full(self._channels, -1, np.int64)
+        self._moved: int | None = None
         self._ops: list[tuple[int, int, int, bool]] = []
         self._answers: list[tuple[int, int, int, int, int]] = []
         self._busy = self._address_done = self._data_done = False
@@ -218,6 +224,8 @@ class PysimEngine(Engine):
             if stream.offering and get(stream.port.ready):
                 stream.offering = False
                 stream.head += 1
+        if self._handshakes:
+            self._sample_channels(cycle)
         seen = self._sample_access() if self._busy else None
         quiet = quiet and seen is None and bool(get(self._idle.value))
         if self._tracer is not None:
@@ -231,6 +239,17 @@ class PysimEngine(Engine):
         self._now += 1
         self._evaluated += 1
         return quiet
+
+    def _sample_channels(self, cycle: int) -> None:
+        valid, ready = map(self._ctx.get, self._handshakes)
+        moving = valid & ready
+        if moving:
+            self._moved = cycle
+        while moving:
+            at = (moving & -moving).bit_length() - 1
+            self._beats[at] += 1
+            self._last[at] = cycle
+            moving &= moving - 1
 
     def _drive_access(self, cycle: int) -> None:
         if self._busy or not self._ops or self._ops[0][2] > cycle:
@@ -292,6 +311,15 @@ class PysimEngine(Engine):
 
     def _set_stall(self, stream: str, seed: int, threshold: int) -> None:
         self._streams[stream].seed, self._streams[stream].threshold = seed, threshold
+
+    def _hold(self, stream: str, until: int) -> None:
+        self._streams[stream].held_until = until
+
+    def _last_beat(self) -> int | None:
+        return self._moved
+
+    def _crossed(self) -> tuple[np.ndarray, np.ndarray]:
+        return self._beats.copy(), self._last.copy()
 
     def _set_signal(self, name: str, value: int) -> None:
         if self._asleep:

@@ -1,6 +1,6 @@
 """Small designs that the engine tests run."""
 
-from amaranth.hdl import Module, Signal
+from amaranth.hdl import Cat, Module, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -38,6 +38,7 @@ class Grouper(wiring.Component):
             "csr": In(AxiLite), "time": In(32), "idle": Out(1),
             "bias": In(5, init=3), "beats": Out(16), "peek": In(3), "peeked": Out(65),
             "mark": Out(8), "parity": Out(6),
+            "channels": Out(wiring.Signature({"valid": Out(4), "ready": Out(4)})),
         })
 
     def elaborate(self, platform) -> Module:
@@ -58,6 +59,9 @@ class Grouper(wiring.Component):
             items.ready.eq(~groups.valid & ~flush),
             self.idle.eq((held == 0) & ~groups.valid & fifo.idle),
         ]
+        for member in ("valid", "ready"):
+            m.d.comb += getattr(self.channels, member).eq(Cat(
+                getattr(port, member) for port in (items, groups, self.i, self.o)))
         # Bits of a variable that are constant, beside others that a process assigns.
         m.d.comb += self.mark[4:].eq(0xA)
         with m.If(held != 0):

@@ -94,6 +94,44 @@ def test_burst_waits_before_the_link(grouper):
     assert np.array_equal(engine.pop("o")[1], np.arange(1002, 1032, dtype=np.uint64))
 
 
+def test_a_held_output_gives_nothing_until_it_is_let_go(grouper):
+    payloads, _ = fifo_traffic(30, 1)
+    engine = grouper.instance()
+    engine.push("i", payloads, 0)
+    engine.run(10)
+    engine.hold("o", 500)
+    engine.run(1000)
+    beats, cycles = engine.pop("o")
+    assert np.array_equal(beats, payloads)
+    assert cycles.tolist() == [*range(2, 10), *range(500, 522)]
+
+
+def test_channels_are_counted_alike():
+    """Beats, their last cycle, and what stands at the streams, on every engine."""
+    seen = []
+    for name in ENGINES:
+        engine = load(Grouper(), "grouper", name).instance()
+        assert engine.last_beat is None
+        assert engine.channels().last.tolist() == [-1] * 4
+        payloads, cycles = fifo_traffic(60, 200)
+        engine.push("i", payloads, cycles)
+        engine.push("items", np.arange(9, dtype=np.uint32)[:, None], 20)
+        engine.hold("o", 150)
+        engine.run(140)
+        held = engine.channels()
+        first = len(engine.pop("groups")[1])
+        engine.run(5000)
+        end, taken = engine.channels(), engine.pop("o")[1]
+        assert end.beats.tolist() == [9, first + len(engine.pop("groups")[1]), 60, 60]
+        assert end.last[3] == taken[-1] == engine.last_beat
+        assert held.beats[3] == 0 and held.last[3] == -1
+        assert (bool(held.valid[3]), bool(held.ready[3])) == (True, False)
+        assert not held.valid[2] or not held.ready[2]  # the FIFO of nine is full
+        assert not end.valid.any()
+        seen.append([part.tolist() for part in (*held, *end)])
+    assert seen[0] == seen[1] == seen[2]
+
+
 def grouper_scenario(engine, quantum):
     rng = np.random.default_rng(7)
     cycles = np.cumsum(rng.choice([1, 2, 5, 90, 700], 120)).astype(np.uint64)

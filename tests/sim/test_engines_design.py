@@ -23,7 +23,8 @@ def test_grouper():
     assert {s.name: (s.is_input, s.width, s.init) for s in design.signals.values()} == {
         "time": (True, 32, 0), "idle": (False, 1, 0), "bias": (True, 5, 3),
         "beats": (False, 16, 0), "peek": (True, 3, 0), "peeked": (False, 65, 0),
-        "mark": (False, 8, 0), "parity": (False, 6, 0)}
+        "mark": (False, 8, 0), "parity": (False, 6, 0),
+        "channels__valid": (False, 4, 0), "channels__ready": (False, 4, 0)}
     assert len(design.registers["awaddr"]) == 6
 
 

@@ -1,0 +1,87 @@
+"""The streams between the blocks of the NIC by name, for whoever wants to know where one stands."""
+
+from amaranth.hdl import Cat, Module
+from amaranth.lib import wiring
+from amaranth.lib.wiring import Out
+
+__all__ = ["CHANNELS", "ChannelProbe", "ChannelState", "channel_words"]
+
+CHANNELS = {
+    "host_rx": "host_parser",
+    "net_rx": "net_parser",
+    "host_parser.records": "query_checker",
+    "host_parser.vectors": "local_cache",
+    "host_parser.refused": "host_reporter",
+    "query_checker.o": "dispatcher",
+    "query_checker.errors": "host_reporter",
+    "dispatcher.reserve": "hold_buffer",
+    "dispatcher.local": "request_fifo",
+    "dispatcher.remote": "remote_cache",
+    "remote_cache.misses": "lookup_packager",
+    "remote_cache.vectors": "hold_buffer",
+    "net_parser.records": "lookup_receiver",
+    "net_parser.vectors": "remote_cache",
+    "lookup_receiver.o": "lookup_check",
+    "lookup_check.o": "request_arbiter",
+    "request_fifo.o": "request_arbiter",
+    "request_arbiter.o": "dedupe",
+    "dedupe.misses": "local_cache",
+    "dedupe.vectors": "vector_router",
+    "local_cache.misses": "request_packager",
+    "local_cache.vectors": "dedupe",
+    "vector_router.local": "hold_buffer",
+    "vector_router.remote": "vector_packager",
+    "hold_buffer.o": "pooler",
+    "pooler.o": "result_packager",
+    "lookup_packager.headers": "net_mux",
+    "lookup_packager.payload": "net_mux",
+    "vector_packager.headers": "net_mux",
+    "vector_packager.payload": "net_mux",
+    "request_packager.headers": "host_mux",
+    "request_packager.payload": "host_mux",
+    "result_packager.headers": "host_mux",
+    "result_packager.payload": "host_mux",
+    "host_reporter.headers": "host_mux",
+    "host_reporter.payload": "host_mux",
+    "net_mux.header_out": "net_assembler",
+    "net_mux.payload_out": "net_assembler",
+    "host_mux.header_out": "host_assembler",
+    "host_mux.payload_out": "host_assembler",
+    "net_tx": "network",
+    "host_tx": "host",
+}
+"""Each stream of :class:`rtl.nic.SmartNic`, ``block.port`` of its source or the name of an edge,
+and the block that takes from it. Bit k of a probe is the k-th of them."""
+
+ChannelState = wiring.Signature({"valid": Out(len(CHANNELS)), "ready": Out(len(CHANNELS))})
+"""``valid`` and ``ready`` of every channel, a bit each: where both are 1, a beat crosses."""
+
+
+def channel_words() -> list[tuple[str, ...]]:
+    """Return the channels of each 32-bit word, bit 0 first."""
+    names = tuple(CHANNELS)
+    return [names[first:first + 32] for first in range(0, len(names), 32)]
+
+
+class ChannelProbe(wiring.Component):
+    """Show ``valid`` and ``ready`` of streams.
+
+    Parameters: ``streams``, by the names of :data:`CHANNELS`; ``KeyError`` when one is missing.
+
+    Ports
+    -----
+    now: :data:`ChannelState`, combinational.
+    kept: the same a cycle later, for registers.
+    """
+
+    def __init__(self, streams: dict):
+        self._streams = [streams[name] for name in CHANNELS]
+        super().__init__({"now": Out(ChannelState), "kept": Out(ChannelState)})
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+        for member in ("valid", "ready"):
+            now = getattr(self.now, member)
+            m.d.comb += now.eq(Cat(getattr(stream, member) for stream in self._streams))
+            m.d.sync += getattr(self.kept, member).eq(now)
+        return m

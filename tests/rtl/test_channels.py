@@ -1,0 +1,47 @@
+"""The NIC's streams by name: none is left out, and registers show them."""
+
+from amaranth.lib import stream, wiring
+
+from rtl.channels import CHANNELS, channel_words
+from rtl.config import preset
+from rtl.nic import SmartNic
+from tests.rtl.test_csr import run
+
+UNUSED = {"net_parser.refused", "access_tap.o"}
+"""A network's parser refuses nothing by message; the tap is not part of the NIC's work."""
+
+
+def _outputs(component) -> set[str]:
+    return {name for name, member in component.signature.members.items()
+            if not member.is_port and member.flow == wiring.Out
+            and isinstance(member.signature, stream.Signature)}
+
+
+def test_every_stream_between_blocks_is_a_channel():
+    nic = SmartNic(preset("tiny"))
+    found = {f"{name}.{port}" for name, block in nic._blocks.items() for port in _outputs(block)}
+    # What leaves for an edge is named after it.
+    found -= {"net_assembler.o", "host_assembler.o", *UNUSED}
+    named = {name for name in CHANNELS if name.partition(".")[0] in nic._blocks}
+    assert named == found
+    assert {name for name in CHANNELS if "." not in name} == {
+        "net_rx", "host_rx", "net_tx", "host_tx"}
+    parts = {name.partition(".")[0] for name in CHANNELS if "." in name}
+    assert set(CHANNELS.values()) <= parts | {"net_assembler", "host_assembler", "network", "host"}
+
+
+def test_registers_show_the_channels():
+    async def script(ctx, dut, master, registers):
+        for shift in range(len(CHANNELS)):
+            valid = 0x5A5A_5A5A_1234_5678_9ABC >> shift & (1 << len(CHANNELS)) - 1
+            ctx.set(dut.channels.valid, valid)
+            ctx.set(dut.channels.ready, valid ^ 1 << shift)
+            for member, value in (("valid", valid), ("ready", valid ^ 1 << shift)):
+                places = [registers[f"channel_{member}{k}"] for k in range(len(channel_words()))]
+                answers = await master.read(ctx, *(place.address for place in places))
+                assert answers == [(value >> 32 * k & (1 << place.width) - 1, 0)
+                                   for k, place in enumerate(places)]
+        ctx.set(dut.lookup_next_node, 7)
+        assert await master.read(ctx, registers["lookup_next_node"].address) == [(7, 0)]
+
+    run(script)

@@ -1,0 +1,81 @@
+"""Parts of a cluster that fall silent for 1 ms: nothing is lost, and counters say who it was."""
+
+import pytest
+
+from sim.options import RunOptions
+from sim.report import failures
+from sim.run import run
+from sim.stalls import CAUSES, stalls
+
+MS = 250_000
+"""Cycles of 1 ms."""
+
+SILENT = {
+    "host": "host_assembler.stall_output",
+    "gpu": "gpu_answers.stall_answers",
+    "network": "net_assembler.stall_output",
+}
+"""The counter that names each part."""
+
+
+def _run(**options) -> dict:
+    return run(RunOptions(config="tiny", nodes=4, samples=96, mini_batch=16, in_flight=3,
+                          threads=1, placement="row", **options))
+
+
+@pytest.fixture(scope="module")
+def calm() -> dict:
+    result = _run()
+    assert failures(result) == []
+    return result
+
+
+@pytest.mark.parametrize("node", ["", "@2"], ids=["every node", "one node"])
+@pytest.mark.parametrize("part", SILENT)
+def test_a_silence_of_1_ms_loses_nothing_and_is_named(calm, part, node):
+    result = _run(faults=f"silent-{part}=8us:1ms{node}")
+    assert failures(result) == []
+    assert result["bit_identical"]
+    assert result["predictions_sha256"] == calm["predictions_sha256"]
+    assert result["cycles"] - calm["cycles"] > 0.9 * MS
+
+    def grown(name: str) -> list[int]:
+        return [after - before for after, before in zip(result["stalls"]["counters"][name],
+                                                        calm["stalls"]["counters"][name])]
+
+    silent = [2] if node else [0, 1, 2, 3]
+    for name in SILENT.values():
+        waited = [cycles > 0.9 * MS for cycles in grown(name)]
+        if name == SILENT[part]:
+            assert [number for number in silent if waited[number]] == silent
+            assert not node or sum(waited) == 1
+        elif part != "host" or not name.startswith("gpu"):
+            # Of a silent host no rows come either; nothing else is held up by the others.
+            assert not any(waited)
+    named = {stall["cause"]: stall for stall in result["stalls"]["by_cause"]}
+    assert named[part]["counter"] == SILENT[part]
+    assert named[part]["cycles"] > 0.9 * MS
+    assert named[part]["node"] in silent
+    assert named[part]["means"] == CAUSES[SILENT[part]][1]
+
+
+def test_two_silences_of_different_parts(calm):
+    result = _run(faults="silent-gpu=8us:30us@1,silent-network=10us:40us,silent-host=60us:20us@3")
+    assert failures(result) == []
+    assert result["predictions_sha256"] == calm["predictions_sha256"]
+
+
+def test_every_stall_counter_has_a_cause(calm):
+    assert set(calm["stalls"]["counters"]) == set(CAUSES)
+
+
+def test_the_longest_of_each_cause():
+    counters = [{"pooler.stall_adder": 5, "hold_buffer.stall_full": 7, "pooler.adds": 99,
+                 "hold_buffer.stall_waiting": 6, "net_assembler.stall_output": 0},
+                {"pooler.stall_adder": 8, "hold_buffer.stall_full": 1, "pooler.adds": 1,
+                 "hold_buffer.stall_waiting": 9, "net_assembler.stall_output": 0}]
+    found = stalls(counters)
+    assert [(s["cause"], s["counter"], s["node"], s["cycles"]) for s in found["by_cause"]] == [
+        ("samples", "hold_buffer.stall_waiting", 1, 9), ("vectors", "pooler.stall_adder", 1, 8)]
+    assert found["counters"]["pooler.stall_adder"] == [5, 8]
+    assert "pooler.adds" not in found["counters"]

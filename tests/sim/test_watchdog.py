@@ -1,0 +1,132 @@
+"""The watchdog: a stuck run ends and says where; a slow one goes on."""
+
+import json
+
+import numpy as np
+import pytest
+
+import sim.node
+from sim.cli import main
+from sim.node import Node
+from sim.options import RunOptions
+from sim.ports import DATA_WORDS, Packets
+from sim.report import failures
+from sim.run import Run, run
+from tests.rtl.network.frames import parse
+
+PATIENCE = 20_000
+
+
+def _options(**changed) -> RunOptions:
+    given = {"config": "tiny", "nodes": 4, "samples": 96, "mini_batch": 16, "in_flight": 3,
+             "threads": 1, "placement": "row", "patience": PATIENCE}
+    return RunOptions(**given | changed)
+
+
+def _stuck(result: dict) -> dict:
+    found = failures(result)
+    assert len(found) == 1 and "never answered" in found[0] and "\n" not in found[0]
+    assert result["stuck"] in found[0]
+    assert not result["bit_identical"] and not result["complete"]
+    return result["where_stuck"]
+
+
+def _channel(where: dict, node: int, name: str) -> dict:
+    return next(c for c in where["nodes"][node]["channels"] if c["name"] == name)
+
+
+@pytest.mark.parametrize(("fault", "part", "stream"), [
+    ("silent-host=8us:@2", "host", "host_tx"), ("silent-network=8us:@1", "network", "net_tx")])
+def test_an_edge_that_takes_nothing_any_more(fault, part, stream):
+    where = _stuck(run(_options(faults=fault)))
+    node = int(fault[-1])
+    cause = where["causes"][0]
+    assert (cause["part"], cause["node"]) == (part, node)
+    state = _channel(where, node, stream)
+    assert state["valid"] and not state["ready"] and state["beats"] > 0
+    assert f"{state['last']:,}" in cause["means"] and stream in cause["means"]
+    assert state["last"] <= where["since"]
+    held = {wait["stream"]: wait for wait in where["nodes"][node]["waits"]}
+    assert held[stream]["for"] == part
+
+
+def test_a_row_that_the_gpu_never_reads(monkeypatch):
+    original, lost = sim.node.gpu_vectors, []
+
+    def without_one(misses, vectors, *, node, **rest):
+        if node == 1 and not lost and len(misses) > 1:
+            lost.append(misses[0])
+            misses, vectors = misses[1:], vectors[1:]
+        return original(misses, vectors, node=node, **rest)
+
+    monkeypatch.setattr(sim.node, "gpu_vectors", without_one)
+    where = _stuck(run(_options()))
+    assert lost
+    cause = where["causes"][0]
+    assert (cause["part"], cause["node"]) == ("gpu", 1)
+    assert "waits for 1 rows of its GPU" in cause["means"]
+    assert [node["owed"]["gpu"] for node in where["nodes"]] == [0, 1, 0, 0]
+
+
+class _NoCredits(Node):
+    """A node whose frames never return credit."""
+
+    def frames(self) -> Packets:
+        packets = super().frames()
+        for start, end in zip(packets.starts, packets.ends):
+            data = np.ascontiguousarray(packets.beats[start:end, :DATA_WORDS])
+            frame = parse(data.tobytes())
+            if self.number == 1:
+                frame.credit = 0
+                packets.beats[start:end, :DATA_WORDS] = np.frombuffer(
+                    frame.bytes(), "<u4").reshape(-1, DATA_WORDS)
+        return packets
+
+
+def test_a_peer_that_returns_no_credits(monkeypatch):
+    monkeypatch.setattr("tests.rtl.network.frames.MAC_BASE", 0x02454D420000)
+    monkeypatch.setattr("tests.rtl.network.frames.IP_BASE", 0x0A450000)
+    monkeypatch.setattr("sim.run.Node", _NoCredits)
+    where = _stuck(run(_options(settings=("remote_cache=false", "requester_merge=false"))))
+    cause = where["causes"][0]
+    assert (cause["part"], cause["peer"]) == ("peers", 1)
+    assert cause["node"] != 1
+    assert f"lookups of node {cause['node']} wait for credit of node 1" in cause["means"]
+    assert cause["means"] in where["message"]
+    waiting = where["nodes"][cause["node"]]
+    assert "lookup_packager.stall_credit" in waiting["counting"]
+    assert where["nodes"][1]["lookups_for"] != 1
+
+
+def test_slow_is_not_stuck_until_patience_is_over():
+    fault = "silent-gpu=8us:200us"  # 50,000 cycles
+    assert failures(run(_options(faults=fault, patience=60_000))) == []
+    where = _stuck(run(_options(faults=fault, patience=30_000)))
+    assert where["causes"][0]["part"] == "gpu"
+    assert where["message"].startswith("no beat moved for 30,000 cycles after cycle ")
+
+
+def test_beats_inside_a_nic_count_as_movement():
+    """Hosts and network rest; the streams of the NICs are asked before a run is given up."""
+    job = Run(_options(samples=16))
+    job.execute()
+    for node in job.cluster.nodes:
+        channels = node.engine.channels()
+        assert node.engine.last_beat == channels.last.max()
+        assert (channels.beats[channels.last < 0] == 0).all()
+        assert (channels.beats[channels.last >= 0] > 0).all()
+        assert not channels.valid.any()
+
+
+def test_the_command_says_where(tmp_path, capsys):
+    report = tmp_path / "run.json"
+    with pytest.raises(SystemExit) as end:
+        main(["run", "--config", "tiny", "--nodes", "2", "--samples", "32", "--mini-batch", "16",
+              "--faults", "silent-host=8us:@1", "--patience", "20000", "--json", str(report)])
+    assert end.value.code == 1
+    shown = capsys.readouterr()
+    assert "the host of node 1 takes nothing from its NIC since cycle" in shown.err
+    assert "host_tx" in shown.out and "Held up since cycle" in shown.out
+    stored = json.loads(report.read_text())
+    assert stored["where_stuck"]["causes"][0]["part"] == "host"
+    assert stored["options"]["faults"] == "silent-host=8us:@1"
