@@ -32,7 +32,8 @@ for nothing but ``net_tx`` and ``host_tx``; and the edges always take what they 
 or later. The oldest sample of the ring holds all its places once it
 has been dispatched, and a sample takes at most half of the ring, so places free up in order.
 Lookup credits return in the headers of the vectors that answer them: the last answer carries the
-last credit.
+last credit. :data:`rtl.channels.CHANNELS` names every stream, for whoever wants to see
+who waits for whom.
 """
 
 from types import SimpleNamespace

@@ -177,7 +177,7 @@ def table(result: dict) -> Table:
     row("remote cache: hit rate, every lookup", remote.get("hit_rate"))
     row("lookups kept off the network", result["network"]["saved_lookups"])
     for stall in (result["stalls"] or {"by_cause": []})["by_cause"]:
-        row(f"{stall['means']}, longest at node {stall['node']}", stall["cycles"], "cycles")
+        row(f"node {stall['node']}: {stall['means']}", stall["cycles"], "cycles")
     row("rows fetched from the GPU", result["gpu"]["rows"])
     row("gathers on the GPU", result["gpu"]["launches"])
     row("network packets", result["network"]["packets"])
