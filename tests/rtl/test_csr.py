@@ -325,7 +325,7 @@ def test_every_preset_has_a_sound_map():
         assert addresses == sorted(set(addresses)) and len({r.name for r in registers}) == len(
             registers)
         assert all(r.description for r in registers)
-        assert RegisterBlock(preset(name), {}).registers[-1].name == "table_word4"
+        assert RegisterBlock(preset(name), {}).registers[-1].name == "lookup_next_node"
 
 
 @pytest.mark.parametrize("changes, error, message", [

@@ -1,6 +1,7 @@
 """The watchdog: a stuck run ends and says where; a slow one goes on."""
 
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from sim.options import RunOptions
 from sim.ports import DATA_WORDS, Packets
 from sim.report import failures
 from sim.run import Run, run
+from sim.watchdog import StuckError, Watchdog
 from tests.rtl.network.frames import parse
 
 PATIENCE = 20_000
@@ -106,8 +108,22 @@ def test_slow_is_not_stuck_until_patience_is_over():
     assert where["message"].startswith("no beat moved for 30,000 cycles after cycle ")
 
 
-def test_beats_inside_a_nic_count_as_movement():
-    """Hosts and network rest; the streams of the NICs are asked before a run is given up."""
+def test_beats_inside_a_nic_put_the_watchdog_off():
+    nodes = [SimpleNamespace(engine=SimpleNamespace(last_beat=beat)) for beat in (None, 60, 20)]
+    watchdog = Watchdog(100, 0)
+    watchdog.look(0, 5, nodes)
+    for cycle in (100, 159):
+        watchdog.look(cycle, 5, nodes)
+    with pytest.raises(StuckError, match="no beat moved for 100 cycles after cycle 60") as error:
+        watchdog.look(160, 5, nodes)
+    assert error.value.since == 60
+    watchdog.look(161, 6, nodes)  # a host or the network did something
+    watchdog.look(260, 6, nodes)
+    with pytest.raises(StuckError):
+        watchdog.look(261, 6, nodes)
+
+
+def test_beats_of_a_nic_have_their_cycles():
     job = Run(_options(samples=16))
     job.execute()
     for node in job.cluster.nodes:
