@@ -180,8 +180,9 @@ def test_a_killed_run_leaves_what_was_finished(tmp_path, bags, expected):
 
 def test_hitrate_stops_with_what_it_counted(tmp_path, bags):
     path = tmp_path / "rates.json"
-    command = [sys.executable, "-m", "sim", "hitrate", "--data", str(bags), "--sizes", "64,512",
-               "--ways", "8", "--nodes", "2", "--mini-batch", "1", "--json", str(path)]
+    sizes = [64 * k for k in range(1, 41)]  # so that it takes long enough on any machine
+    command = [sys.executable, "-m", "sim", "hitrate", "--data", str(bags), "--sizes",
+               ",".join(map(str, sizes)), "--ways", "8", "--nodes", "2", "--mini-batch", "1", "--json", str(path)]
     with _started(command) as process:
         _wait_for_file(process, path)  # written some seconds after the start
         live = json.loads(path.read_text())
@@ -193,7 +194,7 @@ def test_hitrate_stops_with_what_it_counted(tmp_path, bags):
     assert (found["complete"], found["interrupted"]) == (False, "SIGINT")
     assert 0 < live["samples"] <= found["samples"] < MANY
     assert "stopped by SIGINT" in err and f"{found['samples']:,} samples" in err
-    short = hitrate([64, 512], data=str(bags), ways=8, nodes=2, mini_batch=1,
+    short = hitrate(sizes, data=str(bags), ways=8, nodes=2, mini_batch=1,
                     samples=found["samples"])
     assert found["rows"] == short["rows"] and short["complete"] is True
 

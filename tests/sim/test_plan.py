@@ -96,7 +96,8 @@ def test_close_to_a_run_with_time_outs(placement):
                           ("from_nic", result["pcie"]["from_nic_bytes"]),
                           ("out", result["network"]["bytes"])):
         assert full[name] <= counted
-        assert expected[name] == pytest.approx(counted, rel=0.08)
+        # Where one node owns most tables, lookups wait for its answers and packets leave emptier.
+        assert expected[name] == pytest.approx(counted, rel=0.08 if placement == "row" else 0.15)
     assert expected["out_frames"] == pytest.approx(result["network"]["packets"], rel=0.15)
     # Entries that the dedupe table retires early are looked up again, and hit.
     assert result["gpu"]["rows"] == pytest.approx(
