@@ -182,7 +182,8 @@ def test_hitrate_stops_with_what_it_counted(tmp_path, bags):
     path = tmp_path / "rates.json"
     sizes = [64 * k for k in range(1, 41)]  # so that it takes long enough on any machine
     command = [sys.executable, "-m", "sim", "hitrate", "--data", str(bags), "--sizes",
-               ",".join(map(str, sizes)), "--ways", "8", "--nodes", "2", "--mini-batch", "1", "--json", str(path)]
+               ",".join(map(str, sizes)), "--ways", "8", "--nodes", "2", "--mini-batch", "1",
+               "--json", str(path)]
     with _started(command) as process:
         _wait_for_file(process, path)  # written some seconds after the start
         live = json.loads(path.read_text())
