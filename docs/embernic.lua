@@ -10,10 +10,14 @@ local OPCODES = {
   [0x02] = "VECTORS",
   [0x10] = "QUERIES",
   [0x11] = "GPU_VECTORS",
+  [0x12] = "DENSE_VECTORS",
   [0x20] = "LOOKUP_REQUESTS",
   [0x21] = "POOLED",
   [0x22] = "ERRORS",
   [0x23] = "CREDIT",
+  [0x24] = "DENSE_REQUESTS",
+  [0x25] = "RESULTS",
+  [0x26] = "RESULT_PART",
 }
 
 local ember = Proto("embernic", "EmberNIC")

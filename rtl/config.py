@@ -68,13 +68,14 @@ class NicConfig:
     dedupe_in_flight: dedupe entries that may wait for their vector at once.
     scatter_entries: requests that may wait in the scatter lists of the dedupe table.
     hold_vectors: vectors of ``max_dimension`` in the hold buffer.
+    dense_vectors: samples whose dense vector may be on its way or waiting for their pooled vectors.
     query_beats: beats of queries that the host may send ahead (host credits).
     lookup_beats: beats of lookups that all requesters together may send ahead (owner's credits).
     net_payload_beats: beats behind the header beat of a network packet (22 fit an MTU of 1,500).
     host_payload_beats: beats behind the header beat of a packet to the host.
     interaction_vectors: most vectors of a sample's dot interaction, its dense vector included.
     dot_units: dot products of 16 lanes that the interaction begins each cycle. More than 16 would
-        give more than a beat of results a cycle.
+        give more than a beat of results a cycle; 0 leaves the dot interaction out.
 
     Raises
     ------
@@ -98,6 +99,7 @@ class NicConfig:
     dedupe_in_flight: int = 1024
     scatter_entries: int = 4096
     hold_vectors: int = 4096
+    dense_vectors: int = 256
     query_beats: int = 512
     lookup_beats: int = 4096
     net_payload_beats: int = 22
@@ -123,13 +125,14 @@ class NicConfig:
         for name, low, high in (("remote_in_flight", 4, 4096), ("misses_in_flight", 4, 4096),
                                 ("dedupe_in_flight", 4, 4096),
                                 ("scatter_entries", 4, 16384), ("hold_vectors", 8, 32768),
+                                ("dense_vectors", 4, 16384),
                                 ("query_beats", 16, 4096), ("lookup_beats", 16, 16384)):
             _in_range(name, getattr(self, name), low, high)
             _power_of_two(name, getattr(self, name))
         _in_range("net_payload_beats", self.net_payload_beats, self.vector_beats + 1, 140)
         _in_range("host_payload_beats", self.host_payload_beats, self.net_payload_beats, 140)
         _in_range("interaction_vectors", self.interaction_vectors, 2, 64)
-        _in_range("dot_units", self.dot_units, 1, LANES)
+        _in_range("dot_units", self.dot_units, 0, LANES)
         if self.lookup_beats < self.nodes * 2:
             raise ValueError(f"lookup_beats must be at least 2 for each of {self.nodes} nodes, "
                              f"not {self.lookup_beats!r}")
@@ -198,7 +201,7 @@ PRESETS = {
         name="tiny", nodes=8, tables=32, max_dimension=64, local_cache_rows=64,
         local_cache_ways=4, remote_cache_rows=32, remote_cache_ways=4, remote_in_flight=64,
         misses_in_flight=16, dedupe_keys=64, dedupe_ways=4, dedupe_in_flight=16,
-        scatter_entries=64, hold_vectors=128, query_beats=32, lookup_beats=64,
+        scatter_entries=64, hold_vectors=128, dense_vectors=32, query_beats=32, lookup_beats=64,
         interaction_vectors=33, dot_units=2),
     "kaggle": NicConfig(name="kaggle"),
     "avazu": NicConfig(name="avazu", interaction_vectors=22, dot_units=11),

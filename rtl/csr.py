@@ -45,9 +45,10 @@ class RegisterBlock(wiring.Component):
     table_write_en, table_write_table, table_write_word, table_write_data: a descriptor word is
         written in this cycle, see :class:`rtl.owner_split.OwnerSplit`.
     table_ready: descriptors may be written.
-    node, nodes, vector_beats, vector_packing, pooling_mean, local_cache_enable, local_cache_sets,
-    dedupe_enable, request_batch, request_timeout, lookup_timeout, vector_timeout, lookup_window,
-    lookup_share, step_floor, ip_base, udp_port: the control registers.
+    node, nodes, vector_beats, vector_packing, pooling_mean, interaction_mode, interaction_itself,
+    local_cache_enable, local_cache_sets, dedupe_enable, request_batch, request_timeout,
+    lookup_timeout, vector_timeout, result_timeout, lookup_window, lookup_share, step_floor,
+    ip_base, udp_port: the control registers.
     mac_base: 48 bits, from ``mac_base_low`` and ``mac_base_high``.
     idle: no access under way.
 

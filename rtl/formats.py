@@ -26,10 +26,11 @@ from .config import BEAT_BITS
 __all__ = [
     "BEAT_BYTES", "COLUMN_BITS", "CREDIT_BITS", "EMBER_OFFSET", "ETHERTYPE_IPV4",
     "IP_PROTOCOL_UDP", "LANDING_BITS", "NODE_BITS", "RECORDS_PER_BEAT", "RECORD_BITS", "ROW_BITS",
-    "STEP_BITS", "TABLE_BITS", "TAGS_PER_BEAT", "TAG_BITS", "VERSION", "Beat", "DescriptorKind",
-    "EmberHeader", "ErrorRecord", "FrameInfo", "HeaderBeat", "HoldSlot", "Key", "LookupRecord",
-    "Opcode", "OutgoingRecord", "PooledTag", "QueryRecord", "RawBeat", "RecordBeat", "RecordKind",
-    "Refused", "Request", "SampleRecord", "ScatterTag", "Status", "TableDescriptor", "TaggedBeat",
+    "SAMPLES_PER_BEAT", "SAMPLE_BITS", "STEP_BITS", "TABLE_BITS", "TAGS_PER_BEAT", "TAG_BITS",
+    "VERSION", "Beat", "DenseRecord", "DescriptorKind", "EmberHeader", "ErrorRecord", "FrameInfo",
+    "HeaderBeat", "HoldSlot", "InteractionMode", "Key", "LookupRecord", "Opcode", "OutgoingRecord",
+    "PooledTag", "QueryRecord", "RawBeat", "RecordBeat", "RecordKind", "Refused", "Request",
+    "ResultPartTag", "SampleRecord", "ScatterTag", "Status", "TableDescriptor", "TaggedBeat",
     "VectorBeat",
 ]
 
@@ -46,6 +47,9 @@ RECORD_BITS = 64
 RECORDS_PER_BEAT = BEAT_BITS // RECORD_BITS
 TAG_BITS = 16
 TAGS_PER_BEAT = BEAT_BITS // TAG_BITS
+SAMPLE_BITS = 32
+SAMPLES_PER_BEAT = BEAT_BITS // SAMPLE_BITS
+"""Sample numbers in a tag beat of a RESULTS packet."""
 
 
 class Opcode(IntEnum):
@@ -55,10 +59,25 @@ class Opcode(IntEnum):
     VECTORS = 0x02
     QUERIES = 0x10
     GPU_VECTORS = 0x11
+    DENSE_VECTORS = 0x12
     LOOKUP_REQUESTS = 0x20
     POOLED = 0x21
     ERRORS = 0x22
     CREDIT = 0x23
+    DENSE_REQUESTS = 0x24
+    RESULTS = 0x25
+    RESULT_PART = 0x26
+
+
+class InteractionMode(IntEnum):
+    """What becomes of a sample's pooled vectors, register ``interaction_mode``."""
+
+    OFF = 0
+    """They go to the host as they are."""
+    DOT = 1
+    """The dense vector, and the dots of it and the pooled vectors with each other."""
+    CAT = 2
+    """The dense vector, and the pooled vectors behind it."""
 
 
 class RecordKind(IntEnum):
@@ -129,6 +148,9 @@ Key = data.StructLayout({"row": ROW_BITS, "table": TABLE_BITS})
 LookupRecord = data.StructLayout({"row": ROW_BITS, "table": TABLE_BITS, "landing": LANDING_BITS})
 """A key and the reserved place of its vector: a hold-buffer slot, or a miss id towards the GPU."""
 
+DenseRecord = data.StructLayout({"sample": SAMPLE_BITS, "landing": LANDING_BITS, "reserved": 16})
+"""A sample whose dense vector is wanted, and the place reserved for it, echoed as its tag."""
+
 QueryRecord = data.StructLayout(
     {"row": ROW_BITS, "table": TABLE_BITS, "kind": 2, "reserved": 14})
 """A slot of a sample; ``kind`` is a :class:`RecordKind`."""
@@ -141,6 +163,11 @@ ErrorRecord = data.StructLayout({"sample": 32, "step": STEP_BITS, "status": 8, "
 
 PooledTag = data.StructLayout({"sample": 32, "first_bag": 16, "last": 1, "reserved": 463})
 """Tag beat of pooled vectors: sample, bag of the first vector, whether the sample ends here."""
+
+ResultPartTag = data.StructLayout(
+    {"sample": SAMPLE_BITS, "first_beat": 16, "last": 1, "reserved": 463})
+"""Tag beat of a part of a long result: sample, which of its beats is the first here, and whether it
+ends here."""
 
 TableDescriptor = data.StructLayout({
     "valid": 1, "kind": 2, "reserved0": 5, "owner": NODE_BITS, "owners": NODE_BITS, "reserved1": 8,
@@ -186,5 +213,6 @@ HoldSlot = data.StructLayout({"kind": 2, "sample": 32, "step": STEP_BITS, "last"
 
 assert EmberHeader.size == 176 and HeaderBeat.size == BEAT_BITS
 assert LookupRecord.size == QueryRecord.size == SampleRecord.size == ErrorRecord.size == RECORD_BITS
-assert PooledTag.size == BEAT_BITS and TableDescriptor.size == 160
+assert DenseRecord.size == RECORD_BITS and TableDescriptor.size == 160
+assert PooledTag.size == ResultPartTag.size == BEAT_BITS
 assert unsigned(RECORD_BITS * RECORDS_PER_BEAT).width == BEAT_BITS

@@ -8,7 +8,7 @@ from amaranth.lib import data
 from rtl.axi_lite import ADDRESS_BITS
 from rtl.channels import channel_words
 from rtl.config import NicConfig
-from rtl.formats import VERSION
+from rtl.formats import VERSION, InteractionMode
 
 __all__ = ["CHANNEL_BASE", "CONFIG_BASE", "CONTROL_BASE", "COUNTER_BASE", "MAGIC", "TABLE_BASE",
            "TABLE_WORDS", "Register", "register_map"]
@@ -126,6 +126,9 @@ def _controls(config: NicConfig):
     yield ("vector_packing", 2, config.vector_packing, config.vector_packing, 2,
            "log2 of the vectors in a beat of a packet; counts while vector_beats is 1")
     yield "pooling_mean", 1, 0, 0, 1, "bags pool to their mean, not their sum"
+    yield ("interaction_mode", 2, 0, 0, int(InteractionMode.CAT),
+           "results are 0 pooled vectors, 1 dots, 2 concatenations; 1 needs dot_units")
+    yield "interaction_itself", 1, 0, 0, 1, "dots pair a vector with itself too"
     yield "local_cache_enable", 1, 1, 0, 1, "the local cache keeps rows"
     yield ("local_cache_sets", config.local_cache_sets.bit_length(), config.local_cache_sets, 1,
            config.local_cache_sets, "sets of the local cache in use")
@@ -136,7 +139,7 @@ def _controls(config: NicConfig):
     yield "dedupe_enable", 1, 1, 0, 1, "the dedupe table merges lookups of a key"
     yield "request_batch", 16, min(64, batch), 1, batch, "lookups of a request list to the host"
     for name, what in (("request", "request list to the host"), ("lookup", "lookups packet"),
-                       ("vector", "vectors packet")):
+                       ("vector", "vectors packet"), ("result", "results packet")):
         yield f"{name}_timeout", 16, 64, 0, largest, f"cycles after which an open {what} leaves"
     yield ("lookup_window", 16, config.lookup_window, 1, config.lookup_beats,
            "lookup beats that may be on their way to one owner")

@@ -9,8 +9,10 @@ from rtl.config import PRESETS, preset
     ("interaction_vectors", 65, ValueError, "interaction_vectors must be between 2 and 64, not 65"),
     ("interaction_vectors", 1, ValueError, "interaction_vectors must be between 2 and 64, not 1"),
     ("interaction_vectors", 8.0, TypeError, "interaction_vectors must be an integer, not 8.0"),
-    ("dot_units", 17, ValueError, "dot_units must be between 1 and 16, not 17"),
-    ("dot_units", 0, ValueError, "dot_units must be between 1 and 16, not 0"),
+    ("dot_units", 17, ValueError, "dot_units must be between 0 and 16, not 17"),
+    ("dot_units", -1, ValueError, "dot_units must be between 0 and 16, not -1"),
+    ("dense_vectors", 2, ValueError, "dense_vectors must be between 4 and 16384, not 2"),
+    ("dense_vectors", 48, ValueError, "dense_vectors must be a power of two, not 48"),
     ("dot_units", True, TypeError, "dot_units must be an integer, not True"),
 ])
 def test_sizes_of_the_dot_interaction(field, value, error, message):

@@ -126,7 +126,8 @@ def test_identity_configuration_and_reset_values():
         wanted = {
             "node": 0, "nodes": 1, "vector_beats": 4, "vector_packing": 0, "local_cache_enable": 1,
             "local_cache_sets": 16, "dedupe_enable": 1, "request_batch": 64, "request_timeout": 64,
-            "lookup_timeout": 64, "vector_timeout": 64, "lookup_window": 7, "lookup_share": 8,
+            "lookup_timeout": 64, "vector_timeout": 64, "result_timeout": 64,
+            "interaction_mode": 0, "interaction_itself": 0, "lookup_window": 7, "lookup_share": 8,
             "step_floor": 0, "ip_base": 0x0A450000, "udp_port": 0x4853}
         for name, value in wanted.items():
             assert values[name] == value == ctx.get(getattr(dut, name)), name
