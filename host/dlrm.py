@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .hashing import mix64_int
-from .interaction import dot_interaction
+from .interaction import interaction
 from .mlp import Layer, forward, initial_layers, linear_blas, linear_fixed
 from .model import Model
 from .rows import row_values
@@ -114,13 +114,13 @@ class Dlrm:
                              f"not {dense.shape[1]!r}")
         return forward(dense, self.bottom_layers, self._linear)
 
-    def top(self, interaction: np.ndarray) -> np.ndarray:
+    def top(self, values: np.ndarray) -> np.ndarray:
         """Return the predictions: float32 ``[n]``, from interaction results."""
-        return sigmoid(forward(interaction, self.top_layers, self._linear, last_relu=False)[:, 0])
+        return sigmoid(forward(values, self.top_layers, self._linear, last_relu=False)[:, 0])
 
     def predict(self, dense: np.ndarray, pooled: np.ndarray) -> np.ndarray:
         """Return predictions ``[n]`` from dense features and pooled vectors."""
-        return self.top(dot_interaction(self.bottom(dense), pooled))
+        return self.top(interaction(self.model, self.bottom(dense), pooled))
 
     def forward(self, samples: Samples) -> np.ndarray:
         """Return the predictions of ``samples``: float32 ``[n]``."""

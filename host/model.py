@@ -1,4 +1,4 @@
-"""Model: what a DLRM looks like: tables, vector dimension, and the two MLPs."""
+"""Model: what a DLRM looks like: tables, vector dimension, interaction, and the two MLPs."""
 
 import dataclasses
 from dataclasses import dataclass, replace
@@ -10,8 +10,8 @@ from rtl.formats import ROW_BITS, TABLE_BITS
 
 from .schema import read_toml
 
-__all__ = ["AVAZU_ROWS", "KAGGLE_ROWS", "MODELS", "POOLINGS", "TERABYTE_ROWS", "Model",
-           "TableFile", "load_model", "model_names"]
+__all__ = ["AVAZU_ROWS", "INTERACTIONS", "KAGGLE_ROWS", "MODELS", "POOLINGS", "TERABYTE_ROWS",
+           "Model", "TableFile", "load_model", "model_names"]
 
 KAGGLE_ROWS = (
     1460, 583, 10131227, 2202608, 305, 24, 12517, 633, 3, 93145, 5683, 8351593, 3194, 27, 14992,
@@ -33,6 +33,9 @@ C14 to C21 are the ones commonly published, and are not verified."""
 POOLINGS = ("sum", "mean")
 """How the vectors of a bag become one."""
 
+INTERACTIONS = ("dot", "cat")
+"""What is made of a sample's dense and pooled vectors: DLRM's ``arch_interaction_op``."""
+
 
 @dataclass(frozen=True)
 class Model:
@@ -49,6 +52,9 @@ class Model:
     bags: fewest and most keys that a generated sample has in each table; empty for one key in
         every table. A file of samples brings its own.
     pooling: ``sum``, or ``mean``, which is the sum divided by float32 of the number of keys.
+    interaction: ``dot``, the dense vector and the dot products of all pairs of vectors, or ``cat``,
+        all vectors one behind the other.
+    interaction_itself: whether dots pair a vector with itself too (``arch_interaction_itself``).
 
     Raises
     ------
@@ -64,6 +70,8 @@ class Model:
     name: str = "custom"
     bags: tuple[tuple[int, int], ...] = ()
     pooling: str = "sum"
+    interaction: str = "dot"
+    interaction_itself: bool = False
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str):
@@ -89,6 +97,15 @@ class Model:
         for index, bag in enumerate(self.bags):
             _bag(f"bags[{index}]", bag)
         _pooling(self.pooling)
+        if self.interaction not in INTERACTIONS:
+            raise ValueError(f"interaction must be {' or '.join(INTERACTIONS)}, "
+                             f"not {self.interaction!r}")
+        if not isinstance(self.interaction_itself, bool):
+            raise TypeError(f"interaction_itself must be true or false, "
+                            f"not {self.interaction_itself!r}")
+        if self.interaction_itself and self.interaction != "dot":
+            raise ValueError(f"interaction_itself must go with the interaction dot, "
+                             f"not {self.interaction!r}")
 
     @property
     def tables(self) -> int:
@@ -103,8 +120,14 @@ class Model:
 
     @property
     def interaction_width(self) -> int:
-        """Values of a dot interaction: the dense vector, then one dot product a pair."""
-        return self.dimension + (self.tables + 1) * self.tables // 2
+        """Values of a sample's interaction, the input of the top MLP.
+
+        The dense vector, then one dot product a pair, or the pooled vectors.
+        """
+        vectors = self.tables + 1
+        if self.interaction == "cat":
+            return vectors * self.dimension
+        return self.dimension + vectors * (vectors + (1 if self.interaction_itself else -1)) // 2
 
     @property
     def bottom_layers(self) -> tuple[tuple[int, int], ...]:
@@ -199,6 +222,8 @@ class _ModelFile:
     rows: tuple[int, ...] = ()
     tables: tuple[TableFile, ...] = ()
     pooling: str = "sum"
+    interaction: str = "dot"
+    interaction_itself: bool = False
     model: Model = dataclasses.field(init=False)
 
     def __post_init__(self) -> None:
@@ -216,7 +241,8 @@ class _ModelFile:
         bags = tuple(table.keys for table in self.tables)
         model = Model(self.rows or tuple(table.rows for table in self.tables), self.dimension,
                       self.dense, self.bottom, self.top, self.name,
-                      () if set(bags) == {(1, 1)} else bags, self.pooling)
+                      () if set(bags) == {(1, 1)} else bags, self.pooling, self.interaction,
+                      self.interaction_itself)
         object.__setattr__(self, "model", model)
 
 

@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
 
-from host.interaction import dot_interaction
+from host.interaction import ResultLayout, concatenation, dot_interaction, interaction
+from host.model import MODELS, Model
 
 
 def plain_dot(a, b):
@@ -51,3 +52,53 @@ def test_free_lanes_go_through_the_tree(dimension):
     assert not np.signbit(dot_interaction(dense, pooled)[0, dimension])
     full = dot_interaction(np.full((1, 16), -1, np.float32), np.zeros((1, 1, 16), np.float32))
     assert np.signbit(full[0, 16])
+
+
+def _model(dimension: int, tables: int, kind: str = "dot", itself: bool = False) -> Model:
+    return Model((5,) * tables, dimension, 1, (dimension,), (1,), interaction=kind,
+                 interaction_itself=itself)
+
+
+def test_concatenation_is_in_order():
+    dense, pooled = np.array([[1, 2], [7, 8]], np.float32), np.array(
+        [[[3, 4], [5, 6]], [[9, 10], [11, 12]]], np.float32)
+    assert concatenation(dense, pooled).tolist() == [[1, 2, 3, 4, 5, 6], [7, 8, 9, 10, 11, 12]]
+
+
+@pytest.mark.parametrize(("name", "width"), [("kaggle", 367), ("terabyte", 415), ("avazu", 247)])
+def test_widths_are_the_published_ones(name, width):
+    model = MODELS[name]
+    shape = (2, model.tables, model.dimension)
+    values = interaction(model, np.ones((2, model.dimension), np.float32),
+                         np.ones(shape, np.float32))
+    assert values.shape == (2, width) == (2, model.interaction_width)
+
+
+@pytest.mark.parametrize("tables", [1, 2, 5, 6, 26])
+@pytest.mark.parametrize("dimension", [4, 8, 16, 64])
+@pytest.mark.parametrize(("kind", "itself"), [("dot", False), ("dot", True), ("cat", False)])
+def test_where_values_lie_in_beats(dimension, tables, kind, itself):
+    model = _model(dimension, tables, kind, itself)
+    layout = ResultLayout.of(model)
+    rng = np.random.default_rng(2)
+    dense = rng.standard_normal((3, dimension)).astype(np.float32)
+    pooled = rng.standard_normal((3, tables, dimension)).astype(np.float32)
+    values = interaction(model, dense, pooled)
+    beats = layout.to_beats(values)
+    assert beats.shape == (3, layout.beats, 16) and layout.width == values.shape[1]
+    for got, vector, vectors in zip(beats, dense, pooled):
+        if kind == "dot":
+            z = [vector, *vectors]
+            dots = [plain_dot(z[i], z[j]) for i in range(len(z)) for j in range(i + itself)]
+            lead = [*vector, *[0.0] * (-dimension % 16)]
+            expected = [*lead, *dots, *[0.0] * (-len(dots) % 16)]
+        else:
+            expected = [*vector, *vectors.reshape(-1)]
+            expected += [0.0] * (-len(expected) % 16)
+        assert got.reshape(-1).tolist() == expected
+    assert np.array_equal(layout.to_values(beats), values)
+
+
+def test_results_of_kaggle_take_23_beats():
+    assert ResultLayout.of(MODELS["kaggle"]).beats == 23  # 1 of the dense vector, 22 of 351 dots
+    assert ResultLayout.of(MODELS["terabyte"]).beats == 26

@@ -24,6 +24,21 @@ def test_toml_gives_the_same_model(tmp_path):
     assert load_model(path) == Model((10, 20), 32, 2, (8, 32), (4, 1), "small")
 
 
+def test_the_interaction_of_a_file(tmp_path):
+    path = tmp_path / "small.toml"
+    base = 'rows = [10, 20, 30]\ndimension = 8\ndense = 2\nbottom = [8]\ntop = [4, 1]\n'
+    for lines, kind, itself, width in (
+            ("", "dot", False, 8 + 6), ("interaction_itself = true\n", "dot", True, 8 + 10),
+            ('interaction = "cat"\n', "cat", False, 32)):
+        path.write_text(base + lines)
+        model = load_model(path)
+        assert (model.interaction, model.interaction_itself) == (kind, itself)
+        assert model.interaction_width == width and model.top_layers[0] == (width, 4)
+    path.write_text(base + 'interaction = "mean"\n')
+    with pytest.raises(InputError, match=r":6:1: interaction must be dot or cat, not 'mean'"):
+        load_model(path)
+
+
 @pytest.mark.parametrize("change, message", [
     ({"dimension": 20}, "dimension must be 4, 8 or a multiple of 16, not 20"),
     ({"dimension": 272}, "dimension must be between 4 and 256, not 272"),
@@ -36,6 +51,10 @@ def test_toml_gives_the_same_model(tmp_path):
     ({"top": (4, 2)}, r"top must end in 1, not \(4, 2\)"),
     ({"dense": 0}, "dense must be between 1 and 65536, not 0"),
     ({"name": 3}, "name must be a string, not 3"),
+    ({"interaction": "sum"}, "interaction must be dot or cat, not 'sum'"),
+    ({"interaction_itself": 1}, "interaction_itself must be true or false, not 1"),
+    ({"interaction": "cat", "interaction_itself": True},
+     "interaction_itself must go with the interaction dot, not 'cat'"),
 ])
 def test_bad_shapes_are_refused(change, message):
     good = {"rows": (10, 20), "dimension": 16, "dense": 1, "bottom": (16,), "top": (1,)}
