@@ -192,13 +192,16 @@ def vectors_that_fit(dimension: int, payload_beats: int) -> int:
 
 
 def gpu_vectors(tags: np.ndarray, vectors: np.ndarray, *, node: int, step: int,
-                payload_beats: int) -> list[np.ndarray]:
-    """Return GPU_VECTORS packets that answer the miss ids ``tags`` with ``vectors``."""
+                payload_beats: int, opcode: Opcode = Opcode.GPU_VECTORS) -> list[np.ndarray]:
+    """Return packets that answer the miss ids ``tags`` with ``vectors``.
+
+    With ``opcode`` DENSE_VECTORS they answer requests for dense vectors, whose places are the tags.
+    """
     per_packet = vectors_that_fit(vectors.shape[1], payload_beats)
     packets = []
     for start in range(0, len(tags), per_packet):
         part = slice(start, start + per_packet)
-        head = header_beat(Opcode.GPU_VECTORS, node=node, step=step, count=len(tags[part]))
+        head = header_beat(opcode, node=node, step=step, count=len(tags[part]))
         packets.append(vectors_packet(head, tags[part], vectors[part]))
     return packets
 

@@ -79,14 +79,17 @@ def test_header_bytes():
     assert raw[48:50] == b"\x02\x01" and raw[56:58] == b"\x07\x00" and raw[58:60] == b"\x04\x03"
 
 
+@pytest.mark.parametrize("opcode", [Opcode.GPU_VECTORS, Opcode.DENSE_VECTORS])
 @pytest.mark.parametrize("dimension", [4, 8, 16, 48, 256])
-def test_gpu_vectors(dimension):
+def test_gpu_vectors(dimension, opcode):
     tags = np.arange(451, dtype=np.uint16) * 3
     vectors = np.random.default_rng(1).random((451, dimension), np.float32)
-    packets = gpu_vectors(tags, vectors, node=0, step=0, payload_beats=64)
+    packets = gpu_vectors(tags, vectors, node=0, step=0, payload_beats=64, opcode=opcode)
     got_tags, got = [], []
     for packet in packets:
-        count = parse_header(packet[0]).count
+        head = parse_header(packet[0])
+        count = head.count
+        assert head.opcode == opcode
         tag_beats = -(-count // 32)
         assert len(packet) == 1 + tag_beats - -count * dimension // 16 <= 65
         got_tags += packet[1:1 + tag_beats].view(np.uint16).reshape(-1)[:count].tolist()
