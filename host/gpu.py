@@ -1,4 +1,7 @@
-"""The GPU as the NIC sees it: lists of rows go in, their vectors come out some time later."""
+"""The GPU as the NIC sees it: lists of rows go in, their vectors come out some time later.
+
+It also computes the bottom MLP, whose output the NIC asks for as it asks for rows.
+"""
 
 from collections import deque
 from dataclasses import dataclass
@@ -6,22 +9,24 @@ from typing import Generic, TypeVar
 
 from .timing import CYCLE_NS, cycles_of_us
 
-__all__ = ["Gather", "GpuLookups", "GpuProfile"]
+__all__ = ["Gather", "GpuLookups", "GpuMlp", "GpuProfile"]
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class GpuProfile:
-    """Constants of the gather on a GPU.
+    """Constants of a GPU.
 
     Members
     -------
     name: of the profile.
-    launch_us: from a list in GPU memory to the first row read.
+    launch_us: from a list in GPU memory to the first row read, and until a kernel computes.
     memory_bandwidth_gb_s: of the GPU's memory.
     access_bytes: bytes that a row read moves at least.
     streams: gathers under way at once.
+    float32_tflops: 10^12 float32 operations that it computes in a second; default that of the
+        Quadro RTX 8000, for profiles that do not say.
     """
 
     name: str
@@ -29,9 +34,11 @@ class GpuProfile:
     memory_bandwidth_gb_s: float
     access_bytes: int
     streams: int
+    float32_tflops: float = 16.3
 
     def __post_init__(self) -> None:
-        for field in ("launch_us", "memory_bandwidth_gb_s", "access_bytes", "streams"):
+        for field in ("launch_us", "memory_bandwidth_gb_s", "access_bytes", "streams",
+                      "float32_tflops"):
             if not getattr(self, field) > 0:
                 raise ValueError(f"{field} must be above 0, not {getattr(self, field)!r}")
 
@@ -94,3 +101,21 @@ class GpuLookups(Generic[T]):
         self.rows += rows
         self.busy += self._memory_free - time
         return Gather(lists, time, self._memory_free)
+
+
+class GpuMlp:
+    """Computes an MLP for mini-batches one after the other, at the GPU's peak.
+
+    Kernels of later layers are launched while the first computes, so that a mini-batch waits for
+    one launch. Parameters: ``operations``, of a sample: a multiplication and an addition a weight.
+    """
+
+    def __init__(self, profile: GpuProfile, operations: int):
+        self._launch = cycles_of_us(profile.launch_us)
+        self._cycles_per_sample = cycles_of_us(operations / (profile.float32_tflops * 1e6))
+        self._free = 0.0
+
+    def run(self, time: float, samples: int) -> float:
+        """Begin with a mini-batch at ``time``; return when its outputs are in GPU memory."""
+        self._free = max(time + self._launch, self._free) + samples * self._cycles_per_sample
+        return self._free

@@ -2,7 +2,7 @@
 
 import pytest
 
-from host.gpu import GpuLookups, GpuProfile
+from host.gpu import GpuLookups, GpuMlp, GpuProfile
 from host.network import Network, NetworkProfile
 from host.pcie import Pcie, PcieProfile
 from host.profile import load_profile, profile_names
@@ -82,6 +82,14 @@ def test_kernels_share_the_memory_and_streams_limit_them():
     assert gpu.busy == 750 + 1249
 
 
+def test_mlp_of_mini_batches_in_turn():
+    # 4 us launch; 1 TFLOP/s: a sample of 8 million operations takes 8 us.
+    mlp = GpuMlp(GpuProfile("g", 4.0, 64.0, 64, 1, 1.0), 8_000_000)
+    assert mlp.run(0, 2) == 1000 + 2 * 2000
+    assert mlp.run(500, 1) == 5000 + 2000
+    assert mlp.run(10_000, 1) == 10_000 + 1000 + 2000
+
+
 @pytest.mark.parametrize("kind, field, values", [
     (PcieProfile, "bandwidth_gb_s", {"one_way_us": 1.0, "bandwidth_gb_s": 0.0}),
     (NetworkProfile, "one_way_us", {"one_way_us": -1.0, "bandwidth_gbit_s": 1.0,
@@ -90,6 +98,8 @@ def test_kernels_share_the_memory_and_streams_limit_them():
                                         "overhead_bytes": -1, "switched": True}),
     (GpuProfile, "streams", {"launch_us": 1.0, "memory_bandwidth_gb_s": 1.0, "access_bytes": 1,
                              "streams": 0}),
+    (GpuProfile, "float32_tflops", {"launch_us": 1.0, "memory_bandwidth_gb_s": 1.0,
+                                    "access_bytes": 1, "streams": 1, "float32_tflops": 0.0}),
 ])
 def test_constants_that_cannot_be_are_refused(kind, field, values):
     with pytest.raises(ValueError, match=rf"^{field} must be "):
