@@ -10,7 +10,7 @@ from rich.console import Console
 from gen.generate import generate
 from gen.options import configure
 from gen.signals import Interrupted, interruptible
-from gen.tables import report_table, summary_table
+from gen.tables import path_table, report_table, summary_table
 from gen.yosys import YosysError
 from rtl.config import PRESETS, preset
 
@@ -34,6 +34,7 @@ def command(
     shown.print(summary_table(done))
     if done["report"] is not None:
         shown.print(report_table(done["report"]))
+        shown.print(path_table(done["report"]))
 
 
 def main(arguments: list[str] | None = None) -> int:

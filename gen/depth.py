@@ -1,16 +1,34 @@
-"""Longest paths through a mapped netlist, in LUTs."""
+"""Longest paths through a mapped netlist, in LUTs, and the registers at their ends."""
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
-__all__ = ["Timing", "analyse", "ram_timing"]
+__all__ = ["Path", "Reach", "Timing", "analyse", "ram_timing"]
 
-# Arrival of a signal: LUTs behind each source, an input port by name or any register ("").
-Arrival = dict[str, int]
 REGISTER = ""
+"""Where a path starts that does not come in by a port."""
 _FREE = ("INV", "BUF", "BUFG", "MUXF7", "MUXF8", "MUXF9")
 _CLOCKS = ("C", "CLK", "clk")
+
+
+class Path(NamedTuple):
+    """LUTs from ``start`` to ``end``, names of registers, memories or ports."""
+
+    depth: int = 0
+    start: str = ""
+    end: str = ""
+
+
+class Reach(NamedTuple):
+    """LUTs between a port and ``register``, the name of the one that is the farthest from it."""
+
+    depth: int
+    register: str = ""
+
+
+# Arrival of a signal: LUTs behind each source, an input port by name or any register.
+Arrival = dict[str, Reach]
 
 
 @dataclass
@@ -20,48 +38,62 @@ class Timing:
     Members
     -------
     inner: deepest path between two registers inside.
-    launch: depth from a register to each output port that has one behind it.
-    capture: depth from each input port to a register.
+    launch: from a register to each output port that has one behind it.
+    capture: from each input port to a register.
     through: depth from input port to output port, without a register.
     """
 
-    inner: int = 0
-    launch: dict[str, int] = field(default_factory=dict)
-    capture: dict[str, int] = field(default_factory=dict)
+    inner: Path = field(default_factory=Path)
+    launch: dict[str, Reach] = field(default_factory=dict)
+    capture: dict[str, Reach] = field(default_factory=dict)
     through: dict[tuple[str, str], int] = field(default_factory=dict)
 
     @property
-    def depth(self) -> int:
-        """Deepest path of any kind."""
-        return max(self.inner, *self.launch.values(), *self.capture.values(),
-                   *self.through.values(), 0)
+    def deepest(self) -> Path:
+        """Deepest path of any kind; of equals the one between registers."""
+        return max((
+            self.inner,
+            *(Path(reach.depth, reach.register, port) for port, reach in self.launch.items()),
+            *(Path(reach.depth, port, reach.register) for port, reach in self.capture.items()),
+            *(Path(depth, *ports) for ports, depth in self.through.items())),
+            key=lambda path: path.depth)
 
 
 def ram_timing(latency: int, levels: int) -> Timing:
     """Return the timing of an owned memory: a register, or ``levels`` LUTs to read LUTRAM."""
     ports = ("write_en", "write_addr", "write_data", "read_en", "read_addr")
     if latency:
-        return Timing(launch={"read_data": 0}, capture=dict.fromkeys(ports, 0))
-    return Timing(launch={"read_data": levels}, capture=dict.fromkeys(ports[:3], 0),
+        return Timing(launch={"read_data": Reach(0)}, capture=dict.fromkeys(ports, Reach(0)))
+    return Timing(launch={"read_data": Reach(levels)},
+                  capture=dict.fromkeys(ports[:3], Reach(0)),
                   through={("read_addr", "read_data"): levels})
 
 
-def analyse(module: Mapping[str, Any], boxes: Mapping[str, Timing]) -> Timing:
+def analyse(module: Mapping[str, Any], boxes: Mapping[str, Timing],
+            registers: Container[str] = ()) -> Timing:
     """Return the timing of ``module``, as Yosys writes it to JSON after mapping.
 
     ``boxes`` gives the timing of the cells that are modules of their own, by cell name. LUTs count
-    1, a carry chain 1, multiplexers between LUTs nothing; registers, RAMs and DSPs end a path.
+    1, a carry chain 1, multiplexers between LUTs nothing; registers, RAMs and DSPs end a path. A
+    register has the name of the net it drives: of several that one which is in ``registers``.
     """
-    return _Netlist(module, boxes).timing()
+    return _Netlist(module, boxes, registers).timing()
 
 
 class _Netlist:
-    def __init__(self, module: Mapping[str, Any], boxes: Mapping[str, Timing]):
+    def __init__(self, module: Mapping[str, Any], boxes: Mapping[str, Timing],
+                 registers: Container[str]):
         self.ports = module["ports"]
         self.cells = module["cells"]
         self.boxes = boxes
         self.arrivals: dict[int, Arrival] = {}
         self.drivers: dict[int, tuple[str, str]] = {}
+        self.names: dict[int, str] = {}
+        nets = module.get("netnames", {})
+        # The last name of a bit is the one that stays.
+        for name in sorted((name for name, net in nets.items() if not net.get("hide_name")),
+                           key=lambda name: (name in registers, "$" not in name, name)):
+            self.names.update(dict.fromkeys(nets[name]["bits"], name))
         for name, cell in self.cells.items():
             for port, direction in cell.get("port_directions", {}).items():
                 if direction == "output":
@@ -70,37 +102,47 @@ class _Netlist:
         for port, entry in self.ports.items():
             if entry["direction"] == "input":
                 for bit in entry["bits"]:
-                    self.arrivals[bit] = {} if port in _CLOCKS else {port: 0}
+                    self.arrivals[bit] = {} if port in _CLOCKS else {port: Reach(0)}
 
     def timing(self) -> Timing:
         result = Timing()
         for name, cell in self.cells.items():
-            for port, cost in self._endpoints(name, cell):
+            for port, behind in self._endpoints(name, cell):
                 for bit in cell["connections"].get(port, ()):
-                    for source, depth in self._arrival(bit).items():
-                        if source == REGISTER:
-                            result.inner = max(result.inner, depth + cost)
-                        else:
-                            _raise(result.capture, source, depth + cost)
+                    for source, before in self._arrival(bit).items():
+                        depth = before.depth + behind.depth
+                        if source != REGISTER:
+                            _raise(result.capture, source, Reach(depth, behind.register))
+                        elif depth > result.inner.depth:
+                            result.inner = Path(depth, before.register, behind.register)
         for port, entry in self.ports.items():
             if entry["direction"] != "output":
                 continue
             for bit in entry["bits"]:
-                for source, depth in self._arrival(bit).items():
+                for source, before in self._arrival(bit).items():
                     if source == REGISTER:
-                        _raise(result.launch, port, depth)
-                    else:
-                        _raise(result.through, (source, port), depth)
+                        _raise(result.launch, port, before)
+                    elif result.through.get((source, port), -1) < before.depth:
+                        result.through[source, port] = before.depth
         return result
 
-    def _endpoints(self, name: str, cell: Mapping[str, Any]) -> list[tuple[str, int]]:
-        """Return the input ports of a cell at which paths end, and the depth behind them."""
+    def _endpoints(self, name: str, cell: Mapping[str, Any]) -> list[tuple[str, Reach]]:
+        """Return the input ports of a cell at which paths end, and how far behind them."""
         if name in self.boxes:
-            return list(self.boxes[name].capture.items())
+            return [(port, _inside(name, reach))
+                    for port, reach in self.boxes[name].capture.items()]
         if _is_combinational(cell["type"]):
             return []
-        return [(port, 0) for port, direction in cell.get("port_directions", {}).items()
+        directions = cell.get("port_directions", {})
+        end = Reach(0, self._register(name, cell))
+        return [(port, end) for port, direction in directions.items()
                 if direction == "input" and port not in _CLOCKS]
+
+    def _register(self, name: str, cell: Mapping[str, Any]) -> str:
+        """Return the name of a register or DSP: that of the first signal it drives, if any."""
+        driven = (bit for port, direction in cell.get("port_directions", {}).items()
+                  if direction == "output" for bit in cell["connections"][port])
+        return next((self.names[bit] for bit in driven if bit in self.names), name)
 
     def _fan_in(self, bit: int) -> tuple[Arrival, list[tuple[int, int]]]:
         """Return what arrives at ``bit`` by itself, and the bits it depends on with their cost."""
@@ -111,12 +153,12 @@ class _Netlist:
         connections = cell["connections"]
         if name in self.boxes:
             box = self.boxes[name]
-            own = {REGISTER: box.launch[port]} if port in box.launch else {}
+            own = {REGISTER: _inside(name, box.launch[port])} if port in box.launch else {}
             return own, [(b, depth) for (source, target), depth in box.through.items()
                          if target == port for b in connections.get(source, ())]
         kind = cell["type"]
         if not _is_combinational(kind):
-            return {REGISTER: 0}, []
+            return {REGISTER: Reach(0, self.names.get(bit, name))}, []
         inputs = [(source, b) for source, direction in cell["port_directions"].items()
                   if direction == "input" for b in connections[source]]
         if kind.startswith("CARRY"):
@@ -146,17 +188,21 @@ class _Netlist:
                 continue
             found = dict(own)
             for b, cost in inputs:
-                for source, depth in self.arrivals.get(b, {}).items():
-                    _raise(found, source, depth + cost)
+                for source, before in self.arrivals.get(b, {}).items():
+                    _raise(found, source, Reach(before.depth + cost, before.register))
             self.arrivals[current] = found
             waiting.pop()
         return self.arrivals[bit]
+
+
+def _inside(instance: str, reach: Reach) -> Reach:
+    return Reach(reach.depth, f"{instance}.{reach.register}" if reach.register else instance)
 
 
 def _is_combinational(kind: str) -> bool:
     return (kind.startswith(("LUT", "CARRY")) or kind in _FREE)
 
 
-def _raise(table: dict, key: object, depth: int) -> None:
-    if table.get(key, -1) < depth:
-        table[key] = depth
+def _raise(table: dict[str, Reach], key: str, reach: Reach) -> None:
+    if key not in table or table[key].depth < reach.depth:
+        table[key] = reach

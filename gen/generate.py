@@ -10,6 +10,7 @@ from typing import Any
 from amaranth.lib import wiring
 
 from gen.files import write_whole
+from gen.platform import VerilogPlatform
 from gen.verilog import Verilog, to_verilog
 from rtl.config import NicConfig
 
@@ -64,7 +65,7 @@ def generate(config: NicConfig, output: Path, *, report: bool = False,
     with _made(output):
         progress(f"elaborating {config.name}")
         nic = build(config)
-        verilog = to_verilog(nic, config.name)
+        verilog = to_verilog(nic, config.name, VerilogPlatform(config.name, sources=report))
         document = describe_nic(nic, verilog, config)
         files = {f"{config.name}.v": verilog.text, f"{config.name}.json": _json(document)}
         resources = None

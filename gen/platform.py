@@ -21,16 +21,17 @@ class VerilogPlatform:
     Parameters
     ----------
     prefix: name of the top; the module of shared unit ``x`` is called ``<prefix>_x``.
+    sources: whether to keep where in which file each signal is declared.
 
     Members
     -------
     texts: RTLIL of the shared units converted so far, in the order in which they were finished.
     """
 
-    def __init__(self, prefix: str):
+    def __init__(self, prefix: str, *, sources: bool = False):
         if not isinstance(prefix, str) or not prefix.isidentifier():
             raise ValueError(f"prefix must be an identifier, not {prefix!r}")
-        self.prefix = prefix
+        self.prefix, self.sources = prefix, sources
         self.texts: list[str] = []
         self._shared: dict[str, tuple[wiring.Component, Module]] = {}
 
@@ -74,9 +75,14 @@ class VerilogPlatform:
                 connections[f"{direction}_{port}"] = Value.cast(value)
         return Instance(module.name, **connections)
 
+    def convert(self, component: wiring.Component, name: str) -> str:
+        """Return the RTLIL of ``component`` as a module called ``name``."""
+        return rename_modules(rtlil.convert(
+            component, name=name, platform=self, emit_src=self.sources))
+
     def _convert(self, unit: wiring.Component, name: str) -> Module:
         # Elaborating the unit may convert further shared units: they are appended before it.
-        text = rename_modules(rtlil.convert(unit, name=name, platform=self, emit_src=False))
+        text = self.convert(unit, name)
         self.texts.append(text)
         return parse_modules(text)[0]
 

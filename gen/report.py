@@ -17,16 +17,17 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from gen.depth import Path as DepthPath
 from gen.depth import Timing, analyse, ram_timing
 from gen.platform import RAM_MODULES
 from gen.ram_cost import RamCost, ram_cost
-from gen.rtlil import Module, Port
+from gen.rtlil import Port
 from gen.verilog import Verilog
 from gen.yosys import run_yosys
 
 __all__ = ["SLR", "report_resources"]
 
-SCHEMA = "embernic/report/1"
+SCHEMA = "embernic/report/2"
 SLR = {"lut": 432_000, "bram36": 672, "uram": 320, "dsp": 3_072}
 """What one super logic region of an Alveo U280 has."""
 
@@ -47,6 +48,10 @@ def report_resources(verilog: Verilog,
     one of them ``lut``, ``ff``, ``bram36``, ``uram``, ``dsp`` and ``depth``, the longest path in
     LUTs between registers, RAMs, DSPs and its ports. ``total`` sums over the instances; its
     ``depth`` follows paths from block to block.
+
+    ``path`` has the ends of that longest path, ``from`` and ``to``: ``signal``, the register or
+    port, behind the instances in which it is; ``module``, the one that has it; ``source``, the
+    file and line that declares it or else its module, "" where ``verilog`` does not know.
     """
     units = _units(verilog)
     texts = {match[1]: match[0] for match in _MODULE.finditer(verilog.text)}
@@ -70,26 +75,30 @@ def report_resources(verilog: Verilog,
     blocks = []
     for unit in units:  # what a unit contains comes before it
         netlist = netlists[_fingerprint(sources[unit], unit)]
-        timings[unit] = _timing(netlist, timings)
+        timings[unit] = _timing(netlist, timings, _registers(verilog, unit, units))
         blocks.append({"name": unit, "instances": counts[unit], **_resources(netlist),
-                       "depth": timings[unit].depth})
+                       **_deepest(verilog, unit, timings[unit].deepest)})
     total: dict[str, Any] = {
         key: sum(block["instances"] * block[key] for block in blocks)
         for key in ("lut", "ff", "bram36", "uram", "dsp")}
-    total["depth"] = max(timings[verilog.name].depth, *(t.inner for t in timings.values()))
+    paths = [(verilog.name, timings[verilog.name].deepest),
+             *((unit, timing.inner) for unit, timing in timings.items())]
+    total |= _deepest(verilog, *max(paths, key=lambda path: path[1].depth))
     return {"schema": SCHEMA, "name": verilog.name, "available": SLR, "blocks": blocks,
             "total": total}
 
 
 def _units(verilog: Verilog) -> list[str]:
     """Return the modules that are synthesised on their own, inner ones first."""
-    top = verilog.modules[verilog.name]
-    own = {cell.module for cell in top.cells if cell.module in verilog.modules}
-    own |= {name for name in verilog.modules if not name.startswith(f"{verilog.name}__")}
+    # A submodule is called after the module around it, a shared unit is not.
+    shared = {cell.module for module in verilog.modules.values() for cell in module.cells
+              if cell.module in verilog.modules and not cell.module.startswith(f"{module.name}__")}
     # A module that only wraps a memory or a shared unit belongs to where it is used.
-    own -= {name for name in own
-            if name.startswith(f"{verilog.name}__") and _is_wrapper(verilog.modules[name])}
-    own.add(verilog.name)
+    wrapped = shared | _LATENCY.keys()
+    wrappers = {name for name, module in verilog.modules.items()
+                if len(module.cells) == 1 and module.cells[0].module in wrapped}
+    blocks = {cell.module for cell in verilog.modules[verilog.name].cells}
+    own = (blocks & verilog.modules.keys()) - wrappers | shared | {verilog.name}
     ordered: list[str] = []
 
     def visit(name: str) -> None:
@@ -101,10 +110,6 @@ def _units(verilog: Verilog) -> list[str]:
 
     visit(verilog.name)
     return ordered
-
-
-def _is_wrapper(module: Module) -> bool:
-    return len(module.cells) == 1 and module.cells[0].module in _LATENCY
 
 
 def _source(unit: str, verilog: Verilog, units: list[str], texts: dict[str, str]) -> str:
@@ -150,7 +155,11 @@ def _synthesise(unit: str, source: str) -> dict[str, Any]:
             f"synth_xilinx -family xcup -abc9 -noiopad -noclkbuf -flatten -top {unit}",
             f"select {unit}", "write_json -selected unit.json"]), cwd=Path(folder))
         modules = json.loads((Path(folder) / "unit.json").read_text())["modules"]
-    return modules[unit]
+    netlist = modules[unit]
+    # Names that Verilog has to escape keep a backslash inside.
+    netlist["netnames"] = {
+        name.replace("\\", ""): net for name, net in netlist["netnames"].items()}
+    return netlist
 
 
 def _ram(cell: dict[str, Any]) -> RamCost:
@@ -185,11 +194,41 @@ def _route_throughs(netlist: dict[str, Any]) -> int:
                for bit in cell["connections"]["S"])
 
 
-def _timing(netlist: dict[str, Any], timings: dict[str, Timing]) -> Timing:
+def _timing(netlist: dict[str, Any], timings: dict[str, Timing], registers: set[str]) -> Timing:
     boxes = {}
     for name, cell in netlist["cells"].items():
         if cell["type"] in _LATENCY:
             boxes[name] = ram_timing(_LATENCY[cell["type"]], _ram(cell).levels)
         elif cell["type"] in timings:
             boxes[name] = timings[cell["type"]]
-    return analyse(netlist, boxes)
+    return analyse(netlist, boxes, registers)
+
+
+def _registers(verilog: Verilog, unit: str, units: list[str]) -> set[str]:
+    """Return the names that the registers in ``unit`` have when it is flattened."""
+    found: set[str] = set()
+
+    def visit(name: str, prefix: str) -> None:
+        module = verilog.modules[name]
+        found.update(prefix + register for register in module.registers)
+        for cell in module.cells:
+            if cell.module in verilog.modules and cell.module not in units:
+                visit(cell.module, f"{prefix}{cell.name}.")
+
+    visit(unit, "")
+    return found
+
+
+def _deepest(verilog: Verilog, unit: str, path: DepthPath) -> dict[str, Any]:
+    return {"depth": path.depth, "path": {
+        end: {"signal": signal, **_place(verilog, unit, signal)}
+        for end, signal in (("from", path.start), ("to", path.end))}}
+
+
+def _place(verilog: Verilog, unit: str, signal: str) -> dict[str, str]:
+    """Return the module that ``signal`` of ``unit`` is in, and where that declares it."""
+    module, rest = verilog.modules[unit], signal
+    while cell := next((cell for cell in module.cells if cell.module in verilog.modules
+                        and rest.startswith(f"{cell.name}.")), None):
+        module, rest = verilog.modules[cell.module], rest[len(cell.name) + 1:]
+    return {"module": module.name, "source": module.registers.get(rest) or module.source}

@@ -1,15 +1,20 @@
-"""Read what Amaranth's RTLIL says about modules: their ports and what they instantiate."""
+"""Read what Amaranth's RTLIL says about modules: ports, registers and what they instantiate."""
 
 import re
 from dataclasses import dataclass, field
+from pathlib import Path
 
-__all__ = ["Cell", "Module", "Port", "parse_modules", "rename_modules"]
+__all__ = ["Cell", "Module", "Port", "parse_modules", "rename_modules", "without_sources"]
 
 _MODULE = re.compile(r"^module \\(\S+)$")
 _PORT = re.compile(r"^  wire width (\d+) (input|output) \d+  ?(?:signed )?\\(\S+)$")
 _CELL = re.compile(r"^  cell \\(\S+) \\?(\S+)$")
 _PARAMETER = re.compile(r"^    parameter (?:signed )?\\(\S+) (.+)$")
+_WIRE = re.compile(r"^  wire width \d+ (?:(?:input|output) \d+  ?)?(?:signed )?\\(\S+)$")
+_SOURCE = re.compile(r'^ *attribute \\src "(.*)"\n', re.MULTILINE)
+_INIT = "  attribute \\init "
 _MODULE_USE = re.compile(r"^((?:module|  cell) \\)(\S+)", re.MULTILINE)
+_ROOT = Path(__file__).parents[1]
 
 
 @dataclass(frozen=True)
@@ -32,20 +37,35 @@ class Cell:
 
 @dataclass
 class Module:
-    """A module: ports in order and the instances in it (primitive operators left out)."""
+    """A module: ports in order and the instances in it (primitive operators left out).
+
+    ``registers`` maps its registers to where they are declared, as ``rtl/block.py:12``; "" where
+    that is not known or is not in this repository. ``source`` says the same of the module.
+    """
 
     name: str
     ports: list[Port] = field(default_factory=list)
     cells: list[Cell] = field(default_factory=list)
+    registers: dict[str, str] = field(default_factory=dict)
+    source: str = ""
 
 
 def parse_modules(text: str) -> list[Module]:
     """Return the modules of RTLIL ``text`` in order."""
     modules: list[Module] = []
     cell = None
+    source, stored = "", False
     for line in text.splitlines():
+        if line.lstrip().startswith("attribute "):
+            stored |= line.startswith(_INIT)
+            if match := _SOURCE.match(line + "\n"):
+                source = _in_repository(match[1])
+            continue
+        # Amaranth gives each register its initial value, and nothing else one.
+        if stored and (match := _WIRE.match(line)):
+            modules[-1].registers[match[1]] = source
         if match := _MODULE.match(line):
-            modules.append(Module(match[1]))
+            modules.append(Module(match[1], source=source))
             cell = None
         elif match := _PORT.match(line):
             modules[-1].ports.append(Port(match[3], int(match[1]), match[2]))
@@ -56,6 +76,7 @@ def parse_modules(text: str) -> list[Module]:
             cell = None
         elif cell is not None and (match := _PARAMETER.match(line)):
             cell.parameters[match[1]] = _parameter(match[2])
+        source, stored = "", False
     return modules
 
 
@@ -68,5 +89,21 @@ def _parameter(text: str) -> int | str:
 
 
 def rename_modules(text: str) -> str:
-    """Turn the dots in module names into ``__``, so that no name has to be escaped in Verilog."""
-    return _MODULE_USE.sub(lambda match: match[1] + match[2].replace(".", "__"), text)
+    """Turn the dots in module names into ``__`` and ``$`` into ``_``, so that no name has to be
+    escaped in Verilog. Amaranth calls a submodule without a name ``U$0``."""
+    return _MODULE_USE.sub(
+        lambda match: match[1] + match[2].replace(".", "__").replace("$", "_"), text)
+
+
+def without_sources(text: str) -> str:
+    """Return RTLIL ``text`` without the lines that say where in which file something is."""
+    return _SOURCE.sub("", text)
+
+
+def _in_repository(source: str) -> str:
+    """Return ``source``, a file and a line, from the root of the repository; "" if outside it."""
+    name, _, line = source.rpartition(":")
+    try:
+        return f"{Path(name).relative_to(_ROOT).as_posix()}:{line}"
+    except ValueError:
+        return ""

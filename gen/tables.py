@@ -5,7 +5,7 @@ from typing import Any
 from rich import box
 from rich.table import Table
 
-__all__ = ["report_table", "summary_table"]
+__all__ = ["path_table", "report_table", "summary_table"]
 
 _STYLES = {"ultra": "UltraRAM", "block": "block RAM", "distributed": "LUTRAM", "auto": "any RAM"}
 
@@ -46,6 +46,28 @@ def report_table(report: dict[str, Any]) -> Table:
         f"{100 * total[column] / report['available'][column]:.1f}%"
         if column in report["available"] else "" for column in columns[1:]))
     return table
+
+
+def path_table(report: dict[str, Any], deepest: int = 8) -> Table:
+    """Return a table of the ends of the longest path of the ``deepest`` blocks."""
+    table = Table(title=f"{report['name']}: deepest paths", box=box.SIMPLE, padding=(0, 0, 0, 1),
+                  pad_edge=False)
+    table.add_column("block", no_wrap=True)
+    table.add_column("depth", justify="right", no_wrap=True)
+    for end in ("from", "to"):
+        table.add_column(end, overflow="fold")
+    blocks = sorted(report["blocks"], key=lambda block: -block["depth"])
+    for block in blocks[:deepest]:
+        table.add_row(block["name"].removeprefix(f"{report['name']}__"), str(block["depth"]),
+                      *(_end(block["path"][end]) for end in ("from", "to")))
+    table.add_section()
+    total = report["total"]
+    table.add_row("whole", str(total["depth"]), *(_end(total["path"][e]) for e in ("from", "to")))
+    return table
+
+
+def _end(end: dict[str, str]) -> str:
+    return f"{end['signal']}\n{end['source']}".strip()
 
 
 def _number(value: float) -> str:

@@ -5,11 +5,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from amaranth.back import rtlil
 from amaranth.lib import wiring
 
 from gen.platform import RAM_MODULES, VerilogPlatform
-from gen.rtlil import Cell, Module, Port, parse_modules, rename_modules
+from gen.rtlil import Cell, Module, Port, parse_modules, without_sources
 from gen.yosys import run_yosys
 
 __all__ = ["Verilog", "to_verilog"]
@@ -71,11 +70,12 @@ def to_verilog(component: wiring.Component, name: str,
                platform: VerilogPlatform | None = None) -> Verilog:
     """Convert ``component`` to a Verilog module called ``name``.
 
-    ``platform`` collects shared units; each conversion needs its own, with prefix ``name``.
+    ``platform`` collects shared units; each conversion needs its own, with prefix ``name``. With
+    ``sources`` set it has ``modules`` say where their registers are declared; the text is the same.
     ``ValueError`` when ``name`` is not an identifier or two modules come out with one name.
     """
     platform = VerilogPlatform(name) if platform is None else platform
-    top = rename_modules(rtlil.convert(component, name=name, platform=platform, emit_src=False))
+    top = platform.convert(component, name)
     texts = [top, *platform.texts]
     modules: dict[str, Module] = {}
     for module in (module for text in texts for module in parse_modules(text)):
@@ -83,7 +83,7 @@ def to_verilog(component: wiring.Component, name: str,
             raise ValueError(f"module names must differ, not {module.name!r} twice")
         modules[module.name] = module
     used = {cell.module for module in modules.values() for cell in module.cells}
-    parts = [_write_verilog(texts)]
+    parts = [_write_verilog([without_sources(text) for text in texts])]
     for ram in RAM_MODULES.values():
         if ram in used:
             parts.append((Path(__file__).parent / f"{ram}.v").read_text(encoding="utf-8"))

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from amaranth.hdl import Module
+from amaranth.hdl import Module, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -84,4 +84,21 @@ class Bank(wiring.Component):
                 ram.write_en.eq(self.o.valid), ram.write_data.eq(self.o.payload),
                 ram.write_addr.eq(self.address), ram.read_addr.eq(self.address),
                 target.eq(ram.read_data)]
+        return m
+
+
+class Chain(wiring.Component):
+    """Two submodules without a name between registers, and more logic behind the second."""
+
+    def __init__(self):
+        super().__init__({"i": In(8), "o": Out(8)})
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+        before = Signal(8)
+        after = Signal(8)
+        units = Inner(), Inner()
+        m.submodules += units
+        m.d.sync += [before.eq(self.i), after.eq((units[1].o * units[0].o)[:8])]
+        m.d.comb += [units[0].i.eq(before), units[1].i.eq(before ^ self.i), self.o.eq(~after)]
         return m

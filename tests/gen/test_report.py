@@ -1,16 +1,20 @@
 """The resource report: primitives of memories, paths, sums over instances."""
 
 import io
+from pathlib import Path
 
 import pytest
 from rich.console import Console
 
-from gen.depth import Timing, analyse
+from gen.depth import Path as DepthPath
+from gen.depth import Reach, Timing, analyse, ram_timing
+from gen.platform import VerilogPlatform
 from gen.ram_cost import RamCost, ram_cost
 from gen.report import report_resources
-from gen.tables import report_table
+from gen.tables import path_table, report_table
 from gen.verilog import to_verilog
-from tests.gen.designs import Bank
+from tests.gen import designs
+from tests.gen.designs import Bank, Chain
 
 
 @pytest.mark.parametrize("width, depth, style, cost", [
@@ -37,9 +41,11 @@ def cell(kind, inputs, outputs):
         port: "output" if port in outputs else "input" for port in connections}}
 
 
-def netlist(cells, **ports):
+def netlist(cells, names=None, **ports):
     return {"cells": cells, "ports": {
-        name: {"direction": direction, "bits": bits} for name, (direction, bits) in ports.items()}}
+        name: {"direction": direction, "bits": bits} for name, (direction, bits) in ports.items()},
+        "netnames": {name: {"bits": bits, "hide_name": int(name.startswith("$"))}
+                     for name, bits in (names or {}).items()}}
 
 
 def test_paths_between_registers_and_ports():
@@ -50,10 +56,28 @@ def test_paths_between_registers_and_ports():
          "mux": cell("MUXF7", {"I0": [21], "I1": [20], "S": [2]}, {"O": [22]}),
          "out": cell("LUT1", {"I0": [22]}, {"O": [30]}),
          "wire": cell("LUT1", {"I0": [2]}, {"O": [31]})},
+        {"count": [10]},
         clk=("input", [1]), a=("input", [2]), x=("output", [30]), y=("output", [31])), {})
-    assert timing == Timing(inner=2, launch={"x": 3}, capture={"a": 2},
-                            through={("a", "x"): 3, ("a", "y"): 1})
-    assert timing.depth == 3
+    assert timing == Timing(
+        inner=DepthPath(2, "count", "count"), launch={"x": Reach(3, "count")},
+        capture={"a": Reach(2, "count")}, through={("a", "x"): 3, ("a", "y"): 1})
+    assert timing.deepest == DepthPath(3, "count", "x")
+
+
+def test_the_ends_of_the_deepest_path_are_named():
+    """A register's net has the names of every port that it goes through."""
+    timing = analyse(netlist(
+        {"one": cell("FDRE", {"C": [1], "D": [2]}, {"Q": [10]}),
+         "two": cell("FDRE", {"C": [1], "D": [20]}, {"Q": [11]}),
+         "lut": cell("LUT2", {"I0": [10], "I1": [11]}, {"O": [20]}),
+         "three": cell("FDRE", {"C": [1], "D": [21]}, {"Q": [12]}),
+         "next": cell("LUT1", {"I0": [20]}, {"O": [21]}),
+         "dsp": cell("DSP48E2", {"A": [22]}, {"P": [13, 14]}),
+         "last": cell("LUT1", {"I0": [21]}, {"O": [22]})},
+        {"block.item": [9, 10], "store.o": [10], "a": [11], "$b": [12], "product": [14]},
+        clk=("input", [1]), d=("input", [2])), {}, {"store.o"})
+    assert timing.inner == DepthPath(3, "store.o", "product")
+    assert timing.capture == {"d": Reach(0, "store.o")}
 
 
 def test_a_carry_chain_counts_once():
@@ -63,17 +87,28 @@ def test_a_carry_chain_counts_once():
         cells[f"carry_{i}"] = cell(
             "CARRY4", {"CI": [40 + i - 1 if i else "0"], "S": [11 if i == 0 else "0"]},
             {"CO": [40 + i], "O": [55 + i]})
-    assert analyse(netlist(cells, clk=("input", [1])), {}).inner == 2
+    assert analyse(netlist(cells, clk=("input", [1])), {}).inner == DepthPath(2, "ff", "ff")
 
 
 def test_boxes_pass_paths_on():
-    box = Timing(inner=9, launch={"q": 2}, capture={"d": 3}, through={("d", "q"): 4})
+    box = Timing(inner=DepthPath(9, "a", "b"), launch={"q": Reach(2, "a")},
+                 capture={"d": Reach(3, "b")}, through={("d", "q"): 4})
     timing = analyse(netlist(
         {"before": cell("LUT1", {"I0": [2]}, {"O": [3]}),
          "box": cell("thing", {"d": [3]}, {"q": [4]}),
          "after": cell("LUT1", {"I0": [4]}, {"O": [5]})},
         a=("input", [2]), x=("output", [5])), {"box": box})
-    assert timing == Timing(launch={"x": 3}, capture={"a": 4}, through={("a", "x"): 6})
+    assert timing == Timing(launch={"x": Reach(3, "box.a")}, capture={"a": Reach(4, "box.b")},
+                            through={("a", "x"): 6})
+
+
+def test_memories_start_and_end_paths():
+    levels = ram_timing(0, 2)
+    timing = analyse(netlist(
+        {"ram": cell("ember_ram_async", {"read_addr": [2], "write_en": [3]}, {"read_data": [4]}),
+         "lut": cell("LUT1", {"I0": [4]}, {"O": [3]})}, a=("input", [2])), {"ram": levels})
+    assert timing.inner == DepthPath(3, "ram", "ram")
+    assert timing.capture == {"a": Reach(3, "ram")}
 
 
 def test_a_loop_through_boxes_ends():
@@ -81,7 +116,7 @@ def test_a_loop_through_boxes_ends():
     cells = {"one": cell("thing", {"d": [1]}, {"q": [2]}),
              "two": cell("thing", {"d": [2]}, {"q": [1]})}
     timing = analyse(netlist(cells, x=("output", [2])), {"one": box, "two": box})
-    assert timing.depth == 0
+    assert timing.deepest.depth == 0
 
 
 def test_report_sums_instances():
@@ -99,4 +134,19 @@ def test_report_sums_instances():
         blocks["bank_unit"]["lut"] + blocks["bank_inner"]["lut"])
     console = Console(record=True, width=100, file=io.StringIO())
     console.print(report_table(report))
-    assert "bank_unit" in console.export_text()
+    console.print(path_table(report))
+    shown = console.export_text()
+    assert "bank_unit" in shown and report["total"]["path"]["to"]["signal"] in shown
+
+
+def test_report_names_registers_and_lines():
+    """Modules that Amaranth names itself are no obstacle."""
+    report = report_resources(to_verilog(Chain(), "chain", VerilogPlatform("chain", sources=True)))
+    assert [block["name"] for block in report["blocks"]] == ["chain__U_0", "chain__U_1", "chain"]
+    path = report["total"]["path"]
+    lines = Path(designs.__file__).read_text().splitlines()
+    for end, name in (("from", "before"), ("to", "after")):
+        line = 1 + lines.index(f"        {name} = Signal(8)")
+        assert path[end] == {"signal": name, "module": "chain",
+                             "source": f"tests/gen/designs.py:{line}"}
+    assert report["total"]["depth"] >= 2
