@@ -2,7 +2,9 @@
 
 from dataclasses import dataclass
 
-from .timing import CYCLE_NS, Link, cycles_of_us
+import numpy as np
+
+from .timing import CYCLE_NS, cycles_of_us
 
 __all__ = ["Network", "NetworkProfile"]
 
@@ -47,6 +49,10 @@ class Network:
     later at the earliest, and behind what is queued for the same receiver.
 
     Raises ``ValueError`` for more nodes than direct cables can join.
+
+    Members: ``lookahead``; ``overhead_bytes`` and ``switched`` of the profile; ``cycles_per_byte``
+    of a link, ``overhead_cycles`` of a frame; ``free``, the cycle from which on each queue can
+    take the next frame, float64 ``[sources, nodes]``, where a switch has one source.
     """
 
     def __init__(self, profile: NetworkProfile, nodes: int):
@@ -54,14 +60,12 @@ class Network:
         if not 1 <= nodes <= most:
             raise ValueError(f"nodes must be between 1 and {most} of {profile.name}, "
                              f"not {nodes!r}")
-        self._overhead = profile.overhead_bytes
-        self._switched = profile.switched
-        self._nodes = nodes
-        self._gb_s = profile.bandwidth_gbit_s / 8
+        self.overhead_bytes = profile.overhead_bytes
+        self.switched = profile.switched
         self.lookahead = int(cycles_of_us(profile.one_way_us))
-        self.cycles_per_byte = 1.0 / (self._gb_s * CYCLE_NS)
+        self.cycles_per_byte = 1.0 / (profile.bandwidth_gbit_s / 8 * CYCLE_NS)
         self.overhead_cycles = profile.overhead_bytes * self.cycles_per_byte
-        self._outputs: dict[tuple[int, int], Link] = {}
+        self.free = np.zeros((1 if profile.switched else nodes, nodes))
 
     def deliver(self, time: float, source: int, destination: int, size: int) -> float:
         """Return when the first byte of a frame of ``size`` bytes reaches ``destination``.
@@ -69,7 +73,7 @@ class Network:
         ``time`` is when its last byte left ``source``; calls come in the order of time for each
         destination.
         """
-        key = (-1 if self._switched else source, destination)
-        if key not in self._outputs:
-            self._outputs[key] = Link(self._gb_s)
-        return self._outputs[key].send(time + self.lookahead, size + self._overhead)[0]
+        queue = 0 if self.switched else source, destination
+        start = max(time + self.lookahead, float(self.free[queue]))
+        self.free[queue] = start + (size + self.overhead_bytes) * self.cycles_per_byte
+        return start

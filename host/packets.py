@@ -31,10 +31,10 @@ from .layouts import field_bits, pack
 from .samples import Samples
 
 __all__ = [
-    "Header", "destinations", "gpu_vectors", "header_beat", "pack_records", "parse_errors",
-    "parse_header", "parse_headers", "parse_pooled", "parse_records", "payload_records",
-    "query_packets", "query_records", "record_fields", "records_to_beats", "vectors_packet",
-    "vectors_that_fit",
+    "Header", "destinations", "field_place", "gpu_vectors", "header_beat", "pack_records",
+    "parse_errors", "parse_header", "parse_headers", "parse_pooled", "parse_records",
+    "payload_records", "query_packets", "query_records", "record_fields", "records_to_beats",
+    "vectors_packet", "vectors_that_fit",
 ]
 
 WORDS = BEAT_BYTES // 4
@@ -90,6 +90,11 @@ def parse_headers(beats: np.ndarray) -> list[Header]:
 def parse_header(beat: np.ndarray) -> Header:
     """Return the header in a header beat, uint32 ``[16]``."""
     return parse_headers(beat[None])[0]
+
+
+def field_place(name: str) -> tuple[int, int]:
+    """Return the first bit of a header's field in the header beat, and its width."""
+    return _SHIFTS[name], _WIDTHS[name]
 
 
 def destinations(beats: np.ndarray) -> list[int]:

@@ -7,28 +7,22 @@ the quantum ends, and can arrive only in a later one, so that the order in which
 or how many threads do it, changes nothing. Cycles in which every NIC is idle do not count.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from itertools import chain, repeat
 from math import inf
-from operator import itemgetter
-
-import numpy as np
 
 from host.network import Network
-from host.packets import destinations
 from rtl.formats import BEAT_BYTES
+from sim.engines.compiled import CompiledEngine
 from sim.engines.engine import FOREVER
+from sim.exchange import Exchange, Observer
+from sim.exchange_compiled import CompiledExchange
 from sim.node import Node
-from sim.ports import DATA_WORDS, LAST_BIT, Packets, arrivals
+from sim.ports import LAST_BIT
 from sim.watchdog import PATIENCE, StuckError, Watchdog
 
-__all__ = ["Cluster", "Observer"]
-
-Observer = Callable[[list[tuple[int, int, np.ndarray]]], None]
-"""Called after each quantum with the frames that left a NIC in it, in time order: the cycle of the
-last beat, the number of the sender, the frame as uint32 ``[n, 16]``."""
+__all__ = ["Cluster"]
 
 IDLE_QUANTUM = 1000
 """Cycles of a quantum in which nothing can happen any more."""
@@ -47,7 +41,8 @@ class Cluster:
     observer: sees every frame; may be changed between runs.
     patience: cycles without a beat after which ``run`` gives up.
 
-    Members: ``quantum``, cycles after which a quantum ends in any case.
+    Members: ``quantum``, cycles after which a quantum ends in any case; ``exchange``, of frames
+    between the nodes, with what it counted.
     """
 
     def __init__(self, nodes: list[Node], network: Network, threads: int = 1, *,
@@ -56,7 +51,7 @@ class Cluster:
             raise ValueError(f"threads must be at least 1, not {threads!r}")
         self.nodes = nodes
         self.observer = observer
-        self._network = network
+        self.exchange = exchange_between(nodes, network)
         self._helpers = min(threads, len(nodes)) - 1
         self.quantum = self._patience = patience
         self._holds: list[tuple[float, float, int, str]] = []
@@ -66,9 +61,6 @@ class Cluster:
                 "net_tx", cycles_per_beat=BEAT_BYTES * network.cycles_per_byte,
                 cycles_per_packet=network.overhead_cycles, last_bit=LAST_BIT, burst=64)
         self.cycle = 0
-        self.frames = 0
-        self.frame_bytes = 0
-        self.lost_frames = 0
 
     def run(self, work_left: Callable[[], bool],
             at_quantum: Callable[[int], None] = lambda cycle: None) -> None:
@@ -94,7 +86,7 @@ class Cluster:
 
     @property
     def _actions(self) -> int:
-        return self.frames + sum(node.actions for node in self.nodes)
+        return self.exchange.frames + sum(node.actions for node in self.nodes)
 
     def hold(self, node: int, stream: str, first: float, end: float) -> None:
         """Take nothing from output ``stream`` of a node's NIC from cycle ``first`` to ``end``.
@@ -120,18 +112,17 @@ class Cluster:
                 break
             self.nodes[number].engine.hold(stream, int(min(until, FOREVER)))
             del self._holds[0]
-        sent: dict[int, Packets] = {}
         todo = iter(self.nodes)
 
         def work() -> None:
             for node in todo:  # each node is taken by one thread
-                sent[node.number] = node.advance(end)
+                node.advance(end)
 
         helpers = [pool.submit(work) for _ in range(self._helpers)] if pool else []
         work()
         for helper in helpers:
             helper.result()
-        self._exchange([sent[node.number] for node in self.nodes])
+        self.exchange.step(end, self.observer)
         self.cycle = end
 
     def _horizon(self) -> int:
@@ -142,40 +133,11 @@ class Cluster:
                       min(node.horizon(first) for node, first in zip(self.nodes, firsts)))
         return self.cycle + IDLE_QUANTUM if horizon == inf else int(horizon)
 
-    def _exchange(self, sent: list[Packets]) -> None:
-        """Hand frames to the nodes they are for, through the network model.
 
-        ``sent``: what left each node in this quantum.
-        """
-        found: list[tuple[int, int, int, np.ndarray]] = []
-        for node, (beats, begins, ends, cycles) in zip(self.nodes, sent):
-            if begins:
-                self.frames += len(begins)
-                self.frame_bytes += ends[-1] * BEAT_BYTES
-                found += zip(cycles, repeat(node.number), destinations(beats[begins]),
-                             map(beats.__getitem__, map(slice, begins, ends)))
-        found.sort(key=itemgetter(0, 1))
-        if self.observer is not None:
-            self.observer([(cycle, source, frame[:, :DATA_WORDS])
-                           for cycle, source, _, frame in found])
-        inbox: list[list[np.ndarray]] = [[] for _ in self.nodes]
-        starts: list[list[float]] = [[] for _ in self.nodes]
-        for cycle, source, destination, frame in found:
-            if destination >= len(self.nodes):
-                self.lost_frames += 1
-                continue
-            inbox[destination].append(frame)
-            starts[destination].append(self._network.deliver(
-                cycle, source, destination, len(frame) * BEAT_BYTES))
-        frames = list(chain.from_iterable(inbox))
-        if not frames:
-            return
-        beats = np.concatenate(frames)
-        cycles = arrivals(list(chain.from_iterable(starts)), list(map(len, frames)),
-                          BEAT_BYTES * self._network.cycles_per_byte)
-        first = 0
-        for node, mine in zip(self.nodes, inbox):
-            last = first + sum(map(len, mine))
-            if mine:
-                node.deliver(beats[first:last], cycles[first:last])
-            first = last
+def exchange_between(nodes: Sequence[Node], network: Network) -> Exchange | CompiledExchange:
+    """Return what hands frames from node to node: compiled where the NICs are."""
+    engines = [node.engine for node in nodes]
+    compiled = [engine for engine in engines if isinstance(engine, CompiledEngine)]
+    if len(compiled) == len(engines):
+        return CompiledExchange(compiled, network)
+    return Exchange(engines, network)

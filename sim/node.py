@@ -29,8 +29,9 @@ from rtl.config import NicConfig
 from rtl.formats import BEAT_BYTES, LookupRecord, Opcode
 from sim.engines import Engine
 from sim.events import EventQueue
+from sim.exchange import late
 from sim.faults import Windows
-from sim.ports import DATA_WORDS, LAST_BIT, Packets, PacketTap, arrivals, with_framing
+from sim.ports import DATA_WORDS, LAST_BIT, PacketTap, arrivals, with_framing
 from sim.results import Step
 
 __all__ = ["Node", "ProtocolError"]
@@ -87,7 +88,6 @@ class Node:
         self._to_nic: list[np.ndarray] = []
         self._to_nic_starts: list[float] = []
         self._host_tx = PacketTap(engine, "host_tx")
-        self._net_tx = PacketTap(engine, "net_tx")
         self.silent_host = self.silent_gpu = Windows()
         """When the host sends nothing, and when no gather ends."""
         self.errors: list[tuple[int, int]] = []
@@ -147,18 +147,16 @@ class Node:
         self._steps[step.number] = step
         self._events.at(time, lambda now: self._enqueue(step, now))
 
-    def advance(self, end: int) -> Packets:
-        """Run NIC and host up to cycle ``end``; return the frames that left for the network."""
+    def advance(self, end: int) -> None:
+        """Run NIC and host up to cycle ``end``."""
         self._quanta += 1
         clock = _no_time if self._quanta % _TIMED else thread_time
         began = clock()
         self.engine.run(end)
         ran = clock()
         self.host_quantum(end)
-        frames = self.frames()
         self.seconds["nics"] += (ran - began) * _TIMED
         self.seconds["hosts"] += (clock() - ran) * _TIMED
-        return frames
 
     def host_quantum(self, end: int) -> None:
         """Let the host act on what the NIC, which is at cycle ``end``, has sent it."""
@@ -168,14 +166,6 @@ class Node:
             self.actions += 1
             action(time)
         self._push_sent()
-
-    def frames(self) -> Packets:
-        """Return the frames that left the NIC for the network since the last call."""
-        return self._net_tx.take()
-
-    def deliver(self, beats: np.ndarray, cycles: np.ndarray) -> None:
-        """Let beats of frames (uint32 ``[n, BEAT_WORDS]``) reach the NIC, each in its cycle."""
-        self._push("net_rx", beats, cycles)
 
     def _receive(self) -> None:
         beats, starts, ends, cycles = self._host_tx.take()
@@ -236,16 +226,12 @@ class Node:
         if not self._to_nic:
             return
         lengths = [len(packet) for packet in self._to_nic]
-        self._push("host_rx", with_framing(np.concatenate(self._to_nic), lengths), arrivals(
-            self._to_nic_starts, lengths, BEAT_BYTES * self._pcie.to_nic.cycles_per_byte,
-            self._pcie.latency))
-        self._to_nic, self._to_nic_starts = [], []
-
-    def _push(self, stream: str, beats: np.ndarray, cycles: np.ndarray) -> None:
+        cycles = arrivals(self._to_nic_starts, lengths,
+                          BEAT_BYTES * self._pcie.to_nic.cycles_per_byte, self._pcie.latency)
         if int(cycles[0]) < self.engine.cycle:
-            raise RuntimeError(f"{stream} of node {self.number} was given a beat for cycle "
-                               f"{cycles[0]} in cycle {self.engine.cycle}")
-        self.engine.push(stream, beats, cycles)
+            raise late("host_rx", self.number, int(cycles[0]), self.engine.cycle)
+        self.engine.push("host_rx", with_framing(np.concatenate(self._to_nic), lengths), cycles)
+        self._to_nic, self._to_nic_starts = [], []
 
     # Queries and results
 

@@ -23,7 +23,7 @@ _NS = Decimal("1e-9")
 
 
 class PcapFile:
-    """A capture that grows while the run goes on; a :data:`sim.cluster.Observer`.
+    """A capture that grows while the run goes on; a :data:`sim.exchange.Observer`.
 
     Each call appends whole frames with a single write and leaves nothing in memory, so that
     a run that ends early, by whatever means, leaves a capture that can be read.

@@ -88,8 +88,8 @@ def summary(run: Run, *, counters: list[dict[str, int]] | None, wall: float, cpu
         },
         "remote_cache": remote if saved is not None and run.runtime.remote_cache else None,
         "dedupe": None if not (total and run.runtime.dedupe) else dedupe,
-        "network": {"packets": cluster.frames, "bytes": cluster.frame_bytes,
-                    "lost": cluster.lost_frames,
+        "network": {"packets": cluster.exchange.frames, "bytes": cluster.exchange.frame_bytes,
+                    "lost": cluster.exchange.lost_frames,
                     "saved_lookups": saved,
                     "saved_bytes": None if saved is None
                     else saved_bytes(saved, run.model.dimension)},

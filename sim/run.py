@@ -19,7 +19,8 @@ from host.samples import Samples
 from host.shard import ShardPlan
 from rtl.config import NicConfig, preset
 from sim.build import NicModel
-from sim.cluster import Cluster, Observer
+from sim.cluster import Cluster
+from sim.exchange import Observer
 from sim.faults import PARTS, windows
 from sim.linear import linear_compiled
 from sim.node import Node

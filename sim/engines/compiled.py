@@ -110,7 +110,8 @@ class CompiledEngine(Engine):
         self._positions = model.positions
         self._lib = lib = _library(model.path, model.traced)
         at = self._at
-        self._engine = lib.ember_new(seed, at("clk"), at("rst"), at("idle"), at("time"), skip)
+        self._engine: int | None = lib.ember_new(
+            seed, at("clk"), at("rst"), at("idle"), at("time"), skip)
         self._index: dict[str, int] = {}
         self._rooms = {port.name: _Room(256, port.words) for port in self.design.outputs}
         for ports, add in ((self.design.inputs, lib.ember_add_input),
@@ -189,6 +190,18 @@ class CompiledEngine(Engine):
             names += [f"csr__{member}" for member in _REGISTER_INPUTS]
         places = [place for place in map(self._at, names) if place != _NO_PORT]
         return (c_uint32 * len(places))(*places)
+
+    @property
+    def native_calls(self) -> tuple[int, int]:
+        """Addresses of ``ember_pop`` and ``ember_push`` of ``harness.cpp``, for other C++."""
+        pop, push = (ctypes.cast(call, c_void_p).value or 0
+                     for call in (self._lib.ember_pop, self._lib.ember_push))
+        return pop, push
+
+    def native(self, *streams: str) -> tuple[int, ...]:
+        """Return the instance as those calls know it, then the place of each stream."""
+        assert self._engine is not None
+        return self._engine, *(self._index[stream] for stream in streams)
 
     def close(self) -> None:
         if self._engine is not None:

@@ -8,7 +8,7 @@ import pytest
 
 import sim.node
 from sim.cli import main
-from sim.node import Node
+from sim.exchange import Exchange
 from sim.options import RunOptions
 from sim.ports import DATA_WORDS, Packets
 from sim.report import failures
@@ -70,15 +70,15 @@ def test_a_row_that_the_gpu_never_reads(monkeypatch):
     assert [node["owed"]["gpu"] for node in where["nodes"]] == [0, 1, 0, 0]
 
 
-class _NoCredits(Node):
-    """A node whose frames never return credit."""
+class _NoCredits(Exchange):
+    """An exchange in which the frames of node 1 never return credit."""
 
-    def frames(self) -> Packets:
-        packets = super().frames()
+    def _taken(self, number: int) -> Packets:
+        packets = super()._taken(number)
         for start, end in zip(packets.starts, packets.ends):
             data = np.ascontiguousarray(packets.beats[start:end, :DATA_WORDS])
             frame = parse(data.tobytes())
-            if self.number == 1:
+            if number == 1:
                 frame.credit = 0
                 packets.beats[start:end, :DATA_WORDS] = np.frombuffer(
                     frame.bytes(), "<u4").reshape(-1, DATA_WORDS)
@@ -88,7 +88,7 @@ class _NoCredits(Node):
 def test_a_peer_that_returns_no_credits(monkeypatch):
     monkeypatch.setattr("tests.rtl.network.frames.MAC_BASE", 0x02454D420000)
     monkeypatch.setattr("tests.rtl.network.frames.IP_BASE", 0x0A450000)
-    monkeypatch.setattr("sim.run.Node", _NoCredits)
+    monkeypatch.setattr("sim.cluster.CompiledExchange", _NoCredits)
     where = _stuck(run(_options(settings=("remote_cache=false", "requester_merge=false"))))
     cause = where["causes"][0]
     assert (cause["part"], cause["peer"]) == ("peers", 1)

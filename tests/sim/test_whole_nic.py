@@ -12,6 +12,7 @@ from host.shard import Placement, ShardPlan
 from rtl.formats import DescriptorKind
 from sim.build import NicModel
 from sim.engines import ENGINES
+from sim.exchange import Exchange
 from sim.options import RunOptions
 from sim.report import failures
 from sim.run import Run, run
@@ -148,12 +149,10 @@ def test_a_wrong_row_is_found(monkeypatch, capsys):
 def test_a_lost_frame_is_found(monkeypatch, capsys):
     """A network that loses a frame: samples stay unanswered, and the run ends and says so."""
     from sim.cli import main
-    from sim.node import Node
+    original, seen = Exchange._taken, []
 
-    original, seen = Node.frames, []
-
-    def lossy(self):
-        frames = original(self)
+    def lossy(self, number):
+        frames = original(self, number)
         before = len(seen)
         seen.extend(frames.starts)
         if before <= 4 < len(seen):
@@ -161,7 +160,8 @@ def test_a_lost_frame_is_found(monkeypatch, capsys):
                 del column[4 - before]
         return frames
 
-    monkeypatch.setattr(Node, "frames", lossy)
+    monkeypatch.setattr(Exchange, "_taken", lossy)
+    monkeypatch.setattr("sim.cluster.CompiledExchange", Exchange)
     with pytest.raises(SystemExit) as end:
         main(["run", "--config", "tiny", "--samples", "32", "--nodes", "2", "--mini-batch", "16"])
     assert end.value.code == 1

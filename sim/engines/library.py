@@ -1,0 +1,38 @@
+"""Small shared libraries of C++ beside the simulator, compiled once for each content."""
+
+import ctypes
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from sim.engines.cache import cached, digest
+from sim.engines.toolchain import CXX_FLAGS, compile_files, compiler_id, link
+
+__all__ = ["library"]
+
+FLAGS = ("-ffp-contract=off",)
+"""Products and sums are rounded apart, as numpy's are."""
+
+
+def library(source: Path, functions: Mapping[str, tuple[Any, Sequence[Any]]]) -> ctypes.CDLL:
+    """Return ``source`` compiled; its ``functions`` are name to result and argument types.
+
+    ``BuildError`` when the C++ compiler fails; the first call compiles where nothing is cached.
+    """
+    loaded = _library(source)
+    for name, (result, arguments) in functions.items():
+        function = getattr(loaded, name)
+        function.restype, function.argtypes = result, arguments
+    return loaded
+
+
+@cache
+def _library(source: Path) -> ctypes.CDLL:
+    name = source.stem
+    key = digest([name, source.read_text(encoding="utf-8"), compiler_id(), *CXX_FLAGS, *FLAGS])
+
+    def build(folder: Path) -> None:
+        link(compile_files([source], folder, FLAGS, []), folder / f"{name}.so")
+
+    return ctypes.CDLL(str(cached(f"{name}-{key}", build) / f"{name}.so"))
