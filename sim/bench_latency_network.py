@@ -113,7 +113,11 @@ def _vector_packager(config: NicConfig) -> list[Latency]:
 
 def _packet_mux(config: NicConfig) -> list[Latency]:
     probe = Probe(PacketMux(2))
+    turn = probe.latency("header", "its first payload beat", r"(\d+) cycles from a header",
+                         "payload_out", probe.push("payload__1", last=1),
+                         probe.push("headers__1", opcode=1, after=1))
     return [
+        turn,
         probe.latency("header", "the same header", _PLAIN, "header_out",
                       probe.push("headers__1", opcode=1)),
         probe.latency("payload beat of that header", "the same beat", _PLAIN, "payload_out",

@@ -14,8 +14,9 @@ class PacketMux(wiring.Component):
     """Merge ``ports`` pairs of header and payload streams, whole packets at a time, round robin.
 
     Each pair gives its payloads in the order of its headers; a header with ``empty`` set has none.
-    Latency 2 cycles; throughput 1 payload beat per cycle, and a header passes while the payload of
-    an earlier packet does.
+    Latency 1 cycle for a header, and for a payload beat whose turn it is; 3 cycles from a header to
+    its first payload beat, if nothing else is under way. Throughput 1 payload beat per cycle, and a
+    header passes while the payload of an earlier packet does.
 
     Ports: ``headers`` and ``payload``, arrays of input streams; ``header_out``, ``payload_out``;
     ``idle``.

@@ -132,12 +132,7 @@ def test_tables_name_what_misses():
     assert "of 0.600" in lines["open"] and "3 (docstring: 4)" in lines["B"]
 
 
-DIFFERS = {"PacketMux": "its docstring says 2 cycles: a header and a payload beat take 1"}
-
-
-@pytest.mark.parametrize("block", [
-    pytest.param(name, marks=[pytest.mark.xfail(reason=DIFFERS[name], strict=True)]
-                 if name in DIFFERS else []) for name in LATENCY_CASES])
+@pytest.mark.parametrize("block", LATENCY_CASES)
 def test_latency_is_what_the_docstring_states(block):
     found = LATENCY_CASES[block](TINY)
     assert found
