@@ -4,10 +4,12 @@ import warnings
 
 from amaranth.hdl import UnusedElaboratable
 
+from host.model import Model as Dlrm
 from host.shard import ShardPlan
 from rtl.config import NicConfig, beats_of, packing_of
 from rtl.nic import SmartNic
 from sim.engines import Engine, Model, load
+from sim.interaction import MODES
 from sim.registers import RegisterFile
 from sim.settings import Runtime
 
@@ -37,15 +39,17 @@ class NicModel:
         engine = self._model.instance(skip=skip, random_init=random_init)
         return engine, RegisterFile(engine, self.registers)
 
-    def configure(self, registers: RegisterFile, runtime: Runtime, plan: ShardPlan, *, node: int,
-                  nodes: int, dimension: int) -> None:
-        """Queue the writes that make a NIC node ``node`` of ``nodes``."""
-        config = self.config
+    def configure(self, registers: RegisterFile, runtime: Runtime, plan: ShardPlan,
+                  model: Dlrm, *, node: int, nodes: int) -> None:
+        """Queue the writes that make a NIC node ``node`` of ``nodes`` for ``model``."""
+        config, dimension = self.config, model.dimension
         share = config.lookup_beats // nodes
         values = {
             "node": node, "nodes": nodes, "vector_beats": beats_of(dimension),
             "vector_packing": packing_of(dimension),
-            "pooling_mean": int(runtime.pooling == "mean"),
+            "pooling_mean": int(model.pooling == "mean"),
+            "interaction_mode": MODES[model.interaction] if runtime.interaction else 0,
+            "interaction_itself": int(model.interaction_itself),
             "local_cache_enable": int(runtime.local_cache),
             "local_cache_sets": runtime.local_cache_sets or config.local_cache_sets,
             "remote_cache_enable": int(runtime.remote_cache),
@@ -56,6 +60,7 @@ class NicModel:
             "request_timeout": runtime.request_timeout,
             "lookup_timeout": runtime.lookup_timeout,
             "vector_timeout": runtime.vector_timeout,
+            "result_timeout": runtime.result_timeout,
             # An eighth of a requester's share stays free to tell honest peers from others.
             "lookup_window": max(1, share - share // 8), "lookup_share": share,
         }

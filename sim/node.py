@@ -25,12 +25,14 @@ from host.packets import (
     record_fields,
 )
 from host.pcie import Pcie, PcieProfile
+from host.result_packets import parse_result_part, parse_results
 from rtl.config import NicConfig
 from rtl.formats import BEAT_BYTES, LookupRecord, Opcode
 from sim.engines import Engine
 from sim.events import EventQueue
 from sim.exchange import late
 from sim.faults import Windows
+from sim.interaction import DenseVectors
 from sim.ports import DATA_WORDS, LAST_BIT, PacketTap, arrivals, with_framing
 from sim.results import Step
 
@@ -64,10 +66,11 @@ class Node:
     dimension: of a vector.
     pcie, gpu: profiles of the timing models.
     in_flight: steps that this host keeps going at once.
+    bottom: float32 operations of a sample's bottom MLP where the interaction is on the NIC.
     """
 
     def __init__(self, number: int, engine: Engine, config: NicConfig, rows: Rows, dimension: int,
-                 pcie: PcieProfile, gpu: GpuProfile, in_flight: int):
+                 pcie: PcieProfile, gpu: GpuProfile, in_flight: int, bottom: int | None = None):
         self.number = number
         self.engine = engine
         self._config = config
@@ -88,6 +91,10 @@ class Node:
         self._to_nic: list[np.ndarray] = []
         self._to_nic_starts: list[float] = []
         self._host_tx = PacketTap(engine, "host_tx")
+        self.dense = None if bottom is None else DenseVectors(
+            number, gpu, bottom, dimension, config.host_payload_beats, self._events,
+            find=self._find, send=self._send, awake=lambda end: self.silent_gpu.after(end))
+        """What owes the NIC dense vectors, None where the interaction is not on the NIC."""
         self.silent_host = self.silent_gpu = Windows()
         """When the host sends nothing, and when no gather ends."""
         self.errors: list[tuple[int, int]] = []
@@ -183,8 +190,15 @@ class Node:
         if head.opcode == Opcode.LOOKUP_REQUESTS:
             request = (head.step, payload_records(packet[1:], head.count))
             self._launched(self._gpu.arrive(now, request, head.count))
-        elif head.opcode == Opcode.POOLED:
-            self._pooled(packet, head, now)
+        elif head.opcode == Opcode.POOLED and self.dense is None:
+            self._part(*parse_pooled(packet, head.count, self._dimension), now)
+        elif head.opcode == Opcode.DENSE_REQUESTS and self.dense is not None:
+            self.dense.asked(packet, head, now)
+        elif head.opcode == Opcode.RESULTS and self.dense is not None:
+            for sample, result in zip(*parse_results(packet, head.count)):
+                self._part(int(sample), 0, True, result, now)
+        elif head.opcode == Opcode.RESULT_PART and self.dense is not None:
+            self._part(*parse_result_part(packet, head.count), now)
         elif head.opcode == Opcode.ERRORS:
             found = parse_errors(packet, head.count)
             for sample, status in zip(found["sample"].tolist(), found["status"].tolist()):
@@ -256,19 +270,22 @@ class Node:
                 return
             self._to_send.popleft()
             self._sent_beats += beats
-            step.starts.setdefault(self.number, now)
+            if self.number not in step.starts:
+                step.starts[self.number] = now
+                if self.dense is not None:
+                    self.dense.begin(step, now)
             self._send(packet, now)
 
-    def _pooled(self, packet: np.ndarray, head: Header, now: float) -> None:
-        sample, first_bag, last, vectors = parse_pooled(packet, head.count,
-                                                           self._dimension)
+    def _part(self, sample: int, first: int, last: bool, parts: np.ndarray, now: float) -> None:
+        """Take parts of the answer to a sample, the last of which ends it where ``last``."""
         found = self._find(sample)
         if found is None:
             raise ProtocolError(
                 f"node {self.number} answered sample {sample}, which is not under way")
         step, at = found
-        if last != step.place(self.number, at, first_bag, vectors):
-            raise ProtocolError(f"sample {sample} ended after {step.filled[at]} bags")
+        if last != step.place(self.number, at, first, parts):
+            raise ProtocolError(f"sample {sample} ended after {step.filled[at]} of "
+                                f"{step.answers.shape[1]} parts")
         if last:
             self._answered(step, now)
 
@@ -284,6 +301,8 @@ class Node:
         if not step.left[self.number]:
             step.ends[self.number] = now
             del self._steps[step.number]
+            if self.dense is not None:
+                self.dense.end(step)
             self._going -= 1
             self.finished.append(step)
             self._start(now)

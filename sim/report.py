@@ -97,6 +97,10 @@ def summary(run: Run, *, counters: list[dict[str, int]] | None, wall: float, cpu
                  "from_nic_bytes": sum(node.host_bytes["from_nic"] for node in nodes)},
         "gpu": {"launches": sum(node.gpu.launches for node in nodes),
                 "rows": sum(node.gpu.rows for node in nodes)},
+        "interaction": None if not run.runtime.interaction else {
+            "mode": run.model.interaction, "itself": run.model.interaction_itself,
+            "width": run.model.interaction_width,
+            "dense_vectors": sum(node.dense.sent for node in nodes)},
         "errors": sum(len(node.errors) for node in nodes),
         "latency_us": {
             "p50": float(np.percentile(latencies, 50)) if latencies else None,
@@ -180,6 +184,9 @@ def table(result: dict) -> Table:
         row(f"node {stall['node']}: {stall['means']}", stall["cycles"], "cycles")
     row("rows fetched from the GPU", result["gpu"]["rows"])
     row("gathers on the GPU", result["gpu"]["launches"])
+    done = result["interaction"]
+    row("interaction on the NIC", done and f"{done['mode']}{', itself' * done['itself']}")
+    row("values of a result", done and done["width"])
     row("network packets", result["network"]["packets"])
     row("network bytes", result["network"]["bytes"], "B")
     row("PCIe bytes to and from the NIC",

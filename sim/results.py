@@ -1,4 +1,8 @@
-"""What comes back for each mini-batch, and whether it is what it must be."""
+"""What comes back for each mini-batch, and whether it is what it must be.
+
+The answer to a sample is what the NICs give to their hosts: its pooled vectors, or, where the
+interaction is on the NIC, the beats of its interaction's result.
+"""
 
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -7,6 +11,7 @@ from itertools import accumulate
 import numpy as np
 
 from host.dlrm import pooled_reference
+from host.interaction import ResultLayout, interaction
 from host.model import Model
 from host.packets import query_records
 from host.samples import Samples
@@ -16,7 +21,7 @@ __all__ = ["Step", "StepResult"]
 
 @dataclass
 class Step:
-    """One mini-batch under way: its samples, and the pooled vectors that came back so far.
+    """One mini-batch under way: its samples, and the answers that came back so far.
 
     Nodes may work on their shares of it at once: none writes what another one reads.
 
@@ -26,8 +31,10 @@ class Step:
     first: number of its first sample in the input.
     samples: its samples.
     shares: first sample of each node's share, and the number of samples at the end.
-    pooled: float32 ``[samples, tables, dimension]``, filled as results arrive.
-    filled: bags that came back for each sample.
+    answers: float32 ``[samples, parts, values]``, filled as they arrive; the parts are bags or
+        beats.
+    dense: dense vectors, float32 ``[samples, dimension]``, where the interaction is on the NIC.
+    filled: parts that came back for each sample.
     status: error status of each sample, 0 for none.
     left: samples of each node's share that are not answered.
     starts, ends: host cycles of the first query and the last result of each share, once there.
@@ -37,7 +44,8 @@ class Step:
     first: int
     samples: Samples
     shares: list[int]
-    pooled: np.ndarray
+    answers: np.ndarray
+    dense: np.ndarray | None
     filled: list[int]
     status: np.ndarray
     left: list[int]
@@ -45,13 +53,16 @@ class Step:
     ends: dict[int, float] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, number: int, first: int, samples: Samples, nodes: int, dimension: int) -> "Step":
-        """Deal ``samples`` in contiguous shares whose sizes differ by at most one."""
-        n, tables = len(samples), samples.table_count
+    def of(cls, number: int, first: int, samples: Samples, nodes: int, answer: tuple[int, int],
+           dense: np.ndarray | None = None) -> "Step":
+        """Deal ``samples`` in contiguous shares whose sizes differ by at most one.
+
+        ``answer``: parts and values of a sample's answer.
+        """
+        n = len(samples)
         sizes = [n // nodes + (node < n % nodes) for node in range(nodes)]
         return cls(number, first, samples, list(accumulate(sizes, initial=0)),
-                   np.zeros((n, tables, dimension), np.float32), [0] * n,
-                   np.zeros(n, np.int64), sizes)
+                   np.zeros((n, *answer), np.float32), dense, [0] * n, np.zeros(n, np.int64), sizes)
 
     @property
     def done(self) -> bool:
@@ -79,28 +90,29 @@ class Step:
         records, bounds = self._records
         return records[bounds[self.shares[node]]:bounds[self.shares[node + 1]]]
 
-    def place(self, node: int, at: int, first_bag: int, vectors: np.ndarray) -> bool:
-        """Take pooled vectors of bags ``first_bag`` on of the step's sample ``at``.
+    def place(self, node: int, at: int, first: int, parts: np.ndarray) -> bool:
+        """Take parts ``first`` on of the answer to the step's sample ``at``.
 
         Returns whether the sample is complete. ``ValueError`` when they do not belong to the share
-        of ``node`` or its bags.
+        of ``node`` or the answer.
         """
         self._check(node, at)
-        bags, before = self.pooled.shape[1], self.filled[at]
-        after = first_bag + len(vectors)
-        if first_bag != before or after > bags:
-            raise ValueError(f"sample {self.first + at} got bags {first_bag} to {after - 1} "
-                             f"after {before} bags")
-        self.pooled[at, first_bag:after] = vectors
+        total, before = self.answers.shape[1], self.filled[at]
+        after = first + len(parts)
+        if first != before or after > total:
+            what = "bags" if self.dense is None else "beats"
+            raise ValueError(f"sample {self.first + at} got {what} {first} to {after - 1} "
+                             f"after {before} {what}")
+        self.answers[at, first:after] = parts
         self.filled[at] = after
-        if after == bags:
+        if after == total:
             self.left[node] -= 1
-        return after == bags
+        return after == total
 
     def refuse(self, node: int, at: int, status: int) -> None:
         """Take an error answer for the step's sample ``at``."""
         self._check(node, at)
-        if self.status[at] or self.filled[at] == self.pooled.shape[1]:
+        if self.status[at] or self.filled[at] == self.answers.shape[1]:
             raise ValueError(f"sample {self.first + at} was answered twice, with error {status} "
                              f"now")
         self.status[at] = status
@@ -116,8 +128,8 @@ class Step:
 class StepResult:
     """Verdict on a finished step.
 
-    Members: ``equal``, samples whose pooled vectors equal the numpy model's bit for bit;
-    ``different``, the others that were answered with vectors; ``refused``, answered with an error.
+    Members: ``equal``, samples whose answers equal the numpy model's bit for bit; ``different``,
+    the others that were answered in full; ``refused``, answered with an error.
     """
 
     equal: int
@@ -128,7 +140,9 @@ class StepResult:
     def judge(cls, step: Step, model: Model, seed: int) -> "StepResult":
         """Compare what came back with the numpy model of the same samples."""
         expected = pooled_reference(step.samples, model, seed)
-        same = (expected.view(np.uint32) == step.pooled.view(np.uint32)).all(axis=(1, 2))
-        answered = (step.status == 0) & (np.array(step.filled) == step.pooled.shape[1])
+        if step.dense is not None:
+            expected = ResultLayout.of(model).to_beats(interaction(model, step.dense, expected))
+        same = (expected.view(np.uint32) == step.answers.view(np.uint32)).all(axis=(1, 2))
+        answered = (step.status == 0) & (np.array(step.filled) == step.answers.shape[1])
         return cls(int((same & answered).sum()), int((~same & answered).sum()),
                    int((step.status != 0).sum()))

@@ -9,19 +9,21 @@ import numpy as np
 
 from host.dlrm import Dlrm
 from host.gpu import GpuProfile
+from host.interaction import ResultLayout
 from host.mlp import linear_fixed
-from host.model import Model
 from host.network import Network, NetworkProfile
 from host.pcie import PcieProfile
 from host.profile import load_profile
 from host.rows import row_values
 from host.samples import Samples
 from host.shard import ShardPlan
-from rtl.config import NicConfig, preset
+from rtl.config import LANES, preset
 from sim.build import NicModel
 from sim.cluster import Cluster
 from sim.exchange import Observer
 from sim.faults import PARTS, windows
+from sim.fit import built, check_fit
+from sim.interaction import bottom_operations
 from sim.linear import linear_compiled
 from sim.node import Node
 from sim.options import RunOptions
@@ -62,10 +64,11 @@ class Run:
         self.options = options
         self.config, self.runtime = apply_settings(preset(options.config), list(options.settings))
         self.model, self._kind = choose_model(options)
-        if self.runtime.pooling != "model":
-            self.model = replace(self.model, pooling=self.runtime.pooling)
+        self.model = self.runtime.of_model(self.model)
         self.runtime = replace(self.runtime, pooling=self.model.pooling)
-        check_fit(self.config, self.model, options)
+        self.config = built(self.config, self.model, self.runtime, options)
+        check_fit(self.config, self.model, self.runtime, options)
+        self._layout = ResultLayout.of(self.model) if self.runtime.interaction else None
         self.plan = ShardPlan.deal(self.model, options.nodes, options.placement)
         self.remote_keys = RemoteKeys(self.plan, options.nodes)
         # Amaranth's simulator is there for machines without a compiler.
@@ -121,10 +124,10 @@ class Run:
             engine, registers = (traced if shown else nic).instance(skip=options.skip)
             if waves is not None and shown:
                 self.waves = Waves(waves, engine)
-            nic.configure(registers, self.runtime, self.plan, node=number, nodes=options.nodes,
-                          dimension=model.dimension)
+            nic.configure(registers, self.runtime, self.plan, model, node=number,
+                          nodes=options.nodes)
             node = Node(number, engine, self.config, rows, model.dimension, pcie, gpu,
-                        options.in_flight)
+                        options.in_flight, bottom_operations(model) if self._layout else None)
             nodes.append(node)
             self.registers.append(registers)
         # The front end hears of a finished mini-batch and hands out the next: once over the
@@ -175,9 +178,11 @@ class Run:
         return first
 
     def _steps(self, batches: Iterator[Samples]) -> Iterator[Step]:
-        first = self.options.first_sample
+        first, layout, model = self.options.first_sample, self._layout, self.model
+        answer = (model.tables, model.dimension) if layout is None else (layout.beats, LANES)
         for number, samples in enumerate(batches):
-            yield Step.of(number, first, samples, self.options.nodes, self.model.dimension)
+            dense = None if layout is None else self._dlrm.bottom(samples.dense)
+            yield Step.of(number, first, samples, self.options.nodes, answer, dense)
             first += len(samples)
 
     def _submit(self, now: float) -> None:
@@ -203,7 +208,10 @@ class Run:
         del self._open[step.number]
         self._raise_floor(min(self._open, default=step.number + 1), now)
         verdict = StepResult.judge(step, self.model, self.options.seed)
-        predictions = self._dlrm.predict(step.samples.dense, step.pooled)
+        if self._layout is None:
+            predictions = self._dlrm.predict(step.samples.dense, step.answers)
+        else:
+            predictions = self._dlrm.top(self._layout.to_values(step.answers))
         predictions[step.status != 0] = np.nan
         self._tally.add(step, verdict, predictions)
         self._submit(now + self._hand_out)
@@ -287,19 +295,3 @@ class Run:
             samples=tally.samples, lookups=tally.lookups, verdicts=tally.verdicts,
             latencies=latencies[self.options.warmup:] or latencies, sha256=tally.sha256,
             cycles_before=self._boot_run)
-
-
-def check_fit(config: NicConfig, model: Model, options: RunOptions) -> None:
-    """Raise ``ValueError`` where model or nodes exceed what the NIC was built for."""
-    if options.nodes > config.nodes:
-        raise ValueError(f"nodes must be at most {config.nodes} for config {config.name}, "
-                         f"not {options.nodes!r}")
-    if model.tables > config.tables:
-        raise ValueError(f"tables of the model must be at most {config.tables} for config "
-                         f"{config.name}, not {model.tables!r}")
-    if model.dimension > config.max_dimension:
-        raise ValueError(f"dimension must be at most {config.max_dimension} for config "
-                         f"{config.name}, not {model.dimension!r}")
-    if model.tables > config.sample_slots:
-        raise ValueError(f"hold_vectors must be at least {2 * model.tables}, twice the slots of a "
-                         f"sample of {model.tables} tables, not {config.hold_vectors!r}")

@@ -3,10 +3,13 @@
 from dataclasses import dataclass, fields, replace
 
 from gen.options import config_types, parse_settings
-from host.model import POOLINGS
+from host.model import POOLINGS, Model
 from rtl.config import NicConfig
 
 __all__ = ["Runtime", "apply_settings"]
+
+
+_ITSELF = ("true", "false", "model")
 
 
 @dataclass(frozen=True)
@@ -22,9 +25,15 @@ class Runtime:
     requester_merge: whether identical keys on their way to other nodes travel once.
     dedupe: whether the dedupe table is on.
     pooling: ``sum`` or ``mean``, of all tables; ``model`` for what the model says.
-    request_batch: lookups in a request list to the GPU before it leaves.
-    request_timeout, lookup_timeout, vector_timeout: cycles after which a request list, a lookups
-        packet and a vectors packet leave though they are not full.
+    interaction: whether NICs do the interaction, dot or cat as the model says, and give its results
+        to their hosts in place of pooled vectors.
+    interaction_itself: whether dots pair a vector with itself: ``true``, ``false``, or ``model``
+        for what the model says.
+    request_batch: lookups, or samples whose dense vectors are wanted, in a request list to the GPU
+        before it leaves.
+    request_timeout, lookup_timeout, vector_timeout, result_timeout: cycles after which a request
+        list, a lookups packet, a vectors packet and a packet of results leave though they are not
+        full.
     """
 
     local_cache: bool = True
@@ -34,10 +43,21 @@ class Runtime:
     requester_merge: bool = True
     dedupe: bool = True
     pooling: str = "model"
+    interaction: bool = False
+    interaction_itself: str = "model"
     request_batch: int = 128
     request_timeout: int = 64
     lookup_timeout: int = 32
     vector_timeout: int = 64
+    result_timeout: int = 64
+
+    def of_model(self, model: Model) -> Model:
+        """Return ``model`` with what is set here and is not ``model``."""
+        if self.pooling != "model":
+            model = replace(model, pooling=self.pooling)
+        if self.interaction_itself != "model":
+            model = replace(model, interaction_itself=self.interaction_itself == "true")
+        return model
 
     def check(self, config: NicConfig) -> None:
         """Raise ``ValueError`` for a value that the hardware of ``config`` does not have."""
@@ -48,11 +68,14 @@ class Runtime:
         if self.pooling not in ("model", *POOLINGS):
             raise ValueError(f"pooling must be model, {' or '.join(POOLINGS)}, "
                              f"not {self.pooling!r}")
+        if self.interaction_itself not in _ITSELF:
+            raise ValueError(f"interaction_itself must be {', '.join(_ITSELF[:-1])} or "
+                             f"{_ITSELF[-1]}, not {self.interaction_itself!r}")
         most = 8 * config.net_payload_beats
         if not 1 <= self.request_batch <= most:
             raise ValueError(f"request_batch must be between 1 and {most}, "
                              f"not {self.request_batch!r}")
-        for name in ("request_timeout", "lookup_timeout", "vector_timeout"):
+        for name in ("request_timeout", "lookup_timeout", "vector_timeout", "result_timeout"):
             if not 0 <= getattr(self, name) <= 0xFFFF:
                 raise ValueError(f"{name} must be between 0 and {0xFFFF}, "
                                  f"not {getattr(self, name)!r}")

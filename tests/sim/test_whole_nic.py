@@ -9,13 +9,16 @@ import pytest
 
 from host.model import MODELS
 from host.shard import Placement, ShardPlan
+from rtl.config import preset
 from rtl.formats import DescriptorKind
 from sim.build import NicModel
 from sim.engines import ENGINES
 from sim.exchange import Exchange
+from sim.fit import check_fit
 from sim.options import RunOptions
 from sim.report import failures
 from sim.run import Run, run
+from sim.settings import Runtime
 from tests.sim import inputs
 
 
@@ -170,7 +173,4 @@ def test_a_lost_frame_is_found(monkeypatch, capsys):
 
 def test_presets_take_the_models_they_are_named_after():
     for name in ("kaggle", "avazu", "terabyte"):
-        job = RunOptions(config=name)
-        from rtl.config import preset
-        from sim.run import check_fit
-        check_fit(preset(name), MODELS[name], job)
+        check_fit(preset(name), MODELS[name], Runtime(), RunOptions(config=name))
