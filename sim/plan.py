@@ -3,10 +3,11 @@
 Bytes of rows are counted from the placement of the tables; traffic from the lookups of a trace, or
 of generated samples, mini-batch by mini-batch (:mod:`sim.plan_traffic`). Every resource then has
 its own time per mini-batch, as if it alone were slow; the longest of them is the bound. A run is
-slower: resources wait for each other. Pooled vectors go to the host, as inference does it without
-the interaction on the NIC; every lookup of another node's row travels, so what remote caches and
-requester-side merge save comes on top. Where one node owns most tables, lookups wait for its
-answers and packets leave emptier than is expected here: a third fewer bytes a packet is possible.
+slower: resources wait for each other. Pooled vectors go to the host, or, with the interaction on
+the NIC, dense vectors to it and results to the host; every lookup of another node's row travels, so
+what remote caches and requester-side merge save comes on top. Where one node owns most tables,
+lookups wait for its answers and packets leave emptier than is expected here: a third fewer bytes a
+packet is possible.
 """
 
 from __future__ import annotations
@@ -28,8 +29,10 @@ from host.samples import rechunk
 from host.shard import PLACEMENTS, ShardPlan, key_hash
 from host.timing import CYCLE_NS
 from rtl.config import NicConfig, beats_of, preset
+from sim.fit import check_units
 from sim.hitrate import first_lookups
 from sim.options import RunOptions, check_cluster
+from sim.plan_interaction import InteractionCost
 from sim.plan_memory import STATE_BYTES, balance, caches, node_bytes, nodes_needed
 from sim.plan_traffic import Packing, Traffic
 from sim.settings import Runtime, apply_settings
@@ -77,6 +80,9 @@ def plan(options: RunOptions, *, optimizer: str = "none", hit_rate: float | None
         raise ValueError(f"hit_rate must be between 0 and 1, not {hit_rate!r}")
     system = _System.of(options)
     model, kind = choose_model(options)
+    model = system.runtime.of_model(model)
+    if system.runtime.interaction:
+        check_units(system.config, model)
     plans = {name: ShardPlan.deal(model, options.nodes, name) for name in PLACEMENTS}
     if options.placement not in plans:
         raise ValueError(f"placement must be one of {', '.join(PLACEMENTS)}, "
@@ -95,6 +101,9 @@ def plan(options: RunOptions, *, optimizer: str = "none", hit_rate: float | None
         "schema": SCHEMA, "cluster": system.cluster.name, "config": system.config.name,
         "model": {"name": model.name, "tables": model.tables, "rows": sum(model.rows),
                   "dimension": model.dimension},
+        "interaction": None if not system.runtime.interaction else {
+            "mode": model.interaction, "itself": model.interaction_itself,
+            "width": model.interaction_width},
         "nodes": options.nodes, "placement": options.placement, "optimizer": optimizer,
         "data": options.data, "format": kind, "seed": options.seed,
         "mini_batch": options.mini_batch, "in_flight": options.in_flight,
@@ -163,7 +172,8 @@ def _replay(options: RunOptions, system: _System, model: Model, kind: str | None
     """Return the traffic of all mini-batches behind the warm-up, and the lookups of each node for
     either placement."""
     config, runtime, dealt = system.config, system.runtime, plans[options.placement]
-    packing = Packing(config, runtime, options.nodes, model.dimension)
+    packing = Packing(config, runtime, options.nodes, model.dimension,
+                      InteractionCost.of(config, model) if runtime.interaction else None)
     traffic = Traffic(dealt, packing, merge=options.in_flight > 1)
     sets = (runtime.local_cache_sets or config.local_cache_sets) if runtime.local_cache else 0
     stores = NodeCaches(sets, config.local_cache_ways, options.nodes)
@@ -240,6 +250,10 @@ def _resources(options: RunOptions, system: _System, model: Model, traffic: Traf
     add("NIC lookups", "1 a cycle", lambda kind: counts["lookups"] * cycle_us)
     add("NIC vectors out", "1 beat a cycle", lambda kind: counts["lookups"] * beats * cycle_us)
     add("NIC pooling", "1 beat a cycle", lambda kind: counts["slots"] * beats * cycle_us)
+    if system.runtime.interaction:
+        cycles = InteractionCost.of(config, model).cycles
+        add("NIC interaction", f"{cycles} cycles a sample",
+            lambda kind: counts["samples"] * cycles * cycle_us)
     add("GPU gather", f"{gpu.memory_bandwidth_gb_s:g} GB/s", lambda kind: counts["misses"] * row)
     # By Little's law: places that are taken for a time, and the time that a place is taken.
     add("misses in flight", f"{config.misses_in_flight:,} a gather",
@@ -273,5 +287,8 @@ def _checks(options: RunOptions, system: _System, model: Model, traffic: Traffic
         ("unique keys under way", most["unique"] * options.in_flight, config.dedupe_keys,
          "dedupe table", False),
     ]
+    if system.runtime.interaction and model.interaction == "dot":
+        found.insert(3, ("vectors of a sample's dots", model.tables + 1,
+                         config.interaction_vectors, "NIC", True))
     return [{"what": what, "need": need, "have": have, "of": of, "required": required,
              "holds": need <= have} for what, need, have, of, required in found]

@@ -25,6 +25,7 @@ from host.samples import Samples
 from host.shard import ShardPlan
 from rtl.config import LANES, NicConfig, beats_of
 from rtl.formats import BEAT_BYTES, RECORDS_PER_BEAT, TAGS_PER_BEAT
+from sim.plan_interaction import InteractionCost
 from sim.settings import Runtime
 
 __all__ = ["Packing", "Traffic", "packets"]
@@ -60,12 +61,14 @@ class Packing:
     config, runtime: of the NIC.
     nodes: of the cluster.
     dimension: of the model; vectors below 16 values share beats.
+    interaction: what it costs where it is on the NIC, else None.
     """
 
     config: NicConfig
     runtime: Runtime
     nodes: int
     dimension: int
+    interaction: InteractionCost | None = None
 
     @property
     def lookups(self) -> int:
@@ -135,7 +138,8 @@ class Traffic:
     batches, samples: added so far. with_remote, with_misses: mini-batches in which some node asks
         another, or its GPU.
     counts: sums by name, float64 ``[nodes]``: ``lookups`` answered by an owner,
-        ``remote`` asked of others, ``answered`` for others, ``slots`` reserved, ``bags`` pooled,
+        ``remote`` asked of others, ``answered`` for others, ``samples`` held, ``slots`` reserved,
+        ``bags`` pooled,
         ``unique`` and ``misses`` of the local cache, and with ``full_`` or ``expected_`` before
         them: ``to_nic``, ``from_nic``, ``out``, ``in`` in bytes, ``out_frames``, ``in_frames``, and
         ``lists`` of rows for the GPU, each of which is a gather at most.
@@ -179,12 +183,13 @@ class Traffic:
                 ("lookups", np.bincount(owners, minlength=nodes)),
                 ("remote", np.bincount(asker[asker != owners], minlength=nodes)),
                 ("answered", np.bincount(owners[asker != owners], minlength=nodes)),
-                ("slots", node_slots), ("bags", shares * batch.table_count),
+                ("slots", node_slots), ("samples", shares),
+                ("bags", shares * batch.table_count),
                 ("unique", unique), ("misses", misses)):
             self._count(name, value)
         for name, value in (("unique", unique), ("slots", node_slots), ("sample_slots", slots)):
             self.most[name] = max(self.most[name], int(value.max(initial=0)))
-        self._host_packets(shares, node_slots + shares, batch.table_count)
+        self._host_packets(shares, slots, batch.table_count)
         sent = self._sent(batch, node_slots, holder)
         for kind in ("full", "expected"):
             timed = kind == "expected"
@@ -203,15 +208,38 @@ class Traffic:
         place = np.arange(keys.sum()) - np.repeat(np.cumsum(keys) - keys, keys)
         return np.repeat(before, keys) + place
 
-    def _host_packets(self, shares: np.ndarray, records: np.ndarray, tables: int) -> None:
-        """Count queries and results, whose packets do not depend on time."""
+    def _host_packets(self, shares: np.ndarray, slots: np.ndarray, tables: int) -> None:
+        """Count queries and results; ``slots`` of each sample."""
         packing = self._packing
         results = packets(np.arange(tables), packing.results)
-        for node, (share, count) in enumerate(zip(shares.tolist(), records.tolist())):
-            asked = packing.record_bytes(packets(np.arange(count), packing.queries))
+        for node, mine in enumerate(np.split(slots, np.cumsum(shares)[:-1])):
+            if not len(mine):
+                continue
+            records = np.arange(mine.sum() + len(mine))
+            asked = packing.record_bytes(packets(records, packing.queries))
             for kind in ("full", "expected"):
-                self._add(f"{kind}_to_nic", node, asked if share else 0)
-                self._add(f"{kind}_from_nic", node, share * packing.vector_bytes(results))
+                self._add(f"{kind}_to_nic", node, asked)
+                if packing.interaction is None:
+                    self._add(f"{kind}_from_nic", node,
+                              len(mine) * packing.vector_bytes(results))
+                else:
+                    self._interaction(kind, node, mine, packing.interaction)
+
+    def _interaction(self, kind: str, node: int, slots: np.ndarray, cost: InteractionCost) -> None:
+        """Count requests for dense vectors, these vectors, and results of a share.
+
+        ``slots`` of its samples, whose dense vectors are asked for when they are dispatched.
+        """
+        packing, runtime = self._packing, self._packing.runtime
+        timed = kind == "expected"
+        lists = packets(np.cumsum(slots) - slots, packing.requests,
+                        runtime.request_timeout if timed else None)
+        pooled = slots * beats_of(packing.dimension)
+        results = packets(np.cumsum(np.maximum(pooled, cost.cycles)), max(1, cost.together),
+                          runtime.result_timeout if timed else None)
+        self._add(f"{kind}_to_nic", node, packing.answer_bytes(lists))
+        self._add(f"{kind}_from_nic", node,
+                  packing.record_bytes(lists) + cost.result_bytes(results))
 
     def _lookups(self, kind: str, node: int, asker: np.ndarray, owners: np.ndarray,
                  sent: np.ndarray, timed: bool) -> None:
