@@ -1,0 +1,106 @@
+"""What a tag pipeline may decide, and what stands in a proof for it: anything that it may."""
+
+from amaranth.hdl import Module, Mux, Signal, Value
+from amaranth.lib import data
+from amaranth.lib.wiring import Component
+
+from rtl.cache.tags import TagPipeline
+
+from .bench import Bench
+
+__all__ = ["Rows", "any_tags"]
+
+
+class Rows:
+    """What the decisions so far made of the rows of a set, and what the one that is shown may be.
+
+    A row has the key, the miss id and the phase of its last allocation, and is pending from then
+    until the event that its vector arrived. That :class:`rtl.cache.tags.TagPipeline` keeps to
+    ``allowed`` is proved in ``test_tags``; so a proof of what is behind it may assume it.
+
+    Members
+    -------
+    rows: ``key``, ``id``, ``phase``, ``valid`` and ``pending`` of each.
+    allowed: the decision that is shown may be. A hit names a row of its key with the id of that
+        row's fetch. An allocation takes a row that is not pending, turns its phase, and tells of
+        the key that was there.
+    expected: the event that a vector arrived is of a pending row, with its phase.
+    """
+
+    def __init__(self, m: Module, count: int, tags):
+        decided, filled, shown = tags.decisions.payload, tags.filled, tags.decisions.valid
+        self.rows = rows = [Signal(data.StructLayout({
+            "key": len(decided.key), "id": len(decided.id), "phase": 1, "valid": 1, "pending": 1,
+        }), name=f"row{k}") for k in range(count)]
+        at = [decided.slot == k for k in range(count)]
+        hits = Bench.any_of(at[k] & row.valid & (row.key == decided.key) & (row.id == decided.id)
+                            for k, row in enumerate(rows))
+        takes = Bench.any_of(at[k] & ~row.pending & (row.phase != decided.phase)
+                             for k, row in enumerate(rows))
+        gone = Bench.any_of(at[k] & row.valid & (row.key != decided.key)
+                            & ~(decided.evict & (row.key != decided.evicted))
+                            for k, row in enumerate(rows))
+        self.allowed = ~shown | Mux(
+            decided.allocate, takes & ~decided.hit & (decided.evict == gone),
+            ~decided.evict & (~decided.hit | hits))
+        self.expected = ~filled.valid | Bench.any_of(
+            (filled.slot == k) & row.pending & (row.phase == filled.phase)
+            for k, row in enumerate(rows))
+        for k, row in enumerate(rows):
+            with m.If(filled.valid & (filled.slot == k)):
+                m.d.sync += row.pending.eq(0)
+            with m.If(shown & tags.decisions.ready & decided.allocate & at[k]):
+                m.d.sync += [row.key.eq(decided.key), row.id.eq(decided.id),
+                             row.phase.eq(decided.phase), row.valid.eq(1), row.pending.eq(1)]
+
+
+def any_tags(bench: Bench, count: int,
+             eager: Value | None = None) -> tuple[type, Value, Value]:
+    """Return a class with the ports of a tag pipeline that decides anything that it may.
+
+    Also return what ``bench`` must assume, and what the proof of the pipeline assumes of its
+    surroundings. A lookup is taken in the cycle in which its decision is made, any, or, while
+    ``eager``, the first that is possible: how long the pipeline had it makes no difference to a
+    bench that offers lookups at any time. ``count`` rows are used.
+    """
+    allowed, expected = Signal(init=1), Signal(init=1)
+    # Free signals must be there before the bench is converted, so not only when this is.
+    now, hit, allocate = (bench.free(name=name) for name in ("decide", "hit", "allocate"))
+    slot = bench.free(range(count), "slot")
+
+    class AnyTags(Component):
+        def __init__(self, key_bits: int, meta_shape, **sizes):
+            alike = TagPipeline(key_bits, meta_shape, **sizes)
+            alike._MustUse__silence = True  # type: ignore[attr-defined]
+            super().__init__(alike.signature)
+
+        def elaborate(self, platform) -> Module:
+            m = Module()
+            rows = Rows(m, count, self)
+            shown, made, decided = Signal(), Signal(), self.decisions.payload
+            kept, row = Signal.like(decided), Signal.like(rows.rows[0])
+            m.d.comb += [
+                made.eq((now if eager is None else now | eager) & self.lookups.valid
+                        & (~shown | self.decisions.ready) & (hit | self.ids.valid)),
+                self.lookups.ready.eq(made), self.ids.ready.eq(made & ~hit),
+                self.decisions.valid.eq(shown), self.idle.eq(~shown)]
+            with m.If(made):
+                m.d.sync += [
+                    shown.eq(1), kept.key.eq(self.lookups.payload.key),
+                    kept.meta.eq(self.lookups.payload.meta), kept.hit.eq(hit),
+                    kept.id.eq(self.ids.payload), kept.slot.eq(slot), kept.allocate.eq(allocate)]
+            with m.Elif(self.decisions.ready):
+                m.d.sync += shown.eq(0)
+            # What follows from the row that was chosen is not free.
+            with m.Switch(kept.slot):
+                for k, each in enumerate(rows.rows):
+                    with m.Case(k):
+                        m.d.comb += row.eq(each)
+            m.d.comb += [
+                decided.eq(kept), decided.id.eq(Mux(kept.hit, row.id, kept.id)),
+                decided.phase.eq(~row.phase), decided.evicted.eq(row.key),
+                decided.evict.eq(kept.allocate & row.valid & (row.key != kept.key)),
+                allowed.eq(rows.allowed), expected.eq(rows.expected)]
+            return m
+
+    return AnyTags, allowed, expected

@@ -1,0 +1,98 @@
+"""What scatter lists may give out, and what stands in a proof for them: anything that they may."""
+
+from amaranth.hdl import Module, Mux, Signal, Value
+from amaranth.lib import data
+from amaranth.lib.wiring import Component
+
+from rtl.cache.scatter_list import ScatterList
+
+from .bench import Bench
+
+__all__ = ["Waiting", "any_lists"]
+
+
+class Waiting:
+    """Who waits, of whom one, any, is marked: bit 0 of its meta is 1, that of all others 0.
+
+    Members
+    -------
+    lists: of each id ``count``, the number that wait, whether it is ``closed``, and ``marked`` if
+        the marked one is among them.
+    allowed: the waiter that is shown may be. Its id is closed and has a waiter, it is called the
+        last if it is, and it is the marked one, with the meta that this was appended with, at the
+        latest when none else is left.
+    expected: what is asked is as promised: an append to an id that is not closed, the first of its
+        list called so; a closing of a list that has a waiter and is not closed.
+    seen: there was a marked one; another is not to come.
+    total: how many wait, the one that is shown included.
+    """
+
+    def __init__(self, m: Module, ids: int, nodes: int, lists):
+        waiter, taken = lists.waiters.payload, lists.waiters.valid & lists.waiters.ready
+        adds_marked = lists.add & lists.add_meta[0]
+        self.lists = [Signal(data.StructLayout({
+            "count": range(nodes + 2), "closed": 1, "marked": 1}), name=f"list{k}")
+            for k in range(ids)]
+        self.total, self.kept = Signal(range(nodes + 3)), Signal.like(waiter.meta)
+        self.seen = Signal()
+        m.d.sync += self.total.eq(self.total + lists.add - taken)
+        with m.If(adds_marked):
+            m.d.sync += [self.kept.eq(lists.add_meta), self.seen.eq(1)]
+        may, broken = [], []
+        for k, of in enumerate(self.lists):
+            here, adds = waiter.id == k, lists.add & (lists.add_id == k)
+            closes = lists.close & (lists.close_id == k)
+            may.append(here & of.closed & (of.count != 0) & (waiter.last == (of.count == 1))
+                       & Mux(waiter.meta[0], of.marked & (waiter.meta == self.kept),
+                             ~(of.marked & waiter.last)))
+            broken += [adds & (of.closed | (lists.add_first != (of.count == 0))),
+                       closes & (of.closed | (of.count == 0))]
+            leaves = taken & here
+            m.d.sync += of.count.eq(of.count + adds - leaves)
+            with m.If(closes):
+                m.d.sync += of.closed.eq(1)
+            with m.If(leaves & waiter.last):
+                m.d.sync += of.closed.eq(0)
+            with m.If(adds_marked & adds):
+                m.d.sync += of.marked.eq(1)
+            with m.If(leaves & waiter.meta[0]):
+                m.d.sync += of.marked.eq(0)
+        self.allowed = ~lists.waiters.valid | Bench.any_of(may)
+        self.expected = ~Bench.any_of(broken)
+
+
+def any_lists(bench: Bench, ids: int, nodes: int) -> tuple[type, Value, Value]:
+    """Return a class with the ports of scatter lists that gives out anything that they may.
+
+    Also return what ``bench`` must assume, and what the proof of the lists assumes of their
+    surroundings. The meta of waiters that are not marked is given out as 0.
+    """
+    allowed, expected = Signal(init=1), Signal(init=1)
+    # Free signals must be there before the bench is converted, so not only when this is.
+    space, show, mark, last = (bench.free(name=name) for name in ("space", "show", "mark", "last"))
+    id_ = bench.free(range(ids), "shown_id")
+
+    class AnyLists(Component):
+        def __init__(self, meta_shape, *, in_flight: int, waiters: int):
+            alike = ScatterList(meta_shape, in_flight=in_flight, waiters=waiters)
+            alike._MustUse__silence = True  # type: ignore[attr-defined]
+            super().__init__(alike.signature)
+
+        def elaborate(self, platform) -> Module:
+            m = Module()
+            waiting = Waiting(m, ids, nodes, self)
+            shown, kept = Signal(), Signal(data.StructLayout({
+                "marked": 1, "id": range(ids), "last": 1}))
+            waiter = self.waiters.payload
+            with m.If(~shown | self.waiters.ready):
+                m.d.sync += [shown.eq(show), kept.marked.eq(mark), kept.id.eq(id_),
+                             kept.last.eq(last)]
+            m.d.comb += [
+                self.waiters.valid.eq(shown), waiter.id.eq(kept.id), waiter.last.eq(kept.last),
+                waiter.meta.eq(Mux(kept.marked, waiting.kept, 0)),
+                self.space.eq(space & (waiting.total <= nodes)),
+                self.idle.eq(~shown & ~Bench.any_of(of.closed for of in waiting.lists)),
+                allowed.eq(waiting.allowed), expected.eq(waiting.expected)]
+            return m
+
+    return AnyLists, allowed, expected
