@@ -125,7 +125,7 @@ class NicConfig:
         for name, low, high in (("remote_in_flight", 4, 4096), ("misses_in_flight", 4, 4096),
                                 ("dedupe_in_flight", 4, 4096),
                                 ("scatter_entries", 4, 16384), ("hold_vectors", 8, 32768),
-                                ("dense_vectors", 4, 16384),
+                                ("dense_vectors", 8, 16384),
                                 ("query_beats", 16, 4096), ("lookup_beats", 16, 16384)):
             _in_range(name, getattr(self, name), low, high)
             _power_of_two(name, getattr(self, name))

@@ -27,11 +27,11 @@ __all__ = [
     "BEAT_BYTES", "COLUMN_BITS", "CREDIT_BITS", "EMBER_OFFSET", "ETHERTYPE_IPV4",
     "IP_PROTOCOL_UDP", "LANDING_BITS", "NODE_BITS", "RECORDS_PER_BEAT", "RECORD_BITS", "ROW_BITS",
     "SAMPLES_PER_BEAT", "SAMPLE_BITS", "STEP_BITS", "TABLE_BITS", "TAGS_PER_BEAT", "TAG_BITS",
-    "VERSION", "Beat", "DenseRecord", "DescriptorKind", "EmberHeader", "ErrorRecord", "FrameInfo",
-    "HeaderBeat", "HoldSlot", "InteractionMode", "Key", "LookupRecord", "Opcode", "OutgoingRecord",
-    "PooledTag", "QueryRecord", "RawBeat", "RecordBeat", "RecordKind", "Refused", "Request",
-    "ResultPartTag", "SampleRecord", "ScatterTag", "Status", "TableDescriptor", "TaggedBeat",
-    "VectorBeat",
+    "VERSION", "Beat", "DenseRecord", "DenseSlot", "DescriptorKind", "EmberHeader", "ErrorRecord",
+    "FrameInfo", "HeaderBeat", "HoldSlot", "InteractionMode", "Key", "LookupRecord", "Opcode",
+    "OutgoingRecord", "PooledTag", "QueryRecord", "RawBeat", "RecordBeat", "RecordKind", "Refused",
+    "Request", "ResultPartTag", "SampleRecord", "ScatterTag", "Status", "TableDescriptor",
+    "TaggedBeat", "VectorBeat",
 ]
 
 VERSION = 1
@@ -210,6 +210,9 @@ OutgoingRecord = data.StructLayout(
 
 HoldSlot = data.StructLayout({"kind": 2, "sample": 32, "step": STEP_BITS, "last": 1})
 """A slot to be reserved: its :class:`RecordKind`, and ``last`` if it ends its sample."""
+
+DenseSlot = data.StructLayout({"sample": SAMPLE_BITS, "step": STEP_BITS})
+"""A sample whose dense vector is to be reserved a place and asked for."""
 
 assert EmberHeader.size == 176 and HeaderBeat.size == BEAT_BITS
 assert LookupRecord.size == QueryRecord.size == SampleRecord.size == ErrorRecord.size == RECORD_BITS

@@ -17,20 +17,34 @@ The path of a lookup (paper, figures 9 to 11)::
          | misses                                                  +-> vector_packager -> net_tx
          v
        request_packager -> host_tx
-    hold_buffer -> pooler -> result_packager -> host_tx
+    hold_buffer -> pooler -> pooled_router -+-> result_packager -> host_tx
+                                            +-> concatenator -> interaction -> result_frames
+    host_rx -> host_parser -> dense vectors -+       ^                               |
+                                             v       |                               v
+          dispatcher -> samples -----> dense_ring ---+                            host_tx
+                                             +-> requests -> host_tx
 
 Why nothing can wait in a circle
 --------------------------------
 Every item that a peer or the host sends has a place that was reserved before it was asked for:
 queries a beat of the query buffer (host credits), lookups a beat of the owner's receiver (credits
 per requester), vectors of other nodes and of the GPU the landing row of their miss, from which they
-go to places of the hold buffer that were reserved in sample order before the lookup left. So
-``net_rx`` and ``host_rx`` are always accepted, and what remains are waits in one direction: queries
-wait for places in the hold buffer, for miss ids of the remote cache and for room towards the
-owners; lookups wait for entries, miss ids and scatter nodes; those are freed by vectors, which wait
-for nothing but ``net_tx`` and ``host_tx``; and the edges always take what they are offered sooner
-or later. The oldest sample of the ring holds all its places once it
-has been dispatched, and a sample takes at most half of the ring, so places free up in order.
+go to places of the hold buffer that were reserved in sample order before the lookup left, dense
+vectors a place of the dense ring. So ``net_rx`` and ``host_rx`` are always accepted, and what
+remains are waits in one direction: queries wait for places in the hold buffer, for miss ids of the
+remote cache, for room towards the owners and for places in the dense ring; lookups wait for
+entries, miss ids and scatter nodes; those are freed by vectors, which wait for nothing but
+``net_tx`` and ``host_tx``; and the edges always take what they are offered sooner or later. The
+oldest sample of the ring holds all its places once it has been dispatched, and a sample takes at
+most half of the ring, so places free up in order.
+
+Where there is an interaction, pooled vectors wait for the dense vector of their sample. Its place
+was ordered with the sample's first slot, and places are given in the order of the samples: those
+before it have theirs and need nothing of it. Once the place is given, the request leaves, filled or
+by time-out, and the host owes the vector whatever else it waits for. Vectors, dots and results
+behind that wait only for ``host_tx``, and each buffer there takes more than what has to come
+together: a dense vector leaves before its bags, a packet of results closes without the next one.
+
 Lookup credits return in the headers of the vectors that answer them: the last answer carries the
 last credit. :data:`rtl.channels.CHANNELS` names every stream, for whoever wants to see
 who waits for whom.
@@ -38,19 +52,28 @@ who waits for whom.
 
 from types import SimpleNamespace
 
-from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.hdl import Cat, Module, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from rtl.access_tap import Access, AccessTap
 from rtl.answers import AnswerCounter
 from rtl.cache import LocalCache, RemoteCache
-from rtl.channels import CHANNELS, ChannelProbe, ChannelState
+from rtl.channels import ChannelState
 from rtl.config import NicConfig
 from rtl.csr import RegisterBlock
 from rtl.dedupe import DedupeTable
 from rtl.formats import Beat, LookupRecord, Opcode, Request
-from rtl.interaction import HoldBuffer, Pooler, ResultPackager
+from rtl.interaction import (
+    Concatenator,
+    DenseRing,
+    HoldBuffer,
+    Interaction,
+    PooledRouter,
+    Pooler,
+    ResultFrames,
+    ResultPackager,
+)
 from rtl.network import (
     CreditCounter,
     FrameAssembler,
@@ -62,6 +85,7 @@ from rtl.network import (
     VectorPackager,
     VectorRouter,
 )
+from rtl.nic_control import control, watch
 from rtl.query import Dispatcher, HostReporter, QueryChecker
 from rtl.stream import Arbiter, StreamFIFO
 
@@ -69,8 +93,6 @@ __all__ = ["SmartNic"]
 
 REQUEST_FIFO = 64
 """Own lookups that may wait for the dedupe table while it serves a burst of a peer's."""
-
-_DESCRIPTOR_PORTS = ("write_en", "write_table", "write_word", "write_data")
 
 
 class SmartNic(wiring.Component):
@@ -117,10 +139,15 @@ class SmartNic(wiring.Component):
             "hold_buffer": HoldBuffer(config),
             "pooler": Pooler(config),
             "result_packager": ResultPackager(config),
+            "dense_ring": DenseRing(config),
+            "concatenator": Concatenator(),
+            "interaction": Interaction(config),
+            "result_frames": ResultFrames(config),
             "host_reporter": HostReporter(config),
             "net_assembler": FrameAssembler(config, "ethernet"),
             "host_assembler": FrameAssembler(config, "host"),
             "gpu_answers": AnswerCounter(),
+            "dense_answers": AnswerCounter(),
             "peer_answers": AnswerCounter(),
         }
         self._csr = RegisterBlock(config, {
@@ -143,9 +170,10 @@ class SmartNic(wiring.Component):
         m.submodules.request_fifo = own = StreamFIFO(Request, REQUEST_FIFO)
         m.submodules.request_arbiter = requests = Arbiter(Request, 2)
         m.submodules.vector_router = router = VectorRouter()
+        m.submodules.pooled_router = pooled = PooledRouter()
         m.submodules.lookup_credits = credits = CreditCounter(self.config.nodes, 2)
         m.submodules.net_mux = net_mux = PacketMux(2)
-        m.submodules.host_mux = host_mux = PacketMux(3)
+        m.submodules.host_mux = host_mux = PacketMux(5)
 
         # Arrival: packets checked whole, taken apart.
         wiring.connect(m, wiring.flipped(self.host_rx), blocks.host_parser.i)
@@ -195,9 +223,16 @@ class SmartNic(wiring.Component):
         wiring.connect(m, router.remote, blocks.vector_packager.i)
         wiring.connect(m, blocks.net_parser.vectors, blocks.remote_cache.fills)
         wiring.connect(m, blocks.remote_cache.vectors, blocks.hold_buffer.remote)
-        # Results.
+        # Results: pooled vectors as they are, or joined with dense vectors that are asked for.
         wiring.connect(m, blocks.hold_buffer.o, blocks.pooler.i)
-        wiring.connect(m, blocks.pooler.o, blocks.result_packager.i)
+        wiring.connect(m, blocks.pooler.o, pooled.i)
+        wiring.connect(m, pooled.packets, blocks.result_packager.i)
+        wiring.connect(m, blocks.dispatcher.dense, blocks.dense_ring.reserve)
+        wiring.connect(m, blocks.host_parser.dense, blocks.dense_ring.vectors)
+        wiring.connect(m, blocks.dense_ring.o, blocks.concatenator.dense)
+        wiring.connect(m, pooled.vectors, blocks.concatenator.pooled)
+        wiring.connect(m, blocks.concatenator.o, blocks.interaction.i)
+        wiring.connect(m, blocks.interaction.o, blocks.result_frames.i)
         wiring.connect(m, blocks.query_checker.errors, blocks.host_reporter.errors)
         wiring.connect(m, blocks.host_parser.refused, blocks.host_reporter.refused)
         # Departure.
@@ -205,9 +240,13 @@ class SmartNic(wiring.Component):
             _depart(m, packager, net_mux, port)
             m.d.comb += [credits.node[port].eq(packager.credit_node),
                          packager.credit.eq(credits.value[port])]
-        for port, packager in enumerate((blocks.request_packager, blocks.result_packager,
-                                         blocks.host_reporter)):
+        for port, packager in enumerate((
+                blocks.request_packager, blocks.dense_ring, blocks.result_packager,
+                blocks.result_frames)):
             _depart(m, packager, host_mux, port)
+            # Every packet to the host carries the credit of the queries consumed.
+            m.d.comb += packager.credit.eq(blocks.query_checker.consumed)
+        _depart(m, blocks.host_reporter, host_mux, 4)
         for mux, assembler, edge in ((net_mux, blocks.net_assembler, self.net_tx),
                                      (host_mux, blocks.host_assembler, self.host_tx)):
             wiring.connect(m, mux.header_out, assembler.headers)
@@ -217,79 +256,20 @@ class SmartNic(wiring.Component):
         m.d.comb += [
             credits.freed.eq(blocks.lookup_check.freed),
             blocks.lookup_packager.credit_in.eq(blocks.net_parser.credit),
-            # Every packet to the host carries the credit of the queries consumed.
-            blocks.request_packager.credit.eq(blocks.query_checker.consumed),
-            blocks.result_packager.credit.eq(blocks.query_checker.consumed),
             blocks.host_reporter.consumed.eq(blocks.query_checker.consumed),
             blocks.host_reporter.reported.valid.eq(sent.valid & sent.ready),
             blocks.host_reporter.reported.value.eq(sent.payload.credit),
         ]
-        m.d.comb += blocks.access_tap.event.eq(Mux(
-            self._csr.tap_select == 2, blocks.remote_cache.tap, blocks.local_cache.tap))
         wiring.connect(m, blocks.access_tap.o, wiring.flipped(self.tap))
-        self._control(m, blocks, router)
-        self._watch(m, blocks, {
-            "request_fifo": own, "request_arbiter": requests, "vector_router": router,
-            "net_mux": net_mux, "host_mux": host_mux})
-        glue = (csr, own, requests, router, credits, net_mux, host_mux)
-        m.d.comb += self.idle.eq(
-            Cat(block.idle for block in (*self._blocks.values(), *glue)).all())
-        return m
-
-    def _watch(self, m: Module, blocks: SimpleNamespace, glue: dict) -> None:
-        """What shows where a NIC stands: its streams, and what others owe it."""
-        parts = {**self._blocks, **glue}
-        streams = {}
-        for name in CHANNELS:
-            part, _, port = name.partition(".")
-            streams[name] = getattr(parts[part], port) if port else getattr(self, part)
-        m.submodules.channel_probe = probe = ChannelProbe(streams)
-        wiring.connect(m, probe.now, wiring.flipped(self.channels))
-        wiring.connect(m, probe.kept, self._csr.channels)
-        m.d.comb += self._csr.lookup_next_node.eq(blocks.lookup_packager.next_node)
-        for answers, asking in ((blocks.gpu_answers, blocks.local_cache),
-                                (blocks.peer_answers, blocks.remote_cache)):
-            m.d.comb += [answers.asked.eq(asking.misses.valid & asking.misses.ready),
-                         answers.answered.eq(asking.landed)]
-
-    def _control(self, m: Module, blocks: SimpleNamespace, router: VectorRouter) -> None:
-        """Registers to blocks, counters to registers."""
-        csr = self._csr
         wiring.connect(m, wiring.flipped(self.csr), csr.csr)
-        packing = Signal(2)  # longer vectors have beats of their own
-        m.d.comb += packing.eq(Mux(csr.vector_beats == 1, csr.vector_packing, 0))
-        for block in (*self._blocks.values(), router):
-            for name in ("node", "nodes", "vector_beats", "mac_base", "ip_base", "udp_port"):
-                if hasattr(block, name):
-                    m.d.comb += getattr(block, name).eq(getattr(csr, name))
-            if hasattr(block, "vector_packing"):
-                m.d.comb += block.vector_packing.eq(packing)
-            if hasattr(block, "time"):
-                m.d.comb += block.time.eq(self.time)
-        for block in (blocks.query_checker, blocks.lookup_check):
-            m.d.comb += [getattr(block, name).eq(getattr(csr, f"table_{name}"))
-                         for name in _DESCRIPTOR_PORTS]
-        m.d.comb += [
-            blocks.dedupe.enable.eq(csr.dedupe_enable), blocks.dedupe.step_floor.eq(csr.step_floor),
-            blocks.pooler.mean.eq(csr.pooling_mean),
-            blocks.local_cache.enable.eq(csr.local_cache_enable),
-            blocks.access_tap.enable.eq(csr.tap_select != 0),
-            blocks.local_cache.sets.eq(csr.local_cache_sets),
-            blocks.remote_cache.enable.eq(csr.remote_cache_enable),
-            blocks.remote_cache.sets.eq(csr.remote_cache_sets),
-            blocks.remote_cache.merge.eq(csr.requester_merge),
-            blocks.request_packager.batch.eq(csr.request_batch),
-            blocks.request_packager.timeout.eq(csr.request_timeout),
-            # Lookups go out in packets as full as they get.
-            blocks.lookup_packager.batch.eq(8 * self.config.net_payload_beats),
-            blocks.lookup_packager.timeout.eq(csr.lookup_timeout),
-            blocks.lookup_packager.window.eq(csr.lookup_window),
-            blocks.lookup_receiver.share.eq(csr.lookup_share),
-            blocks.vector_packager.timeout.eq(csr.vector_timeout),
-            csr.table_ready.eq(blocks.query_checker.write_ready & blocks.lookup_check.write_ready),
-        ]
-        for name, block in self._blocks.items():
-            m.d.comb += csr.counters[name].eq(block.counters)
+        parts = {**self._blocks, "request_fifo": own, "request_arbiter": requests,
+                 "vector_router": router, "pooled_router": pooled, "net_mux": net_mux,
+                 "host_mux": host_mux}
+        control(m, self.config, csr, parts, self.time)
+        watch(m, csr, parts, self)
+        m.d.comb += self.idle.eq(
+            Cat(block.idle for block in (*parts.values(), credits, csr)).all())
+        return m
 
 
 def _depart(m: Module, packager, mux: PacketMux, port: int) -> None:

@@ -41,17 +41,19 @@ class Flattener(wiring.Component):
         # what is kept, is worked out meanwhile.
         group, turned, rest = self.group, Signal(BEAT_BITS), Signal(2)
         older, known, keep = Signal(LANES), Signal(LANES), Signal(LANES)
-        emit, last = Signal(), Signal()
+        below, emit, last = Signal(LANES), Signal(), Signal()
         filled = Signal(range(2 * LANES + 1))
-        m.d.comb += filled.eq(group.fill + group.count)
+        m.d.comb += [
+            filled.eq(group.fill + group.count),
+            below.eq(Cat(lane < group.fill for lane in range(LANES - 1))),
+        ]
         with m.If(self.valid & (group.count.any() | group.emit)):
             m.d.sync += [
                 turned.eq(_turned(self.dots, group.fill[:2], 32)), rest.eq(group.fill[2:]),
-                older.eq(Cat(lane < group.fill for lane in range(LANES))),
+                older.eq(below),
                 known.eq(Cat(lane < filled for lane in range(LANES))),
                 # Lanes from fill on are free, and those below if the dots come round to them.
-                keep.eq(Cat((lane >= group.fill) | (lane + LANES < filled)
-                            for lane in range(LANES))),
+                keep.eq(~below | Cat(lane + LANES < filled for lane in range(LANES))),
                 last.eq(group.last),
             ]
         m.d.sync += emit.eq(self.valid & group.emit)

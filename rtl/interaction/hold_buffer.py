@@ -17,7 +17,7 @@ __all__ = ["HoldBuffer"]
 
 
 class HoldBuffer(wiring.Component):
-    """Ring of ``config.hold_vectors`` places, reserved in slot order before a lookup leaves.
+    """Ring of places, reserved in slot order before a lookup leaves.
 
     A slot is given out as soon as it and all before it are there; an EMPTY slot is there at once
     and gives beats of +0. A place is free again when its last beat is on its way out, so a slot
@@ -31,6 +31,8 @@ class HoldBuffer(wiring.Component):
     Throughput: one reservation, one beat in and one beat out per cycle. Latency from a vector's
     last beat to its first beat out: 5 cycles.
 
+    Parameters: ``config``; ``places``, a power of two, by default ``config.hold_vectors``.
+
     Ports
     -----
     reserve: stream of :data:`~rtl.formats.HoldSlot`; ready while a place is free.
@@ -40,6 +42,7 @@ class HoldBuffer(wiring.Component):
         ``remote``. Vectors of the two may interleave beat by beat.
     vector_beats: beats of a vector, 1 to ``config.vector_beats``; may change while empty.
     o: stream of :data:`~rtl.interaction.records.SlotBeat`, in slot order.
+    landed: in this cycle a vector has filled its place.
     time: counts cycles, and those that were skipped while idle too.
     counters: ``reserved`` slots; ``vectors_in`` and ``beats_in`` that filled places;
         ``beats_out``; ``bad_landings``, vectors dropped; ``stall_full``, cycles in which a
@@ -50,16 +53,16 @@ class HoldBuffer(wiring.Component):
     Raises ``TypeError`` if ``config`` is not a :class:`~rtl.config.NicConfig`.
     """
 
-    def __init__(self, config: NicConfig):
+    def __init__(self, config: NicConfig, *, places: int | None = None):
         if not isinstance(config, NicConfig):
             raise TypeError(f"config must be a NicConfig, not {config!r}")
-        self.places, self.beats = config.hold_vectors, config.vector_beats
+        self.places, self.beats = places or config.hold_vectors, config.vector_beats
         self._bits = config.store_bits
         super().__init__({
             "reserve": In(stream.Signature(HoldSlot)), "next_landing": Out(LANDING_BITS),
             "remote": In(stream.Signature(TaggedBeat)), "local": In(stream.Signature(VectorBeat)),
             "vector_beats": In(range(self.beats + 1)), "o": Out(stream.Signature(SlotBeat)),
-            "time": In(32),
+            "landed": Out(1), "time": In(32),
             "counters": Out(CounterLayout("reserved", "vectors_in", "beats_in", "beats_out",
                                           "bad_landings", "stall_full", "stall_waiting")),
             "idle": Out(1),
@@ -69,7 +72,8 @@ class HoldBuffer(wiring.Component):
         m = Module()
         places, beats = self.places, self.beats
         bits = ceil_log2(places)
-        m.submodules.store = store = Ram(self._bits, places * beats, style="uram")
+        m.submodules.store = store = Ram(
+            self._bits, places * beats, style="uram" if places * beats >= 2048 else "bram")
         m.submodules.slots = slots = Ram(HoldSlot.size, places, style="bram")
         m.submodules.landing = landing = LandingCheck(places, beats)
         m.submodules.marks = marks = SkidBuffer(bits + 1)
@@ -97,7 +101,7 @@ class HoldBuffer(wiring.Component):
             landing.mark.valid.eq(marks.o.valid), landing.mark.payload.eq(marks.o.payload),
             marks.o.ready.eq(landing.mark.ready),
             landing.head.eq(head), landing.level.eq(level),
-            landing.vector_beats.eq(self.vector_beats),
+            landing.vector_beats.eq(self.vector_beats), self.landed.eq(landing.vector_in),
         ]
         # A mark that meets a vector's is late; no slot is reserved until it is written, so that it
         # never reaches into the place's next lap.

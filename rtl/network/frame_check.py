@@ -100,8 +100,10 @@ class FrameCheck(wiring.Component):
         m.d.sync += stage1.valid.eq(beat.valid)
         header = data.View(HeaderBeat, beat.data)
         ember = header.ember
-        records, vectors = ((Opcode.LOOKUPS, Opcode.VECTORS) if self._ethernet else
-                            (Opcode.QUERIES, Opcode.GPU_VECTORS))
+        records, *vectors = ((Opcode.LOOKUPS, Opcode.VECTORS) if self._ethernet else
+                             (Opcode.QUERIES, Opcode.GPU_VECTORS, Opcode.DENSE_VECTORS))
+        of_vectors = Signal()
+        m.d.comb += of_vectors.eq(Cat(ember.opcode == opcode for opcode in vectors).any())
         with m.If(beat.valid):
             m.d.sync += [
                 stage1.first.eq(beat.first), stage1.last.eq(beat.last), stage1.err.eq(beat.err),
@@ -113,9 +115,9 @@ class FrameCheck(wiring.Component):
                 m.d.sync += [head1[name].eq(ember[name])
                              for name in ("source", "step", "credit", "count", "crc")]
                 m.d.sync += [
-                    head1.vectors.eq(ember.opcode == vectors),
-                    head1.bad_opcode.eq((ember.version != VERSION) | (
-                        (ember.opcode != records) & (ember.opcode != vectors))),
+                    head1.vectors.eq(of_vectors),
+                    head1.bad_opcode.eq((ember.version != VERSION)
+                                        | ((ember.opcode != records) & ~of_vectors)),
                 ]
         # Stage 2: what the count of records or vectors must come to in beats.
         stage2 = Signal(stage1.shape())

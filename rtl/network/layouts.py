@@ -2,11 +2,9 @@
 
 from amaranth.lib import data
 
-from rtl.formats import CREDIT_BITS, NODE_BITS, Request
+from rtl.formats import CREDIT_BITS, NODE_BITS, Request, TaggedBeat
 
-__all__ = ["Credit", "Freed", "LookupItem"]
-
-
+__all__ = ["Credit", "Freed", "LookupItem", "ReceivedVector"]
 
 
 LookupItem = data.StructLayout({"request": Request, "beat_last": 1})
@@ -17,3 +15,6 @@ Freed = data.StructLayout({"valid": 1, "node": NODE_BITS})
 
 Credit = data.StructLayout({"valid": 1, "node": NODE_BITS, "value": CREDIT_BITS})
 """Event: ``node`` has consumed ``value`` (cumulative, mod 2^16) of our lookups beats."""
+
+ReceivedVector = data.StructLayout({"beat": TaggedBeat, "dense": 1})
+"""A beat of a received vector, and whether the vector is a sample's dense one."""

@@ -22,7 +22,7 @@ from rtl.memory import Ram
 from rtl.stream import PacketFIFO, SkidBuffer, StreamFIFO
 
 from .frame_check import VERDICTS, FrameCheck
-from .layouts import Credit
+from .layouts import Credit, ReceivedVector
 from .vector_unpacker import VectorUnpacker
 from .wire import check_framing
 from .wire import header as header_of
@@ -50,8 +50,8 @@ class FrameParser(wiring.Component):
     Parameters
     ----------
     config: sizes; a packet may have ``net_payload_beats`` or ``host_payload_beats``.
-    framing: ``ethernet`` (LOOKUPS, VECTORS) or ``host`` (QUERIES, GPU_VECTORS: the first 42 bytes,
-        nodes and CRC are not looked at).
+    framing: ``ethernet`` (LOOKUPS, VECTORS) or ``host`` (QUERIES, GPU_VECTORS, DENSE_VECTORS: the
+        first 42 bytes, nodes and CRC are not looked at).
     depth: beats of the packet FIFO, at least twice the largest packet.
 
     Ports
@@ -63,6 +63,7 @@ class FrameParser(wiring.Component):
         0 to 2; 0 with more beats than 1. Lanes that a vector does not use leave as +0.
     records: stream of :data:`rtl.formats.RecordBeat`, payload beats of LOOKUPS or QUERIES.
     vectors: stream of :data:`rtl.formats.TaggedBeat`, the vectors of VECTORS or GPU_VECTORS.
+    dense: the same, the vectors of DENSE_VECTORS (host only).
     credit: event :data:`Credit`, the header's credit of a good packet (ethernet only).
     refused: stream of :data:`rtl.formats.Refused`, host messages that were dropped (host only);
         when its FIFO of 4 is full they are only counted.
@@ -82,8 +83,8 @@ class FrameParser(wiring.Component):
         if depth < 2 * (longest + 4):
             raise ValueError(f"depth must be at least {2 * (longest + 4)}, not {depth!r}")
         self._framing, self._max_beats, self._depth = framing, longest, depth
-        self._in_flight = (
-            config.remote_in_flight if framing == "ethernet" else config.misses_in_flight)
+        self._in_flight = (config.remote_in_flight if framing == "ethernet" else
+                           config.misses_in_flight + config.dense_vectors)
         super().__init__({
             "i": In(stream.Signature(Beat)),
             "node": In(NODE_BITS), "nodes": In(NODE_BITS), "mac_base": In(48), "ip_base": In(32),
@@ -93,7 +94,7 @@ class FrameParser(wiring.Component):
             "credit": Out(Credit),
             "refused": Out(stream.Signature(Refused)),
             "counters": Out(PARSER_COUNTERS), "idle": Out(1),
-        })
+        } | ({"dense": Out(stream.Signature(TaggedBeat))} if framing == "host" else {}))
 
     def elaborate(self, platform) -> Module:
         m = Module()
@@ -150,17 +151,17 @@ class FrameParser(wiring.Component):
     def _read(self, m, packets):
         """Take stored packets apart; return whether any output is still on its way."""
         m.submodules.records = records = SkidBuffer(RecordBeat)
-        m.submodules.vectors = vectors = SkidBuffer(TaggedBeat)
+        m.submodules.vectors = vectors = SkidBuffer(ReceivedVector)
         wiring.connect(m, records.o, wiring.flipped(self.records))
-        wiring.connect(m, vectors.o, wiring.flipped(self.vectors))
+        self._hand_out(m, vectors.o)
         m.submodules.unpacker = unpacker = VectorUnpacker(self._in_flight)
         # With 32 tags come 8 beats of vectors at least, and one with the first of them.
         tag_beats = (self._max_beats + 7) // 9
         m.submodules.tags = tags = Ram(BEAT_BITS, max(2, tag_beats), latency=0)
-        vectors_opcode = (Opcode.VECTORS if self._framing == "ethernet" else Opcode.GPU_VECTORS)
+        records_opcode = Opcode.LOOKUPS if self._framing == "ethernet" else Opcode.QUERIES
         item = packets.payload.item
         ember = header_of(item).ember
-        source, step = Signal(NODE_BITS), Signal(16)
+        source, step, dense = Signal(NODE_BITS), Signal(16), Signal()
         remaining, tags_left = Signal(16), Signal(range(tag_beats + 1))
         tag_index, vector_index = Signal(range(max(2, tag_beats))), Signal(16)
         part, final_part, vector_last = Signal(5), Signal(5), Signal()
@@ -173,9 +174,10 @@ class FrameParser(wiring.Component):
         m.d.comb += [
             unpacker.vector_packing.eq(self.vector_packing),
             final.eq(Mux(remaining > most, most - 1, remaining - 1)),
-            packed.data.eq(item), packed.final.eq(final),
+            packed.data.eq(item), packed.final.eq(final), packed.dense.eq(dense),
             packed.tags.eq(Mux(vector_index[1], tags_here >> 2 * TAG_BITS, tags_here)),
         ]
+        beat = vectors.i.payload.beat
         m.d.comb += [
             records.i.payload.data.eq(item), records.i.payload.source.eq(source),
             records.i.payload.step.eq(step), records.i.payload.last.eq(packets.payload.last),
@@ -195,8 +197,10 @@ class FrameParser(wiring.Component):
                     tags_left.eq((ember.count + TAGS_PER_BEAT - 1) >> 5),
                     tag_index.eq(0), vector_index.eq(0), part.eq(0),
                 ]
+                if self._framing == "host":
+                    m.d.sync += dense.eq(ember.opcode == Opcode.DENSE_VECTORS)
                 with m.If(packets.valid):
-                    with m.If(ember.opcode == vectors_opcode):
+                    with m.If(ember.opcode != records_opcode):
                         m.next = "TAGS"
                     with m.Else():
                         m.next = "RECORDS"
@@ -221,9 +225,9 @@ class FrameParser(wiring.Component):
                 with m.Else():
                     m.d.comb += [
                         vectors.i.valid.eq(packets.valid), packets.ready.eq(vectors.i.ready),
-                        vectors.i.payload.data.eq(item), vectors.i.payload.last.eq(vector_last),
-                        vectors.i.payload.tag.eq(tags.read_data.word_select(
-                            vector_index[:5], TAG_BITS)),
+                        beat.data.eq(item), beat.last.eq(vector_last),
+                        beat.tag.eq(tags.read_data.word_select(vector_index[:5], TAG_BITS)),
+                        vectors.i.payload.dense.eq(dense),
                     ]
                 with m.If(packets.valid & packets.ready):
                     m.d.sync += [part.eq(Mux(vector_last, 0, part + 1)),
@@ -233,3 +237,13 @@ class FrameParser(wiring.Component):
                     with m.If(packets.payload.last):
                         m.next = "HEADER"
         return ~(records.idle & vectors.idle & unpacker.idle)
+
+    def _hand_out(self, m: Module, received) -> None:
+        """Vectors to the port of their kind."""
+        ways = [(~received.payload.dense, self.vectors)]
+        if self._framing == "host":
+            ways.append((received.payload.dense, self.dense))
+        for chosen, way in ways:
+            m.d.comb += way.payload.eq(received.payload.beat)
+            with m.If(chosen):
+                m.d.comb += [way.valid.eq(received.valid), received.ready.eq(way.ready)]

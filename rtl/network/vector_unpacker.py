@@ -5,9 +5,11 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from rtl.config import BEAT_BITS
-from rtl.formats import TAG_BITS, TaggedBeat
+from rtl.formats import TAG_BITS
 from rtl.packing import taken
 from rtl.stream import StreamFIFO
+
+from .layouts import ReceivedVector
 
 __all__ = ["PackedBeat", "VectorUnpacker"]
 
@@ -15,8 +17,10 @@ _MOST = 4
 """Vectors of a beat, at most."""
 
 PackedBeat = data.StructLayout({
-    "data": BEAT_BITS, "tags": data.ArrayLayout(TAG_BITS, _MOST), "final": range(_MOST)})
-"""A received beat of ``final`` + 1 vectors, the first in the lowest lanes, and their tags."""
+    "data": BEAT_BITS, "tags": data.ArrayLayout(TAG_BITS, _MOST), "final": range(_MOST),
+    "dense": 1})
+"""A received beat of ``final`` + 1 vectors, the first in the lowest lanes, their tags, and whether
+they are dense ones."""
 
 
 class VectorUnpacker(wiring.Component):
@@ -35,7 +39,7 @@ class VectorUnpacker(wiring.Component):
     -----
     i: stream of :data:`PackedBeat`.
     vector_packing: log2 of the vectors of a full beat, 1 or 2.
-    o: stream of :data:`rtl.formats.TaggedBeat`, ``last`` always 1.
+    o: stream of :data:`rtl.network.layouts.ReceivedVector`, ``last`` always 1.
     idle.
     """
 
@@ -43,19 +47,20 @@ class VectorUnpacker(wiring.Component):
         self._depth = depth
         super().__init__({
             "i": In(stream.Signature(PackedBeat)), "vector_packing": In(2),
-            "o": Out(stream.Signature(TaggedBeat)), "idle": Out(1)})
+            "o": Out(stream.Signature(ReceivedVector)), "idle": Out(1)})
 
     def elaborate(self, platform) -> Module:
         m = Module()
         m.submodules.fifo = fifo = StreamFIFO(PackedBeat, self._depth)
         wiring.connect(m, wiring.flipped(self.i), fifo.i)
         beat, index = fifo.o.payload, Signal(range(_MOST))
-        final = Signal()
+        final, vector = Signal(), self.o.payload.beat
         m.d.comb += [
             final.eq(index == beat.final),
             self.o.valid.eq(fifo.o.valid), fifo.o.ready.eq(self.o.ready & final),
-            self.o.payload.data.eq(taken(beat.data, index, self.vector_packing)),
-            self.o.payload.tag.eq(beat.tags[index]), self.o.payload.last.eq(1),
+            vector.data.eq(taken(beat.data, index, self.vector_packing)),
+            vector.tag.eq(beat.tags[index]), vector.last.eq(1),
+            self.o.payload.dense.eq(beat.dense),
             self.idle.eq(fifo.idle),
         ]
         with m.If(self.o.valid & self.o.ready):

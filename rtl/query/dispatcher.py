@@ -8,6 +8,7 @@ from rtl.counters import CounterLayout, count
 from rtl.formats import (
     LANDING_BITS,
     NODE_BITS,
+    DenseSlot,
     HoldSlot,
     LookupRecord,
     OutgoingRecord,
@@ -21,9 +22,7 @@ from .checker import Slot
 __all__ = ["DISPATCHER_COUNTERS", "Dispatcher"]
 
 DISPATCHER_COUNTERS = CounterLayout(
-    "local", "remote", "stall_hold", "stall_local", "stall_remote")
-
-
+    "local", "remote", "stall_hold", "stall_local", "stall_remote", "stall_dense")
 
 
 class Dispatcher(wiring.Component):
@@ -31,6 +30,8 @@ class Dispatcher(wiring.Component):
 
     No lookup leaves without its place, so its vector can always land (DESIGN section 4). Slots are
     reserved in order, so a slot that waits for room towards its owner holds up those behind it.
+    With the first slot of a sample goes, if ``interact``, the order to reserve and fetch its dense
+    vector; where that waits, so do the slots behind.
 
     Latency 2 cycles, throughput 1 slot per cycle.
 
@@ -41,9 +42,12 @@ class Dispatcher(wiring.Component):
     next_landing: the place that this item takes, valid while ``reserve.ready``.
     local: stream of :data:`rtl.formats.Request`, keys that this node owns.
     remote: stream of :data:`rtl.formats.OutgoingRecord`, keys of other nodes.
+    dense: stream of :data:`rtl.formats.DenseSlot`, a sample each.
     node: this node's number.
-    counters: lookups local and remote; cycles in which a slot waits for a place (stall_hold) or
-        for room towards its owner (stall_local, stall_remote).
+    interact: samples have dense vectors; may change while idle.
+    counters: lookups local and remote; cycles in which a slot waits for a place (stall_hold), for
+        room towards its owner (stall_local, stall_remote), or for its sample's dense vector to be
+        ordered (stall_dense).
     idle: no slot inside.
     """
 
@@ -53,7 +57,9 @@ class Dispatcher(wiring.Component):
             "next_landing": In(LANDING_BITS),
             "local": Out(stream.Signature(Request)),
             "remote": Out(stream.Signature(OutgoingRecord)),
-            "node": In(NODE_BITS), "counters": Out(DISPATCHER_COUNTERS), "idle": Out(1),
+            "dense": Out(stream.Signature(DenseSlot)),
+            "node": In(NODE_BITS), "interact": In(1),
+            "counters": Out(DISPATCHER_COUNTERS), "idle": Out(1),
         })
 
     def elaborate(self, platform) -> Module:
@@ -61,17 +67,20 @@ class Dispatcher(wiring.Component):
         m.submodules.head = head = SkidBuffer(Slot)
         m.submodules.local_buffer = local = SkidBuffer(Request)
         m.submodules.remote_buffer = remote = SkidBuffer(OutgoingRecord)
+        m.submodules.dense_buffer = dense = SkidBuffer(DenseSlot)
         wiring.connect(m, wiring.flipped(self.i), head.i)
         wiring.connect(m, local.o, wiring.flipped(self.local))
         wiring.connect(m, remote.o, wiring.flipped(self.remote))
+        wiring.connect(m, dense.o, wiring.flipped(self.dense))
         slot = head.o.payload
         to_local, to_remote, room, go = Signal(), Signal(), Signal(), Signal()
-        record = Signal(LookupRecord)
+        record, inside, begins, waits = Signal(LookupRecord), Signal(), Signal(), Signal()
         m.d.comb += [
             to_local.eq((slot.kind != RecordKind.EMPTY) & (slot.owner == self.node)),
             to_remote.eq((slot.kind != RecordKind.EMPTY) & (slot.owner != self.node)),
+            begins.eq(self.interact & ~inside), waits.eq(begins & ~dense.i.ready),
             # A place is asked for only when the lookup can go in the same cycle.
-            room.eq(Mux(to_local, local.i.ready, ~to_remote | remote.i.ready)),
+            room.eq(Mux(to_local, local.i.ready, ~to_remote | remote.i.ready) & ~waits),
             self.reserve.valid.eq(head.o.valid & room),
             go.eq(self.reserve.valid & self.reserve.ready),
             head.o.ready.eq(self.reserve.ready & room),
@@ -82,12 +91,17 @@ class Dispatcher(wiring.Component):
             record.landing.eq(self.next_landing),
             remote.i.payload.destination.eq(slot.owner), remote.i.payload.step.eq(slot.step),
             remote.i.payload.record.eq(record),
-            self.idle.eq(head.idle & local.idle & remote.idle),
+            dense.i.valid.eq(go & begins), dense.i.payload.sample.eq(slot.sample),
+            dense.i.payload.step.eq(slot.step),
+            self.idle.eq(head.idle & local.idle & remote.idle & dense.idle),
         ]
+        with m.If(go):
+            m.d.sync += inside.eq(~slot.last)
         for name in ("kind", "sample", "step", "last"):
             m.d.comb += self.reserve.payload[name].eq(slot[name])
         count(m, self.counters, local=local.i.valid, remote=remote.i.valid,
               stall_hold=self.reserve.valid & ~self.reserve.ready,
               stall_local=head.o.valid & to_local & ~local.i.ready,
-              stall_remote=head.o.valid & to_remote & ~remote.i.ready)
+              stall_remote=head.o.valid & to_remote & ~remote.i.ready,
+              stall_dense=head.o.valid & waits)
         return m

@@ -11,7 +11,7 @@ from rtl.config import PRESETS, preset
     ("interaction_vectors", 8.0, TypeError, "interaction_vectors must be an integer, not 8.0"),
     ("dot_units", 17, ValueError, "dot_units must be between 0 and 16, not 17"),
     ("dot_units", -1, ValueError, "dot_units must be between 0 and 16, not -1"),
-    ("dense_vectors", 2, ValueError, "dense_vectors must be between 4 and 16384, not 2"),
+    ("dense_vectors", 4, ValueError, "dense_vectors must be between 8 and 16384, not 4"),
     ("dense_vectors", 48, ValueError, "dense_vectors must be a power of two, not 48"),
     ("dot_units", True, TypeError, "dot_units must be an integer, not True"),
 ])

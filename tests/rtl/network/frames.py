@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import google_crc32c
 
 MAC_BASE, IP_BASE, PORT = 0x02454D42FFFE, 0x0A45FFFE, 0x4853  # sums carry over byte borders
-LOOKUPS, VECTORS, QUERIES, GPU_VECTORS = 0x01, 0x02, 0x10, 0x11
+LOOKUPS, VECTORS, QUERIES, GPU_VECTORS, DENSE_VECTORS = 0x01, 0x02, 0x10, 0x11, 0x12
 EMBER = struct.Struct("<BBBBBBH3s3sHHI")
 
 

@@ -10,6 +10,7 @@ from rtl.formats import Status
 from rtl.network.parser import PARSER_COUNTERS, FrameParser
 from tests.rtl.network.dirty import simulate
 from tests.rtl.network.frames import (
+    DENSE_VECTORS,
     GPU_VECTORS,
     IP_BASE,
     LOOKUPS,
@@ -128,10 +129,10 @@ def set_up(dut, beats, packing=0):
 
 
 def drive(dut, packets, beats=1, packing=0, *, gap=0.0, stall=0.0, records=(), vectors=(),
-          refused=(), credits=None, background=()):
+          dense=(), refused=(), credits=None, background=()):
     """Send packets, compare what comes out, return (cycles, counters)."""
     items = [beat for packet in packets for beat in packet]
-    seen, seen_vectors, seen_refused, result, sent = [], [], [], {}, []
+    seen, seen_vectors, seen_dense, seen_refused, result, sent = [], [], [], [], {}, []
 
     async def feed(ctx):
         await set_up(dut, beats, packing)(ctx)
@@ -142,7 +143,8 @@ def drive(dut, packets, beats=1, packing=0, *, gap=0.0, stall=0.0, records=(), v
         await ctx.tick()
         assert ctx.get(dut.i.ready)
         while not sent or len(seen) < len(records) or len(seen_vectors) < len(vectors) or (
-                len(seen_refused) < len(refused)) or not ctx.get(dut.idle):
+                len(seen_dense) < len(dense) or len(seen_refused) < len(refused)) or (
+                not ctx.get(dut.idle)):
             await ctx.tick()
         for name in PARSER_COUNTERS.members:
             result[name] = ctx.get(dut.counters[name])
@@ -159,9 +161,10 @@ def drive(dut, packets, beats=1, packing=0, *, gap=0.0, stall=0.0, records=(), v
         receiver(dut.records, seen, len(records), stall=stall, seed=2),
         receiver(dut.vectors, seen_vectors, len(vectors), stall=stall, seed=3),
         receiver(dut.refused, seen_refused, len(refused), stall=stall, seed=4),
+        *([receiver(dut.dense, seen_dense, len(dense), stall=stall, seed=5)] if dense else []),
         background=[*background, *([watch] if credits is not None else [])])
     assert seen_records(seen) == list(records)
-    assert seen_vectors == list(vectors)
+    assert seen_vectors == list(vectors) and seen_dense == list(dense)
     assert seen_refused == list(refused)
     return cycles, result
 
@@ -319,10 +322,10 @@ def test_overrun_drops_whole_packets():
     assert position == len(out) and sum(i["last"] for i in out) == taken["packets"]
 
 
-@pytest.mark.parametrize("gap,stall", [(0.0, 0.0), (0.3, 0.3)])
-def test_host_messages(gap, stall):
-    rng = random.Random(int(gap * 10))
-    packets, records, vectors, refused = [], [], [], []
+@pytest.mark.parametrize("gap,stall,packing", [(0.0, 0.0, 0), (0.3, 0.3, 0), (0.3, 0.2, 2)])
+def test_host_messages(gap, stall, packing):
+    rng = random.Random(int(gap * 10) + packing)
+    packets, records, vectors, dense, refused = [], [], [], [], []
     counts = dict.fromkeys(PARSER_COUNTERS.members, 0)
     for _ in range(60):
         kind = rng.random()
@@ -330,8 +333,10 @@ def test_host_messages(gap, stall):
             frame, content = records_frame(rng, QUERIES, 40, framing="host", source=200)
             out, more = records, expected_records(frame, content)
         else:
-            frame, content = vectors_frame(rng, 1, GPU_VECTORS, 40, framing="host")
-            out, more = vectors, expected_vectors(content)
+            opcode, out = rng.choice([(GPU_VECTORS, vectors), (DENSE_VECTORS, dense)])
+            frame, content = vectors_frame(
+                rng, 1, opcode, 40, framing="host", packing=packing)
+            more = expected_vectors(content)
         if rng.random() < 0.3:
             counter, status, frame = rng.choice([
                 ("bad_opcode", Status.OPCODE, replace(frame, opcode=LOOKUPS)),
@@ -350,8 +355,8 @@ def test_host_messages(gap, stall):
             counts["packets"] += 1
             counts["beats"] += len(frame.payload) // 64
         packets.append(frame.beats())
-    _, seen = drive(FrameParser(CONFIG, "host"), packets, 1, gap=gap, stall=stall,
-                    records=records, vectors=vectors, refused=refused)
+    _, seen = drive(FrameParser(CONFIG, "host"), packets, 1, packing, gap=gap, stall=stall,
+                    records=records, vectors=vectors, dense=dense, refused=refused)
     assert seen == counts
 
 

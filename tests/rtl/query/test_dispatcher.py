@@ -9,7 +9,8 @@ from tests.support import receiver, sender, simulate
 
 NODE = 3
 KEY, KEY_END, EMPTY = 0, 1, 2
-STALLS = [(0.0, 0.0, 0.0), (0.5, 0.0, 0.0), (0.0, 0.5, 0.0), (0.0, 0.0, 0.5), (0.3, 0.3, 0.3)]
+STALLS = [(0.0, 0.0, 0.0, 0.0), (0.5, 0.0, 0.0, 0.0), (0.0, 0.5, 0.0, 0.0), (0.0, 0.0, 0.5, 0.0),
+          (0.0, 0.0, 0.0, 0.8), (0.3, 0.3, 0.3, 0.3)]
 
 
 def random_slots(count: int, rng: random.Random, owners=range(8), kinds=(KEY, KEY_END, EMPTY)):
@@ -19,10 +20,17 @@ def random_slots(count: int, rng: random.Random, owners=range(8), kinds=(KEY, KE
             for _ in range(count)]
 
 
-def run(slots, stalls, first=65500):
-    """Run slots; places count up from ``first``. Returns dut, what left it, and the cycles."""
-    dut, reserved, local, remote = Dispatcher(), [], [], []
+def samples_in(slots):
+    """Return the sample and step of each first slot."""
+    firsts = [n for n in range(len(slots)) if n == 0 or slots[n - 1]["last"]]
+    return [{"sample": slots[n]["sample"], "step": slots[n]["step"]} for n in firsts]
+
+
+def run(slots, stalls, first=65500, interact=True):
+    """Run slots; places count up from ``first``. Returns what left, counters, and the cycles."""
+    dut, reserved, local, remote, dense = Dispatcher(), [], [], [], []
     counters = {}
+    wanted = samples_in(slots) if interact else []
     mine = [s for s in slots if s["kind"] != EMPTY and s["owner"] == NODE]
     theirs = [s for s in slots if s["kind"] != EMPTY and s["owner"] != NODE]
     rng = random.Random(6)
@@ -30,6 +38,7 @@ def run(slots, stalls, first=65500):
     async def hold(ctx):
         """Give places; ``next_landing`` is noise while none is free."""
         ctx.set(dut.node, NODE)
+        ctx.set(dut.interact, interact)
         while len(reserved) < len(slots):
             ready = rng.random() >= stalls[1]
             ctx.set(dut.reserve.ready, ready)
@@ -41,22 +50,26 @@ def run(slots, stalls, first=65500):
 
     async def watch(ctx):
         await ctx.tick().until(dut.idle)
-        while len(reserved) < len(slots) or len(local) + len(remote) < len(mine) + len(theirs):
+        while (len(reserved) < len(slots) or len(local) + len(remote) < len(mine) + len(theirs)
+               or len(dense) < len(wanted)):
             await ctx.tick()
         await ctx.tick()
-        assert ctx.get(dut.idle)
+        assert ctx.get(dut.idle) and not ctx.get(dut.dense.valid)
         counters.update({n: ctx.get(dut.counters[n]) for n in dut.counters.shape().members})
 
     cycles = simulate(dut, sender(dut.i, slots, stall=stalls[0]), hold, watch,
                       receiver(dut.local, local, len(mine), stall=stalls[2]),
+                      receiver(dut.dense, dense, len(wanted), stall=stalls[3], seed=7),
                       receiver(dut.remote, remote, len(theirs), stall=stalls[2], seed=5))
+    assert dense == wanted
     return reserved, local, remote, counters, cycles
 
 
+@pytest.mark.parametrize("interact", [False, True])
 @pytest.mark.parametrize("stalls", STALLS)
-def test_each_slot_its_place_and_its_owner(stalls):
+def test_each_slot_its_place_and_its_owner(stalls, interact):
     slots = random_slots(300, random.Random(1), (NODE, NODE, NODE, 0, 1, 7))
-    reserved, local, remote, counters, _ = run(slots, stalls)
+    reserved, local, remote, counters, _ = run(slots, stalls, interact=interact)
     assert reserved == [{n: s[n] for n in ("kind", "sample", "step", "last")} for s in slots]
     expected_local, expected_remote = [], []
     for number, s in enumerate(slots):
@@ -74,13 +87,14 @@ def test_each_slot_its_place_and_its_owner(stalls):
     assert (counters["local"], counters["remote"]) == (len(local), len(remote))
     assert bool(counters["stall_hold"]) == (stalls[1] > 0)
     assert bool(counters["stall_local"] + counters["stall_remote"]) == (stalls[2] > 0)
+    assert bool(counters["stall_dense"]) == (interact and stalls[3] > 0)
 
 
 @pytest.mark.parametrize("owners, kinds", [
     ([NODE], [KEY_END]), ([1, 2], [KEY_END]), (range(6), [KEY, KEY_END, EMPTY]), ([0], [EMPTY])])
 def test_one_slot_a_cycle(owners, kinds):
     slots = random_slots(300, random.Random(2), owners, kinds)
-    *_, cycles = run(slots, (0.0, 0.0, 0.0))
+    *_, cycles = run(slots, STALLS[0])
     assert 300 / cycles >= 0.95
 
 

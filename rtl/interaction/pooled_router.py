@@ -1,0 +1,36 @@
+"""Pooled router: pooled vectors go to the host as they are, or on to the interaction."""
+
+from amaranth.hdl import Module
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from rtl.interaction.records import PooledBeat
+
+__all__ = ["PooledRouter"]
+
+
+class PooledRouter(wiring.Component):
+    """Hand every pooled vector to ``vectors`` if ``interact``, else to ``packets``.
+
+    Combinational, without state: latency 0 cycles, and never busy. It stands between the FIFO of
+    the pooler and blocks whose inputs are registered.
+
+    Ports: ``i``, ``packets``, ``vectors``: streams of
+    :data:`~rtl.interaction.records.PooledBeat`; ``interact``, which may change while ``i`` has
+    nothing; ``idle``, always.
+    """
+
+    def __init__(self):
+        super().__init__({
+            "i": In(stream.Signature(PooledBeat)), "packets": Out(stream.Signature(PooledBeat)),
+            "vectors": Out(stream.Signature(PooledBeat)), "interact": In(1),
+            "idle": Out(1, init=1)})
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+        m.d.comb += self.idle.eq(1)
+        for chosen, way in ((~self.interact, self.packets), (self.interact, self.vectors)):
+            m.d.comb += way.payload.eq(self.i.payload)
+            with m.If(chosen):
+                m.d.comb += [way.valid.eq(self.i.valid), self.i.ready.eq(way.ready)]
+        return m

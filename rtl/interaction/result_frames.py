@@ -1,0 +1,145 @@
+"""Result frames: interaction results become packets to the host."""
+
+from amaranth.hdl import Module, Mux, Signal
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from rtl.config import BEAT_BITS, NicConfig
+from rtl.counters import CounterLayout, count
+from rtl.formats import CREDIT_BITS, FrameInfo, Opcode, RawBeat, ResultPartTag
+from rtl.interaction.records import ResultBeat
+from rtl.interaction.result_groups import ResultGrouper, ResultSize
+from rtl.stream import SkidBuffer, StreamFIFO
+
+__all__ = ["ResultFrames"]
+
+class ResultFrames(wiring.Component):
+    """Pack interaction results into RESULTS packets, and parts of long ones into RESULT_PART.
+
+    The payload of a RESULTS packet is tag beats of sample numbers, 16 a beat, then as many results
+    of one length and one step as ``config.host_payload_beats`` leaves room for, see
+    :class:`~rtl.interaction.result_groups.ResultGrouper`. A result that does not fit a packet
+    leaves in packets of its own: a :data:`rtl.formats.ResultPartTag` beat, then its beats. The
+    header counts results, or the beats of a part. Beats wait until their packet is closed; there is
+    room for two packets, so that one fills while the other leaves.
+
+    Throughput: 1 beat per cycle in, and out at most the tag beats more. Latency 6 cycles from the
+    last beat that fits a packet to its header and first tag beat.
+
+    Ports
+    -----
+    i: stream of :data:`~rtl.interaction.records.ResultBeat`.
+    time, timeout: a packet leaves when its first result is ``timeout`` cycles old.
+    credit: copied into the header when it is made.
+    headers: stream of :data:`rtl.formats.FrameInfo`, one per packet.
+    payload: stream of :data:`rtl.formats.RawBeat`, packets in the order of their headers.
+    counters: ``results`` and ``packets`` sent, ``parts`` among the packets; RESULTS packets closed
+        because they were ``full``, by ``timeouts``, or by ``changes`` of length or step.
+    idle: an unfinished result that waits for its next beat is idle, an open packet is not.
+
+    Raises ``TypeError`` if ``config`` is not a :class:`~rtl.config.NicConfig`.
+    """
+
+    def __init__(self, config: NicConfig):
+        if not isinstance(config, NicConfig):
+            raise TypeError(f"config must be a NicConfig, not {config!r}")
+        self._most = config.host_payload_beats
+        super().__init__({
+            "i": In(stream.Signature(ResultBeat)),
+            "time": In(32), "timeout": In(16), "credit": In(CREDIT_BITS),
+            "headers": Out(stream.Signature(FrameInfo)),
+            "payload": Out(stream.Signature(RawBeat)),
+            "counters": Out(CounterLayout(
+                "results", "packets", "parts", "full", "timeouts", "changes")),
+            "idle": Out(1),
+        })
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+        most = self._most
+        m.submodules.beats = beats = StreamFIFO(BEAT_BITS, 2 * most, style="bram")
+        m.submodules.sizes = sizes = SkidBuffer(ResultSize(most))
+        m.submodules.grouper = grouper = ResultGrouper(most)
+        m.submodules.header_buffer = header = SkidBuffer(FrameInfo)
+        m.submodules.payload_buffer = payload = SkidBuffer(RawBeat)
+        wiring.connect(m, sizes.o, grouper.i)
+        wiring.connect(m, header.o, wiring.flipped(self.headers))
+        wiring.connect(m, payload.o, wiring.flipped(self.payload))
+        m.d.comb += [grouper.time.eq(self.time), grouper.timeout.eq(self.timeout)]
+        self._measure(m, beats, sizes)
+        start, inside = self._leave(m, grouper, beats, header, payload)
+        group = grouper.groups.payload
+        count(m, self.counters,
+              results=Mux(start, Mux(group.part, group.last, group.count), 0),
+              packets=start, parts=start & group.part, full=grouper.full,
+              timeouts=grouper.expired, changes=grouper.changed)
+        # Beats of an unfinished result stay in the FIFO; its output register fills first.
+        m.d.comb += self.idle.eq(
+            sizes.idle & grouper.idle & header.idle & payload.idle & ~inside
+            & ((beats.level == 0) | beats.o.valid))
+        return m
+
+    def _measure(self, m: Module, beats: StreamFIFO, sizes: SkidBuffer) -> None:
+        """Store the beats, and tell the length of each result, or of each part of a long one."""
+        item, size = self.i.payload, sizes.i.payload
+        length, first, long = Signal(range(self._most)), Signal(16), Signal()
+        fills, take = Signal(), Signal()
+        m.d.comb += [
+            self.i.ready.eq(beats.i.ready & sizes.i.ready), take.eq(self.i.valid & self.i.ready),
+            beats.i.valid.eq(self.i.valid & sizes.i.ready), beats.i.payload.eq(item.data),
+            # A packet is full with this beat and its tag beat; only a long result goes on.
+            fills.eq(length == self._most - 2),
+            sizes.i.valid.eq(self.i.valid & beats.i.ready & (item.last | fills)),
+            size.beats.eq(length + 1), size.sample.eq(item.sample), size.step.eq(item.step),
+            size.part.eq(long | ~item.last), size.first_beat.eq(first), size.last.eq(item.last),
+        ]
+        with m.If(take):
+            m.d.sync += length.eq(length + 1)
+            with m.If(item.last):
+                m.d.sync += [length.eq(0), first.eq(0), long.eq(0)]
+            with m.Elif(fills):
+                m.d.sync += [length.eq(0), first.eq(first + (self._most - 1)), long.eq(1)]
+
+    def _leave(self, m: Module, grouper: ResultGrouper, beats: StreamFIFO, header: SkidBuffer,
+               payload: SkidBuffer) -> tuple[Signal, Signal]:
+        """Send header and first tag beat together, then the rest. Return: begins, goes on."""
+        group, tags, part = grouper.groups.payload, grouper.tags, Signal(ResultPartTag)
+        start, inside = Signal(), Signal()
+        tags_left, beats_left = Signal.like(group.tags), Signal.like(group.beats)
+        tagging, final = Signal(), Signal()
+        m.d.comb += [
+            start.eq(~inside & grouper.groups.valid & (group.part | tags.valid)
+                     & header.i.ready & payload.i.ready),
+            grouper.groups.ready.eq(start), header.i.valid.eq(start),
+            header.i.payload.opcode.eq(Mux(group.part, Opcode.RESULT_PART, Opcode.RESULTS)),
+            header.i.payload.step.eq(group.step), header.i.payload.count.eq(group.count),
+            header.i.payload.credit.eq(self.credit),
+            part.sample.eq(group.sample), part.first_beat.eq(group.first_beat),
+            part.last.eq(group.last),
+        ]
+        with m.If(~inside):
+            m.d.comb += [
+                payload.i.valid.eq(start), tags.ready.eq(start & ~group.part),
+                payload.i.payload.data.eq(Mux(group.part, part, tags.payload)),
+            ]
+            with m.If(start):
+                m.d.sync += [
+                    inside.eq(1), beats_left.eq(group.beats), tagging.eq(group.tags > 1),
+                    tags_left.eq(group.tags - 1), final.eq(group.beats == 1),
+                ]
+        with m.Elif(tagging):
+            m.d.comb += [
+                payload.i.valid.eq(tags.valid), tags.ready.eq(payload.i.ready),
+                payload.i.payload.data.eq(tags.payload),
+            ]
+            with m.If(tags.valid & payload.i.ready):
+                m.d.sync += [tags_left.eq(tags_left - 1), tagging.eq(tags_left != 1)]
+        with m.Else():
+            m.d.comb += [
+                payload.i.valid.eq(beats.o.valid), beats.o.ready.eq(payload.i.ready),
+                payload.i.payload.data.eq(beats.o.payload), payload.i.payload.last.eq(final),
+            ]
+            with m.If(beats.o.valid & payload.i.ready):
+                m.d.sync += [beats_left.eq(beats_left - 1), final.eq(beats_left == 2),
+                             inside.eq(~final)]
+        return start, inside

@@ -1,0 +1,132 @@
+"""Result grouper: which results share a packet, and their tag beats."""
+
+from amaranth.hdl import Module, Mux, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from rtl.config import BEAT_BITS
+from rtl.formats import SAMPLE_BITS, SAMPLES_PER_BEAT, STEP_BITS
+from rtl.stream import StreamFIFO
+
+__all__ = ["ResultGroup", "ResultGrouper", "ResultSize", "tag_beats"]
+
+
+_GROUPS = 16
+"""Packets that may wait to leave."""
+
+
+def tag_beats(most: int) -> int:
+    """Return the most tag beats of a packet of ``most`` payload beats."""
+    return -(-most // (SAMPLES_PER_BEAT + 1))
+
+
+def ResultSize(most: int) -> data.StructLayout:
+    """Layout of what is known of a whole result, or of a ``part`` of one: how many ``beats`` it
+    has, the number of the ``first_beat`` in its result, and whether that ends here."""
+    return data.StructLayout({
+        "beats": range(most), "sample": SAMPLE_BITS, "step": STEP_BITS, "part": 1,
+        "first_beat": 16, "last": 1})
+
+
+def ResultGroup(most: int) -> data.StructLayout:
+    """Layout of a packet that may leave: the next ``beats`` of the results, behind the next
+    ``tags`` tag beats, or, for a ``part``, behind a tag beat of the fields here."""
+    return data.StructLayout({
+        "count": range(most), "beats": range(most), "tags": range(tag_beats(most) + 1),
+        "sample": SAMPLE_BITS, "step": STEP_BITS, "part": 1, "first_beat": 16, "last": 1})
+
+
+class ResultGrouper(wiring.Component):
+    """Gather whole results of one length and one step into packets; a part is one by itself.
+
+    A packet closes when another result of its length would not fit, when a result of another length
+    or step comes, or a part, or when it is old.
+
+    Throughput 1 result per cycle; a part that closes a packet takes a cycle more. Latency 4 cycles
+    from the result that fills a packet to the packet on ``groups``.
+
+    Parameters: ``most``, payload beats of the largest packet, at least 2.
+
+    Ports
+    -----
+    i: stream of :func:`ResultSize`, in the order of the results.
+    groups: stream of :func:`ResultGroup`.
+    tags: stream of tag beats, packets in the order of ``groups``; where a packet is, they are.
+    time, timeout: a packet closes when its first result is ``timeout`` cycles old.
+    full, expired, changed: a packet closes in this cycle, and why.
+    idle: no packet is open or waits.
+    """
+
+    def __init__(self, most: int):
+        self._most = most
+        super().__init__({
+            "i": In(stream.Signature(ResultSize(most))),
+            "groups": Out(stream.Signature(ResultGroup(most))),
+            "tags": Out(stream.Signature(BEAT_BITS)),
+            "time": In(32), "timeout": In(16),
+            "full": Out(1), "expired": Out(1), "changed": Out(1), "idle": Out(1),
+        })
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+        most, item = self._most, self.i.payload
+        m.submodules.groups = groups = StreamFIFO(ResultGroup(most), _GROUPS)
+        # Room for the tags of an open packet, whatever waits.
+        m.submodules.tags = tags = StreamFIFO(BEAT_BITS, max(_GROUPS, 2 * tag_beats(most)))
+        wiring.connect(m, groups.o, wiring.flipped(self.groups))
+        wiring.connect(m, tags.o, wiring.flipped(self.tags))
+        # The open packet: length and step of its results, how many, their beats, those with tags.
+        is_open, length, step = Signal(), Signal(range(most)), Signal(STEP_BITS)
+        results, beats, used = Signal(range(most)), Signal(range(most)), Signal(range(most + 1))
+        tag_count, tag = Signal(range(tag_beats(most) + 1)), Signal(BEAT_BITS)
+        opened, old = Signal(32), Signal()
+
+        # What the packet comes to with another result.
+        total, fresh, fits, same = Signal(range(2 * most + 2)), Signal(), Signal(), Signal()
+        closing, close, opens, joins, parts = (
+            Signal(name=n) for n in ("closing", "close", "opens", "joins", "parts"))
+        lane = results[:4]
+        m.d.comb += [
+            fresh.eq(lane == 0), total.eq(used + length + fresh),
+            fits.eq(total <= most),
+            same.eq(~item.part & (item.beats == length) & (item.step == step)),
+            closing.eq(is_open & (~fits | old | (self.i.valid & ~same))),
+            close.eq(closing & groups.i.ready & tags.i.ready),
+            opens.eq(self.i.valid & ~item.part & (~is_open | close)),
+            joins.eq(self.i.valid & is_open & ~closing & (tags.i.ready | ~fresh)),
+            parts.eq(self.i.valid & item.part & ~is_open & groups.i.ready),
+            self.i.ready.eq(opens | joins | parts),
+            self.full.eq(close & ~fits), self.expired.eq(close & fits & old),
+            self.changed.eq(close & fits & ~old),
+            self.idle.eq(~is_open & ~self.i.valid & groups.idle & tags.idle),
+        ]
+        group = groups.i.payload
+        m.d.comb += [
+            groups.i.valid.eq((closing & tags.i.ready)
+                                 | (self.i.valid & item.part & ~is_open)),
+            group.part.eq(~is_open), group.count.eq(Mux(is_open, results, item.beats)),
+            group.beats.eq(Mux(is_open, beats, item.beats)), group.tags.eq(tag_count),
+            group.sample.eq(item.sample), group.first_beat.eq(item.first_beat),
+            group.last.eq(item.last), group.step.eq(Mux(is_open, step, item.step)),
+            # A tag beat leaves when the next begins, or with its packet.
+            tags.i.valid.eq((closing & groups.i.ready)
+                               | (self.i.valid & is_open & ~closing & fresh)),
+            tags.i.payload.eq(tag),
+        ]
+        m.d.sync += old.eq(is_open & ~close & ((self.time - opened)[:32] >= self.timeout))
+        with m.If(opens):
+            m.d.sync += [
+                is_open.eq(1), length.eq(item.beats), step.eq(item.step), results.eq(1),
+                beats.eq(item.beats), used.eq(item.beats + 1), tag_count.eq(1),
+                tag.eq(item.sample), opened.eq(self.time),
+            ]
+        with m.Elif(close):
+            m.d.sync += is_open.eq(0)
+        with m.Elif(joins):
+            m.d.sync += [results.eq(results + 1), beats.eq(beats + length),
+                         used.eq(total), tag_count.eq(tag_count + fresh)]
+            with m.If(fresh):
+                m.d.sync += tag.eq(item.sample)
+            with m.Else():
+                m.d.sync += tag.word_select(lane, SAMPLE_BITS).eq(item.sample)
+        return m

@@ -1,0 +1,58 @@
+"""Flatten of a concatenation: the vectors of a sample become its result."""
+
+from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from rtl.config import BEAT_BITS
+from rtl.interaction.records import ResultBeat, VectorInBeat
+from rtl.packing import QUARTER, placed
+from rtl.stream import SkidBuffer
+
+__all__ = ["VectorFlattener"]
+
+
+class VectorFlattener(wiring.Component):
+    """Pack the values of a sample's vectors 16 to a beat, in the order of the vectors.
+
+    Vectors of 16 k values are whole beats already; 2 vectors of 8 values or 4 of 4 share a beat,
+    the first in the lowest lanes, zeros behind the last.
+
+    Latency 1 cycle, throughput 1 beat in per cycle.
+
+    Ports
+    -----
+    i: stream of :data:`~rtl.interaction.records.VectorInBeat`.
+    vector_packing: log2 of the vectors that share a beat, 0 to 2; 0 where a vector has more beats
+        than 1; may change while idle and between samples.
+    o: stream of :data:`~rtl.interaction.records.ResultBeat`.
+    idle: an unfinished beat that waits for its next vector is idle.
+    """
+
+    def __init__(self):
+        super().__init__({
+            "i": In(stream.Signature(VectorInBeat)), "vector_packing": In(2),
+            "o": Out(stream.Signature(ResultBeat)), "idle": Out(1)})
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+        m.submodules.output = output = SkidBuffer(ResultBeat)
+        wiring.connect(m, output.o, wiring.flipped(self.o))
+        item, packing = self.i.payload, self.vector_packing
+        index, take, full, ends = Signal(2), Signal(), Signal(), Signal()
+        # A beat leaves when no other vector fits; those that share it are collected here.
+        held, collected = Signal(BEAT_BITS), Signal(BEAT_BITS)
+        m.d.comb += [
+            self.i.ready.eq(output.i.ready), take.eq(self.i.valid & self.i.ready),
+            full.eq(~(Cat(packing.any(), packing[1]) & ~index).any()),
+            ends.eq(item.vector_last & item.sample_last),
+            collected.eq(Cat(Mux(here, value, held.word_select(k, QUARTER)) for k, (here, value)
+                             in enumerate(placed(item.data, index, packing)))),
+            output.i.valid.eq(self.i.valid & (full | ends)),
+            output.i.payload.data.eq(collected), output.i.payload.last.eq(ends),
+            output.i.payload.sample.eq(item.sample), output.i.payload.step.eq(item.step),
+            self.idle.eq(output.idle),
+        ]
+        with m.If(take):
+            m.d.sync += [held.eq(collected), index.eq(Mux(full | ends, 0, index + 1))]
+        return m

@@ -1,0 +1,84 @@
+"""What the registers of a SmartNIC set in its blocks, and what they show of them."""
+
+from types import SimpleNamespace
+
+from amaranth.hdl import Module, Mux, Signal
+from amaranth.lib import wiring
+
+from rtl.channels import CHANNELS, ChannelProbe
+from rtl.config import NicConfig
+from rtl.csr import RegisterBlock
+from rtl.formats import InteractionMode
+
+__all__ = ["control", "watch"]
+
+_DESCRIPTOR_PORTS = ("write_en", "write_table", "write_word", "write_data")
+_PORTS = ("node", "nodes", "vector_beats", "mac_base", "ip_base", "udp_port")
+"""Registers that drive the port of their name wherever there is one."""
+
+
+def control(m: Module, config: NicConfig, csr: RegisterBlock, parts: dict, time: Signal) -> None:
+    """Registers to ``parts``, the blocks of the NIC by name; counters to registers."""
+    blocks = SimpleNamespace(**parts)
+    packing, interact = Signal(2), Signal()
+    m.d.comb += [
+        # Longer vectors have beats of their own.
+        packing.eq(Mux(csr.vector_beats == 1, csr.vector_packing, 0)),
+        interact.eq(csr.interaction_mode != InteractionMode.OFF),
+    ]
+    for block in parts.values():
+        for name in _PORTS:
+            if hasattr(block, name):
+                m.d.comb += getattr(block, name).eq(getattr(csr, name))
+        for name, value in (("vector_packing", packing), ("interact", interact), ("time", time)):
+            if hasattr(block, name):
+                m.d.comb += getattr(block, name).eq(value)
+    for block in (blocks.query_checker, blocks.lookup_check):
+        m.d.comb += [getattr(block, name).eq(getattr(csr, f"table_{name}"))
+                     for name in _DESCRIPTOR_PORTS]
+    for requests in (blocks.request_packager, blocks.dense_ring):
+        m.d.comb += [requests.batch.eq(csr.request_batch),
+                     requests.timeout.eq(csr.request_timeout)]
+    m.d.comb += [
+        blocks.dedupe.enable.eq(csr.dedupe_enable), blocks.dedupe.step_floor.eq(csr.step_floor),
+        blocks.pooler.mean.eq(csr.pooling_mean),
+        blocks.interaction.dots.eq(csr.interaction_mode == InteractionMode.DOT),
+        blocks.interaction.itself.eq(csr.interaction_itself),
+        blocks.local_cache.enable.eq(csr.local_cache_enable),
+        blocks.local_cache.sets.eq(csr.local_cache_sets),
+        blocks.remote_cache.enable.eq(csr.remote_cache_enable),
+        blocks.remote_cache.sets.eq(csr.remote_cache_sets),
+        blocks.remote_cache.merge.eq(csr.requester_merge),
+        # Lookups go out in packets as full as they get.
+        blocks.lookup_packager.batch.eq(8 * config.net_payload_beats),
+        blocks.lookup_packager.timeout.eq(csr.lookup_timeout),
+        blocks.lookup_packager.window.eq(csr.lookup_window),
+        blocks.lookup_receiver.share.eq(csr.lookup_share),
+        blocks.vector_packager.timeout.eq(csr.vector_timeout),
+        blocks.result_frames.timeout.eq(csr.result_timeout),
+        blocks.access_tap.enable.eq(csr.tap_select != 0),
+        blocks.access_tap.event.eq(Mux(
+            csr.tap_select == 2, blocks.remote_cache.tap, blocks.local_cache.tap)),
+        csr.table_ready.eq(blocks.query_checker.write_ready & blocks.lookup_check.write_ready),
+    ]
+    for name, block in parts.items():
+        if hasattr(block, "counters"):
+            m.d.comb += csr.counters[name].eq(block.counters)
+
+
+def watch(m: Module, csr: RegisterBlock, parts: dict, nic: wiring.Component) -> None:
+    """Show where ``nic`` stands: the streams of its ``parts`` and edges, and what others owe it."""
+    blocks, streams = SimpleNamespace(**parts), {}
+    for name in CHANNELS:
+        part, _, port = name.partition(".")
+        streams[name] = getattr(parts[part], port) if port else getattr(nic, part)
+    m.submodules.channel_probe = probe = ChannelProbe(streams)
+    wiring.connect(m, probe.now, wiring.flipped(nic.channels))
+    wiring.connect(m, probe.kept, csr.channels)
+    m.d.comb += csr.lookup_next_node.eq(blocks.lookup_packager.next_node)
+    for answers, asking in ((blocks.gpu_answers, blocks.local_cache),
+                            (blocks.peer_answers, blocks.remote_cache)):
+        m.d.comb += [answers.asked.eq(asking.misses.valid & asking.misses.ready),
+                     answers.answered.eq(asking.landed)]
+    m.d.comb += [blocks.dense_answers.asked.eq(blocks.dense_ring.asked),
+                 blocks.dense_answers.answered.eq(blocks.dense_ring.landed)]
