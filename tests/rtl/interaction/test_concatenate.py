@@ -142,7 +142,7 @@ def test_without_dot_units_vectors_stay_as_they_are():
 @pytest.mark.parametrize("interact", [0, 1])
 def test_pooled_vectors_go_one_way(interact):
     m, dut, taken = Module(), PooledRouter(), []
-    m.domains.sync, m.submodules.dut = ClockDomain(), dut
+    m.domains.sync, m.submodules.dut = ClockDomain("sync"), dut
     items = pooled_items(samples_of([4, 3], 2, 7))
 
     async def feed(ctx):

@@ -209,7 +209,7 @@ def test_reset_forgets_places():
     taken: list[dict] = []
 
     m = Module()
-    m.domains.sync = reset = ClockDomain()
+    m.domains.sync = reset = ClockDomain("sync")
     m.submodules.dut = dut
 
     async def bench(ctx):
