@@ -1,0 +1,71 @@
+"""What the blocks of exact sums share: how a lane's sum is kept, and the records between them."""
+
+from amaranth.hdl import ShapeLike
+from amaranth.lib import data
+
+from rtl.config import LANES
+
+__all__ = ["CHUNKS", "CHUNK_BITS", "EXACT", "EXACT_BITS", "EXACT_SEGMENTS", "EXACT_TERMS",
+           "EXACT_VALUE_BITS", "SEGMENT_BITS", "check_lanes", "exact_sum_layout",
+           "exact_term_layout", "segment_slice"]
+
+EXACT_TERMS = 1 << 20
+"""How many terms, whatever they are, a sum surely holds."""
+
+EXACT_VALUE_BITS = 277 + (EXACT_TERMS - 1).bit_length() + 1
+"""A binary32 is an integer of 277 bits in units of 2^-149; the terms' number; the sign."""
+
+EXACT = data.StructLayout({"value": EXACT_VALUE_BITS, "plus": 1, "minus": 1, "other": 1})
+"""The exact sum of one lane, 301 bits; all zero is the sum of no terms.
+
+``value``: sum of the finite terms in units of 2^-149, two's complement. Only the whole sum needs
+to fit: a partial sum that wraps comes back. ``plus``, ``minus``: a term was +inf or -inf; a NaN
+sets both, as the two infinities do together. ``other``: a term was not -0. A sum of zero is -0
+where every term is -0, and +0 else, as the sum of the terms in any order, rounded as IEEE-754 has
+it, would be.
+"""
+
+EXACT_BITS = EXACT.size
+"""Bits of one lane in a memory: 16 lanes are 4,816, 67 columns of 72."""
+
+SEGMENT_BITS = 54
+"""Bits of a sum that are added in one cycle. 16 lanes of them fill 12 columns of 72 bits."""
+
+EXACT_SEGMENTS = -(-EXACT_BITS // SEGMENT_BITS)
+"""Segments of a sum; the last one is short and holds the flags too."""
+
+CHUNK_BITS = 27
+"""Unit of the search for the leading bit: two hold a significand wherever it begins in the
+first."""
+
+CHUNKS = (EXACT_VALUE_BITS - 1) // CHUNK_BITS
+"""Chunks below the sign, which they leave nothing of."""
+
+assert CHUNKS * CHUNK_BITS == EXACT_VALUE_BITS - 1 and EXACT_BITS == 301
+assert (EXACT_SEGMENTS - 1) * SEGMENT_BITS < EXACT_VALUE_BITS, "the flags share a segment"
+
+
+def segment_slice(segment: int) -> slice:
+    """Return which bits of an :data:`EXACT` are those of ``segment``."""
+    return slice(SEGMENT_BITS * segment, min(SEGMENT_BITS * (segment + 1), EXACT_BITS))
+
+
+def check_lanes(lanes: object) -> None:
+    """Raise ``ValueError`` if ``lanes`` is not an integer from 1 to 16."""
+    if isinstance(lanes, bool) or not isinstance(lanes, int) or not 1 <= lanes <= LANES:
+        raise ValueError(f"lanes must be an integer between 1 and {LANES}, not {lanes!r}")
+
+
+def exact_sum_layout(meta_shape: ShapeLike, lanes: int = LANES) -> data.StructLayout:
+    """Layout of the sums of one entry and of the meta with which they were asked for."""
+    return data.StructLayout({"lanes": data.ArrayLayout(EXACT, lanes), "meta": meta_shape})
+
+
+def exact_term_layout(meta_shape: ShapeLike, lanes: int = LANES) -> data.StructLayout:
+    """Layout of one beat of binary32 of an entry.
+
+    ``count``: the beats of this entry until here; with ``last``, the beats of all. A sum takes no
+    more than 2^20 terms of the largest finite number, and 12 below them.
+    """
+    return data.StructLayout({
+        "data": 32 * lanes, "meta": meta_shape, "count": range(2 * EXACT_TERMS), "last": 1})

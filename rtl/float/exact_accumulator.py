@@ -1,0 +1,43 @@
+"""Exact accumulator: float32 vectors in, by entry, and what they add up to out."""
+
+from amaranth.hdl import Module, ShapeLike
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from rtl.config import LANES
+from rtl.float.exact import exact_term_layout
+from rtl.float.exact_table import ExactTable, exact_operation_layout
+from rtl.float.exact_terms import ExactTerms
+
+__all__ = ["ExactAccumulator"]
+
+
+class ExactAccumulator(wiring.Component):
+    """A table of exact sums and the beats that it gives for them (paper, 4.2.1 and 4.2.2).
+
+    Local reduction splits: the beats that it sends on are exactly what was added, so that the
+    owner's sum does not depend on who reduced what. Global reduction rounds, once.
+
+    One operation and one beat per cycle. Latency 22 cycles from a taking operation to its first
+    beat.
+
+    Parameters and ports ``i``: see :class:`~rtl.float.exact_table.ExactTable`; ``split`` and ``o``:
+    see :class:`~rtl.float.exact_terms.ExactTerms`; ``idle``.
+    """
+
+    def __init__(self, entries: int, meta_shape: ShapeLike, *, split: bool, style: str = "bram",
+                 lanes: int = LANES):
+        self._table = ExactTable(entries, meta_shape, style=style, lanes=lanes)
+        self._terms = ExactTerms(meta_shape, split=split, lanes=lanes)
+        super().__init__({
+            "i": In(stream.Signature(exact_operation_layout(entries, meta_shape, lanes))),
+            "o": Out(stream.Signature(exact_term_layout(meta_shape, lanes))), "idle": Out(1)})
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+        m.submodules.table, m.submodules.terms = table, terms = self._table, self._terms
+        wiring.connect(m, wiring.flipped(self.i), table.i)
+        wiring.connect(m, table.sums, terms.sums)
+        wiring.connect(m, terms.o, wiring.flipped(self.o))
+        m.d.comb += self.idle.eq(table.idle & terms.idle)
+        return m

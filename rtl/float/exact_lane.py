@@ -1,0 +1,119 @@
+"""One lane of a table of exact sums: adds terms to sums that lie in a memory."""
+
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from rtl.float.exact import (
+    EXACT,
+    EXACT_SEGMENTS,
+    EXACT_VALUE_BITS,
+    SEGMENT_BITS,
+    segment_slice,
+)
+from rtl.float.exact_place import EXACT_PLACER_LATENCY, PLACED, ExactPlacer
+
+__all__ = ["CONTROL_LATENCY", "LANE_CONTROL", "SUM_LATENCY", "ExactLane"]
+
+LANE_CONTROL = data.StructLayout({"clear": 1, "again1": 1, "again2": 1, "again3": 1})
+"""What becomes of a term.
+
+``clear``: the sum begins with it. ``again1``, ``again2``, ``again3``: the term so many cycles ago
+was added to the same sum; the nearest counts.
+"""
+
+CONTROL_LATENCY = EXACT_PLACER_LATENCY
+"""Cycles from ``x`` of :class:`ExactLane` to ``held`` (segment 0) and ``control``."""
+
+SUM_LATENCY = CONTROL_LATENCY + 2
+"""Cycles from ``x`` of :class:`ExactLane` to ``sum`` and ``taken`` (segment 0)."""
+
+
+class ExactLane(wiring.Component):
+    """Add one binary32 per cycle to one of many exact sums, which a memory outside keeps.
+
+    A sum is cut into segments. Segment k is read, added to and written k cycles after segment 0,
+    so that the carry out of a segment is in time for the next: a cycle adds no more than
+    :data:`~rtl.float.exact.SEGMENT_BITS` bits, and no carry needs a place in the memory.
+
+    What the memory gave may be older than the last three terms of the same sum, which are two
+    registers and the adder's output away from it: those are taken instead, as ``control`` says.
+
+    No enable, and nothing that tells valid terms from others: that is the user's, who writes or
+    does not write.
+
+    Ports
+    -----
+    x: In(32), binary32, the term.
+    control: In(:data:`LANE_CONTROL`), :data:`CONTROL_LATENCY` cycles after ``x``.
+    held: In(EXACT), what the memory held; segment k comes k cycles after ``control``.
+    sum: Out(EXACT), to be written; segment k comes :data:`SUM_LATENCY` + k cycles after ``x``.
+    taken: Out(EXACT), the sum without ``x``, whether cleared or not, together with ``sum``.
+    """
+
+    x: In(32)
+    control: In(LANE_CONTROL)
+    held: In(EXACT)
+    sum: Out(EXACT)
+    taken: Out(EXACT)
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+        m.submodules.placer = placer = ExactPlacer()
+        m.d.comb += placer.i.eq(self.x)
+
+        term: data.View = placer.o
+        control = self.control
+        # -x is ~x + 1: the 1 is carried into the lowest segment.
+        carry = Signal()
+        m.d.sync += carry.eq(term.negative)
+        for segment in range(EXACT_SEGMENTS):
+            term_later = Signal(PLACED, reset_less=True, name=f"term{segment + 1}")
+            control_later = Signal(LANE_CONTROL, name=f"control{segment + 1}")
+            m.d.sync += [term_later.eq(term), control_later.eq(control)]
+            carry = self._segment(m, segment, term, control, control_later, carry)
+            term, control = term_later, control_later
+        return m
+
+    def _segment(self, m: Module, segment: int, term, before, control, carry: Value) -> Value:
+        """Add ``segment``; return its carry, in time for the next one.
+
+        ``term`` and ``before`` are there while ``held`` is, ``control`` and ``carry`` a cycle
+        later.
+        """
+        where = segment_slice(segment)
+        stored = where.stop - where.start
+        bits = min(where.stop, EXACT_VALUE_BITS) - where.start
+        old, new, written, taken = (
+            Signal(stored, reset_less=True, name=f"{name}{segment}")
+            for name in ("old", "new", "written", "taken"))
+        addend = Signal(bits, reset_less=True, name=f"addend{segment}")
+
+        # 1: what the sum was two terms ago, and the part of the term that lies in this segment.
+        part = (Mux(term.segment == segment, term.bits[:SEGMENT_BITS], 0)
+                | Mux(term.segment == segment - 1, term.bits[SEGMENT_BITS:], 0))
+        held = Value.cast(self.held)[where]
+        m.d.sync += [
+            old.eq(Mux(before.again2, new, Mux(before.again3, written, held))),
+            addend.eq(part[:bits] ^ term.negative.replicate(bits)),
+        ]
+
+        # 2: add.
+        current, begin, total = Signal(stored), Signal(stored), Signal(bits + 2)
+        m.d.comb += [
+            current.eq(Mux(control.again1, new, old)),
+            begin.eq(Mux(control.clear, 0, current)),
+            # x + y + c as (2 x + c) - (2 ~y + 1): a carry chain takes what it subtracts from as
+            # it is, so that what chooses ``begin`` shares the LUT of the difference.
+            total.eq(Cat(carry, addend) - Cat(Const(1, 1), ~begin[:bits])),
+        ]
+        sum_bits = total[1:bits + 1]
+        if stored > bits:
+            flags = Signal(stored - bits)
+            m.d.sync += flags.eq(Cat(term.plus, term.minus, term.other))
+            sum_bits = Cat(sum_bits, begin[bits:] | flags)
+        carried = Signal(name=f"carry{segment + 1}")
+        m.d.sync += [new.eq(sum_bits), carried.eq(~total[-1]), taken.eq(current),
+                     written.eq(new)]
+        m.d.comb += [Value.cast(self.sum)[where].eq(new), Value.cast(self.taken)[where].eq(taken)]
+        return carried

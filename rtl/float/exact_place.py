@@ -1,0 +1,74 @@
+"""A binary32 as a term of an exact sum: where its significand lies among the segments."""
+
+from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from rtl.float.exact import EXACT_SEGMENTS, SEGMENT_BITS
+
+__all__ = ["EXACT_PLACER_LATENCY", "PLACED", "ExactPlacer"]
+
+PLACED_BITS = 24 + SEGMENT_BITS - 1
+
+PLACED = data.StructLayout({
+    "bits": PLACED_BITS, "segment": range(EXACT_SEGMENTS), "negative": 1,
+    "plus": 1, "minus": 1, "other": 1})
+"""A term of an exact sum.
+
+``bits``: the significand at its place in ``segment`` and the one above it; 0 for infinities and
+NaN. ``negative``: the term is less ``bits``. ``plus``, ``minus``, ``other``: what the term sets of
+:data:`~rtl.float.exact.EXACT`.
+"""
+
+EXACT_PLACER_LATENCY = 3
+"""Cycles from the operand of :class:`ExactPlacer` to its place."""
+
+_LARGEST = 253
+"""The place of the largest significands, in bits."""
+
+_BORDERS = range(SEGMENT_BITS, _LARGEST + 1, SEGMENT_BITS)
+
+
+class ExactPlacer(wiring.Component):
+    """Find the segment and the place in it of a binary32, subnormals included; exact.
+
+    Latency :data:`EXACT_PLACER_LATENCY` cycles, one term per cycle, no enable.
+
+    Ports: ``i``: In(32), binary32. ``o``: Out(:data:`PLACED`).
+    """
+
+    i: In(32)
+    o: Out(PLACED)
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+        fraction, field, sign = self.i[:23], self.i[23:31], self.i[31]
+
+        # 1: the place is the exponent field less 1, and 0 for a field of 0, which has no hidden
+        # bit. Infinities and NaN add nothing.
+        special, nan = field.all(), fraction.any()
+        significand1, place1, beyond1 = Signal(24), Signal(8), Signal(len(_BORDERS))
+        state1, state2 = Signal(PLACED), Signal(PLACED)
+        m.d.sync += [
+            significand1.eq(Mux(special, 0, Cat(fraction, field.any()))),
+            place1.eq(field - field.any()),
+            beyond1.eq(Cat(field > border for border in _BORDERS)),
+            state1.negative.eq(sign & ~special),
+            state1.plus.eq(special & (nan | ~sign)), state1.minus.eq(special & (nan | sign)),
+            state1.other.eq(~sign | self.i[:31].any()),
+        ]
+
+        # 2: places from the segment's beginning.
+        segment, begin = Signal(PLACED["segment"].shape), Signal(8)
+        for number, border in enumerate(_BORDERS):
+            with m.If(beyond1[number]):
+                m.d.comb += [segment.eq(number + 1), begin.eq(border)]
+        significand2, distance2 = Signal(24), Signal(range(SEGMENT_BITS))
+        m.d.sync += [
+            state2.eq(state1), state2.segment.eq(segment),
+            significand2.eq(significand1), distance2.eq(place1 - begin),
+        ]
+
+        # 3: shift.
+        m.d.sync += [self.o.eq(state2), self.o.bits.eq(significand2 << distance2)]
+        return m

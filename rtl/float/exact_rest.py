@@ -1,0 +1,122 @@
+"""What is left of an exact sum without the binary32 that was given out for it."""
+
+from amaranth.hdl import Cat, Const, Module, Mux, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from rtl.float.exact import CHUNK_BITS, CHUNKS, EXACT, EXACT_VALUE_BITS
+
+__all__ = ["ExactRest"]
+
+_LOW = 253
+"""The place of the lowest bit of the largest finite number, in units of 2^-149."""
+
+_TOP = CHUNK_BITS - 24
+"""Bits of a chunk that a significand at its top leaves free."""
+
+
+class ExactRest(wiring.Component):
+    """The way back in :class:`~rtl.float.exact_round.ExactRounder`, for sums rounded again.
+
+    Bits of the sum below the significand are kept, and those from it on filled with 1 where the
+    number given out is above the sum, with 0 where not. Or a new sum is let in.
+
+    Ports, each with the stage of the rounder in which it is there:
+
+    - ``x``: In(EXACT), 3, the sum.
+    - ``lead``: In(:data:`CHUNKS`), 5, one-hot, the chunk of the leading bit.
+    - ``shift``: In(5), 5, how far the significand lies below the top of this chunk.
+    - ``hold``: In(1), 5, nothing is given out.
+    - ``up``: In(1), 6, the number given out is the next one above the sum's leading bits.
+    - ``over``: In(1), 7, it is the largest finite one, with the sum's sign.
+    - ``i``: In(EXACT), ``enter``: In(1), 8, the new sum.
+    - ``o``: Out(EXACT), 8.
+    """
+
+    x: In(EXACT)
+    lead: In(CHUNKS)
+    shift: In(5)
+    hold: In(1)
+    up: In(1)
+    over: In(1)
+    i: In(EXACT)
+    enter: In(1)
+    o: Out(EXACT)
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+        # The sum waits; without a reset in shift registers.
+        waiting = [self.x]
+        for stage in range(4, 9):
+            following = Signal(EXACT, reset_less=True, name=f"x{stage}")
+            m.d.sync += following.eq(waiting[-1])
+            waiting.append(following)
+        x5, x6, x7, x8 = waiting[2:]
+
+        # 5: of which chunks all bits are kept, or those below the significand. What is left of an
+        # infinity or NaN does not count.
+        special, plain = x5.plus | x5.minus, Signal()
+        m.d.comb += plain.eq(~special & ~self.hold)
+        some = plain.replicate(CHUNKS)
+        whole6, part6, lead6, upper6, lower6, hold6 = (
+            Signal(CHUNKS), Signal(CHUNKS), Signal(CHUNKS), Signal(_TOP), Signal(CHUNK_BITS),
+            Signal())
+        m.d.sync += [
+            whole6.eq((Cat(self.lead[k + 2:].any() for k in range(CHUNKS)) & some)
+                      | self.hold.replicate(CHUNKS)),
+            part6.eq(self.lead[1:] & some), lead6.eq(self.lead & some),
+            upper6.eq(Cat(self.shift < _TOP - place for place in range(_TOP))),
+            lower6.eq(Cat(self.shift < CHUNK_BITS + _TOP - place for place in range(CHUNK_BITS))),
+            hold6.eq(self.hold),
+        ]
+
+        # 6: what the others are filled with.
+        fill7, hold7 = Signal(), Signal()
+        m.d.sync += [
+            fill7.eq(Mux(hold6, x6.value[-1], self.up & ~(x6.plus | x6.minus))), hold7.eq(hold6),
+        ]
+
+        # 7: the sum less the largest number: 24 ones, whose negative is one, then zeros to the
+        # 24th place, and ones.
+        over8, less8, negative = Signal(), Signal(EXACT_VALUE_BITS - _LOW), x7.value[-1]
+        m.d.sync += [
+            over8.eq(self.over & ~hold7),
+            less8.eq(x7.value[_LOW:] + Cat(
+                Const(1, 1), negative.replicate(23), (~negative).replicate(len(less8) - 24))),
+        ]
+
+        # 8: bit by bit. Three bits for each chunk, and one for each place, make it a LUT a bit.
+        whole, part, lead, upper, lower, fill, hold = (
+            _later(m, signal, cycles) for signal, cycles in (
+                (whole6, 2), (part6, 2), (lead6, 2), (upper6, 2), (lower6, 2), (fill7, 1),
+                (hold7, 1)))
+        value = Signal(EXACT_VALUE_BITS)
+        for k in range(CHUNKS):
+            old, new, into = (
+                v.word_select(k, CHUNK_BITS) for v in (x8.value, self.i.value, value))
+            same, ones = Signal(name=f"same{k}"), Signal(name=f"ones{k}")
+            m.d.comb += [
+                same.eq(self.enter | whole[k]),
+                ones.eq(~self.enter & (whole[k] | fill)),
+            ]
+            kept = (part[k].replicate(CHUNK_BITS) & lower) | (lead[k].replicate(_TOP) & upper)
+            m.d.comb += into.eq(Mux(
+                same, Mux(ones, old, new), (old & kept) | (ones.replicate(CHUNK_BITS) & ~kept)))
+        m.d.comb += [
+            value[-1].eq(Mux(self.enter, self.i.value[-1], fill)),
+            self.o.value.eq(value),
+            self.o.plus.eq(Mux(self.enter, self.i.plus, x8.plus & hold)),
+            self.o.minus.eq(Mux(self.enter, self.i.minus, x8.minus & hold)),
+            self.o.other.eq(Mux(self.enter, self.i.other, x8.other)),
+        ]
+        with m.If(over8 & ~self.enter):
+            m.d.comb += self.o.value[_LOW:].eq(less8)
+        return m
+
+
+def _later(m: Module, signal: Signal, cycles: int) -> Signal:
+    for cycle in range(cycles):
+        following = Signal.like(signal, name=f"{signal.name}_later{cycle + 1}")
+        m.d.sync += following.eq(signal)
+        signal = following
+    return signal

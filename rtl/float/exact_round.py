@@ -1,0 +1,162 @@
+"""Exact sums to binary32: the nearest, and what is left of the sum without it."""
+
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from rtl.float.exact import CHUNK_BITS, CHUNKS, EXACT, EXACT_VALUE_BITS
+from rtl.float.exact_rest import ExactRest
+from rtl.float.shift import leading_zeros
+
+__all__ = ["EXACT_ROUNDER_LATENCY", "ExactRounder"]
+
+EXACT_ROUNDER_LATENCY = 8
+"""Cycles from a sum to :class:`ExactRounder` until what it gives out; also the length of the ring
+in which sums go round."""
+
+_Flags = data.StructLayout({"sign": 1, "plus": 1, "minus": 1, "other": 1})
+_LEAD = 23
+"""The lowest place of the leading bit that leaves room for a significand below it."""
+
+
+class ExactRounder(wiring.Component):
+    """Round an exact sum once to binary32: to nearest even, subnormals, overflow to infinity.
+
+    With x = h * 2^s + l, 0 <= l < 2^s, h the leading 24 bits and the sign, the nearest is h or
+    h + 1, whatever the sign; this is its magnitude, for the complement of a negative h is its
+    magnitude less 1. What is left is l or l - 2^s: the bits of x with those from s on all 0 or all
+    1, and no subtraction.
+
+    Latency :data:`EXACT_ROUNDER_LATENCY` cycles, one sum per cycle, no enable.
+
+    Parameters: ``rest``: sums can be rounded again, less what was given out for them. Then none
+    overflows: the largest finite number is given out instead, and what is left may be larger still.
+
+    Ports
+    -----
+    i: In(EXACT).
+    o: Out(32), binary32; NaN as 0x7FC00000.
+
+    Only with ``rest``:
+
+    enter: In(1), take ``i``; otherwise what is left of the sum of :data:`EXACT_ROUNDER_LATENCY`
+        cycles ago.
+    hold: In(1), the sum that entered 5 cycles ago stays as it is.
+    done: Out(1), together with ``o``: nothing is left. An infinity or NaN leaves nothing.
+    """
+
+    def __init__(self, *, rest: bool):
+        self._rest = rest
+        ports = {"i": In(EXACT), "o": Out(32)}
+        if rest:
+            ports |= {"enter": In(1), "hold": In(1), "done": Out(1)}
+        super().__init__(ports)
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+
+        # 1: the sum. The highest bit that is not like the sign is looked for by chunks.
+        x1 = Signal(EXACT, reset_less=True)
+        if self._rest:
+            m.submodules.rest = rest = ExactRest()
+            m.d.comb += [rest.i.eq(self.i), rest.enter.eq(self.enter)]
+            m.d.sync += x1.eq(rest.o)
+        else:
+            m.d.sync += x1.eq(self.i)
+        sign = x1.value[-1]
+        unlike2, some2 = Signal(CHUNKS), Signal(CHUNKS)
+        for k in range(CHUNKS):
+            chunk = x1.value.word_select(k, CHUNK_BITS)
+            m.d.sync += [unlike2[k].eq((chunk ^ sign.replicate(CHUNK_BITS)).any()),
+                         some2[k].eq(chunk.any())]
+
+        # 2: the chunk of the leading bit, one-hot; the lowest one of a sum of 0 or -1.
+        x2 = Signal(EXACT, reset_less=True)
+        m.d.sync += x2.eq(x1)
+        lead3, lost3 = Signal(CHUNKS), Signal()
+        here = [(unlike2[k] if k else 1) & ~unlike2[k + 1:].any() for k in range(CHUNKS)]
+        m.d.sync += [
+            lead3.eq(Cat(here)),
+            lost3.eq(Cat(here[k] & some2[:k - 1].any() for k in range(2, CHUNKS)).any()),
+        ]
+
+        # 3: that chunk, and the one below it.
+        x3 = Signal(EXACT, reset_less=True)
+        m.d.sync += x3.eq(x2)
+        chunks = [Const(0, CHUNK_BITS),
+                  *(x3.value.word_select(k, CHUNK_BITS) for k in range(CHUNKS))]
+        pair4, lead4, lost4, flags4 = Signal(2 * CHUNK_BITS), Signal(CHUNKS), Signal(), Signal(
+            _Flags)
+        m.d.sync += [
+            pair4.eq(Cat(_selected(lead3, chunks[:-1]), _selected(lead3, chunks[1:]))),
+            lead4.eq(lead3), lost4.eq(lost3),
+            flags4.sign.eq(x3.value[-1]), flags4.plus.eq(x3.plus), flags4.minus.eq(x3.minus),
+            flags4.other.eq(x3.other),
+        ]
+
+        # 4: the place of the leading bit in its chunk; in the lowest chunk a significand that
+        # begins lower is subnormal.
+        zeros, shift5 = Signal(5), Signal(5)
+        pair5, lead5, lost5, flags5 = (Signal.like(s) for s in (pair4, lead4, lost4, flags4))
+        most = CHUNK_BITS - 1 - _LEAD
+        m.d.comb += zeros.eq(leading_zeros(
+            pair4[CHUNK_BITS:] ^ flags4.sign.replicate(CHUNK_BITS)))
+        m.d.sync += [
+            shift5.eq(Mux(lead4[0] & (zeros > most), most, zeros)),
+            pair5.eq(pair4), lead5.eq(lead4), lost5.eq(lost4), flags5.eq(flags4),
+        ]
+
+        # 5: shift. s is the place of the significand's lowest bit.
+        shifted = Signal(2 * CHUNK_BITS)
+        window6, lost6, low6, flags6 = Signal(25), Signal(), Signal(9), Signal(_Flags)
+        m.d.comb += shifted.eq(pair5 << shift5)
+        first = _selected(lead5, [Const(CHUNK_BITS * k + most, 9) for k in range(CHUNKS)])
+        m.d.sync += [
+            window6.eq(shifted[-25:]), lost6.eq(lost5 | shifted[:-25].any()),
+            low6.eq(first - shift5), flags6.eq(flags5),
+        ]
+
+        # 6: round; a carry runs on into the exponent. An exponent field of s, and 1 more for the
+        # hidden bit.
+        up = window6[0] & (lost6 | window6[1])
+        significand = window6[1:] ^ flags6.sign.replicate(24)
+        packed7, huge7, flags7 = Signal(31), Signal(), Signal(_Flags)
+        m.d.sync += [
+            packed7.eq((Cat(Const(1, 1), significand[:23], low6[:8])
+                        + Cat(up ^ flags6.sign, Const(0, 23), significand[23]))[1:32]),
+            huge7.eq(low6 >= 254), flags7.eq(flags6),
+        ]
+
+        # 7: pack.
+        over = huge7 | packed7[23:].all()
+        nan, infinite = flags7.plus & flags7.minus, flags7.plus | flags7.minus
+        if self._rest:
+            exact7 = Signal()
+            m.d.sync += [
+                exact7.eq(~(window6[0] | lost6)),
+                self.done.eq(infinite | (exact7 & ~over)),
+            ]
+            m.d.comb += [
+                rest.x.eq(x3), rest.lead.eq(lead5), rest.shift.eq(shift5), rest.up.eq(up),
+                rest.over.eq(over & ~infinite), rest.hold.eq(self.hold),
+            ]
+        largest = 0x7F7FFFFF if self._rest else 0x7F800000
+        m.d.sync += self.o.eq(Cat(packed7, flags7.sign | ~flags7.other))
+        with m.If(nan):
+            m.d.sync += self.o.eq(0x7FC00000)
+        with m.Elif(infinite):
+            m.d.sync += self.o.eq(Cat(Const(0x7F800000, 31), flags7.minus))
+        with m.Elif(over):
+            m.d.sync += self.o.eq(Cat(Const(largest, 31), flags7.sign))
+        return m
+
+
+def _selected(lead: Value, values: list[Value]) -> Value:
+    """Return the one of ``values`` that the one-hot ``lead`` names."""
+    result: Value = Const(0, 1)
+    for bit, value in zip(lead, values):
+        result = result | (value & bit.replicate(len(value)))
+    return result
+
+
+assert EXACT_VALUE_BITS < 1 << 9

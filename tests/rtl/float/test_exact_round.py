@@ -1,0 +1,53 @@
+"""ExactRounder, at every place of the leading bit and around every tie."""
+
+import random
+
+import pytest
+
+from host.exact import ExactSum, nearest, taken
+from rtl.float.exact_round import EXACT_ROUNDER_LATENCY, ExactRounder
+from tests.rtl.float.drive import drive
+from tests.rtl.float.exact_cases import exact_word
+
+_SIGNIFICANDS = (1 << 23, (1 << 23) + 1, (1 << 24) - 1, (1 << 24) - 2)
+
+
+def around_ties(seed: int) -> list[ExactSum]:
+    """Sums with the leading bit at each place, what is below it at, above or below a tie."""
+    rng = random.Random(seed)
+    values = [0, -1, 1, (1 << 297) - 1, -1 << 297]
+    for place in range(297):
+        low = max(0, place - 23)
+        for below in ("none", "one", "less", "half", "more", "all", "any"):
+            significand = rng.choice((*_SIGNIFICANDS, rng.randrange(1 << 23, 1 << 24)))
+            rest = {"none": 0, "one": 1, "less": (1 << low) // 2 - 1, "half": (1 << low) // 2,
+                    "more": (1 << low) // 2 + 1, "all": (1 << low) - 1,
+                    "any": rng.randrange(1 << low)}[below]
+            value = (significand >> 23 - min(23, place)) << low | max(0, rest) & (1 << low) - 1
+            values.append(rng.choice((value, -value)))
+    return [ExactSum(value, other=True) for value in values]
+
+
+SPECIAL_SUMS = [
+    ExactSum(), ExactSum(other=True), ExactSum(5, plus=True, other=True),
+    ExactSum(-5, minus=True, other=True), ExactSum(1 << 290, plus=True, minus=True, other=True),
+    ExactSum(1 << 290, minus=True, other=True), ExactSum(-1 << 290, plus=True, other=True)]
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_rounds_once(seed):
+    sums = around_ties(seed) + SPECIAL_SUMS
+    got = drive(ExactRounder(rest=False), EXACT_ROUNDER_LATENCY,
+                {"i": [exact_word(total) for total in sums]})
+    for total, bits in zip(sums, got):
+        assert bits == nearest(total), f"{total} gave {bits:08x}, not {nearest(total):08x}"
+
+
+def test_first_of_a_list_and_whether_it_is_the_last():
+    sums = around_ties(2)[::3] + SPECIAL_SUMS
+    got = drive(ExactRounder(rest=True), EXACT_ROUNDER_LATENCY,
+                {"i": [exact_word(total) for total in sums], "enter": [1] * len(sums)},
+                results=("o", "done"))
+    for total, found in zip(sums, got):
+        term, left = taken(total)
+        assert found == (term, left.value == 0), f"{total} gave {found[0]:08x}, not {term:08x}"

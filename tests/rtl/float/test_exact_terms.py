@@ -1,0 +1,130 @@
+"""ExactTerms: lists of float32 that add up to sums, and single ones."""
+
+import random
+from collections import defaultdict
+
+import pytest
+
+from host.exact import ExactSum, taken
+from rtl.float.exact_terms import ExactTerms
+from tests.rtl.float.exact_cases import beats_of, exact_word
+from tests.rtl.float.test_exact_round import SPECIAL_SUMS, around_ties
+from tests.rtl.power_up import powered_up
+from tests.support import receiver, sender, simulate
+
+RING = 8
+LATENCY = 10
+
+
+def payloads(entries: list[list[ExactSum]]) -> list[dict]:
+    lanes = len(entries[0])
+    return [{"lanes": [_fields(exact_word(total)) for total in sums], "meta": number}
+            for number, sums in enumerate(entries) if len(sums) == lanes]
+
+
+def _fields(word: int) -> dict:
+    return {"value": word & (1 << 298) - 1, "plus": word >> 298 & 1, "minus": word >> 299 & 1,
+            "other": word >> 300}
+
+
+def run(entries: list[list[ExactSum]], split: bool, stall: float = 0.0) -> int:
+    """Compare the beats of ``entries``; return the cycles it took."""
+    expected = [beats_of(sums, split) for sums in entries]
+    dut = ExactTerms(16, split=split, lanes=len(entries[0]))
+    got: list[dict] = []
+    cycles = simulate(
+        powered_up(dut), sender(dut.sums, payloads(entries), stall=stall),
+        receiver(dut.o, got, sum(map(len, expected)), stall=stall))
+    beats = defaultdict(list)
+    for item in got:
+        beats[item["meta"]].append(item["data"])
+        assert item["count"] == len(beats[item["meta"]])
+        assert item["last"] == (len(beats[item["meta"]]) == len(expected[item["meta"]]))
+    for number, sums in enumerate(entries):
+        assert beats[number] == expected[number], sums
+    if not split:
+        assert [item["meta"] for item in got] == list(range(len(entries)))
+    return cycles
+
+
+def in_range(sums: list[ExactSum]) -> list[ExactSum]:
+    """Return the sums that need no more than four of the largest number."""
+    return [total for total in sums if abs(total.value) < 1 << 279]
+
+
+@pytest.mark.parametrize("stall", [0.0, 0.4])
+@pytest.mark.parametrize("split", [False, True])
+def test_sums_around_ties(split, stall):
+    sums = in_range(around_ties(3))[::9]
+    random.Random(4).shuffle(sums)
+    run([[total] for total in in_range(SPECIAL_SUMS) + sums], split, stall)
+
+
+@pytest.mark.parametrize("split", [False, True])
+def test_lanes_that_are_finished_wait(split):
+    """Lanes of one entry need lists of different lengths."""
+    rng = random.Random(5)
+    one, two = ExactSum(1 << 149, other=True), ExactSum((1 << 200) + (1 << 100), other=True)
+    long = ExactSum(rng.getrandbits(276) | 1, other=True)
+    entries = [[one, one, two], [two, ExactSum(), one], [long, ExactSum(other=True), one],
+               [ExactSum(), ExactSum(5, plus=True, other=True), two],
+               [ExactSum(1, plus=True, minus=True, other=True), long, ExactSum()]]
+    run(entries, split)
+
+
+def test_sums_beyond_the_largest_number():
+    largest = ((1 << 24) - 1) << 253
+    sums = [sign * (n * largest + more) for sign in (1, -1) for n, more in (
+        (1, 1 << 253), (1, 1 << 252), (1, (1 << 252) - 1), (2, 0), (3, -1), (5, 1 << 200),
+        (7, -(1 << 277)))]
+    run([[ExactSum(value, other=True)] for value in sums], True)
+    run([[ExactSum(value, other=True)] for value in [*sums, (1 << 297) - 1, -1 << 297]], False)
+
+
+def test_the_largest_sums_go_on():
+    """Sums that take a million beats begin with the right ones."""
+    sums = [(1 << 297) - 1, -1 << 297, -(1 << 297) + 1]
+    dut, got = ExactTerms(16, split=True, lanes=1), []
+    simulate(powered_up(dut), sender(dut.sums, payloads([
+        [ExactSum(value, other=True)] for value in sums])), receiver(dut.o, got, 30))
+    for number, value in enumerate(sums):
+        total = ExactSum(value, other=True)
+        for item in (item for item in got if item["meta"] == number):
+            term, total = taken(total)
+            assert (item["data"], item["last"]) == (term, 0)
+
+
+def test_a_beat_a_cycle():
+    one = [ExactSum(1 << 149, other=True)]
+    two = [ExactSum((1 << 200) + (1 << 100), other=True)]
+    for split, entries in ((False, [one, two] * 50), (True, [one] * 100), (True, [two] * 50)):
+        assert run(entries, split) <= 100 + LATENCY + RING
+
+
+@pytest.mark.parametrize("split", [False, True])
+def test_latency(split):
+    dut = ExactTerms(16, split=split, lanes=1)
+    total = ExactSum((1 << 200) + (1 << 100), other=True)
+
+    async def bench(ctx):
+        ctx.set(dut.sums.valid, 1)
+        ctx.set(dut.sums.payload, payloads([[total]])[0])
+        ctx.set(dut.o.ready, 1)
+        assert ctx.get(dut.sums.ready)
+        await ctx.tick()
+        ctx.set(dut.sums.valid, 0)
+        seen = []
+        for cycle in range(1, LATENCY + RING + 3):
+            assert not ctx.get(dut.idle) or len(seen) == 1 + split
+            if ctx.get(dut.o.valid):
+                seen.append(cycle)
+            await ctx.tick()
+        assert seen == [LATENCY, LATENCY + RING][:1 + split]
+        assert ctx.get(dut.idle)
+
+    simulate(dut, bench)
+
+
+def test_arguments():
+    with pytest.raises(ValueError, match="lanes must be an integer between 1 and 16, not 0"):
+        ExactTerms(16, split=True, lanes=0)
