@@ -8,6 +8,10 @@ from .divide import (
     CountDividerLane,
 )
 from .dot import DOT_LATENCY, DOT_TREE_LATENCY, RECODED_SLICE, DotProduct
+from .exact import EXACT, exact_sum_layout, exact_term_layout
+from .exact_accumulator import ExactAccumulator
+from .exact_table import ExactTable, exact_operation_layout
+from .exact_terms import ExactTerms
 from .multiply import (
     FLOAT_MULTIPLIER_LATENCY,
     PLAIN_MULTIPLIER_LATENCY,
@@ -19,8 +23,9 @@ from .recode import RECODED, RECODER_LATENCY, Recoder
 
 __all__ = [
     "COUNT_DIVIDER_LANE_LATENCY", "COUNT_DIVIDER_LATENCY", "DOT_LATENCY", "DOT_TREE_LATENCY",
-    "FLOAT_ADDER_LATENCY", "FLOAT_MULTIPLIER_LATENCY", "PLAIN_MULTIPLIER_LATENCY",
+    "EXACT", "FLOAT_ADDER_LATENCY", "FLOAT_MULTIPLIER_LATENCY", "PLAIN_MULTIPLIER_LATENCY",
     "RECIPROCAL_LATENCY", "RECODED", "RECODED_SLICE", "RECODER_LATENCY", "CountDivider",
-    "CountDividerLane", "CountReciprocal", "DotProduct", "FloatAdder", "FloatMultiplier",
-    "PlainMultiplier", "Recoder",
+    "CountDividerLane", "CountReciprocal", "DotProduct", "ExactAccumulator", "ExactTable",
+    "ExactTerms", "FloatAdder", "FloatMultiplier", "PlainMultiplier", "Recoder",
+    "exact_operation_layout", "exact_sum_layout", "exact_term_layout",
 ]

@@ -62,8 +62,7 @@ class ExactLane(wiring.Component):
         m.submodules.placer = placer = ExactPlacer()
         m.d.comb += placer.i.eq(self.x)
 
-        term: data.View = placer.o
-        control = self.control
+        term, control = placer.o, self.control
         # -x is ~x + 1: the 1 is carried into the lowest segment.
         carry = Signal()
         m.d.sync += carry.eq(term.negative)
@@ -92,17 +91,18 @@ class ExactLane(wiring.Component):
         # 1: what the sum was two terms ago, and the part of the term that lies in this segment.
         part = (Mux(term.segment == segment, term.bits[:SEGMENT_BITS], 0)
                 | Mux(term.segment == segment - 1, term.bits[SEGMENT_BITS:], 0))
-        held = Value.cast(self.held)[where]
+        use_new, use_old = Signal(name=f"use_new{segment}"), Signal(name=f"use_old{segment}")
         m.d.sync += [
-            old.eq(Mux(before.again2, new, Mux(before.again3, written, held))),
+            old.eq(Mux(before.again2, new,
+                       Mux(before.again3, written, Value.cast(self.held)[where]))),
+            use_new.eq(~before.clear & before.again1), use_old.eq(~before.clear & ~before.again1),
             addend.eq(part[:bits] ^ term.negative.replicate(bits)),
         ]
 
         # 2: add.
-        current, begin, total = Signal(stored), Signal(stored), Signal(bits + 2)
+        begin, total = Signal(stored), Signal(bits + 2)
         m.d.comb += [
-            current.eq(Mux(control.again1, new, old)),
-            begin.eq(Mux(control.clear, 0, current)),
+            begin.eq((new & use_new.replicate(stored)) | (old & use_old.replicate(stored))),
             # x + y + c as (2 x + c) - (2 ~y + 1): a carry chain takes what it subtracts from as
             # it is, so that what chooses ``begin`` shares the LUT of the difference.
             total.eq(Cat(carry, addend) - Cat(Const(1, 1), ~begin[:bits])),
@@ -113,7 +113,11 @@ class ExactLane(wiring.Component):
             m.d.sync += flags.eq(Cat(term.plus, term.minus, term.other))
             sum_bits = Cat(sum_bits, begin[bits:] | flags)
         carried = Signal(name=f"carry{segment + 1}")
-        m.d.sync += [new.eq(sum_bits), carried.eq(~total[-1]), taken.eq(current),
-                     written.eq(new)]
-        m.d.comb += [Value.cast(self.sum)[where].eq(new), Value.cast(self.taken)[where].eq(taken)]
+        m.d.sync += [
+            new.eq(sum_bits), carried.eq(~total[-1]), written.eq(new),
+            taken.eq(Mux(control.again1, new, old)),
+        ]
+        m.d.comb += [
+            Value.cast(self.sum)[where].eq(new), Value.cast(self.taken)[where].eq(taken),
+        ]
         return carried

@@ -123,7 +123,7 @@ class ExactTable(wiring.Component):
             ]
         return m
 
-    def _control(self, m: Module, operation, entry: list[Value], add: list[Value]) -> data.View:
+    def _control(self, m: Module, operation, entry: list[Value], add: list[Value]) -> Value:
         """Return what the lanes are told, in time for their ``control``."""
         clear, control = [operation.first | operation.take], Signal(LANE_CONTROL)
         for stage in range(1, CONTROL_LATENCY):
@@ -134,7 +134,7 @@ class ExactTable(wiring.Component):
             again.eq(Cat(add[ago] & (entry[ago] == entry[1]) for ago in (2, 3, 4))),
             control.eq(Cat(clear[-1], again)),
         ]
-        return control
+        return Value.cast(control)
 
 
 def _extend(m: Module, chain: list[Value], name: str) -> None:

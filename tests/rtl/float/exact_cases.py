@@ -158,7 +158,7 @@ def random_script(operations: int, entries: int, pattern: str, kinds: list[str],
     return Script(
         with_end(entry, left), with_end(data, np.zeros((len(left), lanes), np.uint32)),
         with_end(add, none), with_end(first, none), with_end(takes, none + 1),
-        np.arange(operations + len(left)) & 0xFFFF)
+        np.arange(operations + len(left)))
 
 
 def exact_word(total: ExactSum) -> int:

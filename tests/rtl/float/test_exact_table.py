@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from rtl.float.exact import EXACT_SEGMENTS
+from gen.ram_cost import ram_cost
+from rtl.float.exact import EXACT_SEGMENTS, segment_slice
 from rtl.float.exact_table import ExactTable
-from rtl.memory import Ram
 from tests.rtl.float.exact_cases import PATTERNS, Script, exact_word, random_script
 from tests.rtl.power_up import powered_up
-from tests.support import receiver, sender, simulate
+from tests.support import sender, simulate
 
 ENTRIES = 7
 LATENCY = 12
@@ -91,9 +91,6 @@ def test_latency():
 
 
 def test_memory_is_67_columns():
-    from gen.ram_cost import ram_cost
-    from rtl.float.exact import segment_slice
-
     words = [16 * (s.stop - s.start) for s in map(segment_slice, range(EXACT_SEGMENTS))]
     assert sum(words) == 4816
     assert sum(ram_cost(bits, 512, "block").bram36 for bits in words) == 67
