@@ -1,10 +1,10 @@
 """Cluster: nodes that exchange real packets in conservative quanta.
 
-Every node advances by one quantum, which ends before anything that happens in it can come back to
-a NIC: from another one, the latency from MAC to MAC later, or from its host, which is a way over
-PCIe each way and, for rows, a gather on the GPU. What left a node in a quantum is handed on when
-the quantum ends, and can arrive only in a later one, so that the order in which nodes are advanced,
-or how many threads do it, changes nothing. Cycles in which every NIC is idle do not count.
+Every node advances by one quantum, which ends before anything that happens in it can come to
+another node: over the network, the latency from MAC to MAC later, or from the front end, which
+hears of answers and hands out samples. What left a node in a quantum is handed on when the quantum
+ends, and can arrive only in a later one, so that the order in which nodes are advanced, or how many
+threads do it, changes nothing. Cycles in which every NIC is idle do not count.
 """
 
 from collections.abc import Callable, Sequence
@@ -36,8 +36,8 @@ class Cluster:
     nodes: the nodes, in the order of their numbers.
     network: the timing model of links and switch.
     threads: nodes that run at once.
-    reaction: cycles that pass at least until something a NIC does has an effect on a host's work
-        through what ``run`` calls after each quantum.
+    reaction: cycles that pass at least from what a host does until that has an effect on a host's
+        work through what ``run`` calls after each quantum.
     observer: sees every frame; may be changed between runs.
     patience: cycles without a beat after which ``run`` gives up.
 
@@ -55,7 +55,8 @@ class Cluster:
         self._helpers = min(threads, len(nodes)) - 1
         self.quantum = self._patience = patience
         self._holds: list[tuple[float, float, int, str]] = []
-        self._reaction = min([reaction] + ([network.lookahead] if len(nodes) > 1 else []))
+        self._reaction = reaction
+        self._lookahead = network.lookahead if len(nodes) > 1 else inf
         for node in nodes:
             node.engine.set_rate(
                 "net_tx", cycles_per_beat=BEAT_BYTES * network.cycles_per_byte,
@@ -127,10 +128,11 @@ class Cluster:
 
     def _horizon(self) -> int:
         """Return the cycle before which nothing comes back of what happens from now on."""
-        events = [node.engine.next_event for node in self.nodes]
-        firsts = [inf if event is None else event for event in events]
-        horizon = min(min(firsts) + self._reaction,
-                      min(node.horizon(first) for node, first in zip(self.nodes, firsts)))
+        nic, host = map(min, zip(*(node.next_events for node in self.nodes)))
+        pcie = self.nodes[0].pcie.latency
+        # Frames, and what the front end tells hosts, which are ahead of their NICs by PCIe's way.
+        horizon = min(min(nic, host + pcie) + self._lookahead,
+                      min(nic, host - pcie) + self._reaction)
         return self.cycle + IDLE_QUANTUM if horizon == inf else int(horizon)
 
 

@@ -1,12 +1,12 @@
 """Node: one SmartNIC and the host and GPU beside it.
 
-The host answers what its NIC sent in a quantum as soon as the quantum is over, event by event in
-time order. An answer is at the NIC no earlier than PCIe's round trip after what caused it, so a
-quantum of at most that length never ends behind an answer's arrival.
+NIC and host take turns: the NIC runs up to a cycle before which nothing comes from the host, then
+the host answers what the NIC has sent, event by event in time order. An answer is at the NIC no
+earlier than PCIe's round trip after what caused it, and rows no earlier than a gather on the GPU.
 """
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from math import inf
 from time import thread_time
@@ -30,16 +30,21 @@ from rtl.config import NicConfig
 from rtl.formats import BEAT_BYTES, LookupRecord, Opcode
 from sim.engines import Engine
 from sim.events import EventQueue
-from sim.exchange import late
 from sim.faults import Windows
+from sim.host_port_compiled import host_port
 from sim.interaction import DenseVectors
-from sim.ports import DATA_WORDS, LAST_BIT, PacketTap, arrivals, with_framing
+from sim.ports import LAST_BIT
 from sim.results import Step
 
 __all__ = ["Node", "ProtocolError"]
 
 _TIMED = 8
 """One of so many quanta is timed: the clock of a thread is slow."""
+
+
+_POOLED = frozenset((Opcode.POOLED, Opcode.ERRORS))
+_RESULTS = frozenset((Opcode.RESULTS, Opcode.RESULT_PART, Opcode.ERRORS))
+"""Packets that only answer samples, without and with the interaction on the NIC."""
 
 
 def _no_time() -> float:
@@ -88,13 +93,15 @@ class Node:
         self._to_send: deque[tuple[Step, np.ndarray]] = deque()
         self._sent_beats = 0
         self._consumed_beats = 0
+        self._credit = 0
         self._to_nic: list[np.ndarray] = []
         self._to_nic_starts: list[float] = []
-        self._host_tx = PacketTap(engine, "host_tx")
+        self._port = host_port(engine, number, self._pcie)
         self.dense = None if bottom is None else DenseVectors(
             number, gpu, bottom, dimension, config.host_payload_beats, self._events,
             find=self._find, send=self._send, awake=lambda end: self.silent_gpu.after(end))
         """What owes the NIC dense vectors, None where the interaction is not on the NIC."""
+        self._answering = _POOLED if bottom is None else _RESULTS
         self.silent_host = self.silent_gpu = Windows()
         """When the host sends nothing, and when no gather ends."""
         self.errors: list[tuple[int, int]] = []
@@ -109,17 +116,22 @@ class Node:
         engine.set_rate("host_tx", cycles_per_beat=BEAT_BYTES * self._pcie.from_nic.cycles_per_byte,
                         last_bit=LAST_BIT, burst=64)
 
-    def horizon(self, first: float) -> float:
+    @property
+    def next_events(self) -> tuple[float, float]:
+        """The cycles before which neither NIC nor host does anything by itself."""
+        nic, host = self.engine.next_event, self._events.next_time
+        return inf if nic is None else nic, inf if host is None else host
+
+    def _horizon(self) -> float:
         """Return a cycle before which nothing comes from the host to the NIC.
 
-        ``first``: the cycle from which on the NIC may do anything by itself. A host answers a
-        credit at once where queries wait for one, and requests for rows when a gather on the GPU
-        has read them; what it already has before it counts too.
+        A host answers a credit at once where queries wait for one, and requests for rows when a
+        gather on the GPU has read them; what it already has before it counts too.
         """
+        nic, host = self.next_events
         waits = self._to_send or self._to_start
-        answer = first + self._pcie.lookahead + (0 if waits else self._gpu.lookahead)
-        event = self._events.next_time
-        return answer if event is None else min(answer, event + self._pcie.latency)
+        answer = nic + self._pcie.lookahead + (0 if waits else self._gpu.lookahead)
+        return min(answer, host + self._pcie.latency)
 
     @property
     def quiet(self) -> bool:
@@ -158,12 +170,15 @@ class Node:
         """Run NIC and host up to cycle ``end``."""
         self._quanta += 1
         clock = _no_time if self._quanta % _TIMED else thread_time
-        began = clock()
-        self.engine.run(end)
-        ran = clock()
-        self.host_quantum(end)
-        self.seconds["nics"] += (ran - began) * _TIMED
-        self.seconds["hosts"] += (clock() - ran) * _TIMED
+        cycle = -1
+        while cycle < end:
+            cycle = int(min(end, self._horizon()))
+            began = clock()
+            self.engine.run(cycle)
+            ran = clock()
+            self.host_quantum(cycle)
+            self.seconds["nics"] += (ran - began) * _TIMED
+            self.seconds["hosts"] += (clock() - ran) * _TIMED
 
     def host_quantum(self, end: int) -> None:
         """Let the host act on what the NIC, which is at cycle ``end``, has sent it."""
@@ -175,36 +190,50 @@ class Node:
         self._push_sent()
 
     def _receive(self) -> None:
-        beats, starts, ends, cycles = self._host_tx.take()
+        beats, starts, ends, cycles = self._port.take()
         if not starts:
             return
-        self.host_bytes["from_nic"] += len(beats[:ends[-1]]) * BEAT_BYTES
+        self.host_bytes["from_nic"] += ends[-1] * BEAT_BYTES
         heads = parse_headers(beats[starts])
         for head, start, end, cycle in zip(heads, starts, ends, cycles):
-            self._events.at(float(cycle) + self._pcie.latency, partial(
-                self._packet, beats[start:end, :DATA_WORDS], head))
+            packet = beats[start:end]
+            # Answers are put in place here, in their order: nobody looks at them before their step
+            # is done. Whatever the host does about a packet, it does when that has reached it.
+            completed = self._answers(packet, head)
+            if completed or head.credit != self._credit or head.opcode not in self._answering:
+                self._credit = head.credit
+                self._events.at(float(cycle) + self._pcie.latency, partial(
+                    self._packet, packet, head, completed))
 
-    def _packet(self, packet: np.ndarray, head: Header, now: float) -> None:
+    def _answers(self, packet: np.ndarray, head: Header) -> Sequence[Step]:
+        """Take answers to samples; return the steps whose shares they complete."""
+        opcode = head.opcode
+        if opcode not in self._answering:
+            return ()
+        if opcode == Opcode.POOLED:
+            return self._part(*parse_pooled(packet, head.count, self._dimension))
+        if opcode == Opcode.RESULT_PART:
+            return self._part(*parse_result_part(packet, head.count))
+        if opcode == Opcode.RESULTS:
+            return [step for sample, result in zip(*parse_results(packet, head.count))
+                    for step in self._part(int(sample), 0, True, result)]
+        found = parse_errors(packet, head.count)
+        return [step for refused in zip(found["sample"].tolist(), found["status"].tolist())
+                for step in self._refused(*refused)]
+
+    def _packet(self, packet: np.ndarray, head: Header, completed: Sequence[Step],
+                now: float) -> None:
         # Beats of queries that the NIC took out of its buffer: a count that wraps at 2^16.
         self._consumed_beats += (head.credit - self._consumed_beats) & 0xFFFF
         if head.opcode == Opcode.LOOKUP_REQUESTS:
             request = (head.step, payload_records(packet[1:], head.count))
             self._launched(self._gpu.arrive(now, request, head.count))
-        elif head.opcode == Opcode.POOLED and self.dense is None:
-            self._part(*parse_pooled(packet, head.count, self._dimension), now)
         elif head.opcode == Opcode.DENSE_REQUESTS and self.dense is not None:
             self.dense.asked(packet, head, now)
-        elif head.opcode == Opcode.RESULTS and self.dense is not None:
-            for sample, result in zip(*parse_results(packet, head.count)):
-                self._part(int(sample), 0, True, result, now)
-        elif head.opcode == Opcode.RESULT_PART and self.dense is not None:
-            self._part(*parse_result_part(packet, head.count), now)
-        elif head.opcode == Opcode.ERRORS:
-            found = parse_errors(packet, head.count)
-            for sample, status in zip(found["sample"].tolist(), found["status"].tolist()):
-                self._refused(sample, status, now)
-        elif head.opcode != Opcode.CREDIT:
+        elif head.opcode not in self._answering and head.opcode != Opcode.CREDIT:
             raise ProtocolError(f"node {self.number} sent opcode {head.opcode:#x} to its host")
+        for step in completed:
+            self._ended(step, now)
         self._send_queries(now)
 
     # Rows for the NIC
@@ -239,12 +268,7 @@ class Node:
         """Hand all that was sent in this quantum to the engine, at once."""
         if not self._to_nic:
             return
-        lengths = [len(packet) for packet in self._to_nic]
-        cycles = arrivals(self._to_nic_starts, lengths,
-                          BEAT_BYTES * self._pcie.to_nic.cycles_per_byte, self._pcie.latency)
-        if int(cycles[0]) < self.engine.cycle:
-            raise late("host_rx", self.number, int(cycles[0]), self.engine.cycle)
-        self.engine.push("host_rx", with_framing(np.concatenate(self._to_nic), lengths), cycles)
+        self._port.give(self._to_nic, self._to_nic_starts, self.engine.cycle)
         self._to_nic, self._to_nic_starts = [], []
 
     # Queries and results
@@ -276,7 +300,7 @@ class Node:
                     self.dense.begin(step, now)
             self._send(packet, now)
 
-    def _part(self, sample: int, first: int, last: bool, parts: np.ndarray, now: float) -> None:
+    def _part(self, sample: int, first: int, last: bool, parts: np.ndarray) -> Sequence[Step]:
         """Take parts of the answer to a sample, the last of which ends it where ``last``."""
         found = self._find(sample)
         if found is None:
@@ -286,26 +310,28 @@ class Node:
         if last != step.place(self.number, at, first, parts):
             raise ProtocolError(f"sample {sample} ended after {step.filled[at]} of "
                                 f"{step.answers.shape[1]} parts")
-        if last:
-            self._answered(step, now)
+        return self._completed(step)
 
-    def _refused(self, sample: int, status: int, now: float) -> None:
+    def _refused(self, sample: int, status: int) -> Sequence[Step]:
         self.errors.append((sample, status))
         found = self._find(sample)
-        if found is not None:
-            step, at = found
-            step.refuse(self.number, at, status)
-            self._answered(step, now)
+        if found is None:
+            return ()
+        step, at = found
+        step.refuse(self.number, at, status)
+        return self._completed(step)
 
-    def _answered(self, step: Step, now: float) -> None:
-        if not step.left[self.number]:
-            step.ends[self.number] = now
-            del self._steps[step.number]
-            if self.dense is not None:
-                self.dense.end(step)
-            self._going -= 1
-            self.finished.append(step)
-            self._start(now)
+    def _completed(self, step: Step) -> Sequence[Step]:
+        return () if step.left[self.number] else (step,)
+
+    def _ended(self, step: Step, now: float) -> None:
+        step.ends[self.number] = now
+        del self._steps[step.number]
+        if self.dense is not None:
+            self.dense.end(step)
+        self._going -= 1
+        self.finished.append(step)
+        self._start(now)
 
     def _find(self, sample: int) -> tuple[Step, int] | None:
         """Return the step that holds ``sample``, whose number wraps at 2^32, and its place."""

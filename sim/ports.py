@@ -8,12 +8,14 @@ import numpy as np
 from rtl.formats import Beat
 from sim.engines import Engine
 
-__all__ = ["BEAT_WORDS", "DATA_WORDS", "LAST_BIT", "PacketTap", "Packets", "arrivals",
+__all__ = ["BEAT_WORDS", "DATA_WORDS", "KEEP_WORDS", "LAST_BIT", "PacketTap", "Packets", "arrivals",
            "with_framing"]
 
 DATA_WORDS = Beat.members["data"] // 32
 BEAT_WORDS = -(-Beat.size // 32)
 _KEEP = Beat["keep"].offset // 32
+KEEP_WORDS = range(_KEEP, _KEEP + Beat.members["keep"] // 32)
+"""Words of a beat that say which bytes count."""
 LAST_BIT = Beat["last"].offset
 """Bit of a beat that ends a packet."""
 
@@ -27,7 +29,7 @@ def with_framing(data: np.ndarray, lengths: Sequence[int] | None = None) -> np.n
     """
     beats = np.zeros((len(data), BEAT_WORDS), np.uint32)
     beats[:, :DATA_WORDS] = data
-    beats[:, _KEEP:_KEEP + Beat.members["keep"] // 32] = 0xFFFFFFFF
+    beats[:, KEEP_WORDS.start:KEEP_WORDS.stop] = 0xFFFFFFFF
     ends = np.cumsum([len(data)] if lengths is None else lengths) - 1
     beats[ends, _LAST_WORD] |= _LAST_MASK
     return beats

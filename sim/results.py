@@ -7,6 +7,7 @@ interaction is on the NIC, the beats of its interaction's result.
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import accumulate
+from operator import lt
 
 import numpy as np
 
@@ -66,8 +67,8 @@ class Step:
 
     @property
     def done(self) -> bool:
-        """Whether every sample was answered."""
-        return not any(self.left)
+        """Whether every host has heard of the last answer to its share."""
+        return len(self.ends) == sum(map(lt, self.shares, self.shares[1:]))
 
     @property
     def started(self) -> float:

@@ -4,6 +4,7 @@ import ctypes
 from ctypes import POINTER, Array, c_char_p, c_int, c_int64, c_uint32, c_uint64, c_void_p
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 
@@ -59,14 +60,20 @@ _TRACE_FUNCTIONS = {
 }
 
 
+_LONG = ("ember_run", "ember_run_bare", "ember_replay")
+"""What takes longer than to let another thread have Python's lock, and to have it back."""
+
+
 @cache
-def _library(path: Path, traced: bool) -> ctypes.CDLL:
-    library = ctypes.CDLL(str(path))
-    functions = _FUNCTIONS | _TRACE_FUNCTIONS if traced else _FUNCTIONS
-    for name, (result, arguments) in functions.items():
-        function = getattr(library, name)
+def _library(path: Path, traced: bool) -> SimpleNamespace:
+    """Return the functions of a compiled model."""
+    releasing, holding = ctypes.CDLL(str(path)), ctypes.PyDLL(str(path))
+    functions = {}
+    for name, (result, arguments) in (_FUNCTIONS | _TRACE_FUNCTIONS if traced
+                                      else _FUNCTIONS).items():
+        function = functions[name] = getattr(releasing if name in _LONG else holding, name)
         function.restype, function.argtypes = result, arguments
-    return library
+    return SimpleNamespace(**functions)
 
 
 class CompiledModel(Model):
@@ -103,7 +110,7 @@ class _Room:
 
 
 class CompiledEngine(Engine):
-    """One instance. Calls release Python's lock: instances may run in threads of their own."""
+    """One instance. Long calls release Python's lock: instances may run in threads of their own."""
 
     def __init__(self, model: CompiledModel, skip: bool, seed: int):
         super().__init__(model.design)

@@ -15,12 +15,15 @@ FLAGS = ("-ffp-contract=off",)
 """Products and sums are rounded apart, as numpy's are."""
 
 
-def library(source: Path, functions: Mapping[str, tuple[Any, Sequence[Any]]]) -> ctypes.CDLL:
+def library(source: Path, functions: Mapping[str, tuple[Any, Sequence[Any]]], *,
+            short: bool = False) -> ctypes.CDLL:
     """Return ``source`` compiled; its ``functions`` are name to result and argument types.
 
-    ``BuildError`` when the C++ compiler fails; the first call compiles where nothing is cached.
+    Calls release Python's lock, unless they are ``short``: to give it away and have it back takes
+    longer than they do. ``BuildError`` when the C++ compiler fails; the first call compiles where
+    nothing is cached.
     """
-    loaded = _library(source)
+    loaded = _library(source, ctypes.PyDLL if short else ctypes.CDLL)
     for name, (result, arguments) in functions.items():
         function = getattr(loaded, name)
         function.restype, function.argtypes = result, arguments
@@ -28,11 +31,11 @@ def library(source: Path, functions: Mapping[str, tuple[Any, Sequence[Any]]]) ->
 
 
 @cache
-def _library(source: Path) -> ctypes.CDLL:
+def _library(source: Path, kind: type[ctypes.CDLL]) -> ctypes.CDLL:
     name = source.stem
     key = digest([name, source.read_text(encoding="utf-8"), compiler_id(), *CXX_FLAGS, *FLAGS])
 
     def build(folder: Path) -> None:
         link(compile_files([source], folder, FLAGS, []), folder / f"{name}.so")
 
-    return ctypes.CDLL(str(cached(f"{name}-{key}", build) / f"{name}.so"))
+    return kind(str(cached(f"{name}-{key}", build) / f"{name}.so"))

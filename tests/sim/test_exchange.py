@@ -1,8 +1,5 @@
 """The compiled exchange of frames and Python's hand on the same bytes in the same cycles."""
 
-import ctypes
-from ctypes import CFUNCTYPE, c_uint32, c_uint64, c_void_p
-
 import numpy as np
 import pytest
 
@@ -11,52 +8,8 @@ from host.packets import field_place
 from host.profile import load_profile
 from sim.exchange import Exchange
 from sim.exchange_compiled import CompiledExchange
-from sim.ports import BEAT_WORDS, DATA_WORDS, with_framing
-
-_POP = CFUNCTYPE(c_uint64, c_void_p, c_uint32, c_uint64, c_void_p, c_void_p)
-_PUSH = CFUNCTYPE(None, c_void_p, c_uint32, c_uint64, c_void_p, c_void_p)
-SENT, RECEIVED = 3, 5
-
-
-class _Edge:
-    """The network port of a NIC: beats put in by hand, what is pushed kept; in Python and in C."""
-
-    def __init__(self):
-        self.sent = np.empty((0, BEAT_WORDS), np.uint32), np.empty(0, np.uint64)
-        self.received: list[tuple[np.ndarray, np.ndarray]] = []
-        self._kept = _POP(self._native_pop), _PUSH(self._native_push)
-        pop, push = (ctypes.cast(call, c_void_p).value for call in self._kept)
-        self.native_calls = pop, push
-
-    def native(self, *streams: str) -> tuple[int, ...]:
-        assert streams == ("net_tx", "net_rx")
-        return id(self), SENT, RECEIVED
-
-    def pop(self, stream: str) -> tuple[np.ndarray, np.ndarray]:
-        assert stream == "net_tx"
-        beats, cycles = self.sent
-        self.sent = beats[:0], cycles[:0]
-        return beats, cycles
-
-    def push(self, stream: str, beats: np.ndarray, cycles: np.ndarray) -> None:
-        assert stream == "net_rx"
-        self.received.append((beats.copy(), cycles.copy()))
-
-    def _native_pop(self, engine, stream, room, beats, cycles):
-        assert (engine, stream) == (id(self), SENT)
-        count = len(self.sent[1])
-        if count <= room:
-            payloads, times = self.pop("net_tx")
-            ctypes.memmove(beats, np.ascontiguousarray(payloads).ctypes.data, payloads.nbytes)
-            ctypes.memmove(cycles, times.ctypes.data, times.nbytes)
-        return count
-
-    def _native_push(self, engine, stream, count, beats, cycles):
-        assert (engine, stream) == (id(self), RECEIVED)
-        words = (c_uint32 * (count * BEAT_WORDS)).from_address(beats)
-        times = (c_uint64 * count).from_address(cycles)
-        self.push("net_rx", np.array(words, np.uint32).reshape(-1, BEAT_WORDS),
-                  np.array(times, np.uint64))
+from sim.ports import DATA_WORDS, with_framing
+from tests.sim.edges import Edge, same
 
 
 class _Both:
@@ -64,7 +17,7 @@ class _Both:
 
     def __init__(self, profile: NetworkProfile, nodes: int):
         self.networks = [Network(profile, nodes) for _ in range(2)]
-        self.edges = [[_Edge() for _ in range(nodes)] for _ in range(2)]
+        self.edges = [[Edge("net_tx", "net_rx") for _ in range(nodes)] for _ in range(2)]
         self.seen: list[list] = [[], []]
         self.exchanges = [kind(edges, network) for kind, edges, network in zip(
             (Exchange, CompiledExchange), self.edges, self.networks)]
@@ -72,18 +25,14 @@ class _Both:
     def step(self, now: int, sent: list[tuple[np.ndarray, np.ndarray]], observed: bool = True):
         for edges in self.edges:
             for edge, one in zip(edges, sent):
-                edge.sent = one
+                edge.send(*one)
         for exchange, seen in zip(self.exchanges, self.seen):
             exchange.step(now, seen.extend if observed else None)
 
     def compare(self) -> None:
         counts = [(e.frames, e.frame_bytes, e.lost_frames) for e in self.exchanges]
         assert counts[0] == counts[1]
-        for python, compiled in zip(*self.edges):
-            assert len(python.received) == len(compiled.received)
-            for (beats, cycles), (others, times) in zip(python.received, compiled.received):
-                assert cycles.tolist() == times.tolist()
-                assert np.array_equal(beats, others)
+        assert all(map(same, *self.edges))
         assert np.array_equal(self.networks[0].free, self.networks[1].free)
         assert [frame[:2] for frame in self.seen[0]] == [frame[:2] for frame in self.seen[1]]
         for (*_, frame), (*_, other) in zip(*self.seen):
@@ -147,9 +96,8 @@ def test_frames_at_once_go_in_the_order_of_the_nodes():
 def test_what_comes_too_late_is_refused():
     both = _Both(load_profile("ethernet_100g_switch", NetworkProfile), 2)
     frame = _frame(np.random.default_rng(2), 1)
-    sent = [(frame, np.full(len(frame), 7, np.uint64)), (frame[:0], np.empty(0, np.uint64))]
     for edges, exchange, network in zip(both.edges, both.exchanges, both.networks):
-        edges[0].sent = sent[0]
+        edges[0].send(frame, np.full(len(frame), 7, np.uint64))
         first = 7 + network.lookahead + 2  # 64 bytes at 50 a cycle
         with pytest.raises(RuntimeError, match=f"net_rx of node 1 was given a beat for cycle "
                                                f"{first} in cycle 9999"):
