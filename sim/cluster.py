@@ -8,12 +8,11 @@ threads do it, changes nothing. Cycles in which every NIC is idle do not count.
 """
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
 from math import inf
 
 from host.network import Network
 from rtl.formats import BEAT_BYTES
+from sim.crew import Crew
 from sim.engines.compiled import CompiledEngine
 from sim.engines.engine import FOREVER
 from sim.exchange import Exchange, Observer
@@ -52,7 +51,7 @@ class Cluster:
         self.nodes = nodes
         self.observer = observer
         self.exchange = exchange_between(nodes, network)
-        self._helpers = min(threads, len(nodes)) - 1
+        self._threads = min(threads, len(nodes))
         self.quantum = self._patience = patience
         self._holds: list[tuple[float, float, int, str]] = []
         self._reaction = reaction
@@ -70,16 +69,13 @@ class Cluster:
         ``StuckError`` when work is left and nothing is on its way with every NIC idle, or when for
         ``patience`` cycles no beat moved.
         """
-        with ExitStack() as stack:
-            pool = None
-            if self._helpers:
-                pool = stack.enter_context(ThreadPoolExecutor(self._helpers))
+        with Crew(self.nodes, self._threads) as crew:
             watchdog = Watchdog(self._patience, self.cycle)
             # Hosts are ahead of their NICs by the way between them, from the start on.
             for node in self.nodes:
                 node.host_quantum(self.cycle)
             while work_left():
-                self._advance(pool)
+                self._advance(crew)
                 at_quantum(self.cycle)
                 if all(node.quiet for node in self.nodes) and work_left():
                     raise StuckError(f"nothing moves after cycle {self.cycle:,}", self.cycle)
@@ -99,11 +95,12 @@ class Cluster:
     def settle(self, cycles: int = 1_000_000) -> None:
         """Run until every NIC is idle and nothing is on its way, at most ``cycles``."""
         end = self.cycle + cycles
-        self._advance()
-        while self.cycle < end and not all(node.quiet for node in self.nodes):
-            self._advance()
+        with Crew(self.nodes, 1) as crew:
+            self._advance(crew)
+            while self.cycle < end and not all(node.quiet for node in self.nodes):
+                self._advance(crew)
 
-    def _advance(self, pool: ThreadPoolExecutor | None = None) -> None:
+    def _advance(self, crew: Crew[Node]) -> None:
         """Advance every node by a quantum and hand on what left them in it."""
         end = min(self._horizon(), self.cycle + self.quantum)
         while self._holds:
@@ -113,16 +110,7 @@ class Cluster:
                 break
             self.nodes[number].engine.hold(stream, int(min(until, FOREVER)))
             del self._holds[0]
-        todo = iter(self.nodes)
-
-        def work() -> None:
-            for node in todo:  # each node is taken by one thread
-                node.advance(end)
-
-        helpers = [pool.submit(work) for _ in range(self._helpers)] if pool else []
-        work()
-        for helper in helpers:
-            helper.result()
+        crew.each(lambda node: node.advance(end))
         self.exchange.step(end, self.observer)
         self.cycle = end
 
