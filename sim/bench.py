@@ -8,6 +8,7 @@ only results that are wrong are errors.
 from collections.abc import Callable, Sequence
 
 from sim.bench_blocks import block_jobs
+from sim.bench_dots import dot_jobs
 from sim.bench_latency import latency_jobs
 from sim.bench_nic import nic_jobs
 from sim.bench_resources import resource_jobs
@@ -19,7 +20,6 @@ __all__ = ["NOT_BUILT", "SCHEMA", "BenchProgress", "bench"]
 SCHEMA = "embernic/bench/1"
 
 NOT_BUILT: dict[str, str] = {
-    "dot interaction": "the interaction after pooling is done by the host",
     "gradient reduction": "training is not on the NIC yet",
     "HBM store": "caches are on chip only",
     "resources with training and link": "neither is on the NIC yet",
@@ -90,5 +90,5 @@ def _jobs(only: Sequence[str]) -> list[Job]:
     for name in only:
         if name not in SECTIONS:
             raise ValueError(f"only must be of {', '.join(SECTIONS)}, not {name!r}")
-    every = [*block_jobs(), *latency_jobs(), *nic_jobs(), _SPEED, *resource_jobs()]
+    every = [*block_jobs(), *dot_jobs(), *latency_jobs(), *nic_jobs(), _SPEED, *resource_jobs()]
     return [job for job in every if not only or job.section in only]

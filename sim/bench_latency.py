@@ -14,7 +14,7 @@ from rtl.csr import RegisterBlock
 from rtl.dedupe import DedupeTable
 from rtl.float import FLOAT_ADDER_LATENCY, FloatAdder
 from rtl.formats import QueryRecord, RawBeat, RecordKind, SampleRecord
-from rtl.interaction import HoldBuffer, Pooler, ResultPackager
+from rtl.interaction import DotInteraction, HoldBuffer, Pooler, ResultPackager
 from rtl.owner_split import OwnerSplit
 from rtl.query import Dispatcher, HostReporter, QueryChecker
 from rtl.stream import Arbiter, PacketFIFO, SkidBuffer, StreamFIFO
@@ -138,6 +138,20 @@ def _pooler(config: NicConfig) -> list[Latency]:
     return found
 
 
+def _dots(config: NicConfig) -> list[Latency]:
+    found = []
+    for dimension, figure in ((16, r"two vectors of 16 values: (\d+) cycles"),
+                              (32, r"and (\d+) where vectors may have several beats")):
+        probe = Probe(DotInteraction(config.with_fields(max_dimension=dimension, dot_units=1)))
+        _, cycles = probe.give("o", probe.push("i", vector_last=1),
+                               probe.push("i", after=1, vector_last=1, sample_last=1))
+        found.append(Latency(
+            "DotInteraction", "last of two vectors",
+            f"last beat of the result, max_dimension {dimension}", int(cycles[-1]),
+            stated(DotInteraction, figure)))
+    return found
+
+
 def _results(config: NicConfig) -> list[Latency]:
     def last(probe: Probe):
         return probe.push("i", beat_last=1, bag_last_of_sample=1)
@@ -164,7 +178,7 @@ LATENCY_CASES: dict[str, Callable[[NicConfig], list[Latency]]] = {
     "FloatAdder": _adder, "OwnerSplit": _owner_split, "QueryChecker": _query_checker,
     "Dispatcher": _dispatcher, "HostReporter": _reporter, "DedupeTable": _dedupe,
     "LocalCache": _local_cache, **NETWORK_CASES, "HoldBuffer": _hold_buffer, "Pooler": _pooler,
-    "ResultPackager": _results, "RegisterBlock": _registers,
+    "DotInteraction": _dots, "ResultPackager": _results, "RegisterBlock": _registers,
 }
 """How to measure each block: from a configuration to its latencies."""
 

@@ -30,7 +30,7 @@ def row_table(rows: Sequence[dict]) -> Table:
         section = row["section"]
         target = "" if row["target"] is None else f"{row['sense']} {row['target']:g}"
         if row.get("bound") is not None:
-            target = f"of {figure(row['bound'])}"
+            target = f"{target} of {figure(row['bound'])}".strip()
         table.add_row(escape(row["name"]), figure(row["value"]), escape(row["unit"]), target,
                       {True: "yes", False: "NO", None: ""}[row["holds"]])
     return table

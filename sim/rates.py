@@ -261,7 +261,8 @@ def dot_interaction_rate(config: NicConfig, n: int, dimension: int, *, samples: 
     if not 1 <= dimension <= config.max_dimension:
         raise ValueError(f"dimension must be between 1 and {config.max_dimension}, "
                          f"max_dimension of {config.name}, not {dimension!r}")
-    running = load(DotInteraction(config), f"dot_interaction_{config.name}", engine).instance()
+    running = load(DotInteraction(config), f"dot_interaction_{config.name}", engine,
+                   recipe=f"DotInteraction({config!r})").instance()
     running.set_signal("itself", itself)
     beats = -(-dimension // LANES)
     place = np.arange(samples * n * beats)

@@ -38,7 +38,8 @@ class DotInteraction(wiring.Component):
     Cycles per sample: the largest of its beats in, of its beats out and, for each slice, of its
     pairs divided by ``dot_units`` and rounded up (see
     :class:`~rtl.interaction.dot_schedule.DotSchedule` for small samples). Latency of 27 vectors of
-    16 values with 13 units: 65 cycles from the last beat in to the last one out.
+    16 values with 13 units: 65 cycles from the last beat in to the last one out; of two vectors of
+    16 values: 39 cycles, and 48 where vectors may have several beats.
 
     Vectors above ``interaction_vectors`` are dropped and counted; the result is that of the others.
 

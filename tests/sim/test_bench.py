@@ -14,6 +14,7 @@ from rtl.stream import StreamFIFO
 from sim import bench as module
 from sim import bench_resources
 from sim.bench import NOT_BUILT, bench
+from sim.bench_dots import dot_jobs, dot_limits, dot_row
 from sim.bench_latency import LATENCY_CASES
 from sim.bench_nic import limits, throughput_row
 from sim.bench_packets import packet_rate
@@ -122,13 +123,15 @@ def test_tables_name_what_misses():
     console = Console(width=100, record=True)
     rows = [Row("good", 1.0, "a", 0.95, note="how").as_dict() | {"section": "lookups"},
             Row("bad", 3, "b", 2, "<=").as_dict() | {"section": "nic"},
-            Row("open", 0.5, "c", bound=0.6).as_dict() | {"section": "nic"}]
+            Row("open", 0.5, "c", bound=0.6).as_dict() | {"section": "nic"},
+            Row("bound", 9, "d", 11, "<=", bound=8).as_dict() | {"section": "nic"}]
     console.print(row_table(rows), note_table(rows))
     console.print(latency_table([{"block": "B", "from": "x", "to": "y", "value": 3, "stated": 4}]))
     text = console.export_text()
     lines = {line.split()[0]: line for line in text.splitlines() if line.split()}
     assert "yes" in lines["good"] or "how" in lines["good"]
     assert "NO" in lines["bad"] and "<= 2" in lines["bad"]
+    assert "<= 11 of 8" in lines["bound"]
     assert "of 0.600" in lines["open"] and "3 (docstring: 4)" in lines["B"]
 
 
@@ -234,3 +237,22 @@ def test_pooling_keeps_a_beat_a_cycle():
     assert rate.items == 16_000 and rate.per_cycle >= 0.95
     wide = pooling_rate(TINY, np.full(1000, 4), vector_beats=4, name="pooler")
     assert wide.items == 16_000 and wide.per_cycle >= 0.95
+
+
+@pytest.mark.parametrize("name, n, dimension, cycles", [
+    # 351 dots are 22 beats and, by 13, 27 groups; 231 are 15 and 18. The dense vector leaves too.
+    ("kaggle", 27, 16, (27, 23, 27)), ("terabyte", 27, 64, (108, 26, 108)),
+    ("kaggle", 22, 16, (22, 16, 18))])
+def test_limits_of_the_dot_interaction(name, n, dimension, cycles):
+    assert tuple(dot_limits(preset(name), n, dimension).values()) == cycles
+    assert f"dot interaction, {n} x {dimension}" in [job.name for job in dot_jobs()]
+
+
+def test_dots_row_names_what_binds():
+    """Ten vectors: 10 beats in, 4 out, and two units take 23 cycles for their 45 pairs."""
+    config = TINY.with_fields(max_dimension=16, interaction_vectors=10)
+    row = dot_row("dots", config, 10, 16, samples=12, engine="pysim")
+    assert row.bound == 23 and row.target == pytest.approx(11) and row.holds is False
+    # Beyond the groups, the latency of the last sample and what the first one waits for.
+    assert 23 * 12 <= 12 * row.value <= 23 * 12 + 80
+    assert "10 beats in, 4 beats out, 23 groups of dots; groups of dots bind" in row.note
