@@ -39,6 +39,9 @@ class ExactTable(wiring.Component):
     Nothing is ever swept: the user says which term is the first of an entry, and an entry whose
     sum was taken is free in the next cycle, for a first term.
 
+    A read meets a write to its own entry only where the term is taken from the lanes' registers:
+    what a memory gives then does not matter.
+
     Latency from a taking operation to ``sums`` 12 cycles. Memory: 67 columns of 72 bits for 16
     lanes, of 512 entries in block RAM or of 4,096 in UltraRAM.
 
