@@ -2,7 +2,7 @@
 
 import json
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from sim.engines.design import describe
 from sim.engines.glue import WRAPPER, traceable, verilator_glue, verilog_wrapper
 from sim.engines.toolchain import CXX_FLAGS, announce, compile_files, compiler_id, link
 from sim.engines.translate import translated
+from sim.engines.units import SHARED_FLAGS, share_units
 
 __all__ = ["load_verilator"]
 
@@ -51,6 +52,10 @@ def load_verilator(component: wiring.Component, name: str,
     design = describe(component)
     flow = _FLOWS[traced]
     text, ports = translated(component, name, recipe)
+    if not traced:  # a trace shows each instance as it was written
+        text, shared = share_units(text, name)
+        if shared:
+            flow = replace(flow, flags=(*flow.flags, *SHARED_FLAGS))
     glue = verilator_glue(name, PREFIX, ports, traced)
     source = (traceable(text) if traced else text) + "\n" + verilog_wrapper(name, ports, traced)
     runtime = _runtime(flow)
