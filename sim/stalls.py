@@ -7,12 +7,18 @@ __all__ = ["CAUSES", "stalls"]
 CAUSES: dict[str, tuple[str, str]] = {
     "host_assembler.stall_output": ("host", "packets waited because PCIe took none"),
     "gpu_answers.stall_answers": ("gpu", "rows were owed by the GPU or its host and none came"),
+    "dense_answers.stall_answers": ("dense", "dense vectors were owed by the host and none came"),
     "net_assembler.stall_output": ("network", "frames waited because the link took none"),
     "peer_answers.stall_answers": ("peers", "vectors were owed by other nodes and none came"),
     "lookup_packager.stall_credit": ("peers", "lookups waited for credit of their owner"),
     "hold_buffer.stall_full": ("samples", "slots waited for a free place in the hold buffer"),
     "hold_buffer.stall_waiting": ("samples", "the oldest slot waited for its vector"),
     "dispatcher.stall_hold": ("samples", "a slot waited for a place in the hold buffer"),
+    "dispatcher.stall_dense": ("samples", "a slot waited until its dense vector could be ordered"),
+    "dense_ring.stall_full": ("samples", "samples waited for a place for their dense vector"),
+    "dense_ring.stall_waiting": ("samples", "the oldest sample waited for its dense vector"),
+    "dense_ring.stall_buffers": ("samples", "requests for dense vectors waited for a buffer"),
+    "concatenator.stall_dense": ("samples", "pooled vectors waited for their dense one"),
     "dispatcher.stall_local": ("lookups", "a slot waited for room towards the dedupe table"),
     "dispatcher.stall_remote": ("lookups", "a slot waited for room towards other nodes"),
     "remote_cache.stall_in_flight": ("lookups", "the remote cache had no free miss id"),
@@ -28,9 +34,12 @@ CAUSES: dict[str, tuple[str, str]] = {
     "request_packager.stall_buffers": ("lookups", "requests to the GPU waited for a buffer"),
     "vector_packager.stall_buffers": ("vectors", "vectors waited for a packet buffer"),
     "pooler.stall_adder": ("vectors", "sums waited for the adder"),
+    "interaction.stall_input": ("results", "vectors waited for the interaction"),
+    "interaction.stall_output": ("results", "dots waited for room for their results"),
 }
 """Cause and meaning of each stall counter. What is outside the NIC is a cause by itself; the others
-are what it leads to inside: ``samples`` that wait, ``lookups`` or ``vectors`` held up."""
+are what it leads to inside: ``samples`` that wait, ``lookups``, ``vectors`` or ``results`` held
+up."""
 
 
 def stalls(counters: Sequence[Mapping[str, int]]) -> dict:

@@ -29,7 +29,8 @@ def diagnose(cluster: Cluster, registers: Sequence[RegisterFile], error: StuckEr
     waits for, or None), ``means``. ``nodes``: for each its ``channels``, every stream with
     ``name``, ``to``, ``valid``, ``ready``, ``beats`` and ``last``, cycle of the last beat or None;
     ``waits``, the streams that hold a beat which is not taken, with ``behind``, what their taker
-    is itself held up by; ``owed``, answers asked of ``gpu`` and ``peers`` that have not come;
+    is itself held up by; ``owed``, answers asked of ``gpu``, ``host`` (dense vectors) and ``peers``
+    that have not come;
     ``counting``, stall counters that go on counting; ``unanswered`` samples; ``queries_waiting``,
     packets that the host holds back for lack of credit.
     """
@@ -52,7 +53,8 @@ def _node(node: Node, registers: RegisterFile) -> dict:
     counting = [name for name, count in after.items()
                 if name.partition(".")[2].startswith("stall_") and count != before[name]]
     owed = {part: after[f"{block}.asked"] - after[f"{block}.answered"] & 0xFFFFFFFF
-            for part, block in (("gpu", "gpu_answers"), ("peers", "peer_answers"))}
+            for part, block in (("gpu", "gpu_answers"), ("host", "dense_answers"),
+                                ("peers", "peer_answers"))}
     return {"node": node.number, "channels": channels, "waits": _waits(channels), "owed": owed,
             "counting": counting,
             "lookups_for": registers.read("lookup_next_node")["lookup_next_node"],
@@ -87,6 +89,10 @@ def _causes(state: Mapping) -> list[dict]:
         causes.append(cause(1, "gpu", f"node {node} waits for {owed['gpu']} rows of its GPU, whose "
                                       f"vectors have not come; host_parser.vectors brought none "
                                       f"{since('host_parser.vectors')}"))
+    if owed["host"]:
+        causes.append(cause(1, "host", f"the host of node {node} owes {owed['host']} dense "
+                                       f"vectors; host_parser.dense brought none "
+                                       f"{since('host_parser.dense')}"))
     if "lookup_packager.stall_credit" in state["counting"]:
         peer = state["lookups_for"]
         causes.append(cause(2, "peers", f"lookups of node {node} wait for credit of node {peer}, "
