@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 
 from sim.bench_blocks import block_jobs
 from sim.bench_dots import dot_jobs
+from sim.bench_interaction import interaction_job
 from sim.bench_latency import latency_jobs
 from sim.bench_nic import nic_jobs
 from sim.bench_resources import resource_jobs
@@ -90,5 +91,6 @@ def _jobs(only: Sequence[str]) -> list[Job]:
     for name in only:
         if name not in SECTIONS:
             raise ValueError(f"only must be of {', '.join(SECTIONS)}, not {name!r}")
-    every = [*block_jobs(), *dot_jobs(), *latency_jobs(), *nic_jobs(), _SPEED, *resource_jobs()]
+    every = [*block_jobs(), *dot_jobs(), *latency_jobs(), *nic_jobs(), interaction_job(), _SPEED,
+             *resource_jobs()]
     return [job for job in every if not only or job.section in only]
