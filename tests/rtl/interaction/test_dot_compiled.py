@@ -19,7 +19,9 @@ SAMPLES = 200
 
 @pytest.fixture(scope="module")
 def model():
-    return load(DotInteraction(TERABYTE), "dot_interaction_terabyte")
+    # As dot_interaction_rate loads it: converted and compiled once for both.
+    return load(DotInteraction(TERABYTE), "dot_interaction_terabyte",
+                recipe=f"DotInteraction({TERABYTE!r})")
 
 
 @pytest.mark.parametrize("stall", [0.0, 0.3])
