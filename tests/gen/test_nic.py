@@ -3,6 +3,7 @@
 import json
 import shutil
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -58,4 +59,22 @@ def test_memories_are_owned(files):
 
 def test_float_units_are_converted_once(files):
     counts = {module["name"]: module["instances"] for module in files[1]["modules"]}
-    assert counts["small_float_adder"] >= 16
+    assert counts["small_float_adder"] >= 16 and counts["small_recoder"] == 16
+    assert "dot_interaction" in Path(files[0]).read_text()
+
+
+def test_no_dot_units(tmp_path):
+    assert main(["--config", "tiny", "--set", "dot_units=0", "--output", str(tmp_path)]) == 0
+    document = json.loads((tmp_path / "tiny.json").read_text())
+    assert not any("recoder" in module["name"] for module in document["modules"])
+    assert "dot_interaction" not in (tmp_path / "tiny.v").read_text()
+    lint([tmp_path / "tiny.v"], "tiny")
+
+
+@pytest.mark.slow
+def test_kaggle_is_small_enough_and_clean(tmp_path):
+    start = time.process_time()
+    assert main(["--config", "kaggle", "--output", str(tmp_path)]) == 0
+    assert time.process_time() - start < 60
+    assert (tmp_path / "kaggle.v").stat().st_size < 10_000_000
+    lint([tmp_path / "kaggle.v"], "kaggle")

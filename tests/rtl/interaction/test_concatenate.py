@@ -50,7 +50,7 @@ def concatenate(samples, stalls=STALLS[0]):
         found.update({name: ctx.get(dut.counters[name]) for name in dut.counters.shape().members})
 
     cycles = simulate(dut, take, sender(dut.dense, dense_items(samples), stall=stalls[0], seed=1),
-                      sender(dut.pooled, pooled_items(samples), stall=stalls[1], seed=2))
+                      sender(dut.pooled, pooled_items(samples), stall=stalls[1], seed=2), limit=20_000)
     assert taken == expected
     assert found["samples"] == len(samples) and found["beats_out"] == len(expected)
     return found, cycles - 3
@@ -98,7 +98,7 @@ def flatten(dut, samples, packing, stalls):
         await ctx.tick().repeat(3)
         assert ctx.get(dut.idle) and not ctx.get(dut.o.valid)
 
-    cycles = simulate(powered_up(dut), feed, take)
+    cycles = simulate(powered_up(dut), feed, take, limit=20_000)
     assert taken == expected
     return cycles - 3
 

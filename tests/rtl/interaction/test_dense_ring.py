@@ -123,7 +123,7 @@ def run(dimension, count, *, stall=0.0, strangers=0.0, batch=3, timeout=6):
         found.update({name: ctx.get(dut.counters[name]) for name in dut.counters.shape().members})
 
     cycles = simulate(powered_up(dut), feed, finish, host.take_requests, host.answer,
-                      background=[clock, host.take_headers])
+                      background=[clock, host.take_headers], limit=20_000)
     assert taken == expected
     assert host.asked == [(number, k % PLACES) for k, (number, _, _) in enumerate(samples)]
     steps = [header["step"] for header in host.headers for _ in range(header["count"])]

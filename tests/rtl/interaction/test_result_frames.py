@@ -56,7 +56,7 @@ def run(most, results, *, stall=(0.0, 0.0, 0.0), credit=0x2345):
         found.update(counters_of(ctx, dut))
 
     cycles = simulate(powered_up(dut), clock, finish, receiver(
-        dut.headers, headers, len(expected), stall=stall[1], seed=3))
+        dut.headers, headers, len(expected), stall=stall[1], seed=3), limit=20_000)
     assert headers == [{"opcode": int(opcode), "destination": 0, "step": step, "count": number,
                         "credit": credit, "empty": 0} for opcode, step, number, _ in expected]
     assert payload == [{"data": beat, "last": int(n == len(beats) - 1)}
