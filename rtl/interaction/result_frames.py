@@ -23,8 +23,8 @@ class ResultFrames(wiring.Component):
     header counts results, or the beats of a part. Beats wait until their packet is closed; there is
     room for two packets, so that one fills while the other leaves.
 
-    Throughput: 1 beat per cycle in, and out at most the tag beats more. Latency 6 cycles from the
-    last beat that fits a packet to its header and first tag beat.
+    Throughput: 1 beat per cycle in, and out at most the tag beats more. Latency 5 cycles from the
+    last beat that fits a packet to its header and first tag beat, 4 from that of a part.
 
     Ports
     -----

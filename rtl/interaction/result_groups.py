@@ -42,7 +42,7 @@ class ResultGrouper(wiring.Component):
     A packet closes when another result of its length would not fit, when a result of another length
     or step comes, or a part, or when it is old.
 
-    Throughput 1 result per cycle; a part that closes a packet takes a cycle more. Latency 4 cycles
+    Throughput 1 result per cycle; a part that closes a packet takes a cycle more. Latency 3 cycles
     from the result that fills a packet to the packet on ``groups``.
 
     Parameters: ``most``, payload beats of the largest packet, at least 2.

@@ -50,7 +50,8 @@ def concatenate(samples, stalls=STALLS[0]):
         found.update({name: ctx.get(dut.counters[name]) for name in dut.counters.shape().members})
 
     cycles = simulate(dut, take, sender(dut.dense, dense_items(samples), stall=stalls[0], seed=1),
-                      sender(dut.pooled, pooled_items(samples), stall=stalls[1], seed=2), limit=20_000)
+                      sender(dut.pooled, pooled_items(samples), stall=stalls[1], seed=2),
+                      limit=20_000)
     assert taken == expected
     assert found["samples"] == len(samples) and found["beats_out"] == len(expected)
     return found, cycles - 3
