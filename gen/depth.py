@@ -91,8 +91,7 @@ class _Netlist:
         self.names: dict[int, str] = {}
         nets = module.get("netnames", {})
         # The last name of a bit is the one that stays.
-        for name in sorted((name for name, net in nets.items() if not net.get("hide_name")),
-                           key=lambda name: (name in registers, "$" not in name, name)):
+        for name in sorted(nets, key=lambda name: (name in registers, "$" not in name, name)):
             self.names.update(dict.fromkeys(nets[name]["bits"], name))
         for name, cell in self.cells.items():
             for port, direction in cell.get("port_directions", {}).items():

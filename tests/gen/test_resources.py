@@ -1,0 +1,68 @@
+"""What the SmartNIC takes of an Alveo U280, and how deep its logic is (DESIGN section 7)."""
+
+import pytest
+from amaranth.hdl import Module
+from amaranth.lib import wiring
+from amaranth.lib.wiring import Out
+
+from gen.generate import build_nic
+from gen.platform import VerilogPlatform
+from gen.report import SLR, report_resources
+from gen.verilog import to_verilog
+from rtl.cache import RemoteCache
+from rtl.config import preset
+from rtl.float import FloatAdder, FloatMultiplier
+from rtl.formats import Opcode
+from rtl.interaction import HoldBuffer
+from rtl.interaction.dot_schedule import DotSchedule
+from rtl.network import RecordPackager, VectorPackager
+
+DEPTH = 10
+"""LUTs between FF, RAM or DSP; a carry chain counts 1."""
+SHARE = 0.6
+"""Of one SLR, without training and link."""
+
+TINY = preset("tiny")
+
+
+class Blocks(wiring.Component):
+    """Blocks side by side, each with its own ports: one synthesis costs less than many."""
+
+    def __init__(self, blocks: dict[str, wiring.Component]):
+        self._blocks = blocks
+        super().__init__({name: Out(block.signature) for name, block in blocks.items()})
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+        for name, block in self._blocks.items():
+            m.submodules[name] = block
+            wiring.connect(m, wiring.flipped(getattr(self, name)), block)
+        return m
+
+
+def report(component: wiring.Component, name: str) -> dict:
+    return report_resources(to_verilog(component, name, VerilogPlatform(name, sources=True)))
+
+
+def test_no_block_is_deep():
+    """The deepest blocks of the NIC that are synthesised in seconds."""
+    blocks = Blocks({
+        "lookup_packager": RecordPackager(
+            TINY.nodes, TINY.net_payload_beats, Opcode.LOOKUPS, True),
+        "vector_packager": VectorPackager(TINY), "hold_buffer": HoldBuffer(TINY),
+        "remote_cache": RemoteCache(TINY),
+        "schedule": DotSchedule(TINY, 64),
+        "float_adder": FloatAdder(), "float_multiplier": FloatMultiplier()})
+    total = report(Blocks({"blocks": blocks}), "deep")["total"]
+    assert total["depth"] <= DEPTH, total["path"]
+
+
+@pytest.mark.slow
+def test_kaggle_fits_one_slr():
+    found = report(build_nic(preset("kaggle")), "kaggle")
+    deep = {block["name"]: (block["depth"], block["path"]) for block in found["blocks"]
+            if block["depth"] > DEPTH}
+    assert not deep
+    total = found["total"]
+    assert total["depth"] <= DEPTH, total["path"]
+    assert {kind: total[kind] for kind in SLR if total[kind] > SHARE * SLR[kind]} == {}
