@@ -1,6 +1,6 @@
 """Access tap: a log of what a cache decided, for whoever listens."""
 
-from amaranth.hdl import Module
+from amaranth.hdl import Module, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -23,7 +23,7 @@ ACCESS_TAP_COUNTERS = CounterLayout("events", "lost")
 class AccessTap(wiring.Component):
     """Turn the cache's events into a stream that never holds the cache up.
 
-    Latency 2 cycles, throughput 1 access per cycle. An event that finds the FIFO full, because the
+    Latency 3 cycles, throughput 1 access per cycle. An event that finds the FIFO full, because the
     listener is slow, is lost and counted.
 
     Ports: ``event``, the cache's; ``enable``; ``o``, stream of :data:`Access`; ``counters``;
@@ -40,11 +40,13 @@ class AccessTap(wiring.Component):
         m = Module()
         m.submodules.fifo = fifo = StreamFIFO(Access, self._depth)
         wiring.connect(m, fifo.o, wiring.flipped(self.o))
-        event = self.event
+        # A cache decides at the end of its path: there is no logic left for a FIFO's level.
+        event = Signal(AccessEvent)
+        m.d.sync += [event.eq(self.event), event.valid.eq(self.event.valid & self.enable)]
         m.d.comb += [
-            fifo.i.valid.eq(event.valid & self.enable),
+            fifo.i.valid.eq(event.valid),
             *(fifo.i.payload[name].eq(event[name]) for name in Access.members),
-            self.idle.eq(fifo.idle),
+            self.idle.eq(fifo.idle & ~event.valid),
         ]
         count(m, self.counters, events=fifo.i.valid & fifo.i.ready,
               lost=fifo.i.valid & ~fifo.i.ready)

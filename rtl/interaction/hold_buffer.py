@@ -173,7 +173,9 @@ class HoldBuffer(wiring.Component):
               beats_in=landing.beats_in, bad_landings=landing.bad,
               beats_out=self.o.valid & self.o.ready,
               stall_full=Mux(waits_full, passed, 0), stall_waiting=Mux(waits, passed, 0))
+        # A slot whose vector is there leaves, or is about to: what has to do with its leaving, and
+        # a place that has just been filled, which landing.idle knows of, need not be looked at.
         m.d.comb += self.idle.eq(
-            landing.idle & marks.idle & output.idle & ~read_valid & ~fetching
-            & ~(oldest_valid & there))
+            landing.idle & marks.idle & output.idle & ~read_valid
+            & Mux(oldest_valid, ~(is_empty | seen | landing.looked), fetch == tail))
         return m
