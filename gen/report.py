@@ -40,8 +40,8 @@ _RAM_PORTS = [
     Port("read_data", "WIDTH", "output")]  # type: ignore[arg-type]
 
 
-def report_resources(verilog: Verilog,
-                     progress: Callable[[str], None] = lambda _line: None) -> dict[str, Any]:
+def report_resources(verilog: Verilog, progress: Callable[[str], None] = lambda _line: None, *,
+                     whole: bool = False) -> dict[str, Any]:
     """Return the resources of each block of ``verilog`` and of the whole.
 
     ``blocks`` lists each distinct block: its name (module), how many instances there are, and for
@@ -52,8 +52,10 @@ def report_resources(verilog: Verilog,
     ``path`` has the ends of that longest path, ``from`` and ``to``: ``signal``, the register or
     port, behind the instances in which it is; ``module``, the one that has it; ``source``, the
     file and line that declares it or else its module, "" where ``verilog`` does not know.
+
+    ``whole`` takes the top as one block, which for a small design is faster.
     """
-    units = _units(verilog)
+    units = _units(verilog, whole)
     texts = {match[1]: match[0] for match in _MODULE.finditer(verilog.text)}
     sources = {unit: _source(unit, verilog, units, texts) for unit in units}
     distinct: dict[str, str] = {}
@@ -88,7 +90,7 @@ def report_resources(verilog: Verilog,
             "total": total}
 
 
-def _units(verilog: Verilog) -> list[str]:
+def _units(verilog: Verilog, whole: bool) -> list[str]:
     """Return the modules that are synthesised on their own, inner ones first."""
     # A submodule is called after the module around it, a shared unit is not.
     shared = {cell.module for module in verilog.modules.values() for cell in module.cells
@@ -98,7 +100,9 @@ def _units(verilog: Verilog) -> list[str]:
     wrappers = {name for name, module in verilog.modules.items()
                 if len(module.cells) == 1 and module.cells[0].module in wrapped}
     blocks = {cell.module for cell in verilog.modules[verilog.name].cells}
-    own = (blocks & verilog.modules.keys()) - wrappers | shared | {verilog.name}
+    own = shared | {verilog.name}
+    if not whole:
+        own |= (blocks & verilog.modules.keys()) - wrappers
     ordered: list[str] = []
 
     def visit(name: str) -> None:
@@ -137,7 +141,7 @@ def _source(unit: str, verilog: Verilog, units: list[str], texts: dict[str, str]
 
 
 def _box(name: str, ports: list[Port], parameters: str = "") -> str:
-    declared = ", ".join(f"{port.direction} [{port.width}-1:0] {port.name}" for port in ports)
+    declared = ", ".join(f"{port.direction} [{port.width}-1:0] \\{port.name} " for port in ports)
     return f"(* blackbox *) module {name} {parameters}({declared});\nendmodule\n"
 
 

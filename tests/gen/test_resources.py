@@ -13,7 +13,6 @@ from rtl.cache import RemoteCache
 from rtl.config import preset
 from rtl.float import FloatAdder, FloatMultiplier
 from rtl.formats import Opcode
-from rtl.interaction import HoldBuffer
 from rtl.interaction.dot_schedule import DotSchedule
 from rtl.network import RecordPackager, VectorPackager
 
@@ -40,8 +39,9 @@ class Blocks(wiring.Component):
         return m
 
 
-def report(component: wiring.Component, name: str) -> dict:
-    return report_resources(to_verilog(component, name, VerilogPlatform(name, sources=True)))
+def report(component: wiring.Component, name: str, **options: bool) -> dict:
+    return report_resources(
+        to_verilog(component, name, VerilogPlatform(name, sources=True)), **options)
 
 
 def test_no_block_is_deep():
@@ -49,11 +49,10 @@ def test_no_block_is_deep():
     blocks = Blocks({
         "lookup_packager": RecordPackager(
             TINY.nodes, TINY.net_payload_beats, Opcode.LOOKUPS, True),
-        "vector_packager": VectorPackager(TINY), "hold_buffer": HoldBuffer(TINY),
-        "remote_cache": RemoteCache(TINY),
+        "vector_packager": VectorPackager(TINY), "remote_cache": RemoteCache(TINY),
         "schedule": DotSchedule(TINY, 64),
         "float_adder": FloatAdder(), "float_multiplier": FloatMultiplier()})
-    total = report(Blocks({"blocks": blocks}), "deep")["total"]
+    total = report(blocks, "deep", whole=True)["total"]
     assert total["depth"] <= DEPTH, total["path"]
 
 
