@@ -27,7 +27,8 @@ def run(script: Script, split: bool, *, stall: float = 0.0, seed: int = 0) -> li
     dut = ExactAccumulator(ENTRIES, 16, split=split, lanes=script.data.shape[1])
     got: list[dict] = []
     simulate(powered_up(dut, seed), sender(dut.i, script.items(), stall=stall, seed=seed),
-             receiver(dut.o, got, sum(map(len, expected)), stall=stall, seed=seed + 1))
+             receiver(dut.o, got, sum(map(len, expected)), stall=stall, seed=seed + 1),
+             limit=3000)
     beats = defaultdict(list)
     for item in got:
         beats[item["meta"]].append(item["data"])

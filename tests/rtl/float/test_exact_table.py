@@ -35,7 +35,7 @@ def check(script: Script, *, stall=0.0, seed=0) -> int:
         assert ctx.get(dut.idle)
 
     cycles = simulate(powered_up(dut, seed), sender(dut.i, script.items(), stall=stall, seed=seed),
-                      take)
+                      take, limit=3000)
     expected = [(meta, sum(exact_word(total) << 301 * lane for lane, total in enumerate(sums)))
                 for meta, sums in script.taken]
     assert taken == expected

@@ -14,6 +14,7 @@ from tests.support import receiver, sender, simulate
 
 RING = 8
 LATENCY = 10
+LIMIT = 3000
 
 
 def payloads(entries: list[list[ExactSum]]) -> list[dict]:
@@ -34,7 +35,7 @@ def run(entries: list[list[ExactSum]], split: bool, stall: float = 0.0) -> int:
     got: list[dict] = []
     cycles = simulate(
         powered_up(dut), sender(dut.sums, payloads(entries), stall=stall),
-        receiver(dut.o, got, sum(map(len, expected)), stall=stall))
+        receiver(dut.o, got, sum(map(len, expected)), stall=stall), limit=LIMIT)
     beats = defaultdict(list)
     for item in got:
         beats[item["meta"]].append(item["data"])
@@ -86,7 +87,7 @@ def test_the_largest_sums_go_on():
     sums = [(1 << 297) - 1, -1 << 297, -(1 << 297) + 1]
     dut, got = ExactTerms(16, split=True, lanes=1), []
     simulate(powered_up(dut), sender(dut.sums, payloads([
-        [ExactSum(value, other=True)] for value in sums])), receiver(dut.o, got, 30))
+        [ExactSum(value, other=True)] for value in sums])), receiver(dut.o, got, 30), limit=LIMIT)
     for number, value in enumerate(sums):
         total = ExactSum(value, other=True)
         for item in (item for item in got if item["meta"] == number):
