@@ -8,14 +8,18 @@ import numpy as np
 from .hashing import GOLDEN, mix64, mix64_int
 from .model import Model
 
-__all__ = ["row_values"]
+__all__ = ["RowConstants", "row_constants", "row_values"]
 
 _BLOCK = 8192
 """Keys hashed at a time, so that what is in work stays in the processor's cache."""
 
 
-class _Constants(NamedTuple):
-    """What the rows of a model have in common, by table, and by pair of elements."""
+class RowConstants(NamedTuple):
+    """What the rows of a model have in common.
+
+    Members: of each table ``sizes``, its rows, ``seeds`` and ``scales``; ``steps``, what is added
+    to the hash of a row for each pair of elements.
+    """
 
     sizes: np.ndarray
     seeds: np.ndarray
@@ -24,9 +28,10 @@ class _Constants(NamedTuple):
 
 
 @lru_cache(maxsize=16)
-def _constants(rows: tuple[int, ...], dimension: int, seed: int) -> _Constants:
+def row_constants(rows: tuple[int, ...], dimension: int, seed: int) -> RowConstants:
+    """Return the constants of tables of ``rows`` rows; they are not to be written to."""
     sizes = np.array(rows, np.int64)
-    return _Constants(
+    return RowConstants(
         sizes,
         np.array([mix64_int(seed, 0x726F77, table) for table in range(len(rows))], np.uint64),
         np.sqrt(1.0 / sizes.astype(np.float64)) * 2.0 ** -24,
@@ -52,7 +57,7 @@ def row_values(model: Model, seed: int, tables: np.ndarray, rows: np.ndarray) ->
     if len(tables) and tables.view(np.uint64).max() >= model.tables:
         raise ValueError(f"tables must be between 0 and {model.tables - 1}, "
                          f"not {tables.min()} to {tables.max()}")
-    sizes, seeds, scales, steps = _constants(model.rows, model.dimension, seed)
+    sizes, seeds, scales, steps = row_constants(model.rows, model.dimension, seed)
     wrong = rows.view(np.uint64) >= sizes[tables].view(np.uint64)
     if wrong.any():
         at = int(wrong.argmax())

@@ -1,6 +1,9 @@
 """ShardPlan: which node holds which row."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
+from itertools import pairwise
 
 import numpy as np
 
@@ -9,19 +12,24 @@ from rtl.hash_columns import COLUMNS, KEY_BITS
 
 from .layouts import pack
 from .model import Model
-from .samples import KEY_ROW_BITS
+from .samples import KEY_ROW_BITS, Samples
 
-__all__ = ["PLACEMENTS", "Placement", "ShardPlan", "key_hash"]
+__all__ = ["OWNER_BITS", "PLACEMENTS", "Placement", "ShardPlan", "foreign_keys", "hash_tables",
+           "key_hash"]
 
 PLACEMENTS = ("table", "row")
 """How `ShardPlan.deal` may place tables: whole, or their rows hashed over all nodes."""
 
-_OWNER_BITS = 16
+OWNER_BITS = 16
 """Low bits of the key hash that choose the owner of a row."""
 
 
-def _byte_tables() -> np.ndarray:
-    """XOR of the hash constants of every value of every byte of a key: uint32 ``[bytes, 256]``."""
+@cache
+def hash_tables() -> np.ndarray:
+    """Return the XOR of the hash constants of every value of every byte of a key.
+
+    uint32 ``[bytes, 256]``, not to be written to.
+    """
     tables = np.zeros((KEY_BITS // 8, 256), np.uint32)
     for bit, column in enumerate(COLUMNS):
         holds = np.arange(256) >> bit % 8 & 1
@@ -29,14 +37,11 @@ def _byte_tables() -> np.ndarray:
     return tables
 
 
-_TABLES = _byte_tables()
-
-
 def key_hash(tables: np.ndarray, rows: np.ndarray) -> np.ndarray:
     """Return `rtl.hash_columns.key_hash` of each key: uint32 ``[n]``."""
     keys = np.asarray(rows, np.int64) | np.asarray(tables, np.int64) << KEY_ROW_BITS
     value = np.zeros(keys.shape, np.uint32)
-    for byte, table in enumerate(_TABLES):
+    for byte, table in enumerate(hash_tables()):
         value ^= table[keys >> 8 * byte & 255]
     return value
 
@@ -133,8 +138,8 @@ class ShardPlan:
         kind = np.array([table.kind for table in self.tables])[tables]
         owner = np.array([table.owner for table in self.tables])[tables]
         owners = np.array([table.owners for table in self.tables])[tables]
-        low = (key_hash(tables, rows) & np.uint32((1 << _OWNER_BITS) - 1)).astype(np.int64)
-        owner = np.where(kind == DescriptorKind.ROW, owner + (low * owners >> _OWNER_BITS), owner)
+        low = (key_hash(tables, rows) & np.uint32((1 << OWNER_BITS) - 1)).astype(np.int64)
+        owner = np.where(kind == DescriptorKind.ROW, owner + (low * owners >> OWNER_BITS), owner)
         return np.where(kind == DescriptorKind.REPLICATED, requester, owner)
 
     def rows_held(self) -> list[int]:
@@ -149,3 +154,16 @@ class ShardPlan:
             for node in nodes:
                 held[node] += share
         return held
+
+
+def foreign_keys(plan: ShardPlan, samples: Samples, shares: Sequence[int]) -> int:
+    """Return how many different keys the nodes need from others, each for its share of ``samples``.
+
+    ``shares``: first sample of each node's share, and the number of samples at the end.
+    """
+    found = 0
+    for node, (first, last) in enumerate(pairwise(shares)):
+        share = samples.slice(first, last)
+        foreign = plan.owner_of(share.tables, share.rows, node) != node
+        found += len(np.unique(share.keys[foreign]))
+    return found

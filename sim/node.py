@@ -6,7 +6,7 @@ earlier than PCIe's round trip after what caused it, and rows no earlier than a 
 """
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from math import inf
 from time import thread_time
@@ -16,18 +16,17 @@ import numpy as np
 from host.gpu import Gather, GpuLookups, GpuProfile
 from host.packets import (
     Header,
-    gpu_vectors,
     parse_errors,
     parse_headers,
     parse_pooled,
     payload_records,
     query_packets,
-    record_fields,
 )
 from host.pcie import Pcie, PcieProfile
 from host.result_packets import parse_result_part, parse_results
+from host.row_packets import Answer
 from rtl.config import NicConfig
-from rtl.formats import BEAT_BYTES, LookupRecord, Opcode
+from rtl.formats import BEAT_BYTES, Opcode
 from sim.engines import Engine
 from sim.events import EventQueue
 from sim.faults import Windows
@@ -51,10 +50,6 @@ def _no_time() -> float:
     return 0.0
 
 
-Rows = Callable[[np.ndarray, np.ndarray], np.ndarray]
-"""Values of rows: (tables, rows) to float32 ``[n, dimension]``."""
-
-
 class ProtocolError(Exception):
     """The NIC sent something that it must never send."""
 
@@ -67,19 +62,20 @@ class Node:
     number: the node's number.
     engine: the running NIC.
     config: its configuration.
-    rows: the rows in GPU memory.
+    answer: the rows in GPU memory.
     dimension: of a vector.
     pcie, gpu: profiles of the timing models.
     in_flight: steps that this host keeps going at once.
     bottom: float32 operations of a sample's bottom MLP where the interaction is on the NIC.
     """
 
-    def __init__(self, number: int, engine: Engine, config: NicConfig, rows: Rows, dimension: int,
-                 pcie: PcieProfile, gpu: GpuProfile, in_flight: int, bottom: int | None = None):
+    def __init__(self, number: int, engine: Engine, config: NicConfig, answer: Answer,
+                 dimension: int, pcie: PcieProfile, gpu: GpuProfile, in_flight: int,
+                 bottom: int | None = None):
         self.number = number
         self.engine = engine
         self._config = config
-        self._rows, self._dimension = rows, dimension
+        self._answer, self._dimension = answer, dimension
         self._pcie = Pcie(pcie)
         self._gpu: GpuLookups[tuple[int, np.ndarray]] = GpuLookups(
             gpu, 4 * dimension)
@@ -243,16 +239,9 @@ class Node:
             self._events.at(end, lambda now: self._gathered(gather, now))
 
     def _gathered(self, gather: Gather, now: float) -> None:
-        wanted = record_fields(LookupRecord, np.concatenate([part for _, part in gather.lists]))
-        vectors = self._rows(wanted["table"].view(np.int64), wanted["row"].view(np.int64))
-        misses = wanted["landing"].astype(np.uint16)
-        first = 0
         for step, records in gather.lists:
-            last = first + len(records)
-            for packet in gpu_vectors(misses[first:last], vectors[first:last], node=self.number,
-                                      step=step, payload_beats=self._config.host_payload_beats):
+            for packet in self._answer(records, step):
                 self._send(packet, now)
-            first = last
         self._launched(self._gpu.finish(now))
 
     def _send(self, packet: np.ndarray, now: float) -> None:

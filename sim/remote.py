@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from host.shard import ShardPlan
+from host.samples import Samples
+from host.shard import ShardPlan, foreign_keys
 from rtl.formats import RECORD_BITS, TAG_BITS
 
 if TYPE_CHECKING:
@@ -19,21 +18,20 @@ __all__ = ["RemoteKeys", "remote_cache_summary", "saved_bytes"]
 class RemoteKeys:
     """Counts the keys that the nodes of a cluster need from one another.
 
+    Parameters: the plan, and ``count``, :func:`host.shard.foreign_keys` or what does the same.
+
     Members: ``unique``, the different keys of each share of a mini-batch that other nodes own.
     """
 
-    def __init__(self, plan: ShardPlan, nodes: int):
-        self._plan, self._nodes = plan, nodes
+    def __init__(self, plan: ShardPlan,
+                 count: Callable[[ShardPlan, Samples, Sequence[int]], int] = foreign_keys):
+        self._plan, self._count = plan, count
         self.unique = 0
 
     def add(self, step: Step) -> None:
         """Count the keys of a mini-batch."""
-        if self._nodes == 1:
-            return
-        for node in range(self._nodes):
-            share = step.samples.slice(int(step.shares[node]), int(step.shares[node + 1]))
-            foreign = self._plan.owner_of(share.tables, share.rows, node) != node
-            self.unique += len(np.unique(share.keys[foreign]))
+        if self._plan.nodes > 1:
+            self.unique += self._count(self._plan, step.samples, step.shares)
 
 
 def remote_cache_summary(counters: Mapping[str, int], unique: int) -> dict:

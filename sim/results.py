@@ -4,6 +4,7 @@ The answer to a sample is what the NICs give to their hosts: its pooled vectors,
 interaction is on the NIC, the beats of its interaction's result.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import accumulate
@@ -18,6 +19,10 @@ from host.packets import query_records
 from host.samples import Samples
 
 __all__ = ["Step", "StepResult"]
+
+PooledOf = Callable[[Samples, Model, int], np.ndarray]
+InteractionOf = Callable[[Model, np.ndarray, np.ndarray], np.ndarray]
+RecordsOf = Callable[[Samples, int], np.ndarray]
 
 
 @dataclass
@@ -39,6 +44,7 @@ class Step:
     status: error status of each sample, 0 for none.
     left: samples of each node's share that are not answered.
     starts, ends: host cycles of the first query and the last result of each share, once there.
+    records_of: gives the query records, in place of :func:`host.packets.query_records`.
     """
 
     number: int
@@ -52,10 +58,11 @@ class Step:
     left: list[int]
     starts: dict[int, float] = field(default_factory=dict)
     ends: dict[int, float] = field(default_factory=dict)
+    records_of: RecordsOf = query_records
 
     @classmethod
     def of(cls, number: int, first: int, samples: Samples, nodes: int, answer: tuple[int, int],
-           dense: np.ndarray | None = None) -> "Step":
+           dense: np.ndarray | None = None, records_of: RecordsOf = query_records) -> "Step":
         """Deal ``samples`` in contiguous shares whose sizes differ by at most one.
 
         ``answer``: parts and values of a sample's answer.
@@ -63,7 +70,8 @@ class Step:
         n = len(samples)
         sizes = [n // nodes + (node < n % nodes) for node in range(nodes)]
         return cls(number, first, samples, list(accumulate(sizes, initial=0)),
-                   np.zeros((n, *answer), np.float32), dense, [0] * n, np.zeros(n, np.int64), sizes)
+                   np.zeros((n, *answer), np.float32), dense, [0] * n, np.zeros(n, np.int64), sizes,
+                   records_of=records_of)
 
     @property
     def done(self) -> bool:
@@ -83,7 +91,7 @@ class Step:
     @cached_property
     def _records(self) -> tuple[np.ndarray, np.ndarray]:
         """Query records of all samples, and where those of each sample begin and end."""
-        return (query_records(self.samples, self.first),
+        return (self.records_of(self.samples, self.first),
                 np.concatenate(([0], np.cumsum(self.samples.slots + 1))))
 
     def queries(self, node: int) -> np.ndarray:
@@ -138,11 +146,16 @@ class StepResult:
     refused: int
 
     @classmethod
-    def judge(cls, step: Step, model: Model, seed: int) -> "StepResult":
-        """Compare what came back with the numpy model of the same samples."""
-        expected = pooled_reference(step.samples, model, seed)
+    def judge(cls, step: Step, model: Model, seed: int, pooled: PooledOf = pooled_reference,
+              interact: InteractionOf = interaction) -> "StepResult":
+        """Compare what came back with the numpy model of the same samples.
+
+        ``pooled``, ``interact``: give pooled vectors and interactions, in place of
+        :func:`host.dlrm.pooled_reference` and :func:`host.interaction.interaction`, bit by bit.
+        """
+        expected = pooled(step.samples, model, seed)
         if step.dense is not None:
-            expected = ResultLayout.of(model).to_beats(interaction(model, step.dense, expected))
+            expected = ResultLayout.of(model).to_beats(interact(model, step.dense, expected))
         same = (expected.view(np.uint32) == step.answers.view(np.uint32)).all(axis=(1, 2))
         answered = (step.status == 0) & (np.array(step.filled) == step.answers.shape[1])
         return cls(int((same & answered).sum()), int((~same & answered).sum()),

@@ -10,11 +10,9 @@ import numpy as np
 from host.dlrm import Dlrm
 from host.gpu import GpuProfile
 from host.interaction import ResultLayout
-from host.mlp import linear_fixed
 from host.network import Network, NetworkProfile
 from host.pcie import PcieProfile
 from host.profile import load_profile
-from host.rows import row_values
 from host.samples import Samples
 from host.shard import ShardPlan
 from rtl.config import LANES, preset
@@ -24,7 +22,7 @@ from sim.exchange import Observer
 from sim.faults import PARTS, windows
 from sim.fit import built, check_fit
 from sim.interaction import bottom_operations
-from sim.linear import linear_compiled
+from sim.native.numerics import COMPILED, NUMPY
 from sim.node import Node
 from sim.options import RunOptions
 from sim.outputs import LiveJson
@@ -70,10 +68,11 @@ class Run:
         check_fit(self.config, self.model, self.runtime, options)
         self._layout = ResultLayout.of(self.model) if self.runtime.interaction else None
         self.plan = ShardPlan.deal(self.model, options.nodes, options.placement)
-        self.remote_keys = RemoteKeys(self.plan, options.nodes)
         # Amaranth's simulator is there for machines without a compiler.
-        self._dlrm = Dlrm(self.model, options.seed, options.mlp,
-                          linear_fixed if options.engine == "pysim" else linear_compiled)
+        self._numerics = numerics = NUMPY if options.engine == "pysim" else COMPILED
+        self.remote_keys = RemoteKeys(self.plan, numerics.foreign_keys)
+        self._dlrm = Dlrm(self.model, options.seed, options.mlp, numerics.linear,
+                          numerics.interaction)
         self._before: Samples | None = None
         self._batches = self._steps(mini_batches(
             options, self.model, self._kind, self.config, self._sample_before))
@@ -106,7 +105,7 @@ class Run:
         self._before = sample
 
     def _build(self) -> None:
-        options, model, seed = self.options, self.model, self.options.seed
+        options, model = self.options, self.model
         pcie = load_profile(options.pcie, PcieProfile)
         gpu = load_profile(options.gpu, GpuProfile)
         network = Network(load_profile(options.network, NetworkProfile), options.nodes)
@@ -114,10 +113,6 @@ class Run:
         nic = traced = NicModel(self.config, options.engine, traced=waves is not None)
         if waves and options.nodes > 1:
             nic = NicModel(self.config, options.engine)
-
-        def rows(tables: np.ndarray, numbers: np.ndarray) -> np.ndarray:
-            return row_values(model, seed, tables, numbers)
-
         nodes, self.registers = [], []
         for number in range(options.nodes):
             shown = waves is not None and number == waves.node
@@ -126,7 +121,9 @@ class Run:
                 self.waves = Waves(waves, engine)
             nic.configure(registers, self.runtime, self.plan, model, node=number,
                           nodes=options.nodes)
-            node = Node(number, engine, self.config, rows, model.dimension, pcie, gpu,
+            answer = self._numerics.row_answers(model, options.seed, number,
+                                                self.config.host_payload_beats)
+            node = Node(number, engine, self.config, answer, model.dimension, pcie, gpu,
                         options.in_flight, bottom_operations(model) if self._layout else None)
             nodes.append(node)
             self.registers.append(registers)
@@ -182,7 +179,8 @@ class Run:
         answer = (model.tables, model.dimension) if layout is None else (layout.beats, LANES)
         for number, samples in enumerate(batches):
             dense = None if layout is None else self._dlrm.bottom(samples.dense)
-            yield Step.of(number, first, samples, self.options.nodes, answer, dense)
+            yield Step.of(number, first, samples, self.options.nodes, answer, dense,
+                          self._numerics.query_records)
             first += len(samples)
 
     def _submit(self, now: float) -> None:
@@ -207,7 +205,8 @@ class Run:
     def _step_finished(self, step: Step, now: float) -> None:
         del self._open[step.number]
         self._raise_floor(min(self._open, default=step.number + 1), now)
-        verdict = StepResult.judge(step, self.model, self.options.seed)
+        verdict = StepResult.judge(step, self.model, self.options.seed, self._numerics.pooled,
+                                   self._numerics.interaction)
         if self._layout is None:
             predictions = self._dlrm.predict(step.samples.dense, step.answers)
         else:

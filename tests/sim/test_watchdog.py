@@ -1,14 +1,16 @@
 """The watchdog: a stuck run ends and says where; a slow one goes on."""
 
 import json
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-import sim.node
+import sim.run
 from sim.cli import main
 from sim.exchange import Exchange
+from sim.native.numerics import COMPILED
 from sim.options import RunOptions
 from sim.ports import DATA_WORDS, Packets
 from sim.report import failures
@@ -53,15 +55,20 @@ def test_an_edge_that_takes_nothing_any_more(fault, part, stream):
 
 
 def test_a_row_that_the_gpu_never_reads(monkeypatch):
-    original, lost = sim.node.gpu_vectors, []
+    lost = []
 
-    def without_one(misses, vectors, *, node, **rest):
-        if node == 1 and not lost and len(misses) > 1:
-            lost.append(misses[0])
-            misses, vectors = misses[1:], vectors[1:]
-        return original(misses, vectors, node=node, **rest)
+    def but_one(model, seed, node, payload_beats):
+        answer = COMPILED.row_answers(model, seed, node, payload_beats)
 
-    monkeypatch.setattr(sim.node, "gpu_vectors", without_one)
+        def without_one(records, step):
+            if node == 1 and not lost and len(records) > 1:
+                lost.append(records[0])
+                records = records[1:]
+            return answer(records, step)
+
+        return without_one
+
+    monkeypatch.setattr(sim.run, "COMPILED", replace(COMPILED, row_answers=but_one))
     where = _stuck(run(_options()))
     assert lost
     cause = where["causes"][0]

@@ -3,8 +3,8 @@
 import json
 import subprocess
 import sys
+from dataclasses import replace
 
-import numpy as np
 import pytest
 
 from host.model import MODELS
@@ -15,6 +15,7 @@ from sim.build import NicModel
 from sim.engines import ENGINES
 from sim.exchange import Exchange
 from sim.fit import check_fit
+from sim.native.numerics import COMPILED
 from sim.options import RunOptions
 from sim.report import failures
 from sim.run import Run, run
@@ -135,14 +136,17 @@ def test_a_wrong_row_is_found(monkeypatch, capsys):
     import sim.run
     from sim.cli import main
 
-    true_rows = sim.run.row_values
+    def wrong_rows(model, seed, node, payload_beats):
+        answer = COMPILED.row_answers(model, seed, node, payload_beats)
 
-    def wrong_rows(model, seed, tables, rows):
-        vectors = true_rows(model, seed, tables, rows)
-        vectors.view(np.uint32)[(tables == 2) & (rows % 4 == 0), 3] ^= 1
-        return vectors
+        def with_a_wrong_bit(records, step):
+            packets = answer(records, step)
+            packets[-1][-1, 3] ^= 1
+            return packets
 
-    monkeypatch.setattr(sim.run, "row_values", wrong_rows)
+        return with_a_wrong_bit
+
+    monkeypatch.setattr(sim.run, "COMPILED", replace(COMPILED, row_answers=wrong_rows))
     with pytest.raises(SystemExit) as end:
         main(["run", "--config", "tiny", "--samples", "64", "--nodes", "2", "--mini-batch", "32"])
     assert end.value.code == 1

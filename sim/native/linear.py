@@ -1,19 +1,24 @@
 """The linear layers of ``--mlp fixed``, compiled: the bits of numpy, a tenth of the time."""
 
 import ctypes
+from ctypes import c_uint64, c_void_p
 from functools import cache
 from pathlib import Path
 
 import numpy as np
 
 from host.mlp import Layer
-from sim.engines.cache import cached, digest
-from sim.engines.toolchain import CXX_FLAGS, compile_files, compiler_id, link
+from sim.engines.library import library
 
 __all__ = ["linear_compiled"]
 
-_SOURCE = Path(__file__).parent / "linear.cpp"
-_FLAGS = ("-ffp-contract=off",)
+_FUNCTIONS = {"ember_linear": (None, [c_void_p, c_uint64, c_uint64, c_void_p, c_uint64, c_void_p,
+                                      c_void_p])}
+
+
+@cache
+def _library() -> ctypes.CDLL:
+    return library(Path(__file__).with_suffix(".cpp"), _FUNCTIONS)
 
 
 def linear_compiled(inputs: np.ndarray, layer: Layer) -> np.ndarray:
@@ -31,18 +36,3 @@ def linear_compiled(inputs: np.ndarray, layer: Layer) -> np.ndarray:
     _library().ember_linear(inputs.ctypes.data, count, depth, weights.ctypes.data, width,
                             biases.ctypes.data, result.ctypes.data)
     return result
-
-
-@cache
-def _library() -> ctypes.CDLL:
-    key = digest(["linear", _SOURCE.read_text(encoding="utf-8"), compiler_id(), *CXX_FLAGS,
-                  *_FLAGS])
-
-    def build(folder: Path) -> None:
-        link(compile_files([_SOURCE], folder, _FLAGS, []), folder / "linear.so")
-
-    library = ctypes.CDLL(str(cached(f"linear-{key}", build) / "linear.so"))
-    pointer, count = ctypes.c_void_p, ctypes.c_uint64
-    library.ember_linear.argtypes = [pointer, count, count, pointer, count, pointer, pointer]
-    library.ember_linear.restype = None
-    return library

@@ -7,7 +7,7 @@ from host.dlrm import Dlrm
 from host.generator import generate
 from host.mlp import Layer, linear_fixed
 from host.model import MODELS
-from sim.linear import linear_compiled
+from sim.native.linear import linear_compiled
 
 
 def _layer(rng, depth: int, width: int) -> Layer:
