@@ -30,7 +30,8 @@ class RunOptions:
     data, format: file of samples, folder of such, or several; without it the generator makes them.
     placement: ``table`` or ``row``.
     engine, threads, skip: how the RTL runs: ``verilator``, ``cxxrtl`` or ``pysim``, which give the
-        same results; ``skip`` leaves out idle cycles.
+        same results; ``threads`` nodes run at once, with several beside the check of the results;
+        ``skip`` leaves out idle cycles.
     network, pcie, gpu: profiles of the timing models, or names or TOML files of such.
     waves, waves_node, waves_window: file, node and cycles (``FIRST:LAST``) of waveforms, see
         :class:`sim.waves.WavesOptions`.

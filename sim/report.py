@@ -70,10 +70,10 @@ def summary(run: Run, *, counters: list[dict[str, int]] | None, wall: float, cpu
         "wall_seconds": wall,
         "node_cycles": {"run": ran, "skipped": skipped, "boot": cycles_before},
         "node_cycles_per_second": _ratio(ran - cycles_before, wall),
-        # Of the process: evaluating the NICs, the hosts beside them, and all that is left, which
-        # is the network, the check of the results and the predictions.
-        "cpu_seconds": {"total": cpu} | {part: sum(node.seconds[part] for node in nodes)
-                                         for part in ("nics", "hosts")},
+        # Of the process: evaluating the NICs, the hosts beside them, the check of the results with
+        # the predictions, and all that is left, which is the network and handing out the work.
+        "cpu_seconds": {"total": cpu, "checks": run.checks.seconds} | {
+            part: sum(node.seconds[part] for node in nodes) for part in ("nics", "hosts")},
         "bit_identical": bool(samples) and not (
             verdicts["different"] or verdicts["refused"] or unanswered or stuck),
         "results": verdicts | {"unanswered": unanswered},
@@ -198,5 +198,6 @@ def table(result: dict) -> Table:
     row("CPU time, all of it", result["cpu_seconds"]["total"], "s")
     row("CPU time of the NICs", result["cpu_seconds"]["nics"], "s")
     row("CPU time of the hosts beside them", result["cpu_seconds"]["hosts"], "s")
+    row("CPU time of checks and predictions", result["cpu_seconds"]["checks"], "s")
     row("predictions SHA-256", (result["predictions_sha256"] or "-")[:16] + "...")
     return shown

@@ -17,6 +17,7 @@ from host.samples import Samples
 from host.shard import ShardPlan
 from rtl.config import LANES, preset
 from sim.build import NicModel
+from sim.checks import Checks, checker
 from sim.cluster import Cluster
 from sim.exchange import Observer
 from sim.faults import PARTS, windows
@@ -28,7 +29,7 @@ from sim.options import RunOptions
 from sim.outputs import LiveJson
 from sim.remote import RemoteKeys
 from sim.report import summary
-from sim.results import Step, StepResult
+from sim.results import Step
 from sim.settings import apply_settings
 from sim.source import GENERATED, choose_model, mini_batches
 from sim.stop import never
@@ -83,6 +84,8 @@ class Run:
         self._open: dict[int, Step] = {}
         self._floor = 0
         self._tally = Tally(options.first_sample)
+        self.checks = Checks(checker(self._dlrm, self._numerics, self._layout), self._tally.add,
+                             beside=options.threads > 1, most=options.in_flight)
         self._stop: Callable[[], str | None] = never
         self.waves: Waves | None = None
         self._build()
@@ -205,14 +208,7 @@ class Run:
     def _step_finished(self, step: Step, now: float) -> None:
         del self._open[step.number]
         self._raise_floor(min(self._open, default=step.number + 1), now)
-        verdict = StepResult.judge(step, self.model, self.options.seed, self._numerics.pooled,
-                                   self._numerics.interaction)
-        if self._layout is None:
-            predictions = self._dlrm.predict(step.samples.dense, step.answers)
-        else:
-            predictions = self._dlrm.top(self._layout.to_values(step.answers))
-        predictions[step.status != 0] = np.nan
-        self._tally.add(step, verdict, predictions)
+        self.checks.add(step)
         self._submit(now + self._hand_out)
 
     def _raise_floor(self, floor: int, now: float) -> None:
@@ -226,13 +222,18 @@ class Run:
     def _after_quantum(self, cycle: int) -> None:
         self._steps_finished()
         self._report_progress(self._tally.samples, cycle)
-        if not self._tally.gap and self._live.due():
-            # The NICs' counters are left alone: reading them takes cycles of theirs.
-            self._live.write(self._result(None))
+        if self._live.due():
+            self.checks.settle()
+            if not self._tally.gap:
+                # The NICs' counters are left alone: reading them takes cycles of theirs.
+                self._live.write(self._result(None))
 
     def _work_left(self) -> bool:
+        if not self._open or self._stop() is None:
+            return bool(self._open)
         # What was finished is then all samples up to one, so that another run can go on there.
-        return bool(self._open) and (self._stop() is None or self._tally.gap)
+        self.checks.settle()
+        return self._tally.gap
 
     def execute(self, progress: Progress = lambda done, cycle: None,
                 observer: Observer | None = None, *,
@@ -257,7 +258,8 @@ class Run:
         if predictions is not None:
             self._tally.sink = predictions
         try:
-            return self._execute(stop)
+            with self.checks:
+                return self._execute(stop)
         finally:
             self._close()
 
@@ -269,6 +271,7 @@ class Run:
             self.cluster.run(self._work_left, self._after_quantum)
         except StuckError as error:
             stuck = diagnose(self.cluster, self.registers, error)
+        self.checks.settle()
         complete = stuck is None and not self._open and self._next is None
         wall, cpu = time.perf_counter() - self._began, time.process_time() - self._began_cpu
         if complete:

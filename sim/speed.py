@@ -32,9 +32,9 @@ class _Timed:
 
     @property
     def serial(self) -> float:
-        """Share of the CPU time that only one thread can spend."""
+        """Share of the CPU time that is spent while nothing else is done."""
         spent = self.result["cpu_seconds"]
-        return 1.0 - (spent["nics"] + spent["hosts"]) / spent["total"]
+        return 1.0 - (spent["nics"] + spent["hosts"] + spent["checks"]) / spent["total"]
 
 
 def speed_rows(progress: Progress = lambda line: None, *, config: str = "kaggle",
@@ -62,7 +62,7 @@ def speed_rows(progress: Progress = lambda line: None, *, config: str = "kaggle"
             note=f"inputs as they are in the middle of the run: the NIC drains, and less of it "
                  f"moves than in a run; {one.cycles / held / 1e3:,.0f} thousand cycles per second"),
         Row("part of a cluster simulation that is serial", one.serial, "of CPU time", 0.25, "<=",
-            note="network, checks and predictions; two threads gain 1.6 where it is 0.25"),
+            note="network and handing out the work; two threads gain 1.6 where it is 0.25"),
     ]
     if len(os.sched_getaffinity(0)) > 1 and nodes > 1:
         rows.append(_threads_row(options, progress))

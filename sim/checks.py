@@ -1,0 +1,85 @@
+"""Checks of finished mini-batches and their predictions, beside the nodes where threads are."""
+
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager
+from time import thread_time
+
+import numpy as np
+
+from host.dlrm import Dlrm
+from host.interaction import ResultLayout
+from sim.native.numerics import Numerics
+from sim.results import Step, StepResult
+
+__all__ = ["Checks", "checker"]
+
+Check = Callable[[Step], tuple[StepResult, np.ndarray]]
+"""Verdict and predictions (float32 ``[n]``) of a finished mini-batch."""
+Take = Callable[[Step, StepResult, np.ndarray], None]
+
+
+def checker(dlrm: Dlrm, numerics: Numerics, layout: ResultLayout | None) -> Check:
+    """Return what judges answers and predicts from them; NaN for samples that were refused.
+
+    ``layout``: of the interaction results, where the NICs answer with them.
+    """
+    def check(step: Step) -> tuple[StepResult, np.ndarray]:
+        verdict = StepResult.judge(step, dlrm.model, dlrm.seed, numerics.pooled,
+                                   numerics.interaction)
+        if layout is None:
+            predictions = dlrm.predict(step.samples.dense, step.answers)
+        else:
+            predictions = dlrm.top(layout.to_values(step.answers))
+        predictions[step.status != 0] = np.nan
+        return verdict, predictions
+
+    return check
+
+
+class Checks(AbstractContextManager):
+    """Checks mini-batches one after the other and hands on what came out in the same order.
+
+    Parameters
+    ----------
+    check: of one mini-batch, which nothing changes any more.
+    take: is given each, always by the thread that calls `add` and `settle`.
+    beside: whether checks run in a thread of their own, while others are simulated.
+    most: mini-batches that wait at most; with one more, `add` waits for the first.
+
+    Members: ``check``; ``seconds``, CPU time of the checks.
+    """
+
+    def __init__(self, check: Check, take: Take, *, beside: bool, most: int):
+        self.check, self._take, self._most = check, take, most
+        self._pool = ThreadPoolExecutor(1) if beside else None
+        self._waiting: deque[tuple[Step, Future[tuple[StepResult, np.ndarray]]]] = deque()
+        self.seconds = 0.0
+
+    def __exit__(self, *_) -> None:
+        if self._pool is not None:
+            self._pool.shutdown(cancel_futures=True)
+
+    def add(self, step: Step) -> None:
+        """Check a mini-batch, now or soon. What ``check`` raises comes out here or of `settle`."""
+        if self._pool is None:
+            self._take(step, *self._timed(step))
+            return
+        self._waiting.append((step, self._pool.submit(self._timed, step)))
+        self._hand_on(self._most)
+
+    def settle(self) -> None:
+        """Hand on all that was added, and wait for it."""
+        self._hand_on(0)
+
+    def _hand_on(self, most: int) -> None:
+        while self._waiting and (len(self._waiting) > most or self._waiting[0][1].done()):
+            step, checked = self._waiting.popleft()
+            self._take(step, *checked.result())
+
+    def _timed(self, step: Step) -> tuple[StepResult, np.ndarray]:
+        began = thread_time()
+        checked = self.check(step)
+        self.seconds += thread_time() - began
+        return checked
