@@ -33,8 +33,11 @@ class _Wire(ctypes.Structure):
         "step_byte", "count_byte"))
 
 
+_SOURCE = Path(__file__).with_suffix(".cpp")
 _FUNCTIONS = {
     "ember_pooled": (c_bool, [c_void_p, c_void_p, c_void_p, c_void_p, c_uint64, c_bool, c_void_p]),
+}
+_SHORT_FUNCTIONS = {
     "ember_row_packets": (c_bool, [c_void_p, c_void_p, c_char_p, c_uint16, c_void_p, c_uint64,
                                    c_uint64, c_void_p]),
 }
@@ -48,7 +51,7 @@ _WIRE = _Wire(_LOOKUP["row"][1], *_LOOKUP["table"], _LOOKUP["landing"][0], BEAT_
 
 @cache
 def _library() -> ctypes.CDLL:
-    return library(Path(__file__).with_suffix(".cpp"), _FUNCTIONS)
+    return library(_SOURCE, _FUNCTIONS)
 
 
 @lru_cache(maxsize=16)
@@ -77,7 +80,8 @@ def row_answers_compiled(model: Model, seed: int, node: int, payload_beats: int)
 
     It writes as many packets as there are in one go: they are parts of one array.
     """
-    pack = _library().ember_row_packets
+    # A gather's rows are written sooner than Python's lock is given away and had back.
+    pack = library(_SOURCE, _SHORT_FUNCTIONS, short=True).ember_row_packets
     rows = _rows(model.rows, model.dimension, seed)
     head = header_beat(Opcode.GPU_VECTORS, node=node, step=0, count=0).tobytes()
     most = vectors_that_fit(model.dimension, payload_beats)
