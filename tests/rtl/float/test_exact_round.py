@@ -51,3 +51,20 @@ def test_first_of_a_list_and_whether_it_is_the_last():
     for total, found in zip(sums, got):
         term, left = taken(total)
         assert found == (term, left.value == 0), f"{total} gave {found[0]:08x}, not {term:08x}"
+
+
+def test_a_sum_that_is_held_stays():
+    """Eight sums go round four times; they are held in the first turn, and in the third."""
+    sums = [*SPECIAL_SUMS, ExactSum(-(1 << 290) - 1, other=True)]
+    turn = EXACT_ROUNDER_LATENCY
+    words = [exact_word(total) for total in sums]
+    got = drive(
+        ExactRounder(rest=True), turn,
+        {"i": words + [0] * 3 * turn, "enter": [1] * turn + [0] * 3 * turn,
+         "hold": ([1] * turn + [0] * turn) * 2}, late={"hold": 5}, results=("o", "done"))
+    for number, total in enumerate(sums):
+        for k in range(4):
+            term, left = taken(total)
+            assert got[k * turn + number] == (term, left.value == 0), (total, k)
+            if k % 2:
+                total = left

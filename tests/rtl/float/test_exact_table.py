@@ -15,7 +15,7 @@ LATENCY = 12
 SMALL = ["gaussian", "any_finite", "cancelling", "edges", "zeros", "any"]
 
 
-def check(script: Script, *, stall=0.0, seed=0) -> int:
+def check(script: Script, *, stall=0.0, offer_stall=0.0, seed=0) -> int:
     """Compare the sums that come out with the script's; return the cycles it took."""
     lanes = script.data.shape[1]
     dut, taken = ExactTable(ENTRIES, 16, lanes=lanes), []
@@ -34,8 +34,9 @@ def check(script: Script, *, stall=0.0, seed=0) -> int:
         await ctx.tick().repeat(2)
         assert ctx.get(dut.idle)
 
-    cycles = simulate(powered_up(dut, seed), sender(dut.i, script.items(), stall=stall, seed=seed),
-                      take, limit=3000)
+    cycles = simulate(
+        powered_up(dut, seed), sender(dut.i, script.items(), stall=offer_stall, seed=seed), take,
+        limit=3000)
     expected = [(meta, sum(exact_word(total) << 301 * lane for lane, total in enumerate(sums)))
                 for meta, sums in script.taken]
     assert taken == expected
@@ -52,7 +53,7 @@ def test_any_order_of_entries(pattern):
 
 @pytest.mark.parametrize("pattern", ["same", "every_third", "few", "uniform"])
 def test_stalls(pattern):
-    check(random_script(200, ENTRIES, pattern, SMALL, 1, 5), stall=0.4, seed=5)
+    check(random_script(200, ENTRIES, pattern, SMALL, 1, 5), stall=0.4, offer_stall=0.4, seed=5)
 
 
 def test_everything_is_taken_while_nothing_is_given_out():
