@@ -73,16 +73,18 @@ class Bench:
         m.d.sync += [stalled.eq(stream.valid & ~stream.ready), held.eq(current)]
         return taken
 
-    def sink(self, stream, name: str, watched: Value | None = None) -> Value:
+    def sink(self, stream, name: str, watched: Value | None = None,
+             eager: Value | None = None) -> Value:
         """Take from an output stream whenever, and state that it keeps the stream contract.
 
-        Valid and payload, or the part of it that is ``watched``, hold until ready. Return 1 when an
-        item is taken.
+        Valid and payload, or the part of it that is ``watched``, hold until ready. While ``eager``
+        every item is taken at once. Return 1 when an item is taken.
         """
         m = self.m
         payload = Value.cast(stream.payload if watched is None else watched)
         stalled, before = Signal(), Signal.like(payload)
-        m.d.comb += stream.ready.eq(self.free(name="ready"))
+        ready = self.free(name="ready")
+        m.d.comb += stream.ready.eq(ready if eager is None else ready | eager)
         m.d.sync += [stalled.eq(stream.valid & ~stream.ready), before.eq(payload)]
         self.always(f"{name}_holds", ~stalled | (stream.valid & (payload == before)))
         return stream.valid & stream.ready

@@ -1,0 +1,79 @@
+"""A cache as small as can be, with all that its tag pipeline and its scatter lists may do."""
+
+from collections.abc import Callable
+
+from amaranth.hdl import C, Signal, Value
+
+from rtl.cache.cache import EmbeddingCache
+from rtl.cache.miss_table import MissTable
+from rtl.cache.scatter_list import ScatterList
+from rtl.cache.vectors import VectorStore
+
+from .bench import Bench
+from .mutants import variant
+from .rows import any_tags
+from .waiting import any_lists
+from .wires import Wires
+
+__all__ = ["IDS", "fetched", "small_cache"]
+
+IDS = 2
+
+
+def small_cache(bench: Bench, *edits: tuple[str, str, str], eager: Value | None = None,
+                lists: bool = True) -> Callable[..., EmbeddingCache]:
+    """Return a function that makes the cache, whatever the sizes that it is called with.
+
+    One row, two fetches under way, two waiting lookups, one bit of a vector, a waiter after each
+    hit. ``bench`` gets the assumptions and the statements that join this to the proofs of the
+    tag pipeline and of the scatter lists. ``lists``: false leaves the real scatter lists in.
+    ``eager``: the tag pipeline decides as soon as it can. ``edits``: class, old text, new text.
+    """
+    def edited(part: type, **names: object) -> type:
+        return variant(part, *(edit[1:] for edit in edits if edit[0] == part.__name__), **names)
+
+    tags, allowed, expected = any_tags(bench, 1, eager)
+    waiting = ScatterList
+    bench.always("rows_expected", expected)
+    if lists:
+        waiting, may, asked = any_lists(bench, IDS, 2)
+        allowed = allowed & may
+        bench.always("lists_expected", asked)
+    bench.assume(allowed)
+    store = edited(VectorStore, SkidBuffer=Wires, HITS_AHEAD=1)
+    cache = edited(EmbeddingCache, SkidBuffer=Wires, VectorStore=store, TagPipeline=tags,
+                   ScatterList=waiting, MissTable=edited(MissTable))
+
+    def make(key_bits: int, meta_shape, **_sizes) -> EmbeddingCache:
+        return cache(key_bits, meta_shape, rows=2, ways=1, in_flight=IDS, waiters=2,
+                     vector_beats=1, store_bits=1, hash_key=lambda key: C(0, 32))
+
+    return make
+
+
+def fetched(bench: Bench, dut, is_one: Callable[[Value], Value],
+            eager: Value | None = None) -> Signal:
+    """Answer the misses of ``dut``: a fetch that is outstanding at any time, or while ``eager``.
+
+    The vector of a key is the bit ``is_one`` of it. Return which fetches are outstanding.
+    """
+    m = bench.m
+    miss = dut.misses.payload
+    asked = bench.sink(dut.misses, "misses", miss.id[0], eager)
+    busy, one, id_ = Signal(IDS), Signal(IDS), Signal(range(IDS))
+    picked, fill = bench.free(range(IDS), "id"), bench.free(name="fill")
+    # In haste, too, any of those that are outstanding.
+    m.d.comb += id_.eq(picked if eager is None else
+                       picked ^ (eager & ~busy.bit_select(picked, 1)))
+    m.d.comb += [
+        dut.fills.valid.eq((fill if eager is None else fill | eager) & busy.bit_select(id_, 1)),
+        dut.fills.payload.id.eq(id_), dut.fills.payload.last.eq(1),
+        dut.fills.payload.data.eq(one.bit_select(id_, 1))]
+    with m.If(dut.fills.valid):
+        m.d.sync += busy.bit_select(id_, 1).eq(0)
+    with m.If(asked):
+        m.d.sync += [busy.bit_select(miss.id[0], 1).eq(1),
+                     one.bit_select(miss.id[0], 1).eq(is_one(miss.key))]
+    bench.always("ids_apart", ~dut.misses.valid | ((miss.id < IDS)
+                                                   & ~busy.bit_select(miss.id[0], 1)))
+    return busy

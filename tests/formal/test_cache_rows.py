@@ -1,0 +1,119 @@
+"""Proofs of the cache behind its tag pipeline, bounded: rows are filled, hit, evicted and refilled.
+
+The tag pipeline and the scatter lists are replaced by all that they may do, which is proved of them
+without bound (``test_tags``, ``test_scatter_list``); the other way round it is stated here that the
+cache keeps to what those proofs assume. Of the cache that is left, all lookups of a row are in
+sequence within few cycles: a test shows that those searched reach from the first fetch of a key
+over a hit and an eviction to a hit on the refilled row, and no further.
+
+That each lookup is answered at least once: when nothing moves and nothing is outstanding, none is
+left; and where all around is eager, with the real scatter lists and lookups at any time, there is
+an answer, one's or another's, at the latest 14 cycles after the last while any lookup waits,
+in the first 24 cycles.
+"""
+
+import pytest
+from amaranth.hdl import C, Cat, Signal
+
+from .behind import fetched, small_cache
+from .bench import Bench
+from .prove import prove
+
+DEPTH = 17
+IN_TIME, TIME_DEPTH = 14, 24
+
+
+def rows(what: str, *edits: tuple[str, str, str]) -> Bench:
+    """Return a bench that looks up two keys, one of which stands for all but one key.
+
+    ``what``: "once": one lookup, any, is marked and followed. "reached": the statement is that the
+    marked one never is a direct hit after all that is listed above. "in_time": all around is
+    eager, and the statement is that answers come while there are lookups.
+    """
+    bench = Bench()
+    m = bench.m
+    eager = C(1) if what == "in_time" else None
+    m.submodules.dut = dut = small_cache(bench, *edits, eager=eager, lists=what != "in_time")(1, 1)
+    m.d.comb += [dut.sets.eq(1), dut.enable.eq(1), dut.merge.eq(1), dut.vector_beats.eq(1)]
+
+    lookup, marked, due, kept = (Signal(dut.lookups.payload.shape()), Signal(), Signal(), Signal())
+    m.d.comb += [lookup.key.eq(bench.free(name="key")),
+                 lookup.meta.eq(bench.free(name="mark") & ~marked)]
+    entered, offered = bench.source(dut.lookups, lookup), dut.lookups.payload
+    answer = dut.vectors.payload
+    left = bench.sink(dut.vectors, "vectors", Cat(answer.data[0], answer.meta), eager)
+    busy = fetched(bench, dut, lambda key: key == 0, eager)
+    enters, leaves = entered & offered.meta, left & answer.meta
+    with m.If(enters):
+        m.d.sync += [marked.eq(1), due.eq(1), kept.eq(offered.key == 0)]
+    with m.Elif(leaves):
+        m.d.sync += due.eq(0)
+
+    if what == "in_time":
+        inside = Signal(4)
+        m.d.sync += inside.eq(inside + entered - left)
+        bench.within("in_time", IN_TIME, (inside != 0) | dut.lookups.valid, left)
+        return bench
+    if what == "reached":
+        tap, stage = dut.tap, Signal(3)
+        direct = tap.valid & tap.hit & ~tap.pending
+        steps = [tap.valid & ~tap.hit & (tap.key == 0), direct & (tap.key == 0), dut.evicted.valid,
+                 enters & (offered.key == 1), direct & (tap.key == 1)]
+        with m.Switch(stage):
+            for k, step in enumerate(steps):
+                with m.Case(k):
+                    m.d.sync += stage.eq(stage + step)
+        bench.always("reached", ~((stage == len(steps)) & leaves))
+        return bench
+    bench.always("vector", ~leaves | (answer.data[0] == kept))
+    bench.always("not_twice", ~leaves | due)
+    # Nothing moves and nothing is outstanding: then nobody waits.
+    bench.always("answered", ~(dut.idle & (busy == 0) & due))
+    return bench
+
+
+def test_depth_reaches_a_hit_on_a_refilled_row():
+    verdict = prove(rows("reached"), depth=DEPTH)
+    assert verdict.broken == ("reached",), verdict
+
+
+def test_rows():
+    verdict = prove(rows("once"), depth=DEPTH)
+    assert verdict.holds, verdict
+
+
+def test_answered_in_time():
+    verdict = prove(rows("in_time"), depth=TIME_DEPTH)
+    assert verdict.holds, verdict
+
+
+@pytest.mark.parametrize("what, wrong, edit", [
+    ("once", "vector", ("VectorStore", "Mux(out_waiter, landing.read_data, slots.read_data)",
+                        "landing.read_data")),
+    ("once", "vector", ("VectorStore", "slots.write_en.eq(write.stored)",
+                        "slots.write_en.eq(write.valid)")),
+    ("once", "vector", ("VectorStore", "slots.write_en.eq(write.stored)",
+                        "slots.write_en.eq(write.stored & ~write.id[0])")),
+    ("once", "answered", ("EmbeddingCache", "(~decision.hit | table.waiting)", "~decision.hit")),
+    ("once", "answered", ("EmbeddingCache", "queue.i.valid.eq(go & ~pending)",
+                          "queue.i.valid.eq(go & ~decision.hit)")),
+    ("once", "vector", ("EmbeddingCache", "pending.eq(decision.hit & table.waiting)",
+                        "pending.eq(decision.hit & 0)")),
+    ("once", "not_twice", ("EmbeddingCache", "queue.i.valid.eq(go & ~pending)",
+                           "queue.i.valid.eq(go & (~pending | decision.meta[0]))")),
+    ("once", "not_twice", ("VectorStore", "self.hits.ready.eq(issue & ~waiter & final)",
+                           "self.hits.ready.eq(issue & ~waiter & final & (passed != 0))")),
+    ("once", "rows_expected", ("EmbeddingCache", "writer.fill_phase.eq(table.fill_phase)",
+                               "writer.fill_phase.eq(0)")),
+    ("once", "lists_expected", ("EmbeddingCache", "scatter.add_first.eq(~decision.hit)",
+                                "scatter.add_first.eq(1)")),
+    ("in_time", "in_time", ("VectorStore", "self.waiters.ready & self.waiters.payload.last)",
+                            "self.waiters.ready & 0)")),
+    ("in_time", "in_time", ("EmbeddingCache", "scatter.close.eq(writer.complete)",
+                            "scatter.close.eq(writer.complete & writer.complete_id[0])")),
+], ids=["landing-row", "stored-without-a-row", "refill-lost", "waiter-lost", "hit-lost",
+        "waiter-now", "waiter-twice", "hit-twice", "phase-lost", "list-begun-again",
+        "id-kept", "never-closed"])
+def test_broken_rows(what, wrong, edit):
+    verdict = prove(rows(what, edit), depth=TIME_DEPTH if what == "in_time" else DEPTH)
+    assert wrong in verdict.broken, verdict

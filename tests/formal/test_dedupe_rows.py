@@ -1,0 +1,90 @@
+"""Proofs of the dedupe table behind its tag pipeline, bounded: each request is scattered once.
+
+The cache inside is that of ``test_cache_rows``, with one entry, so that a second key of the step
+retires the first early; that lookups are answered while there are any is proved there. Shown is
+that the cycles searched reach the answer to a request that came after such a retirement, though not
+a second fetch of the retired key.
+"""
+
+import pytest
+from amaranth.hdl import Cat, Signal
+
+from rtl.config import NicConfig
+from rtl.dedupe import DedupeTable
+
+from .behind import fetched, small_cache
+from .bench import Bench
+from .mutants import variant
+from .prove import prove
+
+DEPTH = 17
+
+
+def scattered(what: str, *edits: tuple[str, str, str]) -> Bench:
+    """Return a bench that follows one request, any, of two rows, steps and nodes.
+
+    ``what``: "once": it is scattered at most once, to whom it came from, and, when nothing moves
+    and nothing is outstanding, was. "reached": the statement is that, within a step,
+    nothing that comes after an early retirement is answered.
+    """
+    bench = Bench()
+    m = bench.m
+    own = [edit[1:] for edit in edits if edit[0] == "DedupeTable"]
+    m.submodules.dut = dut = variant(DedupeTable, *own, EmbeddingCache=small_cache(
+        bench, *edits))(NicConfig(max_dimension=16))
+    m.d.comb += [dut.enable.eq(1), dut.vector_beats.eq(1)]
+    request, marked, due, kept = (
+        Signal(dut.requests.payload.shape()), Signal(), Signal(), Signal(3))
+    m.d.comb += [request.key.row.eq(bench.free(name="row")),
+                 request.step.eq(bench.free(name="step")),
+                 request.node.eq(bench.free(name="node")),
+                 request.landing.eq(bench.free(name="mark") & ~marked)]
+    entered, offered = bench.source(dut.requests, request), dut.requests.payload
+    vector = dut.vectors.payload
+    left = bench.sink(dut.vectors, "vectors", Cat(vector.data[0], vector.tag))
+    busy = fetched(bench, dut, lambda key: key.row[0])
+    enters, leaves = entered & offered.landing[0], left & vector.tag.landing[0]
+    with m.If(enters):
+        m.d.sync += [marked.eq(1), due.eq(1),
+                     kept.eq(Cat(offered.key.row[0], offered.node[0], offered.step[0]))]
+    with m.Elif(leaves):
+        m.d.sync += due.eq(0)
+
+    if what == "reached":
+        one_step, after = Signal(init=1), Signal()
+        m.d.sync += [
+            one_step.eq(one_step & ~(entered & offered.step[0])),
+            after.eq(after | (enters & (dut.counters.retired_early != 0)))]
+        bench.always("reached", ~(after & leaves & one_step))
+    else:
+        bench.always("to_its_requester", ~leaves | (
+            Cat(vector.data[0], vector.tag.node[0], vector.tag.step[0]) == kept))
+        bench.always("not_twice", ~leaves | due)
+        bench.always("answered", ~(dut.idle & (busy == 0) & due))
+    return bench
+
+
+def test_depth_reaches_an_answer_after_early_retirement():
+    verdict = prove(scattered("reached"), depth=DEPTH)
+    assert verdict.broken == ("reached",), verdict
+
+
+def test_dedupe_rows():
+    verdict = prove(scattered("once"), depth=DEPTH)
+    assert verdict.holds, verdict
+
+
+@pytest.mark.parametrize("wrong, edit", [
+    ("not_twice", ("EmbeddingCache", "pending.eq(decision.hit & table.waiting)",
+                   "pending.eq(decision.hit & 0)")),
+    ("answered", ("EmbeddingCache", "queue.i.valid.eq(go & ~pending)",
+                  "queue.i.valid.eq(go & ~decision.hit)")),
+    ("to_its_requester", ("DedupeTable", "tag.node.eq(request.node)", "tag.node.eq(0)")),
+    ("to_its_requester", ("VectorStore", "Mux(waiter, waiter_meta, hit_meta)",
+                          "Mux(waiter, waiter_meta, waiter_meta)")),
+    ("to_its_requester", ("VectorStore", "slots.write_en.eq(write.stored)",
+                          "slots.write_en.eq(write.stored & ~write.id[0])")),
+], ids=["twice", "hit-lost", "to-node-0", "hit-as-waiter", "refill-lost"])
+def test_broken_dedupe_rows(wrong, edit):
+    verdict = prove(scattered("once", edit), depth=DEPTH)
+    assert wrong in verdict.broken, verdict
