@@ -99,21 +99,17 @@ def test_answered_in_time():
                           "queue.i.valid.eq(go & ~decision.hit)")),
     ("once", "vector", ("EmbeddingCache", "pending.eq(decision.hit & table.waiting)",
                         "pending.eq(decision.hit & 0)")),
-    ("once", "not_twice", ("EmbeddingCache", "queue.i.valid.eq(go & ~pending)",
-                           "queue.i.valid.eq(go & (~pending | decision.meta[0]))")),
     ("once", "not_twice", ("VectorStore", "self.hits.ready.eq(issue & ~waiter & final)",
                            "self.hits.ready.eq(issue & ~waiter & final & (passed != 0))")),
     ("once", "rows_expected", ("EmbeddingCache", "writer.fill_phase.eq(table.fill_phase)",
                                "writer.fill_phase.eq(0)")),
     ("once", "lists_expected", ("EmbeddingCache", "scatter.add_first.eq(~decision.hit)",
                                 "scatter.add_first.eq(1)")),
-    ("in_time", "in_time", ("VectorStore", "self.waiters.ready & self.waiters.payload.last)",
-                            "self.waiters.ready & 0)")),
     ("in_time", "in_time", ("EmbeddingCache", "scatter.close.eq(writer.complete)",
                             "scatter.close.eq(writer.complete & writer.complete_id[0])")),
 ], ids=["landing-row", "stored-without-a-row", "refill-lost", "waiter-lost", "hit-lost",
-        "waiter-now", "waiter-twice", "hit-twice", "phase-lost", "list-begun-again",
-        "id-kept", "never-closed"])
+        "waiter-now", "hit-twice", "phase-lost", "list-begun-again",
+        "never-closed"])
 def test_broken_rows(what, wrong, edit):
     verdict = prove(rows(what, edit), depth=TIME_DEPTH if what == "in_time" else DEPTH)
     assert wrong in verdict.broken, verdict

@@ -75,8 +75,10 @@ def test_dedupe_rows():
 
 
 @pytest.mark.parametrize("wrong, edit", [
-    ("not_twice", ("EmbeddingCache", "pending.eq(decision.hit & table.waiting)",
-                   "pending.eq(decision.hit & 0)")),
+    ("to_its_requester", ("EmbeddingCache", "pending.eq(decision.hit & table.waiting)",
+                          "pending.eq(decision.hit & 0)")),
+    ("not_twice", ("VectorStore", "self.hits.ready.eq(issue & ~waiter & final)",
+                   "self.hits.ready.eq(issue & ~waiter & final & (passed != 0))")),
     ("answered", ("EmbeddingCache", "queue.i.valid.eq(go & ~pending)",
                   "queue.i.valid.eq(go & ~decision.hit)")),
     ("to_its_requester", ("DedupeTable", "tag.node.eq(request.node)", "tag.node.eq(0)")),
@@ -84,7 +86,7 @@ def test_dedupe_rows():
                           "Mux(waiter, waiter_meta, waiter_meta)")),
     ("to_its_requester", ("VectorStore", "slots.write_en.eq(write.stored)",
                           "slots.write_en.eq(write.stored & ~write.id[0])")),
-], ids=["twice", "hit-lost", "to-node-0", "hit-as-waiter", "refill-lost"])
+], ids=["waiter-now", "hit-twice", "hit-lost", "to-node-0", "hit-as-waiter", "refill-lost"])
 def test_broken_dedupe_rows(wrong, edit):
     verdict = prove(scattered("once", edit), depth=DEPTH)
     assert wrong in verdict.broken, verdict

@@ -46,6 +46,7 @@ def test_scatter_list():
     assert verdict.holds, verdict
 
 
+@pytest.mark.slow
 def test_scatter_list_of_three():
     verdict = prove(listed(3), depth=DEPTH)
     assert verdict.holds, verdict
