@@ -24,7 +24,7 @@ from sim.run import run
 
 __all__ = ["interaction_job", "interaction_row"]
 
-_SAMPLES, _WARM, _MEASURED = 1024, 2, 4
+_SAMPLES, _WARM, _MEASURED = 512, 2, 8
 """Samples that are repeated, which have fewer rows than the local cache; how often both runs go
 through them, and how much more often the longer one does."""
 
