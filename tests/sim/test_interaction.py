@@ -72,17 +72,16 @@ def test_widths_and_the_order_of_dlrm(monkeypatch, name, itself, width):
     monkeypatch.setattr(_Seen, "values", [])
     job = job_of(name, "interaction=true", f"interaction_itself={itself}", samples=24,
                  mini_batch=12)
-    steps = []
-    original = job._tally.add
-    monkeypatch.setattr(job._tally, "add", lambda step, *rest: [steps.append(step),
-                                                               original(step, *rest)])
+    steps, check = [], job.checks.check
+    job.checks.check = lambda step: [steps.append(step), check(step)][1]
     result = good(job)
+    given = list(_Seen.values)
     assert result["interaction"]["width"] == width
-    assert [values.shape for values in _Seen.values] == [(12, width)] * 2
+    assert [values.shape for values in given] == [(12, width)] * 2
     model, plain = MODELS[name], good(job_of(name, samples=24, mini_batch=12))
     assert (plain["predictions_sha256"] == result["predictions_sha256"]) == (itself != "true")
     assert plain["interaction"] is None
-    for step, values in zip(steps, _Seen.values):
+    for step, values in zip(steps, given, strict=True):
         vectors = np.concatenate(
             (step.dense[:, None], pooled_reference(step.samples, model, 1)), axis=1)
         last = 1 if itself == "true" else 0
