@@ -18,9 +18,9 @@ NAN = np.uint32(nearest(ExactSum(plus=True, minus=True))).view(np.float32)
 _LIMB = 28
 _MASK = (1 << _LIMB) - 1
 _MOST_TERMS = 1 << 33
-"""As many limbs, of either sign, add up to less than 2^62."""
-_GROWTH = 3
-"""Limbs above a term's first one: what its shift moves there, and carries of up to 2^33 terms."""
+"""So many limbs, of either sign, add up to less than 2^62, and carry less than 2^29 two on."""
+_GROWTH = 2
+"""Limbs above a term's first one: what its shift moves there, and what so many terms carry on."""
 _FIELDS = 255
 _MINUS_ZERO = 1 << 31
 

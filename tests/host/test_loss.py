@@ -14,6 +14,8 @@ def test_losses_predictions_and_gradients_one_by_one():
     for n, (z, y) in enumerate(zip(logits.tolist(), labels.tolist())):
         p = 1 / (1 + math.exp(-z))
         each.append(np.float32(-math.log(p if y else 1 - p)))
+        alone = binary_cross_entropy(logits[n:n + 1], labels[n:n + 1])
+        assert alone.mean == pytest.approx(float(each[n]), rel=2e-7)
         assert loss.predictions[n] == np.float32(p)
         assert loss.gradient[n] == (np.float32(p) - np.float32(y)) / np.float32(50)
     assert loss.mean == pytest.approx(math.fsum(map(float, each)) / 50, rel=2e-7)
