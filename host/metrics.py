@@ -1,0 +1,30 @@
+"""How good predictions are: area under the ROC curve, and accuracy."""
+
+import numpy as np
+
+__all__ = ["accuracy", "auc"]
+
+
+def auc(predictions: np.ndarray, labels: np.ndarray) -> float | None:
+    """Return the share of pairs of a click and a non-click that are in order, a tie being a half.
+
+    By the rank sum of Mann and Whitney (1947), tied ranks averaged. None where there are no such
+    pairs, or where a prediction is NaN.
+    """
+    clicked = np.asarray(labels) != 0
+    clicks = int(clicked.sum())
+    others = len(clicked) - clicks
+    if not clicks or not others or np.isnan(predictions).any():
+        return None
+    _, which, counts = np.unique(predictions, return_inverse=True, return_counts=True)
+    # Twice the mean rank of each value, in whole numbers: twice the ranks below it, and count + 1.
+    ranks = 2 * (np.cumsum(counts) - counts) + counts + 1
+    twice = int(ranks[which][clicked].sum()) - clicks * (clicks + 1)
+    return twice / (2 * clicks * others)
+
+
+def accuracy(predictions: np.ndarray, labels: np.ndarray) -> float:
+    """Return the share of predictions that are at least 0.5 for a click, below it for none."""
+    if not len(labels):
+        raise ValueError("labels must be at least one, not none")
+    return float(np.mean((np.asarray(predictions) >= 0.5) == (np.asarray(labels) != 0)))
