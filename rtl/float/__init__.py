@@ -18,14 +18,17 @@ from .multiply import (
     FloatMultiplier,
     PlainMultiplier,
 )
+from .quotient import FLOAT_DIVIDER_LATENCY, FloatDivider
 from .reciprocal import RECIPROCAL_LATENCY, CountReciprocal
 from .recode import RECODED, RECODER_LATENCY, Recoder
+from .sqrt import FLOAT_ROOT_LATENCY, FloatRoot
 
 __all__ = [
     "COUNT_DIVIDER_LANE_LATENCY", "COUNT_DIVIDER_LATENCY", "DOT_LATENCY", "DOT_TREE_LATENCY",
-    "EXACT", "FLOAT_ADDER_LATENCY", "FLOAT_MULTIPLIER_LATENCY", "PLAIN_MULTIPLIER_LATENCY",
-    "RECIPROCAL_LATENCY", "RECODED", "RECODED_SLICE", "RECODER_LATENCY", "CountDivider",
-    "CountDividerLane", "CountReciprocal", "DotProduct", "ExactAccumulator", "ExactTable",
-    "ExactTerms", "FloatAdder", "FloatMultiplier", "PlainMultiplier", "Recoder",
-    "exact_operation_layout", "exact_sum_layout", "exact_term_layout",
+    "EXACT", "FLOAT_ADDER_LATENCY", "FLOAT_DIVIDER_LATENCY", "FLOAT_MULTIPLIER_LATENCY",
+    "FLOAT_ROOT_LATENCY", "PLAIN_MULTIPLIER_LATENCY", "RECIPROCAL_LATENCY", "RECODED",
+    "RECODED_SLICE", "RECODER_LATENCY", "CountDivider", "CountDividerLane", "CountReciprocal",
+    "DotProduct", "ExactAccumulator", "ExactTable", "ExactTerms", "FloatAdder", "FloatDivider",
+    "FloatMultiplier", "FloatRoot", "PlainMultiplier", "Recoder", "exact_operation_layout",
+    "exact_sum_layout", "exact_term_layout",
 ]

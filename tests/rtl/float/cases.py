@@ -4,7 +4,8 @@ import numpy as np
 
 __all__ = [
     "NAN", "SPECIAL", "canonical", "directed_pairs", "numpy_add", "numpy_divide", "numpy_multiply",
-    "random_factors", "random_pairs", "random_quotients", "random_vectors"]
+    "numpy_quotient", "numpy_root", "random_factors", "random_pairs", "random_quotients",
+    "random_ratios", "random_squares", "random_vectors"]
 
 NAN = 0x7FC00000
 SIGN = np.uint32(1 << 31)
@@ -107,6 +108,61 @@ def _next_to_ties(n: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     return dividends | (exponents << np.uint32(23))
 
 
+def random_ratios(count: int, seed: int) -> np.ndarray:
+    """Random bits [count, 2]; most with quotients that are exact, next to a tie or at an edge.
+
+    A quotient that is a normal number is never a tie: two significands of 24 bits leave at least
+    2^-25 of its last place. So quotients are made of divisors and of what they should be.
+    """
+    rng = np.random.default_rng(seed)
+    pairs = rng.integers(0, 1 << 32, (count, 2), dtype=np.uint32)
+    quarters = np.array_split(np.arange(count), 4)
+    # Dividends that are a divisor times a number of 25 bits, rounded down or up.
+    near = quarters[0]
+    divisors = rng.integers(1 << 23, 1 << 24, len(near)) >> rng.integers(0, 24, len(near))
+    wanted = rng.integers(1 << 24, 1 << 25, len(near)) >> rng.integers(0, 25, len(near))
+    values = np.stack([(divisors * wanted).astype(np.float32), divisors.astype(np.float32)], 1)
+    pairs[near] = values.view(np.uint32) + (rng.integers(0, 60, (len(near), 2), dtype=np.uint32)
+                                            << np.uint32(23))
+    pairs[near, 0] += rng.integers(-1, 2, len(near)).astype(np.uint32)
+    # Quotients among the subnormals, many of them ties, and around infinity.
+    edge = quarters[1]
+    short = np.uint32(0xFFFFFFFF) << rng.integers(0, 23, (len(edge), 2), dtype=np.uint32)
+    difference = np.where(rng.integers(0, 4, len(edge)) > 0, rng.integers(-151, -125, len(edge)),
+                          rng.integers(126, 130, len(edge)))
+    divisor = np.clip(rng.integers(0, 255, len(edge)), np.maximum(0, -difference),
+                      np.minimum(254, 254 - difference))
+    for column, exponent in ((0, divisor + difference), (1, divisor)):
+        pairs[edge, column] &= np.uint32(0x807FFFFF) & short[:, column]
+        pairs[edge, column] |= exponent.astype(np.uint32) << np.uint32(23)
+    # Subnormal dividends, subnormal divisors, of any length.
+    subnormal = quarters[2]
+    pairs[subnormal] &= np.where(rng.integers(0, 2, (len(subnormal), 2)),
+                                 np.uint32(0x807FFFFF), np.uint32(0xFFFFFFFF))
+    pairs[subnormal[::2]] = pairs[subnormal[::2]] >> rng.integers(
+        0, 23, (len(subnormal[::2]), 2), dtype=np.uint32) & np.uint32(0x007FFFFF)
+    return pairs
+
+
+def random_squares(count: int, seed: int) -> np.ndarray:
+    """Random bits [count]; most positive, next to a square or half-way between two, or subnormal.
+
+    A square of 25 bits, of which the last is 1, is a root half-way between two numbers; the
+    numbers next to it have the roots that are hardest to round.
+    """
+    rng = np.random.default_rng(seed)
+    operands = rng.integers(0, 1 << 32, count, dtype=np.uint32)
+    half = count // 2
+    roots = rng.integers(1 << 24, 1 << 25, half) >> rng.integers(0, 24, half)
+    values = np.ldexp((roots * roots).astype(np.float64), 2 * rng.integers(-99, 38, half))
+    operands[:half] = values.astype(np.float32).view(np.uint32)
+    operands[:half] += rng.integers(-1, 2, half).astype(np.uint32)
+    operands[half:half + count // 8] &= np.uint32(0x007FFFFF)
+    operands[half:half + count // 16] >>= rng.integers(0, 23, count // 16, dtype=np.uint32)
+    operands[:7 * count // 8] &= np.uint32(0x7FFFFFFF)
+    return operands
+
+
 def random_vectors(count: int, dimension: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Return two times ``count`` vectors: like embeddings, of tiny products, of any bits, ..."""
     rng = np.random.default_rng(seed)
@@ -144,6 +200,17 @@ def numpy_multiply(pairs: np.ndarray) -> np.ndarray:
 def numpy_divide(x: np.ndarray, n: np.ndarray) -> np.ndarray:
     """Return the quotients of ``x`` [count, 16] by ``n`` as numpy has them."""
     return _canonical(np.divide, x, n.astype(np.float32).view(np.uint32)[:, None])
+
+
+def numpy_quotient(pairs: np.ndarray) -> np.ndarray:
+    """Return the quotients of ``pairs`` [n, 2] as numpy has them, every NaN as 0x7FC00000."""
+    return _canonical(np.divide, pairs[:, 0], pairs[:, 1])
+
+
+def numpy_root(operands: np.ndarray) -> np.ndarray:
+    """Return the square roots as numpy has them, every NaN as 0x7FC00000."""
+    with np.errstate(all="ignore"):
+        return canonical(np.sqrt(operands.view(np.float32)))
 
 
 def canonical(values: np.ndarray) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Every float unit by the hundred thousand, on the compiled engine, 16 lanes a beat."""
+"""Every float unit by the hundred thousand, on the compiled engine, 16 lanes a beat, or 4."""
 
 import numpy as np
 import pytest
@@ -12,13 +12,17 @@ from tests.rtl.float.cases import (
     numpy_add,
     numpy_divide,
     numpy_multiply,
+    numpy_quotient,
+    numpy_root,
     random_factors,
     random_pairs,
     random_quotients,
+    random_ratios,
+    random_squares,
     random_vectors,
 )
 from tests.rtl.float.softfloat import softfloat
-from tests.rtl.float.vector_top import FloatTop
+from tests.rtl.float.vector_top import FEW, FloatTop
 
 LANES = 16
 SAMPLE = 20_000
@@ -55,10 +59,10 @@ def compare(results: np.ndarray, expected: np.ndarray, *operands: np.ndarray) ->
         + f" = {results.ravel()[k]:08x}, not {expected.ravel()[k]:08x}" for k in wrong[:5]]
 
 
-def pair_beats(pairs: np.ndarray, extra: int = 0) -> np.ndarray:
-    beats = np.zeros((len(pairs) // LANES, 2 * LANES + extra), dtype=np.uint32)
-    beats[:, :LANES] = pairs[:, 0].reshape(-1, LANES)
-    beats[:, LANES:2 * LANES] = pairs[:, 1].reshape(-1, LANES)
+def pair_beats(pairs: np.ndarray, extra: int = 0, lanes: int = LANES) -> np.ndarray:
+    beats = np.zeros((len(pairs) // lanes, 2 * lanes + extra), dtype=np.uint32)
+    beats[:, :lanes] = pairs[:, 0].reshape(-1, lanes)
+    beats[:, lanes:2 * lanes] = pairs[:, 1].reshape(-1, lanes)
     return beats
 
 
@@ -67,10 +71,12 @@ def whole_beats(pairs: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize("stall", [0.0, 0.3])
-def test_edges_of_sums_and_products(units, stall):
+def test_edges_of_pairs(units, stall):
     pairs = whole_beats(directed_pairs())
     compare(run(units, "add", pair_beats(pairs, 1), stall), numpy_add(pairs), *pairs.T)
     compare(run(units, "multiply", pair_beats(pairs), stall), numpy_multiply(pairs), *pairs.T)
+    compare(run(units, "quotient", pair_beats(pairs, lanes=FEW), stall), numpy_quotient(pairs),
+            *pairs.T)
 
 
 @pytest.mark.parametrize("rows, calls", AMOUNTS)
@@ -91,6 +97,31 @@ def test_random_products(units, rows, calls):
         compare(products, numpy_multiply(pairs), *pairs.T)
         compare(products.ravel()[::rows // SAMPLE],
                 softfloat("mul", *pairs[::rows // SAMPLE].T), *pairs[::rows // SAMPLE].T)
+
+
+@pytest.mark.parametrize("rows, calls", AMOUNTS)
+def test_random_ratios(units, rows, calls):
+    for seed in range(calls):
+        pairs = random_ratios(rows, 51 + seed)
+        quotients = run(units, "quotient", pair_beats(pairs, lanes=FEW))
+        compare(quotients, numpy_quotient(pairs), *pairs.T)
+        compare(quotients.ravel()[::rows // SAMPLE],
+                softfloat("div", *pairs[::rows // SAMPLE].T), *pairs[::rows // SAMPLE].T)
+
+
+@pytest.mark.parametrize("rows, calls", AMOUNTS)
+def test_random_roots(units, rows, calls):
+    for seed in range(calls):
+        operands = random_squares(rows, 61 + seed)
+        compare(run(units, "root", operands.reshape(-1, FEW)), numpy_root(operands), operands)
+
+
+@pytest.mark.slow
+def test_every_root_of_two_exponents(units):
+    """A root's significand depends on the operand's and on whether its exponent is even."""
+    for exponent in (127, 128):
+        operands = np.arange(exponent << 23, (exponent + 1) << 23, dtype=np.uint32)
+        compare(run(units, "root", operands.reshape(-1, FEW)), numpy_root(operands), operands)
 
 
 def divide(units, x: np.ndarray, n: np.ndarray) -> np.ndarray:

@@ -10,21 +10,29 @@ from rtl.float import (
     DOT_LATENCY,
     DOT_TREE_LATENCY,
     FLOAT_ADDER_LATENCY,
+    FLOAT_DIVIDER_LATENCY,
+    FLOAT_ROOT_LATENCY,
     PLAIN_MULTIPLIER_LATENCY,
     RECODER_LATENCY,
     CountDivider,
     DotProduct,
     FloatAdder,
+    FloatDivider,
+    FloatRoot,
     PlainMultiplier,
     Recoder,
 )
 from rtl.shared import Shared
 from rtl.stream import StreamFIFO
 
-__all__ = ["AdderTop", "FloatTop"]
+__all__ = ["FEW", "AdderTop", "FloatTop"]
+
+FEW = 4
+"""Lanes of the units of many stages, which take long to compile."""
 
 ADD = data.StructLayout({"a": BEAT_BITS, "b": BEAT_BITS, "keep": 1})
 MULTIPLY = data.StructLayout({"a": BEAT_BITS, "b": BEAT_BITS})
+QUOTIENT = data.StructLayout({"a": 32 * FEW, "b": 32 * FEW})
 DIVIDE = data.StructLayout({"x": BEAT_BITS, "n": 16})
 DOT = data.StructLayout({"a": BEAT_BITS, "b": BEAT_BITS, "previous": 32, "first": 1})
 
@@ -122,6 +130,25 @@ def _dot(m: Module, top: wiring.Component) -> _Handshake:
     return pipe
 
 
+def _quotient(m: Module, top: wiring.Component) -> _Handshake:
+    payload, pipe = _attach(m, top, "quotient", QUOTIENT, 32 * FEW, FLOAT_DIVIDER_LATENCY)
+    for lane in range(FEW):
+        m.submodules[f"quotient{lane}"] = unit = Shared(FloatDivider(), "float_divider")
+        m.d.comb += [
+            unit.a.eq(_lane(payload.a, lane)), unit.b.eq(_lane(payload.b, lane)),
+            _lane(pipe.result, lane).eq(unit.o),
+        ]
+    return pipe
+
+
+def _root(m: Module, top: wiring.Component) -> _Handshake:
+    payload, pipe = _attach(m, top, "root", 32 * FEW, 32 * FEW, FLOAT_ROOT_LATENCY)
+    for lane in range(FEW):
+        m.submodules[f"root{lane}"] = unit = Shared(FloatRoot(), "float_root")
+        m.d.comb += [unit.i.eq(_lane(payload, lane)), _lane(pipe.result, lane).eq(unit.o)]
+    return pipe
+
+
 class AdderTop(wiring.Component):
     """``add_o`` = ``add.a`` + ``add.b``, lane by lane, or ``add.a`` where ``add.keep`` is 1."""
 
@@ -138,8 +165,9 @@ class AdderTop(wiring.Component):
 class FloatTop(wiring.Component):
     """Every unit behind its own streams, independent of each other.
 
-    ``add``: as :class:`AdderTop`. ``multiply``: lane by lane. ``divide``: lanes of ``x`` by ``n``.
-    ``dot``: the dot product of ``a`` and ``b``, added to ``previous`` unless ``first`` is 1.
+    ``add``: as :class:`AdderTop`. ``multiply``, ``quotient``, ``root``: lane by lane. ``divide``:
+    lanes of ``x`` by ``n``. ``dot``: the dot product of ``a`` and ``b``, added to ``previous``
+    unless ``first`` is 1.
     """
 
     add: In(stream.Signature(ADD))
@@ -150,11 +178,16 @@ class FloatTop(wiring.Component):
     divide_o: Out(stream.Signature(BEAT_BITS))
     dot: In(stream.Signature(DOT))
     dot_o: Out(stream.Signature(32))
+    quotient: In(stream.Signature(QUOTIENT))
+    quotient_o: Out(stream.Signature(32 * FEW))
+    root: In(stream.Signature(32 * FEW))
+    root_o: Out(stream.Signature(32 * FEW))
     idle: Out(1)
 
     def elaborate(self, platform) -> Module:
         m = Module()
-        pipes = [attach(m, self) for attach in (_add, _multiply, _divide, _dot)]
+        attach_all = (_add, _multiply, _divide, _dot, _quotient, _root)
+        pipes = [attach(m, self) for attach in attach_all]
         idle = pipes[0].idle
         for pipe in pipes[1:]:
             idle = idle & pipe.idle
