@@ -60,7 +60,8 @@ class DenseTrainer:
         if samples.dense.shape[1] != features:
             raise ValueError(f"dense must have {features} features, "
                              f"not {samples.dense.shape[1]!r}")
-        bottom = activations(samples.dense, self.dlrm.bottom_layers, self._linear)
+        with np.errstate(over="ignore", invalid="ignore"):
+            bottom = activations(samples.dense, self.dlrm.bottom_layers, self._linear)
         self._begun = samples, bottom
         return bottom[-1]
 

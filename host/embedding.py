@@ -78,7 +78,8 @@ class EmbeddingTables:
     def pooled(self, samples: Samples) -> np.ndarray:
         """Return the pooled vectors of every bag: float32 ``[n, tables, d]``."""
         vectors, _ = self.rows.read(samples.keys)
-        pooled = pool(vectors, samples.bag_lengths.reshape(-1), self.rows.model.pooling)
+        with np.errstate(over="ignore", invalid="ignore"):
+            pooled = pool(vectors, samples.bag_lengths.reshape(-1), self.rows.model.pooling)
         return pooled.reshape(*samples.bag_lengths.shape, -1)
 
     def update(self, samples: Samples, gradients: np.ndarray) -> None:

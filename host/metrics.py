@@ -1,8 +1,19 @@
 """How good predictions are: area under the ROC curve, and accuracy."""
 
+from dataclasses import dataclass
+
 import numpy as np
 
-__all__ = ["accuracy", "auc"]
+__all__ = ["Quality", "accuracy", "auc", "by_interval"]
+
+
+@dataclass(frozen=True)
+class Quality:
+    """How good the predictions of ``samples`` samples in a row are; for ``auc`` see there."""
+
+    samples: int
+    auc: float | None
+    accuracy: float
 
 
 def auc(predictions: np.ndarray, labels: np.ndarray) -> float | None:
@@ -28,3 +39,12 @@ def accuracy(predictions: np.ndarray, labels: np.ndarray) -> float:
     if not len(labels):
         raise ValueError("labels must be at least one, not none")
     return float(np.mean((np.asarray(predictions) >= 0.5) == (np.asarray(labels) != 0)))
+
+
+def by_interval(predictions: np.ndarray, labels: np.ndarray, size: int) -> list[Quality]:
+    """Return the quality of every ``size`` samples in order; the last may be fewer."""
+    if size < 1:
+        raise ValueError(f"size must be at least 1, not {size!r}")
+    parts = (slice(first, first + size) for first in range(0, len(labels), size))
+    return [Quality(len(labels[part]), auc(predictions[part], labels[part]),
+                    accuracy(predictions[part], labels[part])) for part in parts]

@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from host.metrics import accuracy, auc
+from host.metrics import Quality, accuracy, auc, by_interval
 
 
 def counted(predictions, labels):
@@ -37,3 +37,14 @@ def test_accuracy():
     assert accuracy(predictions, np.array([1, 0, 0, 0])) == 0.75
     with pytest.raises(ValueError, match="labels must be at least one"):
         accuracy(predictions[:0], predictions[:0])
+
+
+def test_intervals():
+    predictions = np.array([0.1, 0.9, 0.8, 0.2, 0.7], np.float32)
+    labels = np.array([0, 1, 0, 1, 0], np.float32)
+    assert by_interval(predictions, labels, 2) == [Quality(2, 1, 1), Quality(2, 0, 0),
+                                                   Quality(1, None, 0)]
+    assert by_interval(predictions, labels, 9) == [Quality(5, counted(predictions, labels), 0.4)]
+    assert by_interval(predictions[:0], labels[:0], 2) == []
+    with pytest.raises(ValueError, match="size must be at least 1, not 0"):
+        by_interval(predictions, labels, 0)

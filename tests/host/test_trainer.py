@@ -192,6 +192,15 @@ def test_other_files_are_refused(tmp_path):
         load()
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("name", ["sgd", "rowwise-adagrad"])
+def test_a_run_that_diverges_ends_in_nan_alike_everywhere(name):
+    parts = batches(6)
+    runs = [trained(reference_trainer(MODEL, 3, Optimizer(name, 1e30), nodes), parts)
+            for nodes in (1, 4)]
+    assert np.isnan(runs[0][0][-1]) and runs[0][1] == runs[1][1]
+
+
 def test_layers_may_be_computed_elsewhere_and_by_blas():
     calls = []
 
