@@ -92,6 +92,9 @@ def compare(model, samples, optimizer, batch, partials="exact"):
 
 
 def criteo():
+    """Small MLPs: of the units of kaggle's own, one comes so close to 0 that rounding decides what
+    its ReLU lets through, and row-wise Adagrad makes 2e-4 of the loss out of that.
+    """
     model = MODELS["kaggle"]
     model = model.with_rows(tuple(min(rows, 3000) for rows in model.rows))
     return replace(model, bottom=(64, 16), top=(64, 1))
