@@ -5,7 +5,6 @@ the host answers what the NIC has sent, event by event in time order. An answer 
 earlier than PCIe's round trip after what caused it, and rows no earlier than a gather on the GPU.
 """
 
-from collections import deque
 from collections.abc import Sequence
 from functools import partial
 from math import inf
@@ -20,7 +19,6 @@ from host.packets import (
     parse_headers,
     parse_pooled,
     payload_records,
-    query_packets,
 )
 from host.pcie import Pcie, PcieProfile
 from host.result_packets import parse_result_part, parse_results
@@ -33,6 +31,7 @@ from sim.faults import Windows
 from sim.host_port_compiled import host_port
 from sim.interaction import DenseVectors
 from sim.ports import LAST_BIT
+from sim.queries import Queries
 from sim.results import Step
 
 __all__ = ["Node", "ProtocolError"]
@@ -74,21 +73,13 @@ class Node:
                  bottom: int | None = None):
         self.number = number
         self.engine = engine
-        self._config = config
         self._answer, self._dimension = answer, dimension
         self._pcie = Pcie(pcie)
         self._gpu: GpuLookups[tuple[int, np.ndarray]] = GpuLookups(
             gpu, 4 * dimension)
-        self._in_flight = in_flight
-        # The NIC reports credits at the latest when a quarter of the buffer is free.
-        self._query_packet_beats = min(config.host_payload_beats, config.query_beats // 2)
         self._events = EventQueue()
         self._steps: dict[int, Step] = {}
-        self._going = 0
-        self._to_start: deque[Step] = deque()
-        self._to_send: deque[tuple[Step, np.ndarray]] = deque()
-        self._sent_beats = 0
-        self._consumed_beats = 0
+        self._queries = Queries(number, config, in_flight, self._send, self._began)
         self._credit = 0
         self._to_nic: list[np.ndarray] = []
         self._to_nic_starts: list[float] = []
@@ -125,8 +116,9 @@ class Node:
         gather on the GPU has read them; what it already has before it counts too.
         """
         nic, host = self.next_events
-        waits = self._to_send or self._to_start
-        answer = nic + self._pcie.lookahead + (0 if waits else self._gpu.lookahead)
+        answer = nic + self._pcie.lookahead
+        if not self._queries.left:
+            answer += self._gpu.lookahead
         return min(answer, host + self._pcie.latency)
 
     @property
@@ -148,7 +140,7 @@ class Node:
     @property
     def queries_waiting(self) -> int:
         """Query packets that the host holds back for lack of credit."""
-        return len(self._to_send)
+        return self._queries.waiting
 
     @property
     def pcie(self) -> Pcie:
@@ -160,7 +152,7 @@ class Node:
         if not step.left[self.number]:
             return
         self._steps[step.number] = step
-        self._events.at(time, lambda now: self._enqueue(step, now))
+        self._events.at(time, lambda now: self._queries.add(step, now))
 
     def advance(self, end: int) -> None:
         """Run NIC and host up to cycle ``end``."""
@@ -219,8 +211,7 @@ class Node:
 
     def _packet(self, packet: np.ndarray, head: Header, completed: Sequence[Step],
                 now: float) -> None:
-        # Beats of queries that the NIC took out of its buffer: a count that wraps at 2^16.
-        self._consumed_beats += (head.credit - self._consumed_beats) & 0xFFFF
+        self._queries.consumed(head.credit)
         if head.opcode == Opcode.LOOKUP_REQUESTS:
             request = (head.step, payload_records(packet[1:], head.count))
             self._launched(self._gpu.arrive(now, request, head.count))
@@ -230,7 +221,7 @@ class Node:
             raise ProtocolError(f"node {self.number} sent opcode {head.opcode:#x} to its host")
         for step in completed:
             self._ended(step, now)
-        self._send_queries(now)
+        self._queries.send(now)
 
     # Rows for the NIC
 
@@ -260,34 +251,11 @@ class Node:
         self._port.give(self._to_nic, self._to_nic_starts, self.engine.cycle)
         self._to_nic, self._to_nic_starts = [], []
 
-    # Queries and results
+    # Answers
 
-    def _enqueue(self, step: Step, now: float) -> None:
-        self._to_start.append(step)
-        self._start(now)
-
-    def _start(self, now: float) -> None:
-        while self._to_start and self._going < self._in_flight:
-            step = self._to_start.popleft()
-            self._going += 1
-            for packet in query_packets(step.queries(self.number), node=self.number,
-                                        step=step.number, payload_beats=self._query_packet_beats):
-                self._to_send.append((step, packet))
-        self._send_queries(now)
-
-    def _send_queries(self, now: float) -> None:
-        while self._to_send:
-            step, packet = self._to_send[0]
-            beats = len(packet) - 1
-            if self._sent_beats + beats - self._consumed_beats > self._config.query_beats:
-                return
-            self._to_send.popleft()
-            self._sent_beats += beats
-            if self.number not in step.starts:
-                step.starts[self.number] = now
-                if self.dense is not None:
-                    self.dense.begin(step, now)
-            self._send(packet, now)
+    def _began(self, step: Step, now: float) -> None:
+        if self.dense is not None:
+            self.dense.begin(step, now)
 
     def _part(self, sample: int, first: int, last: bool, parts: np.ndarray) -> Sequence[Step]:
         """Take parts of the answer to a sample, the last of which ends it where ``last``."""
@@ -318,9 +286,8 @@ class Node:
         del self._steps[step.number]
         if self.dense is not None:
             self.dense.end(step)
-        self._going -= 1
         self.finished.append(step)
-        self._start(now)
+        self._queries.ended(now)
 
     def _find(self, sample: int) -> tuple[Step, int] | None:
         """Return the step that holds ``sample``, whose number wraps at 2^32, and its place."""
