@@ -29,9 +29,9 @@ __all__ = [
     "SAMPLES_PER_BEAT", "SAMPLE_BITS", "STEP_BITS", "TABLE_BITS", "TAGS_PER_BEAT", "TAG_BITS",
     "VERSION", "Beat", "DenseRecord", "DenseSlot", "DescriptorKind", "EmberHeader", "ErrorRecord",
     "FrameInfo", "HeaderBeat", "HoldSlot", "InteractionMode", "Key", "LookupRecord", "Opcode",
-    "OutgoingRecord", "PooledTag", "QueryRecord", "RawBeat", "RecordBeat", "RecordKind", "Refused",
-    "Request", "ResultPartTag", "SampleRecord", "ScatterTag", "Status", "TableDescriptor",
-    "TaggedBeat", "VectorBeat",
+    "OptimizerMode", "OutgoingRecord", "PooledTag", "QueryRecord", "RawBeat", "RecordBeat",
+    "RecordKind", "Refused", "Request", "ResultPartTag", "SampleRecord", "ScatterTag", "Status",
+    "TableDescriptor", "TaggedBeat", "VectorBeat",
 ]
 
 VERSION = 1
@@ -78,6 +78,15 @@ class InteractionMode(IntEnum):
     """The dense vector, and the dots of it and the pooled vectors with each other."""
     CAT = 2
     """The dense vector, and the pooled vectors behind it."""
+
+
+class OptimizerMode(IntEnum):
+    """How rows follow the sums of their gradients."""
+
+    SGD = 0
+    """A row loses the learning rate times its gradient."""
+    ROWWISE_ADAGRAD = 1
+    """The step of a row gets shorter with the squares of all its gradients."""
 
 
 class RecordKind(IntEnum):

@@ -62,7 +62,7 @@ class FloatDivider(wiring.Component):
         m.d.sync += [after.eq(before) for before, after in pairwise(state)]
 
         divisor, quotient = Cat(b.fraction, Const(1, 1)), Const(0, 0)
-        remainder: Value = Cat(a.fraction, Const(1, 1))
+        remainder = Value.cast(Cat(a.fraction, Const(1, 1)))
         for stage in range(_STAGES):
             for step in range(_BITS_PER_CYCLE):
                 value = Signal(25, name=f"value{stage}_{step}")

@@ -66,7 +66,7 @@ class FloatRoot(wiring.Component):
         ]
         m.d.sync += [after.eq(before) for before, after in pairwise(state)]
 
-        # Two bits in front of the point, 1 to 3, and 24 behind it; the root's first bit takes 1 away.
+        # Two bits in front of the point, 1 to 3, and 24 behind it. The root's first bit takes 1.
         digits, half = Signal(24), operand.fraction[-1]
         m.d.comb += digits.eq(Mux(even, Cat(Const(0, 1), operand.fraction),
                                   Cat(Const(0, 2), operand.fraction[:-1])))

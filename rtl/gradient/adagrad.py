@@ -1,0 +1,90 @@
+"""Row-wise Adagrad's step from the sum of a gradient's squares."""
+
+from amaranth.hdl import Module, Signal, Value
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from rtl.config import LANES
+from rtl.float import (
+    COUNT_DIVIDER_LANE_LATENCY,
+    FLOAT_ADDER_LATENCY,
+    FLOAT_DIVIDER_LATENCY,
+    FLOAT_ROOT_LATENCY,
+    RECODED,
+    RECODER_LATENCY,
+    CountDividerLane,
+    CountReciprocal,
+    FloatAdder,
+    FloatDivider,
+    FloatRoot,
+    Recoder,
+)
+from rtl.shared import Shared
+
+__all__ = ["ADAGRAD_LATENCY", "ADAGRAD_STATE_CYCLE", "AdagradStep", "delayed"]
+
+ADAGRAD_STATE_CYCLE = COUNT_DIVIDER_LANE_LATENCY
+"""Cycles from the sum of :class:`AdagradStep` to the old state that goes with it."""
+
+_STEP_LATENCY = (FLOAT_ROOT_LATENCY + FLOAT_ADDER_LATENCY + FLOAT_DIVIDER_LATENCY
+                 + RECODER_LATENCY)
+
+ADAGRAD_LATENCY = ADAGRAD_STATE_CYCLE + FLOAT_ADDER_LATENCY + _STEP_LATENCY
+"""Cycles from the sum of :class:`AdagradStep` to its results."""
+
+
+def delayed(m: Module, value: Value, cycles: int, name: str) -> Value:
+    """Return ``value`` so many cycles later; without a reset, as shift registers in LUTs."""
+    for cycle in range(cycles):
+        following = Signal(Value.cast(value).shape(), name=f"{name}{cycle}", reset_less=True)
+        m.d.sync += following.eq(value)
+        value = following
+    return value
+
+
+class AdagradStep(wiring.Component):
+    """New state ``m' = m + total / d`` and step ``lr / (sqrt(m') + eps)`` of a row.
+
+    Every operation is rounded to binary32, to nearest even; a NaN is 0x7FC00000. (J. Duchi et al.,
+    "Adaptive Subgradient Methods", 2011, with one state for all values of a row.)
+
+    Latency :data:`ADAGRAD_LATENCY` cycles, throughput one row per cycle, no enable.
+
+    Ports
+    -----
+    total: In(32), sum of the squares of the row's gradient, at cycle 0.
+    state: In(32), ``m``, at cycle :data:`ADAGRAD_STATE_CYCLE`.
+    dimension: In(range(257)), ``d``; must stand for ``RECIPROCAL_LATENCY`` cycles before it counts.
+    learning_rate, epsilon: In(32), ``lr`` and ``eps``; may change while no row is under way.
+    new_state: Out(32), at cycle :data:`ADAGRAD_LATENCY`.
+    step: Out(RECODED), at the same cycle, ready to be multiplied.
+    """
+
+    total: In(32)
+    state: In(32)
+    dimension: In(range(16 * LANES + 1))
+    learning_rate: In(32)
+    epsilon: In(32)
+    new_state: Out(32)
+    step: Out(RECODED)
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+        m.submodules.reciprocal = reciprocal = CountReciprocal()
+        m.submodules.mean = mean = Shared(CountDividerLane(), "count_divider_lane")
+        m.submodules.state_adder = new = Shared(FloatAdder(), "float_adder")
+        m.submodules.root = root = Shared(FloatRoot(), "float_root")
+        m.submodules.epsilon_adder = divisor = Shared(FloatAdder(), "float_adder")
+        m.submodules.divider = divider = Shared(FloatDivider(), "float_divider")
+        m.submodules.recoder = recoder = Shared(Recoder(), "recoder")
+        m.d.comb += [
+            reciprocal.n.eq(self.dimension),
+            mean.x.eq(self.total), mean.factor.eq(reciprocal.o),
+            mean.exponent.eq(reciprocal.exponent),
+            new.a.eq(self.state), new.b.eq(mean.o), root.i.eq(new.o),
+            divisor.a.eq(root.o), divisor.b.eq(self.epsilon),
+            divider.a.eq(self.learning_rate), divider.b.eq(divisor.o),
+            recoder.i.eq(divider.o), self.step.eq(recoder.o),
+            self.new_state.eq(delayed(m, new.o, _STEP_LATENCY, "new_state")),
+        ]
+        return m

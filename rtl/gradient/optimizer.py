@@ -1,0 +1,220 @@
+"""The optimizer: rows take a step along the sums of their gradients."""
+
+from amaranth.hdl import Cat, Module, Mux, Signal, Value
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from rtl.config import BEAT_BITS, LANES, NicConfig
+from rtl.counters import CounterLayout, count
+from rtl.float import (
+    DOT_TREE_LATENCY,
+    RECODED,
+    RECODED_SLICE,
+    RECODER_LATENCY,
+    DotProduct,
+    Recoder,
+)
+from rtl.formats import OptimizerMode
+from rtl.gradient.adagrad import ADAGRAD_LATENCY, ADAGRAD_STATE_CYCLE, AdagradStep, delayed
+from rtl.gradient.records import update_layout, updated_layout
+from rtl.gradient.row_lanes import ROW_CYCLE, ROW_LANES_LATENCY, RowLanes
+from rtl.gradient.slice_sums import SliceSums, slice_sums_latency
+from rtl.shared import Shared
+from rtl.stream import StreamFIFO
+
+__all__ = ["RowOptimizer"]
+
+OUT_BEATS = 16
+"""Beats between the lanes and the output; more than the cycles from one to the other."""
+
+_IN_CYCLES = 1 + RECODER_LATENCY
+"""From a beat's arrival to its recoded gradient."""
+
+_FIFO_CYCLES = 2
+
+_Beat = data.StructLayout({"gradient": RECODED_SLICE, "last": 1})
+_Step = data.StructLayout({"state": 32, "step": RECODED})
+
+
+def _beats_under_way(slices: int, several: bool) -> int:
+    """Return the most beats that come between a row's first beat and the end of its waiting."""
+    return (_IN_CYCLES + DOT_TREE_LATENCY + (slice_sums_latency(slices) if several else 0)
+            + ADAGRAD_LATENCY + _FIFO_CYCLES + 1 + ROW_CYCLE)
+
+
+class RowOptimizer(wiring.Component):
+    """Update rows by the sums of their gradients, as plain SGD or exact row-wise Adagrad.
+
+    With a row ``w``, its gradient ``g`` of ``d`` values and its state ``m``::
+
+        SGD:      w' = w - lr * g
+        Adagrad:  m' = m + dot(g, g) / d      w' = w - (lr / (sqrt(m') + eps)) * g
+
+    Every operation is rounded to binary32, to nearest even, and a NaN is 0x7FC00000. The dot
+    product has the interaction's order: products are rounded, 16 lanes go through one balanced
+    tree, slices are added in ascending order (DESIGN, section 6). SGD leaves the state as it is.
+
+    Beats wait in block RAM, gradients recoded, while the step of their row is computed; rows leave
+    in the order in which they came. In SGD, a row leaves once it is whole.
+
+    Latency of the beats of a row of ``n``: SGD ``n`` + 14 cycles, at least 18; Adagrad 8 ``n`` +
+    105 at most, and 98 where ``max_dimension`` is 16 or less. Throughput one beat per cycle in
+    both modes, for rows of any number of beats.
+
+    Parameters
+    ----------
+    config: sizes; ``vector_beats`` is the largest number of beats of a row.
+    id_bits: bits of what tells the rows apart, 1 to 64.
+
+    Ports
+    -----
+    i: stream of :func:`~rtl.gradient.records.update_layout`. Rows have the same number of beats
+        until the block is idle; lanes beyond ``dimension`` are +0 in row and gradient.
+    o: stream of :func:`~rtl.gradient.records.updated_layout`; those lanes are +0 too.
+    mode: :class:`~rtl.formats.OptimizerMode`.
+    dimension: values of a row, 4, 8 or a multiple of 16.
+    learning_rate, epsilon: ``lr`` and ``eps``, binary32. These four may change while no row is
+        under way; the first beat must not come within 32 cycles of it.
+    counters: ``rows``, ``beats`` updated; ``stall_in``, cycles in which a beat has to wait at the
+        input; ``stall_out``, in which one whose step is there waits for the output.
+    idle: an unfinished row that waits for its next beat is idle.
+
+    Raises ``TypeError`` or ``ValueError`` for a parameter of the wrong kind or size.
+    """
+
+    def __init__(self, config: NicConfig, *, id_bits: int = 32):
+        if not isinstance(config, NicConfig):
+            raise TypeError(f"config must be a NicConfig, not {config!r}")
+        if isinstance(id_bits, bool) or not isinstance(id_bits, int):
+            raise TypeError(f"id_bits must be an integer, not {id_bits!r}")
+        if not 1 <= id_bits <= 64:
+            raise ValueError(f"id_bits must be between 1 and 64, not {id_bits!r}")
+        self._beats, self._id_bits = config.vector_beats, id_bits
+        super().__init__({
+            "i": In(stream.Signature(update_layout(id_bits))),
+            "o": Out(stream.Signature(updated_layout(id_bits))),
+            "mode": In(OptimizerMode), "dimension": In(range(16 * LANES + 1)),
+            "learning_rate": In(32), "epsilon": In(32),
+            "counters": Out(CounterLayout("rows", "beats", "stall_in", "stall_out")),
+            "idle": Out(1),
+        })
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+        several = self._beats > 1
+        beats = 1 << _beats_under_way(self._beats, several).bit_length()
+        rows = 1 << _beats_under_way(1, several).bit_length()
+        m.submodules.olds = olds = StreamFIFO(BEAT_BITS, beats)
+        m.submodules.gradients = gradients = StreamFIFO(_Beat, beats)
+        m.submodules.ids = ids = StreamFIFO(self._id_bits, rows)
+        m.submodules.states = states = StreamFIFO(32, rows)
+        m.submodules.steps = steps = StreamFIFO(_Step, rows)
+        adagrad = Signal()
+        m.d.comb += adagrad.eq(self.mode == OptimizerMode.ROWWISE_ADAGRAD)
+
+        # In. What comes later, gradients, states and steps, finds place where the first of them
+        # found it, because it leaves no later.
+        beat, take, whole = self.i.payload, Signal(), Signal()
+        m.d.comb += [
+            self.i.ready.eq(olds.i.ready & ids.i.ready),
+            take.eq(self.i.valid & self.i.ready), whole.eq(take & beat.last),
+            olds.i.valid.eq(take), olds.i.payload.eq(beat.row),
+            ids.i.valid.eq(whole), ids.i.payload.eq(beat.id),
+            states.i.valid.eq(whole & adagrad), states.i.payload.eq(beat.state),
+        ]
+        # Also long enough for every FIFO to come to rest.
+        taken = Signal(_IN_CYCLES + _FIFO_CYCLES)
+        m.d.sync += taken.eq(Cat(take, taken))
+        arrived, last = Signal(BEAT_BITS), delayed(m, beat.last, _IN_CYCLES, "last")
+        m.d.sync += arrived.eq(beat.gradient)
+        recoded = Signal(RECODED_SLICE)
+        for lane in range(LANES):
+            m.submodules[f"recoder{lane}"] = recoder = Shared(Recoder(), "recoder")
+            m.d.comb += [recoder.i.eq(arrived[32 * lane:32 * lane + 32]),
+                         recoded[lane].eq(recoder.o)]
+        come = taken[_IN_CYCLES - 1]
+        m.d.comb += [
+            gradients.i.valid.eq(come), gradients.i.payload.gradient.eq(recoded),
+            gradients.i.payload.last.eq(last),
+        ]
+
+        # A step for every row.
+        done, result, busy = self._adagrad(m, come & adagrad, recoded, last, states)
+        m.submodules.recoder_rate = rate = Shared(Recoder(), "recoder")
+        m.d.comb += [
+            rate.i.eq(self.learning_rate),
+            steps.i.valid.eq(Mux(adagrad, done, whole)),
+            steps.i.payload.eq(Mux(adagrad, result, Cat(beat.state, rate.o))),
+        ]
+
+        # Out. A row's id is there long before its step, its gradient in SGD a little later.
+        leave, room, under_way = Signal(), Signal(), Signal(range(OUT_BEATS + 1))
+        given = self.o.valid & self.o.ready
+        ends = gradients.o.payload.last
+        m.d.comb += [
+            room.eq(under_way != OUT_BEATS),
+            leave.eq(gradients.o.valid & steps.o.valid & room),
+            gradients.o.ready.eq(steps.o.valid & room),
+            steps.o.ready.eq(gradients.o.valid & room & ends),
+            ids.o.ready.eq(leave & ends),
+        ]
+        m.d.sync += under_way.eq(under_way + leave - given)
+        self._leave(m, leave, Cat(steps.o.payload.state, ids.o.payload, ends), olds)
+
+        count(m, self.counters, rows=given & self.o.payload.last, beats=given,
+              stall_in=self.i.valid & ~self.i.ready,
+              stall_out=gradients.o.valid & steps.o.valid & ~room)
+        m.d.comb += self.idle.eq(~taken.any() & ~busy & ids.idle & (under_way == 0))
+        return m
+
+    def _adagrad(self, m: Module, valid: Value, recoded: Value, last: Value,
+                 states: StreamFIFO) -> tuple[Value, Value, Value]:
+        """Compute Adagrad's state and step of each row whose gradient comes.
+
+        Returns whether one is done, the :data:`_Step`, and whether slices are under way.
+        """
+        m.submodules.squares = squares = DotProduct(accumulate=False)
+        stages = Signal(DOT_TREE_LATENCY)
+        m.d.comb += [squares.a.eq(recoded), squares.b.eq(recoded)]
+        m.d.sync += stages.eq(Cat(valid, stages))
+        last = delayed(m, last, DOT_TREE_LATENCY, "tree_last")
+        total, total_valid, busy = squares.o, stages[-1], stages.any()
+        if self._beats > 1:
+            m.submodules.sums = sums = SliceSums(self._beats)
+            m.d.comb += [sums.valid.eq(total_valid), sums.term.eq(total), sums.last.eq(last)]
+            total, total_valid, busy = sums.o, sums.o_valid, busy | ~sums.idle
+
+        m.submodules.adagrad = unit = AdagradStep()
+        under_way = Signal(ADAGRAD_LATENCY)
+        m.d.sync += under_way.eq(Cat(total_valid, under_way))
+        m.d.comb += [
+            unit.total.eq(total), unit.dimension.eq(self.dimension),
+            unit.learning_rate.eq(self.learning_rate), unit.epsilon.eq(self.epsilon),
+            unit.state.eq(states.o.payload),
+            states.o.ready.eq(under_way[ADAGRAD_STATE_CYCLE - 1]),
+        ]
+        return (Value.cast(under_way[-1]), Value.cast(Cat(unit.new_state, unit.step)),
+                Value.cast(busy))
+
+    def _leave(self, m: Module, leave: Value, origin: Value, olds: StreamFIFO) -> None:
+        """Update a beat with its step; the lanes have no enable, so a FIFO follows."""
+        gradients, steps = m.submodules.gradients.o, m.submodules.steps.o
+        m.submodules.lanes = lanes = RowLanes()
+        step, slice_ = Signal(RECODED), Signal(RECODED_SLICE)
+        moving = Signal(1 + ROW_LANES_LATENCY)
+        m.d.sync += [
+            moving.eq(Cat(leave, moving)), step.eq(steps.payload.step),
+            slice_.eq(gradients.payload.gradient),
+            *(lanes_unused.eq(self.dimension <= lane)
+              for lane, lanes_unused in enumerate(lanes.unused)),
+        ]
+        m.d.comb += [
+            lanes.step.eq(step), lanes.gradient.eq(slice_), lanes.row.eq(olds.o.payload),
+            olds.o.ready.eq(moving[ROW_CYCLE]),
+        ]
+        m.submodules.output = output = StreamFIFO(self.o.payload.shape(), OUT_BEATS)
+        wiring.connect(m, output.o, wiring.flipped(self.o))
+        m.d.comb += [
+            output.i.valid.eq(moving[-1]),
+            output.i.payload.eq(Cat(lanes.o, delayed(m, origin, len(moving), "origin"))),
+        ]

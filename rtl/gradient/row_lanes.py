@@ -1,0 +1,62 @@
+"""The lanes that take a step along the gradient of a row."""
+
+from amaranth.hdl import Cat, Module, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from rtl.config import BEAT_BITS, LANES
+from rtl.float import (
+    FLOAT_ADDER_LATENCY,
+    FLOAT_MULTIPLIER_LATENCY,
+    RECODED,
+    RECODED_SLICE,
+    FloatAdder,
+    FloatMultiplier,
+)
+from rtl.shared import Shared
+
+__all__ = ["ROW_CYCLE", "ROW_LANES_LATENCY", "RowLanes"]
+
+ROW_CYCLE = FLOAT_MULTIPLIER_LATENCY
+"""Cycles from the gradient of :class:`RowLanes` to the row that goes with it."""
+
+ROW_LANES_LATENCY = ROW_CYCLE + FLOAT_ADDER_LATENCY
+"""Cycles from the gradient of :class:`RowLanes` to the updated row."""
+
+
+class RowLanes(wiring.Component):
+    """``o = row - step * gradient`` in 16 lanes of binary32; product and difference are rounded.
+
+    Latency :data:`ROW_LANES_LATENCY` cycles, throughput one beat per cycle, no enable.
+
+    Ports
+    -----
+    step: In(RECODED), for all lanes, at cycle 0.
+    gradient: In(RECODED_SLICE), at cycle 0.
+    row: In(512), at cycle :data:`ROW_CYCLE`.
+    unused: In(16), lanes that keep the row's value, whatever the step: zeros stay zeros.
+    o: Out(512), at cycle :data:`ROW_LANES_LATENCY`; NaN as 0x7FC00000 in the lanes that are used.
+    """
+
+    step: In(RECODED)
+    gradient: In(RECODED_SLICE)
+    row: In(BEAT_BITS)
+    unused: In(LANES)
+    o: Out(BEAT_BITS)
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+        for lane in range(LANES):
+            bits = slice(32 * lane, 32 * lane + 32)
+            product = Signal(32, name=f"product{lane}")
+            multiplier = Shared(FloatMultiplier(), "float_multiplier")
+            adder = Shared(FloatAdder(), "float_adder")
+            m.submodules[f"multiplier{lane}"] = multiplier
+            m.submodules[f"adder{lane}"] = adder
+            m.d.comb += [
+                multiplier.a.eq(self.step), multiplier.b.eq(self.gradient[lane]),
+                product.eq(multiplier.o),
+                adder.a.eq(self.row[bits]), adder.b.eq(Cat(product[:31], ~product[31])),
+                adder.keep.eq(self.unused[lane]), self.o[bits].eq(adder.o),
+            ]
+        return m
