@@ -113,10 +113,12 @@ class RowOptimizer(wiring.Component):
         m.d.comb += adagrad.eq(self.mode == OptimizerMode.ROWWISE_ADAGRAD)
 
         # In. What comes later, gradients, states and steps, finds place where the first of them
-        # found it, because it leaves no later.
-        beat, take, whole = self.i.payload, Signal(), Signal()
+        # found it, because it leaves no later. One more place is kept for the beat that comes while
+        # the levels are looked at.
+        beat, take, whole, ready = self.i.payload, Signal(), Signal(), Signal()
+        m.d.sync += ready.eq((olds.level < beats - 1) & (ids.level < rows - 1))
         m.d.comb += [
-            self.i.ready.eq(olds.i.ready & ids.i.ready),
+            self.i.ready.eq(ready),
             take.eq(self.i.valid & self.i.ready), whole.eq(take & beat.last),
             olds.i.valid.eq(take), olds.i.payload.eq(beat.row),
             ids.i.valid.eq(whole), ids.i.payload.eq(beat.id),
