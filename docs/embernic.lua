@@ -11,6 +11,7 @@ local OPCODES = {
   [0x10] = "QUERIES",
   [0x11] = "GPU_VECTORS",
   [0x12] = "DENSE_VECTORS",
+  [0x13] = "GRADIENTS",
   [0x20] = "LOOKUP_REQUESTS",
   [0x21] = "POOLED",
   [0x22] = "ERRORS",

@@ -28,10 +28,10 @@ __all__ = [
     "IP_PROTOCOL_UDP", "LANDING_BITS", "NODE_BITS", "RECORDS_PER_BEAT", "RECORD_BITS", "ROW_BITS",
     "SAMPLES_PER_BEAT", "SAMPLE_BITS", "STEP_BITS", "TABLE_BITS", "TAGS_PER_BEAT", "TAG_BITS",
     "VERSION", "Beat", "DenseRecord", "DenseSlot", "DescriptorKind", "EmberHeader", "ErrorRecord",
-    "FrameInfo", "HeaderBeat", "HoldSlot", "InteractionMode", "Key", "LookupRecord", "Opcode",
-    "OptimizerMode", "OutgoingRecord", "PooledTag", "QueryRecord", "RawBeat", "RecordBeat",
-    "RecordKind", "Refused", "Request", "ResultPartTag", "SampleRecord", "ScatterTag", "Status",
-    "TableDescriptor", "TaggedBeat", "VectorBeat",
+    "FrameInfo", "GradientRecord", "HeaderBeat", "HoldSlot", "InteractionMode", "Key",
+    "LookupRecord", "Opcode", "OptimizerMode", "OutgoingRecord", "PooledTag", "QueryRecord",
+    "RawBeat", "RecordBeat", "RecordKind", "Refused", "Request", "ResultPartTag", "SampleRecord",
+    "ScatterTag", "Status", "TableDescriptor", "TaggedBeat", "VectorBeat",
 ]
 
 VERSION = 1
@@ -60,6 +60,7 @@ class Opcode(IntEnum):
     QUERIES = 0x10
     GPU_VECTORS = 0x11
     DENSE_VECTORS = 0x12
+    GRADIENTS = 0x13
     LOOKUP_REQUESTS = 0x20
     POOLED = 0x21
     ERRORS = 0x22
@@ -114,6 +115,7 @@ class Status(IntEnum):
     NO_SAMPLE = 7
     CREDIT = 8
     KIND = 9
+    STEP = 10
 
 
 class DescriptorKind(IntEnum):
@@ -163,6 +165,11 @@ DenseRecord = data.StructLayout({"sample": SAMPLE_BITS, "landing": LANDING_BITS,
 QueryRecord = data.StructLayout(
     {"row": ROW_BITS, "table": TABLE_BITS, "kind": 2, "reserved": 14})
 """A slot of a sample; ``kind`` is a :class:`RecordKind`."""
+
+GradientRecord = data.StructLayout(
+    {"row": ROW_BITS, "table": TABLE_BITS, "kind": 2, "reserved": 14})
+"""A key of a bag whose gradient follows; ``kind`` is KEY or KEY_END. A GRADIENTS packet is the
+records of whole bags, eight a beat, then a vector a bag, packed as in GPU_VECTORS packets."""
 
 SampleRecord = data.StructLayout({"sample": 32, "slots": 16, "kind": 2, "reserved": 14})
 """Head of a sample: its number and how many slot records follow. ``kind`` = SAMPLE."""
@@ -225,6 +232,6 @@ DenseSlot = data.StructLayout({"sample": SAMPLE_BITS, "step": STEP_BITS})
 
 assert EmberHeader.size == 176 and HeaderBeat.size == BEAT_BITS
 assert LookupRecord.size == QueryRecord.size == SampleRecord.size == ErrorRecord.size == RECORD_BITS
-assert DenseRecord.size == RECORD_BITS and TableDescriptor.size == 160
+assert DenseRecord.size == GradientRecord.size == RECORD_BITS and TableDescriptor.size == 160
 assert PooledTag.size == ResultPartTag.size == BEAT_BITS
 assert unsigned(RECORD_BITS * RECORDS_PER_BEAT).width == BEAT_BITS
