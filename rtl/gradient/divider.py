@@ -1,0 +1,145 @@
+"""Gradient divider: the vector of each bag, divided by the number of its keys for a mean."""
+
+from itertools import pairwise
+
+from amaranth.hdl import Cat, Module, Mux, Shape, Signal, Value
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from rtl.config import BEAT_BITS, LANES
+from rtl.float import (
+    COUNT_DIVIDER_LANE_LATENCY,
+    RECIPROCAL_LATENCY,
+    CountDividerLane,
+    CountReciprocal,
+)
+from rtl.formats import RawBeat
+from rtl.packing import taken
+from rtl.shared import Shared
+from rtl.stream import StreamFIFO, packet_layout
+
+__all__ = ["DividedBeat", "GradientDivider"]
+
+DividedBeat = data.StructLayout({"valid": 1, "data": BEAT_BITS})
+"""Event: a beat of the vector of a bag."""
+
+_AHEAD = 32
+"""Bags whose reciprocal is on its way or waits; more than the cycles that one takes."""
+
+
+class GradientDivider(wiring.Component):
+    """Give the vector of each bag in order, a beat at a time, and drop those of bad packets.
+
+    For a mean, each value is divided by float32 of the bag's number of keys, exactly as binary32
+    does it, NaN as 0x7FC00000; else it stays as it is. Reciprocals are made ahead, so that dividing
+    takes no other place in the path than its multipliers.
+
+    Latency from a bag's number of keys 27 cycles, of a mean 32; throughput 1 beat per cycle out,
+    dropped beats included.
+
+    Parameters: ``length``, shape of the number of keys of a bag.
+
+    Ports
+    -----
+    vectors: stream of :data:`rtl.formats.RawBeat`, ``last`` of the packet.
+    verdicts: stream of 1 bit, whether the vectors of the next packet must be dropped.
+    bags: packet stream (:func:`rtl.stream.packet_layout`) of the number of keys of each bag, of
+        good packets.
+    vector_beats: beats of a vector. vector_packing: log2 of the vectors that share a beat of
+        ``vectors``, 0 to 2; 0 with more beats than 1. mean. All may change while idle.
+    go: a beat may be begun. begun: one is begun in this cycle, and will come out.
+    bag_begun: with it, the first of its bag.
+    o: event :data:`DividedBeat`; below 16 values its upper lanes are +0.
+    idle.
+    """
+
+    def __init__(self, length: Shape):
+        self._length = length
+        super().__init__({
+            "vectors": In(stream.Signature(RawBeat)), "verdicts": In(stream.Signature(1)),
+            "bags": In(stream.Signature(packet_layout(length))),
+            "vector_beats": In(5), "vector_packing": In(2), "mean": In(1),
+            "go": In(1), "begun": Out(1), "bag_begun": Out(1), "o": Out(DividedBeat),
+            "idle": Out(1),
+        })
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+        divisors, dividing = self._reciprocals(m)
+        divisor = divisors.o.payload
+
+        # A beat of the packet, a verdict, a bag and a place for the result come together.
+        part, place = Signal(range(LANES)), Signal(2)
+        final_part, final_place = Signal.like(part), Signal.like(place)
+        judged, drop, final, emptied = Signal(), Signal(), Signal(), Signal()
+        beat = self.vectors.payload
+        m.d.sync += [
+            final_part.eq(self.vector_beats - 1),
+            final_place.eq((1 << self.vector_packing) - 1),
+        ]
+        m.d.comb += [
+            judged.eq(self.vectors.valid & self.verdicts.valid),
+            drop.eq(judged & self.verdicts.payload),
+            self.begun.eq(judged & ~drop & divisors.o.valid & self.go),
+            self.bag_begun.eq(self.begun & (part == 0)),
+            final.eq(part == final_part),
+            divisors.o.ready.eq(self.begun & final),
+            emptied.eq((place == final_place) | divisor.last),
+            self.vectors.ready.eq(drop | (self.begun & emptied)),
+            self.verdicts.ready.eq(self.vectors.ready & beat.last),
+        ]
+        with m.If(self.begun):
+            m.d.sync += [part.eq(Mux(final, 0, part + 1)), place.eq(Mux(emptied, 0, place + 1))]
+
+        vector, factor = Signal(BEAT_BITS), Signal(len(divisor.factor))
+        m.d.sync += [
+            vector.eq(Mux(self.vector_packing == 0, beat.data,
+                          taken(beat.data, place, self.vector_packing))),
+            factor.eq(divisor.factor),
+        ]
+        valids = [self.begun] + [Signal(name=f"valid{n}")
+                                 for n in range(1, COUNT_DIVIDER_LANE_LATENCY + 2)]
+        m.d.sync += [after.eq(before) for before, after in pairwise(valids)]
+        quotient = Signal(BEAT_BITS)
+        for lane in range(LANES):
+            unit = Shared(CountDividerLane(), "count_divider_lane")
+            m.submodules[f"lane{lane}"] = unit
+            bits = slice(32 * lane, 32 * lane + 32)
+            m.d.comb += [
+                unit.x.eq(vector[bits]), Cat(unit.factor, unit.exponent).eq(factor),
+                quotient[bits].eq(unit.o),
+            ]
+        m.d.comb += [
+            self.o.valid.eq(Mux(self.mean, valids[-1], valids[1])),
+            self.o.data.eq(Mux(self.mean, quotient, vector)),
+            self.idle.eq(~judged & ~dividing & divisors.idle & ~Cat(valids[1:]).any()),
+        ]
+        return m
+
+    def _reciprocals(self, m: Module) -> tuple[StreamFIFO, Value]:
+        """Take bags ahead, and return the FIFO of their divisors and whether one is on its way."""
+        # From taking a bag to counting its divisor as used, where the others follow at once.
+        assert RECIPROCAL_LATENCY + 3 <= _AHEAD
+        m.submodules.reciprocal = unit = CountReciprocal()
+        width = len(unit.o) + len(unit.exponent)
+        m.submodules.divisors = divisors = StreamFIFO(
+            data.StructLayout({"factor": width, "last": 1}), _AHEAD)
+        ahead, take = Signal(range(_AHEAD + 1)), Signal()
+        m.d.comb += [
+            self.bags.ready.eq(ahead != _AHEAD),
+            take.eq(self.bags.valid & self.bags.ready),
+            unit.n.eq(self.bags.payload.item),
+        ]
+        m.d.sync += ahead.eq(ahead + take - (divisors.o.valid & divisors.o.ready))
+        valid, last = take, self.bags.payload.last
+        for stage in range(RECIPROCAL_LATENCY):
+            after_valid = Signal(name=f"dividing{stage}")
+            after_last = Signal(name=f"dividing_last{stage}", reset_less=True)
+            m.d.sync += [after_valid.eq(valid), after_last.eq(last)]
+            valid, last = after_valid, after_last
+        m.d.comb += [
+            divisors.i.valid.eq(valid),
+            divisors.i.payload.factor.eq(Cat(unit.o, unit.exponent)),
+            divisors.i.payload.last.eq(last),
+        ]
+        return divisors, ahead != 0

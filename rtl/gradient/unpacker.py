@@ -1,0 +1,148 @@
+"""Gradient unpacker: the gradients that the host may send ahead, records apart from vectors."""
+
+from amaranth.hdl import Module, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+from amaranth.utils import bits_for
+
+from rtl.config import BEAT_BITS, NicConfig
+from rtl.counters import CounterLayout, count
+from rtl.formats import (
+    CREDIT_BITS,
+    RECORD_BITS,
+    RECORDS_PER_BEAT,
+    STEP_BITS,
+    RawBeat,
+    RecordBeat,
+)
+from rtl.stream import SkidBuffer, StreamFIFO
+
+from .bags import GradientItem
+
+__all__ = ["GRADIENT_UNPACKER_COUNTERS", "GradientUnpacker"]
+
+GRADIENT_UNPACKER_COUNTERS = CounterLayout("over_credit")
+
+_Records = data.StructLayout({"data": BEAT_BITS, "records": bits_for(RECORDS_PER_BEAT)})
+
+
+class GradientUnpacker(wiring.Component):
+    """Buffer the packets that the host sent against credits; give their records one by one.
+
+    Records and vectors wait apart, so that those of different packets move at the same time. A
+    packet is let in only with room for the largest one; without, it was sent without a credit. It
+    is dropped whole, counted, and leaves a ``bare`` item that says so, unless as many packets as
+    ``depth`` wait already.
+
+    Latency 3 cycles from a packet's last beat to its first record; throughput 1 beat per cycle in,
+    1 record and 1 beat of vectors per cycle out, and a cycle for each packet without a record.
+
+    Parameters: ``config``, sizes; a packet has at most ``host_payload_beats`` beats, which the
+    parser sees to. ``depth``, beats of each buffer; the host may send :attr:`credits` ahead.
+
+    Ports
+    -----
+    i: stream of :data:`rtl.formats.RecordBeat`, all beats behind the header: those of records, then
+        those of vectors, whose ``records`` is 0; ``last`` of the packet. Always ready.
+    items: stream of :data:`~rtl.gradient.bags.GradientItem`, of packets that have arrived whole.
+    vectors: stream of :data:`rtl.formats.RawBeat`, beats of vectors as they came, ``last`` of the
+        packet.
+    consumed: beats that left the buffers, modulo 2^16: the host's credit.
+    counters: ``over_credit``, packets that were dropped.
+    idle: nothing inside but beats of a packet that is still arriving.
+
+    Raises ``TypeError`` or ``ValueError`` for a parameter of the wrong kind or size.
+    """
+
+    def __init__(self, config: NicConfig, *, depth: int = 512):
+        if not isinstance(config, NicConfig):
+            raise TypeError(f"config must be a NicConfig, not {config!r}")
+        if isinstance(depth, bool) or not isinstance(depth, int):
+            raise TypeError(f"depth must be an integer, not {depth!r}")
+        self._longest, self._depth = config.host_payload_beats, depth
+        if depth < 2 * self._longest + 2:
+            raise ValueError(f"depth must be at least {2 * self._longest + 2}, not {depth!r}")
+        super().__init__({
+            "i": In(stream.Signature(RecordBeat)),
+            "items": Out(stream.Signature(GradientItem)),
+            "vectors": Out(stream.Signature(RawBeat)),
+            "consumed": Out(CREDIT_BITS),
+            "counters": Out(GRADIENT_UNPACKER_COUNTERS), "idle": Out(1),
+        })
+
+    @property
+    def credits(self) -> int:
+        """Beats that the host may have sent and not seen in ``consumed``."""
+        # Room is known a cycle late, when one more beat may have come.
+        return self._depth - self._longest - 2
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+        record_count, vector_count = (Signal(range(self._longest + 1)) for _ in range(2))
+        packet = data.StructLayout({
+            "record_beats": len(record_count), "vector_beats": len(vector_count),
+            "step": STEP_BITS, "lost": 1})
+        m.submodules.records = records = StreamFIFO(_Records, self._depth)
+        m.submodules.vectors = vectors = StreamFIFO(RawBeat, self._depth)
+        m.submodules.packets = packets = StreamFIFO(packet, self._depth)
+        wiring.connect(m, vectors.o, wiring.flipped(self.vectors))
+
+        # In: a packet whole or not at all.
+        first, room, admitted, admit = Signal(init=1), Signal(init=1), Signal(), Signal()
+        beat, of_records = self.i.payload, Signal()
+        arrived = packets.i.payload
+        m.d.comb += [
+            self.i.ready.eq(1), of_records.eq(beat.records != 0),
+            admit.eq((first & room) | (~first & admitted)),
+            records.i.valid.eq(self.i.valid & admit & of_records),
+            records.i.payload.data.eq(beat.data), records.i.payload.records.eq(beat.records),
+            vectors.i.valid.eq(self.i.valid & admit & ~of_records),
+            vectors.i.payload.data.eq(beat.data), vectors.i.payload.last.eq(beat.last),
+            packets.i.valid.eq(self.i.valid & beat.last),
+            arrived.record_beats.eq(record_count + records.i.valid),
+            arrived.vector_beats.eq(vector_count + vectors.i.valid),
+            arrived.step.eq(beat.step), arrived.lost.eq(~admit),
+        ]
+        m.d.sync += room.eq((records.level <= self.credits) & (vectors.level <= self.credits)
+                            & (packets.level <= self.credits))
+        with m.If(self.i.valid):
+            m.d.sync += [
+                first.eq(beat.last), admitted.eq(admit),
+                record_count.eq(arrived.record_beats), vector_count.eq(arrived.vector_beats),
+            ]
+            with m.If(beat.last):
+                m.d.sync += [record_count.eq(0), vector_count.eq(0)]
+
+        count(m, self.counters, over_credit=packets.i.valid & ~admit)
+        leaving = self._serialise(m, packets.o, records.o)
+        m.d.sync += self.consumed.eq(
+            self.consumed + leaving + (vectors.o.valid & vectors.o.ready))
+        m.d.comb += self.idle.eq(packets.idle & m.submodules.buffer.idle)
+        return m
+
+    def _serialise(self, m: Module, packets, records) -> Signal:
+        """Give the records of packets that have arrived; return whether a beat of them leaves."""
+        m.submodules.buffer = buffer = SkidBuffer(GradientItem)
+        wiring.connect(m, buffer.o, wiring.flipped(self.items))
+        packet, beat, item = packets.payload, records.payload, buffer.i.payload
+        index, place = Signal(range(RECORDS_PER_BEAT)), Signal.like(packet.record_beats)
+        bare, last_record, leaving = Signal(), Signal(), Signal()
+        m.d.comb += [
+            bare.eq(packet.record_beats == 0),
+            last_record.eq(index + 1 == beat.records),
+            item.record.eq(beat.data.word_select(index, RECORD_BITS)),
+            item.step.eq(packet.step), item.beats.eq(packet.vector_beats),
+            item.bare.eq(bare), item.lost.eq(packet.lost),
+            item.last.eq(bare | (last_record & (place + 1 == packet.record_beats))),
+            buffer.i.valid.eq(packets.valid & (bare | records.valid)),
+            packets.ready.eq(buffer.i.ready & item.last & (bare | records.valid)),
+            records.ready.eq(buffer.i.ready & packets.valid & ~bare & last_record),
+            leaving.eq(records.valid & records.ready),
+        ]
+        with m.If(buffer.i.valid & buffer.i.ready & ~bare):
+            m.d.sync += index.eq(index + 1)
+            with m.If(last_record):
+                m.d.sync += [index.eq(0), place.eq(place + 1)]
+            with m.If(item.last):
+                m.d.sync += place.eq(0)
+        return leaving

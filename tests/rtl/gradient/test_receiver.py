@@ -1,0 +1,243 @@
+"""Gradient receiver against a plain-Python reading of the same packets."""
+
+import random
+
+import pytest
+
+from rtl.config import beats_of, packing_of, preset
+from rtl.formats import Status
+from rtl.gradient import GradientReceiver, GradientUnpacker
+from tests.rtl.descriptors import COLUMN, REPLICATED, ROW, Table, descriptor_writer
+from tests.rtl.gradient.packets import (
+    EMPTY,
+    KEY,
+    KEY_END,
+    SAMPLE,
+    Packet,
+    Reading,
+    packet,
+    values,
+)
+from tests.rtl.power_up import powered_up
+from tests.support import receiver, simulate
+
+CONFIG = preset("tiny")
+NODE, NODES, STEP = 2, 6, 0xA005
+TABLES = {
+    0: Table(rows=50, owner=2), 1: Table(rows=1 << 33, owner=3), 2: Table(kind=ROW, owners=6),
+    3: Table(kind=REPLICATED), 4: Table(kind=COLUMN), 5: Table(valid=0),
+    6: Table(owner=6), 31: Table(owner=5),
+}
+GOOD = [0, 1, 2, 3, 31]
+
+
+class Run:
+    """Packets through a receiver, paced by its credits."""
+
+    def __init__(self, packets, dimension, *, mean=False, stalls=(0.0, 0.0), depth=130):
+        rng = random.Random(0)
+        self.reading = Reading(TABLES, NODE, NODES, STEP, dimension, mean)
+        for given in packets:
+            self.reading.read(given)
+        self.items = [beat for given in packets for beat in given.beats(dimension, rng)]
+        self.dut, self.out, self.refused = GradientReceiver(CONFIG, depth=depth), [], []
+        self.counters, self.taken_at, self.rng, self.stalls = {}, [], rng, stalls
+        self.dimension, self.mean, self.given_at = dimension, mean, []
+        simulate(
+            powered_up(self.dut),
+            descriptor_writer(self.dut, TABLES, NODE, NODES, then=self.feed),
+            receiver(self.dut.o, self.out, len(self.reading.out), stall=stalls[1]),
+            receiver(self.dut.refused, self.refused, len(self.reading.refused),
+                     stall=stalls[1], seed=2),
+            background=[self.watch], limit=6_000)
+
+    async def feed(self, ctx):
+        dut = self.dut
+        ctx.set(dut.gradient_step, STEP)
+        ctx.set(dut.pooling_mean, self.mean)
+        ctx.set(dut.vector_beats, beats_of(self.dimension))
+        ctx.set(dut.vector_packing, packing_of(self.dimension))
+        await ctx.tick().repeat(2)
+        for sent, item in enumerate(self.items):
+            while (sent - ctx.get(dut.consumed) >= dut.credits
+                   or self.rng.random() < self.stalls[0]):
+                await ctx.tick()
+            ctx.set(dut.i.payload, item)
+            ctx.set(dut.i.valid, 1)
+            assert ctx.get(dut.i.ready)
+            await ctx.tick()
+            ctx.set(dut.i.valid, 0)
+        await ctx.tick()
+        await ctx.tick().until(dut.idle)
+        await ctx.tick().repeat(3)
+        assert ctx.get(dut.idle)
+        assert ctx.get(dut.consumed) == len(self.items)
+        for counters in (dut.unpacker_counters, dut.check_counters, dut.expander_counters):
+            self.counters |= {n: ctx.get(counters[n]) for n in counters.shape().members}
+
+    async def watch(self, ctx):
+        dut, cycle = self.dut, 0
+        async for _, _, given, valid, ready in ctx.tick().sample(
+                dut.i.valid, dut.o.valid, dut.o.ready):
+            cycle += 1
+            if given:
+                self.given_at.append(cycle)
+            if valid and ready:
+                self.taken_at.append(cycle)
+
+    def check(self):
+        assert self.out == self.reading.out
+        assert self.refused == self.reading.refused
+        stalls = {name: self.counters.pop(name) for name in ("stall_sink", "stall_vector")}
+        assert self.counters == {
+            "over_credit": 0, "packets": self.reading.packets, "dropped": len(self.reading.refused),
+            "bags": self.reading.bags, "beats": len(self.reading.out),
+            "keys": sum(beat["last"] for beat in self.reading.out)}
+        assert (stalls["stall_sink"] == 0) <= (self.stalls[1] == 0)
+        return self
+
+
+def key(rng):
+    return lambda: (rng.choice(GOOD), rng.randrange(50))
+
+
+def good(lengths, dimension, rng, step=STEP):
+    return packet(lengths, dimension, key(rng), rng, step)
+
+
+@pytest.mark.parametrize("dimension, mean, stalls", [
+    (4, True, (0.0, 0.3)), (8, False, (0.4, 0.0)), (8, True, (0.2, 0.2)), (16, True, (0.0, 0.0)),
+    (64, False, (0.0, 0.5)), (64, True, (0.3, 0.3))])
+def test_each_key_gets_the_vector_of_its_bag(dimension, mean, stalls):
+    rng = random.Random(dimension)
+    packets = [good(lengths, dimension, rng) for lengths in (
+        [1], [1] * 9, [100], [rng.randrange(1, 12) for _ in range(7)], [2], [8, 8], [1, 37, 1])]
+    run = Run(packets, dimension, mean=mean, stalls=stalls).check()
+    assert run.reading.packets == len(packets)
+
+
+def bad_packets(dimension, rng):
+    """Return a packet of each fault, and the status that it must have."""
+    table = {
+        "table not written": (9, 1, Status.TABLE), "table not valid": (5, 1, Status.TABLE),
+        "table beyond the last": (4095, 1, Status.TABLE), "owner not there": (6, 1, Status.TABLE),
+        "row beyond": (0, 50, Status.ROW), "row of 34 bits": (1, 1 << 33, Status.ROW),
+        "columns": (4, 1, Status.KIND),
+    }
+    for number, row, status in table.values():
+        for at in (0, 5, 11):
+            given = good([4, 1, 7], dimension, rng)
+            given.records[at] = (number, row, given.records[at][2])
+            yield given, status
+    for kind in (EMPTY, SAMPLE):
+        given = good([3, 2], dimension, rng)
+        given.records[1] = (*given.records[1][:2], kind)
+        yield given, Status.KIND
+    for step in (STEP + 1, STEP - 1, STEP ^ 1 << 15):
+        yield good([3, 2], dimension, rng, step), Status.STEP
+    open_bag = good([3, 2], dimension, rng)
+    open_bag.records.append((0, 1, KEY))
+    yield open_bag, Status.TRUNCATED
+    yield Packet([(0, 1, KEY)] * 9, [], STEP), Status.TRUNCATED
+    for extra in (1, -1, 4):
+        given = good([3, 2, 1, 1, 1], dimension, rng)
+        given.extra_beats = extra
+        yield given, Status.LENGTH
+    yield Packet([(0, 1, KEY_END)], [], STEP), Status.LENGTH
+    yield Packet([], [values(dimension, rng)], STEP), Status.LENGTH
+    # The first fault names the status, and the step comes before all.
+    two = good([3, 2], dimension, rng)
+    two.records[1], two.records[2] = (0, 50, KEY), (9, 1, KEY_END)
+    yield two, Status.ROW
+    yield Packet([(9, 1, SAMPLE)], [], STEP + 1), Status.STEP
+
+
+@pytest.mark.parametrize("dimension, stalls", [(4, (0.0, 0.0)), (16, (0.3, 0.4)), (64, (0.0, 0.0))])
+def test_bad_packets_go_whole_and_are_answered(dimension, stalls):
+    rng = random.Random(dimension)
+    packets, expected = [], []
+    for given, status in bad_packets(dimension, rng):
+        packets += [given, good(rng.choice([[1], [2, 1], [9]]), dimension, rng)]
+        expected.append({"status": status, "step": given.step})
+    run = Run(packets, dimension, mean=True, stalls=stalls).check()
+    assert run.refused == expected and run.reading.packets == len(expected)
+
+
+@pytest.mark.parametrize("dimension, lengths", [
+    (4, [1] * 24), (16, [3, 1, 2, 2, 10, 1, 1, 4]), (16, [100, 2]), (64, [1] * 8 + [3])])
+def test_a_beat_leaves_each_cycle(dimension, lengths):
+    rng = random.Random(3)
+    packets = [good(lengths, dimension, rng) for _ in range(5)]
+    run = Run(packets, dimension, mean=True, depth=512).check()
+    assert run.taken_at[-1] - run.taken_at[0] + 1 == len(run.out)
+
+
+@pytest.mark.parametrize("mean, lengths, latency", [(False, [5, 4], 39), (True, [1, 20], 44)])
+def test_latency_is_as_documented(mean, lengths, latency):
+    run = Run([good(lengths, 16, random.Random(1))], 16, mean=mean).check()
+    assert run.taken_at[0] - run.given_at[-1] == latency + sum(lengths)
+
+
+def test_what_is_sent_without_a_credit_is_lost_whole_and_answered():
+    dut, taken, refused = GradientUnpacker(CONFIG, depth=130), [], []
+    rng = random.Random(4)
+    # Of 64 beats: 8 of records, 56 of vectors.
+    large = [good([8] * 8, 112, rng) for _ in range(4)]
+    small = good([1], 16, rng)
+    order = [*large, small]
+
+    async def feed(ctx):
+        for item in [beat for given in order for beat in given.beats(112, rng)]:
+            ctx.set(dut.i.payload, item)
+            ctx.set(dut.i.valid, 1)
+            await ctx.tick()
+        ctx.set(dut.i.valid, 0)
+
+    async def take(ctx):
+        await ctx.tick().repeat(4 * 64 + 10)
+        assert not ctx.get(dut.idle)
+        ctx.set(dut.items.ready, 1)
+        ctx.set(dut.vectors.ready, 1)
+        while not ctx.get(dut.idle):
+            item, valid = ctx.get(dut.items.payload), ctx.get(dut.items.valid)
+            if valid:
+                (refused if item.bare else taken).append((item.lost, item.last))
+            await ctx.tick()
+        assert ctx.get(dut.consumed) == 2 * 64
+        assert ctx.get(dut.counters.over_credit) == 3
+
+    simulate(dut, feed, take, limit=3_000)
+    # With room for 66 beats before a packet, two of 64 beats are let in.
+    assert taken == [(0, int(n == 63)) for n in range(64)] * 2
+    assert refused == [(1, 1)] * 3
+
+
+def test_packets_without_a_credit_are_counted_when_no_answer_has_room():
+    dut, items = GradientUnpacker(CONFIG, depth=130), []
+    rng = random.Random(5)
+    beat, = Packet([(0, 1, KEY)], [], STEP).beats(16, rng)
+
+    async def feed(ctx):
+        ctx.set(dut.i.payload, beat)
+        ctx.set(dut.i.valid, 1)
+        await ctx.tick().repeat(300)
+        ctx.set(dut.i.valid, 0)
+        ctx.set(dut.items.ready, 1)
+        while not ctx.get(dut.idle):
+            if ctx.get(dut.items.valid):
+                items.append(ctx.get(dut.items.payload.lost))
+            await ctx.tick()
+        assert ctx.get(dut.counters.over_credit) == 300 - items.count(0)
+
+    simulate(dut, feed, limit=3_000)
+    assert items == [0] * items.count(0) + [1] * items.count(1)
+    assert items.count(0) >= dut.credits and 0 < items.count(1) < 300 - items.count(0)
+
+
+def test_parameters_are_checked():
+    with pytest.raises(ValueError, match="depth must be at least 130, not 129"):
+        GradientUnpacker(CONFIG, depth=129)
+    with pytest.raises(TypeError, match="depth must be an integer"):
+        GradientReceiver(CONFIG, depth=True)
+    with pytest.raises(TypeError, match="config must be a NicConfig"):
+        GradientReceiver("tiny")
