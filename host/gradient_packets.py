@@ -1,0 +1,82 @@
+"""Packets of gradients: what a GPU's backward pass gives the NIC, one vector for each bag."""
+
+import numpy as np
+
+from rtl.config import LANES
+from rtl.formats import RECORDS_PER_BEAT, GradientRecord, Opcode, RecordKind
+
+from .packets import WORDS, header_beat, pack_records, records_to_beats
+
+__all__ = ["gradient_packets"]
+
+
+def gradient_packets(tables: np.ndarray, rows: np.ndarray, bag_lengths: np.ndarray,
+                     gradients: np.ndarray, *, node: int, step: int,
+                     payload_beats: int) -> list[np.ndarray]:
+    """Return GRADIENTS packets, the fewest that hold the bags in order, each bag whole.
+
+    Parameters
+    ----------
+    tables, rows: of the keys, bag by bag: integers ``[keys]``.
+    bag_lengths: keys of each bag: integers ``[bags]``. A bag without keys has no row that its
+        gradient could go to, and is left out.
+    gradients: float32 ``[bags, dimension]``.
+    node, step: of the headers.
+    payload_beats: of a packet at most, behind its header.
+
+    Raises
+    ------
+    ValueError
+        Shapes that do not go together, a value that its field cannot hold, or a bag that does not
+        fit a packet.
+    """
+    lengths = np.asarray(bag_lengths, np.int64)
+    _check(tables, rows, lengths, gradients, payload_beats)
+    kept = lengths > 0
+    lengths, vectors = lengths[kept], gradients[kept]
+    key_ends = np.concatenate(([0], np.cumsum(lengths)))
+    kinds = np.full(len(rows), RecordKind.KEY, np.uint64)
+    kinds[key_ends[1:] - 1] = RecordKind.KEY_END
+    records = pack_records(GradientRecord, row=rows, table=tables, kind=kinds)
+    packets, first = [], 0
+    while first < len(lengths):
+        # Every bag takes a record, so that a packet has no more bags than records.
+        ends = key_ends[first + 1:first + RECORDS_PER_BEAT * payload_beats + 1]
+        beats = _beats(ends - key_ends[first], np.arange(1, len(ends) + 1), vectors.shape[1])
+        stop = first + int(np.searchsorted(beats, payload_beats, side="right"))
+        part = records[key_ends[first]:key_ends[stop]]
+        packets.append(np.concatenate((
+            header_beat(Opcode.GRADIENTS, node=node, step=step, count=len(part)),
+            records_to_beats(part), _vector_beats(vectors[first:stop]))))
+        first = stop
+    return packets
+
+
+def _check(tables, rows, lengths, gradients, payload_beats: int) -> None:
+    """Raise ``ValueError`` for arrays that do not go together, or a bag that is too long."""
+    if gradients.ndim != 2 or len(gradients) != len(lengths):
+        raise ValueError(f"gradients must be {len(lengths)} vectors, one for each bag, "
+                         f"not of shape {gradients.shape}")
+    if lengths.size and lengths.min() < 0:
+        raise ValueError(f"bag_lengths must be at least 0, not {int(lengths.min())}")
+    for name, keys in (("tables", tables), ("rows", rows)):
+        if len(keys) != lengths.sum():
+            raise ValueError(f"{name} must be {int(lengths.sum())}, the sum of bag_lengths, "
+                             f"not {len(keys)}")
+    room = payload_beats - -(-gradients.shape[1] // LANES)
+    longest = RECORDS_PER_BEAT * max(0, room)
+    if lengths.size and lengths.max() > longest:
+        raise ValueError(f"bag_lengths must be at most {longest} for a bag to fit a packet of "
+                         f"{payload_beats} beats, not {int(lengths.max())}")
+
+
+def _beats(keys: np.ndarray, bags: np.ndarray, dimension: int) -> np.ndarray:
+    """Return the payload beats of packets with so many keys and bags."""
+    return -(-keys // RECORDS_PER_BEAT) - -bags * dimension // LANES
+
+
+def _vector_beats(vectors: np.ndarray) -> np.ndarray:
+    """Return beats of vectors one behind the other, the rest of the last zero."""
+    beats = np.zeros((-(-vectors.size // LANES), WORDS), "<u4")
+    beats.reshape(-1).view("<f4")[:vectors.size] = vectors.reshape(-1)
+    return beats
