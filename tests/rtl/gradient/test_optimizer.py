@@ -128,7 +128,7 @@ def run(batches, *, maximum, stall=(0.0, 0.0), seed=0):
     async def take(ctx):
         await receiver(dut.o, taken, len(everything), stall=stall[1], seed=seed + 99)(ctx)
 
-    simulate(powered_up(dut, seed), feed, take)
+    simulate(powered_up(dut, seed), feed, take, limit=8000)
     for got, wanted in zip(taken, everything):
         assert got == wanted
     assert end["beats"] == len(everything)
