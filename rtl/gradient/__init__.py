@@ -1,4 +1,5 @@
-"""Gradients: from the host's packets to one for each key, and on their way into the rows."""
+"""Gradients: from the host's packets to one for each key, their exact sums, and on their way into
+the rows."""
 
 from .bags import KeyGradient
 from .checker import GRADIENT_CHECK_COUNTERS, GradientCheck
@@ -6,10 +7,13 @@ from .expander import GRADIENT_EXPANDER_COUNTERS, GradientExpander
 from .optimizer import RowOptimizer
 from .receiver import GradientReceiver
 from .records import update_layout, updated_layout
+from .reducer import GRADIENT_REDUCER_COUNTERS, GradientReducer
+from .reducer_layouts import Flushed, gradient_beat_layout, gradient_term_layout
 from .unpacker import GRADIENT_UNPACKER_COUNTERS, GradientUnpacker
 
 __all__ = [
-    "GRADIENT_CHECK_COUNTERS", "GRADIENT_EXPANDER_COUNTERS", "GRADIENT_UNPACKER_COUNTERS",
-    "GradientCheck", "GradientExpander", "GradientReceiver", "GradientUnpacker", "KeyGradient",
-    "RowOptimizer", "update_layout", "updated_layout",
+    "GRADIENT_CHECK_COUNTERS", "GRADIENT_EXPANDER_COUNTERS", "GRADIENT_REDUCER_COUNTERS",
+    "GRADIENT_UNPACKER_COUNTERS", "Flushed", "GradientCheck", "GradientExpander",
+    "GradientReceiver", "GradientReducer", "GradientUnpacker", "KeyGradient", "RowOptimizer",
+    "gradient_beat_layout", "gradient_term_layout", "update_layout", "updated_layout",
 ]
