@@ -69,22 +69,34 @@ def test_empty_steps_and_steps_ahead():
     assert play.counters["stall_step"] > 20
 
 
-def test_flush_of_another_step():
-    """It is answered at once, and the open step goes on."""
+def test_other_steps():
+    """A flush of one is answered at once; a beat of one waits until the open step is flushed."""
     dut = GradientReducer(16, 4, rounded=True, lanes=1)
     answers: list[dict] = []
     taken: list[dict] = []
 
     async def bench(ctx):
-        for round_ in range(2):
-            await sender(dut.i, beats_of(vectors_of([1, 2], 1, 1, ["gaussian"], round_), 7))(ctx)
-            await sender(dut.flush, [6 + round_])(ctx)
-            await receiver(dut.flushed, answers, round_ + 1)(ctx)
-            assert len(taken) == 2 * round_
+        async def add(numbers, step):
+            await sender(dut.i, beats_of(vectors_of(numbers, 1, 1, ["gaussian"], 1), step))(ctx)
+            await ctx.tick().repeat(30)
 
-    simulate(powered_up(dut), bench, background=[receiver(dut.o, taken, 3)], limit=1000)
-    assert answers == [{"step": 6, "keys": 0}, {"step": 7, "keys": 2}]
-    assert {(item["step"], item["count"]) for item in taken} == {(7, 1)}
+        async def flush(step):
+            await sender(dut.flush, [step])(ctx)
+            await receiver(dut.flushed, answers, len(answers) + 1)(ctx)
+
+        await add([1, 2], 7)
+        await flush(6)
+        assert not taken
+        await add([1, 2], 7)
+        await add([3], 8)
+        await flush(7)
+        await add([2], 8)
+        await flush(8)
+
+    simulate(powered_up(dut), bench, background=[receiver(dut.o, taken, 5)], limit=1000)
+    assert answers == [{"step": step, "keys": keys} for step, keys in ((6, 0), (7, 2), (8, 2))]
+    assert Counter((numbered(item["key"]), item["step"], item["count"]) for item in taken) == {
+        (numbered(key_of(number)), step, 1): 1 for number, step in ((1, 7), (2, 7), (2, 8), (3, 8))}
 
 
 def test_rounded_sums_are_those_of_the_reference():
