@@ -83,6 +83,12 @@ def test_the_longest_bag_fits_and_one_more_key_does_not():
         gradient_packets(*inputs([1, 8 * 18 + 1], 64), node=0, step=0, payload_beats=22)
 
 
+def test_a_packet_takes_more_bags_than_it_has_beats():
+    # 56 keys take 7 beats, 56 vectors of 4 values 14; a 57th vector would need both one more.
+    packets = gradient_packets(*inputs([1] * 100, 4), node=0, step=0, payload_beats=22)
+    assert [parse_header(packet[0]).count for packet in packets] == [56, 44]
+
+
 @pytest.mark.parametrize("change, message", [
     ({"rows": np.arange(2)}, "rows must be 3, the sum of bag_lengths, not 2"),
     ({"tables": np.arange(4)}, "tables must be 3, the sum of bag_lengths, not 4"),
