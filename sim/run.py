@@ -272,6 +272,7 @@ class Run:
         except StuckError as error:
             stuck = diagnose(self.cluster, self.registers, error)
         self.checks.settle()
+        self._report_progress(self._tally.samples, self.cluster.cycle)
         complete = stuck is None and not self._open and self._next is None
         wall, cpu = time.perf_counter() - self._began, time.process_time() - self._began_cpu
         if complete:
