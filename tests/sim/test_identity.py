@@ -163,7 +163,8 @@ def test_idle_time_is_jumped_over():
     assert len(quanta[True]) < 0.6 * len(quanta[False])
 
 
-@pytest.mark.parametrize("nodes", [1, 2, 4, 8])
+@pytest.mark.parametrize("nodes", [
+    1, *(pytest.param(nodes, marks=pytest.mark.slow) for nodes in (2, 4)), 8])
 def test_all_of_movielens(ratings, nodes):
     result = _run(data=str(ratings), format="movielens", nodes=nodes)
     assert result["samples"] == 100_836

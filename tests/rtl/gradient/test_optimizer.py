@@ -188,7 +188,8 @@ async def _stream(ctx, dut, items):
 
 
 @pytest.mark.parametrize("maximum, beats, rows", [
-    (16, 1, 140), (64, 4, 80), (256, 16, 22), (256, 1, 140), (256, 5, 50)])
+    (16, 1, 140), (64, 4, 80), *(pytest.param(256, beats, rows, marks=pytest.mark.slow)
+                                 for beats, rows in ((16, 22), (1, 140), (5, 50)))])
 def test_one_beat_a_cycle(maximum, beats, rows):
     """Latencies are those of the docstring; the first eight rows may settle into their turns."""
     dut = RowOptimizer(preset("tiny").with_fields(max_dimension=maximum))
