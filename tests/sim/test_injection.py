@@ -4,7 +4,6 @@ goes on correct."""
 import random
 from collections import Counter
 
-import numpy as np
 import pytest
 
 from rtl.formats import Status
@@ -21,6 +20,7 @@ from tests.rtl.network.frames import (
     record_payload,
     vector_payload,
 )
+from tests.sim.injecting import push, run_with
 
 MAC, IP = 0x02454D420000, 0x0A450000
 NODES, TARGET, SILENT = 3, 0, 2
@@ -35,31 +35,11 @@ def _frame(**fields) -> Frame:
     return Frame(mac=fields.pop("mac", MAC + target), ip=IP + target, **fields)
 
 
-def _push(node: Node, stream: str, frame: Frame, cycle: int, cut: int = 0) -> None:
-    beats = frame.beats()
-    if cut:
-        beats = beats[:-cut]
-        beats[-1]["last"] = 1
-    words = [np.frombuffer((b["data"] | b["keep"] << 512 | b["last"] << 576 | b["err"] << 577)
-                           .to_bytes(76, "little"), "<u4") for b in beats]
-    node.engine.push(stream, np.array(words, np.uint32), cycle)
-
-
 def _run(actions, **options) -> tuple[dict, Counter]:
     """Run with ``actions[k](run, cycle)`` done in the k-th quantum."""
     job = Run(RunOptions(config="tiny", nodes=NODES, samples=24, mini_batch=2, in_flight=2,
                          threads=1, **options))
-    waiting = list(actions)
-    original = job._after_quantum
-
-    def after(cycle: int) -> None:
-        original(cycle)
-        if waiting:
-            waiting.pop(0)(job, cycle)
-
-    job._after_quantum = after
-    result = job.execute()
-    assert not waiting, "the run ended before everything was injected"
+    result = run_with(job, actions)
     counters = Counter()
     for node in result["counters"]:
         counters.update(node)
@@ -67,7 +47,7 @@ def _run(actions, **options) -> tuple[dict, Counter]:
 
 
 def _inject(stream: str, frame: Frame, cut: int = 0, node: int = TARGET):
-    return lambda job, cycle: _push(job.cluster.nodes[node], stream, frame, cycle, cut)
+    return lambda job, cycle: push(job.cluster.nodes[node], stream, frame, cycle, cut)
 
 
 LOOKUP = {"opcode": LOOKUPS, "count": 8, "payload": record_payload(NO_TABLE[:8])}
@@ -141,7 +121,7 @@ def test_more_than_its_credits(undisturbed):
     # 64 beats of lookups in all for three nodes: 21 each. 66 come at once.
     frame = _frame(opcode=LOOKUPS, count=176, payload=record_payload(NO_TABLE))
     result, counters = _run([lambda job, cycle: [
-        _push(job.cluster.nodes[TARGET], "net_rx", frame, cycle) for _ in range(3)]])
+        push(job.cluster.nodes[TARGET], "net_rx", frame, cycle) for _ in range(3)]])
     _same_answer(result, undisturbed)
     dropped = counters["lookup_receiver.over_credit"]
     assert 66 - 21 - 22 <= dropped <= 66 - 21

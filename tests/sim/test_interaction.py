@@ -20,10 +20,9 @@ from sim.cli import main
 from sim.interaction import bottom_operations
 from sim.node import Node, ProtocolError
 from sim.results import Step
-from sim.run import Run
 from tests.rtl.network.frames import Frame, record_payload, vector_payload
+from tests.sim.injecting import push, run_with
 from tests.sim.interacting import good, job_of, model_of, predictions_sha, write_model
-from tests.sim.test_injection import _push
 
 DENSE_VECTORS = 0x12
 KINDS = {"dot": ("dot", False), "itself": ("dot", True), "cat": ("cat", False)}
@@ -153,22 +152,6 @@ def test_a_full_ring_of_dense_vectors_holds_samples_back(tmp_path):
     assert result["cycles"] > 128 * bottom_operations(model) / (1e8 * 4e-9)
 
 
-def _run_with(job: Run, *actions) -> dict:
-    """Return the result of ``job`` with ``actions[k](run, cycle)`` done in the k-th quantum."""
-    waiting = list(actions)
-    original = job._after_quantum
-
-    def after(cycle: int) -> None:
-        original(cycle)
-        if waiting:
-            waiting.pop(0)(job, cycle)
-
-    job._after_quantum = after
-    result = job.execute()
-    assert not waiting, "the run ended before everything was injected"
-    return result
-
-
 def _host_frame(**fields) -> Frame:
     return Frame(framing="host", source=0, destination=0, opcode=DENSE_VECTORS, **fields)
 
@@ -180,11 +163,11 @@ def test_bad_dense_vectors_are_counted_and_dropped(small, calm):
     shorter = _host_frame(count=9, payload=record_payload([0] * 8))
 
     def inject(frame: Frame, cut: int = 0):
-        return lambda job, cycle: _push(job.cluster.nodes[0], "host_rx", frame, cycle, cut)
+        return lambda job, cycle: push(job.cluster.nodes[0], "host_rx", frame, cycle, cut)
 
     job = job_of(small, "interaction=true")
-    result = _run_with(job, inject(unwanted), inject(longer), inject(shorter),
-                       inject(unwanted, 1), inject(unwanted))
+    result = run_with(job, [inject(unwanted), inject(longer), inject(shorter),
+                            inject(unwanted, 1), inject(unwanted)])
     assert result["results"] == calm["results"]
     assert result["predictions_sha256"] == calm["predictions_sha256"]
     assert result["counters"][0]["dense_ring.bad_landings"] == 8
