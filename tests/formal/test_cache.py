@@ -2,7 +2,8 @@
 
 One set of two ways, two fetches under way, two waiting lookups and vectors of one bit, so that ids,
 waiters and ways run short within the cycles that are searched: from reset up to the answers of the
-first fetches, not as far as an id's second use, which is left to the simulated tests.
+first fetches, not as far as an id's second use. Slow: the parts' own proofs and
+:mod:`~tests.formal.test_cache_rows` reach further in less time.
 The skid buffers at the edges are wires (:class:`~tests.formal.wires.Wires`).
 """
 
@@ -87,12 +88,14 @@ def cached(what: str, edited: str = "", *edit: str) -> Bench:
     return bench
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", ["vector", "once"])
 def test_cache(what):
     verdict = prove(cached(what), depth=DEPTH)
     assert verdict.holds, verdict
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what, broken, edit", [
     ("once", "answered", ("EmbeddingCache", "(~decision.hit | table.waiting)", "~decision.hit")),
     ("once", "answered", ("EmbeddingCache", "queue.i.valid.eq(go & ~pending)",
