@@ -8,10 +8,15 @@ local LOOKUPS, VECTORS = 1, 2
 local OPCODES = {
   [0x01] = "LOOKUPS",
   [0x02] = "VECTORS",
+  [0x03] = "PARTIALS",
+  [0x04] = "STEPS",
   [0x10] = "QUERIES",
   [0x11] = "GPU_VECTORS",
   [0x12] = "DENSE_VECTORS",
   [0x13] = "GRADIENTS",
+  [0x14] = "RETURNED",
+  [0x15] = "STATES",
+  [0x16] = "WRITTEN",
   [0x20] = "LOOKUP_REQUESTS",
   [0x21] = "POOLED",
   [0x22] = "ERRORS",
@@ -19,6 +24,11 @@ local OPCODES = {
   [0x24] = "DENSE_REQUESTS",
   [0x25] = "RESULTS",
   [0x26] = "RESULT_PART",
+  [0x27] = "SPILLED",
+  [0x28] = "ROW_UPDATES",
+  [0x29] = "STATE_REQUESTS",
+  [0x2a] = "STATE_UPDATES",
+  [0x2b] = "STEP_REPORTS",
 }
 
 local ember = Proto("embernic", "EmberNIC")

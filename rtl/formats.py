@@ -24,14 +24,16 @@ from amaranth.lib import data
 from .config import BEAT_BITS
 
 __all__ = [
-    "BEAT_BYTES", "COLUMN_BITS", "CREDIT_BITS", "EMBER_OFFSET", "ETHERTYPE_IPV4",
-    "IP_PROTOCOL_UDP", "LANDING_BITS", "NODE_BITS", "RECORDS_PER_BEAT", "RECORD_BITS", "ROW_BITS",
-    "SAMPLES_PER_BEAT", "SAMPLE_BITS", "STEP_BITS", "TABLE_BITS", "TAGS_PER_BEAT", "TAG_BITS",
-    "VERSION", "Beat", "DenseRecord", "DenseSlot", "DescriptorKind", "EmberHeader", "ErrorRecord",
-    "FrameInfo", "GradientRecord", "HeaderBeat", "HoldSlot", "InteractionMode", "Key",
-    "LookupRecord", "Opcode", "OptimizerMode", "OutgoingRecord", "PooledTag", "QueryRecord",
-    "RawBeat", "RecordBeat", "RecordKind", "Refused", "Request", "ResultPartTag", "SampleRecord",
-    "ScatterTag", "Status", "TableDescriptor", "TaggedBeat", "VectorBeat",
+    "BEAT_BYTES", "BEAT_INDEX_BITS", "COLUMN_BITS", "CREDIT_BITS", "EMBER_OFFSET",
+    "ETHERTYPE_IPV4", "IP_PROTOCOL_UDP", "LANDING_BITS", "NODE_BITS", "RECORDS_PER_BEAT",
+    "RECORD_BITS", "ROW_BITS", "SAMPLES_PER_BEAT", "SAMPLE_BITS", "STEP_BITS", "TABLE_BITS",
+    "TAGS_PER_BEAT", "TAG_BITS", "VERSION", "Beat", "DenseRecord", "DenseSlot", "DescriptorKind",
+    "EmberHeader", "ErrorRecord", "FrameInfo", "GradientBeat", "GradientRecord", "HeaderBeat",
+    "HoldSlot", "InteractionMode", "Key", "LookupRecord", "Opcode", "OptimizerMode",
+    "OutgoingRecord", "PartialRecord", "PooledTag", "QueryRecord", "RawBeat", "RecordBeat",
+    "RecordKind", "ReductionLevel", "Refused", "Request", "ResultPartTag", "SampleRecord",
+    "ScatterTag", "StateRecord", "Status", "StepKind", "StepRecord", "TableDescriptor",
+    "TaggedBeat", "VectorBeat",
 ]
 
 VERSION = 1
@@ -43,6 +45,8 @@ IP_PROTOCOL_UDP = 17
 
 TABLE_BITS, ROW_BITS, LANDING_BITS = 12, 36, 16
 NODE_BITS, STEP_BITS, CREDIT_BITS, COLUMN_BITS = 8, 16, 16, 8
+BEAT_INDEX_BITS = 4
+"""Of the number of a beat in its vector, which has at most 16."""
 RECORD_BITS = 64
 RECORDS_PER_BEAT = BEAT_BITS // RECORD_BITS
 TAG_BITS = 16
@@ -57,10 +61,15 @@ class Opcode(IntEnum):
 
     LOOKUPS = 0x01
     VECTORS = 0x02
+    PARTIALS = 0x03
+    STEPS = 0x04
     QUERIES = 0x10
     GPU_VECTORS = 0x11
     DENSE_VECTORS = 0x12
     GRADIENTS = 0x13
+    RETURNED = 0x14
+    STATES = 0x15
+    WRITTEN = 0x16
     LOOKUP_REQUESTS = 0x20
     POOLED = 0x21
     ERRORS = 0x22
@@ -68,6 +77,11 @@ class Opcode(IntEnum):
     DENSE_REQUESTS = 0x24
     RESULTS = 0x25
     RESULT_PART = 0x26
+    SPILLED = 0x27
+    ROW_UPDATES = 0x28
+    STATE_REQUESTS = 0x29
+    STATE_UPDATES = 0x2A
+    STEP_REPORTS = 0x2B
 
 
 class InteractionMode(IntEnum):
@@ -90,6 +104,29 @@ class OptimizerMode(IntEnum):
     """The step of a row gets shorter with the squares of all its gradients."""
 
 
+class StepKind(IntEnum):
+    """What a :data:`StepRecord` says of its step, whose number is in the header."""
+
+    END = 0
+    """To an owner: ``count`` partials of the step are all that come from here."""
+    DONE = 1
+    """To every node: the rows of the step at this owner are written, all of them. To the host: so
+    are those at every owner."""
+    CREDIT = 2
+    """To a node: nothing but the credit in the header."""
+    PASSED = 3
+    """To the host: a pass of reduction ``level`` is over, which spilled ``count`` beats."""
+
+
+class ReductionLevel(IntEnum):
+    """Which of the two gradient reductions of a NIC."""
+
+    LOCAL = 0
+    """Gradients of this node's samples, of whatever rows (paper, 4.2.1)."""
+    GLOBAL = 1
+    """Sums that all nodes send for the rows of this node (paper, 4.2.2)."""
+
+
 class RecordKind(IntEnum):
     """Kind of a query record."""
 
@@ -98,7 +135,8 @@ class RecordKind(IntEnum):
     KEY_END = 1
     """The last key of its bag."""
     EMPTY = 2
-    """A bag without keys; it takes a slot, and pools to +0."""
+    """A bag without keys; it takes a slot, and pools to +0. Alone in a packet of gradients: the
+    step's gradients end."""
     SAMPLE = 3
     """Head of a sample, see :data:`SampleRecord`."""
 
@@ -171,6 +209,19 @@ GradientRecord = data.StructLayout(
 """A key of a bag whose gradient follows; ``kind`` is KEY or KEY_END. A GRADIENTS packet is the
 records of whole bags, eight a beat, then a vector a bag, packed as in GPU_VECTORS packets."""
 
+PartialRecord = data.StructLayout(
+    {"row": ROW_BITS, "table": TABLE_BITS, "beat": BEAT_INDEX_BITS, "level": 1, "reserved": 11})
+"""Whose a beat is, and which of its vector's: in PARTIALS, SPILLED, RETURNED and ROW_UPDATES. Such
+a packet is its records, eight a beat, then as many beats of values, packed as in VECTORS packets;
+``level``, where it matters, is a :class:`ReductionLevel`, the same in the whole packet."""
+
+StepRecord = data.StructLayout({"count": 32, "kind": 2, "level": 1, "reserved": 29})
+"""Where a step stands; ``kind`` is a :class:`StepKind`. WRITTEN, from the host, is one of these
+too: ``count`` row beats and states that the host has written so far, modulo 2^32."""
+
+StateRecord = data.StructLayout({"state": 32, "landing": LANDING_BITS, "reserved": 16})
+"""The optimizer's state of a row, binary32, and the place that was named when it was asked for."""
+
 SampleRecord = data.StructLayout({"sample": 32, "slots": 16, "kind": 2, "reserved": 14})
 """Head of a sample: its number and how many slot records follow. ``kind`` = SAMPLE."""
 
@@ -204,6 +255,10 @@ ScatterTag = data.StructLayout({"landing": LANDING_BITS, "node": NODE_BITS, "ste
 VectorBeat = data.StructLayout({"data": BEAT_BITS, "tag": ScatterTag, "last": 1})
 """A beat of a vector on its way to a requester; ``last`` on the final beat of the vector."""
 
+GradientBeat = data.StructLayout(
+    {"key": Key, "beat": BEAT_INDEX_BITS, "step": STEP_BITS, "data": BEAT_BITS})
+"""Beat ``beat`` of a gradient of a key, or of a part of it that is to be added to others."""
+
 FrameInfo = data.StructLayout({
     "opcode": 8, "destination": NODE_BITS, "step": STEP_BITS, "count": 16, "credit": CREDIT_BITS,
     "empty": 1,
@@ -233,5 +288,6 @@ DenseSlot = data.StructLayout({"sample": SAMPLE_BITS, "step": STEP_BITS})
 assert EmberHeader.size == 176 and HeaderBeat.size == BEAT_BITS
 assert LookupRecord.size == QueryRecord.size == SampleRecord.size == ErrorRecord.size == RECORD_BITS
 assert DenseRecord.size == GradientRecord.size == RECORD_BITS and TableDescriptor.size == 160
+assert PartialRecord.size == StepRecord.size == StateRecord.size == RECORD_BITS
 assert PooledTag.size == ResultPartTag.size == BEAT_BITS
 assert unsigned(RECORD_BITS * RECORDS_PER_BEAT).width == BEAT_BITS
