@@ -5,7 +5,7 @@ import numpy as np
 from rtl.config import LANES
 from rtl.formats import RECORDS_PER_BEAT, GradientRecord, Opcode, RecordKind
 
-from .packets import WORDS, header_beat, pack_records, records_to_beats
+from .packets import header_beat, pack_records, records_to_beats, values_to_beats
 
 __all__ = ["gradient_packets"]
 
@@ -47,7 +47,7 @@ def gradient_packets(tables: np.ndarray, rows: np.ndarray, bag_lengths: np.ndarr
         part = records[key_ends[first]:key_ends[stop]]
         packets.append(np.concatenate((
             header_beat(Opcode.GRADIENTS, node=node, step=step, count=len(part)),
-            records_to_beats(part), _vector_beats(vectors[first:stop]))))
+            records_to_beats(part), values_to_beats(vectors[first:stop]))))
         first = stop
     return packets
 
@@ -73,10 +73,3 @@ def _check(tables, rows, lengths, gradients, payload_beats: int) -> None:
 def _beats(keys: np.ndarray, bags: np.ndarray, dimension: int) -> np.ndarray:
     """Return the payload beats of packets with so many keys and bags."""
     return -(-keys // RECORDS_PER_BEAT) - -bags * dimension // LANES
-
-
-def _vector_beats(vectors: np.ndarray) -> np.ndarray:
-    """Return beats of vectors one behind the other, the rest of the last zero."""
-    beats = np.zeros((-(-vectors.size // LANES), WORDS), "<u4")
-    beats.reshape(-1).view("<f4")[:vectors.size] = vectors.reshape(-1)
-    return beats

@@ -34,7 +34,7 @@ __all__ = [
     "Header", "destinations", "field_place", "gpu_vectors", "header_beat", "pack_records",
     "parse_errors", "parse_header", "parse_headers", "parse_pooled", "parse_records",
     "payload_records", "query_packets", "query_records", "record_fields", "records_to_beats",
-    "vectors_packet", "vectors_that_fit",
+    "values_to_beats", "vectors_packet", "vectors_that_fit",
 ]
 
 WORDS = BEAT_BYTES // 4
@@ -130,6 +130,13 @@ def records_to_beats(records: np.ndarray) -> np.ndarray:
     padded = np.zeros(-(-len(records) // RECORDS_PER_BEAT) * RECORDS_PER_BEAT, "<u8")
     padded[:len(records)] = records
     return padded.view("<u4").reshape(-1, WORDS)
+
+
+def values_to_beats(values: np.ndarray) -> np.ndarray:
+    """Return beats of vectors, float32 ``[n, dimension]``, one behind the other; the rest is 0."""
+    beats = np.zeros((-(-values.size // LANES), WORDS), "<u4")
+    beats.reshape(-1).view("<f4")[:values.size] = values.reshape(-1)
+    return beats
 
 
 def query_records(samples: Samples, first_sample: int) -> np.ndarray:
