@@ -1,7 +1,6 @@
 """Gradients: from the host's packets to one for each key, their exact sums, and on their way into
 the rows."""
 
-from .bags import KeyGradient
 from .checker import GRADIENT_CHECK_COUNTERS, GradientCheck
 from .expander import GRADIENT_EXPANDER_COUNTERS, GradientExpander
 from .optimizer import RowOptimizer
@@ -14,6 +13,6 @@ from .unpacker import GRADIENT_UNPACKER_COUNTERS, GradientUnpacker
 __all__ = [
     "GRADIENT_CHECK_COUNTERS", "GRADIENT_EXPANDER_COUNTERS", "GRADIENT_REDUCER_COUNTERS",
     "GRADIENT_UNPACKER_COUNTERS", "Flushed", "GradientCheck", "GradientExpander",
-    "GradientReceiver", "GradientReducer", "GradientUnpacker", "KeyGradient", "RowOptimizer",
+    "GradientReceiver", "GradientReducer", "GradientUnpacker", "RowOptimizer",
     "gradient_beat_layout", "gradient_term_layout", "update_layout", "updated_layout",
 ]

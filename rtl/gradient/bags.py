@@ -3,18 +3,14 @@
 from amaranth.hdl import Shape, unsigned
 from amaranth.lib import data
 
-from rtl.config import BEAT_BITS, NicConfig
-from rtl.formats import NODE_BITS, RECORD_BITS, RECORDS_PER_BEAT, STEP_BITS, Key
+from rtl.config import NicConfig
+from rtl.formats import RECORD_BITS, RECORDS_PER_BEAT, STEP_BITS, Key
 
-__all__ = ["BagKey", "GradientItem", "KeyGradient", "bag_length", "packet_records"]
+__all__ = ["BagKey", "GradientItem", "bag_length", "packet_records"]
 
-KeyGradient = data.StructLayout({
-    "key": Key, "owner": NODE_BITS, "step": STEP_BITS, "data": BEAT_BITS, "first": 1, "last": 1})
-"""A beat of the gradient of one key in one bag; ``first`` and ``last`` of the vector. ``owner`` is
-the node that holds the row."""
-
-BagKey = data.StructLayout({"key": Key, "owner": NODE_BITS, "step": STEP_BITS, "end": 1})
-"""A checked key of a bag; ``end`` on the last of its bag."""
+BagKey = data.StructLayout({"key": Key, "step": STEP_BITS, "end": 1, "over": 1})
+"""A checked key of a bag; ``end`` on the last of its bag. Or, with ``over``, no key: the gradients
+of the step end here."""
 
 GradientItem = data.StructLayout({
     "record": RECORD_BITS, "step": STEP_BITS, "bare": 1, "lost": 1, "last": 1, "beats": 8})

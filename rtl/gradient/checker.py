@@ -38,12 +38,14 @@ class GradientCheck(wiring.Component):
 
     - CREDIT: the packet was sent without a credit, and lost;
     - LENGTH: it has no record;
-    - STEP: its step is not the one that takes gradients now;
+    - STEP: its step is not the one that takes gradients now, or has ended;
     - KIND: a record is neither KEY nor KEY_END, or its table is split by columns;
     - TABLE: the table has no valid descriptor, or an owner outside the cluster;
     - ROW: a key's row is beyond its table;
     - TRUNCATED: the last record leaves its bag open;
     - LENGTH: the beats of vectors are not those of one vector for each KEY_END.
+
+    A packet of one record EMPTY without vectors ends its step: that goes on among the keys.
 
     Latency from a packet's last record to its first key 8 cycles; throughput 1 record per cycle.
 
@@ -123,18 +125,21 @@ class GradientCheck(wiring.Component):
         bad, kept = Signal(), Signal.like(status)
         # Vectors of the beat begun, beats of vectors and keys of the bag before this record.
         place, beats, length = Signal(2), Signal(16), Signal(self._length)
+        # The packet begins here; its only record ends the step; which step ended last.
+        first, over, ended = Signal(init=1), Signal(), Signal(STEP_BITS + 1)
         expected, final_place = Signal.like(beats), Signal.like(place)
         m.d.sync += final_place.eq((1 << self.vector_packing) - 1)
         m.d.comb += [
             end.eq(user.kind == RecordKind.KEY_END),
             expected.eq(beats + Mux(end & (place == 0), self.vector_beats, 0)),
+            over.eq((user.kind == RecordKind.EMPTY) & first & user.last),
         ]
         faults = (
             (user.bare, Mux(user.lost, Status.CREDIT, Status.LENGTH)),
-            (user.late, Status.STEP),
-            (~end & (user.kind != RecordKind.KEY), Status.KIND),
-            (i.payload.status != 0, i.payload.status),
-            (user.last & ~end, Status.TRUNCATED),
+            (user.late | (Cat(user.step, 1) == ended), Status.STEP),
+            (~end & (user.kind != RecordKind.KEY) & ~over, Status.KIND),
+            (~over & (i.payload.status != 0), i.payload.status),
+            (user.last & ~end & ~over, Status.TRUNCATED),
             (user.last & (expected != user.beats), Status.LENGTH),
         )
         for n, (holds, reason) in enumerate(faults):
@@ -148,10 +153,10 @@ class GradientCheck(wiring.Component):
             i.ready.eq(keys.ready & bags.ready & verdicts.ready & refused.ready),
             # A packet that is bad leaves nothing behind but the end that takes it back.
             keys.valid.eq(go & (user.last | ~drop)),
-            keys.payload.item.key.eq(i.payload.key), keys.payload.item.owner.eq(i.payload.owner),
+            keys.payload.item.key.eq(i.payload.key), keys.payload.item.over.eq(over),
             keys.payload.item.step.eq(user.step), keys.payload.item.end.eq(end),
             keys.payload.last.eq(user.last), keys.payload.drop.eq(drop),
-            bags.valid.eq(go & (user.last | (end & ~drop))),
+            bags.valid.eq(go & ~over & (user.last | (end & ~drop))),
             bags.payload.item.eq(length + 1),
             bags.payload.last.eq(user.last), bags.payload.drop.eq(drop),
             verdicts.valid.eq(go & user.last & has_vectors), verdicts.payload.eq(drop),
@@ -160,8 +165,10 @@ class GradientCheck(wiring.Component):
         ]
         with m.If(go):
             m.d.sync += [
-                bad.eq(drop), beats.eq(expected), length.eq(length + 1),
+                bad.eq(drop), beats.eq(expected), length.eq(length + 1), first.eq(user.last),
             ]
+            with m.If(over & ~drop):
+                m.d.sync += ended.eq(Cat(user.step, 1))
             with m.If(~bad):
                 m.d.sync += kept.eq(status)
             with m.If(end):

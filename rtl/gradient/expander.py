@@ -6,11 +6,11 @@ from amaranth.lib.wiring import In, Out
 
 from rtl.config import BEAT_BITS, NicConfig
 from rtl.counters import CounterLayout, count
-from rtl.formats import RawBeat
+from rtl.formats import STEP_BITS, GradientBeat, RawBeat
 from rtl.memory import Ram
 from rtl.stream import packet_layout
 
-from .bags import BagKey, KeyGradient, bag_length
+from .bags import BagKey, bag_length
 from .divider import GradientDivider
 
 __all__ = ["GRADIENT_EXPANDER_COUNTERS", "GradientExpander"]
@@ -34,7 +34,9 @@ class GradientExpander(wiring.Component):
     keys: packet stream (:func:`rtl.stream.packet_layout`) of :data:`~rtl.gradient.bags.BagKey`.
     bags, verdicts, vectors, vector_beats, vector_packing, mean: see
         :class:`~rtl.gradient.divider.GradientDivider`.
-    o: stream of :data:`~rtl.gradient.bags.KeyGradient`, keys in the order of their records.
+    o: stream of :data:`rtl.formats.GradientBeat`, keys in the order of their records.
+    flush: stream of the step whose gradients end, offered when every beat before has been taken;
+        no beat is offered until it is.
     counters: ``bags`` whose vector was taken; ``keys`` and ``beats`` given out; ``stall_sink``,
         cycles in which a beat was not taken; ``stall_vector``, cycles in which a key waited for
         its vector while the sink waited for a beat. idle.
@@ -50,7 +52,7 @@ class GradientExpander(wiring.Component):
             "bags": In(stream.Signature(packet_layout(length))),
             "verdicts": In(stream.Signature(1)), "vectors": In(stream.Signature(RawBeat)),
             "vector_beats": In(5), "vector_packing": In(2), "mean": In(1),
-            "o": Out(stream.Signature(KeyGradient)),
+            "o": Out(stream.Signature(GradientBeat)), "flush": Out(stream.Signature(STEP_BITS)),
             "counters": Out(GRADIENT_EXPANDER_COUNTERS), "idle": Out(1),
         })
 
@@ -74,8 +76,10 @@ class GradientExpander(wiring.Component):
         m.d.comb += [
             divider.go.eq(promised != _RING),
             advance.eq(self.o.ready | ~valid), here.eq(part < present),
-            issue.eq(self.keys.valid & here & advance), final.eq(part == final_part),
-            self.keys.ready.eq(issue & final),
+            issue.eq(self.keys.valid & ~key.over & here & advance), final.eq(part == final_part),
+            self.flush.valid.eq(self.keys.valid & key.over & ~valid),
+            self.flush.payload.eq(key.step),
+            self.keys.ready.eq((issue & final) | (self.flush.valid & self.flush.ready)),
             done.eq(issue & final & key.end), freed.eq(Mux(done, self.vector_beats, 0)),
             ring.write_en.eq(divider.o.valid), ring.write_addr.eq(end),
             ring.write_data.eq(divider.o.data),
@@ -89,17 +93,15 @@ class GradientExpander(wiring.Component):
         with m.If(issue):
             m.d.sync += part.eq(Mux(final, 0, part + 1))
 
-        out = Signal(KeyGradient)
+        out, last = Signal(GradientBeat), Signal()
         with m.If(advance):
-            m.d.sync += [
-                valid.eq(issue), out.key.eq(key.key), out.owner.eq(key.owner),
-                out.step.eq(key.step), out.first.eq(part == 0), out.last.eq(final),
-            ]
+            m.d.sync += [valid.eq(issue), out.key.eq(key.key), out.step.eq(key.step),
+                         out.beat.eq(part), last.eq(final)]
         m.d.comb += [
             self.o.valid.eq(valid), self.o.payload.eq(out), self.o.payload.data.eq(ring.read_data),
             self.idle.eq(divider.idle & (promised == 0) & ~self.keys.valid & ~valid),
         ]
         count(m, self.counters, bags=divider.bag_begun,
-              keys=valid & self.o.ready & out.last, beats=valid & self.o.ready,
-              stall_sink=valid & ~self.o.ready, stall_vector=self.keys.valid & advance & ~here)
+              keys=valid & self.o.ready & last, beats=valid & self.o.ready,
+              stall_sink=valid & ~self.o.ready, stall_vector=self.keys.valid & ~key.over & advance & ~here)
         return m

@@ -5,9 +5,16 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from rtl.config import NicConfig
-from rtl.formats import CREDIT_BITS, NODE_BITS, STEP_BITS, TABLE_BITS, RecordBeat, Refused
+from rtl.formats import (
+    CREDIT_BITS,
+    NODE_BITS,
+    STEP_BITS,
+    TABLE_BITS,
+    GradientBeat,
+    RecordBeat,
+    Refused,
+)
 
-from .bags import KeyGradient
 from .checker import GRADIENT_CHECK_COUNTERS, GradientCheck
 from .expander import GRADIENT_EXPANDER_COUNTERS, GradientExpander
 from .unpacker import GRADIENT_UNPACKER_COUNTERS, GradientUnpacker
@@ -32,7 +39,7 @@ class GradientReceiver(wiring.Component):
     gradient_step: the step that takes gradients now. pooling_mean: divide by the keys of each bag.
     vector_beats: beats of a vector. vector_packing: log2 of the vectors that share a beat of a
         packet, 0 to 2; 0 with more beats than 1. All four may change while idle.
-    o: see :class:`~rtl.gradient.expander.GradientExpander`.
+    o, flush: see :class:`~rtl.gradient.expander.GradientExpander`.
     unpacker_counters, check_counters, expander_counters: those of the blocks.
     idle: nothing inside but beats of a packet that is still arriving.
     """
@@ -43,7 +50,8 @@ class GradientReceiver(wiring.Component):
         self._expander = GradientExpander(config)
         super().__init__({
             "i": In(stream.Signature(RecordBeat)), "consumed": Out(CREDIT_BITS),
-            "refused": Out(stream.Signature(Refused)), "o": Out(stream.Signature(KeyGradient)),
+            "refused": Out(stream.Signature(Refused)), "o": Out(stream.Signature(GradientBeat)),
+            "flush": Out(stream.Signature(STEP_BITS)),
             "gradient_step": In(STEP_BITS), "pooling_mean": In(1),
             "vector_beats": In(5), "vector_packing": In(2),
             "node": In(NODE_BITS), "nodes": In(NODE_BITS, init=(1 << NODE_BITS) - 1),
@@ -71,6 +79,7 @@ class GradientReceiver(wiring.Component):
             wiring.connect(m, getattr(check, name), getattr(expander, name))
         wiring.connect(m, check.refused, wiring.flipped(self.refused))
         wiring.connect(m, expander.o, wiring.flipped(self.o))
+        wiring.connect(m, expander.flush, wiring.flipped(self.flush))
         m.d.comb += [
             self.consumed.eq(unpacker.consumed), check.step.eq(self.gradient_step),
             expander.mean.eq(self.pooling_mean), self.write_ready.eq(check.write_ready),

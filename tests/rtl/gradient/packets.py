@@ -68,7 +68,7 @@ def mean(vector: list[int], keys: int) -> list[int]:
 
 @dataclass
 class Reading:
-    """What a receiver should make of packets."""
+    """What a receiver should make of packets: beats, and the number of a step that ends."""
 
     tables: dict[int, Table]
     node: int
@@ -76,44 +76,49 @@ class Reading:
     step: int
     dimension: int
     mean: bool
+    ended: bool = False
     out: list[dict] = field(default_factory=list)
     refused: list[dict] = field(default_factory=list)
     packets: int = 0
     bags: int = 0
 
     def read(self, given: Packet) -> None:
-        status, owners = self._judge(given)
+        status = self._judge(given)
         if status:
             self.refused.append({"status": status, "step": given.step})
             return
         self.packets += 1
+        if given.records[0][2] == EMPTY:
+            self.ended = True
+            self.out.append(given.step)
+            return
         bag, vectors = [], iter(given.vectors)
-        for (table, row, kind), owner in zip(given.records, owners, strict=True):
-            bag.append(({"table": table, "row": row}, owner))
+        for table, row, kind in given.records:
+            bag.append({"table": table, "row": row})
             if kind == KEY_END:
                 self._expand(bag, next(vectors), given.step)
                 bag = []
 
-    def _judge(self, given: Packet) -> tuple[int, list]:
+    def _judge(self, given: Packet) -> int:
         if not given.records:
-            return Status.LENGTH, []
-        if given.step != self.step:
-            return Status.STEP, []
-        owners = []
+            return Status.LENGTH
+        if given.step != self.step or self.ended:
+            return Status.STEP
+        if [kind for _, _, kind in given.records] == [EMPTY]:
+            return Status.LENGTH if given.vectors or given.extra_beats else 0
         for table, row, kind in given.records:
             if kind in (EMPTY, SAMPLE):
-                return Status.KIND, []
-            owner, status = split(self.tables, table, row, self.node, self.nodes)
+                return Status.KIND
+            _, status = split(self.tables, table, row, self.node, self.nodes)
             if status:
-                return status, []
-            owners.append(owner)
+                return status
         if given.records[-1][2] != KEY_END:
-            return Status.TRUNCATED, []
+            return Status.TRUNCATED
         bags = sum(kind == KEY_END for _, _, kind in given.records)
         beats = -(-len(given.vectors) * self.dimension // LANES) + given.extra_beats
         if beats != -(-bags // (1 << packing_of(self.dimension))) * beats_of(self.dimension):
-            return Status.LENGTH, []
-        return 0, owners
+            return Status.LENGTH
+        return 0
 
     def _expand(self, bag: list, vector: list[int], step: int) -> None:
         if self.mean:
@@ -123,6 +128,5 @@ class Reading:
         beats = [sum(v << 32 * k for k, v in enumerate(vector[LANES * n:LANES * n + LANES]))
                  for n in range(count)]
         self.bags += 1
-        self.out += [{"key": key, "owner": owner, "step": step, "data": data,
-                      "first": int(n == 0), "last": int(n == count - 1)}
-                     for key, owner in bag for n, data in enumerate(beats)]
+        self.out += [{"key": key, "beat": n, "step": step, "data": data}
+                     for key in bag for n, data in enumerate(beats)]

@@ -22,8 +22,8 @@ def test_vectors_wait_for_the_keys_of_a_long_bag(dimension, lengths, stall):
     reading = Reading({0: Table(rows=50, owner=2)}, 0, 6, STEP, dimension, True)
     reading.read(given)
     dut, out = GradientExpander(preset("tiny")), []
-    keys = [{"item": {"key": {"row": row, "table": table}, "owner": 2, "step": STEP,
-                      "end": int(kind == KEY_END)}, "last": 0, "drop": 0}
+    keys = [{"item": {"key": {"row": row, "table": table}, "step": STEP,
+                      "end": int(kind == KEY_END), "over": 0}, "last": 0, "drop": 0}
             for table, row, kind in given.records]
     bags = [{"item": length, "last": int(n == len(lengths) - 1), "drop": 0}
             for n, length in enumerate(lengths)]

@@ -46,7 +46,7 @@ class Run:
         simulate(
             powered_up(self.dut),
             descriptor_writer(self.dut, TABLES, NODE, NODES, then=self.feed),
-            receiver(self.dut.o, self.out, len(self.reading.out), stall=stalls[1]),
+            self.take,
             receiver(self.dut.refused, self.refused, len(self.reading.refused),
                      stall=stalls[1], seed=2),
             background=[self.watch], limit=6_000)
@@ -75,6 +75,25 @@ class Run:
         for counters in (dut.unpacker_counters, dut.check_counters, dut.expander_counters):
             self.counters |= {n: ctx.get(counters[n]) for n in counters.shape().members}
 
+    async def take(self, ctx):
+        """Take beats and ends of steps, each when the other was not offered."""
+        dut, rng = self.dut, random.Random(1)
+        while len(self.out) < len(self.reading.out):
+            ready = [int(rng.random() >= self.stalls[1]) for _ in range(2)]
+            ctx.set(dut.o.ready, ready[0])
+            ctx.set(dut.flush.ready, ready[1])
+            _, _, beat, flush, payload, step = await ctx.tick().sample(
+                dut.o.valid, dut.flush.valid, dut.o.payload, dut.flush.payload)
+            assert not (beat and flush)
+            if beat and ready[0]:
+                self.out.append({
+                    "key": {"row": payload.key.row, "table": payload.key.table},
+                    "beat": payload.beat, "step": payload.step, "data": payload.data})
+            if flush and ready[1]:
+                self.out.append(step)
+        ctx.set(dut.o.ready, 0)
+        ctx.set(dut.flush.ready, 0)
+
     async def watch(self, ctx):
         dut, cycle = self.dut, 0
         async for _, _, given, valid, ready in ctx.tick().sample(
@@ -89,10 +108,10 @@ class Run:
         assert self.out == self.reading.out
         assert self.refused == self.reading.refused
         stalls = {name: self.counters.pop(name) for name in ("stall_sink", "stall_vector")}
+        beats = len(self.reading.out) - self.reading.ended
         assert self.counters == {
             "over_credit": 0, "packets": self.reading.packets, "dropped": len(self.reading.refused),
-            "bags": self.reading.bags, "beats": len(self.reading.out),
-            "keys": sum(beat["last"] for beat in self.reading.out)}
+            "bags": self.reading.bags, "beats": beats, "keys": beats // beats_of(self.dimension)}
         assert (stalls["stall_sink"] == 0) <= (self.stalls[1] == 0)
         return self
 
@@ -161,6 +180,57 @@ def test_bad_packets_go_whole_and_are_answered(dimension, stalls):
         expected.append({"status": status, "step": given.step})
     run = Run(packets, dimension, mean=True, stalls=stalls).check()
     assert run.refused == expected and run.reading.packets == len(expected)
+
+
+def end(step=STEP, table=4095, row=(1 << 36) - 1):
+    """Return the packet that ends a step; its record names no key."""
+    return Packet([(table, row, EMPTY)], [], step)
+
+
+@pytest.mark.parametrize("before, stalls", [(0, (0.0, 0.0)), (1, (0.0, 0.6)), (3, (0.3, 0.3))])
+def test_a_step_ends_behind_its_gradients(before, stalls):
+    rng = random.Random(before)
+    packets = [good([1, 5, 2], 32, rng) for _ in range(before)]
+    packets += [end(STEP + 1), end()]
+    # What comes later is refused, until the next step takes gradients.
+    late = [good([2], 32, rng), end(), Packet([(9, 1, SAMPLE)], [], STEP)]
+    run = Run([*packets, *late], 32, mean=True, stalls=stalls).check()
+    assert run.out[-1] == STEP and len(run.refused) == 1 + len(late)
+    assert {refused["status"] for refused in run.refused} == {Status.STEP}
+
+
+def test_an_end_comes_alone():
+    rng, key = random.Random(1), (0, 1)
+    packets = [
+        (Packet([(*key, EMPTY)], [values(16, rng)], STEP), Status.LENGTH),
+        (Packet([(*key, EMPTY)] * 2, [], STEP), Status.KIND),
+        (Packet([(*key, EMPTY), (*key, KEY_END)], [values(16, rng)], STEP), Status.KIND),
+        (Packet([(*key, KEY_END), (*key, EMPTY)], [values(16, rng)], STEP), Status.KIND)]
+    run = Run([*(given for given, _ in packets), good([3], 16, rng), end()], 16).check()
+    assert [refused["status"] for refused in run.refused] == [status for _, status in packets]
+
+
+def test_the_next_step_takes_gradients_and_ends():
+    dut, refused, rng = GradientReceiver(CONFIG), [], random.Random(2)
+    packets = [end(), good([1], 16, rng), end(STEP + 1), end(STEP + 1)]
+
+    async def feed(ctx):
+        ctx.set(dut.o.ready, 1)
+        ctx.set(dut.flush.ready, 1)
+        for step, (first, second) in zip((STEP, STEP + 1), (packets[:2], packets[2:]), strict=True):
+            ctx.set(dut.gradient_step, step)
+            for item in [beat for given in (first, second) for beat in given.beats(16, rng)]:
+                ctx.set(dut.i.payload, item)
+                ctx.set(dut.i.valid, 1)
+                await ctx.tick()
+            ctx.set(dut.i.valid, 0)
+            flushed, = await ctx.tick().sample(dut.flush.payload).until(dut.flush.valid)
+            assert flushed == step
+            await ctx.tick().until(dut.idle)
+
+    simulate(powered_up(dut), descriptor_writer(dut, TABLES, NODE, NODES, then=feed),
+             receiver(dut.refused, refused, 2), limit=2_000)
+    assert refused == [{"status": Status.STEP, "step": step} for step in (STEP, STEP + 1)]
 
 
 @pytest.mark.parametrize("dimension, lengths", [
