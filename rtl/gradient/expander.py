@@ -103,5 +103,6 @@ class GradientExpander(wiring.Component):
         ]
         count(m, self.counters, bags=divider.bag_begun,
               keys=valid & self.o.ready & last, beats=valid & self.o.ready,
-              stall_sink=valid & ~self.o.ready, stall_vector=self.keys.valid & ~key.over & advance & ~here)
+              stall_sink=valid & ~self.o.ready,
+              stall_vector=self.keys.valid & ~key.over & advance & ~here)
         return m
