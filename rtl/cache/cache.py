@@ -82,6 +82,8 @@ class EmbeddingCache(wiring.Component):
     enable: vectors that have arrived serve later lookups. merge: a vector on its way serves the
         lookups of its key. Both 0: each lookup is fetched for itself; see :class:`TagPipeline`.
     vector_beats: beats of a vector now. Fixed once there were lookups; reset to change it.
+    forget: nothing is found any more, as after reset; only while no lookup is inside or waits for a
+        fill, and none comes in that cycle.
     evicted: event: a key that was here no longer is. landed: event: a vector that was asked for
         is here.
     tap: event: a lookup was decided, in order.
@@ -127,7 +129,7 @@ class EmbeddingCache(wiring.Component):
             "misses": Out(stream.Signature(self._miss)),
             "fills": In(stream.Signature(FillBeat)),
             "sets": In(range(rows // ways + 1)), "enable": In(1), "merge": In(1),
-            "vector_beats": In(range(vector_beats + 1)),
+            "vector_beats": In(range(vector_beats + 1)), "forget": In(1),
             "evicted": Out(data.StructLayout({"valid": 1, "key": key_bits})), "landed": Out(1),
             "tap": Out(tap_layout(key_bits)),
             "counters": Out(CounterLayout(*CACHE_COUNTERS)), "idle": Out(1)})
@@ -148,11 +150,15 @@ class EmbeddingCache(wiring.Component):
             **sizes)
         m.submodules.asking = asking = SkidBuffer(self._miss)
 
-        # After reset, the words whose contents matter are written once.
+        # After reset, and to forget, the words whose contents matter are written once.
         sweep_length = max(self._rows // self._ways, self._ids)
         sweeping, sweep = Signal(init=1), Signal(range(sweep_length))
         with m.If(sweeping):
-            m.d.sync += [sweep.eq(sweep + 1), sweeping.eq(sweep != sweep_length - 1)]
+            m.d.sync += sweep.eq(sweep + 1)
+            with m.If(sweep == sweep_length - 1):
+                m.d.sync += [sweep.eq(0), sweeping.eq(0)]
+        with m.Elif(self.forget):
+            m.d.sync += sweeping.eq(1)
         m.d.comb += [
             tags.clear.eq(sweeping & (sweep < self._rows // self._ways)),
             tags.clear_address.eq(sweep),

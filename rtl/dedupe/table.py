@@ -43,7 +43,8 @@ class DedupeTable(wiring.Component):
     the oldest by themselves, for they are no longer used, and need no clearing. One of a step
     that may still come is retired early: counted, and its key looked up again if it comes again.
     Steps count modulo 2^16, so an entry would be met by a request of 65,536 steps later, unless a
-    new key has passed through its set ``dedupe_ways`` times in between.
+    new key has passed through its set ``dedupe_ways`` times in between. Training, where rows change
+    from step to step, has the entries forgotten before that.
 
     Ports
     -----
@@ -53,6 +54,8 @@ class DedupeTable(wiring.Component):
     fills: input stream of ``id``, ``data``, ``last``; always ready after the sweep.
     step_floor: lowest step that requests may still belong to, modulo 2^16; within 2^15 of every
         step in use.
+    forget: event: forget all entries. Requests wait from the next cycle on; when those inside have
+        been answered, the table is swept as after reset. forgetting: that is under way.
     enable: 0: nothing is merged.
     vector_beats: beats of a vector, fixed once there were requests.
     counters: see :data:`DEDUPE_COUNTERS`. ``requests`` = ``unique`` + ``merged``, where ``unique``
@@ -73,6 +76,7 @@ class DedupeTable(wiring.Component):
             "fills": In(stream.Signature(FillBeat)),
             "step_floor": In(STEP_BITS), "enable": In(1),
             "vector_beats": In(range(config.vector_beats + 1)),
+            "forget": In(1), "forgetting": Out(1),
             "counters": Out(CounterLayout(*DEDUPE_COUNTERS)), "idle": Out(1)})
 
     def elaborate(self, platform) -> Module:
@@ -83,14 +87,15 @@ class DedupeTable(wiring.Component):
             ways=config.dedupe_ways, in_flight=config.dedupe_in_flight,
             waiters=config.scatter_entries, vector_beats=config.vector_beats,
             hash_key=_hash_request, store_bits=config.store_bits)
+        asked, swept, owed = Signal(), Signal(), Signal(range(config.dedupe_in_flight + 1))
         request, vector, tag = self.requests.payload, self.vectors.payload, Signal(ScatterTag)
         wiring.connect(m, wiring.flipped(self.fills), entries.fills)
         m.d.comb += [
             tag.landing.eq(request.landing), tag.node.eq(request.node), tag.step.eq(request.step),
-            entries.lookups.valid.eq(self.requests.valid),
+            entries.lookups.valid.eq(self.requests.valid & ~asked),
             entries.lookups.payload.key.eq(Cat(request.key, request.step)),
             entries.lookups.payload.meta.eq(tag),
-            self.requests.ready.eq(entries.lookups.ready),
+            self.requests.ready.eq(entries.lookups.ready & ~asked),
             self.vectors.valid.eq(entries.vectors.valid),
             vector.data.eq(entries.vectors.payload.data),
             Cat(vector.tag).eq(entries.vectors.payload.meta),
@@ -102,8 +107,17 @@ class DedupeTable(wiring.Component):
             entries.misses.ready.eq(self.misses.ready),
             entries.sets.eq(config.dedupe_sets), entries.enable.eq(self.enable),
             entries.merge.eq(self.enable),
-            entries.vector_beats.eq(self.vector_beats), self.idle.eq(entries.idle),
+            entries.vector_beats.eq(self.vector_beats), self.idle.eq(entries.idle & ~asked),
+            entries.forget.eq(asked & ~swept & entries.idle & (owed == 0)),
+            self.forgetting.eq(asked),
         ]
+        m.d.sync += owed.eq(owed + (self.misses.valid & self.misses.ready) - entries.landed)
+        with m.If(self.forget):
+            m.d.sync += asked.eq(1)
+        with m.Elif(entries.forget):
+            m.d.sync += swept.eq(1)
+        with m.Elif(swept & entries.idle):
+            m.d.sync += [asked.eq(0), swept.eq(0)]
         ahead = Signal(STEP_BITS)
         m.d.comb += ahead.eq(entries.evicted.key[Key.size:] - self.step_floor)
         early = entries.evicted.valid & ~ahead[-1]  # not below the floor, modulo 2^16

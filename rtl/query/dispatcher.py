@@ -8,6 +8,7 @@ from rtl.counters import CounterLayout, count
 from rtl.formats import (
     LANDING_BITS,
     NODE_BITS,
+    STEP_BITS,
     DenseSlot,
     HoldSlot,
     LookupRecord,
@@ -22,7 +23,7 @@ from .checker import Slot
 __all__ = ["DISPATCHER_COUNTERS", "Dispatcher"]
 
 DISPATCHER_COUNTERS = CounterLayout(
-    "local", "remote", "stall_hold", "stall_local", "stall_remote", "stall_dense")
+    "local", "remote", "stall_hold", "stall_local", "stall_remote", "stall_dense", "stall_step")
 
 
 class Dispatcher(wiring.Component):
@@ -32,6 +33,10 @@ class Dispatcher(wiring.Component):
     reserved in order, so a slot that waits for room towards its owner holds up those behind it.
     With the first slot of a sample goes, if ``interact``, the order to reserve and fetch its dense
     vector; where that waits, so do the slots behind.
+
+    In training, slots of a step after the open one wait until it opens, so that no lookup meets a
+    row that the step before it has yet to change. Steps count modulo 2^16; those up to 2^15 before
+    the open one go.
 
     Latency 2 cycles, throughput 1 slot per cycle.
 
@@ -45,9 +50,11 @@ class Dispatcher(wiring.Component):
     dense: stream of :data:`rtl.formats.DenseSlot`, a sample each.
     node: this node's number.
     interact: samples have dense vectors; may change while idle.
+    training: slots wait for their steps; may change while idle. open_step: the last step that may
+        go; counts up.
     counters: lookups local and remote; cycles in which a slot waits for a place (stall_hold), for
-        room towards its owner (stall_local, stall_remote), or for its sample's dense vector to be
-        ordered (stall_dense).
+        room towards its owner (stall_local, stall_remote), for its sample's dense vector to be
+        ordered (stall_dense), or for its step (stall_step).
     idle: no slot inside.
     """
 
@@ -59,6 +66,7 @@ class Dispatcher(wiring.Component):
             "remote": Out(stream.Signature(OutgoingRecord)),
             "dense": Out(stream.Signature(DenseSlot)),
             "node": In(NODE_BITS), "interact": In(1),
+            "training": In(1), "open_step": In(STEP_BITS),
             "counters": Out(DISPATCHER_COUNTERS), "idle": Out(1),
         })
 
@@ -75,12 +83,14 @@ class Dispatcher(wiring.Component):
         slot = head.o.payload
         to_local, to_remote, room, go = Signal(), Signal(), Signal(), Signal()
         record, inside, begins, waits = Signal(LookupRecord), Signal(), Signal(), Signal()
+        until, early = Signal(STEP_BITS), Signal()
         m.d.comb += [
             to_local.eq((slot.kind != RecordKind.EMPTY) & (slot.owner == self.node)),
             to_remote.eq((slot.kind != RecordKind.EMPTY) & (slot.owner != self.node)),
+            until.eq(self.open_step - slot.step), early.eq(self.training & until[-1]),
             begins.eq(self.interact & ~inside), waits.eq(begins & ~dense.i.ready),
             # A place is asked for only when the lookup can go in the same cycle.
-            room.eq(Mux(to_local, local.i.ready, ~to_remote | remote.i.ready) & ~waits),
+            room.eq(Mux(to_local, local.i.ready, ~to_remote | remote.i.ready) & ~waits & ~early),
             self.reserve.valid.eq(head.o.valid & room),
             go.eq(self.reserve.valid & self.reserve.ready),
             head.o.ready.eq(self.reserve.ready & room),
@@ -103,5 +113,5 @@ class Dispatcher(wiring.Component):
               stall_hold=self.reserve.valid & ~self.reserve.ready,
               stall_local=head.o.valid & to_local & ~local.i.ready,
               stall_remote=head.o.valid & to_remote & ~remote.i.ready,
-              stall_dense=head.o.valid & waits)
+              stall_dense=head.o.valid & waits, stall_step=head.o.valid & early)
         return m

@@ -118,3 +118,64 @@ def test_local_stall_is_counted_and_holds_up_those_behind():
         assert ctx.get(dut.counters.local) == 4 and ctx.get(dut.counters.remote) == 1
 
     simulate(dut, bench, background=[sender(dut.i, slots)])
+
+
+@pytest.mark.parametrize("first", [0, 0x7FFE, 0xFFFD])
+def test_slots_wait_for_their_step_to_open(first):
+    """Five slots each of six steps; a step opens some time after the one before it."""
+    dut, local, remote, opened = Dispatcher(), [], [], []
+    steps = [first + n & 0xFFFF for n in range(6)]
+    slots = [slot | {"step": step} for step in steps
+             for slot in random_slots(5, random.Random(step), [NODE, 1], [KEY])]
+    mine = sum(slot["owner"] == NODE for slot in slots)
+
+    async def bench(ctx):
+        ctx.set(dut.node, NODE)
+        ctx.set(dut.training, 1)
+        ctx.set(dut.reserve.ready, 1)
+        for n, step in enumerate(steps):
+            ctx.set(dut.open_step, step)
+            await ctx.tick().repeat(20)
+            opened.append(ctx.get(dut.counters.local) + ctx.get(dut.counters.remote))
+            waits = ctx.get(dut.counters.stall_step)
+            assert ctx.get(dut.idle) == (n == len(steps) - 1)
+            await ctx.tick()
+            assert ctx.get(dut.counters.stall_step) - waits == (n < len(steps) - 1)
+        assert ctx.get(dut.counters.stall_hold) == 0
+
+    simulate(dut, bench, sender(dut.i, slots), receiver(dut.local, local, mine),
+             receiver(dut.remote, remote, len(slots) - mine))
+    assert opened == [5, 10, 15, 20, 25, 30]
+    assert [lookup["step"] for lookup in local] == [
+        slot["step"] for slot in slots if slot["owner"] == NODE]
+
+
+def test_steps_before_the_open_one_go_and_without_training_all_do():
+    for training, open_step in ((1, 9), (0, 0)):
+        dut, remote = Dispatcher(), []
+        slots = [slot | {"step": step} for slot, step in zip(
+            random_slots(4, random.Random(1), [1], [KEY]),
+            (9, 8, 9 - 0x8000 + 1 & 0xFFFF, 3), strict=True)]
+
+        async def bench(ctx, dut=dut, training=training, open_step=open_step):
+            ctx.set(dut.node, NODE)
+            ctx.set(dut.training, training)
+            ctx.set(dut.open_step, open_step)
+            ctx.set(dut.reserve.ready, 1)
+
+        simulate(dut, bench, sender(dut.i, slots), receiver(dut.remote, remote, 4), limit=50)
+
+
+def test_one_slot_a_cycle_in_training():
+    dut, remote = Dispatcher(), []
+    slots = [slot | {"step": n // 50} for n, slot in enumerate(
+        random_slots(300, random.Random(2), [1], [KEY]))]
+
+    async def bench(ctx):
+        ctx.set(dut.node, NODE)
+        ctx.set(dut.training, 1)
+        ctx.set(dut.open_step, 5)
+        ctx.set(dut.reserve.ready, 1)
+
+    cycles = simulate(dut, bench, sender(dut.i, slots), receiver(dut.remote, remote, 300))
+    assert 300 / cycles >= 0.95

@@ -1,0 +1,130 @@
+"""Step barrier: the next step begins when the rows of this one are written, everywhere."""
+
+from amaranth.hdl import Module, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from rtl.counters import CounterLayout, count
+from rtl.formats import NODE_BITS, STEP_BITS, OutgoingRecord, StepKind, StepRecord
+from rtl.stream import SkidBuffer
+
+__all__ = ["BARRIER_COUNTERS", "StepBarrier", "StepDone"]
+
+BARRIER_COUNTERS = CounterLayout("steps", "bad_done")
+
+StepDone = data.StructLayout({"valid": 1, "source": NODE_BITS, "step": STEP_BITS})
+"""Event: owner ``source`` says that its rows of ``step`` are written."""
+
+_FORGET_BITS = STEP_BITS - 1
+"""log2 of the steps between two times that what is kept by step is forgotten: twice before a step
+number comes again."""
+
+
+class StepBarrier(wiring.Component):
+    """Open a step when every owner is done with the one before (docs/training.md).
+
+    When the own rows are written, every other node is told so; when all nodes have said it of the
+    open step, the host is told, and the next step opens. A DONE that comes twice, of another step
+    or from no node of the cluster is counted and ignored.
+
+    Every 32,768 steps, before the others are told, ``forget`` asks the tables that keep something
+    by step to drop it: at that time each lookup of the step has been answered, and none of the next
+    can have left anywhere, for this node is not done.
+
+    Latency: from ``own`` to the first DONE 2 cycles, then one a cycle; from the last DONE received
+    to ``open_step`` 2 cycles.
+
+    Parameters: ``nodes``, the largest number of them.
+
+    Ports
+    -----
+    own: stream of the step whose rows at this node are written.
+    received: event :data:`StepDone`, of other nodes.
+    steps: stream of :data:`rtl.formats.OutgoingRecord`, a DONE to each other node.
+    reports: stream of the same, a DONE to the host for each step.
+    open_step: whose lookups may leave and whose gradients are taken; 0 after reset.
+    forget: event: drop what is kept by step. forgetting: from the next cycle on, 1 until it is.
+    node, nodes: this node's number, and how many there are; fixed once there was a step.
+    counters: ``steps`` that have ended; ``bad_done``, those ignored.
+    idle: nothing to be sent; a step that waits for others moves nothing.
+
+    Raises ``TypeError`` or ``ValueError`` for ``nodes`` that are not between 1 and 256.
+    """
+
+    def __init__(self, nodes: int):
+        if isinstance(nodes, bool) or not isinstance(nodes, int):
+            raise TypeError(f"nodes must be an integer, not {nodes!r}")
+        if not 1 <= nodes <= 1 << NODE_BITS:
+            raise ValueError(f"nodes must be between 1 and {1 << NODE_BITS}, not {nodes!r}")
+        self._most = nodes
+        super().__init__({
+            "own": In(stream.Signature(STEP_BITS)), "received": In(StepDone),
+            "steps": Out(stream.Signature(OutgoingRecord)),
+            "reports": Out(stream.Signature(OutgoingRecord)),
+            "open_step": Out(STEP_BITS), "forget": Out(1), "forgetting": In(1),
+            "node": In(NODE_BITS), "nodes": In(NODE_BITS, init=1),
+            "counters": Out(BARRIER_COUNTERS), "idle": Out(1),
+        })
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+        m.submodules.step_buffer = steps = SkidBuffer(OutgoingRecord)
+        m.submodules.report_buffer = reports = SkidBuffer(OutgoingRecord)
+        wiring.connect(m, steps.o, wiring.flipped(self.steps))
+        wiring.connect(m, reports.o, wiring.flipped(self.reports))
+        record = Signal(StepRecord)
+        m.d.comb += [
+            record.kind.eq(StepKind.DONE),
+            steps.i.payload.step.eq(self.open_step), steps.i.payload.record.eq(record),
+            reports.i.payload.step.eq(self.open_step), reports.i.payload.record.eq(record),
+        ]
+
+        # Who is done: the others by bit, and how many there are.
+        done, others = Signal(self._most), Signal(NODE_BITS)
+        event, known, new, all_done = Signal(StepDone), Signal(), Signal(), Signal()
+        self_done, complete = Signal(), Signal()
+        m.d.sync += event.eq(self.received)
+        m.d.comb += [
+            known.eq((event.source < self.nodes) & (event.source < self._most)
+                     & (event.source != self.node)),
+            new.eq(event.valid & known & (event.step == self.open_step)
+                   & ~done.bit_select(event.source, 1)),
+            all_done.eq(others == self.nodes - 1),
+            complete.eq(self_done & all_done), reports.i.valid.eq(complete),
+        ]
+        with m.If(new):
+            m.d.sync += [done.bit_select(event.source, 1).eq(1), others.eq(others + 1)]
+        with m.If(complete & reports.i.ready):
+            m.d.sync += [done.eq(0), others.eq(0), self_done.eq(0),
+                         self.open_step.eq(self.open_step + 1)]
+
+        target, stray, busy = Signal(NODE_BITS), Signal(), Signal()
+        with m.FSM():
+            with m.State("WAIT"):
+                m.d.comb += self.own.ready.eq(~self_done)
+                m.d.sync += target.eq(0)
+                with m.If(self.own.valid & ~self_done):
+                    with m.If(self.own.payload != self.open_step):
+                        m.d.comb += stray.eq(1)
+                    with m.Elif(self.open_step[:_FORGET_BITS].all()):
+                        m.d.comb += self.forget.eq(1)
+                        m.next = "FORGET"
+                    with m.Else():
+                        m.next = "TELL"
+            with m.State("FORGET"):
+                m.d.comb += busy.eq(1)
+                with m.If(~self.forgetting):
+                    m.next = "TELL"
+            with m.State("TELL"):
+                m.d.comb += [busy.eq(1), steps.i.payload.destination.eq(target),
+                             steps.i.valid.eq(target != self.node)]
+                with m.If(steps.i.ready | ~steps.i.valid):
+                    m.d.sync += target.eq(target + 1)
+                    with m.If(target == self.nodes - 1):
+                        m.d.sync += self_done.eq(1)
+                        m.next = "WAIT"
+        m.d.comb += self.idle.eq(
+            ~(busy | event.valid | complete) & steps.idle & reports.idle)
+        count(m, self.counters, steps=complete & reports.i.ready,
+              bad_done=stray + (event.valid & ~new))
+        return m
