@@ -4,12 +4,11 @@ A beat here has 16 values, or as many as the vector where that has 4 or 8: those
 a packet, see :mod:`rtl.packing`.
 """
 
-from functools import cache
 from typing import NamedTuple
 
 import numpy as np
 
-from rtl.config import LANES, packing_of
+from rtl.config import LANES, packing_of, partials_in
 from rtl.formats import RECORDS_PER_BEAT, Opcode, PartialRecord
 
 from .packets import header_beat, pack_records, parse_records, records_to_beats, values_to_beats
@@ -37,7 +36,6 @@ def _check_width(width: int) -> None:
         raise ValueError(f"values must be 4, 8 or {LANES} a beat, not {width!r}")
 
 
-@cache
 def partials_that_fit(payload_beats: int, width: int = LANES) -> int:
     """Return how many partials of ``width`` values fit the beats behind a header.
 
@@ -46,8 +44,7 @@ def partials_that_fit(payload_beats: int, width: int = LANES) -> int:
     _check_width(width)
     if payload_beats < 2:
         raise ValueError(f"payload_beats must be at least 2, not {payload_beats!r}")
-    return max(k for k in range(1, LANES // 4 * payload_beats)
-               if _payload(k, width) <= payload_beats)
+    return partials_in(payload_beats, packing_of(width))
 
 
 def partial_packets(opcode: Opcode, tables: np.ndarray, rows: np.ndarray, beats: np.ndarray | int,

@@ -32,6 +32,17 @@ def packing_of(dimension: int) -> int:
     return (max(1, LANES // dimension)).bit_length() - 1
 
 
+def partials_in(beats: int, packing: int) -> int:
+    """Return how many beats of values fit a payload with the records that name them, eight a beat.
+
+    ``packing``: log2 of those that share a beat. 0 when not one fits.
+    """
+    most = beats << packing
+    while most and -(-most // 8) - -most // (1 << packing) > beats:
+        most -= 1
+    return most
+
+
 def _in_range(name: str, value: object, low: int, high: int) -> None:
     if isinstance(value, bool) or not isinstance(value, int):
         raise TypeError(f"{name} must be an integer, not {value!r}")

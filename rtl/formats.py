@@ -24,16 +24,16 @@ from amaranth.lib import data
 from .config import BEAT_BITS
 
 __all__ = [
-    "BEAT_BYTES", "BEAT_INDEX_BITS", "COLUMN_BITS", "CREDIT_BITS", "EMBER_OFFSET",
-    "ETHERTYPE_IPV4", "IP_PROTOCOL_UDP", "LANDING_BITS", "NODE_BITS", "RECORDS_PER_BEAT",
-    "RECORD_BITS", "ROW_BITS", "SAMPLES_PER_BEAT", "SAMPLE_BITS", "STEP_BITS", "TABLE_BITS",
-    "TAGS_PER_BEAT", "TAG_BITS", "VERSION", "Beat", "DenseRecord", "DenseSlot", "DescriptorKind",
-    "EmberHeader", "ErrorRecord", "FrameInfo", "GradientBeat", "GradientRecord", "HeaderBeat",
-    "HoldSlot", "InteractionMode", "Key", "LookupRecord", "Opcode", "OptimizerMode",
-    "OutgoingRecord", "PartialRecord", "PooledTag", "QueryRecord", "RawBeat", "RecordBeat",
-    "RecordKind", "ReductionLevel", "Refused", "Request", "ResultPartTag", "SampleRecord",
-    "ScatterTag", "StateRecord", "Status", "StepKind", "StepRecord", "TableDescriptor",
-    "TaggedBeat", "VectorBeat",
+    "BEAT_BYTES", "BEAT_INDEX_BITS", "COLUMN_BITS", "CREDIT_BITS", "EMBER_OFFSET", "ETHERTYPE_IPV4",
+    "IP_PROTOCOL_UDP", "LANDING_BITS", "NODE_BITS", "RECORDS_PER_BEAT", "RECORD_BITS", "ROW_BITS",
+    "SAMPLES_PER_BEAT", "SAMPLE_BITS", "STEP_BITS", "TABLE_BITS", "TAGS_PER_BEAT", "TAG_BITS",
+    "VERSION", "Beat", "DenseRecord", "DenseSlot", "DescriptorKind", "EmberHeader", "ErrorRecord",
+    "FrameInfo", "GradientBeat", "GradientRecord", "HeaderBeat", "HoldSlot", "InteractionMode",
+    "Key", "LookupRecord", "Opcode", "OptimizerMode", "OutgoingPartial", "OutgoingRecord",
+    "PartialRecord", "PooledTag", "QueryRecord", "RawBeat", "RecordBeat", "RecordKind",
+    "ReductionLevel", "Refused", "Request", "ResultPartTag", "SampleRecord", "ScatterTag",
+    "StateRecord", "Status", "StepKind", "StepRecord", "TableDescriptor", "TaggedBeat",
+    "VectorBeat",
 ]
 
 VERSION = 1
@@ -278,6 +278,10 @@ Refused = data.StructLayout({"status": 8, "step": STEP_BITS})
 OutgoingRecord = data.StructLayout(
     {"destination": NODE_BITS, "step": STEP_BITS, "record": RECORD_BITS})
 """A record on its way to a packet: where it goes and of what step it is."""
+
+OutgoingPartial = data.StructLayout(
+    {"destination": NODE_BITS, "step": STEP_BITS, "record": PartialRecord, "data": BEAT_BITS})
+"""A beat of a gradient or a row on its way to a packet."""
 
 HoldSlot = data.StructLayout({"kind": 2, "sample": 32, "step": STEP_BITS, "last": 1})
 """A slot to be reserved: its :class:`RecordKind`, and ``last`` if it ends its sample."""

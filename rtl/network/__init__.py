@@ -10,12 +10,13 @@ from .packet_mux import PacketMux
 from .packet_pool import PacketPool
 from .packet_reader import PacketReader
 from .parser import FrameParser
+from .partial_packager import PartialPackager
 from .record_packager import RecordPackager
 from .vector_packager import VectorPackager
 from .vector_router import VectorRouter
 
 __all__ = [
     "Crc32c", "CreditCounter", "CreditGate", "FrameAssembler", "FrameCheck", "FrameParser",
-    "LookupCheck", "LookupReceiver", "PacketMux", "PacketPool", "PacketReader", "RecordPackager",
-    "VectorPackager", "VectorRouter",
+    "LookupCheck", "LookupReceiver", "PacketMux", "PacketPool", "PacketReader", "PartialPackager",
+    "RecordPackager", "VectorPackager", "VectorRouter",
 ]

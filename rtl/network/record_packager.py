@@ -1,37 +1,20 @@
 """Record packager: 8-byte records gathered into packets, one destination each."""
 
-from amaranth.hdl import C, Cat, Module, Mux, Signal
-from amaranth.lib import data, stream, wiring
-from amaranth.lib.wiring import In, Out
-from amaranth.utils import ceil_log2
+from amaranth.hdl import Mux
+from amaranth.lib.wiring import In
 
-from rtl.counters import CounterLayout, count
-from rtl.formats import (
-    CREDIT_BITS,
-    NODE_BITS,
-    RECORD_BITS,
-    RECORDS_PER_BEAT,
-    FrameInfo,
-    Opcode,
-    OutgoingRecord,
-    RawBeat,
-)
-from rtl.memory import Ram
-from rtl.stream import SkidBuffer
+from rtl.counters import CounterLayout
+from rtl.formats import RECORDS_PER_BEAT, OutgoingRecord
 
-from .credits import CreditGate
-from .layouts import Credit
-from .packet_pool import PacketPool
-from .packet_reader import PacketReader, Ready
+from .packager import PACKAGER_EVENTS, Packager
+from .packet_store import RecordStore
 
 __all__ = ["RECORD_PACKAGER_COUNTERS", "RecordPackager"]
 
-
-RECORD_PACKAGER_COUNTERS = CounterLayout(
-    "records", "packets", "stall_credit", "stall_buffers", "full", "timeouts", "step_changes")
+RECORD_PACKAGER_COUNTERS = CounterLayout("records", *PACKAGER_EVENTS)
 
 
-class RecordPackager(wiring.Component):
+class RecordPackager(Packager):
     """Gather records by destination and step; send a packet when it is full or old.
 
     Records of one destination keep their order, within and across packets. Unused places of the
@@ -73,96 +56,22 @@ class RecordPackager(wiring.Component):
 
     def __init__(self, destinations: int, max_beats: int, opcode: int, credited: bool, *,
                  buffers: int | None = None):
-        for name, value, high in (("destinations", destinations, 1 << NODE_BITS),
-                                  ("max_beats", max_beats, 140)):
-            if isinstance(value, bool) or not isinstance(value, int):
-                raise TypeError(f"{name} must be an integer, not {value!r}")
-            if not 1 <= value <= high:
-                raise ValueError(f"{name} must be between 1 and {high}, not {value!r}")
-        self._opcode = Opcode(opcode)
-        self._destinations, self._max_beats = destinations, max_beats
-        self._credited = credited
-        self._buffers = max(4, 2 * destinations) if buffers is None else buffers
-        self._pool = PacketPool(destinations, self._buffers, max_beats * RECORDS_PER_BEAT,
-                                match_step=True)
-        super().__init__({
-            "i": In(stream.Signature(OutgoingRecord)),
-            "headers": Out(stream.Signature(FrameInfo)),
-            "payload": Out(stream.Signature(RawBeat)),
-            "batch": In(16), "time": In(32), "timeout": In(16),
-            "credit_node": Out(NODE_BITS), "credit": In(CREDIT_BITS), "next_node": Out(NODE_BITS),
-            "counters": Out(RECORD_PACKAGER_COUNTERS), "idle": Out(1),
-        } | ({"window": In(CREDIT_BITS), "credit_in": In(Credit)} if credited else {}))
+        self._check(destinations, max_beats, 1)
+        super().__init__(OutgoingRecord, max_beats * RECORDS_PER_BEAT, destinations, max_beats,
+                         opcode, credited, buffers, items="records", batch=In(16))
 
-    def elaborate(self, platform) -> Module:
-        m = Module()
-        most, lanes = self._max_beats, RECORDS_PER_BEAT
-        m.submodules.input = source = SkidBuffer(OutgoingRecord)
-        m.submodules.pool = pool = self._pool
-        ready = Ready(self._buffers, most * lanes, most)
-        m.submodules.reader = reader = PacketReader(
-            self._opcode, self._buffers, most * lanes, most)
-        wiring.connect(m, wiring.flipped(self.i), source.i)
-        wiring.connect(m, reader.headers, wiring.flipped(self.headers))
-        wiring.connect(m, reader.payload, wiring.flipped(self.payload))
-
-        limit, beats = Signal(range(most * lanes + 1)), Signal(range(most + 1))
-        item = source.o.payload
-        m.d.comb += beats.eq(most)
-        if self._credited:
-            # A packet of more beats than the window could never leave.
-            m.d.comb += beats.eq(Mux(self.window < most, self.window, most))
+    def _limit(self, m, beats, limit):
         m.d.sync += limit.eq(Mux(self.batch < (beats << 3), self.batch, beats << 3))
+
+    def _beats(self, units):
+        return (units + RECORDS_PER_BEAT - 1) >> 3
+
+    def _store(self, m, pool, item, reader):
+        m.submodules.store = store = RecordStore(self._buffers, self._max_beats)
         m.d.comb += [
-            pool.valid.eq(source.o.valid), source.o.ready.eq(pool.ready),
-            pool.destination.eq(item.destination), pool.step.eq(item.step), pool.last.eq(1),
-            pool.limit.eq(limit), pool.time.eq(self.time), pool.timeout.eq(self.timeout),
-            pool.freed.eq(reader.freed),
-            self.credit_node.eq(reader.credit_node), reader.credit.eq(self.credit),
+            store.write.eq(pool.ready), store.buffer.eq(pool.buffer),
+            store.position.eq(pool.position), store.record.eq(item.record),
+            store.read_en.eq(reader.read_en), store.read_buffer.eq(reader.read_buffer),
+            store.read_beat.eq(reader.read_beat), store.index.eq(reader.beat.index),
+            store.units.eq(reader.beat.units), reader.data.eq(store.data),
         ]
-        self._store(m, pool, item.record, reader)
-
-        closed = Signal(ready)
-        m.d.comb += [closed[name].eq(pool.closed.payload[name])
-                     for name in ("destination", "step", "buffer", "units")]
-        m.d.comb += closed.beats.eq((pool.closed.payload.units + lanes - 1) >> 3)
-        stalled, gate_idle = Signal(), Signal(init=1)
-        if self._credited:
-            m.submodules.gate = gate = CreditGate(ready, self._destinations)
-            wiring.connect(m, gate.o, reader.i)
-            m.d.comb += [gate.window.eq(self.window), gate.credit_in.eq(self.credit_in),
-                         stalled.eq(gate.stalled), gate_idle.eq(gate.idle)]
-        else:
-            m.d.comb += gate_idle.eq(1)
-        gate_in = gate.i if self._credited else reader.i
-        m.d.sync += self.next_node.eq(Mux(gate_in.valid, closed.destination, 0))
-        m.d.comb += [gate_in.valid.eq(pool.closed.valid), gate_in.payload.eq(closed),
-                     pool.closed.ready.eq(gate_in.ready),
-                     self.idle.eq(source.idle & pool.idle & gate_idle & reader.idle)]
-        count(m, self.counters, records=pool.ready, packets=reader.i.valid & reader.i.ready,
-              stall_credit=stalled, stall_buffers=pool.starved, full=pool.full,
-              timeouts=pool.expired, step_changes=pool.stepped)
-        return m
-
-    def _store(self, m, pool, record, reader):
-        """Write each record into its lane, a cycle after it got its position; read whole beats."""
-        stride = ceil_log2(self._max_beats)
-        depth = self._buffers << stride
-        style = "lutram" if depth <= 64 else "bram"
-        write, lane, address = Signal(), Signal(3), Signal(range(max(2, depth)))
-        value = Signal(RECORD_BITS)
-        m.d.sync += [
-            write.eq(pool.ready), value.eq(record), lane.eq(pool.position[:3]),
-            address.eq(Cat(pool.position[3:3 + stride], pool.buffer)),
-        ]
-        parts = Signal(data.ArrayLayout(RECORD_BITS, RECORDS_PER_BEAT))
-        for k in range(RECORDS_PER_BEAT):
-            m.submodules[f"lane{k}"] = ram = Ram(RECORD_BITS, depth, style=style)
-            m.d.comb += [
-                ram.write_en.eq(write & (lane == k)), ram.write_addr.eq(address),
-                ram.write_data.eq(value), ram.read_en.eq(reader.read_en),
-                ram.read_addr.eq(Cat(reader.read_beat[:stride], reader.read_buffer)),
-            ]
-            with m.If(Cat(C(k, 3), reader.beat.index) < reader.beat.units):
-                m.d.comb += parts[k].eq(ram.read_data)
-        m.d.comb += reader.data.eq(parts)

@@ -3,9 +3,8 @@
 from amaranth.hdl import C, Cat, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
-from amaranth.utils import ceil_log2
 
-from rtl.config import BEAT_BITS, NicConfig
+from rtl.config import NicConfig
 from rtl.counters import CounterLayout, count
 from rtl.formats import (
     CREDIT_BITS,
@@ -18,11 +17,11 @@ from rtl.formats import (
     VectorBeat,
 )
 from rtl.memory import Ram
-from rtl.packing import QUARTER, placed
 from rtl.stream import SkidBuffer
 
 from .packet_pool import PacketPool
 from .packet_reader import PacketReader
+from .packet_store import VectorStore
 
 __all__ = ["VECTOR_PACKAGER_COUNTERS", "VectorPackager"]
 
@@ -116,29 +115,19 @@ class VectorPackager(wiring.Component):
         return m
 
     def _store(self, m, pool, item, reader):
-        """Write beats and tags, a cycle after they got their position; read the tag beat first."""
-        stride = ceil_log2(self._beats)
-        depth = self._buffers << stride
-        write, written, tag = Signal(), Signal(BEAT_BITS), Signal(TAG_BITS)
-        buffer, position = Signal.like(pool.buffer), Signal.like(pool.position)
-        beat, ends, unit = Signal(stride), Signal(), Signal(5)
-        m.d.sync += [
-            write.eq(pool.ready), written.eq(item.data), tag.eq(item.tag.landing),
-            ends.eq(pool.ready & item.last), unit.eq(pool.unit), buffer.eq(pool.buffer),
-            position.eq(pool.position),
+        """Keep vectors, and tags a cycle after they got their position; read the tag beat first."""
+        m.submodules.store = store = VectorStore(
+            self._buffers, self._beats, self._positions, first=1)
+        tag, buffer = Signal(TAG_BITS), Signal.like(pool.buffer)
+        ends, unit = Signal(), Signal(5)
+        m.d.sync += [tag.eq(item.tag.landing), ends.eq(pool.ready & item.last),
+                     unit.eq(pool.unit), buffer.eq(pool.buffer)]
+        m.d.comb += [
+            store.write.eq(pool.ready), store.buffer.eq(pool.buffer),
+            store.position.eq(pool.position), store.vector.eq(item.data),
+            store.vector_packing.eq(self.vector_packing), store.read_en.eq(reader.read_en),
+            store.read_buffer.eq(reader.read_buffer), store.read_beat.eq(reader.read_beat),
         ]
-        m.d.comb += beat.eq((position >> self.vector_packing) + 1)  # the tag beat comes first
-        read = []
-        for quarter, (enable, value) in enumerate(
-                placed(written, position, self.vector_packing)):
-            m.submodules[f"vectors{quarter}"] = ram = Ram(
-                QUARTER, depth, style="lutram" if depth <= 64 else "bram")
-            m.d.comb += [
-                ram.write_en.eq(write & enable), ram.write_addr.eq(Cat(beat, buffer)),
-                ram.write_data.eq(value), ram.read_en.eq(reader.read_en),
-                ram.read_addr.eq(Cat(reader.read_beat[:stride], reader.read_buffer)),
-            ]
-            read.append(ram.read_data)
         lanes = self._most(1, 2)
         tags = Signal(data.ArrayLayout(TAG_BITS, TAGS_PER_BEAT))
         for k in range(lanes):
@@ -150,4 +139,4 @@ class VectorPackager(wiring.Component):
             ]
             with m.If(C(k, 6) < reader.beat.units):
                 m.d.comb += tags[k].eq(lane.read_data)
-        m.d.comb += reader.data.eq(Mux(reader.beat.index == 0, tags.as_value(), Cat(read)))
+        m.d.comb += reader.data.eq(Mux(reader.beat.index == 0, tags.as_value(), store.data))

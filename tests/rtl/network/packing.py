@@ -43,6 +43,19 @@ class Taken(list):
             self._tell(item)
 
 
+def expected_closings(items, limit, content):
+    """Return packets in the order in which input alone closes them, and what stays open."""
+    packets, opened = [], {}
+    for item in items:
+        key, step = item["destination"], item["step"]
+        if key in opened and opened[key][0] != step:
+            packets.append((key, *opened.pop(key)))
+        opened.setdefault(key, (step, []))[1].append(content(item))
+        if len(opened[key][1]) == limit:
+            packets.append((key, *opened.pop(key)))
+    return packets, opened
+
+
 def run_packager(dut, items, registers, *, packets=None, gap=0.0, stall=0.0, background=(),
                  on_header=None, start=0, now=None):
     """Send ``items`` until all came out; return (packets, cycles, counters).

@@ -6,7 +6,7 @@ import pytest
 
 from rtl.formats import Opcode
 from rtl.network.record_packager import RecordPackager
-from tests.rtl.network.packing import credit_of, run_packager
+from tests.rtl.network.packing import credit_of, expected_closings, run_packager
 
 FOREVER = 0xFFFF
 
@@ -29,19 +29,6 @@ def records_of(header, beats):
     return lanes[:header["count"]]
 
 
-def expected_closings(items, limit):
-    """Return packets in the order in which input alone closes them, and what stays open."""
-    packets, opened = [], {}
-    for item in items:
-        key, step = item["destination"], item["step"]
-        if key in opened and opened[key][0] != step:
-            packets.append((key, *opened.pop(key)))
-        opened.setdefault(key, (step, []))[1].append(item["record"])
-        if len(opened[key][1]) == limit:
-            packets.append((key, *opened.pop(key)))
-    return packets, {key: value for key, value in opened.items()}
-
-
 def seen_packets(packets, opcode):
     for header, _ in packets:
         assert header["opcode"] == opcode and header["empty"] == 0
@@ -60,7 +47,8 @@ def test_packets_without_time_outs(destinations, max_beats, batch, gap, stall):
     packets, _, counters = run_packager(
         dut, items, {"batch": batch, "timeout": 4000}, gap=gap, stall=stall)
     seen = seen_packets(packets, Opcode.LOOKUP_REQUESTS)
-    expected, left = expected_closings(items, min(batch, max_beats * 8))
+    expected, left = expected_closings(
+        items, min(batch, max_beats * 8), lambda item: item["record"])
     assert seen[:len(expected)] == expected
     assert {d: (s, r) for d, s, r in seen[len(expected):]} == left
     assert len(seen) == len(expected) + len(left)

@@ -1,0 +1,122 @@
+"""What the packagers of records and of partials share: from items to packets with credit."""
+
+from amaranth.hdl import Module, Mux, Signal, Value
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from rtl.counters import CounterLayout, count
+from rtl.formats import CREDIT_BITS, NODE_BITS, FrameInfo, Opcode, RawBeat
+from rtl.stream import SkidBuffer
+
+from .credits import CreditGate
+from .layouts import Credit
+from .packet_pool import PacketPool
+from .packet_reader import PacketReader, Ready
+
+__all__ = ["PACKAGER_EVENTS", "Packager"]
+
+PACKAGER_EVENTS = (
+    "packets", "stall_credit", "stall_buffers", "full", "timeouts", "step_changes")
+
+
+class Packager(wiring.Component):
+    """Base of packagers: one item a unit, one destination and one step a packet.
+
+    A subclass says how many units a packet takes (:meth:`_limit`) and how many beats they need
+    (:meth:`_beats`), keeps the items and forms the beats (:meth:`_store`).
+
+    Parameters
+    ----------
+    item: layout of an item, with members ``destination`` and ``step``.
+    units: of a packet at most.
+    destinations, max_beats, opcode, credited, buffers: see :class:`RecordPackager`.
+    items: name of the counter of items.
+    ports: of the subclass alone.
+    """
+
+    def __init__(self, item: data.StructLayout, units: int, destinations: int, max_beats: int,
+                 opcode: int, credited: bool, buffers: int | None, *, items: str, **ports):
+        self._opcode, self._items = Opcode(opcode), items
+        self._destinations, self._max_beats = destinations, max_beats
+        self._item, self._units, self._credited = item, units, credited
+        self._buffers = max(4, 2 * destinations) if buffers is None else buffers
+        self._pool = PacketPool(destinations, self._buffers, units, match_step=True)
+        super().__init__({
+            "i": In(stream.Signature(item)),
+            "headers": Out(stream.Signature(FrameInfo)),
+            "payload": Out(stream.Signature(RawBeat)),
+            "time": In(32), "timeout": In(16),
+            "credit_node": Out(NODE_BITS), "credit": In(CREDIT_BITS), "next_node": Out(NODE_BITS),
+            "counters": Out(CounterLayout(items, *PACKAGER_EVENTS)), "idle": Out(1), **ports,
+        } | ({"window": In(CREDIT_BITS), "credit_in": In(Credit)} if credited else {}))
+
+    @staticmethod
+    def _check(destinations: int, max_beats: int, least: int) -> None:
+        """Raise ``TypeError`` or ``ValueError`` for a size that is out of range."""
+        for name, value, low, high in (("destinations", destinations, 1, 1 << NODE_BITS),
+                                       ("max_beats", max_beats, least, 140)):
+            if isinstance(value, bool) or not isinstance(value, int):
+                raise TypeError(f"{name} must be an integer, not {value!r}")
+            if not low <= value <= high:
+                raise ValueError(f"{name} must be between {low} and {high}, not {value!r}")
+
+    def _limit(self, m: Module, beats: Value, limit: Signal) -> None:
+        """Drive ``limit``, the units that close a packet of at most ``beats``."""
+        raise NotImplementedError
+
+    def _beats(self, units: Value) -> Value:
+        """Return the beats of so many units."""
+        raise NotImplementedError
+
+    def _store(self, m: Module, pool: PacketPool, item: data.View, reader: PacketReader) -> None:
+        """Keep ``item`` where ``pool`` says, and form ``reader.data`` of the beat it reads."""
+        raise NotImplementedError
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+        most = self._max_beats
+        m.submodules.input = source = SkidBuffer(self._item)
+        m.submodules.pool = pool = self._pool
+        ready = Ready(self._buffers, self._units, most)
+        m.submodules.reader = reader = PacketReader(
+            self._opcode, self._buffers, self._units, most)
+        wiring.connect(m, wiring.flipped(self.i), source.i)
+        wiring.connect(m, reader.headers, wiring.flipped(self.headers))
+        wiring.connect(m, reader.payload, wiring.flipped(self.payload))
+
+        item, beats = source.o.payload, Signal(range(most + 1))
+        m.d.comb += beats.eq(most)
+        if self._credited:
+            # A packet of more beats than the window could never leave.
+            m.d.comb += beats.eq(Mux(self.window < most, self.window, most))
+        self._limit(m, beats, pool.limit)
+        m.d.comb += [
+            pool.valid.eq(source.o.valid), source.o.ready.eq(pool.ready),
+            pool.destination.eq(item.destination), pool.step.eq(item.step), pool.last.eq(1),
+            pool.time.eq(self.time), pool.timeout.eq(self.timeout),
+            pool.freed.eq(reader.freed),
+            self.credit_node.eq(reader.credit_node), reader.credit.eq(self.credit),
+        ]
+        self._store(m, pool, item, reader)
+
+        closed = Signal(ready)
+        m.d.comb += [closed[name].eq(pool.closed.payload[name])
+                     for name in ("destination", "step", "buffer", "units")]
+        m.d.comb += closed.beats.eq(self._beats(closed.units))
+        stalled, gate_idle = Signal(), Signal(init=1)
+        if self._credited:
+            m.submodules.gate = gate = CreditGate(ready, self._destinations)
+            wiring.connect(m, gate.o, reader.i)
+            m.d.comb += [gate.window.eq(self.window), gate.credit_in.eq(self.credit_in),
+                         stalled.eq(gate.stalled), gate_idle.eq(gate.idle)]
+        else:
+            m.d.comb += gate_idle.eq(1)
+        gate_in = gate.i if self._credited else reader.i
+        m.d.sync += self.next_node.eq(Mux(gate_in.valid, closed.destination, 0))
+        m.d.comb += [gate_in.valid.eq(pool.closed.valid), gate_in.payload.eq(closed),
+                     pool.closed.ready.eq(gate_in.ready),
+                     self.idle.eq(source.idle & pool.idle & gate_idle & reader.idle)]
+        count(m, self.counters, packets=reader.i.valid & reader.i.ready,
+              stall_credit=stalled, stall_buffers=pool.starved, full=pool.full,
+              timeouts=pool.expired, step_changes=pool.stepped, **{self._items: pool.ready})
+        return m
