@@ -3,8 +3,10 @@
 import json
 import zipfile
 import zlib
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
+from types import MappingProxyType
 
 import numpy as np
 
@@ -17,16 +19,18 @@ from .row_store import RowStore
 __all__ = ["load_checkpoint", "save_checkpoint"]
 
 _VERSION = 1
+_NOTHING: Mapping[str, object] = MappingProxyType({})
 
 
 def save_checkpoint(path: str | Path, steps: int, dense: DenseTrainer, rows: RowStore,
-                    optimizer: Optimizer) -> None:
+                    optimizer: Optimizer, run: Mapping[str, object] = _NOTHING) -> None:
     """Write the state after ``steps`` steps to ``path``, all of it or nothing.
 
-    The same state gives the same bytes. ``OSError`` where it cannot be written.
+    ``run``: what else a run that goes on from it must have in common, of what JSON can hold. The
+    same state gives the same bytes. ``OSError`` where it cannot be written.
     """
     keys, vectors, states = rows.written()
-    arrays = {"about": np.array(json.dumps(_about(dense, rows, optimizer))),
+    arrays = {"about": np.array(json.dumps(_about(dense, rows, optimizer, run))),
               "steps": np.array(steps, np.int64), "keys": keys, "vectors": vectors,
               "states": states}
     for name, layers in _mlps(dense):
@@ -40,7 +44,7 @@ def save_checkpoint(path: str | Path, steps: int, dense: DenseTrainer, rows: Row
 
 
 def load_checkpoint(path: str | Path, dense: DenseTrainer, rows: RowStore,
-                    optimizer: Optimizer) -> int:
+                    optimizer: Optimizer, run: Mapping[str, object] = _NOTHING) -> int:
     """Read `save_checkpoint`'s file into ``dense`` and ``rows``, which has none yet.
 
     Returns the steps done.
@@ -48,14 +52,14 @@ def load_checkpoint(path: str | Path, dense: DenseTrainer, rows: RowStore,
     Raises
     ------
     InputError
-        The file is no checkpoint, or one of another model, seed or optimizer; says which.
+        The file is no checkpoint, or one of another model, seed, optimizer or ``run``; says which.
     ValueError
         Rows were written already.
     """
     if len(rows):
         raise ValueError(f"rows must be none before a checkpoint is read, not {len(rows)}")
     arrays, about = _read(path)
-    for field, value in _about(dense, rows, optimizer).items():
+    for field, value in _about(dense, rows, optimizer, run).items():
         found = about.get(field)
         if found != value:
             raise InputError(path, 0, 0, f"{field} is {found!r}, not {value!r} as here")
@@ -96,11 +100,13 @@ def _read(path: str | Path) -> tuple[dict[str, np.ndarray], dict]:
     return arrays, about
 
 
-def _about(dense: DenseTrainer, rows: RowStore, optimizer: Optimizer) -> dict:
+def _about(dense: DenseTrainer, rows: RowStore, optimizer: Optimizer,
+           run: Mapping[str, object]) -> dict:
     """Return what a checkpoint has to have in common with the run that goes on from it."""
     about = {"version": _VERSION, "seed": rows.seed, "mlp": dense.dlrm.mlp,
              **{f"model.{name}": value for name, value in asdict(rows.model).items()},
-             **{f"optimizer.{name}": value for name, value in asdict(optimizer).items()}}
+             **{f"optimizer.{name}": value for name, value in asdict(optimizer).items()},
+             **{f"run.{name}": value for name, value in run.items()}}
     return json.loads(json.dumps(about))  # as a file gives it back: tuples are lists
 
 

@@ -7,7 +7,7 @@ from rtl.formats import RECORDS_PER_BEAT, GradientRecord, Opcode, RecordKind
 
 from .packets import header_beat, pack_records, records_to_beats, values_to_beats
 
-__all__ = ["gradient_packets"]
+__all__ = ["end_packet", "gradient_packets"]
 
 
 def gradient_packets(tables: np.ndarray, rows: np.ndarray, bag_lengths: np.ndarray,
@@ -50,6 +50,13 @@ def gradient_packets(tables: np.ndarray, rows: np.ndarray, bag_lengths: np.ndarr
             records_to_beats(part), values_to_beats(vectors[first:stop]))))
         first = stop
     return packets
+
+
+def end_packet(*, node: int, step: int) -> np.ndarray:
+    """Return the GRADIENTS packet that ends those of a step: one record, of kind EMPTY."""
+    record = pack_records(GradientRecord, count=1, kind=RecordKind.EMPTY)
+    return np.concatenate((header_beat(Opcode.GRADIENTS, node=node, step=step, count=1),
+                           records_to_beats(record)))
 
 
 def _check(tables, rows, lengths, gradients, payload_beats: int) -> None:

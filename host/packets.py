@@ -41,12 +41,13 @@ WORDS = BEAT_BYTES // 4
 
 
 class Header(NamedTuple):
-    """Fields of an EmberNIC header that a host looks at."""
+    """Fields of an EmberNIC header that a host looks at; the low 16 bits of ``acknowledge``."""
 
     opcode: int
     source: int
     destination: int
     step: int
+    acknowledge: int
     credit: int
     count: int
 
@@ -61,7 +62,7 @@ def _header_struct() -> Struct:
     code, at = "<", 0
     for name in Header._fields:
         start, size = _SHIFTS[name] // 8, _WIDTHS[name] // 8
-        code += f"{start - at}x{ {1: 'B', 2: 'H', 4: 'I'}[size]}"
+        code += f"{start - at}x{ {1: 'B', 2: 'H', 3: 'Hx', 4: 'I'}[size]}"
         at = start + size
     return Struct(f"{code}{BEAT_BYTES - at}x")
 

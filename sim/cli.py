@@ -2,7 +2,6 @@
 
 import sys
 from contextlib import ExitStack
-from dataclasses import fields
 from typing import Annotated
 
 import typer
@@ -10,25 +9,24 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from gen.signals import Interrupted, interruptible
-from host.datasets import DATA_HELP, FORMAT_HELP, one_or_several
+from host.datasets import one_or_several
+from sim import cli_options as option
 from sim.cli_bench import bench
 from sim.cli_datasets import datasets
 from sim.cli_hitrate import hitrate
+from sim.cli_options import DEFAULT
 from sim.cli_plan import plan
+from sim.cli_train import train
 from sim.engines import BuildError
 from sim.options import RunOptions
 from sim.outputs import LiveJson, check_part, check_picture, check_writable, write_json
 from sim.predictions import PredictionFile, check_predictions
 from sim.stop import kept_by, stoppable
-from sim.waves import WINDOW
 
 __all__ = ["app", "main"]
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False,
                   help="Run clusters of EmberNIC SmartNICs cycle by cycle.")
-
-_DEFAULT = {field.name: field.default for field in fields(RunOptions)}
-
 
 @app.callback()
 def _commands() -> None:
@@ -37,70 +35,42 @@ def _commands() -> None:
 
 @app.command()
 def run(
-    config: Annotated[str | None, typer.Option(
-        help="Preset of the NIC; replaces the NIC of --cluster.",
-        show_default=_DEFAULT["config"])] = None,
-    model: Annotated[str | None, typer.Option(help="DLRM: a preset or a TOML file.")] = None,
-    cluster: Annotated[str | None, typer.Option(
-        help="Nodes, links and NIC: a preset or a TOML file. Other options go before it.")] = None,
-    nodes: Annotated[int | None, typer.Option(
-        help="Nodes of the cluster.", show_default=str(_DEFAULT["nodes"]))] = None,
-    samples: Annotated[int | None, typer.Option(
-        help="Samples to run; default all of a file, 1,024 of the generator.")] = None,
+    config: option.Config = None,
+    model: option.Model = None,
+    cluster: option.Cluster = None,
+    nodes: option.Nodes = None,
+    samples: option.Samples = None,
     first_sample: Annotated[int, typer.Option(
         help="Leave out the samples before this one, which --samples counts too; the others keep "
-             "their numbers. Goes on after a run that was stopped.")] = _DEFAULT["first_sample"],
-    mini_batch: Annotated[int, typer.Option(
-        help="Samples of a mini-batch, over all nodes.")] = _DEFAULT["mini_batch"],
+             "their numbers. Goes on after a run that was stopped.")] = DEFAULT["first_sample"],
+    mini_batch: option.MiniBatch = DEFAULT["mini_batch"],
     in_flight: Annotated[int, typer.Option(
-        help="Mini-batches under way at once.")] = _DEFAULT["in_flight"],
+        help="Mini-batches under way at once.")] = DEFAULT["in_flight"],
     warmup: Annotated[int, typer.Option(
-        help="Mini-batches left out of the latencies.")] = _DEFAULT["warmup"],
-    data: Annotated[list[str] | None, typer.Option(help=DATA_HELP)] = None,
-    format: Annotated[str | None, typer.Option(help=FORMAT_HELP)] = None,
-    placement: Annotated[str, typer.Option(
-        help="table: whole tables; row: rows hashed over nodes.")] = _DEFAULT["placement"],
-    engine: Annotated[str, typer.Option(
-        help="verilator, cxxrtl or pysim: one result, three speeds.")] = _DEFAULT["engine"],
-    threads: Annotated[int, typer.Option(help="Nodes run at once.")] = _DEFAULT["threads"],
-    network: Annotated[str | None, typer.Option(
-        help="Network profile: its name or a TOML file.", show_default=_DEFAULT["network"])] = None,
-    gpu: Annotated[str | None, typer.Option(
-        help="GPU profile: its name or a TOML file.", show_default=_DEFAULT["gpu"])] = None,
-    pcie: Annotated[str | None, typer.Option(
-        help="PCIe profile: its name or a TOML file.", show_default=_DEFAULT["pcie"])] = None,
-    mlp: Annotated[str, typer.Option(
-        help="fixed: the same bits everywhere; blas: faster.")] = _DEFAULT["mlp"],
-    seed: Annotated[int, typer.Option(
-        help="Of rows, weights and generated samples.")] = _DEFAULT["seed"],
-    set: Annotated[list[str] | None, typer.Option(
-        help="field=value of the NIC's configuration or registers; may be repeated.")] = None,
-    faults: Annotated[str | None, typer.Option(
-        metavar="silent-PART=START:LENGTH[@NODE],...",
-        help="Let a part (host, gpu, network) of each node, or of one, fall silent, such as "
-             "silent-gpu=20us:1ms@2: from 20 us after the first samples on, for 1 ms; without "
-             "LENGTH for good.")] = None,
-    patience: Annotated[int, typer.Option(
-        help="Cycles without a beat moving anywhere after which the run is given up.",
-        )] = _DEFAULT["patience"],
-    skip: Annotated[bool, typer.Option(
-        help="Skip cycles in which nothing moves; changes no result.")] = True,
-    json: Annotated[str | None, typer.Option(
-        help="Write the results to this file; - is standard output.")] = None,
+        help="Mini-batches left out of the latencies.")] = DEFAULT["warmup"],
+    data: option.Data = None,
+    format: option.Format = None,
+    placement: option.Placement = DEFAULT["placement"],
+    engine: option.Engine = DEFAULT["engine"],
+    threads: option.Threads = DEFAULT["threads"],
+    network: option.Network = None,
+    gpu: option.Gpu = None,
+    pcie: option.Pcie = None,
+    mlp: option.Mlp = DEFAULT["mlp"],
+    seed: option.Seed = DEFAULT["seed"],
+    set: option.Set = None,
+    faults: option.Faults = None,
+    patience: option.Patience = DEFAULT["patience"],
+    skip: option.Skip = True,
+    json: option.Json = None,
     predictions: Annotated[str | None, typer.Option(
         help="Write the prediction of each sample to this file (.csv).")] = None,
     picture: Annotated[str | None, typer.Option(
         help="Draw the results to this file (.png, .svg, .pdf).")] = None,
-    pcap: Annotated[str | None, typer.Option(
-        help="Write every frame between the nodes to this file, for Wireshark.")] = None,
-    waves: Annotated[str | None, typer.Option(
-        help="Write the signals of one NIC to this file (.fst, .vcd), for GTKWave or Surfer.",
-        )] = None,
-    waves_node: Annotated[int | None, typer.Option(
-        help="Node of the waves.", show_default="0")] = None,
-    waves_window: Annotated[str | None, typer.Option(
-        metavar="FIRST:LAST", help="Cycles of the waves, both included.",
-        show_default=f"{WINDOW:,} from the first samples on")] = None,
+    pcap: option.Pcap = None,
+    waves: option.Waves = None,
+    waves_node: option.WavesNode = None,
+    waves_window: option.WavesWindow = None,
 ) -> None:
     """Run samples through a cluster and check every result bit for bit."""
     options = RunOptions.of(
@@ -122,6 +92,7 @@ def run(
     raise typer.Exit(_run(options, json, picture, pcap, predictions))
 
 
+app.command()(train)
 app.command()(bench)
 app.command()(hitrate)
 app.command()(plan)

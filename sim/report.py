@@ -16,7 +16,7 @@ from sim.stalls import stalls
 if TYPE_CHECKING:
     from sim.run import Run
 
-__all__ = ["SCHEMA", "failures", "stopped", "summary", "table"]
+__all__ = ["SCHEMA", "cell", "failures", "stopped", "summary", "table"]
 
 SCHEMA = "embernic/run/1"
 
@@ -142,6 +142,17 @@ def stopped(result: dict) -> str | None:
             f"runs, the predictions put together are those of the whole.")
 
 
+def cell(value: object) -> str:
+    """Return ``value`` as a table shows it."""
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "NO"
+    if isinstance(value, float):
+        return f"{value:,.3f}"
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
 def table(result: dict) -> Table:
     """Return the table that a run ends with."""
     shown = Table(title=f"EmberNIC run: {result['model']['name']} on {result['nodes']} x "
@@ -151,15 +162,7 @@ def table(result: dict) -> Table:
     shown.add_column("unit")
 
     def row(what: str, value: object, unit: str = "") -> None:
-        if value is None:
-            text = "-"
-        elif isinstance(value, float):
-            text = f"{value:,.3f}"
-        elif isinstance(value, bool):
-            text = "yes" if value else "NO"
-        else:
-            text = f"{value:,}" if isinstance(value, int) else str(value)
-        shown.add_row(what, text, unit)
+        shown.add_row(what, cell(value), unit)
 
     cache, dedupe = result["local_cache"] or {}, result["dedupe"] or {}
     row("samples", result["samples"])

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, fields, replace
 
 from gen.options import config_types, parse_settings
+from host.embedding import PARTIALS
 from host.model import POOLINGS, Model
 from rtl.config import NicConfig
 
@@ -34,6 +35,8 @@ class Runtime:
     request_timeout, lookup_timeout, vector_timeout, result_timeout: cycles after which a request
         list, a lookups packet, a vectors packet and a packet of results leave though they are not
         full.
+    gradient_partials: in training, what the sums of a node's gradients are before they join those
+        of the others: ``exact``, or ``rounded`` to float32.
     """
 
     local_cache: bool = True
@@ -50,6 +53,7 @@ class Runtime:
     lookup_timeout: int = 32
     vector_timeout: int = 64
     result_timeout: int = 64
+    gradient_partials: str = "exact"
 
     def of_model(self, model: Model) -> Model:
         """Return ``model`` with what is set here and is not ``model``."""
@@ -71,6 +75,9 @@ class Runtime:
         if self.interaction_itself not in _ITSELF:
             raise ValueError(f"interaction_itself must be {', '.join(_ITSELF[:-1])} or "
                              f"{_ITSELF[-1]}, not {self.interaction_itself!r}")
+        if self.gradient_partials not in PARTIALS:
+            raise ValueError(f"gradient_partials must be {' or '.join(PARTIALS)}, "
+                             f"not {self.gradient_partials!r}")
         most = 8 * config.net_payload_beats
         if not 1 <= self.request_batch <= most:
             raise ValueError(f"request_batch must be between 1 and {most}, "

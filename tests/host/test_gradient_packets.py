@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from host.gradient_packets import gradient_packets
-from host.packets import parse_header, payload_records, record_fields
+from host.gradient_packets import end_packet, gradient_packets
+from host.packets import parse_header, parse_records, payload_records, record_fields
 from rtl.formats import GradientRecord, Opcode, RecordKind
 
 
@@ -102,3 +102,11 @@ def test_what_cannot_be_packed_is_refused(change, message):
     arrays = dict(zip(names, inputs([2, 1], 16))) | change
     with pytest.raises(ValueError, match=message):
         gradient_packets(**arrays, node=0, step=0, payload_beats=22)
+
+
+def test_the_end_is_one_record_of_its_own():
+    packet = end_packet(node=2, step=0x1_0005)
+    head = parse_header(packet[0])
+    assert (head.opcode, head.step, head.count) == (Opcode.GRADIENTS, 5, 1) and len(packet) == 2
+    fields = parse_records(GradientRecord, packet[1:], 8)
+    assert fields["kind"].tolist() == [RecordKind.EMPTY] + [0] * 7 and not fields["row"].any()

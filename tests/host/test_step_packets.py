@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from host.packets import parse_header
+from host.packets import header_beat, parse_header
 from host.step_packets import (
     StepNews,
     parse_states,
@@ -19,7 +19,7 @@ def test_step_records():
             StepNews(StepKind.END, 5)]
     packet = step_packet(Opcode.STEPS, news, node=2, step=9, credit=0xABCD, source=1)
     header = parse_header(packet[0])
-    assert header == (Opcode.STEPS, 1, 2, 9, 0xABCD, 3)
+    assert header == (Opcode.STEPS, 1, 2, 9, 0, 0xABCD, 3)
     assert packet.shape == (2, 16)
     assert packet[1].tolist() == [0xFFFFFFFF, 3 | 1 << 2, 0, 2, 5, 0] + [0] * 10
     assert parse_steps(packet, 3) == news
@@ -40,3 +40,9 @@ def test_states():
     read = [parse_states(p, parse_header(p[0]).count) for p in packets]
     assert np.concatenate([r[0] for r in read]).tolist() == landings.tolist()
     assert np.concatenate([r[1] for r in read]).tobytes() == states.tobytes()
+
+
+def test_headers_give_what_was_acknowledged():
+    beat = header_beat(Opcode.CREDIT, node=3, step=7, count=0, acknowledge=0x12BEEF, credit=0xCAFE,
+                       sequence=0xFFFFFF)
+    assert parse_header(beat[0]) == (Opcode.CREDIT, 3, 3, 7, 0xBEEF, 0xCAFE, 0)

@@ -1,0 +1,110 @@
+"""The command ``python -m sim train``."""
+
+import sys
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from host.datasets import one_or_several
+from sim import cli_options as option
+from sim.cli_options import DEFAULT
+from sim.outputs import LiveJson, check_writable, write_json
+from sim.stop import kept_by, stoppable
+from sim.training.options import TrainOptions
+
+__all__ = ["train"]
+
+_OPTIMIZER = TrainOptions().optimizer
+
+
+def train(
+    config: option.Config = None,
+    model: option.Model = None,
+    cluster: option.Cluster = None,
+    nodes: option.Nodes = None,
+    samples: option.Samples = None,
+    mini_batch: option.MiniBatch = DEFAULT["mini_batch"],
+    optimizer: Annotated[str, typer.Option(
+        help="Of rows: sgd or rowwise-adagrad.")] = _OPTIMIZER.name,
+    learning_rate: Annotated[float, typer.Option(
+        help="Of rows and MLPs; the MLPs learn by SGD.")] = _OPTIMIZER.learning_rate,
+    epsilon: Annotated[float, typer.Option(
+        help="Of row-wise Adagrad.")] = _OPTIMIZER.epsilon,
+    epochs: Annotated[int, typer.Option(
+        help="How often all samples are gone through.")] = TrainOptions.epochs,
+    interval: Annotated[int, typer.Option(
+        help="Mini-batches over which loss, accuracy and AUC are taken.")] = TrainOptions.interval,
+    checkpoint: Annotated[str | None, typer.Option(
+        help="Go on from this file if it is there, and leave the state of training in it: at the "
+             "end, when stopped, and every minute.")] = None,
+    fidelity: Annotated[str, typer.Option(
+        help="rtl: NICs cycle by cycle; model: the numpy reference alone.",
+        )] = TrainOptions.fidelity,
+    compare: Annotated[bool, typer.Option(
+        help="Compare the rows of every step with the numpy reference, bit by bit.")] = True,
+    data: option.Data = None,
+    format: option.Format = None,
+    placement: option.Placement = DEFAULT["placement"],
+    engine: option.Engine = DEFAULT["engine"],
+    threads: option.Threads = DEFAULT["threads"],
+    network: option.Network = None,
+    gpu: option.Gpu = None,
+    pcie: option.Pcie = None,
+    mlp: option.Mlp = DEFAULT["mlp"],
+    seed: option.Seed = DEFAULT["seed"],
+    set: option.Set = None,
+    faults: option.Faults = None,
+    patience: option.Patience = DEFAULT["patience"],
+    skip: option.Skip = True,
+    json: option.Json = None,
+) -> None:
+    """Train a DLRM on a cluster and compare every row that is written, bit for bit."""
+    options = TrainOptions.of(
+        optimizer=optimizer, learning_rate=learning_rate, epsilon=epsilon, epochs=epochs,
+        interval=interval, fidelity=fidelity, checkpoint=checkpoint, compare=compare,
+        cluster=cluster, config=config, settings=tuple(set or ()), model=model, nodes=nodes,
+        samples=samples, mini_batch=mini_batch, data=one_or_several(data), format=format,
+        placement=placement, engine=engine, threads=threads, skip=skip, network=network, pcie=pcie,
+        gpu=gpu, mlp=mlp, seed=seed, faults=faults, patience=patience)
+    check_writable(json, "json")
+    if checkpoint == "-":
+        raise ValueError("checkpoint must be a file, not '-'")
+    check_writable(checkpoint, "checkpoint")
+    raise typer.Exit(_train(options, json))
+
+
+def _train(options: TrainOptions, json_path: str | None) -> int:
+    from sim.training.report import failures, interval_line, stopped, table
+    from sim.training.train import Training
+
+    console = Console(stderr=json_path == "-")
+    setup = Training(options)
+    if setup.first_step:
+        console.print(f"{options.checkpoint}: going on after step {setup.first_step:,}",
+                      highlight=False, soft_wrap=True)
+    live = LiveJson(json_path)
+    with stoppable() as stop, kept_by(live, json_path), Progress(
+            TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(),
+            TextColumn("steps, loss {task.fields[loss]:.5f}"), TimeElapsedColumn(),
+            console=console, disable=not console.is_terminal) as bar:
+        task = bar.add_task("training", total=setup.expected_steps, completed=setup.first_step,
+                            loss=float("nan"))
+
+        def progress(done: int, loss: float, interval: dict | None) -> None:
+            bar.update(task, completed=done, loss=loss)
+            if interval is not None:
+                console.print(interval_line(interval), highlight=False)
+
+        result = setup.execute(progress, stop=stop, live=live)
+        write_json(result, json_path)
+    console.print(table(result))
+    if (how := stopped(result)) is not None:
+        print(f"sim: {how}", file=sys.stderr)
+    found = failures(result)
+    for line in found:
+        print(f"sim: {line}", file=sys.stderr)
+    if result["interrupted"] is not None:
+        return stop.status or 1
+    return 1 if found else 0

@@ -1,0 +1,52 @@
+"""How training goes on: loss, accuracy and area under the ROC curve of so many mini-batches."""
+
+import math
+
+import numpy as np
+
+from host.dense_trainer import DenseStep
+from host.metrics import by_interval
+from host.samples import Samples
+
+__all__ = ["Intervals", "finite"]
+
+
+def finite(value: float | None) -> float | None:
+    """Return ``value`` as JSON can hold it: None where it is no finite number."""
+    return value if value is not None and math.isfinite(value) else None
+
+
+class Intervals:
+    """Quality of predictions, each made before its sample was learnt from.
+
+    Parameters: ``size``, mini-batches of an interval. The last of an epoch may be shorter.
+
+    Members: ``rows``, finished ones, as the report has them: ``epoch``, ``first_step``, ``steps``,
+    ``samples``, ``loss``, the mean over samples, ``accuracy`` and ``auc``; None for what is no
+    number, or for an AUC without clicks or without others.
+    """
+
+    def __init__(self, size: int):
+        self._size = size
+        self.rows: list[dict] = []
+        self._steps: list[tuple[int, int, Samples, DenseStep]] = []
+
+    def add(self, epoch: int, step: int, samples: Samples, done: DenseStep) -> dict | None:
+        """Take a mini-batch; return the interval that it ends, if it does."""
+        ended = self.close() if self._steps and self._steps[0][0] != epoch else None
+        self._steps.append((epoch, step, samples, done))
+        return self.close() if len(self._steps) == self._size else ended
+
+    def close(self) -> dict | None:
+        """End the interval that is open; return it, None when nothing is in it."""
+        if not self._steps:
+            return None
+        steps, self._steps = self._steps, []
+        predictions = np.concatenate([done.predictions for *_, done in steps])
+        labels = np.concatenate([samples.labels for _, _, samples, _ in steps])
+        quality, = by_interval(predictions, labels, len(labels))
+        loss = math.fsum(done.loss * len(samples) for _, _, samples, done in steps) / len(labels)
+        self.rows.append({"epoch": steps[0][0], "first_step": steps[0][1], "steps": len(steps),
+                          "samples": len(labels), "loss": finite(loss),
+                          "accuracy": quality.accuracy, "auc": quality.auc})
+        return self.rows[-1]

@@ -1,0 +1,161 @@
+"""Training: mini-batch after mini-batch, on NICs or on the numpy reference alone."""
+
+import hashlib
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from host.dense_trainer import DenseStep, DenseTrainer
+from host.embedding import EmbeddingTables
+from host.row_store import RowStore
+from host.samples import Samples
+from host.trainer import Trainer, weights_sha256
+from rtl.config import NicConfig, preset
+from sim.native.numerics import COMPILED, NUMPY
+from sim.options import RunOptions
+from sim.outputs import LiveJson
+from sim.settings import Runtime, apply_settings
+from sim.source import GENERATED, choose_model
+from sim.stop import never
+from sim.training.batches import epoch_batches
+from sim.training.checkpoints import Checkpoints
+from sim.training.intervals import Intervals
+from sim.training.options import TrainOptions
+from sim.training.report import summary
+
+__all__ = ["Progress", "Training", "train"]
+
+Progress = Callable[[int, float, dict | None], None]
+"""Called after each step with the steps done, its loss, and the interval that it ended."""
+
+
+def train(options: TrainOptions, progress: Progress = lambda done, loss, interval: None) -> dict:
+    """Train as ``options`` say and return what came of it.
+
+    Raises
+    ------
+    ValueError
+        Options that do not fit each other or the hardware, or an input file that cannot be read
+        (:class:`host.errors.InputError`).
+    """
+    return Training(options).execute(progress)
+
+
+class Training:
+    """A training set up: samples read, checkpoint loaded, NICs built.
+
+    Members
+    -------
+    model, config, runtime: what is trained, and the NICs it is trained for.
+    trainer: the dense part and the tables. dense: MLPs of the moment.
+    first_step: steps that the checkpoint brought.
+    losses, intervals, samples, lookups: of the steps done since.
+    """
+
+    def __init__(self, options: TrainOptions):
+        self.options = options
+        run = options.run
+        self.config, self.runtime = _settings(run)
+        model, kind = choose_model(run)
+        self.model = self.runtime.of_model(model)
+        self.runtime = replace(self.runtime, pooling=self.model.pooling)
+        self.numerics = NUMPY if run.engine == "pysim" else COMPILED
+        self.dense = DenseTrainer(self.model, run.seed, options.optimizer.learning_rate, run.mlp,
+                                  self.numerics.linear)
+        self._checkpoints = Checkpoints(
+            options.checkpoint, self.dense, options.optimizer,
+            options.in_common(self.runtime.gradient_partials))
+        rows = RowStore(self.model, run.seed)
+        self.first_step = self._checkpoints.load(rows)
+        self._batches = epoch_batches(options, self.model, kind, self.config, self.first_step)
+        # The first mini-batch is read before anything is built: a bad file is found at once.
+        self._next = next(self._batches)
+        self.trainer = Trainer(self.dense, self._tables(rows))
+        self.losses: list[float] = []
+        self.intervals = Intervals(options.interval)
+        self.samples = self.lookups = 0
+        self._predictions = hashlib.sha256()
+
+    def _tables(self, rows: RowStore) -> EmbeddingTables:
+        options = self.options
+        if options.fidelity == "rtl":
+            raise ValueError("fidelity must be model: NICs that train are not built yet")
+        tables = EmbeddingTables(self.model, options.run.seed, options.optimizer,
+                                 options.run.nodes, self.runtime.gradient_partials)
+        tables.rows = rows
+        return tables
+
+    @property
+    def expected_steps(self) -> int | None:
+        """Steps that there will be, with those of the checkpoint; None when that depends on the
+        length of a file."""
+        run = self.options.run
+        samples = run.samples or (GENERATED if run.data is None else None)
+        return samples and -(-samples // run.mini_batch) * self.options.epochs
+
+    @property
+    def steps(self) -> int:
+        """Steps done, with those of the checkpoint."""
+        return self.first_step + len(self.losses)
+
+    def execute(self, progress: Progress = lambda done, loss, interval: None, *,
+                stop: Callable[[], str | None] = never, live: LiveJson | None = None) -> dict:
+        """Train to the end and return what came of it.
+
+        Parameters
+        ----------
+        progress: see `Progress`.
+        stop: returns the name of a signal when training is to end early; the result then holds the
+            steps done and ``interrupted``, and the checkpoint is of these.
+        live: is kept up to date while training goes on.
+        """
+        live = live or LiveJson(None)
+        self._began = time.perf_counter()
+        interrupted = None
+        while self._next is not None and (interrupted := stop()) is None:
+            epoch, samples = self._next
+            self._took(epoch, samples, self.trainer.step(samples), progress)
+            self._next = next(self._batches, None)
+            if self._checkpoints.due:
+                self._save()
+            if live.due():
+                live.write(self._result())
+        if (interval := self.intervals.close()) is not None:
+            progress(self.steps, self.losses[-1], interval)
+        if self.losses:
+            self._save()
+        rows = self.trainer.embeddings.rows
+        return self._result(complete=self._next is None, interrupted=interrupted, rows=len(rows),
+                            weights=weights_sha256(self.dense, rows))
+
+    def _took(self, epoch: int, samples: Samples, done: DenseStep, progress: Progress) -> None:
+        self.losses.append(done.loss)
+        self.samples += len(samples)
+        self.lookups += len(samples.rows)
+        self._predictions.update(np.ascontiguousarray(done.predictions, "<f4").tobytes())
+        interval = self.intervals.add(epoch, self.steps - 1, samples, done)
+        progress(self.steps, done.loss, interval)
+
+    def _save(self) -> None:
+        self._checkpoints.save(self.steps, self.trainer.embeddings.rows)
+
+    def _result(self, *, complete: bool = False, interrupted: str | None = None,
+                rows: int | None = None, weights: str | None = None) -> dict:
+        return summary(self, complete=complete, interrupted=interrupted, rows=rows,
+                       wall=time.perf_counter() - self._began, weights=weights,
+                       predictions=self._predictions.hexdigest() if self.losses else None)
+
+
+def _settings(run: RunOptions) -> tuple[NicConfig, Runtime]:
+    """Return configuration and registers; ``ValueError`` for what NICs cannot do in training."""
+    named = {setting.partition("=")[0].strip() for setting in run.settings}
+    default = [] if "remote_cache" in named else ["remote_cache=false"]
+    config, runtime = apply_settings(preset(run.config), [*default, *run.settings])
+    if runtime.remote_cache:
+        raise ValueError("remote_cache must be false in training: its rows would go stale")
+    if runtime.interaction:
+        raise ValueError("interaction must be false in training: the backward pass needs the "
+                         "pooled vectors")
+    return config, runtime

@@ -1,0 +1,202 @@
+"""``sim train --fidelity model``: the reference through the command, its files and its end."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from host.generator import generate
+from host.metrics import accuracy, auc
+from host.model import Model
+from host.optimizer import Optimizer
+from host.samples import rechunk
+from host.trainer import reference_trainer, weights_sha256
+from sim.cli import main
+from sim.training.options import TrainOptions
+from sim.training.train import Training, train
+from tests.sim.interacting import write_model
+
+MODEL = Model((50, 3, 4000, 70), 16, 3, (8, 16), (4, 1), "small",
+              ((1, 3), (1, 1), (0, 5), (2, 2)))
+SAMPLES, BATCH = 150, 32
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory) -> str:
+    return write_model(tmp_path_factory.mktemp("model") / "small.toml", MODEL)
+
+
+def options(path, **changes) -> TrainOptions:
+    return TrainOptions.of(**{
+        "fidelity": "model", "engine": "pysim", "config": "tiny", "model": path, "nodes": 4,
+        "samples": SAMPLES, "mini_batch": BATCH, "interval": 2, **changes})
+
+
+def arguments(path, *more: object) -> list[str]:
+    return ["train", *map(str, (
+        "--fidelity", "model", "--engine", "pysim", "--config", "tiny", "--model", path,
+        "--samples", SAMPLES, "--mini-batch", BATCH, "--interval", 2, *more))]
+
+
+def reference(optimizer=None, nodes=1, partials="exact", epochs=1):
+    trainer = reference_trainer(MODEL, 1, optimizer, nodes, partials)
+    parts = [part for _ in range(epochs)
+             for part in rechunk(generate(MODEL, SAMPLES, 1), BATCH)]
+    return parts, [trainer.step(part) for part in parts], weights_sha256(
+        trainer.dense, trainer.embeddings.rows)
+
+
+@pytest.mark.parametrize(("given", "expected"), [
+    ({}, {}),
+    ({"optimizer": "rowwise-adagrad", "learning_rate": 0.02, "epsilon": 1e-6, "epochs": 2},
+     {"optimizer": Optimizer("rowwise-adagrad", 0.02, 1e-6), "epochs": 2}),
+    ({"settings": ("gradient_partials=rounded",)}, {"nodes": 4, "partials": "rounded"}),
+], ids=["sgd", "adagrad", "rounded"])
+def test_it_is_the_reference(path, given, expected):
+    parts, done, weights = reference(**expected)
+    result = train(options(path, **given))
+    assert result["loss"] == [step.loss for step in done]
+    assert result["weights_sha256"] == weights
+    assert result["complete"] and result["steps"] == len(parts)
+    assert result["samples"] == SAMPLES * result["epochs"]
+    assert result["lookups"] == sum(len(part.rows) for part in parts)
+    assert result["bit_identical"] is result["samples_per_second"] is None
+
+
+def test_intervals_end_with_epochs(path):
+    parts, done, _ = reference(epochs=2)
+    seen = []
+    result = train(options(path, epochs=2), lambda *news: seen.append(news))
+    rows = result["intervals"]
+    assert [(row["epoch"], row["first_step"], row["steps"], row["samples"]) for row in rows] == [
+        (0, 0, 2, 64), (0, 2, 2, 64), (0, 4, 1, 22), (1, 5, 2, 64), (1, 7, 2, 64), (1, 9, 1, 22)]
+    assert [interval for *_, interval in seen if interval] == rows
+    for row in rows:
+        steps = slice(row["first_step"], row["first_step"] + row["steps"])
+        labels = np.concatenate([part.labels for part in parts[steps]])
+        predictions = np.concatenate([step.predictions for step in done[steps]])
+        assert row["accuracy"] == accuracy(predictions, labels)
+        assert row["auc"] == auc(predictions, labels)
+        assert row["loss"] == pytest.approx(np.average(
+            [step.loss for step in done[steps]], weights=[len(part) for part in parts[steps]]))
+
+
+def test_json_has_the_fields_of_a_run(path, tmp_path):
+    with pytest.raises(SystemExit) as end:
+        main(arguments(path, "--json", tmp_path / "t.json"))
+    assert end.value.code == 0
+    result = json.loads((tmp_path / "t.json").read_text())
+    assert not {"config", "samples", "lookups", "nodes", "engine", "fidelity", "cycles",
+                "simulated_seconds", "wall_seconds", "node_cycles_per_second", "bit_identical",
+                "local_cache", "remote_cache", "dedupe", "network", "latency_us", "phases_us",
+                "predictions_sha256", "loss", "samples_per_second", "update_misses",
+                "weights_sha256"} - set(result)
+
+
+@pytest.mark.parametrize("optimizer", ["sgd", "rowwise-adagrad"])
+def test_stopped_and_gone_on_with(path, tmp_path, optimizer):
+    given = {"optimizer": optimizer, "epochs": 2, "checkpoint": str(tmp_path / "c.npz")}
+    whole = train(options(path, optimizer=optimizer, epochs=2))
+    looks = iter([None, None, None, "SIGINT"])
+    first = Training(options(path, **given)).execute(stop=lambda: next(looks))
+    assert not first["complete"] and first["interrupted"] == "SIGINT" and first["steps"] == 3
+    second = train(options(path, **given))
+    assert second["complete"] and second["first_step"] == 3
+    assert first["loss"] + second["loss"] == whole["loss"]
+    assert second["weights_sha256"] == whole["weights_sha256"]
+    with pytest.raises(ValueError, match=r"epochs must be more for checkpoint .*, which has 10 st"):
+        Training(options(path, **given))
+    more = train(options(path, **given | {"epochs": 3}))
+    assert more["first_step"] == 10 and more["steps"] == 5
+    # Exact sums are those of any number of nodes.
+    assert train(options(path, **given | {"epochs": 4, "nodes": 2}))["steps"] == 5
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
+def test_a_real_signal(path, tmp_path):
+    rest = ["--interval", 1, "--samples", 60_000, "--checkpoint", tmp_path / "c.npz"]
+    command = [sys.executable, "-m", "sim", *arguments(path, *rest)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                          preexec_fn=lambda: signal.signal(
+                              signal.SIGINT, signal.SIG_DFL)) as process:
+        for _ in range(3):
+            assert process.stdout.readline().startswith("epoch 1, step ")
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=60)
+    assert process.returncode == 130
+    found = re.search(r"stopped by SIGINT after (\d+) steps, which .* holds", said)
+    assert found is not None and said.count("\n") == 1
+    steps = int(found[1])
+    assert steps < 60_000 // BATCH
+    # As if it had ended there.
+    looks = iter([None] * steps)
+    alone = Training(options(path, samples=60_000)).execute(
+        stop=lambda: next(looks, "SIGINT"))
+    setup = Training(options(path, samples=60_000, checkpoint=str(tmp_path / "c.npz")))
+    assert setup.first_step == steps
+    assert weights_sha256(setup.dense, setup.trainer.embeddings.rows) == alone["weights_sha256"]
+
+
+def test_a_run_that_diverges_is_valid_json(path, tmp_path):
+    with pytest.raises(SystemExit) as end:
+        main(arguments(path, "--learning-rate", "1e30", "--json", tmp_path / "t.json"))
+    assert end.value.code == 0
+
+    def no_number(name):
+        raise AssertionError(f"{name} is no JSON")
+
+    result = json.loads((tmp_path / "t.json").read_text(), parse_constant=no_number)
+    assert result["loss"][-1] is None and result["intervals"][-1]["loss"] is None
+
+
+def test_checkpoints_of_other_runs_are_refused(path, tmp_path):
+    checkpoint = str(tmp_path / "c.npz")
+    rounded = {"settings": ("gradient_partials=rounded",), "checkpoint": checkpoint}
+    train(options(path, **rounded))
+    for changes, said in (({"mini_batch": 16}, "run.mini_batch is 32, not 16 as here"),
+                          ({"samples": 50}, "run.samples is 150, not 50"),
+                          ({"nodes": 2}, "run.nodes is 4, not 2"),
+                          ({"settings": ()}, "run.gradient_partials is 'rounded', not 'exact'"),
+                          ({"seed": 2}, "seed is 1, not 2"),
+                          ({"learning_rate": 0.2}, "optimizer.learning_rate is 0.1, not 0.2")):
+        with pytest.raises(ValueError, match=re.escape(f"{checkpoint}: {said}")):
+            Training(options(path, **rounded | changes))
+
+
+@pytest.mark.parametrize(("more", "said"), [
+    (("--optimizer", "adam"), "optimizer must be sgd or rowwise-adagrad, not 'adam'"),
+    (("--learning-rate", "0"), "learning_rate must be finite and above 0 as a float32, not 0.0"),
+    (("--epsilon", "nan"), "epsilon must be finite and above 0 as a float32, not nan"),
+    (("--epochs", "0"), "epochs must be at least 1, not 0"),
+    (("--interval", "0"), "interval must be at least 1, not 0"),
+    (("--fidelity", "paper"), "fidelity must be rtl or model, not 'paper'"),
+    (("--set", "gradient_partials=some"), "gradient_partials must be exact or rounded, not 'some'"),
+    (("--set", "remote_cache=true"), "remote_cache must be false in training"),
+    (("--set", "interaction=true"), "interaction must be false in training"),
+    (("--faults", "silent-gpu=1us:1us"), "faults must go with fidelity rtl"),
+    (("--checkpoint", "."), "checkpoint must be a file, not the folder '.'"),
+    (("--checkpoint", "-"), "checkpoint must be a file, not '-'"),
+    (("--checkpoint", __file__), f"{__file__}: is no checkpoint"),
+    (("--checkpoint", "/proc/none/c.npz"), "checkpoint cannot be written: /proc/none/c.npz"),
+    (("--data", "no/such/file.txt"), "no/such/file.txt"),
+    (("--mini-batch", "0"), "mini_batch must be at least 1, not 0"),
+])
+def test_mistakes_are_one_line(path, capsys, more, said):
+    with pytest.raises(SystemExit) as end:
+        main(arguments(path, *more))
+    shown = capsys.readouterr()
+    assert end.value.code == 2 and shown.out == ""
+    assert said in shown.err and shown.err.count("\n") == 1 and shown.err.startswith("sim: ")
+
+
+def test_standard_output_is_json_alone(path, capsys):
+    with pytest.raises(SystemExit):
+        main(arguments(path, "--json", "-"))
+    shown = capsys.readouterr()
+    assert json.loads(shown.out)["steps"] == 5
+    assert "epoch 1, step 5: loss" in shown.err
