@@ -87,6 +87,13 @@ class NicConfig:
     interaction_vectors: most vectors of a sample's dot interaction, its dense vector included.
     dot_units: dot products of 16 lanes that the interaction begins each cycle. More than 16 would
         give more than a beat of results a cycle; 0 leaves the dot interaction out.
+    training: gradients are reduced and rows updated; without, what is below plays no part.
+    local_gradient_keys: keys of this node's samples whose gradients are summed at once.
+    global_gradient_keys: keys of this node's rows whose partial sums are summed at once.
+    gradient_ways: ways of a set of either gradient reduction.
+    gradient_beats: beats of gradients, and again of those that were spilled, that the host may send
+        ahead (host credits).
+    partial_beats: beats of partials that all nodes together may send ahead (owner's credits).
 
     Raises
     ------
@@ -117,6 +124,12 @@ class NicConfig:
     host_payload_beats: int = 64
     interaction_vectors: int = 27
     dot_units: int = 13
+    training: bool = False
+    local_gradient_keys: int = 512
+    global_gradient_keys: int = 4096
+    gradient_ways: int = 8
+    gradient_beats: int = 512
+    partial_beats: int = 4096
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str):
@@ -144,9 +157,23 @@ class NicConfig:
         _in_range("host_payload_beats", self.host_payload_beats, self.net_payload_beats, 140)
         _in_range("interaction_vectors", self.interaction_vectors, 2, 64)
         _in_range("dot_units", self.dot_units, 0, LANES)
+        self._check_training()
         if self.lookup_beats < self.nodes * 2:
             raise ValueError(f"lookup_beats must be at least 2 for each of {self.nodes} nodes, "
                              f"not {self.lookup_beats!r}")
+
+    def _check_training(self) -> None:
+        """Raise for a size of the gradient path that cannot be."""
+        if not isinstance(self.training, bool):
+            raise TypeError(f"training must be True or False, not {self.training!r}")
+        for name, low, high in (
+                ("gradient_ways", 1, 16),
+                ("local_gradient_keys", 2 * self.gradient_ways, 1 << 16),
+                ("global_gradient_keys", 2 * self.gradient_ways, 1 << 16),
+                ("gradient_beats", 2 * self.host_payload_beats + 2, 4096),
+                ("partial_beats", 4 * self.nodes, 16384)):
+            _in_range(name, getattr(self, name), low, high)
+            _power_of_two(name, getattr(self, name))
 
     @property
     def vector_beats(self) -> int:
@@ -194,6 +221,18 @@ class NicConfig:
         return max(1, share - share // 8)
 
     @property
+    def gradient_credits(self) -> int:
+        """Beats of gradients and of returned spills that the host may send ahead, together."""
+        # A packet is let in with room for the longest one, which is known a cycle late.
+        return self.gradient_beats - self.host_payload_beats - 2
+
+    @property
+    def gradient_window(self) -> int:
+        """Beats of partials that a node may have outstanding at each owner; see lookup_window."""
+        share = self.partial_beats // self.nodes
+        return share - share // 8
+
+    @property
     def net_vectors(self) -> int:
         """Vectors of ``max_dimension`` in a network packet, behind their tag beat."""
         return min(32, ((self.net_payload_beats - 1) << self.vector_packing) // self.vector_beats)
@@ -213,12 +252,13 @@ PRESETS = {
         local_cache_ways=4, remote_cache_rows=32, remote_cache_ways=4, remote_in_flight=64,
         misses_in_flight=16, dedupe_keys=64, dedupe_ways=4, dedupe_in_flight=16,
         scatter_entries=64, hold_vectors=128, dense_vectors=32, query_beats=32, lookup_beats=64,
-        interaction_vectors=33, dot_units=2),
+        interaction_vectors=33, dot_units=2, local_gradient_keys=32, global_gradient_keys=64,
+        gradient_ways=4, gradient_beats=256, partial_beats=256),
     "kaggle": NicConfig(name="kaggle"),
     "avazu": NicConfig(name="avazu", interaction_vectors=22, dot_units=11),
     "terabyte": NicConfig(
         name="terabyte", max_dimension=64, local_cache_rows=8192, remote_cache_rows=4096,
-        hold_vectors=1024, dedupe_keys=4096),
+        hold_vectors=1024, dedupe_keys=4096, local_gradient_keys=128, global_gradient_keys=1024),
 }
 """The configurations that ship. ``terabyte`` has the memory bits of ``kaggle`` at dimension 64."""
 

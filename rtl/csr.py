@@ -49,6 +49,8 @@ class RegisterBlock(wiring.Component):
     local_cache_enable, local_cache_sets, dedupe_enable, request_batch, request_timeout,
     lookup_timeout, vector_timeout, result_timeout, lookup_window, lookup_share, step_floor,
     ip_base, udp_port: the control registers.
+    training, gradient_partials, optimizer, learning_rate, epsilon, gradient_timeout,
+    gradient_window, gradient_share (``config.training``): those of the gradient path.
     mac_base: 48 bits, from ``mac_base_low`` and ``mac_base_high``.
     idle: no access under way.
 

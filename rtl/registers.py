@@ -8,7 +8,7 @@ from amaranth.lib import data
 from rtl.axi_lite import ADDRESS_BITS
 from rtl.channels import channel_words
 from rtl.config import NicConfig
-from rtl.formats import VERSION, InteractionMode
+from rtl.formats import VERSION, InteractionMode, OptimizerMode
 
 __all__ = ["CHANNEL_BASE", "CONFIG_BASE", "CONTROL_BASE", "COUNTER_BASE", "MAGIC", "TABLE_BASE",
            "TABLE_WORDS", "Register", "register_map"]
@@ -152,6 +152,25 @@ def _controls(config: NicConfig):
     yield "mac_base_high", 16, 0x0245, 0, largest, "MAC address of node 0, bits 47 to 32"
     yield "ip_base", 32, 0x0A450000, 0, (1 << 32) - 1, "IPv4 address of node 0"
     yield "udp_port", 16, 0x4853, 0, largest, "UDP port, source and destination"
+    if config.training:
+        yield from _training_controls(config)
+
+
+def _training_controls(config: NicConfig):
+    """Yield those of the gradient path, likewise; binary32 words may be any."""
+    share, words = config.partial_beats // config.nodes, (1 << 32) - 1
+    yield "training", 1, 0, 0, 1, "lookups of a step wait until the rows of the one before are new"
+    yield ("gradient_partials", 1, 0, 0, 1,
+           "sums of a node leave as 0 exact lists of binary32, 1 the nearest binary32")
+    yield ("optimizer", 1, int(OptimizerMode.SGD), 0, int(OptimizerMode.ROWWISE_ADAGRAD),
+           "rows follow their gradients by 0 SGD, 1 row-wise Adagrad")
+    yield "learning_rate", 32, 0x3DCCCCCD, 0, words, "learning rate, binary32"
+    yield "epsilon", 32, 0x322BCC77, 0, words, "of row-wise Adagrad, binary32"
+    yield "gradient_timeout", 16, 64, 0, 0xFFFF, "cycles after which an open partials packet leaves"
+    yield ("gradient_window", 16, config.gradient_window, 2, config.partial_beats,
+           "beats of partials that may be on their way to one owner")
+    yield ("gradient_share", 16, share, 2, config.partial_beats,
+           "beats of partials that one node may have waiting here")
 
 
 def _counters(counters: dict[str, data.StructLayout]):

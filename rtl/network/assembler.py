@@ -8,6 +8,7 @@ from rtl.config import BEAT_BITS, NicConfig
 from rtl.counters import CounterLayout, count
 from rtl.formats import (
     BEAT_BYTES,
+    CREDIT_BITS,
     ETHERTYPE_IPV4,
     IP_PROTOCOL_UDP,
     NODE_BITS,
@@ -63,6 +64,7 @@ class FrameAssembler(wiring.Component):
     payload: stream of :data:`rtl.formats.RawBeat`, packets in the order of their headers; none for
         a header with ``empty`` set.
     o: stream of :data:`rtl.formats.Beat`, ``keep`` all ones, ``err`` 0.
+    acknowledge: what the next header taken carries in the field of its name.
     node: this node's number, the header's source.
     mac_base, ip_base, udp_port: addresses of node 0 (others add their number), as numbers.
     counters: ``packets`` sent and their payload ``beats``; ``stall_output``, cycles in which a
@@ -78,7 +80,7 @@ class FrameAssembler(wiring.Component):
         super().__init__({
             "headers": In(stream.Signature(FrameInfo)),
             "payload": In(stream.Signature(RawBeat)),
-            "o": Out(stream.Signature(Beat)),
+            "o": Out(stream.Signature(Beat)), "acknowledge": In(CREDIT_BITS),
             "node": In(NODE_BITS), "mac_base": In(48), "ip_base": In(32), "udp_port": In(16),
             "counters": Out(ASSEMBLER_COUNTERS), "idle": Out(1),
         })
@@ -112,6 +114,7 @@ class FrameAssembler(wiring.Component):
             beats.o.ready.eq(inside & waiting.ready), take_beat.eq(beats.o.valid & beats.o.ready),
             waiting.valid.eq(beats.o.valid & inside), waiting.payload.eq(beats.o.payload),
             ember.version.eq(VERSION), ember.source.eq(self.node), ember.sequence.eq(sequence),
+            ember.acknowledge.eq(self.acknowledge),
         ]
         m.d.comb += [ember[name].eq(item[name])
                      for name in ("opcode", "destination", "step", "credit", "count")]

@@ -1,6 +1,6 @@
 """Host reporter: errors, and credits that no other packet carries."""
 
-from amaranth.hdl import Module, Mux, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -20,13 +20,49 @@ CreditReport = data.StructLayout({"valid": 1, "value": CREDIT_BITS})
 """A packet left for the host in this cycle, and the credit in its header."""
 
 
+class OwedCredit(wiring.Component):
+    """Whether the host is owed so much of a credit that a packet should go for it alone.
+
+    Parameters: ``window``, beats that the host may send ahead. Latency: what is consumed counts at
+    once, what is told in the next cycle.
+
+    Ports
+    -----
+    consumed: beats consumed, modulo 2^16.
+    told: a packet with ``consumed`` is given out in this cycle.
+    reported: event :data:`CreditReport` of whichever packet went to the host; may lag behind those
+        that were told of.
+    owed: more than a quarter of the window.
+    """
+
+    def __init__(self, window: int):
+        self._threshold = window // 4
+        super().__init__({"consumed": In(CREDIT_BITS), "told": In(1), "reported": In(CreditReport),
+                          "owed": Out(1)})
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+        told, ahead = Signal(CREDIT_BITS), Signal(CREDIT_BITS)
+        m.d.comb += [
+            self.owed.eq((self.consumed - told)[:CREDIT_BITS] > self._threshold),
+            ahead.eq(self.reported.value - told),
+        ]
+        with m.If(self.told):
+            m.d.sync += told.eq(self.consumed)
+        # A report of an older packet than the last one told of tells nothing new.
+        with m.Elif(self.reported.valid & ~ahead[-1]):
+            m.d.sync += told.eq(self.reported.value)
+        return m
+
+
 class HostReporter(wiring.Component):
     """Tell the host of each error, in a packet of its own, and of credits before it runs short.
 
     Every packet to the host carries the credit, the number of query beats consumed. When it is
     more than a quarter of ``config.query_beats`` ahead of what the host was told last, a packet
     without payload carries it; so the host can always count on three quarters of them, once its
-    beats are consumed.
+    beats are consumed. In training the same holds of ``config.gradient_credits``, and the field
+    ``acknowledge``, which the assembler puts into every packet.
 
     Latency 2 cycles for an error, 1 for a credit; throughput 1 packet per cycle. Errors go first:
     their headers carry the credit too.
@@ -38,6 +74,8 @@ class HostReporter(wiring.Component):
     consumed: query beats consumed, modulo 2^16.
     reported: event :data:`CreditReport` of whichever packet went to the host; may lag behind the
         packets given out here.
+    acknowledge (``config.training``): beats of gradients and of returned spills consumed, modulo
+        2^16; a packet has the value of the cycle in which it is ``reported``, or a later one.
     headers: stream of :data:`rtl.formats.FrameInfo`.
     payload: stream of :data:`rtl.formats.RawBeat`, a beat for each header without ``empty``.
     counters: errors and credits sent.
@@ -47,14 +85,15 @@ class HostReporter(wiring.Component):
     def __init__(self, config: NicConfig):
         if not isinstance(config, NicConfig):
             raise TypeError(f"config must be a NicConfig, not {config!r}")
-        self._threshold = config.query_beats // 4
+        self._queries = OwedCredit(config.query_beats)
+        self._gradients = OwedCredit(config.gradient_credits) if config.training else None
         super().__init__({
             "errors": In(stream.Signature(ErrorRecord)), "refused": In(stream.Signature(Refused)),
             "consumed": In(CREDIT_BITS), "reported": In(CreditReport),
             "headers": Out(stream.Signature(FrameInfo)),
             "payload": Out(stream.Signature(RawBeat)),
             "counters": Out(REPORTER_COUNTERS), "idle": Out(1),
-        })
+        } | ({"acknowledge": In(CREDIT_BITS)} if config.training else {}))
 
     def elaborate(self, platform) -> Module:
         m = Module()
@@ -65,8 +104,19 @@ class HostReporter(wiring.Component):
         wiring.connect(m, wiring.flipped(self.errors), arbiter.i[0])
         wiring.connect(m, header.o, wiring.flipped(self.headers))
         refused, error = self.refused.payload, arbiter.o.payload
-        told, behind = Signal(CREDIT_BITS), Signal()
-        send_error, send_credit, ahead = Signal(), Signal(), Signal(CREDIT_BITS)
+        behind, send_error, send_credit = Signal(), Signal(), Signal()
+        m.submodules.queries = queries = self._queries
+        watches = [queries]
+        m.d.comb += [queries.consumed.eq(self.consumed), queries.reported.eq(self.reported)]
+        if self._gradients is not None:
+            m.submodules.gradients = gradients = self._gradients
+            watches.append(gradients)
+            m.d.comb += [
+                gradients.consumed.eq(self.acknowledge),
+                gradients.reported.valid.eq(self.reported.valid),
+                gradients.reported.value.eq(self.acknowledge),
+            ]
+        m.d.comb += [watch.told.eq(header.i.valid) for watch in watches]
         m.d.comb += [
             arbiter.i[1].valid.eq(self.refused.valid), self.refused.ready.eq(arbiter.i[1].ready),
             arbiter.i[1].payload.sample.eq(NO_SAMPLE_NUMBER),
@@ -74,7 +124,7 @@ class HostReporter(wiring.Component):
             arbiter.i[1].payload.status.eq(refused.status),
             arbiter.i[1].payload.reserved.eq(0),
 
-            behind.eq((self.consumed - told)[:CREDIT_BITS] > self._threshold),
+            behind.eq(Cat(watch.owed for watch in watches).any()),
             send_error.eq(arbiter.o.valid & header.i.ready & record.i.ready),
             send_credit.eq(behind & ~arbiter.o.valid & header.i.ready),
             arbiter.o.ready.eq(header.i.ready & record.i.ready),
@@ -89,13 +139,7 @@ class HostReporter(wiring.Component):
             record.i.valid.eq(send_error), record.i.payload.eq(error),
             self.payload.valid.eq(record.o.valid), record.o.ready.eq(self.payload.ready),
             self.payload.payload.data.eq(record.o.payload), self.payload.payload.last.eq(1),
-            ahead.eq(self.reported.value - told),
             self.idle.eq(arbiter.idle & header.idle & record.idle & ~behind),
         ]
-        with m.If(header.i.valid):
-            m.d.sync += told.eq(self.consumed)
-        # A report of an older packet than the last one given out here tells nothing new.
-        with m.Elif(self.reported.valid & ~ahead[-1]):
-            m.d.sync += told.eq(self.reported.value)
         count(m, self.counters, errors=send_error, credits=send_credit)
         return m

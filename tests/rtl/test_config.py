@@ -1,4 +1,4 @@
-"""Sizes of the dot interaction in NicConfig: their bounds, by field, value and bound."""
+"""Sizes of the dot interaction and of training: their bounds, by field, value and bound."""
 
 import pytest
 
@@ -25,3 +25,26 @@ def test_a_preset_takes_a_vector_a_cycle():
     for name, config in PRESETS.items():
         pairs = config.interaction_vectors * (config.interaction_vectors - 1) // 2
         assert name == "tiny" or pairs <= config.dot_units * config.interaction_vectors
+
+
+@pytest.mark.parametrize("field, value, error, message", [
+    ("training", 1, TypeError, "training must be True or False, not 1"),
+    ("gradient_ways", 3, ValueError, "gradient_ways must be a power of two, not 3"),
+    ("gradient_ways", 32, ValueError, "gradient_ways must be between 1 and 16, not 32"),
+    ("local_gradient_keys", 4, ValueError, "local_gradient_keys must be between 8 and 65536"),
+    ("global_gradient_keys", 48, ValueError, "global_gradient_keys must be a power of two"),
+    ("global_gradient_keys", 64.0, TypeError, "global_gradient_keys must be an integer, not 64.0"),
+    ("gradient_beats", 128, ValueError, "gradient_beats must be between 130 and 4096, not 128"),
+    ("partial_beats", 16, ValueError, "partial_beats must be between 32 and 16384, not 16"),
+])
+def test_sizes_of_training(field, value, error, message):
+    with pytest.raises(error, match=message):
+        preset("tiny").with_fields(**{field: value})
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_windows_of_training(name):
+    config = preset(name)
+    # Of an owner's share a part stays free; a packet of a record and its beat fits.
+    assert 2 <= config.gradient_window < config.partial_beats // config.nodes
+    assert config.host_payload_beats <= config.gradient_credits

@@ -3,6 +3,7 @@
 import random
 from dataclasses import fields
 
+import numpy as np
 import pytest
 from amaranth.lib import data
 
@@ -358,3 +359,32 @@ def test_counters_are_checked(counters, error, message):
 def test_config_is_checked():
     with pytest.raises(TypeError, match="config must be a NicConfig, not 'tiny'"):
         RegisterBlock("tiny", {})
+
+
+def test_registers_of_training():
+    config = CONFIG.with_fields(training=True)
+    without = {r.name for r in register_map(CONFIG, COUNTERS)}
+    registers = {r.name: r for r in register_map(config, COUNTERS)}
+    assert set(registers) - without == {
+        "training", "gradient_partials", "optimizer", "learning_rate", "epsilon",
+        "gradient_timeout", "gradient_window", "gradient_share"}
+
+    async def script(ctx, dut, master, registers):
+        for name, float32 in (("learning_rate", 0.1), ("epsilon", 1e-8)):
+            place = registers[name].address
+            assert await master.read(ctx, place) == [
+                (int(np.float32(float32).view(np.uint32)), OKAY)]
+            # Any word is a binary32.
+            for word in (0, 0x80000000, 0x7FC00000, 0xFFFFFFFF):
+                assert await master.write(ctx, (place, word)) == [OKAY]
+                assert ctx.get(getattr(dut, name)) == word
+        for name, allowed, refused in (
+                ("training", (1, 0), 2), ("optimizer", (1, 0), 2), ("gradient_partials", (1,), 2),
+                ("gradient_window", (2, config.partial_beats), 1), ("gradient_share", (2,), 1),
+                ("gradient_timeout", (0, 0xFFFF), 0x10000)):
+            for value in allowed:
+                assert await master.write(ctx, (registers[name].address, value)) == [OKAY]
+                assert ctx.get(getattr(dut, name)) == value
+            assert await master.write(ctx, (registers[name].address, refused)) == [SLVERR]
+
+    run(script, config=config)

@@ -26,7 +26,7 @@ def make_packets(rng, sizes):
     return packets
 
 
-def run(framing, packets, *, gap=0.0, stall=0.0):
+def run(framing, packets, *, gap=0.0, stall=0.0, acknowledge=0):
     """Assemble ``packets``; return (beats out, cycles, counters)."""
     dut, taken, counters = FrameAssembler(CONFIG, framing), [], {}
     payload = [{"data": d, "last": int(k == len(beats) - 1)}
@@ -34,7 +34,7 @@ def run(framing, packets, *, gap=0.0, stall=0.0):
 
     async def set_up(ctx):
         for name, value in (("node", NODE), ("mac_base", MAC_BASE), ("ip_base", IP_BASE),
-                            ("udp_port", PORT)):
+                            ("udp_port", PORT), ("acknowledge", acknowledge)):
             ctx.set(getattr(dut, name), value)
 
     async def headers(ctx):
@@ -76,6 +76,16 @@ def test_every_byte(framing, gap, stall):
             name: info[name] for name in info if name != "empty"}
     assert position == len(taken)
     assert counters == {"packets": len(packets), "beats": sum(sizes)}
+
+
+@pytest.mark.parametrize("framing", ["ethernet", "host"])
+def test_what_is_acknowledged_is_in_every_header(framing):
+    packets = make_packets(random.Random(3), [0, 1, 2, 0])
+    taken, *_ = run(framing, packets, acknowledge=0xBEEF)
+    for _, beats in packets:
+        part, taken = taken[:len(beats) + 1], taken[len(beats) + 1:]
+        data = b"".join(b["data"].to_bytes(64, "little") for b in part)
+        assert parse(data, framing, 0xBEEF).step == data[48] | data[49] << 8
 
 
 @pytest.mark.parametrize("payload_bytes,beats", [(150, 2), (1110, 17), (1430, 22), (22, 0)])

@@ -61,8 +61,8 @@ def test_every_error_in_a_packet(stalls):
     assert counters == {"errors": 120, "credits": 0}
 
 
-def bench_of(script):
-    dut, sent = HostReporter(CONFIG), []
+def bench_of(script, config=CONFIG):
+    dut, sent = HostReporter(config), []
 
     async def take(ctx):
         ctx.set(dut.headers.ready, 1)
@@ -151,3 +151,44 @@ def test_payload_that_waits_holds_errors_but_loses_none():
 def test_config_is_checked():
     with pytest.raises(TypeError, match="config must be a NicConfig, not 3"):
         HostReporter(3)
+
+
+def test_credit_of_gradients_too():
+    """Either credit is told of when it is owed, and every packet tells of both."""
+    config = CONFIG.with_fields(training=True)
+    quarter = config.gradient_credits // 4
+
+    async def script(ctx, dut, sent):
+        base = 0x10000 - 3 * quarter
+        ctx.set(dut.acknowledge, base)
+        await ctx.tick().repeat(3)
+        sent.clear()
+        # Once around 2^16.
+        for _ in range(6):
+            ctx.set(dut.acknowledge, (base + quarter) & 0xFFFF)
+            await ctx.tick().repeat(3)
+            assert ctx.get(dut.idle) and not sent
+            base = (base + quarter + 1) & 0xFFFF
+            ctx.set(dut.acknowledge, base)
+            assert not ctx.get(dut.idle)
+            await ctx.tick().repeat(3)
+            assert sent == [(Opcode.CREDIT, 1, 0, 0)] and ctx.get(dut.idle)
+            sent.clear()
+        # A packet of other blocks carries what is consumed when it leaves.
+        ctx.set(dut.acknowledge, (base + quarter) & 0xFFFF)
+        ctx.set(dut.reported, {"valid": 1, "value": 0})
+        await ctx.tick()
+        ctx.set(dut.reported, {"valid": 0, "value": 0})
+        base = (base + 2 * quarter) & 0xFFFF
+        ctx.set(dut.acknowledge, base)
+        await ctx.tick().repeat(3)
+        assert not sent
+        # The credit of queries does not wait for that of gradients, and its packet tells of both.
+        ctx.set(dut.consumed, QUARTER + 1)
+        await ctx.tick().repeat(3)
+        assert sent == [(Opcode.CREDIT, 1, 0, QUARTER + 1)]
+        ctx.set(dut.acknowledge, base + quarter & 0xFFFF)
+        await ctx.tick().repeat(3)
+        assert len(sent) == 1 and ctx.get(dut.idle)
+
+    bench_of(script, config)
