@@ -42,6 +42,8 @@ class ExactRounder(wiring.Component):
     enter: In(1), take ``i``; otherwise what is left of the sum of :data:`EXACT_ROUNDER_LATENCY`
         cycles ago.
     hold: In(1), the sum that entered 5 cycles ago stays as it is.
+    once: In(1), sums are not rounded again: infinity instead of the largest number. Must not change
+        while a sum is under way.
     done: Out(1), together with ``o``: nothing is left. An infinity or NaN leaves nothing.
     """
 
@@ -49,7 +51,7 @@ class ExactRounder(wiring.Component):
         self._rest = rest
         ports = {"i": In(EXACT), "o": Out(32)}
         if rest:
-            ports |= {"enter": In(1), "hold": In(1), "done": Out(1)}
+            ports |= {"enter": In(1), "hold": In(1), "once": In(1), "done": Out(1)}
         super().__init__(ports)
 
     def elaborate(self, platform) -> Module:
@@ -140,14 +142,15 @@ class ExactRounder(wiring.Component):
                 rest.x.eq(x3), rest.lead.eq(lead5), rest.shift.eq(shift5), rest.up.eq(up),
                 rest.over.eq(over & ~infinite), rest.hold.eq(self.hold),
             ]
-        largest = 0x7F7FFFFF if self._rest else 0x7F800000
+        infinity = Const(0x7F800000, 31)
+        largest = Mux(self.once, infinity, Const(0x7F7FFFFF, 31)) if self._rest else infinity
         m.d.sync += self.o.eq(Cat(packed7, flags7.sign | ~flags7.other))
         with m.If(nan):
             m.d.sync += self.o.eq(0x7FC00000)
         with m.Elif(infinite):
-            m.d.sync += self.o.eq(Cat(Const(0x7F800000, 31), flags7.minus))
+            m.d.sync += self.o.eq(Cat(infinity, flags7.minus))
         with m.Elif(over):
-            m.d.sync += self.o.eq(Cat(Const(largest, 31), flags7.sign))
+            m.d.sync += self.o.eq(Cat(largest, flags7.sign))
         return m
 
 

@@ -33,12 +33,14 @@ class ExactTerms(wiring.Component):
     take turns; those of one come in order. Throughput one beat per cycle where 8 entries are there
     or each needs one beat. Latency 10 cycles to the first beat, 8 more for each further one.
 
-    Without ``split`` each entry gives one beat, its sums rounded once.
+    Without ``split``, or with its input ``rounded``, each entry gives one beat, its sums rounded
+    once, and the entries keep their order.
 
     Parameters: ``meta_shape``, ``lanes``; ``split``.
 
-    Ports: ``sums``: input stream of :func:`~rtl.float.exact.exact_sum_layout`. ``o``: output stream
-    of :func:`~rtl.float.exact.exact_term_layout`. ``idle``.
+    Ports: ``sums``: input stream of :func:`~rtl.float.exact.exact_sum_layout`. ``rounded``: In(1),
+    only with ``split``; fixed while not ``idle``. ``o``: output stream of
+    :func:`~rtl.float.exact.exact_term_layout`. ``idle``.
 
     Raises ``ValueError`` for lanes out of range.
     """
@@ -49,6 +51,7 @@ class ExactTerms(wiring.Component):
         self._term = exact_term_layout(meta_shape, lanes)
         super().__init__({
             "sums": In(stream.Signature(exact_sum_layout(meta_shape, lanes))),
+            **({"rounded": In(1)} if split else {}),
             "o": Out(stream.Signature(self._term)), "idle": Out(1)})
 
     def elaborate(self, platform) -> Module:
@@ -87,11 +90,12 @@ class ExactTerms(wiring.Component):
                 beats.i.payload.data.word_select(number, 32).eq(unit.o),
             ]
             if self._split:
-                m.d.comb += [unit.enter.eq(~on), unit.hold.eq(~ring[4].emit)]
+                m.d.comb += [
+                    unit.enter.eq(~on), unit.hold.eq(~ring[4].emit), unit.once.eq(self.rounded)]
         if self._split:
             done = Signal(self._lanes)
             m.d.comb += [done[number].eq(unit.done) for number, unit in enumerate(rounders)]
-            m.d.comb += last.eq(done.all())
+            m.d.comb += last.eq(self.rounded | done.all())
             with m.If(on):
                 m.d.comb += [
                     entering.meta.eq(front.meta),

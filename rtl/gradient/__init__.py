@@ -7,12 +7,12 @@ from .optimizer import RowOptimizer
 from .receiver import GradientReceiver
 from .records import update_layout, updated_layout
 from .reducer import GRADIENT_REDUCER_COUNTERS, GradientReducer
-from .reducer_layouts import Flushed, gradient_beat_layout, gradient_term_layout
+from .reducer_layouts import Flushed, gradient_beat_layout, reduced_beat_layout
 from .unpacker import GRADIENT_UNPACKER_COUNTERS, GradientUnpacker
 
 __all__ = [
     "GRADIENT_CHECK_COUNTERS", "GRADIENT_EXPANDER_COUNTERS", "GRADIENT_REDUCER_COUNTERS",
     "GRADIENT_UNPACKER_COUNTERS", "Flushed", "GradientCheck", "GradientExpander",
     "GradientReceiver", "GradientReducer", "GradientUnpacker", "RowOptimizer",
-    "gradient_beat_layout", "gradient_term_layout", "update_layout", "updated_layout",
+    "gradient_beat_layout", "reduced_beat_layout", "update_layout", "updated_layout",
 ]

@@ -1,4 +1,4 @@
-"""Key table of gradient reduction: which entry a vector is added to, and which has to leave."""
+"""Key table of gradient reduction: which sum a beat is added to, or that it is passed on."""
 
 from functools import reduce
 from operator import or_
@@ -8,33 +8,36 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
-from rtl.cache.lru import oldest, touch
 from rtl.config import LANES
 from rtl.formats import Key
 from rtl.hashing import hash_bits, scale
 from rtl.memory import Ram
 
-from .reducer_layouts import beat_bits, key_line_layout, key_operation_layout
+from .reducer_layouts import (
+    beat_bits,
+    key_line_layout,
+    key_operation_layout,
+    passed_beat_layout,
+)
 
-__all__ = ["KeyTable", "key_merge_layout"]
+__all__ = ["KeyTable", "key_addition_layout"]
 
 
-def key_merge_layout(keys: int, beats: int, lanes: int = LANES) -> data.StructLayout:
-    """Layout of the operation that a beat asks for.
+def key_addition_layout(keys: int, beats: int, lanes: int = LANES) -> data.StructLayout:
+    """Layout of what is added to an entry.
 
-    ``first``: the key had no entry. ``take``: another key's sum leaves the entry before.
+    ``first``: this beat of the entry held nothing. ``made``: nor did any other; the entry is new.
     """
     return key_operation_layout(keys, beats, data.StructLayout({
-        "data": 32 * lanes, "first": 1, "take": 1}))
+        "data": 32 * lanes, "first": 1, "made": 1}))
 
 
 class KeyTable(wiring.Component):
-    """Find or make the entry of each vector's key, in order, one beat per cycle whatever the keys.
+    """Find or make the entry of each beat's key, in order, one beat per cycle whatever the keys.
 
-    A set is one word of a RAM: the keys, and the exact LRU order. The first beat of a vector looks
-    its key up; the others go where it went. A key without an entry takes the one that was used
-    longest ago, an empty one first: keys follow a power law, so that the oldest is the one that
-    least likely comes again, where a round would drop the frequent keys as often as the others.
+    A set is one word of a RAM: the keys, and of each which beats are there. Sets fill first come
+    first served, and nothing leaves them but by the walk: what finds its set full of other keys is
+    passed on, and so is all else of its key until the sets are emptied.
 
     Pipeline, all stages moving together: 1 hash, 2 set, 3 RAM out, 4 compare, 5 decide and write
     back, 6 operation. A decision reaches the lookups behind it directly: whole sets at stages 3 and
@@ -46,12 +49,13 @@ class KeyTable(wiring.Component):
 
     Ports
     -----
-    i: input stream of ``key``, ``data`` and ``last``; ready depends on that of ``o``.
-    o: output stream of :func:`key_merge_layout`.
+    i: input stream of :func:`passed_beat_layout`, ``beat`` below ``beats``; ready depends on those
+        of ``o`` and ``passed``.
+    o: output stream of :func:`key_addition_layout`.
+    passed: output stream of :func:`passed_beat_layout`.
     walking, read, read_address, line: while ``walking``, sets are read from outside; ``line`` is
         there a cycle after ``read``, and stays. Only while ``idle``.
     clear, clear_address: empty a set; likewise, or after reset, when contents are undefined.
-    head: the next beat in is the first of a vector.
     idle: no beat inside.
     """
 
@@ -60,101 +64,99 @@ class KeyTable(wiring.Component):
         self._sets = keys // ways
         address = max(1, ceil_log2(self._sets))
         super().__init__({
-            "i": In(stream.Signature(data.StructLayout(
-                {"key": Key.size, "data": 32 * lanes, "last": 1}))),
-            "o": Out(stream.Signature(key_merge_layout(keys, beats, lanes))),
+            "i": In(stream.Signature(passed_beat_layout(lanes))),
+            "o": Out(stream.Signature(key_addition_layout(keys, beats, lanes))),
+            "passed": Out(stream.Signature(passed_beat_layout(lanes))),
             "walking": In(1), "read": In(1), "read_address": In(address),
-            "line": Out(key_line_layout(ways)),
-            "clear": In(1), "clear_address": In(address), "head": Out(1), "idle": Out(1)})
+            "line": Out(key_line_layout(ways, beats)),
+            "clear": In(1), "clear_address": In(address), "idle": Out(1)})
 
     def elaborate(self, platform) -> Module:
         m = Module()
         ways, sets = self._ways, self._sets
-        layout = key_line_layout(ways)
+        layout = key_line_layout(ways, self._beats)
         m.submodules.lines = lines = Ram(
             layout.size, sets, style="lutram" if sets <= 64 else "bram")
 
-        # Stage registers, indexed by stage. ``look``: the first beat of a vector.
-        valid, look = ({k: Signal(name=f"{name}{k}") for k in range(1, 7)}
-                       for name in ("valid", "look"))
-        key = {k: Signal(Key.size, name=f"key{k}") for k in range(1, 6)}
-        word = {k: Signal(32 * self._lanes, name=f"word{k}") for k in range(1, 6)}
-        beat = {k: Signal(beat_bits(self._beats), name=f"beat{k}") for k in range(1, 6)}
+        # Stage registers, indexed by stage.
+        valid = {k: Signal(name=f"valid{k}") for k in range(1, 7)}
+        key = {k: Signal(Key.size, name=f"key{k}") for k in range(1, 7)}
+        word = {k: Signal(32 * self._lanes, name=f"word{k}") for k in range(1, 7)}
+        beat = {k: Signal(beat_bits(self._beats), name=f"beat{k}") for k in range(1, 7)}
         set_ = {k: Signal(max(1, ceil_log2(sets)), name=f"set{k}") for k in range(2, 6)}
         line = {k: Signal(layout, name=f"line{k}") for k in (4, 5, 6)}
-        hashed, match = Signal(32), Signal(ways)
+        hashed, match, place = Signal(32), Signal(ways), Signal(self._beats)
         # Same set at two stages, and same key at stages 4 and 5; all found one cycle ahead.
         same35, same36, same45, same_key = (Signal(name=n) for n in (
             "same35", "same36", "same45", "same_key"))
 
-        # Stage 5: decide.
+        # Stage 5: decide. Ways are filled in ascending order.
         now, after = line[5], Signal(layout)
-        present, evict, victim, used = Signal(), Signal(), Signal(ways), Signal(ways)
+        known, free, used = Signal(), Signal(ways), Signal(ways)
+        filled = Cat(way.present.any() for way in now.ways)
         m.d.comb += [
-            present.eq(match.any()), victim.eq(oldest(now.order, ways)),
-            used.eq(Mux(present, match, victim)),
-            evict.eq(~present & (victim & Cat(way.valid for way in now.ways)).any()),
-            after.eq(now), after.order.eq(touch(now.order, used, ways)),
-            after.partial.eq(now.partial | evict),
+            known.eq(match.any()), free.eq(~filled & Cat(C(1, 1), filled)[:ways]),
+            used.eq(Mux(known, match, free)), after.eq(now),
         ]
         for w in range(ways):
-            with m.If(~present & victim[w]):
-                m.d.comb += [after.ways[w].key.eq(key[5]), after.ways[w].valid.eq(1)]
+            with m.If(used[w]):
+                m.d.comb += after.ways[w].present.eq(now.ways[w].present | place)
+            with m.If(~known & free[w]):
+                m.d.comb += after.ways[w].key.eq(key[5])
 
-        advance, operation = Signal(), self.o.payload
-        at = Signal(beat_bits(self._beats))
+        # Stage 6: what becomes of the beat.
+        advance, passing, addition = Signal(), Signal(), self.o.payload
         m.d.comb += [
-            advance.eq(~valid[6] | self.o.ready), self.i.ready.eq(advance),
-            self.o.valid.eq(valid[6]), self.head.eq(at == 0),
+            advance.eq(~valid[6] | Mux(passing, self.passed.ready, self.o.ready)),
+            self.i.ready.eq(advance),
+            self.o.valid.eq(valid[6] & ~passing), self.passed.valid.eq(valid[6] & passing),
+            addition.beat.eq(beat[6]), addition.payload.data.eq(word[6]),
+            Cat(self.passed.payload.key).eq(key[6]), self.passed.payload.beat.eq(beat[6]),
+            self.passed.payload.data.eq(word[6]),
             self.idle.eq(~Cat(valid.values()).any()),
             lines.read_en.eq(Mux(self.walking, self.read, advance)),
             lines.read_addr.eq(Mux(self.walking, self.read_address, set_[2])),
             self.line.eq(lines.read_data),
-            lines.write_en.eq(self.clear | (advance & look[5])),
+            lines.write_en.eq(self.clear | (advance & valid[5])),
             lines.write_addr.eq(Mux(self.clear, self.clear_address, set_[5])),
             lines.write_data.eq(Mux(self.clear, C(0, layout.size), after)),
         ]
         way_bits = ceil_log2(ways)
         way = _any_of([used[w].replicate(way_bits) & C(w, way_bits) for w in range(ways)])
-        leaving = _any_of([victim[w].replicate(Key.size) & now.ways[w].key for w in range(ways)])
+        there = _any_of([match[w].replicate(self._beats) & now.ways[w].present
+                         for w in range(ways)])
         with m.If(advance):
-            m.d.sync += [valid[6].eq(valid[5]), look[6].eq(look[5])]
-            with m.If(valid[5]):
-                m.d.sync += [operation.beat.eq(beat[5]), operation.payload.data.eq(word[5])]
-            # What the first beat found holds for the others.
-            with m.If(look[5]):
-                m.d.sync += [
-                    operation.slot.eq(Cat(way, set_[5][:ceil_log2(sets)])),
-                    operation.key.eq(leaving), operation.partial.eq(1),
-                    operation.payload.first.eq(~present), operation.payload.take.eq(evict),
-                ]
+            m.d.sync += [
+                addition.slot.eq(Cat(way, set_[5][:ceil_log2(sets)])),
+                addition.payload.first.eq(~(there & place).any()),
+                addition.payload.made.eq(~known), passing.eq(~used.any()),
+            ]
 
         # Stages 1 to 5. A word read in the cycle it is written is the old one: stage 6 keeps the
         # last set written for the lookup that read it then.
         with m.If(advance):
             m.d.sync += [
-                valid[1].eq(self.i.valid), look[1].eq(self.i.valid & self.head),
-                key[1].eq(self.i.payload.key), word[1].eq(self.i.payload.data), beat[1].eq(at),
+                valid[1].eq(self.i.valid), key[1].eq(self.i.payload.key),
+                word[1].eq(self.i.payload.data), beat[1].eq(self.i.payload.beat),
                 hashed.eq(hash_bits(self.i.payload.key)), set_[2].eq(scale(hashed[8:], C(sets))),
             ]
-            with m.If(self.i.valid):
-                m.d.sync += at.eq(Mux(self.i.payload.last, 0, at + 1))
-            for k in range(2, 6):
-                chains = [valid, look, key, word, beat, *([set_] if k > 2 else [])]
+            for k in range(2, 7):
+                chains = [valid, key, word, beat, *([set_] if 2 < k < 6 else [])]
                 m.d.sync += [chain[k].eq(chain[k - 1]) for chain in chains]
             m.d.sync += [
                 same35.eq(set_[2] == set_[4]), same36.eq(set_[2] == set_[5]),
                 same45.eq(set_[3] == set_[4]), same_key.eq(key[3] == key[4]),
-                line[4].eq(Mux(same35 & look[5], after,
-                               Mux(same36 & look[6], line[6], lines.read_data))),
-                line[5].eq(Mux(same45 & look[5], after, line[4])),
+                place.eq(Cat(beat[4] == n for n in range(self._beats))),
+                line[4].eq(Mux(same35 & valid[5], after,
+                               Mux(same36 & valid[6], line[6], lines.read_data))),
+                line[5].eq(Mux(same45 & valid[5], after, line[4])),
                 line[6].eq(after),
             ]
             for w in range(ways):
                 stored = line[4].ways[w]
                 m.d.sync += match[w].eq(Mux(
-                    same45 & look[5] & ~present & victim[w], same_key,
-                    stored.valid & (stored.key == key[4])))
+                    same45 & valid[5] & ~known & free[w], same_key,
+                    stored.present.any() & (stored.key == key[4])))
         return m
 
 

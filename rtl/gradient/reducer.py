@@ -12,59 +12,59 @@ from rtl.stream import SkidBuffer
 
 from .key_table import KeyTable
 from .key_walk import KeyWalk
-from .reducer_layouts import Flushed, beat_bits, gradient_beat_layout, gradient_term_layout
-from .term_merge import TermMerge
+from .reducer_layouts import Flushed, beat_bits, gradient_beat_layout, reduced_beat_layout
 
 __all__ = ["GRADIENT_REDUCER_COUNTERS", "GradientReducer"]
 
 GRADIENT_REDUCER_COUNTERS = (
-    "beats_in", "keys", "merged", "retired_early", "beats_out", "stall_output", "stall_step")
+    "beats_in", "keys", "merged", "passed", "dropped", "beats_out", "stall_output", "stall_passed",
+    "stall_step")
 
 
 class GradientReducer(wiring.Component):
-    """Add up the gradients of each key until the step ends (paper, 4.2.1 and 4.2.2).
+    """Add up the gradients of each key until the step is flushed (paper, 4.2.1 and 4.2.2).
 
     Sums are exact (:class:`~rtl.float.ExactTable`), so that neither the order of the gradients nor
     who reduced which of them can be seen in the result. They leave when ``flush`` asks for them,
-    and early where a set is full and a new key takes the place of the one that was used longest
-    ago. Exact reduction, the local one, lets a sum go as the shortest list of float32 that adds up
-    to it. Rounding reduction, the global one, lets it go as the one nearest float32, except where
-    an entry of the same set was retired early in this step: then parts of the sum may have left
-    already, and all of them go as exact lists, marked ``partial``, to be added before the one
-    rounding.
+    not before: a beat whose key has no entry, in a set that is full, is passed on, and so are all
+    others of its key until then. So a pass has either all of a key or nothing, and what it passed
+    on can come back in a pass of its own.
 
     One step at a time: a beat of another step waits until the open one is flushed. The first beat
-    after a flush opens its step.
+    after a flush opens its step. A beat numbered ``beats`` or more is dropped.
 
-    Throughput 1 beat per cycle, whatever the keys; sums leave at 1 term per cycle, and hold new
-    keys up where more than that retire early. Reading out takes the terms, at least a cycle for
-    each set, and 29 cycles more. Latency from the beat that retires a sum to its first term 29
-    cycles, or 30 where sums are rounded. After reset a cycle for each set passes before the first
-    beat goes on.
+    Throughput 1 beat per cycle, whatever the keys, also where they are passed on; sums leave at 1
+    beat per cycle. Latency to ``passed`` 8 cycles. From a flush to its answer the beats that leave,
+    a cycle for each empty set, and 28 cycles more, if nothing waits and sums leave rounded. After
+    reset a cycle for each set passes before the first beat goes on.
 
     Parameters
     ----------
     keys: that are held at once; a power of two, at least twice ``ways``.
     ways: of a set of the key table; a power of two.
     beats: of the longest vector. The sums take ``keys * beats`` entries.
-    rounded: sums leave rounded once.
+    split: sums can leave as lists; without it only rounded, and what makes lists is left out.
     style: ``bram`` or ``uram``, of the sums.
     lanes: float32 of a beat.
 
     Ports
     -----
-    i: input stream of :func:`gradient_beat_layout`; the beats of a vector in sequence. A sum takes
-        up to 2^20 gradients.
+    i: input stream of :func:`gradient_beat_layout`, with 16 lanes
+        :data:`rtl.formats.GradientBeat`; in any order. A sum takes up to 2^20 of them.
+    rounded: each sum leaves as the one nearest float32, infinity where it is too large; otherwise
+        as the shortest list of float32 that adds up to it. Fixed while anything is held; only with
+        ``split``, else as if it were 1.
     flush: input stream of the step whose gradients are complete: those taken in before it count.
-    o: output stream of :func:`gradient_term_layout`. Lists that leave together take turns, term by
-        term, even where a key has several; those that are rounded have one term, and come vector by
-        vector.
-    flushed: output stream of :data:`Flushed`, when all of the step has left ``o``; 0 keys for a
-        step that is not the open one. The next step begins when it is taken.
-    vector_beats: beats of a vector, at least 1, fixed while anything is held.
-    counters: see :data:`GRADIENT_REDUCER_COUNTERS`. ``keys``: vectors that found no entry of their
-        key, ``merged``: those that did; ``retired_early``: entries that left before the flush;
-        ``stall_output``: cycles in which a beat waits for sums to leave, ``stall_step``: for
+    o: output stream of :func:`reduced_beat_layout`, a GradientBeat and ``last``. Rounded, the beats
+        of a key leave one after the other in ascending order, with ``last`` on the final one; the
+        beats of lists take turns. A beat of a key that nothing was added to does not leave.
+    passed: output stream of what is passed on, :func:`gradient_beat_layout` as it came, in order.
+    flushed: output stream of :data:`Flushed`, when everything has left ``o`` and ``passed``; both
+        counts 0 for a step that is not the open one. ``passed`` counts from the last flush on. The
+        next pass begins when it is taken.
+    counters: see :data:`GRADIENT_REDUCER_COUNTERS`. ``keys``: entries made, ``merged``: beats added
+        to others, ``passed`` on, ``dropped``; ``stall_output``: cycles in which reading out waits
+        for ``o``, ``stall_passed``: in which a beat waits for ``passed``, ``stall_step``: for
         another step to be flushed, or its own to be read out.
     idle: nothing moves until an input does; what entries hold does not count, but a beat that
         waits for another step's flush does, for its cycles are counted.
@@ -72,7 +72,7 @@ class GradientReducer(wiring.Component):
     Raises ``ValueError`` for keys, ways or beats out of range, naming the bound.
     """
 
-    def __init__(self, keys: int, ways: int, *, beats: int = 1, rounded: bool,
+    def __init__(self, keys: int, ways: int, *, beats: int = 1, split: bool,
                  style: str = "bram", lanes: int = LANES):
         for name, value, low, high in (("ways", ways, 1, 16), ("keys", keys, 2 * ways, 1 << 16)):
             if isinstance(value, bool) or not isinstance(value, int) or (
@@ -82,29 +82,32 @@ class GradientReducer(wiring.Component):
         if isinstance(beats, bool) or not isinstance(beats, int) or not 1 <= beats <= 16:
             raise ValueError(f"beats must be an integer between 1 and 16, not {beats!r}")
         self._keys, self._ways, self._beats, self._lanes = keys, ways, beats, lanes
-        self._rounded, self._style = rounded, style
+        self._split, self._style = split, style
         super().__init__({
             "i": In(stream.Signature(gradient_beat_layout(lanes))),
             "flush": In(stream.Signature(STEP_BITS)),
-            "o": Out(stream.Signature(gradient_term_layout(beats, lanes))),
+            "o": Out(stream.Signature(reduced_beat_layout(lanes))),
+            "passed": Out(stream.Signature(gradient_beat_layout(lanes))),
             "flushed": Out(stream.Signature(Flushed)),
-            "vector_beats": In(range(beats + 1), init=1),
+            **({"rounded": In(1)} if split else {}),
             "counters": Out(CounterLayout(*GRADIENT_REDUCER_COUNTERS)), "idle": Out(1)})
 
     def elaborate(self, platform) -> Module:
         m = Module()
         size = (self._keys, self._ways, self._beats)
+        layout = gradient_beat_layout(self._lanes)
         meta_shape = data.StructLayout(
-            {"key": Key.size, "beat": beat_bits(self._beats), "partial": 1})
-        m.submodules.entry = entry = SkidBuffer(gradient_beat_layout(self._lanes))
+            {"key": Key.size, "beat": beat_bits(self._beats), "last": 1})
+        m.submodules.entry = entry = SkidBuffer(layout)
         m.submodules.table = table = KeyTable(*size, lanes=self._lanes)
         m.submodules.walk = walk = KeyWalk(*size)
         m.submodules.sums = sums = ExactTable(
             self._keys * self._beats, meta_shape, style=self._style, lanes=self._lanes)
-        m.submodules.terms = terms = (TermMerge if self._rounded else ExactTerms)(
-            meta_shape, lanes=self._lanes, **({} if self._rounded else {"split": True}))
+        m.submodules.terms = terms = ExactTerms(meta_shape, split=self._split, lanes=self._lanes)
+        m.submodules.leaving = leaving = SkidBuffer(layout)
         wiring.connect(m, wiring.flipped(self.i), entry.i)
         wiring.connect(m, sums.sums, terms.sums)
+        wiring.connect(m, leaving.o, wiring.flipped(self.passed))
         for port in ("read", "read_address", "line", "clear", "clear_address"):
             here, there = getattr(table, port), getattr(walk, port)
             m.d.comb += there.eq(here) if port == "line" else here.eq(there)
@@ -112,30 +115,66 @@ class GradientReducer(wiring.Component):
         # Operations: of the beats, or of the walk.
         found, named, operation = table.o.payload, walk.o.payload, sums.i.payload
         m.d.comb += [
-            table.walking.eq(walk.walking), walk.vector_beats.eq(self.vector_beats),
+            table.walking.eq(walk.walking),
             sums.i.valid.eq(table.o.valid | walk.o.valid),
             table.o.ready.eq(sums.i.ready), walk.o.ready.eq(sums.i.ready),
             operation.entry.eq(Mux(walk.walking, Cat(named.slot, named.beat),
                                    Cat(found.slot, found.beat))),
             operation.data.eq(found.payload.data), operation.add.eq(~walk.walking),
-            operation.first.eq(found.payload.first),
-            operation.take.eq(walk.walking | found.payload.take),
+            operation.first.eq(found.payload.first), operation.take.eq(walk.walking),
+            operation.meta.key.eq(named.payload.key), operation.meta.beat.eq(named.beat),
+            operation.meta.last.eq(named.payload.last),
         ]
-        for field in meta_shape.members:
-            m.d.comb += operation.meta[field].eq(Mux(walk.walking, named[field], found[field]))
 
-        # Steps.
-        step, opened = Signal(STEP_BITS), Signal()
-        front, own, enter = entry.o.payload, Signal(), Signal()
-        left, answer = Signal(32), self.flushed.payload
+        # What goes in: beats of the open step.
+        front, own, enter, bad = entry.o.payload, Signal(), Signal(), Signal()
+        step, left = Signal(STEP_BITS), Signal(data.StructLayout({"keys": 32, "passed": 32}))
         m.d.comb += [
-            own.eq(front.step == step),
-            Cat(table.i.payload.key).eq(front.key), table.i.payload.data.eq(front.data),
-            table.i.payload.last.eq(front.last),
-            table.i.valid.eq(entry.o.valid & enter), entry.o.ready.eq(table.i.ready & enter),
+            own.eq(front.step == step), bad.eq(front.beat >= self._beats),
+            table.i.payload.key.eq(front.key), table.i.payload.data.eq(front.data),
+            table.i.payload.beat.eq(front.beat),
+            table.i.valid.eq(entry.o.valid & enter & ~bad),
+            entry.o.ready.eq(bad | (table.i.ready & enter)),
         ]
-        quiet = Signal()
-        m.d.comb += quiet.eq(table.idle & sums.idle & terms.idle)
+        waiting, quiet = entry.o.valid & ~bad, Signal()
+        m.d.comb += quiet.eq(Cat(part.idle for part in (table, sums, terms, leaving)).all())
+        self._follow_steps(m, walk, step, left, front.step, waiting, own, enter, table.idle, quiet)
+
+        # Everything leaves before its step is closed, so that it need not go along.
+        taken, rounded = terms.o.payload, self.rounded if self._split else 1
+        if self._split:
+            m.d.comb += terms.rounded.eq(self.rounded)
+        m.d.comb += [
+            self.o.valid.eq(terms.o.valid), terms.o.ready.eq(self.o.ready),
+            Cat(self.o.payload.key).eq(taken.meta.key), self.o.payload.step.eq(step),
+            self.o.payload.beat.eq(taken.meta.beat), self.o.payload.data.eq(taken.data),
+            self.o.payload.last.eq(taken.meta.last & rounded),
+            leaving.i.valid.eq(table.passed.valid), table.passed.ready.eq(leaving.i.ready),
+            leaving.i.payload.step.eq(step),
+            *(leaving.i.payload[field].eq(table.passed.payload[field])
+              for field in ("key", "beat", "data")),
+        ]
+
+        added, passed = table.o.valid & sums.i.ready, leaving.i.valid & leaving.i.ready
+        made = added & found.payload.made
+        with m.If(made):
+            m.d.sync += left.keys.eq(left.keys + 1)
+        with m.If(passed):
+            m.d.sync += left.passed.eq(left.passed + 1)
+        count(m, self.counters, beats_in=self.i.valid & self.i.ready, keys=made,
+              merged=added & ~found.payload.first, passed=passed, dropped=entry.o.valid & bad,
+              beats_out=self.o.valid & self.o.ready, stall_output=walk.o.valid & ~sums.i.ready,
+              stall_passed=leaving.i.valid & ~leaving.i.ready, stall_step=waiting & ~enter)
+        return m
+
+    def _follow_steps(self, m: Module, walk: KeyWalk, step, left, front, waiting, own, enter,
+                      drained, quiet) -> None:
+        """Open steps, let their beats ``enter``, and read out and answer where they are flushed.
+
+        ``left``: what there is to answer. A beat of step ``front`` is ``waiting``, ``own`` if that
+        is the open one.
+        """
+        opened, answer = Signal(), self.flushed.payload
         with m.FSM(init="SWEEP"):
             with m.State("SWEEP"):
                 with m.If(~walk.sweeping):
@@ -143,27 +182,29 @@ class GradientReducer(wiring.Component):
             with m.State("ADD"):
                 m.d.comb += [
                     self.flush.ready.eq(1), enter.eq(~self.flush.valid & (own | ~opened)),
-                    self.idle.eq(quiet & ~entry.o.valid),
+                    self.idle.eq(quiet & ~waiting),
                 ]
-                m.d.sync += [answer.step.eq(self.flush.payload), answer.keys.eq(0)]
+                m.d.sync += [
+                    answer.step.eq(self.flush.payload), answer.keys.eq(0), answer.passed.eq(0)]
                 with m.If(self.flush.valid):
                     with m.If(opened & (step != self.flush.payload)):
                         m.next = "LEAVE"
                     with m.Else():
                         m.d.sync += [opened.eq(1), step.eq(self.flush.payload)]
                         m.next = "DRAIN"
-                with m.Elif(entry.o.valid & ~opened):
-                    m.d.sync += [opened.eq(1), step.eq(front.step)]
+                with m.Elif(waiting & ~opened):
+                    m.d.sync += [opened.eq(1), step.eq(front)]
             with m.State("DRAIN"):
                 # Beats that came before the flush may still be in front of the table.
                 m.d.comb += enter.eq(own)
-                with m.If(~(entry.o.valid & own) & table.head & table.idle):
-                    m.d.comb += walk.start.eq(left != 0)
+                with m.If(~(waiting & own) & drained):
+                    m.d.comb += walk.start.eq(left.keys != 0)
                     m.d.sync += opened.eq(0)
                     m.next = "WALK"
             with m.State("WALK"):
                 with m.If(~walk.walking):
-                    m.d.sync += [answer.keys.eq(left), left.eq(0)]
+                    m.d.sync += [
+                        answer.keys.eq(left.keys), answer.passed.eq(left.passed), left.eq(0)]
                     m.next = "LEAVE"
             with m.State("LEAVE"):
                 with m.If(quiet):
@@ -172,23 +213,3 @@ class GradientReducer(wiring.Component):
                 m.d.comb += self.flushed.valid.eq(1)
                 with m.If(self.flushed.ready):
                     m.next = "ADD"
-
-        # Terms leave before their step is closed, so that it need not go along with them.
-        m.d.comb += [
-            self.o.valid.eq(terms.o.valid), terms.o.ready.eq(self.o.ready),
-            Cat(self.o.payload.key).eq(terms.o.payload.meta.key), self.o.payload.step.eq(step),
-            self.o.payload.beat.eq(terms.o.payload.meta.beat),
-            self.o.payload.partial.eq(terms.o.payload.meta.partial),
-            *(self.o.payload[field].eq(terms.o.payload[field])
-              for field in ("data", "count", "last")),
-        ]
-
-        looked = table.o.valid & sums.i.ready & (found.beat == 0)
-        new = looked & found.payload.first
-        with m.If(new):
-            m.d.sync += left.eq(left + 1)
-        count(m, self.counters, beats_in=self.i.valid & self.i.ready, keys=new,
-              merged=looked & ~found.payload.first, retired_early=looked & found.payload.take,
-              beats_out=self.o.valid & self.o.ready,
-              stall_output=table.o.valid & ~sums.i.ready, stall_step=entry.o.valid & ~enter)
-        return m

@@ -4,16 +4,15 @@ from amaranth.hdl import ShapeLike
 from amaranth.lib import data
 from amaranth.utils import ceil_log2
 
-from rtl.cache.lru import order_bits
-from rtl.config import LANES
-from rtl.float.exact import EXACT_TERMS
-from rtl.formats import STEP_BITS, Key
+from rtl.config import BEAT_BITS, LANES
+from rtl.formats import STEP_BITS, GradientBeat, Key
 
-__all__ = ["Flushed", "beat_bits", "gradient_beat_layout", "gradient_term_layout",
-           "key_line_layout", "key_operation_layout"]
+__all__ = ["Flushed", "beat_bits", "gradient_beat_layout", "key_line_layout",
+           "key_operation_layout", "passed_beat_layout", "reduced_beat_layout"]
 
-Flushed = data.StructLayout({"step": STEP_BITS, "keys": 32})
-"""A step's sums have left: of how many entries, those that were retired early included."""
+Flushed = data.StructLayout({"step": STEP_BITS, "keys": 32, "passed": 32})
+"""A pass of a step is over: the sums of ``keys`` keys have left, and ``passed`` beats of others
+were passed on."""
 
 
 def beat_bits(beats: int) -> int:
@@ -22,36 +21,36 @@ def beat_bits(beats: int) -> int:
 
 
 def gradient_beat_layout(lanes: int = LANES) -> data.StructLayout:
-    """Layout of a beat of a key's gradient; ``last`` on the final beat of the vector."""
-    return data.StructLayout({"key": Key, "step": STEP_BITS, "data": 32 * lanes, "last": 1})
+    """:data:`rtl.formats.GradientBeat`, or the same with less ``lanes``."""
+    if 32 * lanes == BEAT_BITS:
+        return GradientBeat
+    return data.StructLayout({**GradientBeat.members, "data": 32 * lanes})
 
 
-def gradient_term_layout(beats: int, lanes: int = LANES) -> data.StructLayout:
-    """Layout of one beat of the list that beat ``beat`` of a key's sum leaves as.
+def reduced_beat_layout(lanes: int = LANES) -> data.StructLayout:
+    """Layout of a beat that reduction gives out: that of a gradient, and ``last``.
 
-    ``count``: the terms of this list until here; with ``last``, its terms. ``partial``: the key's
-    sum in this step may come as several lists, each exact, to be added before they are rounded.
+    ``last``: where sums leave rounded, no other beat of this key follows in this pass. Always 0
+    where they leave as lists, whose beats take turns.
     """
+    return data.StructLayout({**gradient_beat_layout(lanes).members, "last": 1})
+
+
+def passed_beat_layout(lanes: int = LANES) -> data.StructLayout:
+    """Layout of what a key table passes on: a gradient without its step."""
     return data.StructLayout({
-        "key": Key, "step": STEP_BITS, "beat": beat_bits(beats), "data": 32 * lanes,
-        "count": range(2 * EXACT_TERMS), "last": 1, "partial": 1})
+        name: shape for name, shape in gradient_beat_layout(lanes).members.items()
+        if name != "step"})
 
 
-def key_line_layout(ways: int) -> data.StructLayout:
-    """Layout of a set of keys; all zero is an empty one.
-
-    ``partial``: an entry of the set was retired early in this step.
-    """
-    return data.StructLayout({
-        "ways": data.ArrayLayout(data.StructLayout({"key": Key.size, "valid": 1}), ways),
-        "order": order_bits(ways), "partial": 1})
+def key_line_layout(ways: int, beats: int) -> data.StructLayout:
+    """Layout of a set of keys; all zero is an empty one. ``present``: which beats of the key's sum
+    hold something; none does in a way that is free, and the ways are filled in ascending order."""
+    return data.StructLayout({"ways": data.ArrayLayout(
+        data.StructLayout({"key": Key.size, "present": beats}), ways)})
 
 
 def key_operation_layout(keys: int, beats: int, payload: ShapeLike) -> data.StructLayout:
-    """Layout of what is to be done with beat ``beat`` of the entry of a key.
-
-    ``key`` and ``partial`` are those of the sum that leaves, if one does.
-    """
+    """Layout of what is to be done with beat ``beat`` of an entry."""
     return data.StructLayout({
-        "slot": ceil_log2(keys), "beat": beat_bits(beats), "key": Key.size, "partial": 1,
-        "payload": payload})
+        "slot": ceil_log2(keys), "beat": beat_bits(beats), "payload": payload})

@@ -28,13 +28,20 @@ def _fields(word: int) -> dict:
             "other": word >> 300}
 
 
-def run(entries: list[list[ExactSum]], split: bool, stall: float = 0.0) -> int:
+def run(entries: list[list[ExactSum]], split: bool, stall: float = 0.0, *,
+        rounded: bool = False) -> int:
     """Compare the beats of ``entries``; return the cycles it took."""
-    expected = [beats_of(sums, split) for sums in entries]
+    expected = [beats_of(sums, split and not rounded) for sums in entries]
     dut = ExactTerms(16, split=split, lanes=len(entries[0]))
     got: list[dict] = []
+
+    async def send(ctx):
+        if rounded:
+            ctx.set(dut.rounded, 1)
+        await sender(dut.sums, payloads(entries), stall=stall)(ctx)
+
     cycles = simulate(
-        powered_up(dut), sender(dut.sums, payloads(entries), stall=stall),
+        powered_up(dut), send,
         receiver(dut.o, got, sum(map(len, expected)), stall=stall), limit=LIMIT)
     beats = defaultdict(list)
     for item in got:
@@ -43,7 +50,7 @@ def run(entries: list[list[ExactSum]], split: bool, stall: float = 0.0) -> int:
         assert item["last"] == (len(beats[item["meta"]]) == len(expected[item["meta"]]))
     for number, sums in enumerate(entries):
         assert beats[number] == expected[number], sums
-    if not split:
+    if rounded or not split:
         assert [item["meta"] for item in got] == list(range(len(entries)))
     return cycles
 
@@ -82,6 +89,15 @@ def test_sums_beyond_the_largest_number(stall):
     run([[ExactSum(value, other=True)] for value in sums * 2], True, stall)
     sums += [(1 << 297) - 1, -1 << 297]
     run([[ExactSum(value, other=True)] for value in sums], False, stall)
+
+
+def test_lists_can_be_left_out():
+    """With ``rounded`` each entry gives its nearest float32 alone, one a cycle, in order."""
+    sums = in_range(around_ties(6))[::9] + SPECIAL_SUMS
+    sums += [ExactSum(value, other=True) for value in ((1 << 297) - 1, -1 << 297, 1 << 277)]
+    entries = [[total] for total in sums]
+    run(entries, True, 0.4, rounded=True)
+    assert run(entries, True, rounded=True) <= len(sums) + LATENCY + RING
 
 
 def test_the_largest_sums_go_on():

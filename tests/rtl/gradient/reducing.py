@@ -1,20 +1,26 @@
-"""Drive a GradientReducer step by step, and what has to leave it."""
+"""Drive a GradientReducer pass by pass, and what has to leave it."""
 
 import random
 from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from host.exact import ExactSum, exact_sums, nearest, split
+from host.exact import ExactSum, exact_sums
 from rtl.hash_columns import COLUMNS
-from tests.rtl.float.exact_cases import MINUS_ZERO, beat, terms_of_kind
+from tests.rtl.float.exact_cases import beat, beats_of, terms_of_kind
 from tests.rtl.power_up import powered_up
 from tests.support import receiver, sender, simulate
 
-__all__ = ["Play", "beats_of", "check", "key_of", "numbered", "power_law", "set_of", "vectors_of"]
+__all__ = ["STEP", "Item", "Pass", "Play", "check", "key_of", "numbered", "offered", "power_law",
+           "same_set", "set_of", "shuffled", "vectors_of"]
 
 STEP = 65535
 """Of the first step; the next ones wrap."""
+
+Item = tuple[int, int, int]
+"""Beat: the key's number, which one of its vector, and the bits."""
 
 
 def key_of(number: int) -> dict:
@@ -22,158 +28,41 @@ def key_of(number: int) -> dict:
     return {"row": number * 0x9_1357_9BDF & (1 << 36) - 1, "table": number % 26}
 
 
-def vectors_of(keys, beats: int, lanes: int, kinds, seed: int) -> list[tuple[int, np.ndarray]]:
-    """Return (key's number, uint32 [beats, lanes]); the terms of a key are of one of ``kinds``."""
+def numbered(key: dict) -> int:
+    """Return a key as one number."""
+    return key["row"] << 12 | key["table"]
+
+
+def vectors_of(keys, beats: int, lanes: int, kinds, seed: int) -> list[Item]:
+    """Return beats of a vector for each of ``keys``; the terms of a key are of one of ``kinds``."""
     rng = np.random.default_rng(seed)
     data = np.zeros((len(keys), beats, lanes), np.uint32)
     for key in sorted(set(keys)):
         mine = [n for n, other in enumerate(keys) if other == key]
         terms = terms_of_kind(rng.choice(kinds), len(mine), beats * lanes, seed + key)
         data[mine] = terms.reshape(len(mine), beats, lanes)
-    return list(zip(keys, data))
+    return [(key, n, beat(words)) for key, vector in zip(keys, data)
+            for n, words in enumerate(vector)]
 
 
-def beats_of(vectors, step: int) -> list[dict]:
-    """Return the beats of ``vectors``."""
-    return [{"key": key_of(key), "step": step % (1 << 16), "data": beat(words),
-             "last": int(n == len(data) - 1)}
-            for key, data in vectors for n, words in enumerate(data)]
+def shuffled(items: Iterable[Item], seed: int, kept: float = 1.0) -> list[Item]:
+    """Return ``items``, or about a share ``kept`` of them, in any order."""
+    rng = random.Random(seed)
+    left = [item for item in items if rng.random() < kept]
+    rng.shuffle(left)
+    return left
 
 
-def numbered(key: dict) -> int:
-    """Return a key as one number."""
-    return key["row"] << 12 | key["table"]
+def offered(items: Iterable[Item], step: int) -> list[dict]:
+    """Return what the input stream takes."""
+    return [{"key": key_of(key), "beat": place, "step": step % (1 << 16), "data": bits}
+            for key, place, bits in items]
 
 
-class Play:
-    """Send the vectors of each step, flush it, and take what leaves until it is answered."""
-
-    def __init__(self, dut, steps, *, beats: int, stalls: tuple[float, float] = (0.0, 0.0),
-                 seed: int = 0, ahead: bool = False):
-        self.dut, self.steps, self.beats = dut, steps, beats
-        self.stall_in, self.stall_out = stalls
-        self.taken: list[list[dict]] = [[]]
-        self.flushed: list[dict] = []
-        self.counters: dict[str, int] = {}
-        self._sent, self._seed, self._ahead = 0, seed, ahead
-        simulate(powered_up(dut, seed), self._send, self._flush, self._answers,
-                 background=[self._take], limit=20_000)
-
-    async def _send(self, ctx):
-        ctx.set(self.dut.vector_beats, self.beats)
-        for number, vectors in enumerate(self.steps):
-            while not self._ahead and len(self.flushed) < number:
-                await ctx.tick()
-            await sender(self.dut.i, beats_of(vectors, STEP + number), stall=self.stall_in,
-                         seed=self._seed + number)(ctx)
-            self._sent += 1
-
-    async def _flush(self, ctx):
-        for number in range(len(self.steps)):
-            while self._sent <= number:
-                await ctx.tick()
-            await sender(self.dut.flush, [(STEP + number) % (1 << 16)])(ctx)
-
-    async def _answers(self, ctx):
-        cycle = 0
-        while len(self.flushed) < len(self.steps):
-            await receiver(self.dut.flushed, self.flushed, len(self.flushed) + 1,
-                           stall=self.stall_out)(ctx)
-            self.taken.append([])
-        while not ctx.get(self.dut.idle):
-            await ctx.tick()
-            cycle += 1
-            assert cycle < 100, "not idle in the end"
-        await ctx.tick()
-        self.counters = {name: ctx.get(self.dut.counters[name])
-                         for name in self.dut.counters.shape().members}
-
-    async def _take(self, ctx):
-        rng = random.Random(self._seed)
-        while True:
-            one: list[dict] = []
-            await receiver(self.dut.o, one, 1, stall=self.stall_out, seed=rng.getrandbits(32))(ctx)
-            self.taken[len(self.flushed)].extend(one)
-
-
-def check(play: Play, *, keys: int, ways: int, rounded: bool, lanes: int) -> None:
-    """Compare what left with the exact sums; every number that is counted too."""
-    vectors, outgoing, entries = 0, 0, 0
-    assert not play.taken[len(play.steps)]
-    for number, given in enumerate(play.steps):
-        lists = lists_of(play.taken[number], (STEP + number) % (1 << 16), play.beats, lanes)
-        outgoing += len(play.taken[number])
-        sums = expected_sums(given)
-        assert {key for key, _ in lists} == set(sums)
-        for (key, place), parts in lists.items():
-            right = sums[key][place]
-            whole = [sum((total[lane] for _, total, _ in parts), ExactSum())
-                     for lane in range(lanes)]
-            partial = {flag for flag, _, _ in parts}
-            if rounded and partial == {0}:
-                (_, _, terms), = parts
-                assert terms == [beat(nearest(total) for total in right)]
-                continue
-            for lane in range(lanes):
-                assert equivalent(whole[lane], right[lane]), (key, place, lane)
-            # Terms of several lists of a key may take turns: which is whose cannot be seen.
-            if len(parts) == 1:
-                assert parts[0][2] == shortest(right)
-            else:
-                assert partial == {1}
-        left = sum(len(parts) for (_, place), parts in lists.items() if place == 0)
-        assert play.flushed[number] == {"step": (STEP + number) % (1 << 16), "keys": left}
-        vectors, entries = vectors + len(given), entries + left
-    counters = play.counters
-    assert counters["beats_in"] == vectors * play.beats and counters["beats_out"] == outgoing
-    assert counters["keys"] == entries and counters["merged"] == vectors - entries
-    assert counters["retired_early"] == retired(play.steps, keys // ways, ways)
-
-
-def lists_of(taken, step, beats, lanes):
-    """Return, by key and place in its vector, (partial, what it adds up to, beats) of each list."""
-    unfinished, lists = {}, defaultdict(list)
-    for item in taken:
-        assert item["step"] == step and item["beat"] < beats
-        where = numbered(item["key"]), item["beat"]
-        matching = [terms for terms in unfinished.setdefault(where, [])
-                    if len(terms) + 1 == item["count"]]
-        terms = matching[0] if matching else []
-        if not matching:
-            assert item["count"] == 1
-            unfinished[where].append(terms)
-        terms.append(item["data"])
-        if item["last"]:
-            unfinished[where] = [other for other in unfinished[where] if other is not terms]
-            words = np.array([[term >> 32 * lane & 0xFFFFFFFF for lane in range(lanes)]
-                              for term in terms], np.uint32)
-            lists[where].append((item["partial"], exact_sums(words.view(np.float32)), terms))
-    assert not any(unfinished.values())
-    return lists
-
-
-def expected_sums(vectors):
-    """Return, by key, the exact sums of each beat."""
-    data = defaultdict(list)
-    for key, words in vectors:
-        data[numbered(key_of(key))].append(words)
-    return {key: [exact_sums(np.stack(terms)[:, place].view(np.float32))
-                  for place in range(terms[0].shape[0])] for key, terms in data.items()}
-
-
-def equivalent(one: ExactSum, other: ExactSum) -> bool:
-    """Say whether two sums are the same to whoever adds them up; infinities leave nothing else."""
-    if one.plus or one.minus:
-        return (one.plus, one.minus) == (other.plus, other.minus)
-    return one == other
-
-
-def shortest(sums: list[ExactSum]) -> list[int]:
-    """Return the beats of the shortest list of the ``sums`` of its lanes."""
-    terms = [split(total) for total in sums]
-    filler = [0 if total.other else MINUS_ZERO for total in sums]
-    return [beat(lane[k] if k < len(lane) else zero for lane, zero in zip(terms, filler))
-            for k in range(max(map(len, terms)))]
+def power_law(vectors: int, population: int, seed: int) -> list[int]:
+    """Return numbers of keys below ``population``, the frequency of each about 1 / (1 + number)."""
+    rng = random.Random(seed)
+    return [int(population ** rng.random()) - 1 for _ in range(vectors)]
 
 
 def set_of(number: int, sets: int) -> int:
@@ -184,23 +73,140 @@ def set_of(number: int, sets: int) -> int:
     return (hashed >> 8) * sets >> 24
 
 
-def retired(steps, sets: int, ways: int) -> int:
-    """Return how many entries a table retires early, by a list of each set's keys in order."""
-    early = 0
-    for vectors in steps:
-        order: dict[int, list[int]] = defaultdict(list)
-        for key, _ in vectors:
-            keys = order[set_of(key, sets)]
-            if key in keys:
-                keys.remove(key)
-            elif len(keys) == ways:
-                keys.pop(0)
-                early += 1
-            keys.append(key)
-    return early
+def same_set(count: int, sets: int, which: int = 0) -> list[int]:
+    """Return the first ``count`` numbers whose keys are of one set."""
+    numbers, number = [], 0
+    while len(numbers) < count:
+        if set_of(number, sets) == which:
+            numbers.append(number)
+        number += 1
+    return numbers
 
 
-def power_law(vectors: int, population: int, seed: int) -> list[int]:
-    """Return numbers of keys below ``population``, the frequency of each about 1 / (1 + number)."""
-    rng = random.Random(seed)
-    return [int(population ** rng.random()) - 1 for _ in range(vectors)]
+@dataclass
+class Pass:
+    """What went into a pass, and what left in it."""
+
+    step: int
+    given: list[Item]
+    taken: list[dict] = field(default_factory=list)
+    passed: list[dict] = field(default_factory=list)
+    answer: list[dict] = field(default_factory=list)
+
+
+class Play:
+    """Send the beats of each step and flush it, until nothing is passed on any more.
+
+    Members: ``passes``, and the ``counters`` in the end. What was passed on comes back in any
+    order, as ``again`` says; without, each step has one pass. ``rounded`` is set where the block
+    has it.
+    """
+
+    def __init__(self, dut, steps: Iterable[list[Item]], *, rounded: bool = True,
+                 stalls: tuple[float, float] = (0.0, 0.0), seed: int = 0, again: bool = True,
+                 limit: int = 20_000):
+        self.dut, self._steps, self._rounded = dut, steps, rounded
+        self._stall_in, self._stall_out = stalls
+        self.passes: list[Pass] = []
+        self.counters: dict[str, int] = {}
+        self._seed, self._again = seed, again
+        self._begin(STEP, [])
+        simulate(powered_up(dut, seed), self._run, background=[
+            self._take("o", "taken"), self._take("passed", "passed")], limit=limit)
+
+    def _begin(self, step: int, given: list[Item]) -> Pass:
+        self._now = Pass(step % (1 << 16), given)
+        return self._now
+
+    async def _run(self, ctx):
+        dut, back = self.dut, {numbered(key_of(n)): n for n in range(1000)}
+        if hasattr(dut, "rounded"):
+            ctx.set(dut.rounded, int(self._rounded))
+        for number, items in enumerate(self._steps):
+            left = list(items)
+            while True:
+                now = self._begin(STEP + number, left)
+                self.passes.append(now)
+                seed = self._seed + len(self.passes)
+                await sender(dut.i, offered(left, now.step), stall=self._stall_in, seed=seed)(ctx)
+                await sender(dut.flush, [now.step])(ctx)
+                await receiver(dut.flushed, now.answer, 1, stall=self._stall_out)(ctx)
+                left = shuffled(
+                    [(back[numbered(item["key"])], item["beat"], item["data"])
+                     for item in now.passed], seed)
+                if not left or not self._again:
+                    break
+        self._begin(0, [])
+        cycles = 0
+        while not ctx.get(dut.idle):
+            await ctx.tick()
+            cycles += 1
+            assert cycles < 100, "not idle in the end"
+        await ctx.tick()
+        assert not self._now.taken and not self._now.passed
+        self.counters = {name: ctx.get(dut.counters[name]) for name in dut.counters.shape().members}
+
+    def _take(self, port: str, into: str):
+        async def bench(ctx):
+            rng = random.Random(self._seed)
+            while True:
+                one: list[dict] = []
+                await receiver(getattr(self.dut, port), one, 1, stall=self._stall_out,
+                               seed=rng.getrandbits(32))(ctx)
+                getattr(self._now, into).extend(one)
+        return bench
+
+
+def check(play: Play, *, keys: int, ways: int, beats: int = 1, rounded: bool = True,
+          lanes: int = 1) -> None:
+    """Compare what left each pass with the exact sums; every number that is counted too."""
+    counted = dict.fromkeys(("beats_in", "keys", "merged", "passed", "dropped", "beats_out"), 0)
+    for now in play.passes:
+        sums, passed = first_served(now.given, keys // ways, ways, beats)
+        assert now.passed == offered(passed, now.step)
+        held = {key for key, _ in sums}
+        assert now.answer == [{"step": now.step, "keys": len(held), "passed": len(passed)}]
+        assert {item["step"] for item in now.taken} <= {now.step}
+        whole = {where: _added(terms, lanes) for where, terms in sums.items()}
+        lists = defaultdict(list)
+        for item in now.taken:
+            lists[numbered(item["key"]), item["beat"]].append(item["data"])
+        assert lists == {where: beats_of(right, not rounded) for where, right in whole.items()}
+        order = [(numbered(item["key"]), item["beat"]) for item in now.taken]
+        if rounded:
+            ends = {key: max(place for other, place in sums if other == key) for key in held}
+            assert [item["last"] for item in now.taken] == [
+                int(place == ends[key]) for key, place in order]
+            keys_in_turn = [key for key, place in order if place == ends[key]]
+            assert order == [(key, place) for key in keys_in_turn
+                             for place in sorted(p for other, p in sums if other == key)]
+        else:
+            assert not any(item["last"] for item in now.taken)
+        stray = sum(place >= beats for _, place, _ in now.given)
+        for name, more in (("beats_in", len(now.given)), ("beats_out", len(now.taken)),
+                           ("keys", len(held)), ("passed", len(passed)), ("dropped", stray),
+                           ("merged", len(now.given) - len(passed) - len(sums) - stray)):
+            counted[name] += more
+    assert {name: play.counters[name] for name in counted} == counted
+
+
+def first_served(items: Iterable[Item], sets: int, ways: int,
+                 beats: int) -> tuple[dict[tuple[int, int], list[int]], list[Item]]:
+    """Return the terms by key and beat of the keys that find room in their set, and the others."""
+    lines, sums, passed = defaultdict(list), defaultdict(list), []
+    for key, place, bits in items:
+        if place >= beats:
+            continue
+        line = lines[set_of(key, sets)]
+        if key not in line and len(line) < ways:
+            line.append(key)
+        if key in line:
+            sums[numbered(key_of(key)), place].append(bits)
+        else:
+            passed.append((key, place, bits))
+    return sums, passed
+
+
+def _added(terms: list[int], lanes: int) -> list[ExactSum]:
+    words = [[term >> 32 * lane & 0xFFFFFFFF for lane in range(lanes)] for term in terms]
+    return exact_sums(np.array(words, np.uint32).view(np.float32))

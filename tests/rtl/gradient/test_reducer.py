@@ -1,127 +1,217 @@
-"""GradientReducer: what leaves adds up, key by key and step by step, to what came in."""
-
-from collections import Counter, defaultdict
+"""GradientReducer: what leaves adds up, key by key and pass by pass, to what came in."""
 
 import numpy as np
 import pytest
 
 from host.exact_keys import sums_by_key
-from rtl.gradient import GradientReducer
-from tests.rtl.float.exact_cases import KINDS, beat
+from rtl.formats import GradientBeat
+from rtl.gradient import GradientReducer, gradient_beat_layout
+from tests.rtl.float.exact_cases import KINDS
 from tests.rtl.gradient.reducing import (
+    STEP,
     Play,
-    beats_of,
     check,
     key_of,
     numbered,
+    offered,
     power_law,
-    set_of,
+    same_set,
+    shuffled,
     vectors_of,
 )
 from tests.rtl.power_up import powered_up
 from tests.support import receiver, sender, simulate
 
 
-@pytest.mark.parametrize("rounded", [False, True])
-@pytest.mark.parametrize("stall", [0.0, 0.4])
-def test_every_kind_of_number(rounded, stall):
-    """Two steps of keys that fit: nothing leaves early."""
-    steps = [vectors_of(power_law(80, 12, step), 1, 2, list(KINDS), 7 * step)
+@pytest.mark.parametrize("split, rounded, stall", [
+    (False, True, 0.4), (True, True, 0.0), (True, False, 0.0), (True, False, 0.4)])
+def test_every_kind_of_number(split, rounded, stall):
+    """Two steps of keys that fit: one pass each."""
+    steps = [vectors_of(power_law(60, 12, step), 1, 2, list(KINDS), 7 * step)
              for step in range(2)]
-    dut = GradientReducer(64, 8, rounded=rounded, lanes=2)
-    play = Play(dut, steps, beats=1, stalls=(stall, stall))
+    dut = GradientReducer(64, 8, split=split, lanes=2)
+    play = Play(dut, steps, rounded=rounded, stalls=(stall, stall))
     check(play, keys=64, ways=8, rounded=rounded, lanes=2)
-    assert play.counters["retired_early"] == 0
-    assert not any(item["partial"] for taken in play.taken for item in taken)
-    assert play.counters["merged"] == 160 - sum(len({key for key, _ in one}) for one in steps)
+    assert len(play.passes) == 2 and play.counters["merged"] > 60
 
 
-@pytest.mark.parametrize("rounded", [False, True])
-@pytest.mark.parametrize("ways, vectors, stalls, seed", [
-    (1, 80, (0.0, 0.0), 0), (2, 80, (0.3, 0.3), 1), (4, 150, (0.0, 0.8), 2)])
-def test_more_keys_than_places(rounded, ways, vectors, stalls, seed):
-    """Entries leave early, and their keys come again: in lists that add up exactly."""
-    steps = [vectors_of(power_law(vectors, 60, seed + step), 1, 1, list(KINDS), seed + 9 * step)
+@pytest.mark.parametrize("split, rounded, ways, vectors, stalls, seed", [
+    (False, True, 1, 40, (0.0, 0.0), 0), (False, True, 2, 40, (0.3, 0.3), 1),
+    (True, True, 2, 40, (0.3, 0.0), 3), (True, True, 4, 60, (0.0, 0.8), 2),
+    (True, False, 2, 40, (0.3, 0.3), 1), (True, False, 4, 60, (0.0, 0.8), 2)])
+def test_more_keys_than_places(split, rounded, ways, vectors, stalls, seed):
+    """What is passed on comes back until each key had its pass."""
+    steps = [vectors_of(power_law(vectors, 50, seed + step), 1, 1, list(KINDS), seed + 9 * step)
              for step in range(2)]
-    dut = GradientReducer(8, ways, rounded=rounded, lanes=1)
-    play = Play(dut, steps, beats=1, stalls=stalls, seed=seed)
-    check(play, keys=8, ways=ways, rounded=rounded, lanes=1)
-    assert play.counters["retired_early"] > 20
-    assert play.counters["stall_output"] > 0 or stalls[1] < 0.8
+    dut = GradientReducer(8, ways, split=split, lanes=1)
+    play = Play(dut, steps, rounded=rounded, stalls=stalls, seed=seed)
+    check(play, keys=8, ways=ways, rounded=rounded)
+    assert len(play.passes) >= 4 and play.counters["passed"] > 20
+    assert all(now.answer[0]["keys"] for now in play.passes)
+    assert play.counters["stall_passed"] > 0 or stalls[1] < 0.8
+    if rounded:
+        assert_each_once(play, steps)
 
 
-@pytest.mark.parametrize("rounded, beats, most", [(False, 2, 2), (True, 3, 4), (False, 1, 3)])
-def test_vectors_of_several_beats(rounded, beats, most):
-    steps = [vectors_of(power_law(50, 20, step), beats, 1, list(KINDS), step) for step in range(2)]
-    dut = GradientReducer(8, 4, beats=most, rounded=rounded, lanes=1)
-    play = Play(dut, steps, beats=beats, stalls=(0.2, 0.2))
-    check(play, keys=8, ways=4, rounded=rounded, lanes=1)
-    assert play.counters["retired_early"] > 5
+def assert_each_once(play: Play, steps) -> None:
+    """Each beat of each key has one sum in its step, over all passes: the host's."""
+    for number, items in enumerate(steps):
+        places = np.array([numbered(key_of(key)) << 4 | place for key, place, _ in items])
+        words = np.array([[bits] for *_, bits in items], np.uint32)
+        expected, sums = sums_by_key(places, words.view(np.float32))
+        got = [(numbered(item["key"]) << 4 | item["beat"], item["data"]) for now in play.passes
+               if now.step == (STEP + number) % (1 << 16) for item in now.taken]
+        assert sorted(got) == list(zip(expected.tolist(), sums.view(np.uint32)[:, 0].tolist()))
 
 
-def test_empty_steps_and_steps_ahead():
-    """The next step's beats wait at the edge; a step without gradients is answered too."""
-    steps = [vectors_of(keys, 1, 1, ["gaussian"], 3) for keys in (
-        [1, 2, 1, 1], [], [5, 1], [1] * 20, [])]
-    play = Play(GradientReducer(16, 4, rounded=True, lanes=1), steps, beats=1, ahead=True)
-    check(play, keys=16, ways=4, rounded=True, lanes=1)
-    assert [answer["keys"] for answer in play.flushed] == [2, 0, 2, 1, 0]
-    assert play.counters["stall_step"] > 20
+@pytest.mark.parametrize("split, rounded, beats, kept, stall", [
+    (False, True, 3, 1.0, 0.2), (False, True, 4, 0.4, 0.0), (True, True, 2, 0.7, 0.3),
+    (True, False, 3, 0.8, 0.2), (False, True, 16, 0.2, 0.0)])
+def test_beats_in_any_order(split, rounded, beats, kept, stall):
+    """Vectors of several beats, of which some are absent; those that leave are in order."""
+    vectors = 20 if beats == 16 else 40
+    steps = [shuffled(vectors_of(power_law(vectors, 16, step), beats, 1, list(KINDS), step),
+                      step, kept) for step in range(2)]
+    dut = GradientReducer(8, 4, beats=beats, split=split, lanes=1)
+    play = Play(dut, steps, rounded=rounded, stalls=(stall, stall))
+    check(play, keys=8, ways=4, beats=beats, rounded=rounded)
+    assert len(play.passes) > 2
+    if rounded:
+        assert_each_once(play, steps)
+
+
+def test_all_keys_in_one_set():
+    """As many passes as it takes; the other sets stay empty."""
+    numbers = same_set(11, 4, which=2) * 4
+    steps = [shuffled(vectors_of(numbers, 2, 1, ["gaussian"], 1), 5)]
+    play = Play(GradientReducer(16, 4, beats=2, split=False, lanes=1), steps)
+    check(play, keys=16, ways=4, beats=2)
+    assert [now.answer[0]["keys"] for now in play.passes] == [4, 4, 3]
+    assert_each_once(play, steps)
+
+
+def test_keys_close_together():
+    """The pipeline's decisions reach the beats behind: bursts of few keys of the same set."""
+    a, b, c = same_set(3, 2)
+    other = same_set(1, 2, which=1)[0]
+    orders = [[a, a, b, a, c, c, b, c, a], [a, b, c, c, c, c, b, a], [a, other, b, other, c, b, a],
+              [c, other, other, a, other, other, b, c, a, b], [a, b, b, b, b, c, a, c, b, c]]
+    steps = [vectors_of(numbers, 2, 1, ["gaussian"], n) for n, numbers in enumerate(orders)]
+    play = Play(GradientReducer(4, 2, beats=2, split=False, lanes=1), steps)
+    check(play, keys=4, ways=2, beats=2)
+    assert all(len({key for key, *_ in now.given}) <= 2 or now.passed for now in play.passes
+               if not {other} & {key for key, *_ in now.given})
+
+
+def test_empty_steps():
+    steps = [vectors_of(keys, 1, 1, ["gaussian"], 3) for keys in ([], [1, 2, 1], [], [5], [])]
+    play = Play(GradientReducer(16, 4, split=False, lanes=1), steps)
+    check(play, keys=16, ways=4)
+    assert [now.answer[0]["keys"] for now in play.passes] == [0, 2, 0, 1, 0]
+
+
+def test_beats_beyond_the_vector_are_dropped():
+    """They neither take an entry nor open a step."""
+    items = vectors_of([1, 2, 1, 3], 4, 1, ["gaussian"], 3)
+    strays = [(1, 3, 1), (9, 15, 2), (2, 3, 3)]
+    play = Play(GradientReducer(16, 4, beats=3, split=False, lanes=1),
+                [strays, [*strays, *items], strays])
+    check(play, keys=16, ways=4, beats=3)
+    assert [now.answer[0]["keys"] for now in play.passes] == [0, 3, 0]
+    assert play.counters["dropped"] == 13
+
+
+def test_steps_ahead():
+    """The next steps' beats wait at the edge until theirs is flushed and answered."""
+    dut = GradientReducer(16, 4, split=False, lanes=1)
+    steps = [vectors_of(numbers, 1, 1, ["gaussian"], 3) for numbers in ([1, 2, 1], [5, 1], [1] * 9)]
+    sent, answers, taken = [], [], []
+
+    async def send(ctx):
+        for number, items in enumerate(steps):
+            await sender(dut.i, offered(items, number))(ctx)
+            sent.append(number)
+
+    async def flush(ctx):
+        for number in range(len(steps)):
+            # Two beats fit in front of the table.
+            while len(sent) <= number and ctx.get(dut.counters.stall_step) <= 20 * number:
+                await ctx.tick()
+            await ctx.tick().repeat(40)
+            assert len(answers) == number
+            await sender(dut.flush, [number])(ctx)
+            await receiver(dut.flushed, answers, number + 1)(ctx)
+            assert {item["step"] for item in taken} == set(range(number + 1))
+
+    simulate(powered_up(dut), send, flush, background=[receiver(dut.o, taken, 100)], limit=2000)
+    assert answers == [{"step": step, "keys": keys, "passed": 0}
+                       for step, keys in ((0, 2), (1, 2), (2, 1))]
+    assert sorted((item["step"], numbered(item["key"])) for item in taken) == sorted(
+        (step, numbered(key_of(key))) for step, items in enumerate(steps)
+        for key in {key for key, *_ in items})
 
 
 def test_other_steps():
     """A flush of one is answered at once; a beat of one waits until the open step is flushed."""
-    dut = GradientReducer(16, 4, rounded=True, lanes=1)
+    dut = GradientReducer(4, 2, split=False, lanes=1)
+    a, b, c = same_set(3, 2)
     answers: list[dict] = []
     taken: list[dict] = []
+    passed: list[dict] = []
 
     async def bench(ctx):
         async def add(numbers, step):
-            await sender(dut.i, beats_of(vectors_of(numbers, 1, 1, ["gaussian"], 1), step))(ctx)
+            await sender(dut.i, offered(vectors_of(numbers, 1, 1, ["gaussian"], 1), step))(ctx)
             await ctx.tick().repeat(30)
 
         async def flush(step):
             await sender(dut.flush, [step])(ctx)
             await receiver(dut.flushed, answers, len(answers) + 1)(ctx)
 
-        await add([1, 2], 7)
+        await add([a, b, c], 7)
         await flush(6)
-        assert not taken
-        await add([1, 2], 7)
-        await add([3], 8)
+        assert not taken and len(passed) == 1
+        await add([a, b], 7)
+        await add([c], 8)
         await flush(7)
-        await add([2], 8)
+        await add([b], 8)
         await flush(8)
 
-    simulate(powered_up(dut), bench, background=[receiver(dut.o, taken, 5)], limit=1000)
-    assert answers == [{"step": step, "keys": keys} for step, keys in ((6, 0), (7, 2), (8, 2))]
-    assert Counter((numbered(item["key"]), item["step"], item["count"]) for item in taken) == {
-        (numbered(key_of(number)), step, 1): 1 for number, step in ((1, 7), (2, 7), (2, 8), (3, 8))}
+    simulate(powered_up(dut), bench, background=[
+        receiver(dut.o, taken, 5), receiver(dut.passed, passed, 5)], limit=1000)
+    assert answers == [{"step": step, "keys": keys, "passed": passes}
+                       for step, keys, passes in ((6, 0, 0), (7, 2, 1), (8, 2, 0))]
+    assert sorted((numbered(item["key"]), item["step"]) for item in taken) == sorted(
+        (numbered(key_of(number)), step) for number, step in ((a, 7), (b, 7), (b, 8), (c, 8)))
 
 
-def test_rounded_sums_are_those_of_the_reference():
-    """Against the host's sums of whole arrays."""
-    vectors = vectors_of(power_law(100, 30, 5), 1, 2, list(KINDS), 11)
-    play = Play(GradientReducer(64, 8, rounded=True, lanes=2), [vectors], beats=1)
-    keys, sums = sums_by_key(np.array([numbered(key_of(key)) for key, _ in vectors]),
-                             np.stack([data[0] for _, data in vectors]).view(np.float32))
-    got = {numbered(item["key"]): item["data"] for item in play.taken[0]}
-    assert got == {int(key): beat(row) for key, row in zip(keys, sums.view(np.uint32))}
+def test_reading_out_waits():
+    """More sums than there is room for behind the table; nothing is lost, and it is counted."""
+    dut = GradientReducer(128, 8, split=False, lanes=1)
+    numbers = [number for which in range(10) for number in same_set(8, 16, which)]
+    items = vectors_of(numbers, 1, 1, ["gaussian"], 4)
+    answers, taken = [], []
+
+    async def bench(ctx):
+        await sender(dut.i, offered(items, 0))(ctx)
+        await sender(dut.flush, [0])(ctx)
+        await ctx.tick().repeat(200)
+        assert ctx.get(dut.counters.stall_output) > 50 and not ctx.get(dut.flushed.valid)
+        await receiver(dut.o, taken, 80)(ctx)
+        await receiver(dut.flushed, answers, 1)(ctx)
+
+    simulate(powered_up(dut), bench, limit=1000)
+    assert answers == [{"step": 0, "keys": 80, "passed": 0}]
+    assert {(numbered(item["key"]), item["data"]) for item in taken} == {
+        (numbered(key_of(key)), bits) for key, _, bits in items}
 
 
-def test_the_oldest_key_leaves():
-    """Sets of two ways, one set's keys: the one used longest ago goes, the others stay."""
-    dut = GradientReducer(4, 2, rounded=False, lanes=1)
-    sets = defaultdict(list)
-    for number in range(40):
-        sets[set_of(number, 2)].append(number)
-    a, b, c = sets[0][:3]
-    play = Play(dut, [vectors_of([a, b, a, c, a, a, c], 1, 1, ["gaussian"], 1)], beats=1)
-    check(play, keys=4, ways=2, rounded=False, lanes=1)
-    lists = Counter(numbered(item["key"]) for item in play.taken[0] if item["count"] == 1)
-    assert lists == {numbered(key_of(key)): 1 for key in (a, b, c)}
-    assert play.counters["retired_early"] == 1
-    assert numbered(play.taken[0][0]["key"]) == numbered(key_of(b))
+def test_layouts():
+    """With 16 lanes beats are those of the formats."""
+    dut = GradientReducer(16, 4, beats=4, split=True)
+    assert dut.i.payload.shape() == dut.passed.payload.shape() == GradientBeat
+    assert gradient_beat_layout(2)["data"].width == 64
+    assert not hasattr(GradientReducer(16, 4, split=False), "rounded")
 
 
 @pytest.mark.parametrize("field, sizes", [
@@ -129,4 +219,4 @@ def test_the_oldest_key_leaves():
     ("ways", {"ways": True}), ("beats", {"beats": 0}), ("beats", {"beats": 17})])
 def test_sizes_out_of_range(field, sizes):
     with pytest.raises(ValueError, match=f"^{field} must be .* not {sizes[field]}$"):
-        GradientReducer(**{"keys": 16, "ways": 4, "rounded": True, **sizes})
+        GradientReducer(**{"keys": 16, "ways": 4, "split": True, **sizes})

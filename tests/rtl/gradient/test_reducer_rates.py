@@ -6,29 +6,38 @@ from collections import Counter
 import pytest
 
 from rtl.gradient import GradientReducer
-from tests.rtl.gradient.reducing import key_of, power_law, set_of, vectors_of
+from tests.rtl.gradient.reducing import (
+    key_of,
+    offered,
+    power_law,
+    same_set,
+    set_of,
+    shuffled,
+    vectors_of,
+)
 from tests.rtl.power_up import powered_up
 from tests.support import receiver, sender, simulate
 
-BEATS = 300
-READING_OUT = 29
+BEATS = 200
+READING_OUT = 28
+PASSING_ON = 8
 
 
-def beats_per_cycle(numbers, *, beats: int = 1, **sizes) -> float:
-    """Return the vectors' beats by the cycles from the first to the last."""
-    dut = GradientReducer(**sizes, beats=beats, lanes=1)
-    items = [{"key": key_of(key), "step": 3, "data": int(data[n, 0]), "last": int(n == beats - 1)}
-             for key, data in vectors_of(numbers, beats, 1, ["gaussian"], 1) for n in range(beats)]
+def beats_per_cycle(items, **sizes) -> tuple[float, int]:
+    """Return beats by the cycles from the first to the last, and how many were passed on."""
+    dut = GradientReducer(**sizes, lanes=1)
     answers: list[dict] = []
     cycles = []
 
     async def send(ctx):
-        ctx.set(dut.vector_beats, beats)
-        await sender(dut.i, items)(ctx)
+        while not ctx.get(dut.idle):
+            await ctx.tick()
+        await sender(dut.i, offered(items, 3))(ctx)
         await sender(dut.flush, [3])(ctx)
 
     async def watch(ctx):
         ctx.set(dut.o.ready, 1)
+        ctx.set(dut.passed.ready, 1)
         cycle = 0
         async for _, _, valid, ready in ctx.tick().sample(dut.i.valid, dut.i.ready):
             cycle += 1
@@ -36,10 +45,8 @@ def beats_per_cycle(numbers, *, beats: int = 1, **sizes) -> float:
                 cycles.append(cycle)
 
     simulate(powered_up(dut), send, receiver(dut.flushed, answers, 1), background=[watch])
-    assert answers[0]["step"] == 3
-    # The first two beats find room before the sets are swept.
-    start, done = cycles[2], cycles[-1]
-    return (len(items) - 2) / (done - start + 1)
+    assert len(cycles) == len(items)
+    return len(items) / (cycles[-1] - cycles[0] + 1), answers[0]["passed"]
 
 
 def shared(share: float) -> list[int]:
@@ -49,31 +56,36 @@ def shared(share: float) -> list[int]:
 
 
 NUMBERS = {"power law": power_law(BEATS, 300, 4), "1 %": shared(0.01), "50 %": shared(0.5),
-           "100 %": shared(1.0), "two in turn": [1, 2] * (BEATS // 2)}
+           "100 %": shared(1.0), "two in turn": [1, 2] * (BEATS // 2),
+           "one set": same_set(40, 8) * (BEATS // 40)}
 
 
-@pytest.mark.parametrize("numbers, rounded", [
-    *((name, False) for name in NUMBERS), ("power law", True), ("1 %", True)])
-def test_a_beat_a_cycle(numbers, rounded):
-    """Of the power laws, every fourth beat or so retires an entry."""
-    assert beats_per_cycle(NUMBERS[numbers], keys=64, ways=8, rounded=rounded) >= 0.9
+@pytest.mark.parametrize("numbers, split", [(name, name == "power law") for name in NUMBERS])
+def test_a_beat_a_cycle(numbers, split):
+    """Also where most are passed on, of those of one set all but the first keys' beats."""
+    items = vectors_of(NUMBERS[numbers], 1, 1, ["gaussian"], 1)
+    rate, passed = beats_per_cycle(items, keys=64, ways=8, split=split)
+    assert rate == 1
+    if numbers == "one set":
+        assert passed == BEATS - 8 * (BEATS // 40)
 
 
 def test_vectors_of_four_beats():
-    assert beats_per_cycle(power_law(80, 60, 4), beats=4, keys=16, ways=8, rounded=True) >= 0.9
+    items = shuffled(vectors_of(power_law(40, 60, 4), 4, 1, ["gaussian"], 1), 2)
+    assert beats_per_cycle(items, keys=16, ways=8, beats=4, split=False)[0] == 1
 
 
-def test_reading_out():
-    """From the flush to its answer: the keys, a cycle for each empty set, and what is constant."""
-    dut = GradientReducer(16, 2, rounded=True, lanes=1)
+@pytest.mark.parametrize("beats", [1, 2])
+def test_reading_out(beats):
+    """From the flush to its answer: the beats, a cycle for each empty set, and what is constant."""
+    dut = GradientReducer(16, 2, beats=beats, split=False, lanes=1)
     numbers = [1, 3, 7, 8, 0]
     sets = Counter(set_of(number, 8) for number in numbers)
     assert max(sets.values()) == 2
     cycles = []
 
     async def bench(ctx):
-        for number in numbers:
-            await sender(dut.i, [{"key": key_of(number), "step": 0, "data": 1, "last": 1}])(ctx)
+        await sender(dut.i, offered(vectors_of(numbers, beats, 1, ["gaussian"], 1), 0))(ctx)
         await ctx.tick().repeat(20)
         await sender(dut.flush, [0])(ctx)
         while not ctx.get(dut.flushed.valid):
@@ -85,37 +97,32 @@ def test_reading_out():
         await ctx.tick().repeat(1000)
 
     simulate(powered_up(dut), bench, background=[take])
-    assert len(cycles) + 1 == len(numbers) + (8 - len(sets)) + READING_OUT
+    assert len(cycles) + 1 == len(numbers) * beats + (8 - len(sets)) + READING_OUT
 
 
-@pytest.mark.parametrize("rounded, latency", [(False, 29), (True, 30)])
-def test_latency(rounded, latency):
-    """From the beat that retires an entry to the first term of what was in it."""
-    dut = GradientReducer(2, 1, rounded=rounded, lanes=1)
-    old, new = [number for number in range(20) if set_of(number, 2) == 1][:2]
+def test_latency():
+    """Of a beat that is passed on."""
+    dut = GradientReducer(2, 1, split=False, lanes=1)
+    old, new = same_set(2, 2)
 
     async def bench(ctx):
         async def add(number):
-            ctx.set(dut.i.payload,
-                    {"key": key_of(number), "step": 0, "data": 1 + number, "last": 1})
+            ctx.set(dut.i.payload, offered([(number, 0, 7)], 0)[0])
             ctx.set(dut.i.valid, 1)
             await ctx.tick()
             ctx.set(dut.i.valid, 0)
 
-        ctx.set(dut.o.ready, 1)
-        while not ctx.get(dut.idle):
-            await ctx.tick()
-        await add(old)
-        while not ctx.get(dut.idle):
-            await ctx.tick()
-        await add(new)
+        ctx.set(dut.passed.ready, 1)
+        for number in (old, new):
+            while not ctx.get(dut.idle):
+                await ctx.tick()
+            await add(number)
         waited = 1
-        while not ctx.get(dut.o.valid):
+        while not ctx.get(dut.passed.valid):
             assert not ctx.get(dut.idle)
             await ctx.tick()
             waited += 1
-        term = ctx.get(dut.o.payload)
-        assert (term.data, term.partial, term.last) == (1 + old, 1, 1)
-        assert waited == latency
+        assert ctx.get(dut.passed.payload.key.row) == key_of(new)["row"]
+        assert waited == PASSING_ON
 
     simulate(powered_up(dut), bench, limit=1000)
