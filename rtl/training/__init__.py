@@ -1,5 +1,6 @@
 """Training: what joins the blocks of gradients, of partials and of rows, step by step."""
 
 from .barrier import BARRIER_COUNTERS, StepBarrier, StepDone
+from .passes import PASS_COUNTERS, PassOver, PassSource
 
-__all__ = ["BARRIER_COUNTERS", "StepBarrier", "StepDone"]
+__all__ = ["BARRIER_COUNTERS", "PASS_COUNTERS", "PassOver", "PassSource", "StepBarrier", "StepDone"]

@@ -1,0 +1,93 @@
+"""Passes of a reduction: the beats of a step, then those that were spilled, until none are."""
+
+from amaranth.hdl import Module, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from rtl.counters import CounterLayout, count
+from rtl.formats import STEP_BITS, GradientBeat
+from rtl.stream import SkidBuffer
+
+__all__ = ["PASS_COUNTERS", "PassOver", "PassSource"]
+
+PASS_COUNTERS = CounterLayout("returned", "bad_returned")
+
+PassOver = data.StructLayout({"valid": 1, "step": STEP_BITS, "spilled": 32})
+"""Event: a pass of ``step`` is over, which spilled so many beats."""
+
+
+class PassSource(wiring.Component):
+    """Feed a reduction: the beats of a step and its end; then, as often as a pass spilled any, what
+    the host returns of them, and the end of that pass (docs/training.md).
+
+    What is returned is taken only while a pass waits for it, of its step and so many as were
+    spilled; anything else that comes is dropped and counted.
+
+    Latency 1 cycle, throughput 1 beat per cycle. An end goes on when all beats before it were
+    taken.
+
+    Ports
+    -----
+    fresh: stream of :data:`rtl.formats.GradientBeat`, the step's own. over: stream of the step
+        whose own beats have ended, offered when all of them were taken. Both wait from an end until
+        the last pass is over.
+    returned: stream of :data:`rtl.formats.GradientBeat`.
+    passed: event :data:`PassOver`, when the reduction has been emptied, once for each ``flush``.
+    o: stream of :data:`rtl.formats.GradientBeat`. flush: stream of steps. To the reduction.
+    counters: beats ``returned``; ``bad_returned``, those dropped.
+    idle: nothing inside; a pass that waits for the host moves nothing.
+    """
+
+    def __init__(self):
+        super().__init__({
+            "fresh": In(stream.Signature(GradientBeat)), "over": In(stream.Signature(STEP_BITS)),
+            "returned": In(stream.Signature(GradientBeat)), "passed": In(PassOver),
+            "o": Out(stream.Signature(GradientBeat)), "flush": Out(stream.Signature(STEP_BITS)),
+            "counters": Out(PASS_COUNTERS), "idle": Out(1),
+        })
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+        m.submodules.buffer = buffer = SkidBuffer(GradientBeat)
+        wiring.connect(m, buffer.o, wiring.flipped(self.o))
+        left, step = Signal(32), Signal(STEP_BITS)
+        wanted, taken, ending = Signal(), Signal(), Signal()
+        m.d.comb += [
+            wanted.eq(self.returned.payload.step == step), self.flush.payload.eq(step),
+            # Unless a pass waits for it, what is returned goes nowhere.
+            self.returned.ready.eq(1),
+        ]
+        with m.FSM():
+            with m.State("FRESH"):
+                m.d.comb += [
+                    buffer.i.valid.eq(self.fresh.valid), self.fresh.ready.eq(buffer.i.ready),
+                    buffer.i.payload.eq(self.fresh.payload), self.over.ready.eq(1),
+                ]
+                with m.If(self.over.valid):
+                    m.d.sync += step.eq(self.over.payload)
+                    m.next = "END"
+            with m.State("END"):
+                m.d.comb += [ending.eq(1), self.flush.valid.eq(buffer.idle)]
+                with m.If(buffer.idle & self.flush.ready):
+                    m.next = "PASS"
+            with m.State("PASS"):
+                m.d.sync += left.eq(self.passed.spilled)
+                with m.If(self.passed.valid):
+                    m.next = "FRESH"
+                    with m.If(self.passed.spilled != 0):
+                        m.next = "RETURN"
+            with m.State("RETURN"):
+                m.d.comb += [
+                    buffer.i.valid.eq(self.returned.valid & wanted),
+                    buffer.i.payload.eq(self.returned.payload),
+                    self.returned.ready.eq(buffer.i.ready | ~wanted),
+                ]
+                with m.If(buffer.i.valid & buffer.i.ready):
+                    m.d.comb += taken.eq(1)
+                    m.d.sync += left.eq(left - 1)
+                    with m.If(left == 1):
+                        m.next = "END"
+        m.d.comb += self.idle.eq(buffer.idle & ~ending)
+        count(m, self.counters, returned=taken,
+              bad_returned=self.returned.valid & self.returned.ready & ~taken)
+        return m

@@ -1,0 +1,121 @@
+"""Pass source: what reaches a reduction, pass by pass, in order."""
+
+import random
+
+import pytest
+
+from rtl.training import PassSource
+from tests.support import sender, simulate
+
+
+def beat(step, rng):
+    return {"key": {"row": rng.getrandbits(36), "table": rng.getrandbits(12)},
+            "beat": rng.getrandbits(4), "step": step, "data": rng.getrandbits(512)}
+
+
+class Reduction:
+    """Takes beats and ends; each pass spills as many as ``spills`` says."""
+
+    def __init__(self, dut, spills, *, stall, seed=0):
+        self.dut, self.spills, self.stall = dut, list(spills), stall
+        self.rng, self.taken, self.owed = random.Random(seed), [], []
+
+    async def run(self, ctx):
+        dut = self.dut
+        while self.spills:
+            for port in (dut.o, dut.flush):
+                ctx.set(port.ready, self.rng.random() >= self.stall)
+            _, _, *seen = await ctx.tick().sample(
+                dut.o.valid, dut.o.ready, dut.o.payload,
+                dut.flush.valid, dut.flush.ready, dut.flush.payload)
+            valid, ready, payload, ends, end_ready, step = seen
+            if valid and ready:
+                self.taken.append({
+                    "key": {"row": payload.key.row, "table": payload.key.table},
+                    "beat": payload.beat, "step": payload.step, "data": payload.data})
+            if ends and end_ready:
+                self.taken.append(step)
+                for port in (dut.o, dut.flush):
+                    ctx.set(port.ready, 0)
+                await ctx.tick().repeat(self.rng.randrange(1, 12))
+                spilled = self.spills.pop(0)
+                ctx.set(dut.passed, {"valid": 1, "step": step, "spilled": spilled})
+                await ctx.tick()
+                ctx.set(dut.passed, {"valid": 0, "step": 0, "spilled": 0})
+                if spilled:
+                    self.owed.append((step, spilled))
+
+
+@pytest.mark.parametrize("stalls", [(0.0, 0.0, 0.0), (0.5, 0.3, 0.4), (0.0, 0.8, 0.0)])
+def test_passes_follow_until_none_spills(stalls):
+    rng = random.Random(str(stalls))
+    dut = PassSource()
+    # Beats of each step, and what its passes spill; the last spills nothing.
+    plan = [(12, [0]), (9, [5, 3, 0]), (0, [0]), (7, [7, 0]), (1, [1, 1, 1, 0])]
+    steps = [0xFFFE + n & 0xFFFF for n in range(len(plan))]
+    fresh = [[beat(step, rng) for _ in range(count)]
+             for step, (count, _) in zip(steps, plan, strict=True)]
+    reduction = Reduction(dut, [n for _, spills in plan for n in spills], stall=stalls[1])
+    wanted, returned, strays = [], [], [0]
+
+    async def feed(ctx):
+        for step, beats in zip(steps, fresh, strict=True):
+            await sender(dut.fresh, beats, stall=stalls[0], seed=step)(ctx)
+            await sender(dut.over, [step])(ctx)
+
+    async def give_back(ctx):
+        """The host: returns what was spilled, and things that nobody waits for."""
+        left = sum(1 for _, spills in plan for n in spills if n)
+        while left:
+            if not reduction.owed:
+                await ctx.tick()
+                continue
+            step, count = reduction.owed.pop(0)
+            beats = [beat(step, rng) for _ in range(count)]
+            returned.append(beats)
+            other = [beat(step + 1 & 0xFFFF, rng) for _ in range(2)]
+            strays[0] += 2
+            await sender(dut.returned, [*beats[:1], *other, *beats[1:]] if count > 1
+                         else [*other, *beats], stall=stalls[2], seed=count)(ctx)
+            if count > 2:
+                # More than were spilled.
+                await sender(dut.returned, [beat(step, rng) for _ in range(3)])(ctx)
+                strays[0] += 3
+            left -= 1
+
+    async def finish(ctx):
+        while reduction.spills:
+            await ctx.tick()
+        await ctx.tick().repeat(20)
+        assert ctx.get(dut.idle)
+        assert ctx.get(dut.counters.returned) == sum(len(beats) for beats in returned)
+        assert ctx.get(dut.counters.bad_returned) == strays[0]
+
+    simulate(dut, feed, reduction.run, give_back, finish, limit=5_000)
+    again = iter(returned)
+    for step, beats, (_, spills) in zip(steps, fresh, plan, strict=True):
+        wanted += [*beats, step]
+        for _ in spills[1:]:
+            wanted += [*next(again), step]
+    assert reduction.taken == wanted
+
+
+def test_one_beat_a_cycle_both_ways():
+    dut, rng = PassSource(), random.Random(1)
+    reduction = Reduction(dut, [60, 0], stall=0.0)
+    moved = []
+
+    async def feed(ctx):
+        await sender(dut.fresh, [beat(3, rng) for _ in range(60)])(ctx)
+        await sender(dut.over, [3])(ctx)
+        while not reduction.owed:
+            await ctx.tick()
+        await sender(dut.returned, [beat(3, rng) for _ in range(60)])(ctx)
+
+    async def watch(ctx):
+        async for _, _, valid, ready in ctx.tick().sample(dut.o.valid, dut.o.ready):
+            moved.append(bool(valid and ready))
+
+    simulate(dut, feed, reduction.run, background=[watch], limit=400)
+    first, second = moved.index(True), len(moved) - 1 - moved[::-1].index(True)
+    assert all(moved[first:first + 60]) and all(moved[second - 59:second + 1])
