@@ -1,6 +1,8 @@
 """Frame check: the verdict on a packet, ready with its last beat."""
 
-from amaranth.hdl import C, Cat, Module, Mux, Signal
+from collections.abc import Iterable
+
+from amaranth.hdl import C, Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -20,6 +22,7 @@ from rtl.formats import (
 )
 
 from .crc import Crc32c
+from .opcodes import RECORDS, TRAINING, UNCOUNTED, VALUES, VECTORS
 from .wire import (
     DONT_FRAGMENT,
     IP_LENGTH,
@@ -38,11 +41,14 @@ VERDICTS = ("errors_mac", "foreign", "bad_length", "bad_crc", "bad_opcode", "bad
 
 
 def CheckedBeat(max_beats: int) -> data.StructLayout:
-    """Layout of a beat behind the check. The verdict and the header fields count on the last."""
+    """Layout of a beat behind the check. The verdict and the header fields count on the last.
+
+    ``gradient``: the packet is one of training, and ``credit`` that of gradients.
+    """
     return data.StructLayout({
         "valid": 1, "first": 1, "last": 1, "data": BEAT_BITS, "beats": range(max_beats + 2),
         "drop": 1, "verdict": data.StructLayout({name: 1 for name in VERDICTS}),
-        "source": NODE_BITS, "step": STEP_BITS, "credit": CREDIT_BITS})
+        "source": NODE_BITS, "step": STEP_BITS, "credit": CREDIT_BITS, "gradient": 1})
 
 
 class FrameCheck(wiring.Component):
@@ -51,7 +57,9 @@ class FrameCheck(wiring.Component):
     A fixed pipeline that never waits: latency 4 cycles, throughput 1 beat per cycle. With framing
     ``host`` only length, opcode and count are checked: PCIe vouches for the rest.
 
-    Parameters: ``max_beats``, the longest payload that is accepted; ``framing``.
+    Parameters: ``max_beats``, the longest payload that is accepted; ``framing``; ``training``,
+    whether its packets are taken. Of gradients only the beats of records are compared with the
+    count: how many beats of vectors there are is in the records.
 
     Ports
     -----
@@ -64,9 +72,11 @@ class FrameCheck(wiring.Component):
     idle.
     """
 
-    def __init__(self, max_beats: int, framing: str):
+    def __init__(self, max_beats: int, framing: str, *, training: bool = False):
         check_framing(framing)
         self._max_beats, self._ethernet = max_beats, framing == "ethernet"
+        self._records, self._vectors = RECORDS[framing], VECTORS[framing]
+        self._training = tuple(TRAINING[framing].values()) if training else ()
         super().__init__({
             "valid": In(1), "beat": In(Beat),
             "node": In(NODE_BITS), "nodes": In(NODE_BITS), "mac_base": In(48), "ip_base": In(32),
@@ -96,14 +106,15 @@ class FrameCheck(wiring.Component):
         beats1 = Signal(beats_shape)
         head1 = Signal(data.StructLayout({
             "source": NODE_BITS, "step": STEP_BITS, "credit": CREDIT_BITS, "count": 16, "crc": 32,
-            "vectors": 1, "bad_opcode": 1}))
+            "vectors": 1, "bad_opcode": 1, "gradient": 1, "values": 1, "uncounted": 1}))
         m.d.sync += stage1.valid.eq(beat.valid)
         header = data.View(HeaderBeat, beat.data)
         ember = header.ember
-        records, *vectors = ((Opcode.LOOKUPS, Opcode.VECTORS) if self._ethernet else
-                             (Opcode.QUERIES, Opcode.GPU_VECTORS, Opcode.DENSE_VECTORS))
-        of_vectors = Signal()
-        m.d.comb += of_vectors.eq(Cat(ember.opcode == opcode for opcode in vectors).any())
+        of_vectors, of_training = Signal(), Signal()
+        m.d.comb += [of_vectors.eq(_one_of(ember.opcode, self._vectors)),
+                     of_training.eq(_one_of(ember.opcode, self._training))]
+        values, uncounted = (tuple(opcode for opcode in self._training if opcode in kind)
+                             for kind in (VALUES, UNCOUNTED))
         with m.If(beat.valid):
             m.d.sync += [
                 stage1.first.eq(beat.first), stage1.last.eq(beat.last), stage1.err.eq(beat.err),
@@ -116,8 +127,11 @@ class FrameCheck(wiring.Component):
                              for name in ("source", "step", "credit", "count", "crc")]
                 m.d.sync += [
                     head1.vectors.eq(of_vectors),
-                    head1.bad_opcode.eq((ember.version != VERSION)
-                                        | ((ember.opcode != records) & ~of_vectors)),
+                    head1.bad_opcode.eq((ember.version != VERSION) | (
+                        (ember.opcode != self._records) & ~of_vectors & ~of_training)),
+                    head1.gradient.eq(of_training),
+                    head1.values.eq(_one_of(ember.opcode, values)),
+                    head1.uncounted.eq(_one_of(ember.opcode, uncounted)),
                 ]
         # Stage 2: what the count of records or vectors must come to in beats.
         stage2 = Signal(stage1.shape())
@@ -125,21 +139,22 @@ class FrameCheck(wiring.Component):
         expected2, count_range2 = Signal(17), Signal()
         count = head1.count[:11]  # enough for the longest packet; count_range2 checks the rest
         # Vectors of several beats, of one, or several in a beat, whose last may be part empty.
-        body, rest = Signal(16), Signal(2)
+        body, rest, factor = Signal(16), Signal(2), Signal(5)
+        m.d.comb += factor.eq(Mux(head1.values, 1, self.vector_beats))
         m.d.sync += rest.eq(Cat(self.vector_packing.any(), self.vector_packing[1]))
         with m.Switch(self.vector_packing):
             with m.Case(0):
-                m.d.comb += body.eq(count * self.vector_beats)
+                m.d.comb += body.eq(count * factor)
             with m.Case(1):
                 m.d.comb += body.eq((count + rest) >> 1)
             with m.Default():
                 m.d.comb += body.eq((count + rest) >> 2)
         m.d.sync += [
             stage2.eq(stage1), beats2.eq(beats1), head2.eq(head1),
-            expected2.eq(Mux(
-                head1.vectors,
-                ((count + TAGS_PER_BEAT - 1) >> 5) + body,
-                (count + RECORDS_PER_BEAT - 1) >> 3)),
+            expected2.eq(
+                Mux(head1.vectors, (count + TAGS_PER_BEAT - 1) >> 5,
+                    (count + RECORDS_PER_BEAT - 1) >> 3)
+                + Mux(head1.vectors | head1.values, body, 0)),
             count_range2.eq((head1.count == 0) | (head1.count > RECORDS_PER_BEAT * longest)),
         ]
         # Stage 3: the first reason that applies.
@@ -154,7 +169,8 @@ class FrameCheck(wiring.Component):
             ("bad_crc", crc),
             ("bad_opcode", head2.bad_opcode),
             ("bad_node", node),
-            ("bad_length", count_range2 | (expected2 != beats2)),
+            ("bad_length", count_range2 | (
+                (expected2 != beats2) & ~(head2.uncounted & (expected2 < beats2)))),
         )
         earlier = C(0)
         verdict = {name: C(0) for name in VERDICTS}
@@ -166,7 +182,7 @@ class FrameCheck(wiring.Component):
             self.o.last.eq(stage2.last), self.o.data.eq(stage2.data), self.o.beats.eq(beats2),
             self.o.drop.eq(earlier),
             self.o.source.eq(head2.source), self.o.step.eq(head2.step),
-            self.o.credit.eq(head2.credit),
+            self.o.credit.eq(head2.credit), self.o.gradient.eq(head2.gradient),
         ]
         m.d.sync += [self.o.verdict[name].eq(value) for name, value in verdict.items()]
         m.d.comb += self.idle.eq(~(beat.valid | stage1.valid | stage2.valid | self.o.valid))
@@ -219,3 +235,7 @@ class FrameCheck(wiring.Component):
         ]
         wrong = ((sum2[:16] + sum2[16:]) != 0xFFFF) | (crc.crc != head2.crc)
         return foreign2, lengths2, wrong, node2
+
+
+def _one_of(opcode: Value, opcodes: Iterable[Opcode]) -> Value:
+    return Cat(opcode == one for one in opcodes).any()

@@ -2,9 +2,9 @@
 
 from amaranth.lib import data
 
-from rtl.formats import CREDIT_BITS, NODE_BITS, Request, TaggedBeat
+from rtl.formats import CREDIT_BITS, NODE_BITS, RecordBeat, Request, TaggedBeat
 
-__all__ = ["Credit", "Freed", "LookupItem", "ReceivedVector"]
+__all__ = ["CountedBeat", "Credit", "Freed", "FreedBeats", "LookupItem", "ReceivedVector"]
 
 
 LookupItem = data.StructLayout({"request": Request, "beat_last": 1})
@@ -13,8 +13,15 @@ LookupItem = data.StructLayout({"request": Request, "beat_last": 1})
 Freed = data.StructLayout({"valid": 1, "node": NODE_BITS})
 """Event: a lookups beat of requester ``node`` was consumed."""
 
+FreedBeats = data.StructLayout({"valid": 1, "node": NODE_BITS, "beats": 8})
+"""Event: so many beats of node ``node`` were consumed."""
+
 Credit = data.StructLayout({"valid": 1, "node": NODE_BITS, "value": CREDIT_BITS})
-"""Event: ``node`` has consumed ``value`` (cumulative, mod 2^16) of our lookups beats."""
+"""Event: ``node`` has consumed ``value`` (cumulative, mod 2^16) of the beats that we sent it."""
+
+CountedBeat = data.StructLayout({"beat": RecordBeat, "count": 16})
+"""A beat of a packet of records and then values. In beats of values ``records`` is 0; ``count`` is
+the records of the packet from this beat on: at its first beat, all."""
 
 ReceivedVector = data.StructLayout({"beat": TaggedBeat, "dense": 1})
 """A beat of a received vector, and whether the vector is a sample's dense one."""

@@ -1,7 +1,7 @@
 """Frame parser: packets from the network or the host, checked whole, taken apart."""
 
-from amaranth.hdl import C, Module, Mux, Signal
-from amaranth.lib import stream, wiring
+from amaranth.hdl import C, Cat, Module, Mux, Signal, Value
+from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from rtl.config import BEAT_BITS, NicConfig
@@ -22,7 +22,8 @@ from rtl.memory import Ram
 from rtl.stream import PacketFIFO, SkidBuffer, StreamFIFO
 
 from .frame_check import VERDICTS, FrameCheck
-from .layouts import Credit, ReceivedVector
+from .layouts import CountedBeat, Credit, ReceivedVector
+from .opcodes import TRAINING, VALUES, VECTORS
 from .vector_unpacker import VectorUnpacker
 from .wire import check_framing
 from .wire import header as header_of
@@ -53,6 +54,8 @@ class FrameParser(wiring.Component):
     framing: ``ethernet`` (LOOKUPS, VECTORS) or ``host`` (QUERIES, GPU_VECTORS, DENSE_VECTORS: the
         first 42 bytes, nodes and CRC are not looked at).
     depth: beats of the packet FIFO, at least twice the largest packet.
+    training: take packets of training too: PARTIALS and STEPS, or GRADIENTS, RETURNED, STATES and
+        WRITTEN.
 
     Ports
     -----
@@ -65,6 +68,14 @@ class FrameParser(wiring.Component):
     vectors: stream of :data:`rtl.formats.TaggedBeat`, the vectors of VECTORS or GPU_VECTORS.
     dense: the same, the vectors of DENSE_VECTORS (host only).
     credit: event :data:`Credit`, the header's credit of a good packet (ethernet only).
+    gradient_credit: the same of packets of training, which then do not count for ``credit``
+        (ethernet and training only).
+    partials, returned: stream of :data:`rtl.network.layouts.CountedBeat`, payload beats of PARTIALS
+        and RETURNED (ethernet or host; training only).
+    gradients: stream of :data:`rtl.formats.RecordBeat`, those of GRADIENTS; in beats of vectors
+        ``records`` is 0 (host and training only).
+    steps, states, written: stream of :data:`rtl.formats.RecordBeat`, payload beats of STEPS
+        (ethernet), STATES and WRITTEN (host; training only).
     refused: stream of :data:`rtl.formats.Refused`, host messages that were dropped (host only);
         when its FIFO of 4 is full they are only counted.
     counters: ``packets`` passed on and their payload ``beats``, and the reasons above. idle.
@@ -75,7 +86,8 @@ class FrameParser(wiring.Component):
         ``framing`` or ``depth`` is wrong.
     """
 
-    def __init__(self, config: NicConfig, framing: str = "ethernet", *, depth: int = 512):
+    def __init__(self, config: NicConfig, framing: str = "ethernet", *, depth: int = 512,
+                 training: bool = False):
         check_framing(framing)
         longest = config.net_payload_beats if framing == "ethernet" else config.host_payload_beats
         if isinstance(depth, bool) or not isinstance(depth, int):
@@ -85,6 +97,10 @@ class FrameParser(wiring.Component):
         self._framing, self._max_beats, self._depth = framing, longest, depth
         self._in_flight = (config.remote_in_flight if framing == "ethernet" else
                            config.misses_in_flight + config.dense_vectors)
+        self._training = TRAINING[framing] if training else {}
+        self._received = data.StructLayout({
+            "beat": RecordBeat, "count": 16 if training else 0,
+            "kind": range(1 + len(self._training))})
         super().__init__({
             "i": In(stream.Signature(Beat)),
             "node": In(NODE_BITS), "nodes": In(NODE_BITS), "mac_base": In(48), "ip_base": In(32),
@@ -94,12 +110,16 @@ class FrameParser(wiring.Component):
             "credit": Out(Credit),
             "refused": Out(stream.Signature(Refused)),
             "counters": Out(PARSER_COUNTERS), "idle": Out(1),
-        } | ({"dense": Out(stream.Signature(TaggedBeat))} if framing == "host" else {}))
+        } | ({"dense": Out(stream.Signature(TaggedBeat))} if framing == "host" else {})
+          | ({"gradient_credit": Out(Credit)} if framing == "ethernet" and training else {})
+          | {name: Out(stream.Signature(CountedBeat if opcode in VALUES else RecordBeat))
+             for name, opcode in self._training.items()})
 
     def elaborate(self, platform) -> Module:
         m = Module()
         longest, depth = self._max_beats, self._depth
-        m.submodules.check = check = FrameCheck(longest, self._framing)
+        m.submodules.check = check = FrameCheck(
+            longest, self._framing, training=bool(self._training))
         m.submodules.fifo = fifo = PacketFIFO(BEAT_BITS, depth)
         beat = check.o
         # A packet is let in only with room for the largest: the FIFO then never says no.
@@ -125,13 +145,23 @@ class FrameParser(wiring.Component):
         count(m, self.counters, packets=good & admit, beats=Mux(good & admit, beat.beats, 0),
               overruns=overrun,
               **{name: beat.valid & beat.last & beat.verdict[name] for name in VERDICTS})
-        if self._framing == "ethernet":
-            m.d.sync += [self.credit.valid.eq(good), self.credit.node.eq(beat.source),
-                         self.credit.value.eq(beat.credit)]
+        crediting = self._credit(m, beat, good)
         refusing = self._refuse(m, beat, overrun)
         reading = self._read(m, fifo.o)
-        m.d.comb += self.idle.eq(check.idle & fifo.idle & ~refusing & ~reading & ~self.credit.valid)
+        m.d.comb += self.idle.eq(check.idle & fifo.idle & ~refusing & ~reading & ~crediting)
         return m
+
+    def _credit(self, m, beat, good) -> Value:
+        """Give on the credit of a good packet's header; return whether one is given."""
+        if self._framing == "host":
+            return C(0)
+        ways = [(self.credit, ~beat.gradient)]
+        if self._training:
+            ways.append((self.gradient_credit, beat.gradient))
+        for way, chosen in ways:
+            m.d.sync += [way.valid.eq(good & chosen), way.node.eq(beat.source),
+                         way.value.eq(beat.credit)]
+        return Cat(way.valid for way, _ in ways).any()
 
     def _refuse(self, m, beat, overrun):
         """Queue a refused host message; return whether any waits."""
@@ -150,15 +180,14 @@ class FrameParser(wiring.Component):
 
     def _read(self, m, packets):
         """Take stored packets apart; return whether any output is still on its way."""
-        m.submodules.records = records = SkidBuffer(RecordBeat)
+        m.submodules.records = records = SkidBuffer(self._received)
         m.submodules.vectors = vectors = SkidBuffer(ReceivedVector)
-        wiring.connect(m, records.o, wiring.flipped(self.records))
+        self._hand_out_records(m, records.o)
         self._hand_out(m, vectors.o)
         m.submodules.unpacker = unpacker = VectorUnpacker(self._in_flight)
         # With 32 tags come 8 beats of vectors at least, and one with the first of them.
         tag_beats = (self._max_beats + 7) // 9
         m.submodules.tags = tags = Ram(BEAT_BITS, max(2, tag_beats), latency=0)
-        records_opcode = Opcode.LOOKUPS if self._framing == "ethernet" else Opcode.QUERIES
         item = packets.payload.item
         ember = header_of(item).ember
         source, step, dense = Signal(NODE_BITS), Signal(16), Signal()
@@ -178,11 +207,13 @@ class FrameParser(wiring.Component):
             packed.tags.eq(Mux(vector_index[1], tags_here >> 2 * TAG_BITS, tags_here)),
         ]
         beat = vectors.i.payload.beat
+        received, kind = records.i.payload, Signal(range(1 + len(self._training)))
         m.d.comb += [
-            records.i.payload.data.eq(item), records.i.payload.source.eq(source),
-            records.i.payload.step.eq(step), records.i.payload.last.eq(packets.payload.last),
-            records.i.payload.records.eq(Mux(
+            received.beat.data.eq(item), received.beat.source.eq(source),
+            received.beat.step.eq(step), received.beat.last.eq(packets.payload.last),
+            received.beat.records.eq(Mux(
                 remaining > RECORDS_PER_BEAT, RECORDS_PER_BEAT, remaining)),
+            received.count.eq(remaining), received.kind.eq(kind),
             vector_last.eq(part == final_part),
             vectors.i.valid.eq(unpacker.o.valid), unpacker.o.ready.eq(vectors.i.ready),
             vectors.i.payload.eq(unpacker.o.payload),
@@ -195,19 +226,24 @@ class FrameParser(wiring.Component):
                 m.d.sync += [
                     source.eq(ember.source), step.eq(ember.step), remaining.eq(ember.count),
                     tags_left.eq((ember.count + TAGS_PER_BEAT - 1) >> 5),
-                    tag_index.eq(0), vector_index.eq(0), part.eq(0),
+                    tag_index.eq(0), vector_index.eq(0), part.eq(0), kind.eq(0),
                 ]
                 if self._framing == "host":
                     m.d.sync += dense.eq(ember.opcode == Opcode.DENSE_VECTORS)
+                for number, opcode in enumerate(self._training.values(), 1):
+                    with m.If(ember.opcode == opcode):
+                        m.d.sync += kind.eq(number)
                 with m.If(packets.valid):
-                    with m.If(ember.opcode != records_opcode):
+                    with m.If(Cat(ember.opcode == opcode
+                                  for opcode in VECTORS[self._framing]).any()):
                         m.next = "TAGS"
                     with m.Else():
                         m.next = "RECORDS"
             with m.State("RECORDS"):
                 m.d.comb += [records.i.valid.eq(packets.valid), packets.ready.eq(records.i.ready)]
                 with m.If(packets.valid & records.i.ready):
-                    m.d.sync += remaining.eq(remaining - RECORDS_PER_BEAT)
+                    m.d.sync += remaining.eq(Mux(
+                        remaining > RECORDS_PER_BEAT, remaining - RECORDS_PER_BEAT, 0))
                     with m.If(packets.payload.last):
                         m.next = "HEADER"
             with m.State("TAGS"):
@@ -237,6 +273,17 @@ class FrameParser(wiring.Component):
                     with m.If(packets.payload.last):
                         m.next = "HEADER"
         return ~(records.idle & vectors.idle & unpacker.idle)
+
+    def _hand_out_records(self, m: Module, received) -> None:
+        """Beats of records, and of values behind them, to the port of their kind."""
+        for number, name in enumerate(("records", *self._training)):
+            way = getattr(self, name)
+            of_values = self._training.get(name) in VALUES
+            m.d.comb += (way.payload.beat if of_values else way.payload).eq(received.payload.beat)
+            if of_values:
+                m.d.comb += way.payload.count.eq(received.payload.count)
+            with m.If(received.payload.kind == number):
+                m.d.comb += [way.valid.eq(received.valid), received.ready.eq(way.ready)]
 
     def _hand_out(self, m: Module, received) -> None:
         """Vectors to the port of their kind."""
