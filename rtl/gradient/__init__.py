@@ -8,11 +8,13 @@ from .receiver import GradientReceiver
 from .records import update_layout, updated_layout
 from .reducer import GRADIENT_REDUCER_COUNTERS, GradientReducer
 from .reducer_layouts import Flushed, gradient_beat_layout, reduced_beat_layout
+from .sender import GRADIENT_SENDER_COUNTERS, GradientSender, StepEnd
 from .unpacker import GRADIENT_UNPACKER_COUNTERS, GradientUnpacker
 
 __all__ = [
     "GRADIENT_CHECK_COUNTERS", "GRADIENT_EXPANDER_COUNTERS", "GRADIENT_REDUCER_COUNTERS",
-    "GRADIENT_UNPACKER_COUNTERS", "Flushed", "GradientCheck", "GradientExpander",
-    "GradientReceiver", "GradientReducer", "GradientUnpacker", "RowOptimizer",
+    "GRADIENT_SENDER_COUNTERS", "GRADIENT_UNPACKER_COUNTERS", "Flushed", "GradientCheck",
+    "GradientExpander", "GradientReceiver", "GradientReducer", "GradientSender",
+    "GradientUnpacker", "RowOptimizer", "StepEnd",
     "gradient_beat_layout", "reduced_beat_layout", "update_layout", "updated_layout",
 ]

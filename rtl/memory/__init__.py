@@ -1,5 +1,6 @@
 """Memories of the SmartNIC."""
 
 from .ram import Ram
+from .sweep import sweep
 
-__all__ = ["Ram"]
+__all__ = ["Ram", "sweep"]

@@ -2,6 +2,7 @@
 
 from .assembler import FrameAssembler
 from .crc import Crc32c
+from .credit_return import CreditReturn
 from .credits import CreditCounter, CreditGate
 from .frame_check import FrameCheck
 from .lookup_check import LookupCheck
@@ -16,7 +17,7 @@ from .vector_packager import VectorPackager
 from .vector_router import VectorRouter
 
 __all__ = [
-    "Crc32c", "CreditCounter", "CreditGate", "FrameAssembler", "FrameCheck", "FrameParser",
-    "LookupCheck", "LookupReceiver", "PacketMux", "PacketPool", "PacketReader", "PartialPackager",
-    "RecordPackager", "VectorPackager", "VectorRouter",
+    "Crc32c", "CreditCounter", "CreditGate", "CreditReturn", "FrameAssembler", "FrameCheck",
+    "FrameParser", "LookupCheck", "LookupReceiver", "PacketMux", "PacketPool", "PacketReader",
+    "PartialPackager", "RecordPackager", "VectorPackager", "VectorRouter",
 ]

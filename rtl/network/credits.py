@@ -1,18 +1,19 @@
-"""Credits: an owner's count of what it has consumed, and a requester's window on it."""
+"""Credits: a receiver's count of what it has consumed, and a sender's window on it."""
 
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from rtl.formats import CREDIT_BITS, NODE_BITS
-from rtl.memory import Ram
+from rtl.memory import Ram, sweep
 from rtl.stream import SkidBuffer
 
 from .layouts import Credit, Freed
 
-__all__ = ["CreditCounter", "CreditGate"]
+__all__ = ["HALF", "CreditCounter", "CreditGate"]
 
-_HALF = 1 << (CREDIT_BITS - 1)
+HALF = 1 << (CREDIT_BITS - 1)
+"""Half of the range of counts: one that is further ahead of another is behind it."""
 
 
 def _check_nodes(nodes: object) -> None:
@@ -22,16 +23,8 @@ def _check_nodes(nodes: object) -> None:
         raise ValueError(f"nodes must be between 1 and {1 << NODE_BITS}, not {nodes!r}")
 
 
-def _sweep(m: Module, nodes: int) -> tuple[Signal, Signal]:
-    """Count through all nodes once after reset; return (node, whether all are done)."""
-    node, swept = Signal(range(max(2, nodes))), Signal()
-    with m.If(~swept):
-        m.d.sync += [node.eq(node + 1), swept.eq(node == nodes - 1)]
-    return node, swept
-
-
 class CreditCounter(wiring.Component):
-    """Count the beats that each requester's lookups took, mod 2^16, for the headers to it.
+    """Count the beats of each node that were consumed, mod 2^16, for the headers to it.
 
     An event counts from the next cycle on. After reset the counters are cleared, one a cycle.
 
@@ -52,17 +45,17 @@ class CreditCounter(wiring.Component):
 
     def elaborate(self, platform) -> Module:
         m = Module()
-        sweep, swept = _sweep(m, self._nodes)
+        address, swept = sweep(m, self._nodes)
         copies = [Ram(CREDIT_BITS, self._nodes, latency=0) for _ in range(self._readers + 1)]
         own = copies[0]
         for k, ram in enumerate(copies):
             m.submodules[f"count{k}"] = ram
-            address = self.freed.node if k == 0 else self.node[k - 1]
+            node = self.freed.node if k == 0 else self.node[k - 1]
             m.d.comb += [
                 ram.write_en.eq(self.freed.valid | ~swept),
-                ram.write_addr.eq(Mux(swept, self.freed.node, sweep)),
+                ram.write_addr.eq(Mux(swept, self.freed.node, address)),
                 ram.write_data.eq(Mux(swept, own.read_data + 1, 0)),
-                ram.read_en.eq(1), ram.read_addr.eq(address),
+                ram.read_en.eq(1), ram.read_addr.eq(node),
             ]
             if k:
                 m.d.comb += self.value[k - 1].eq(ram.read_data)
@@ -104,7 +97,7 @@ class CreditGate(wiring.Component):
         wiring.connect(m, output.o, wiring.flipped(self.o))
         m.submodules.sent = sent = Ram(CREDIT_BITS, self._nodes, latency=0)
         m.submodules.acknowledged = acked = Ram(CREDIT_BITS, self._nodes, latency=0)
-        sweep, swept = _sweep(m, self._nodes)
+        address, swept = sweep(m, self._nodes)
         event = Signal(Credit)
         m.d.sync += [event.eq(self.credit_in), event.valid.eq(self.credit_in.valid & swept)]
         # Events cannot wait, packets can: an event has the read ports.
@@ -125,10 +118,10 @@ class CreditGate(wiring.Component):
             output.i.valid.eq(checked & fits), output.i.payload.eq(item),
             self.i.ready.eq(passing),
             sent.write_en.eq(passing | ~swept),
-            sent.write_addr.eq(Mux(swept, item.destination, sweep)),
+            sent.write_addr.eq(Mux(swept, item.destination, address)),
             sent.write_data.eq(Mux(swept, following, 0)),
-            acked.write_en.eq((event.valid & (step < _HALF)) | ~swept),
-            acked.write_addr.eq(Mux(swept, event.node, sweep)),
+            acked.write_en.eq((event.valid & (step < HALF)) | ~swept),
+            acked.write_addr.eq(Mux(swept, event.node, address)),
             acked.write_data.eq(Mux(swept, Mux(
                 step <= pending, event.value, sent.read_data), 0)),
             self.idle.eq(swept & ~self.i.valid & ~event.valid & output.idle),

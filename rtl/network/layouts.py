@@ -11,7 +11,7 @@ LookupItem = data.StructLayout({"request": Request, "beat_last": 1})
 """A received lookup; ``beat_last`` on the last one of its payload beat."""
 
 Freed = data.StructLayout({"valid": 1, "node": NODE_BITS})
-"""Event: a lookups beat of requester ``node`` was consumed."""
+"""Event: a beat of ``node`` was consumed, of its lookups or of its partials."""
 
 FreedBeats = data.StructLayout({"valid": 1, "node": NODE_BITS, "beats": 8})
 """Event: so many beats of node ``node`` were consumed."""

@@ -60,6 +60,10 @@ class Packager(wiring.Component):
             if not low <= value <= high:
                 raise ValueError(f"{name} must be between {low} and {high}, not {value!r}")
 
+    def _room(self, window: Value) -> Value:
+        """Return the beats of a window that come back sooner or later without further packets."""
+        return window
+
     def _limit(self, m: Module, beats: Value, limit: Signal) -> None:
         """Drive ``limit``, the units that close a packet of at most ``beats``."""
         raise NotImplementedError
@@ -87,8 +91,9 @@ class Packager(wiring.Component):
         item, beats = source.o.payload, Signal(range(most + 1))
         m.d.comb += beats.eq(most)
         if self._credited:
-            # A packet of more beats than the window could never leave.
-            m.d.comb += beats.eq(Mux(self.window < most, self.window, most))
+            # A packet of more beats than the window has room for could never leave.
+            room = self._room(self.window)
+            m.d.comb += beats.eq(Mux(room < most, room, most))
         self._limit(m, beats, pool.limit)
         m.d.comb += [
             pool.valid.eq(source.o.valid), source.o.ready.eq(pool.ready),

@@ -5,7 +5,7 @@ from amaranth.lib.wiring import In
 
 from rtl.config import partials_in
 from rtl.counters import CounterLayout
-from rtl.formats import RECORDS_PER_BEAT, OutgoingPartial
+from rtl.formats import CREDIT_BITS, RECORDS_PER_BEAT, OutgoingPartial
 
 from .packager import PACKAGER_EVENTS, Packager
 from .packet_store import RecordStore, VectorStore
@@ -21,7 +21,8 @@ class PartialPackager(Packager):
     A packet is its records, eight a beat, then the beats of values, in order of arrival (PARTIALS,
     SPILLED, ROW_UPDATES); unused places of the last beat of records are zero. Vectors of 4 or 8
     values share beats, the first in the lowest lanes, and what is left of the last beat is zero.
-    A packet is full when its beats hold no other. Where packets must not mix what differs in more
+    A packet is full when its beats hold no other, or three quarters of the window do: it always has
+    credit for so many, see :class:`CreditReturn`. Where packets must not mix what differs in more
     than the step, as the level of what is spilled, that is made the destination.
 
     Latency from the beat that fills a packet: 5 cycles to the header, 7 to the first beat, 2 more
@@ -54,6 +55,10 @@ class PartialPackager(Packager):
         self._check(destinations, max_beats, 2)
         super().__init__(OutgoingPartial, partials_in(max_beats, 2), destinations, max_beats,
                          opcode, credited, buffers, items="partials", vector_packing=In(2))
+
+    def _room(self, window):
+        # The receiver may keep what is less than a quarter to itself.
+        return (window - (window >> 2))[:CREDIT_BITS]
 
     def _limit(self, m, beats, limit):
         held, packing = Signal.like(beats), Signal(2)

@@ -1,0 +1,212 @@
+"""Gradient sender: what local reduction gives out goes to the owners, and how many that were."""
+
+from amaranth.hdl import Module, Mux, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from rtl.config import BEAT_BITS, NicConfig
+from rtl.counters import CounterLayout, count
+from rtl.formats import (
+    BEAT_INDEX_BITS,
+    NODE_BITS,
+    STEP_BITS,
+    TABLE_BITS,
+    GradientBeat,
+    OutgoingPartial,
+    OutgoingRecord,
+    ReductionLevel,
+    StepKind,
+    StepRecord,
+)
+from rtl.memory import Ram, sweep
+from rtl.owner_split import OwnerSplit
+from rtl.stream import SkidBuffer
+
+from .reducer_layouts import Flushed
+
+__all__ = ["GRADIENT_SENDER_COUNTERS", "GradientSender", "StepEnd"]
+
+GRADIENT_SENDER_COUNTERS = CounterLayout(
+    "own", "remote", "spilled", "bad", "passes", "ends", "stall_own", "stall_remote",
+    "stall_spilled")
+
+StepEnd = data.StructLayout({"step": STEP_BITS, "count": 32})
+"""``count`` partials of a step have gone to this node's own global reduction, and no more will."""
+
+_User = data.StructLayout({"step": STEP_BITS, "beat": BEAT_INDEX_BITS, "data": BEAT_BITS})
+
+
+class GradientSender(wiring.Component):
+    """Send each beat to the owner of its key, and tell the owners when a step is over
+    (docs/training.md; paper, 4.2.1).
+
+    Sums go to the owners. So does what local reduction passed on, being a gradient as it is; but
+    with ``rounded`` it is spilled: the host keeps it for the next pass. When a pass is over, the
+    host is told how many beats it spilled. If none, the step is over: each node is told how many
+    beats went to it in all passes of the step, after the last of them has been handed on.
+
+    Keys have been checked before; a beat whose key has no owner is dropped and counted.
+
+    Latency from ``terms`` or ``passed`` to ``own`` or ``remote`` 6 cycles, to ``spilled`` 1;
+    throughput 1 beat per cycle, sums before what is passed on. From ``flushed``, if nothing is on
+    its way, to the report 2 cycles, to the END of node 0 3 cycles, then one a cycle; ``flushed`` is
+    taken when all have been handed on. After reset nothing is taken until descriptors and counts
+    are swept.
+
+    Parameters: ``config``, a :class:`rtl.config.NicConfig`.
+
+    Ports
+    -----
+    terms, passed: streams of :data:`rtl.formats.GradientBeat`, of the open step.
+    flushed: stream of :data:`~rtl.gradient.Flushed`, offered when all beats of a pass were taken.
+    rounded: local reduction gives out rounded sums; may change between steps.
+    own: stream of :data:`rtl.formats.GradientBeat`, whose keys this node owns.
+    remote, spilled: streams of :data:`rtl.formats.OutgoingPartial`, to the packagers of PARTIALS
+        and SPILLED, where the destination is the level.
+    own_end: stream of :data:`StepEnd`. steps: stream of :data:`rtl.formats.OutgoingRecord`, END to
+        each other node. reports: stream of the same, PASSED to the host.
+    node, nodes: this node's number, and how many there are, at most ``config.nodes``.
+    write_en, write_table, write_word, write_data, write_ready: table descriptors, see
+        :class:`rtl.owner_split.OwnerSplit`.
+    counters: beats to ``own``, ``remote`` and ``spilled``; ``bad``, dropped; ``passes`` and steps
+        (``ends``) that are over; cycles in which a beat was not taken at each of the three.
+    idle.
+
+    Raises ``TypeError`` if ``config`` is not a NicConfig.
+    """
+
+    def __init__(self, config: NicConfig):
+        if not isinstance(config, NicConfig):
+            raise TypeError(f"config must be a NicConfig, not {config!r}")
+        self._config = config
+        super().__init__({
+            "terms": In(stream.Signature(GradientBeat)),
+            "passed": In(stream.Signature(GradientBeat)),
+            "flushed": In(stream.Signature(Flushed)), "rounded": In(1),
+            "own": Out(stream.Signature(GradientBeat)),
+            "remote": Out(stream.Signature(OutgoingPartial)),
+            "spilled": Out(stream.Signature(OutgoingPartial)),
+            "own_end": Out(stream.Signature(StepEnd)),
+            "steps": Out(stream.Signature(OutgoingRecord)),
+            "reports": Out(stream.Signature(OutgoingRecord)),
+            "node": In(NODE_BITS), "nodes": In(NODE_BITS, init=1),
+            "write_en": In(1), "write_table": In(TABLE_BITS), "write_word": In(3),
+            "write_data": In(32), "write_ready": Out(1),
+            "counters": Out(GRADIENT_SENDER_COUNTERS), "idle": Out(1),
+        })
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+        m.submodules.terms_in = terms = SkidBuffer(GradientBeat)
+        m.submodules.passed_in = passed = SkidBuffer(GradientBeat)
+        m.submodules.split = split = OwnerSplit(_User, self._config.tables)
+        wiring.connect(m, wiring.flipped(self.terms), terms.i)
+        wiring.connect(m, wiring.flipped(self.passed), passed.i)
+        beat, taken = Signal(GradientBeat), split.i.payload
+        m.d.comb += [
+            beat.eq(Mux(terms.o.valid, terms.o.payload.as_value(), passed.o.payload.as_value())),
+            taken.key.eq(beat.key),
+            *(taken.user[name].eq(beat[name]) for name in _User.members),
+            split.i.valid.eq(terms.o.valid | (passed.o.valid & ~self.rounded)),
+            terms.o.ready.eq(split.i.ready),
+            passed.o.ready.eq(Mux(self.rounded, self.spilled.ready,
+                                  split.i.ready & ~terms.o.valid)),
+            self.spilled.valid.eq(passed.o.valid & self.rounded),
+            self.spilled.payload.destination.eq(ReductionLevel.LOCAL),
+            split.node.eq(self.node), split.nodes.eq(self.nodes),
+            split.write_en.eq(self.write_en), split.write_table.eq(self.write_table),
+            split.write_word.eq(self.write_word), split.write_data.eq(self.write_data),
+            self.write_ready.eq(split.write_ready),
+        ]
+        found = Signal(GradientBeat)
+        m.d.comb += [found.key.eq(split.o.payload.key), self.own.payload.eq(found),
+                     self.remote.payload.destination.eq(split.o.payload.owner)]
+        m.d.comb += [found[name].eq(split.o.payload.user[name]) for name in _User.members]
+        _name(m, self.remote.payload, found)
+        _name(m, self.spilled.payload, passed.o.payload)
+
+        # Which way: the count of a node goes up with each beat that it is sent.
+        address, swept = sweep(m, self._config.nodes)
+        bad, here, sent = Signal(), Signal(), Signal()
+        m.d.comb += [
+            bad.eq(split.o.payload.status != 0), here.eq(split.o.payload.owner == self.node),
+            self.own.valid.eq(split.o.valid & swept & ~bad & here),
+            self.remote.valid.eq(split.o.valid & swept & ~bad & ~here),
+            split.o.ready.eq(swept & (bad | Mux(here, self.own.ready, self.remote.ready))),
+            sent.eq(split.o.valid & split.o.ready & ~bad),
+        ]
+        quiet = Signal()
+        m.d.comb += quiet.eq(terms.idle & passed.idle & split.idle & swept)
+        self._end(m, quiet, sent, split.o.payload.owner, address, swept)
+        count(m, self.counters, own=sent & here, remote=sent & ~here,
+              spilled=self.spilled.valid & self.spilled.ready,
+              bad=split.o.valid & swept & bad,
+              stall_own=self.own.valid & ~self.own.ready,
+              stall_remote=self.remote.valid & ~self.remote.ready,
+              stall_spilled=self.spilled.valid & ~self.spilled.ready)
+        return m
+
+    def _end(self, m: Module, quiet, sent, owner, address, swept) -> None:
+        """Count the beats of each node; when a pass is over report it, or end the step."""
+        m.submodules.report_buffer = reports = SkidBuffer(OutgoingRecord)
+        m.submodules.step_buffer = steps = SkidBuffer(OutgoingRecord)
+        m.submodules.end_buffer = ends = SkidBuffer(StepEnd)
+        wiring.connect(m, reports.o, wiring.flipped(self.reports))
+        wiring.connect(m, steps.o, wiring.flipped(self.steps))
+        wiring.connect(m, ends.o, wiring.flipped(self.own_end))
+        m.submodules.counts = counts = Ram(32, self._config.nodes, latency=0)
+        over, target, told = Signal(Flushed), Signal(NODE_BITS), Signal()
+        naming, spilled, report, end = Signal(), Signal(32), Signal(StepRecord), Signal(StepRecord)
+        m.d.comb += [
+            counts.read_en.eq(1), counts.read_addr.eq(Mux(naming, target, owner)),
+            counts.write_en.eq(sent | told | ~swept),
+            counts.write_addr.eq(Mux(swept, counts.read_addr, address)),
+            counts.write_data.eq(Mux(sent, counts.read_data + 1, 0)),
+            spilled.eq(Mux(self.rounded, over.passed, 0)),
+            report.kind.eq(StepKind.PASSED), report.level.eq(ReductionLevel.LOCAL),
+            report.count.eq(spilled), reports.i.payload.record.eq(report),
+            reports.i.payload.step.eq(over.step),
+            end.kind.eq(StepKind.END), end.count.eq(counts.read_data),
+            steps.i.payload.record.eq(end), steps.i.payload.step.eq(over.step),
+            steps.i.payload.destination.eq(target),
+            ends.i.payload.step.eq(over.step), ends.i.payload.count.eq(counts.read_data),
+        ]
+        waiting = Signal()
+        with m.FSM():
+            with m.State("WAIT"):
+                m.d.comb += waiting.eq(1)
+                m.d.sync += [over.eq(self.flushed.payload), target.eq(0)]
+                with m.If(self.flushed.valid & quiet):
+                    m.next = "REPORT"
+            with m.State("REPORT"):
+                m.d.comb += reports.i.valid.eq(1)
+                with m.If(reports.i.ready):
+                    m.next = "TAKE"
+                    with m.If(spilled == 0):
+                        m.next = "NAME"
+            with m.State("NAME"):
+                m.d.comb += [
+                    naming.eq(1), ends.i.valid.eq(target == self.node),
+                    steps.i.valid.eq(target != self.node),
+                    told.eq(Mux(ends.i.valid, ends.i.ready, steps.i.ready)),
+                ]
+                with m.If(told):
+                    m.d.sync += target.eq(target + 1)
+                    with m.If(target + 1 >= self.nodes):
+                        m.next = "TAKE"
+            with m.State("TAKE"):
+                m.d.comb += self.flushed.ready.eq(1)
+                m.next = "WAIT"
+        m.d.comb += self.idle.eq(quiet & waiting & ~self.flushed.valid & reports.idle
+                                 & steps.idle & ends.idle)
+        count(m, self.counters, passes=self.flushed.ready,
+              ends=told & (target == self.node))
+
+
+def _name(m: Module, outgoing, beat) -> None:
+    """Make a gradient's beat one on its way to a packet."""
+    m.d.comb += [
+        outgoing.step.eq(beat.step), outgoing.data.eq(beat.data),
+        outgoing.record.row.eq(beat.key.row), outgoing.record.table.eq(beat.key.table),
+        outgoing.record.beat.eq(beat.beat), outgoing.record.level.eq(ReductionLevel.LOCAL),
+    ]

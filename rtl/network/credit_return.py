@@ -1,0 +1,101 @@
+"""Credit return: what has been consumed, told in time to nodes that no other packet goes to."""
+
+from amaranth.hdl import Module, Mux, Signal
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from rtl.counters import CounterLayout, count
+from rtl.formats import CREDIT_BITS, NODE_BITS, STEP_BITS, OutgoingRecord, StepKind, StepRecord
+from rtl.memory import Ram, sweep
+from rtl.stream import SkidBuffer
+
+from .credits import HALF, CreditCounter
+from .layouts import Credit, Freed
+
+__all__ = ["CREDIT_RETURN_COUNTERS", "CreditReturn"]
+
+CREDIT_RETURN_COUNTERS = CounterLayout("beats", "credits")
+
+
+class CreditReturn(wiring.Component):
+    """Count the beats of partials of each node that were consumed, and see that it gets to know.
+
+    Headers to a node carry the count (:class:`CreditCounter`). A node that is owed a quarter of the
+    window gets a step record CREDIT, and no other until a header has left for it. So what a sender
+    has not been told stays below a quarter, once all is consumed: packets of at most three quarters
+    of a window always get through (:class:`PartialPackager`).
+
+    After each event all nodes are looked at, one a cycle: latency up to ``nodes`` + 2 cycles;
+    throughput a record per cycle.
+
+    Parameters: ``nodes``; ``readers``, how many blocks read the counts.
+
+    Ports
+    -----
+    freed: event :data:`rtl.network.layouts.Freed`, not in the ``nodes`` cycles after reset.
+    node[k], value[k]: the count for a header to ``node[k]``, combinational.
+    reported: event :data:`rtl.network.layouts.Credit`: a header with ``value`` left for ``node``.
+    window: beats that a sender may have outstanding here.
+    step: the step that the records name.
+    steps: stream of :data:`rtl.formats.OutgoingRecord`, to the packager of STEPS.
+    counters: ``beats`` consumed, ``credits`` sent. idle.
+    """
+
+    def __init__(self, nodes: int, readers: int = 1):
+        self._nodes, self._readers = nodes, readers
+        self._counter = CreditCounter(nodes, readers + 1)
+        super().__init__({
+            "freed": In(Freed), "node": In(NODE_BITS).array(readers),
+            "value": Out(CREDIT_BITS).array(readers), "reported": In(Credit),
+            "window": In(CREDIT_BITS), "step": In(STEP_BITS),
+            "steps": Out(stream.Signature(OutgoingRecord)),
+            "counters": Out(CREDIT_RETURN_COUNTERS), "idle": Out(1)})
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+        m.submodules.counter = counter = self._counter
+        m.submodules.told = told = Ram(CREDIT_BITS, self._nodes, latency=0)
+        m.submodules.output = output = SkidBuffer(OutgoingRecord)
+        wiring.connect(m, output.o, wiring.flipped(self.steps))
+        address, swept = sweep(m, self._nodes)
+        m.d.comb += counter.freed.eq(self.freed)
+        for k in range(self._readers):
+            m.d.comb += [counter.node[k].eq(self.node[k]), self.value[k].eq(counter.value[k])]
+
+        # Headers cannot wait, looks can: an event has the read port.
+        event, ahead = Signal(Credit), Signal(CREDIT_BITS)
+        look, left = Signal(range(max(2, self._nodes))), Signal(range(self._nodes + 1))
+        m.d.sync += [event.eq(self.reported), event.valid.eq(self.reported.valid & swept)]
+        m.d.comb += [
+            told.read_en.eq(1), told.read_addr.eq(Mux(event.valid, event.node, look)),
+            ahead.eq(event.value - told.read_data),
+            # A header that was overtaken by a later one tells nothing new.
+            told.write_en.eq((event.valid & (ahead < HALF)) | ~swept),
+            told.write_addr.eq(Mux(swept, event.node, address)),
+            told.write_data.eq(Mux(swept, event.value, 0)),
+        ]
+        owed, quarter, asked = Signal(CREDIT_BITS), Signal(CREDIT_BITS), Signal(self._nodes)
+        due, seen = Signal(), Signal()
+        record = Signal(StepRecord)
+        m.d.sync += quarter.eq(Mux(self.window < 8, 1, self.window >> 2))
+        m.d.comb += [
+            counter.node[-1].eq(look), owed.eq(counter.value[-1] - told.read_data),
+            due.eq((left != 0) & ~event.valid & (owed >= quarter) & ~asked.bit_select(look, 1)),
+            seen.eq((left != 0) & ~event.valid & (~due | output.i.ready)),
+            record.kind.eq(StepKind.CREDIT), output.i.valid.eq(due),
+            output.i.payload.record.eq(record), output.i.payload.destination.eq(look),
+            output.i.payload.step.eq(self.step),
+        ]
+        with m.If(due & output.i.ready):
+            m.d.sync += asked.bit_select(look, 1).eq(1)
+        with m.If(event.valid):
+            m.d.sync += asked.bit_select(event.node, 1).eq(0)
+        with m.If(seen):
+            m.d.sync += look.eq(Mux(look == self._nodes - 1, 0, look + 1))
+        with m.If(self.freed.valid | event.valid):
+            m.d.sync += left.eq(self._nodes)
+        with m.Elif(seen):
+            m.d.sync += left.eq(left - 1)
+        m.d.comb += self.idle.eq(counter.idle & (left == 0) & ~event.valid & output.idle)
+        count(m, self.counters, beats=self.freed.valid, credits=due & output.i.ready)
+        return m

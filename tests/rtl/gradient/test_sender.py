@@ -1,0 +1,187 @@
+"""Gradient sender: where each beat goes, what is counted, and when a step is told to be over."""
+
+import random
+
+import pytest
+
+from rtl.config import preset
+from rtl.formats import StepKind
+from rtl.gradient import GradientSender
+from tests.rtl.descriptors import COLUMN, REPLICATED, ROW, TABLE, Table, descriptor_writer, split
+from tests.rtl.network.dirty import simulate
+from tests.support import receiver, sender
+
+CONFIG = preset("tiny").with_fields(nodes=4, tables=8)
+TABLES = {0: Table(TABLE, owner=1), 1: Table(ROW, owner=0, owners=3, rows=5000),
+          2: Table(REPLICATED), 3: Table(TABLE, owner=2, rows=(1 << 36) - 1), 4: Table(COLUMN),
+          5: Table(TABLE, owner=3), 6: Table(ROW, owner=1, owners=2, rows=1 << 20)}
+BAD = {4, 5, 7}
+"""Of 3 nodes there is no number 3."""
+OUTPUTS = "own", "remote", "spilled", "own_end", "steps", "reports"
+
+
+def make_beat(rng, step, bad=0.1):
+    table = rng.choice(sorted(BAD)) if rng.random() < bad else rng.choice([0, 1, 1, 2, 3, 6])
+    rows = TABLES[table].rows if table in TABLES else 100
+    return {"key": {"table": table, "row": rng.randrange(rows)}, "beat": rng.getrandbits(4),
+            "step": step, "data": rng.getrandbits(512)}
+
+
+def make_passes(rng, steps, most, rounded):
+    """Return [(terms, passed, whether the step is over)]: with ``rounded`` a pass that passes
+    something on is followed by another."""
+    passes = []
+    for number in range(steps):
+        step = (0xFFFE + number) & 0xFFFF
+        for left in reversed(range(rng.randrange(1, 4) if rounded else 1)):
+            spilled = rng.randrange(1, most) if left or not rounded else 0
+            passes.append(([make_beat(rng, step) for _ in range(rng.randrange(most))],
+                           [make_beat(rng, step) for _ in range(spilled)], step, not left))
+    return passes
+
+
+def _data(beat):
+    return beat["data"]
+
+
+def outgoing(beat, destination):
+    return {"destination": destination, "step": beat["step"], "data": beat["data"],
+            "record": {**beat["key"], "beat": beat["beat"], "level": 0, "reserved": 0}}
+
+
+def expected(passes, node, nodes, rounded):
+    """Return what leaves each output, and the number of beats that have no owner."""
+    out, counts, bad = {name: [] for name in OUTPUTS}, [0] * nodes, 0
+    for terms, passed, step, over in passes:
+        out["spilled"] += [outgoing(beat, 0) for beat in passed if rounded]
+        for beat in terms + ([] if rounded else passed):
+            owner, status = split(TABLES, beat["key"]["table"], beat["key"]["row"], node, nodes)
+            if status:
+                bad += 1
+                continue
+            counts[owner] += 1
+            out["own" if owner == node else "remote"].append(
+                beat if owner == node else outgoing(beat, owner))
+        spilled = len(passed) if rounded else 0
+        out["reports"].append({"destination": 0, "step": step,
+                               "record": StepKind.PASSED << 32 | spilled})
+        if over:
+            out["own_end"].append({"step": step, "count": counts[node]})
+            out["steps"] += [{"destination": k, "step": step,
+                              "record": StepKind.END << 32 | counts[k]}
+                             for k in range(nodes) if k != node]
+            counts = [0] * nodes
+    return out, bad
+
+
+def run(passes, node, nodes, rounded, *, gap=0.0, stall=0.0, background=()):
+    """Play the local reduction; return (what left each output, counters, cycles)."""
+    dut = GradientSender(CONFIG)
+    want, _ = expected(passes, node, nodes, rounded)
+    taken = {name: [] for name in OUTPUTS}
+    turn, done, counters = [-1], [0], {}
+
+    def feed(port, which, seed):
+        async def bench(ctx):
+            for number, one in enumerate(passes):
+                while turn[0] != number:
+                    await ctx.tick()
+                await sender(port, one[which], stall=gap, seed=seed + number)(ctx)
+                done[0] += 1
+        return bench
+
+    async def flush(ctx):
+        ctx.set(dut.rounded, rounded)
+        for number, (terms, passed, step, _) in enumerate(passes):
+            done[0], turn[0] = 0, number
+            while done[0] < 2:
+                await ctx.tick()
+            await sender(dut.flushed, [{"step": step, "keys": len(terms),
+                                        "passed": len(passed)}])(ctx)
+            # Everything of the pass was handed on before.
+            upto, _ = expected(passes[:number + 1], node, nodes, rounded)
+            assert ctx.get(dut.counters.own) == len(upto["own"])
+            assert ctx.get(dut.counters.remote) == len(upto["remote"])
+
+    async def rest(ctx):
+        while any(len(taken[name]) < len(want[name]) for name in OUTPUTS):
+            await ctx.tick()
+        await ctx.tick().repeat(20)
+        assert ctx.get(dut.idle)
+        for name in dut.counters.shape().members:
+            counters[name] = ctx.get(dut.counters[name])
+
+    cycles = simulate(
+        dut, descriptor_writer(dut, TABLES, node, nodes, flush), feed(dut.terms, 0, 100),
+        feed(dut.passed, 1, 500), rest, background=[
+            receiver(getattr(dut, name), taken[name], 1 << 30, stall=stall, seed=k)
+            for k, name in enumerate(OUTPUTS)] + [make(dut) for make in background])
+    return taken, counters, cycles
+
+
+@pytest.mark.parametrize("node,nodes,rounded,gap,stall", [
+    (1, 3, 0, 0.0, 0.0), (1, 3, 0, 0.3, 0.5), (2, 3, 1, 0.2, 0.4), (0, 3, 1, 0.0, 0.0)])
+def test_each_beat_to_its_owner(node, nodes, rounded, gap, stall):
+    rng = random.Random(node)
+    passes = make_passes(rng, 6, 40, rounded)
+    taken, counters, _ = run(passes, node, nodes, rounded, gap=gap, stall=stall)
+    want, bad = expected(passes, node, nodes, rounded)
+    for name in ("own", "remote"):  # sums and what was passed on come in any order
+        assert sorted(taken[name], key=_data) == sorted(want[name], key=_data)
+    for name in ("spilled", "own_end", "steps", "reports"):
+        assert taken[name] == want[name]
+    assert {name: counters[name] for name in ("own", "remote", "spilled", "bad")} == {
+        **{name: len(want[name]) for name in ("own", "remote", "spilled")}, "bad": bad}
+    assert counters["passes"] == len(passes) and counters["ends"] == 6
+    assert bool(counters["stall_own"] + counters["stall_remote"]) == bool(stall)
+
+
+def test_order_of_one_stream_is_kept():
+    rng = random.Random(5)
+    passes = [([make_beat(rng, 7) for _ in range(80)], [], 7, True)]
+    taken, _, _ = run(passes, 1, 3, 0, gap=0.1, stall=0.4)
+    want, _ = expected(passes, 1, 3, 0)
+    assert taken == want
+
+
+@pytest.mark.parametrize("which", [0, 1])
+def test_rate_and_latency(which):
+    """A beat a cycle, 6 cycles behind; the report 2 cycles after the flush, the ENDs from 3 on."""
+    rng = random.Random(which)
+    beats = [make_beat(rng, 3, bad=0) for _ in range(150)]
+    at = {}
+
+    def watch(dut):
+        async def bench(ctx):
+            cycle, before = 0, {}
+            async for *_, come, gone, flushed, report, end in ctx.tick().sample(
+                    (dut.terms if which == 0 else dut.passed).valid,
+                    dut.own.valid | dut.remote.valid,
+                    dut.flushed.valid, dut.reports.valid, dut.steps.valid):
+                cycle += 1
+                for name, here in (("come", come), ("gone", gone), ("flushed", flushed),
+                                   ("report", report), ("end", end)):
+                    if here:
+                        at.setdefault(name, cycle)
+                        at["last_" + name] = cycle
+                        if not before.get(name):
+                            at["again_" + name] = cycle
+                    before[name] = here
+        return bench
+
+    passes = [(beats, [], 3, True) if which == 0 else ([], beats, 3, True),
+              ([], [], 4, True)]
+    run(passes, 2, 3, 0, background=[watch])
+    assert at["last_come"] - at["come"] == 149 == at["last_gone"] - at["gone"]
+    assert at["gone"] - at["come"] == 6
+    # The pipeline of the first step is still full when its flush comes: it is waited for.
+    assert at["flushed"] <= at["last_gone"] < at["report"]
+    assert at["end"] == at["report"] + 1
+    # The second step is empty.
+    assert at["again_report"] == at["again_flushed"] + 2
+    assert at["again_end"] == at["again_flushed"] + 3
+
+
+def test_config_is_checked():
+    with pytest.raises(TypeError, match="config must be a NicConfig, not 'tiny'"):
+        GradientSender("tiny")
