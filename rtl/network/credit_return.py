@@ -10,7 +10,7 @@ from rtl.memory import Ram, sweep
 from rtl.stream import SkidBuffer
 
 from .credits import HALF, CreditCounter
-from .layouts import Credit, Freed
+from .layouts import Credit, FreedBeats
 
 __all__ = ["CREDIT_RETURN_COUNTERS", "CreditReturn"]
 
@@ -32,7 +32,7 @@ class CreditReturn(wiring.Component):
 
     Ports
     -----
-    freed: event :data:`rtl.network.layouts.Freed`, not in the ``nodes`` cycles after reset.
+    freed: event :data:`rtl.network.layouts.FreedBeats`, not in the ``nodes`` cycles after reset.
     node[k], value[k]: the count for a header to ``node[k]``, combinational.
     reported: event :data:`rtl.network.layouts.Credit`: a header with ``value`` left for ``node``.
     window: beats that a sender may have outstanding here.
@@ -43,9 +43,9 @@ class CreditReturn(wiring.Component):
 
     def __init__(self, nodes: int, readers: int = 1):
         self._nodes, self._readers = nodes, readers
-        self._counter = CreditCounter(nodes, readers + 1)
+        self._counter = CreditCounter(nodes, readers + 1, several=True)
         super().__init__({
-            "freed": In(Freed), "node": In(NODE_BITS).array(readers),
+            "freed": In(FreedBeats), "node": In(NODE_BITS).array(readers),
             "value": Out(CREDIT_BITS).array(readers), "reported": In(Credit),
             "window": In(CREDIT_BITS), "step": In(STEP_BITS),
             "steps": Out(stream.Signature(OutgoingRecord)),
@@ -97,5 +97,6 @@ class CreditReturn(wiring.Component):
         with m.Elif(seen):
             m.d.sync += left.eq(left - 1)
         m.d.comb += self.idle.eq(counter.idle & (left == 0) & ~event.valid & output.idle)
-        count(m, self.counters, beats=self.freed.valid, credits=due & output.i.ready)
+        count(m, self.counters, beats=Mux(self.freed.valid, self.freed.beats, 0),
+              credits=due & output.i.ready)
         return m

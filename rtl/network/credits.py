@@ -8,7 +8,7 @@ from rtl.formats import CREDIT_BITS, NODE_BITS
 from rtl.memory import Ram, sweep
 from rtl.stream import SkidBuffer
 
-from .layouts import Credit, Freed
+from .layouts import Credit, Freed, FreedBeats
 
 __all__ = ["HALF", "CreditCounter", "CreditGate"]
 
@@ -28,33 +28,35 @@ class CreditCounter(wiring.Component):
 
     An event counts from the next cycle on. After reset the counters are cleared, one a cycle.
 
-    Parameters: ``nodes``; ``readers``, how many blocks read it.
+    Parameters: ``nodes``; ``readers``, how many blocks read it; ``several``, whether an event may
+    stand for several beats.
 
-    Ports: ``freed``, event :data:`rtl.network.layouts.Freed` (not while the sweep runs);
-    ``node[k]`` and ``value[k]``, combinational; ``idle``, 1 when the sweep is done.
+    Ports: ``freed``, event :data:`rtl.network.layouts.Freed`, or ``FreedBeats`` if ``several`` (not
+    while the sweep runs); ``node[k]`` and ``value[k]``, combinational; ``idle``, 1 when the sweep
+    is done.
     """
 
-    def __init__(self, nodes: int, readers: int = 1):
+    def __init__(self, nodes: int, readers: int = 1, *, several: bool = False):
         _check_nodes(nodes)
         if not isinstance(readers, int) or readers < 1:
             raise ValueError(f"readers must be a positive integer, not {readers!r}")
-        self._nodes, self._readers = nodes, readers
+        self._nodes, self._readers, self._several = nodes, readers, several
         super().__init__({
-            "freed": In(Freed), "node": In(NODE_BITS).array(readers),
+            "freed": In(FreedBeats if several else Freed), "node": In(NODE_BITS).array(readers),
             "value": Out(CREDIT_BITS).array(readers), "idle": Out(1)})
 
     def elaborate(self, platform) -> Module:
         m = Module()
         address, swept = sweep(m, self._nodes)
         copies = [Ram(CREDIT_BITS, self._nodes, latency=0) for _ in range(self._readers + 1)]
-        own = copies[0]
+        own, beats = copies[0], self.freed.beats if self._several else 1
         for k, ram in enumerate(copies):
             m.submodules[f"count{k}"] = ram
             node = self.freed.node if k == 0 else self.node[k - 1]
             m.d.comb += [
                 ram.write_en.eq(self.freed.valid | ~swept),
                 ram.write_addr.eq(Mux(swept, self.freed.node, address)),
-                ram.write_data.eq(Mux(swept, own.read_data + 1, 0)),
+                ram.write_data.eq(Mux(swept, own.read_data + beats, 0)),
                 ram.read_en.eq(1), ram.read_addr.eq(node),
             ]
             if k:
