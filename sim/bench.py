@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 
 from sim.bench_blocks import block_jobs
 from sim.bench_dots import dot_jobs
+from sim.bench_gradients import gradient_jobs
 from sim.bench_interaction import interaction_job
 from sim.bench_latency import latency_jobs
 from sim.bench_nic import nic_jobs
@@ -21,7 +22,6 @@ __all__ = ["NOT_BUILT", "SCHEMA", "BenchProgress", "bench"]
 SCHEMA = "embernic/bench/1"
 
 NOT_BUILT: dict[str, str] = {
-    "gradient reduction": "training is not on the NIC yet",
     "HBM store": "caches are on chip only",
     "resources with training and link": "neither is on the NIC yet",
 }
@@ -91,6 +91,6 @@ def _jobs(only: Sequence[str]) -> list[Job]:
     for name in only:
         if name not in SECTIONS:
             raise ValueError(f"only must be of {', '.join(SECTIONS)}, not {name!r}")
-    every = [*block_jobs(), *dot_jobs(), *latency_jobs(), *nic_jobs(), interaction_job(), _SPEED,
-             *resource_jobs()]
+    every = [*block_jobs(), *gradient_jobs(), *dot_jobs(), *latency_jobs(), *nic_jobs(),
+             interaction_job(), _SPEED, *resource_jobs()]
     return [job for job in every if not only or job.section in only]

@@ -11,6 +11,7 @@ SECTIONS: dict[str, str] = {
     "vectors": "store to frames, frames to hold buffer, in beats per cycle",
     "packets": "packets out against 100 Gb/s Ethernet",
     "pooling": "pooling of bags of 1 to 100 vectors",
+    "gradients": "gradient reduction, local and global, in beats per cycle",
     "interaction": "dot interaction, in cycles per sample",
     "latency": "pipeline latency of each block, in cycles",
     "nic": "throughput of whole NICs in a cluster, and the limit that binds",

@@ -11,21 +11,20 @@ from rtl.formats import Beat, VectorBeat
 from rtl.interaction import HoldBuffer
 from rtl.network import FrameAssembler, FrameParser, VectorPackager, VectorRouter
 
-__all__ = ["LandingPath", "LookupBlocks", "PacketPath", "StorePath"]
+__all__ = ["LandingPath", "LookupBlocks", "PacketPath", "SideBySide", "StorePath"]
 
 _ADDRESSES = {"mac_base": (48, 0x02454D420000), "ip_base": (32, 0x0A450000),
               "udp_port": (16, 0x4853)}
 
 
-class LookupBlocks(wiring.Component):
-    """Dedupe table, local and remote cache side by side, each for itself: one design to compile.
+class SideBySide(wiring.Component):
+    """Blocks each for itself: one design to compile.
 
-    Ports: those of the blocks, ``name__port`` with the names of :attr:`blocks`; ``idle``, of all.
+    Ports: those of the ``blocks``, ``name__port``; ``idle``, of all.
     """
 
-    def __init__(self, config: NicConfig):
-        self.blocks = {"dedupe": DedupeTable(config), "local": LocalCache(config),
-                       "remote": RemoteCache(config)}
+    def __init__(self, blocks: dict[str, wiring.Component]):
+        self.blocks = blocks
         super().__init__({"idle": Out(1)} | {
             f"{name}__{port}": member for name, block in self.blocks.items()
             for port, member in block.signature.members.items() if port != "idle"})
@@ -48,6 +47,14 @@ class LookupBlocks(wiring.Component):
                     m.d.comb += mine.eq(its)
         m.d.comb += self.idle.eq(Cat(block.idle for block in self.blocks.values()).all())
         return m
+
+
+class LookupBlocks(SideBySide):
+    """Dedupe table, local and remote cache."""
+
+    def __init__(self, config: NicConfig):
+        super().__init__({"dedupe": DedupeTable(config), "local": LocalCache(config),
+                          "remote": RemoteCache(config)})
 
 
 class StorePath(wiring.Component):

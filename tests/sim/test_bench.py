@@ -15,6 +15,7 @@ from sim import bench as module
 from sim import bench_resources
 from sim.bench import NOT_BUILT, bench
 from sim.bench_dots import dot_jobs, dot_limits, dot_row
+from sim.bench_gradients import gradient_jobs, gradient_rate, on_one_key
 from sim.bench_latency import LATENCY_CASES
 from sim.bench_nic import limits, throughput_row
 from sim.bench_packets import packet_rate
@@ -237,6 +238,19 @@ def test_pooling_keeps_a_beat_a_cycle():
     assert rate.items == 16_000 and rate.per_cycle >= 0.95
     wide = pooling_rate(TINY, np.full(1000, 4), vector_beats=4, name="pooler")
     assert wide.items == 16_000 and wide.per_cycle >= 0.95
+
+
+def test_gradients_keep_a_beat_a_cycle():
+    """What leaves is checked by the measurement itself."""
+    samples = trace(12)
+    for level, keys in (("global", 64), ("local", 32)):
+        rate, answer = gradient_rate(TINY, level, samples, lanes=1, engine="pysim")
+        assert rate.items == 12 * 26 and answer["keys"] == keys and answer["passed"] > 80
+        # The sums and the sets are read out, and the flush waits for the end of a quantum.
+        assert rate.items <= rate.cycles <= rate.items + 4 * keys + 28 + 64
+    hot = on_one_key(trace(200), 0.5)
+    assert 0.45 < ((hot.tables == 0) & (hot.rows == 0)).mean() < 0.55
+    assert len(gradient_jobs()) == 8
 
 
 @pytest.mark.parametrize("name, n, dimension, cycles", [
