@@ -15,7 +15,7 @@ from .free_list import FreeList
 from .miss_table import MissTable
 from .scatter_list import ScatterList
 from .tags import TagPipeline, slot_bits
-from .vectors import VectorStore, vector_beat_layout
+from .vectors import VectorStore, row_write_layout, vector_beat_layout
 
 __all__ = ["CACHE_COUNTERS", "EmbeddingCache", "tap_layout"]
 
@@ -45,6 +45,12 @@ class EmbeddingCache(wiring.Component):
     in front of it were issued, so the vector it asks for cannot reach the slot before. A vector
     waited for is read from the landing row of its miss id, which is given back after its last read.
 
+    **Rows are updated** where they lie, with ``updated``. While ``frozen`` is 1, lookups find rows,
+    or have them fetched for themselves, and no slot changes its key. So where a vector was
+    ``held`` its new values may be written to its ``slot``, as long as ``frozen`` stays 1. A fetch
+    under way since before could still put an old row into a slot: ``settled`` says that there is
+    none, and whoever looks up in order to update waits for it.
+
     **Progress.** Fills are accepted in every cycle, whatever else waits. A lookup waits for a miss
     id or a node of the scatter lists, which come back as fills arrive and vectors leave; a full
     table so slows lookups down and never changes an answer.
@@ -67,11 +73,14 @@ class EmbeddingCache(wiring.Component):
     hash_key: from the value of a key to 32 hash bits.
     store_style: style of the RAM of the slots.
     store_bits: bits that are kept of a beat; the others, of lanes out of use, are given out as 0.
+    updated: rows may be updated; else the ports marked so are not there.
 
     Ports
     -----
     lookups: input stream of ``key`` and ``meta``.
     vectors: output stream of ``data``, ``meta``, ``last``: the beats of a vector one after another.
+        (updated) Also ``slot`` and ``held``: the vector lies in that slot; 0 for one that came, or
+        waited, for a fetch.
     misses: output stream of ``key``, ``id`` and the ``meta`` of the lookup that missed: vectors to
         be fetched.
     fills: input stream of ``id``, ``data``, ``last``: a vector, in any order of ids. Ready is 1
@@ -84,12 +93,18 @@ class EmbeddingCache(wiring.Component):
     vector_beats: beats of a vector now. Fixed once there were lookups; reset to change it.
     forget: nothing is found any more, as after reset; only while no lookup is inside or waits for a
         fill, and none comes in that cycle.
+    frozen (updated): lookups leave slots, sets and their order as they are.
+    settled (updated): ``frozen``, and every slot's row is here.
+    write (updated): input stream of :func:`~rtl.cache.vectors.row_write_layout`: a beat of a row
+        for its slot. One a cycle, but for those in which a fill is written to a slot, of which
+        there is none while ``settled``; then lookups taken after it see it.
     evicted: event: a key that was here no longer is. landed: event: a vector that was asked for
         is here.
     tap: event: a lookup was decided, in order.
     counters: see :data:`CACHE_COUNTERS`. ``hits`` includes ``hits_pending``, ``misses`` includes
         ``conflict_misses`` and ``unmerged``, of a key on its way; ``stall_*`` are cycles in which a
-        lookup waits, by cause.
+        lookup waits, by cause. Lookups while ``frozen`` are not in these, nor in ``tap``; (updated)
+        ``frozen`` counts them.
     idle: nothing moves until an input does. Lookups that wait for a fill do not count.
 
     Raises
@@ -100,7 +115,7 @@ class EmbeddingCache(wiring.Component):
 
     def __init__(self, key_bits: int, meta_shape, *, rows: int, ways: int, in_flight: int,
                  waiters: int, vector_beats: int, hash_key: Callable[[Value], Value],
-                 store_style: str = "uram", store_bits: int = BEAT_BITS):
+                 store_style: str = "uram", store_bits: int = BEAT_BITS, updated: bool = False):
         sizes = {"key_bits": (key_bits, 1), "ways": (ways, 1), "rows": (rows, 2),
                  "in_flight": (in_flight, 2), "waiters": (waiters, 2),
                  "vector_beats": (vector_beats, 1), "store_bits": (store_bits, 1)}
@@ -120,19 +135,25 @@ class EmbeddingCache(wiring.Component):
         self._key_bits, self._meta, self._hash = key_bits, meta_shape, hash_key
         self._rows, self._ways, self._ids, self._nodes = rows, ways, in_flight, waiters
         self._beats, self._style, self._bits = vector_beats, store_style, store_bits
+        self._updated = updated
         self._lookup = data.StructLayout({"key": key_bits, "meta": meta_shape})
         self._miss = data.StructLayout(
             {"key": key_bits, "id": FILL_ID_BITS, "meta": meta_shape})
         super().__init__({
             "lookups": In(stream.Signature(self._lookup)),
-            "vectors": Out(stream.Signature(vector_beat_layout(meta_shape))),
+            "vectors": Out(stream.Signature(
+                vector_beat_layout(meta_shape, rows if updated else 0))),
             "misses": Out(stream.Signature(self._miss)),
             "fills": In(stream.Signature(FillBeat)),
             "sets": In(range(rows // ways + 1)), "enable": In(1), "merge": In(1),
             "vector_beats": In(range(vector_beats + 1)), "forget": In(1),
             "evicted": Out(data.StructLayout({"valid": 1, "key": key_bits})), "landed": Out(1),
             "tap": Out(tap_layout(key_bits)),
-            "counters": Out(CounterLayout(*CACHE_COUNTERS)), "idle": Out(1)})
+            "counters": Out(CounterLayout(*CACHE_COUNTERS, *(("frozen",) if updated else ()))),
+            "idle": Out(1)} | ({
+                "frozen": In(1), "settled": Out(1),
+                "write": In(stream.Signature(row_write_layout(rows, vector_beats))),
+            } if updated else {}))
 
     def elaborate(self, platform) -> Module:
         m = Module()
@@ -147,7 +168,7 @@ class EmbeddingCache(wiring.Component):
         m.submodules.writer = writer = FillWriter(vector_beats=self._beats, **sizes)
         m.submodules.store = store = VectorStore(
             self._meta, vector_beats=self._beats, style=self._style, store_bits=self._bits,
-            **sizes)
+            updated=self._updated, **sizes)
         m.submodules.asking = asking = SkidBuffer(self._miss)
 
         # After reset, and to forget, the words whose contents matter are written once.
@@ -234,22 +255,39 @@ class EmbeddingCache(wiring.Component):
         wiring.connect(m, writer.write, store.write)
         wiring.connect(m, writer.filled, tags.filled)
 
+        seen = go & ~decision.frozen if self._updated else go
         m.d.comb += [
             self.evicted.valid.eq(go & decision.evict), self.evicted.key.eq(decision.evicted),
-            self.tap.valid.eq(go), self.tap.key.eq(decision.key), self.tap.hit.eq(decision.hit),
+            self.tap.valid.eq(seen), self.tap.key.eq(decision.key), self.tap.hit.eq(decision.hit),
             self.tap.pending.eq(pending), self.tap.conflict.eq(decision.conflict),
             self.tap.unmerged.eq(decision.unmerged),
             self.idle.eq(~sweeping & entry.idle & tags.idle & ids.idle & scatter.idle
                          & writer.idle & queue.idle & asking.idle & store.idle),
         ]
         waits = tags.decisions.valid & ~go
+        if self._updated:
+            self._freeze(m, go)
+            count(m, self.counters, frozen=go & decision.frozen)
         count(m, self.counters,
-              accesses=go, hits=go & decision.hit, hits_pending=go & pending,
-              misses=go & ~decision.hit, conflict_misses=go & decision.conflict,
-              unmerged=go & decision.unmerged,
+              accesses=seen, hits=seen & decision.hit, hits_pending=seen & pending,
+              misses=seen & ~decision.hit, conflict_misses=go & decision.conflict,
+              unmerged=seen & decision.unmerged,
               evictions=go & decision.evict, bad_fills=writer.bad,
               beats_in=self.fills.valid & ~sweeping,
               beats_out=self.vectors.valid & self.vectors.ready,
               stall_in_flight=tags.starved & ~waits,
               stall_waiters=waits & queue.i.ready, stall_output=waits & ~queue.i.ready)
         return m
+
+    def _freeze(self, m: Module, go: Value) -> None:
+        """Let lookups leave the slots as they are, and rows be written where they lie."""
+        tags, store, writer = m.submodules.tags, m.submodules.store, m.submodules.writer
+        decision = tags.decisions.payload
+        wiring.connect(m, wiring.flipped(self.write), store.updates)
+        # Lookups that may yet take a slot, and those that wait for the vector of the slot.
+        unsettled = Signal(range(self._ids + 16))
+        m.d.sync += unsettled.eq(
+            unsettled + (tags.lookups.valid & tags.lookups.ready & ~self.frozen)
+            - (go & ~decision.frozen & ~decision.allocate) - writer.filled.valid)
+        m.d.comb += [tags.frozen.eq(self.frozen),
+                     self.settled.eq(self.frozen & (unsettled == 0))]

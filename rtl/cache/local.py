@@ -1,6 +1,6 @@
 """LocalCache: the cache of an owner's rows, in front of the GPU."""
 
-from amaranth.hdl import Cat, Module
+from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -11,12 +11,15 @@ from rtl.hashing import hash_bits
 
 from .cache import CACHE_COUNTERS, EmbeddingCache, tap_layout
 from .fills import FILL_ID_BITS, FillBeat
-from .vectors import vector_beat_layout
+from .vectors import row_write_layout, vector_beat_layout
 
 __all__ = ["LOCAL_CACHE_COUNTERS", "LocalCache"]
 
-LOCAL_CACHE_COUNTERS = tuple(name for name in CACHE_COUNTERS if name != "unmerged")
+LOCAL_CACHE_COUNTERS = (*(name for name in CACHE_COUNTERS if name != "unmerged"), "frozen")
 """Those of an :class:`EmbeddingCache`, in which a key on its way always serves its lookups."""
+
+_META_BITS = FILL_ID_BITS + 1
+"""Whose lookup it is, above what its owner wants back."""
 
 
 class LocalCache(wiring.Component):
@@ -25,13 +28,25 @@ class LocalCache(wiring.Component):
     Its lookups come from the dedupe table, so ``meta`` is the id of the fetch there, and at most
     ``dedupe_in_flight`` lookups are here at once: there is a scatter node for each.
 
+    In training, rows are updated: they are looked up (``updates``, ``updated``) while the cache is
+    ``frozen`` and, where they lie here, written back (``write``). A lookup for an update waits
+    until the cache has settled, so what it finds here is no row on its way, which would be stale
+    once the update is done. In honest use there is none: gradients follow from the vectors of all
+    lookups of their step. Without ``enable`` nothing is held; what the cache holds goes stale
+    meanwhile, so it must be reset before it is enabled again.
+
     An :class:`EmbeddingCache` of ``config.local_cache_rows``: latency, throughput, progress and
-    the meaning of the ports are found there.
+    the meaning of the ports are found there. The first lookup of a run for updates takes a cycle
+    more; they take turns with other lookups.
 
     Ports
     -----
     lookups: input stream of ``key`` (:data:`rtl.formats.Key`) and ``meta``, 16 bits.
     vectors: output stream of ``data``, ``meta``, ``last``.
+    updates: input stream like ``lookups``: rows that are to be updated.
+    updated: output stream of their vectors, with ``slot`` and ``held``.
+    frozen: from before the first lookup for an update until its row is written, here and in GPU
+        memory. write: see :class:`EmbeddingCache`.
     misses: output stream of ``key`` and ``id``, 16 bits: vectors to be fetched.
     fills: input stream of ``id``, ``data``, ``last``; always ready after the sweep.
     enable: 0: each lookup is fetched for itself.
@@ -47,6 +62,13 @@ class LocalCache(wiring.Component):
             "lookups": In(stream.Signature(
                 data.StructLayout({"key": Key, "meta": FILL_ID_BITS}))),
             "vectors": Out(stream.Signature(vector_beat_layout(FILL_ID_BITS))),
+            "updates": In(stream.Signature(
+                data.StructLayout({"key": Key, "meta": FILL_ID_BITS}))),
+            "updated": Out(stream.Signature(
+                vector_beat_layout(FILL_ID_BITS, config.local_cache_rows))),
+            "frozen": In(1),
+            "write": In(stream.Signature(
+                row_write_layout(config.local_cache_rows, config.vector_beats))),
             "misses": Out(stream.Signature(data.StructLayout({"key": Key, "id": FILL_ID_BITS}))),
             "fills": In(stream.Signature(FillBeat)),
             "sets": In(range(config.local_cache_sets + 1)), "enable": In(1),
@@ -59,15 +81,15 @@ class LocalCache(wiring.Component):
         m = Module()
         config = self._config
         m.submodules.cache = cache = EmbeddingCache(
-            Key.size, FILL_ID_BITS, rows=config.local_cache_rows, ways=config.local_cache_ways,
+            Key.size, _META_BITS, rows=config.local_cache_rows, ways=config.local_cache_ways,
             in_flight=config.misses_in_flight, waiters=config.dedupe_in_flight,
-            vector_beats=config.vector_beats, hash_key=hash_bits, store_bits=config.store_bits)
+            vector_beats=config.vector_beats, hash_key=hash_bits, store_bits=config.store_bits,
+            updated=True)
         wiring.connect(m, wiring.flipped(self.fills), cache.fills)
-        wiring.connect(m, cache.vectors, wiring.flipped(self.vectors))
+        wiring.connect(m, wiring.flipped(self.write), cache.write)
+        self._share(m, cache)
         m.d.comb += [
-            cache.lookups.valid.eq(self.lookups.valid),
-            cache.lookups.payload.eq(Cat(self.lookups.payload)),
-            self.lookups.ready.eq(cache.lookups.ready),
+            cache.frozen.eq(self.frozen),
             self.misses.valid.eq(cache.misses.valid),
             Cat(self.misses.payload.key).eq(cache.misses.payload.key),
             self.misses.payload.id.eq(cache.misses.payload.id),
@@ -79,3 +101,28 @@ class LocalCache(wiring.Component):
         ]
         m.d.comb += [self.counters[name].eq(cache.counters[name]) for name in LOCAL_CACHE_COUNTERS]
         return m
+
+    def _share(self, m: Module, cache: EmbeddingCache) -> None:
+        """Let lookups and updates use the cache in turns, and give each its vectors.
+
+        Whose turn it is was settled in the cycle before, so that nobody's ready depends on the
+        other's valid; lookups, which must not wait, have it unless there are updates.
+        """
+        turn, offered = Signal(), Signal()
+        m.d.comb += [
+            offered.eq(Mux(turn, self.updates.valid & cache.settled, self.lookups.valid)),
+            cache.lookups.valid.eq(offered),
+            Cat(cache.lookups.payload).eq(Mux(turn, Cat(self.updates.payload, 1),
+                                              Cat(self.lookups.payload, 0))),
+            self.lookups.ready.eq(cache.lookups.ready & ~turn),
+            self.updates.ready.eq(cache.lookups.ready & turn & cache.settled),
+        ]
+        with m.If(cache.lookups.ready | ~offered):
+            m.d.sync += turn.eq(cache.settled & Mux(turn, ~self.lookups.valid, self.updates.valid))
+        found, mine = cache.vectors, cache.vectors.payload.meta[-1]
+        m.d.comb += [
+            self.vectors.valid.eq(found.valid & ~mine), self.updated.valid.eq(found.valid & mine),
+            found.ready.eq(Mux(mine, self.updated.ready, self.vectors.ready)),
+            *(port.payload[name].eq(found.payload[name]) for port in (self.vectors, self.updated)
+              for name in port.payload.shape().members),
+        ]

@@ -24,7 +24,7 @@ def decision_layout(key_bits: int, meta_shape, rows: int, in_flight: int) -> dat
     """Layout of a decision: what a lookup found, and what it did to its set."""
     return data.StructLayout({
         "key": key_bits, "meta": meta_shape, "hit": 1, "allocate": 1, "conflict": 1,
-        "unmerged": 1, "phase": 1,
+        "unmerged": 1, "phase": 1, "frozen": 1,
         "id": max(1, ceil_log2(in_flight)), "slot": slot_bits(rows), "evict": 1,
         "evicted": key_bits})
 
@@ -62,6 +62,10 @@ class TagPipeline(wiring.Component):
     the vector arrived, still make a lookup unmerged, or serve it from the slot where ``enable`` is
     0: the vector is right in either case.
 
+    **Frozen** lookups leave their set as it is, its order too. They hit as others do; one whose key
+    is not here is fetched for itself, without being a conflict. So between two frozen lookups
+    every row keeps its slot.
+
     **Pipeline**, all stages moving together: 1 hash, 2 set, 3 RAM out, 4 compare, 5 decide and
     write back, 6 decision. A decision reaches the lookups behind it directly: whole sets at stages
     3 and 4, and at stage 4 the match of the way just allocated is whether the two keys are equal.
@@ -80,6 +84,7 @@ class TagPipeline(wiring.Component):
     filled: the vector of a slot has arrived, with the phase of its allocation.
     sets: sets in use, 1 to ``rows / ways``; set = hash[31:8] * sets / 2^24.
     enable, merge: which entries hit. Both 0: every lookup is a miss without allocation.
+    frozen: lookups that enter now leave their sets as they are.
     clear, clear_address: write the set and the phases of an address as after reset.
     starved: a lookup waits because there is no free miss id.
     idle: no lookup inside.
@@ -98,7 +103,7 @@ class TagPipeline(wiring.Component):
                 decision_layout(key_bits, meta_shape, rows, in_flight))),
             "filled": In(filled_signature(rows)),
             "sets": In(range(self._sets + 1)), "enable": In(1), "merge": In(1),
-            "clear": In(1), "clear_address": In(max(1, ceil_log2(self._sets))),
+            "frozen": In(1), "clear": In(1), "clear_address": In(max(1, ceil_log2(self._sets))),
             "starved": Out(1), "idle": Out(1)})
 
     def elaborate(self, platform) -> Module:
@@ -114,7 +119,7 @@ class TagPipeline(wiring.Component):
             width, sets, style="lutram" if sets <= 64 else "bram" if sets < 2048 else "uram")
 
         # Stage registers, indexed by stage.
-        valid = {k: Signal(name=f"valid{k}") for k in range(1, 7)}
+        valid = {k: Signal(name=f"valid{k}") for k in range(1, 6)}
         key = {k: Signal(self._key_bits, name=f"key{k}") for k in range(1, 6)}
         meta = {k: Signal(self._meta_bits, name=f"meta{k}") for k in range(1, 6)}
         set_ = {k: Signal(set_bits, name=f"set{k}") for k in range(2, 6)}
@@ -123,7 +128,9 @@ class TagPipeline(wiring.Component):
         # key could come to be in its set twice.
         keep = {k: Signal(name=f"keep{k}") for k in range(1, 6)}
         merge = {k: Signal(name=f"merge{k}") for k in range(1, 6)}
-        looks = {k: Signal(name=f"looks{k}") for k in (4, 5)}
+        frozen = {k: Signal(name=f"frozen{k}") for k in range(1, 6)}
+        looks, allots = Signal(), Signal()
+        writes = {k: Signal(name=f"writes{k}") for k in (5, 6)}
         hashed, match, arrived = Signal(32), Signal(ways), Signal(ways)
         # Same set at two stages, and same key at stages 4 and 5; all found one cycle ahead.
         same35, same36, same45, same_key = (Signal(name=n) for n in (
@@ -142,9 +149,9 @@ class TagPipeline(wiring.Component):
             # A key on its way serves its lookups with ``merge``, one that is here with ``keep``.
             hit.eq((match & Mux(keep[5], -1, phases ^ arrived)
                     & Mux(merge[5], -1, ~(phases ^ arrived))).any()),
-            renew.eq(present & ~coming & ~keep[5]),
+            renew.eq(present & ~coming & ~keep[5] & ~frozen[5]),
             unmerged.eq(coming & ~merge[5]),
-            fresh.eq(~present & looks[5]),
+            fresh.eq(~present & allots),
             allocate.eq(renew | (fresh & ~pending)),
             conflict.eq(fresh & pending),
             # What is known late, ``pending``, comes in last.
@@ -168,7 +175,7 @@ class TagPipeline(wiring.Component):
             self.decisions.valid.eq(shown),
             self.idle.eq(~shown & ~Cat(valid[k] for k in range(1, 6)).any()),
             lines.read_en.eq(advance), lines.read_addr.eq(set_[2]),
-            lines.write_en.eq(self.clear | (advance & valid[5])),
+            lines.write_en.eq(self.clear | (advance & writes[5])),
             lines.write_addr.eq(Mux(self.clear, self.clear_address, set_[5])),
             lines.write_data.eq(Mux(self.clear, C(0, width), after)),
         ]
@@ -183,7 +190,7 @@ class TagPipeline(wiring.Component):
                 shown.eq(valid[5]),
                 decided.key.eq(key[5]), decided.meta.eq(meta[5]),
                 decided.hit.eq(hit), decided.allocate.eq(allocate), decided.conflict.eq(conflict),
-                decided.unmerged.eq(unmerged),
+                decided.unmerged.eq(unmerged), decided.frozen.eq(frozen[5]),
                 decided.id.eq(Mux(hit, chosen("id", match), self.ids.payload)),
                 decided.phase.eq(~chosen("phase", placed)),
                 decided.slot.eq(Cat(way[:way_bits], set_[5])),
@@ -194,36 +201,36 @@ class TagPipeline(wiring.Component):
             m.d.sync += shown.eq(0)
 
         # Stages 1 to 5. A word read in the cycle it is written is the old one: stage 6 keeps the
-        # last set written for the lookup that read it then.
+        # last set written for the lookup that read it then. Frozen lookups write none.
         limit = Signal(range(sets + 1))
         m.d.sync += limit.eq(Mux(self.sets > sets, sets, self.sets))
         with m.If(advance):
             m.d.sync += [valid[1].eq(self.lookups.valid), key[1].eq(self.lookups.payload.key),
                          meta[1].eq(self.lookups.payload.meta),
                          keep[1].eq(self.enable), merge[1].eq(self.merge),
+                         frozen[1].eq(self.frozen),
                          hashed.eq(self._hash(self.lookups.payload.key)),
                          set_[2].eq(scale(hashed[8:], limit))]
             for k in range(2, 6):
                 m.d.sync += [valid[k].eq(valid[k - 1]), key[k].eq(key[k - 1]),
                              meta[k].eq(meta[k - 1]), keep[k].eq(keep[k - 1]),
-                             merge[k].eq(merge[k - 1])]
-                if k > 3:
-                    m.d.sync += looks[k].eq(keep[k - 1] | merge[k - 1])
+                             merge[k].eq(merge[k - 1]), frozen[k].eq(frozen[k - 1])]
                 if k > 2:
                     m.d.sync += set_[k].eq(set_[k - 1])
             m.d.sync += [
-                valid[6].eq(valid[5]),
+                looks.eq(keep[3] | merge[3]), allots.eq(looks & ~frozen[4]),
+                writes[5].eq(valid[4] & ~frozen[4]), writes[6].eq(writes[5]),
                 same35.eq(set_[2] == set_[4]), same36.eq(set_[2] == set_[5]),
                 same45.eq(set_[3] == set_[4]), same_key.eq(key[3] == key[4]),
-                line[4].eq(Mux(same35 & valid[5], after,
-                               Mux(same36 & valid[6], line[6], lines.read_data))),
-                line[5].eq(Mux(same45 & valid[5], after, line[4])),
+                line[4].eq(Mux(same35 & writes[5], after,
+                               Mux(same36 & writes[6], line[6], lines.read_data))),
+                line[5].eq(Mux(same45 & writes[5], after, line[4])),
                 line[6].eq(after),
             ]
             for w in range(ways):
                 stored = line[4].ways[w]
-                m.d.sync += match[w].eq(looks[4] & Mux(
-                    same45 & valid[5] & placed[w], same_key,
+                m.d.sync += match[w].eq(looks & Mux(
+                    same45 & writes[5] & placed[w], same_key,
                     stored.valid & (stored.key == key[4])))
 
         # Phase RAM: a bit a way and set, written when a vector arrives, read at stage 3.

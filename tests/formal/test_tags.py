@@ -21,8 +21,9 @@ KEY_BITS, IDS = 2, 2
 def tagged(ways: int, what: str, *edit: str) -> Bench:
     """Return a bench of the pipeline.
 
-    ``what``: "on": both settings on, and decisions are those of a textbook LRU cache. "any": the
-    settings change at any time. "order": one key bit, and lookups leave as they entered, in time.
+    ``what``: "on": both settings on, and decisions are those of a textbook LRU cache, which
+    lookups that are frozen, any, only look at. "any": the settings change at any time. "order":
+    one key bit, and lookups leave as they entered, in time.
     """
     bench = Bench()
     m = bench.m
@@ -33,7 +34,8 @@ def tagged(ways: int, what: str, *edit: str) -> Bench:
     m.d.sync += clearing.eq(0)
     m.d.comb += [dut.clear.eq(clearing), dut.sets.eq(1),
                  dut.enable.eq(bench.free(name="enable") if what == "any" else 1),
-                 dut.merge.eq(bench.free(name="merge") if what == "any" else 1)]
+                 dut.merge.eq(bench.free(name="merge") if what == "any" else 1),
+                 dut.frozen.eq(0 if what == "order" else bench.free(name="frozen"))]
     lookup = Signal(dut.lookups.payload.shape())
     m.d.comb += [lookup.key.eq(bench.free(key_bits, "key")),
                  lookup.meta.eq(bench.free(name="meta") if what == "order" else 0)]
@@ -67,16 +69,17 @@ def tagged(ways: int, what: str, *edit: str) -> Bench:
         bench.always("idle", dut.idle == (inside == 0))
         return bench
     shown = dut.decisions.valid
+    bench.always("frozen", ~(shown & decided.frozen & (decided.allocate | decided.conflict)))
     of_key = [each.valid & (each.key == decided.key) for each in row.rows]
     bench.always("never_twice", ~(shown & decided.allocate) | ~Bench.any_of(
         of_key[k] & (decided.slot != k) for k in range(ways)))
     if what == "on":
         bench.always("hit_if_here", ~shown | (decided.hit == Bench.any_of(of_key)))
         bench.always("conflict", ~shown | (
-            decided.conflict == ~(decided.hit | decided.allocate)))
+            decided.conflict == ~(decided.hit | decided.allocate | decided.frozen)))
         if ways == 2:
             oldest = Signal()
-            with m.If(left & (decided.hit | decided.allocate)):
+            with m.If(left & (decided.hit | decided.allocate) & ~decided.frozen):
                 m.d.sync += oldest.eq(~decided.slot[0])
             bench.always("oldest", ~(shown & decided.allocate) | (decided.slot == oldest))
     return bench
@@ -93,7 +96,7 @@ def test_tags(ways, what):
     ("on", "never_twice", "placed[w], same_key", "placed[w], 0"),
     ("on", "hit_if_here", "& Mux(merge[5], -1, ~(phases ^ arrived))",
      "& ~(phases ^ arrived)"),
-    ("on", "allowed", "Mux(same36 & valid[6], line[6], lines.read_data)", "lines.read_data"),
+    ("on", "allowed", "Mux(same36 & writes[6], line[6], lines.read_data)", "lines.read_data"),
     ("on", "allowed", "after.ways[w].phase.eq(~now.ways[w].phase)",
      "after.ways[w].phase.eq(now.ways[w].phase)"),
     ("on", "allowed", "(fresh & ~pending)),", "fresh),"),
@@ -101,17 +104,22 @@ def test_tags(ways, what):
      "touch(now.order, placed, ways)"),
     ("on", "conflict", "conflict.eq(fresh & pending)", "conflict.eq(0)"),
     ("on", "allowed", "decided.evicted.eq(chosen(\"key\", victim))", "decided.evicted.eq(key[5])"),
-    ("any", "allowed", "fresh.eq(~present & looks[5])",
-     "fresh.eq(~present & (self.enable | self.merge))"),
-    ("any", "allowed", "renew.eq(present & ~coming & ~keep[5])", "renew.eq(present & ~keep[5])"),
+    ("any", "allowed", "fresh.eq(~present & allots)",
+     "fresh.eq(~present & (self.enable | self.merge) & ~frozen[5])"),
+    ("any", "allowed", "renew.eq(present & ~coming & ~keep[5]", "renew.eq(present & ~keep[5]"),
     ("any", "allowed", "decided.evict.eq(allocate & ~renew &", "decided.evict.eq(allocate &"),
+    ("on", "oldest", "same45 & writes[5], after, line[4]", "same45 & valid[5], after, line[4]"),
+    ("any", "frozen", "allots.eq(looks & ~frozen[4])", "allots.eq(looks)"),
+    ("any", "frozen", "& ~coming & ~keep[5] & ~frozen[5]", "& ~coming & ~keep[5]"),
+    ("any", "allowed", "writes[5].eq(valid[4] & ~frozen[4])", "writes[5].eq(valid[4] & frozen[4])"),
     ("any", "one_id", "self.starved.eq(valid[5] & ~hit & ~self.ids.valid)", "self.starved.eq(0)"),
     ("order", "lookups_in_order", "decided.meta.eq(meta[5])", "decided.meta.eq(meta[4])"),
     ("order", "decided", "advance.eq((~shown | self.decisions.ready) & ~self.starved)",
      "advance.eq((~shown | self.decisions.ready) & ~self.starved & (self.lookups.valid | shown))"),
 ], ids=["any-key", "not-the-last-key", "waits-not", "old-set", "phase-kept", "taken-while-pending",
         "hits-not-counted", "conflict-hidden", "wrong-key-told", "setting-changed",
-        "renewed-while-pending", "renewal-evicts", "no-id", "of-another", "pushed"])
+        "renewed-while-pending", "renewal-evicts", "frozen-touches", "frozen-allocates", "frozen-renews",
+        "frozen-alone-writes", "no-id", "of-another", "pushed"])
 def test_broken_tags(what, wrong, old, new):
     verdict = prove(tagged(1 if what == "order" else 2, what, old, new))
     assert wrong in verdict.broken, verdict

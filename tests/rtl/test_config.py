@@ -11,6 +11,8 @@ from rtl.config import PRESETS, preset
     ("interaction_vectors", 8.0, TypeError, "interaction_vectors must be an integer, not 8.0"),
     ("dot_units", 17, ValueError, "dot_units must be between 0 and 16, not 17"),
     ("dot_units", -1, ValueError, "dot_units must be between 0 and 16, not -1"),
+    ("update_rows", 4, ValueError, "update_rows must be between 8 and 4096, not 4"),
+    ("update_rows", 24, ValueError, "update_rows must be a power of two, not 24"),
     ("dense_vectors", 4, ValueError, "dense_vectors must be between 8 and 16384, not 4"),
     ("dense_vectors", 48, ValueError, "dense_vectors must be a power of two, not 48"),
     ("dot_units", True, TypeError, "dot_units must be an integer, not True"),
