@@ -104,13 +104,13 @@ def test_tags(ways, what):
      "touch(now.order, placed, ways)"),
     ("on", "conflict", "conflict.eq(fresh & pending)", "conflict.eq(0)"),
     ("on", "allowed", "decided.evicted.eq(chosen(\"key\", victim))", "decided.evicted.eq(key[5])"),
-    ("any", "allowed", "fresh.eq(~present & allots)",
+    ("any", "never_twice", "fresh.eq(~present & allots)",
      "fresh.eq(~present & (self.enable | self.merge) & ~frozen[5])"),
     ("any", "allowed", "renew.eq(present & ~coming & ~keep[5]", "renew.eq(present & ~keep[5]"),
     ("any", "allowed", "decided.evict.eq(allocate & ~renew &", "decided.evict.eq(allocate &"),
     ("on", "oldest", "same45 & writes[5], after, line[4]", "same45 & valid[5], after, line[4]"),
     ("any", "frozen", "allots.eq(looks & ~frozen[4])", "allots.eq(looks)"),
-    ("any", "frozen", "& ~coming & ~keep[5] & ~frozen[5]", "& ~coming & ~keep[5]"),
+    ("any", "allowed", "& ~coming & ~keep[5] & ~frozen[5]", "& ~coming & ~keep[5]"),
     ("any", "allowed", "writes[5].eq(valid[4] & ~frozen[4])", "writes[5].eq(valid[4] & frozen[4])"),
     ("any", "one_id", "self.starved.eq(valid[5] & ~hit & ~self.ids.valid)", "self.starved.eq(0)"),
     ("order", "lookups_in_order", "decided.meta.eq(meta[5])", "decided.meta.eq(meta[4])"),
@@ -118,8 +118,8 @@ def test_tags(ways, what):
      "advance.eq((~shown | self.decisions.ready) & ~self.starved & (self.lookups.valid | shown))"),
 ], ids=["any-key", "not-the-last-key", "waits-not", "old-set", "phase-kept", "taken-while-pending",
         "hits-not-counted", "conflict-hidden", "wrong-key-told", "setting-changed",
-        "renewed-while-pending", "renewal-evicts", "frozen-touches", "frozen-allocates", "frozen-renews",
-        "frozen-alone-writes", "no-id", "of-another", "pushed"])
+        "renewed-while-pending", "renewal-evicts", "frozen-touches", "frozen-allocates",
+        "frozen-renews", "frozen-alone-writes", "no-id", "of-another", "pushed"])
 def test_broken_tags(what, wrong, old, new):
     verdict = prove(tagged(1 if what == "order" else 2, what, old, new))
     assert wrong in verdict.broken, verdict
