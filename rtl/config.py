@@ -80,7 +80,6 @@ class NicConfig:
     scatter_entries: requests that may wait in the scatter lists of the dedupe table.
     hold_vectors: vectors of ``max_dimension`` in the hold buffer.
     dense_vectors: samples whose dense vector may be on its way or waiting for their pooled vectors.
-    update_rows: rows that may be on their way through the optimizer at once, in training.
     query_beats: beats of queries that the host may send ahead (host credits).
     lookup_beats: beats of lookups that all requesters together may send ahead (owner's credits).
     net_payload_beats: beats behind the header beat of a network packet (22 fit an MTU of 1,500).
@@ -95,6 +94,7 @@ class NicConfig:
     gradient_beats: beats of gradients, and again of those that were spilled, that the host may send
         ahead (host credits).
     partial_beats: beats of partials that all nodes together may send ahead (owner's credits).
+    update_rows: rows that may be on their way through the optimizer at once.
 
     Raises
     ------
@@ -119,7 +119,6 @@ class NicConfig:
     scatter_entries: int = 4096
     hold_vectors: int = 4096
     dense_vectors: int = 256
-    update_rows: int = 1024
     query_beats: int = 512
     lookup_beats: int = 4096
     net_payload_beats: int = 22
@@ -132,6 +131,7 @@ class NicConfig:
     gradient_ways: int = 8
     gradient_beats: int = 512
     partial_beats: int = 4096
+    update_rows: int = 1024
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str):
@@ -152,7 +152,6 @@ class NicConfig:
                                 ("dedupe_in_flight", 4, 4096),
                                 ("scatter_entries", 4, 16384), ("hold_vectors", 8, 32768),
                                 ("dense_vectors", 8, 16384),
-                                ("update_rows", 8, 4096),
                                 ("query_beats", 16, 4096), ("lookup_beats", 16, 16384)):
             _in_range(name, getattr(self, name), low, high)
             _power_of_two(name, getattr(self, name))
@@ -174,7 +173,7 @@ class NicConfig:
                 ("local_gradient_keys", 2 * self.gradient_ways, 1 << 16),
                 ("global_gradient_keys", 2 * self.gradient_ways, 1 << 16),
                 ("gradient_beats", 2 * self.host_payload_beats + 2, 4096),
-                ("partial_beats", 4 * self.nodes, 16384)):
+                ("partial_beats", 4 * self.nodes, 16384), ("update_rows", 8, 4096)):
             _in_range(name, getattr(self, name), low, high)
             _power_of_two(name, getattr(self, name))
 
@@ -255,8 +254,8 @@ PRESETS = {
         local_cache_ways=4, remote_cache_rows=32, remote_cache_ways=4, remote_in_flight=64,
         misses_in_flight=16, dedupe_keys=64, dedupe_ways=4, dedupe_in_flight=16,
         scatter_entries=64, hold_vectors=128, dense_vectors=32, query_beats=32, lookup_beats=64,
-        update_rows=16, interaction_vectors=33, dot_units=2, local_gradient_keys=32,
-        global_gradient_keys=64, gradient_ways=4, gradient_beats=256, partial_beats=256),
+        interaction_vectors=33, dot_units=2, local_gradient_keys=32, global_gradient_keys=64,
+        gradient_ways=4, gradient_beats=256, partial_beats=256, update_rows=16),
     "kaggle": NicConfig(name="kaggle"),
     "avazu": NicConfig(name="avazu", interaction_vectors=22, dot_units=11),
     "terabyte": NicConfig(

@@ -15,11 +15,9 @@ from .vectors import row_write_layout, vector_beat_layout
 
 __all__ = ["LOCAL_CACHE_COUNTERS", "LocalCache"]
 
-LOCAL_CACHE_COUNTERS = (*(name for name in CACHE_COUNTERS if name != "unmerged"), "frozen")
-"""Those of an :class:`EmbeddingCache`, in which a key on its way always serves its lookups."""
-
-_META_BITS = FILL_ID_BITS + 1
-"""Whose lookup it is, above what its owner wants back."""
+LOCAL_CACHE_COUNTERS = tuple(name for name in CACHE_COUNTERS if name != "unmerged")
+"""Those of an :class:`EmbeddingCache`, in which a key on its way always serves its lookups. In
+training there is ``frozen``, too."""
 
 
 class LocalCache(wiring.Component):
@@ -28,9 +26,9 @@ class LocalCache(wiring.Component):
     Its lookups come from the dedupe table, so ``meta`` is the id of the fetch there, and at most
     ``dedupe_in_flight`` lookups are here at once: there is a scatter node for each.
 
-    In training, rows are updated: they are looked up (``updates``, ``updated``) while the cache is
-    ``frozen`` and, where they lie here, written back (``write``). A lookup for an update waits
-    until the cache has settled, so what it finds here is no row on its way, which would be stale
+    With ``config.training``, rows are updated: they are looked up (``updates``, ``updated``) while
+    the cache is ``frozen`` and, where they lie here, written back (``write``). A lookup for an
+    update waits until the cache has settled: a row that it found on its way here would be stale
     once the update is done. In honest use there is none: gradients follow from the vectors of all
     lookups of their step. Without ``enable`` nothing is held; what the cache holds goes stale
     meanwhile, so it must be reset before it is enabled again.
@@ -43,10 +41,11 @@ class LocalCache(wiring.Component):
     -----
     lookups: input stream of ``key`` (:data:`rtl.formats.Key`) and ``meta``, 16 bits.
     vectors: output stream of ``data``, ``meta``, ``last``.
-    updates: input stream like ``lookups``: rows that are to be updated.
-    updated: output stream of their vectors, with ``slot`` and ``held``.
-    frozen: from before the first lookup for an update until its row is written, here and in GPU
-        memory. write: see :class:`EmbeddingCache`.
+    updates (training): input stream like ``lookups``: rows that are to be updated.
+    updated (training): output stream of their vectors, with ``slot`` and ``held``.
+    frozen (training): from before the first lookup for an update until its row is written, here
+        and in GPU memory.
+    write (training): see :class:`EmbeddingCache`.
     misses: output stream of ``key`` and ``id``, 16 bits: vectors to be fetched.
     fills: input stream of ``id``, ``data``, ``last``; always ready after the sweep.
     enable: 0: each lookup is fetched for itself.
@@ -58,38 +57,47 @@ class LocalCache(wiring.Component):
         if not isinstance(config, NicConfig):
             raise TypeError(f"config must be a NicConfig, not {config!r}")
         self._config = config
+        self._counters = LOCAL_CACHE_COUNTERS + ("frozen",) * config.training
         super().__init__({
             "lookups": In(stream.Signature(
                 data.StructLayout({"key": Key, "meta": FILL_ID_BITS}))),
             "vectors": Out(stream.Signature(vector_beat_layout(FILL_ID_BITS))),
-            "updates": In(stream.Signature(
-                data.StructLayout({"key": Key, "meta": FILL_ID_BITS}))),
-            "updated": Out(stream.Signature(
-                vector_beat_layout(FILL_ID_BITS, config.local_cache_rows))),
-            "frozen": In(1),
-            "write": In(stream.Signature(
-                row_write_layout(config.local_cache_rows, config.vector_beats))),
             "misses": Out(stream.Signature(data.StructLayout({"key": Key, "id": FILL_ID_BITS}))),
             "fills": In(stream.Signature(FillBeat)),
             "sets": In(range(config.local_cache_sets + 1)), "enable": In(1),
             "vector_beats": In(range(config.vector_beats + 1)),
             "evicted": Out(data.StructLayout({"valid": 1, "key": Key})), "landed": Out(1),
             "tap": Out(tap_layout(Key)),
-            "counters": Out(CounterLayout(*LOCAL_CACHE_COUNTERS)), "idle": Out(1)})
+            "counters": Out(CounterLayout(*self._counters)), "idle": Out(1)} | ({
+                "updates": In(stream.Signature(
+                    data.StructLayout({"key": Key, "meta": FILL_ID_BITS}))),
+                "updated": Out(stream.Signature(
+                    vector_beat_layout(FILL_ID_BITS, config.local_cache_rows))),
+                "frozen": In(1),
+                "write": In(stream.Signature(
+                    row_write_layout(config.local_cache_rows, config.vector_beats))),
+            } if config.training else {}))
 
     def elaborate(self, platform) -> Module:
         m = Module()
         config = self._config
         m.submodules.cache = cache = EmbeddingCache(
-            Key.size, _META_BITS, rows=config.local_cache_rows, ways=config.local_cache_ways,
+            Key.size, FILL_ID_BITS + config.training,
+            rows=config.local_cache_rows, ways=config.local_cache_ways,
             in_flight=config.misses_in_flight, waiters=config.dedupe_in_flight,
             vector_beats=config.vector_beats, hash_key=hash_bits, store_bits=config.store_bits,
-            updated=True)
+            updated=config.training)
         wiring.connect(m, wiring.flipped(self.fills), cache.fills)
-        wiring.connect(m, wiring.flipped(self.write), cache.write)
-        self._share(m, cache)
+        if config.training:
+            self._share(m, cache)
+        else:
+            wiring.connect(m, cache.vectors, wiring.flipped(self.vectors))
+            m.d.comb += [
+                cache.lookups.valid.eq(self.lookups.valid),
+                cache.lookups.payload.eq(Cat(self.lookups.payload)),
+                self.lookups.ready.eq(cache.lookups.ready),
+            ]
         m.d.comb += [
-            cache.frozen.eq(self.frozen),
             self.misses.valid.eq(cache.misses.valid),
             Cat(self.misses.payload.key).eq(cache.misses.payload.key),
             self.misses.payload.id.eq(cache.misses.payload.id),
@@ -99,17 +107,20 @@ class LocalCache(wiring.Component):
             Cat(self.evicted).eq(cache.evicted), Cat(self.tap).eq(cache.tap),
             self.idle.eq(cache.idle), self.landed.eq(cache.landed),
         ]
-        m.d.comb += [self.counters[name].eq(cache.counters[name]) for name in LOCAL_CACHE_COUNTERS]
+        m.d.comb += [self.counters[name].eq(cache.counters[name]) for name in self._counters]
         return m
 
     def _share(self, m: Module, cache: EmbeddingCache) -> None:
-        """Let lookups and updates use the cache in turns, and give each its vectors.
+        """Let lookups and updates use the cache in turns, and give each its vectors: the top bit of
+        the meta tells whose they are.
 
         Whose turn it is was settled in the cycle before, so that nobody's ready depends on the
         other's valid; lookups, which must not wait, have it unless there are updates.
         """
+        wiring.connect(m, wiring.flipped(self.write), cache.write)
         turn, offered = Signal(), Signal()
         m.d.comb += [
+            cache.frozen.eq(self.frozen),
             offered.eq(Mux(turn, self.updates.valid & cache.settled, self.lookups.valid)),
             cache.lookups.valid.eq(offered),
             Cat(cache.lookups.payload).eq(Mux(turn, Cat(self.updates.payload, 1),

@@ -10,11 +10,12 @@ from .reducer import GRADIENT_REDUCER_COUNTERS, GradientReducer
 from .reducer_layouts import Flushed, gradient_beat_layout, reduced_beat_layout
 from .sender import GRADIENT_SENDER_COUNTERS, GradientSender, StepEnd
 from .unpacker import GRADIENT_UNPACKER_COUNTERS, GradientUnpacker
+from .updater import ROW_UPDATER_COUNTERS, RowUpdater
 
 __all__ = [
     "GRADIENT_CHECK_COUNTERS", "GRADIENT_EXPANDER_COUNTERS", "GRADIENT_REDUCER_COUNTERS",
-    "GRADIENT_SENDER_COUNTERS", "GRADIENT_UNPACKER_COUNTERS", "Flushed", "GradientCheck",
-    "GradientExpander", "GradientReceiver", "GradientReducer", "GradientSender",
-    "GradientUnpacker", "RowOptimizer", "StepEnd",
+    "GRADIENT_SENDER_COUNTERS", "GRADIENT_UNPACKER_COUNTERS", "ROW_UPDATER_COUNTERS", "Flushed",
+    "GradientCheck", "GradientExpander", "GradientReceiver", "GradientReducer", "GradientSender",
+    "GradientUnpacker", "RowOptimizer", "RowUpdater", "StepEnd",
     "gradient_beat_layout", "reduced_beat_layout", "update_layout", "updated_layout",
 ]

@@ -3,8 +3,15 @@
 from amaranth.lib import data
 
 from rtl.config import BEAT_BITS
+from rtl.formats import Key
 
-__all__ = ["update_layout", "updated_layout"]
+__all__ = ["ROW_NUMBER_BITS", "RowLookup", "update_layout", "updated_layout"]
+
+ROW_NUMBER_BITS = 16
+"""Rows to be updated are numbered in the order in which they came, modulo 2^16."""
+
+RowLookup = data.StructLayout({"key": Key, "meta": ROW_NUMBER_BITS})
+"""A row that is wanted, and its number."""
 
 
 def update_layout(id_bits: int) -> data.StructLayout:

@@ -19,8 +19,8 @@ ROW_BITS = 36
 
 def local_cache(dimension: int = 16, **fields) -> LocalCache:
     dut = LocalCache(preset("tiny").with_fields(
-        max_dimension=dimension, local_cache_rows=16, misses_in_flight=8, dedupe_in_flight=16,
-        **fields))
+        training=True, max_dimension=dimension, local_cache_rows=16, misses_in_flight=8,
+        dedupe_in_flight=16, **fields))
     dut.beats = dimension // 16
     return dut
 
@@ -257,6 +257,10 @@ def test_an_update_a_cycle():
         assert sent == list(range(sent[0], sent[0] + 48))
         assert came == [cycle + 11 for cycle in sent] and sent[0] == ask[0] + 1
         assert ctx.get(dut.counters.frozen) == 48
+        assert ctx.get(dut.updates.ready)
+        ctx.set(dut.frozen, 0)
+        assert not ctx.get(dut.updates.ready)
+        ctx.set(dut.frozen, 1)
         # What is written is found by a lookup that is taken one cycle later.
         slots: list[dict] = []
         ctx.set(dut.updated.ready, 0)

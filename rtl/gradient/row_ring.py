@@ -1,0 +1,227 @@
+"""The ring of rows that are updated: sums of gradients wait for the rows and their states."""
+
+from amaranth.hdl import Cat, Module, Mux, Signal, Value
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+from amaranth.utils import ceil_log2
+
+from rtl.cache.tags import slot_bits
+from rtl.cache.vectors import vector_beat_layout
+from rtl.config import NicConfig
+from rtl.formats import STEP_BITS, Key, LookupRecord, OutgoingRecord, StateRecord
+from rtl.memory import Ram
+from rtl.stream import SkidBuffer
+
+from .arrivals import Arrivals
+from .records import ROW_NUMBER_BITS, RowLookup, update_layout
+from .reducer_layouts import reduced_beat_layout
+
+__all__ = ["RowRing"]
+
+
+class RowRing(wiring.Component):
+    """Give each key whose gradients were summed a place, and feed what waits there, in order.
+
+    Rows are numbered in the order of their sums, modulo 2^16; the lowest bits of its number are a
+    row's place. With the last beat of its sum a row is looked up, and its state asked for in
+    Adagrad mode, both by number. Both arrive in any order. The oldest row that is complete leaves.
+
+    A number is met again 2^16 rows later, so an update of a state may wait, behind those of fewer
+    rows, for a packet that leaves after later requests: it still says whose it is. A beat of the
+    sum that is not there counts as +0.
+
+    Throughput 1 beat per cycle. Latency, of a row of one beat that lies in an idle ring, from its
+    vector to ``o``: 2 cycles; from ``sums`` to ``lookups`` 2 cycles. After reset a cycle for each
+    place passes before the first beat is taken.
+
+    Ports
+    -----
+    sums: input stream of :func:`~rtl.gradient.reducer_layouts.reduced_beat_layout`.
+    lookups: output stream of :data:`~rtl.gradient.records.RowLookup`.
+    state_requests: output stream of :data:`rtl.formats.OutgoingRecord` with a ``LookupRecord``.
+    vectors: input stream of :func:`~rtl.cache.vectors.vector_beat_layout`, always ready.
+    states: input stream of :data:`rtl.formats.StateRecord`, always ready; one whose row does not
+        wait for it is dropped.
+    o: output stream of :func:`~rtl.gradient.records.update_layout`, ``id`` is the number.
+    read_en, read_place: what is known of a row that left and is not yet freed: a cycle later
+        ``key``, ``slot`` and ``held`` of its vector.
+    freed: the oldest row is done with; its place is free.
+    adagrad: states matter. vector_beats: beats of a row. Both change while no row is inside.
+    step: of the beat that was taken last. level: rows inside, without one whose sum is arriving.
+    begins: a sum is there. empty: none is, and no row.
+    landed, missed, accepted, dropped: events: a row came, it lies in no slot; a state came, was
+        dropped.
+    waits_place, waits_request, waits_row, waits_state: a beat waits for a place, for requests to
+        leave; the oldest row waits for its vector, for its state (not moving).
+    idle: nothing moves until an input does.
+    """
+
+    def __init__(self, config: NicConfig):
+        self._config = config
+        self._place_bits = ceil_log2(config.update_rows)
+        super().__init__({
+            "sums": In(stream.Signature(reduced_beat_layout())),
+            "lookups": Out(stream.Signature(RowLookup)),
+            "state_requests": Out(stream.Signature(OutgoingRecord)),
+            "vectors": In(stream.Signature(
+                vector_beat_layout(ROW_NUMBER_BITS, config.local_cache_rows))),
+            "states": In(stream.Signature(StateRecord)),
+            "o": Out(stream.Signature(update_layout(ROW_NUMBER_BITS))),
+            "read_en": In(1), "read_place": In(self._place_bits),
+            "key": Out(Key), "slot": Out(slot_bits(config.local_cache_rows)), "held": Out(1),
+            "freed": In(1), "adagrad": In(1),
+            "vector_beats": In(range(config.vector_beats + 1)),
+            "step": Out(STEP_BITS), "level": Out(range(config.update_rows + 1)),
+            **{name: Out(1) for name in (
+                "landed", "missed", "accepted", "dropped", "waits_place", "waits_request",
+                "waits_row", "waits_state", "begins", "empty", "idle")}})
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+        places, beats, bits = self._config.update_rows, self._config.vector_beats, self._place_bits
+        self._beat_bits, self._style = ceil_log2(beats), "lutram" if places <= 64 else "bram"
+        beats_style = "lutram" if places * beats <= 64 else (
+            "bram" if places * beats < 2048 else "uram")
+        for name, width, depth, style in (
+                ("keys", Key.size, places, self._style),
+                ("slots", len(self.slot) + 1, places, self._style),
+                ("state_ram", 32, places, self._style), ("present", beats, places, self._style),
+                ("gradients", self._config.store_bits, places << self._beat_bits, beats_style),
+                ("rows", self._config.store_bits, places << self._beat_bits, beats_style)):
+            m.submodules[name] = Ram(width, depth, style=style)
+        m.submodules.rows_here = rows_here = Arrivals(places)
+        m.submodules.states_here = states_here = Arrivals(places)
+        head, feed, tail = (Signal(ROW_NUMBER_BITS, name=n) for n in ("head", "feed", "tail"))
+        waiting = Signal.like(self.level)  # rows that were not yet fed
+        m.d.sync += tail.eq(tail + self.freed)
+
+        whole, taking = self._take(m, head, ~rows_here.sweeping)
+        self._vectors(m, rows_here)
+        state_moving = self._states(m, states_here, tail)
+        left, feeding = self._feed(m, feed, waiting, rows_here, states_here)
+        m.d.sync += [head.eq(head + whole), feed.eq(feed + left),
+                     waiting.eq(waiting + whole - left),
+                     self.level.eq(self.level + whole - self.freed)]
+        for ram, value in ((m.submodules.keys, Cat(self.key)),
+                           (m.submodules.slots, Cat(self.slot, self.held))):
+            m.d.comb += [ram.read_en.eq(self.read_en), ram.read_addr.eq(self.read_place),
+                         value.eq(ram.read_data)]
+        assert bits < ROW_NUMBER_BITS
+        m.d.comb += self.idle.eq(~rows_here.sweeping & ~taking & ~state_moving & ~feeding)
+        return m
+
+    def _take(self, m: Module, head: Signal, swept: Value) -> tuple[Value, Value]:
+        """Put sums in their places and ask for rows and states.
+
+        Returns the event that a sum is whole, and whether anything moves here.
+        """
+        m.submodules.entry = entry = SkidBuffer(reduced_beat_layout())
+        m.submodules.lookup_buffer = lookups = SkidBuffer(RowLookup)
+        m.submodules.request_buffer = requests = SkidBuffer(OutgoingRecord)
+        wiring.connect(m, wiring.flipped(self.sums), entry.i)
+        wiring.connect(m, lookups.o, wiring.flipped(self.lookups))
+        wiring.connect(m, requests.o, wiring.flipped(self.state_requests))
+        beat, place = entry.o.payload, head[:self._place_bits]
+        full, ask, take, whole = (Signal(name=n) for n in ("full", "ask", "take", "whole"))
+        record, seen, present = Signal(LookupRecord), Signal(self._config.vector_beats), Signal(
+            self._config.vector_beats)
+        m.d.comb += [
+            self.begins.eq(entry.o.valid), self.empty.eq(entry.idle & (self.level == 0)),
+            full.eq(self.level[-1]),
+            ask.eq(swept & lookups.i.ready & requests.i.ready),
+            take.eq(entry.o.valid & ~full & ask), entry.o.ready.eq(~full & ask),
+            whole.eq(take & beat.last),
+            present.eq(seen | (1 << beat.beat)[:len(present)]),
+            lookups.i.valid.eq(whole), lookups.i.payload.key.eq(beat.key),
+            lookups.i.payload.meta.eq(head),
+            record.row.eq(beat.key.row), record.table.eq(beat.key.table), record.landing.eq(head),
+            requests.i.valid.eq(whole & self.adagrad),
+            requests.i.payload.step.eq(beat.step), requests.i.payload.record.eq(record),
+            self.waits_place.eq(entry.o.valid & full),
+            self.waits_request.eq(entry.o.valid & ~full & ~ask & swept),
+        ]
+        with m.If(take):
+            m.d.sync += [self.step.eq(beat.step), seen.eq(Mux(beat.last, 0, present))]
+        for name, event, value in (("keys", whole, Cat(beat.key)), ("present", whole, present)):
+            ram = m.submodules[name]
+            m.d.comb += [ram.write_en.eq(event), ram.write_addr.eq(place),
+                         ram.write_data.eq(value)]
+        gradients = m.submodules.gradients
+        m.d.comb += [
+            gradients.write_en.eq(take), gradients.write_data.eq(beat.data),
+            gradients.write_addr.eq(Cat(beat.beat[:self._beat_bits], place))]
+        return whole, Value.cast(~(entry.idle & lookups.idle & requests.idle))
+
+    def _vectors(self, m: Module, here: Arrivals) -> None:
+        """Put rows in their places."""
+        vector, beat = self.vectors.payload, Signal(range(max(2, self._config.vector_beats)))
+        place = vector.meta[:self._place_bits]
+        rows, slots = m.submodules.rows, m.submodules.slots
+        m.d.comb += [
+            self.vectors.ready.eq(1), self.landed.eq(self.vectors.valid & vector.last),
+            self.missed.eq(self.landed & ~vector.held),
+            rows.write_en.eq(self.vectors.valid), rows.write_data.eq(vector.data),
+            rows.write_addr.eq(Cat(beat[:self._beat_bits], place)),
+            slots.write_en.eq(self.landed), slots.write_addr.eq(place),
+            slots.write_data.eq(Cat(vector.slot, vector.held)),
+            here.come.eq(self.landed), here.number.eq(vector.meta),
+        ]
+        with m.If(self.vectors.valid):
+            m.d.sync += beat.eq(Mux(vector.last, 0, beat + 1))
+
+    def _states(self, m: Module, here: Arrivals, tail: Signal) -> Value:
+        """Put states that are waited for in their places; return whether one is under way."""
+        given, valid, inside = Signal(StateRecord), Signal(), Signal()
+        m.d.sync += [
+            valid.eq(self.states.valid), given.eq(self.states.payload),
+            # A row that leaves the ring meanwhile has its state.
+            inside.eq((self.states.payload.landing - tail)[:ROW_NUMBER_BITS] < self.level),
+        ]
+        ram = m.submodules.state_ram
+        m.d.comb += [
+            self.states.ready.eq(1), here.number.eq(given.landing),
+            here.come.eq(valid & inside & ~here.known & self.adagrad),
+            self.accepted.eq(here.come), self.dropped.eq(valid & ~here.come),
+            ram.write_en.eq(here.come), ram.write_data.eq(given.state),
+            ram.write_addr.eq(given.landing[:self._place_bits]),
+        ]
+        return valid
+
+    def _feed(self, m: Module, feed: Signal, waiting: Signal, rows_here: Arrivals,
+              states_here: Arrivals) -> tuple[Value, Value]:
+        """Give out the oldest row once it is complete.
+
+        Returns the event that its last beat is read, and whether anything moves here.
+        """
+        place = feed[:self._place_bits]
+        can, issue, final, valid = (Signal(name=n) for n in ("can", "issue", "final", "valid"))
+        beat, out_beat = (Signal(range(max(2, self._config.vector_beats)), name=n)
+                          for n in ("beat", "out_beat"))
+        stateful, some = Signal(), Signal()
+        m.d.comb += [
+            rows_here.asked.eq(feed), states_here.asked.eq(feed), some.eq(waiting != 0),
+            stateful.eq(states_here.here | ~self.adagrad),
+            can.eq(some & rows_here.here & stateful),
+            issue.eq(can & (~valid | self.o.ready)),
+            final.eq(beat + 1 >= self.vector_beats),
+            self.waits_row.eq(some & ~rows_here.here),
+            self.waits_state.eq(some & rows_here.here & ~stateful),
+        ]
+        out = Signal(data.StructLayout({"id": ROW_NUMBER_BITS, "last": 1}))
+        with m.If(issue):
+            m.d.sync += [valid.eq(1), out.id.eq(feed), out.last.eq(final), out_beat.eq(beat),
+                         beat.eq(Mux(final, 0, beat + 1))]
+        with m.Elif(self.o.ready):
+            m.d.sync += valid.eq(0)
+        rams = m.submodules
+        for ram, address in ((rams.gradients, Cat(beat[:self._beat_bits], place)),
+                             (rams.rows, Cat(beat[:self._beat_bits], place)),
+                             (rams.state_ram, place), (rams.present, place)):
+            m.d.comb += [ram.read_en.eq(issue), ram.read_addr.eq(address)]
+        item = self.o.payload
+        m.d.comb += [
+            self.o.valid.eq(valid), item.row.eq(rams.rows.read_data),
+            item.state.eq(rams.state_ram.read_data), item.id.eq(out.id), item.last.eq(out.last)]
+        with m.If(rams.present.read_data.bit_select(out_beat, 1)):
+            m.d.comb += item.gradient.eq(rams.gradients.read_data)
+        return Value.cast(issue & final), Value.cast(can | valid)

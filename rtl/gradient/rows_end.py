@@ -1,0 +1,77 @@
+"""The end of a step's rows: passes are reported, and done is what the host has written."""
+
+from amaranth.hdl import Module, Signal
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from rtl.formats import STEP_BITS, OutgoingRecord, ReductionLevel, StepKind, StepRecord
+
+from .reducer_layouts import Flushed
+
+__all__ = ["RowsEnd"]
+
+
+class RowsEnd(wiring.Component):
+    """Report each pass of the global reduction; after the last, wait until its rows are written.
+
+    A pass that passed nothing on is the last one of its step. It is taken, so that the reduction
+    may begin the next step, when ``done`` has left.
+
+    Latency from ``flushed`` to ``reports`` 1 cycle; from ``written`` to ``done`` 1 cycle.
+
+    Ports
+    -----
+    flushed: input stream of :data:`~rtl.gradient.reducer_layouts.Flushed`, behind the sums.
+    reports: output stream of :data:`rtl.formats.OutgoingRecord` with a ``StepRecord``.
+    done: output stream of steps.
+    begins: a sum of the step comes. empty: no row is under way. sent, written: row beats and
+        states, modulo 2^32.
+    frozen: from the cycle after ``begins`` until ``done`` is taken.
+    waits: for the host to write. idle.
+    """
+
+    def __init__(self):
+        super().__init__({
+            "flushed": In(stream.Signature(Flushed)),
+            "reports": Out(stream.Signature(OutgoingRecord)),
+            "done": Out(stream.Signature(STEP_BITS)),
+            "begins": In(1), "empty": In(1), "sent": In(32), "written": In(32),
+            "frozen": Out(1), "waits": Out(1), "idle": Out(1)})
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+        ended, record, written = self.flushed.payload, Signal(StepRecord), Signal()
+        m.d.comb += [
+            record.count.eq(ended.passed), record.kind.eq(StepKind.PASSED),
+            record.level.eq(ReductionLevel.GLOBAL), self.reports.payload.record.eq(record),
+            self.reports.payload.step.eq(ended.step), self.done.payload.eq(ended.step),
+            written.eq(self.sent == self.written),
+        ]
+        with m.If(self.begins):
+            m.d.sync += self.frozen.eq(1)
+        with m.FSM():
+            with m.State("WAIT"):
+                m.d.comb += self.idle.eq(1)
+                with m.If(self.flushed.valid):
+                    m.next = "REPORT"
+            with m.State("REPORT"):
+                m.d.comb += self.reports.valid.eq(1)
+                with m.If(self.reports.ready):
+                    with m.If(ended.passed == 0):
+                        m.next = "DRAIN"
+                    with m.Else():
+                        m.next = "TAKE"
+            with m.State("DRAIN"):
+                m.d.comb += [self.waits.eq(self.empty & ~written),
+                             self.idle.eq(~self.empty | ~written)]
+                with m.If(self.empty & written):
+                    m.next = "DONE"
+            with m.State("DONE"):
+                m.d.comb += self.done.valid.eq(1)
+                with m.If(self.done.ready):
+                    m.d.sync += self.frozen.eq(0)
+                    m.next = "TAKE"
+            with m.State("TAKE"):
+                m.d.comb += self.flushed.ready.eq(1)
+                m.next = "WAIT"
+        return m

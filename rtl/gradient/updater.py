@@ -1,0 +1,151 @@
+"""RowUpdater: the rows of an owner take a step along the sums of their gradients."""
+
+from amaranth.hdl import Module, Mux, Signal
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from rtl.cache.vectors import row_write_layout, vector_beat_layout
+from rtl.config import LANES, NicConfig
+from rtl.counters import CounterLayout, count
+from rtl.formats import (
+    STEP_BITS,
+    OptimizerMode,
+    OutgoingPartial,
+    OutgoingRecord,
+    RecordBeat,
+)
+
+from .optimizer import RowOptimizer
+from .records import ROW_NUMBER_BITS, RowLookup
+from .reducer_layouts import Flushed, reduced_beat_layout
+from .row_output import RowOutput
+from .row_ring import RowRing
+from .rows_end import RowsEnd
+from .state_unpacker import StateUnpacker
+
+__all__ = ["ROW_UPDATER_COUNTERS", "RowUpdater"]
+
+ROW_UPDATER_COUNTERS = CounterLayout(
+    "rows", "update_misses", "states", "bad_states", "stall_places", "stall_requests",
+    "stall_rows", "stall_states", "stall_output", "stall_written")
+
+
+class RowUpdater(wiring.Component):
+    """Fetch the row of each summed gradient, update it, and write it back (paper, 4.2.2).
+
+    A row is looked up in the local cache, which fetches it from the GPU if it is not there; its
+    state, in row-wise Adagrad, is asked of the host. What has come waits in a ring of
+    ``config.update_rows`` places, from which rows enter the optimizer in the order of their sums.
+    The new row goes to the host and, if the old one lay in the cache, to its slot there; its state
+    goes to the host. The step is done when all of it has left and the host has written it.
+
+    In row-wise Adagrad a state is asked for, given and sent back under the number of its row,
+    modulo 2^16, in ``landing``.
+
+    Throughput 1 beat per cycle while ``update_rows`` cover the way from the sum to the end of the
+    row, see :class:`RowOptimizer` and :class:`~rtl.cache.LocalCache`; in Adagrad no more than 1
+    row per cycle, whose states come one by one. After reset ``update_rows`` cycles pass.
+
+    Ports
+    -----
+    sums: input stream of :func:`~rtl.gradient.reducer_layouts.reduced_beat_layout`, the beats of a
+        key one after the other in ascending order, of one step until it is done.
+    flushed: input stream of :data:`~rtl.gradient.reducer_layouts.Flushed`, each once the sums
+        before it were taken.
+    lookups, vectors, write, frozen: to ``updates``, ``updated``, ``write``, ``frozen`` of the
+        :class:`~rtl.cache.LocalCache`.
+    state_requests: output stream of :data:`rtl.formats.OutgoingRecord` with a ``LookupRecord``.
+    states: input stream of :data:`rtl.formats.RecordBeat` of ``StateRecord``; takes 1 record per
+        cycle, always. One whose row waits for none is dropped and counted.
+    rows: output stream of :data:`rtl.formats.OutgoingPartial`: beats of new rows.
+    state_updates: output stream of :data:`rtl.formats.OutgoingRecord` with a ``StateRecord``.
+    written: row beats and states that the host has written, modulo 2^32.
+    reports: output stream of :data:`rtl.formats.OutgoingRecord` with a ``StepRecord``, ``PASSED``
+        at the end of each pass.
+    done: output stream of steps whose rows are written, all of them.
+    mode, dimension, learning_rate, epsilon: as in :class:`RowOptimizer`. vector_beats: beats of a
+        row. All change only while no step is under way.
+    time: counts cycles, and those that were skipped while idle too.
+    counters: ``rows`` updated; ``update_misses``, rows that the cache did not hold; ``states``
+        taken, ``bad_states`` dropped. Cycles: ``stall_places`` a beat waits for a place,
+        ``stall_requests`` for lookups or requests to leave; ``stall_rows`` the oldest row waits
+        for its vector, ``stall_states`` for its state alone; ``stall_output`` a beat of a new row
+        waits for an output; ``stall_written`` the step waits for the host.
+    idle: nothing moves until an input does.
+
+    Raises ``TypeError`` if ``config`` is not a :class:`~rtl.config.NicConfig`.
+    """
+
+    def __init__(self, config: NicConfig):
+        if not isinstance(config, NicConfig):
+            raise TypeError(f"config must be a NicConfig, not {config!r}")
+        self._config = config
+        super().__init__({
+            "sums": In(stream.Signature(reduced_beat_layout())),
+            "flushed": In(stream.Signature(Flushed)),
+            "lookups": Out(stream.Signature(RowLookup)),
+            "vectors": In(stream.Signature(
+                vector_beat_layout(ROW_NUMBER_BITS, config.local_cache_rows))),
+            "write": Out(stream.Signature(
+                row_write_layout(config.local_cache_rows, config.vector_beats))),
+            "frozen": Out(1),
+            "state_requests": Out(stream.Signature(OutgoingRecord)),
+            "states": In(stream.Signature(RecordBeat)),
+            "rows": Out(stream.Signature(OutgoingPartial)),
+            "state_updates": Out(stream.Signature(OutgoingRecord)),
+            "written": In(32),
+            "reports": Out(stream.Signature(OutgoingRecord)),
+            "done": Out(stream.Signature(STEP_BITS)),
+            "mode": In(OptimizerMode), "dimension": In(range(16 * LANES + 1)),
+            "learning_rate": In(32), "epsilon": In(32),
+            "vector_beats": In(range(config.vector_beats + 1)), "time": In(32),
+            "counters": Out(ROW_UPDATER_COUNTERS), "idle": Out(1)})
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+        m.submodules.ring = ring = RowRing(self._config)
+        m.submodules.unpacker = unpacker = StateUnpacker()
+        m.submodules.optimizer = optimizer = RowOptimizer(self._config, id_bits=ROW_NUMBER_BITS)
+        m.submodules.output = output = RowOutput(self._config)
+        m.submodules.end = end = RowsEnd()
+        wiring.connect(m, unpacker.o, ring.states)
+        wiring.connect(m, ring.o, optimizer.i)
+        wiring.connect(m, optimizer.o, output.i)
+        for port, block, name in (
+                ("sums", ring, "sums"), ("vectors", ring, "vectors"), ("flushed", end, "flushed"),
+                ("states", unpacker, "i")):
+            wiring.connect(m, wiring.flipped(getattr(self, port)), getattr(block, name))
+        for port, block, name in (
+                ("lookups", ring, "lookups"), ("state_requests", ring, "state_requests"),
+                ("write", output, "write"), ("rows", output, "rows"),
+                ("state_updates", output, "states"), ("reports", end, "reports"),
+                ("done", end, "done")):
+            wiring.connect(m, getattr(block, name), wiring.flipped(getattr(self, port)))
+
+        adagrad = Signal()
+        m.d.comb += [
+            adagrad.eq(self.mode == OptimizerMode.ROWWISE_ADAGRAD),
+            *(getattr(optimizer, name).eq(getattr(self, name))
+              for name in ("mode", "dimension", "learning_rate", "epsilon")),
+            ring.adagrad.eq(adagrad), output.adagrad.eq(adagrad),
+            ring.vector_beats.eq(self.vector_beats), output.step.eq(ring.step),
+            *(getattr(ring, name).eq(getattr(output, name))
+              for name in ("read_en", "read_place", "freed")),
+            *(getattr(output, name).eq(getattr(ring, name)) for name in ("key", "slot", "held")),
+            end.begins.eq(ring.begins), end.empty.eq(ring.empty & output.idle),
+            end.sent.eq(output.sent), end.written.eq(self.written), self.frozen.eq(end.frozen),
+            self.idle.eq(ring.idle & unpacker.idle & optimizer.idle & output.idle & end.idle),
+        ]
+
+        # Nothing may move in a cycle that is counted here: so time tells how many there were.
+        before, passed, rows, states, written = (
+            Signal(32), Signal(32), Signal(), Signal(), Signal())
+        m.d.comb += passed.eq(self.time - before)
+        m.d.sync += [before.eq(self.time), rows.eq(ring.waits_row), states.eq(ring.waits_state),
+                     written.eq(end.waits)]
+        count(m, self.counters, rows=output.freed, update_misses=ring.missed,
+              states=ring.accepted, bad_states=ring.dropped, stall_places=ring.waits_place,
+              stall_requests=ring.waits_request, stall_output=output.waits,
+              stall_rows=Mux(rows, passed, 0), stall_states=Mux(states, passed, 0),
+              stall_written=Mux(written, passed, 0))
+        return m
