@@ -4,6 +4,9 @@ the rows."""
 from .checker import GRADIENT_CHECK_COUNTERS, GradientCheck
 from .expander import GRADIENT_EXPANDER_COUNTERS, GradientExpander
 from .optimizer import RowOptimizer
+from .partial_buffer import PARTIAL_BUFFER_COUNTERS, PartialBuffer
+from .partial_layouts import PartialArrived, ReceivedPartial
+from .partial_receiver import PARTIAL_RECEIVER_COUNTERS, PartialReceiver
 from .receiver import GradientReceiver
 from .records import update_layout, updated_layout
 from .reducer import GRADIENT_REDUCER_COUNTERS, GradientReducer
@@ -14,8 +17,10 @@ from .updater import ROW_UPDATER_COUNTERS, RowUpdater
 
 __all__ = [
     "GRADIENT_CHECK_COUNTERS", "GRADIENT_EXPANDER_COUNTERS", "GRADIENT_REDUCER_COUNTERS",
-    "GRADIENT_SENDER_COUNTERS", "GRADIENT_UNPACKER_COUNTERS", "ROW_UPDATER_COUNTERS", "Flushed",
-    "GradientCheck", "GradientExpander", "GradientReceiver", "GradientReducer", "GradientSender",
-    "GradientUnpacker", "RowOptimizer", "RowUpdater", "StepEnd",
+    "GRADIENT_SENDER_COUNTERS", "GRADIENT_UNPACKER_COUNTERS", "PARTIAL_BUFFER_COUNTERS",
+    "PARTIAL_RECEIVER_COUNTERS", "ROW_UPDATER_COUNTERS", "Flushed", "GradientCheck",
+    "GradientExpander", "GradientReceiver", "GradientReducer", "GradientSender", "GradientUnpacker",
+    "PartialArrived", "PartialBuffer", "PartialReceiver", "ReceivedPartial", "RowOptimizer",
+    "RowUpdater", "StepEnd",
     "gradient_beat_layout", "reduced_beat_layout", "update_layout", "updated_layout",
 ]

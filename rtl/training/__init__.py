@@ -2,5 +2,9 @@
 
 from .barrier import BARRIER_COUNTERS, StepBarrier, StepDone
 from .passes import PASS_COUNTERS, PassOver, PassSource
+from .step_counter import STEP_COUNTER_COUNTERS, StepCounter
 
-__all__ = ["BARRIER_COUNTERS", "PASS_COUNTERS", "PassOver", "PassSource", "StepBarrier", "StepDone"]
+__all__ = [
+    "BARRIER_COUNTERS", "PASS_COUNTERS", "STEP_COUNTER_COUNTERS", "PassOver", "PassSource",
+    "StepBarrier", "StepCounter", "StepDone",
+]

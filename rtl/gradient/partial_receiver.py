@@ -1,0 +1,192 @@
+"""Partial receiver: packets of partials, from peers or back from the host, one partial a cycle."""
+
+from amaranth.hdl import C, Module, Mux, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from rtl.config import NicConfig
+from rtl.counters import CounterLayout, count
+from rtl.formats import (
+    BEAT_INDEX_BITS,
+    CREDIT_BITS,
+    NODE_BITS,
+    STEP_BITS,
+    TABLE_BITS,
+    PartialRecord,
+    ReductionLevel,
+    Status,
+)
+from rtl.network.layouts import CountedBeat, FreedBeats
+from rtl.network.wire import check_framing
+from rtl.owner_split import OwnerSplit
+from rtl.packing import taken
+from rtl.stream import SkidBuffer
+
+from .partial_buffer import PARTIAL_BUFFER_COUNTERS, PartialBuffer
+from .partial_layouts import PartialArrived, ReceivedPartial
+
+__all__ = ["PARTIAL_RECEIVER_COUNTERS", "PartialReceiver"]
+
+PARTIAL_RECEIVER_COUNTERS = CounterLayout(
+    *PARTIAL_BUFFER_COUNTERS.members, "partials", "bad_step", "bad_beat", "bad_table", "bad_row",
+    "bad_owner", "stall_sink")
+
+_User = data.StructLayout({
+    "beat": BEAT_INDEX_BITS, "level": 1, "source": NODE_BITS, "step": STEP_BITS, "beats": 8,
+    "last": 1})
+
+_Out = data.StructLayout({"partial": ReceivedPartial, "bad": 1})
+
+
+class PartialReceiver(wiring.Component):
+    """Take packets of PARTIALS, or of RETURNED, apart; drop and count what must not be reduced.
+
+    What is sent against credits has room, see :class:`~rtl.gradient.partial_buffer.PartialBuffer`.
+    A partial is dropped under the first of: ``bad_step`` (not the open step, or none is open; of
+    what the host returns :class:`rtl.training.PassSource` looks at the step),
+    ``bad_beat`` (not a beat of a vector), ``bad_table``, ``bad_row`` (see
+    :class:`rtl.owner_split.OwnerSplit`), ``bad_owner`` (another node's row; not looked at where the
+    level is that of the local reduction, which takes rows of all). An honest peer sends none such.
+    They have arrived all the same: what a peer announced comes to an end.
+
+    Latency to a packet's first partial 10 cycles from its first beat, or 4 from its first beat of
+    values where that is later; throughput 1 partial per cycle, also where several share a beat, and
+    1 beat per cycle in.
+
+    Parameters
+    ----------
+    config: ``nodes`` and ``partial_beats``, or ``gradient_beats``: what may be sent ahead.
+    framing: ``ethernet``, PARTIALS of other nodes; ``host``, RETURNED.
+
+    Ports
+    -----
+    i: stream of :data:`rtl.network.layouts.CountedBeat`; always ready once the counts are cleared,
+        ``nodes`` cycles after reset.
+    o: stream of :data:`~rtl.gradient.partial_layouts.ReceivedPartial`; lanes that a vector does not
+        use are +0. ``level`` is GLOBAL for what comes from other nodes.
+    arrived: event :data:`~rtl.gradient.partial_layouts.PartialArrived`, in the cycle after a
+        partial left or was dropped, ``bad_step`` excepted.
+    pending: a partial that was checked has not left yet.
+    share: beats that a source may have here (ethernet only).
+    freed: event :data:`rtl.network.layouts.FreedBeats`: the beats of a packet are consumed.
+    consumed: beats consumed, modulo 2^16.
+    open_step, open: the step whose partials are taken, and whether any are (ethernet only).
+    vector_beats: beats of a vector. vector_packing: log2 of the vectors that share a beat, 0 to 2;
+        0 with more beats than 1. They may change while idle.
+    node, nodes: this node's number, and how many there are.
+    write_en, write_table, write_word, write_data, write_ready: table descriptors, see
+        :class:`rtl.owner_split.OwnerSplit`.
+    counters: ``packets`` and ``beats`` let in, packets ``over_credit``; ``partials`` given on,
+        those dropped; ``stall_sink``, cycles in which one was not taken. idle.
+
+    Raises ``TypeError`` or ``ValueError`` for a parameter of the wrong kind.
+    """
+
+    def __init__(self, config: NicConfig, framing: str = "ethernet"):
+        if not isinstance(config, NicConfig):
+            raise TypeError(f"config must be a NicConfig, not {config!r}")
+        check_framing(framing)
+        self._ethernet = framing == "ethernet"
+        self._buffer = (PartialBuffer(max(2, config.nodes), config.partial_beats)
+                        if self._ethernet else PartialBuffer(1, config.gradient_beats))
+        self._split = OwnerSplit(_User, config.tables)
+        super().__init__({
+            "i": In(stream.Signature(CountedBeat)), "o": Out(stream.Signature(ReceivedPartial)),
+            "arrived": Out(PartialArrived), "pending": Out(1),
+            "freed": Out(FreedBeats), "consumed": Out(CREDIT_BITS),
+            "vector_beats": In(5), "vector_packing": In(2),
+            "node": In(NODE_BITS), "nodes": In(NODE_BITS, init=(1 << NODE_BITS) - 1),
+            "write_en": In(1), "write_table": In(TABLE_BITS), "write_word": In(3),
+            "write_data": In(32), "write_ready": Out(1),
+            "counters": Out(PARTIAL_RECEIVER_COUNTERS), "idle": Out(1),
+        } | ({"share": In(16), "open_step": In(STEP_BITS), "open": In(1)}
+             if self._ethernet else {}))
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+        m.submodules.buffer = buffer = self._buffer
+        m.submodules.split = split = self._split
+        m.submodules.output = output = SkidBuffer(_Out)
+        wiring.connect(m, wiring.flipped(self.i), buffer.i)
+        if self._ethernet:
+            m.d.comb += buffer.share.eq(self.share)
+        item, user = buffer.items.payload, split.i.payload.user
+        record = data.View(PartialRecord, item.record)
+        m.d.comb += [
+            buffer.vector_packing.eq(self.vector_packing), buffer.freed.eq(self.freed),
+            split.i.valid.eq(buffer.items.valid), buffer.items.ready.eq(split.i.ready),
+            split.i.payload.key.row.eq(record.row), split.i.payload.key.table.eq(record.table),
+            user.beat.eq(record.beat),
+            user.level.eq(ReductionLevel.GLOBAL if self._ethernet else record.level),
+            *(user[name].eq(item[name]) for name in ("source", "step", "beats", "last")),
+            split.node.eq(self.node), split.nodes.eq(self.nodes),
+            split.write_en.eq(self.write_en), split.write_table.eq(self.write_table),
+            split.write_word.eq(self.write_word), split.write_data.eq(self.write_data),
+            self.write_ready.eq(split.write_ready),
+        ]
+        self._join(m, split.o, buffer.values, output.i)
+
+        # Out: what is bad goes nowhere.
+        left, bad = output.o.payload, output.o.payload.bad
+        gone = Signal()
+        m.d.comb += [
+            self.o.valid.eq(output.o.valid & ~bad), self.o.payload.eq(left.partial),
+            output.o.ready.eq(self.o.ready | bad), gone.eq(output.o.valid & output.o.ready),
+            self.pending.eq(~output.idle),
+            self.idle.eq(buffer.idle & split.idle & output.idle & ~self.arrived.valid
+                         & ~self.freed.valid),
+        ]
+        m.d.sync += [
+            self.arrived.valid.eq(gone), self.arrived.source.eq(left.partial.source),
+            self.arrived.step.eq(left.partial.beat.step),
+        ]
+        count(m, self.counters, partials=gone & ~bad, stall_sink=self.o.valid & ~self.o.ready)
+        m.d.comb += [self.counters[name].eq(buffer.counters[name])
+                     for name in PARTIAL_BUFFER_COUNTERS.members]
+        return m
+
+    def _join(self, m: Module, checked, values, out) -> None:
+        """Bring records that were looked up and values together, and judge them."""
+        user, place, final_place = checked.payload.user, Signal(2), Signal(2)
+        late, done, shared = Signal(), Signal(), Signal()
+        m.d.sync += [final_place.eq((1 << self.vector_packing) - 1),
+                     shared.eq(self.vector_packing != 0)]
+        both = checked.valid & values.valid & out.ready
+        m.d.comb += [
+            checked.ready.eq(values.valid & out.ready),
+            done.eq(user.last | (place == final_place)),
+            values.ready.eq(checked.valid & out.ready & done),
+        ]
+        with m.If(both):
+            m.d.sync += place.eq(Mux(done, 0, place + 1))
+        status = checked.payload.status
+        faults = {
+            "bad_step": (~self.open | (user.step != self.open_step)) if self._ethernet else C(0),
+            "bad_beat": user.beat >= self.vector_beats,
+            "bad_table": (status == Status.TABLE) | (status == Status.KIND),
+            "bad_row": status == Status.ROW,
+            "bad_owner": (user.level == ReductionLevel.GLOBAL)
+                         & (checked.payload.owner != self.node),
+        }
+        first = Signal(len(faults))
+        names = list(faults)
+        with m.If(faults["bad_step"]):
+            m.d.comb += [first[0].eq(1), late.eq(1)]
+        for n, name in enumerate(names[1:], 1):
+            with m.Elif(faults[name]):
+                m.d.comb += first[n].eq(1)
+        partial = out.payload.partial
+        m.d.comb += [
+            out.valid.eq(both & ~late), out.payload.bad.eq(first.any()),
+            partial.beat.key.eq(checked.payload.key), partial.beat.beat.eq(user.beat),
+            partial.beat.step.eq(user.step), partial.source.eq(user.source),
+            partial.level.eq(user.level),
+            partial.beat.data.eq(Mux(
+                shared, taken(values.payload, place, self.vector_packing), values.payload)),
+        ]
+        m.d.sync += [
+            self.freed.valid.eq(both & user.last), self.freed.node.eq(user.source),
+            self.freed.beats.eq(user.beats),
+            self.consumed.eq(self.consumed + Mux(self.freed.valid, self.freed.beats, 0)),
+        ]
+        count(m, self.counters, **{name: both & first[n] for n, name in enumerate(names)})

@@ -1,0 +1,215 @@
+"""Step counter: when all partials of a step that others announced have arrived at their owner."""
+
+from amaranth.hdl import C, Cat, Module, Mux, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from rtl.counters import CounterLayout, count
+from rtl.formats import (
+    NODE_BITS,
+    RECORD_BITS,
+    RECORDS_PER_BEAT,
+    STEP_BITS,
+    RecordBeat,
+    StepKind,
+    StepRecord,
+)
+from rtl.gradient.partial_layouts import PartialArrived
+from rtl.gradient.sender import StepEnd
+from rtl.memory import Ram
+
+from .barrier import StepDone
+
+__all__ = ["STEP_COUNTER_COUNTERS", "StepCounter"]
+
+STEP_COUNTER_COUNTERS = CounterLayout("steps", "ends", "arrived", "bad_steps", "bad_counts")
+
+_COUNT_BITS = StepRecord.members["count"]
+class StepCounter(wiring.Component):
+    """Say when a step's gradients are complete at this owner (docs/training.md).
+
+    For each node there is what it announced by END and how many of its partials have arrived; the
+    step is complete when every node has announced and no fewer have arrived. Then nothing of the
+    step is taken any more, and what is still on its way to the reduction gets there (``busy``)
+    before ``complete`` says so.
+
+    The open step is kept here. It is 0 after reset, and the next one opens when ``complete`` was
+    taken and the counts are cleared, ``nodes`` cycles later. That is early enough: a node sends
+    nothing of step ``s + 1`` before every owner, this one too, has said DONE of step ``s``, which
+    comes long after. It is not the open step of :class:`rtl.training.StepBarrier`, which follows
+    when the others are done: until then this owner may get partials of a step that its own node has
+    not begun. What belongs to any other step is counted and ignored; so is a second END.
+
+    Nodes are looked at in order, each until it is complete. Latency from the last event, one of
+    node ``k``, to ``complete`` at most 4 cycles and one for each node from 0 on, at least 4 and one
+    for each from ``k`` on; a cycle more from a record. From a DONE record to its event 2 cycles.
+    Throughput 1 event of each port and 1 beat of records per cycle.
+
+    Parameters: ``nodes``, the largest number of them.
+
+    Ports
+    -----
+    steps: stream of :data:`rtl.formats.RecordBeat`, :data:`~rtl.formats.StepRecord` of other nodes;
+        always ready.
+    own_end: stream of :data:`rtl.gradient.StepEnd`, what this node sends to itself; always ready.
+    arrived, own_arrived: event :data:`~rtl.gradient.partial_layouts.PartialArrived`, of other nodes
+        and of this one.
+    busy: partials that ``open`` let pass are not yet at the reduction.
+    complete: stream of the step.
+    done: event :data:`~rtl.training.barrier.StepDone`, of other nodes.
+    open_step, open: the step that is counted, and whether more of it is taken.
+    node, nodes: this node's number, and how many there are; fixed once there was a step.
+    counters: ``steps`` complete; ``ends`` taken and partials ``arrived``; ``bad_steps``, events and
+        ENDs ignored, and beats with two ENDs or a kind that nodes do not send; ``bad_counts``,
+        nodes that sent more partials than they announced.
+    idle: nothing moves until an input does.
+
+    Raises ``TypeError`` or ``ValueError`` for ``nodes`` that are not between 1 and 256.
+    """
+
+    def __init__(self, nodes: int):
+        if isinstance(nodes, bool) or not isinstance(nodes, int):
+            raise TypeError(f"nodes must be an integer, not {nodes!r}")
+        if not 1 <= nodes <= 1 << NODE_BITS:
+            raise ValueError(f"nodes must be between 1 and {1 << NODE_BITS}, not {nodes!r}")
+        self._most = nodes
+        super().__init__({
+            "steps": In(stream.Signature(RecordBeat)), "own_end": In(stream.Signature(StepEnd)),
+            "arrived": In(PartialArrived), "own_arrived": In(PartialArrived), "busy": In(1),
+            "complete": Out(stream.Signature(STEP_BITS)), "done": Out(StepDone),
+            "open_step": Out(STEP_BITS), "open": Out(1),
+            "node": In(NODE_BITS), "nodes": In(NODE_BITS, init=1),
+            "counters": Out(STEP_COUNTER_COUNTERS), "idle": Out(1),
+        })
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+        most = self._most
+        # What has arrived of each node, read where it is added to and where it is compared.
+        added, compared, announced = (Ram(_COUNT_BITS, most, latency=0) for _ in range(3))
+        m.submodules.added, m.submodules.compared = added, compared
+        m.submodules.announced = announced
+        ended, own_ended = Signal(most), Signal()
+        own_count, own_announced = Signal(_COUNT_BITS), Signal(_COUNT_BITS)
+
+        coming = self._decode(m)
+        arrival, own = Signal(PartialArrived), Signal(PartialArrived)
+        end, end_valid = Signal(StepEnd), Signal()
+        m.d.comb += self.own_end.ready.eq(1)
+        m.d.sync += [
+            arrival.eq(self.arrived), own.eq(self.own_arrived),
+            end.eq(self.own_end.payload), end_valid.eq(self.own_end.valid),
+        ]
+        events = {"end": coming.end, "own_end": end_valid, "arrival": arrival.valid,
+                  "own": own.valid}
+        steps = {"end": coming.step, "own_end": end.step, "arrival": arrival.step, "own": own.step}
+        known = {"end": ~ended.bit_select(coming.source, 1) & (coming.source < most),
+                 "own_end": ~own_ended, "arrival": arrival.source < most, "own": 1}
+        take = Signal(data.StructLayout(dict.fromkeys(events, 1)))
+        m.d.comb += [take[name].eq(events[name] & self.open & (steps[name] == self.open_step)
+                                   & known[name]) for name in events]
+
+        place, clear = Signal(range(max(2, most))), Signal()
+        m.d.comb += [
+            announced.write_en.eq(take.end), announced.write_addr.eq(coming.source),
+            announced.write_data.eq(coming.count), announced.read_addr.eq(place),
+            added.read_addr.eq(arrival.source), compared.read_addr.eq(place),
+        ]
+        for ram in (added, compared):
+            m.d.comb += [
+                ram.write_en.eq(take.arrival | clear),
+                ram.write_addr.eq(Mux(clear, place, arrival.source)),
+                ram.write_data.eq(Mux(clear, 0, added.read_data + 1)),
+            ]
+        m.d.comb += [ram.read_en.eq(1) for ram in (added, compared, announced)]
+        with m.If(take.end):
+            m.d.sync += ended.bit_select(coming.source, 1).eq(1)
+        with m.If(take.own_end):
+            m.d.sync += [own_ended.eq(1), own_announced.eq(end.count)]
+        with m.If(take.own):
+            m.d.sync += own_count.eq(own_count + 1)
+        with m.If(clear):
+            m.d.sync += [ended.eq(0), own_ended.eq(0), own_count.eq(0)]
+
+        # Node by node: what is complete stays so.
+        here, wanted = Signal(_COUNT_BITS), Signal(_COUNT_BITS)
+        is_ended, enough = Signal(), Signal()
+        mine = place == self.node
+        m.d.comb += [
+            here.eq(Mux(mine, own_count, compared.read_data)),
+            wanted.eq(Mux(mine, own_announced, announced.read_data)),
+            is_ended.eq(Mux(mine, own_ended, ended.bit_select(place, 1))),
+            enough.eq(is_ended & (here >= wanted)),
+        ]
+        moving = self._follow(m, place, enough, clear)
+        # Counted a cycle late, which keeps the paths short.
+        ignored, over = Signal(3), Signal()
+        m.d.sync += [
+            ignored.eq(sum((events[name] & ~take[name] for name in events), C(0)) + coming.stray),
+            over.eq(self.open & enough & (here != wanted)),
+        ]
+        count(m, self.counters, steps=self.complete.valid & self.complete.ready,
+              ends=take.end + take.own_end, arrived=take.arrival + take.own,
+              bad_steps=ignored, bad_counts=over)
+        m.d.comb += self.idle.eq(~(
+            coming.busy | Cat(events.values()).any() | moving | ignored.any() | over))
+        return m
+
+    def _decode(self, m: Module) -> Signal:
+        """Look at the records of a beat at once; return what they say, 2 cycles later."""
+        beat, come = Signal(RecordBeat), Signal()
+        said = Signal(data.StructLayout({
+            "end": 1, "count": _COUNT_BITS, "stray": 1, "step": STEP_BITS, "source": NODE_BITS,
+            "busy": 1}))
+        m.d.comb += self.steps.ready.eq(1)
+        m.d.sync += [beat.eq(self.steps.payload), come.eq(self.steps.valid)]
+        records = [data.View(StepRecord, beat.data.word_select(k, RECORD_BITS))
+                   for k in range(RECORDS_PER_BEAT)]
+
+        def of(kind: StepKind) -> Cat:
+            return Cat(come & (k < beat.records) & (record.kind == kind)
+                       for k, record in enumerate(records))
+
+        ends, final = Signal(RECORDS_PER_BEAT), Signal(_COUNT_BITS)
+        m.d.comb += ends.eq(of(StepKind.END))
+        for k in reversed(range(RECORDS_PER_BEAT)):
+            with m.If(ends[k]):
+                m.d.comb += final.eq(records[k].count)
+        m.d.sync += [
+            said.end.eq(ends.any()), said.count.eq(final),
+            said.stray.eq(((ends & (ends - 1)) != 0) | of(StepKind.PASSED).any()),
+            said.step.eq(beat.step), said.source.eq(beat.source),
+            self.done.valid.eq(of(StepKind.DONE).any()),
+            self.done.source.eq(beat.source), self.done.step.eq(beat.step),
+        ]
+        m.d.comb += said.busy.eq(come | said.end | said.stray | self.done.valid)
+        return said
+
+    def _follow(self, m: Module, place, enough, clear) -> Signal:
+        """Open and close steps; return whether anything moves."""
+        moving = Signal()
+        with m.FSM(init="CLEAR"):
+            with m.State("CLEAR"):
+                m.d.comb += [clear.eq(1), moving.eq(1)]
+                m.d.sync += place.eq(place + 1)
+                with m.If(place == self._most - 1):
+                    m.d.sync += place.eq(0)
+                    m.next = "COUNT"
+            with m.State("COUNT"):
+                m.d.comb += [self.open.eq(1), moving.eq(enough)]
+                with m.If(enough):
+                    m.d.sync += place.eq(place + 1)
+                    with m.If(place == self.nodes - 1):
+                        m.next = "CLOSE"
+            with m.State("CLOSE"):
+                m.d.comb += moving.eq(1)
+                with m.If(~self.busy):
+                    m.next = "COMPLETE"
+            with m.State("COMPLETE"):
+                m.d.comb += [moving.eq(1), self.complete.valid.eq(1),
+                             self.complete.payload.eq(self.open_step)]
+                m.d.sync += place.eq(0)
+                with m.If(self.complete.ready):
+                    m.d.sync += self.open_step.eq(self.open_step + 1)
+                    m.next = "CLEAR"
+        return moving
