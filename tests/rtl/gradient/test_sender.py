@@ -74,9 +74,10 @@ def expected(passes, node, nodes, rounded):
     return out, bad
 
 
-def run(passes, node, nodes, rounded, *, gap=0.0, stall=0.0, background=()):
-    """Play the local reduction; return (what left each output, counters, cycles)."""
-    dut = GradientSender(CONFIG)
+def run(passes, node, nodes, rounded, *, gap=0.0, stall=0.0, background=(), config=CONFIG,
+        tables=TABLES):
+    """Play the local reduction; return (what left each output, counters)."""
+    dut = GradientSender(config)
     want, _ = expected(passes, node, nodes, rounded)
     taken = {name: [] for name in OUTPUTS}
     turn, done, counters = [-1], [0], {}
@@ -102,6 +103,7 @@ def run(passes, node, nodes, rounded, *, gap=0.0, stall=0.0, background=()):
             upto, _ = expected(passes[:number + 1], node, nodes, rounded)
             assert ctx.get(dut.counters.own) == len(upto["own"])
             assert ctx.get(dut.counters.remote) == len(upto["remote"])
+            assert ctx.get(dut.counters.spilled) == len(upto["spilled"])
 
     async def rest(ctx):
         while any(len(taken[name]) < len(want[name]) for name in OUTPUTS):
@@ -111,12 +113,13 @@ def run(passes, node, nodes, rounded, *, gap=0.0, stall=0.0, background=()):
         for name in dut.counters.shape().members:
             counters[name] = ctx.get(dut.counters[name])
 
-    cycles = simulate(
-        dut, descriptor_writer(dut, TABLES, node, nodes, flush), feed(dut.terms, 0, 100),
-        feed(dut.passed, 1, 500), rest, background=[
+    # The flush comes last, to see in the same cycle that all beats were taken.
+    simulate(
+        dut, feed(dut.terms, 0, 100), feed(dut.passed, 1, 500),
+        descriptor_writer(dut, tables, node, nodes, flush), rest, background=[
             receiver(getattr(dut, name), taken[name], 1 << 30, stall=stall, seed=k)
             for k, name in enumerate(OUTPUTS)] + [make(dut) for make in background])
-    return taken, counters, cycles
+    return taken, counters
 
 
 @pytest.mark.parametrize("node,nodes,rounded,gap,stall", [
@@ -124,7 +127,7 @@ def run(passes, node, nodes, rounded, *, gap=0.0, stall=0.0, background=()):
 def test_each_beat_to_its_owner(node, nodes, rounded, gap, stall):
     rng = random.Random(node)
     passes = make_passes(rng, 6, 40, rounded)
-    taken, counters, _ = run(passes, node, nodes, rounded, gap=gap, stall=stall)
+    taken, counters = run(passes, node, nodes, rounded, gap=gap, stall=stall)
     want, bad = expected(passes, node, nodes, rounded)
     for name in ("own", "remote"):  # sums and what was passed on come in any order
         assert sorted(taken[name], key=_data) == sorted(want[name], key=_data)
@@ -139,9 +142,35 @@ def test_each_beat_to_its_owner(node, nodes, rounded, gap, stall):
 def test_order_of_one_stream_is_kept():
     rng = random.Random(5)
     passes = [([make_beat(rng, 7) for _ in range(80)], [], 7, True)]
-    taken, _, _ = run(passes, 1, 3, 0, gap=0.1, stall=0.4)
-    want, _ = expected(passes, 1, 3, 0)
-    assert taken == want
+    taken, _ = run(passes, 1, 3, 0, gap=0.1, stall=0.4)
+    assert taken == expected(passes, 1, 3, 0)[0]
+
+
+@pytest.mark.parametrize("rounded", [0, 1])
+def test_flush_right_behind_a_beat(rounded):
+    """A beat that has only just been taken is waited for."""
+    rng = random.Random(9)
+    passes = []
+    for step in range(6):
+        beats = [make_beat(rng, step, bad=0)]
+        passes.append(([], beats, step, False) if step % 2 and rounded else
+                      (beats, [], step, True) if step % 2 else ([], [], step, True))
+        if not passes[-1][3]:
+            passes.append(([], [], step, True))
+        elif not rounded:
+            passes.append(([], beats, step, True))
+    taken, _ = run(passes, 1, 3, rounded)
+    assert taken == expected(passes, 1, 3, rounded)[0]
+
+
+def test_counts_are_clear_before_the_first_beat():
+    """More nodes than descriptors: the sweep of the counts is the longer one."""
+    beats = [beat for beat in (make_beat(random.Random(k), 1) for k in range(60))
+             if beat["key"]["table"] == 0]
+    passes = [(beats, [], 1, True)]
+    taken, _ = run(passes, 1, 16, 0, config=CONFIG.with_fields(tables=1, nodes=16, lookup_beats=64),
+                   tables={0: TABLES[0]})
+    assert taken == expected(passes, 1, 16, 0)[0]
 
 
 @pytest.mark.parametrize("which", [0, 1])

@@ -126,9 +126,35 @@ def test_header_that_was_overtaken_tells_nothing():
         await events(0, [9, 4])  # the second one is older
         await events(3, [])  # 3 more than 9
         await events(1, [])
+        await events(4, [])  # while a header that tells of the 13 before is on its way
+        await events(0, [13])
 
     simulate(dut, bench)
-    assert seen == [0, 1, 1, 1, 1, 2]
+    assert seen == [0, 1, 1, 1, 1, 2, 2, 3]
+
+
+def test_no_node_is_passed_over():
+    """While records are not taken, the others of nodes that are due wait."""
+    dut, nodes = CreditReturn(4), []
+
+    async def bench(ctx):
+        ctx.set(dut.window, 2)
+        await ctx.tick().repeat(8)
+        for node in range(4):
+            ctx.set(dut.freed, {"valid": 1, "node": node, "beats": 2})
+            await ctx.tick()
+        ctx.set(dut.freed.valid, 0)
+        await ctx.tick().repeat(20)
+        assert not ctx.get(dut.idle)
+        ctx.set(dut.steps.ready, 1)
+        for _ in range(20):
+            _, _, valid, step = await ctx.tick().sample(dut.steps.valid, dut.steps.payload)
+            if valid:
+                nodes.append(step.destination)
+        assert ctx.get(dut.idle)
+
+    simulate(dut, bench)
+    assert sorted(nodes) == [0, 1, 2, 3]
 
 
 @pytest.mark.parametrize("nodes", [1, 7])

@@ -2,9 +2,11 @@
 
 import random
 
+import numpy as np
 import pytest
 
-from rtl.formats import Opcode
+from host.step_packets import StepNews, parse_steps
+from rtl.formats import Opcode, StepKind
 from rtl.network.record_packager import RecordPackager
 from tests.rtl.network.packing import credit_of, expected_closings, run_packager
 
@@ -183,6 +185,30 @@ def test_one_record_a_cycle(destinations, batch):
     # The last packets leave after their time-out.
     assert cycles <= len(items) / 0.95 + 0xFF + 60
     assert counters["stall_buffers"] == 0
+
+
+def test_step_records_leave_at_once():
+    """With ``batch`` 1 a record never waits for another, nor for a time-out."""
+    now, come, left = [0], [], []
+    dut = RecordPackager(4, 1, Opcode.STEPS, False)
+    news = [StepNews(StepKind.END, 0xFFFFFFFF), StepNews(StepKind.DONE), StepNews(StepKind.CREDIT)]
+    items = [{"destination": k % 4, "step": k // 5,
+              "record": news[k % 3].kind << 32 | news[k % 3].count} for k in range(20)]
+
+    async def watch(ctx):
+        async for _, _, valid, ready in ctx.tick().sample(dut.i.valid, dut.i.ready):
+            if valid and ready:
+                come.append(now[0])
+
+    packets, _, _ = run_packager(dut, items, {"batch": 1, "timeout": 0xFFFF}, gap=0.9,
+                                 background=[watch], now=now,
+                                 on_header=lambda _: left.append(now[0]))
+    assert max(out - at for at, out in zip(come, left, strict=True)) <= 8
+    for k, (header, beats) in enumerate(packets):
+        assert (header["destination"], header["step"]) == (k % 4, k // 5)
+        assert header["credit"] == credit_of(k % 4) and header["count"] == 1
+        packet = np.frombuffer(bytes(64) + beats[0].to_bytes(64, "little"), "<u4").reshape(2, 16)
+        assert parse_steps(packet, 1) == [news[k % 3]]
 
 
 def test_arguments_are_checked():
