@@ -1,6 +1,7 @@
 """The command ``python -m sim train``."""
 
 import sys
+from contextlib import ExitStack
 from typing import Annotated
 
 import typer
@@ -59,6 +60,10 @@ def train(
     patience: option.Patience = DEFAULT["patience"],
     skip: option.Skip = True,
     json: option.Json = None,
+    pcap: option.Pcap = None,
+    waves: option.Waves = None,
+    waves_node: option.WavesNode = None,
+    waves_window: option.WavesWindow = None,
 ) -> None:
     """Train a DLRM on a cluster and compare every row that is written, bit for bit."""
     options = TrainOptions.of(
@@ -67,15 +72,24 @@ def train(
         cluster=cluster, config=config, settings=tuple(set or ()), model=model, nodes=nodes,
         samples=samples, mini_batch=mini_batch, data=one_or_several(data), format=format,
         placement=placement, engine=engine, threads=threads, skip=skip, network=network, pcie=pcie,
-        gpu=gpu, mlp=mlp, seed=seed, faults=faults, patience=patience)
+        gpu=gpu, mlp=mlp, seed=seed, faults=faults, patience=patience, waves=waves,
+        waves_node=waves_node, waves_window=waves_window)
     check_writable(json, "json")
     if checkpoint == "-":
         raise ValueError("checkpoint must be a file, not '-'")
     check_writable(checkpoint, "checkpoint")
-    raise typer.Exit(_train(options, json))
+    check_writable(waves, "waves")
+    check_writable(pcap, "pcap")
+    if pcap == "-":
+        raise ValueError("pcap must be a file, not '-'")
+    if pcap and fidelity == "model":
+        raise ValueError("pcap must go with fidelity rtl, not with model")
+    raise typer.Exit(_train(options, json, pcap))
 
 
-def _train(options: TrainOptions, json_path: str | None) -> int:
+def _train(options: TrainOptions, json_path: str | None, pcap: str | None) -> int:
+    from sim.pcap import PcapFile
+    from sim.stuck import stuck_table
     from sim.training.report import failures, interval_line, stopped, table
     from sim.training.train import Training
 
@@ -85,10 +99,11 @@ def _train(options: TrainOptions, json_path: str | None) -> int:
         console.print(f"{options.checkpoint}: going on after step {setup.first_step:,}",
                       highlight=False, soft_wrap=True)
     live = LiveJson(json_path)
-    with stoppable() as stop, kept_by(live, json_path), Progress(
+    with stoppable() as stop, kept_by(live, json_path), ExitStack() as files, Progress(
             TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(),
             TextColumn("steps, loss {task.fields[loss]:.5f}"), TimeElapsedColumn(),
             console=console, disable=not console.is_terminal) as bar:
+        frames = files.enter_context(PcapFile(pcap)) if pcap else None
         task = bar.add_task("training", total=setup.expected_steps, completed=setup.first_step,
                             loss=float("nan"))
 
@@ -97,11 +112,15 @@ def _train(options: TrainOptions, json_path: str | None) -> int:
             if interval is not None:
                 console.print(interval_line(interval), highlight=False)
 
-        result = setup.execute(progress, stop=stop, live=live)
+        result = setup.execute(progress, frames, stop=stop, live=live)
         write_json(result, json_path)
     console.print(table(result))
+    if setup.nics is not None and setup.nics.setup.waves is not None:
+        console.print(setup.nics.setup.waves.summary(), highlight=False, soft_wrap=True)
     if (how := stopped(result)) is not None:
         print(f"sim: {how}", file=sys.stderr)
+    if result["where_stuck"] is not None:
+        console.print(stuck_table(result["where_stuck"]))
     found = failures(result)
     for line in found:
         print(f"sim: {line}", file=sys.stderr)

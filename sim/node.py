@@ -26,6 +26,7 @@ from host.row_packets import Answer
 from rtl.config import NicConfig
 from rtl.formats import BEAT_BYTES, Opcode
 from sim.engines import Engine
+from sim.errors import ProtocolError
 from sim.events import EventQueue
 from sim.faults import Windows
 from sim.host_port_compiled import host_port
@@ -33,12 +34,12 @@ from sim.interaction import DenseVectors
 from sim.ports import LAST_BIT
 from sim.queries import Queries
 from sim.results import Step
+from sim.training.host import TrainingOf
 
-__all__ = ["Node", "ProtocolError"]
+__all__ = ["Node"]
 
 _TIMED = 8
 """One of so many quanta is timed: the clock of a thread is slow."""
-
 
 _POOLED = frozenset((Opcode.POOLED, Opcode.ERRORS))
 _RESULTS = frozenset((Opcode.RESULTS, Opcode.RESULT_PART, Opcode.ERRORS))
@@ -47,10 +48,6 @@ _RESULTS = frozenset((Opcode.RESULTS, Opcode.RESULT_PART, Opcode.ERRORS))
 
 def _no_time() -> float:
     return 0.0
-
-
-class ProtocolError(Exception):
-    """The NIC sent something that it must never send."""
 
 
 class Node:
@@ -66,11 +63,12 @@ class Node:
     pcie, gpu: profiles of the timing models.
     in_flight: steps that this host keeps going at once.
     bottom: float32 operations of a sample's bottom MLP where the interaction is on the NIC.
+    training: makes what exchanges gradients and rows with the NIC, where that trains.
     """
 
     def __init__(self, number: int, engine: Engine, config: NicConfig, answer: Answer,
                  dimension: int, pcie: PcieProfile, gpu: GpuProfile, in_flight: int,
-                 bottom: int | None = None):
+                 bottom: int | None = None, training: TrainingOf | None = None):
         self.number = number
         self.engine = engine
         self._answer, self._dimension = answer, dimension
@@ -80,7 +78,7 @@ class Node:
         self._events = EventQueue()
         self._steps: dict[int, Step] = {}
         self._queries = Queries(number, config, in_flight, self._send, self._began)
-        self._credit = 0
+        self._credits = 0, 0
         self._to_nic: list[np.ndarray] = []
         self._to_nic_starts: list[float] = []
         self._port = host_port(engine, number, self._pcie)
@@ -88,6 +86,8 @@ class Node:
             number, gpu, bottom, dimension, config.host_payload_beats, self._events,
             find=self._find, send=self._send, awake=lambda end: self.silent_gpu.after(end))
         """What owes the NIC dense vectors, None where the interaction is not on the NIC."""
+        self.training = training and training(
+            self._events, self._send, lambda end: self.silent_gpu.after(end))
         self._answering = _POOLED if bottom is None else _RESULTS
         self.silent_host = self.silent_gpu = Windows()
         """When the host sends nothing, and when no gather ends."""
@@ -112,12 +112,12 @@ class Node:
     def _horizon(self) -> float:
         """Return a cycle before which nothing comes from the host to the NIC.
 
-        A host answers a credit at once where queries wait for one, and requests for rows when a
-        gather on the GPU has read them; what it already has before it counts too.
+        A host answers a credit at once where queries wait for one, and news of gradients; requests
+        for rows when a gather on the GPU has read them. What it already has before it counts too.
         """
         nic, host = self.next_events
         answer = nic + self._pcie.lookahead
-        if not self._queries.left:
+        if not self._queries.left and not (self.training and self.training.busy):
             answer += self._gpu.lookahead
         return min(answer, host + self._pcie.latency)
 
@@ -188,8 +188,9 @@ class Node:
             # Answers are put in place here, in their order: nobody looks at them before their step
             # is done. Whatever the host does about a packet, it does when that has reached it.
             completed = self._answers(packet, head)
-            if completed or head.credit != self._credit or head.opcode not in self._answering:
-                self._credit = head.credit
+            credits = head.credit, head.acknowledge
+            if completed or credits != self._credits or head.opcode not in self._answering:
+                self._credits = credits
                 self._events.at(float(cycle) + self._pcie.latency, partial(
                     self._packet, packet, head, completed))
 
@@ -206,18 +207,21 @@ class Node:
             return [step for sample, result in zip(*parse_results(packet, head.count))
                     for step in self._part(int(sample), 0, True, result)]
         found = parse_errors(packet, head.count)
+        if self.training is not None:
+            self.training.errors(found["sample"], found["step"], found["status"])
         return [step for refused in zip(found["sample"].tolist(), found["status"].tolist())
                 for step in self._refused(*refused)]
 
     def _packet(self, packet: np.ndarray, head: Header, completed: Sequence[Step],
                 now: float) -> None:
         self._queries.consumed(head.credit)
+        trains = self.training is not None and self.training.packet(packet, head, now)
         if head.opcode == Opcode.LOOKUP_REQUESTS:
             request = (head.step, payload_records(packet[1:], head.count))
             self._launched(self._gpu.arrive(now, request, head.count))
         elif head.opcode == Opcode.DENSE_REQUESTS and self.dense is not None:
             self.dense.asked(packet, head, now)
-        elif head.opcode not in self._answering and head.opcode != Opcode.CREDIT:
+        elif not trains and head.opcode not in (*self._answering, Opcode.CREDIT):
             raise ProtocolError(f"node {self.number} sent opcode {head.opcode:#x} to its host")
         for step in completed:
             self._ended(step, now)

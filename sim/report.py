@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
@@ -15,8 +15,10 @@ from sim.stalls import stalls
 
 if TYPE_CHECKING:
     from sim.run import Run
+    from sim.settings import Runtime
+    from sim.setup import ClusterSetup
 
-__all__ = ["SCHEMA", "cell", "failures", "stopped", "summary", "table"]
+__all__ = ["SCHEMA", "cell", "failures", "hardware", "percentiles", "stopped", "summary", "table"]
 
 SCHEMA = "embernic/run/1"
 
@@ -31,24 +33,54 @@ def _ratio(part: float, whole: float) -> float | None:
     return part / whole if whole else None
 
 
-def summary(run: Run, *, counters: list[dict[str, int]] | None, wall: float, cpu: float,
-            stuck: dict | None, complete: bool, interrupted: str | None, next_sample: int,
-            under_way: int, unanswered: int, cycles: int, samples: int, lookups: int,
-            verdicts: dict[str, int], latencies: list[float], sha256: str,
-            cycles_before: int) -> dict:
-    """Return everything that was measured, as plain values.
+def hardware(setup: ClusterSetup, runtime: Runtime, counters: list[dict[str, int]] | None,
+             wall: float) -> dict:
+    """Return what NICs, network, hosts and GPUs counted in ``wall`` seconds, as plain values.
 
     Without ``counters``, which cannot be read while the run goes on, what they say is None.
     """
-    options, cluster = run.options, run.cluster
-    nodes = cluster.nodes
-    total = {name: sum(node[name] for node in counters) for name in counters[0]} if counters else {}
+    nodes, exchange = setup.cluster.nodes, setup.cluster.exchange
+    total = _total(counters)
     cache, dedupe = _block(total, "local_cache"), _block(total, "dedupe")
-    remote = remote_cache_summary(_block(total, "remote_cache"), run.remote_keys.unique)
-    saved = remote["hits"] if total and options.nodes > 1 else None
     ran = sum(node.engine.cycles_run for node in nodes)
-    skipped = sum(node.engine.cycles_skipped for node in nodes)
-    fetched = cache.get("misses", 0)
+    return {
+        "node_cycles": {"run": ran, "skipped": sum(node.engine.cycles_skipped for node in nodes),
+                        "boot": setup.boot_run},
+        "node_cycles_per_second": _ratio(ran - setup.boot_run, wall),
+        "stalls": stalls(counters) if counters else None,
+        "local_cache": None if not (total and runtime.local_cache) else cache | {
+            # A repeat inside a mini-batch, which the dedupe table serves, counts as a hit.
+            "hit_rate": _ratio(dedupe["requests"] - cache.get("misses", 0), dedupe["requests"]),
+            # Of the lookups that entered the cache: one for each key of a mini-batch and owner.
+            "hit_rate_unique": _ratio(cache["hits"], cache["accesses"]),
+        },
+        "dedupe": None if not (total and runtime.dedupe) else dedupe,
+        "network": {"packets": exchange.frames, "bytes": exchange.frame_bytes,
+                    "lost": exchange.lost_frames},
+        "pcie": {"to_nic_bytes": sum(node.host_bytes["to_nic"] for node in nodes),
+                 "from_nic_bytes": sum(node.host_bytes["from_nic"] for node in nodes)},
+        "gpu": {"launches": sum(node.gpu.launches for node in nodes),
+                "rows": sum(node.gpu.rows for node in nodes)},
+        "counters": counters,
+    }
+
+
+def _total(counters: list[dict[str, int]] | None) -> dict[str, int]:
+    return {name: sum(node[name] for node in counters) for name in counters[0]} if counters else {}
+
+
+def summary(run: Run, *, counters: list[dict[str, int]] | None, wall: float, cpu: float,
+            stuck: dict | None, complete: bool, interrupted: str | None, next_sample: int,
+            under_way: int, unanswered: int, cycles: int, samples: int, lookups: int,
+            verdicts: dict[str, int], latencies: list[float], sha256: str) -> dict:
+    """Return everything that was measured, as plain values."""
+    options, nodes = run.options, run.cluster.nodes
+    measured = hardware(run.setup, run.runtime, counters, wall)
+    remote = remote_cache_summary(_block(_total(counters), "remote_cache"), run.remote_keys.unique)
+    saved = remote["hits"] if counters and options.nodes > 1 else None
+    measured["network"] |= {
+        "saved_lookups": saved,
+        "saved_bytes": None if saved is None else saved_bytes(saved, run.model.dimension)}
     return {
         "schema": SCHEMA,
         "complete": complete,
@@ -68,8 +100,6 @@ def summary(run: Run, *, counters: list[dict[str, int]] | None, wall: float, cpu
         "cycles": cycles,
         "simulated_seconds": cycles * CYCLE_NS * 1e-9,
         "wall_seconds": wall,
-        "node_cycles": {"run": ran, "skipped": skipped, "boot": cycles_before},
-        "node_cycles_per_second": _ratio(ran - cycles_before, wall),
         # Of the process: evaluating the NICs, the hosts beside them, the check of the results with
         # the predictions, and all that is left, which is the network and handing out the work.
         "cpu_seconds": {"total": cpu, "checks": run.checks.seconds} | {
@@ -79,39 +109,23 @@ def summary(run: Run, *, counters: list[dict[str, int]] | None, wall: float, cpu
         "results": verdicts | {"unanswered": unanswered},
         "stuck": stuck and stuck["message"],
         "where_stuck": stuck,
-        "stalls": stalls(counters) if counters else None,
-        "local_cache": None if not (total and run.runtime.local_cache) else cache | {
-            # A repeat inside a mini-batch, which the dedupe table serves, counts as a hit.
-            "hit_rate": _ratio(dedupe["requests"] - fetched, dedupe["requests"]),
-            # Of the lookups that entered the cache: one for each key of a mini-batch and owner.
-            "hit_rate_unique": _ratio(cache["hits"], cache["accesses"]),
-        },
         "remote_cache": remote if saved is not None and run.runtime.remote_cache else None,
-        "dedupe": None if not (total and run.runtime.dedupe) else dedupe,
-        "network": {"packets": cluster.exchange.frames, "bytes": cluster.exchange.frame_bytes,
-                    "lost": cluster.exchange.lost_frames,
-                    "saved_lookups": saved,
-                    "saved_bytes": None if saved is None
-                    else saved_bytes(saved, run.model.dimension)},
-        "pcie": {"to_nic_bytes": sum(node.host_bytes["to_nic"] for node in nodes),
-                 "from_nic_bytes": sum(node.host_bytes["from_nic"] for node in nodes)},
-        "gpu": {"launches": sum(node.gpu.launches for node in nodes),
-                "rows": sum(node.gpu.rows for node in nodes)},
         "interaction": None if not run.runtime.interaction else {
             "mode": run.model.interaction, "itself": run.model.interaction_itself,
             "width": run.model.interaction_width,
             "dense_vectors": sum(node.dense.sent for node in nodes)},
         "errors": sum(len(node.errors) for node in nodes),
-        "latency_us": {
-            "p50": float(np.percentile(latencies, 50)) if latencies else None,
-            "p99": float(np.percentile(latencies, 99)) if latencies else None,
-            "max": float(max(latencies)) if latencies else None,
-        },
+        "latency_us": percentiles(latencies),
         "latencies_us": latencies,
         "phases_us": None,
         "predictions_sha256": sha256 if samples else None,
-        "counters": counters,
-    }
+    } | measured
+
+
+def percentiles(values: Sequence[float]) -> dict[str, float | None]:
+    """Return the median, the 99th percentile and the largest of ``values``, None of none."""
+    return {name: float(np.percentile(values, part)) if values else None
+            for name, part in (("p50", 50), ("p99", 99), ("max", 100))}
 
 
 def failures(result: dict) -> list[str]:

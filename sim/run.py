@@ -10,17 +10,13 @@ import numpy as np
 from host.dlrm import Dlrm
 from host.gpu import GpuProfile
 from host.interaction import ResultLayout
-from host.network import Network, NetworkProfile
 from host.pcie import PcieProfile
-from host.profile import load_profile
 from host.samples import Samples
 from host.shard import ShardPlan
 from rtl.config import LANES, preset
-from sim.build import NicModel
 from sim.checks import Checks, checker
-from sim.cluster import Cluster
+from sim.engines import Engine
 from sim.exchange import Observer
-from sim.faults import PARTS, windows
 from sim.fit import built, check_fit
 from sim.interaction import bottom_operations
 from sim.native.numerics import COMPILED, NUMPY
@@ -31,12 +27,12 @@ from sim.remote import RemoteKeys
 from sim.report import summary
 from sim.results import Step
 from sim.settings import apply_settings
+from sim.setup import ClusterSetup
 from sim.source import GENERATED, choose_model, mini_batches
 from sim.stop import never
 from sim.stuck import diagnose
 from sim.tally import Tally
 from sim.watchdog import StuckError
-from sim.waves import Waves
 
 __all__ = ["Run", "run"]
 
@@ -87,8 +83,10 @@ class Run:
         self.checks = Checks(checker(self._dlrm, self._numerics, self._layout), self._tally.add,
                              beside=options.threads > 1, most=options.in_flight)
         self._stop: Callable[[], str | None] = never
-        self.waves: Waves | None = None
-        self._build()
+        self.setup = ClusterSetup(options, self.config, self.runtime, self.model, self.plan,
+                                   self._node)
+        self.cluster, self.registers = self.setup.cluster, self.setup.registers
+        self.waves = self.setup.waves
 
     @property
     def expected_samples(self) -> int | None:
@@ -107,75 +105,12 @@ class Run:
     def _sample_before(self, sample: Samples) -> None:
         self._before = sample
 
-    def _build(self) -> None:
-        options, model = self.options, self.model
-        pcie = load_profile(options.pcie, PcieProfile)
-        gpu = load_profile(options.gpu, GpuProfile)
-        network = Network(load_profile(options.network, NetworkProfile), options.nodes)
-        waves = options.traced
-        nic = traced = NicModel(self.config, options.engine, traced=waves is not None)
-        if waves and options.nodes > 1:
-            nic = NicModel(self.config, options.engine)
-        nodes, self.registers = [], []
-        for number in range(options.nodes):
-            shown = waves is not None and number == waves.node
-            engine, registers = (traced if shown else nic).instance(skip=options.skip)
-            if waves is not None and shown:
-                self.waves = Waves(waves, engine)
-            nic.configure(registers, self.runtime, self.plan, model, node=number,
-                          nodes=options.nodes)
-            answer = self._numerics.row_answers(model, options.seed, number,
-                                                self.config.host_payload_beats)
-            node = Node(number, engine, self.config, answer, model.dimension, pcie, gpu,
-                        options.in_flight, bottom_operations(model) if self._layout else None)
-            nodes.append(node)
-            self.registers.append(registers)
-        # The front end hears of a finished mini-batch and hands out the next: once over the
-        # network and once over PCIe each way.
-        self._hand_out = nodes[0].pcie.lookahead + (network.lookahead if options.nodes > 1 else 0)
-        self.cluster = Cluster(nodes, network, options.threads, reaction=self._hand_out,
-                               patience=options.patience)
-        try:
-            self._start = self._boot(min(nodes[0].pcie.lookahead, network.lookahead))
-            self._silence()
-            if self.waves is not None:
-                self.waves.begin(self._start)
-        except BaseException:
-            self._close()
-            raise
-
-    def _silence(self) -> None:
-        """Let what the options name fall silent in its time."""
-        for node in self.cluster.nodes:
-            silent = {part: windows(self.options.silences, part, node.number, self._start)
-                      for part in PARTS}
-            node.silent_host, node.silent_gpu = silent["host"], silent["gpu"]
-            for part, stream in (("host", "host_tx"), ("network", "net_tx")):
-                for first, end in silent[part].spans:
-                    self.cluster.hold(node.number, stream, first, end)
-
-    def _close(self) -> None:
-        if self.waves is not None:
-            self.waves.close()
-
-    def _boot(self, step: int) -> int:
-        """Run every NIC until its registers are written and its tables are swept.
-
-        Return the cycle then, a multiple of ``step`` later than the last register was written.
-        """
-        nodes = self.cluster.nodes
-        for registers in self.registers:
-            registers.finish()
-        first = max(node.engine.cycle for node in nodes)
-        while not all(node.engine.get_signal("idle") for node in nodes):
-            first += step
-            for node in nodes:
-                node.engine.run(first)
-        for node in nodes:
-            node.engine.run(first)
-        self.cluster.cycle = first
-        self._boot_run = sum(node.engine.cycles_run for node in nodes)
-        return first
+    def _node(self, number: int, engine: Engine, pcie: PcieProfile, gpu: GpuProfile) -> Node:
+        model, options = self.model, self.options
+        answer = self._numerics.row_answers(model, options.seed, number,
+                                            self.config.host_payload_beats)
+        return Node(number, engine, self.config, answer, model.dimension, pcie, gpu,
+                    options.in_flight, bottom_operations(model) if self._layout else None)
 
     def _steps(self, batches: Iterator[Samples]) -> Iterator[Step]:
         first, layout, model = self.options.first_sample, self._layout, self.model
@@ -209,7 +144,7 @@ class Run:
         del self._open[step.number]
         self._raise_floor(min(self._open, default=step.number + 1), now)
         self.checks.add(step)
-        self._submit(now + self._hand_out)
+        self._submit(now + self.setup.hand_out)
 
     def _raise_floor(self, floor: int, now: float) -> None:
         """Tell every NIC the oldest step still open, as soon as its host can know of it."""
@@ -217,7 +152,7 @@ class Run:
             return
         self._floor = floor
         for registers in self.registers:
-            registers.write("step_floor", floor & 0xFFFF, math.ceil(now + self._hand_out))
+            registers.write("step_floor", floor & 0xFFFF, math.ceil(now + self.setup.hand_out))
 
     def _after_quantum(self, cycle: int) -> None:
         self._steps_finished()
@@ -261,11 +196,11 @@ class Run:
             with self.checks:
                 return self._execute(stop)
         finally:
-            self._close()
+            self.setup.close()
 
     def _execute(self, stop: Callable[[], str | None]) -> dict:
         self._began, self._began_cpu = time.perf_counter(), time.process_time()
-        self._submit(float(self._start))
+        self._submit(float(self.setup.start))
         stuck = None
         try:
             self.cluster.run(self._work_left, self._after_quantum)
@@ -294,7 +229,6 @@ class Run:
             next_sample=tally.next_sample,
             under_way=sum(len(step.samples) for step in self._open.values()),
             unanswered=unanswered if stuck else 0,
-            cycles=int(np.ceil(tally.last_result)) - self._start if tally.samples else 0,
+            cycles=int(np.ceil(tally.last_result)) - self.setup.start if tally.samples else 0,
             samples=tally.samples, lookups=tally.lookups, verdicts=tally.verdicts,
-            latencies=latencies[self.options.warmup:] or latencies, sha256=tally.sha256,
-            cycles_before=self._boot_run)
+            latencies=latencies[self.options.warmup:] or latencies, sha256=tally.sha256)

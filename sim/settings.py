@@ -32,9 +32,9 @@ class Runtime:
         for what the model says.
     request_batch: lookups, or samples whose dense vectors are wanted, in a request list to the GPU
         before it leaves.
-    request_timeout, lookup_timeout, vector_timeout, result_timeout: cycles after which a request
-        list, a lookups packet, a vectors packet and a packet of results leave though they are not
-        full.
+    request_timeout, lookup_timeout, vector_timeout, result_timeout, gradient_timeout: cycles after
+        which a request list, a lookups packet, a vectors packet, a packet of results and one of
+        partial sums leave though they are not full.
     gradient_partials: in training, what the sums of a node's gradients are before they join those
         of the others: ``exact``, or ``rounded`` to float32.
     """
@@ -54,6 +54,7 @@ class Runtime:
     vector_timeout: int = 64
     result_timeout: int = 64
     gradient_partials: str = "exact"
+    gradient_timeout: int = 64
 
     def of_model(self, model: Model) -> Model:
         """Return ``model`` with what is set here and is not ``model``."""
@@ -82,7 +83,8 @@ class Runtime:
         if not 1 <= self.request_batch <= most:
             raise ValueError(f"request_batch must be between 1 and {most}, "
                              f"not {self.request_batch!r}")
-        for name in ("request_timeout", "lookup_timeout", "vector_timeout", "result_timeout"):
+        for name in ("request_timeout", "lookup_timeout", "vector_timeout", "result_timeout",
+                     "gradient_timeout"):
             if not 0 <= getattr(self, name) <= 0xFFFF:
                 raise ValueError(f"{name} must be between 0 and {0xFFFF}, "
                                  f"not {getattr(self, name)!r}")

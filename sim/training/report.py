@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
@@ -18,11 +19,12 @@ __all__ = ["SCHEMA", "failures", "interval_line", "stopped", "summary", "table"]
 SCHEMA = "embernic/train/1"
 
 
-def summary(training: Training, *, complete: bool, interrupted: str | None, rows: int | None,
-            wall: float, weights: str | None, predictions: str | None) -> dict:
+def summary(training: Training, measured: dict, *, complete: bool, interrupted: str | None,
+            rows: int | None, wall: float, weights: str | None, predictions: str | None) -> dict:
     """Return everything that a training came to, as plain values.
 
-    While it goes on, ``rows`` and ``weights``, which take long to tell, are None.
+    ``measured``: what NICs came to, empty without. While training goes on, ``rows`` and
+    ``weights``, which take long to tell, are None.
     """
     options, run, model = training.options, training.options.run, training.model
     return {
@@ -51,20 +53,40 @@ def summary(training: Training, *, complete: bool, interrupted: str | None, rows
         "weights_sha256": weights,
         "predictions_sha256": predictions,
         "wall_seconds": wall,
-    } | _NO_NICS
+    } | _NO_NICS | measured
 
 
 _NO_NICS = dict.fromkeys((
     "cycles", "simulated_seconds", "samples_per_second", "node_cycles", "node_cycles_per_second",
-    "bit_identical", "results", "stuck", "where_stuck", "stalls", "local_cache", "remote_cache",
-    "dedupe", "update_misses", "network", "pcie", "gpu", "errors", "latency_us", "latencies_us",
-    "phases_us", "counters"))
+    "bit_identical", "results", "rows_compared", "stuck", "where_stuck", "stalls", "local_cache",
+    "remote_cache", "dedupe", "update_misses", "spilled", "spilling_passes", "network",
+    "all_reduce", "pcie", "gpu", "errors", "latency_us", "latencies_us", "phases_us", "counters"))
 """What only NICs have."""
 
 
 def failures(result: dict) -> list[str]:
     """Return what is wrong with a finished training, a line each; empty when it is good."""
-    return []
+    found = []
+    compared, outcome = result["rows_compared"], result["results"]
+    if compared and compared["first"] is not None:
+        first = compared["first"]
+        found.append(
+            f"{compared['different']} of {compared['rows']} rows differ from the numpy reference, "
+            f"and {compared['extra']} more were written, the first in step {first['step']}: row "
+            f"{first['row']} of table {first['table']} at node {first['node']} {first['what']}")
+    if outcome and outcome["different"]:
+        found.append(f"pooled vectors of {outcome['different']} samples differ from the numpy "
+                     f"reference")
+    if outcome and outcome["refused"]:
+        found.append(f"{outcome['refused']} samples were refused by the NIC")
+    if result["errors"]:
+        counts = Counter(error["status"] for error in result["errors"])
+        what = ", ".join(f"{count} for {status}" for status, count in sorted(counts.items()))
+        found.append(f"{len(result['errors'])} messages to NICs were refused: {what}")
+    if result["stuck"]:
+        found.append(f"training is stuck in step {result['first_step'] + result['steps']}: "
+                     f"{result['stuck']}")
+    return found
 
 
 def stopped(result: dict) -> str | None:
@@ -107,6 +129,34 @@ def table(result: dict) -> Table:
             ("AUC of the last interval", last.get("auc")),
             ("rows written", result["rows_written"])):
         shown.add_row(what, cell(value), "")
+    if result["engine"] is not None:
+        _add_nics(shown, result)
     shown.add_row("wall time", cell(result["wall_seconds"]), "s")
     shown.add_row("weights SHA-256", (result["weights_sha256"] or "-")[:16] + "...", "")
     return shown
+
+
+def _add_nics(shown: Table, result: dict) -> None:
+    """Add the rows of what NICs came to."""
+    cache, dedupe = result["local_cache"] or {}, result["dedupe"] or {}
+    phases, spilled = result["phases_us"] or {}, result["spilled"]
+    for what, value, unit in (
+            ("bit-identical to the numpy reference", result["bit_identical"], ""),
+            ("simulated time", result["simulated_seconds"] * 1e6, "us"),
+            ("samples per simulated second", result["samples_per_second"], ""),
+            *((f"of a step: {name}", time, "us") for name, time in phases.items()),
+            ("all-reduce: adds to all steps", result["all_reduce"]["exposed_us"], "us"),
+            ("rows updated that were not in a local cache", result["update_misses"], ""),
+            ("dedupe: requests", dedupe.get("requests"), ""),
+            ("dedupe: unique keys", dedupe.get("unique"), ""),
+            ("local cache: hit rate, every lookup", cache.get("hit_rate"), ""),
+            ("beats of gradients spilled, local", spilled["local"], ""),
+            ("beats of gradients spilled, global", spilled["global"], ""),
+            ("messages refused", len(result["errors"]), ""),
+            ("network packets", result["network"]["packets"], ""),
+            ("network bytes", result["network"]["bytes"], "B"),
+            ("PCIe bytes to and from the NIC", sum(result["pcie"].values()), "B"),
+            ("node-cycles run", result["node_cycles"]["run"], "")):
+        shown.add_row(what, cell(value), unit)
+    for stall in (result["stalls"] or {"by_cause": []})["by_cause"]:
+        shown.add_row(f"node {stall['node']}: {stall['means']}", cell(stall["cycles"]), "cycles")

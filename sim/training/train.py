@@ -2,7 +2,7 @@
 
 import hashlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -13,6 +13,7 @@ from host.row_store import RowStore
 from host.samples import Samples
 from host.trainer import Trainer, weights_sha256
 from rtl.config import NicConfig, preset
+from sim.exchange import Observer
 from sim.native.numerics import COMPILED, NUMPY
 from sim.options import RunOptions
 from sim.outputs import LiveJson
@@ -21,9 +22,11 @@ from sim.source import GENERATED, choose_model
 from sim.stop import never
 from sim.training.batches import epoch_batches
 from sim.training.checkpoints import Checkpoints
+from sim.training.cluster import NicCluster, training_config
 from sim.training.intervals import Intervals
 from sim.training.options import TrainOptions
 from sim.training.report import summary
+from sim.watchdog import StuckError
 
 __all__ = ["Progress", "Training", "train"]
 
@@ -49,7 +52,8 @@ class Training:
     Members
     -------
     model, config, runtime: what is trained, and the NICs it is trained for.
-    trainer: the dense part and the tables. dense: MLPs of the moment.
+    trainer: the dense part and the tables. dense: MLPs of the moment. nics: the cluster, None for
+    the reference alone.
     first_step: steps that the checkpoint brought.
     losses, intervals, samples, lookups: of the steps done since.
     """
@@ -72,18 +76,23 @@ class Training:
         self._batches = epoch_batches(options, self.model, kind, self.config, self.first_step)
         # The first mini-batch is read before anything is built: a bad file is found at once.
         self._next = next(self._batches)
-        self.trainer = Trainer(self.dense, self._tables(rows))
+        self.nics: NicCluster | None = None
+        if options.fidelity == "rtl":
+            self.nics = self._build(rows)
+        self.trainer = Trainer(self.dense, self._reference(rows) if self.nics is None
+                               else self.nics.tables)
         self.losses: list[float] = []
         self.intervals = Intervals(options.interval)
         self.samples = self.lookups = 0
         self._predictions = hashlib.sha256()
 
-    def _tables(self, rows: RowStore) -> EmbeddingTables:
-        options = self.options
-        if options.fidelity == "rtl":
-            raise ValueError("fidelity must be model: NICs that train are not built yet")
-        tables = EmbeddingTables(self.model, options.run.seed, options.optimizer,
-                                 options.run.nodes, self.runtime.gradient_partials)
+    def _build(self, rows: RowStore) -> NicCluster:
+        self.config = training_config(self.config, self.model, self.runtime, self.options.run)
+        return NicCluster(self.options, self.config, self.runtime, self.model, rows, self.numerics)
+
+    def _reference(self, rows: RowStore) -> EmbeddingTables:
+        tables = EmbeddingTables(self.model, self.options.run.seed, self.options.optimizer,
+                                 self.options.run.nodes, self.runtime.gradient_partials)
         tables.rows = rows
         return tables
 
@@ -100,35 +109,55 @@ class Training:
         """Steps done, with those of the checkpoint."""
         return self.first_step + len(self.losses)
 
-    def execute(self, progress: Progress = lambda done, loss, interval: None, *,
-                stop: Callable[[], str | None] = never, live: LiveJson | None = None) -> dict:
+    def execute(self, progress: Progress = lambda done, loss, interval: None,
+                observer: Observer | None = None, *,
+                stop: Callable[[], str | None] = never, live: LiveJson | None = None,
+                others: Mapping[tuple[int, int], Sequence[np.ndarray]] | None = None) -> dict:
         """Train to the end and return what came of it.
 
         Parameters
         ----------
         progress: see `Progress`.
+        observer: sees every frame between the NICs.
         stop: returns the name of a signal when training is to end early; the result then holds the
             steps done and ``interrupted``, and the checkpoint is of these.
         live: is kept up to date while training goes on.
+        others: packets that the host of node ``n`` sends its NIC before its gradients of step
+            ``s``, counted from 0 in this run, by ``(s, n)``: for tests of what a NIC refuses.
         """
         live = live or LiveJson(None)
         self._began = time.perf_counter()
-        interrupted = None
-        while self._next is not None and (interrupted := stop()) is None:
-            epoch, samples = self._next
-            self._took(epoch, samples, self.trainer.step(samples), progress)
-            self._next = next(self._batches, None)
-            if self._checkpoints.due:
-                self._save()
-            if live.due():
-                live.write(self._result())
+        if self.nics is not None:
+            self.nics.setup.cluster.observer = observer
+            self.nics.tables.others = others or {}
+        try:
+            return self._execute(progress, stop, live)
+        finally:
+            if self.nics is not None:
+                self.nics.close()
+
+    def _execute(self, progress: Progress, stop: Callable[[], str | None], live: LiveJson) -> dict:
+        interrupted = stuck = None
+        try:
+            while self._next is not None and (interrupted := stop()) is None:
+                epoch, samples = self._next
+                self._took(epoch, samples, self.trainer.step(samples), progress)
+                self._next = next(self._batches, None)
+                if self._checkpoints.due:
+                    self._save()
+                if live.due():
+                    live.write(self._result())
+        except StuckError as error:
+            assert self.nics is not None
+            stuck = self.nics.diagnose(error)
         if (interval := self.intervals.close()) is not None:
             progress(self.steps, self.losses[-1], interval)
-        if self.losses:
+        # Of a step that is stuck, some rows may be written.
+        if self.losses and stuck is None:
             self._save()
         rows = self.trainer.embeddings.rows
         return self._result(complete=self._next is None, interrupted=interrupted, rows=len(rows),
-                            weights=weights_sha256(self.dense, rows))
+                            weights=weights_sha256(self.dense, rows), stuck=stuck, ended=True)
 
     def _took(self, epoch: int, samples: Samples, done: DenseStep, progress: Progress) -> None:
         self.losses.append(done.loss)
@@ -139,12 +168,19 @@ class Training:
         progress(self.steps, done.loss, interval)
 
     def _save(self) -> None:
-        self._checkpoints.save(self.steps, self.trainer.embeddings.rows)
+        """Leave a checkpoint, unless rows are not what they must be."""
+        compared = self.nics and self.nics.tables.comparison
+        if compared is None or compared.good:
+            self._checkpoints.save(self.steps, self.trainer.embeddings.rows)
 
     def _result(self, *, complete: bool = False, interrupted: str | None = None,
-                rows: int | None = None, weights: str | None = None) -> dict:
-        return summary(self, complete=complete, interrupted=interrupted, rows=rows,
-                       wall=time.perf_counter() - self._began, weights=weights,
+                rows: int | None = None, weights: str | None = None, stuck: dict | None = None,
+                ended: bool = False) -> dict:
+        wall = time.perf_counter() - self._began
+        measured = {} if self.nics is None else self.nics.measured(
+            wall=wall, samples=self.samples, steps=len(self.losses), ended=ended, stuck=stuck)
+        return summary(self, measured, complete=complete, interrupted=interrupted, rows=rows,
+                       wall=wall, weights=weights,
                        predictions=self._predictions.hexdigest() if self.losses else None)
 
 

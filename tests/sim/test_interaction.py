@@ -17,8 +17,9 @@ from host.packets import Header
 from host.profile import load_profile
 from rtl.formats import Opcode, Status
 from sim.cli import main
+from sim.errors import ProtocolError
 from sim.interaction import bottom_operations
-from sim.node import Node, ProtocolError
+from sim.node import Node
 from sim.results import Step
 from tests.rtl.network.frames import Frame, record_payload, vector_payload
 from tests.sim.injecting import push, run_with

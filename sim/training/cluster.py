@@ -1,0 +1,191 @@
+"""A cluster of NICs that train: built, driven step by step, and measured."""
+
+from collections import Counter
+from collections.abc import Sequence
+from math import ceil
+
+import numpy as np
+
+from host.all_reduce import RingAllReduce, weight_bytes
+from host.dense_time import DenseTime
+from host.embedding import EmbeddingTables
+from host.gpu import GpuProfile
+from host.model import Model
+from host.optimizer import Optimizer
+from host.pcie import PcieProfile
+from host.row_store import RowStore
+from host.samples import KEY_ROW_BITS
+from host.shard import ShardPlan
+from host.timing import CYCLE_NS
+from rtl.config import NicConfig
+from rtl.formats import BEAT_BYTES, OptimizerMode, Status
+from sim.engines import Engine
+from sim.fit import built, check_fit
+from sim.native.numerics import Numerics
+from sim.node import Node
+from sim.options import RunOptions
+from sim.report import hardware, percentiles
+from sim.settings import Runtime
+from sim.setup import ClusterSetup
+from sim.stuck import diagnose
+from sim.training.comparison import Comparison
+from sim.training.host import TrainingHost
+from sim.training.memory import GpuMemory, store_answers
+from sim.training.options import TrainOptions
+from sim.training.tables import Clock, ClusterTables
+from sim.watchdog import StuckError
+
+__all__ = ["NicCluster", "deal_rows", "training_config", "training_registers"]
+
+_MODES = {"sgd": OptimizerMode.SGD, "rowwise-adagrad": OptimizerMode.ROWWISE_ADAGRAD}
+
+
+def training_config(config: NicConfig, model: Model, runtime: Runtime,
+                    options: RunOptions) -> NicConfig:
+    """Return ``config`` of NICs that train; ``ValueError`` where the model does not fit them."""
+    if any("".join(setting.split()) == "training=false" for setting in options.settings):
+        raise ValueError("training must be true where NICs train, not false")
+    config = built(config.with_fields(training=True), model, runtime, options)
+    check_fit(config, model, runtime, options)
+    return config
+
+
+def training_registers(config: NicConfig, runtime: Runtime, optimizer: Optimizer,
+                       nodes: int) -> dict[str, int]:
+    """Return the registers of the gradient path by name."""
+    share = config.partial_beats // nodes
+
+    def word(value: float) -> int:
+        return int(np.float32(value).view(np.uint32))
+
+    return {"training": 1, "gradient_partials": int(runtime.gradient_partials == "rounded"),
+            "optimizer": int(_MODES[optimizer.name]),
+            "learning_rate": word(optimizer.learning_rate), "epsilon": word(optimizer.epsilon),
+            "gradient_timeout": runtime.gradient_timeout,
+            # An eighth of a node's share stays free to tell honest peers from others.
+            "gradient_window": share - share // 8, "gradient_share": share}
+
+
+def deal_rows(rows: RowStore, plan: ShardPlan) -> list[RowStore]:
+    """Return the rows written by the node that holds them."""
+    stores = [RowStore(rows.model, rows.seed) for _ in range(plan.nodes)]
+    keys, vectors, states = rows.written()
+    owners = plan.owner_of(keys >> KEY_ROW_BITS, keys & (1 << KEY_ROW_BITS) - 1)
+    for node, store in enumerate(stores):
+        own = owners == node
+        store.write(keys[own], vectors[own], states[own])
+    return stores
+
+
+class NicCluster:
+    """NICs that train, with what measures them.
+
+    Parameters
+    ----------
+    options: of the training. config, runtime, model: what they come to; see `training_config`.
+    rows: those written so far.
+    numerics: of the hosts.
+
+    Members: ``tables``, what a trainer needs of them; ``setup``, the cluster.
+    """
+
+    def __init__(self, options: TrainOptions, config: NicConfig, runtime: Runtime, model: Model,
+                 rows: RowStore, numerics: Numerics):
+        run = options.run
+        self._config, self._runtime, self._model = config, runtime, model
+        self._plan = ShardPlan.deal(model, run.nodes, run.placement)
+        self._stores = deal_rows(rows, self._plan)
+        registers = training_registers(config, runtime, options.optimizer, run.nodes)
+        self.setup = ClusterSetup(
+            run, config, runtime, model, self._plan, self._node,
+            lambda file: [file.write(*item) for item in registers.items()])
+        dense = DenseTime(self.setup.gpu, model)
+        self.clock = Clock(dense, RingAllReduce(
+            self.setup.network, run.nodes, weight_bytes(model),
+            BEAT_BYTES * config.net_payload_beats), self.setup.hand_out, float(self.setup.start))
+        comparison = None
+        if options.compare:
+            reference = EmbeddingTables(model, run.seed, options.optimizer, run.nodes,
+                                        runtime.gradient_partials)
+            reference.rows = rows
+            comparison = Comparison(reference, self._stores, self._plan)
+        self.tables = ClusterTables(self.setup.cluster, self.clock, numerics.query_records,
+                                    comparison, ended=self._step_ended)
+
+    def _node(self, number: int, engine: Engine, pcie: PcieProfile, gpu: GpuProfile) -> Node:
+        config, store = self._config, self._stores[number]
+
+        def training(events, send, awake) -> TrainingHost:
+            memory = GpuMemory(
+                number, store, lambda *key: self._plan.owner_of(*key, number) == number, gpu,
+                config.host_payload_beats, events, send, awake)
+            return TrainingHost(number, memory, config.gradient_credits,
+                                config.host_payload_beats, events, send)
+
+        return Node(number, engine, config,
+                    store_answers(store, number, config.host_payload_beats),
+                    self._model.dimension, pcie, gpu, 1, training=training)
+
+    def _step_ended(self, steps: int) -> None:
+        """Tell every NIC the oldest step still open, before the next one begins."""
+        for registers in self.setup.registers:
+            registers.write("step_floor", steps & 0xFFFF, ceil(self.clock.ready))
+
+    def close(self) -> None:
+        """Finish what is written while the NICs run."""
+        self.setup.close()
+
+    def diagnose(self, error: StuckError) -> dict:
+        """Return where a cluster that is stuck stands; see :func:`sim.stuck.diagnose`."""
+        return diagnose(self.setup.cluster, self.setup.registers, error)
+
+    def measured(self, *, wall: float, samples: int, steps: int, ended: bool,
+                 stuck: dict | None = None) -> dict:
+        """Return what the NICs came to, for the report; counters only where the run has ``ended``.
+
+        ``steps``, ``samples``: of the steps that are over.
+        """
+        setup, tables, clock = self.setup, self.tables, self.clock
+        if ended and stuck is None:
+            setup.cluster.settle()
+        counters = [file.counters() for file in setup.registers] if ended else None
+        cycles = max(0, ceil(clock.last) - setup.start)
+        seconds = cycles * CYCLE_NS * 1e-9
+        comparison = tables.comparison
+        phases = {"lookup": clock.lookup, "compute": clock.compute, "update": clock.update}
+        phases["rest"] = cycles - sum(phases.values())
+        hosts = [node.training for node in setup.cluster.nodes]
+        return hardware(setup, self._runtime, counters, wall) | {
+            "cycles": cycles,
+            "simulated_seconds": seconds,
+            "samples_per_second": samples / seconds if seconds else None,
+            "bit_identical": None if comparison is None else bool(samples) and not stuck and (
+                comparison.good and tables.verdicts["equal"] == samples),
+            "results": None if comparison is None else tables.verdicts,
+            "rows_compared": comparison and {
+                "rows": comparison.rows, "different": comparison.different,
+                "extra": comparison.extra, "first": comparison.first},
+            "stuck": stuck and stuck["message"],
+            "where_stuck": stuck,
+            "update_misses": None if counters is None else sum(
+                count for node in counters for name, count in node.items()
+                if name.endswith(".update_misses")),
+            "spilled": _by_level(hosts, "spilled"),
+            "spilling_passes": _by_level(hosts, "passes"),
+            "all_reduce": {"bytes": steps * clock.all_reduce.bytes,
+                           "us": steps * clock.all_reduce.cycles * CYCLE_NS / 1000,
+                           "exposed_us": clock.exposed * CYCLE_NS / 1000},
+            "errors": [{"node": node, "step": error.step, "status": Status(error.status).name}
+                       for node, host in enumerate(hosts) for error in host.refused],
+            "latency_us": percentiles(tables.latencies),
+            "latencies_us": tables.latencies,
+            "phases_us": {name: sum_ * CYCLE_NS / 1000 / steps for name, sum_ in phases.items()
+                          } if steps else None,
+        }
+
+
+def _by_level(hosts: Sequence[TrainingHost], name: str) -> dict[str, int]:
+    total = Counter()
+    for host in hosts:
+        total.update(dict(zip(("local", "global"), getattr(host, name))))
+    return dict(total)

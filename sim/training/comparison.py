@@ -1,0 +1,66 @@
+"""Whether rows that NICs have written are those of the numpy reference, bit for bit."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from host.embedding import EmbeddingTables
+from host.row_store import RowStore
+from host.samples import KEY_ROW_BITS, Samples
+from host.shard import ShardPlan
+
+__all__ = ["Comparison"]
+
+
+class Comparison:
+    """The tables of a cluster beside those of the reference, which is given the same gradients.
+
+    Parameters: ``reference``; ``stores``, of each node; ``plan``, which node holds which row.
+
+    Members
+    -------
+    rows, different: rows that were compared, and those that were others or not written.
+    extra: rows that were written though no gradient was for them.
+    first: the first row that was not as it must be: ``step``, ``table``, ``row``, ``node``, and
+        ``what`` is wrong with it; None while there is none.
+    """
+
+    def __init__(self, reference: EmbeddingTables, stores: Sequence[RowStore], plan: ShardPlan):
+        self.reference, self._stores, self._plan = reference, stores, plan
+        self.rows = self.different = self.extra = 0
+        self.first: dict | None = None
+
+    @property
+    def good(self) -> bool:
+        """Whether every row was as it must be so far."""
+        return not (self.different or self.extra)
+
+    def step(self, number: int, samples: Samples, gradients: np.ndarray,
+             written: Sequence[np.ndarray]) -> None:
+        """Update the reference and compare the rows of step ``number``.
+
+        ``written``: keys of the rows that each node wrote in it, ascending.
+        """
+        self.reference.update(samples, gradients)
+        keys = np.unique(samples.keys)
+        owners = self._plan.owner_of(keys >> KEY_ROW_BITS, keys & (1 << KEY_ROW_BITS) - 1)
+        for node, store in enumerate(self._stores):
+            own = keys[owners == node]
+            self._rows(number, node, own, store, written[node])
+
+    def _rows(self, number: int, node: int, keys: np.ndarray, store: RowStore,
+              written: np.ndarray) -> None:
+        self.rows += len(keys)
+        there = np.isin(keys, written)
+        expected, found = self.reference.rows.read(keys), store.read(keys)
+        vectors = (expected[0].view(np.uint32) == found[0].view(np.uint32)).all(axis=1)
+        states = expected[1].view(np.uint32) == found[1].view(np.uint32)
+        extra = np.setdiff1d(written, keys)
+        self.different += int((~(there & vectors & states)).sum())
+        self.extra += len(extra)
+        for bad, what in ((keys[~there], "was not written"), (keys[~vectors], "has another vector"),
+                          (keys[~states], "has another state"), (extra, "has no gradient")):
+            if self.first is None and len(bad):
+                key = int(bad[0])
+                self.first = {"step": number, "table": key >> KEY_ROW_BITS,
+                              "row": key & (1 << KEY_ROW_BITS) - 1, "node": node, "what": what}

@@ -1,0 +1,167 @@
+"""Tables held by a cluster of NICs: steps of training, run cycle by cycle."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Protocol
+
+import numpy as np
+
+from host.all_reduce import RingAllReduce
+from host.dense_time import DenseTime
+from host.row_store import RowStore
+from host.samples import Samples
+from host.timing import CYCLE_NS
+from sim.results import RecordsOf, Step, StepResult
+from sim.training.comparison import Comparison
+from sim.training.host import TrainingHost
+
+__all__ = ["Clock", "ClusterTables", "TrainingCluster", "TrainingNode"]
+
+
+class TrainingNode(Protocol):
+    """What a step asks of a node; see :class:`sim.node.Node`."""
+
+    number: int
+    training: TrainingHost
+    finished: list[Step]
+
+    def submit(self, step: Step, time: float) -> None: ...
+
+
+class TrainingCluster(Protocol):
+    """What a step asks of a cluster; see :class:`sim.cluster.Cluster`."""
+
+    nodes: Sequence[TrainingNode]
+
+    def run(self, work_left: Callable[[], bool]) -> None: ...
+
+
+@dataclass
+class Clock:
+    """When the steps of a training happen, in cycles.
+
+    A step begins when all rows of the one before are written, all nodes know of it, and the new
+    weights of the MLPs are there. A node's GPU computes its bottom MLP while its NIC looks up, the
+    rest when its pooled vectors are there. Its gradients go to its NIC no earlier than every node
+    has its vectors and the front end knows it, which is later only for nodes that are far ahead.
+    Gradients of the MLPs are summed over the nodes while the NICs reduce those of rows.
+
+    Parameters: ``dense``, the GPU's time; ``all_reduce``; ``hand_out``, cycles from the last answer
+    of a node to what the front end makes of it at another; ``ready``, when the first step begins.
+
+    Members: sums over the steps, in cycles: ``lookup``, from a step's beginning to the last pooled
+    vector; ``compute``, to the last node's gradients of bags; ``update``, to the last row written;
+    ``exposed``, by which the all-reduce makes steps longer. ``last``, when the last step ended.
+    """
+
+    dense: DenseTime
+    all_reduce: RingAllReduce
+    hand_out: float
+    ready: float
+    lookup: float = 0.0
+    compute: float = 0.0
+    update: float = 0.0
+    exposed: float = 0.0
+    last: float = 0.0
+
+    def gradients(self, step: Step) -> list[float]:
+        """Return when each node's gradients are handed to its NIC, its share being looked up."""
+        known = step.finished + self.hand_out
+        bags, self._weights = [], 0.0
+        for node, (first, last) in enumerate(zip(step.shares, step.shares[1:])):
+            if first == last:
+                bags.append(known)
+                continue
+            bottom = self.dense.bottom(self.ready, last - first)
+            there = self.dense.top(max(step.ends[node], bottom), last - first)
+            self._weights = max(self._weights, self.dense.backward(there, last - first))
+            bags.append(max(there, known))
+        self.lookup += step.finished - self.ready
+        self.compute += max(bags) - step.finished
+        self._bags = max(bags)
+        return bags
+
+    def end(self, rows: float) -> None:
+        """End a step whose last row is written at ``rows``."""
+        self.update += rows - self._bags
+        ends = [max(rows + self.hand_out, self.dense.weights(self._weights + cycles))
+                for cycles in (0.0, self.all_reduce.cycles)]
+        self.exposed += ends[1] - ends[0]
+        self.last = max(rows, self.dense.weights(self._weights + self.all_reduce.cycles))
+        self.ready = ends[1]
+
+
+class ClusterTables:
+    """What :class:`host.trainer.Trainer` needs of its embeddings, from NICs.
+
+    Parameters
+    ----------
+    cluster: of nodes that train.
+    clock: of the steps.
+    records_of: makes query records, see :class:`sim.results.Step`.
+    comparison: with the reference; None to compare nothing.
+    ended: is called with the number of steps begun when one is over.
+
+    Members
+    -------
+    steps: number of steps begun. step: the last one. latencies: its lookups' and those before, in
+    microseconds. verdicts: samples whose pooled vectors were those of the reference, or not.
+    others: packets that node ``n`` sends before its gradients of step ``s``, by ``(s, n)``.
+    """
+
+    def __init__(self, cluster: TrainingCluster, clock: Clock, records_of: RecordsOf,
+                 comparison: Comparison | None = None,
+                 ended: Callable[[int], None] = lambda steps: None):
+        self.cluster, self.clock, self.comparison = cluster, clock, comparison
+        self._records_of, self._ended = records_of, ended
+        self.others: Mapping[tuple[int, int], Sequence[np.ndarray]] = {}
+        self._model = cluster.nodes[0].training.memory.store.model
+        self.steps = self._samples = 0
+        self.step: Step | None = None
+        self.latencies: list[float] = []
+        self.verdicts = {"equal": 0, "different": 0, "refused": 0}
+
+    @property
+    def rows(self) -> RowStore:
+        """The rows of all nodes, copied."""
+        together = RowStore(self._model, self.cluster.nodes[0].training.memory.store.seed)
+        for node in self.cluster.nodes:
+            together.write(*node.training.memory.store.written())
+        return together
+
+    def pooled(self, samples: Samples) -> np.ndarray:
+        """Look up ``samples``; return pooled vectors, float32 ``[n, tables, d]``."""
+        model, nodes = self._model, self.cluster.nodes
+        self.step = step = Step.of(self.steps, self._samples, samples, len(nodes),
+                                   (model.tables, model.dimension), None, self._records_of)
+        self.steps += 1
+        self._samples += len(samples)
+        for node in nodes:
+            node.training.open(step.number)
+            node.submit(step, self.clock.ready)
+        self.cluster.run(lambda: not step.done)
+        for node in nodes:
+            node.finished.clear()
+        self.latencies.append((step.finished - step.started) * CYCLE_NS / 1000)
+        if self.comparison is not None:
+            verdict = StepResult.judge(step, model, 0, lambda samples, *_: (
+                self.comparison.reference.pooled(samples)))
+            for name, value in asdict(verdict).items():
+                self.verdicts[name] += value
+        return step.answers
+
+    def update(self, samples: Samples, gradients: np.ndarray) -> None:
+        """Hand the gradients ``[n, tables, d]`` of the step's bags to the hosts; run to its end."""
+        step, nodes = self.step, self.cluster.nodes
+        assert step is not None and step.samples is samples
+        for node, time in zip(nodes, self.clock.gradients(step)):
+            share = slice(step.shares[node.number], step.shares[node.number + 1])
+            node.training.gradients(
+                samples.slice(share.start, share.stop), gradients[share], time,
+                self.others.get((step.number, node.number), ()))
+        self.cluster.run(lambda: any(node.training.finished is None for node in nodes))
+        self.clock.end(max(node.training.finished or 0.0 for node in nodes))
+        self._ended(self.steps)
+        if self.comparison is not None:
+            self.comparison.step(step.number, samples, gradients,
+                                 [node.training.keys for node in nodes])

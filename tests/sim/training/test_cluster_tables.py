@@ -1,0 +1,142 @@
+"""Steps through hosts that train, on NICs of Python: the rows of the reference, exactly once."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from host.all_reduce import RingAllReduce
+from host.dense_time import DenseTime
+from host.embedding import EmbeddingTables
+from host.generator import generate
+from host.model import Model
+from host.network import Network, NetworkProfile
+from host.optimizer import Optimizer
+from host.packets import query_records
+from host.samples import rechunk
+from sim.training.comparison import Comparison
+from sim.training.tables import Clock, ClusterTables
+from tests.sim.training.fake_nics import GPU, FakeCluster
+
+MODEL = Model((50, 3, 4000, 70), 16, 3, (8, 16), (4, 1), "small",
+              ((1, 3), (1, 1), (0, 5), (2, 2)))
+ADAGRAD = Optimizer("rowwise-adagrad", 0.05)
+NETWORK = NetworkProfile("test", 1.0, 100.0, 24, True)
+
+
+def tables_of(cluster: FakeCluster, compare: bool = True) -> ClusterTables:
+    nodes = len(cluster.nodes)
+    clock = Clock(DenseTime(GPU, cluster.model),
+                  RingAllReduce(Network(NETWORK, nodes), nodes, 1000), 50.0, 10.0)
+    reference = EmbeddingTables(cluster.model, cluster.seed, cluster.optimizer, nodes,
+                                cluster.partials)
+    return ClusterTables(cluster, clock, query_records, Comparison(
+        reference, [node.store for node in cluster.nodes], cluster.plan) if compare else None)
+
+
+def batches(model, count=3, size=21):
+    return list(rechunk(generate(model, count * size + 1, 6), size))
+
+
+def train(tables, parts, seed=3):
+    rng = np.random.default_rng(seed)
+    for samples in parts:
+        pooled = tables.pooled(samples)
+        tables.update(samples, rng.standard_normal(pooled.shape, np.float32))
+
+
+@pytest.mark.parametrize("nodes", [1, 2, 5])
+@pytest.mark.parametrize("optimizer", [Optimizer(), ADAGRAD], ids=["sgd", "adagrad"])
+@pytest.mark.parametrize("partials", ["exact", "rounded"])
+@pytest.mark.parametrize("entries", [1 << 20, 7], ids=["", "spilled"])
+def test_rows_are_those_of_the_reference(nodes, optimizer, partials, entries):
+    model = replace(MODEL, pooling="mean") if nodes == 2 else MODEL
+    cluster = FakeCluster(model, 3, optimizer, nodes, partials, entries,
+                          placement="row" if nodes == 5 else "table")
+    tables = tables_of(cluster)
+    parts = batches(model)  # the last has a single sample
+    train(tables, parts)
+    comparison = tables.comparison
+    assert comparison.first is None and comparison.good
+    assert comparison.rows == sum(len(np.unique(part.keys)) for part in parts)
+    assert tables.rows.digest() == comparison.reference.rows.digest()
+    assert tables.verdicts == {"equal": sum(map(len, parts)), "different": 0, "refused": 0}
+    spilled = np.sum([node.training.spilled for node in cluster.nodes], axis=0)
+    assert (spilled[1] > 0) == (entries == 7)
+    assert (spilled[0] > 0) == (entries == 7 and partials == "rounded")
+    for node in cluster.nodes:
+        assert not node.training.refused and not node.training.waiting and not node.training.busy
+
+
+@pytest.mark.parametrize("dimension", [4, 8, 48])
+def test_vectors_of_other_lengths(dimension):
+    model = Model(MODEL.rows, dimension, 3, (8, dimension), (4, 1), bags=MODEL.bags)
+    cluster = FakeCluster(model, 3, ADAGRAD, 2, "rounded", 9)
+    tables = tables_of(cluster)
+    train(tables, batches(model))
+    assert tables.comparison.good and tables.rows.digest() == (
+        tables.comparison.reference.rows.digest())
+
+
+def test_no_more_is_sent_than_the_window_holds():
+    """With a window of one packet, every other waits for what is acknowledged."""
+    cluster = FakeCluster(MODEL, 3, Optimizer(), 2, "rounded", 5, window=16, payload_beats=64)
+    most = 0
+    for node in cluster.nodes:
+        def watched(packet, now, node=node, send=node.training._send):
+            nonlocal most
+            training = node.training
+            most = max(most, training._sent_beats - training._consumed_beats)
+            assert len(packet) - 1 <= 8
+            send(packet, now)
+        node.training._send = watched
+    tables = tables_of(cluster)
+    train(tables, batches(MODEL))
+    assert tables.comparison.good and 8 < most <= 16
+
+
+def test_differences_are_found_and_named():
+    cluster = FakeCluster(MODEL, 3, ADAGRAD, 2)
+    tables = tables_of(cluster)
+    parts = batches(MODEL)
+    train(tables, parts[:1])
+    key = int(parts[1].keys[3])
+    table, row = key >> 36, key & (1 << 36) - 1
+    owner = int(cluster.plan.owner_of(np.array([table]), np.array([row]))[0])
+    store, node = cluster.nodes[owner].store, cluster.nodes[owner]
+    original = node.training.memory._put_states
+
+    def once_more(keys, states):
+        original(keys, states)
+        if key in keys:
+            vectors, states = store.read(np.array([key]))
+            store.write(np.array([key]), vectors, np.nextafter(states, np.float32(np.inf)))
+
+    node.training.memory._put_states = once_more
+    train(tables, parts[1:2], 4)
+    assert not tables.comparison.good and tables.comparison.different == 1
+    assert tables.comparison.first == {"step": 1, "table": table, "row": row, "node": owner,
+                                       "what": "has another state"}
+
+
+def test_steps_take_the_time_of_all_their_parts():
+    """A step is its lookups, then the GPU's part, then rows; the all-reduce only where longer."""
+    cluster = FakeCluster(MODEL, 3, Optimizer(), 2)
+    tables = tables_of(cluster, compare=False)
+    clock, dense = tables.clock, DenseTime(GPU, MODEL)
+    samples = batches(MODEL)[0]
+    pooled = tables.pooled(samples)
+    step = tables.step
+    assert step.shares == [0, 11, 21] and step.ends == {0: 60.0, 1: 110.0}
+    tables.update(samples, np.ones(pooled.shape, np.float32))
+    bags = [dense.top(dense.bottom(10.0, n), n) for n in (11, 10)]
+    done = max(node.training.finished for node in cluster.nodes)
+    assert clock.lookup == 100.0 and clock.compute == max(bags) - 110.0
+    assert clock.update == done - max(bags) > 2000  # a scatter, and the ways there and back
+    weights = dense.backward(bags[0], 11)
+    without = max(done + 50.0, dense.weights(weights))
+    assert clock.ready == max(done + 50.0, dense.weights(weights + clock.all_reduce.cycles))
+    assert clock.exposed == clock.ready - without
+    # The next step begins then.
+    tables.pooled(batches(MODEL)[1])
+    assert tables.step.started == clock.ready
