@@ -4,7 +4,8 @@ from amaranth.hdl import Cat, Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import Out
 
-__all__ = ["CHANNELS", "ChannelProbe", "ChannelState", "channel_words"]
+__all__ = ["CHANNELS", "TRAINING_CHANNELS", "ChannelProbe", "channel_map", "channel_state",
+           "channel_words"]
 
 CHANNELS = {
     "host_rx": "host_parser",
@@ -62,32 +63,61 @@ CHANNELS = {
     "host_tx": "host",
 }
 """Each stream of :class:`rtl.nic.SmartNic`, ``block.port`` of its source or the name of an edge,
-and the block that takes from it. Bit k of a probe is the k-th of them."""
+and the block that takes from it."""
 
-ChannelState = wiring.Signature({"valid": Out(len(CHANNELS)), "ready": Out(len(CHANNELS))})
-"""``valid`` and ``ready`` of every channel, a bit each: where both are 1, a beat crosses."""
+TRAINING_CHANNELS = {
+    "host_parser.gradients": "training",
+    "host_parser.returned": "training",
+    "host_parser.states": "training",
+    "host_parser.written": "training",
+    "net_parser.partials": "training",
+    "net_parser.steps": "training",
+    "training.refused": "host_reporter",
+    "training.lookups": "local_cache",
+    "local_cache.updated": "training",
+    "training.write": "local_cache",
+    "training.net_headers": "net_mux",
+    "training.net_payload": "net_mux",
+    "training.host_headers": "host_mux",
+    "training.host_payload": "host_mux",
+}
+"""Those that a NIC has besides if it trains, likewise."""
 
 
-def channel_words() -> list[tuple[str, ...]]:
+def channel_map(training: bool) -> dict[str, str]:
+    """Return the streams of a NIC and who takes from each. Bit k of a probe is the k-th of them."""
+    return CHANNELS | TRAINING_CHANNELS if training else CHANNELS
+
+
+def channel_state(training: bool) -> wiring.Signature:
+    """Signature of ``valid`` and ``ready`` of every channel, a bit each: where both are 1, a beat
+    crosses."""
+    channels = len(channel_map(training))
+    return wiring.Signature({"valid": Out(channels), "ready": Out(channels)})
+
+
+def channel_words(training: bool) -> list[tuple[str, ...]]:
     """Return the channels of each 32-bit word, bit 0 first."""
-    names = tuple(CHANNELS)
+    names = tuple(channel_map(training))
     return [names[first:first + 32] for first in range(0, len(names), 32)]
 
 
 class ChannelProbe(wiring.Component):
     """Show ``valid`` and ``ready`` of streams.
 
-    Parameters: ``streams``, by the names of :data:`CHANNELS`; ``KeyError`` when one is missing.
+    Parameters: ``streams``, by the names of :func:`channel_map`; ``KeyError`` when one is missing;
+    ``training``.
 
     Ports
     -----
-    now: :data:`ChannelState`, combinational.
+    now: :func:`channel_state`, combinational.
     kept: the same a cycle later, for registers.
     """
 
-    def __init__(self, streams: dict):
-        self._streams = [streams[name] for name in CHANNELS]
-        super().__init__({"now": Out(ChannelState), "kept": Out(ChannelState)})
+    def __init__(self, streams: dict, training: bool):
+        self._streams = [streams[name] for name in channel_map(training)]
+        state = channel_state(training)
+        super().__init__({"now": Out(state), "kept": Out(state)})
 
     def elaborate(self, platform) -> Module:
         m = Module()

@@ -5,7 +5,7 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from rtl.axi_lite import AxiLite, AxiLiteSlave
-from rtl.channels import ChannelState
+from rtl.channels import channel_state
 from rtl.config import NicConfig
 from rtl.formats import NODE_BITS, TABLE_BITS
 from rtl.registers import TABLE_BASE, TABLE_WORDS, Register, register_map
@@ -40,7 +40,7 @@ class RegisterBlock(wiring.Component):
     Ports
     -----
     csr: AXI4-Lite slave, 16-bit byte addresses, see :data:`rtl.axi_lite.AxiLite`.
-    counters: struct of every block's counters. channels: input :data:`rtl.channels.ChannelState`.
+    counters: struct of every block's counters. channels: input :func:`rtl.channels.channel_state`.
     lookup_next_node: where the next lookups packet goes.
     table_write_en, table_write_table, table_write_word, table_write_data: a descriptor word is
         written in this cycle, see :class:`rtl.owner_split.OwnerSplit`.
@@ -65,7 +65,7 @@ class RegisterBlock(wiring.Component):
             if r.access == "rw" and r.name != "table_index" and not r.name.startswith("mac_base")}
         super().__init__({
             "csr": In(AxiLite), "counters": In(data.StructLayout(counters)),
-            "channels": In(ChannelState), "lookup_next_node": In(NODE_BITS),
+            "channels": In(channel_state(config.training)), "lookup_next_node": In(NODE_BITS),
             "table_write_en": Out(1), "table_write_table": Out(TABLE_BITS),
             "table_write_word": Out(3), "table_write_data": Out(32),
             "table_ready": In(1, init=1), "mac_base": Out(48), **controls, "idle": Out(1),

@@ -45,8 +45,12 @@ by time-out, and the host owes the vector whatever else it waits for. Vectors, d
 behind that wait only for ``host_tx``, and each buffer there takes more than what has to come
 together: a dense vector leaves before its bags, a packet of results closes without the next one.
 
+With ``config.training``, the path of gradients (:class:`rtl.training.TrainingPath`) hangs on the
+parsers, the local cache, the dispatcher, which holds back lookups of later steps, and the muxes
+(:mod:`rtl.nic_training`); docs/training.md says why nothing waits in a circle there.
+
 Lookup credits return in the headers of the vectors that answer them: the last answer carries the
-last credit. :data:`rtl.channels.CHANNELS` names every stream, for whoever wants to see
+last credit. :func:`rtl.channels.channel_map` names every stream, for whoever wants to see
 who waits for whom.
 """
 
@@ -59,7 +63,7 @@ from amaranth.lib.wiring import In, Out
 from rtl.access_tap import Access, AccessTap
 from rtl.answers import AnswerCounter
 from rtl.cache import LocalCache, RemoteCache
-from rtl.channels import ChannelState
+from rtl.channels import channel_state
 from rtl.config import NicConfig
 from rtl.csr import RegisterBlock
 from rtl.dedupe import DedupeTable
@@ -86,8 +90,10 @@ from rtl.network import (
     VectorRouter,
 )
 from rtl.nic_control import control, watch
+from rtl.nic_training import connect_training
 from rtl.query import Dispatcher, HostReporter, QueryChecker
 from rtl.stream import Arbiter, StreamFIFO
+from rtl.training import TrainingPath
 
 __all__ = ["SmartNic"]
 
@@ -111,7 +117,7 @@ class SmartNic(wiring.Component):
     tap: what a cache decided on each lookup, in order, stream of
         :data:`rtl.access_tap.Access`; silent unless register ``tap_select`` names the cache.
     channels: ``valid`` and ``ready`` of every stream between the blocks and at the edges, in the
-        order of :data:`rtl.channels.CHANNELS`; registers show them a cycle later.
+        order of :func:`rtl.channels.channel_map`; registers show them a cycle later.
 
     Attribute ``registers`` lists the registers.
     """
@@ -121,8 +127,8 @@ class SmartNic(wiring.Component):
             raise TypeError(f"config must be a NicConfig, not {config!r}")
         self.config = config
         self._blocks = {
-            "host_parser": FrameParser(config, "host"),
-            "net_parser": FrameParser(config, "ethernet"),
+            "host_parser": FrameParser(config, "host", training=config.training),
+            "net_parser": FrameParser(config, "ethernet", training=config.training),
             "query_checker": QueryChecker(config),
             "dispatcher": Dispatcher(),
             "remote_cache": RemoteCache(config),
@@ -150,15 +156,18 @@ class SmartNic(wiring.Component):
             "dense_answers": AnswerCounter(),
             "peer_answers": AnswerCounter(),
         }
-        self._csr = RegisterBlock(config, {
-            name: block.counters.shape() for name, block in self._blocks.items()})
+        counters = {name: block.counters.shape() for name, block in self._blocks.items()}
+        if config.training:
+            self._blocks["training"] = TrainingPath(config)
+            counters |= self._blocks["training"].counters.shape().members
+        self._csr = RegisterBlock(config, counters)
         self.registers = self._csr.registers
         super().__init__({
             "net_rx": In(stream.Signature(Beat)), "net_tx": Out(stream.Signature(Beat)),
             "host_rx": In(stream.Signature(Beat)), "host_tx": Out(stream.Signature(Beat)),
             "csr": self._csr.signature.members["csr"],
             "time": In(32), "idle": Out(1),
-            "tap": Out(stream.Signature(Access)), "channels": Out(ChannelState),
+            "tap": Out(stream.Signature(Access)), "channels": Out(channel_state(config.training)),
         })
 
     def elaborate(self, platform) -> Module:
@@ -172,8 +181,8 @@ class SmartNic(wiring.Component):
         m.submodules.vector_router = router = VectorRouter()
         m.submodules.pooled_router = pooled = PooledRouter()
         m.submodules.lookup_credits = credits = CreditCounter(self.config.nodes, 2)
-        m.submodules.net_mux = net_mux = PacketMux(2)
-        m.submodules.host_mux = host_mux = PacketMux(5)
+        m.submodules.net_mux = net_mux = PacketMux(2 + self.config.training)
+        m.submodules.host_mux = host_mux = PacketMux(5 + self.config.training)
 
         # Arrival: packets checked whole, taken apart.
         wiring.connect(m, wiring.flipped(self.host_rx), blocks.host_parser.i)
@@ -247,6 +256,8 @@ class SmartNic(wiring.Component):
             # Every packet to the host carries the credit of the queries consumed.
             m.d.comb += packager.credit.eq(blocks.query_checker.consumed)
         _depart(m, blocks.host_reporter, host_mux, 4)
+        if self.config.training:
+            connect_training(m, blocks, net_mux, host_mux)
         for mux, assembler, edge in ((net_mux, blocks.net_assembler, self.net_tx),
                                      (host_mux, blocks.host_assembler, self.host_tx)):
             wiring.connect(m, mux.header_out, assembler.headers)
@@ -266,7 +277,7 @@ class SmartNic(wiring.Component):
                  "vector_router": router, "pooled_router": pooled, "net_mux": net_mux,
                  "host_mux": host_mux}
         control(m, self.config, csr, parts, self.time)
-        watch(m, csr, parts, self)
+        watch(m, self.config, csr, parts, self)
         m.d.comb += self.idle.eq(
             Cat(block.idle for block in (*parts.values(), credits, csr)).all())
         return m

@@ -2,10 +2,10 @@
 
 from types import SimpleNamespace
 
-from amaranth.hdl import Module, Mux, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import wiring
 
-from rtl.channels import CHANNELS, ChannelProbe
+from rtl.channels import ChannelProbe, channel_map
 from rtl.config import NicConfig
 from rtl.csr import RegisterBlock
 from rtl.formats import InteractionMode
@@ -15,6 +15,10 @@ __all__ = ["control", "watch"]
 _DESCRIPTOR_PORTS = ("write_en", "write_table", "write_word", "write_data")
 _PORTS = ("node", "nodes", "vector_beats", "mac_base", "ip_base", "udp_port")
 """Registers that drive the port of their name wherever there is one."""
+_TRAINING_PORTS = (
+    "pooling_mean", "gradient_partials", "optimizer", "learning_rate", "epsilon",
+    "gradient_timeout", "gradient_window", "gradient_share", "request_batch", "request_timeout")
+"""Registers of the path of gradients, where there is one."""
 
 
 def control(m: Module, config: NicConfig, csr: RegisterBlock, parts: dict, time: Signal) -> None:
@@ -33,7 +37,13 @@ def control(m: Module, config: NicConfig, csr: RegisterBlock, parts: dict, time:
         for name, value in (("vector_packing", packing), ("interact", interact), ("time", time)):
             if hasattr(block, name):
                 m.d.comb += getattr(block, name).eq(value)
-    for block in (blocks.query_checker, blocks.lookup_check):
+    keepers = [blocks.query_checker, blocks.lookup_check]
+    if config.training:
+        keepers.append(blocks.training)
+        m.d.comb += [getattr(blocks.training, name).eq(getattr(csr, name))
+                     for name in _TRAINING_PORTS]
+        m.d.comb += blocks.dispatcher.training.eq(csr.training)
+    for block in keepers:
         m.d.comb += [getattr(block, name).eq(getattr(csr, f"table_{name}"))
                      for name in _DESCRIPTOR_PORTS]
     for requests in (blocks.request_packager, blocks.dense_ring):
@@ -59,20 +69,24 @@ def control(m: Module, config: NicConfig, csr: RegisterBlock, parts: dict, time:
         blocks.access_tap.enable.eq(csr.tap_select != 0),
         blocks.access_tap.event.eq(Mux(
             csr.tap_select == 2, blocks.remote_cache.tap, blocks.local_cache.tap)),
-        csr.table_ready.eq(blocks.query_checker.write_ready & blocks.lookup_check.write_ready),
+        csr.table_ready.eq(Cat(block.write_ready for block in keepers).all()),
     ]
     for name, block in parts.items():
-        if hasattr(block, "counters"):
+        if name == "training":
+            m.d.comb += [csr.counters[part].eq(block.counters[part])
+                         for part in block.counters.shape().members]
+        elif hasattr(block, "counters"):
             m.d.comb += csr.counters[name].eq(block.counters)
 
 
-def watch(m: Module, csr: RegisterBlock, parts: dict, nic: wiring.Component) -> None:
+def watch(m: Module, config: NicConfig, csr: RegisterBlock, parts: dict,
+          nic: wiring.Component) -> None:
     """Show where ``nic`` stands: the streams of its ``parts`` and edges, and what others owe it."""
     blocks, streams = SimpleNamespace(**parts), {}
-    for name in CHANNELS:
+    for name in channel_map(config.training):
         part, _, port = name.partition(".")
         streams[name] = getattr(parts[part], port) if port else getattr(nic, part)
-    m.submodules.channel_probe = probe = ChannelProbe(streams)
+    m.submodules.channel_probe = probe = ChannelProbe(streams, config.training)
     wiring.connect(m, probe.now, wiring.flipped(nic.channels))
     wiring.connect(m, probe.kept, csr.channels)
     m.d.comb += csr.lookup_next_node.eq(blocks.lookup_packager.next_node)

@@ -104,7 +104,8 @@ def register_map(config: NicConfig, counters: dict[str, data.StructLayout]) -> l
     registers += [
         Register(f"channel_{member}{k}", CHANNEL_BASE + 8 * k + 4 * at, len(names), "ro", 0,
                  f"{member}, now, of the streams {', '.join(names)}, from bit 0 on")
-        for k, names in enumerate(channel_words()) for at, member in enumerate(("valid", "ready"))]
+        for k, names in enumerate(channel_words(config.training))
+        for at, member in enumerate(("valid", "ready"))]
     registers.append(Register(
         "lookup_next_node", CHANNEL_BASE + 0x80, 8, "ro", 0,
         "node that the next lookups packet is for, which may wait for that node's credit"))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from rich.table import Table
 
-from rtl.channels import CHANNELS
+from rtl.channels import CHANNELS, channel_map
 from sim.registers import RegisterFile
 from sim.watchdog import StuckError
 
@@ -45,10 +45,12 @@ def diagnose(cluster: Cluster, registers: Sequence[RegisterFile], error: StuckEr
 def _node(node: Node, registers: RegisterFile) -> dict:
     # Before any register is read, which lets the NIC run on.
     state = node.engine.channels()
+    # A NIC that trains shows more of them.
+    takers = channel_map(len(state.valid) > len(CHANNELS))
     channels = [
-        {"name": name, "to": CHANNELS[name], "valid": bool(valid), "ready": bool(ready),
+        {"name": name, "to": takers[name], "valid": bool(valid), "ready": bool(ready),
          "beats": int(beats), "last": int(last) if last >= 0 else None}
-        for name, valid, ready, beats, last in zip(CHANNELS, *state)]
+        for name, valid, ready, beats, last in zip(takers, *state)]
     before, after = registers.counters(), registers.counters()
     counting = [name for name, count in after.items()
                 if name.partition(".")[2].startswith("stall_") and count != before[name]]

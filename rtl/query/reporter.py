@@ -70,7 +70,8 @@ class HostReporter(wiring.Component):
     Ports
     -----
     errors: stream of :data:`rtl.formats.ErrorRecord`, from the query checker.
-    refused: stream of :data:`rtl.formats.Refused`, from the host parser.
+    refused: stream of :data:`rtl.formats.Refused`, from the host parser. gradients_refused
+        (``config.training``): the same, from the gradient receiver.
     consumed: query beats consumed, modulo 2^16.
     reported: event :data:`CreditReport` of whichever packet went to the host; may lag behind the
         packets given out here.
@@ -93,17 +94,21 @@ class HostReporter(wiring.Component):
             "headers": Out(stream.Signature(FrameInfo)),
             "payload": Out(stream.Signature(RawBeat)),
             "counters": Out(REPORTER_COUNTERS), "idle": Out(1),
-        } | ({"acknowledge": In(CREDIT_BITS)} if config.training else {}))
+        } | ({"acknowledge": In(CREDIT_BITS), "gradients_refused": In(stream.Signature(Refused))}
+             if config.training else {}))
 
     def elaborate(self, platform) -> Module:
         m = Module()
-        m.submodules.arbiter = arbiter = Arbiter(ErrorRecord, 2)
+        sources = [self.refused]
+        if self._gradients is not None:
+            sources.append(self.gradients_refused)
+        m.submodules.arbiter = arbiter = Arbiter(ErrorRecord, 1 + len(sources))
         m.submodules.header_buffer = header = SkidBuffer(FrameInfo)
         # The record alone: the rest of its beat is zero.
         m.submodules.record_buffer = record = SkidBuffer(ErrorRecord)
         wiring.connect(m, wiring.flipped(self.errors), arbiter.i[0])
         wiring.connect(m, header.o, wiring.flipped(self.headers))
-        refused, error = self.refused.payload, arbiter.o.payload
+        error = arbiter.o.payload
         behind, send_error, send_credit = Signal(), Signal(), Signal()
         m.submodules.queries = queries = self._queries
         watches = [queries]
@@ -116,14 +121,15 @@ class HostReporter(wiring.Component):
                 gradients.reported.valid.eq(self.reported.valid),
                 gradients.reported.value.eq(self.acknowledge),
             ]
+        for port, source in enumerate(sources, 1):
+            record_in = arbiter.i[port].payload
+            m.d.comb += [
+                arbiter.i[port].valid.eq(source.valid), source.ready.eq(arbiter.i[port].ready),
+                record_in.sample.eq(NO_SAMPLE_NUMBER), record_in.step.eq(source.payload.step),
+                record_in.status.eq(source.payload.status), record_in.reserved.eq(0),
+            ]
         m.d.comb += [watch.told.eq(header.i.valid) for watch in watches]
         m.d.comb += [
-            arbiter.i[1].valid.eq(self.refused.valid), self.refused.ready.eq(arbiter.i[1].ready),
-            arbiter.i[1].payload.sample.eq(NO_SAMPLE_NUMBER),
-            arbiter.i[1].payload.step.eq(refused.step),
-            arbiter.i[1].payload.status.eq(refused.status),
-            arbiter.i[1].payload.reserved.eq(0),
-
             behind.eq(Cat(watch.owed for watch in watches).any()),
             send_error.eq(arbiter.o.valid & header.i.ready & record.i.ready),
             send_credit.eq(behind & ~arbiter.o.valid & header.i.ready),

@@ -23,11 +23,15 @@ def value(record: dict) -> int:
 
 
 @pytest.mark.parametrize("stalls", [(0.0, 0.0), (0.5, 0.0), (0.0, 0.5), (0.4, 0.4)])
-def test_every_error_in_a_packet(stalls):
+@pytest.mark.parametrize("training", [False, True])
+def test_every_error_in_a_packet(stalls, training):
     rng = random.Random(1)
     errors = [error(rng) for _ in range(60)]
     refused = [{"status": rng.randrange(1, 10), "step": rng.getrandbits(16)} for _ in range(60)]
-    dut, headers, payloads, counters = HostReporter(CONFIG), [], [], {}
+    dut = HostReporter(CONFIG.with_fields(training=training))
+    headers, payloads, counters = [], [], {}
+    # Refusals of gradients have a port of their own.
+    turned = dut.gradients_refused if training else dut.refused
 
     async def consume(ctx):
         # Less than what asks for a credit of its own.
@@ -43,7 +47,7 @@ def test_every_error_in_a_packet(stalls):
         counters.update(errors=ctx.get(dut.counters.errors), credits=ctx.get(dut.counters.credits))
 
     simulate(dut, sender(dut.errors, errors, stall=stalls[0]), consume, watch,
-             sender(dut.refused, refused, stall=stalls[0], seed=4),
+             sender(turned, refused, stall=stalls[0], seed=4),
              receiver(dut.headers, headers, 120, stall=stalls[1]),
              receiver(dut.payload, payloads, 120, stall=stalls[1], seed=3))
     assert all(p["last"] for p in payloads)

@@ -1,0 +1,156 @@
+"""Training departure: what training sends to other nodes and to the host, in packets."""
+
+from types import SimpleNamespace
+
+from amaranth.hdl import Cat, Module
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from rtl.config import NicConfig
+from rtl.formats import (
+    CREDIT_BITS,
+    STEP_BITS,
+    FrameInfo,
+    Opcode,
+    OutgoingPartial,
+    OutgoingRecord,
+    RawBeat,
+    ReductionLevel,
+)
+from rtl.network import CreditReturn, PacketMux, PartialPackager, RecordPackager
+from rtl.network.layouts import Credit
+from rtl.stream import Arbiter
+
+__all__ = ["TrainingDeparture"]
+
+_STEP_SOURCES, _REPORT_SOURCES = 2, 3
+
+
+class TrainingDeparture(wiring.Component):
+    """Packagers of training, merged to one stream of packets for the network and one for the host.
+
+    Partials and steps carry the credit of the partials consumed; whoever is owed too much of it and
+    gets no other packet gets a step record CREDIT. Step records leave at once, each in a packet;
+    state requests like the request lists for rows; the others when a packet is full or
+    ``gradient_timeout`` old.
+
+    Latency and throughput are those of :class:`~rtl.network.PartialPackager` and
+    :class:`~rtl.network.RecordPackager`, plus those of a :class:`~rtl.network.PacketMux`.
+
+    Ports
+    -----
+    partials: stream of :data:`rtl.formats.OutgoingPartial` to their owners.
+    spilled: array of two such streams, of either :class:`rtl.formats.ReductionLevel`, whose
+        ``destination`` does not matter.
+    rows: stream of the same, new rows. state_requests, state_updates: streams of
+        :data:`rtl.formats.OutgoingRecord`.
+    steps: array of streams of step records to nodes. reports: array of streams of those to the
+        host.
+    net_headers, net_payload, host_headers, host_payload: packets, to the muxes of the two edges.
+    host_credit: what packets to the host carry: query beats consumed.
+    freed: event, a beat of partials was consumed, see :class:`~rtl.network.CreditReturn`.
+    credit_in: event, the gradient credit of a received header.
+    open_step: of the records CREDIT.
+    vector_packing, gradient_timeout, gradient_window, request_batch, request_timeout, time: see
+        :mod:`rtl.registers`.
+    counters: those of the blocks, by name. idle.
+    """
+
+    def __init__(self, config: NicConfig):
+        net, host, nodes = config.net_payload_beats, config.host_payload_beats, config.nodes
+        self._packagers = {
+            "partial_packager": PartialPackager(nodes, net, Opcode.PARTIALS, True),
+            "step_packager": RecordPackager(nodes, 1, Opcode.STEPS, False),
+            "spill_packager": PartialPackager(len(ReductionLevel), host, Opcode.SPILLED, False),
+            "row_packager": PartialPackager(1, host, Opcode.ROW_UPDATES, False),
+            "state_request_packager": RecordPackager(1, net, Opcode.STATE_REQUESTS, False),
+            "state_packager": RecordPackager(1, host, Opcode.STATE_UPDATES, False),
+            "report_packager": RecordPackager(1, 1, Opcode.STEP_REPORTS, False),
+        }
+        self._credits = CreditReturn(nodes, 2)
+        partial, record = (stream.Signature(shape) for shape in (OutgoingPartial, OutgoingRecord))
+        packets = stream.Signature(FrameInfo), stream.Signature(RawBeat)
+        self._blocks = {**self._packagers, "credit_return": self._credits}
+        super().__init__({
+            "partials": In(partial), "spilled": In(partial).array(len(ReductionLevel)),
+            "rows": In(partial), "state_requests": In(record), "state_updates": In(record),
+            "steps": In(record).array(_STEP_SOURCES), "reports": In(record).array(_REPORT_SOURCES),
+            "net_headers": Out(packets[0]), "net_payload": Out(packets[1]),
+            "host_headers": Out(packets[0]), "host_payload": Out(packets[1]),
+            "host_credit": In(CREDIT_BITS), "freed": In(self._credits.freed.shape()),
+            "credit_in": In(Credit), "open_step": In(STEP_BITS), "vector_packing": In(2),
+            "gradient_timeout": In(16), "gradient_window": In(CREDIT_BITS),
+            "request_batch": In(16), "request_timeout": In(16), "time": In(32),
+            "counters": Out(data.StructLayout({
+                name: block.counters.shape() for name, block in self._blocks.items()})),
+            "idle": Out(1),
+        })
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+        blocks, credits = SimpleNamespace(**self._packagers), self._credits
+        step_arbiter = Arbiter(OutgoingRecord, _STEP_SOURCES + 1)
+        report_arbiter = Arbiter(OutgoingRecord, _REPORT_SOURCES)
+        spill_arbiter = Arbiter(OutgoingPartial, len(ReductionLevel))
+        net_mux, host_mux = PacketMux(2), PacketMux(len(self._packagers) - 2)
+        parts = {**self._blocks, "step_arbiter": step_arbiter, "report_arbiter": report_arbiter,
+                 "spill_arbiter": spill_arbiter, "net_mux": net_mux, "host_mux": host_mux}
+        for name, block in parts.items():
+            m.submodules[name] = block
+
+        for port, packager in ((self.partials, blocks.partial_packager),
+                               (self.rows, blocks.row_packager),
+                               (self.state_requests, blocks.state_request_packager),
+                               (self.state_updates, blocks.state_packager)):
+            wiring.connect(m, wiring.flipped(port), packager.i)
+        for arbiter, sources, packager in (
+                (step_arbiter, self.steps, blocks.step_packager),
+                (report_arbiter, self.reports, blocks.report_packager),
+                (spill_arbiter, self.spilled, blocks.spill_packager)):
+            for number, source in enumerate(sources):
+                wiring.connect(m, wiring.flipped(source), arbiter.i[number])
+            wiring.connect(m, arbiter.o, packager.i)
+        wiring.connect(m, credits.steps, step_arbiter.i[_STEP_SOURCES])
+        for level in ReductionLevel:
+            # The packets of a level are apart from those of the other.
+            m.d.comb += [spill_arbiter.i[level].payload.destination.eq(level),
+                         spill_arbiter.i[level].payload.record.level.eq(level)]
+
+        for number, (name, packager) in enumerate(self._packagers.items()):
+            mux, port = (net_mux, number) if number < 2 else (host_mux, number - 2)
+            wiring.connect(m, packager.headers, mux.headers[port])
+            wiring.connect(m, packager.payload, mux.payload[port])
+            m.d.comb += packager.time.eq(self.time)
+            if mux is net_mux:
+                m.d.comb += [credits.node[port].eq(packager.credit_node),
+                             packager.credit.eq(credits.value[port])]
+            else:
+                m.d.comb += packager.credit.eq(self.host_credit)
+            if name in ("step_packager", "report_packager"):
+                m.d.comb += packager.batch.eq(1)
+            elif name == "state_request_packager":
+                m.d.comb += [packager.batch.eq(self.request_batch),
+                             packager.timeout.eq(self.request_timeout)]
+            else:
+                m.d.comb += packager.timeout.eq(self.gradient_timeout)
+        m.d.comb += blocks.state_packager.batch.eq(-1)
+        for packager in (blocks.partial_packager, blocks.spill_packager, blocks.row_packager):
+            m.d.comb += packager.vector_packing.eq(self.vector_packing)
+        for mux, header, payload in ((net_mux, self.net_headers, self.net_payload),
+                                     (host_mux, self.host_headers, self.host_payload)):
+            wiring.connect(m, mux.header_out, wiring.flipped(header))
+            wiring.connect(m, mux.payload_out, wiring.flipped(payload))
+
+        sent = self.net_headers
+        m.d.comb += [
+            blocks.partial_packager.window.eq(self.gradient_window),
+            blocks.partial_packager.credit_in.eq(self.credit_in),
+            credits.freed.eq(self.freed), credits.window.eq(self.gradient_window),
+            credits.step.eq(self.open_step),
+            credits.reported.valid.eq(sent.valid & sent.ready),
+            credits.reported.node.eq(sent.payload.destination),
+            credits.reported.value.eq(sent.payload.credit),
+            self.idle.eq(Cat(block.idle for block in parts.values()).all()),
+        ]
+        m.d.comb += [self.counters[name].eq(block.counters) for name, block in self._blocks.items()]
+        return m

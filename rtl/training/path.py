@@ -1,0 +1,285 @@
+"""TrainingPath: gradients in, updated rows out; the blocks in the order in which data flows.
+
+The path of a gradient (paper, figures 12 and 13; docs/training.md)::
+
+    gradients -> receiver -> local_source -> local_reducer -> sender -+-> departure -> net
+                   (host)        ^  (returned)      | (spilled)       |      (PARTIALS)
+                                 +------- host <----+                 | own
+                                                                      v
+    net -> partial_receiver ----------------------------------> partial_arbiter
+                                                                      |
+        +-------------------------- step_counter <--------------------+
+        v                                  (every END, and all that was announced)
+    global_source -> global_reducer -> row_updater -+-> local cache, and back
+        ^  (returned)      | (spilled)              +-> departure -> host (rows, states)
+        +------- host <----+                        |
+                                                    v  (all written)
+                                                 barrier -> DONE -> all nodes; the next step opens
+"""
+
+from types import SimpleNamespace
+
+from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from rtl.config import LANES, NicConfig
+from rtl.formats import (
+    CREDIT_BITS,
+    NODE_BITS,
+    RECORD_BITS,
+    STEP_BITS,
+    TABLE_BITS,
+    GradientBeat,
+    OptimizerMode,
+    RecordBeat,
+    ReductionLevel,
+    Refused,
+    StepRecord,
+)
+from rtl.gradient import (
+    GradientReceiver,
+    GradientReducer,
+    GradientSender,
+    PartialReceiver,
+    RowUpdater,
+)
+from rtl.network.layouts import CountedBeat, Credit
+from rtl.stream import Arbiter
+
+from .barrier import StepBarrier
+from .departure import TrainingDeparture
+from .passes import PassSource
+from .step_counter import StepCounter
+
+__all__ = ["TrainingPath"]
+
+_PACKETS = "net_headers", "net_payload", "host_headers", "host_payload"
+_RECEIVER_PARTS = "unpacker", "check", "expander"
+_DESCRIPTORS = "write_en", "write_table", "write_word", "write_data"
+_REGISTERS = (
+    "node", "nodes", "vector_beats", "vector_packing", "pooling_mean", "learning_rate", "epsilon",
+    "gradient_window", "gradient_timeout", "request_batch", "request_timeout", "time")
+"""Ports that drive those of their names in every block that has one."""
+
+
+class TrainingPath(wiring.Component):
+    """All of training but the lookups: gradients of the host in, updated rows out.
+
+    Why nothing waits in a circle: docs/training.md. Latency and throughput are those of the blocks.
+
+    Parameters: ``config``, a :class:`rtl.config.NicConfig`.
+
+    Ports
+    -----
+    gradients, returned, states, written: from the host parser. partials, steps, credit_in: from
+        the network's, whose gradient credit the last is.
+    refused: stream of :data:`rtl.formats.Refused`, packets of gradients that were dropped.
+    lookups, updated, write, frozen: to and from the local cache, see
+        :class:`~rtl.cache.LocalCache`.
+    net_headers, net_payload, host_headers, host_payload: packets, to the muxes of the two edges.
+    host_credit: what packets to the host carry: query beats consumed. acknowledge: beats of
+        gradients and of returned spills consumed, modulo 2^16, for the same.
+    open_step, forget, forgetting: see :class:`~rtl.training.StepBarrier`.
+    write_en, write_table, write_word, write_data, write_ready: table descriptors, see
+        :class:`rtl.owner_split.OwnerSplit`.
+    node, nodes, vector_beats, vector_packing, pooling_mean, gradient_partials, optimizer,
+    learning_rate, epsilon, gradient_window, gradient_share, gradient_timeout, request_batch,
+    request_timeout, time: registers of their names (:mod:`rtl.registers`), and cycles.
+    counters: those of the blocks, by name.
+    idle: nothing moves until an input does.
+
+    Raises ``TypeError`` if ``config`` is not a NicConfig.
+    """
+
+    def __init__(self, config: NicConfig):
+        if not isinstance(config, NicConfig):
+            raise TypeError(f"config must be a NicConfig, not {config!r}")
+        beats, ways = config.vector_beats, config.gradient_ways
+        self._receiver = GradientReceiver(config, depth=config.gradient_beats)
+        self._departure = TrainingDeparture(config)
+        self._blocks = {
+            "local_source": PassSource(),
+            "local_reducer": GradientReducer(
+                config.local_gradient_keys, ways, beats=beats, split=True),
+            "gradient_sender": GradientSender(config),
+            "partial_receiver": PartialReceiver(config),
+            "returned_receiver": PartialReceiver(config, "host"),
+            "step_counter": StepCounter(config.nodes),
+            "global_source": PassSource(),
+            "global_reducer": GradientReducer(
+                config.global_gradient_keys, ways, beats=beats, split=False, style="uram"),
+            "row_updater": RowUpdater(config),
+            "step_barrier": StepBarrier(config.nodes),
+        }
+        departure, updater = self._departure.signature.members, self._blocks["row_updater"]
+        records = stream.Signature(RecordBeat)
+        super().__init__({
+            "gradients": In(records), "returned": In(stream.Signature(CountedBeat)),
+            "states": In(records), "written": In(records),
+            "partials": In(stream.Signature(CountedBeat)), "steps": In(records),
+            "credit_in": In(Credit), "refused": Out(stream.Signature(Refused)),
+            **{name: updater.signature.members[name] for name in ("lookups", "write", "frozen")},
+            "updated": updater.signature.members["vectors"],
+            **{name: departure[name] for name in _PACKETS},
+            "host_credit": In(CREDIT_BITS), "acknowledge": Out(CREDIT_BITS),
+            "open_step": Out(STEP_BITS), "forget": Out(1), "forgetting": In(1),
+            "write_en": In(1), "write_table": In(TABLE_BITS), "write_word": In(3),
+            "write_data": In(32), "write_ready": Out(1),
+            "node": In(NODE_BITS), "nodes": In(NODE_BITS, init=1), "vector_beats": In(5),
+            "vector_packing": In(2), "pooling_mean": In(1), "gradient_partials": In(1),
+            "optimizer": In(OptimizerMode), "learning_rate": In(32), "epsilon": In(32),
+            "gradient_window": In(CREDIT_BITS), "gradient_share": In(16),
+            "gradient_timeout": In(16), "request_batch": In(16), "request_timeout": In(16),
+            "time": In(32),
+            "counters": Out(data.StructLayout(
+                {f"gradient_{part}": getattr(self._receiver, f"{part}_counters").shape()
+                 for part in _RECEIVER_PARTS}
+                | {name: block.counters.shape() for name, block in self._blocks.items()}
+                | self._departure.counters.shape().members)),
+            "idle": Out(1),
+        })
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+        blocks, receiver, departure = (
+            SimpleNamespace(**self._blocks), self._receiver, self._departure)
+        # Own partials and those of others, one stream to their sums.
+        partial_arbiter = Arbiter(GradientBeat, 2)
+        parts = {**self._blocks, "receiver": receiver, "departure": departure,
+                 "partial_arbiter": partial_arbiter}
+        for name, block in parts.items():
+            m.submodules[name] = block
+
+        # Requester: what the host sends, added up by key, to the owners.
+        wiring.connect(m, wiring.flipped(self.gradients), receiver.i)
+        wiring.connect(m, receiver.o, blocks.local_source.fresh)
+        wiring.connect(m, receiver.flush, blocks.local_source.over)
+        wiring.connect(m, receiver.refused, wiring.flipped(self.refused))
+        self._reduce(m, blocks.local_source, blocks.local_reducer, blocks.gradient_sender.flushed,
+                     self.gradient_partials)
+        sums, terms = blocks.local_reducer.o, blocks.gradient_sender.terms
+        m.d.comb += [
+            terms.valid.eq(sums.valid), sums.ready.eq(terms.ready),
+            *(terms.payload[name].eq(sums.payload[name]) for name in GradientBeat.members),
+        ]
+        wiring.connect(m, blocks.local_reducer.passed, blocks.gradient_sender.passed)
+        wiring.connect(m, blocks.gradient_sender.remote, departure.partials)
+        wiring.connect(m, blocks.gradient_sender.spilled, departure.spilled[ReductionLevel.LOCAL])
+        # Owner: partials of all nodes, counted and added up, into the rows.
+        wiring.connect(m, wiring.flipped(self.partials), blocks.partial_receiver.i)
+        wiring.connect(m, wiring.flipped(self.steps), blocks.step_counter.steps)
+        wiring.connect(m, blocks.gradient_sender.own, partial_arbiter.i[0])
+        wiring.connect(m, partial_arbiter.o, blocks.global_source.fresh)
+        wiring.connect(m, blocks.step_counter.complete, blocks.global_source.over)
+        self._collect(m, blocks, partial_arbiter)
+        self._reduce(m, blocks.global_source, blocks.global_reducer, blocks.row_updater.flushed, 1)
+        wiring.connect(m, blocks.global_reducer.o, blocks.row_updater.sums)
+        self._spill(m, blocks.global_reducer.passed, departure.spilled[ReductionLevel.GLOBAL])
+        self._return(m, blocks)
+        updater = blocks.row_updater
+        wiring.connect(m, updater.lookups, wiring.flipped(self.lookups))
+        wiring.connect(m, wiring.flipped(self.updated), updater.vectors)
+        wiring.connect(m, updater.write, wiring.flipped(self.write))
+        wiring.connect(m, wiring.flipped(self.states), updater.states)
+        for name in ("rows", "state_requests", "state_updates"):
+            wiring.connect(m, getattr(updater, name), getattr(departure, name))
+        # Steps: the ends of them, and what the host and the others are told.
+        wiring.connect(m, blocks.row_updater.done, blocks.step_barrier.own)
+        for number, source in enumerate((blocks.gradient_sender, blocks.step_barrier)):
+            wiring.connect(m, source.steps, departure.steps[number])
+        for number, source in enumerate((
+                blocks.gradient_sender, blocks.row_updater, blocks.step_barrier)):
+            wiring.connect(m, source.reports, departure.reports[number])
+        for name in _PACKETS:
+            wiring.connect(m, getattr(departure, name), wiring.flipped(getattr(self, name)))
+        self._control(m, parts, blocks)
+        m.d.comb += self.idle.eq(Cat(block.idle for block in parts.values()).all())
+        return m
+
+    def _reduce(self, m: Module, source: PassSource, reducer: GradientReducer, flushed,
+                spilling) -> None:
+        """Feed ``reducer`` from ``source``, pass by pass; tell ``flushed`` of the end of each."""
+        wiring.connect(m, source.o, reducer.i)
+        wiring.connect(m, source.flush, reducer.flush)
+        wiring.connect(m, reducer.flushed, flushed)
+        over = reducer.flushed
+        m.d.comb += [
+            source.passed.valid.eq(over.valid & over.ready),
+            source.passed.step.eq(over.payload.step),
+            source.passed.spilled.eq(Mux(spilling, over.payload.passed, 0)),
+        ]
+
+    def _spill(self, m: Module, passed, spilled) -> None:
+        """Name what the global reduction passed on, for its packet."""
+        beat, record = passed.payload, spilled.payload.record
+        m.d.comb += [
+            spilled.valid.eq(passed.valid), passed.ready.eq(spilled.ready),
+            spilled.payload.step.eq(beat.step), spilled.payload.data.eq(beat.data),
+            record.row.eq(beat.key.row), record.table.eq(beat.key.table),
+            record.beat.eq(beat.beat),
+        ]
+
+    def _collect(self, m: Module, blocks: SimpleNamespace, arbiter: Arbiter) -> None:
+        """Partials of others join the own ones; both are counted as they do."""
+        counter, others, own = blocks.step_counter, blocks.partial_receiver, arbiter.i[0]
+        wiring.connect(m, blocks.gradient_sender.own_end, counter.own_end)
+        m.d.comb += [
+            arbiter.i[1].valid.eq(others.o.valid), others.o.ready.eq(arbiter.i[1].ready),
+            arbiter.i[1].payload.eq(others.o.payload.beat),
+            others.open_step.eq(counter.open_step), others.open.eq(counter.open),
+            others.share.eq(self.gradient_share), counter.arrived.eq(others.arrived),
+            counter.own_arrived.valid.eq(own.valid & own.ready),
+            counter.own_arrived.source.eq(self.node),
+            counter.own_arrived.step.eq(own.payload.step),
+            counter.busy.eq(others.pending | own.valid | ~arbiter.idle),
+            blocks.step_barrier.received.eq(counter.done),
+        ]
+
+    def _return(self, m: Module, blocks: SimpleNamespace) -> None:
+        """What the host returns, to the reduction that spilled it."""
+        wiring.connect(m, wiring.flipped(self.returned), blocks.returned_receiver.i)
+        back = blocks.returned_receiver.o
+        for level, source in ((ReductionLevel.LOCAL, blocks.local_source),
+                              (ReductionLevel.GLOBAL, blocks.global_source)):
+            m.d.comb += source.returned.payload.eq(back.payload.beat)
+            with m.If(back.payload.level == level):
+                m.d.comb += [source.returned.valid.eq(back.valid),
+                             back.ready.eq(source.returned.ready)]
+
+    def _control(self, m: Module, parts: dict, blocks: SimpleNamespace) -> None:
+        """Registers to the blocks, counters out, and events between them."""
+        receiver, departure, barrier = self._receiver, self._departure, blocks.step_barrier
+        sender = blocks.gradient_sender
+        keepers = receiver, sender, blocks.partial_receiver, blocks.returned_receiver
+        for block in parts.values():
+            for name in _REGISTERS:
+                if hasattr(block, name):
+                    m.d.comb += getattr(block, name).eq(getattr(self, name))
+        for block in keepers:
+            m.d.comb += [getattr(block, name).eq(getattr(self, name)) for name in _DESCRIPTORS]
+        written, dimension = Signal(32), Signal(9)
+        said = data.View(StepRecord, self.written.payload.data[:RECORD_BITS])
+        with m.If(self.written.valid):
+            m.d.sync += written.eq(said.count)
+        m.d.comb += [
+            dimension.eq(Mux(self.vector_packing == 0, self.vector_beats << 4,
+                             LANES >> self.vector_packing)),
+            blocks.row_updater.written.eq(written), self.written.ready.eq(1),
+            blocks.row_updater.mode.eq(self.optimizer), blocks.row_updater.dimension.eq(dimension),
+            blocks.local_reducer.rounded.eq(self.gradient_partials),
+            sender.rounded.eq(self.gradient_partials),
+            self.frozen.eq(blocks.row_updater.frozen),
+            receiver.gradient_step.eq(barrier.open_step), self.open_step.eq(barrier.open_step),
+            departure.open_step.eq(barrier.open_step), departure.host_credit.eq(self.host_credit),
+            departure.freed.eq(blocks.partial_receiver.freed),
+            departure.credit_in.eq(self.credit_in),
+            self.forget.eq(barrier.forget), barrier.forgetting.eq(self.forgetting),
+            self.acknowledge.eq(receiver.consumed + blocks.returned_receiver.consumed),
+            self.write_ready.eq(Cat(block.write_ready for block in keepers).all()),
+        ]
+        m.d.comb += [self.counters[f"gradient_{part}"].eq(getattr(receiver, f"{part}_counters"))
+                     for part in _RECEIVER_PARTS]
+        m.d.comb += [self.counters[name].eq(block.counters) for name, block in self._blocks.items()]
+        m.d.comb += [self.counters[name].eq(departure.counters[name])
+                     for name in departure.counters.shape().members]

@@ -1,0 +1,243 @@
+"""Training paths of several nodes back to back, with hosts in numpy, on Amaranth's simulator."""
+
+import random
+from collections import deque
+from itertools import accumulate, pairwise
+
+import numpy as np
+from amaranth.hdl import Module
+from amaranth.lib import wiring
+from amaranth.lib.wiring import Out
+
+from host.embedding import EmbeddingTables
+from host.model import Model
+from host.optimizer import OPTIMIZERS, Optimizer
+from host.packets import header_beat
+from host.samples import Samples
+from rtl.config import NicConfig, beats_of, packing_of
+from rtl.formats import DescriptorKind, Opcode
+from rtl.training import TrainingPath
+from tests.rtl.descriptors import Table, split
+from tests.rtl.power_up import powered_up
+from tests.rtl.training.host import Cache, Host, received
+from tests.support import simulate
+
+WIRE, PCIE = 20, 30
+"""Cycles of a packet between nodes, and between a NIC and its host."""
+
+_INPUTS = "gradients", "returned", "states", "written", "partials", "steps", "updated"
+
+
+class _Paths(wiring.Component):
+    def __init__(self, paths: list[TrainingPath]):
+        self._paths = paths
+        super().__init__({f"path{n}": Out(path.signature) for n, path in enumerate(paths)})
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+        for n, path in enumerate(self._paths):
+            m.submodules[f"path{n}"] = path
+            wiring.connect(m, wiring.flipped(getattr(self, f"path{n}")), path)
+        return m
+
+
+class _Node:
+    """What is around one path: packets on their way in, packets that come out."""
+
+    def __init__(self, number: int, port, host: Host, seed: int):
+        self.number, self.port, self.host, self.cache = number, port, host, Cache(host, seed)
+        self.due = {name: deque() for name in _INPUTS}
+        self.credits: deque = deque()
+        self.open = {"net": [], "host": []}
+        self.headers = {"net": deque(), "host": deque()}
+        self.acknowledge = self.sent_beats = 0
+        self.refused: list[tuple[int, int]] = []
+        self.writes: list[tuple[int, int, int]] = []
+
+    def arrive(self, now: int, packet: np.ndarray) -> None:
+        name, beats = received(packet)
+        self.due[name] += [(now, beat) for beat in beats]
+
+    def host_turn(self, now: int, credits: int) -> None:
+        """Send what the host has for its NIC; gradients and returned spills as credit allows."""
+        host = self.host
+        while host.send:
+            self.arrive(now + PCIE, host.send.popleft())
+        while host.waiting:
+            owed = self.sent_beats - self.acknowledge & 0xFFFF
+            if owed + len(host.waiting[0]) - 1 > credits:
+                break
+            packet = host.waiting.popleft()
+            self.sent_beats += len(packet) - 1
+            self.arrive(now + PCIE, packet)
+
+
+class Cluster:
+    """``nodes`` paths that train ``model`` as :class:`host.embedding.EmbeddingTables` does.
+
+    ``run`` trains on mini-batches and their bags' gradients, one a step.
+    """
+
+    def __init__(self, config: NicConfig, model: Model, optimizer: Optimizer, *, nodes: int,
+                 partials: str = "exact", seed: int = 1):
+        self.config, self.model, self.optimizer, self.nodes = config, model, optimizer, nodes
+        self.partials = partials
+        self.paths = [TrainingPath(config) for _ in range(nodes)]
+        self.dut = _Paths(self.paths)
+        self.tables = {
+            table: Table(kind=DescriptorKind.ROW if table % 2 else DescriptorKind.TABLE,
+                         owner=0 if table % 2 else table // 2 % nodes, owners=nodes, rows=rows)
+            for table, rows in enumerate(model.rows)}
+        self.hosts = [Host(node, model, seed, dimension=model.dimension,
+                           payload_beats=config.host_payload_beats) for node in range(nodes)]
+        self.around = [_Node(node, getattr(self.dut, f"path{node}"), host, seed + node)
+                       for node, host in enumerate(self.hosts)]
+        self.reference = EmbeddingTables(model, seed, optimizer, nodes, partials)
+        self.rng, self.cycles = random.Random(seed), 0
+        self.counters: list[dict] = []
+        self.beats_between = 0
+        self.registers: dict[str, int] = {}
+
+    def run(self, batches: list[tuple[Samples, np.ndarray]], *, limit: int = 20_000) -> None:
+        async def bench(ctx):
+            await self._set_up(ctx)
+            for step, (samples, gradients) in enumerate(batches):
+                self._begin(samples, gradients, step)
+                while any(host.done[-1:] != [step] for host in self.hosts):
+                    await self._cycle(ctx)
+                self.reference.update(samples, gradients)
+                self._check_rows(samples)
+            for _ in range(2_000):
+                if self._quiet(ctx):
+                    break
+                await self._cycle(ctx)
+            assert self._quiet(ctx), [ctx.get(node.port.idle) for node in self.around]
+            self.counters = [{
+                part: {name: ctx.get(node.port.counters[part][name]) for name in layout.members}
+                for part, layout in node.port.counters.shape().members.items()}
+                for node in self.around]
+
+        simulate(powered_up(self.dut), bench, limit=limit)
+
+    def _quiet(self, ctx) -> bool:
+        return all(ctx.get(node.port.idle) and not any(node.due.values()) and not node.host.send
+                   and not node.cache.answers for node in self.around)
+
+    def _check_rows(self, samples: Samples) -> None:
+        """Compare the rows of a mini-batch, at their owners, with the reference's, bit for bit."""
+        for key in np.unique(samples.keys).tolist():
+            owner, _ = split(self.tables, key >> 36, key & (1 << 36) - 1, 0)
+            vector, state = self.hosts[owner].rows.read(np.array([key]))
+            wanted, wanted_state = self.reference.rows.read(np.array([key]))
+            assert vector.tobytes() == wanted.tobytes(), (hex(key), vector, wanted)
+            assert state.tobytes() == wanted_state.tobytes(), hex(key)
+
+    def _begin(self, samples: Samples, gradients: np.ndarray, step: int) -> None:
+        n = len(samples)
+        sizes = (n // self.nodes + (node < n % self.nodes) for node in range(self.nodes))
+        for node, (first, last) in enumerate(pairwise(accumulate(sizes, initial=0))):
+            keys = slice(samples.key_offsets[first], samples.key_offsets[last])
+            self.hosts[node].begin(
+                samples.tables[keys], samples.rows[keys],
+                samples.bag_lengths[first:last].reshape(-1),
+                gradients[first:last].reshape(-1, self.model.dimension), step)
+
+    async def _set_up(self, ctx) -> None:
+        dimension = self.model.dimension
+        registers = {
+            "nodes": self.nodes, "vector_beats": beats_of(dimension),
+            "vector_packing": packing_of(dimension), "pooling_mean": self.model.pooling == "mean",
+            "gradient_partials": self.partials == "rounded",
+            "optimizer": OPTIMIZERS.index(self.optimizer.name),
+            "learning_rate": int(np.float32(self.optimizer.learning_rate).view(np.uint32)),
+            "epsilon": int(np.float32(self.optimizer.epsilon).view(np.uint32)),
+            "gradient_window": self.config.gradient_window,
+            "gradient_share": self.config.partial_beats // self.config.nodes,
+            "gradient_timeout": 20, "request_batch": 8, "request_timeout": 10, **self.registers}
+        for node in self.around:
+            ctx.set(node.port.node, node.number)
+            for name, value in registers.items():
+                ctx.set(getattr(node.port, name), value)
+        while not all(ctx.get(node.port.write_ready) for node in self.around):
+            await ctx.tick()
+        for number, entry in self.tables.items():
+            for word, value in reversed(list(enumerate(entry.words()))):
+                for node in self.around:
+                    ctx.set(node.port.write_en, 1)
+                    ctx.set(node.port.write_table, number)
+                    ctx.set(node.port.write_word, word)
+                    ctx.set(node.port.write_data, value)
+                await ctx.tick()
+        for node in self.around:
+            ctx.set(node.port.write_en, 0)
+        while not all(ctx.get(node.port.idle) for node in self.around):
+            await ctx.tick()
+
+    async def _cycle(self, ctx) -> None:
+        now = self.cycles = self.cycles + 1
+        samples = []
+        for node in self.around:
+            self._drive(ctx, node, now)
+            port = node.port
+            samples += [getattr(port, name).ready for name in _INPUTS]
+            for name in ("net_headers", "net_payload", "host_headers", "host_payload", "lookups",
+                         "write", "refused"):
+                out = getattr(port, name)
+                samples += [out.valid, out.payload]
+            samples.append(port.acknowledge)
+        seen = iter((await ctx.tick().sample(*samples))[2:])
+        for node in self.around:
+            for name in _INPUTS:
+                if next(seen) and node.due[name] and node.due[name][0][0] <= now:
+                    node.due[name].popleft()
+            outs = [(next(seen), next(seen)) for _ in range(7)]
+            node.acknowledge = next(seen)
+            for side, (header, payload) in (("net", outs[:2]), ("host", outs[2:4])):
+                if header[0]:
+                    node.headers[side].append({name: header[1][name] for name in (
+                        "opcode", "destination", "step", "count", "credit", "empty")})
+                if payload[0]:
+                    node.open[side].append(payload[1].data)
+                    if payload[1].last:
+                        self._left(node, side, now)
+            if outs[4][0]:
+                lookup = outs[4][1]
+                node.cache.look_up(now, lookup.key.row, lookup.key.table, lookup.meta)
+            if outs[5][0]:
+                node.writes.append((outs[5][1].slot, outs[5][1].beat, outs[5][1].data))
+            if outs[6][0]:
+                node.refused.append((outs[6][1].status, outs[6][1].step))
+
+    def _drive(self, ctx, node: _Node, now: int) -> None:
+        node.host_turn(now, self.config.gradient_credits)
+        node.due["updated"] += [(now, beat) for beat in node.cache.due(now)]
+        for name in _INPUTS:
+            port, queue = getattr(node.port, name), node.due[name]
+            valid = bool(queue) and queue[0][0] <= now
+            if valid:
+                ctx.set(port.payload, queue[0][1])
+            ctx.set(port.valid, valid)
+        credit = {"valid": 0, "node": 0, "value": 0}
+        if node.credits and node.credits[0][0] <= now:
+            credit = {"valid": 1, **node.credits.popleft()[1]}
+        ctx.set(node.port.credit_in, credit)
+        for name in ("net_headers", "net_payload", "host_headers", "host_payload", "lookups",
+                     "write", "refused"):
+            ctx.set(getattr(node.port, name).ready, 1)
+
+    def _left(self, node: _Node, side: str, now: int) -> None:
+        """A packet is complete: to the host, or to its node."""
+        header, beats = node.headers[side].popleft(), node.open[side]
+        node.open[side] = []
+        words = np.array([np.frombuffer(beat.to_bytes(64, "little"), "<u4") for beat in beats])
+        packet = np.concatenate((header_beat(
+            Opcode(header["opcode"]), node=header["destination"], step=header["step"],
+            count=header["count"], source=node.number, credit=header["credit"]), words))
+        if side == "host":
+            node.host.handle(packet)
+            return
+        other = self.around[header["destination"]]
+        assert other is not node
+        self.beats_between += len(beats)
+        other.arrive(now + WIRE, packet)
+        other.credits.append((now + WIRE, {"node": node.number, "value": header["credit"]}))

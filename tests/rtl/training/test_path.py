@@ -1,0 +1,60 @@
+"""Training paths of several nodes, back to back: rows bit for bit those of the numpy reference."""
+
+import numpy as np
+import pytest
+
+from host.model import Model
+from host.optimizer import Optimizer
+from host.samples import Samples
+from rtl.config import NicConfig
+from tests.rtl.training.cluster import Cluster
+
+SMALL = {"nodes": 2, "tables": 4, "local_cache_rows": 64, "local_cache_ways": 4,
+         "misses_in_flight": 16, "dedupe_in_flight": 16, "host_payload_beats": 22,
+         "gradient_beats": 64, "partial_beats": 64, "training": True, "gradient_ways": 2,
+         "update_rows": 8}
+
+
+def model(dimension: int, rows=(40, 60, 9), pooling: str = "sum") -> Model:
+    return Model(name="small", rows=rows, dimension=dimension, dense=1,
+                 bottom=(dimension,), top=(1,), pooling=pooling)
+
+
+def batches(model: Model, sizes: list[int], seed: int, most: int = 3):
+    """Return mini-batches of these sizes, bags of 0 to ``most`` keys, and gradients of bags."""
+    rng = np.random.default_rng(seed)
+    for size in sizes:
+        lengths = rng.integers(0, most + 1, (size, len(model.rows))).astype(np.int32)
+        tables = np.repeat(np.tile(np.arange(len(model.rows), dtype=np.int32), size),
+                           lengths.reshape(-1))
+        # A few rows are asked for again and again.
+        rows = np.minimum(rng.zipf(1.5, len(tables)) - 1,
+                          np.array(model.rows)[tables] - 1).astype(np.int64)
+        samples = Samples(np.zeros((size, 1), np.float32), np.zeros(size, np.float32), lengths,
+                          tables, rows)
+        scale = np.float32(2.0) ** rng.integers(-20, 20, (*lengths.shape, 1)).astype(np.float32)
+        gradients = rng.standard_normal((*lengths.shape, model.dimension), np.float32) * scale
+        yield samples, gradients
+
+
+def train(shape: Model, sizes, *, optimizer="sgd", partials="exact", nodes=2, keys=(64, 64),
+          seed=1, most=3, **sizes_of_nic):
+    config = NicConfig(**SMALL | {
+        "nodes": nodes, "max_dimension": shape.dimension, "local_gradient_keys": keys[0],
+        "global_gradient_keys": keys[1], "dot_units": 0, **sizes_of_nic})
+    cluster = Cluster(config, shape, Optimizer(optimizer, 0.05, 1e-6), nodes=nodes,
+                      partials=partials, seed=seed)
+    cluster.run(list(batches(shape, sizes, seed, most)))
+    for node, counters in zip(cluster.around, cluster.counters, strict=True):
+        assert not node.refused
+        for part, counts in counters.items():
+            bad = {name: count for name, count in counts.items()
+                   if name.startswith("bad") or name in ("dropped", "over_credit") if count}
+            assert not bad, (node.number, part, bad)
+    return cluster
+
+
+@pytest.mark.parametrize("optimizer", ["sgd", "rowwise-adagrad"])
+def test_two_nodes(optimizer):
+    cluster = train(model(16), [8, 5], optimizer=optimizer)
+    assert cluster.beats_between and not any(sum(host.spilled) for host in cluster.hosts)
