@@ -146,16 +146,13 @@ class NicCluster:
         ``steps``, ``samples``: of the steps that are over.
         """
         setup, tables, clock = self.setup, self.tables, self.clock
-        if ended and stuck is None:
-            setup.cluster.settle()
-        counters = [file.counters() for file in setup.registers] if ended else None
         cycles = max(0, ceil(clock.last) - setup.start)
         seconds = cycles * CYCLE_NS * 1e-9
         comparison = tables.comparison
         phases = {"lookup": clock.lookup, "compute": clock.compute, "update": clock.update}
         phases["rest"] = cycles - sum(phases.values())
         hosts = [node.training for node in setup.cluster.nodes]
-        return hardware(setup, self._runtime, counters, wall) | {
+        return self._hardware(wall, ended, stuck) | {
             "cycles": cycles,
             "simulated_seconds": seconds,
             "samples_per_second": samples / seconds if seconds else None,
@@ -167,9 +164,6 @@ class NicCluster:
                 "extra": comparison.extra, "first": comparison.first},
             "stuck": stuck and stuck["message"],
             "where_stuck": stuck,
-            "update_misses": None if counters is None else sum(
-                count for node in counters for name, count in node.items()
-                if name.endswith(".update_misses")),
             "spilled": _by_level(hosts, "spilled"),
             "spilling_passes": _by_level(hosts, "passes"),
             "all_reduce": {"bytes": steps * clock.all_reduce.bytes,
@@ -182,6 +176,17 @@ class NicCluster:
             "phases_us": {name: sum_ * CYCLE_NS / 1000 / steps for name, sum_ in phases.items()
                           } if steps else None,
         }
+
+    def _hardware(self, wall: float, ended: bool, stuck: dict | None) -> dict:
+        """Return what NICs, network, hosts and GPUs counted."""
+        setup = self.setup
+        if ended and stuck is None:
+            setup.cluster.settle()
+        counters = [file.counters() for file in setup.registers] if ended else None
+        return hardware(setup, self._runtime, counters, wall) | {
+            "update_misses": None if counters is None else sum(
+                count for node in counters for name, count in node.items()
+                if name.endswith(".update_misses"))}
 
 
 def _by_level(hosts: Sequence[TrainingHost], name: str) -> dict[str, int]:

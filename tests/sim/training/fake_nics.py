@@ -7,19 +7,25 @@ packets it sends, is drawn from a seed. Sums are the exact ones of :mod:`host.ex
 import random
 from collections import defaultdict
 from collections.abc import Callable
+from types import SimpleNamespace
 
 import numpy as np
 
+from host.all_reduce import RingAllReduce
+from host.dense_time import DenseTime
 from host.dlrm import pool
+from host.embedding import EmbeddingTables
 from host.exact_keys import sums_by_key
 from host.gpu import GpuProfile
 from host.model import Model
+from host.network import Network, NetworkProfile
 from host.optimizer import Optimizer
 from host.packets import (
     header_beat,
     pack_records,
     parse_header,
     parse_records,
+    query_records,
     records_to_beats,
 )
 from host.partial_packets import parse_partials, partial_packets
@@ -45,10 +51,15 @@ from rtl.formats import (
 )
 from sim.events import EventQueue
 from sim.results import Step
+from sim.training.cluster import NicCluster, deal_rows
+from sim.training.comparison import Comparison
 from sim.training.host import TrainingHost
 from sim.training.memory import GpuMemory
+from sim.training.options import TrainOptions
+from sim.training.tables import Clock, ClusterTables
 from sim.watchdog import StuckError
 
+NETWORK = NetworkProfile("test", 1.0, 100.0, 24, True)
 GPU = GpuProfile("g", 4.0, 64.0, 64, 2, 1.0)
 """Launches of 1,000 cycles, 256 bytes and 4,000 operations a cycle."""
 
@@ -162,6 +173,8 @@ class FakeNic:
             return self._pass(0, now)
         if (fields["table"] >= model.tables).any():
             return self._refuse(head.step, Status.TABLE, now)
+        if (fields["row"] >= np.array(model.rows)[fields["table"].view(np.int64)]).any():
+            return self._refuse(head.step, Status.ROW, now)
         ends = np.flatnonzero(fields["kind"] == RecordKind.KEY_END) + 1
         lengths = np.diff(ends, prepend=0)
         values = packet[1 - -head.count // 8:].reshape(-1).view(np.float32)
@@ -312,6 +325,39 @@ class FakeNic:
             self._host(report, now)
 
 
+class FakeNics(NicCluster):
+    """A cluster of these as `Training` has one of real NICs.
+
+    ``entries``: see `FakeCluster`. ``stuck_after``: events after which no other happens.
+    """
+
+    entries, stuck_after = 1 << 20, float("inf")
+
+    def __init__(self, options: TrainOptions, config, runtime, model: Model, rows: RowStore,
+                 numerics):
+        run = options.run
+        cluster = FakeCluster(model, run.seed, options.optimizer, run.nodes,
+                              runtime.gradient_partials, self.entries, config.gradient_credits,
+                              config.host_payload_beats, run.placement)
+        cluster.events_left = self.stuck_after
+        self.setup = SimpleNamespace(cluster=cluster, start=10, waves=None, close=lambda: None)
+        for node, dealt in zip(cluster.nodes, deal_rows(rows, cluster.plan)):
+            node.store.write(*dealt.written())
+        reference = EmbeddingTables(model, run.seed, options.optimizer, run.nodes,
+                                    runtime.gradient_partials)
+        reference.rows = rows
+        self.clock = Clock(DenseTime(GPU, model), RingAllReduce(
+            Network(NETWORK, run.nodes), run.nodes, 1000), 50.0, 10.0)
+        self.tables = ClusterTables(cluster, self.clock, query_records, Comparison(
+            reference, [node.store for node in cluster.nodes], cluster.plan))
+
+    def _hardware(self, wall, ended, stuck):
+        return {}
+
+    def diagnose(self, error: StuckError) -> dict:
+        return {"message": str(error)}
+
+
 class FakeCluster:
     """Nodes whose events happen in the order of time.
 
@@ -326,14 +372,15 @@ class FakeCluster:
         self.plan = ShardPlan.deal(model, nodes, placement)
         self.out = defaultdict(list)
         self.nodes = [FakeNode(number, self, window, payload_beats) for number in range(nodes)]
-        self.cycle = 0.0
+        self.cycle, self.events_left = 0.0, float("inf")
 
     def run(self, work_left: Callable[[], bool],
             at_quantum: Callable[[int], None] = lambda cycle: None) -> None:
         while work_left():
+            self.events_left -= 1
             node = min(self.nodes, key=lambda node: (
                 float("inf") if node.events.next_time is None else node.events.next_time))
-            if not node.events:
+            if not node.events or self.events_left < 0:
                 raise StuckError(f"nothing moves after cycle {self.cycle}", int(self.cycle))
             assert node.events.next_time >= self.cycle
             self.cycle = node.events.next_time

@@ -10,18 +10,17 @@ from host.dense_time import DenseTime
 from host.embedding import EmbeddingTables
 from host.generator import generate
 from host.model import Model
-from host.network import Network, NetworkProfile
+from host.network import Network
 from host.optimizer import Optimizer
 from host.packets import query_records
 from host.samples import rechunk
 from sim.training.comparison import Comparison
 from sim.training.tables import Clock, ClusterTables
-from tests.sim.training.fake_nics import GPU, FakeCluster
+from tests.sim.training.fake_nics import GPU, NETWORK, FakeCluster
 
 MODEL = Model((50, 3, 4000, 70), 16, 3, (8, 16), (4, 1), "small",
               ((1, 3), (1, 1), (0, 5), (2, 2)))
 ADAGRAD = Optimizer("rowwise-adagrad", 0.05)
-NETWORK = NetworkProfile("test", 1.0, 100.0, 24, True)
 
 
 def tables_of(cluster: FakeCluster, compare: bool = True) -> ClusterTables:

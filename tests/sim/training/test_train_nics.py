@@ -1,0 +1,132 @@
+"""``sim train`` on NICs made of Python: the whole of a training but the hardware."""
+
+import json
+from dataclasses import replace
+from itertools import chain
+
+import numpy as np
+import pytest
+
+from host.gradient_packets import gradient_packets
+from host.optimizer import Optimizer
+from rtl.config import preset
+from sim.cli import main
+from sim.settings import Runtime
+from sim.training.cluster import training_registers
+from sim.training.report import failures, table
+from sim.training.train import Training, train
+from tests.sim.interacting import write_model
+from tests.sim.training.fake_nics import FakeNics
+from tests.sim.training.test_train_model import MODEL, arguments, options, reference
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory) -> str:
+    return write_model(tmp_path_factory.mktemp("model") / "small.toml", MODEL)
+
+
+@pytest.fixture
+def nics(monkeypatch):
+    monkeypatch.setattr("sim.training.train.NicCluster", FakeNics)
+    monkeypatch.setattr(FakeNics, "entries", 9)
+    return FakeNics
+
+
+def trained(path, **changes) -> dict:
+    return train(options(path, fidelity="rtl", **changes))
+
+
+@pytest.mark.parametrize("given", [
+    {}, {"optimizer": "rowwise-adagrad", "settings": ("gradient_partials=rounded",)}])
+def test_it_is_the_reference(path, nics, given):
+    result = trained(path, **given)
+    model = train(options(path, **given))
+    for name in ("loss", "weights_sha256", "predictions_sha256", "intervals", "rows_written"):
+        assert result[name] == model[name]
+    assert result["bit_identical"] is True and result["complete"] and not failures(result)
+    assert result["results"] == {"equal": 150, "different": 0, "refused": 0}
+    assert result["spilled"]["global"] > 0
+    assert (result["spilled"]["local"] > 0) == bool(given)
+    assert result["simulated_seconds"] == pytest.approx(4e-9 * result["cycles"])
+    assert result["samples_per_second"] == pytest.approx(150 / result["simulated_seconds"])
+    assert sum(result["phases_us"].values()) * 5 == pytest.approx(0.004 * result["cycles"])
+    assert len(result["latencies_us"]) == 5
+    # What only hardware has is null here.
+    assert table(result | {"local_cache": None, "network": {"packets": 0, "bytes": 0},
+                           "pcie": {"a": 1}, "node_cycles": {"run": 1}}).row_count > 20
+
+
+def test_stopped_and_gone_on_with(path, nics, tmp_path):
+    """A checkpoint of NICs is one of the reference, and of any number of nodes."""
+    given = {"optimizer": "rowwise-adagrad", "checkpoint": str(tmp_path / "c.npz")}
+    looks = iter([None, None, "SIGINT"])
+    first = Training(options(path, fidelity="rtl", **given)).execute(stop=lambda: next(looks))
+    assert first["steps"] == 2 and first["bit_identical"]
+    second = trained(path, nodes=2, placement="row", **given)
+    assert second["first_step"] == 2 and second["complete"] and second["bit_identical"]
+    _, _, weights = reference(Optimizer("rowwise-adagrad"))
+    assert second["weights_sha256"] == weights
+
+
+def bad_packets(step: int, node: int) -> dict:
+    def packets(table, row, step=step):
+        return gradient_packets(np.array([0, table]), np.array([1, row]), np.array([1, 1]),
+                                np.ones((2, 16), np.float32), node=node, step=step,
+                                payload_beats=24)
+
+    return {(step, node): list(chain(packets(4, 0), packets(1, 3), packets(1, 2, step - 1)))}
+
+
+def test_messages_that_are_refused_are_listed(path, nics, tmp_path):
+    good = trained(path)
+    result = Training(options(path, fidelity="rtl")).execute(others=bad_packets(2, 1))
+    assert result["errors"] == [{"node": 1, "step": step, "status": status} for step, status in (
+        (2, "TABLE"), (2, "ROW"), (1, "STEP"))]
+    assert result["weights_sha256"] == good["weights_sha256"] and result["bit_identical"]
+    assert failures(result) == ["3 messages to NICs were refused: 1 for ROW, 1 for STEP, "
+                                "1 for TABLE"]
+
+
+def test_what_is_wrong_is_exit_status_1(path, nics, tmp_path, monkeypatch, capsys):
+    class Forgetful(FakeNics):
+        def __init__(self, *arguments):
+            super().__init__(*arguments)
+            memory = self.setup.cluster.nodes[0].training.memory
+            memory._put_rows = lambda keys, beats, values: None
+
+    monkeypatch.setattr("sim.training.train.NicCluster", Forgetful)
+    monkeypatch.setattr("sim.cli_train.table", lambda result: "", raising=False)
+    monkeypatch.setattr("sim.training.report._add_nics", lambda shown, result: None)
+    checkpoint = tmp_path / "c.npz"
+    with pytest.raises(SystemExit) as end:
+        main([*arguments(path, "--json", tmp_path / "t.json", "--checkpoint", checkpoint,
+                         "--set", "local_cache=false"), "--fidelity", "rtl"])
+    assert end.value.code == 1
+    said = capsys.readouterr().err.splitlines()
+    assert "rows differ from the numpy reference" in said[0] and "in step 0" in said[0]
+    assert "pooled vectors of" in said[1] and len(said) == 2
+    assert json.loads((tmp_path / "t.json").read_text())["bit_identical"] is False
+    assert not checkpoint.exists()
+
+
+def test_training_that_is_stuck(path, nics, monkeypatch, tmp_path):
+    monkeypatch.setattr(FakeNics, "stuck_after", 200)
+    result = trained(path, checkpoint=str(tmp_path / "c.npz"))
+    assert not result["complete"] and result["bit_identical"] is False
+    assert 0 < result["steps"] < 5 and not (tmp_path / "c.npz").exists()
+    line, = failures(result)
+    assert line.startswith(f"training is stuck in step {result['steps']}: nothing moves after")
+
+
+def test_registers():
+    config = replace(preset("tiny"), training=True)
+    values = training_registers(config, Runtime(gradient_partials="rounded"),
+                                Optimizer("rowwise-adagrad", 0.5, 1.0), 4)
+    assert values == {"training": 1, "gradient_partials": 1, "optimizer": 1,
+                      "learning_rate": 0x3F000000, "epsilon": 0x3F800000, "gradient_timeout": 64,
+                      "gradient_window": 56, "gradient_share": 64}
+
+
+def test_training_is_no_choice_of_these_nics(path):
+    with pytest.raises(ValueError, match="training must be true where NICs train, not false"):
+        trained(path, settings=("training=false",))
