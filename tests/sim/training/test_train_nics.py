@@ -110,7 +110,7 @@ def test_what_is_wrong_is_exit_status_1(path, nics, tmp_path, monkeypatch, capsy
 
 
 def test_training_that_is_stuck(path, nics, monkeypatch, tmp_path):
-    monkeypatch.setattr(FakeNics, "stuck_after", 200)
+    monkeypatch.setattr(FakeNics, "stuck_after", 700)
     result = trained(path, checkpoint=str(tmp_path / "c.npz"))
     assert not result["complete"] and result["bit_identical"] is False
     assert 0 < result["steps"] < 5 and not (tmp_path / "c.npz").exists()
