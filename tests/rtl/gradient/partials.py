@@ -93,7 +93,7 @@ class Reading:
                 self.out.append({
                     "beat": {"key": {"row": row, "table": table}, "beat": beat, "step": given.step,
                              "data": given.words(n)},
-                    "source": given.source, "level": given.level})
+                    "source": given.source, "level": self._level(given)})
 
     def _judge(self, given: Partials, table: int, row: int, beat: int) -> str | None:
         if self.step is not None and given.step != self.step:
@@ -103,4 +103,8 @@ class Reading:
         owner, status = split(self.tables, table, row, self.node, self.nodes)
         if status:
             return BAD[status]
-        return "bad_owner" if given.level == GLOBAL and owner != self.node else None
+        return "bad_owner" if self._level(given) == GLOBAL and owner != self.node else None
+
+    def _level(self, given: Partials) -> int:
+        """Return the level: of what comes from other nodes the records do not say it."""
+        return GLOBAL if given.opcode == Opcode.PARTIALS else given.level

@@ -53,7 +53,7 @@ class Run:
         simulate(
             powered_up(self.dut),
             descriptor_writer(self.dut, TABLES, NODE, NODES, then=self.feed), self.take,
-            background=[self.watch], limit=20_000)
+            background=[self.watch], limit=4_000)
 
     async def take(self, ctx):
         await ctx.tick().until(self.dut.write_ready)
@@ -126,7 +126,8 @@ class Run:
 def test_partials_leave_one_by_one(dimension, stalls):
     rng = np.random.default_rng(dimension)
     packets = [random_partials(rng, dimension, SHARE, own if n % 3 else anything,
-                               source=int(rng.choice([0, 1, 3, 4, 5])), step=STEP)
+                               source=int(rng.choice([0, 1, 3, 4, 5])), step=STEP,
+                               level=n % 2)
                for n in range(40)]
     for n in (3, 17):
         packets[n].step = (STEP + n - 10) & 0xFFFF

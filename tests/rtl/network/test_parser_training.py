@@ -155,7 +155,7 @@ class Traffic:
             dut, feed, finish, receiver(dut.refused, refused, len(wanted)),
             *(receiver(getattr(dut, name), seen[name], len(self.out[name]), stall=stall, seed=k)
               for k, name in enumerate(seen)),
-            background=[watch] if self.framing == "ethernet" else [])
+            background=[watch] if self.framing == "ethernet" else [], limit=4_000)
         for beats in [seen["records"]]:
             beats[:] = [{"beat": tuple(i["data"] >> 64 * k & (1 << 64) - 1
                                        for k in range(i["records"])),

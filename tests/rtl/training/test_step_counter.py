@@ -83,7 +83,7 @@ class Driver:
         async def whole(ctx):
             await self.start(ctx)
             await bench(ctx)
-        simulate(powered_up(self.dut, 1), whole, background=[self.watch], limit=50_000)
+        simulate(powered_up(self.dut, 1), whole, background=[self.watch], limit=5_000)
 
     def counters(self, ctx):
         return {n: ctx.get(self.dut.counters[n]) for n in STEP_COUNTER_COUNTERS.members}
