@@ -118,17 +118,17 @@ class LocalCache(wiring.Component):
         other's valid; lookups, which must not wait, have it unless there are updates.
         """
         wiring.connect(m, wiring.flipped(self.write), cache.write)
-        turn, offered = Signal(), Signal()
+        turn = Signal()
         m.d.comb += [
             cache.frozen.eq(self.frozen),
-            offered.eq(Mux(turn, self.updates.valid & cache.settled, self.lookups.valid)),
-            cache.lookups.valid.eq(offered),
+            cache.lookups.valid.eq(
+                Mux(turn, self.updates.valid & cache.settled, self.lookups.valid)),
             Cat(cache.lookups.payload).eq(Mux(turn, Cat(self.updates.payload, 1),
                                               Cat(self.lookups.payload, 0))),
             self.lookups.ready.eq(cache.lookups.ready & ~turn),
             self.updates.ready.eq(cache.lookups.ready & turn & cache.settled),
         ]
-        with m.If(cache.lookups.ready | ~offered):
+        with m.If(cache.lookups.ready):
             m.d.sync += turn.eq(cache.settled & Mux(turn, ~self.lookups.valid, self.updates.valid))
         found, mine = cache.vectors, cache.vectors.payload.meta[-1]
         m.d.comb += [

@@ -1,13 +1,16 @@
 """RowUpdater against the host's optimizer and rows: bit for bit, whatever comes when."""
 
 import random
+from contextlib import ExitStack
 from itertools import pairwise
+from unittest import mock
 
 import numpy as np
 import pytest
 
 from host.optimizer import Optimizer
 from rtl.config import preset
+from rtl.gradient import arrivals, records, row_output, row_ring, updater
 
 from .updating import Pass, SwiftHost, World, run, some_keys
 
@@ -55,3 +58,63 @@ def test_whatever_comes_when(name, dimension, largest, stall, cuts):
                            passes(keys[:10] + keys[40:], dimension, 2)])
     assert counters["stall_places"] and counters["stall_rows"] and counters["stall_written"]
     assert world.bad > 10 and bool(counters["stall_states"]) == world.adagrad
+
+
+def test_numbers_come_again():
+    """With numbers of 5 bits, after 32 rows; what is said of one row is never another's."""
+    keys = some_keys(90, random.Random(3))
+    with ExitStack() as patches:
+        for module in (arrivals, row_output, row_ring, updater):
+            patches.enter_context(mock.patch.object(module, "ROW_NUMBER_BITS", 5))
+        patches.enter_context(mock.patch.object(records, "ROW_NUMBER_BITS", 5))
+        world = World(config(16), 16, SwiftHost("rowwise-adagrad"), keys[::4], seed=3)
+        run(world, [passes(keys, 16, 3)])
+    assert max(world.landings) == 31
+
+
+def test_beats_that_are_not_there_count_as_zero():
+    keys = some_keys(40, random.Random(4))
+    part, = passes(keys, 64, 4)
+    rng = random.Random(4)
+    part.absent = {(key, beat) for key in keys for beat in rng.sample(range(4), rng.randrange(4))}
+    run(World(config(64), 64, SwiftHost("sgd"), keys[::2], seed=4), [[part]])
+
+
+def test_a_step_without_rows_is_done_at_once():
+    world = World(config(16), 16, SwiftHost("sgd"), [], seed=5)
+    part = Pass([], np.zeros((0, 16), np.float32))
+    counters = run(world, [[part], [Pass([], part.gradients, passed=3), part], [part]])
+    assert len(world.done) == 3 and counters["stall_written"] == 0
+
+
+def test_a_step_is_not_done_before_the_host_has_written():
+    keys = some_keys(6, random.Random(6))
+    world = World(config(16), 16, SwiftHost("rowwise-adagrad"), keys, seed=6, written_late=300)
+    counters = run(world, [passes(keys, 16, 6)])
+    assert 250 < counters["stall_written"] < 400
+
+
+def test_an_output_that_is_not_taken_holds_all_up_and_loses_nothing():
+    keys = some_keys(40, random.Random(7))
+    world = World(config(32), 32, SwiftHost("rowwise-adagrad"), keys[::2], seed=7, stall=0.8,
+                  latency=(1, 3))
+    counters = run(world, [passes(keys, 32, 7)])
+    assert counters["stall_output"] and counters["stall_requests"]
+
+
+@pytest.mark.parametrize("name, beats", [("sgd", 1), ("sgd", 2), ("rowwise-adagrad", 2)])
+def test_a_beat_a_cycle(name, beats):
+    """All rows in the cache, which answers after 12 cycles."""
+    keys = some_keys(120, random.Random(8))
+    world = World(config(16 * beats, update_rows=64, local_cache_rows=128), 16 * beats,
+                  SwiftHost(name), keys, seed=8, stall=0.0, latency=(12, 12), shuffled=False)
+    counters = run(world, [passes(keys, 16 * beats, 8)])
+    sums, rows = world.times["sum"], world.times["row"]
+    assert sums[-1] - sums[0] == rows[-1] - rows[0] == 120 * beats - 1
+    assert counters["stall_places"] == counters["stall_requests"] == 0
+    assert counters["stall_output"] == 0
+
+
+def test_config_is_checked():
+    with pytest.raises(TypeError, match="config must be a NicConfig, not 16"):
+        updater.RowUpdater(16)

@@ -213,33 +213,36 @@ class World:
                                 recent + self.rng.randrange(20, 60000)]) & 0xFFFF
 
     async def states(self, ctx):
-        port = self.dut.states
+        port, records = self.dut.states, []
+        if self.bad_states:  # for rows that are still to come
+            records, self.bad = [0xBAD | landing << 32 for landing in range(8)], 8
         while True:
-            records = []
-            for _ in range(self.rng.randint(1, 8)):
-                entry = self.pick(self.asked)
-                if entry:
-                    state = self.store.read(np.array([self.landings[entry[1]]]))[1]
-                    records.append(int(state.view(np.uint32)[0]) | entry[1] << 32)
-                if (entry or not self.adagrad) and self.rng.random() < self.bad_states:
-                    records.append(0xBAD | self.bad_landing() << 32)
-                    self.bad += 1
-            records = records[:8] if len(records) <= 8 else self._too_many(records)
-            if not records:
+            if records:
+                ctx.set(port.payload, {
+                    "data": sum(record << 64 * k for k, record in enumerate(records)),
+                    "records": len(records), "step": STEP, "last": 1})
+                ctx.set(port.valid, 1)
+                await ctx.tick().until(port.ready)
+                ctx.set(port.valid, 0)
+            else:
                 await ctx.tick()
-                continue
-            ctx.set(port.payload, {
-                "data": sum(record << 64 * k for k, record in enumerate(records)),
-                "records": len(records), "step": STEP, "last": 1})
-            ctx.set(port.valid, 1)
-            await ctx.tick().until(port.ready)
-            ctx.set(port.valid, 0)
+            records = self.answers()
 
-    def _too_many(self, records: list[int]) -> list[int]:
-        """Leave the bad ones out that do not fit in a beat."""
-        good = [record for record in records if record & 0xFFFFFFFF != 0xBAD]
-        self.bad -= len(records) - len(good)
-        return good
+    def answers(self) -> list[int]:
+        """Return up to eight states that are asked for, and bad ones among them."""
+        records = []
+        for _ in range(self.rng.randint(1, 8)):
+            entry = self.pick(self.asked)
+            if entry:
+                state = self.store.read(np.array([self.landings[entry[1]]]))[1]
+                records.append(int(state.view(np.uint32)[0]) | entry[1] << 32)
+            if (entry or not self.adagrad) and len(records) < 8 and (
+                    self.rng.random() < self.bad_states):
+                records.append(0xBAD | self.bad_landing() << 32)
+                self.bad += 1
+            if len(records) == 8:
+                break
+        return records
 
     def row(self, item) -> None:
         record = item.record
@@ -331,6 +334,8 @@ def run(world: World, steps: list[list[Pass]], limit: int = 20_000) -> dict[str,
             ctx.set(getattr(dut, name), value)
         for _ in range(32):
             await ctx.tick()
+        while not ctx.get(dut.idle):
+            await ctx.tick()
         for number, step in enumerate(steps):
             assert not ctx.get(dut.frozen)
             begun = False
@@ -358,7 +363,8 @@ def run(world: World, steps: list[list[Pass]], limit: int = 20_000) -> dict[str,
     parts = [part for step in steps for part in step]
     assert world.reports == [(STEP, part.passed, StepKind.PASSED | 1 << 2) for part in parts]
     keys = sorted({key for part in parts for key in part.keys})
-    for got, wanted in zip(world.store.read(np.array(keys)), expected.read(np.array(keys)),
+    for got, wanted in zip(world.store.read(np.array(keys, np.int64)),
+                           expected.read(np.array(keys, np.int64)),
                            strict=True):
         np.testing.assert_array_equal(got.view(np.uint32), wanted.view(np.uint32))
     for key, slot in world.slot_of.items():
