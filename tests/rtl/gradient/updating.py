@@ -127,13 +127,35 @@ class World:
 
     def background(self) -> list:
         dut = self.dut
-        return [self.clock, self.take(dut.lookups, self.looked_up), self.vectors,
+        return [self.clock, *self.surroundings(),
                 self.take(dut.state_requests, self.state_asked), self.states,
-                self.take(dut.write, self.wrote), self.take(dut.rows, self.row),
+                self.take(dut.rows, self.row),
                 self.take(dut.state_updates, self.state), self.acknowledge, self.watch,
                 self.take(dut.reports, lambda item: self.reports.append(
                     (item.step, item.record & 0xFFFFFFFF, item.record >> 32))),
                 self.take(dut.done, self.finished)]
+
+    def surroundings(self) -> list:
+        """Return the testbenches of the cache."""
+        dut = self.dut
+        return [self.take(dut.lookups, self.looked_up), self.vectors,
+                self.take(dut.write, self.wrote)]
+
+    def hosts_ports(self) -> list:
+        dut = self.dut
+        return [dut.state_requests, dut.rows, dut.state_updates, dut.reports, dut.done]
+
+    def outs(self) -> list:
+        return [self.dut.lookups, self.dut.write, *self.hosts_ports()]
+
+    def ins(self) -> list:
+        return [self.dut.sums, self.dut.flushed, self.dut.vectors, self.dut.states]
+
+    async def before(self, ctx, keys: list[int]) -> None:
+        """What happens before a step of these keys."""
+
+    async def after(self, ctx, keys: list[int]) -> None:
+        """What happens behind it."""
 
     async def clock(self, ctx):
         ctx.set(self.dut.time, 0)
@@ -282,12 +304,11 @@ class World:
     async def watch(self, ctx):
         """Nothing moves while idle."""
         dut, quiet = self.dut, False
-        outs = [port.valid for port in (dut.lookups, dut.state_requests, dut.rows, dut.write,
-                                        dut.state_updates, dut.reports, dut.done)]
-        ins = [port.valid for port in (dut.sums, dut.flushed, dut.vectors, dut.states)]
+        outs, ins = ([port.valid for port in ports] for ports in (self.outs(), self.ins()))
         before = self.written
         while True:
-            _, _, idle, *valids = await ctx.tick().sample(dut.idle, *outs, *ins)
+            _, _, idle, ready, *valids = await ctx.tick().sample(
+                dut.idle, dut.sums.ready, *outs, *ins)
             offered = any(valids[:len(outs)])
             if quiet or idle:
                 assert not offered, "idle, and something comes"
@@ -295,7 +316,7 @@ class World:
                 assert idle, "moves by itself"
             quiet = bool(idle) and not any(valids[len(outs):]) and self.written == before
             before = self.written
-            if valids[len(outs)]:
+            if valids[len(outs)] and ready:
                 self.times.setdefault("sum", []).append(self.now)
 
     def sums(self, part: Pass, step: int) -> list[dict]:
@@ -338,7 +359,8 @@ def run(world: World, steps: list[list[Pass]], limit: int = 20_000) -> dict[str,
             await ctx.tick()
         for number, step in enumerate(steps):
             assert not ctx.get(dut.frozen)
-            begun = False
+            begun, keys = False, [key for part in step for key in part.keys]
+            await world.before(ctx, keys)
             for part in step:
                 items = world.sums(part, STEP)
                 await sender(dut.sums, items, stall=world.stall, seed=number)(ctx)
@@ -347,8 +369,9 @@ def run(world: World, steps: list[list[Pass]], limit: int = 20_000) -> dict[str,
                 begun = begun or bool(part.keys)
                 assert ctx.get(dut.frozen) == bool(part.passed and begun), "until written"
             assert world.done[number:] == [(STEP, len(world.rows))]
-            assert set(world.rows) == {key for part in step for key in part.keys}
+            assert set(world.rows) == set(keys)
             world.rows.clear()
+            await world.after(ctx, keys)
         world.bad_states = 0.0
         for _ in range(20):
             await ctx.tick()
@@ -367,12 +390,13 @@ def run(world: World, steps: list[list[Pass]], limit: int = 20_000) -> dict[str,
                            expected.read(np.array(keys, np.int64)),
                            strict=True):
         np.testing.assert_array_equal(got.view(np.uint32), wanted.view(np.uint32))
-    for key, slot in world.slot_of.items():
+    for key, slot in world.slot_of.items() if world.cache else ():
         assert world.cache[slot] == words(expected.read(np.array([key]))[0][0], world.beats)
     rows = sum(len(part.keys) for part in parts)
     assert counters["rows"] == rows
-    assert counters["update_misses"] == sum(
-        key not in world.slot_of for part in parts for key in part.keys)
+    if world.cache:
+        assert counters["update_misses"] == sum(
+            key not in world.slot_of for part in parts for key in part.keys)
     assert counters["states"] == (rows if world.adagrad else 0)
     assert counters["bad_states"] == world.bad
     assert world.written == rows * (world.beats + world.adagrad)
