@@ -211,6 +211,24 @@ def test_rate_and_latency(which):
     assert at["again_end"] == at["again_flushed"] + 3
 
 
+def test_rate_and_latency_of_what_is_spilled():
+    """A beat a cycle, a cycle behind."""
+    rng, come, gone = random.Random(2), [], []
+    beats = [make_beat(rng, 3) for _ in range(100)]
+
+    def watch(dut):
+        async def bench(ctx):
+            cycle = 0
+            async for *_, here, there in ctx.tick().sample(dut.passed.valid, dut.spilled.valid):
+                cycle += 1
+                come.extend([cycle] * here)
+                gone.extend([cycle] * there)
+        return bench
+
+    run([([], beats, 3, False)], 1, 3, 1, background=[watch])
+    assert gone == [cycle + 1 for cycle in come] == list(range(come[0] + 1, come[0] + 101))
+
+
 def test_config_is_checked():
     with pytest.raises(TypeError, match="config must be a NicConfig, not 'tiny'"):
         GradientSender("tiny")
