@@ -168,6 +168,9 @@ def test_other_steps():
             await sender(dut.flush, [step])(ctx)
             await receiver(dut.flushed, answers, len(answers) + 1)(ctx)
 
+        while not ctx.get(dut.idle):
+            await ctx.tick()
+        await sender(dut.i, offered([(a, 1, 0)], 9))(ctx)  # beyond the vector: opens nothing
         await add([a, b, c], 7)
         await flush(6)
         assert not taken and len(passed) == 1
@@ -175,20 +178,27 @@ def test_other_steps():
         await add([c], 8)
         await flush(7)
         await add([b], 8)
+        await flush(6)
         await flush(8)
+        # A flush that comes together with the first beat of another step.
+        await sender(dut.i, offered([(a, 0, 3)], 10))(ctx)
+        await flush(9)
+        await flush(10)
 
     simulate(powered_up(dut), bench, background=[
-        receiver(dut.o, taken, 5), receiver(dut.passed, passed, 5)], limit=1000)
+        receiver(dut.o, taken, 9), receiver(dut.passed, passed, 5)], limit=1000)
     assert answers == [{"step": step, "keys": keys, "passed": passes}
-                       for step, keys, passes in ((6, 0, 0), (7, 2, 1), (8, 2, 0))]
+                       for step, keys, passes in (
+                           (6, 0, 0), (7, 2, 1), (6, 0, 0), (8, 2, 0), (9, 0, 0), (10, 1, 0))]
     assert sorted((numbered(item["key"]), item["step"]) for item in taken) == sorted(
-        (numbered(key_of(number)), step) for number, step in ((a, 7), (b, 7), (b, 8), (c, 8)))
+        (numbered(key_of(number)), step) for number, step in (
+            (a, 7), (b, 7), (b, 8), (c, 8), (a, 10)))
 
 
 def test_reading_out_waits():
-    """More sums than there is room for behind the table; nothing is lost, and it is counted."""
+    """More sums than there is room for behind the table, to the last one; none is lost."""
     dut = GradientReducer(128, 8, split=False, lanes=1)
-    numbers = [number for which in range(10) for number in same_set(8, 16, which)]
+    numbers = [number for which in range(6, 16) for number in same_set(8, 16, which)]
     items = vectors_of(numbers, 1, 1, ["gaussian"], 4)
     answers, taken = [], []
 
@@ -197,6 +207,10 @@ def test_reading_out_waits():
         await sender(dut.flush, [0])(ctx)
         await ctx.tick().repeat(200)
         assert ctx.get(dut.counters.stall_output) > 50 and not ctx.get(dut.flushed.valid)
+        # One by one, until the last sum has found room.
+        for count in range(1, 21):
+            await receiver(dut.o, taken, count)(ctx)
+            await ctx.tick().repeat(12)
         await receiver(dut.o, taken, 80)(ctx)
         await receiver(dut.flushed, answers, 1)(ctx)
 
@@ -204,6 +218,24 @@ def test_reading_out_waits():
     assert answers == [{"step": 0, "keys": 80, "passed": 0}]
     assert {(numbered(item["key"]), item["data"]) for item in taken} == {
         (numbered(key_of(key)), bits) for key, _, bits in items}
+
+
+def test_the_answer_waits_for_what_is_passed_on():
+    dut = GradientReducer(2, 1, split=False, lanes=1)
+    items = vectors_of(same_set(2, 2), 1, 1, ["gaussian"], 4)
+    answers, passed = [], []
+
+    async def bench(ctx):
+        await sender(dut.i, offered(items, 0))(ctx)
+        await sender(dut.flush, [0])(ctx)
+        await ctx.tick().repeat(60)
+        assert not ctx.get(dut.flushed.valid) and not ctx.get(dut.idle)
+        await receiver(dut.passed, passed, 1)(ctx)
+        await receiver(dut.flushed, answers, 1)(ctx)
+
+    simulate(powered_up(dut), bench, background=[receiver(dut.o, [], 1)], limit=200)
+    assert answers == [{"step": 0, "keys": 1, "passed": 1}]
+    assert passed == offered(items[1:], 0)
 
 
 def test_layouts():
