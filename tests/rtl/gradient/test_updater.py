@@ -39,7 +39,7 @@ def test_rows_and_states_are_those_of_the_host(name, dimension, largest, cuts):
     rng = random.Random(dimension)
     keys = some_keys(30, rng)
     world = World(config(largest), dimension, Optimizer(name, 0.05, 1e-6), keys[::2],
-                  seed=dimension)
+                  seed=dimension, settled=True)
     counters = run(world, [passes(keys[:20], dimension, 1, cuts),
                            passes(keys[10:], dimension, 2)])
     assert counters["stall_rows"]
@@ -87,6 +87,12 @@ def test_a_step_without_rows_is_done_at_once():
     assert len(world.done) == 3 and counters["stall_written"] == 0
 
 
+def test_a_step_may_begin_while_tables_are_swept():
+    keys = some_keys(2, random.Random(9))
+    run(World(config(16, update_rows=64), 16, SwiftHost("rowwise-adagrad"), keys[:1], seed=9,
+              stall=0.0), [passes(keys, 16, 9)])
+
+
 def test_a_step_is_not_done_before_the_host_has_written():
     keys = some_keys(6, random.Random(6))
     world = World(config(16), 16, SwiftHost("rowwise-adagrad"), keys, seed=6, written_late=300)
@@ -107,7 +113,8 @@ def test_a_beat_a_cycle(name, beats):
     """All rows in the cache, which answers after 12 cycles."""
     keys = some_keys(120, random.Random(8))
     world = World(config(16 * beats, update_rows=64, local_cache_rows=128), 16 * beats,
-                  SwiftHost(name), keys, seed=8, stall=0.0, latency=(12, 12), shuffled=False)
+                  SwiftHost(name), keys, seed=8, stall=0.0, latency=(12, 12), shuffled=False,
+                  settled=True)
     counters = run(world, [passes(keys, 16 * beats, 8)])
     sums, rows = world.times["sum"], world.times["row"]
     assert sums[-1] - sums[0] == rows[-1] - rows[0] == 120 * beats - 1

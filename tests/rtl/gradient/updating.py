@@ -59,7 +59,7 @@ class Swift(wiring.Component):
 
     def elaborate(self, platform) -> Module:
         m = Module()
-        m.submodules.fifo = fifo = StreamFIFO(self.o.payload.shape(), 16)
+        m.submodules.fifo = fifo = StreamFIFO(self.o.payload.shape(), 2)
         wiring.connect(m, fifo.o, wiring.flipped(self.o))
         beat = self.i.payload
         m.d.comb += [
@@ -97,7 +97,10 @@ class Pass:
 
 @dataclass
 class World:
-    """What surrounds the updater. ``held``: keys that the cache holds, in slots of any order."""
+    """What surrounds the updater. ``held``: keys that the cache holds, in slots of any order.
+
+    ``settled``: sums begin when the tables are swept and the optimizer has its settings.
+    """
 
     config: NicConfig
     dimension: int
@@ -109,6 +112,7 @@ class World:
     bad_states: float = 0.0
     written_late: int = 0
     shuffled: bool = True
+    settled: bool = False
     log: list = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -302,21 +306,19 @@ class World:
         self.done.append((step, len(self.rows)))
 
     async def watch(self, ctx):
-        """Nothing moves while idle."""
-        dut, quiet = self.dut, False
-        outs, ins = ([port.valid for port in ports] for ports in (self.outs(), self.ins()))
-        before = self.written
+        """Nothing moves while idle, until an input does."""
+        dut, quiet, inputs = self.dut, False, None
+        outs = [port.valid for port in self.outs()]
+        ins = [signal for port in self.ins() for signal in (port.valid, port.ready)]
         while True:
-            _, _, idle, ready, *valids = await ctx.tick().sample(
-                dut.idle, dut.sums.ready, *outs, *ins)
-            offered = any(valids[:len(outs)])
+            _, _, idle, *valids = await ctx.tick().sample(dut.idle, *outs, *ins)
             if quiet or idle:
-                assert not offered, "idle, and something comes"
-            if quiet and self.written == before:
-                assert idle, "moves by itself"
-            quiet = bool(idle) and not any(valids[len(outs):]) and self.written == before
-            before = self.written
-            if valids[len(outs)] and ready:
+                assert not any(valids[:len(outs)]), "idle, and something comes"
+            assert idle or not quiet, "moves by itself"
+            offered, taken = valids[len(outs)::2], valids[len(outs) + 1::2]
+            before, inputs = inputs, (offered, self.written)
+            quiet = bool(idle) and inputs == before and not any(map(min, offered, taken))
+            if offered[0] and taken[0]:
                 self.times.setdefault("sum", []).append(self.now)
 
     def sums(self, part: Pass, step: int) -> list[dict]:
@@ -353,10 +355,10 @@ def run(world: World, steps: list[list[Pass]], limit: int = 20_000) -> dict[str,
                 ("dimension", world.dimension), ("learning_rate", rate), ("epsilon", epsilon),
                 ("vector_beats", world.beats)):
             ctx.set(getattr(dut, name), value)
-        for _ in range(32):
-            await ctx.tick()
-        while not ctx.get(dut.idle):
-            await ctx.tick()
+        if world.settled:
+            await ctx.tick().repeat(32)
+            while not ctx.get(dut.idle):
+                await ctx.tick()
         for number, step in enumerate(steps):
             assert not ctx.get(dut.frozen)
             begun, keys = False, [key for part in step for key in part.keys]
