@@ -96,10 +96,14 @@ class Run:
 
     async def watch(self, ctx):
         dut = self.dut
-        async for _, _, given, valid, ready, arrived, freed, pending in ctx.tick().sample(
-                dut.i.valid, dut.o.valid, dut.o.ready, dut.arrived, dut.freed, dut.pending):
+        async for _, _, given, valid, ready, arrived, freed, pending, idle in ctx.tick().sample(
+                dut.i.valid, dut.o.valid, dut.o.ready, dut.arrived, dut.freed, dut.pending,
+                dut.idle):
             self.cycle += 1
             assert pending or not valid
+            here = len(self.given_at) > sum(beats for _, beats in self.freed)
+            assert not idle or not (pending or arrived.valid or freed.valid)
+            assert not idle or not here or self.lost
             if given:
                 self.given_at.append(self.cycle)
             if valid and ready:
@@ -248,7 +252,7 @@ def test_nothing_is_taken_while_no_step_is_open():
         assert ctx.get(dut.counters.bad_step) == 10 and ctx.get(dut.counters.partials) == 2
         assert ctx.get(dut.consumed) == 15
 
-    simulate(powered_up(dut), descriptor_writer(dut, TABLES, NODE, NODES, then=feed))
+    simulate(powered_up(dut), descriptor_writer(dut, TABLES, NODE, NODES, then=feed), limit=1_000)
     assert seen == reading.out[:2]
 
 
