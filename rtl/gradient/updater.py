@@ -45,7 +45,7 @@ class RowUpdater(wiring.Component):
     Throughput 1 beat per cycle while ``update_rows`` cover the way from the sum to the end of the
     row; in Adagrad at most 1 row per cycle, since states come one by one. Latency from the sum of a
     row of 16 values to ``rows``, where the :class:`~rtl.cache.LocalCache` holds it: 36 cycles in
-    SGD; in Adagrad 107 and what the state takes. After reset ``update_rows`` cycles pass before the
+    SGD; in Adagrad 108 and what the state takes. After reset ``update_rows`` cycles pass before the
     first sum is taken.
 
     Ports
@@ -57,8 +57,8 @@ class RowUpdater(wiring.Component):
     lookups, vectors, write, frozen: to ``updates``, ``updated``, ``write``, ``frozen`` of the
         :class:`~rtl.cache.LocalCache`.
     state_requests: output stream of :data:`rtl.formats.OutgoingRecord` with a ``LookupRecord``.
-    states: input stream of :data:`rtl.formats.RecordBeat` of ``StateRecord``; takes 1 record per
-        cycle, always. One whose row waits for none is dropped and counted.
+    states: input stream of :data:`rtl.formats.RecordBeat` of ``StateRecord``. Ready is 1 as long
+        as the host sends what it is asked for. One whose row waits for none is dropped and counted.
     rows: output stream of :data:`rtl.formats.OutgoingPartial`: beats of new rows.
     state_updates: output stream of :data:`rtl.formats.OutgoingRecord` with a ``StateRecord``.
     written: row beats and states that the host has written, modulo 2^32.
@@ -106,7 +106,7 @@ class RowUpdater(wiring.Component):
     def elaborate(self, platform) -> Module:
         m = Module()
         m.submodules.ring = ring = RowRing(self._config)
-        m.submodules.unpacker = unpacker = StateUnpacker()
+        m.submodules.unpacker = unpacker = StateUnpacker(self._config.update_rows)
         m.submodules.optimizer = optimizer = RowOptimizer(self._config, id_bits=ROW_NUMBER_BITS)
         m.submodules.output = output = RowOutput(self._config)
         m.submodules.end = end = RowsEnd()

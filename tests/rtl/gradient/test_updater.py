@@ -11,6 +11,9 @@ import pytest
 from host.optimizer import Optimizer
 from rtl.config import preset
 from rtl.gradient import arrivals, records, row_output, row_ring, updater
+from rtl.gradient.state_unpacker import StateUnpacker
+from tests.rtl.power_up import powered_up
+from tests.support import receiver, simulate
 
 from .updating import Pass, SwiftHost, World, run, some_keys
 
@@ -108,6 +111,13 @@ def test_an_output_that_is_not_taken_holds_all_up_and_loses_nothing():
     assert counters["stall_output"] and counters["stall_requests"]
 
 
+def test_a_row_alone_waits_for_each_of_its_outputs():
+    keys = some_keys(1, random.Random(10))
+    world = World(config(16), 16, SwiftHost("rowwise-adagrad"), keys, seed=10, stall=0.9,
+                  latency=(1, 1))
+    run(world, [passes(keys, 16, k) for k in range(8)])
+
+
 @pytest.mark.parametrize("name, beats", [("sgd", 1), ("sgd", 2), ("rowwise-adagrad", 2)])
 def test_a_beat_a_cycle(name, beats):
     """All rows in the cache, which answers after 12 cycles."""
@@ -120,6 +130,26 @@ def test_a_beat_a_cycle(name, beats):
     assert sums[-1] - sums[0] == rows[-1] - rows[0] == 120 * beats - 1
     assert counters["stall_places"] == counters["stall_requests"] == 0
     assert counters["stall_output"] == 0
+
+
+@pytest.mark.parametrize("records", [1, 2, 3, 8])
+def test_states_never_wait_however_they_are_packed(records):
+    """All of 64 states that are asked for come at once, a beat a cycle, one by one out."""
+    dut, taken = StateUnpacker(64), []
+    wanted = [{"state": 7 * k, "landing": k, "reserved": 0} for k in range(64)]
+
+    async def bench(ctx):
+        for start in range(0, 64, records):
+            part = wanted[start:start + records]
+            ctx.set(dut.i.payload, {"records": len(part), "data": sum(
+                (item["state"] | item["landing"] << 32) << 64 * k for k, item in enumerate(part))})
+            ctx.set(dut.i.valid, 1)
+            assert ctx.get(dut.i.ready)
+            await ctx.tick()
+        ctx.set(dut.i.valid, 0)
+
+    cycles = simulate(powered_up(dut), bench, receiver(dut.o, taken, 64))
+    assert taken == wanted and cycles <= 64 + 3
 
 
 def test_config_is_checked():

@@ -151,5 +151,5 @@ def test_a_beat_a_cycle_from_sums_to_rows(mode):
     sums, rows = world.times["sum"], world.times["row"]
     # The first lookup waits a cycle for its turn.
     assert sums[-1] - sums[0] == rows[-1] - rows[0] + 1 == len(keys)
-    assert rows[0] - sums[0] == (36, 127)[mode]
+    assert rows[0] - sums[0] == (36, 128)[mode]
     assert counters["update_misses"] == counters["stall_places"] == 0
