@@ -75,13 +75,12 @@ class _Node:
 class Cluster:
     """``nodes`` paths that train ``model`` as :class:`host.embedding.EmbeddingTables` does.
 
-    ``run`` trains on mini-batches and their bags' gradients, one a step.
+    ``run`` trains on mini-batches and their bags' gradients, one a step, each with an optimizer and
+    a kind of partials of its own: to make a simulation costs more than to run it.
     """
 
-    def __init__(self, config: NicConfig, model: Model, optimizer: Optimizer, *, nodes: int,
-                 partials: str = "exact", seed: int = 1):
-        self.config, self.model, self.optimizer, self.nodes = config, model, optimizer, nodes
-        self.partials = partials
+    def __init__(self, config: NicConfig, model: Model, *, nodes: int, seed: int = 1):
+        self.config, self.model, self.nodes = config, model, nodes
         self.paths = [TrainingPath(config) for _ in range(nodes)]
         self.dut = _Paths(self.paths)
         self.tables = {
@@ -92,16 +91,18 @@ class Cluster:
                            payload_beats=config.host_payload_beats) for node in range(nodes)]
         self.around = [_Node(node, getattr(self.dut, f"path{node}"), host, seed + node)
                        for node, host in enumerate(self.hosts)]
-        self.reference = EmbeddingTables(model, seed, optimizer, nodes, partials)
+        self.reference = EmbeddingTables(model, seed, nodes=nodes)
         self.rng, self.cycles = random.Random(seed), 0
         self.counters: list[dict] = []
         self.beats_between = 0
         self.registers: dict[str, int] = {}
 
-    def run(self, batches: list[tuple[Samples, np.ndarray]], *, limit: int = 20_000) -> None:
+    def run(self, batches: list[tuple[Samples, np.ndarray]], modes: list[tuple[Optimizer, str]],
+            *, limit: int = 20_000) -> None:
         async def bench(ctx):
             await self._set_up(ctx)
-            for step, (samples, gradients) in enumerate(batches):
+            for step, ((samples, gradients), mode) in enumerate(zip(batches, modes, strict=True)):
+                self._choose(ctx, *mode)
                 self._begin(samples, gradients, step)
                 while any(host.done[-1:] != [step] for host in self.hosts):
                     await self._cycle(ctx)
@@ -147,17 +148,12 @@ class Cluster:
         registers = {
             "nodes": self.nodes, "vector_beats": beats_of(dimension),
             "vector_packing": packing_of(dimension), "pooling_mean": self.model.pooling == "mean",
-            "gradient_partials": self.partials == "rounded",
-            "optimizer": OPTIMIZERS.index(self.optimizer.name),
-            "learning_rate": int(np.float32(self.optimizer.learning_rate).view(np.uint32)),
-            "epsilon": int(np.float32(self.optimizer.epsilon).view(np.uint32)),
             "gradient_window": self.config.gradient_window,
             "gradient_share": self.config.partial_beats // self.config.nodes,
             "gradient_timeout": 20, "request_batch": 8, "request_timeout": 10, **self.registers}
         for node in self.around:
             ctx.set(node.port.node, node.number)
-            for name, value in registers.items():
-                ctx.set(getattr(node.port, name), value)
+        self._write(ctx, registers)
         while not all(ctx.get(node.port.write_ready) for node in self.around):
             await ctx.tick()
         for number, entry in self.tables.items():
@@ -172,6 +168,20 @@ class Cluster:
             ctx.set(node.port.write_en, 0)
         while not all(ctx.get(node.port.idle) for node in self.around):
             await ctx.tick()
+
+    def _write(self, ctx, registers: dict[str, int]) -> None:
+        for node in self.around:
+            for name, value in registers.items():
+                ctx.set(getattr(node.port, name), value)
+
+    def _choose(self, ctx, optimizer: Optimizer, partials: str) -> None:
+        """Set how the next step is to be done, on the NICs and in the reference."""
+        self._write(ctx, {
+            "gradient_partials": partials == "rounded",
+            "optimizer": OPTIMIZERS.index(optimizer.name),
+            "learning_rate": int(np.float32(optimizer.learning_rate).view(np.uint32)),
+            "epsilon": int(np.float32(optimizer.epsilon).view(np.uint32))})
+        self.reference.optimizer, self.reference.partials = optimizer, partials
 
     async def _cycle(self, ctx) -> None:
         now = self.cycles = self.cycles + 1
@@ -209,6 +219,7 @@ class Cluster:
                 node.refused.append((outs[6][1].status, outs[6][1].step))
 
     def _drive(self, ctx, node: _Node, now: int) -> None:
+        ctx.set(node.port.time, now)
         node.host_turn(now, self.config.gradient_credits)
         node.due["updated"] += [(now, beat) for beat in node.cache.due(now)]
         for name in _INPUTS:
