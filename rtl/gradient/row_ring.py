@@ -179,10 +179,13 @@ class RowRing(wiring.Component):
         ]
         ram = m.submodules.state_ram
         m.d.comb += [
-            self.states.ready.eq(1), here.number.eq(given.landing),
-            here.come.eq(valid & inside & ~here.known & self.adagrad),
-            self.accepted.eq(here.come), self.dropped.eq(valid & ~here.come),
-            ram.write_en.eq(here.come), ram.write_data.eq(given.state),
+            self.states.ready.eq(1),
+            self.accepted.eq(valid & inside & ~here.known & self.adagrad),
+            self.dropped.eq(valid & ~self.accepted),
+            # Rows without a state are marked too: the next optimizer may go by the rounds.
+            here.number.eq(Mux(self.adagrad, given.landing, self.vectors.payload.meta)),
+            here.come.eq(Mux(self.adagrad, self.accepted, self.landed)),
+            ram.write_en.eq(self.accepted), ram.write_data.eq(given.state),
             ram.write_addr.eq(given.landing[:self._place_bits]),
         ]
         return valid

@@ -22,10 +22,12 @@ from tests.rtl.power_up import powered_up
 from tests.rtl.training.host import Cache, Host, received
 from tests.support import simulate
 
-WIRE, PCIE = 20, 30
+WIRE, PCIE = 6, 8
 """Cycles of a packet between nodes, and between a NIC and its host."""
 
 _INPUTS = "gradients", "returned", "states", "written", "partials", "steps", "updated"
+_OUTPUTS = ("net_headers", "net_payload", "host_headers", "host_payload", "lookups", "write",
+            "refused")
 
 
 class _Paths(wiring.Component):
@@ -46,7 +48,8 @@ class _Node:
 
     def __init__(self, number: int, port, host: Host, seed: int):
         self.number, self.port, self.host, self.cache = number, port, host, Cache(host, seed)
-        self.due = {name: deque() for name in _INPUTS}
+        self.due: dict[str, deque] = {name: deque() for name in _INPUTS}
+        self.valid = dict.fromkeys(_INPUTS, False)
         self.credits: deque = deque()
         self.open = {"net": [], "host": []}
         self.headers = {"net": deque(), "host": deque()}
@@ -150,9 +153,11 @@ class Cluster:
             "vector_packing": packing_of(dimension), "pooling_mean": self.model.pooling == "mean",
             "gradient_window": self.config.gradient_window,
             "gradient_share": self.config.partial_beats // self.config.nodes,
-            "gradient_timeout": 20, "request_batch": 8, "request_timeout": 10, **self.registers}
+            "gradient_timeout": 8, "request_batch": 8, "request_timeout": 6, **self.registers}
         for node in self.around:
             ctx.set(node.port.node, node.number)
+            for name in _OUTPUTS:
+                ctx.set(getattr(node.port, name).ready, 1)
         self._write(ctx, registers)
         while not all(ctx.get(node.port.write_ready) for node in self.around):
             await ctx.tick()
@@ -185,56 +190,52 @@ class Cluster:
 
     async def _cycle(self, ctx) -> None:
         now = self.cycles = self.cycles + 1
-        samples = []
         for node in self.around:
             self._drive(ctx, node, now)
-            port = node.port
-            samples += [getattr(port, name).ready for name in _INPUTS]
-            for name in ("net_headers", "net_payload", "host_headers", "host_payload", "lookups",
-                         "write", "refused"):
-                out = getattr(port, name)
-                samples += [out.valid, out.payload]
-            samples.append(port.acknowledge)
-        seen = iter((await ctx.tick().sample(*samples))[2:])
         for node in self.around:
-            for name in _INPUTS:
-                if next(seen) and node.due[name] and node.due[name][0][0] <= now:
-                    node.due[name].popleft()
-            outs = [(next(seen), next(seen)) for _ in range(7)]
-            node.acknowledge = next(seen)
-            for side, (header, payload) in (("net", outs[:2]), ("host", outs[2:4])):
-                if header[0]:
-                    node.headers[side].append({name: header[1][name] for name in (
-                        "opcode", "destination", "step", "count", "credit", "empty")})
-                if payload[0]:
-                    node.open[side].append(payload[1].data)
-                    if payload[1].last:
-                        self._left(node, side, now)
-            if outs[4][0]:
-                lookup = outs[4][1]
-                node.cache.look_up(now, lookup.key.row, lookup.key.table, lookup.meta)
-            if outs[5][0]:
-                node.writes.append((outs[5][1].slot, outs[5][1].beat, outs[5][1].data))
-            if outs[6][0]:
-                node.refused.append((outs[6][1].status, outs[6][1].step))
+            self._look(ctx, node, now)
+        await ctx.tick()
 
     def _drive(self, ctx, node: _Node, now: int) -> None:
         ctx.set(node.port.time, now)
         node.host_turn(now, self.config.gradient_credits)
         node.due["updated"] += [(now, beat) for beat in node.cache.due(now)]
-        for name in _INPUTS:
-            port, queue = getattr(node.port, name), node.due[name]
+        for name, queue in node.due.items():
+            port = getattr(node.port, name)
             valid = bool(queue) and queue[0][0] <= now
             if valid:
                 ctx.set(port.payload, queue[0][1])
-            ctx.set(port.valid, valid)
+            if valid != node.valid[name]:
+                ctx.set(port.valid, valid)
+                node.valid[name] = valid
         credit = {"valid": 0, "node": 0, "value": 0}
         if node.credits and node.credits[0][0] <= now:
             credit = {"valid": 1, **node.credits.popleft()[1]}
         ctx.set(node.port.credit_in, credit)
-        for name in ("net_headers", "net_payload", "host_headers", "host_payload", "lookups",
-                     "write", "refused"):
-            ctx.set(getattr(node.port, name).ready, 1)
+
+    def _look(self, ctx, node: _Node, now: int) -> None:
+        """Take what crosses in this cycle, before the clock rises."""
+        port = node.port
+        for name, queue in node.due.items():
+            if node.valid[name] and ctx.get(getattr(port, name).ready):
+                queue.popleft()
+        out = {name: ctx.get(getattr(port, name).payload) for name in _OUTPUTS
+               if ctx.get(getattr(port, name).valid)}
+        node.acknowledge = ctx.get(port.acknowledge)
+        for side in ("net", "host"):
+            if (header := out.get(f"{side}_headers")) is not None:
+                node.headers[side].append({name: header[name] for name in (
+                    "opcode", "destination", "step", "count", "credit", "empty")})
+            if (beat := out.get(f"{side}_payload")) is not None:
+                node.open[side].append(beat.data)
+                if beat.last:
+                    self._left(node, side, now)
+        if (lookup := out.get("lookups")) is not None:
+            node.cache.look_up(now, lookup.key.row, lookup.key.table, lookup.meta)
+        if (write := out.get("write")) is not None:
+            node.writes.append((write.slot, write.beat, write.data))
+        if (refused := out.get("refused")) is not None:
+            node.refused.append((refused.status, refused.step))
 
     def _left(self, node: _Node, side: str, now: int) -> None:
         """A packet is complete: to the host, or to its node."""

@@ -160,7 +160,7 @@ class Cache:
         beats[-1]["last"] = 1
         if held:
             self.slots[number % 64] = key
-        self.answers.append((now + self.rng.randrange(5, 60), beats))
+        self.answers.append((now + self.rng.randrange(2, 20), beats))
 
     def due(self, now: int) -> list[dict]:
         for answer in self.answers:

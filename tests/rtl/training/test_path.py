@@ -1,6 +1,7 @@
 """Training paths of several nodes, back to back: rows bit for bit those of the numpy reference."""
 
 import numpy as np
+import pytest
 
 from host.model import Model
 from host.optimizer import Optimizer
@@ -62,6 +63,30 @@ def train(shape: Model, sizes, modes, *, nodes=2, keys=(64, 64), seed=1, most=3,
 
 
 def test_a_node_by_itself():
-    """Every mode; more keys than either reduction holds, so that both spill and take passes."""
-    cluster = train(model(16), [6, 7, 4, 8], MODES, nodes=1, keys=(4, 8))
+    """More keys than either reduction holds, so that both spill and take passes."""
+    cluster = train(model(16), [2, 3], [(SGD, "rounded"), (ADAGRAD, "exact")], nodes=1,
+                    keys=(4, 8))
     assert min(cluster.hosts[0].spilled) > 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dimension, pooling, keys", [
+    (16, "sum", (64, 64)), (32, "mean", (4, 8)), (8, "mean", (8, 16)), (4, "sum", (4, 64))])
+def test_two_nodes(dimension, pooling, keys):
+    cluster = train(model(dimension, pooling=pooling), [6, 7, 1, 8], MODES, keys=keys)
+    spilled = [sum(host.spilled[level] for host in cluster.hosts) for level in range(2)]
+    assert [bool(count) for count in spilled] == [keys[0] < 64, keys[1] < 64]
+    assert cluster.beats_between and all(node.writes for node in cluster.around)
+
+
+@pytest.mark.slow
+def test_three_nodes():
+    """One of which has no samples in a step."""
+    train(model(16), [2, 7], MODES[2:], nodes=3, keys=(8, 16))
+
+
+@pytest.mark.slow
+def test_many_partials_need_credit():
+    cluster = train(model(32, rows=(90, 90, 90)), [40, 40], MODES[1:3], keys=(64, 64), most=4)
+    assert sum(counters["partial_packager"]["stall_credit"] for counters in cluster.counters)
+    assert sum(counters["credit_return"]["credits"] for counters in cluster.counters)
