@@ -44,9 +44,9 @@ class StateUnpacker(wiring.Component):
             fifo.i.payload.data.eq(self.i.payload.data),
             fifo.i.payload.records.eq(self.i.payload.records),
             last.eq((index == RECORDS_PER_BEAT - 1) | (index + 1 >= beat.records)),
-            self.o.valid.eq(fifo.o.valid & (beat.records != 0)),
+            self.o.valid.eq(fifo.o.valid),
             self.o.payload.eq(beat.data.word_select(index, RECORD_BITS)),
-            fifo.o.ready.eq(last & (self.o.ready | (beat.records == 0))),
+            fifo.o.ready.eq(last & self.o.ready),
             self.idle.eq(fifo.idle),
         ]
         with m.If(self.o.valid & self.o.ready):

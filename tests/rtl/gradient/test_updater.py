@@ -118,6 +118,16 @@ def test_a_row_alone_waits_for_each_of_its_outputs():
     run(world, [passes(keys, 16, k) for k in range(8)])
 
 
+def test_idle_holds_while_nothing_but_unasked_states_come():
+    class Quiet(World):
+        async def before(self, ctx, keys):
+            await ctx.tick().repeat(150)
+
+    world = Quiet(config(16), 16, SwiftHost("sgd"), [], seed=11, bad_states=0.03)
+    run(world, [[Pass([], np.zeros((0, 16), np.float32))]])
+    assert world.bad > 8
+
+
 @pytest.mark.parametrize("name, beats", [("sgd", 1), ("sgd", 2), ("rowwise-adagrad", 2)])
 def test_a_beat_a_cycle(name, beats):
     """All rows in the cache, which answers after 12 cycles."""
@@ -130,6 +140,7 @@ def test_a_beat_a_cycle(name, beats):
     assert sums[-1] - sums[0] == rows[-1] - rows[0] == 120 * beats - 1
     assert counters["stall_places"] == counters["stall_requests"] == 0
     assert counters["stall_output"] == 0
+    assert 8 < counters["stall_rows"] + counters["stall_states"] < 40
 
 
 @pytest.mark.parametrize("records", [1, 2, 3, 8])
