@@ -1,5 +1,8 @@
 """Step counter: when all partials of a step that others announced have arrived at their owner."""
 
+from functools import reduce
+from operator import or_
+
 from amaranth.hdl import C, Cat, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
@@ -172,9 +175,9 @@ class StepCounter(wiring.Component):
 
         ends, final = Signal(RECORDS_PER_BEAT), Signal(_COUNT_BITS)
         m.d.comb += ends.eq(of(StepKind.END))
-        for k in reversed(range(RECORDS_PER_BEAT)):
-            with m.If(ends[k]):
-                m.d.comb += final.eq(records[k].count)
+        firsts = (Mux(ends[k] & ~ends[:k].any(), record.count, 0)
+                  for k, record in enumerate(records))
+        m.d.comb += final.eq(reduce(or_, firsts))
         m.d.sync += [
             said.end.eq(ends.any()), said.count.eq(final),
             said.stray.eq(((ends & (ends - 1)) != 0) | of(StepKind.PASSED).any()),
