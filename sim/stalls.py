@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-__all__ = ["CAUSES", "stalls"]
+__all__ = ["CAUSES", "TRAINING_CAUSES", "stalls"]
 
 CAUSES: dict[str, tuple[str, str]] = {
     "host_assembler.stall_output": ("host", "packets waited because PCIe took none"),
@@ -15,6 +15,7 @@ CAUSES: dict[str, tuple[str, str]] = {
     "hold_buffer.stall_waiting": ("samples", "the oldest slot waited for its vector"),
     "dispatcher.stall_hold": ("samples", "a slot waited for a place in the hold buffer"),
     "dispatcher.stall_dense": ("samples", "a slot waited until its dense vector could be ordered"),
+    "dispatcher.stall_step": ("samples", "a slot waited for the end of the step before"),
     "dense_ring.stall_full": ("samples", "samples waited for a place for their dense vector"),
     "dense_ring.stall_waiting": ("samples", "the oldest sample waited for its dense vector"),
     "dense_ring.stall_buffers": ("samples", "requests for dense vectors waited for a buffer"),
@@ -37,9 +38,41 @@ CAUSES: dict[str, tuple[str, str]] = {
     "interaction.stall_input": ("results", "vectors waited for the interaction"),
     "interaction.stall_output": ("results", "dots waited for room for their results"),
 }
+TRAINING_CAUSES: dict[str, tuple[str, str]] = {
+    "row_updater.stall_written": ("gpu", "a step waited for its rows to be in GPU memory"),
+    "row_updater.stall_states": ("gpu", "a row waited for its state from the host"),
+    "partial_packager.stall_credit": ("peers", "partial sums waited for credit of their owner"),
+    "row_updater.stall_rows": ("rows", "the oldest row to be updated waited for its vector"),
+    "row_updater.stall_places": ("rows", "sums waited for a place to wait for their row"),
+    "row_updater.stall_requests": ("rows", "lookups of rows or requests for states waited"),
+    "row_updater.stall_output": ("rows", "new rows waited for their packets or the cache"),
+    "row_packager.stall_buffers": ("rows", "new rows waited for a packet buffer"),
+    "state_packager.stall_buffers": ("rows", "new states waited for a packet buffer"),
+    "state_request_packager.stall_buffers": ("rows", "requests for states waited for a buffer"),
+    "gradient_expander.stall_vector": ("gradients", "keys waited for the vector of their bag"),
+    "gradient_expander.stall_sink": ("gradients", "gradients waited for their local sums"),
+    "local_reducer.stall_step": ("gradients", "gradients waited while local sums were read"),
+    "local_reducer.stall_output": ("gradients", "local sums waited to leave"),
+    "local_reducer.stall_passed": ("gradients", "what found no local entry waited to leave"),
+    "gradient_sender.stall_own": ("gradients", "partial sums waited for those of this node"),
+    "gradient_sender.stall_remote": ("gradients", "partial sums waited for the packets of others"),
+    "gradient_sender.stall_spilled": ("gradients", "spilled gradients waited for their packets"),
+    "partial_packager.stall_buffers": ("gradients", "partial sums waited for a packet buffer"),
+    "partial_receiver.stall_sink": ("gradients", "partial sums of others waited to be added"),
+    "returned_receiver.stall_sink": ("gradients", "returned gradients waited to be added"),
+    "global_reducer.stall_step": ("gradients", "partial sums waited while sums were read"),
+    "global_reducer.stall_output": ("gradients", "sums waited for their rows"),
+    "global_reducer.stall_passed": ("gradients", "what found no entry waited to leave"),
+    "spill_packager.stall_buffers": ("gradients", "spilled gradients waited for a packet buffer"),
+    "step_packager.stall_buffers": ("gradients", "ends of steps waited for a packet buffer"),
+    "report_packager.stall_buffers": ("gradients", "reports to the host waited for a buffer"),
+}
+"""Those of NICs that train."""
+
+_CAUSES = CAUSES | TRAINING_CAUSES
 """Cause and meaning of each stall counter. What is outside the NIC is a cause by itself; the others
-are what it leads to inside: ``samples`` that wait, ``lookups``, ``vectors`` or ``results`` held
-up."""
+are what it leads to inside: ``samples`` that wait, ``lookups``, ``vectors``, ``results``,
+``gradients`` or ``rows`` held up."""
 
 
 def stalls(counters: Sequence[Mapping[str, int]]) -> dict:
@@ -56,7 +89,7 @@ def stalls(counters: Sequence[Mapping[str, int]]) -> dict:
              if name.partition(".")[2].startswith("stall_")}
     longest: dict[str, dict] = {}
     for name, cycles in found.items():
-        cause, means = CAUSES.get(name, (name.partition(".")[0], name))
+        cause, means = _CAUSES.get(name, (name.partition(".")[0], name))
         most = max(cycles)
         if most > longest.get(cause, {"cycles": 0})["cycles"]:
             longest[cause] = {"cause": cause, "counter": name, "node": cycles.index(most),

@@ -30,9 +30,10 @@ def diagnose(cluster: Cluster, registers: Sequence[RegisterFile], error: StuckEr
     ``name``, ``to``, ``valid``, ``ready``, ``beats`` and ``last``, cycle of the last beat or None;
     ``waits``, the streams that hold a beat which is not taken, with ``behind``, what their taker
     is itself held up by; ``owed``, answers asked of ``gpu``, ``host`` (dense vectors) and ``peers``
-    that have not come;
-    ``counting``, stall counters that go on counting; ``unanswered`` samples; ``queries_waiting``,
-    packets that the host holds back for lack of credit.
+    that have not come, and what is not ``written``, rows and states of training;
+    ``counting``, stall counters that go on counting; ``unanswered`` samples; ``queries_waiting``
+    and ``gradients_waiting``, packets that the host holds back for lack of credit; ``step_open``,
+    whether a step of training is.
     """
     nodes = [_node(node, file) for node, file in zip(cluster.nodes, registers)]
     found = sorted((cause for state in nodes for cause in _causes(state)),
@@ -57,10 +58,13 @@ def _node(node: Node, registers: RegisterFile) -> dict:
     owed = {part: after[f"{block}.asked"] - after[f"{block}.answered"] & 0xFFFFFFFF
             for part, block in (("gpu", "gpu_answers"), ("host", "dense_answers"),
                                 ("peers", "peer_answers"))}
+    owed["written"] = 0 if node.training is None else node.training.memory.unfinished
     return {"node": node.number, "channels": channels, "waits": _waits(channels), "owed": owed,
             "counting": counting,
             "lookups_for": registers.read("lookup_next_node")["lookup_next_node"],
-            "unanswered": node.unanswered, "queries_waiting": node.queries_waiting}
+            "unanswered": node.unanswered, "queries_waiting": node.queries_waiting,
+            "gradients_waiting": 0 if node.training is None else node.training.waiting,
+            "step_open": node.training is not None and node.training.finished is None}
 
 
 def _waits(channels: Sequence[Mapping]) -> list[dict]:
@@ -103,6 +107,19 @@ def _causes(state: Mapping) -> list[dict]:
         causes.append(cause(3, "peers", f"node {node} waits for {owed['peers']} vectors of other "
                                         f"nodes; net_parser.vectors brought none "
                                         f"{since('net_parser.vectors')}"))
+    if owed["written"]:
+        causes.append(cause(1, "gpu", f"{owed['written']} rows and states that node {node} sent "
+                                      f"its host, or asked it for, are not written or read; "
+                                      f"host_parser.written brought nothing "
+                                      f"{since('host_parser.written')}"))
+    if state["gradients_waiting"]:
+        causes.append(cause(4, "host", f"the host of node {node} holds back "
+                                       f"{state['gradients_waiting']} packets of gradients for "
+                                       f"lack of credit; the NIC sent none {since('host_tx')}"))
+    if state["step_open"] and not state["unanswered"]:
+        causes.append(cause(6, "peers", f"node {node} waits for the end of a step; "
+                                        f"net_parser.steps brought none "
+                                        f"{since('net_parser.steps')}"))
     if state["queries_waiting"]:
         causes.append(cause(4, "host", f"the host of node {node} holds back "
                                        f"{state['queries_waiting']} query packets for lack of "

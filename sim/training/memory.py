@@ -77,9 +77,9 @@ class GpuMemory:
         self.rows = self.states = 0
 
     @property
-    def unfinished(self) -> bool:
-        """Whether something is to be written yet, or a state that was asked for to come back."""
-        return bool(self._unwritten or any(self._asked.values()))
+    def unfinished(self) -> int:
+        """Row beats and states that are to be written yet, and states to come back."""
+        return self._unwritten + sum(map(len, self._asked.values()))
 
     def end_step(self) -> np.ndarray:
         """Return the keys whose rows were written since the last call, ascending.

@@ -10,8 +10,10 @@ import pytest
 from host.gradient_packets import gradient_packets
 from host.optimizer import Optimizer
 from rtl.config import preset
+from rtl.nic import SmartNic
 from sim.cli import main
 from sim.settings import Runtime
+from sim.stalls import CAUSES, TRAINING_CAUSES
 from sim.training.cluster import training_registers
 from sim.training.report import failures, table
 from sim.training.train import Training, train
@@ -130,3 +132,13 @@ def test_registers():
 def test_training_is_no_choice_of_these_nics(path):
     with pytest.raises(ValueError, match="training must be true where NICs train, not false"):
         trained(path, settings=("training=false",))
+
+
+def test_every_stall_counter_of_training_has_a_cause():
+    nic = SmartNic(replace(preset("tiny"), training=True))
+    counted = {register.name for register in nic.registers if ".stall_" in register.name}
+    # Packagers towards the host, and of ends of steps, need no credit.
+    assert counted - set(CAUSES) - set(TRAINING_CAUSES) == {
+        f"{name}_packager.stall_credit" for name in (
+            "request", "step", "spill", "row", "state", "state_request", "report")}
+    assert counted >= set(TRAINING_CAUSES)
