@@ -117,7 +117,7 @@ def test_bags_and_interactions(optimizer, interaction, itself, pooling, partials
     model = replace(criteo().with_rows((500, 3, 2000, 40)), dimension=32, bottom=(32,),
                     bags=((0, 4), (1, 1), (0, 9), (2, 2)), interaction=interaction,
                     interaction_itself=itself, pooling=pooling)
-    compare(model, generate(model, STEPS * 64, 2), optimizer, 64, partials)
+    compare(model, generate(model, STEPS * 32, 2), optimizer, 32, partials)
 
 
 @pytest.fixture

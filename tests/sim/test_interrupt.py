@@ -107,8 +107,10 @@ def _sha(predictions: np.ndarray) -> str:
     return hashlib.sha256(np.ascontiguousarray(predictions, "<f4").tobytes()).hexdigest()
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP],
-                         ids=lambda number: number.name)
+@pytest.mark.parametrize("number", [
+    pytest.param(signal.SIGINT, id="SIGINT"),
+    pytest.param(signal.SIGTERM, id="SIGTERM", marks=pytest.mark.slow),
+    pytest.param(signal.SIGHUP, id="SIGHUP", marks=pytest.mark.slow)])
 def test_a_run_stops_and_is_gone_on_with(tmp_path, bags, expected, number):
     first, second, table, frames = (
         tmp_path / name for name in ("a.json", "b.json", "p.csv", "a.pcap"))

@@ -55,8 +55,8 @@ def _sums(planned: dict, kind: str) -> dict[str, float]:
 
 
 @pytest.mark.parametrize(("nodes", "dimension", "placement"), [
-    (2, 16, "row"), (4, 64, "row"), (2, 16, "table"), (1, 48, "table"), (2, 4, "row"),
-    (1, 8, "table")])
+    (4, 64, "row"), (1, 48, "table"), (2, 4, "row"), (1, 8, "table"),
+    *(pytest.param(2, 16, placement, marks=pytest.mark.slow) for placement in ("row", "table"))])
 def test_equal_to_a_run_whose_packets_are_full(tmp_path, nodes, dimension, placement):
     """Long time-outs, one mini-batch after the other, and no cache: to the byte."""
     options = RunOptions.of(

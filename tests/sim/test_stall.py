@@ -30,7 +30,9 @@ def calm() -> dict:
     return result
 
 
-@pytest.mark.parametrize("node", ["", "@2"], ids=["every node", "one node"])
+@pytest.mark.parametrize("node", [
+    pytest.param("", id="every node"),
+    pytest.param("@2", id="one node", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("part", SILENT)
 def test_a_silence_of_1_ms_loses_nothing_and_is_named(calm, part, node):
     result = _run(faults=f"silent-{part}=8us:1ms{node}")

@@ -138,9 +138,9 @@ def run(batches, *, maximum, stall=(0.0, 0.0), seed=0):
 
 
 @pytest.mark.parametrize("maximum, dimension, rows, stall", [
-    (16, 4, 40, (0.0, 0.0)), (16, 8, 40, (0.5, 0.0)), (16, 16, 100, (0.0, 0.6)),
-    (64, 64, 30, (0.3, 0.3)), (64, 16, 30, (0.0, 0.6)), (256, 256, 12, (0.1, 0.0)),
-    (256, 48, 20, (0.2, 0.2))])
+    (16, 4, 20, (0.0, 0.0)), (16, 8, 20, (0.5, 0.0)), (16, 16, 50, (0.0, 0.6)),
+    (64, 64, 15, (0.3, 0.3)), (64, 16, 30, (0.0, 0.6)), (256, 256, 6, (0.1, 0.0)),
+    (256, 48, 10, (0.2, 0.2))])
 def test_rows_take_their_steps(maximum, dimension, rows, stall):
     run([(mode, dimension, random_rows(rows, dimension, dimension + mode), RATE, EPSILON)
          for mode in (ADAGRAD, SGD)], maximum=maximum, stall=stall)

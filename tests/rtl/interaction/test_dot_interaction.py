@@ -44,7 +44,8 @@ def run(sizes, most, units, dimension, *, longest=None, itself=False, stall=(0.0
 
 
 @pytest.mark.parametrize("itself, stall", [
-    (False, (0.0, 0.0)), (True, (0.4, 0.0)), (False, (0.0, 0.6)), (True, (0.3, 0.3))])
+    (False, (0.0, 0.0)), pytest.param(True, (0.4, 0.0), marks=pytest.mark.slow),
+    pytest.param(False, (0.0, 0.6), marks=pytest.mark.slow), (True, (0.3, 0.3))])
 def test_mixed_samples_of_one_slice(itself, stall):
     """66 dots, of 12 vectors or of 11 and themselves: the last group of 3 fills a beat and begins
     another."""

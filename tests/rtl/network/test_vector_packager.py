@@ -46,7 +46,7 @@ def test_packets_without_time_outs(nodes, dimension, vector_beats, packing, payl
     rng = random.Random(nodes)
     config = NicConfig(nodes=nodes, max_dimension=dimension, net_payload_beats=payload)
     limit = min(32, ((payload - 1) << packing) // vector_beats)
-    vectors = make_vectors(rng, nodes, 400 // vector_beats, vector_beats, packing)
+    vectors = make_vectors(rng, nodes, 200 // vector_beats, vector_beats, packing)
     packets, _, counters = run_packager(
         VectorPackager(config), beats_of(vectors),
         {"vector_beats": vector_beats, "vector_packing": packing, "timeout": 5000},

@@ -138,7 +138,8 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize("stalls", [(0.0, 0.0), (0.3, 0.3)])
+@pytest.mark.parametrize("stalls", [
+    pytest.param((0.0, 0.0), marks=pytest.mark.slow), (0.3, 0.3)])
 @pytest.mark.parametrize("name", BAD)
 def test_bad_sample_is_answered_once(name, stalls):
     """The bad sample between good ones: one error (or one for its strays), nothing else changes."""
