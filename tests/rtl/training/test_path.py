@@ -75,7 +75,8 @@ def test_a_node_by_itself():
 def test_two_nodes(dimension, pooling, keys):
     cluster = train(model(dimension, pooling=pooling), [6, 7, 1, 8], MODES, keys=keys)
     spilled = [sum(host.spilled[level] for host in cluster.hosts) for level in range(2)]
-    assert [bool(count) for count in spilled] == [keys[0] < 64, keys[1] < 64]
+    # Even the larger tables have sets that are too small.
+    assert all(count or size == 64 for count, size in zip(spilled, keys, strict=True))
     assert cluster.beats_between and all(node.writes for node in cluster.around)
 
 
