@@ -14,6 +14,7 @@ from host.network import Network
 from host.optimizer import Optimizer
 from host.packets import query_records
 from host.samples import rechunk
+from sim.results import Step
 from sim.training.comparison import Comparison
 from sim.training.tables import Clock, ClusterTables
 from tests.sim.training.fake_nics import GPU, NETWORK, FakeCluster
@@ -139,3 +140,34 @@ def test_steps_take_the_time_of_all_their_parts():
     # The next step begins then.
     tables.pooled(batches(MODEL)[1])
     assert tables.step.started == clock.ready
+
+
+def test_rows_that_nothing_was_for_are_counted():
+    cluster = FakeCluster(MODEL, 3, Optimizer(), 1)
+    comparison = tables_of(cluster).comparison
+    samples = batches(MODEL)[0]
+    gradients = np.zeros((21, 4, 16), np.float32)
+    keys = np.unique(samples.keys)
+    other = int(np.setdiff1d(np.arange(50), keys)[0])
+    # Gradients of zero change no bit: what was not written differs by that alone.
+    comparison.step(0, samples, gradients, [np.union1d(keys[1:], [other])])
+    assert (comparison.different, comparison.extra) == (1, 1) and not comparison.good
+    assert comparison.first["what"] == "was not written"
+    comparison = tables_of(cluster).comparison
+    comparison.step(0, samples, gradients, [np.union1d(keys, [other])])
+    assert (comparison.different, comparison.extra) == (0, 1) and not comparison.good
+    assert comparison.first == {"step": 0, "table": 0, "row": other, "node": 0,
+                                "what": "has no gradient"}
+
+
+@pytest.mark.parametrize("ends", [{0: 5000.0, 1: 90_000.0}, {0: 90_000.0, 1: 5000.0}])
+def test_a_node_that_is_far_ahead_waits_for_the_front_end(ends):
+    dense = DenseTime(GPU, MODEL)
+    clock = Clock(dense, RingAllReduce(Network(NETWORK, 2), 2, 1000), 50.0, 10.0)
+    samples = batches(MODEL)[0]
+    step = Step.of(0, 0, samples, 2, (4, 16))
+    step.ends.update(ends)
+    late = max(ends, key=ends.get)
+    bags = clock.gradients(step)
+    assert bags[1 - late] == 90_050.0
+    assert bags[late] == dense.top(90_000.0, step.shares[late + 1] - step.shares[late]) > 91_000

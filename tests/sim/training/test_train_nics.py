@@ -9,7 +9,9 @@ import pytest
 
 from host.gradient_packets import gradient_packets
 from host.optimizer import Optimizer
+from host.packets import parse_header
 from rtl.config import preset
+from rtl.formats import Opcode
 from rtl.nic import SmartNic
 from sim.cli import main
 from sim.settings import Runtime
@@ -87,6 +89,26 @@ def test_messages_that_are_refused_are_listed(path, nics, tmp_path):
     assert result["weights_sha256"] == good["weights_sha256"] and result["bit_identical"]
     assert failures(result) == ["3 messages to NICs were refused: 1 for ROW, 1 for STEP, "
                                 "1 for TABLE"]
+
+
+def test_other_packets_go_first(path, nics):
+    job = Training(options(path, fidelity="rtl"))
+    job.execute(others=bad_packets(2, 1))
+    sent = [parse_header(packet[0]) for packet in job.nics.setup.cluster.nodes[1].sent]
+    third = [head.count for head in sent if head.opcode == Opcode.GRADIENTS and head.step == 2]
+    assert third[:2] == [2, 2] and third[-1] == 1
+
+
+def test_one_wrong_row_is_enough(path, nics, monkeypatch):
+    """Of a single step, whose pooled vectors are right."""
+    class Other(nics):
+        def __init__(self, options, config, runtime, model, rows, numerics):
+            super().__init__(options, config, runtime, model, rows, numerics)
+            self.setup.cluster.optimizer = Optimizer("sgd", 0.2)
+
+    monkeypatch.setattr("sim.training.train.NicCluster", Other)
+    result = trained(path, samples=32)
+    assert result["results"]["equal"] == 32 and result["bit_identical"] is False
 
 
 def test_what_is_wrong_is_exit_status_1(path, nics, tmp_path, monkeypatch, capsys):
