@@ -111,7 +111,7 @@ def test_silence_changes_no_row_and_for_good_is_named(model, part):
     path = model()
     good(train(options(path, faults=f"silent-{part}=100us:200us@1")), path)
     result = train(options(path, faults=f"silent-{part}=100us:@1", patience=50_000))
-    assert not result["complete"] and 0 < result["steps"] < 5
+    assert not result["complete"] and result["steps"] < 5
     said, = failures(result)
     assert said.startswith(f"training is stuck in step {result['steps']}: ")
     assert result["where_stuck"]["causes"][0]["part"] == part
