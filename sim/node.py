@@ -13,13 +13,7 @@ from time import thread_time
 import numpy as np
 
 from host.gpu import Gather, GpuLookups, GpuProfile
-from host.packets import (
-    Header,
-    parse_errors,
-    parse_headers,
-    parse_pooled,
-    payload_records,
-)
+from host.packets import Header, parse_errors, parse_headers, parse_pooled, payload_records
 from host.pcie import Pcie, PcieProfile
 from host.result_packets import parse_result_part, parse_results
 from host.row_packets import Answer

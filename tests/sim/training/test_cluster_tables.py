@@ -152,7 +152,7 @@ def test_rows_that_nothing_was_for_are_counted():
     # Gradients of zero change no bit: what was not written differs by that alone.
     comparison.step(0, samples, gradients, [np.union1d(keys[1:], [other])])
     assert (comparison.different, comparison.extra) == (1, 1) and not comparison.good
-    assert comparison.first["what"] == "was not written"
+    assert comparison.first is not None and comparison.first["what"] == "was not written"
     comparison = tables_of(cluster).comparison
     comparison.step(0, samples, gradients, [np.union1d(keys, [other])])
     assert (comparison.different, comparison.extra) == (0, 1) and not comparison.good
