@@ -7,7 +7,7 @@ from rtl.formats import RECORDS_PER_BEAT, GradientRecord, Opcode, RecordKind
 
 from .packets import header_beat, pack_records, records_to_beats, values_to_beats
 
-__all__ = ["end_packet", "gradient_packets"]
+__all__ = ["end_packet", "gradient_packets", "longest_bag"]
 
 
 def gradient_packets(tables: np.ndarray, rows: np.ndarray, bag_lengths: np.ndarray,
@@ -59,6 +59,11 @@ def end_packet(*, node: int, step: int) -> np.ndarray:
                            records_to_beats(record)))
 
 
+def longest_bag(payload_beats: int, dimension: int) -> int:
+    """Return the most keys of a bag that fits ``payload_beats`` with its gradient."""
+    return RECORDS_PER_BEAT * max(0, payload_beats - -(-dimension // LANES))
+
+
 def _check(tables, rows, lengths, gradients, payload_beats: int) -> None:
     """Raise ``ValueError`` for arrays that do not go together, or a bag that is too long."""
     if gradients.ndim != 2 or len(gradients) != len(lengths):
@@ -70,8 +75,7 @@ def _check(tables, rows, lengths, gradients, payload_beats: int) -> None:
         if len(keys) != lengths.sum():
             raise ValueError(f"{name} must be {int(lengths.sum())}, the sum of bag_lengths, "
                              f"not {len(keys)}")
-    room = payload_beats - -(-gradients.shape[1] // LANES)
-    longest = RECORDS_PER_BEAT * max(0, room)
+    longest = longest_bag(payload_beats, gradients.shape[1])
     if lengths.size and lengths.max() > longest:
         raise ValueError(f"bag_lengths must be at most {longest} for a bag to fit a packet of "
                          f"{payload_beats} beats, not {int(lengths.max())}")

@@ -2,10 +2,12 @@
 
 from collections.abc import Iterator
 
+from host.gradient_packets import longest_bag
 from host.model import Model
 from host.samples import Samples
 from rtl.config import NicConfig
 from sim.source import mini_batches
+from sim.training.host import gradient_payload
 from sim.training.options import TrainOptions
 
 __all__ = ["epoch_batches"]
@@ -16,12 +18,18 @@ def epoch_batches(options: TrainOptions, model: Model, kind: str | None, config:
     """Yield the epoch, counted from 0, and the samples of every mini-batch but the first ``done``.
 
     The last mini-batch of an epoch may be short; the next epoch begins a new one. ``ValueError``
-    when there are none, or no more than ``done``.
+    when there are none, or no more than ``done``, or for a bag whose gradient, with its keys, fits
+    no packet to the NIC.
     """
-    seen = 0
+    seen, most = 0, None
+    if options.fidelity == "rtl":
+        most = longest_bag(gradient_payload(config), model.dimension)
     for epoch in range(options.epochs):
-        before = seen
+        before, first = seen, 0
         for samples in mini_batches(options.run, model, kind, config):
+            if most is not None:
+                _check_bags(samples, first, most, config)
+            first += len(samples)
             seen += 1
             if seen > done:
                 yield epoch, samples
@@ -30,3 +38,12 @@ def epoch_batches(options: TrainOptions, model: Model, kind: str | None, config:
     if done and seen <= done:
         raise ValueError(f"epochs must be more for checkpoint {options.checkpoint}, which has "
                          f"{done} steps: {options.epochs} have {seen}")
+
+
+def _check_bags(samples: Samples, first: int, most: int, config: NicConfig) -> None:
+    longest = samples.bag_lengths.max(axis=1, initial=0)
+    if len(longest) and int(longest.max()) > most:
+        at = int(longest.argmax())
+        raise ValueError(f"bags must have at most {most} keys to be trained with "
+                         f"host_payload_beats of {config.host_payload_beats}, "
+                         f"not {longest[at]} as in sample {first + at}")

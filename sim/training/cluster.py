@@ -29,7 +29,7 @@ from sim.settings import Runtime
 from sim.setup import ClusterSetup
 from sim.stuck import diagnose
 from sim.training.comparison import Comparison
-from sim.training.host import TrainingHost
+from sim.training.host import TrainingHost, gradient_payload
 from sim.training.memory import GpuMemory, store_answers
 from sim.training.options import TrainOptions
 from sim.training.tables import Clock, ClusterTables
@@ -119,8 +119,8 @@ class NicCluster:
             memory = GpuMemory(
                 number, store, lambda *key: self._plan.owner_of(*key, number) == number, gpu,
                 config.host_payload_beats, events, send, awake)
-            return TrainingHost(number, memory, config.gradient_credits,
-                                config.host_payload_beats, events, send)
+            return TrainingHost(number, memory, config.gradient_credits, gradient_payload(config),
+                                events, send)
 
         return Node(number, engine, config,
                     store_answers(store, number, config.host_payload_beats),

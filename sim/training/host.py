@@ -11,13 +11,13 @@ from host.packets import Header
 from host.partial_packets import Partials, parse_partials, partial_packets
 from host.samples import Samples
 from host.step_packets import StepNews, parse_steps
-from rtl.config import LANES
+from rtl.config import LANES, NicConfig
 from rtl.formats import Opcode, ReductionLevel, StepKind
 from sim.errors import ProtocolError
 from sim.events import EventQueue
 from sim.training.memory import GpuMemory
 
-__all__ = ["RefusedMessage", "TrainingHost", "TrainingOf"]
+__all__ = ["RefusedMessage", "TrainingHost", "TrainingOf", "gradient_payload"]
 
 TrainingOf = Callable[[EventQueue, Callable[[np.ndarray, float], None], Callable[[float], float]],
                       "TrainingHost"]
@@ -34,6 +34,12 @@ class RefusedMessage(NamedTuple):
     status: int
 
 
+def gradient_payload(config: NicConfig) -> int:
+    """Return the beats behind the header of a packet of gradients to a NIC of ``config``."""
+    # The NIC reports what it has consumed at the latest when that is a quarter of the window.
+    return min(config.host_payload_beats, config.gradient_credits // 2)
+
+
 class TrainingHost:
     """What a host does for the gradients of its samples and the rows of its node.
 
@@ -46,7 +52,7 @@ class TrainingHost:
     node: its number.
     memory: the node's tables.
     window: beats behind headers that may be on their way to the NIC, or wait in it.
-    payload_beats: of a packet at most.
+    payload_beats: of a packet at most, see `gradient_payload`.
     events: of the host. send: sends a packet at a time.
 
     Members
@@ -62,8 +68,7 @@ class TrainingHost:
                  events: EventQueue, send: Callable[[np.ndarray, float], None]):
         self._node, self.memory = node, memory
         self._width = min(memory.store.model.dimension, LANES)
-        # The NIC reports what it has consumed at the latest when that is a quarter of the window.
-        self._window, self._payload_beats = window, min(payload_beats, window // 2)
+        self._window, self._payload_beats = window, payload_beats
         self._events, self._send = events, send
         self._packets: deque[np.ndarray] = deque()
         self._sent_beats = self._consumed_beats = 0

@@ -78,8 +78,8 @@ class FakeNode:
         self.sent: list[np.ndarray] = []
         memory = GpuMemory(number, self.store, self._owns, GPU, payload_beats, self.events,
                            self._from_host, awake=lambda end: end)
-        self.training = TrainingHost(number, memory, window, payload_beats, self.events,
-                                     self._from_host)
+        self.training = TrainingHost(number, memory, window, min(payload_beats, window // 2),
+                                     self.events, self._from_host)
         self.nic = FakeNic(self, random.Random(number))
 
     def _owns(self, tables, rows):

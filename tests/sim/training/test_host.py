@@ -17,10 +17,11 @@ from host.partial_packets import parse_partials, partial_packets
 from host.row_store import RowStore
 from host.samples import Samples
 from host.step_packets import StepNews, parse_states, parse_steps, state_packets, step_packet
+from rtl.config import preset
 from rtl.formats import GradientRecord, LookupRecord, Opcode, RecordKind, Status, StepKind
 from sim.errors import ProtocolError
 from sim.events import EventQueue
-from sim.training.host import RefusedMessage, TrainingHost
+from sim.training.host import RefusedMessage, TrainingHost, gradient_payload
 from sim.training.memory import GpuMemory, store_answers
 
 MODEL = Model((50, 60), 16, 1, (16,), (1,))
@@ -39,7 +40,8 @@ class Host:
         memory = GpuMemory(1, self.store, lambda tables, rows: tables == 1, GPU, 24, self.events,
                            self._send, awake=lambda end: end if end < self.silent_after
                            else float("inf"))
-        self.training = TrainingHost(1, memory, window, 24, self.events, self._send)
+        self.training = TrainingHost(1, memory, window, min(24, window // 2), self.events,
+                                     self._send)
         self.training.open(STEP)
 
     def _send(self, packet, now):
@@ -93,6 +95,14 @@ def test_gradients_leave_in_their_time_and_end_with_an_empty_record():
     assert (head.step, head.count, head.source) == (7, 1, 1)
     fields = parse_records(GradientRecord, host.sent[1][1][1:], 1)
     assert fields["kind"].tolist() == [RecordKind.EMPTY]
+
+
+def test_packets_leave_room_for_credit_that_is_not_reported():
+    config = preset("kaggle")
+    assert gradient_payload(config) == 64
+    assert gradient_payload(config.with_fields(gradient_beats=256)) == 64
+    assert gradient_payload(config.with_fields(
+        host_payload_beats=100, gradient_beats=256)) == (256 - 102) // 2
 
 
 def test_a_node_without_samples_sends_the_end_alone():
