@@ -138,7 +138,7 @@ class GradientReducer(wiring.Component):
         ]
         waiting, quiet = entry.o.valid & ~bad, Signal()
         m.d.comb += quiet.eq(Cat(part.idle for part in (table, sums, terms, leaving)).all())
-        self._follow_steps(m, walk, step, left, front.step, waiting, own, enter, table.idle, quiet)
+        self._follow_steps(m, walk, step, left, entry, waiting, own, enter, table.idle, quiet)
 
         # Everything leaves before its step is closed, so that it need not go along.
         taken, rounded = terms.o.payload, self.rounded if self._split else 1
@@ -167,12 +167,12 @@ class GradientReducer(wiring.Component):
               stall_passed=leaving.i.valid & ~leaving.i.ready, stall_step=waiting & ~enter)
         return m
 
-    def _follow_steps(self, m: Module, walk: KeyWalk, step, left, front, waiting, own, enter,
+    def _follow_steps(self, m: Module, walk: KeyWalk, step, left, entry, waiting, own, enter,
                       drained, quiet) -> None:
         """Open steps, let their beats ``enter``, and read out and answer where they are flushed.
 
-        ``left``: what there is to answer. A beat of step ``front`` is ``waiting``, ``own`` if that
-        is the open one.
+        ``left``: what there is to answer. A beat of ``entry`` that is not dropped is ``waiting``,
+        ``own`` if its step is the open one.
         """
         opened, answer = Signal(), self.flushed.payload
         with m.FSM(init="SWEEP"):
@@ -182,7 +182,7 @@ class GradientReducer(wiring.Component):
             with m.State("ADD"):
                 m.d.comb += [
                     self.flush.ready.eq(1), enter.eq(~self.flush.valid & (own | ~opened)),
-                    self.idle.eq(quiet & ~waiting),
+                    self.idle.eq(quiet & entry.idle),
                 ]
                 m.d.sync += [
                     answer.step.eq(self.flush.payload), answer.keys.eq(0), answer.passed.eq(0)]
@@ -193,7 +193,7 @@ class GradientReducer(wiring.Component):
                         m.d.sync += [opened.eq(1), step.eq(self.flush.payload)]
                         m.next = "DRAIN"
                 with m.Elif(waiting & ~opened):
-                    m.d.sync += [opened.eq(1), step.eq(front)]
+                    m.d.sync += [opened.eq(1), step.eq(entry.o.payload.step)]
             with m.State("DRAIN"):
                 # Beats that came before the flush may still be in front of the table.
                 m.d.comb += enter.eq(own)

@@ -121,6 +121,24 @@ def test_beats_beyond_the_vector_are_dropped():
     assert play.counters["dropped"] == 13
 
 
+def test_a_beat_that_is_dropped_moves():
+    """Until it is counted, the block is not idle."""
+    dut = GradientReducer(4, 2, split=False, lanes=1)
+
+    async def bench(ctx):
+        while not ctx.get(dut.idle):
+            await ctx.tick()
+        for _ in range(3):
+            await sender(dut.i, offered([(1, 1, 0)], 9))(ctx)
+            dropped = ctx.get(dut.counters.dropped)
+            assert not ctx.get(dut.idle)
+            await ctx.tick()
+            assert ctx.get(dut.counters.dropped) == dropped + 1
+            assert ctx.get(dut.idle)
+
+    simulate(powered_up(dut), bench, limit=100)
+
+
 def test_steps_ahead():
     """The next steps' beats wait at the edge until theirs is flushed and answered."""
     dut = GradientReducer(16, 4, split=False, lanes=1)
