@@ -30,8 +30,9 @@ class LocalCache(wiring.Component):
     the cache is ``frozen`` and, where they lie here, written back (``write``). A lookup for an
     update waits until the cache has settled: a row that it found on its way here would be stale
     once the update is done. In honest use there is none: gradients follow from the vectors of all
-    lookups of their step. Without ``enable`` nothing is held; what the cache holds goes stale
-    meanwhile, so it must be reset before it is enabled again.
+    lookups of their step. Without ``enable`` nothing is held, and in sets out of use nothing is
+    found; what lies there goes stale meanwhile, so the cache must be reset before it is enabled
+    again, or ``sets`` change, once rows were updated.
 
     An :class:`EmbeddingCache` of ``config.local_cache_rows``: latency, throughput, progress and
     the meaning of the ports are found there. The first lookup of a run for updates takes a cycle
