@@ -209,7 +209,7 @@ class EmbeddingCache(wiring.Component):
         # A decision: wait in a list, or go on to the queue as a direct hit or as a miss.
         decision = tags.decisions.payload
         operation = data.StructLayout({
-            "miss": 1, "id": decision.id.shape(), "slot": slot_bits(self._rows),
+            "miss": 1, "listed": 1, "id": decision.id.shape(), "slot": slot_bits(self._rows),
             "key": self._key_bits, "meta": Shape.cast(self._meta).width})
         m.submodules.queue = queue = StreamFIFO(operation, 4)
         go, pending, direct = Signal(), Signal(), Signal()
@@ -227,18 +227,20 @@ class EmbeddingCache(wiring.Component):
             scatter.add.eq(go & (~decision.hit | table.waiting)),
             scatter.add_first.eq(~decision.hit), scatter.add_id.eq(decision.id),
             scatter.add_meta.eq(decision.meta),
-            queue.i.valid.eq(go & ~pending),
+            # What waits in a list passes through the queue too, and is dropped behind it: whether
+            # it waits is known too late to count in the queue's level.
+            queue.i.valid.eq(go), op.listed.eq(pending),
             op.miss.eq(~decision.hit), op.id.eq(decision.id), op.slot.eq(decision.slot),
             op.key.eq(decision.key), op.meta.eq(decision.meta),
         ]
         out = queue.o.payload
         m.d.comb += [
-            store.hits.valid.eq(queue.o.valid & ~out.miss),
+            store.hits.valid.eq(queue.o.valid & ~out.miss & ~out.listed),
             store.hits.payload.slot.eq(out.slot), store.hits.payload.meta.eq(out.meta),
             asking.i.valid.eq(queue.o.valid & out.miss),
             asking.i.payload.key.eq(out.key), asking.i.payload.id.eq(out.id),
             asking.i.payload.meta.eq(out.meta),
-            queue.o.ready.eq(Mux(out.miss, asking.i.ready, store.hits.ready)),
+            queue.o.ready.eq(Mux(out.miss, asking.i.ready, store.hits.ready | out.listed)),
         ]
 
         # Vectors that arrive.

@@ -98,10 +98,8 @@ def test_cache(what):
 @pytest.mark.slow
 @pytest.mark.parametrize("what, broken, edit", [
     ("once", "answered", ("EmbeddingCache", "(~decision.hit | table.waiting)", "~decision.hit")),
-    ("once", "answered", ("EmbeddingCache", "queue.i.valid.eq(go & ~pending)",
-                          "queue.i.valid.eq(go & ~decision.hit)")),
-    ("once", "not_twice", ("EmbeddingCache", "queue.i.valid.eq(go & ~pending)",
-                           "queue.i.valid.eq(go)")),
+    ("once", "answered", ("EmbeddingCache", "op.listed.eq(pending)", "op.listed.eq(decision.hit)")),
+    ("once", "not_twice", ("EmbeddingCache", "op.listed.eq(pending)", "op.listed.eq(0)")),
     ("vector", "vector", ("TagPipeline", "placed[w], same_key", "placed[w], 1")),
     ("vector", "vector", ("VectorStore", "Mux(out_waiter, landing.read_data, slots.read_data)",
                           "landing.read_data")),

@@ -76,6 +76,6 @@ def test_dedupe():
 
 @pytest.mark.slow
 def test_broken_dedupe():
-    edit = ("queue.i.valid.eq(go & ~pending)", "queue.i.valid.eq(go)")
+    edit = ("op.listed.eq(pending)", "op.listed.eq(0)")
     verdict = prove(scattered(edit), depth=DEPTH)
     assert set(verdict.broken) & {"not_twice", "to_its_requester"}, verdict
