@@ -112,12 +112,9 @@ class DedupeTable(wiring.Component):
             self.forgetting.eq(asked),
         ]
         m.d.sync += owed.eq(owed + (self.misses.valid & self.misses.ready) - entries.landed)
-        with m.If(self.forget):
-            m.d.sync += asked.eq(1)
-        with m.Elif(entries.forget):
-            m.d.sync += swept.eq(1)
-        with m.Elif(swept & entries.idle):
-            m.d.sync += [asked.eq(0), swept.eq(0)]
+        over = swept & entries.idle & ~self.forget
+        m.d.sync += [asked.eq(self.forget | (asked & ~over)),
+                     swept.eq((entries.forget & ~self.forget) | (swept & ~over))]
         ahead = Signal(STEP_BITS)
         m.d.comb += ahead.eq(entries.evicted.key[Key.size:] - self.step_floor)
         early = entries.evicted.valid & ~ahead[-1]  # not below the floor, modulo 2^16

@@ -99,8 +99,8 @@ class FrameParser(wiring.Component):
                            config.misses_in_flight + config.dense_vectors)
         self._training = TRAINING[framing] if training else {}
         self._received = data.StructLayout({
-            "beat": RecordBeat, "count": 16 if training else 0,
-            "kind": range(1 + len(self._training))})
+            "beat": RecordBeat,
+            **({"count": 16, "kind": range(1 + len(self._training))} if training else {})})
         super().__init__({
             "i": In(stream.Signature(Beat)),
             "node": In(NODE_BITS), "nodes": In(NODE_BITS), "mac_base": In(48), "ip_base": In(32),
@@ -207,29 +207,33 @@ class FrameParser(wiring.Component):
             packed.tags.eq(Mux(vector_index[1], tags_here >> 2 * TAG_BITS, tags_here)),
         ]
         beat = vectors.i.payload.beat
-        received, kind = records.i.payload, Signal(range(1 + len(self._training)))
+        received = records.i.payload
         m.d.comb += [
             received.beat.data.eq(item), received.beat.source.eq(source),
             received.beat.step.eq(step), received.beat.last.eq(packets.payload.last),
             received.beat.records.eq(Mux(
                 remaining > RECORDS_PER_BEAT, RECORDS_PER_BEAT, remaining)),
-            received.count.eq(remaining), received.kind.eq(kind),
             vector_last.eq(part == final_part),
             vectors.i.valid.eq(unpacker.o.valid), unpacker.o.ready.eq(vectors.i.ready),
             vectors.i.payload.eq(unpacker.o.payload),
             tags.read_addr.eq(vector_index[5:]), tags.read_en.eq(1),
             tags.write_addr.eq(tag_index), tags.write_data.eq(item),
         ]
+        if self._training:
+            kind = Signal(range(1 + len(self._training)))
+            m.d.comb += [received.count.eq(remaining), received.kind.eq(kind)]
         with m.FSM(name="reader"):
             with m.State("HEADER"):
                 m.d.comb += packets.ready.eq(1)
                 m.d.sync += [
                     source.eq(ember.source), step.eq(ember.step), remaining.eq(ember.count),
                     tags_left.eq((ember.count + TAGS_PER_BEAT - 1) >> 5),
-                    tag_index.eq(0), vector_index.eq(0), part.eq(0), kind.eq(0),
+                    tag_index.eq(0), vector_index.eq(0), part.eq(0),
                 ]
                 if self._framing == "host":
                     m.d.sync += dense.eq(ember.opcode == Opcode.DENSE_VECTORS)
+                if self._training:
+                    m.d.sync += kind.eq(0)
                 for number, opcode in enumerate(self._training.values(), 1):
                     with m.If(ember.opcode == opcode):
                         m.d.sync += kind.eq(number)
@@ -282,7 +286,7 @@ class FrameParser(wiring.Component):
             m.d.comb += (way.payload.beat if of_values else way.payload).eq(received.payload.beat)
             if of_values:
                 m.d.comb += way.payload.count.eq(received.payload.count)
-            with m.If(received.payload.kind == number):
+            with m.If(received.payload.kind == number if self._training else 1):
                 m.d.comb += [way.valid.eq(received.valid), received.ready.eq(way.ready)]
 
     def _hand_out(self, m: Module, received) -> None:

@@ -28,7 +28,7 @@ def credited(node: int, *edits: tuple[str, str]) -> Bench:
     bench = Bench()
     m = bench.m
     m.submodules.gate = gate = variant(
-        CreditGate, *edits, CREDIT_BITS=BITS, _HALF=HALF, Credit=CREDIT)(PACKET, NODES)
+        CreditGate, *edits, CREDIT_BITS=BITS, HALF=HALF, Credit=CREDIT)(PACKET, NODES)
     m.submodules.counter = counter = variant(CreditCounter, CREDIT_BITS=BITS)(NODES)
     # A window is less than half the range.
     window = bench.constant(BITS - 1, "window")
@@ -83,8 +83,8 @@ def test_credits(node):
 @pytest.mark.parametrize("old, new, what", [
     ("total.eq(pending + item.beats)", "total.eq(pending)", "known"),
     ("fits.eq(total <= self.window)", "fits.eq(total[:-1] <= self.window)", "known"),
-    ("(event.valid & (step < _HALF))", "event.valid", "known"),
-    ("(event.valid & (step < _HALF))", "(event.valid & (step < _HALF // 4))", "goes"),
+    ("(event.valid & (step < HALF))", "event.valid", "known"),
+    ("(event.valid & (step < HALF))", "(event.valid & (step < HALF // 4))", "goes"),
     ("checked.eq(self.i.valid & swept & ~event.valid)", "checked.eq(self.i.valid & swept)",
      "known"),
 ], ids=["beats-not-counted", "wrapped", "old-credit", "credit-lost", "looked-elsewhere"])
