@@ -10,13 +10,14 @@ from rtl.stream import SkidBuffer
 
 from .layouts import Credit, Freed, FreedBeats
 
-__all__ = ["HALF", "CreditCounter", "CreditGate"]
+__all__ = ["HALF", "CreditCounter", "CreditGate", "check_nodes"]
 
 HALF = 1 << (CREDIT_BITS - 1)
 """Half of the range of counts: one that is further ahead of another is behind it."""
 
 
-def _check_nodes(nodes: object) -> None:
+def check_nodes(nodes: object) -> None:
+    """Raise ``TypeError`` or ``ValueError`` unless ``nodes`` is a number of nodes, 1 to 256."""
     if isinstance(nodes, bool) or not isinstance(nodes, int):
         raise TypeError(f"nodes must be an integer, not {nodes!r}")
     if not 1 <= nodes <= 1 << NODE_BITS:
@@ -37,7 +38,7 @@ class CreditCounter(wiring.Component):
     """
 
     def __init__(self, nodes: int, readers: int = 1, *, several: bool = False):
-        _check_nodes(nodes)
+        check_nodes(nodes)
         if not isinstance(readers, int) or readers < 1:
             raise ValueError(f"readers must be a positive integer, not {readers!r}")
         self._nodes, self._readers, self._several = nodes, readers, several
@@ -87,7 +88,7 @@ class CreditGate(wiring.Component):
     """
 
     def __init__(self, shape: data.StructLayout, nodes: int):
-        _check_nodes(nodes)
+        check_nodes(nodes)
         self._shape, self._nodes = shape, nodes
         super().__init__({
             "i": In(stream.Signature(shape)), "o": Out(stream.Signature(shape)),

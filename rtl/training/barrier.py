@@ -6,6 +6,7 @@ from amaranth.lib.wiring import In, Out
 
 from rtl.counters import CounterLayout, count
 from rtl.formats import NODE_BITS, STEP_BITS, OutgoingRecord, StepKind, StepRecord
+from rtl.network.credits import check_nodes
 from rtl.stream import SkidBuffer
 
 __all__ = ["BARRIER_COUNTERS", "StepBarrier", "StepDone"]
@@ -52,10 +53,7 @@ class StepBarrier(wiring.Component):
     """
 
     def __init__(self, nodes: int):
-        if isinstance(nodes, bool) or not isinstance(nodes, int):
-            raise TypeError(f"nodes must be an integer, not {nodes!r}")
-        if not 1 <= nodes <= 1 << NODE_BITS:
-            raise ValueError(f"nodes must be between 1 and {1 << NODE_BITS}, not {nodes!r}")
+        check_nodes(nodes)
         self._most = nodes
         super().__init__({
             "own": In(stream.Signature(STEP_BITS)), "received": In(StepDone),

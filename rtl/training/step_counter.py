@@ -20,6 +20,7 @@ from rtl.formats import (
 from rtl.gradient.partial_layouts import PartialArrived
 from rtl.gradient.sender import StepEnd
 from rtl.memory import Ram
+from rtl.network.credits import check_nodes
 
 from .barrier import StepDone
 
@@ -71,10 +72,7 @@ class StepCounter(wiring.Component):
     """
 
     def __init__(self, nodes: int):
-        if isinstance(nodes, bool) or not isinstance(nodes, int):
-            raise TypeError(f"nodes must be an integer, not {nodes!r}")
-        if not 1 <= nodes <= 1 << NODE_BITS:
-            raise ValueError(f"nodes must be between 1 and {1 << NODE_BITS}, not {nodes!r}")
+        check_nodes(nodes)
         self._most = nodes
         super().__init__({
             "steps": In(stream.Signature(RecordBeat)), "own_end": In(stream.Signature(StepEnd)),
