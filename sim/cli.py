@@ -101,11 +101,11 @@ app.add_typer(datasets, name="datasets")
 
 def _run(options: RunOptions, json_path: str | None, picture: str | None,
          pcap: str | None, predictions: str | None) -> int:
+    from sim.cli_end import conclude
     from sim.pcap import PcapFile
     from sim.picture import draw_run
     from sim.report import failures, stopped, table
     from sim.run import Run
-    from sim.stuck import stuck_table
 
     console = Console(stderr=json_path == "-")
     setup = Run(options)
@@ -129,21 +129,11 @@ def _run(options: RunOptions, json_path: str | None, picture: str | None,
 
         result = setup.execute(progress, frames, stop=stop, live=live, predictions=sink)
         write_json(result, json_path)
-    console.print(table(result))
-    if setup.waves is not None:
-        console.print(setup.waves.summary(), highlight=False, soft_wrap=True)
-    if (how := stopped(result)) is not None:
-        print(f"sim: {how}", file=sys.stderr)
-    elif picture:
+    how = stopped(result)
+    if how is None and picture:
         draw_run(result, picture)
-    if result["where_stuck"] is not None:
-        console.print(stuck_table(result["where_stuck"]))
-    found = failures(result)
-    for line in found:
-        print(f"sim: {line}", file=sys.stderr)
-    if result["interrupted"] is not None:
-        return stop.status or 1
-    return 1 if found else 0
+    return conclude(console, result, table(result), stop, waves=setup.waves, stopped=how,
+                    failures=failures(result))
 
 
 class _LogLines:

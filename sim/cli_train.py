@@ -1,6 +1,5 @@
 """The command ``python -m sim train``."""
 
-import sys
 from contextlib import ExitStack
 from typing import Annotated
 
@@ -88,8 +87,8 @@ def train(
 
 
 def _train(options: TrainOptions, json_path: str | None, pcap: str | None) -> int:
+    from sim.cli_end import conclude
     from sim.pcap import PcapFile
-    from sim.stuck import stuck_table
     from sim.training.report import failures, interval_line, stopped, table
     from sim.training.train import Training
 
@@ -114,16 +113,6 @@ def _train(options: TrainOptions, json_path: str | None, pcap: str | None) -> in
 
         result = setup.execute(progress, frames, stop=stop, live=live)
         write_json(result, json_path)
-    console.print(table(result))
-    if setup.nics is not None and setup.nics.setup.waves is not None:
-        console.print(setup.nics.setup.waves.summary(), highlight=False, soft_wrap=True)
-    if (how := stopped(result)) is not None:
-        print(f"sim: {how}", file=sys.stderr)
-    if result["where_stuck"] is not None:
-        console.print(stuck_table(result["where_stuck"]))
-    found = failures(result)
-    for line in found:
-        print(f"sim: {line}", file=sys.stderr)
-    if result["interrupted"] is not None:
-        return stop.status or 1
-    return 1 if found else 0
+    return conclude(console, result, table(result), stop,
+                    waves=None if setup.nics is None else setup.nics.setup.waves,
+                    stopped=stopped(result), failures=failures(result))
