@@ -84,6 +84,8 @@ class NicConfig:
     lookup_beats: beats of lookups that all requesters together may send ahead (owner's credits).
     net_payload_beats: beats behind the header beat of a network packet (22 fit an MTU of 1,500).
     host_payload_beats: beats behind the header beat of a packet to the host.
+    net_framing: packets on the network: ``ethernet`` frames, or ``udp``, what a UDP stack of the
+        shell puts into datagrams.
     interaction_vectors: most vectors of a sample's dot interaction, its dense vector included.
     dot_units: dot products of 16 lanes that the interaction begins each cycle. More than 16 would
         give more than a beat of results a cycle; 0 leaves the dot interaction out.
@@ -123,6 +125,7 @@ class NicConfig:
     lookup_beats: int = 4096
     net_payload_beats: int = 22
     host_payload_beats: int = 64
+    net_framing: str = "ethernet"
     interaction_vectors: int = 27
     dot_units: int = 13
     training: bool = False
@@ -157,6 +160,8 @@ class NicConfig:
             _power_of_two(name, getattr(self, name))
         _in_range("net_payload_beats", self.net_payload_beats, self.vector_beats + 1, 140)
         _in_range("host_payload_beats", self.host_payload_beats, self.net_payload_beats, 140)
+        if self.net_framing not in ("ethernet", "udp"):
+            raise ValueError(f"net_framing must be ethernet or udp, not {self.net_framing!r}")
         _in_range("interaction_vectors", self.interaction_vectors, 2, 64)
         _in_range("dot_units", self.dot_units, 0, LANES)
         self._check_training()

@@ -8,7 +8,14 @@ from rtl.axi_lite import AxiLite, AxiLiteSlave
 from rtl.channels import channel_state
 from rtl.config import NicConfig
 from rtl.formats import NODE_BITS, TABLE_BITS
-from rtl.registers import TABLE_BASE, TABLE_WORDS, Register, register_map
+from rtl.registers import (
+    CHANNEL_BASE,
+    NEXT_NODE,
+    TABLE_BASE,
+    TABLE_WORDS,
+    Register,
+    register_map,
+)
 
 __all__ = ["Register", "RegisterBlock"]
 
@@ -49,8 +56,9 @@ class RegisterBlock(wiring.Component):
     local_cache_enable, local_cache_sets, dedupe_enable, request_batch, request_timeout,
     lookup_timeout, vector_timeout, result_timeout, lookup_window, lookup_share, step_floor,
     ip_base, udp_port: the control registers.
-    training, gradient_partials, optimizer, learning_rate, epsilon, gradient_timeout,
-    gradient_window, gradient_share (``config.training``): those of the gradient path.
+    training, overtake, local_reduction, gradient_partials, optimizer, learning_rate, epsilon,
+    gradient_timeout, gradient_window, gradient_share (``config.training``): those of the
+    gradient path.
     mac_base: 48 bits, from ``mac_base_low`` and ``mac_base_high``.
     idle: no access under way.
 
@@ -86,7 +94,7 @@ class RegisterBlock(wiring.Component):
                 value = self.counters[block][name]
             elif register.name == "lookup_next_node":
                 value = self.lookup_next_node
-            elif register.name.startswith("channel_"):
+            elif CHANNEL_BASE <= register.address < NEXT_NODE:
                 state = getattr(self.channels, register.name[8:13])
                 value = state.word_select(int(register.name[13:]), 32)
             else:

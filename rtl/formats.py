@@ -154,6 +154,8 @@ class Status(IntEnum):
     CREDIT = 8
     KIND = 9
     STEP = 10
+    RETURNED = 11
+    """A beat that the host returned names no row or no beat of its vector; it is in no sum."""
 
 
 class DescriptorKind(IntEnum):

@@ -54,7 +54,7 @@ last credit. :func:`rtl.channels.channel_map` names every stream, for whoever wa
 who waits for whom.
 """
 
-from types import SimpleNamespace
+from types import MappingProxyType, SimpleNamespace
 
 from amaranth.hdl import Cat, Module, Signal
 from amaranth.lib import stream, wiring
@@ -110,6 +110,8 @@ class SmartNic(wiring.Component):
     -----
     net_rx, net_tx: packets from and to the network, streams of :data:`rtl.formats.Beat`.
     host_rx, host_tx: packets from and to the host, the same shape.
+    net_tx_bytes, host_tx_bytes: of the packet whose beat is offered, for shells that want the
+        length with the first beat.
     csr: AXI4-Lite, 32-bit data, see :class:`rtl.csr.RegisterBlock`.
     time: cycles, for time-outs; may jump while ``idle``.
     idle: nothing will move until an input does. After reset it is 0 until every table is swept,
@@ -119,7 +121,8 @@ class SmartNic(wiring.Component):
     channels: ``valid`` and ``ready`` of every stream between the blocks and at the edges, in the
         order of :func:`rtl.channels.channel_map`; registers show them a cycle later.
 
-    Attribute ``registers`` lists the registers.
+    Attribute ``registers`` lists the registers; ``blocks`` has those that count something, by the
+    names of their counters.
     """
 
     def __init__(self, config: NicConfig):
@@ -128,9 +131,9 @@ class SmartNic(wiring.Component):
         self.config = config
         self._blocks = {
             "host_parser": FrameParser(config, "host", training=config.training),
-            "net_parser": FrameParser(config, "ethernet", training=config.training),
+            "net_parser": FrameParser(config, config.net_framing, training=config.training),
             "query_checker": QueryChecker(config),
-            "dispatcher": Dispatcher(),
+            "dispatcher": Dispatcher(config.nodes if config.training else 1),
             "remote_cache": RemoteCache(config),
             "lookup_packager": RecordPackager(
                 config.nodes, config.net_payload_beats, Opcode.LOOKUPS, True),
@@ -150,7 +153,7 @@ class SmartNic(wiring.Component):
             "interaction": Interaction(config),
             "result_frames": ResultFrames(config),
             "host_reporter": HostReporter(config),
-            "net_assembler": FrameAssembler(config, "ethernet"),
+            "net_assembler": FrameAssembler(config, config.net_framing),
             "host_assembler": FrameAssembler(config, "host"),
             "gpu_answers": AnswerCounter(),
             "dense_answers": AnswerCounter(),
@@ -161,10 +164,11 @@ class SmartNic(wiring.Component):
             self._blocks["training"] = TrainingPath(config)
             counters |= self._blocks["training"].counters.shape().members
         self._csr = RegisterBlock(config, counters)
-        self.registers = self._csr.registers
+        self.registers, self.blocks = self._csr.registers, MappingProxyType(self._blocks)
         super().__init__({
             "net_rx": In(stream.Signature(Beat)), "net_tx": Out(stream.Signature(Beat)),
             "host_rx": In(stream.Signature(Beat)), "host_tx": Out(stream.Signature(Beat)),
+            "net_tx_bytes": Out(16), "host_tx_bytes": Out(16),
             "csr": self._csr.signature.members["csr"],
             "time": In(32), "idle": Out(1),
             "tap": Out(stream.Signature(Access)), "channels": Out(channel_state(config.training)),
@@ -258,11 +262,13 @@ class SmartNic(wiring.Component):
         _depart(m, blocks.host_reporter, host_mux, 4)
         if self.config.training:
             connect_training(m, blocks, net_mux, host_mux)
-        for mux, assembler, edge in ((net_mux, blocks.net_assembler, self.net_tx),
-                                     (host_mux, blocks.host_assembler, self.host_tx)):
+        for mux, assembler, edge, length in (
+                (net_mux, blocks.net_assembler, self.net_tx, self.net_tx_bytes),
+                (host_mux, blocks.host_assembler, self.host_tx, self.host_tx_bytes)):
             wiring.connect(m, mux.header_out, assembler.headers)
             wiring.connect(m, mux.payload_out, assembler.payload)
             wiring.connect(m, assembler.o, wiring.flipped(edge))
+            m.d.comb += length.eq(assembler.bytes)
         sent = host_mux.header_out
         m.d.comb += [
             credits.freed.eq(blocks.lookup_check.freed),

@@ -16,8 +16,9 @@ _DESCRIPTOR_PORTS = ("write_en", "write_table", "write_word", "write_data")
 _PORTS = ("node", "nodes", "vector_beats", "mac_base", "ip_base", "udp_port")
 """Registers that drive the port of their name wherever there is one."""
 _TRAINING_PORTS = (
-    "pooling_mean", "gradient_partials", "optimizer", "learning_rate", "epsilon",
-    "gradient_timeout", "gradient_window", "gradient_share", "request_batch", "request_timeout")
+    "pooling_mean", "local_reduction", "gradient_partials", "optimizer", "learning_rate",
+    "epsilon", "gradient_timeout", "gradient_window", "gradient_share", "request_batch",
+    "request_timeout")
 """Registers of the path of gradients, where there is one."""
 
 
@@ -42,7 +43,9 @@ def control(m: Module, config: NicConfig, csr: RegisterBlock, parts: dict, time:
         keepers.append(blocks.training)
         m.d.comb += [getattr(blocks.training, name).eq(getattr(csr, name))
                      for name in _TRAINING_PORTS]
-        m.d.comb += blocks.dispatcher.training.eq(csr.training)
+        m.d.comb += [blocks.dispatcher.training.eq(csr.training),
+                     blocks.query_checker.training.eq(csr.training),
+                     blocks.dispatcher.overtake.eq(csr.overtake)]
     for block in keepers:
         m.d.comb += [getattr(block, name).eq(getattr(csr, f"table_{name}"))
                      for name in _DESCRIPTOR_PORTS]

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from amaranth.hdl import Cat, Module, Mux, Shape, ShapeCastable, Signal
+from amaranth.hdl import C, Cat, Module, Mux, Shape, ShapeCastable, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -32,13 +32,14 @@ class OwnerSplit(wiring.Component):
     ``owner`` is the descriptor's owner (kind TABLE), that plus (hash[15:0] * owners) >> 16 (kind
     ROW, see :mod:`rtl.hashing`), or this node (REPLICATED). ``status`` is 0, or the first that
     holds of TABLE (no such table, its descriptor is not valid), KIND (COLUMN: in the format, not
-    executed), ROW (beyond the table's rows) and TABLE (the owner is not one of ``nodes``); then
-    ``owner`` means nothing.
+    executed; REPLICATED where a row must have one owner), ROW (beyond the table's rows) and TABLE
+    (the owner is not one of ``nodes``); then ``owner`` means nothing.
 
     Latency 5 cycles, throughput 1 key per cycle. Keys keep their order. After reset ``tables``
     cycles make every descriptor invalid; meanwhile nothing is taken.
 
-    Parameters: ``user_shape``, of what travels with a key; ``tables``, number of descriptors.
+    Parameters: ``user_shape``, of what travels with a key; ``tables``, number of descriptors;
+    ``replicated``, whether a row may have a copy at every node.
 
     Ports
     -----
@@ -57,14 +58,14 @@ class OwnerSplit(wiring.Component):
     between 1 and 4,096.
     """
 
-    def __init__(self, user_shape, tables: int):
+    def __init__(self, user_shape, tables: int, *, replicated: bool = True):
         if not isinstance(user_shape, (ShapeCastable, Shape, int)):
             raise TypeError(f"user_shape must be a shape, not {user_shape!r}")
         if isinstance(tables, bool) or not isinstance(tables, int):
             raise TypeError(f"tables must be an integer, not {tables!r}")
         if not 1 <= tables <= 1 << TABLE_BITS:
             raise ValueError(f"tables must be between 1 and {1 << TABLE_BITS}, not {tables!r}")
-        self._tables = tables
+        self._tables, self._replicated = tables, replicated
         self._item = data.StructLayout({"key": Key, "user": user_shape})
         super().__init__({
             "i": In(stream.Signature(self._item)),
@@ -123,7 +124,8 @@ class OwnerSplit(wiring.Component):
                     m.d.sync += owner3.eq(owner2)
             with m.If(invalid):
                 m.d.sync += status3.eq(Status.TABLE)
-            with m.Elif(kind2 == DescriptorKind.COLUMN):
+            with m.Elif((kind2 == DescriptorKind.COLUMN) |
+                        (C(not self._replicated, 1) & (kind2 == DescriptorKind.REPLICATED))):
                 m.d.sync += status3.eq(Status.KIND)
             with m.Else():
                 m.d.sync += status3.eq(Mux(beyond, Status.ROW, 0))

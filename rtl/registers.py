@@ -1,21 +1,24 @@
 """The register map as data: what is where, for hardware, documents and the simulator's driver."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, fields
+from zlib import crc32
 
 from amaranth.hdl import Shape
 from amaranth.lib import data
 
 from rtl.axi_lite import ADDRESS_BITS
-from rtl.channels import channel_words
+from rtl.channels import channel_map, channel_words
 from rtl.config import NicConfig
 from rtl.formats import VERSION, InteractionMode, OptimizerMode
 
-__all__ = ["CHANNEL_BASE", "CONFIG_BASE", "CONTROL_BASE", "COUNTER_BASE", "MAGIC", "TABLE_BASE",
-           "TABLE_WORDS", "Register", "register_map"]
+__all__ = ["CHANNEL_BASE", "CONFIG_BASE", "CONTROL_BASE", "COUNTER_BASE", "MAGIC",
+           "NEXT_NODE", "TABLE_BASE", "TABLE_WORDS", "Register", "map_fingerprint", "register_map"]
 
 MAGIC = int.from_bytes(b"EMBR", "little")
 CONFIG_BASE, CONTROL_BASE, TABLE_BASE, COUNTER_BASE = 0x0040, 0x0100, 0x0200, 0x1000
 CHANNEL_BASE = 0x0300
+NEXT_NODE = CHANNEL_BASE + 0x80
 TABLE_WORDS = 5
 """32-bit words of a table descriptor."""
 
@@ -81,15 +84,9 @@ def register_map(config: NicConfig, counters: dict[str, data.StructLayout]) -> l
     if not isinstance(config, NicConfig):
         raise TypeError(f"config must be a NicConfig, not {config!r}")
     counts = list(_counters(counters))
-    registers = [
-        Register("magic", 0x0, 32, "ro", MAGIC, 'identity: the bytes "EMBR"'),
-        Register("version", 0x4, 32, "ro", VERSION, "version of formats and registers"),
-        Register("counter_base", 0x8, 32, "ro", COUNTER_BASE, "address of the first counter"),
-        Register("counter_count", 0xC, 32, "ro", len(counts), "number of counters"),
-    ]
     sizes = [f.name for f in fields(config) if isinstance(getattr(config, f.name), int)]
-    registers += [
-        Register(f"config_{name}", CONFIG_BASE + 4 * k, 32, "ro", getattr(config, name),
+    registers = [
+        Register(f"config_{name}", CONFIG_BASE + 4 * k, 32, "ro", int(getattr(config, name)),
                  f"{name} of this configuration") for k, name in enumerate(sizes)]
     registers += [
         Register(name, CONTROL_BASE + 4 * k, width, "rw", reset, description, low, high)
@@ -107,12 +104,43 @@ def register_map(config: NicConfig, counters: dict[str, data.StructLayout]) -> l
         for k, names in enumerate(channel_words(config.training))
         for at, member in enumerate(("valid", "ready"))]
     registers.append(Register(
-        "lookup_next_node", CHANNEL_BASE + 0x80, 8, "ro", 0,
+        "lookup_next_node", NEXT_NODE, 8, "ro", 0,
         "node that the next lookups packet is for, which may wait for that node's credit"))
     registers += [
         Register(name, COUNTER_BASE + 4 * k, 32, "ro", 0, "cumulative, modulo 2^32")
         for k, name in enumerate(counts)]
-    return registers
+    return _identity(config, registers, len(sizes), len(counts)) + registers
+
+
+def _identity(config: NicConfig, others: list[Register], sizes: int,
+              counts: int) -> list[Register]:
+    """Return the words at address 0: what this is, and where the ``others`` are."""
+    words = (
+        ("magic", MAGIC, 'identity: the bytes "EMBR"'),
+        ("version", VERSION, "version of formats and registers"),
+        ("counter_base", COUNTER_BASE, "address of the first counter"),
+        ("counter_count", counts, "number of counters"),
+        ("config_base", CONFIG_BASE, "address of the first size of this configuration"),
+        ("config_count", sizes, "number of sizes"),
+        ("control_base", CONTROL_BASE, "address of the first control register"),
+        ("control_count", len(list(_controls(config))), "number of control registers"),
+        ("table_base", TABLE_BASE, "address of table_index, before the words of a descriptor"),
+        ("table_words", TABLE_WORDS, "words of a table descriptor"),
+        ("channel_base", CHANNEL_BASE, "address of the first word of the streams' states"),
+        ("channel_count", len(channel_map(config.training)), "number of streams, 32 a word"),
+        ("register_count", len(others), "number of registers from config_base on"),
+        ("register_map", map_fingerprint(others),
+         "CRC-32 of name, address, width and access of those: tells one map from another"),
+    )
+    return [Register(name, 4 * k, 32, "ro", value, description)
+            for k, (name, value, description) in enumerate(words)]
+
+
+def map_fingerprint(registers: Iterable[Register]) -> int:
+    """Return the CRC-32 (IEEE 802.3, as zlib has it) of what a driver has to know of a map: a line
+    "name address width access" for each of ``registers``, numbers in decimal."""
+    lines = (f"{r.name} {r.address} {r.width} {r.access}\n" for r in registers)
+    return crc32("".join(lines).encode())
 
 
 def _controls(config: NicConfig):
@@ -161,6 +189,10 @@ def _training_controls(config: NicConfig):
     """Yield those of the gradient path, likewise; binary32 words may be any."""
     share, words = config.partial_beats // config.nodes, (1 << 32) - 1
     yield "training", 1, 0, 0, 1, "lookups of a step wait until the rows of the one before are new"
+    yield ("overtake", 1, 0, 0, 1,
+           "lookups of the next step leave for owners that are done, before all are")
+    yield ("local_reduction", 1, 1, 0, 1,
+           "gradients to the same row are added up before they leave; without, each is a partial")
     yield ("gradient_partials", 1, 0, 0, 1,
            "sums of a node leave as 0 exact lists of binary32, 1 the nearest binary32")
     yield ("optimizer", 1, int(OptimizerMode.SGD), 0, int(OptimizerMode.ROWWISE_ADAGRAD),

@@ -27,19 +27,23 @@ class FloatAdder(wiring.Component):
     Latency :data:`FLOAT_ADDER_LATENCY` cycles, throughput one sum per cycle. There is no enable:
     who starts a sum takes it when it comes.
 
+    Parameters: ``keep``: whether there is a port of that name, which costs 33 LUTs.
+
     Ports: ``a``, ``b``: operands; ``keep``: ``o`` is ``a``, bit for bit, NaN included; ``o``.
     """
 
-    def __init__(self):
-        super().__init__({"a": In(32), "b": In(32), "keep": In(1), "o": Out(32)})
+    def __init__(self, *, keep: bool = True):
+        super().__init__({"a": In(32), "b": In(32), **({"keep": In(1)} if keep else {}),
+                          "o": Out(32)})
+        self._keep = keep
 
     def elaborate(self, platform) -> Module:
         m = Module()
 
         # 1: order by magnitude. Adding -0 keeps everything but the bits of a NaN.
-        b, swap = Signal(32), Signal()
+        b, swap, keep = Signal(32), Signal(), self.keep if self._keep else Const(0, 1)
         m.d.comb += [
-            b.eq(Mux(self.keep, 1 << 31, self.b)),
+            b.eq(Mux(keep, 1 << 31, self.b)),
             swap.eq(self.a[:31] < b[:31]),
         ]
         larger, smaller, distance = Signal(8), Signal(8), Signal(8)
@@ -61,7 +65,7 @@ class FloatAdder(wiring.Component):
             unlike1.eq(smaller.all() & (self.a[31] ^ b[31])),
             flags1.sign.eq(Mux(swap, b[31], self.a[31])),
             flags1.subtract.eq(self.a[31] ^ b[31]),
-            flags1.keep.eq(self.keep),
+            flags1.keep.eq(keep),
         ]
 
         # 2: begin to shift the smaller one's significand into place. The first two steps lose only

@@ -1,6 +1,6 @@
 """Dot product of one slice of two vectors, and its addition to the slices before."""
 
-from amaranth.hdl import Const, Module, Value
+from amaranth.hdl import Module, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -55,9 +55,13 @@ class DotProduct(wiring.Component):
     def elaborate(self, platform) -> Module:
         m = Module()
 
-        def add(name: str, a: Value, b: Value, keep: Value) -> Value:
-            m.submodules[name] = adder = Shared(FloatAdder(), "float_adder")
-            m.d.comb += [adder.a.eq(a), adder.b.eq(b), adder.keep.eq(keep)]
+        def add(name: str, a: Value, b: Value, keep: Value | None = None) -> Value:
+            plain = keep is None
+            m.submodules[name] = adder = Shared(
+                FloatAdder(keep=not plain), "float_adder_plain" if plain else "float_adder")
+            m.d.comb += [adder.a.eq(a), adder.b.eq(b)]
+            if not plain:
+                m.d.comb += adder.keep.eq(keep)
             return adder.o
 
         terms: list[Value] = []
@@ -68,7 +72,7 @@ class DotProduct(wiring.Component):
             terms.append(unit.o)
         level = 0
         while len(terms) > 1:
-            terms = [add(f"sum{level}_{k}", terms[2 * k], terms[2 * k + 1], Const(0))
+            terms = [add(f"sum{level}_{k}", terms[2 * k], terms[2 * k + 1])
                      for k in range(len(terms) // 2)]
             level += 1
         if self._accumulate:

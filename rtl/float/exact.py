@@ -6,7 +6,7 @@ from amaranth.lib import data
 from rtl.config import LANES
 
 __all__ = ["CHUNKS", "CHUNK_BITS", "EXACT", "EXACT_BITS", "EXACT_SEGMENTS", "EXACT_TERMS",
-           "EXACT_VALUE_BITS", "SEGMENT_BITS", "check_lanes", "exact_sum_layout",
+           "EXACT_VALUE_BITS", "SEGMENT_BITS", "check_lanes", "check_units", "exact_sum_layout",
            "exact_term_layout", "segment_slice"]
 
 EXACT_TERMS = 1 << 20
@@ -56,8 +56,17 @@ def check_lanes(lanes: object) -> None:
         raise ValueError(f"lanes must be an integer between 1 and {LANES}, not {lanes!r}")
 
 
+def check_units(units: object, lanes: int) -> None:
+    """Raise ``ValueError`` if ``lanes`` is not 1, 2, 4 or 8 times the integer ``units``."""
+    if isinstance(units, bool) or not isinstance(units, int) or (
+            units not in [lanes / turns for turns in (1, 2, 4, 8)]):
+        raise ValueError(f"units must be an integer of which lanes, {lanes}, is 1, 2, 4 or 8 "
+                         f"times as much, not {units!r}")
+
+
 def exact_sum_layout(meta_shape: ShapeLike, lanes: int = LANES) -> data.StructLayout:
-    """Layout of the sums of one entry and of the meta with which they were asked for."""
+    """Layout of the sums of one entry, or of so many lanes of them, and of the meta with which
+    they were asked for."""
     return data.StructLayout({"lanes": data.ArrayLayout(EXACT, lanes), "meta": meta_shape})
 
 

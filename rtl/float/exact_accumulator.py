@@ -18,17 +18,17 @@ class ExactAccumulator(wiring.Component):
     Local reduction splits: the beats that it sends on are exactly what was added, so that the
     owner's sum does not depend on who reduced what. Global reduction rounds, once.
 
-    One operation and one beat per cycle. Latency 22 cycles from a taking operation to its first
-    beat.
+    One term per cycle, and one beat per cycle with a unit for each lane. Latency 11 cycles from a
+    taking operation to its first beat, 10 more behind a term.
 
     Parameters and ports ``i``: see :class:`~rtl.float.exact_table.ExactTable`; ``split`` and ``o``:
-    see :class:`~rtl.float.exact_terms.ExactTerms`; ``idle``.
+    see :class:`~rtl.float.exact_terms.ExactTerms`, as ``units``; ``idle``.
     """
 
     def __init__(self, entries: int, meta_shape: ShapeLike, *, split: bool, style: str = "bram",
-                 lanes: int = LANES):
-        self._table = ExactTable(entries, meta_shape, style=style, lanes=lanes)
-        self._terms = ExactTerms(meta_shape, split=split, lanes=lanes)
+                 lanes: int = LANES, units: int | None = None):
+        self._table = ExactTable(entries, meta_shape, style=style, lanes=lanes, units=units)
+        self._terms = ExactTerms(meta_shape, split=split, lanes=lanes, units=units)
         super().__init__({
             "i": In(stream.Signature(exact_operation_layout(entries, meta_shape, lanes))),
             "o": Out(stream.Signature(exact_term_layout(meta_shape, lanes))), "idle": Out(1)})

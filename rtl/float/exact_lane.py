@@ -26,7 +26,7 @@ CONTROL_LATENCY = EXACT_PLACER_LATENCY
 """Cycles from ``x`` of :class:`ExactLane` to ``held`` (segment 0) and ``control``."""
 
 SUM_LATENCY = CONTROL_LATENCY + 2
-"""Cycles from ``x`` of :class:`ExactLane` to ``sum`` and ``taken`` (segment 0)."""
+"""Cycles from ``x`` of :class:`ExactLane` to ``sum`` (segment 0)."""
 
 
 class ExactLane(wiring.Component):
@@ -48,14 +48,12 @@ class ExactLane(wiring.Component):
     control: In(:data:`LANE_CONTROL`), :data:`CONTROL_LATENCY` cycles after ``x``.
     held: In(EXACT), what the memory held; segment k comes k cycles after ``control``.
     sum: Out(EXACT), to be written; segment k comes :data:`SUM_LATENCY` + k cycles after ``x``.
-    taken: Out(EXACT), the sum without ``x``, whether cleared or not, together with ``sum``.
     """
 
     x: In(32)
     control: In(LANE_CONTROL)
     held: In(EXACT)
     sum: Out(EXACT)
-    taken: Out(EXACT)
 
     def elaborate(self, platform) -> Module:
         m = Module()
@@ -70,22 +68,21 @@ class ExactLane(wiring.Component):
             term_later = Signal(PLACED, reset_less=True, name=f"term{segment + 1}")
             control_later = Signal(LANE_CONTROL, name=f"control{segment + 1}")
             m.d.sync += [term_later.eq(term), control_later.eq(control)]
-            carry = self._segment(m, segment, term, control, control_later, carry)
+            carry = self._segment(m, segment, term, control, carry)
             term, control = term_later, control_later
         return m
 
-    def _segment(self, m: Module, segment: int, term, before, control, carry: Value) -> Value:
+    def _segment(self, m: Module, segment: int, term, control, carry: Value) -> Value:
         """Add ``segment``; return its carry, in time for the next one.
 
-        ``term`` and ``before`` are there while ``held`` is, ``control`` and ``carry`` a cycle
-        later.
+        ``term`` and ``control`` are there while ``held`` is, ``carry`` a cycle later.
         """
         where = segment_slice(segment)
         stored = where.stop - where.start
         bits = min(where.stop, EXACT_VALUE_BITS) - where.start
-        old, new, written, taken = (
+        old, new, written = (
             Signal(stored, reset_less=True, name=f"{name}{segment}")
-            for name in ("old", "new", "written", "taken"))
+            for name in ("old", "new", "written"))
         addend = Signal(bits, reset_less=True, name=f"addend{segment}")
 
         # 1: what the sum was two terms ago, and the part of the term that lies in this segment.
@@ -93,9 +90,10 @@ class ExactLane(wiring.Component):
                 | Mux(term.segment == segment - 1, term.bits[SEGMENT_BITS:], 0))
         use_new, use_old = Signal(name=f"use_new{segment}"), Signal(name=f"use_old{segment}")
         m.d.sync += [
-            old.eq(Mux(before.again2, new,
-                       Mux(before.again3, written, Value.cast(self.held)[where]))),
-            use_new.eq(~before.clear & before.again1), use_old.eq(~before.clear & ~before.again1),
+            old.eq(Mux(control.again2, new,
+                       Mux(control.again3, written, Value.cast(self.held)[where]))),
+            use_new.eq(~control.clear & control.again1),
+            use_old.eq(~control.clear & ~control.again1),
             addend.eq(part[:bits] ^ term.negative.replicate(bits)),
         ]
 
@@ -115,9 +113,6 @@ class ExactLane(wiring.Component):
         carried = Signal(name=f"carry{segment + 1}")
         m.d.sync += [
             new.eq(sum_bits), carried.eq(~total[-1]), written.eq(new),
-            taken.eq(Mux(control.again1, new, old)),
         ]
-        m.d.comb += [
-            Value.cast(self.sum)[where].eq(new), Value.cast(self.taken)[where].eq(taken),
-        ]
+        m.d.comb += Value.cast(self.sum)[where].eq(new)
         return carried

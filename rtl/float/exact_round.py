@@ -45,13 +45,15 @@ class ExactRounder(wiring.Component):
     once: In(1), sums are not rounded again: infinity instead of the largest number. Must not change
         while a sum is under way.
     done: Out(1), together with ``o``: nothing is left. An infinity or NaN leaves nothing.
+    soon: Out(1), the same of the sum that entered a cycle later, combinational.
     """
 
     def __init__(self, *, rest: bool):
         self._rest = rest
         ports = {"i": In(EXACT), "o": Out(32)}
         if rest:
-            ports |= {"enter": In(1), "hold": In(1), "once": In(1), "done": Out(1)}
+            ports |= {"enter": In(1), "hold": In(1), "once": In(1), "done": Out(1),
+                      "soon": Out(1)}
         super().__init__(ports)
 
     def elaborate(self, platform) -> Module:
@@ -135,9 +137,9 @@ class ExactRounder(wiring.Component):
         if self._rest:
             exact7 = Signal()
             m.d.sync += [
-                exact7.eq(~(window6[0] | lost6)),
-                self.done.eq(infinite | (exact7 & ~over)),
+                exact7.eq(~(window6[0] | lost6)), self.done.eq(self.soon),
             ]
+            m.d.comb += self.soon.eq(infinite | (exact7 & ~over))
             m.d.comb += [
                 rest.x.eq(x3), rest.lead.eq(lead5), rest.shift.eq(shift5), rest.up.eq(up),
                 rest.over.eq(over & ~infinite), rest.hold.eq(self.hold),

@@ -1,6 +1,6 @@
 """Beats of binary32 for exact sums: the nearest, or the shortest list that adds up to them."""
 
-from amaranth.hdl import Cat, Module, ShapeLike, Signal
+from amaranth.hdl import Cat, Module, Mux, ShapeLike, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -8,6 +8,7 @@ from rtl.config import LANES
 from rtl.float.exact import (
     EXACT_TERMS,
     check_lanes,
+    check_units,
     exact_sum_layout,
     exact_term_layout,
 )
@@ -29,28 +30,39 @@ class ExactTerms(wiring.Component):
     entry may be added to another sum as its terms would be. Infinities and NaN are finished at
     once; sums beyond the largest finite number give that out as often as needed.
 
-    Entries go round in a ring of 8 places, one beat per turn, so that beats of different entries
-    take turns; those of one come in order. Throughput one beat per cycle where 8 entries are there
-    or each needs one beat. Latency 10 cycles to the first beat, 8 more for each further one.
+    A unit rounds ``lanes / units`` lanes of a beat, one after the other. Entries go round in a ring
+    of 8 places, of which each takes so many: one beat per turn, so that beats of different entries
+    take turns; those of one come in order. Throughput, with a unit for each lane, one beat per
+    cycle where 8 entries are there or each needs one beat; with half the units half a beat, where
+    4 entries are there. Latency 10 cycles to the first beat with its last lanes, 8 more for each
+    further one.
 
     Without ``split``, or with its input ``rounded``, each entry gives one beat, its sums rounded
     once, and the entries keep their order.
 
-    Parameters: ``meta_shape``, ``lanes``; ``split``.
+    Parameters: ``meta_shape``, ``lanes``; ``units``, by default as many as lanes; with ``split``
+    half as many at least; ``split``.
 
-    Ports: ``sums``: input stream of :func:`~rtl.float.exact.exact_sum_layout`. ``rounded``: In(1),
-    only with ``split``; fixed while not ``idle``. ``o``: output stream of
+    Ports: ``sums``: input stream of :func:`~rtl.float.exact.exact_sum_layout` of ``units`` lanes,
+    the parts of an entry without a gap, lowest lanes first. ``rounded``: In(1), only with
+    ``split``; fixed while not ``idle``. ``o``: output stream of
     :func:`~rtl.float.exact.exact_term_layout`. ``idle``.
 
-    Raises ``ValueError`` for lanes out of range.
+    Raises ``ValueError`` for lanes or units out of range.
     """
 
-    def __init__(self, meta_shape: ShapeLike, *, split: bool, lanes: int = LANES):
+    def __init__(self, meta_shape: ShapeLike, *, split: bool, lanes: int = LANES,
+                 units: int | None = None):
         check_lanes(lanes)
+        self._units = lanes if units is None else units
+        check_units(self._units, lanes)
+        if split and 2 * self._units < lanes:
+            raise ValueError(f"units must be at least half the lanes, {lanes}, to split, "
+                             f"not {units!r}")
         self._meta, self._split, self._lanes = meta_shape, split, lanes
         self._term = exact_term_layout(meta_shape, lanes)
         super().__init__({
-            "sums": In(stream.Signature(exact_sum_layout(meta_shape, lanes))),
+            "sums": In(stream.Signature(exact_sum_layout(meta_shape, self._units))),
             **({"rounded": In(1)} if split else {}),
             "o": Out(stream.Signature(self._term)), "idle": Out(1)})
 
@@ -58,44 +70,64 @@ class ExactTerms(wiring.Component):
         m = Module()
         m.submodules.beats = beats = StreamFIFO(self._term, _PLACES)
         wiring.connect(m, beats.o, wiring.flipped(self.o))
-        rounders = [
+        units = [
             Shared(ExactRounder(rest=self._split),
                    "exact_rounder_rest" if self._split else "exact_rounder")
-            for _ in range(self._lanes)]
+            for _ in range(self._units)]
+        for number, unit in enumerate(units):
+            m.submodules[f"rounder{number}"] = unit
 
         # ring[n]: what entered n + 1 cycles ago. ``emit``: it has a place among the beats.
         place = data.StructLayout({
             "valid": 1, "emit": 1, "meta": self._meta, "count": range(2 * EXACT_TERMS)})
         ring = [Signal(place, name=f"ring{n}") for n in range(EXACT_ROUNDER_LATENCY)]
         entering, front = Signal(place), ring[-1]
-        taken, room, enter, last, on = Signal(range(_PLACES + 1)), Signal(), *(
-            Signal() for _ in range(3))
+        taken, room, enter, last, on, some = Signal(range(_PLACES + 1)), Signal(), *(
+            Signal() for _ in range(4))
+        # Which part of an entry enters the ring, and which is at its end: the turns of an entry
+        # begin at the same one each time, and what the first part does, the others do.
+        turns = self._lanes // self._units
+        turn, entered, begin = Signal(range(turns)), Signal(), Signal()
         m.d.sync += [later.eq(sooner) for later, sooner in zip(ring, [entering, *ring])]
         m.d.comb += [
+            some.eq(Cat(slot.valid for slot in ring).any()), begin.eq(turn == 0),
             room.eq(taken != _PLACES), last.eq(1),
             on.eq(front.valid & ~(front.emit & last)),
-            enter.eq(~on & room & self.sums.valid), self.sums.ready.eq(~on & room),
-            entering.valid.eq(on | enter), entering.emit.eq(entering.valid & room),
+            enter.eq(Mux(begin, ~on & room & self.sums.valid, entered)),
+            self.sums.ready.eq(Mux(begin, ~on & room, entered)),
+            entering.valid.eq(on | enter),
+            entering.emit.eq(Mux(begin, entering.valid & room, ring[0].emit)),
             entering.meta.eq(self.sums.payload.meta), entering.count.eq(1),
-            beats.i.valid.eq(front.emit), beats.i.payload.meta.eq(front.meta),
+            beats.i.valid.eq(front.emit & (turn == turns - 1)),
+            beats.i.payload.meta.eq(front.meta),
             beats.i.payload.count.eq(front.count), beats.i.payload.last.eq(last),
-            self.idle.eq((taken == 0) & ~self.sums.valid & ~Cat(
-                turn.valid for turn in ring).any()),
+            self.idle.eq((taken == 0) & ~self.sums.valid & ~some),
         ]
-        m.d.sync += taken.eq(taken + entering.emit - (self.o.valid & self.o.ready))
-        for number, unit in enumerate(rounders):
-            m.submodules[f"rounder{number}"] = unit
-            m.d.comb += [
-                unit.i.eq(self.sums.payload.lanes[number]),
-                beats.i.payload.data.word_select(number, 32).eq(unit.o),
-            ]
-            if self._split:
+        m.d.sync += [
+            taken.eq(taken + (entering.emit & begin) - (self.o.valid & self.o.ready)),
+            entered.eq(enter),
+            # It stands while nothing is there, so that idle cycles do not count.
+            turn.eq(Mux((some | enter) & (turn != turns - 1), turn + 1, 0)),
+        ]
+        given = Cat(unit.o for unit in units)
+        for earlier in range(turns - 1):
+            waiting = Signal(len(given), name=f"given{earlier}")
+            with m.If(turn == earlier):
+                m.d.sync += waiting.eq(given)
+            m.d.comb += beats.i.payload.data.word_select(earlier, len(given)).eq(waiting)
+        m.d.comb += [
+            beats.i.payload.data.word_select(turns - 1, len(given)).eq(given),
+            *(unit.i.eq(total) for unit, total in zip(units, self.sums.payload.lanes)),
+        ]
+        if self._split:
+            done, whole = Cat(unit.done for unit in units).all(), Signal()
+            if turns > 1:
+                done = Mux(begin, done & Cat(unit.soon for unit in units).all(), whole)
+            m.d.sync += whole.eq(done)
+            m.d.comb += last.eq(self.rounded | done)
+            for unit in units:
                 m.d.comb += [
                     unit.enter.eq(~on), unit.hold.eq(~ring[4].emit), unit.once.eq(self.rounded)]
-        if self._split:
-            done = Signal(self._lanes)
-            m.d.comb += [done[number].eq(unit.done) for number, unit in enumerate(rounders)]
-            m.d.comb += last.eq(self.rounded | done.all())
             with m.If(on):
                 m.d.comb += [
                     entering.meta.eq(front.meta),

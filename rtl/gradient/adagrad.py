@@ -72,9 +72,11 @@ class AdagradStep(wiring.Component):
         m = Module()
         m.submodules.reciprocal = reciprocal = CountReciprocal()
         m.submodules.mean = mean = Shared(CountDividerLane(), "count_divider_lane")
-        m.submodules.state_adder = new = Shared(FloatAdder(), "float_adder")
+        m.submodules.state_adder = new = Shared(
+            FloatAdder(keep=False), "float_adder_plain")
         m.submodules.root = root = Shared(FloatRoot(), "float_root")
-        m.submodules.epsilon_adder = divisor = Shared(FloatAdder(), "float_adder")
+        m.submodules.epsilon_adder = divisor = Shared(
+            FloatAdder(keep=False), "float_adder_plain")
         m.submodules.divider = divider = Shared(FloatDivider(), "float_divider")
         m.submodules.recoder = recoder = Shared(Recoder(), "recoder")
         m.d.comb += [

@@ -39,7 +39,7 @@ class GradientCheck(wiring.Component):
     - CREDIT: the packet was sent without a credit, and lost;
     - LENGTH: it has no record;
     - STEP: its step is not the one that takes gradients now, or has ended;
-    - KIND: a record is neither KEY nor KEY_END, or its table is split by columns;
+    - KIND: a record is neither KEY nor KEY_END, or its table is split by columns or replicated;
     - TABLE: the table has no valid descriptor, or an owner outside the cluster;
     - ROW: a key's row is beyond its table;
     - TRUNCATED: the last record leaves its bag open;
@@ -86,7 +86,7 @@ class GradientCheck(wiring.Component):
         m = Module()
         # One packet may be read while the next is checked.
         depth = 2 * packet_records(self._config)
-        m.submodules.split = split = OwnerSplit(_User, self._config.tables)
+        m.submodules.split = split = OwnerSplit(_User, self._config.tables, replicated=False)
         m.submodules.keys = keys = PacketFIFO(BagKey, depth)
         m.submodules.bags = bags = PacketFIFO(self._length, depth)
         m.submodules.verdicts = verdicts = StreamFIFO(1, _VERDICTS)

@@ -55,6 +55,7 @@ class KeyTable(wiring.Component):
     passed: output stream of :func:`passed_beat_layout`.
     walking, read, read_address, line: while ``walking``, sets are read from outside; ``line`` is
         there a cycle after ``read``, and stays. Only while ``idle``.
+    enable: without, no entry is found or made, all is passed on. May change while sets are empty.
     clear, clear_address: empty a set; likewise, or after reset, when contents are undefined.
     idle: no beat inside.
     """
@@ -67,7 +68,7 @@ class KeyTable(wiring.Component):
             "i": In(stream.Signature(passed_beat_layout(lanes))),
             "o": Out(stream.Signature(key_addition_layout(keys, beats, lanes))),
             "passed": Out(stream.Signature(passed_beat_layout(lanes))),
-            "walking": In(1), "read": In(1), "read_address": In(address),
+            "enable": In(1, init=1), "walking": In(1), "read": In(1), "read_address": In(address),
             "line": Out(key_line_layout(ways, beats)),
             "clear": In(1), "clear_address": In(address), "idle": Out(1)})
 
@@ -93,7 +94,7 @@ class KeyTable(wiring.Component):
         # Stage 5: decide. Ways are filled in ascending order.
         now, after = line[5], Signal(layout)
         known, free, used = Signal(), Signal(ways), Signal(ways)
-        filled = Cat(way.present.any() for way in now.ways)
+        filled = Cat(way.present.any() | ~self.enable for way in now.ways)
         m.d.comb += [
             known.eq(match.any()), free.eq(~filled & Cat(C(1, 1), filled)[:ways]),
             used.eq(Mux(known, match, free)), after.eq(now),

@@ -51,6 +51,7 @@ class PartialBuffer(wiring.Component):
     vector_packing: log2 of the values that share a beat, 0 to 2; may change while idle.
     freed: event :data:`rtl.network.layouts.FreedBeats`, the beats of a packet whose last value has
         left; they make room from the next cycle on.
+    refused: beats of a packet that is not let in, in the cycle in which it is dropped, else 0.
     counters: ``packets`` let in and their ``beats``; packets ``over_credit``. idle.
 
     Raises ``TypeError`` or ``ValueError`` for a parameter of the wrong kind or size.
@@ -67,7 +68,7 @@ class PartialBuffer(wiring.Component):
         super().__init__({
             "i": In(stream.Signature(CountedBeat)), "items": Out(stream.Signature(PartialItem)),
             "values": Out(stream.Signature(BEAT_BITS)),
-            "vector_packing": In(2), "freed": In(FreedBeats),
+            "vector_packing": In(2), "freed": In(FreedBeats), "refused": Out(8),
             "counters": Out(PARTIAL_BUFFER_COUNTERS), "idle": Out(1),
         } | ({"share": In(16)} if sources > 1 else {}))
 
@@ -116,6 +117,7 @@ class PartialBuffer(wiring.Component):
 
         self._count_shares(m, beat.beat.source, needed, leave & first & admit, room, ready)
         m.submodules.buffer = buffer = self._serialise(m, records.o)
+        m.d.comb += self.refused.eq(Mux(leave & first & ~admit, needed, 0))
         count(m, self.counters, packets=leave & first & admit, beats=leave & admit,
               over_credit=leave & first & ~admit)
         m.d.comb += self.idle.eq(ready & ~come & records.idle & values.idle & buffer.idle)

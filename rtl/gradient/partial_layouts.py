@@ -4,7 +4,7 @@ from amaranth.lib import data
 
 from rtl.formats import NODE_BITS, RECORD_BITS, STEP_BITS, GradientBeat
 
-__all__ = ["PartialArrived", "PartialItem", "ReceivedPartial"]
+__all__ = ["PartialArrived", "PartialItem", "PartialLost", "ReceivedPartial"]
 
 PartialItem = data.StructLayout({
     "record": RECORD_BITS, "source": NODE_BITS, "step": STEP_BITS, "beats": 8, "last": 1})
@@ -15,3 +15,6 @@ ReceivedPartial = data.StructLayout({"beat": GradientBeat, "source": NODE_BITS, 
 
 PartialArrived = data.StructLayout({"valid": 1, "source": NODE_BITS, "step": STEP_BITS})
 """Event: a partial of ``step`` from ``source`` was handed on, or was dropped as bad."""
+
+PartialLost = data.StructLayout({"valid": 1, "level": 1, "step": STEP_BITS})
+"""Event: what the host returned to the reduction ``level`` in ``step`` was dropped as bad."""

@@ -17,13 +17,13 @@ from rtl.formats import (
     Status,
 )
 from rtl.network.layouts import CountedBeat, FreedBeats
-from rtl.network.wire import check_framing
+from rtl.network.wire import edge_of
 from rtl.owner_split import OwnerSplit
 from rtl.packing import taken
 from rtl.stream import SkidBuffer
 
 from .partial_buffer import PARTIAL_BUFFER_COUNTERS, PartialBuffer
-from .partial_layouts import PartialArrived, ReceivedPartial
+from .partial_layouts import PartialArrived, PartialLost, ReceivedPartial
 
 __all__ = ["PARTIAL_RECEIVER_COUNTERS", "PartialReceiver"]
 
@@ -66,10 +66,12 @@ class PartialReceiver(wiring.Component):
         use are +0. ``level`` is GLOBAL for what comes from other nodes.
     arrived: event :data:`~rtl.gradient.partial_layouts.PartialArrived`, in the cycle after a
         partial left or was dropped, ``bad_step`` excepted.
+    lost: event :data:`~rtl.gradient.partial_layouts.PartialLost`, in the cycle in which one that
+        the host returned is dropped (host only).
     pending: a partial that was checked has not left yet.
     share: beats that a source may have here (ethernet only).
     freed: event :data:`rtl.network.layouts.FreedBeats`: the beats of a packet are consumed.
-    consumed: beats consumed, modulo 2^16.
+    consumed: beats consumed, modulo 2^16; of what the host returned also those that found no room.
     open_step, open: the step whose partials are taken, and whether any are (ethernet only).
     vector_beats: beats of a vector. vector_packing: log2 of the vectors that share a beat, 0 to 2;
         0 with more beats than 1. They may change while idle.
@@ -85,11 +87,10 @@ class PartialReceiver(wiring.Component):
     def __init__(self, config: NicConfig, framing: str = "ethernet"):
         if not isinstance(config, NicConfig):
             raise TypeError(f"config must be a NicConfig, not {config!r}")
-        check_framing(framing)
-        self._ethernet = framing == "ethernet"
+        self._ethernet = edge_of(framing) == "network"
         self._buffer = (PartialBuffer(max(2, config.nodes), config.partial_beats)
                         if self._ethernet else PartialBuffer(1, config.gradient_beats))
-        self._split = OwnerSplit(_User, config.tables)
+        self._split = OwnerSplit(_User, config.tables, replicated=False)
         super().__init__({
             "i": In(stream.Signature(CountedBeat)), "o": Out(stream.Signature(ReceivedPartial)),
             "arrived": Out(PartialArrived), "pending": Out(1),
@@ -100,7 +101,7 @@ class PartialReceiver(wiring.Component):
             "write_data": In(32), "write_ready": Out(1),
             "counters": Out(PARTIAL_RECEIVER_COUNTERS), "idle": Out(1),
         } | ({"share": In(16), "open_step": In(STEP_BITS), "open": In(1)}
-             if self._ethernet else {}))
+             if self._ethernet else {"lost": Out(PartialLost)}))
 
     def elaborate(self, platform) -> Module:
         m = Module()
@@ -136,6 +137,9 @@ class PartialReceiver(wiring.Component):
             self.idle.eq(buffer.idle & split.idle & output.idle & ~self.arrived.valid
                          & ~self.freed.valid),
         ]
+        if not self._ethernet:
+            m.d.comb += [self.lost.valid.eq(gone & bad), self.lost.level.eq(left.partial.level),
+                         self.lost.step.eq(left.partial.beat.step)]
         m.d.sync += [
             self.arrived.valid.eq(gone), self.arrived.source.eq(left.partial.source),
             self.arrived.step.eq(left.partial.beat.step),
@@ -187,6 +191,7 @@ class PartialReceiver(wiring.Component):
         m.d.sync += [
             self.freed.valid.eq(both & user.last), self.freed.node.eq(user.source),
             self.freed.beats.eq(user.beats),
-            self.consumed.eq(self.consumed + Mux(self.freed.valid, self.freed.beats, 0)),
+            self.consumed.eq(self.consumed + Mux(self.freed.valid, self.freed.beats, 0)
+                             + (0 if self._ethernet else self._buffer.refused)),
         ]
         count(m, self.counters, **{name: both & first[n] for n, name in enumerate(names)})

@@ -33,9 +33,13 @@ class GradientReducer(wiring.Component):
     One step at a time: a beat of another step waits until the open one is flushed. The first beat
     after a flush opens its step. A beat numbered ``beats`` or more is dropped.
 
-    Throughput 1 beat per cycle, whatever the keys, also where they are passed on; sums leave at 1
-    beat per cycle. Latency to ``passed`` 8 cycles. From a flush to its answer the beats that leave,
-    a cycle for each empty set, and 28 cycles more, if nothing waits and sums leave rounded. After
+    Throughput 1 beat per cycle, whatever the keys, also where they are passed on. A beat of sums
+    leaves in as many cycles as ``units`` go into ``lanes``: 2, for sums leave once a step, to a
+    network that takes 0.7 of them a cycle, or to rows for which PCIe has 50 bytes a cycle; a unit
+    for each lane would be 10 thousand LUTs more where sums leave as lists.
+
+    Latency to ``passed`` 8 cycles. From a flush to its answer the cycles of the beats that leave,
+    at most one for each empty set, and 17 more, if nothing waits and sums leave rounded. After
     reset a cycle for each set passes before the first beat goes on.
 
     Parameters
@@ -46,6 +50,8 @@ class GradientReducer(wiring.Component):
     split: sums can leave as lists; without it only rounded, and what makes lists is left out.
     style: ``bram`` or ``uram``, of the sums.
     lanes: float32 of a beat.
+    units: lanes of a sum that are rounded in a cycle; by default half of them. See
+        :class:`~rtl.float.ExactTerms`.
 
     Ports
     -----
@@ -54,6 +60,7 @@ class GradientReducer(wiring.Component):
     rounded: each sum leaves as the one nearest float32, infinity where it is too large; otherwise
         as the shortest list of float32 that adds up to it. Fixed while anything is held; only with
         ``split``, else as if it were 1.
+    enable: without, every beat is passed on; may change between steps (only with ``split``).
     flush: input stream of the step whose gradients are complete: those taken in before it count.
     o: output stream of :func:`reduced_beat_layout`, a GradientBeat and ``last``. Rounded, the beats
         of a key leave one after the other in ascending order, with ``last`` on the final one; the
@@ -63,9 +70,9 @@ class GradientReducer(wiring.Component):
         counts 0 for a step that is not the open one. ``passed`` counts from the last flush on. The
         next pass begins when it is taken.
     counters: see :data:`GRADIENT_REDUCER_COUNTERS`. ``keys``: entries made, ``merged``: beats added
-        to others, ``passed`` on, ``dropped``; ``stall_output``: cycles in which reading out waits
-        for ``o``, ``stall_passed``: in which a beat waits for ``passed``, ``stall_step``: for
-        another step to be flushed, or its own to be read out.
+        to others, ``passed`` on, ``dropped``; ``stall_output``: cycles in which a beat
+        waits for ``o``, ``stall_passed``: for ``passed``, ``stall_step``: for another step to be
+        flushed, or its own to be read out.
     idle: nothing moves until an input does; what entries hold does not count, but a beat that
         waits for another step's flush does, for its cycles are counted.
 
@@ -73,7 +80,7 @@ class GradientReducer(wiring.Component):
     """
 
     def __init__(self, keys: int, ways: int, *, beats: int = 1, split: bool,
-                 style: str = "bram", lanes: int = LANES):
+                 style: str = "bram", lanes: int = LANES, units: int | None = None):
         for name, value, low, high in (("ways", ways, 1, 16), ("keys", keys, 2 * ways, 1 << 16)):
             if isinstance(value, bool) or not isinstance(value, int) or (
                     not low <= value <= high or value & (value - 1)):
@@ -83,18 +90,20 @@ class GradientReducer(wiring.Component):
             raise ValueError(f"beats must be an integer between 1 and 16, not {beats!r}")
         self._keys, self._ways, self._beats, self._lanes = keys, ways, beats, lanes
         self._split, self._style = split, style
+        self._units = -(-lanes // 2) if units is None else units
         super().__init__({
             "i": In(stream.Signature(gradient_beat_layout(lanes))),
             "flush": In(stream.Signature(STEP_BITS)),
             "o": Out(stream.Signature(reduced_beat_layout(lanes))),
             "passed": Out(stream.Signature(gradient_beat_layout(lanes))),
             "flushed": Out(stream.Signature(Flushed)),
-            **({"rounded": In(1)} if split else {}),
+            **({"rounded": In(1), "enable": In(1, init=1)} if split else {}),
             "counters": Out(CounterLayout(*GRADIENT_REDUCER_COUNTERS)), "idle": Out(1)})
 
     def elaborate(self, platform) -> Module:
         m = Module()
         size = (self._keys, self._ways, self._beats)
+        sizes = {"lanes": self._lanes, "units": self._units}
         layout = gradient_beat_layout(self._lanes)
         meta_shape = data.StructLayout(
             {"key": Key.size, "beat": beat_bits(self._beats), "last": 1})
@@ -102,8 +111,8 @@ class GradientReducer(wiring.Component):
         m.submodules.table = table = KeyTable(*size, lanes=self._lanes)
         m.submodules.walk = walk = KeyWalk(*size)
         m.submodules.sums = sums = ExactTable(
-            self._keys * self._beats, meta_shape, style=self._style, lanes=self._lanes)
-        m.submodules.terms = terms = ExactTerms(meta_shape, split=self._split, lanes=self._lanes)
+            self._keys * self._beats, meta_shape, style=self._style, **sizes)
+        m.submodules.terms = terms = ExactTerms(meta_shape, split=self._split, **sizes)
         m.submodules.leaving = leaving = SkidBuffer(layout)
         wiring.connect(m, wiring.flipped(self.i), entry.i)
         wiring.connect(m, sums.sums, terms.sums)
@@ -120,7 +129,7 @@ class GradientReducer(wiring.Component):
             table.o.ready.eq(sums.i.ready), walk.o.ready.eq(sums.i.ready),
             operation.entry.eq(Mux(walk.walking, Cat(named.slot, named.beat),
                                    Cat(found.slot, found.beat))),
-            operation.data.eq(found.payload.data), operation.add.eq(~walk.walking),
+            operation.data.eq(found.payload.data),
             operation.first.eq(found.payload.first), operation.take.eq(walk.walking),
             operation.meta.key.eq(named.payload.key), operation.meta.beat.eq(named.beat),
             operation.meta.last.eq(named.payload.last),
@@ -143,7 +152,7 @@ class GradientReducer(wiring.Component):
         # Everything leaves before its step is closed, so that it need not go along.
         taken, rounded = terms.o.payload, self.rounded if self._split else 1
         if self._split:
-            m.d.comb += terms.rounded.eq(self.rounded)
+            m.d.comb += [terms.rounded.eq(self.rounded), table.enable.eq(self.enable)]
         m.d.comb += [
             self.o.valid.eq(terms.o.valid), terms.o.ready.eq(self.o.ready),
             Cat(self.o.payload.key).eq(taken.meta.key), self.o.payload.step.eq(step),
@@ -163,7 +172,7 @@ class GradientReducer(wiring.Component):
             m.d.sync += left.passed.eq(left.passed + 1)
         count(m, self.counters, beats_in=self.i.valid & self.i.ready, keys=made,
               merged=added & ~found.payload.first, passed=passed, dropped=entry.o.valid & bad,
-              beats_out=self.o.valid & self.o.ready, stall_output=walk.o.valid & ~sums.i.ready,
+              beats_out=self.o.valid & self.o.ready, stall_output=self.o.valid & ~self.o.ready,
               stall_passed=leaving.i.valid & ~leaving.i.ready, stall_step=waiting & ~enter)
         return m
 

@@ -93,12 +93,15 @@ class RowRing(wiring.Component):
         m.submodules.states_here = states_here = Arrivals(places)
         head, feed, tail = (Signal(ROW_NUMBER_BITS, name=n) for n in ("head", "feed", "tail"))
         waiting = Signal.like(self.level)  # rows that were not yet fed
+        moved = Signal()
         m.d.sync += tail.eq(tail + self.freed)
 
         whole, taking = self._take(m, head, ~rows_here.sweeping)
         self._vectors(m, rows_here)
         state_moving = self._states(m, states_here, tail)
         left, feeding = self._feed(m, feed, waiting, rows_here, states_here)
+        # What was found in a cycle shows in ``idle`` in the next: looking for it takes long.
+        m.d.sync += moved.eq(whole | self.landed | self.accepted | feeding)
         m.d.sync += [head.eq(head + whole), feed.eq(feed + left),
                      waiting.eq(waiting + whole - left),
                      self.level.eq(self.level + whole - self.freed)]
@@ -107,7 +110,7 @@ class RowRing(wiring.Component):
             m.d.comb += [ram.read_en.eq(self.read_en), ram.read_addr.eq(self.read_place),
                          value.eq(ram.read_data)]
         assert bits < ROW_NUMBER_BITS
-        m.d.comb += self.idle.eq(~rows_here.sweeping & ~taking & ~state_moving & ~feeding)
+        m.d.comb += self.idle.eq(~rows_here.sweeping & ~taking & ~state_moving & ~moved)
         return m
 
     def _take(self, m: Module, head: Signal, swept: Value) -> tuple[Value, Value]:

@@ -59,7 +59,7 @@ class GradientSender(wiring.Component):
     -----
     terms, passed: streams of :data:`rtl.formats.GradientBeat`, of the open step.
     flushed: stream of :data:`~rtl.gradient.Flushed`, offered when all beats of a pass were taken.
-    rounded: local reduction gives out rounded sums; may change between steps.
+    rounded: what is passed on is spilled, as where sums are rounded; may change between steps.
     own: stream of :data:`rtl.formats.GradientBeat`, whose keys this node owns.
     remote, spilled: streams of :data:`rtl.formats.OutgoingPartial`, to the packagers of PARTIALS
         and SPILLED, where the destination is the level.
@@ -99,7 +99,7 @@ class GradientSender(wiring.Component):
         m = Module()
         m.submodules.terms_in = terms = SkidBuffer(GradientBeat)
         m.submodules.passed_in = passed = SkidBuffer(GradientBeat)
-        m.submodules.split = split = OwnerSplit(_User, self._config.tables)
+        m.submodules.split = split = OwnerSplit(_User, self._config.tables, replicated=False)
         wiring.connect(m, wiring.flipped(self.terms), terms.i)
         wiring.connect(m, wiring.flipped(self.passed), passed.i)
         beat, taken = Signal(GradientBeat), split.i.payload

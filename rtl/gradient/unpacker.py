@@ -47,7 +47,7 @@ class GradientUnpacker(wiring.Component):
     items: stream of :data:`~rtl.gradient.bags.GradientItem`, of packets that have arrived whole.
     vectors: stream of :data:`rtl.formats.RawBeat`, beats of vectors as they came, ``last`` of the
         packet.
-    consumed: beats that left the buffers, modulo 2^16: the host's credit.
+    consumed: beats that left the buffers or were dropped, modulo 2^16: the host's credit.
     counters: ``over_credit``, packets that were dropped.
     idle: nothing inside but beats of a packet that is still arriving.
 
@@ -116,7 +116,8 @@ class GradientUnpacker(wiring.Component):
         count(m, self.counters, over_credit=packets.i.valid & ~admit)
         leaving = self._serialise(m, packets.o, records.o)
         m.d.sync += self.consumed.eq(
-            self.consumed + leaving + (vectors.o.valid & vectors.o.ready))
+            self.consumed + leaving + (vectors.o.valid & vectors.o.ready)
+            + (self.i.valid & ~admit))
         m.d.comb += self.idle.eq(packets.idle & m.submodules.buffer.idle)
         return m
 

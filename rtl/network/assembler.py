@@ -29,8 +29,8 @@ from .wire import (
     IP_VERSION_IHL,
     UDP_LENGTH,
     address,
-    check_framing,
     covered,
+    edge_of,
     swap_bytes,
 )
 
@@ -56,7 +56,8 @@ class FrameAssembler(wiring.Component):
     ----------
     config: sizes; a packet has at most ``net_payload_beats`` or ``host_payload_beats``: a longer
         one would wait for ever, so packagers must not make it.
-    framing: ``ethernet``, or ``host``: the first 42 bytes and the CRC are 0.
+    framing: ``ethernet``; ``udp``, for a shell with its own UDP stack: the first 42 bytes are 0,
+        and the CRC covers them so; or ``host``: the CRC is 0 too.
 
     Ports
     -----
@@ -64,6 +65,7 @@ class FrameAssembler(wiring.Component):
     payload: stream of :data:`rtl.formats.RawBeat`, packets in the order of their headers; none for
         a header with ``empty`` set.
     o: stream of :data:`rtl.formats.Beat`, ``keep`` all ones, ``err`` 0.
+    bytes: of the packet whose beat ``o`` offers, header beat included; holds as the beat does.
     acknowledge: what the next header taken carries in the field of its name.
     node: this node's number, the header's source.
     mac_base, ip_base, udp_port: addresses of node 0 (others add their number), as numbers.
@@ -74,13 +76,12 @@ class FrameAssembler(wiring.Component):
     """
 
     def __init__(self, config: NicConfig, framing: str = "ethernet"):
-        check_framing(framing)
-        self._ethernet = framing == "ethernet"
-        self._max_beats = config.net_payload_beats if self._ethernet else config.host_payload_beats
+        self._framing, network = framing, edge_of(framing) == "network"
+        self._max_beats = config.net_payload_beats if network else config.host_payload_beats
         super().__init__({
             "headers": In(stream.Signature(FrameInfo)),
             "payload": In(stream.Signature(RawBeat)),
-            "o": Out(stream.Signature(Beat)), "acknowledge": In(CREDIT_BITS),
+            "o": Out(stream.Signature(Beat)), "bytes": Out(16), "acknowledge": In(CREDIT_BITS),
             "node": In(NODE_BITS), "mac_base": In(48), "ip_base": In(32), "udp_port": In(16),
             "counters": Out(ASSEMBLER_COUNTERS), "idle": Out(1),
         })
@@ -91,8 +92,13 @@ class FrameAssembler(wiring.Component):
         finished = data.StructLayout({"ember": EmberHeader, "beats": beats_shape})
         m.submodules.waiting = waiting = StreamFIFO(RawBeat, 2 * self._max_beats + 4)
         m.submodules.finished = done = StreamFIFO(finished, _PACKETS)
-        m.submodules.output = output = SkidBuffer(Beat)
-        wiring.connect(m, output.o, wiring.flipped(self.o))
+        offered = data.StructLayout({"beat": Beat, "beats": range(self._max_beats + 2)})
+        m.submodules.output = output = SkidBuffer(offered)
+        m.d.comb += [
+            self.o.valid.eq(output.o.valid), output.o.ready.eq(self.o.ready),
+            self.o.payload.eq(output.o.payload.beat),
+            self.bytes.eq(output.o.payload.beats * BEAT_BYTES),
+        ]
         taking = self._take(m, waiting.i, done, beats_shape)
         building = self._send(m, waiting.o, done.o, output.i)
         m.d.comb += self.idle.eq(~taking & ~building & waiting.idle & done.idle & output.idle)
@@ -143,15 +149,17 @@ class FrameAssembler(wiring.Component):
             done.i.valid.eq(track[2].valid & track[2].last),
             done.i.payload.beats.eq(length[2]), done.i.payload.ember.eq(held[2]),
         ]
-        if self._ethernet:
+        if self._framing != "host":
             seen, header = Signal(BEAT_BITS), Signal(HeaderBeat)
-            own_ip = Signal(32)
-            m.d.sync += own_ip.eq(address(self.ip_base, self.node, 32))
-            m.d.comb += [
-                header.ember.eq(ember), header.ip_source.eq(swap_bytes(own_ip)),
-                header.ip_destination.eq(swap_bytes(
-                    address(self.ip_base, item.destination, 32))),
-            ]
+            m.d.comb += header.ember.eq(ember)
+            if self._framing == "ethernet":
+                own_ip = Signal(32)
+                m.d.sync += own_ip.eq(address(self.ip_base, self.node, 32))
+                m.d.comb += [
+                    header.ip_source.eq(swap_bytes(own_ip)),
+                    header.ip_destination.eq(swap_bytes(
+                        address(self.ip_base, item.destination, 32))),
+                ]
             with m.If(take_header):
                 m.d.sync += seen.eq(covered(header, C(1)))
             with m.Else():
@@ -168,28 +176,32 @@ class FrameAssembler(wiring.Component):
         valid1, valid2, valid3 = Signal(), Signal(), Signal()
         item1, item2 = Signal(done.payload.shape()), Signal(done.payload.shape())
         header, empty = Signal(HeaderBeat), Signal()
+        beats, rest = Signal(out.payload.beats.shape()), Signal(out.payload.beats.shape())
         sending, move, take = Signal(), Signal(), Signal()
         m.d.comb += [move.eq(~valid3 | take), done.ready.eq(move)]
         with m.If(move):
             m.d.sync += [valid1.eq(done.valid), item1.eq(done.payload), valid2.eq(valid1),
                          item2.eq(item1), valid3.eq(valid2), empty.eq(item2.beats == 0),
-                         header.ember.eq(item2.ember)]
-        whole = self._build(m, move, item1, item2, header) if self._ethernet else header
+                         beats.eq(item2.beats + 1), header.ember.eq(item2.ember)]
+        whole = header
+        if self._framing == "ethernet":
+            whole = self._build(m, move, item1, item2, header)
         m.d.comb += [
-            out.payload.keep.eq((1 << BEAT_BYTES) - 1),
+            out.payload.beat.keep.eq((1 << BEAT_BYTES) - 1),
+            out.payload.beats.eq(Mux(sending, rest, beats)),
             take.eq(~sending & valid3 & out.ready),
         ]
         with m.If(sending):
             m.d.comb += [out.valid.eq(waiting.valid), waiting.ready.eq(out.ready),
-                         out.payload.data.eq(waiting.payload.data),
-                         out.payload.last.eq(waiting.payload.last)]
+                         out.payload.beat.data.eq(waiting.payload.data),
+                         out.payload.beat.last.eq(waiting.payload.last)]
             with m.If(waiting.valid & out.ready & waiting.payload.last):
                 m.d.sync += sending.eq(0)
         with m.Else():
-            m.d.comb += [out.valid.eq(valid3), out.payload.data.eq(whole),
-                         out.payload.last.eq(empty)]
+            m.d.comb += [out.valid.eq(valid3), out.payload.beat.data.eq(whole),
+                         out.payload.beat.last.eq(empty)]
             with m.If(take):
-                m.d.sync += sending.eq(~empty)
+                m.d.sync += [sending.eq(~empty), rest.eq(beats)]
         count(m, self.counters, packets=take, beats=sending & waiting.valid & out.ready,
               stall_output=self.o.valid & ~self.o.ready)
         return valid1 | valid2 | valid3 | sending

@@ -29,8 +29,8 @@ from .wire import (
     IP_VERSION_IHL,
     UDP_LENGTH,
     address,
-    check_framing,
     covered,
+    edge_of,
     swap_bytes,
 )
 
@@ -43,19 +43,21 @@ VERDICTS = ("errors_mac", "foreign", "bad_length", "bad_crc", "bad_opcode", "bad
 def CheckedBeat(max_beats: int) -> data.StructLayout:
     """Layout of a beat behind the check. The verdict and the header fields count on the last.
 
-    ``gradient``: the packet is one of training, and ``credit`` that of gradients.
+    ``gradient``: the packet is one of training, and ``credit`` that of gradients. ``paid``: it is
+    of a kind that is sent against credits of gradients.
     """
     return data.StructLayout({
         "valid": 1, "first": 1, "last": 1, "data": BEAT_BITS, "beats": range(max_beats + 2),
         "drop": 1, "verdict": data.StructLayout({name: 1 for name in VERDICTS}),
-        "source": NODE_BITS, "step": STEP_BITS, "credit": CREDIT_BITS, "gradient": 1})
+        "source": NODE_BITS, "step": STEP_BITS, "credit": CREDIT_BITS, "gradient": 1, "paid": 1})
 
 
 class FrameCheck(wiring.Component):
     """Check packets at full rate: addresses, lengths, CRC-32C, opcode, nodes, count.
 
     A fixed pipeline that never waits: latency 4 cycles, throughput 1 beat per cycle. With framing
-    ``host`` only length, opcode and count are checked: PCIe vouches for the rest.
+    ``host`` only length, opcode and count are checked: PCIe vouches for the rest; with ``udp`` also
+    CRC-32C and nodes, since the shell's UDP stack has looked at the rest.
 
     Parameters: ``max_beats``, the longest payload that is accepted; ``framing``; ``training``,
     whether its packets are taken. Of gradients only the beats of records are compared with the
@@ -73,10 +75,10 @@ class FrameCheck(wiring.Component):
     """
 
     def __init__(self, max_beats: int, framing: str, *, training: bool = False):
-        check_framing(framing)
-        self._max_beats, self._ethernet = max_beats, framing == "ethernet"
-        self._records, self._vectors = RECORDS[framing], VECTORS[framing]
-        self._training = tuple(TRAINING[framing].values()) if training else ()
+        edge = edge_of(framing)
+        self._max_beats, self._framing = max_beats, framing
+        self._records, self._vectors = RECORDS[edge], VECTORS[edge]
+        self._training = tuple(TRAINING[edge].values()) if training else ()
         super().__init__({
             "valid": In(1), "beat": In(Beat),
             "node": In(NODE_BITS), "nodes": In(NODE_BITS), "mac_base": In(48), "ip_base": In(32),
@@ -158,10 +160,12 @@ class FrameCheck(wiring.Component):
             count_range2.eq((head1.count == 0) | (head1.count > RECORDS_PER_BEAT * longest)),
         ]
         # Stage 3: the first reason that applies.
-        if self._ethernet:
-            foreign, lengths, crc, node = self._ethernet_checks(m, beat, header, beats1, head2)
-        else:
-            foreign, lengths, crc, node = C(0), C(0), C(0), C(0)
+        foreign, lengths, crc, node = C(0), C(0), C(0), C(0)
+        if self._framing == "ethernet":
+            foreign, lengths, crc = self._ethernet_checks(m, beat, header, beats1)
+        if self._framing != "host":
+            bad_crc, node = self._peer_checks(m, beat, header.ember, head2)
+            crc = crc | bad_crc
         reasons = (
             ("errors_mac", stage2.err),
             ("foreign", foreign),
@@ -183,20 +187,31 @@ class FrameCheck(wiring.Component):
             self.o.drop.eq(earlier),
             self.o.source.eq(head2.source), self.o.step.eq(head2.step),
             self.o.credit.eq(head2.credit), self.o.gradient.eq(head2.gradient),
+            self.o.paid.eq(head2.values | head2.uncounted),
         ]
         m.d.sync += [self.o.verdict[name].eq(value) for name, value in verdict.items()]
         m.d.comb += self.idle.eq(~(beat.valid | stage1.valid | stage2.valid | self.o.valid))
         return m
 
-    def _ethernet_checks(self, m, beat, header, beats1, head2):
-        """Return (foreign, bad lengths, bad checksum or CRC, bad node), valid behind stage 2."""
+    def _peer_checks(self, m, beat, ember, head2):
+        """Return (bad CRC, bad node), valid behind stage 2."""
+        node1, node2 = Signal(3), Signal()
+        with m.If(beat.valid & beat.first):
+            m.d.sync += node1.eq(Cat(ember.destination != self.node, ember.source >= self.nodes,
+                                     ember.source == self.node))
+        m.d.sync += node2.eq(node1.any())
+        m.submodules.crc32c = crc = Crc32c()
+        m.d.comb += [crc.valid.eq(beat.valid), crc.first.eq(beat.first),
+                     crc.data.eq(covered(beat.data, beat.first))]
+        return crc.crc != head2.crc, node2
+
+    def _ethernet_checks(self, m, beat, header, beats1):
+        """Return (foreign, bad lengths, bad checksum), valid behind stage 2."""
         own_mac, own_ip = Signal(48), Signal(32)
         m.d.sync += [own_mac.eq(address(self.mac_base, self.node, 48)),
                      own_ip.eq(address(self.ip_base, self.node, 32))]
-        ember = header.ember
         # Not for this NIC, or not of this protocol: four groups of comparisons.
         foreign1, foreign2 = Signal(4), Signal()
-        node1, node2 = Signal(3), Signal()
         ip_length1, udp_length1, lengths2 = Signal(16), Signal(16), Signal()
         sums1 = Signal(data.ArrayLayout(18, 3))
         sum2 = Signal(20)
@@ -213,8 +228,6 @@ class FrameCheck(wiring.Component):
                     | (header.ip_protocol != IP_PROTOCOL_UDP),
                     (swap_bytes(header.udp_destination) != self.udp_port)
                     | ((swap_bytes(header.ip_fragment) & ~DONT_FRAGMENT & 0xFFFF) != 0))),
-                node1.eq(Cat(ember.destination != self.node, ember.source >= self.nodes,
-                             ember.source == self.node)),
                 ip_length1.eq(swap_bytes(header.ip_length)),
                 udp_length1.eq(swap_bytes(header.udp_length)),
                 # The one's complement sum does not care about byte order (RFC 1071).
@@ -222,19 +235,14 @@ class FrameCheck(wiring.Component):
                 sums1[1].eq(words[4] + words[5] + words[6]),
                 sums1[2].eq(words[7] + words[8] + words[9]),
             ]
-        m.submodules.crc32c = crc = Crc32c()
-        m.d.comb += [crc.valid.eq(beat.valid), crc.first.eq(beat.first),
-                     crc.data.eq(covered(beat.data, beat.first))]
         m.d.sync += [
             foreign2.eq(foreign1.any()),
-            node2.eq(node1.any()),
             # A payload beat is 64 bytes, more than either length of a packet without payload.
             lengths2.eq((ip_length1 != Cat(C(IP_LENGTH, 6), beats1))
                         | (udp_length1 != Cat(C(UDP_LENGTH, 6), beats1))),
             sum2.eq(sums1[0] + sums1[1] + sums1[2]),
         ]
-        wrong = ((sum2[:16] + sum2[16:]) != 0xFFFF) | (crc.crc != head2.crc)
-        return foreign2, lengths2, wrong, node2
+        return foreign2, lengths2, (sum2[:16] + sum2[16:]) != 0xFFFF
 
 
 def _one_of(opcode: Value, opcodes: Iterable[Opcode]) -> Value:

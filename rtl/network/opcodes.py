@@ -6,19 +6,19 @@ from rtl.formats import Opcode
 
 __all__ = ["RECORDS", "TRAINING", "UNCOUNTED", "VALUES", "VECTORS"]
 
-RECORDS = MappingProxyType({"ethernet": Opcode.LOOKUPS, "host": Opcode.QUERIES})
-"""Records of 8 bytes, by framing."""
+RECORDS = MappingProxyType({"network": Opcode.LOOKUPS, "host": Opcode.QUERIES})
+"""Records of 8 bytes, by edge."""
 
 VECTORS = MappingProxyType({
-    "ethernet": (Opcode.VECTORS,), "host": (Opcode.GPU_VECTORS, Opcode.DENSE_VECTORS)})
-"""Tags, then a vector for each, by framing."""
+    "network": (Opcode.VECTORS,), "host": (Opcode.GPU_VECTORS, Opcode.DENSE_VECTORS)})
+"""Tags, then a vector for each, by edge."""
 
 TRAINING = MappingProxyType({
-    "ethernet": MappingProxyType({"partials": Opcode.PARTIALS, "steps": Opcode.STEPS}),
+    "network": MappingProxyType({"partials": Opcode.PARTIALS, "steps": Opcode.STEPS}),
     "host": MappingProxyType({
         "gradients": Opcode.GRADIENTS, "returned": Opcode.RETURNED, "states": Opcode.STATES,
         "written": Opcode.WRITTEN})})
-"""Records, by framing and by the parser's port; behind them values in two cases."""
+"""Records, by edge and by the parser's port; behind them values in two cases."""
 
 VALUES = (Opcode.PARTIALS, Opcode.RETURNED)
 """Each record has a beat of values, or its share of one."""

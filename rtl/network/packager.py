@@ -30,12 +30,14 @@ class Packager(wiring.Component):
     item: layout of an item, with members ``destination`` and ``step``.
     units: of a packet at most.
     destinations, max_beats, opcode, credited, buffers: see :class:`RecordPackager`.
-    items: name of the counter of items.
+    items: name of the counter of items. events: names of the others; with ``beats``, those behind
+        the headers are counted too.
     ports: of the subclass alone.
     """
 
     def __init__(self, item: data.StructLayout, units: int, destinations: int, max_beats: int,
-                 opcode: int, credited: bool, buffers: int | None, *, items: str, **ports):
+                 opcode: int, credited: bool, buffers: int | None, *, items: str,
+                 events: tuple[str, ...] = PACKAGER_EVENTS, **ports):
         self._opcode, self._items = Opcode(opcode), items
         self._destinations, self._max_beats = destinations, max_beats
         self._item, self._units, self._credited = item, units, credited
@@ -47,7 +49,7 @@ class Packager(wiring.Component):
             "payload": Out(stream.Signature(RawBeat)),
             "time": In(32), "timeout": In(16),
             "credit_node": Out(NODE_BITS), "credit": In(CREDIT_BITS), "next_node": Out(NODE_BITS),
-            "counters": Out(CounterLayout(items, *PACKAGER_EVENTS)), "idle": Out(1), **ports,
+            "counters": Out(CounterLayout(items, *events)), "idle": Out(1), **ports,
         } | ({"window": In(CREDIT_BITS), "credit_in": In(Credit)} if credited else {}))
 
     @staticmethod
@@ -124,4 +126,6 @@ class Packager(wiring.Component):
         count(m, self.counters, packets=reader.i.valid & reader.i.ready,
               stall_credit=stalled, stall_buffers=pool.starved, full=pool.full,
               timeouts=pool.expired, step_changes=pool.stepped, **{self._items: pool.ready})
+        if "beats" in self.counters.shape().members:
+            count(m, self.counters, beats=self.payload.valid & self.payload.ready)
         return m

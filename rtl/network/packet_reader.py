@@ -68,7 +68,7 @@ class PacketReader(wiring.Component):
         loaded, loaded_last = Signal(), Signal()  # the RAM's output holds a beat
         m.d.comb += [
             pull.eq(active & (~loaded | payload.i.ready)),
-            ended.eq(index == current.beats - 1), finish.eq(pull & ended),
+            finish.eq(pull & ended),
             self.i.ready.eq(headers.i.ready & (~active | finish)),
             load.eq(self.i.valid & self.i.ready),
             headers.i.valid.eq(load),
@@ -90,6 +90,11 @@ class PacketReader(wiring.Component):
             ]
         with m.Elif(payload.i.ready):
             m.d.sync += loaded.eq(0)
+        # Known ahead, for much depends on the end of a packet.
+        with m.If(load):
+            m.d.sync += ended.eq(item.beats == 1)
+        with m.Elif(pull):
+            m.d.sync += ended.eq(index + 2 == current.beats)
         with m.If(load):
             m.d.sync += [current.eq(item), active.eq(1)]
         with m.Elif(finish):

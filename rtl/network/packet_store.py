@@ -27,15 +27,16 @@ class RecordStore(wiring.Component):
 
     A record is in the RAM 2 cycles after ``write``; latency of a read 1 cycle.
 
-    Parameters: ``buffers``; ``beats`` of records in a buffer.
+    Parameters: ``buffers``; ``beats`` of records in a buffer; ``lanes``: records of a beat that are
+    ever there.
 
     Ports: ``write``, ``buffer``, ``position``, ``record``; ``read_en``, ``read_buffer``,
     ``read_beat``; ``index`` and ``units``, which beat of a buffer of so many records the RAM's
     output is, and ``data``, that beat, zero behind the last record.
     """
 
-    def __init__(self, buffers: int, beats: int):
-        self._buffers, self._beats = buffers, beats
+    def __init__(self, buffers: int, beats: int, lanes: int = RECORDS_PER_BEAT):
+        self._buffers, self._beats, self._lanes = buffers, beats, lanes
         most = beats * RECORDS_PER_BEAT
         super().__init__({
             "write": In(1), "buffer": In(range(buffers)), "position": In(range(most)),
@@ -52,7 +53,7 @@ class RecordStore(wiring.Component):
             address.eq(Cat(self.position[3:], self.buffer)),
         ]
         parts = Signal(data.ArrayLayout(RECORD_BITS, RECORDS_PER_BEAT))
-        for k in range(RECORDS_PER_BEAT):
+        for k in range(self._lanes):
             m.submodules[f"lane{k}"] = ram = Ram(RECORD_BITS, depth, style=_style(depth))
             m.d.comb += [
                 ram.write_en.eq(write & (lane == k)), ram.write_addr.eq(address),

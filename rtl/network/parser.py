@@ -7,6 +7,7 @@ from amaranth.lib.wiring import In, Out
 from rtl.config import BEAT_BITS, NicConfig
 from rtl.counters import CounterLayout, count
 from rtl.formats import (
+    CREDIT_BITS,
     NODE_BITS,
     RECORDS_PER_BEAT,
     TAG_BITS,
@@ -25,7 +26,7 @@ from .frame_check import VERDICTS, FrameCheck
 from .layouts import CountedBeat, Credit, ReceivedVector
 from .opcodes import TRAINING, VALUES, VECTORS
 from .vector_unpacker import VectorUnpacker
-from .wire import check_framing
+from .wire import edge_of
 from .wire import header as header_of
 
 __all__ = ["PARSER_COUNTERS", "FrameParser"]
@@ -51,8 +52,10 @@ class FrameParser(wiring.Component):
     Parameters
     ----------
     config: sizes; a packet may have ``net_payload_beats`` or ``host_payload_beats``.
-    framing: ``ethernet`` (LOOKUPS, VECTORS) or ``host`` (QUERIES, GPU_VECTORS, DENSE_VECTORS: the
-        first 42 bytes, nodes and CRC are not looked at).
+    framing: ``ethernet`` (LOOKUPS, VECTORS); ``udp`` (the same behind a UDP stack of the shell: the
+        first 42 bytes must be those that the CRC covers as 0, and are not looked at otherwise);
+        ``host`` (QUERIES, GPU_VECTORS, DENSE_VECTORS: the first 42 bytes, nodes and CRC are not
+        looked at).
     depth: beats of the packet FIFO, at least twice the largest packet.
     training: take packets of training too: PARTIALS and STEPS, or GRADIENTS, RETURNED, STATES and
         WRITTEN.
@@ -67,17 +70,19 @@ class FrameParser(wiring.Component):
     records: stream of :data:`rtl.formats.RecordBeat`, payload beats of LOOKUPS or QUERIES.
     vectors: stream of :data:`rtl.formats.TaggedBeat`, the vectors of VECTORS or GPU_VECTORS.
     dense: the same, the vectors of DENSE_VECTORS (host only).
-    credit: event :data:`Credit`, the header's credit of a good packet (ethernet only).
+    credit: event :data:`Credit`, the header's credit of a good packet (network only).
     gradient_credit: the same of packets of training, which then do not count for ``credit``
-        (ethernet and training only).
+        (network and training only).
     partials, returned: stream of :data:`rtl.network.layouts.CountedBeat`, payload beats of PARTIALS
-        and RETURNED (ethernet or host; training only).
+        and RETURNED (network or host; training only).
     gradients: stream of :data:`rtl.formats.RecordBeat`, those of GRADIENTS; in beats of vectors
         ``records`` is 0 (host and training only).
     steps, states, written: stream of :data:`rtl.formats.RecordBeat`, payload beats of STEPS
-        (ethernet), STATES and WRITTEN (host; training only).
+        (network), STATES and WRITTEN (host; training only).
     refused: stream of :data:`rtl.formats.Refused`, host messages that were dropped (host only);
         when its FIFO of 4 is full they are only counted.
+    dropped: beats behind the header of a packet of GRADIENTS or RETURNED that was dropped in the
+        cycle before, 0 in others and for one too long to be told (host and training only).
     counters: ``packets`` passed on and their payload ``beats``, and the reasons above. idle.
 
     Raises
@@ -88,16 +93,16 @@ class FrameParser(wiring.Component):
 
     def __init__(self, config: NicConfig, framing: str = "ethernet", *, depth: int = 512,
                  training: bool = False):
-        check_framing(framing)
-        longest = config.net_payload_beats if framing == "ethernet" else config.host_payload_beats
+        self._edge = edge = edge_of(framing)
+        longest = config.net_payload_beats if edge == "network" else config.host_payload_beats
         if isinstance(depth, bool) or not isinstance(depth, int):
             raise TypeError(f"depth must be an integer, not {depth!r}")
         if depth < 2 * (longest + 4):
             raise ValueError(f"depth must be at least {2 * (longest + 4)}, not {depth!r}")
         self._framing, self._max_beats, self._depth = framing, longest, depth
-        self._in_flight = (config.remote_in_flight if framing == "ethernet" else
+        self._in_flight = (config.remote_in_flight if edge == "network" else
                            config.misses_in_flight + config.dense_vectors)
-        self._training = TRAINING[framing] if training else {}
+        self._training = TRAINING[edge] if training else {}
         self._received = data.StructLayout({
             "beat": RecordBeat,
             **({"count": 16, "kind": range(1 + len(self._training))} if training else {})})
@@ -110,8 +115,9 @@ class FrameParser(wiring.Component):
             "credit": Out(Credit),
             "refused": Out(stream.Signature(Refused)),
             "counters": Out(PARSER_COUNTERS), "idle": Out(1),
-        } | ({"dense": Out(stream.Signature(TaggedBeat))} if framing == "host" else {})
-          | ({"gradient_credit": Out(Credit)} if framing == "ethernet" and training else {})
+        } | ({"dense": Out(stream.Signature(TaggedBeat))} if edge == "host" else {})
+          | ({"gradient_credit": Out(Credit)} if edge == "network" and training else {})
+          | ({"dropped": Out(CREDIT_BITS)} if edge == "host" and training else {})
           | {name: Out(stream.Signature(CountedBeat if opcode in VALUES else RecordBeat))
              for name, opcode in self._training.items()})
 
@@ -153,7 +159,7 @@ class FrameParser(wiring.Component):
 
     def _credit(self, m, beat, good) -> Value:
         """Give on the credit of a good packet's header; return whether one is given."""
-        if self._framing == "host":
+        if self._edge == "host":
             return C(0)
         ways = [(self.credit, ~beat.gradient)]
         if self._training:
@@ -165,7 +171,7 @@ class FrameParser(wiring.Component):
 
     def _refuse(self, m, beat, overrun):
         """Queue a refused host message; return whether any waits."""
-        if self._framing == "ethernet":
+        if self._edge == "network":
             return C(0)
         m.submodules.refused = queue = StreamFIFO(Refused, 4)
         wiring.connect(m, queue.o, wiring.flipped(self.refused))
@@ -176,7 +182,11 @@ class FrameParser(wiring.Component):
                 overrun, Status.CREDIT, Mux(beat.verdict.bad_opcode, Status.OPCODE, Mux(
                     beat.verdict.errors_mac, Status.TRUNCATED, Status.LENGTH)))),
         ]
-        return ~queue.idle
+        if not self._training:
+            return ~queue.idle
+        told = beat.beats <= self._max_beats
+        m.d.sync += self.dropped.eq(Mux(queue.i.valid & beat.paid & told, beat.beats, 0))
+        return ~queue.idle | (self.dropped != 0)
 
     def _read(self, m, packets):
         """Take stored packets apart; return whether any output is still on its way."""
@@ -230,7 +240,7 @@ class FrameParser(wiring.Component):
                     tags_left.eq((ember.count + TAGS_PER_BEAT - 1) >> 5),
                     tag_index.eq(0), vector_index.eq(0), part.eq(0),
                 ]
-                if self._framing == "host":
+                if self._edge == "host":
                     m.d.sync += dense.eq(ember.opcode == Opcode.DENSE_VECTORS)
                 if self._training:
                     m.d.sync += kind.eq(0)
@@ -239,7 +249,7 @@ class FrameParser(wiring.Component):
                         m.d.sync += kind.eq(number)
                 with m.If(packets.valid):
                     with m.If(Cat(ember.opcode == opcode
-                                  for opcode in VECTORS[self._framing]).any()):
+                                  for opcode in VECTORS[self._edge]).any()):
                         m.next = "TAGS"
                     with m.Else():
                         m.next = "RECORDS"
@@ -292,7 +302,7 @@ class FrameParser(wiring.Component):
     def _hand_out(self, m: Module, received) -> None:
         """Vectors to the port of their kind."""
         ways = [(~received.payload.dense, self.vectors)]
-        if self._framing == "host":
+        if self._edge == "host":
             ways.append((received.payload.dense, self.dense))
         for chosen, way in ways:
             m.d.comb += way.payload.eq(received.payload.beat)

@@ -12,7 +12,8 @@ from .packet_store import RecordStore, VectorStore
 
 __all__ = ["PARTIAL_PACKAGER_COUNTERS", "PartialPackager"]
 
-PARTIAL_PACKAGER_COUNTERS = CounterLayout("partials", *PACKAGER_EVENTS)
+_EVENTS = ("beats", *PACKAGER_EVENTS)
+PARTIAL_PACKAGER_COUNTERS = CounterLayout("partials", *_EVENTS)
 
 
 class PartialPackager(Packager):
@@ -42,7 +43,8 @@ class PartialPackager(Packager):
     window (credited): as in :class:`RecordPackager`, but at least 2.
     headers, payload, time, timeout, credit_in, credit_node, credit, next_node, idle: see
         :class:`RecordPackager`.
-    counters: ``partials`` taken, the others as in :class:`RecordPackager`.
+    counters: ``partials`` taken, ``beats`` sent behind headers, the others as in
+        :class:`RecordPackager`.
 
     Raises
     ------
@@ -54,7 +56,8 @@ class PartialPackager(Packager):
                  buffers: int | None = None):
         self._check(destinations, max_beats, 2)
         super().__init__(OutgoingPartial, partials_in(max_beats, 2), destinations, max_beats,
-                         opcode, credited, buffers, items="partials", vector_packing=In(2))
+                         opcode, credited, buffers, items="partials", events=_EVENTS,
+                         vector_packing=In(2))
 
     def _room(self, window):
         # The receiver may keep what is less than a quarter to itself.

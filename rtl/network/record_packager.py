@@ -31,6 +31,8 @@ class RecordPackager(Packager):
     opcode: what the packets carry.
     credited: whether beats need credit of their destination.
     buffers: packet buffers, by default 2 a destination, at least 4.
+    records: of the largest packet, by default as many as its beats hold. With one, what would keep
+        the others is left out.
 
     Ports
     -----
@@ -55,19 +57,28 @@ class RecordPackager(Packager):
     """
 
     def __init__(self, destinations: int, max_beats: int, opcode: int, credited: bool, *,
-                 buffers: int | None = None):
+                 buffers: int | None = None, records: int | None = None):
         self._check(destinations, max_beats, 1)
-        super().__init__(OutgoingRecord, max_beats * RECORDS_PER_BEAT, destinations, max_beats,
-                         opcode, credited, buffers, items="records", batch=In(16))
+        most = max_beats * RECORDS_PER_BEAT
+        if records is not None and (
+                isinstance(records, bool) or not isinstance(records, int)
+                or not 1 <= records <= most):
+            raise ValueError(f"records must be an integer between 1 and {most}, not {records!r}")
+        super().__init__(OutgoingRecord, most if records is None else records, destinations,
+                         max_beats, opcode, credited, buffers, items="records", batch=In(16))
 
     def _limit(self, m, beats, limit):
-        m.d.sync += limit.eq(Mux(self.batch < (beats << 3), self.batch, beats << 3))
+        most = beats << 3
+        if self._units < self._max_beats * RECORDS_PER_BEAT:
+            most = Mux(most < self._units, most, self._units)
+        m.d.sync += limit.eq(Mux(self.batch < most, self.batch, most))
 
     def _beats(self, units):
         return (units + RECORDS_PER_BEAT - 1) >> 3
 
     def _store(self, m, pool, item, reader):
-        m.submodules.store = store = RecordStore(self._buffers, self._max_beats)
+        m.submodules.store = store = RecordStore(
+            self._buffers, self._max_beats, min(self._units, RECORDS_PER_BEAT))
         m.d.comb += [
             store.write.eq(pool.ready), store.buffer.eq(pool.buffer),
             store.position.eq(pool.position), store.record.eq(item.record),

@@ -7,7 +7,7 @@ from rtl.formats import HeaderBeat
 
 __all__ = [
     "DONT_FRAGMENT", "IP_LENGTH", "IP_TTL", "IP_VERSION_IHL", "UDP_LENGTH", "address",
-    "check_framing", "covered", "header", "swap_bytes",
+    "covered", "edge_of", "header", "swap_bytes",
 ]
 
 IP_VERSION_IHL = 0x45
@@ -21,12 +21,14 @@ UDP_LENGTH = 8 + 22
 _COVERED = ("ip_source", "ip_destination", "ember")
 
 
-def check_framing(framing: object) -> None:
-    """Raise unless ``framing`` is "ethernet" or "host"."""
+def edge_of(framing: object) -> str:
+    """Return the edge of the NIC, ``network`` or ``host``, that packets of ``framing`` pass; raise
+    unless it is ``ethernet``, ``udp`` or ``host``."""
     if not isinstance(framing, str):
         raise TypeError(f"framing must be a string, not {framing!r}")
-    if framing not in ("ethernet", "host"):
-        raise ValueError(f"framing must be ethernet or host, not {framing!r}")
+    if framing not in ("ethernet", "udp", "host"):
+        raise ValueError(f"framing must be ethernet, udp or host, not {framing!r}")
+    return "host" if framing == "host" else "network"
 
 
 def swap_bytes(value) -> Value:

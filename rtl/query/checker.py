@@ -40,7 +40,7 @@ Slot = data.StructLayout({
 _Stored = data.StructLayout({
     "key": Key, "kind": 2, "owner": NODE_BITS, "sample": 32, "step": STEP_BITS,
 })
-_User = data.StructLayout({"kind": 2, "step": STEP_BITS, "gap": 1, "marker": 1})
+_User = data.StructLayout({"kind": 2, "step": STEP_BITS, "gap": 1, "marker": 1, "ahead": 1})
 
 
 class QueryChecker(wiring.Component):
@@ -53,6 +53,8 @@ class QueryChecker(wiring.Component):
     - ROW: a key's row is beyond its table;
     - SAMPLE_SIZE: slots are 0 or more than ``config.sample_slots``; the last slot leaves its bag
       open; an EMPTY slot inside a bag;
+    - STEP: in training, its step is more than one ahead of the open one: it would hold up what the
+      open one needs;
     - TRUNCATED: a new SAMPLE record comes before the last slot;
     - CREDIT: beats of the sample were sent without a credit, and lost;
     - NO_SAMPLE: slot records outside a sample; no sample number; once for each run of them, not
@@ -71,6 +73,8 @@ class QueryChecker(wiring.Component):
     errors: stream of :data:`rtl.formats.ErrorRecord`.
     consumed: beats consumed, modulo 2^16: the host's credit.
     node, nodes: this node's number, and how many there are.
+    training, open_step: steps are kept apart, and which one is open; see
+        :class:`rtl.query.Dispatcher`.
     write_en, write_table, write_word, write_data, write_ready: table descriptors, see
         :class:`rtl.owner_split.OwnerSplit`.
     counters: samples, keys and empty_bags given out; samples rejected; strays, slot records
@@ -85,7 +89,7 @@ class QueryChecker(wiring.Component):
         super().__init__({
             "i": In(stream.Signature(RecordBeat)),
             "o": Out(stream.Signature(Slot)), "errors": Out(stream.Signature(ErrorRecord)),
-            "consumed": Out(CREDIT_BITS),
+            "consumed": Out(CREDIT_BITS), "training": In(1), "open_step": In(STEP_BITS),
             "node": In(NODE_BITS), "nodes": In(NODE_BITS, init=(1 << NODE_BITS) - 1),
             "write_en": In(1), "write_table": In(TABLE_BITS), "write_word": In(3),
             "write_data": In(32), "write_ready": Out(1),
@@ -105,11 +109,15 @@ class QueryChecker(wiring.Component):
         wiring.connect(m, error.o, wiring.flipped(self.errors))
 
         query = data.View(QueryRecord, unpacker.o.payload.record)
+        distance = Signal(STEP_BITS)
+        m.d.comb += distance.eq(unpacker.o.payload.step - self.open_step)
         m.d.comb += [
             split.i.valid.eq(unpacker.o.valid), unpacker.o.ready.eq(split.i.ready),
             split.i.payload.key.row.eq(query.row), split.i.payload.key.table.eq(query.table),
             split.i.payload.user.kind.eq(query.kind),
             split.i.payload.user.step.eq(unpacker.o.payload.step),
+            split.i.payload.user.ahead.eq(
+                self.training & ~distance[-1] & distance[1:].any()),
             split.i.payload.user.gap.eq(unpacker.o.payload.gap),
             split.i.payload.user.marker.eq(unpacker.o.payload.marker),
             split.node.eq(self.node), split.nodes.eq(self.nodes),
@@ -162,7 +170,8 @@ class QueryChecker(wiring.Component):
         with m.Elif(is_head & open_):
             m.d.comb += [fault.eq(~bad), status.eq(Status.TRUNCATED)]
         with m.Elif(is_head):
-            m.d.comb += [fault.eq(size_bad), status.eq(Status.SAMPLE_SIZE)]
+            m.d.comb += [fault.eq(size_bad | user.ahead),
+                         status.eq(Mux(size_bad, Status.SAMPLE_SIZE, Status.STEP))]
         with m.Elif(~open_):
             m.d.comb += [fault.eq(~straying), status.eq(Status.NO_SAMPLE)]
         with m.Elif(is_key & (i.payload.status != 0)):
@@ -199,8 +208,8 @@ class QueryChecker(wiring.Component):
             with m.Elif(is_head):
                 m.d.sync += [
                     # Slots of a sample that is too large are passed over; one of none has none.
-                    open_.eq(head.slots != 0), bad.eq(size_bad), in_bag.eq(0), straying.eq(0),
-                    sample.eq(head.sample), step.eq(user.step),
+                    open_.eq(head.slots != 0), bad.eq(size_bad | user.ahead), in_bag.eq(0),
+                    straying.eq(0), sample.eq(head.sample), step.eq(user.step),
                     left.eq(head.slots), final.eq(head.slots == 1),
                 ]
             with m.Elif(open_):

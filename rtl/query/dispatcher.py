@@ -16,6 +16,7 @@ from rtl.formats import (
     RecordKind,
     Request,
 )
+from rtl.network.credits import check_nodes
 from rtl.stream import SkidBuffer
 
 from .checker import Slot
@@ -36,9 +37,14 @@ class Dispatcher(wiring.Component):
 
     In training, slots of a step after the open one wait until it opens, so that no lookup meets a
     row that the step before it has yet to change. Steps count modulo 2^16; those up to 2^15 before
-    the open one go.
+    the open one go. With ``overtake``, a slot of the step after the open one goes as soon as its
+    owner has written the rows of the open one: no other owner has rows that it could ask for. Slots
+    stay in order, so the first one for an owner that has not holds up those behind it.
 
-    Latency 2 cycles, throughput 1 slot per cycle.
+    Latency 2 cycles, throughput 1 slot per cycle; of those that overtake one in 2 cycles, 4 cycles
+    after ``written``.
+
+    Parameters: ``nodes``, the largest number of them.
 
     Ports
     -----
@@ -51,14 +57,16 @@ class Dispatcher(wiring.Component):
     node: this node's number.
     interact: samples have dense vectors; may change while idle.
     training: slots wait for their steps; may change while idle. open_step: the last step that may
-        go; counts up.
+        go; counts up. overtake, written: a bit for each owner whose rows of the open step are
+        written; it is cleared in the cycle in which ``open_step`` goes on.
     counters: lookups local and remote; cycles in which a slot waits for a place (stall_hold), for
         room towards its owner (stall_local, stall_remote), for its sample's dense vector to be
         ordered (stall_dense), or for its step (stall_step).
     idle: no slot inside.
     """
 
-    def __init__(self):
+    def __init__(self, nodes: int = 1):
+        check_nodes(nodes)
         super().__init__({
             "i": In(stream.Signature(Slot)), "reserve": Out(stream.Signature(HoldSlot)),
             "next_landing": In(LANDING_BITS),
@@ -67,6 +75,7 @@ class Dispatcher(wiring.Component):
             "dense": Out(stream.Signature(DenseSlot)),
             "node": In(NODE_BITS), "interact": In(1),
             "training": In(1), "open_step": In(STEP_BITS),
+            "overtake": In(1), "written": In(nodes),
             "counters": Out(DISPATCHER_COUNTERS), "idle": Out(1),
         })
 
@@ -84,10 +93,20 @@ class Dispatcher(wiring.Component):
         to_local, to_remote, room, go = Signal(), Signal(), Signal(), Signal()
         record, inside, begins, waits = Signal(LookupRecord), Signal(), Signal(), Signal()
         until, early = Signal(STEP_BITS), Signal()
+        # A slot that waits may overtake; known late, which keeps the paths short. Step and owners
+        # are equally late, and so of the same step; who may go once may go ever after.
+        next_step, done = Signal(STEP_BITS), Signal.like(self.written)
+        ahead = Signal()
+        m.d.sync += [
+            next_step.eq(self.open_step + 1), done.eq(self.written),
+            ahead.eq(self.overtake & head.o.valid & ~head.o.ready & (slot.step == next_step) & (
+                (slot.kind == RecordKind.EMPTY) | done.bit_select(slot.owner, 1))),
+        ]
         m.d.comb += [
             to_local.eq((slot.kind != RecordKind.EMPTY) & (slot.owner == self.node)),
             to_remote.eq((slot.kind != RecordKind.EMPTY) & (slot.owner != self.node)),
-            until.eq(self.open_step - slot.step), early.eq(self.training & until[-1]),
+            until.eq(self.open_step - slot.step),
+            early.eq(self.training & until[-1] & ~ahead),
             begins.eq(self.interact & ~inside), waits.eq(begins & ~dense.i.ready),
             # A place is asked for only when the lookup can go in the same cycle.
             room.eq(Mux(to_local, local.i.ready, ~to_remote | remote.i.ready) & ~waits & ~early),

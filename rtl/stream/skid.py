@@ -1,43 +1,80 @@
 """Skid buffer: a register stage for a stream that cuts paths in both directions."""
 
-from amaranth.hdl import Module, Shape, Signal
-from amaranth.lib import stream, wiring
+from collections.abc import Iterator
+
+from amaranth.hdl import Cat, Module, Shape, ShapeLike, Signal
+from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from rtl.memory import Ram
+
 __all__ = ["SkidBuffer"]
+
+_WIDE = 128
+"""Bits from which on a field lies in LUTRAM: 14 bits of two items are 8 LUTs there, where
+registers take a LUT a bit to choose what moves up. It is read through a LUT, so that short fields,
+which decide things, stay registers."""
 
 
 class SkidBuffer(wiring.Component):
     """Two-entry buffer with registered ``valid``, ``payload`` and ``ready``.
 
-    Latency 1 cycle, throughput 1 item per cycle.
+    Fields of 128 bits and more lie in LUTRAM. Latency 1 cycle, throughput 1 item per cycle.
+
+    Parameters: ``shape`` of an item; ``lutram``, or else every output bit is a register's, as it
+    takes to cross from die to die.
 
     Ports: ``i`` and ``o``, streams of ``shape``; ``idle``.
     """
 
-    def __init__(self, shape):
-        self._shape = shape
+    def __init__(self, shape, *, lutram: bool = True):
+        self._shape, self._lutram = shape, lutram
         super().__init__({
             "i": In(stream.Signature(shape)), "o": Out(stream.Signature(shape)), "idle": Out(1)})
 
     def elaborate(self, platform) -> Module:
         m = Module()
-        bits = Shape.cast(self._shape).width
-        held, front = Signal(bits), Signal(bits)
+        incoming, outgoing = (Signal(Shape.cast(self._shape).width, name=name)
+                              for name in ("incoming", "outgoing"))
+        wide = list(_wide(self._shape)) if self._lutram else []
+        ends = [0, *(end for part in wide for end in (part.start, part.stop)), len(incoming)]
+        short = [slice(*pair) for pair in zip(ends[::2], ends[1::2])]
+        entering, leaving = (Cat(word[part] for part in short) for word in (incoming, outgoing))
+        held, front = Signal(len(entering)), Signal(len(entering))
         held_valid, front_valid = Signal(), Signal()
-        incoming = Signal(bits)
         m.d.comb += [
             incoming.eq(self.i.payload),
             self.i.ready.eq(~held_valid),
             self.o.valid.eq(front_valid),
-            self.o.payload.eq(front),
+            leaving.eq(front), self.o.payload.eq(outgoing),
             self.idle.eq(~front_valid & ~held_valid),
         ]
         with m.If(self.o.ready | ~front_valid):
             with m.If(held_valid):
                 m.d.sync += [front.eq(held), held_valid.eq(0), front_valid.eq(1)]
             with m.Else():
-                m.d.sync += [front.eq(incoming), front_valid.eq(self.i.valid)]
+                m.d.sync += [front.eq(entering), front_valid.eq(self.i.valid)]
         with m.Elif(self.i.valid & ~held_valid):
-            m.d.sync += [held.eq(incoming), held_valid.eq(1)]
+            m.d.sync += [held.eq(entering), held_valid.eq(1)]
+
+        if wide:
+            m.submodules.ram = ram = Ram(sum(part.stop - part.start for part in wide), 2, latency=0)
+            m.d.comb += [
+                ram.write_en.eq(self.i.valid & ~held_valid),
+                ram.write_data.eq(Cat(incoming[part] for part in wide)),
+                Cat(outgoing[part] for part in wide).eq(ram.read_data),
+            ]
+            with m.If(ram.write_en):
+                m.d.sync += ram.write_addr.eq(~ram.write_addr)
+            with m.If(front_valid & self.o.ready):
+                m.d.sync += ram.read_addr.eq(~ram.read_addr)
         return m
+
+
+def _wide(shape: ShapeLike, offset: int = 0) -> Iterator[slice]:
+    """Find the wide fields of ``shape``, ascending."""
+    if isinstance(shape, data.StructLayout):
+        for _name, field in shape:
+            yield from _wide(field.shape, offset + field.offset)
+    elif (width := Shape.cast(shape).width) >= _WIDE:
+        yield slice(offset, offset + width)

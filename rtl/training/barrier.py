@@ -1,6 +1,6 @@
 """Step barrier: the next step begins when the rows of this one are written, everywhere."""
 
-from amaranth.hdl import Module, Signal
+from amaranth.hdl import Cat, Module, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -30,7 +30,7 @@ class StepBarrier(wiring.Component):
 
     Every 32,768 steps, before the others are told, ``forget`` asks the tables that keep something
     by step to drop it: at that time each lookup of the step has been answered, and none of the next
-    can have left anywhere, for this node is not done.
+    can have left for here, for this node is not done.
 
     Latency: from ``own`` to the first DONE 2 cycles, then one a cycle; from the last DONE received
     to ``open_step`` 2 cycles.
@@ -44,6 +44,7 @@ class StepBarrier(wiring.Component):
     steps: stream of :data:`rtl.formats.OutgoingRecord`, a DONE to each other node.
     reports: stream of the same, a DONE to the host for each step.
     open_step: whose lookups may leave and whose gradients are taken; 0 after reset.
+    written: bit for each node, this one too, whose rows of the open step are all written.
     forget: event: drop what is kept by step. forgetting: from the next cycle on, 1 until it is.
     node, nodes: this node's number, and how many there are; fixed once there was a step.
     counters: ``steps`` that have ended; ``bad_done``, those ignored.
@@ -59,7 +60,8 @@ class StepBarrier(wiring.Component):
             "own": In(stream.Signature(STEP_BITS)), "received": In(StepDone),
             "steps": Out(stream.Signature(OutgoingRecord)),
             "reports": Out(stream.Signature(OutgoingRecord)),
-            "open_step": Out(STEP_BITS), "forget": Out(1), "forgetting": In(1),
+            "open_step": Out(STEP_BITS), "written": Out(nodes),
+            "forget": Out(1), "forgetting": In(1),
             "node": In(NODE_BITS), "nodes": In(NODE_BITS, init=1),
             "counters": Out(BARRIER_COUNTERS), "idle": Out(1),
         })
@@ -89,6 +91,7 @@ class StepBarrier(wiring.Component):
                    & ~done.bit_select(event.source, 1)),
             all_done.eq(others == self.nodes - 1),
             complete.eq(self_done & all_done), reports.i.valid.eq(complete),
+            self.written.eq(done | Cat(self_done & (self.node == n) for n in range(self._most))),
         ]
         with m.If(new):
             m.d.sync += [done.bit_select(event.source, 1).eq(1), others.eq(others + 1)]

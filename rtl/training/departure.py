@@ -54,23 +54,25 @@ class TrainingDeparture(wiring.Component):
     vector_packing, gradient_timeout, gradient_window, request_batch, request_timeout, time: see
         :mod:`rtl.registers`.
     counters: those of the blocks, by name. idle.
+
+    Attribute ``blocks`` has these.
     """
 
     def __init__(self, config: NicConfig):
         net, host, nodes = config.net_payload_beats, config.host_payload_beats, config.nodes
         self._packagers = {
             "partial_packager": PartialPackager(nodes, net, Opcode.PARTIALS, True),
-            "step_packager": RecordPackager(nodes, 1, Opcode.STEPS, False),
+            "step_packager": RecordPackager(nodes, 1, Opcode.STEPS, False, records=1),
             "spill_packager": PartialPackager(len(ReductionLevel), host, Opcode.SPILLED, False),
             "row_packager": PartialPackager(1, host, Opcode.ROW_UPDATES, False),
             "state_request_packager": RecordPackager(1, net, Opcode.STATE_REQUESTS, False),
             "state_packager": RecordPackager(1, host, Opcode.STATE_UPDATES, False),
-            "report_packager": RecordPackager(1, 1, Opcode.STEP_REPORTS, False),
+            "report_packager": RecordPackager(1, 1, Opcode.STEP_REPORTS, False, records=1),
         }
         self._credits = CreditReturn(nodes, 2)
         partial, record = (stream.Signature(shape) for shape in (OutgoingPartial, OutgoingRecord))
         packets = stream.Signature(FrameInfo), stream.Signature(RawBeat)
-        self._blocks = {**self._packagers, "credit_return": self._credits}
+        self.blocks = {**self._packagers, "credit_return": self._credits}
         super().__init__({
             "partials": In(partial), "spilled": In(partial).array(len(ReductionLevel)),
             "rows": In(partial), "state_requests": In(record), "state_updates": In(record),
@@ -82,7 +84,7 @@ class TrainingDeparture(wiring.Component):
             "gradient_timeout": In(16), "gradient_window": In(CREDIT_BITS),
             "request_batch": In(16), "request_timeout": In(16), "time": In(32),
             "counters": Out(data.StructLayout({
-                name: block.counters.shape() for name, block in self._blocks.items()})),
+                name: block.counters.shape() for name, block in self.blocks.items()})),
             "idle": Out(1),
         })
 
@@ -93,7 +95,7 @@ class TrainingDeparture(wiring.Component):
         report_arbiter = Arbiter(OutgoingRecord, _REPORT_SOURCES)
         spill_arbiter = Arbiter(OutgoingPartial, len(ReductionLevel))
         net_mux, host_mux = PacketMux(2), PacketMux(len(self._packagers) - 2)
-        parts = {**self._blocks, "step_arbiter": step_arbiter, "report_arbiter": report_arbiter,
+        parts = {**self.blocks, "step_arbiter": step_arbiter, "report_arbiter": report_arbiter,
                  "spill_arbiter": spill_arbiter, "net_mux": net_mux, "host_mux": host_mux}
         for name, block in parts.items():
             m.submodules[name] = block
@@ -152,5 +154,5 @@ class TrainingDeparture(wiring.Component):
             credits.reported.value.eq(sent.payload.credit),
             self.idle.eq(Cat(block.idle for block in parts.values()).all()),
         ]
-        m.d.comb += [self.counters[name].eq(block.counters) for name, block in self._blocks.items()]
+        m.d.comb += [self.counters[name].eq(block.counters) for name, block in self.blocks.items()]
         return m

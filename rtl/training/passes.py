@@ -6,6 +6,7 @@ from amaranth.lib.wiring import In, Out
 
 from rtl.counters import CounterLayout, count
 from rtl.formats import STEP_BITS, GradientBeat
+from rtl.gradient.partial_layouts import PartialLost
 from rtl.stream import SkidBuffer
 
 __all__ = ["PASS_COUNTERS", "PassOver", "PassSource"]
@@ -21,7 +22,8 @@ class PassSource(wiring.Component):
     the host returns of them, and the end of that pass (docs/training.md).
 
     What is returned is taken only while a pass waits for it, of its step and so many as were
-    spilled; anything else that comes is dropped and counted.
+    spilled; anything else that comes is dropped and counted. What was dropped on its way here, as
+    naming no row, is waited for no longer: the pass ends without it.
 
     Latency 1 cycle, throughput 1 beat per cycle. An end goes on when all beats before it were
     taken.
@@ -32,6 +34,8 @@ class PassSource(wiring.Component):
         whose own beats have ended, offered when all of them were taken. Both wait from an end until
         the last pass is over.
     returned: stream of :data:`rtl.formats.GradientBeat`.
+    lost: event :data:`~rtl.gradient.partial_layouts.PartialLost`, whose level does not matter; not
+        in a cycle in which ``returned`` is offered.
     passed: event :data:`PassOver`, when the reduction has been emptied, once for each ``flush``.
     o: stream of :data:`rtl.formats.GradientBeat`. flush: stream of steps. To the reduction.
     counters: beats ``returned``; ``bad_returned``, those dropped.
@@ -41,7 +45,8 @@ class PassSource(wiring.Component):
     def __init__(self):
         super().__init__({
             "fresh": In(stream.Signature(GradientBeat)), "over": In(stream.Signature(STEP_BITS)),
-            "returned": In(stream.Signature(GradientBeat)), "passed": In(PassOver),
+            "returned": In(stream.Signature(GradientBeat)), "lost": In(PartialLost),
+            "passed": In(PassOver),
             "o": Out(stream.Signature(GradientBeat)), "flush": Out(stream.Signature(STEP_BITS)),
             "counters": Out(PASS_COUNTERS), "idle": Out(1),
         })
@@ -82,8 +87,8 @@ class PassSource(wiring.Component):
                     buffer.i.payload.eq(self.returned.payload),
                     self.returned.ready.eq(buffer.i.ready | ~wanted),
                 ]
-                with m.If(buffer.i.valid & buffer.i.ready):
-                    m.d.comb += taken.eq(1)
+                m.d.comb += taken.eq(buffer.i.valid & buffer.i.ready)
+                with m.If(taken | (self.lost.valid & (self.lost.step == step))):
                     m.d.sync += left.eq(left - 1)
                     with m.If(left == 1):
                         m.next = "END"

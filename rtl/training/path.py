@@ -17,9 +17,9 @@ The path of a gradient (paper, figures 12 and 13; docs/training.md)::
                                                  barrier -> DONE -> all nodes; the next step opens
 """
 
-from types import SimpleNamespace
+from types import MappingProxyType, SimpleNamespace
 
-from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -35,6 +35,7 @@ from rtl.formats import (
     RecordBeat,
     ReductionLevel,
     Refused,
+    Status,
     StepRecord,
 )
 from rtl.gradient import (
@@ -74,20 +75,26 @@ class TrainingPath(wiring.Component):
     -----
     gradients, returned, states, written: from the host parser. partials, steps, credit_in: from
         the network's, whose gradient credit the last is.
-    refused: stream of :data:`rtl.formats.Refused`, packets of gradients that were dropped.
+    dropped: beats of GRADIENTS and RETURNED packets that the host parser dropped just now.
+    refused: stream of :data:`rtl.formats.Refused`, packets of gradients that were dropped, and
+        RETURNED where beats that the host returned were.
     lookups, updated, write, frozen: to and from the local cache, see
         :class:`~rtl.cache.LocalCache`.
     net_headers, net_payload, host_headers, host_payload: packets, to the muxes of the two edges.
     host_credit: what packets to the host carry: query beats consumed. acknowledge: beats of
         gradients and of returned spills consumed, modulo 2^16, for the same.
-    open_step, forget, forgetting: see :class:`~rtl.training.StepBarrier`.
+    open_step, written_owners, forget, forgetting: see :class:`~rtl.training.StepBarrier`, whose
+        ``written`` the second is.
     write_en, write_table, write_word, write_data, write_ready: table descriptors, see
         :class:`rtl.owner_split.OwnerSplit`.
-    node, nodes, vector_beats, vector_packing, pooling_mean, gradient_partials, optimizer,
-    learning_rate, epsilon, gradient_window, gradient_share, gradient_timeout, request_batch,
-    request_timeout, time: registers of their names (:mod:`rtl.registers`), and cycles.
+    node, nodes, vector_beats, vector_packing, pooling_mean, local_reduction, gradient_partials,
+    optimizer, learning_rate, epsilon, gradient_window, gradient_share, gradient_timeout,
+    request_batch, request_timeout, time: registers of their names (:mod:`rtl.registers`), and
+    cycles.
     counters: those of the blocks, by name.
     idle: nothing moves until an input does.
+
+    Attribute ``blocks`` has those that count something, by the names of their counters.
 
     Raises ``TypeError`` if ``config`` is not a NicConfig.
     """
@@ -112,22 +119,26 @@ class TrainingPath(wiring.Component):
             "row_updater": RowUpdater(config),
             "step_barrier": StepBarrier(config.nodes),
         }
+        self.blocks = MappingProxyType(self._blocks | self._departure.blocks)
         departure, updater = self._departure.signature.members, self._blocks["row_updater"]
         records = stream.Signature(RecordBeat)
         super().__init__({
             "gradients": In(records), "returned": In(stream.Signature(CountedBeat)),
             "states": In(records), "written": In(records),
             "partials": In(stream.Signature(CountedBeat)), "steps": In(records),
-            "credit_in": In(Credit), "refused": Out(stream.Signature(Refused)),
+            "credit_in": In(Credit), "dropped": In(CREDIT_BITS),
+            "refused": Out(stream.Signature(Refused)),
             **{name: updater.signature.members[name] for name in ("lookups", "write", "frozen")},
             "updated": updater.signature.members["vectors"],
             **{name: departure[name] for name in _PACKETS},
             "host_credit": In(CREDIT_BITS), "acknowledge": Out(CREDIT_BITS),
-            "open_step": Out(STEP_BITS), "forget": Out(1), "forgetting": In(1),
+            "open_step": Out(STEP_BITS), "written_owners": Out(config.nodes), "forget": Out(1),
+            "forgetting": In(1),
             "write_en": In(1), "write_table": In(TABLE_BITS), "write_word": In(3),
             "write_data": In(32), "write_ready": Out(1),
             "node": In(NODE_BITS), "nodes": In(NODE_BITS, init=1), "vector_beats": In(5),
-            "vector_packing": In(2), "pooling_mean": In(1), "gradient_partials": In(1),
+            "vector_packing": In(2), "pooling_mean": In(1),
+            "local_reduction": In(1, init=1), "gradient_partials": In(1),
             "optimizer": In(OptimizerMode), "learning_rate": In(32), "epsilon": In(32),
             "gradient_window": In(CREDIT_BITS), "gradient_share": In(16),
             "gradient_timeout": In(16), "request_batch": In(16), "request_timeout": In(16),
@@ -155,9 +166,16 @@ class TrainingPath(wiring.Component):
         wiring.connect(m, wiring.flipped(self.gradients), receiver.i)
         wiring.connect(m, receiver.o, blocks.local_source.fresh)
         wiring.connect(m, receiver.flush, blocks.local_source.over)
-        wiring.connect(m, receiver.refused, wiring.flipped(self.refused))
+        telling_idle = self._refuse(m, receiver.refused, blocks.returned_receiver.lost)
+        # Without local reduction a gradient is a partial as it is: float32, of no sum.
+        spills = self.gradient_partials & self.local_reduction
+        m.d.comb += [
+            blocks.local_reducer.enable.eq(self.local_reduction),
+            blocks.local_reducer.rounded.eq(self.gradient_partials),
+            blocks.gradient_sender.rounded.eq(spills),
+        ]
         self._reduce(m, blocks.local_source, blocks.local_reducer, blocks.gradient_sender.flushed,
-                     self.gradient_partials)
+                     spills)
         sums, terms = blocks.local_reducer.o, blocks.gradient_sender.terms
         m.d.comb += [
             terms.valid.eq(sums.valid), sums.ready.eq(terms.ready),
@@ -194,7 +212,7 @@ class TrainingPath(wiring.Component):
         for name in _PACKETS:
             wiring.connect(m, getattr(departure, name), wiring.flipped(getattr(self, name)))
         self._control(m, parts, blocks)
-        m.d.comb += self.idle.eq(Cat(block.idle for block in parts.values()).all())
+        m.d.comb += self.idle.eq(Cat(block.idle for block in parts.values()).all() & telling_idle)
         return m
 
     def _reduce(self, m: Module, source: PassSource, reducer: GradientReducer, flushed,
@@ -236,13 +254,33 @@ class TrainingPath(wiring.Component):
             blocks.step_barrier.received.eq(counter.done),
         ]
 
+    def _refuse(self, m: Module, gradients, lost) -> Value:
+        """Tell of packets of gradients that were dropped, and of what was lost on its way back;
+        return whether nothing of it waits."""
+        m.submodules.refused_arbiter = arbiter = Arbiter(Refused, 2)
+        told = arbiter.i[1]
+        wiring.connect(m, gradients, arbiter.i[0])
+        wiring.connect(m, arbiter.o, wiring.flipped(self.refused))
+        # Once, however many there are before it has gone.
+        m.d.comb += told.payload.status.eq(Status.RETURNED)
+        with m.If(lost.valid):
+            m.d.sync += [told.valid.eq(1), told.payload.step.eq(lost.step)]
+        with m.Elif(told.ready):
+            m.d.sync += told.valid.eq(0)
+        return arbiter.idle & ~told.valid
+
     def _return(self, m: Module, blocks: SimpleNamespace) -> None:
         """What the host returns, to the reduction that spilled it."""
         wiring.connect(m, wiring.flipped(self.returned), blocks.returned_receiver.i)
         back = blocks.returned_receiver.o
         for level, source in ((ReductionLevel.LOCAL, blocks.local_source),
                               (ReductionLevel.GLOBAL, blocks.global_source)):
-            m.d.comb += source.returned.payload.eq(back.payload.beat)
+            m.d.comb += [
+                source.returned.payload.eq(back.payload.beat),
+                source.lost.eq(blocks.returned_receiver.lost),
+                source.lost.valid.eq(blocks.returned_receiver.lost.valid
+                                     & (blocks.returned_receiver.lost.level == level)),
+            ]
             with m.If(back.payload.level == level):
                 m.d.comb += [source.returned.valid.eq(back.valid),
                              back.ready.eq(source.returned.ready)]
@@ -258,7 +296,8 @@ class TrainingPath(wiring.Component):
                     m.d.comb += getattr(block, name).eq(getattr(self, name))
         for block in keepers:
             m.d.comb += [getattr(block, name).eq(getattr(self, name)) for name in _DESCRIPTORS]
-        written, dimension = Signal(32), Signal(9)
+        written, dimension, dropped = Signal(32), Signal(9), Signal(CREDIT_BITS)
+        m.d.sync += dropped.eq(dropped + self.dropped)
         said = data.View(StepRecord, self.written.payload.data[:RECORD_BITS])
         with m.If(self.written.valid):
             m.d.sync += written.eq(said.count)
@@ -267,15 +306,14 @@ class TrainingPath(wiring.Component):
                              LANES >> self.vector_packing)),
             blocks.row_updater.written.eq(written), self.written.ready.eq(1),
             blocks.row_updater.mode.eq(self.optimizer), blocks.row_updater.dimension.eq(dimension),
-            blocks.local_reducer.rounded.eq(self.gradient_partials),
-            sender.rounded.eq(self.gradient_partials),
             self.frozen.eq(blocks.row_updater.frozen),
             receiver.gradient_step.eq(barrier.open_step), self.open_step.eq(barrier.open_step),
+            self.written_owners.eq(barrier.written),
             departure.open_step.eq(barrier.open_step), departure.host_credit.eq(self.host_credit),
             departure.freed.eq(blocks.partial_receiver.freed),
             departure.credit_in.eq(self.credit_in),
             self.forget.eq(barrier.forget), barrier.forgetting.eq(self.forgetting),
-            self.acknowledge.eq(receiver.consumed + blocks.returned_receiver.consumed),
+            self.acknowledge.eq(receiver.consumed + blocks.returned_receiver.consumed + dropped),
             self.write_ready.eq(Cat(block.write_ready for block in keepers).all()),
         ]
         m.d.comb += [self.counters[f"gradient_{part}"].eq(getattr(receiver, f"{part}_counters"))

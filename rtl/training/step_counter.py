@@ -37,17 +37,19 @@ class StepCounter(wiring.Component):
     step is taken any more, and what is still on its way to the reduction gets there (``busy``)
     before ``complete`` says so.
 
-    The open step is kept here. It is 0 after reset, and the next one opens when ``complete`` was
-    taken and the counts are cleared, ``nodes`` cycles later. That is early enough: a node sends
-    nothing of step ``s + 1`` before every owner, this one too, has said DONE of step ``s``, which
-    comes long after. It is not the open step of :class:`rtl.training.StepBarrier`, which follows
-    when the others are done: until then this owner may get partials of a step that its own node has
-    not begun. What belongs to any other step is counted and ignored; so is a second END.
+    The open step is kept here. It is 0 after reset, and the next one opens in the cycle after
+    ``complete`` was taken. That is early enough: a node sends nothing of step ``s + 1`` before
+    every owner, this one too, has said DONE of step ``s``, which comes after. It is not the open
+    step of :class:`rtl.training.StepBarrier`, which follows when the others are done: until then
+    this owner may get partials of a step that its own node has not begun. What belongs to any other
+    step is counted and ignored; so is a second END.
 
-    Nodes are looked at in order, each until it is complete. Latency from the last event, one of
-    node ``k``, to ``complete`` at most 4 cycles and one for each node from 0 on, at least 4 and one
-    for each from ``k`` on; a cycle more from a record. From a DONE record to its event 2 cycles.
-    Throughput 1 event of each port and 1 beat of records per cycle.
+    Nodes are looked at in order, each until it is complete, and its count is cleared then: what
+    comes from it later is ignored. After reset nothing is taken for ``nodes`` cycles, until all
+    counts are clear. Latency from the last event, one of node ``k``, to ``complete`` at most 4
+    cycles and one for each node from 0 on, at least 4 and one for each from ``k`` on; a cycle more
+    from a record. From a DONE record to its event 2 cycles. Throughput 1 event of each port and 1
+    beat of records per cycle.
 
     Parameters: ``nodes``, the largest number of them.
 
@@ -101,16 +103,19 @@ class StepCounter(wiring.Component):
             arrival.eq(self.arrived), own.eq(self.own_arrived),
             end.eq(self.own_end.payload), end_valid.eq(self.own_end.valid),
         ]
+        # The node that is looked at; those before it are complete.
+        place, clear = Signal(range(most + 1)), Signal()
         events = {"end": coming.end, "own_end": end_valid, "arrival": arrival.valid,
                   "own": own.valid}
         steps = {"end": coming.step, "own_end": end.step, "arrival": arrival.step, "own": own.step}
         known = {"end": ~ended.bit_select(coming.source, 1) & (coming.source < most),
-                 "own_end": ~own_ended, "arrival": arrival.source < most, "own": 1}
+                 "own_end": ~own_ended, "own": 1,
+                 "arrival": (arrival.source < most) & (arrival.source >= place)}
         take = Signal(data.StructLayout(dict.fromkeys(events, 1)))
+        wipe = Signal()
         m.d.comb += [take[name].eq(events[name] & self.open & (steps[name] == self.open_step)
                                    & known[name]) for name in events]
 
-        place, clear = Signal(range(max(2, most))), Signal()
         m.d.comb += [
             announced.write_en.eq(take.end), announced.write_addr.eq(coming.source),
             announced.write_data.eq(coming.count), announced.read_addr.eq(place),
@@ -118,9 +123,9 @@ class StepCounter(wiring.Component):
         ]
         for ram in (added, compared):
             m.d.comb += [
-                ram.write_en.eq(take.arrival | clear),
-                ram.write_addr.eq(Mux(clear, place, arrival.source)),
-                ram.write_data.eq(Mux(clear, 0, added.read_data + 1)),
+                ram.write_en.eq(take.arrival | wipe),
+                ram.write_addr.eq(Mux(take.arrival, arrival.source, place)),
+                ram.write_data.eq(Mux(take.arrival, added.read_data + 1, 0)),
             ]
         m.d.comb += [ram.read_en.eq(1) for ram in (added, compared, announced)]
         with m.If(take.end):
@@ -140,9 +145,10 @@ class StepCounter(wiring.Component):
             here.eq(Mux(mine, own_count, compared.read_data)),
             wanted.eq(Mux(mine, own_announced, announced.read_data)),
             is_ended.eq(Mux(mine, own_ended, ended.bit_select(place, 1))),
-            enough.eq(is_ended & (here >= wanted)),
+            # A count is cleared in a cycle in which none goes up.
+            enough.eq(is_ended & (here >= wanted) & ~take.arrival),
         ]
-        moving = self._follow(m, place, enough, clear)
+        moving = self._follow(m, place, enough, wipe, clear)
         # Counted a cycle late, which keeps the paths short.
         ignored, over = Signal(3), Signal()
         m.d.sync += [
@@ -186,18 +192,18 @@ class StepCounter(wiring.Component):
         m.d.comb += said.busy.eq(come | said.end | said.stray | self.done.valid)
         return said
 
-    def _follow(self, m: Module, place, enough, clear) -> Signal:
-        """Open and close steps; return whether anything moves."""
+    def _follow(self, m: Module, place, enough, wipe, clear) -> Signal:
+        """Open and close steps, and clear what is complete; return whether anything moves."""
         moving = Signal()
-        with m.FSM(init="CLEAR"):
-            with m.State("CLEAR"):
-                m.d.comb += [clear.eq(1), moving.eq(1)]
+        with m.FSM(init="SWEEP"):
+            with m.State("SWEEP"):
+                m.d.comb += [wipe.eq(1), moving.eq(1)]
                 m.d.sync += place.eq(place + 1)
                 with m.If(place == self._most - 1):
                     m.d.sync += place.eq(0)
                     m.next = "COUNT"
             with m.State("COUNT"):
-                m.d.comb += [self.open.eq(1), moving.eq(enough)]
+                m.d.comb += [self.open.eq(1), moving.eq(enough), wipe.eq(enough)]
                 with m.If(enough):
                     m.d.sync += place.eq(place + 1)
                     with m.If(place == self.nodes - 1):
@@ -209,8 +215,8 @@ class StepCounter(wiring.Component):
             with m.State("COMPLETE"):
                 m.d.comb += [moving.eq(1), self.complete.valid.eq(1),
                              self.complete.payload.eq(self.open_step)]
-                m.d.sync += place.eq(0)
                 with m.If(self.complete.ready):
-                    m.d.sync += self.open_step.eq(self.open_step + 1)
-                    m.next = "CLEAR"
+                    m.d.comb += clear.eq(1)
+                    m.d.sync += [self.open_step.eq(self.open_step + 1), place.eq(0)]
+                    m.next = "COUNT"
         return moving

@@ -1,0 +1,147 @@
+"""What :mod:`rtl.formats` says in words: each field of a record, and what a packet is made of.
+
+Here and not in comments, so that documents can be made of it; a test holds it against the layouts.
+"""
+
+from typing import NamedTuple
+
+from rtl.formats import Opcode, Status
+
+__all__ = ["CODES", "FIELDS", "PACKETS", "Packet"]
+
+FIELDS = {
+    # Header beat. Names that stand alone hold wherever no "Record.field" says otherwise.
+    "mac_destination": "MAC address of the receiver, zero on host ports",
+    "mac_source": "MAC address of the sender, zero on host ports",
+    "ethertype": "0x0800, IPv4; zero on host ports, as all up to the UDP checksum",
+    "ip_version_ihl": "0x45: version 4, no options",
+    "ip_tos": "sent as 0, received as any",
+    "ip_length": "bytes from the IPv4 header to the end of the payload",
+    "ip_id": "sent as 0 (RFC 6864)",
+    "ip_fragment": "don't fragment; fragments are foreign",
+    "ip_ttl": "sent as 64",
+    "ip_protocol": "17, UDP",
+    "ip_checksum": "of the IPv4 header (RFC 791)",
+    "ip_source": "IPv4 address of the sender: that of node 0 plus its number",
+    "ip_destination": "IPv4 address of the receiver, likewise",
+    "udp_source": "the NICs' port, register udp_port",
+    "udp_destination": "the same port",
+    "udp_length": "bytes from the UDP header to the end of the payload",
+    "udp_checksum": "0: the CRC covers addresses, header and payload",
+    "version": "version of the formats, 1",
+    "opcode": "what the packet carries, see the packets",
+    "source": "number of the node that sends; not looked at from a host",
+    "EmberHeader.destination": "number of the node that receives; in SPILLED the level",
+    "channel": "0, reserved",
+    "flags": "0, reserved",
+    "step": "step of what is carried, modulo 2^16",
+    "sequence": "packets of this sender and edge before this one, modulo 2^24; shown, not checked",
+    "acknowledge": "to the host: beats of gradients and of returned spills consumed, modulo 2^16",
+    "credit": "beats consumed of what the receiver of this packet sends against credit, modulo "
+              "2^16: lookups, or in PARTIALS and STEPS partials, between NICs; queries towards the "
+              "host",
+    "EmberHeader.count": "records, or vectors; in RESULT_PART beats of the part",
+    "crc": "CRC-32C of the packet as said above; 0 on host ports",
+    # Records.
+    "row": "row of the table",
+    "table": "number of the table",
+    "landing": "place reserved for what is asked for, comes back with it",
+    "LookupRecord.landing": "id of the miss that the vector answers, of the remote cache between "
+                            "NICs and of the local one towards the host; in STATE_REQUESTS the "
+                            "number of the row, modulo 2^16",
+    "StateRecord.landing": "number of the row that asked, modulo 2^16",
+    "kind": "kind of record",
+    "QueryRecord.kind": "RecordKind: KEY, KEY_END or EMPTY",
+    "GradientRecord.kind": "RecordKind: KEY or KEY_END; EMPTY ends the step",
+    "SampleRecord.kind": "RecordKind: SAMPLE",
+    "StepRecord.kind": "StepKind",
+    "TableDescriptor.kind": "DescriptorKind",
+    "reserved": "0",
+    "sample": "number of the sample",
+    "ErrorRecord.sample": "number of the sample, 0xFFFFFFFF when none can be named",
+    "slots": "slot records that follow",
+    "status": "Status: why it was refused",
+    "beat": "number of the beat in its vector",
+    "level": "ReductionLevel",
+    "StepRecord.count": "partials, beats spilled or beats written, as the kind says, modulo 2^32",
+    "state": "the optimizer's state of the row, binary32",
+    "first_bag": "bag of the first vector of the packet",
+    "first_beat": "beat of the result that is the first of the packet",
+    "PooledTag.last": "the sample ends with this packet",
+    "ResultPartTag.last": "the result ends with this packet",
+    "valid": "the table is there",
+    "reserved0": "0",
+    "owner": "first or only node that owns rows",
+    "owners": "nodes that own rows, from owner on",
+    "reserved1": "0",
+    "rows_low": "rows of the table, bits 31 to 0",
+    "rows_high": "rows of the table, bits 35 to 32",
+    "reserved2": "0",
+    "column_first": "first lane of 16 values, where a table is split by columns (not executed)",
+    "column_count": "lanes of 16 values, likewise",
+    "base": "address of the table in a store on the card",
+}
+"""Meaning of a field by its name, or by ``Layout.field`` where that says more."""
+
+CODES = {
+    Status.OPCODE: "no packet that a host sends, or another version",
+    Status.LENGTH: "count, records or vectors do not fit the payload",
+    Status.TABLE: "a table without a valid descriptor, or with an owner outside the cluster",
+    Status.ROW: "a row that the table does not have",
+    Status.SAMPLE_SIZE: "no slots, more than the hold buffer takes, or a bag left open at the end",
+    Status.TRUNCATED: "records end before the sample or the bag does",
+    Status.NO_SAMPLE: "slots outside a sample",
+    Status.CREDIT: "sent without a credit, and lost",
+    Status.KIND: "a record of a kind that has no place there, a table split by columns, or in "
+                 "training one that is replicated",
+    Status.STEP: "gradients of a step that is not open or has ended; a sample of one far ahead",
+    Status.RETURNED: "a returned beat names no row or beat that there is; its sum lacks it",
+}
+"""Meaning of a status."""
+
+
+class Packet(NamedTuple):
+    """What follows the header beat: ``records``, the layout of the records or tag that come first,
+    "" for none; ``behind``, what comes then; ``sender``; ``training``, only there."""
+
+    sender: str
+    records: str = ""
+    behind: str = ""
+    training: bool = False
+
+
+_VECTORS = "the vectors, float32, one behind the other; those of 4 or 8 values share beats"
+_VALUES = "a beat of float32 for each record; those of 4 or 8 values share beats"
+
+PACKETS = {
+    Opcode.LOOKUPS: Packet("NIC to NIC", "LookupRecord"),
+    Opcode.VECTORS: Packet("NIC to NIC", "", "a tag beat of 32 landings of 16 bits, 0 where there "
+                           f"is no vector; {_VECTORS}"),
+    Opcode.PARTIALS: Packet("NIC to NIC", "PartialRecord", _VALUES, True),
+    Opcode.STEPS: Packet("NIC to NIC", "StepRecord", "", True),
+    Opcode.QUERIES: Packet("host to NIC", "QueryRecord", "samples, each a SampleRecord and then its"
+                           " slots; they may go on in the next packet"),
+    Opcode.GPU_VECTORS: Packet("host to NIC", "", "tag beats, 32 ids of misses of 16 bits each; "
+                               f"{_VECTORS}"),
+    Opcode.DENSE_VECTORS: Packet("host to NIC", "", "tag beats, 32 places of 16 bits each; "
+                                 f"{_VECTORS}"),
+    Opcode.GRADIENTS: Packet("host to NIC", "GradientRecord", "a vector for each bag, as above",
+                             True),
+    Opcode.RETURNED: Packet("host to NIC", "PartialRecord", _VALUES, True),
+    Opcode.STATES: Packet("host to NIC", "StateRecord", "", True),
+    Opcode.WRITTEN: Packet("host to NIC", "StepRecord", "", True),
+    Opcode.LOOKUP_REQUESTS: Packet("NIC to host", "LookupRecord"),
+    Opcode.POOLED: Packet("NIC to host", "PooledTag", _VECTORS),
+    Opcode.ERRORS: Packet("NIC to host", "ErrorRecord"),
+    Opcode.CREDIT: Packet("NIC to host", "", "nothing: the header carries the credit"),
+    Opcode.DENSE_REQUESTS: Packet("NIC to host", "DenseRecord"),
+    Opcode.RESULTS: Packet("NIC to host", "", "tag beats of 16 sample numbers of 32 bits; the "
+                           "results, float32, whole beats each, all of one length"),
+    Opcode.RESULT_PART: Packet("NIC to host", "ResultPartTag", "beats of the result"),
+    Opcode.SPILLED: Packet("NIC to host", "PartialRecord", _VALUES, True),
+    Opcode.ROW_UPDATES: Packet("NIC to host", "PartialRecord", _VALUES, True),
+    Opcode.STATE_REQUESTS: Packet("NIC to host", "LookupRecord", "", True),
+    Opcode.STATE_UPDATES: Packet("NIC to host", "StateRecord", "", True),
+    Opcode.STEP_REPORTS: Packet("NIC to host", "StepRecord", "", True),
+}
+"""Packets by opcode. Records lie eight a beat; unused places and lanes are zero."""
