@@ -1,6 +1,7 @@
 """From a configuration to running nodes: compile once, instantiate, load the registers."""
 
 import warnings
+from functools import lru_cache
 
 from amaranth.hdl import UnusedElaboratable
 
@@ -13,7 +14,7 @@ from sim.interaction import MODES
 from sim.registers import RegisterFile
 from sim.settings import Runtime
 
-__all__ = ["NicModel"]
+__all__ = ["NicModel", "nic_model"]
 
 # A NIC whose Verilog is kept from an earlier run is described but never elaborated.
 warnings.simplefilter("ignore", UnusedElaboratable)
@@ -68,3 +69,12 @@ class NicModel:
             registers.write(name, value)
         for table, words in enumerate(plan.descriptors()):
             registers.table(table, [int(word) for word in words])
+
+
+@lru_cache(maxsize=4)
+def nic_model(config: NicConfig, engine: str, traced: bool = False) -> NicModel:
+    """Return the :class:`NicModel` of its parameters, the same one to all who ask.
+
+    To describe a NIC anew takes longer than a short run of it.
+    """
+    return NicModel(config, engine, traced)

@@ -5,6 +5,7 @@ from amaranth.hdl import ClockDomain, Fragment, Module, Signal
 from amaranth.lib import wiring
 from amaranth.sim import Simulator
 
+from gen.collector import collect_later
 from sim.engines.design import AXI_MEMBERS, Design, describe
 from sim.engines.engine import CHANNEL_PORTS, FRACTION, NS_PER_CYCLE, Engine, Model
 from sim.engines.trace import TraceSink
@@ -100,11 +101,12 @@ class PysimEngine(Engine):
         top = Module()
         top.domains += self._domain
         platform = None if seed is None else RandomMemories(seed)
-        top.submodules.design = Fragment.get(component, platform)
         # The clock must have a user for the simulator to know its domain.
         used = Signal()
         top.d.sync += used.eq(~used)
-        simulator = Simulator(top)
+        with collect_later():
+            top.submodules.design = Fragment.get(component, platform)
+            simulator = Simulator(top)
 
         async def grab(ctx):
             self._ctx = ctx

@@ -1,6 +1,8 @@
 """Verilog of a component, kept where it is known from what it follows."""
 
+import inspect
 import json
+import sys
 from dataclasses import asdict
 from functools import cache
 from importlib.metadata import version
@@ -22,7 +24,8 @@ def translated(component: wiring.Component, name: str,
     """Return the Verilog of ``component`` as module ``name``, and its ports.
 
     Conversion of a whole NIC takes many seconds. With a ``recipe``, a text from which, with the
-    sources of ``rtl`` and ``gen``, the component follows, it is done once.
+    sources of ``rtl`` and ``gen`` and of the module that defines the component's class, the
+    component follows, it is done once.
     """
     if recipe is None:
         verilog = to_verilog(component, name)
@@ -33,9 +36,18 @@ def translated(component: wiring.Component, name: str,
         (folder / "design.v").write_text(verilog.text, encoding="utf-8")
         (folder / "ports.json").write_text(json.dumps([asdict(port) for port in verilog.ports]))
 
-    entry = cached(f"{name}-verilog-{digest([recipe, name, _sources()])}", build)
+    key = digest([recipe, name, *_own_source(type(component)), _sources()])
+    entry = cached(f"{name}-verilog-{key}", build)
     ports = json.loads((entry / "ports.json").read_text())
     return (entry / "design.v").read_text(encoding="utf-8"), tuple(Port(**port) for port in ports)
+
+
+@cache
+def _own_source(kind: type) -> tuple[str, ...]:
+    """Return the source of the module that defines a class of components, if not in ``rtl``."""
+    if kind.__module__.startswith("rtl."):
+        return ()
+    return (inspect.getsource(sys.modules[kind.__module__]),)
 
 
 @cache

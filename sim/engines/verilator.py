@@ -12,6 +12,7 @@ from gen.tools import run_verilator, verilator_root
 from sim.engines.cache import cached, digest
 from sim.engines.compiled import CompiledModel
 from sim.engines.design import describe
+from sim.engines.gating import gate_blocks
 from sim.engines.glue import WRAPPER, traceable, verilator_glue, verilog_wrapper
 from sim.engines.toolchain import CXX_FLAGS, announce, compile_files, compiler_id, link
 from sim.engines.translate import translated
@@ -53,7 +54,7 @@ def load_verilator(component: wiring.Component, name: str,
     flow = _FLOWS[traced]
     text, ports = translated(component, name, recipe)
     if not traced:  # a trace shows each instance as it was written
-        text, shared = share_units(text, name)
+        text, shared = share_units(gate_blocks(text, name), name)
         if shared:
             flow = replace(flow, flags=(*flow.flags, *SHARED_FLAGS))
     glue = verilator_glue(name, PREFIX, ports, traced)

@@ -1,0 +1,125 @@
+"""Let a compiled model leave out blocks in which nothing moves: a clock of their own that stands.
+
+Verilator evaluates, at every edge of a clock, all that hangs on it, moving or not. The blocks of
+training are three quarters of a NIC's code, and idle most of the time. So each of them gets a clock
+that ticks while the block is not ``idle``, while an input stream is valid, when any other input
+changes, and :data:`LINGER` cycles longer: what is in its pipelines then, valid or not, stands still
+too. Nothing that can be seen changes, neither beats nor cycles nor counters.
+
+What is to move it is seen while the main clock is low, in time for the edge. What follows from an
+input is evaluated whenever the block that drives it is; settings would have nearly everything
+evaluated always, so they pass a copy that is renewed, in the same instant, when they change. A
+block behind a clock of its own gets no reset: its registers begin with their reset values, and its
+clock stands until the reset, which a simulation has only at its beginning, is over.
+"""
+
+import re
+
+__all__ = ["GATED", "LINGER", "gate_blocks"]
+
+GATED = tuple(f"training__{name}" for name in (
+    "global_reducer", "global_reducer__sums", "global_reducer__terms", "local_reducer",
+    "local_reducer__sums", "local_reducer__terms", "row_updater", "row_updater__optimizer",
+    "receiver", "gradient_sender", "partial_receiver", "returned_receiver", "departure"))
+"""Their paths in the design. Each has ``idle``, streams, and inputs of other kinds, which are not
+high for longer than :data:`LINGER` cycles, moving something, without changing. The clock of one
+inside another is made from that one's."""
+
+LINGER = 31
+
+WIDEST = 64
+"""Bits of an input that may be a setting; wider ones are payloads, whatever their name."""
+
+_MODULE = re.compile(r"^module (\w+)\((.*?)\);(.*?)^endmodule", re.MULTILINE | re.DOTALL)
+_CELL = re.compile(r"^  (\w+) (\w+) \(\n(.*?)^  \);\n", re.MULTILINE | re.DOTALL)
+_PIN = re.compile(r"^    \.(\w+|\\\S+ )\((.*)\),?\n", re.MULTILINE)
+_INPUT = re.compile(r"^  input (?:\[(\d+):0\] )?(\w+|\\\S+ );$", re.MULTILINE)
+_NUMBER = re.compile(r"\$\d+ $")
+
+_GATE = f"""
+module ember_gate(input clk, input rst, input wake, output gated);
+  reg [7:0] left = 0;
+  reg open = 0;  // a latch: what the low half of the cycle brings is in it
+  always @(posedge clk) left <= wake ? 8'd{LINGER} : left - {{7'b0, |left}};
+  always @* if (~clk) open = ~rst & (wake | |left);
+  assign gated = clk & open;
+endmodule
+
+module ember_changed #(parameter WIDTH = 1) (
+    input clk, input [WIDTH - 1:0] value, output changed);
+  reg [WIDTH - 1:0] last = 0;
+  always @(posedge clk) last <= value;
+  assign changed = last != value;
+endmodule
+
+module ember_still #(parameter WIDTH = 1) (
+    input clk, input [WIDTH - 1:0] value, output reg [WIDTH - 1:0] still);
+  initial still = 0;
+  wire renew = ~clk & (still != value);
+  always @(posedge renew) still <= value;
+endmodule
+"""
+
+
+def gate_blocks(verilog: str, top: str) -> str:
+    """Return ``verilog``, of :func:`gen.verilog.to_verilog` with ``top``, with the blocks that are
+    :data:`GATED` on clocks of their own."""
+    paths = "|".join(path.replace("__", r"(?:_\d+)?__") for path in GATED)
+    wanted = re.compile(rf"{re.escape(top)}__(?:{paths})(?:_\d+)?$")
+    inputs = {match[1]: {pin: int(high or 0) + 1 for high, pin in _INPUT.findall(match[3])}
+              for match in _MODULE.finditer(verilog) if wanted.match(match[1])}
+    if not inputs:
+        return verilog
+
+    def module(outer: re.Match) -> str:
+        def cell(match: re.Match) -> str:
+            if match[1] not in inputs:
+                return match[0]
+            return _gate(match, inputs[match[1]], still=outer[1] not in inputs)
+
+        return _CELL.sub(cell, outer[0])
+
+    return _MODULE.sub(module, verilog) + _GATE
+
+
+def _gate(match: re.Match, inputs: dict[str, int], *, still: bool) -> str:
+    """Return a cell and its clock; ``still``: settings come from outside of all such blocks."""
+    module, name, pins = match[1], match[2], dict(_PIN.findall(match[3]))
+    plain = {pin: _NUMBER.sub("", pin.strip("\\")).strip() for pin in pins}
+    idle = next((pins[pin] for pin, short in plain.items() if short == "idle"), None)
+    if idle is None:  # nobody asks for it
+        return match[0]
+    wake, watched, settings = [f"~{idle}"], [], []
+    for pin, width in inputs.items():
+        short = plain[pin]
+        if short in ("clk", "rst", "time") or short.endswith("payload") or width > WIDEST:
+            continue
+        if short.endswith("valid"):
+            wake.append(pins[pin])
+            continue
+        watched.append((pins[pin], width))
+        if still and not short.endswith("ready"):
+            settings.append((pin, width))
+    lines = [f"  wire {name}_clk, {name}_wake;\n"]
+    if watched:
+        total = sum(width for _value, width in watched)
+        values = " , ".join(value for value, _width in watched)
+        lines += [f"  wire {name}_changed;\n",
+                  f"  ember_changed #(.WIDTH({total})) {name}_watch (.clk({pins['clk']}), "
+                  f".value({{ {values} }}), .changed({name}_changed));\n"]
+        wake.append(f"{name}_changed")
+    if settings:
+        total = sum(width for _pin, width in settings)
+        values = " , ".join(pins[pin] for pin, _width in settings)
+        lines += [f"  wire [{total - 1}:0] {name}_still;\n",
+                  f"  ember_still #(.WIDTH({total})) {name}_hold (.clk({pins['clk']}), "
+                  f".value({{ {values} }}), .still({name}_still));\n"]
+        for pin, width in settings:
+            total -= width
+            pins[pin] = f"{name}_still[{total + width - 1}:{total}]"
+    lines += [f"  assign {name}_wake = {' | '.join(wake)};\n",
+              f"  ember_gate {name}_gate (.clk({pins['clk']}), .rst({pins['rst']}), "
+              f".wake({name}_wake), .gated({name}_clk));\n"]
+    pins["clk"], pins["rst"] = f"{name}_clk", "1'h0"
+    given = ",\n".join(f"    .{pin}({value})" for pin, value in pins.items())
+    return f"{''.join(lines)}  {module} {name} (\n{given}\n  );\n"
