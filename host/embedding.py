@@ -27,9 +27,10 @@ def key_gradients(samples: Samples, gradients: np.ndarray, pooling: str) -> np.n
     if gradients.shape != shape:
         raise ValueError(f"gradients must have shape {shape!r}, not {gradients.shape!r}")
     lengths = samples.bag_lengths.reshape(-1)
-    bags = gradients.reshape(len(lengths), -1)
+    bags = gradients.reshape(len(lengths), shape[-1])
     if pooling == "mean":
-        bags = bags / np.maximum(lengths, 1).astype(np.float32)[:, None]
+        with np.errstate(invalid="ignore"):  # a signalling NaN
+            bags = bags / np.maximum(lengths, 1).astype(np.float32)[:, None]
     return np.repeat(bags, lengths, axis=0)
 
 

@@ -23,7 +23,8 @@ SCHEMA = "embernic/bench/1"
 
 NOT_BUILT: dict[str, str] = {
     "HBM store": "caches are on chip only",
-    "resources with training and link": "neither is on the NIC yet",
+    "resources with training and link":
+        "`python -m gen --set training=true --report` maps a NIC that trains; links are not there",
 }
 """Rows of DESIGN section 7 whose block does not exist, and why."""
 

@@ -1,5 +1,6 @@
 """Rows of gradient reduction: beats per cycle of both reducers, for keys of several kinds."""
 
+import inspect
 from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
@@ -34,7 +35,8 @@ def _model(config: NicConfig, lanes: int, engine: str) -> Model:
                                   style="uram", lanes=lanes),
         "local": GradientReducer(config.local_gradient_keys, config.gradient_ways, split=True,
                                  lanes=lanes)})
-    return load(blocks, f"reducers_{config.name}_{lanes}", engine)
+    return load(blocks, f"reducers_{config.name}_{lanes}", engine,
+                recipe=f"reducers {lanes} {config!r}\n{inspect.getsource(_model.__wrapped__)}")
 
 
 def on_one_key(samples: Samples, share: float, seed: int = 1) -> Samples:

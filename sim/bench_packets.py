@@ -61,7 +61,8 @@ def packet_rate(config: NicConfig, vectors: int, packets: int = 4096, *, link: b
     if vectors == 1:
         config = config.with_fields(name=f"{config.name}_single", net_payload_beats=2)
     profile = load_profile("ethernet_100g_direct", NetworkProfile)
-    running = load(PacketPath(config), f"packet_path_{config.name}", engine).instance()
+    running = load(PacketPath(config), f"packet_path_{config.name}", engine,
+                   recipe=f"PacketPath({config!r})").instance()
     running.set_signal("vector_beats", 1)
     # A requester's vectors come in within one and a half as many cycles, and its next ones when
     # all others had theirs: in between every packet that is not full is old.

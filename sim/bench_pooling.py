@@ -20,7 +20,7 @@ _BAGS_OF_A_SAMPLE = 26
 @lru_cache(maxsize=2)
 def _model(config: NicConfig, name: str, engine: str) -> Model:
     """Return the pooler ready to run: once for all bag lengths, as its conversion takes long."""
-    return load(Pooler(config), name, engine)
+    return load(Pooler(config), name, engine, recipe=f"Pooler({config!r})")
 
 
 def pooling_rate(config: NicConfig, lengths: np.ndarray, *, vector_beats: int = 1, seed: int = 1,

@@ -63,21 +63,25 @@ def check_part(path: str | None, first_sample: int) -> None:
                          f"samples before {first_sample}")
 
 
+LIVE_SECONDS = 5.0
+"""Between two writings of results that are not complete."""
+
+
 class LiveJson:
     """The results of a command while it goes on, for when it is killed.
 
     Parameters
     ----------
     path: of the file; with None or ``-`` nothing is written.
-    seconds: between two writings, and before the first.
+    seconds: between two writings, and before the first; by default ``LIVE_SECONDS``.
 
     Members: ``written``, whether there was one.
     """
 
-    def __init__(self, path: str | None, seconds: float = 5.0):
+    def __init__(self, path: str | None, seconds: float | None = None):
         self._path = None if path == "-" else path
-        self._seconds = seconds
-        self._next = time.monotonic() + seconds
+        self._seconds = LIVE_SECONDS if seconds is None else seconds
+        self._next = time.monotonic() + self._seconds
         self.written = False
 
     def due(self) -> bool:

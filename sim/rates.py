@@ -147,7 +147,8 @@ def _rate(name: str, engine: Engine, block: str, source: str, payloads: np.ndarr
 
 def _lookup_blocks(config: NicConfig, engine: str, block: str, **signals: int) -> Engine:
     """Return the running lookup blocks, with signals of the one that is measured set."""
-    running = load(LookupBlocks(config), f"lookup_blocks_{config.name}", engine).instance()
+    running = load(LookupBlocks(config), f"lookup_blocks_{config.name}", engine,
+                   recipe=f"LookupBlocks({config!r})").instance()
     for name, value in ({"enable": 1, "vector_beats": 1} | signals).items():
         running.set_signal(f"{block}__{name}", value)
     return running
@@ -193,7 +194,8 @@ def store_path_frames(config: NicConfig, samples: Samples, requesters: int,
     frames' beats. The requesters take turns."""
     block = StorePath(config)
     answer = _by_id(block.misses.payload.shape())
-    running = load(block, f"store_path_{config.name}", engine).instance()
+    running = load(block, f"store_path_{config.name}", engine,
+                   recipe=f"StorePath({config!r})").instance()
     running.set_signal("vector_beats", 1)
     running.set_signal("node", config.nodes - 1)
     requests = _requests(samples, requesters, config.hold_vectors)
@@ -225,7 +227,8 @@ def landing_path_rate(config: NicConfig, frames: np.ndarray, vectors: int,
     ``frames``: beats of :func:`store_path_frames` for one requester, with all its ``vectors``.
     """
     block = LandingPath(config)
-    running = load(block, f"landing_path_{config.name}", engine).instance()
+    running = load(block, f"landing_path_{config.name}", engine,
+                   recipe=f"LandingPath({config!r})").instance()
     for name, value in (("vector_beats", 1), ("node", 0), ("nodes", config.nodes)):
         running.set_signal(name, value)
     start = settle(running)

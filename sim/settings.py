@@ -35,6 +35,10 @@ class Runtime:
     request_timeout, lookup_timeout, vector_timeout, result_timeout, gradient_timeout: cycles after
         which a request list, a lookups packet, a vectors packet, a packet of results and one of
         partial sums leave though they are not full.
+    overtake: in training, whether queries of the next step are sent behind the gradients of this
+        one, and their lookups leave for each owner as soon as it is done.
+    local_reduction: in training, whether a node adds up its gradients to the same row before they
+        leave; without, each goes to the row's owner by itself.
     gradient_partials: in training, what the sums of a node's gradients are before they join those
         of the others: ``exact``, or ``rounded`` to float32.
     """
@@ -53,8 +57,18 @@ class Runtime:
     lookup_timeout: int = 32
     vector_timeout: int = 64
     result_timeout: int = 64
+    overtake: bool = False
+    local_reduction: bool = True
     gradient_partials: str = "exact"
     gradient_timeout: int = 64
+
+    @property
+    def partials(self) -> str:
+        """What the numbers are that join those of other nodes, see :mod:`host.embedding`.
+
+        A gradient that is not added to others is exact.
+        """
+        return self.gradient_partials if self.local_reduction else "exact"
 
     def of_model(self, model: Model) -> Model:
         """Return ``model`` with what is set here and is not ``model``."""
@@ -70,6 +84,9 @@ class Runtime:
             value, most = getattr(self, name), getattr(config, name)
             if not 0 <= value <= most:
                 raise ValueError(f"{name} must be between 0 (all) and {most}, not {value!r}")
+        if config.net_framing != "ethernet":
+            raise ValueError("net_framing must be ethernet where packets cross a network, "
+                             f"not {config.net_framing!r}, which wants a shell's UDP stack")
         if self.pooling not in ("model", *POOLINGS):
             raise ValueError(f"pooling must be model, {' or '.join(POOLINGS)}, "
                              f"not {self.pooling!r}")

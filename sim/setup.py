@@ -9,7 +9,7 @@ from host.pcie import PcieProfile
 from host.profile import load_profile
 from host.shard import ShardPlan
 from rtl.config import NicConfig
-from sim.build import NicModel
+from sim.build import nic_model
 from sim.cluster import Cluster
 from sim.engines import Engine
 from sim.faults import PARTS, windows
@@ -47,9 +47,9 @@ class ClusterSetup:
         self.gpu = load_profile(options.gpu, GpuProfile)
         self.network = Network(load_profile(options.network, NetworkProfile), options.nodes)
         traced_by = options.traced
-        nic = traced = NicModel(config, options.engine, traced=traced_by is not None)
+        nic = traced = nic_model(config, options.engine, traced=traced_by is not None)
         if traced_by and options.nodes > 1:
-            nic = NicModel(config, options.engine)
+            nic = nic_model(config, options.engine)
         self.waves: Waves | None = None
         nodes: list[Node] = []
         self.registers: list[RegisterFile] = []

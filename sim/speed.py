@@ -19,6 +19,8 @@ from sim.run import Run
 __all__ = ["speed_rows"]
 
 REPEATS = 3
+TURNS = 8
+"""Of one thread and two: wall time is what neighbours of the second processor disturb most."""
 
 
 @dataclass(frozen=True)
@@ -133,8 +135,8 @@ def _cpu_seconds(work: Callable[[tuple], None], items: list[tuple]) -> float:
 def _threads_row(options: RunOptions, progress: Progress) -> Row:
     """Compare two threads with one: the runs take turns, as other work comes and goes."""
     runs: dict[int, list[_Timed]] = {1: [], 2: []}
-    for turn in range(REPEATS):
-        progress(f"one thread and two in turn, {turn + 1} of {REPEATS}")
+    for turn in range(TURNS):
+        progress(f"one thread and two in turn, {turn + 1} of {TURNS}")
         for threads, done in runs.items():
             done.append(_timed(Run(RunOptions(
                 config=options.config, samples=options.samples, nodes=options.nodes,
@@ -143,7 +145,7 @@ def _threads_row(options: RunOptions, progress: Progress) -> Row:
     # Alone on its processors, a run on one thread takes as long as it computes.
     alone = one.cpu / one.wall
     return Row("two threads against one", one.wall / two.wall, "of its speed", 1.6,
-               note=f"wall time, the best of {REPEATS} each: {two.cycles / two.wall / 1e3:,.0f} "
+               note=f"wall time, the best of {TURNS} each: {two.cycles / two.wall / 1e3:,.0f} "
                     f"thousand node-cycles per second on two; the run on one thread had "
                     f"{alone:.0%} of a processor, so other work "
                     f"{'hardly disturbed' if alone > 0.95 else 'disturbed the measure'}")

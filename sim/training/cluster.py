@@ -1,7 +1,7 @@
 """A cluster of NICs that train: built, driven step by step, and measured."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import ceil
 
 import numpy as np
@@ -18,7 +18,7 @@ from host.samples import KEY_ROW_BITS
 from host.shard import ShardPlan
 from host.timing import CYCLE_NS
 from rtl.config import NicConfig
-from rtl.formats import BEAT_BYTES, OptimizerMode, Status
+from rtl.formats import BEAT_BYTES, DescriptorKind, EmberHeader, OptimizerMode, Status
 from sim.engines import Engine
 from sim.fit import built, check_fit
 from sim.native.numerics import Numerics
@@ -35,7 +35,8 @@ from sim.training.options import TrainOptions
 from sim.training.tables import Clock, ClusterTables
 from sim.watchdog import StuckError
 
-__all__ = ["NicCluster", "deal_rows", "training_config", "training_registers"]
+__all__ = ["NicCluster", "check_windows", "deal_rows", "single_copies", "training_config",
+           "training_registers"]
 
 _MODES = {"sgd": OptimizerMode.SGD, "rowwise-adagrad": OptimizerMode.ROWWISE_ADAGRAD}
 
@@ -58,12 +59,33 @@ def training_registers(config: NicConfig, runtime: Runtime, optimizer: Optimizer
     def word(value: float) -> int:
         return int(np.float32(value).view(np.uint32))
 
-    return {"training": 1, "gradient_partials": int(runtime.gradient_partials == "rounded"),
+    return {"training": 1, "overtake": int(runtime.overtake),
+            "local_reduction": int(runtime.local_reduction),
+            "gradient_partials": int(runtime.gradient_partials == "rounded"),
             "optimizer": int(_MODES[optimizer.name]),
             "learning_rate": word(optimizer.learning_rate), "epsilon": word(optimizer.epsilon),
             "gradient_timeout": runtime.gradient_timeout,
             # An eighth of a node's share stays free to tell honest peers from others.
             "gradient_window": share - share // 8, "gradient_share": share}
+
+
+def check_windows(registers: Sequence[Mapping[str, int]]) -> None:
+    """Raise ``ValueError`` if a node may send an owner more partials than that keeps for it."""
+    for node, mine in enumerate(registers):
+        for owner, its in enumerate(registers):
+            if owner != node and mine["gradient_window"] > its["gradient_share"]:
+                raise ValueError(f"gradient_window of node {node} must be at most "
+                                 f"{its['gradient_share']}, the gradient_share of node {owner}, "
+                                 f"not {mine['gradient_window']}")
+
+
+def single_copies(plan: ShardPlan) -> ShardPlan:
+    """Return ``plan``; ``ValueError`` if a table has several copies, which would drift apart."""
+    for number, table in enumerate(plan.tables):
+        if table.kind == DescriptorKind.REPLICATED:
+            raise ValueError(f"table {number} must be of kind TABLE or ROW in training, not "
+                             f"REPLICATED: each copy would follow its own node's gradients")
+    return plan
 
 
 def deal_rows(rows: RowStore, plan: ShardPlan) -> list[RowStore]:
@@ -93,9 +115,10 @@ class NicCluster:
                  rows: RowStore, numerics: Numerics):
         run = options.run
         self._config, self._runtime, self._model = config, runtime, model
-        self._plan = ShardPlan.deal(model, run.nodes, run.placement)
+        self._plan = single_copies(ShardPlan.deal(model, run.nodes, run.placement))
         self._stores = deal_rows(rows, self._plan)
         registers = training_registers(config, runtime, options.optimizer, run.nodes)
+        check_windows([registers] * run.nodes)
         self.setup = ClusterSetup(
             run, config, runtime, model, self._plan, self._node,
             lambda file: [file.write(*item) for item in registers.items()])
@@ -106,7 +129,7 @@ class NicCluster:
         comparison = None
         if options.compare:
             reference = EmbeddingTables(model, run.seed, options.optimizer, run.nodes,
-                                        runtime.gradient_partials)
+                                        runtime.partials)
             reference.rows = rows
             comparison = Comparison(reference, self._stores, self._plan)
         self.tables = ClusterTables(self.setup.cluster, self.clock, numerics.query_records,
@@ -186,7 +209,16 @@ class NicCluster:
         return hardware(setup, self._runtime, counters, wall) | {
             "update_misses": None if counters is None else sum(
                 count for node in counters for name, count in node.items()
-                if name.endswith(".update_misses"))}
+                if name.endswith(".update_misses")),
+            "backward": None if counters is None else [_backward(node) for node in counters]}
+
+
+def _backward(counters: dict[str, int]) -> dict[str, int]:
+    """Return what a node sent in its PARTIALS packets, by its counters."""
+    packets, beats = (counters[f"partial_packager.{name}"] for name in ("packets", "beats"))
+    return {"partials": counters["partial_packager.partials"], "packets": packets, "beats": beats,
+            # UDP payload: the header, and the beats behind it.
+            "bytes": packets * EmberHeader.size // 8 + beats * BEAT_BYTES}
 
 
 def _by_level(hosts: Sequence[TrainingHost], name: str) -> dict[str, int]:

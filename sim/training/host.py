@@ -103,8 +103,8 @@ class TrainingHost:
                   others: Iterable[np.ndarray] = ()) -> None:
         """Send the gradients ``[n, tables, d]`` of this node's ``share`` of the step at ``time``.
 
-        ``others``: packets that go before them, which may be bad ones. A packet that the NIC drops
-        before its buffer never returns its credit.
+        ``others``: packets that go before them, which may be bad ones. One longer than any that the
+        NIC takes never returns its credit.
         """
         packets = gradient_packets(
             share.tables, share.rows, share.bag_lengths.reshape(-1),

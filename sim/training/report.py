@@ -37,6 +37,7 @@ def summary(training: Training, measured: dict, *, complete: bool, interrupted: 
         "options": {name: value for name, value in asdict(run).items()
                     if name not in ("config", "settings")},
         "optimizer": asdict(options.optimizer),
+        "local_reduction": training.runtime.local_reduction,
         "gradient_partials": training.runtime.gradient_partials,
         "fidelity": options.fidelity,
         "engine": run.engine if options.fidelity == "rtl" else None,
@@ -59,8 +60,9 @@ def summary(training: Training, measured: dict, *, complete: bool, interrupted: 
 _NO_NICS = dict.fromkeys((
     "cycles", "simulated_seconds", "samples_per_second", "node_cycles", "node_cycles_per_second",
     "bit_identical", "results", "rows_compared", "stuck", "where_stuck", "stalls", "local_cache",
-    "remote_cache", "dedupe", "update_misses", "spilled", "spilling_passes", "network",
-    "all_reduce", "pcie", "gpu", "errors", "latency_us", "latencies_us", "phases_us", "counters"))
+    "remote_cache", "dedupe", "update_misses", "spilled", "spilling_passes", "backward",
+    "network", "all_reduce", "pcie", "gpu", "errors", "latency_us", "latencies_us", "phases_us",
+    "counters"))
 """What only NICs have."""
 
 
@@ -153,6 +155,9 @@ def _add_nics(shown: Table, result: dict) -> None:
             ("beats of gradients spilled, local", spilled["local"], ""),
             ("beats of gradients spilled, global", spilled["global"], ""),
             ("messages refused", len(result["errors"]), ""),
+            ("partial gradients to other nodes", sum(
+                node["partials"] for node in result["backward"] or ()), ""),
+            ("bytes of them", sum(node["bytes"] for node in result["backward"] or ()), "B"),
             ("network packets", result["network"]["packets"], ""),
             ("network bytes", result["network"]["bytes"], "B"),
             ("PCIe bytes to and from the NIC", sum(result["pcie"].values()), "B"),

@@ -41,9 +41,10 @@ class Clock:
     """When the steps of a training happen, in cycles.
 
     A step begins when all rows of the one before are written, all nodes know of it, and the new
-    weights of the MLPs are there. A node's GPU computes its bottom MLP while its NIC looks up, the
-    rest when its pooled vectors are there. Its gradients go to its NIC no earlier than every node
-    has its vectors and the front end knows it, which is later only for nodes that are far ahead.
+    weights of the MLPs are there; lookups that overtake may be answered before. A node's GPU
+    computes its bottom MLP while its NIC looks up, the rest when its pooled vectors are there. Its
+    gradients go to its NIC no earlier than every node has its vectors and the front end knows it,
+    which is later only for nodes that are far ahead.
     Gradients of the MLPs are summed over the nodes while the NICs reduce those of rows.
 
     Parameters: ``dense``, the GPU's time; ``all_reduce``; ``hand_out``, cycles from the last answer
@@ -66,7 +67,7 @@ class Clock:
 
     def gradients(self, step: Step) -> list[float]:
         """Return when each node's gradients are handed to its NIC, its share being looked up."""
-        known = step.finished + self.hand_out
+        known = max(step.finished + self.hand_out, self.ready)
         bags, self._weights = [], 0.0
         for node, (first, last) in enumerate(zip(step.shares, step.shares[1:])):
             if first == last:
@@ -76,8 +77,9 @@ class Clock:
             there = self.dense.top(max(step.ends[node], bottom), last - first)
             self._weights = max(self._weights, self.dense.backward(there, last - first))
             bags.append(max(there, known))
-        self.lookup += step.finished - self.ready
-        self.compute += max(bags) - step.finished
+        answered = max(step.finished, self.ready)
+        self.lookup += answered - self.ready
+        self.compute += max(bags) - answered
         self._bags = max(bags)
         return bags
 
@@ -107,6 +109,8 @@ class ClusterTables:
     steps: number of steps begun. step: the last one. latencies: its lookups' and those before, in
     microseconds. verdicts: samples whose pooled vectors were those of the reference, or not.
     others: packets that node ``n`` sends before its gradients of step ``s``, by ``(s, n)``.
+    following: samples of the step behind the one that is updated next, if they are to be asked for
+        behind its gradients; they are the next that are looked up.
     """
 
     def __init__(self, cluster: TrainingCluster, clock: Clock, records_of: RecordsOf,
@@ -116,8 +120,10 @@ class ClusterTables:
         self._records_of, self._ended = records_of, ended
         self.others: Mapping[tuple[int, int], Sequence[np.ndarray]] = {}
         self._model = cluster.nodes[0].training.memory.store.model
+        self.following: Samples | None = None
         self.steps = self._samples = 0
         self.step: Step | None = None
+        self._ahead: Step | None = None
         self.latencies: list[float] = []
         self.verdicts = {"equal": 0, "different": 0, "refused": 0}
 
@@ -132,13 +138,13 @@ class ClusterTables:
     def pooled(self, samples: Samples) -> np.ndarray:
         """Look up ``samples``; return pooled vectors, float32 ``[n, tables, d]``."""
         model, nodes = self._model, self.cluster.nodes
-        self.step = step = Step.of(self.steps, self._samples, samples, len(nodes),
-                                   (model.tables, model.dimension), None, self._records_of)
-        self.steps += 1
-        self._samples += len(samples)
+        ahead, self._ahead = self._ahead, None
+        self.step = step = ahead or self._begin(samples)
+        assert step.samples is samples
         for node in nodes:
             node.training.open(step.number)
-            node.submit(step, self.clock.ready)
+            if ahead is None:
+                node.submit(step, self.clock.ready)
         self.cluster.run(lambda: not step.done)
         for node in nodes:
             node.finished.clear()
@@ -150,18 +156,30 @@ class ClusterTables:
                 self.verdicts[name] += value
         return step.answers
 
+    def _begin(self, samples: Samples) -> Step:
+        """Return the next step."""
+        step = Step.of(self.steps, self._samples, samples, len(self.cluster.nodes),
+                       (self._model.tables, self._model.dimension), None, self._records_of)
+        self.steps += 1
+        self._samples += len(samples)
+        return step
+
     def update(self, samples: Samples, gradients: np.ndarray) -> None:
         """Hand the gradients ``[n, tables, d]`` of the step's bags to the hosts; run to its end."""
         step, nodes = self.step, self.cluster.nodes
         assert step is not None and step.samples is samples
+        if self.following is not None:
+            self._ahead, self.following = self._begin(self.following), None
         for node, time in zip(nodes, self.clock.gradients(step)):
             share = slice(step.shares[node.number], step.shares[node.number + 1])
             node.training.gradients(
                 samples.slice(share.start, share.stop), gradients[share], time,
                 self.others.get((step.number, node.number), ()))
+            if self._ahead is not None:
+                node.submit(self._ahead, time)
         self.cluster.run(lambda: any(node.training.finished is None for node in nodes))
         self.clock.end(max(node.training.finished or 0.0 for node in nodes))
-        self._ended(self.steps)
+        self._ended(step.number + 1)
         if self.comparison is not None:
             self.comparison.step(step.number, samples, gradients,
                                  [node.training.keys for node in nodes])

@@ -70,7 +70,7 @@ class Training:
                                   self.numerics.linear)
         self._checkpoints = Checkpoints(
             options.checkpoint, self.dense, options.optimizer,
-            options.in_common(self.runtime.gradient_partials))
+            options.in_common(self.runtime.partials))
         rows = RowStore(self.model, run.seed)
         self.first_step = self._checkpoints.load(rows)
         self._batches = epoch_batches(options, self.model, kind, self.config, self.first_step)
@@ -92,7 +92,7 @@ class Training:
 
     def _reference(self, rows: RowStore) -> EmbeddingTables:
         tables = EmbeddingTables(self.model, self.options.run.seed, self.options.optimizer,
-                                 self.options.run.nodes, self.runtime.gradient_partials)
+                                 self.options.run.nodes, self.runtime.partials)
         tables.rows = rows
         return tables
 
@@ -141,8 +141,12 @@ class Training:
         try:
             while self._next is not None and (interrupted := stop()) is None:
                 epoch, samples = self._next
+                overtake = self.nics is not None and self.runtime.overtake
+                following = next(self._batches, None) if overtake else None
+                if self.nics is not None and following is not None:
+                    self.nics.tables.following = following[1]
                 self._took(epoch, samples, self.trainer.step(samples), progress)
-                self._next = next(self._batches, None)
+                self._next = following if overtake else next(self._batches, None)
                 if self._checkpoints.due:
                     self._save()
                 if live.due():
