@@ -2,6 +2,7 @@
 `define EMBER_RAM_ASYNC
 // Simple dual-port memory with a combinational read port, for LUTRAM. A read in the same cycle as
 // a write to the same address returns the old contents. Contents are undefined until written.
+// With EMBER_XPM defined it is the vendor's xpm_memory_sdpram, which takes two words at least.
 module ember_ram_async #(
     parameter WIDTH = 1,
     parameter DEPTH = 2,
@@ -17,7 +18,34 @@ module ember_ram_async #(
     input  wire [ADDR_BITS-1:0] read_addr,
     output wire [WIDTH-1:0]     read_data
 );
-    (* ram_style = STYLE *) reg [WIDTH-1:0] cells [0:DEPTH-1];
+`ifdef EMBER_XPM
+    generate
+        if (DEPTH > 1) begin : macro
+            xpm_memory_sdpram #(
+                .MEMORY_SIZE(WIDTH * DEPTH), .MEMORY_PRIMITIVE(STYLE),
+                .CLOCKING_MODE("common_clock"), .ECC_MODE("no_ecc"), .USE_MEM_INIT(0),
+                .WRITE_DATA_WIDTH_A(WIDTH), .BYTE_WRITE_WIDTH_A(WIDTH), .ADDR_WIDTH_A(ADDR_BITS),
+                .READ_DATA_WIDTH_B(WIDTH), .ADDR_WIDTH_B(ADDR_BITS), .READ_LATENCY_B(0),
+                .WRITE_MODE_B("read_first")
+            ) memory (
+                .sleep(1'b0), .clka(clk), .ena(write_en), .wea(1'b1), .addra(write_addr),
+                .dina(write_data), .injectsbiterra(1'b0), .injectdbiterra(1'b0),
+                .clkb(clk), .rstb(1'b0), .enb(1'b1), .regceb(1'b1), .addrb(read_addr),
+                .doutb(read_data), .sbiterrb(), .dbiterrb()
+            );
+        end else begin : register
+            reg [WIDTH-1:0] only;
+            always @(posedge clk) if (write_en) only <= write_data;
+            assign read_data = only;
+        end
+    endgenerate
+`else
+`ifdef __ICARUS__
+    localparam CELLS = 1 << ADDR_BITS;  // what lies beyond the end is there too, and never X
+`else
+    localparam CELLS = DEPTH;
+`endif
+    (* ram_style = STYLE *) reg [WIDTH-1:0] cells [0:CELLS-1];
 
     always @(posedge clk) begin
         if (write_en) cells[write_addr] <= write_data;
@@ -25,28 +53,7 @@ module ember_ram_async #(
 
     assign read_data = cells[read_addr];
 
-`ifdef VERILATOR
-    // Simulation may start with any contents: +ember_random=SEED, different for each instance.
-    initial begin : randomize
-        bit [63:0] state;
-        string path;
-        bit [(WIDTH + 31) / 32 * 32 - 1:0] word;
-        if ($value$plusargs("ember_random=%d", state)) begin
-            path = $sformatf("%m");
-            // verilator unroll_disable
-            for (int i = 0; i < path.len(); i++)
-                state = (state ^ {56'd0, path[i]}) * 64'h100000001B3;
-            // verilator unroll_disable
-            for (int i = 0; i < DEPTH; i++) begin
-                // verilator unroll_disable
-                for (int j = 0; j < (WIDTH + 31) / 32; j++) begin
-                    state = state * 64'h5851F42D4C957F2D + 64'h14057B7EF767814F;
-                    word[32 * j +: 32] = state[63:32];
-                end
-                cells[i] = word[WIDTH - 1:0];
-            end
-        end
-    end
+`include "ember_randomize.vh"
 `endif
 endmodule
 `endif

@@ -10,6 +10,7 @@ from typing import Any
 from amaranth.lib import wiring
 
 from gen.files import write_whole
+from gen.fit import too_large
 from gen.platform import VerilogPlatform
 from gen.verilog import Verilog, to_verilog
 from rtl.config import NicConfig
@@ -27,8 +28,9 @@ def build_nic(config: NicConfig) -> wiring.Component:
     return SmartNic(config)
 
 
-def describe_nic(nic: wiring.Component, verilog: Verilog, config: NicConfig) -> dict[str, Any]:
-    """Return what ``<name>.json`` says: configuration, ports, registers, memories, modules.
+def describe_nic(nic: wiring.Component, verilog: Verilog, config: NicConfig,
+                 shell: str = "none") -> dict[str, Any]:
+    """Return what ``<name>.json`` says: shell, configuration, ports, registers, memories, modules.
 
     ``nic.registers`` lists the registers, objects with ``name``, ``address``, ``access``,
     ``reset`` and ``description``.
@@ -37,6 +39,7 @@ def describe_nic(nic: wiring.Component, verilog: Verilog, config: NicConfig) -> 
     return {
         "schema": SCHEMA,
         "name": verilog.name,
+        "shell": shell,
         "configuration": dataclasses.asdict(config),
         "ports": [dataclasses.asdict(port) for port in verilog.ports],
         "registers": [
@@ -49,34 +52,67 @@ def describe_nic(nic: wiring.Component, verilog: Verilog, config: NicConfig) -> 
     }
 
 
-def generate(config: NicConfig, output: Path, *, report: bool = False,
+def generate(config: NicConfig, output: Path, *, shell: str = "none", report: bool = False,
              build: Callable[[NicConfig], wiring.Component] = build_nic,
              progress: Callable[[str], None] = lambda _line: None) -> dict[str, Any]:
     """Write ``<name>.v`` and ``<name>.json`` (with ``report`` also ``<name>.report.json``).
 
+    With a ``shell`` of :data:`gen.shells.SHELLS`, ``<name>`` is the configuration's and the
+    shell's, and ``output`` gets all that the shell takes; the report is that of the bare NIC. Such
+    a folder is taken whole, so it must be new, empty, or hold an earlier result.
+
     The same configuration gives the same bytes. Files are written when all of them are there, each
     whole: whoever ends this before leaves ``output`` as it was. ``build`` makes the component of a
-    configuration; ``progress`` is told what is being done. Returns the description, with ``files``
-    and the ``report`` added. ``OSError`` when ``output`` cannot be written, ``ValueError`` when the
-    configuration has no usable name.
+    configuration; ``progress`` is told what is being done. Returns the description, with ``files``,
+    the ``report`` and ``warnings`` added. ``OSError`` when ``output`` cannot be written,
+    ``ValueError`` when the configuration has no usable name, there is no such shell, or ``output``
+    holds something else.
     """
+    from gen.shells import SHELLS
+
     if not config.name.isidentifier() or not config.name.isascii():
         raise ValueError(f"name must be an identifier to name a module, not {config.name!r}")
+    if shell != "none" and shell not in SHELLS:
+        raise ValueError(f"shell must be one of none, {', '.join(SHELLS)}, not {shell!r}")
+    name = config.name if shell == "none" else f"{config.name}_{shell}"
+    if shell != "none":
+        config = SHELLS[shell].prepare(config)
     with _made(output):
-        progress(f"elaborating {config.name}")
+        if shell != "none":
+            _check_folder(output, name)
+        progress(f"elaborating {name}")
         nic = build(config)
-        verilog = to_verilog(nic, config.name, VerilogPlatform(config.name, sources=report))
-        document = describe_nic(nic, verilog, config)
-        files = {f"{config.name}.v": verilog.text, f"{config.name}.json": _json(document)}
+        if shell == "none":
+            verilog = to_verilog(nic, name, VerilogPlatform(name, sources=report))
+            files = {f"{name}.v": verilog.text}
+        else:
+            top = SHELLS[shell].wrap(nic)
+            verilog = to_verilog(top, name)
+            files = SHELLS[shell].files(config, top, verilog)
+        document = describe_nic(nic, verilog, config, shell)
+        files[f"{name}.json"] = _json(document)
         resources = None
         if report:
             from gen.report import report_resources
 
+            if shell != "none":  # the bare NIC, block by block
+                verilog = to_verilog(build(config), config.name,
+                                     VerilogPlatform(config.name, sources=True))
             resources = report_resources(verilog, progress=progress)
-            files[f"{config.name}.report.json"] = _json(resources)
-        for name, text in files.items():
-            write_whole(output / name, text)
-    return {**document, "files": [str(output / name) for name in files], "report": resources}
+            files[f"{name}.report.json"] = _json(resources)
+        for path, text in files.items():
+            (output / path).parent.mkdir(exist_ok=True)
+            write_whole(output / path, text)
+    return {**document, "files": [str(output / path) for path in files], "report": resources,
+            "warnings": too_large(document["memories"], resources)}
+
+
+def _check_folder(folder: Path, name: str) -> None:
+    """Raise ``ValueError`` unless ``folder`` is empty or holds an earlier result of ``name``."""
+    there = sorted(path.name for path in folder.iterdir())
+    if there and f"{name}.json" not in there:
+        raise ValueError(f"output must be a new or empty folder, or hold an earlier {name}, not "
+                         f"{folder} with {there[0]}")
 
 
 @contextmanager

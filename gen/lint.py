@@ -13,6 +13,7 @@ WAIVED = {
     "PROCASSINIT": "a register has a value at power-up and after reset, which FPGAs give both",
     "WIDTHEXPAND": "Yosys leaves it to Verilog's rules to extend the shorter operand",
     "WIDTHTRUNC": "Yosys writes !x for x == 0, which lint takes for a truncation",
+    "SYMRSVDWORD": "a kernel's port has the name that Vitis gives it, interrupt",
     "UNUSEDSIGNAL": "a submodule's port that its user leaves open stays a named signal",
 }
 """Warnings that are left off, and why; every other warning of ``-Wall`` is an error."""

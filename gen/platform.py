@@ -3,16 +3,34 @@
 from dataclasses import fields, is_dataclass
 
 from amaranth.back import rtlil
-from amaranth.hdl import ClockSignal, Instance, ResetSignal, Value
+from amaranth.hdl import ClockSignal, Instance, ResetSignal, Signal, Value
+from amaranth.hdl import Module as Elaborated
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In
 
+from gen.collector import collect_later
 from gen.rtlil import Module, parse_modules, rename_modules
 
-__all__ = ["RAM_MODULES", "VerilogPlatform"]
+__all__ = ["RAM_MODULES", "VerilogPlatform", "ram_instance"]
 
 RAM_MODULES = {1: "ember_ram", 0: "ember_ram_async"}
 """The owned memory module for each read latency; its source is ``gen/<module>.v``."""
+
+
+def ram_instance(ram) -> Instance:
+    """Return an instance of the owned memory module for ``ram``, a :class:`rtl.memory.Ram`."""
+    if ram.latency:
+        style = {"lutram": "distributed", "bram": "block", "uram": "ultra"}.get(ram.style,
+                                                                               "auto")
+        read_enable = {"i_read_en": ram.read_en}
+    else:
+        style, read_enable = "distributed", {}
+    return Instance(
+        RAM_MODULES[ram.latency],
+        p_WIDTH=ram.width, p_DEPTH=ram.depth, p_ADDR_BITS=len(ram.read_addr), p_STYLE=style,
+        i_clk=ClockSignal(), i_write_en=ram.write_en, i_write_addr=ram.write_addr,
+        i_write_data=ram.write_data, i_read_addr=ram.read_addr, o_read_data=ram.read_data,
+        **read_enable)
 
 
 class VerilogPlatform:
@@ -37,18 +55,20 @@ class VerilogPlatform:
 
     def ram_instance(self, ram) -> Instance:
         """Return the owned memory module in place of ``rtl.memory.Ram``'s behavioural one."""
-        if ram.latency:
-            style = {"lutram": "distributed", "bram": "block", "uram": "ultra"}.get(ram.style,
-                                                                                   "auto")
-            read_enable = {"i_read_en": ram.read_en}
-        else:
-            style, read_enable = "distributed", {}
-        return Instance(
-            RAM_MODULES[ram.latency],
-            p_WIDTH=ram.width, p_DEPTH=ram.depth, p_ADDR_BITS=len(ram.read_addr), p_STYLE=style,
-            i_clk=ClockSignal(), i_write_en=ram.write_en, i_write_addr=ram.write_addr,
-            i_write_data=ram.write_data, i_read_addr=ram.read_addr, o_read_data=ram.read_data,
-            **read_enable)
+        return ram_instance(ram)
+
+    def get_ff_sync(self, crossing) -> Elaborated:
+        """Return the flip-flops of an ``amaranth.lib.cdc.FFSynchronizer``, marked for the vendor's
+        tools; they are called ``crossed0``, ``crossed1``, ..."""
+        m = Elaborated()
+        source = crossing.i
+        for k in range(crossing._stages):
+            stage = Signal(crossing.i.shape(), name=f"crossed{k}", init=crossing._init,
+                           reset_less=crossing._reset_less, attrs={"ASYNC_REG": "TRUE"})
+            m.d[crossing._o_domain] += stage.eq(source)
+            source = stage
+        m.d.comb += crossing.o.eq(source)
+        return m
 
     def shared_instance(self, unit: wiring.Component, name: str, ports) -> Instance:
         """Return an instance of ``unit``'s module, which is converted on its first use only.
@@ -77,8 +97,9 @@ class VerilogPlatform:
 
     def convert(self, component: wiring.Component, name: str) -> str:
         """Return the RTLIL of ``component`` as a module called ``name``."""
-        return rename_modules(rtlil.convert(
-            component, name=name, platform=self, emit_src=self.sources))
+        with collect_later():
+            return rename_modules(rtlil.convert(
+                component, name=name, platform=self, emit_src=self.sources))
 
     def _convert(self, unit: wiring.Component, name: str) -> Module:
         # Elaborating the unit may convert further shared units: they are appended before it.

@@ -19,6 +19,7 @@ from typing import Any
 
 from gen.depth import Path as DepthPath
 from gen.depth import Timing, analyse, ram_timing
+from gen.fit import SLR
 from gen.platform import RAM_MODULES
 from gen.ram_cost import RamCost, ram_cost
 from gen.rtlil import Port
@@ -28,8 +29,6 @@ from gen.yosys import run_yosys
 __all__ = ["SLR", "report_resources"]
 
 SCHEMA = "embernic/report/2"
-SLR = {"lut": 432_000, "bram36": 672, "uram": 320, "dsp": 3_072}
-"""What one super logic region of an Alveo U280 has."""
 
 _MODULE = re.compile(r"^module (\S+?)\(.*?^endmodule\n", re.MULTILINE | re.DOTALL)
 _LATENCY = {module: latency for latency, module in RAM_MODULES.items()}

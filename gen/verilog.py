@@ -3,10 +3,10 @@
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 from amaranth.lib import wiring
 
+from gen.memories import memory_text
 from gen.platform import RAM_MODULES, VerilogPlatform
 from gen.rtlil import Cell, Module, Port, parse_modules, without_sources
 from gen.yosys import run_yosys
@@ -57,6 +57,12 @@ class Verilog:
                 counts[cell.module] += 1
         return counts
 
+    def instances(self) -> Iterator[tuple[tuple[str, ...], str]]:
+        """Yield path and module of every instance below the top, memories left out."""
+        for path, cell in self._instances(self.name, ()):
+            if cell.module in self.modules:
+                yield path, cell.module
+
     def _instances(self, module: str, path: tuple[str, ...]) -> Iterator[tuple[tuple, Cell]]:
         for cell in self.modules[module].cells:
             inner = (*path, cell.name)
@@ -86,7 +92,7 @@ def to_verilog(component: wiring.Component, name: str,
     parts = [_write_verilog([without_sources(text) for text in texts])]
     for ram in RAM_MODULES.values():
         if ram in used:
-            parts.append((Path(__file__).parent / f"{ram}.v").read_text(encoding="utf-8"))
+            parts.append(memory_text(ram))
     return Verilog(name, "\n".join(parts), tuple(modules[name].ports), modules)
 
 

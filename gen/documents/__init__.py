@@ -1,0 +1,5 @@
+"""Documents of a configuration, made from the source: ``python -m gen.documents``."""
+
+from gen.documents.write import documents, renew_command
+
+__all__ = ["documents", "renew_command"]

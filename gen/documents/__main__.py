@@ -1,0 +1,49 @@
+"""``python -m gen.documents``: write the documents of a configuration."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from gen.command import Config, Output, Settings, run_command
+from gen.documents.write import documents
+from gen.files import write_whole
+
+app = typer.Typer(add_completion=False, rich_markup_mode=None)
+
+
+@app.command()
+def command(
+    output: Output,
+    config: Config = "kaggle",
+    settings: Settings = None,
+    report: Annotated[Path | None, typer.Option(
+        help="NAME.report.json of python -m gen --report, for resources.md")] = None,
+) -> None:
+    """Write register map, wire format, block diagram, latencies and resources of a SmartNIC."""
+    files = documents(config, settings or (), None if report is None else _read(report))
+    output.mkdir(parents=True, exist_ok=True)
+    for name, text in files.items():
+        write_whole(output / name, text)
+        Console().print(str(output / name), highlight=False, soft_wrap=True)
+
+
+def _read(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except json.JSONDecodeError as error:
+        raise ValueError(f"{path}:{error.lineno}:{error.colno}: {error.msg}") from None
+    except UnicodeDecodeError:
+        raise ValueError(f"{path}: not a text") from None
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the command line; return its exit status, see :func:`gen.command.run_command`."""
+    return run_command(app, arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,45 @@
+"""The resource report as Markdown."""
+
+from typing import Any
+
+from gen.documents.markdown import table
+
+__all__ = ["resources_markdown"]
+
+_KINDS = ("lut", "ff", "bram36", "uram", "dsp")
+
+
+def resources_markdown(report: dict[str, Any], note: str) -> str:
+    """Return ``resources.md`` from a report of :func:`gen.report.report_resources`.
+
+    ``ValueError`` when ``report`` is not one.
+    """
+    try:
+        name, blocks, total = report["name"], report["blocks"], report["total"]
+        available = report["available"]
+        text = (f"# Resources of `{name}`\n\n{note}\n\n"
+                "## Against one super logic region of a U280\n\n")
+        text += table(("", "used", "available", "share"), (
+            (kind.upper(), _number(total[kind]), _number(available[kind]),
+             f"{100 * total[kind] / available[kind]:.1f} %") for kind in _KINDS
+            if kind in available), (1, 2, 3))
+        text += (f"\nDeepest path: **{total['depth']} LUTs** between registers, memories and DSPs "
+                 f"(a carry chain counts 1), from {_end(total['path']['from'])} to "
+                 f"{_end(total['path']['to'])}.\n\n## By block\n\n"
+                 "For one instance of each; `depth` is its longest path, ports included.\n\n")
+        text += table(("block", "count", *(kind.upper() for kind in _KINDS), "depth"), (
+            (f"`{block['name'].removeprefix(name + '__')}`", block["instances"],
+             *(_number(block[kind]) for kind in _KINDS), block["depth"]) for block in blocks),
+            range(1, 8))
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"report must be of gen --report, not {type(report).__name__} without "
+                         f"{error}") from None
+    return text
+
+
+def _number(value: float) -> str:
+    return f"{value:,.1f}" if value % 1 else f"{int(value):,}"
+
+
+def _end(end: dict[str, str]) -> str:
+    return f"`{end['signal']}`" + (f" ({end['source']})" if end["source"] else "")

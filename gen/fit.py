@@ -1,0 +1,28 @@
+"""Whether a design fits the die of the card that it is for."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from gen.ram_cost import ram_cost
+
+__all__ = ["SLR", "too_large"]
+
+SLR = {"lut": 432_000, "bram36": 672, "uram": 320, "dsp": 3_072}
+"""What one super logic region of an Alveo U280 has."""
+
+_NAMES = {"lut": "LUTs", "bram36": "BRAM36", "uram": "UltraRAMs", "dsp": "DSPs"}
+
+
+def too_large(memories: Iterable[dict[str, Any]], report: dict[str, Any] | None) -> list[str]:
+    """Return a line for each kind of resource of which one SLR has less than the design takes.
+
+    Without a ``report``, only memories are looked at: they are known from their sizes.
+    """
+    if report is not None:
+        used = report["total"]
+    else:
+        costs = [ram_cost(m["width"], m["depth"], m["style"]) for m in memories]
+        used = {"bram36": sum(cost.bram36 for cost in costs),
+                "uram": sum(cost.uram for cost in costs), "lut": sum(cost.lut for cost in costs)}
+    return [f"the design takes {used[kind]:,.10g} {_NAMES[kind]}, an SLR of the U280 has {there:,}"
+            for kind, there in SLR.items() if used.get(kind, 0) > there]

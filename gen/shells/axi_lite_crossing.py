@@ -1,0 +1,135 @@
+"""AXI4-Lite from the clock of a shell's control bus to the clock of the NIC."""
+
+from amaranth.hdl import DomainRenamer, Module, Mux, Signal
+from amaranth.lib import wiring
+from amaranth.lib.cdc import FFSynchronizer
+from amaranth.lib.wiring import In, Out
+
+from rtl.axi_lite import AxiLite, AxiLiteSlave
+
+from .axi_lite_master import AxiLiteMaster
+
+__all__ = ["AxiLiteCrossing"]
+
+
+class AxiLiteCrossing(wiring.Component):
+    """Carry single accesses from one clock domain to another, whatever their clocks.
+
+    An access is held in registers while a toggle goes across through two flip-flops; its answer
+    comes back the same way. So only the toggles need synchronizers, and what is held is stable
+    when the other side looks at it (``held_*`` to ``taken_*`` registers: a constraint has to bound
+    their skew, see :mod:`gen.shells.xdc`). Both domains must be in reset together.
+
+    Of addresses, ``address_bits`` count; what lies beyond the NIC's registers is answered SLVERR
+    here. One access at a time; of a read and a write that wait, they take turns. Latency of an
+    access: that of the NIC's registers and 8 cycles of either clock at most.
+
+    Parameters: ``address_bits`` of the shell's window, at least those of
+    :data:`rtl.axi_lite.AxiLite`; ``domain`` of the shell's side. The NIC's side is ``sync``.
+
+    Ports
+    -----
+    s: :data:`rtl.axi_lite.AxiLite`, slave side, in ``domain``.
+    s_awaddr_high, s_araddr_high: further address bits, valid with the addresses of ``s``.
+    m: :data:`rtl.axi_lite.AxiLite`, master side, in ``sync``.
+    """
+
+    def __init__(self, address_bits: int = 20, *, domain: str = "axil"):
+        own = AxiLite.members["awaddr"].shape
+        if isinstance(address_bits, bool) or not isinstance(address_bits, int):
+            raise TypeError(f"address_bits must be an integer, not {address_bits!r}")
+        if not own < address_bits <= 64:
+            raise ValueError(f"address_bits must be between {own + 1} and 64, "
+                             f"not {address_bits!r}")
+        self._domain = domain
+        super().__init__({
+            "s": In(AxiLite), "m": Out(AxiLite),
+            "s_awaddr_high": In(address_bits - own), "s_araddr_high": In(address_bits - own)})
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+        word_bits = len(self.m.awaddr) - 2
+        held_write = Signal()
+        held_word = Signal(word_bits)
+        held_data = Signal(32)
+        held_strobe = Signal(4)
+        held_answer = Signal(32)
+        held_error = Signal()
+        asked, served = Signal(name="asked"), Signal(name="served")
+        asked_here, served_here = Signal(), Signal()
+        m.submodules.asked_sync = FFSynchronizer(asked, asked_here, reset_less=False)
+        m.submodules.served_sync = FFSynchronizer(
+            served, served_here, o_domain=self._domain, reset_less=False)
+        self._ask(m, held_write, held_word, held_data, held_strobe, asked, served_here,
+                  held_answer, held_error)
+        self._serve(m, held_write, held_word, held_data, held_strobe, asked_here, served,
+                    held_answer, held_error)
+        return m
+
+    def _ask(self, m, write, word, data, strobe, asked, served, answer, error) -> None:
+        """The shell's side: hold an access, tell the other side, wait for its answer."""
+        m.submodules.slave = slave = DomainRenamer(self._domain)(AxiLiteSlave())
+        wiring.connect(m, wiring.flipped(self.s), slave.bus)
+        step = m.d[self._domain]
+        # Whether the address held lies beyond the NIC's registers, either way.
+        beyond_write, beyond_read, wrote, refuse = (
+            Signal(name=name) for name in ("beyond_write", "beyond_read", "wrote", "refuse"))
+        with m.If(self.s.awvalid & self.s.awready):
+            step += beyond_write.eq(self.s_awaddr_high.any())
+        with m.If(self.s.arvalid & self.s.arready):
+            step += beyond_read.eq(self.s_araddr_high.any())
+        writes = Signal()
+        m.d.comb += writes.eq(slave.write & ~(slave.read & wrote))
+        taken_answer = Signal(32)
+        taken_error = Signal()
+        m.d.comb += [slave.read_data.eq(taken_answer),
+                     slave.read_error.eq(taken_error), slave.write_error.eq(taken_error)]
+        with m.FSM(domain=self._domain, name="ask"):
+            with m.State("WAIT"), m.If(slave.write | slave.read):
+                step += [
+                    write.eq(writes), wrote.eq(writes),
+                    word.eq(Mux(writes, slave.write_word, slave.read_word)),
+                    data.eq(slave.write_data), strobe.eq(slave.write_strobe),
+                    refuse.eq(Mux(writes, beyond_write, beyond_read)),
+                ]
+                m.next = "SEND"
+            with m.State("SEND"):
+                with m.If(refuse):
+                    step += [taken_answer.eq(0), taken_error.eq(1)]
+                    m.next = "ANSWER"
+                with m.Else():
+                    step += asked.eq(~asked)
+                    m.next = "CROSSING"
+            with m.State("CROSSING"), m.If(served == asked):
+                step += [taken_answer.eq(answer), taken_error.eq(error)]
+                m.next = "ANSWER"
+            with m.State("ANSWER"):
+                m.d.comb += [slave.write_done.eq(write), slave.read_done.eq(~write)]
+                # A cycle in which the slave still shows what was just answered.
+                m.next = "DONE"
+            with m.State("DONE"):
+                m.next = "WAIT"
+
+    def _serve(self, m, write, word, data, strobe, asked, served, answer, error) -> None:
+        """The NIC's side: do what is asked for, hold the answer, tell the other side."""
+        taken_write = Signal()
+        taken_word = Signal(len(word))
+        taken_data = Signal(32)
+        taken_strobe = Signal(4)
+        m.submodules.master = master = AxiLiteMaster()
+        wiring.connect(m, master.bus, wiring.flipped(self.m))
+        m.d.comb += [master.write.eq(taken_write), master.word.eq(taken_word),
+                     master.data.eq(taken_data), master.strobe.eq(taken_strobe)]
+        with m.FSM(name="serve"):
+            with m.State("WAIT"), m.If(asked != served):
+                m.d.sync += [taken_write.eq(write), taken_word.eq(word), taken_data.eq(data),
+                             taken_strobe.eq(strobe)]
+                m.next = "UNDER WAY"
+            with m.State("UNDER WAY"):
+                m.d.comb += master.wanted.eq(1)
+                with m.If(master.done):
+                    m.d.sync += [answer.eq(master.answer), error.eq(master.error)]
+                    m.next = "ANSWER"
+            with m.State("ANSWER"):
+                m.d.sync += served.eq(asked)
+                m.next = "WAIT"

@@ -1,0 +1,58 @@
+"""One access at a time to an AXI4-Lite slave."""
+
+from amaranth.hdl import C, Cat, Module, Mux
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from rtl.axi_lite import ADDRESS_BITS, SLVERR, AxiLite
+
+__all__ = ["AxiLiteMaster"]
+
+
+class AxiLiteMaster(wiring.Component):
+    """Do the access that is wanted, and say when it is done.
+
+    Latency: that of the slave and 3 cycles.
+
+    Ports
+    -----
+    wanted: an access is wanted; holds, with ``write``, ``word``, ``data`` and ``strobe``, until
+        ``done``.
+    write: it is a write. word: of 32 bits. data, strobe: for a write.
+    done: for a cycle. answer: what was read. error: the slave refused; both hold from ``done`` on.
+    bus: :data:`rtl.axi_lite.AxiLite`, master side.
+    """
+
+    def __init__(self):
+        super().__init__({
+            "wanted": In(1), "write": In(1), "word": In(ADDRESS_BITS - 2), "data": In(32),
+            "strobe": In(4), "done": Out(1), "answer": Out(32), "error": Out(1),
+            "bus": Out(AxiLite)})
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+        bus = self.bus
+        address = Cat(C(0, 2), self.word)
+        m.d.comb += [bus.awaddr.eq(address), bus.araddr.eq(address), bus.wdata.eq(self.data),
+                     bus.wstrb.eq(self.strobe)]
+        with m.FSM(name="access"):
+            with m.State("WAIT"), m.If(self.wanted):
+                m.d.sync += [bus.awvalid.eq(self.write), bus.wvalid.eq(self.write),
+                             bus.arvalid.eq(~self.write)]
+                m.next = "UNDER WAY"
+            with m.State("UNDER WAY"):
+                for valid, ready in ((bus.awvalid, bus.awready), (bus.wvalid, bus.wready),
+                                     (bus.arvalid, bus.arready)):
+                    with m.If(ready):
+                        m.d.sync += valid.eq(0)
+                m.d.comb += [bus.bready.eq(1), bus.rready.eq(1)]
+                with m.If(bus.bvalid | bus.rvalid):
+                    m.d.sync += [
+                        self.answer.eq(bus.rdata),
+                        self.error.eq(Mux(self.write, bus.bresp, bus.rresp) == SLVERR),
+                    ]
+                    m.next = "DONE"
+            with m.State("DONE"):
+                m.d.comb += self.done.eq(1)
+                m.next = "WAIT"
+        return m

@@ -1,0 +1,180 @@
+"""The SmartNIC as a plugin of OpenNIC's box at 250 MHz."""
+
+from dataclasses import dataclass
+
+from amaranth.hdl import C, Cat, ClockDomain, Module, Signal
+from amaranth.lib import data, wiring
+from amaranth.lib.cdc import FFSynchronizer
+from amaranth.lib.wiring import In, Out
+
+from rtl.config import BEAT_BITS, NicConfig
+from rtl.formats import BEAT_BYTES, Beat
+
+from .axi_lite_crossing import AxiLiteCrossing
+from .flat_bus import connect_bus
+from .register_stages import RegisterStages
+from .reset_handshake import ResetHandshake
+
+__all__ = ["CSR_ADDRESS_BITS", "OpenNicPlugin", "OpenNicPorts", "for_ethernet"]
+
+CSR_ADDRESS_BITS = 20
+"""Of the box's window in BAR2, 0x100000 to 0x1FFFFF."""
+_USER_BITS = 16
+_RESET_CYCLES = 100
+_OUTGOING = data.StructLayout({"beat": Beat, "bytes": _USER_BITS})
+
+
+@dataclass(frozen=True)
+class OpenNicPorts:
+    """How many of each the shell is built with.
+
+    Members: ``functions`` (``-num_phys_func``, 1 to 4) of each of ``qdma`` (``-num_qdma``, 1 or 2)
+    QDMA subsystems, ``macs`` (``-num_cmac_port``, 1 or 2). Raises ``TypeError``, ``ValueError``.
+    """
+
+    functions: int = 1
+    qdma: int = 1
+    macs: int = 1
+
+    def __post_init__(self) -> None:
+        for name, high in (("functions", 4), ("qdma", 2), ("macs", 2)):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int):
+                raise TypeError(f"{name} must be an integer, not {value!r}")
+            if not 1 <= value <= high:
+                raise ValueError(f"{name} must be between 1 and {high}, not {value!r}")
+
+    @property
+    def host(self) -> int:
+        """Streams from and to PCIe."""
+        return self.functions * self.qdma
+
+
+def for_ethernet(config: NicConfig) -> NicConfig:
+    """Return ``config``; ``ValueError`` unless it makes Ethernet frames."""
+    if config.net_framing != "ethernet":
+        raise ValueError(f"net_framing must be ethernet with shell opennic, "
+                         f"not {config.net_framing!r}")
+    return config
+
+
+class OpenNicPlugin(wiring.Component):
+    """Wrap a SmartNIC with the ports of OpenNIC's ``box_250mhz``, by the shell's own names.
+
+    The NIC has function 0 of QDMA 0 and MAC port 0. What comes in on the others is taken and
+    dropped, and nothing leaves there. Packets to the network have ``tuser_dst`` set to the MAC
+    port, those to the host to the function; ``tuser_size`` is the packet's length on every beat.
+    The packet adapter of the shell drops frames with a wrong FCS before they come here.
+
+    Registers are at 0x00000 to 0x0FFFF of the box's window; beyond is answered SLVERR. Streams
+    pass two register stages each way, since QDMA and MAC sit on other dies than most of the NIC.
+
+    Latency 2 cycles more than the NIC's own on each stream; throughput 1 beat per cycle.
+
+    Parameters: ``nic``, a component with the edges of :class:`rtl.nic.SmartNic`; ``ports``, kept as
+    an attribute.
+
+    Ports
+    -----
+    s_axil_*: control, 32 bits, on ``axil_aclk``.
+    s_axis_qdma_h2c_*, m_axis_qdma_c2h_*: from and to PCIe, a concatenation of ``ports.host``.
+    m_axis_adap_tx_250mhz_*, s_axis_adap_rx_250mhz_*: to and from the MACs, ``ports.macs``.
+    mod_rstn, mod_rst_done: reset of this module, on ``axil_aclk``. Done when the NIC has swept its
+        tables.
+    axil_aclk, axis_aclk: clocks, 125 and 250 MHz; their phases do not matter.
+    """
+
+    def __init__(self, nic: wiring.Component, ports: OpenNicPorts | None = None):
+        self._nic = nic
+        self.ports = ports = ports or OpenNicPorts()
+        members: dict = {
+            "s_axil_awvalid": In(1), "s_axil_awaddr": In(32), "s_axil_awready": Out(1),
+            "s_axil_wvalid": In(1), "s_axil_wdata": In(32), "s_axil_wready": Out(1),
+            "s_axil_bvalid": Out(1), "s_axil_bresp": Out(2), "s_axil_bready": In(1),
+            "s_axil_arvalid": In(1), "s_axil_araddr": In(32), "s_axil_arready": Out(1),
+            "s_axil_rvalid": Out(1), "s_axil_rdata": Out(32), "s_axil_rresp": Out(2),
+            "s_axil_rready": In(1),
+        }
+        for name, count, inward in (
+                ("s_axis_qdma_h2c", ports.host, True), ("m_axis_qdma_c2h", ports.host, False),
+                ("m_axis_adap_tx_250mhz", ports.macs, False),
+                ("s_axis_adap_rx_250mhz", ports.macs, True)):
+            forth, back = (In, Out) if inward else (Out, In)
+            members |= {f"{name}_{field}": forth(width * count) for field, width in (
+                ("tvalid", 1), ("tdata", BEAT_BITS), ("tkeep", BEAT_BYTES), ("tlast", 1),
+                ("tuser_size", _USER_BITS), ("tuser_src", _USER_BITS), ("tuser_dst", _USER_BITS))}
+            members[f"{name}_tready"] = back(count)
+        super().__init__({**members, "mod_rstn": In(1), "mod_rst_done": Out(1),
+                          "axil_aclk": In(1), "axis_aclk": In(1)})
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+        m.submodules.nic = nic = self._nic
+        self._clocks(m, nic)
+        self._control(m, nic)
+        self._arrive(m, "s_axis_qdma_h2c", nic.host_rx, "host_rx")
+        self._arrive(m, "s_axis_adap_rx_250mhz", nic.net_rx, "net_rx")
+        self._depart(m, "m_axis_qdma_c2h", nic.host_tx, nic.host_tx_bytes, "host_tx",
+                     source=1 << 6, destination=1 << 0)
+        self._depart(m, "m_axis_adap_tx_250mhz", nic.net_tx, nic.net_tx_bytes, "net_tx",
+                     source=1 << 0, destination=1 << 6)
+        time = Signal(32)
+        m.d.sync += time.eq(time + 1)
+        m.d.comb += [nic.time.eq(time), nic.tap.ready.eq(1)]
+        return m
+
+    def _clocks(self, m, nic) -> None:
+        m.domains.axil = axil = ClockDomain("axil")
+        m.domains.sync = sync = ClockDomain("sync")
+        m.d.comb += [axil.clk.eq(self.axil_aclk), sync.clk.eq(self.axis_aclk)]
+        m.submodules.reset = reset = ResetHandshake(_RESET_CYCLES, domain="axil")
+        swept = Signal()
+        with m.If(nic.idle):
+            m.d.sync += swept.eq(1)
+        m.submodules.reset_sync = FFSynchronizer(reset.reset, sync.rst, init=1)
+        m.submodules.swept_sync = FFSynchronizer(
+            swept, reset.ready, o_domain="axil", reset_less=False)
+        m.d.comb += [axil.rst.eq(reset.reset), reset.mod_rstn.eq(self.mod_rstn),
+                     self.mod_rst_done.eq(reset.mod_rst_done)]
+
+    def _control(self, m, nic) -> None:
+        m.submodules.csr_crossing = crossing = AxiLiteCrossing(CSR_ADDRESS_BITS)
+        connect_bus(m, self, "s_axil", crossing.s)
+        m.d.comb += [
+            crossing.s.wstrb.eq(0xF),
+            Cat(crossing.s.awaddr, crossing.s_awaddr_high).eq(self.s_axil_awaddr),
+            Cat(crossing.s.araddr, crossing.s_araddr_high).eq(self.s_axil_araddr),
+        ]
+        wiring.connect(m, crossing.m, nic.csr)
+
+    def _arrive(self, m, name: str, edge, stages: str) -> None:
+        """Packets of port 0 to the NIC; the others are taken and dropped."""
+        m.submodules[stages] = into = RegisterStages(Beat)
+        beat = into.i.payload
+        ready = getattr(self, f"{name}_tready")
+        m.d.comb += [
+            into.i.valid.eq(getattr(self, f"{name}_tvalid")[0]),
+            beat.data.eq(getattr(self, f"{name}_tdata")),
+            beat.keep.eq(getattr(self, f"{name}_tkeep")),
+            beat.last.eq(getattr(self, f"{name}_tlast")[0]), beat.err.eq(0),
+            ready.eq(Cat(into.i.ready, C(-1, len(ready)))),
+        ]
+        wiring.connect(m, into.o, edge)
+
+    def _depart(self, m, name: str, edge, length, stages: str, *, source: int,
+                destination: int) -> None:
+        """Packets of the NIC to port 0; nothing to the others."""
+        m.submodules[stages] = out = RegisterStages(_OUTGOING)
+        beat, valid = out.o.payload.beat, Signal()
+        m.d.comb += [
+            out.i.valid.eq(edge.valid), edge.ready.eq(out.i.ready),
+            out.i.payload.beat.eq(edge.payload), out.i.payload.bytes.eq(length),
+            valid.eq(out.o.valid), out.o.ready.eq(getattr(self, f"{name}_tready")[0]),
+            getattr(self, f"{name}_tvalid").eq(valid),
+            getattr(self, f"{name}_tdata").eq(beat.data),
+            getattr(self, f"{name}_tkeep").eq(beat.keep),
+            getattr(self, f"{name}_tlast").eq(beat.last),
+            getattr(self, f"{name}_tuser_size").eq(out.o.payload.bytes),
+            getattr(self, f"{name}_tuser_src").eq(source),
+            getattr(self, f"{name}_tuser_dst").eq(destination),
+        ]

@@ -1,0 +1,84 @@
+"""The folder that OpenNIC's ``build.tcl -user_plugin`` takes."""
+
+from gen.shells.opennic import OpenNicPlugin, OpenNicPorts
+from gen.shells.vivado import for_vivado
+from gen.shells.xdc import crossings_xdc
+from gen.verilog import Verilog
+from rtl.config import NicConfig
+from rtl.formats import BEAT_BYTES
+
+__all__ = ["opennic_files"]
+
+_CLOCK_NS = 4.0
+_BOX = "box_250mhz"
+
+
+def opennic_files(config: NicConfig, plugin: OpenNicPlugin, verilog: Verilog) -> dict[str, str]:
+    """Return the text of each file of the plugin, by its path in the folder.
+
+    ``verilog`` is that of ``plugin``. The box at 322 MHz is left out: the shell then takes its own
+    that passes packets on.
+    """
+    top, ports = verilog.name, plugin.ports
+    longest = BEAT_BYTES * (1 + max(config.net_payload_beats, config.host_payload_beats))
+    return {
+        f"{top}.v": for_vivado(verilog),
+        f"{top}.xdc": crossings_xdc(verilog, _CLOCK_NS),
+        "build_box_250mhz.tcl": (
+            f"# Read by the shell's build.tcl in this folder.\n"
+            f"read_verilog -quiet -sv {top}.v\n"
+            f"read_xdc -ref {top} {top}.xdc\n"),
+        f"{_BOX}/{_BOX}_axi_crossbar.tcl":
+            "# One slave has the whole window: there is no crossbar to make.\n",
+        f"{_BOX}/{_BOX}_address_map.v": _address_map(top),
+        f"{_BOX}/{_BOX}_address_map_inst.vh":
+            f"// {top} takes the box's whole window; it decodes addresses itself.\n",
+        f"{_BOX}/user_plugin_250mhz_inst.vh": _instance(top, ports, plugin, longest),
+        "README.md": _readme(config, top, ports, longest),
+    }
+
+
+def _address_map(top: str) -> str:
+    return (f"// Window of the 250 MHz box, 0x100000 to 0x1FFFFF of BAR2, as {top} decodes it:\n"
+            "//   0x00000 to 0x0FFFF   registers of the SmartNIC\n"
+            "//   0x10000 to 0xFFFFF   nothing: answered SLVERR\n")
+
+
+def _instance(top: str, ports: OpenNicPorts, plugin: OpenNicPlugin, longest: int) -> str:
+    checks = "".join(
+        f'  if ({name} != {value})\n'
+        f'    $fatal(1, "{top} is made for {name} = {value}, not %0d", {name});\n'
+        for name, value in (("NUM_PHYS_FUNC", ports.functions), ("NUM_QDMA", ports.qdma),
+                            ("NUM_CMAC_PORT", ports.macs), ("USE_PHYS_FUNC", 1)))
+    own = {"mod_rstn": "mod_rstn[0]", "mod_rst_done": "mod_rst_done[0]"}
+    connections = ",\n".join(
+        f"  .{name}({own.get(name, name)})" for name in plugin.signature.members)
+    return (f"initial begin\n{checks}"
+            f'  if (MAX_PKT_LEN < {longest})\n'
+            f'    $fatal(1, "{top} needs -max_pkt_len {longest}, not %0d", MAX_PKT_LEN);\nend\n\n'
+            "// Reset pairs without a user are always done.\n"
+            "assign mod_rst_done[15:1] = {15{1'b1}};\n\n"
+            f"{top} {top}_inst (\n{connections}\n);\n")
+
+
+def _readme(config: NicConfig, top: str, ports: OpenNicPorts, longest: int) -> str:
+    frame = BEAT_BYTES * (1 + config.net_payload_beats)
+    return f"""# {top}: EmberNIC for OpenNIC on the Alveo U280
+
+Build it with the shell's own script, in its folder `script`:
+
+```
+vivado -mode batch -source build.tcl -tclargs -board au280 -user_plugin PATH_TO_THIS_FOLDER \\
+    -num_phys_func {ports.functions} -num_qdma {ports.qdma} -num_cmac_port {ports.macs} \\
+    -max_pkt_len {longest}
+```
+
+`-max_pkt_len` is the longest packet that the NIC sends or takes (`host_payload_beats` and
+`net_payload_beats` and a header beat). The box at 322 MHz stays the shell's own.
+
+Registers of the NIC begin at 0x100000 of BAR2. It comes out of reset after its tables are swept;
+the shell's reset-done bit of user block 0 says so. Packets from the host go to function 0 of QDMA
+0, those of the network through MAC port 0: frames of {frame:,} bytes at most, without FCS.
+
+What only Vivado can tell, placement and timing at 250 MHz, is not known here.
+"""

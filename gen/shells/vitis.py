@@ -1,0 +1,151 @@
+"""The SmartNIC as an RTL kernel for Vitis."""
+
+from amaranth.hdl import Cat, ClockDomain, Module, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from rtl.config import BEAT_BITS, NicConfig
+from rtl.formats import BEAT_BYTES, NODE_BITS, Beat, HeaderBeat
+
+from .flat_bus import connect_bus
+from .kernel_control import KERNEL_ADDRESS_BITS, KernelControl
+from .register_stages import RegisterStages
+
+__all__ = ["SOCKETS", "STREAMS", "UDP_BEATS", "VitisKernel", "for_udp"]
+
+SOCKETS = 16
+"""Of the 100 Gb/s UDP kernel: entry n of its table leads to node n."""
+UDP_BEATS = 21
+"""Beats behind the header beat that the UDP kernel takes: 22 are its 1,408 bytes."""
+_DEST_BITS, _USER_BITS = 16, 96
+
+STREAMS = {
+    "s_axis_net": ("in", {"tdest": _DEST_BITS, "tuser": _USER_BITS}),
+    "m_axis_net": ("out", {"tdest": _DEST_BITS}),
+    "s_axis_host": ("in", {}),
+    "m_axis_host": ("out", {}),
+}
+"""The kernel's streams: direction, and what each has beside data, keep, last, valid and ready."""
+
+
+def for_udp(config: NicConfig) -> NicConfig:
+    """Return ``config`` with the framing and packet length that the UDP kernel wants.
+
+    ``ValueError`` when there are more nodes than it has sockets.
+    """
+    if config.nodes > SOCKETS:
+        raise ValueError(f"nodes must be at most {SOCKETS} with shell vitis, one for each socket "
+                         f"of the UDP kernel, not {config.nodes!r}")
+    return config.with_fields(net_framing="udp",
+                              net_payload_beats=min(config.net_payload_beats, UDP_BEATS))
+
+
+class VitisKernel(wiring.Component):
+    """Wrap a SmartNIC as a kernel: one clock, AXI4-Lite control, four streams.
+
+    Streams ``net`` go to and from the 100 Gb/s UDP kernel (``S_AXIS_sk2nl``, ``M_AXIS_nl2sk``):
+    what leaves is the payload of a datagram, ``tdest`` the number of the node that it is for.
+    Streams ``host`` carry whole packets from and to whatever moves them to and from memory;
+    ``tlast`` ends a packet. Every stream passes two register stages, for crossings between dies.
+
+    Latency 2 cycles more than the NIC's own on each stream; throughput 1 beat per cycle.
+
+    Parameters: ``nic``, a component with the edges of :class:`rtl.nic.SmartNic` whose framing is
+    ``udp``.
+
+    Ports
+    -----
+    ap_clk, ap_rst_n: clock, and reset, active low, synchronous.
+    s_axi_control_*: AXI4-Lite, :class:`gen.shells.kernel_control.KernelControl`.
+    s_axis_net_*, m_axis_net_*, s_axis_host_*, m_axis_host_*: see :data:`STREAMS`.
+    interrupt: of the kernel, active high.
+    """
+
+    def __init__(self, nic: wiring.Component):
+        self._nic = nic
+        members: dict = {
+            "ap_clk": In(1), "ap_rst_n": In(1), "interrupt": Out(1),
+            "s_axi_control_awvalid": In(1), "s_axi_control_awaddr": In(KERNEL_ADDRESS_BITS),
+            "s_axi_control_awready": Out(1), "s_axi_control_wvalid": In(1),
+            "s_axi_control_wdata": In(32), "s_axi_control_wstrb": In(4),
+            "s_axi_control_wready": Out(1), "s_axi_control_bvalid": Out(1),
+            "s_axi_control_bresp": Out(2), "s_axi_control_bready": In(1),
+            "s_axi_control_arvalid": In(1), "s_axi_control_araddr": In(KERNEL_ADDRESS_BITS),
+            "s_axi_control_arready": Out(1), "s_axi_control_rvalid": Out(1),
+            "s_axi_control_rdata": Out(32), "s_axi_control_rresp": Out(2),
+            "s_axi_control_rready": In(1),
+        }
+        for name, (direction, more) in STREAMS.items():
+            forth, back = (In, Out) if direction == "in" else (Out, In)
+            fields = {"tdata": BEAT_BITS, "tkeep": BEAT_BYTES, "tlast": 1, "tvalid": 1, **more}
+            members |= {f"{name}_{field}": forth(width) for field, width in fields.items()}
+            members[f"{name}_tready"] = back(1)
+        super().__init__(members)
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+        m.submodules.nic = nic = self._nic
+        m.domains.sync = sync = ClockDomain("sync")
+        reset = Signal(init=1, reset_less=True)
+        m.d.sync += reset.eq(~self.ap_rst_n)
+        m.d.comb += [sync.clk.eq(self.ap_clk), sync.rst.eq(reset)]
+        self._arrive(m, "s_axis_net", nic.net_rx, "net_rx")
+        self._arrive(m, "s_axis_host", nic.host_rx, "host_rx")
+        self._depart(m, "m_axis_host", nic.host_tx, "host_tx")
+        beat = self._depart(m, "m_axis_net", nic.net_tx, "net_tx")
+        self._address(m, beat)
+        self._control(m, nic)
+        time = Signal(32)
+        m.d.sync += time.eq(time + 1)
+        m.d.comb += [nic.time.eq(time), nic.tap.ready.eq(1)]
+        return m
+
+    def _arrive(self, m, name: str, edge, stages: str) -> None:
+        m.submodules[stages] = into = RegisterStages(Beat)
+        beat = into.i.payload
+        m.d.comb += [
+            into.i.valid.eq(getattr(self, f"{name}_tvalid")),
+            getattr(self, f"{name}_tready").eq(into.i.ready), beat.err.eq(0),
+            *(getattr(beat, field).eq(getattr(self, f"{name}_t{field}"))
+              for field in ("data", "keep", "last")),
+        ]
+        wiring.connect(m, into.o, edge)
+
+    def _depart(self, m, name: str, edge, stages: str):
+        m.submodules[stages] = out = RegisterStages(Beat)
+        wiring.connect(m, edge, out.i)
+        beat = out.o.payload
+        m.d.comb += [
+            getattr(self, f"{name}_tvalid").eq(out.o.valid),
+            out.o.ready.eq(getattr(self, f"{name}_tready")),
+            *(getattr(self, f"{name}_t{field}").eq(getattr(beat, field))
+              for field in ("data", "keep", "last")),
+        ]
+        return out.o
+
+    def _address(self, m, out) -> None:
+        """The socket of a packet is the node that its header names, on every beat."""
+        field = HeaderBeat["ember"]
+        start = field.offset + field.shape["destination"].offset
+        inside, held, now = Signal(), Signal(NODE_BITS), Signal(NODE_BITS)
+        m.d.comb += now.eq(out.payload.data[start:start + NODE_BITS])
+        with m.If(out.valid & out.ready):
+            m.d.sync += inside.eq(~out.payload.last)
+            with m.If(~inside):
+                m.d.sync += held.eq(now)
+        with m.If(inside):
+            m.d.comb += self.m_axis_net_tdest.eq(held)
+        with m.Else():
+            m.d.comb += self.m_axis_net_tdest.eq(now)
+
+    def _control(self, m, nic) -> None:
+        m.submodules.kernel_control = control = KernelControl()
+        connect_bus(m, self, "s_axi_control", control.s)
+        m.d.comb += control.s.wstrb.eq(self.s_axi_control_wstrb)
+        m.d.comb += [
+            Cat(control.s.awaddr, control.s_awaddr_high).eq(self.s_axi_control_awaddr),
+            Cat(control.s.araddr, control.s_araddr_high).eq(self.s_axi_control_araddr),
+            control.taken.eq(nic.host_rx.valid & nic.host_rx.ready & nic.host_rx.payload.last),
+            control.idle.eq(nic.idle), self.interrupt.eq(control.interrupt),
+        ]
+        wiring.connect(m, control.m, nic.csr)

@@ -1,0 +1,139 @@
+"""What Vitis takes of a kernel: Verilog, kernel.xml, packaging script, link settings."""
+
+from xml.etree import ElementTree as Xml
+
+from gen.shells.kernel_control import KERNEL_ADDRESS_BITS, NIC_BASE, REGISTERS
+from gen.shells.vitis import STREAMS, VitisKernel
+from gen.shells.vivado import for_vivado
+from gen.verilog import Verilog
+from rtl.config import BEAT_BITS, NicConfig
+from rtl.formats import BEAT_BYTES
+
+__all__ = ["PLATFORM", "kernel_xml", "vitis_files"]
+
+PLATFORM = "xilinx_u280_gen3x16_xdma_1_202211_1"
+_PART = "xcu280-fsvh2892-2L-e"
+_MHZ = 250
+
+
+def vitis_files(config: NicConfig, kernel: VitisKernel, verilog: Verilog) -> dict[str, str]:
+    """Return the text of each file by its path; ``verilog`` is that of ``kernel``."""
+    top = verilog.name
+    return {
+        f"{top}.v": for_vivado(verilog),
+        "kernel.xml": kernel_xml(top),
+        "package_kernel.tcl": _package(top),
+        "link.cfg": _link(top),
+        "README.md": _readme(config, top),
+    }
+
+
+def kernel_xml(name: str) -> str:
+    """Return ``kernel.xml`` of a kernel called ``name`` (UG1393, RTL kernel XML)."""
+    root = Xml.Element("root", versionMajor="1", versionMinor="6")
+    kernel = Xml.SubElement(
+        root, "kernel", name=name, language="ip_c", vlnv=f"embernic:kernel:{name}:1.0",
+        attributes="", preferredWorkGroupSizeMultiple="0", workGroupSize="1", interrupt="true",
+        hwControlProtocol="ap_ctrl_hs")
+    ports = Xml.SubElement(kernel, "ports")
+    Xml.SubElement(ports, "port", name="s_axi_control", mode="slave",
+                   range=f"{1 << KERNEL_ADDRESS_BITS:#x}", dataWidth="32", portType="addressable",
+                   base="0x0")
+    for stream, (direction, _) in STREAMS.items():
+        Xml.SubElement(ports, "port", name=stream, dataWidth=str(BEAT_BITS), portType="stream",
+                       mode="read_only" if direction == "in" else "write_only")
+    arguments = Xml.SubElement(kernel, "args")
+    Xml.SubElement(arguments, "arg", name="packets", addressQualifier="0", id="0",
+                   port="s_axi_control", size="0x4", offset=f"{REGISTERS['packets']:#x}",
+                   type="uint", hostOffset="0x0", hostSize="0x4")
+    for number, (stream, (_, more)) in enumerate(STREAMS.items(), 1):
+        Xml.SubElement(
+            arguments, "arg", name=stream, addressQualifier="4", id=str(number), port=stream,
+            size="0x0", offset="0x0", hostOffset="0x0", hostSize="0x0", memSize="0",
+            type=f"stream<ap_axiu<{BEAT_BITS},{more.get('tuser', 0)},0,{more.get('tdest', 0)}>>&")
+    Xml.indent(root)
+    return Xml.tostring(root, encoding="unicode", xml_declaration=False).join(
+        ('<?xml version="1.0" encoding="UTF-8"?>\n', "\n"))
+
+
+def _package(top: str) -> str:
+    streams = "\n".join(
+        f"ipx::associate_bus_interfaces -busif {name} -clock ap_clk $core" for name in STREAMS)
+    return f"""# Packages {top} as a kernel. Run: vivado -mode batch -source package_kernel.tcl
+set here [file dirname [file normalize [info script]]]
+set packaged $here/packaged
+create_project -force -part {_PART} package_{top} $here/project
+read_verilog -sv $here/{top}.v
+set_property top {top} [current_fileset]
+update_compile_order -fileset sources_1
+ipx::package_project -root_dir $packaged -vendor embernic -library kernel -taxonomy /KernelIP \\
+    -import_files -set_current true
+set core [ipx::current_core]
+set_property core_revision 1 $core
+foreach parameter [ipx::get_user_parameters -of_objects $core] {{
+    ipx::remove_user_parameter [get_property NAME $parameter] $core
+}}
+{streams}
+ipx::associate_bus_interfaces -busif s_axi_control -clock ap_clk $core
+ipx::associate_bus_interfaces -clock ap_clk -reset ap_rst_n $core
+set_property sdx_kernel true $core
+set_property sdx_kernel_type rtl $core
+set_property xpm_libraries XPM_MEMORY $core
+set_property supported_families {{}} $core
+set_property auto_family_support_level level_2 $core
+ipx::update_checksums $core
+ipx::check_integrity -kernel $core
+ipx::save_core $core
+close_project
+package_xo -force -xo_path $here/{top}.xo -kernel_name {top} -ip_directory $packaged \\
+    -kernel_xml $here/kernel.xml
+"""
+
+
+def _link(top: str) -> str:
+    return f"""# Read by v++ --link --config.
+[connectivity]
+nk={top}:1:{top}_0
+nk=networklayer:1:networklayer_0
+nk=cmac_0:1:cmac_0
+# The NIC fills most of a die of its own; network and MAC sit at the QSFPs.
+slr={top}_0:SLR1
+slr=networklayer_0:SLR2
+slr=cmac_0:SLR2
+stream_connect=cmac_0.M_AXIS:networklayer_0.S_AXIS_eth2nl
+stream_connect=networklayer_0.M_AXIS_nl2eth:cmac_0.S_AXIS
+stream_connect={top}_0.m_axis_net:networklayer_0.S_AXIS_sk2nl
+stream_connect=networklayer_0.M_AXIS_nl2sk:{top}_0.s_axis_net
+# The host's streams: put the kernels that move its packets here.
+# nk=...
+# stream_connect=MOVER.STREAM:{top}_0.s_axis_host
+# stream_connect={top}_0.m_axis_host:MOVER.STREAM
+"""
+
+
+def _readme(config: NicConfig, top: str) -> str:
+    datagram, packet = (BEAT_BYTES * (1 + beats)
+                        for beats in (config.net_payload_beats, config.host_payload_beats))
+    return f"""# {top}: EmberNIC as a Vitis kernel for the Alveo U280
+
+```
+vivado -mode batch -source package_kernel.tcl        # writes {top}.xo
+v++ --link --platform {PLATFORM} --kernel_frequency 0:{_MHZ} \\
+    --config link.cfg {top}.xo networklayer.xo cmac_0.xo -o embernic.xclbin
+```
+
+`networklayer.xo` and `cmac_0.xo` are the 100 Gb/s UDP and MAC kernels of
+https://github.com/Xilinx/xup_vitis_network_example. Entry n of the UDP kernel's socket table is
+node n, its own entry left out; the same UDP port everywhere. Datagrams have {datagram:,} bytes at
+most.
+
+`s_axis_host` and `m_axis_host` carry packets of the host, `tlast` at the end of each, of {packet:,}
+bytes at most: the kernels that move them to and from memory must keep packets apart (the example's
+`krnl_mm2s` and `krnl_s2mm` do not).
+
+Control has {KERNEL_ADDRESS_BITS} address bits. 0x00 to 0x0F are `ap_ctrl_hs`, 0x10 the argument
+`packets`: a run is done when so many packets have come from the host and the NIC is idle. The NIC's
+registers begin at {NIC_BASE:#x}; the NIC serves whether the kernel was started or not.
+
+What only Vivado can tell, placement and timing at {_MHZ} MHz, is not known here.
+"""
