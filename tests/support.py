@@ -1,30 +1,73 @@
-"""Producers and consumers for block tests on Amaranth's simulator."""
+"""Producers and consumers for block tests on Amaranth's simulator.
 
+Most of a short test's time goes into Amaranth's elaboration. :func:`made` keeps the last blocks by
+their parameters, and :func:`simulate` the last simulators by their block: tests of one block share
+both, each from power-up.
+"""
+
+import functools
 import gc
 import random
 import warnings
+from collections import OrderedDict
 from collections.abc import Callable, Iterable
 
-from amaranth.hdl import Elaboratable, UnusedElaboratable
+from amaranth.hdl import Cat, Const, Elaboratable, ShapeCastable, UnusedElaboratable, Value
+from amaranth.lib import data
 from amaranth.sim import Simulator
 
 warnings.simplefilter("ignore", UnusedElaboratable)
 
 PERIOD = 4e-9
+KEPT = 4
+
+
+@functools.lru_cache(maxsize=KEPT)
+def made(block: Callable, *args, **kwargs):
+    """Return ``block(*args, **kwargs)``, the same object for the same arguments as of late."""
+    return block(*args, **kwargs)
+
+
+def _coder(shape) -> Callable:
+    """Return what turns an item of ``shape`` into bits."""
+    if isinstance(shape, ShapeCastable):
+        return lambda item: Const.cast(shape.const(item)).value
+    mask = (1 << shape.width) - 1
+    return lambda item: item & mask
+
+
+def decoder(shape) -> Callable:
+    """Return what turns bits into an integer or, for a struct, a (nested) dict of integers."""
+    if isinstance(shape, data.Layout):
+        fields = [(name, field.offset, (1 << field.width) - 1, decoder(field.shape))
+                  for name, field in shape]
+        return lambda bits: {name: decode(bits >> offset & mask)
+                             for name, offset, mask, decode in fields}
+    if isinstance(shape, ShapeCastable):
+        return shape.from_bits
+    return int
 
 
 def sender(port, items: Iterable, *, stall: float = 0.0, seed: int = 0) -> Callable:
     """Return a testbench that offers ``items`` on an input stream with random gaps."""
+    payload = Value.cast(port.payload)
+    both, valid = Cat(payload, port.valid), 1 << len(payload)
+    code = _coder(port.payload.shape())
 
     async def bench(ctx):
         rng = random.Random(seed)
+        offering = 0
         for item in items:
             while rng.random() < stall:
+                if offering:
+                    ctx.set(port.valid, 0)
+                    offering = 0
                 await ctx.tick()
-            ctx.set(port.payload, item)
-            ctx.set(port.valid, 1)
+            # In one go: the simulator settles after each change.
+            ctx.set(both, code(item) | valid)
+            offering = 1
             await ctx.tick().until(port.ready)
-            ctx.set(port.valid, 0)
+        ctx.set(port.valid, 0)
 
     return bench
 
@@ -35,62 +78,100 @@ def receiver(port, taken: list, count: int, *, stall: float = 0.0, seed: int = 1
 
     While it stalls it checks the stream contract: a valid payload holds until ready.
     """
+    bits = Value.cast(port.payload)
+    decode = decoder(port.payload.shape())
 
     async def bench(ctx):
         rng = random.Random(seed)
+        taking = 0
         while len(taken) < count:
             offered = None
             while rng.random() < stall:
-                valid, payload = ctx.get(port.valid), _plain(ctx.get(port.payload))
+                if taking:
+                    ctx.set(port.ready, 0)
+                    taking = 0
+                valid = ctx.get(port.valid)
+                payload = ctx.get(bits) if check_stable and valid else None
                 if check_stable and offered is not None:
                     assert valid and payload == offered, "payload and valid must hold until ready"
-                offered = payload if valid else None
+                offered = payload
                 await ctx.tick()
-            ctx.set(port.ready, 1)
-            payload, = await ctx.tick().sample(port.payload).until(port.valid)
-            ctx.set(port.ready, 0)
-            taken.append(_plain(payload))
+            if not taking:
+                ctx.set(port.ready, 1)
+                taking = 1
+            payload, = await ctx.tick().sample(bits).until(port.valid)
+            taken.append(decode(payload))
+        ctx.set(port.ready, 0)
 
     return bench
 
 
-def _plain(value):
-    """Return an integer or, for a struct, a (nested) dict of integers."""
-    shape = getattr(value, "shape", None)
-    if shape is None:
-        return value
-    return {name: _plain(value[name]) for name in shape().members}
+class _Bench:
+    """A simulator of one block whose testbenches are others in each run."""
+
+    def __init__(self, dut: Elaboratable, slots: int):
+        self.slots = slots
+        self._benches: list[Callable] = []
+        self._used = False
+        self._critical = self._left = self._cycles = self._limit = 0
+        self._sim = Simulator(dut)
+        self._sim.add_clock(PERIOD)
+        for number in range(slots):
+            self._sim.add_testbench(self._slot(number), background=True)
+        self._sim.add_testbench(self._watch)
+
+    def _slot(self, number: int) -> Callable:
+        async def slot(ctx):
+            if number < len(self._benches):
+                await self._benches[number](ctx)
+                self._left -= number < self._critical
+        return slot
+
+    async def _watch(self, ctx):
+        if self._left:
+            async for _ in ctx.tick():
+                self._cycles += 1
+                assert self._cycles < self._limit, f"no end after {self._limit} cycles"
+                if not self._left:
+                    break
+
+    def run(self, benches: list[Callable], critical: int, limit: int) -> int:
+        """Run ``benches`` from power-up until the first ``critical`` return."""
+        if self._used:
+            self._sim.reset()
+        self._used = True
+        self._benches, self._critical, self._left = benches, critical, critical
+        self._cycles, self._limit = 0, limit
+        self._sim.run()
+        # Benches that never end go now: torn down by a collection inside the parser of a later
+        # import, they upset CPython 3.11's recursion count. The new ones return at once.
+        self._benches, self._left = [], 0
+        self._sim.reset()
+        self._sim.run()
+        return self._cycles
+
+
+_benches: OrderedDict[Elaboratable, _Bench] = OrderedDict()
 
 
 def simulate(dut: Elaboratable, *benches: Callable, background: Iterable[Callable] = (),
              limit: int = 200_000) -> int:
-    """Run until every bench returns; fail after ``limit`` cycles. Returns the cycles taken."""
-    sim = Simulator(dut)
-    sim.add_clock(PERIOD)
-    left = [len(benches)]
-    cycles = [0]
+    """Run until every bench returns; fail after ``limit`` cycles. Returns the cycles taken.
 
-    def finishing(bench):
-        async def run(ctx):
-            await bench(ctx)
-            left[0] -= 1
-        return run
-
-    for bench in benches:
-        sim.add_testbench(finishing(bench))
-    for bench in background:
-        sim.add_testbench(bench, background=True)
-
-    async def watch(ctx):
-        while left[0]:
-            await ctx.tick()
-            cycles[0] += 1
-            assert cycles[0] < limit, f"no end after {limit} cycles"
-
-    sim.add_testbench(watch)
-    sim.run()
-    # Benches that never end go now: torn down by a collection inside the parser of a later import,
-    # they upset CPython 3.11's recursion count.
-    del sim
-    gc.collect()
-    return cycles[0]
+    The simulators of the last blocks are kept, and start again from power-up.
+    """
+    everything = [*benches, *background]
+    # Out of the dict while it runs: one whose bench fails is not used again.
+    bench = _benches.pop(dut, None)
+    if bench is None or bench.slots < len(everything):
+        bench = _Bench(dut, max(16, len(everything)))
+    try:
+        cycles = bench.run(everything, len(benches), limit)
+    except BaseException:
+        del bench
+        gc.collect()
+        raise
+    _benches[dut] = bench
+    if len(_benches) > KEPT:
+        _benches.popitem(last=False)
+    return cycles

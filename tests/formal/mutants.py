@@ -2,9 +2,12 @@
 
 import inspect
 import sys
+from collections.abc import Collection, Sequence
 from types import ModuleType
 
-__all__ = ["broken", "variant"]
+import pytest
+
+__all__ = ["broken", "some_slow", "variant"]
 
 
 def variant(block: type, *edits: tuple[str, str], **names: object) -> type:
@@ -33,3 +36,12 @@ def variant(block: type, *edits: tuple[str, str], **names: object) -> type:
 def broken(block: type, old: str, new: str) -> type:
     """Return ``block`` with one edit. A proof that holds for it as well would prove nothing."""
     return variant(block, (old, new))
+
+
+def some_slow(cases: Sequence[tuple], slow: Collection[str], ids: Sequence[str]) -> list:
+    """Return ``cases`` as parameters of a test, with their ``ids``; those named ``slow`` are so."""
+    if len(cases) != len(ids) or not set(slow) <= set(ids):
+        raise ValueError(f"ids must name {len(cases)} cases and be {slow!r} among others, "
+                         f"not {ids!r}")
+    return [pytest.param(*case, id=name, marks=[pytest.mark.slow] if name in slow else [])
+            for case, name in zip(cases, ids)]

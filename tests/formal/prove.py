@@ -7,6 +7,7 @@ from pathlib import Path
 
 from amaranth.back import rtlil
 
+from gen.collector import collect_later
 from gen.yosys import run_yosys
 
 from .bench import Bench
@@ -83,7 +84,8 @@ def prove(bench: Bench, *, depth: int | None = None, seconds: int = 300) -> Verd
     Raises ``TimeoutError`` when ``seconds`` did not do, ``gen.yosys.YosysError`` when Yosys failed.
     """
     ports = [bench.clock.clk, *bench.inputs, *bench.broken.values()]
-    text = rtlil.convert(bench.m, name="bench", ports=ports, emit_src=False)
+    with collect_later():
+        text = rtlil.convert(bench.m, name="bench", ports=ports, emit_src=False)
     # Merging registers that are always equal pays where cycles are unrolled.
     search = f"scorr\ndc2\nbmc3 -F {depth} -T {seconds}" if depth else f"pdr -T {seconds}"
     with tempfile.TemporaryDirectory(prefix="prove-") as name:

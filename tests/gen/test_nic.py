@@ -10,6 +10,9 @@ import pytest
 
 from gen.__main__ import main
 from gen.lint import lint
+from gen.verilog import to_verilog
+from rtl.config import preset
+from rtl.interaction.interaction import Interaction
 
 
 @pytest.fixture(scope="module")
@@ -50,8 +53,8 @@ def test_memories_are_owned(files):
     memories = files[1]["memories"]
     text = Path(files[0]).read_text()
     # Nothing but the owned modules holds an array, so that none has initial values.
-    assert text.count("[0:DEPTH-1]") == 2
-    assert " [0:" not in text.replace("[0:DEPTH-1]", "")
+    assert text.count("[0:CELLS-1]") == 2
+    assert " [0:" not in text.replace("[0:CELLS-1]", "")
     stored = sum(memory["bits"] for memory in memories if memory["style"] == "ultra")
     configuration = files[1]["configuration"]
     assert stored >= configuration["local_cache_rows"] * configuration["max_dimension"] * 32
@@ -64,6 +67,18 @@ def test_float_units_are_converted_once(files):
 
 
 def test_no_dot_units(tmp_path):
+    """The interaction alone; the NIC with it is slow."""
+    config = preset("tiny").with_fields(dot_units=0)
+    verilog = to_verilog(Interaction(config), "interaction")
+    assert not any("recoder" in module for module in verilog.modules)
+    assert "dot_interaction" not in verilog.text
+    path = tmp_path / "interaction.v"
+    path.write_text(verilog.text)
+    lint([path], "interaction")
+
+
+@pytest.mark.slow
+def test_no_dot_units_in_the_nic(tmp_path):
     assert main(["--config", "tiny", "--set", "dot_units=0", "--output", str(tmp_path)]) == 0
     document = json.loads((tmp_path / "tiny.json").read_text())
     assert not any("recoder" in module["name"] for module in document["modules"])

@@ -118,6 +118,7 @@ def test_a_loop_through_boxes_ends():
     assert timing.deepest.depth == 0
 
 
+@pytest.mark.slow
 def test_report_sums_instances():
     report = report_resources(to_verilog(Bank(3, depth=100), "bank"))
     blocks = {block["name"]: block for block in report["blocks"]}

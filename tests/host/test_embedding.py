@@ -101,6 +101,18 @@ def test_a_lane_that_is_not_finite_stays_alone_and_empty_bags_touch_nothing():
     assert len(tables.rows) == 0
 
 
+@pytest.mark.parametrize("partials", ["exact", "rounded"])
+@pytest.mark.parametrize("pooling", ["sum", "mean"])
+def test_no_samples_have_no_gradients(pooling, partials):
+    none = Samples(np.zeros((0, 3), F), np.zeros(0, F), np.zeros((0, 4), np.int32),
+                   np.zeros(0, np.int32), np.zeros(0, np.int64))
+    each = key_gradients(none, np.zeros((0, 4, 16), F), pooling)
+    assert each.shape == (0, 16) and each.dtype == F
+    tables = EmbeddingTables(replace(MODEL, pooling=pooling), 0, nodes=2, partials=partials)
+    tables.update(none, np.zeros((0, 4, 16), F))
+    assert len(tables.rows) == 0
+
+
 @pytest.mark.parametrize("name", ["sgd", "rowwise-adagrad"])
 def test_lookups_see_what_updates_wrote(name):
     optimizer = Optimizer(name, 0.25)

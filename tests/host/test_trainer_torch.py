@@ -10,78 +10,21 @@ import numpy as np
 import pytest
 
 from host.datasets import open_samples
-from host.dlrm import Dlrm
 from host.generator import generate
 from host.model import MODELS
 from host.optimizer import Optimizer
-from host.rows import row_values
 from host.samples import rechunk
 from host.trainer import reference_trainer
 
-torch = pytest.importorskip("torch", reason="torch is not installed (extra `torch`)")
+pytest.importorskip("torch", reason="torch is not installed (extra `torch`)")
+from tests.host.torch_dlrm import TorchDlrm
 
 STEPS = 50
 SEED = 4
 
 
-class TorchDlrm:
-    """DLRM of PyTorch's own parts, with the initial weights of `host.dlrm.Dlrm`."""
-
-    def __init__(self, model, optimizer):
-        self.model, self.optimizer = model, optimizer
-        ours = Dlrm(model, SEED)
-        self.mlps = [[(torch.tensor(layer.weights.T, requires_grad=True),
-                       torch.tensor(layer.biases, requires_grad=True)) for layer in layers]
-                     for layers in (ours.bottom_layers, ours.top_layers)]
-        self.tables = [torch.nn.EmbeddingBag.from_pretrained(
-            torch.from_numpy(row_values(model, SEED, np.full(rows, table), np.arange(rows))),
-            freeze=False, mode=model.pooling, sparse=True, include_last_offset=True)
-            for table, rows in enumerate(model.rows)]
-        self.states = [torch.zeros(rows) for rows in model.rows]
-
-    def interact(self, z):
-        if self.model.interaction == "cat":
-            return z.flatten(1)
-        offset = 0 if self.model.interaction_itself else -1
-        i, j = torch.tril_indices(z.shape[1], z.shape[1], offset)
-        return torch.cat([z[:, 0], torch.bmm(z, z.transpose(1, 2))[:, i, j]], dim=1)
-
-    def step(self, samples):
-        x = torch.from_numpy(samples.dense)
-        for weights, biases in self.mlps[0]:
-            x = torch.relu(torch.nn.functional.linear(x, weights, biases))
-        z = [x]
-        for table, bags in enumerate(self.tables):
-            lengths = samples.bag_lengths[:, table]
-            z.append(bags(torch.from_numpy(samples.rows[samples.tables == table]),
-                          torch.from_numpy(np.append(0, np.cumsum(lengths)))))
-        x = self.interact(torch.stack(z, dim=1))
-        for number, (weights, biases) in enumerate(self.mlps[1]):
-            x = torch.nn.functional.linear(torch.relu(x) if number else x, weights, biases)
-        loss = torch.nn.functional.binary_cross_entropy_with_logits(
-            x[:, 0], torch.from_numpy(samples.labels))
-        loss.backward()
-        with torch.no_grad():
-            self.update()
-        return loss.item()
-
-    def update(self):
-        rate = self.optimizer.learning_rate
-        for parameter in (p for layers in self.mlps for layer in layers for p in layer):
-            parameter -= rate * parameter.grad
-            parameter.grad = None
-        for bags, states in zip(self.tables, self.states):
-            gradient = bags.weight.grad.coalesce()
-            rows, values = gradient.indices()[0], gradient.values()
-            if self.optimizer.name == "rowwise-adagrad":
-                states[rows] += (values * values).mean(dim=1)
-                values = values / (states[rows].sqrt() + self.optimizer.epsilon)[:, None]
-            bags.weight[rows] -= rate * values
-            bags.weight.grad = None
-
-
 def compare(model, samples, optimizer, batch, partials="exact"):
-    theirs = TorchDlrm(model, optimizer)
+    theirs = TorchDlrm(model, SEED, optimizer)
     ours = reference_trainer(model, SEED, optimizer, nodes=3, partials=partials)
     losses = []
     for number, part in enumerate(islice(rechunk(samples, batch), STEPS)):

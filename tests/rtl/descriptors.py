@@ -33,12 +33,13 @@ def key_hash(table: int, row: int) -> int:
     return value
 
 
-def split(tables: dict[int, Table], table: int, row: int, node: int, nodes: int = 255):
+def split(tables: dict[int, Table], table: int, row: int, node: int, nodes: int = 255,
+          replicated: bool = True):
     """Return (owner, status) of a key; owner None when the key has none."""
     entry = tables.get(table)
     if entry is None or not entry.valid:
         return None, Status.TABLE
-    if entry.kind == COLUMN:
+    if entry.kind == COLUMN or (entry.kind == REPLICATED and not replicated):
         return None, Status.KIND
     if row >= entry.rows:
         return None, Status.ROW

@@ -1,12 +1,29 @@
 """Memories as they are at power-up: full of anything."""
 
-from amaranth.hdl import Fragment
+import functools
+
+from amaranth.hdl import Elaboratable, Fragment
 
 from sim.engines import RandomMemories
+from tests.support import KEPT
 
 __all__ = ["powered_up"]
 
 
-def powered_up(dut, seed: int = 0) -> Fragment:
-    """Return ``dut`` for the simulator, every ``rtl.memory.Ram`` in it filled at random."""
-    return Fragment.get(dut, RandomMemories(seed))
+class _PoweredUp(Elaboratable):
+    """Elaborates anew for each simulator: a fragment serves one."""
+
+    def __init__(self, dut, seed: int):
+        self._dut, self._seed = dut, seed
+
+    def elaborate(self, platform) -> Fragment:
+        return Fragment.get(self._dut, RandomMemories(self._seed))
+
+
+@functools.lru_cache(maxsize=KEPT)
+def powered_up(dut, seed: int = 0) -> Elaboratable:
+    """Return ``dut`` for the simulator, every ``rtl.memory.Ram`` in it filled at random.
+
+    As in ``tests.support.made``, the last ones are kept.
+    """
+    return _PoweredUp(dut, seed)

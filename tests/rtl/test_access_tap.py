@@ -5,12 +5,12 @@ import random
 import pytest
 
 from rtl.access_tap import AccessTap
-from tests.support import receiver, simulate
+from tests.support import made, receiver, simulate
 
 
 @pytest.mark.parametrize("stall", [0.0, 0.8])
 def test_every_event_is_given_or_counted(stall):
-    dut = AccessTap(depth=8)
+    dut = made(AccessTap, depth=8)
     rng = random.Random(3)
     sent: list[dict] = []
     taken: list[dict] = []

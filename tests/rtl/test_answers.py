@@ -3,11 +3,11 @@
 import random
 
 from rtl.answers import AnswerCounter
-from tests.support import simulate
+from tests.support import made, simulate
 
 
 def test_counts_and_waits():
-    dut, rng = AnswerCounter(), random.Random(5)
+    dut, rng = made(AnswerCounter), random.Random(5)
 
     async def bench(ctx):
         owed = asked = answered = waited = 0

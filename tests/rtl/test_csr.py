@@ -1,6 +1,8 @@
 """Register block: a plain-Python register file against the AXI4-Lite bus under random stalls."""
 
+import functools
 import random
+import zlib
 from dataclasses import fields
 
 import numpy as np
@@ -11,8 +13,8 @@ from rtl.axi_lite import AxiLiteSlave
 from rtl.config import preset
 from rtl.counters import CounterLayout
 from rtl.csr import Register, RegisterBlock
-from rtl.registers import register_map
-from tests.support import simulate
+from rtl.registers import map_fingerprint, register_map
+from tests.support import KEPT, simulate
 
 CONFIG = preset("tiny")
 COUNTERS = {"dedupe": CounterLayout("requests", "unique"), "one": CounterLayout("beats"),
@@ -98,8 +100,13 @@ class Master:
         return self.read_answers[start:]
 
 
+@functools.lru_cache(maxsize=KEPT)
+def register_block(config, counters: tuple) -> RegisterBlock:
+    return RegisterBlock(config, dict(counters))
+
+
 def run(script, stall=0.0, config=CONFIG, counters=COUNTERS, seed=0, order="together"):
-    dut = RegisterBlock(config, counters)
+    dut = register_block(config, tuple(counters.items()))
     master = Master(dut.csr, stall, seed)
     master.order = order
     registers = {r.name: r for r in dut.registers}
@@ -120,10 +127,22 @@ def test_identity_configuration_and_reset_values():
         assert all(resp == OKAY for _, resp in answers)
         assert values["magic"].to_bytes(4, "little") == b"EMBR" and values["version"] == 1
         for field in fields(CONFIG):
-            if field.name != "name":
+            if not isinstance(getattr(CONFIG, field.name), str):
                 assert values[f"config_{field.name}"] == getattr(CONFIG, field.name)
         assert values["counter_count"] == 43
         assert registers["dedupe.requests"].address == values["counter_base"]
+        firsts = {"config": "config_nodes", "control": "node", "table": "table_index",
+                  "channel": "channel_valid0"}
+        for section, first in firsts.items():
+            assert registers[first].address == values[f"{section}_base"], section
+        assert values["config_count"] == sum(
+            not isinstance(getattr(CONFIG, field.name), str) for field in fields(CONFIG))
+        assert values["control_count"] == sum(r.access == "rw" for r in dut.registers) - 1
+        assert values["table_words"] == sum(r.access == "wo" for r in dut.registers)
+        assert values["channel_count"] == len(dut.channels.valid)
+        others = [r for r in dut.registers if r.address >= values["config_base"]]
+        assert values["register_count"] == len(others)
+        assert values["register_map"] == map_fingerprint(others)
         wanted = {
             "node": 0, "nodes": 1, "vector_beats": 4, "vector_packing": 0, "local_cache_enable": 1,
             "local_cache_sets": 16, "dedupe_enable": 1, "request_batch": 64, "request_timeout": 64,
@@ -216,7 +235,7 @@ def test_table_words(stall):
 
 def run_watched(script, stall, seen):
     """Run ``script`` beside a bench that notes table writes and is not always ready for them."""
-    dut = RegisterBlock(CONFIG, COUNTERS)
+    dut = register_block(CONFIG, tuple(COUNTERS.items()))
     master = Master(dut.csr, stall)
 
     async def watch(ctx):
@@ -361,14 +380,28 @@ def test_config_is_checked():
         RegisterBlock("tiny", {})
 
 
+def test_the_fingerprint_tells_maps_apart():
+    def fingerprint(**counters):
+        layouts = {name: CounterLayout(*names) for name, names in counters.items()}
+        registers = register_map(CONFIG, layouts)
+        return next(r.reset for r in registers if r.name == "register_map")
+
+    one = fingerprint(cache=["hits", "misses"])
+    assert one == fingerprint(cache=["hits", "misses"])
+    assert len({one, fingerprint(cache=["misses", "hits"]), fingerprint(cache=["hits"]),
+                fingerprint(dedupe=["hits", "misses"])}) == 4
+    registers = [Register("a", 0, 8, "rw", 3, "")]
+    assert map_fingerprint(registers) == zlib.crc32(b"a 0 8 rw\n")
+
+
 def test_registers_of_training():
     config = CONFIG.with_fields(training=True)
     without = {r.name for r in register_map(CONFIG, COUNTERS)}
     registers = {r.name: r for r in register_map(config, COUNTERS)}
     added = {name for name in set(registers) - without if not name.startswith("channel_")}
     assert added == {
-        "training", "gradient_partials", "optimizer", "learning_rate", "epsilon",
-        "gradient_timeout", "gradient_window", "gradient_share"}
+        "training", "overtake", "local_reduction", "gradient_partials", "optimizer",
+        "learning_rate", "epsilon", "gradient_timeout", "gradient_window", "gradient_share"}
 
     async def script(ctx, dut, master, registers):
         for name, float32 in (("learning_rate", 0.1), ("epsilon", 1e-8)):
@@ -380,7 +413,8 @@ def test_registers_of_training():
                 assert await master.write(ctx, (place, word)) == [OKAY]
                 assert ctx.get(getattr(dut, name)) == word
         for name, allowed, refused in (
-                ("training", (1, 0), 2), ("optimizer", (1, 0), 2), ("gradient_partials", (1,), 2),
+                ("training", (1, 0), 2), ("local_reduction", (0, 1), 2), ("overtake", (1, 0), 2),
+                ("optimizer", (1, 0), 2), ("gradient_partials", (1,), 2),
                 ("gradient_window", (2, config.partial_beats), 1), ("gradient_share", (2,), 1),
                 ("gradient_timeout", (0, 0xFFFF), 0x10000)):
             for value in allowed:

@@ -16,7 +16,7 @@ from tests.rtl.descriptors import (
     key_hash,
     split,
 )
-from tests.support import receiver, sender, simulate
+from tests.support import made, receiver, sender, simulate
 
 NODE = 5
 
@@ -55,7 +55,7 @@ def test_owner_and_status(count, stalls):
     rng = random.Random(count)
     tables = some_tables(count, rng)
     keys = list(keys_around(tables, 400, count, rng))
-    dut = OwnerSplit(8, count)
+    dut = made(OwnerSplit, 8, count)
     taken = run(dut, tables, keys, stalls, nodes=64)
     assert len(taken) == len(keys)
     statuses = set()
@@ -68,10 +68,17 @@ def test_owner_and_status(count, stalls):
     assert count < 30 or statuses == {0, Status.TABLE, Status.ROW, Status.KIND}
 
 
+def test_copies_are_refused_where_rows_have_one_owner():
+    tables = {0: Table(kind=REPLICATED), 1: Table(kind=COLUMN), 2: Table(owner=1)}
+    taken = run(OwnerSplit(8, 4, replicated=False), tables,
+                [{"row": 1, "table": t} for t in range(3)])
+    assert [t["status"] for t in taken] == [Status.KIND, Status.KIND, 0]
+
+
 def test_rows_are_spread_evenly():
     tables = {0: Table(kind=ROW, owner=2, owners=4, rows=1 << 20)}
     rows = random.Random(1).sample(range(1 << 20), 800)
-    taken = run(OwnerSplit(8, 2), tables, [{"row": r, "table": 0} for r in rows])
+    taken = run(made(OwnerSplit, 8, 2), tables, [{"row": r, "table": 0} for r in rows])
     shares = [sum(t["owner"] == owner for t in taken) for owner in (2, 3, 4, 5)]
     assert sum(shares) == 800 and all(150 <= share <= 250 for share in shares)
     assert [t["owner"] for t in taken] == [2 + ((key_hash(0, r) & 0xFFFF) * 4 >> 16) for r in rows]
@@ -79,12 +86,12 @@ def test_rows_are_spread_evenly():
 
 def test_owner_outside_the_cluster_is_refused():
     tables = {0: Table(owner=3), 1: Table(owner=4), 2: Table(kind=REPLICATED)}
-    taken = run(OwnerSplit(8, 4), tables, [{"row": 1, "table": t} for t in range(3)], nodes=4)
+    taken = run(made(OwnerSplit, 8, 4), tables, [{"row": 1, "table": t} for t in range(3)], nodes=4)
     assert [t["status"] for t in taken] == [0, Status.TABLE, Status.TABLE]
 
 
 def test_one_key_a_cycle_and_latency():
-    dut = OwnerSplit(8, 8)
+    dut = made(OwnerSplit, 8, 8)
     tables = {t: Table() for t in range(8)}
     seen: list[int] = []
 
@@ -109,7 +116,7 @@ def test_one_key_a_cycle_and_latency():
 
 
 def test_sweep_forgets_and_is_not_idle():
-    dut = OwnerSplit(4, 20)
+    dut = made(OwnerSplit, 4, 20)
     taken: list[dict] = []
 
     async def bench(ctx):
@@ -132,7 +139,7 @@ def test_sweep_forgets_and_is_not_idle():
 
 
 def test_writes_beyond_the_tables_are_ignored():
-    dut, taken = OwnerSplit(4, 4), []
+    dut, taken = made(OwnerSplit, 4, 4), []
     tables = {k: Table(rows=10 * (k + 1), owner=k) for k in range(4)}
     ghosts = tables | {k: Table(rows=1, owner=9) for k in range(4, 12)}
     simulate(dut, descriptor_writer(dut, ghosts, then=sender(

@@ -81,6 +81,7 @@ def test_wrong_format_names_the_right_one(tmp_path, capsys):
     (("--set", "local_cache=maybe"), "local_cache must be true or false, not 'maybe'"),
     (("--set", "local_cache_sets=5000"), "local_cache_sets must be between 0 (all) and 4096, "
                                          "not 5000"),
+    (("--set", "net_framing=udp"), "net_framing must be ethernet where packets cross a network"),
     (("--data", "no/such/file.txt", "--format", "criteo"), "no/such/file.txt"),
     (("--data", "no/such/file.txt"), "no/such/file.txt"),
     (("--json", "/proc/none/run.json"), "json cannot be written: /proc/none/run.json"),

@@ -262,6 +262,7 @@ def test_limits_of_the_dot_interaction(name, n, dimension, cycles):
     assert f"dot interaction, {n} x {dimension}" in [job.name for job in dot_jobs()]
 
 
+@pytest.mark.slow
 def test_dots_row_names_what_binds():
     """Ten vectors: 10 beats in, 4 out, and two units take 23 cycles for their 45 pairs."""
     config = TINY.with_fields(max_dimension=16, interaction_vectors=10)

@@ -16,7 +16,7 @@ def _both(nodes: int, sets: int, mini_batch: int, **given) -> tuple[dict, dict, 
     """Return the run's result, the prediction, and its row; what does not depend on order is
     compared."""
     cluster = {"nodes": nodes, "mini_batch": mini_batch, "placement": "row",
-               "samples": 512 if mini_batch == 1 else 1024,
+               "samples": 256 if mini_batch == 1 else 1024,
                **given}
     result = Run(RunOptions(in_flight=1, threads=1, settings=(
         f"local_cache_sets={sets}", "remote_cache=false", "requester_merge=false"),

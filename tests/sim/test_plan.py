@@ -55,7 +55,8 @@ def _sums(planned: dict, kind: str) -> dict[str, float]:
 
 
 @pytest.mark.parametrize(("nodes", "dimension", "placement"), [
-    (4, 64, "row"), (1, 48, "table"), (2, 4, "row"), (1, 8, "table"),
+    pytest.param(4, 64, "row", marks=pytest.mark.slow), (1, 48, "table"), (2, 4, "row"),
+    (1, 8, "table"),
     *(pytest.param(2, 16, placement, marks=pytest.mark.slow) for placement in ("row", "table"))])
 def test_equal_to_a_run_whose_packets_are_full(tmp_path, nodes, dimension, placement):
     """Long time-outs, one mini-batch after the other, and no cache: to the byte."""

@@ -107,6 +107,7 @@ def test_a_peer_that_returns_no_credits(monkeypatch):
     assert where["nodes"][1]["lookups_for"] != 1
 
 
+@pytest.mark.slow
 def test_slow_is_not_stuck_until_patience_is_over():
     fault = "silent-gpu=8us:200us"  # 50,000 cycles
     assert failures(run(_options(faults=fault, patience=60_000))) == []

@@ -202,6 +202,7 @@ def test_window_after_the_end(tmp_path, plain, capsys):
     assert len(list(pywellen.Waveform(str(path)).all_vars())) > 5000
 
 
+@pytest.mark.slow
 def test_untraced_model_has_no_part_of_it():
     model = load(StreamFIFO(514, 9), "fifo")
     instance = model.instance()

@@ -1,5 +1,6 @@
 """Drive an EmbeddingCache: lookups, fetches answered late and out of order, a scoreboard."""
 
+import functools
 import random
 from collections import Counter
 from dataclasses import dataclass, field
@@ -11,7 +12,7 @@ from rtl.cache import EmbeddingCache
 from rtl.hash_columns import key_hash
 from rtl.hashing import hash_bits
 from tests.rtl.power_up import powered_up
-from tests.support import receiver, sender, simulate
+from tests.support import KEPT, receiver, sender, simulate
 
 KEY_BITS = 48
 
@@ -26,12 +27,20 @@ def beat_of(key: int, beat: int) -> int:
     return random.Random(key * 1000 + beat).getrandbits(512)
 
 
+@functools.lru_cache(maxsize=KEPT)
 def make(**sizes) -> EmbeddingCache:
     """Return a cache of 48-bit keys with 16 bits of meta, small unless told otherwise."""
     sizes = {"rows": 32, "ways": 4, "in_flight": 16, "waiters": 32, "vector_beats": 1} | sizes
     dut = EmbeddingCache(KEY_BITS, 16, hash_key=hash_bits, **sizes)
     dut.sizes = sizes
     return dut
+
+
+@functools.lru_cache(maxsize=KEPT)
+def resettable(dut: EmbeddingCache) -> tuple:
+    """Return ``dut`` with a reset of its own, and that reset."""
+    reset = Signal()
+    return ResetInserter(reset)(dut), reset
 
 
 @dataclass
@@ -63,7 +72,8 @@ def run(dut: EmbeddingCache, keys: list[int], *, sets: int | None = None, enable
     """
     merge = enable if merge is None else merge
     result, due, now = Run(), [], [0]
-    started, reset = [not reset_at], Signal()
+    whole, reset = resettable(dut)
+    started = [not reset_at]
 
     async def clock(ctx):
         while True:
@@ -78,8 +88,8 @@ def run(dut: EmbeddingCache, keys: list[int], *, sets: int | None = None, enable
         return wait
 
     async def unsettle(ctx):
-        whole = sets or dut.sizes["rows"] // dut.sizes["ways"]
-        for name, value in ({"sets": whole, "enable": enable, "merge": merge,
+        every = sets or dut.sizes["rows"] // dut.sizes["ways"]
+        for name, value in ({"sets": every, "enable": enable, "merge": merge,
                              "vector_beats": beats}
                             | (settings or {})).items():
             ctx.set(getattr(dut, name), value)
@@ -184,7 +194,7 @@ def run(dut: EmbeddingCache, keys: list[int], *, sets: int | None = None, enable
 
     items = [{"key": key, "meta": n & 0xFFFF} for n, key in enumerate(keys)]
     result.cycles = simulate(
-        powered_up(ResetInserter(reset)(dut), seed), unsettle,
+        powered_up(whole, seed), unsettle,
         later(sender(dut.lookups, items, stall=stalls[0], seed=seed + 1)),
         later(receiver(dut.vectors, result.taken, len(items) * beats, stall=stalls[1],
                        seed=seed + 2)),

@@ -17,7 +17,8 @@ KEYS = {
 }
 
 
-@pytest.mark.parametrize("kind", KEYS)
+@pytest.mark.parametrize("kind", [
+    pytest.param(kind, marks=pytest.mark.slow if kind == "one set" else ()) for kind in KEYS])
 def test_a_lookup_a_cycle(kind):
     """Fills after 690 cycles at one vector per cycle, caches cold."""
     count = 1500

@@ -12,7 +12,7 @@ from rtl.cache.lru import oldest, order_bits, touch
 from rtl.cache.miss_table import MissTable
 from rtl.cache.scatter_list import ScatterList
 from tests.rtl.power_up import powered_up
-from tests.support import receiver, simulate
+from tests.support import made, receiver, simulate
 
 
 @pytest.mark.parametrize("ways", [1, 2, 4, 8, 16])
@@ -41,7 +41,7 @@ def test_order_is_that_of_a_list(ways):
 
 @pytest.mark.parametrize("count", [2, 5, 100])
 def test_free_list_gives_each_number_to_one(count):
-    dut, rng = FreeList(count), random.Random(count)
+    dut, rng = made(FreeList, count), random.Random(count)
 
     async def bench(ctx):
         held: set[int] = set()
@@ -72,7 +72,7 @@ def test_free_list_gives_each_number_to_one(count):
 @pytest.mark.parametrize("stall", [0.0, 0.4])
 @pytest.mark.parametrize("ids, nodes", [(8, 8), (32, 70)])
 def test_scatter_lists_come_out_whole_and_in_order(ids, nodes, stall):
-    dut, rng = ScatterList(16, in_flight=ids, waiters=nodes), random.Random(ids)
+    dut, rng = made(ScatterList, 16, in_flight=ids, waiters=nodes), random.Random(ids)
     expected, taken, total = [], [], 600
 
     async def bench(ctx):
@@ -124,7 +124,7 @@ def test_scatter_lists_come_out_whole_and_in_order(ids, nodes, stall):
 @pytest.mark.parametrize("length", [1, 2, 7])
 def test_a_waiter_a_cycle(length):
     """All lists are there at the start: not a cycle is lost within or between them."""
-    dut, taken, total = ScatterList(16, in_flight=256, waiters=256), [], 252
+    dut, taken, total = made(ScatterList, 16, in_flight=256, waiters=256), [], 252
 
     async def bench(ctx):
         ctx.set(dut.add, 1)
@@ -152,7 +152,7 @@ def test_a_waiter_a_cycle(length):
 
 
 def test_miss_table_knows_whose_an_id_is():
-    dut, rng = MissTable(rows=32, in_flight=8), random.Random(2)
+    dut, rng = made(MissTable, rows=32, in_flight=8), random.Random(2)
 
     async def bench(ctx):
         for address in range(8):

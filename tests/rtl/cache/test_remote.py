@@ -9,7 +9,7 @@ from rtl.cache import RemoteCache
 from rtl.config import preset
 from rtl.formats import LookupRecord
 from tests.rtl.power_up import powered_up
-from tests.support import receiver, sender, simulate
+from tests.support import made, receiver, sender, simulate
 
 CONFIG = preset("tiny")
 
@@ -23,11 +23,12 @@ def _vector(key: tuple[int, int], beat: int) -> int:
     return random.Random(f"{key} {beat}").getrandbits(512)
 
 
-@pytest.mark.parametrize("stall", [0.0, 0.4])
-@pytest.mark.parametrize("enable, merge", [(0, 0), (0, 1), (1, 0), (1, 1)])
-@pytest.mark.parametrize("beats", [1, 4])
+# In each mode vectors of one length without stalls, and those of the other with.
+@pytest.mark.parametrize("enable, merge, beats, stall", [
+    pytest.param(*mode, beats, stall, marks=() if (beats == 1) == (stall > 0) else pytest.mark.slow)
+    for mode in ((0, 0), (0, 1), (1, 0), (1, 1)) for beats in (1, 4) for stall in (0.0, 0.4)])
 def test_each_place_gets_the_vector_of_its_key(enable, merge, beats, stall):
-    dut = RemoteCache(CONFIG)
+    dut = made(RemoteCache, CONFIG)
     rng = random.Random(beats)
     keys = [(rng.randrange(5), rng.randrange(30) ** 6) for _ in range(40)]
     owner_of = {key: rng.randrange(8) for key in keys}

@@ -9,7 +9,7 @@ from host.lru import LruSets, set_of
 from rtl.cache import LocalCache
 from rtl.config import preset
 from tests.rtl.power_up import powered_up
-from tests.support import receiver, sender, simulate
+from tests.support import made, receiver, sender, simulate
 
 from .driver import check_lru, hash_of, make, run
 from .test_cache import STALLS, skewed
@@ -18,7 +18,7 @@ ROW_BITS, ROUNDS = 36, 5
 
 
 def local_cache(dimension: int = 16, **fields) -> LocalCache:
-    dut = LocalCache(preset("tiny").with_fields(
+    dut = made(LocalCache, preset("tiny").with_fields(
         training=True, max_dimension=dimension, local_cache_rows=16, misses_in_flight=8,
         dedupe_in_flight=16, **fields))
     dut.beats = dimension // 16

@@ -18,9 +18,12 @@ SMALL = {"dedupe_in_flight": 4, "scatter_entries": 4, "misses_in_flight": 4, "de
 ROOMY = {"dedupe_keys": 512}
 
 
-@pytest.mark.parametrize("changes", [ROOMY, SMALL, SMALL | {"scatter_entries": 16}],
-                         ids=["roomy", "smallest", "more nodes"])
-@pytest.mark.parametrize("stall", [0.0, 0.6])
+@pytest.mark.parametrize("changes, stall", [
+    pytest.param(changes, stall, id=f"{name}-{stall}",
+                 marks=pytest.mark.slow if slow == stall else ())
+    for name, changes, slow in (("roomy", ROOMY, 0.0), ("smallest", SMALL, None),
+                                ("more nodes", SMALL | {"scatter_entries": 16}, 0.6))
+    for stall in (0.0, 0.6)])
 def test_each_request_is_answered_once(changes, stall):
     config, beats = preset("tiny").with_fields(**changes), 2
     m = Module()

@@ -10,7 +10,7 @@ from rtl.cache import LocalCache
 from rtl.config import preset
 from rtl.dedupe import DedupeTable
 from tests.rtl.power_up import powered_up
-from tests.support import receiver, sender, simulate
+from tests.support import made, receiver, sender, simulate
 
 
 def beat_of(table: int, row: int, beat: int) -> int:
@@ -73,7 +73,7 @@ def requests_of(steps, per_step: int, population: int, seed: int, overlap: int =
 def play(config, items, *, floors=None, enable=1, beats=2, latency=(5, 60), stalls=(0.0, 0.0)):
     """Send ``items`` and return counters, answers, and the fetches; ``floors``: at which request
     the floor becomes which step."""
-    dut = DedupeTable(config)
+    dut = made(DedupeTable, config)
     fetches = Fetches(dut, latency=latency, beats=beats)
     taken, counters = [], {}
     floors = floors or {0: items[0]["step"]}
@@ -164,7 +164,7 @@ def test_requests_run_at_one_a_cycle():
     items = requests_of((7,), 600, 1, seed=4) + [
         {"key": {"row": n * 7919, "table": 3}, "landing": 600 + n, "node": 1, "step": 7}
         for n in range(600)]
-    dut = DedupeTable(config)
+    dut = made(DedupeTable, config)
     cycles = []
 
     async def watch(ctx):
@@ -180,7 +180,7 @@ def test_requests_run_at_one_a_cycle():
 
 @pytest.mark.parametrize("beats", [1, 4])
 def test_local_cache_answers_lookups(beats):
-    dut = LocalCache(preset("tiny"))
+    dut = made(LocalCache, preset("tiny"))
     fetches = Fetches(dut, latency=(3, 80), beats=beats)
     rng = random.Random(beats)
     keys = [(row % 26, row << 20) for row in (
@@ -219,7 +219,7 @@ def test_what_is_forgotten_is_fetched_again(latency):
     """The same keys three times, of one step: 65,536 steps lie between them each time."""
     items = requests_of((7,), 60, 20, seed=5)
     rounds = [[item | {"landing": 1000 * n + item["landing"]} for item in items] for n in range(3)]
-    dut, taken = DedupeTable(preset("tiny")), []
+    dut, taken = made(DedupeTable, preset("tiny")), []
     fetches = Fetches(dut, latency=latency, beats=1)
 
     async def script(ctx):

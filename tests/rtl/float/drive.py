@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 
-from amaranth.hdl import Value
+from amaranth.hdl import Cat, Value
 from amaranth.lib import wiring
-from amaranth.sim import Simulator
+
+from tests.support import simulate
 
 __all__ = ["drive"]
 
@@ -20,18 +21,22 @@ def drive(dut: wiring.Component, latency: int, operands: Mapping[str, Sequence[i
     rows = len(next(iter(operands.values())))
     delays = {port: (late or {}).get(port, 0) for port in operands}
     taken = []
+    ports = [Value.cast(getattr(dut, port)) for port in operands]
+    outs = [Value.cast(getattr(dut, port)) for port in results]
 
     async def bench(ctx):
         for cycle in range(rows + latency):
-            for port, values in operands.items():
-                k = cycle - delays[port]
-                ctx.set(Value.cast(getattr(dut, port)), values[k] if 0 <= k < rows else 0)
-            found = tuple(ctx.get(Value.cast(getattr(dut, port))) for port in results)
+            # In one go: the simulator settles after each change.
+            word, shift = 0, 0
+            for port, (name, values) in zip(ports, operands.items(), strict=True):
+                k = cycle - delays[name]
+                if 0 <= k < rows:
+                    word |= int(values[k]) << shift
+                shift += len(port)
+            ctx.set(Cat(ports), word)
+            found = tuple(ctx.get(out) for out in outs)
             taken.append(found if len(found) > 1 else found[0])
             await ctx.tick()
 
-    sim = Simulator(dut)
-    sim.add_clock(4e-9)
-    sim.add_testbench(bench)
-    sim.run()
+    simulate(dut, bench)
     return taken[latency:]

@@ -115,10 +115,16 @@ class Script:
                 rows.setdefault(entry, []).append(n)
 
     def items(self) -> list[dict]:
-        """Return the payloads of the operations."""
-        return [{"entry": int(e), "data": beat(d), "meta": int(m), "add": int(a), "first": int(f),
-                 "take": int(t)} for e, d, m, a, f, t in zip(
-                     self.entry, self.data, self.meta, self.add, self.first, self.take)]
+        """Return the payloads of the operations: what both takes and adds is two."""
+        payloads = []
+        for e, d, a, f, t, m in zip(self.entry, self.data, self.add, self.first, self.take,
+                                    self.meta):
+            operation = {"entry": int(e), "data": beat(d), "meta": int(m)}
+            if t:
+                payloads.append(operation | {"first": 0, "take": 1})
+            if a:
+                payloads.append(operation | {"first": int(f or t), "take": 0})
+        return payloads
 
 
 def random_script(operations: int, entries: int, pattern: str, kinds: list[str], lanes: int,

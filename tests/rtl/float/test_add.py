@@ -8,12 +8,12 @@ from tests.rtl.float.cases import directed_pairs, numpy_add, random_pairs
 from tests.rtl.float.drive import drive
 from tests.rtl.float.softfloat import softfloat
 from tests.rtl.float.vector_top import AdderTop
-from tests.support import receiver, sender, simulate
+from tests.support import made, receiver, sender, simulate
 
 
 def add(pairs, keep=0):
     """Return the adder's sums of ``pairs``, one pair a cycle."""
-    sums = drive(FloatAdder(), FLOAT_ADDER_LATENCY, {
+    sums = drive(made(FloatAdder), FLOAT_ADDER_LATENCY, {
         "a": pairs[:, 0].tolist(), "b": pairs[:, 1].tolist(), "keep": [keep] * len(pairs)})
     return np.array(sums, dtype=np.uint32)
 
@@ -62,7 +62,7 @@ def test_by_hand(a, b, total):
 
 @pytest.mark.parametrize("stall", [0.0, 0.4])
 def test_lanes_of_a_beat(stall):
-    dut, taken = AdderTop(), []
+    dut, taken = made(AdderTop), []
     pairs = random_pairs(16 * 60, 7)
     beats = [{"a": int.from_bytes(p[:, 0].tobytes(), "little"),
               "b": int.from_bytes(p[:, 1].tobytes(), "little"), "keep": 0}

@@ -7,6 +7,7 @@ from rtl.float import COUNT_DIVIDER_LATENCY, CountDivider
 from rtl.float.reciprocal import RECIPROCAL_LATENCY, CountReciprocal
 from tests.rtl.float.cases import SPECIAL, numpy_divide, random_quotients
 from tests.rtl.float.drive import drive
+from tests.support import made
 
 LANES = 16
 
@@ -14,7 +15,7 @@ LANES = 16
 def divide(x, n):
     """Return the quotients of ``x`` [beats, 16] by ``n`` [beats], one beat a cycle."""
     beats = [int.from_bytes(row.tobytes(), "little") for row in x]
-    results = drive(CountDivider(), COUNT_DIVIDER_LATENCY, {"x": beats, "n": n.tolist()})
+    results = drive(made(CountDivider), COUNT_DIVIDER_LATENCY, {"x": beats, "n": n.tolist()})
     words = b"".join(result.to_bytes(4 * LANES, "little") for result in results)
     return np.frombuffer(words, dtype="<u4").reshape(-1, LANES)
 
@@ -53,7 +54,7 @@ def test_by_hand(x, n, quotient):
 
 def test_reciprocal_is_off_by_one_at_most():
     counts = sorted({*range(1, 600), *range(1, 1 << 16, 97), *(1 << k for k in range(16)), 65535})
-    results = drive(CountReciprocal(), RECIPROCAL_LATENCY, {"n": counts},
+    results = drive(made(CountReciprocal), RECIPROCAL_LATENCY, {"n": counts},
                     results=("o", "exponent"))
     for n, (reciprocal, exponent) in zip(counts, results):
         assert exponent == n.bit_length() - 1

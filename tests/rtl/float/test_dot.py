@@ -7,13 +7,14 @@ from host.interaction import dot_interaction
 from rtl.float import DOT_LATENCY, DOT_TREE_LATENCY, RECODED, RECODER_LATENCY, DotProduct, Recoder
 from tests.rtl.float.cases import canonical, numpy_add, random_vectors
 from tests.rtl.float.drive import drive
+from tests.support import made
 
 LANES = 16
 
 
 def recoded_slices(vectors):
     """Return slices of 16 recoded lanes as integers, by the recoder itself."""
-    lanes = drive(Recoder(), RECODER_LATENCY, {"i": vectors.ravel().tolist()})
+    lanes = drive(made(Recoder), RECODER_LATENCY, {"i": vectors.ravel().tolist()})
     width = RECODED.size
     return [sum(lane << (width * k) for k, lane in enumerate(lanes[low:low + LANES]))
             for low in range(0, len(lanes), LANES)]
@@ -27,7 +28,7 @@ def trees(a, b):
 
 def test_one_slice_without_accumulation():
     a, b = random_vectors(100, LANES, 1)
-    dots = drive(DotProduct(accumulate=False), DOT_TREE_LATENCY,
+    dots = drive(made(DotProduct, accumulate=False), DOT_TREE_LATENCY,
                  {"a": recoded_slices(a), "b": recoded_slices(b)})
     np.testing.assert_array_equal(np.array(dots, dtype=np.uint32), trees(a, b))
 
@@ -37,7 +38,7 @@ def test_previous_and_first_belong_to_the_cycle_of_the_tree():
     rng = np.random.default_rng(2)
     previous = rng.standard_normal(100).astype(np.float32).view(np.uint32)
     first = rng.integers(0, 2, 100)
-    dots = drive(DotProduct(), DOT_LATENCY, {
+    dots = drive(made(DotProduct), DOT_LATENCY, {
         "a": recoded_slices(a), "b": recoded_slices(b), "previous": previous.tolist(),
         "first": first.tolist()}, late=dict.fromkeys(("previous", "first"), DOT_TREE_LATENCY))
     sums = trees(a, b)
@@ -58,6 +59,6 @@ def test_order_of_the_tree(step):
     a, b = a.view(np.uint32), b.view(np.uint32)
     expected = trees(a, b)
     assert (one_by_one.view(np.uint32) != expected).any(), "the order matters"
-    dots = drive(DotProduct(accumulate=False), DOT_TREE_LATENCY,
+    dots = drive(made(DotProduct, accumulate=False), DOT_TREE_LATENCY,
                  {"a": recoded_slices(a), "b": recoded_slices(b)})
     np.testing.assert_array_equal(np.array(dots, dtype=np.uint32), expected)

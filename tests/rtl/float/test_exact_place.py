@@ -7,6 +7,7 @@ from rtl.float.exact import SEGMENT_BITS
 from rtl.float.exact_place import EXACT_PLACER_LATENCY, PLACED, ExactPlacer
 from tests.rtl.float.cases import SPECIAL
 from tests.rtl.float.drive import drive
+from tests.support import made
 
 
 def test_every_exponent_and_edge():
@@ -16,7 +17,8 @@ def test_every_exponent_and_edge():
         SPECIAL, exponents, exponents | rng.integers(0, 1 << 23, 256, dtype=np.uint32),
         rng.integers(0, 1 << 32, 500, dtype=np.uint32)])
     operands = np.concatenate([operands, operands ^ np.uint32(1 << 31)]).tolist()
-    for bits, word in zip(operands, drive(ExactPlacer(), EXACT_PLACER_LATENCY, {"i": operands})):
+    for bits, word in zip(operands, drive(
+            made(ExactPlacer), EXACT_PLACER_LATENCY, {"i": operands})):
         placed = PLACED.from_bits(word)
         value = placed.bits << SEGMENT_BITS * placed.segment
         expected = sums_of_bits([bits])

@@ -8,6 +8,7 @@ from host.exact import ExactSum, nearest, taken
 from rtl.float.exact_round import EXACT_ROUNDER_LATENCY, ExactRounder
 from tests.rtl.float.drive import drive
 from tests.rtl.float.exact_cases import exact_word
+from tests.support import made
 
 _SIGNIFICANDS = (1 << 23, (1 << 23) + 1, (1 << 24) - 1, (1 << 24) - 2)
 
@@ -38,7 +39,7 @@ SPECIAL_SUMS = [
 @pytest.mark.parametrize("seed", [0, 1])
 def test_rounds_once(seed):
     sums = around_ties(seed) + SPECIAL_SUMS
-    got = drive(ExactRounder(rest=False), EXACT_ROUNDER_LATENCY,
+    got = drive(made(ExactRounder, rest=False), EXACT_ROUNDER_LATENCY,
                 {"i": [exact_word(total) for total in sums]})
     for total, bits in zip(sums, got):
         assert bits == nearest(total), f"{total} gave {bits:08x}, not {nearest(total):08x}"
@@ -46,7 +47,7 @@ def test_rounds_once(seed):
 
 def test_first_of_a_list_and_whether_it_is_the_last():
     sums = around_ties(2)[::3] + SPECIAL_SUMS
-    got = drive(ExactRounder(rest=True), EXACT_ROUNDER_LATENCY,
+    got = drive(made(ExactRounder, rest=True), EXACT_ROUNDER_LATENCY,
                 {"i": [exact_word(total) for total in sums], "enter": [1] * len(sums)},
                 results=("o", "done"))
     for total, found in zip(sums, got):
@@ -60,7 +61,7 @@ def test_a_sum_that_is_held_stays():
     turn = EXACT_ROUNDER_LATENCY
     words = [exact_word(total) for total in sums]
     got = drive(
-        ExactRounder(rest=True), turn,
+        made(ExactRounder, rest=True), turn,
         {"i": words + [0] * 3 * turn, "enter": [1] * turn + [0] * 3 * turn,
          "hold": ([1] * turn + [0] * turn) * 2}, late={"hold": 5}, results=("o", "done"))
     for number, total in enumerate(sums):

@@ -10,17 +10,19 @@ from rtl.float.exact_terms import ExactTerms
 from tests.rtl.float.exact_cases import beats_of, exact_word
 from tests.rtl.float.test_exact_round import SPECIAL_SUMS, around_ties
 from tests.rtl.power_up import powered_up
-from tests.support import receiver, sender, simulate
+from tests.support import made, receiver, sender, simulate
 
 RING = 8
 LATENCY = 10
 LIMIT = 3000
 
 
-def payloads(entries: list[list[ExactSum]]) -> list[dict]:
+def payloads(entries: list[list[ExactSum]], units: int | None = None) -> list[dict]:
     lanes = len(entries[0])
-    return [{"lanes": [_fields(exact_word(total)) for total in sums], "meta": number}
-            for number, sums in enumerate(entries) if len(sums) == lanes]
+    units = units or lanes
+    return [{"lanes": [_fields(exact_word(total)) for total in sums[part:part + units]],
+             "meta": number}
+            for number, sums in enumerate(entries) for part in range(0, lanes, units)]
 
 
 def _fields(word: int) -> dict:
@@ -29,20 +31,27 @@ def _fields(word: int) -> dict:
 
 
 def run(entries: list[list[ExactSum]], split: bool, stall: float = 0.0, *,
-        rounded: bool = False) -> int:
+        rounded: bool = False, units: int | None = None, slow: float = 0.0) -> int:
     """Compare the beats of ``entries``; return the cycles it took."""
     expected = [beats_of(sums, split and not rounded) for sums in entries]
-    dut = ExactTerms(16, split=split, lanes=len(entries[0]))
+    dut = made(ExactTerms, 16, split=split, lanes=len(entries[0]), units=units)
     got: list[dict] = []
+    rng = random.Random(1)
 
     async def send(ctx):
         if rounded:
             ctx.set(dut.rounded, 1)
-        await sender(dut.sums, payloads(entries), stall=stall)(ctx)
+        # The parts of a sum come without a gap, sums when they like.
+        parts = payloads(entries, units)
+        turns = len(parts) // len(entries)
+        for first in range(0, len(parts), turns):
+            while rng.random() < stall:
+                await ctx.tick()
+            await sender(dut.sums, parts[first:first + turns])(ctx)
 
     cycles = simulate(
         powered_up(dut), send,
-        receiver(dut.o, got, sum(map(len, expected)), stall=stall), limit=LIMIT)
+        receiver(dut.o, got, sum(map(len, expected)), stall=max(stall, slow)), limit=LIMIT)
     beats = defaultdict(list)
     for item in got:
         beats[item["meta"]].append(item["data"])
@@ -53,6 +62,27 @@ def run(entries: list[list[ExactSum]], split: bool, stall: float = 0.0, *,
     if rounded or not split:
         assert [item["meta"] for item in got] == list(range(len(entries)))
     return cycles
+
+
+@pytest.mark.parametrize("split, rounded, lanes, units", [
+    (False, False, 4, 1), (True, True, 2, 1), (True, False, 2, 1)])
+def test_fewer_units_than_lanes(split, rounded, lanes, units):
+    """Lists of many lengths, beside each other and one after the other, as fast as they can."""
+    rng = random.Random(lanes)
+    sums = in_range(SPECIAL_SUMS) + in_range(around_ties(3))[::40] + [
+        ExactSum(rng.getrandbits(bits) - (1 << bits - 1), other=True) for bits in range(60, 270, 7)]
+    entries = [[rng.choice(sums) for _ in range(lanes)] for _ in range(25)]
+    for stall in (0.0, 0.4):
+        run(entries, split, stall, rounded=rounded, units=units)
+    # As many beats wait for who takes them as there may.
+    run(entries * 2, split, rounded=rounded, units=units, slow=0.8)
+    ones = [[ExactSum(1 << 149, other=True)] * lanes for _ in range(30)]
+    turns = lanes // units
+    assert run(ones, split, rounded=rounded, units=units) <= 30 * turns + LATENCY + RING
+    if split and not rounded:
+        two = ExactSum((1 << 200) + (1 << 100), other=True)
+        cycles = run([[two] * lanes for _ in range(16)], split, units=units)
+        assert cycles <= 32 * turns + LATENCY + RING
 
 
 def in_range(sums: list[ExactSum]) -> list[ExactSum]:
@@ -103,7 +133,7 @@ def test_lists_can_be_left_out():
 def test_the_largest_sums_go_on():
     """Sums that take a million beats begin with the right ones."""
     sums = [(1 << 297) - 1, -1 << 297, -(1 << 297) + 1]
-    dut, got = ExactTerms(16, split=True, lanes=1), []
+    dut, got = made(ExactTerms, 16, split=True, lanes=1), []
     simulate(powered_up(dut), sender(dut.sums, payloads([
         [ExactSum(value, other=True)] for value in sums])), receiver(dut.o, got, 30), limit=LIMIT)
     for number, value in enumerate(sums):
@@ -122,7 +152,7 @@ def test_a_beat_a_cycle():
 
 @pytest.mark.parametrize("split", [False, True])
 def test_latency(split):
-    dut = ExactTerms(16, split=split, lanes=1)
+    dut = made(ExactTerms, 16, split=split, lanes=1)
     total = ExactSum((1 << 200) + (1 << 100), other=True)
 
     async def bench(ctx):
@@ -144,6 +174,12 @@ def test_latency(split):
     simulate(dut, bench)
 
 
-def test_arguments():
-    with pytest.raises(ValueError, match="lanes must be an integer between 1 and 16, not 0"):
-        ExactTerms(16, split=True, lanes=0)
+@pytest.mark.parametrize("arguments, said", [
+    ({"lanes": 0}, "lanes must be an integer between 1 and 16, not 0"),
+    ({"lanes": 6, "units": 2}, "units must be an integer of which lanes, 6, is 1, 2, 4 or 8 times "
+                               "as much, not 2"),
+    ({"lanes": 2, "units": True}, "units must be an integer of .* not True"),
+    ({"lanes": 16, "units": 4}, "units must be at least half the lanes, 16, to split, not 4")])
+def test_arguments(arguments, said):
+    with pytest.raises(ValueError, match=said):
+        ExactTerms(16, split=True, **arguments)

@@ -7,10 +7,11 @@ from rtl.float import PLAIN_MULTIPLIER_LATENCY, PlainMultiplier
 from tests.rtl.float.cases import directed_pairs, numpy_multiply, random_factors
 from tests.rtl.float.drive import drive
 from tests.rtl.float.softfloat import softfloat
+from tests.support import made
 
 
 def check(pairs, expected):
-    products = drive(PlainMultiplier(), PLAIN_MULTIPLIER_LATENCY,
+    products = drive(made(PlainMultiplier), PLAIN_MULTIPLIER_LATENCY,
                      {"a": pairs[:, 0].tolist(), "b": pairs[:, 1].tolist()})
     for k in np.flatnonzero(np.array(products, dtype=np.uint32) != expected)[:5]:
         pytest.fail(f"{pairs[k, 0]:08x} * {pairs[k, 1]:08x} = {products[k]:08x}, "

@@ -7,10 +7,11 @@ from rtl.float import FLOAT_DIVIDER_LATENCY, FloatDivider
 from tests.rtl.float.cases import directed_pairs, numpy_quotient, random_ratios
 from tests.rtl.float.drive import drive
 from tests.rtl.float.softfloat import softfloat
+from tests.support import made
 
 
 def check(pairs, expected):
-    quotients = drive(FloatDivider(), FLOAT_DIVIDER_LATENCY,
+    quotients = drive(made(FloatDivider), FLOAT_DIVIDER_LATENCY,
                       {"a": pairs[:, 0].tolist(), "b": pairs[:, 1].tolist()})
     for k in np.flatnonzero(np.array(quotients, dtype=np.uint32) != expected)[:5]:
         pytest.fail(f"{pairs[k, 0]:08x} / {pairs[k, 1]:08x} = {quotients[k]:08x}, "

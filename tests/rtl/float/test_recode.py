@@ -9,10 +9,11 @@ from amaranth.lib import data
 from rtl.float import RECODED, RECODER_LATENCY, Recoder
 from tests.rtl.float.cases import SIGN, SPECIAL
 from tests.rtl.float.drive import drive
+from tests.support import made
 
 
 def recode(values):
-    results = drive(Recoder(), RECODER_LATENCY, {"i": [int(value) for value in values]})
+    results = drive(made(Recoder), RECODER_LATENCY, {"i": [int(value) for value in values]})
     return [data.Const(RECODED, result) for result in results]
 
 

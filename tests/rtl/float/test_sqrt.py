@@ -6,10 +6,11 @@ import pytest
 from rtl.float import FLOAT_ROOT_LATENCY, FloatRoot
 from tests.rtl.float.cases import SPECIAL, numpy_root, random_squares
 from tests.rtl.float.drive import drive
+from tests.support import made
 
 
 def check(operands, expected):
-    roots = drive(FloatRoot(), FLOAT_ROOT_LATENCY, {"i": operands.tolist()})
+    roots = drive(made(FloatRoot), FLOAT_ROOT_LATENCY, {"i": operands.tolist()})
     for k in np.flatnonzero(np.array(roots, dtype=np.uint32) != expected)[:5]:
         pytest.fail(f"root of {operands[k]:08x} = {roots[k]:08x}, not {expected[k]:08x}")
 

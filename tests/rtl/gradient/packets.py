@@ -109,7 +109,7 @@ class Reading:
         for table, row, kind in given.records:
             if kind in (EMPTY, SAMPLE):
                 return Status.KIND
-            _, status = split(self.tables, table, row, self.node, self.nodes)
+            _, status = split(self.tables, table, row, self.node, self.nodes, False)
             if status:
                 return status
         if given.records[-1][2] != KEY_END:

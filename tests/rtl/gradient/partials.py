@@ -100,7 +100,7 @@ class Reading:
             return "bad_step"
         if beat >= beats_of(self.dimension):
             return "bad_beat"
-        owner, status = split(self.tables, table, row, self.node, self.nodes)
+        owner, status = split(self.tables, table, row, self.node, self.nodes, False)
         if status:
             return BAD[status]
         return "bad_owner" if self._level(given) == GLOBAL and owner != self.node else None

@@ -99,17 +99,17 @@ class Play:
 
     Members: ``passes``, and the ``counters`` in the end. What was passed on comes back in any
     order, as ``again`` says; without, each step has one pass. ``rounded`` is set where the block
-    has it.
+    has it; ``enable`` says of each step, when it begins, whether entries are made.
     """
 
     def __init__(self, dut, steps: Iterable[list[Item]], *, rounded: bool = True,
                  stalls: tuple[float, float] = (0.0, 0.0), seed: int = 0, again: bool = True,
-                 limit: int = 20_000):
+                 enable=None, limit: int = 20_000):
         self.dut, self._steps, self._rounded = dut, steps, rounded
         self._stall_in, self._stall_out = stalls
         self.passes: list[Pass] = []
         self.counters: dict[str, int] = {}
-        self._seed, self._again = seed, again
+        self._seed, self._again, self._enable = seed, again, enable
         self._begin(STEP, [])
         simulate(powered_up(dut, seed), self._run, background=[
             self._take("o", "taken"), self._take("passed", "passed")], limit=limit)
@@ -124,6 +124,8 @@ class Play:
             ctx.set(dut.rounded, int(self._rounded))
         for number, items in enumerate(self._steps):
             left = list(items)
+            if self._enable is not None:
+                ctx.set(dut.enable, int(self._enable()))
             while True:
                 now = self._begin(STEP + number, left)
                 self.passes.append(now)

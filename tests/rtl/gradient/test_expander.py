@@ -9,7 +9,7 @@ from rtl.gradient import GradientExpander
 from tests.rtl.descriptors import Table
 from tests.rtl.gradient.packets import KEY_END, Reading, packet
 from tests.rtl.power_up import powered_up
-from tests.support import receiver, sender, simulate
+from tests.support import made, receiver, sender, simulate
 
 STEP = 7
 
@@ -21,7 +21,7 @@ def test_vectors_wait_for_the_keys_of_a_long_bag(dimension, lengths, stall):
     given = packet(lengths, dimension, lambda: (0, rng.randrange(50)), rng, STEP)
     reading = Reading({0: Table(rows=50, owner=2)}, 0, 6, STEP, dimension, True)
     reading.read(given)
-    dut, out = GradientExpander(preset("tiny")), []
+    dut, out = made(GradientExpander, preset("tiny")), []
     keys = [{"item": {"key": {"row": row, "table": table}, "step": STEP,
                       "end": int(kind == KEY_END), "over": 0}, "last": 0, "drop": 0}
             for table, row, kind in given.records]
@@ -46,7 +46,7 @@ def test_an_end_holds_up_what_comes_behind_it():
     """Vectors of the next step are here while the end of the one before is not yet taken."""
     rng = random.Random(1)
     given = packet([2], 16, lambda: (0, rng.randrange(50)), rng, STEP + 1)
-    dut, out, ends = GradientExpander(preset("tiny")), [], []
+    dut, out, ends = made(GradientExpander, preset("tiny")), [], []
     keys = [{"item": {"key": {"row": row, "table": table}, "step": STEP + 1,
                       "end": int(kind == KEY_END), "over": 0}, "last": 0, "drop": 0}
             for table, row, kind in given.records]

@@ -12,18 +12,19 @@ from rtl.gradient import PARTIAL_RECEIVER_COUNTERS, PartialBuffer, PartialReceiv
 from tests.rtl.descriptors import COLUMN, REPLICATED, ROW, Table, descriptor_writer
 from tests.rtl.gradient.partials import GLOBAL, LOCAL, Reading, random_partials
 from tests.rtl.power_up import powered_up
-from tests.support import receiver, simulate
+from tests.support import made, receiver, simulate
 
 NODE, NODES, STEP = 2, 6, 0xFFFF
 CONFIG = preset("tiny").with_fields(
-    nodes=NODES, partial_beats=64, host_payload_beats=22, gradient_beats=64, tables=8)
+    nodes=NODES, partial_beats=64, host_payload_beats=22, gradient_beats=64, tables=16)
 SHARE = 10
 TABLES = {
     0: Table(rows=50, owner=2), 1: Table(rows=1 << 33, owner=3), 2: Table(kind=ROW, owners=6),
     3: Table(kind=REPLICATED), 4: Table(kind=COLUMN), 5: Table(valid=0), 6: Table(owner=6),
+    8: Table(owner=2),
 }
-OWN = [0, 3]
-ALL = [0, 0, 0, 3, 3, 1, 2, 4, 5, 6, 7, 4095]
+OWN = [0, 8]
+ALL = [0, 0, 0, 8, 8, 1, 2, 3, 4, 5, 6, 7, 4095]
 
 
 def own(rng):
@@ -49,7 +50,7 @@ class Run:
         self.dimension, self.hold = dimension, hold
         self.out, self.arrived, self.freed, self.counters = [], [], [], {}
         self.given_at, self.taken_at, self.cycle, self.rng = [], [], 0, random.Random(3)
-        self.arrived_at = []
+        self.arrived_at, self.gone = [], []
         simulate(
             powered_up(self.dut),
             descriptor_writer(self.dut, TABLES, NODE, NODES, then=self.feed), self.take,
@@ -91,7 +92,10 @@ class Run:
         await ctx.tick().until(dut.idle)
         await ctx.tick().repeat(3)
         assert ctx.get(dut.idle) and not ctx.get(dut.pending)
-        assert ctx.get(dut.consumed) == sum(beats for _, beats in self.reading.freed)
+        # The host gets the credit of what found no room back.
+        dropped = [self.packets[n] for n in self.lost] if self.framing == "host" else []
+        assert ctx.get(dut.consumed) == sum(beats for _, beats in self.reading.freed) + sum(
+            len(given.beats()) for given in dropped)
         self.counters = {n: ctx.get(dut.counters[n]) for n in PARTIAL_RECEIVER_COUNTERS.members}
 
     async def watch(self, ctx):
@@ -108,6 +112,8 @@ class Run:
                 self.given_at.append(self.cycle)
             if valid and ready:
                 self.taken_at.append(self.cycle)
+            if self.framing == "host" and ctx.get(dut.lost.valid):
+                self.gone.append((ctx.get(dut.lost.level), ctx.get(dut.lost.step)))
             if arrived.valid:
                 self.arrived.append((arrived.source, arrived.step))
                 self.arrived_at.append(self.cycle)
@@ -212,11 +218,17 @@ def test_what_the_host_returns(dimension, stalls):
     run = Run(packets, dimension, framing="host", stalls=stalls).check()
     assert {item["level"] for item in run.out} == {LOCAL, GLOBAL}
     assert run.counters["bad_owner"]
+    # Of each that is dropped it is told to which reduction it went in which step.
+    assert len(run.gone) == sum(
+        count for name, count in run.counters.items() if name.startswith("bad"))
+    given = {(int(levels), step) for levels, step in (
+        (item["level"], item["beat"]["step"]) for item in run.out)}
+    assert {step for _, step in run.gone} <= set(range(12)) and set(run.gone) & given
 
 
 def test_nothing_is_taken_while_no_step_is_open():
     """What was offered before stays until it is taken; the rest is dropped, its room is free."""
-    dut = PartialReceiver(CONFIG)
+    dut = made(PartialReceiver, CONFIG)
     rng = np.random.default_rng(3)
     packets = deque(random_partials(rng, 16, 5, own, count=4, source=1, step=STEP)
                     for _ in range(3))
@@ -259,7 +271,7 @@ def test_nothing_is_taken_while_no_step_is_open():
 def test_parameters_are_checked():
     with pytest.raises(TypeError, match="config must be a NicConfig"):
         PartialReceiver("tiny")
-    with pytest.raises(ValueError, match="framing must be ethernet or host"):
+    with pytest.raises(ValueError, match="framing must be ethernet, udp or host"):
         PartialReceiver(CONFIG, "pcie")
     with pytest.raises(ValueError, match="sources must be between 1 and 256, not 0"):
         PartialBuffer(0, 64)

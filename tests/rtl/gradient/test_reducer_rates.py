@@ -16,16 +16,16 @@ from tests.rtl.gradient.reducing import (
     vectors_of,
 )
 from tests.rtl.power_up import powered_up
-from tests.support import receiver, sender, simulate
+from tests.support import made, receiver, sender, simulate
 
 BEATS = 200
-READING_OUT = 28
+READING_OUT = 17
 PASSING_ON = 8
 
 
 def beats_per_cycle(items, **sizes) -> tuple[float, int]:
     """Return beats by the cycles from the first to the last, and how many were passed on."""
-    dut = GradientReducer(**sizes, lanes=1)
+    dut = made(GradientReducer, **sizes, lanes=1)
     answers: list[dict] = []
     cycles = []
 
@@ -75,17 +75,17 @@ def test_vectors_of_four_beats():
     assert beats_per_cycle(items, keys=16, ways=8, beats=4, split=False)[0] == 1
 
 
-@pytest.mark.parametrize("beats", [1, 2])
-def test_reading_out(beats):
+@pytest.mark.parametrize("beats, lanes", [(1, 1), (2, 1), (2, 2)])
+def test_reading_out(beats, lanes):
     """From the flush to its answer: the beats, a cycle for each empty set, and what is constant."""
-    dut = GradientReducer(16, 2, beats=beats, split=False, lanes=1)
+    dut = made(GradientReducer, 16, 2, beats=beats, split=False, lanes=lanes)
     numbers = [1, 3, 7, 8, 0]
     sets = Counter(set_of(number, 8) for number in numbers)
     assert max(sets.values()) == 2
     cycles = []
 
     async def bench(ctx):
-        await sender(dut.i, offered(vectors_of(numbers, beats, 1, ["gaussian"], 1), 0))(ctx)
+        await sender(dut.i, offered(vectors_of(numbers, beats, lanes, ["gaussian"], 1), 0))(ctx)
         await ctx.tick().repeat(20)
         await sender(dut.flush, [0])(ctx)
         while not ctx.get(dut.flushed.valid):
@@ -97,12 +97,15 @@ def test_reading_out(beats):
         await ctx.tick().repeat(1000)
 
     simulate(powered_up(dut), bench, background=[take])
-    assert len(cycles) + 1 == len(numbers) * beats + (8 - len(sets)) + READING_OUT
+    turns = len(numbers) * beats * lanes
+    # A set may be found empty while the beat before it leaves.
+    empty = 8 - len(sets)
+    assert turns + empty * (lanes == 1) <= len(cycles) + 1 - READING_OUT <= turns + empty
 
 
 def test_latency():
     """Of a beat that is passed on."""
-    dut = GradientReducer(2, 1, split=False, lanes=1)
+    dut = made(GradientReducer, 2, 1, split=False, lanes=1)
     old, new = same_set(2, 2)
 
     async def bench(ctx):

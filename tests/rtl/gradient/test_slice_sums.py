@@ -7,7 +7,7 @@ import pytest
 
 from rtl.gradient.slice_sums import SliceSums, slice_sums_latency
 from tests.rtl.power_up import powered_up
-from tests.support import simulate
+from tests.support import made, simulate
 
 
 def sums_of(rows):
@@ -19,7 +19,7 @@ def sums_of(rows):
 
 def run(slices, n, rows, gaps):
     """Send ``rows`` of ``n`` slices, with a gap before a slice as ``gaps()`` says."""
-    dut = SliceSums(slices)
+    dut = made(SliceSums, slices)
     terms = np.random.default_rng(n).standard_normal((rows, n)).astype(np.float32)
     found, begun, latencies = [], [], []
 

@@ -13,7 +13,7 @@ from rtl.config import preset
 from rtl.gradient import arrivals, records, row_output, row_ring, updater
 from rtl.gradient.state_unpacker import StateUnpacker
 from tests.rtl.power_up import powered_up
-from tests.support import receiver, simulate
+from tests.support import made, receiver, simulate
 
 from .updating import Pass, SwiftHost, World, run, some_keys
 
@@ -146,7 +146,7 @@ def test_a_beat_a_cycle(name, beats):
 @pytest.mark.parametrize("records", [1, 2, 3, 8])
 def test_states_never_wait_however_they_are_packed(records):
     """All of 64 states that are asked for come at once, a beat a cycle, one by one out."""
-    dut, taken = StateUnpacker(64), []
+    dut, taken = made(StateUnpacker, 64), []
     wanted = [{"state": 7 * k, "landing": k, "reserved": 0} for k in range(64)]
 
     async def bench(ctx):

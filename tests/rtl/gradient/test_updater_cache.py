@@ -127,7 +127,7 @@ def joined(dimension: int, **fields) -> NicConfig:
 
 
 @pytest.mark.parametrize("name, dimension, stall", [
-    ("sgd", 16, 0.0), ("rowwise-adagrad", 32, 0.3)])
+    ("sgd", 16, 0.0), pytest.param("rowwise-adagrad", 32, 0.3, marks=pytest.mark.slow)])
 def test_rows_are_found_after_their_step(name, dimension, stall):
     """Each step updates rows that were just looked up, most still in the cache, and others."""
     keys = some_keys(60, random.Random(dimension))

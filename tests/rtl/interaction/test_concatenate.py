@@ -8,7 +8,7 @@ from amaranth.hdl import ClockDomain, Module
 from rtl.config import preset
 from rtl.interaction import Concatenator, Interaction, PooledRouter, VectorFlattener
 from tests.rtl.power_up import powered_up
-from tests.support import receiver, sender, simulate
+from tests.support import made, receiver, sender, simulate
 
 STALLS = [(0.0, 0.0, 0.0), (0.6, 0.0, 0.0), (0.0, 0.6, 0.0), (0.0, 0.0, 0.6), (0.3, 0.3, 0.3)]
 
@@ -40,7 +40,7 @@ def pooled_items(samples):
 
 
 def concatenate(samples, stalls=STALLS[0]):
-    dut, taken, found = Concatenator(), [], {}
+    dut, taken, found = made(Concatenator), [], {}
     expected = vector_items(samples)
 
     async def take(ctx):
@@ -110,18 +110,18 @@ def test_vectors_as_they_are(dimension, packing, stalls):
     rng = random.Random(dimension)
     sizes = [1, 2, 3, 4, 5, 33, 1, 8, *(rng.randrange(1, 12) for _ in range(8))]
     samples = samples_of(sizes, max(1, dimension // 16), dimension, 32 * min(16, dimension))
-    flatten(VectorFlattener(), samples, packing, stalls)
+    flatten(made(VectorFlattener), samples, packing, stalls)
 
 
 @pytest.mark.parametrize("packing", [0, 1, 2])
 def test_a_vector_a_cycle(packing):
-    cycles = flatten(VectorFlattener(), samples_of([7] * 40, 1, 1, 512 >> packing), packing,
+    cycles = flatten(made(VectorFlattener), samples_of([7] * 40, 1, 1, 512 >> packing), packing,
                      STALLS[0])
     assert 280 / cycles >= 0.97
 
 
 def test_without_dot_units_vectors_stay_as_they_are():
-    dut = Interaction(preset("tiny").with_fields(dot_units=0))
+    dut = made(Interaction, preset("tiny").with_fields(dot_units=0))
     samples = samples_of([1, 3, 40, 2], 4, 6)
     counters: dict[str, int] = {}
 
@@ -142,7 +142,7 @@ def test_without_dot_units_vectors_stay_as_they_are():
 
 @pytest.mark.parametrize("interact", [0, 1])
 def test_pooled_vectors_go_one_way(interact):
-    m, dut, taken = Module(), PooledRouter(), []
+    m, dut, taken = Module(), made(PooledRouter), []
     m.domains.sync, m.submodules.dut = ClockDomain("sync"), dut
     items = pooled_items(samples_of([4, 3], 2, 7))
 

@@ -6,7 +6,7 @@ from rtl.config import preset
 from rtl.interaction.dot_interaction import DotInteraction
 from tests.rtl.interaction.dots import random_dot_samples, result_beats, vector_beats
 from tests.rtl.power_up import powered_up
-from tests.support import receiver, sender, simulate
+from tests.support import made, receiver, sender, simulate
 
 
 def config(most, units, dimension):
@@ -15,7 +15,7 @@ def config(most, units, dimension):
 
 
 def run(sizes, most, units, dimension, *, longest=None, itself=False, stall=(0.0, 0.0), seed=0):
-    dut = DotInteraction(config(most, units, longest or dimension))
+    dut = made(DotInteraction, config(most, units, longest or dimension))
     samples = random_dot_samples(seed, sizes, dimension)
     items, taken = vector_beats(samples), []
     expected = result_beats(samples, itself=itself, most=most)
@@ -53,21 +53,24 @@ def test_mixed_samples_of_one_slice(itself, stall):
 
 
 @pytest.mark.parametrize("itself, dimension, stall", [
-    (True, 32, (0.0, 0.4)), (False, 48, (0.3, 0.0)), (True, 8, (0.0, 0.0))])
+    pytest.param(True, 32, (0.0, 0.4), marks=pytest.mark.slow),
+    (False, 48, (0.3, 0.0)), (True, 8, (0.0, 0.0))])
 def test_mixed_samples_of_several_slices(itself, dimension, stall):
     """Fewer beats than there may be; few pairs, whose sums are awaited; other slices at once."""
     run([3, 1, 2, 9, 5, 2, 4, 9], 9, 2, dimension, longest=48, itself=itself, stall=stall)
 
 
+@pytest.mark.slow
 def test_more_vectors_than_there_may_be():
     """They are dropped, and the result is that of the others."""
     run([2, 6, 5, 13, 3], 5, 2, 16)
-    run([2, 6, 5, 13, 3], 5, 2, 32, longest=32, itself=True, stall=(0.2, 0.2))
+    run([2, 6, 5, 9], 5, 2, 32, longest=32, itself=True, stall=(0.2, 0.2))
 
 
+@pytest.mark.slow
 def test_room_for_results_runs_out():
     """A sink that takes little: groups wait for room, whose count comes back to what it was."""
-    dut = DotInteraction(config(7, 3, 16))
+    dut = made(DotInteraction, config(7, 3, 16))
     samples = random_dot_samples(3, [7] * 45, 16)
     items, expected, taken = vector_beats(samples), result_beats(samples), []
 
@@ -82,7 +85,7 @@ def test_room_for_results_runs_out():
 
 
 def test_an_unfinished_sample_is_idle():
-    dut = DotInteraction(config(8, 2, 32))
+    dut = made(DotInteraction, config(8, 2, 32))
     samples = random_dot_samples(4, [3], 32)
     items, expected, taken = vector_beats(samples), result_beats(samples), []
 

@@ -14,7 +14,7 @@ from rtl.interaction import Concatenator, DenseRing, Interaction, PooledBeat, Re
 from tests.rtl.interaction.dots import random_dot_samples, result_beats, vector_beats
 from tests.rtl.interaction.results import parsed_results
 from tests.rtl.power_up import powered_up
-from tests.support import sender, simulate
+from tests.support import made, sender, simulate
 
 
 class Path(wiring.Component):
@@ -81,7 +81,7 @@ def dotted(samples, *, itself, most):
 
 def run(dimension, sizes, *, dots, itself=False, stall=0.2, most=33, host_beats=64, seed=0,
         units=2, longest=None):
-    dut = Path(preset("tiny").with_fields(
+    dut = made(Path, preset("tiny").with_fields(
         max_dimension=longest or dimension, interaction_vectors=most, dense_vectors=8,
         net_payload_beats=5, host_payload_beats=host_beats, dot_units=units))
     rng = random.Random(seed)

@@ -12,7 +12,7 @@ from rtl.formats import FrameInfo, HoldSlot, RawBeat, RecordKind, TaggedBeat
 from rtl.interaction import HoldBuffer, Pooler, ResultPackager
 from tests.rtl.interaction.bags import pooled_beats, random_samples, slot_beats
 from tests.rtl.power_up import powered_up
-from tests.support import receiver, simulate
+from tests.support import made, receiver, simulate
 
 
 class Path(wiring.Component):
@@ -44,9 +44,10 @@ class Path(wiring.Component):
         return m
 
 
-@pytest.mark.parametrize("dimension, beats, stall", [(16, 1, 0.0), (16, 1, 0.5), (48, 3, 0.2)])
+@pytest.mark.parametrize("dimension, beats, stall", [
+    (16, 1, 0.0), pytest.param(16, 1, 0.5, marks=pytest.mark.slow), (48, 3, 0.2)])
 def test_samples_become_packets(dimension, beats, stall):
-    dut = Path(preset("tiny").with_fields(
+    dut = made(Path, preset("tiny").with_fields(
         max_dimension=dimension, hold_vectors=32, net_payload_beats=7, host_payload_beats=8))
     rng = random.Random(dimension)
     samples = random_samples(1, [[rng.choice((0, 1, 1, 2, 3, 11)) for _ in range(

@@ -8,12 +8,12 @@ from rtl.config import preset
 from rtl.interaction import Pooler
 from tests.rtl.interaction.bags import pooled_beats, random_samples, slot_beats
 from tests.rtl.power_up import powered_up
-from tests.support import receiver, sender, simulate
+from tests.support import made, receiver, sender, simulate
 
 
 def run(samples, beats, *, stall=(0.0, 0.0), dimension=64, queue_beats=64, seed=0,
         mean=False):
-    dut = Pooler(preset("tiny").with_fields(max_dimension=dimension), queue_beats=queue_beats)
+    dut = made(Pooler, preset("tiny").with_fields(max_dimension=dimension), queue_beats=queue_beats)
     items, expected = slot_beats(samples, beats), pooled_beats(samples, beats, mean=mean)
     taken: list[dict] = []
     end: dict[str, int] = {}
@@ -47,7 +47,8 @@ def random_sizes(rng, keys, longest):
 
 
 @pytest.mark.parametrize("dimension, beats, stall, mean", [
-    (16, 1, (0.5, 0.0), False), (48, 3, (0.0, 0.6), False), (64, 4, (0.0, 0.0), False),
+    (16, 1, (0.5, 0.0), False), (48, 3, (0.0, 0.6), False), pytest.param(
+        64, 4, (0.0, 0.0), False, marks=pytest.mark.slow),
     (64, 2, (0.3, 0.3), False), (16, 1, (0.3, 0.4), True), (48, 3, (0.0, 0.0), True)])
 def test_bags_are_pooled_in_slot_order(dimension, beats, stall, mean):
     sizes = random_sizes(random.Random(beats), 120 // beats, 40)
@@ -55,7 +56,8 @@ def test_bags_are_pooled_in_slot_order(dimension, beats, stall, mean):
         mean=mean)
 
 
-@pytest.mark.parametrize("beats, mean", [(5, False), (9, True), (16, True)])
+@pytest.mark.parametrize("beats, mean", [
+    (5, False), (9, True), pytest.param(16, True, marks=pytest.mark.slow)])
 def test_long_vectors(beats, mean):
     """From eight beats on a single bag has all turns."""
     sizes = [[1, 3], [0]]
@@ -85,7 +87,7 @@ def test_more_bags_than_numbers_behind_a_long_one():
 
 
 def test_an_unfinished_bag_is_idle():
-    dut = Pooler(preset("tiny"))
+    dut = made(Pooler, preset("tiny"))
     items = slot_beats(random_samples(4, [[3]], 1), 1)
 
     async def bench(ctx):

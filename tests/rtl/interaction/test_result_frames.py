@@ -13,14 +13,14 @@ from tests.rtl.interaction.results import (
     result_items,
 )
 from tests.rtl.power_up import powered_up
-from tests.support import receiver, sender, simulate
+from tests.support import made, receiver, sender, simulate
 
 NEVER = 0xFFFF
 STALLS = [(0.0, 0.0, 0.0), (0.5, 0.0, 0.0), (0.0, 0.0, 0.5), (0.0, 0.9, 0.0), (0.3, 0.3, 0.3)]
 
 
 def build(most):
-    return ResultFrames(preset("tiny").with_fields(
+    return made(ResultFrames, preset("tiny").with_fields(
         max_dimension=16, net_payload_beats=2, host_payload_beats=most))
 
 

@@ -8,11 +8,11 @@ from rtl.config import preset
 from rtl.formats import Opcode
 from rtl.interaction import ResultPackager
 from tests.rtl.power_up import powered_up
-from tests.support import receiver, sender, simulate
+from tests.support import made, receiver, sender, simulate
 
 
 def build(dimension=64, host_payload_beats=64):
-    return ResultPackager(preset("tiny").with_fields(
+    return made(ResultPackager, preset("tiny").with_fields(
         max_dimension=dimension, host_payload_beats=host_payload_beats, net_payload_beats=5))
 
 
@@ -82,10 +82,18 @@ def run(dut, samples, beats, room, packing=0, *, stall=(0.0, 0.0, 0.0), credit=0
     return cycles - 20, len(payload)
 
 
-@pytest.mark.parametrize("stall", [(0.0, 0.0, 0.0), (0.5, 0.0, 0.0), (0.0, 0.0, 0.5),
-                                   (0.0, 0.9, 0.0), (0.3, 0.3, 0.3)])
-@pytest.mark.parametrize("dimension, beats, room", [
-    (16, 1, 63), (16, 1, 5), (48, 3, 63), (64, 4, 63), (64, 4, 5), (64, 2, 8)])
+STALLS = [(0.0, 0.0, 0.0), (0.5, 0.0, 0.0), (0.0, 0.0, 0.5), (0.0, 0.9, 0.0), (0.3, 0.3, 0.3)]
+
+
+def crossed(sizes, stalls):
+    """Return each size with all stalls; but for two of them, in turn, they are slow."""
+    return [pytest.param(*size, stall, marks=() if (k - 2 * n) % len(stalls) < 2 else
+                         pytest.mark.slow)
+            for n, size in enumerate(sizes) for k, stall in enumerate(stalls)]
+
+
+@pytest.mark.parametrize("dimension, beats, room, stall", crossed([
+    (16, 1, 63), (16, 1, 5), (48, 3, 63), (64, 4, 63), (64, 4, 5), (64, 2, 8)], STALLS))
 def test_packets_of_one_sample_each(dimension, beats, room, stall):
     fit = room // beats
     rng = random.Random(room)
@@ -93,9 +101,8 @@ def test_packets_of_one_sample_each(dimension, beats, room, stall):
     run(build(dimension, room + 1), samples_of(beats, counts, beats), beats, room, stall=stall)
 
 
-@pytest.mark.parametrize("stall", [(0.0, 0.0, 0.0), (0.5, 0.0, 0.0), (0.3, 0.3, 0.3)])
-@pytest.mark.parametrize("dimension, packing, room", [(4, 2, 63), (64, 2, 5), (8, 1, 5),
-                                                      (16, 1, 63)])
+@pytest.mark.parametrize("dimension, packing, room, stall", crossed([
+    (4, 2, 63), (64, 2, 5), (8, 1, 5), (16, 1, 63)], [STALLS[0], STALLS[1], STALLS[4]]))
 def test_vectors_that_share_beats(dimension, packing, room, stall):
     fit = room << packing
     rng = random.Random(room + packing)

@@ -7,7 +7,7 @@ import pytest
 from rtl.config import preset
 from rtl.interaction.transpose import Transposer
 from tests.rtl.power_up import powered_up
-from tests.support import receiver, sender, simulate
+from tests.support import made, receiver, sender, simulate
 
 
 def random_samples(rng, most, beats):
@@ -20,7 +20,7 @@ def random_samples(rng, most, beats):
 @pytest.mark.parametrize("stall", [(0.0, 0.0), (0.5, 0.0), (0.0, 0.5), (0.3, 0.3)])
 @pytest.mark.parametrize("most, beats", [(5, 4), (8, 3), (33, 1)])
 def test_slices(most, beats, stall):
-    dut = Transposer(preset("tiny").with_fields(
+    dut = made(Transposer, preset("tiny").with_fields(
         interaction_vectors=most, max_dimension=16 * beats))
     samples = random_samples(random.Random(most), most, beats)
     items, expected, taken = [], [], []
@@ -44,7 +44,7 @@ def test_slices(most, beats, stall):
 
 
 def test_a_beat_a_cycle():
-    dut = Transposer(preset("tiny").with_fields(interaction_vectors=27))
+    dut = made(Transposer, preset("tiny").with_fields(interaction_vectors=27))
     items = [{"data": n, "void": 0, "vector_last": int(n % 4 == 3),
               "sample_last": int(n // 4 % 27 == 26)} for n in range(8 * 108)]
     taken: list[dict] = []

@@ -6,13 +6,13 @@ import pytest
 
 from rtl.memory import Ram
 from tests.rtl.power_up import powered_up
-from tests.support import simulate
+from tests.support import made, simulate
 
 
 @pytest.mark.parametrize("latency", [0, 1])
 @pytest.mark.parametrize(("width", "depth"), [(1, 1), (9, 5), (64, 16)])
 def test_reads_what_was_written(latency, width, depth):
-    dut = Ram(width, depth, latency=latency)
+    dut = made(Ram, width, depth, latency=latency)
     rng = random.Random(width)
 
     async def bench(ctx):

@@ -56,6 +56,9 @@ class Frame:
 
         if self.framing == "host":
             return bytes(42) + ember(0)
+        if self.framing == "udp":
+            crc = google_crc32c.value(bytes(42) + ember(0) + self.payload)
+            return bytes(42) + ember(crc ^ self.crc_error)
         size = 50 + len(self.payload)
         mac = MAC_BASE + self.destination if self.mac is None else self.mac
         ip = IP_BASE + self.destination if self.ip is None else self.ip

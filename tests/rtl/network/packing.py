@@ -9,13 +9,18 @@ def credit_of(node: int) -> int:
     return (node * 4711 + 99) & 0xFFFF
 
 
-def follow_time(dut, start=0, now=None):
-    """Drive ``time`` from ``start``, one more each cycle; ``now[0]`` is its value."""
+def follow_time(dut, start=0, now=None, leap=None):
+    """Drive ``time`` from ``start``, one more each cycle; ``now[0]`` is its value.
+
+    It goes on by ``leap[0]``, once.
+    """
     async def bench(ctx):
         value = start
         ctx.set(dut.time, value)
         async for _ in ctx.tick():
             value += 1
+            if leap:
+                value += leap.pop()
             ctx.set(dut.time, value & 0xFFFFFFFF)
             if now is not None:
                 now[0] = value
@@ -57,13 +62,16 @@ def expected_closings(items, limit, content):
 
 
 def run_packager(dut, items, registers, *, packets=None, gap=0.0, stall=0.0, background=(),
-                 on_header=None, start=0, now=None):
+                 on_header=None, start=0, now=None, hurry=False):
     """Send ``items`` until all came out; return (packets, cycles, counters).
+
+    ``hurry``: once all are sent, time leaps to where the rest is late.
 
     A packet is (header, list of payload beats). Without a number of ``packets`` the run ends when
     the packager is idle.
     """
     result, counters, headers, cycles = [], {}, Taken(on_header), [0]
+    leap: list[int] = []
 
     async def feed(ctx):
         for name, value in registers.items():
@@ -72,6 +80,8 @@ def run_packager(dut, items, registers, *, packets=None, gap=0.0, stall=0.0, bac
         await sender(dut.i, items, stall=gap, seed=3)(ctx)
         for _ in range(3):
             await ctx.tick()
+        if hurry:
+            leap.append(registers["timeout"])
         while not ctx.get(dut.idle):
             await ctx.tick()
         await ctx.tick().repeat(4)
@@ -93,7 +103,7 @@ def run_packager(dut, items, registers, *, packets=None, gap=0.0, stall=0.0, bac
     cycles[0] = simulate(dut, feed, background=[
         receiver(dut.headers, headers, endless, stall=stall, seed=4),
         receiver(dut.payload, Taken(take_beat), endless, stall=stall, seed=5),
-        follow_time(dut, start, now), answer_credit(dut), *background])
+        follow_time(dut, start, now, leap), answer_credit(dut), *background])
     assert len(headers) == len(result)
     assert packets is None or len(headers) == packets
     return list(zip(headers, result)), cycles[0], counters

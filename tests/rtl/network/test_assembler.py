@@ -1,6 +1,7 @@
 """Frame assembler: every byte of every packet, and its rate."""
 
 import random
+from itertools import product
 
 import pytest
 
@@ -8,7 +9,7 @@ from rtl.config import NicConfig
 from rtl.network.assembler import FrameAssembler
 from tests.rtl.network.dirty import simulate
 from tests.rtl.network.frames import IP_BASE, LOOKUPS, MAC_BASE, PORT, QUERIES, VECTORS, parse
-from tests.support import receiver, sender
+from tests.support import made, receiver, sender
 
 CONFIG = NicConfig(net_payload_beats=22, host_payload_beats=40)
 NODE = 5
@@ -28,7 +29,7 @@ def make_packets(rng, sizes):
 
 def run(framing, packets, *, gap=0.0, stall=0.0, acknowledge=0):
     """Assemble ``packets``; return (beats out, cycles, counters)."""
-    dut, taken, counters = FrameAssembler(CONFIG, framing), [], {}
+    dut, taken, counters, lengths = made(FrameAssembler, CONFIG, framing), [], {}, []
     payload = [{"data": d, "last": int(k == len(beats) - 1)}
                for _, beats in packets for k, d in enumerate(beats)]
 
@@ -50,15 +51,25 @@ def run(framing, packets, *, gap=0.0, stall=0.0, acknowledge=0):
         assert ctx.get(dut.idle) and not ctx.get(dut.o.valid)
         counters.update(packets=ctx.get(dut.counters.packets), beats=ctx.get(dut.counters.beats))
 
-    cycles = simulate(dut, headers, sender(dut.payload, payload, stall=gap, seed=2), take)
+    async def sizes(ctx):
+        async for _, _, ready, offered, length in ctx.tick().sample(
+                dut.o.ready, dut.o.valid, dut.bytes):
+            if ready and offered:
+                lengths.append(length)
+
+    cycles = simulate(dut, headers, sender(dut.payload, payload, stall=gap, seed=2), take,
+                      background=[sizes])
+    # With every beat, the first one too, goes the length of the whole packet.
+    assert lengths == [64 * (len(beats) + 1) for _, beats in packets
+                       for _ in range(len(beats) + 1)]
     return taken, cycles, counters
 
 
-@pytest.mark.parametrize("framing", ["ethernet", "host"])
-@pytest.mark.parametrize("gap,stall", [(0.0, 0.0), (0.5, 0.0), (0.0, 0.5), (0.3, 0.3)])
+@pytest.mark.parametrize("framing,gap,stall", [
+    *product(["ethernet", "host"], [0.0, 0.3], [0.0, 0.5]), ("udp", 0.0, 0.0), ("udp", 0.3, 0.3)])
 def test_every_byte(framing, gap, stall):
     rng = random.Random(9)
-    longest = 22 if framing == "ethernet" else 40
+    longest = 40 if framing == "host" else 22
     sizes = [rng.choice([0, 0, 1, 2, rng.randrange(1, longest + 1), longest]) for _ in range(40)]
     packets = make_packets(rng, sizes)
     taken, _, counters = run(framing, packets, gap=gap, stall=stall)
@@ -78,7 +89,7 @@ def test_every_byte(framing, gap, stall):
     assert counters == {"packets": len(packets), "beats": sum(sizes)}
 
 
-@pytest.mark.parametrize("framing", ["ethernet", "host"])
+@pytest.mark.parametrize("framing", ["ethernet", "udp", "host"])
 def test_what_is_acknowledged_is_in_every_header(framing):
     packets = make_packets(random.Random(3), [0, 1, 2, 0])
     taken, *_ = run(framing, packets, acknowledge=0xBEEF)
@@ -100,5 +111,5 @@ def test_full_rate(payload_bytes, beats):
 def test_arguments_are_checked():
     with pytest.raises(TypeError, match="framing must be a string, not None"):
         FrameAssembler(CONFIG, None)
-    with pytest.raises(ValueError, match="framing must be ethernet or host, not 'udp'"):
-        FrameAssembler(CONFIG, "udp")
+    with pytest.raises(ValueError, match="framing must be ethernet, udp or host, not 'ip'"):
+        FrameAssembler(CONFIG, "ip")

@@ -5,11 +5,11 @@ import random
 import google_crc32c
 
 from rtl.network.crc import Crc32c
-from tests.support import simulate
+from tests.support import made, simulate
 
 
 def test_packets_with_gaps():
-    rng, dut = random.Random(1), Crc32c()
+    rng, dut = random.Random(1), made(Crc32c)
     packets = [[rng.randbytes(64) for _ in range(rng.randrange(1, 6))] for _ in range(40)]
     packets += [[bytes(64)], [b"\xff" * 64] * 2]
 
@@ -33,7 +33,7 @@ def test_packets_with_gaps():
 
 def test_one_beat_a_cycle():
     """The CRC of every prefix appears two cycles after its beat, beats back to back."""
-    rng, dut, seen = random.Random(2), Crc32c(), []
+    rng, dut, seen = random.Random(2), made(Crc32c), []
     beats = [rng.randbytes(64) for _ in range(50)]
 
     async def bench(ctx):

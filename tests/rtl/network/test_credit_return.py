@@ -7,6 +7,7 @@ import pytest
 from rtl.formats import StepKind
 from rtl.network import CreditReturn
 from tests.rtl.network.dirty import simulate
+from tests.support import made
 
 
 class Loop:
@@ -84,7 +85,7 @@ class Loop:
 @pytest.mark.parametrize("nodes,window,packets,others", [
     (1, 2, 40, 0.0), (4, 3, 25, 0.0), (5, 5, 20, 0.05), (3, 8, 30, 0.0), (2, 64, 12, 0.02)])
 def test_senders_get_on(nodes, window, packets, others):
-    dut = CreditReturn(nodes, 1)
+    dut = made(CreditReturn, nodes, 1)
     loop = Loop(nodes, window, packets, random.Random(window), others)
     counters = {}
 
@@ -101,7 +102,7 @@ def test_senders_get_on(nodes, window, packets, others):
 
 
 def test_header_that_was_overtaken_tells_nothing():
-    dut, window = CreditReturn(3, 1), 16
+    dut, window = made(CreditReturn, 3, 1), 16
     seen = []
 
     async def bench(ctx):
@@ -135,7 +136,7 @@ def test_header_that_was_overtaken_tells_nothing():
 
 def test_no_node_is_passed_over():
     """While records are not taken, the others of nodes that are due wait."""
-    dut, nodes = CreditReturn(4), []
+    dut, nodes = made(CreditReturn, 4), []
 
     async def bench(ctx):
         ctx.set(dut.window, 2)
@@ -159,7 +160,7 @@ def test_no_node_is_passed_over():
 
 @pytest.mark.parametrize("nodes", [1, 7])
 def test_latency(nodes):
-    dut, waited = CreditReturn(nodes), []
+    dut, waited = made(CreditReturn, nodes), []
 
     async def bench(ctx):
         ctx.set(dut.window, 2)

@@ -5,7 +5,7 @@ import random
 import pytest
 
 from rtl.network.lookup_check import LookupCheck
-from tests.support import receiver, sender, simulate
+from tests.support import made, receiver, sender, simulate
 
 OWNERS = {0: (1, 100), 1: (0, 100), 3: (1, 5)}
 """Table: owner and rows; table 2 has no descriptor."""
@@ -32,7 +32,7 @@ def _loader(dut, node: int):
 @pytest.mark.parametrize("stalls", [(0.0, 0.0), (0.3, 0.5)])
 def test_only_owned_rows_pass(stalls):
     rng = random.Random(9)
-    dut = LookupCheck(8)
+    dut = made(LookupCheck, 8)
     items, expected, freed = [], [], []
     counts = {"bad_table": 0, "bad_row": 0, "bad_owner": 0}
     for beat in range(60):

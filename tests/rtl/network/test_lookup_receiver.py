@@ -8,7 +8,7 @@ from rtl.config import NicConfig
 from rtl.network.credits import CreditCounter
 from rtl.network.lookup_receiver import LookupReceiver
 from tests.rtl.network.dirty import simulate
-from tests.support import receiver, sender
+from tests.support import made, receiver, sender
 
 
 def make_beats(rng, nodes, count):
@@ -42,7 +42,7 @@ def after(dut, bench, share):
 @pytest.mark.parametrize("nodes,gap,stall", [(1, 0.0, 0.0), (8, 0.9, 0.2), (5, 0.5, 0.0)])
 def test_order_is_kept(nodes, gap, stall):
     rng = random.Random(nodes)
-    dut = LookupReceiver(NicConfig(nodes=nodes, lookup_beats=512))
+    dut = made(LookupReceiver, NicConfig(nodes=nodes, lookup_beats=512))
     beats = make_beats(rng, nodes, 150)
     expected, taken = [i for b in beats for i in items_of(b)], []
     simulate(dut, after(dut, sender(dut.i, beats, stall=gap), 512),
@@ -52,7 +52,7 @@ def test_order_is_kept(nodes, gap, stall):
 
 def test_one_record_a_cycle():
     rng = random.Random(2)
-    dut = LookupReceiver(NicConfig(nodes=4, lookup_beats=256))
+    dut = made(LookupReceiver, NicConfig(nodes=4, lookup_beats=256))
     beats = [b | {"records": 8} for b in make_beats(rng, 4, 100)]
     taken = []
     cycles = simulate(dut, after(dut, sender(dut.i, beats), 256), receiver(dut.o, taken, 800))
@@ -60,7 +60,7 @@ def test_one_record_a_cycle():
 
 
 def test_idle_when_empty():
-    dut = LookupReceiver(NicConfig(nodes=2, lookup_beats=16))
+    dut = made(LookupReceiver, NicConfig(nodes=2, lookup_beats=16))
     beat = make_beats(random.Random(1), 2, 1)[0]
 
     async def bench(ctx):
@@ -86,7 +86,7 @@ def test_over_credit_is_dropped(share):
     """With the output stopped, each source has its share and the beat that is being taken apart."""
     nodes = 4
     rng = random.Random(share)
-    dut = LookupReceiver(NicConfig(nodes=nodes, lookup_beats=32))
+    dut = made(LookupReceiver, NicConfig(nodes=nodes, lookup_beats=32))
     beats = make_beats(rng, nodes, 200)
     taken, result = [], {}
 
@@ -125,7 +125,7 @@ def test_over_credit_is_dropped(share):
 def test_a_flooder_does_not_take_the_place_of_others():
     """One source sends far more than its share; every beat of the honest one arrives."""
     rng = random.Random(9)
-    dut = LookupReceiver(NicConfig(nodes=2, lookup_beats=16))
+    dut = made(LookupReceiver, NicConfig(nodes=2, lookup_beats=16))
     flood = [b | {"source": 0} for b in make_beats(rng, 1, 60)]
     honest = [b | {"source": 1} for b in make_beats(rng, 1, 60)]
     taken, beats_out = [], [0]
@@ -161,7 +161,7 @@ def test_a_flooder_does_not_take_the_place_of_others():
 def test_credit_counter():
     """Counters of all nodes against a list, both readers, wrap included."""
     rng = random.Random(4)
-    dut, counts = CreditCounter(5, readers=2), [0] * 5
+    dut, counts = made(CreditCounter, 5, readers=2), [0] * 5
 
     async def bench(ctx):
         assert not ctx.get(dut.idle)

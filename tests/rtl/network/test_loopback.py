@@ -18,7 +18,7 @@ from rtl.network import (
 )
 from tests.rtl.network.dirty import simulate
 from tests.rtl.network.packing import credit_of, follow_time
-from tests.support import receiver, sender
+from tests.support import made, receiver, sender
 
 CONFIG = NicConfig(nodes=4, max_dimension=32, lookup_beats=64)
 SENDER, RECEIVER = 3, 1
@@ -65,7 +65,7 @@ class Wire(Elaboratable):
 @pytest.mark.parametrize("gap,stall", [(0.0, 0.0), (0.4, 0.2)])
 def test_all_arrives(gap, stall):
     rng = random.Random(int(gap * 10))
-    wire = Wire()
+    wire = made(Wire)
     records = [(rng.getrandbits(64), k // 40) for k in range(200)]
     vectors = [(rng.getrandbits(16), rng.getrandbits(512), rng.getrandbits(512))
                for _ in range(60)]

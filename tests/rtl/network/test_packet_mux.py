@@ -6,7 +6,7 @@ import pytest
 
 from rtl.network.packet_mux import PacketMux
 from rtl.network.vector_router import VectorRouter
-from tests.support import receiver, sender, simulate
+from tests.support import made, receiver, sender, simulate
 
 STALLS = [(0.0, 0.0), (0.5, 0.0), (0.0, 0.5), (0.4, 0.4)]
 
@@ -20,7 +20,7 @@ def _info(port: int, number: int, length: int) -> dict:
 def test_payloads_follow_their_headers(stalls):
     rng = random.Random(1)
     lengths = [[rng.randrange(0, 5) for _ in range(25)] for _ in range(3)]
-    dut = PacketMux(3)
+    dut = made(PacketMux, 3)
     headers: list[dict] = []
     payload: list[dict] = []
     beats = sum(map(sum, lengths))
@@ -44,7 +44,7 @@ def test_payloads_follow_their_headers(stalls):
 
 
 def test_payload_flows_every_cycle():
-    dut = PacketMux(2)
+    dut = made(PacketMux, 2)
     payload: list[dict] = []
     headers: list[dict] = []
     background = [sender(dut.headers[p], [_info(p, k, 8) for k in range(20)]) for p in range(2)]
@@ -60,7 +60,7 @@ def test_router_splits_by_node(stalls):
     rng = random.Random(2)
     beats = [{"data": k, "tag": {"landing": k, "node": rng.choice([2, 2, 1, 5]), "step": 0},
               "last": 1} for k in range(120)]
-    dut = VectorRouter()
+    dut = made(VectorRouter)
     own = [beat for beat in beats if beat["tag"]["node"] == 2]
     others = [beat for beat in beats if beat["tag"]["node"] != 2]
     local: list[dict] = []

@@ -23,7 +23,7 @@ from tests.rtl.network.frames import (
     record_payload,
     vector_payload,
 )
-from tests.support import receiver, sender
+from tests.support import made, receiver, sender
 
 CONFIG = NicConfig(max_dimension=64, net_payload_beats=22, host_payload_beats=40)
 NODE, NODES = 2, 6
@@ -75,7 +75,7 @@ def broken(rng, frame):
     flipped[rng.randrange(64, len(flipped))] ^= 1 << rng.randrange(8)
     in_ember = bytearray(frame.bytes())
     in_ember[rng.choice([48, 49, 50, 51, 54, 57])] ^= 1 << rng.randrange(8)
-    choice = [
+    of_ethernet = [
         ("foreign", replace(frame, ethertype=0x86DD)),
         ("foreign", replace(frame, ethertype=0x0008)),
         ("foreign", replace(frame, version_ihl=0x46)),
@@ -92,6 +92,11 @@ def broken(rng, frame):
         ("foreign", replace(frame, fragment=0x5000)),
         ("bad_length", replace(frame, ip_length=50 + len(frame.payload) + 64)),
         ("bad_length", replace(frame, udp_length=30 + len(frame.payload) - 64)),
+        ("bad_crc", replace(frame, checksum_error=1 << rng.randrange(16))),
+        ("errors_mac", replace(frame, err=1, ethertype=0, crc_error=1)),
+        ("foreign", rng.randbytes(rng.randrange(14, 1514))),
+    ]
+    choice = [
         ("bad_length", replace(frame, keep={last: half})),
         ("bad_length", replace(frame, keep={max(1, last - 1): half})),
         ("bad_length", replace(frame, payload=b"")),
@@ -101,7 +106,6 @@ def broken(rng, frame):
         ("bad_length", replace(frame, payload=rng.randbytes(64 * 23))),
         ("bad_length", replace(frame, payload=rng.randbytes(64 * 60))),
         ("bad_crc", replace(frame, crc_error=1 << rng.randrange(32))),
-        ("bad_crc", replace(frame, checksum_error=1 << rng.randrange(16))),
         ("bad_crc", bytes(flipped)), ("bad_crc", bytes(in_ember)),
         ("bad_opcode", replace(frame, opcode=QUERIES)),
         ("bad_opcode", replace(frame, opcode=0)),
@@ -111,10 +115,8 @@ def broken(rng, frame):
         ("bad_node", replace(frame, destination=NODE + 1, mac=MAC_BASE + NODE,
                              ip=IP_BASE + NODE)),
         ("errors_mac", replace(frame, err=1)),
-        ("errors_mac", replace(frame, err=1, ethertype=0, crc_error=1)),
     ]
-    choice += [("foreign", rng.randbytes(rng.randrange(14, 1514)))]
-    counter, what = rng.choice(choice)
+    counter, what = rng.choice(choice + of_ethernet * (frame.framing == "ethernet"))
     return counter, what.beats() if isinstance(what, Frame) else beats_of(what)
 
 
@@ -169,18 +171,19 @@ def drive(dut, packets, beats=1, packing=0, *, gap=0.0, stall=0.0, records=(), v
     return cycles, result
 
 
-@pytest.mark.parametrize("beats,packing,gap,stall", [
-    (1, 0, 0.0, 0.0), (4, 0, 0.0, 0.3), (2, 0, 0.5, 0.2), (1, 1, 0.3, 0.3), (1, 2, 0.0, 0.2)])
-def test_good_frames_between_bad_ones(beats, packing, gap, stall):
+@pytest.mark.parametrize("beats,packing,gap,stall,framing", [
+    (1, 0, 0.0, 0.0, "ethernet"), (4, 0, 0.0, 0.3, "ethernet"), (2, 0, 0.5, 0.2, "ethernet"),
+    (1, 1, 0.3, 0.3, "ethernet"), (1, 2, 0.0, 0.2, "ethernet"), (1, 0, 0.3, 0.2, "udp")])
+def test_good_frames_between_bad_ones(beats, packing, gap, stall, framing):
     rng = random.Random(beats)
     packets, records, vectors, credits, seen_credits = [], [], [], [], []
     counts = dict.fromkeys(PARSER_COUNTERS.members, 0)
     for _ in range(90):
         if rng.random() < 0.5:
-            frame, content = records_frame(rng, limit=6)
+            frame, content = records_frame(rng, limit=6, framing=framing)
             out, more = records, expected_records(frame, content)
         else:
-            frame, content = vectors_frame(rng, beats, packing=packing)
+            frame, content = vectors_frame(rng, beats, packing=packing, framing=framing)
             out, more = vectors, expected_vectors(content)
         if rng.random() < 0.6:
             counter, packet = broken(rng, frame)
@@ -192,7 +195,7 @@ def test_good_frames_between_bad_ones(beats, packing, gap, stall):
             counts["beats"] += len(packet) - 1
             credits.append((frame.source, frame.credit))
         packets.append(packet)
-    dut = FrameParser(CONFIG)
+    dut = made(FrameParser, CONFIG, framing)
     _, seen = drive(dut, packets, beats, packing, gap=gap, stall=stall, records=records,
                     vectors=vectors, credits=seen_credits)
     assert seen == counts
@@ -214,7 +217,7 @@ def test_every_reason_is_met():
         packets += [packet, frame.beats()]
         records += expected_records(frame, content)
     assert met == {"foreign", "bad_length", "bad_crc", "bad_opcode", "bad_node", "errors_mac"}
-    _, seen = drive(FrameParser(CONFIG), packets, records=records)
+    _, seen = drive(made(FrameParser, CONFIG), packets, records=records)
     assert seen == counts
 
 
@@ -232,7 +235,7 @@ def test_vectors_back_to_back(beats, most):
         packets.append(frame.beats())
         vectors += expected_vectors(content)
     wire = sum(map(len, packets))
-    cycles, seen = drive(FrameParser(CONFIG), packets, beats, vectors=vectors)
+    cycles, seen = drive(made(FrameParser, CONFIG), packets, beats, vectors=vectors)
     assert seen["packets"] == 30 and seen["beats"] == wire - 30
     assert cycles <= wire + len(packets[0]) + 16
     if most >= 16:
@@ -259,7 +262,7 @@ def test_beats_of_several_vectors_hold_up_nothing_behind_them(packing):
         packets.append(frame.beats())
         records += expected_records(frame, content)
     wire = sum(map(len, packets))
-    dut = FrameParser(config, depth=2 * (22 + 4))
+    dut = made(FrameParser, config, depth=2 * (22 + 4))
     seen = []
 
     async def clock(ctx):
@@ -285,14 +288,14 @@ def test_records_back_to_back():
         packets.append(frame.beats())
         records += expected_records(frame, content)
     wire = sum(map(len, packets))
-    cycles, _ = drive(FrameParser(CONFIG), packets, records=records)
+    cycles, _ = drive(made(FrameParser, CONFIG), packets, records=records)
     assert cycles <= wire + 40
 
 
 def test_overrun_drops_whole_packets():
     """With the consumer stopped, packets beyond the FIFO are counted; the rest is intact."""
     rng = random.Random(5)
-    dut = FrameParser(CONFIG, depth=64)
+    dut = made(FrameParser, CONFIG, depth=64)
     frames = [records_frame(rng, limit=10) for _ in range(40)]
     bad = replace(frames[0][0], crc_error=1)
     seen, taken = [], {}
@@ -355,7 +358,7 @@ def test_host_messages(gap, stall, packing):
             counts["packets"] += 1
             counts["beats"] += len(frame.payload) // 64
         packets.append(frame.beats())
-    _, seen = drive(FrameParser(CONFIG, "host"), packets, 1, packing, gap=gap, stall=stall,
+    _, seen = drive(made(FrameParser, CONFIG, "host"), packets, 1, packing, gap=gap, stall=stall,
                     records=records, vectors=vectors, dense=dense, refused=refused)
     assert seen == counts
 
@@ -370,7 +373,7 @@ def test_longer_than_configured(framing, opcode, vectors):
                  payload=vector_payload(content))
     assert len(long.payload) // 64 > (22 if framing == "ethernet" else 40)
     good = replace(long, count=3, payload=vector_payload(content[:3]))
-    _, seen = drive(FrameParser(CONFIG, framing), [long.beats(), good.beats()] * 2,
+    _, seen = drive(made(FrameParser, CONFIG, framing), [long.beats(), good.beats()] * 2,
                     vectors=expected_vectors(content[:3]) * 2,
                     refused=[{"status": int(Status.LENGTH), "step": 9}] * 2 * (framing == "host"))
     assert (seen["packets"], seen["bad_length"], seen["overruns"]) == (2, 2, 0)
@@ -379,7 +382,7 @@ def test_longer_than_configured(framing, opcode, vectors):
 def test_arguments_are_checked():
     with pytest.raises(TypeError, match="framing must be a string, not 3"):
         FrameParser(CONFIG, 3)
-    with pytest.raises(ValueError, match="framing must be ethernet or host, not 'ip'"):
+    with pytest.raises(ValueError, match="framing must be ethernet, udp or host, not 'ip'"):
         FrameParser(CONFIG, "ip")
     with pytest.raises(ValueError, match="depth must be at least 52, not 51"):
         FrameParser(CONFIG, depth=51)

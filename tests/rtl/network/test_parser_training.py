@@ -21,7 +21,7 @@ from tests.rtl.network.test_parser import (
     set_up,
     vectors_frame,
 )
-from tests.support import receiver, sender
+from tests.support import made, receiver, sender
 
 CONFIG = NicConfig(max_dimension=64, net_payload_beats=6, host_payload_beats=12)
 LIMIT = {"ethernet": 6, "host": 12}
@@ -81,6 +81,7 @@ class Traffic:
         self.packets, self.lost = [], 0
         self.out = {name: [] for name in ("records", "vectors", *PORTS[framing])}
         self.credits, self.gradient_credits, self.refused = [], [], []
+        self.dropped = []
 
     def one(self, name):
         """Return a frame for port ``name`` and what should leave there."""
@@ -124,13 +125,23 @@ class Traffic:
                 [frame.payload[:-64], frame.payload + rng.randbytes(64)]))
         self.packets.append(frame.beats())
         self.lost += 1
+        if frame.opcode in (Opcode.GRADIENTS, Opcode.RETURNED):
+            self.dropped.append(len(frame.payload) // 64)
         self.refused.append({"status": int(status), "step": frame.step})
+
+    def too_long(self, name):
+        """Add a frame longer than any may be."""
+        frame, _ = self.one(name)
+        frame = replace(frame, payload=self.rng.randbytes(64 * (LIMIT[self.framing] + 3)))
+        self.packets.append(frame.beats())
+        self.lost += 1
+        self.refused.append({"status": int(Status.LENGTH), "step": frame.step})
 
     def run(self, *, gap=0.0, stall=0.0):
         """Send all; return the cycles it takes."""
-        dut, sent, result = FrameParser(CONFIG, self.framing, training=True), [], {}
+        dut, sent, result = made(FrameParser, CONFIG, self.framing, training=True), [], {}
         seen = {name: [] for name in self.out}
-        refused, credits, gradient_credits = [], [], []
+        refused, credits, gradient_credits, dropped = [], [], [], []
         wanted = self.refused if self.framing == "host" else []
 
         async def feed(ctx):
@@ -151,11 +162,16 @@ class Traffic:
                     if one.valid:
                         into.append((one.node, one.value))
 
+        async def drops(ctx):
+            async for _, _, beats in ctx.tick().sample(dut.dropped):
+                if beats:
+                    dropped.append(beats)
+
         cycles = simulate(
             dut, feed, finish, receiver(dut.refused, refused, len(wanted)),
             *(receiver(getattr(dut, name), seen[name], len(self.out[name]), stall=stall, seed=k)
               for k, name in enumerate(seen)),
-            background=[watch] if self.framing == "ethernet" else [], limit=4_000)
+            background=[watch if self.framing == "ethernet" else drops], limit=4_000)
         for beats in [seen["records"]]:
             beats[:] = [{"beat": tuple(i["data"] >> 64 * k & (1 << 64) - 1
                                        for k in range(i["records"])),
@@ -163,6 +179,9 @@ class Traffic:
                         for i in beats]
         assert seen == self.out
         assert refused == wanted
+        if self.framing == "host":
+            # A packet that is too long is not measured.
+            assert dropped == [n for n in self.dropped if 0 < n <= LIMIT["host"]]
         if self.framing == "ethernet":
             assert (credits, gradient_credits) == (self.credits, self.gradient_credits)
         beats = sum(map(len, self.packets)) - len(self.packets)
@@ -181,6 +200,9 @@ def test_packets_of_training_between_others(framing, dimension, gap, stall):
     for name in names:
         traffic.bad(name)
         traffic.good(name)
+    traffic.too_long(names[-1])
+    if framing == "host":
+        traffic.too_long("gradients")
     for _ in range(20):
         name = rng.choice(names)
         (traffic.bad if rng.random() < 0.3 else traffic.good)(name)
@@ -204,7 +226,7 @@ def test_without_training_its_packets_are_refused(framing):
     rng = random.Random(1)
     traffic = Traffic(rng, framing, 16)
     frames = [traffic.one(name)[0] for name in PORTS[framing]]
-    dut = FrameParser(CONFIG, framing)
+    dut = made(FrameParser, CONFIG, framing)
 
     async def feed(ctx):
         await set_up(dut, 1)(ctx)

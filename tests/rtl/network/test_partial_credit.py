@@ -10,7 +10,7 @@ from rtl.formats import Opcode
 from rtl.network import CreditReturn, PartialPackager, RecordPackager
 from tests.rtl.network.dirty import simulate
 from tests.rtl.network.packing import Taken
-from tests.support import receiver, sender
+from tests.support import made, receiver, sender
 
 
 class Loop(Elaboratable):
@@ -43,7 +43,7 @@ class Loop(Elaboratable):
     (1, 22, 2, 1), (2, 22, 12, 4), (1, 22, 24, 9)])
 def test_all_get_through(nodes, max_beats, window, short):
     rng = random.Random(window)
-    dut, beats, headers, freeing = Loop(nodes, max_beats), [0], [], []
+    dut, beats, headers, freeing = made(Loop, nodes, max_beats), [0], [], []
     # Each step ends with a short packet: what is owed for it alone is never told.
     bursts = [size for _ in range(2) for size in (90, short) for _ in range(nodes)]
     items = [{"destination": k % nodes, "step": k // nodes,

@@ -9,6 +9,7 @@ from host.partial_packets import parse_partials, partials_that_fit
 from rtl.formats import Opcode
 from rtl.network import PartialPackager
 from tests.rtl.network.packing import credit_of, expected_closings, run_packager
+from tests.support import made
 
 FIELDS = "table", "row", "beat", "level"
 
@@ -56,10 +57,10 @@ def test_packets_without_time_outs(destinations, max_beats, width, gap, stall):
     """Every packet is predicted: content, step, and the order in which they leave."""
     rng = random.Random(destinations)
     items = make_items(rng, destinations, 180, width)
-    dut = PartialPackager(destinations, max_beats, Opcode.SPILLED, False)
+    dut = made(PartialPackager, destinations, max_beats, Opcode.SPILLED, False)
     packets, _, counters = run_packager(
         dut, items, {"timeout": 1500, "vector_packing": {16: 0, 8: 1, 4: 2}[width]},
-        gap=gap, stall=stall)
+        gap=gap, stall=stall, hurry=True)
     seen = seen_packets(packets, Opcode.SPILLED, width)
     limit = partials_that_fit(max_beats, width)
     expected, left = expected_closings(items, limit, content)
@@ -68,6 +69,7 @@ def test_packets_without_time_outs(destinations, max_beats, width, gap, stall):
     assert len(seen) == len(expected) + len(left)
     full = sum(len(r) == limit for _, _, r in expected)
     assert counters["partials"] == len(items) and counters["packets"] == len(seen)
+    assert counters["beats"] == sum(len(beats) for _, beats in packets)
     assert (counters["full"], counters["timeouts"]) == (full, len(left))
     assert counters["step_changes"] == len(expected) - full
     assert counters["stall_credit"] == 0
@@ -79,7 +81,7 @@ def test_window_is_kept(window, width, stall):
     """Never more than a window of beats is out, and all gets through as credit returns."""
     rng = random.Random(window)
     destinations, max_beats = 3, 10
-    dut = PartialPackager(destinations, max_beats, Opcode.PARTIALS, True)
+    dut = made(PartialPackager, destinations, max_beats, Opcode.PARTIALS, True)
     items = make_items(rng, destinations, min(30 * window, 240), width, 0.01)
     sent, acknowledged, most = [0] * destinations, [0] * destinations, [0]
 
@@ -122,7 +124,7 @@ def test_full_rate(destinations, width):
     """A beat a cycle comes in or a beat a cycle leaves, whichever takes longer."""
     rng = random.Random(3)
     items = make_items(rng, destinations, 600, width, 0)
-    dut = PartialPackager(destinations, 22, Opcode.ROW_UPDATES, False)
+    dut = made(PartialPackager, destinations, 22, Opcode.ROW_UPDATES, False)
     packets, cycles, _ = run_packager(
         dut, items, {"timeout": 300, "vector_packing": {16: 0, 8: 1, 4: 2}[width]})
     beats = sum(len(beats) for _, beats in packets)
@@ -136,7 +138,7 @@ def test_latency():
     """The docstring's cycles from the beat that fills a packet."""
     for credited in (False, True):
         at, clock = {}, [0]
-        dut = PartialPackager(1, 4, Opcode.PARTIALS, credited)
+        dut = made(PartialPackager, 1, 4, Opcode.PARTIALS, credited)
         items = make_items(random.Random(0), 1, 3, 16, 0)
 
         async def watch(ctx):

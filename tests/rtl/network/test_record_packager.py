@@ -9,6 +9,7 @@ from host.step_packets import StepNews, parse_steps
 from rtl.formats import Opcode, StepKind
 from rtl.network.record_packager import RecordPackager
 from tests.rtl.network.packing import credit_of, expected_closings, run_packager
+from tests.support import made
 
 FOREVER = 0xFFFF
 
@@ -38,23 +39,25 @@ def seen_packets(packets, opcode):
     return [(h["destination"], h["step"], records_of(h, beats)) for h, beats in packets]
 
 
-@pytest.mark.parametrize("destinations,max_beats,batch,gap,stall", [
-    (1, 64, 100, 0.0, 0.0), (4, 3, 24, 0.0, 0.4), (5, 2, 9, 0.3, 0.3), (8, 22, 8, 0.0, 0.0),
-    (16, 1, 1, 0.2, 0.6)])
-def test_packets_without_time_outs(destinations, max_beats, batch, gap, stall):
+@pytest.mark.parametrize("destinations,max_beats,batch,gap,stall,records", [
+    (1, 64, 100, 0.0, 0.0, None), (4, 3, 24, 0.0, 0.4, None), (5, 2, 9, 0.3, 0.3, None),
+    (8, 22, 8, 0.0, 0.0, None), (16, 1, 1, 0.2, 0.6, 1), (3, 2, 30, 0.0, 0.2, 11)])
+def test_packets_without_time_outs(destinations, max_beats, batch, gap, stall, records):
     """Every packet is predicted: content, step, and the order in which they leave."""
     rng = random.Random(destinations)
     items = make_items(rng, destinations, 500)
-    dut = RecordPackager(destinations, max_beats, Opcode.LOOKUP_REQUESTS, False)
+    dut = made(RecordPackager, destinations, max_beats, Opcode.LOOKUP_REQUESTS, False,
+               records=records)
+    most = min(batch, max_beats * 8, records or batch)
     packets, _, counters = run_packager(
-        dut, items, {"batch": batch, "timeout": 4000}, gap=gap, stall=stall)
+        dut, items, {"batch": batch, "timeout": 4000}, gap=gap, stall=stall, hurry=True)
     seen = seen_packets(packets, Opcode.LOOKUP_REQUESTS)
     expected, left = expected_closings(
-        items, min(batch, max_beats * 8), lambda item: item["record"])
+        items, most, lambda item: item["record"])
     assert seen[:len(expected)] == expected
     assert {d: (s, r) for d, s, r in seen[len(expected):]} == left
     assert len(seen) == len(expected) + len(left)
-    full = sum(len(r) == min(batch, max_beats * 8) for _, _, r in expected)
+    full = sum(len(r) == most for _, _, r in expected)
     assert counters["records"] == len(items) and counters["packets"] == len(seen)
     assert (counters["full"], counters["timeouts"]) == (full, len(left))
     assert counters["step_changes"] == len(expected) - full
@@ -65,7 +68,7 @@ def test_packets_without_time_outs(destinations, max_beats, batch, gap, stall):
 def test_time_out_bounds_the_wait(destinations, timeout):
     """No record waits longer than the time-out and one round of looks, in any packet."""
     rng, now, seen_at = random.Random(timeout), [0], []
-    dut = RecordPackager(destinations, 4, Opcode.LOOKUPS, False)
+    dut = made(RecordPackager, destinations, 4, Opcode.LOOKUPS, False)
     items = make_items(rng, destinations, 250)
     arrival = []
 
@@ -93,12 +96,13 @@ def test_time_out_bounds_the_wait(destinations, timeout):
     assert counters["full"] + counters["timeouts"] + counters["step_changes"] == len(packets)
 
 
-@pytest.mark.parametrize("window,stall", [(1, 0.0), (5, 0.3), (64, 0.0)])
+@pytest.mark.parametrize("window,stall", [
+    pytest.param(1, 0.0, marks=pytest.mark.slow), (5, 0.3), (64, 0.0)])
 def test_window_is_kept(window, stall):
     """Never more than a window of beats is out, and all gets through as credit returns."""
     rng = random.Random(window)
     destinations = 4
-    dut = RecordPackager(destinations, 6, Opcode.LOOKUPS, True)
+    dut = made(RecordPackager, destinations, 6, Opcode.LOOKUPS, True)
     items = make_items(rng, destinations, 700, 0.01)
     sent, acknowledged = [0] * destinations, [0] * destinations
     most = [0]
@@ -140,7 +144,7 @@ def test_window_is_kept(window, stall):
 
 
 def test_acknowledgement_beyond_what_was_sent_counts_as_all():
-    dut = RecordPackager(2, 1, Opcode.LOOKUPS, True)
+    dut = made(RecordPackager, 2, 1, Opcode.LOOKUPS, True)
     items = [{"destination": 1, "step": 0, "record": k} for k in range(40)]
     out = [0]
 
@@ -168,7 +172,7 @@ def test_acknowledgement_beyond_what_was_sent_counts_as_all():
 def test_one_record_a_cycle(destinations, batch):
     rng = random.Random(3)
     items = make_items(rng, destinations, 1500, 0)
-    dut = RecordPackager(destinations, 22, Opcode.LOOKUPS, True)
+    dut = made(RecordPackager, destinations, 22, Opcode.LOOKUPS, True)
 
     async def acknowledge(ctx):
         count = [0] * destinations
@@ -188,9 +192,9 @@ def test_one_record_a_cycle(destinations, batch):
 
 
 def test_step_records_leave_at_once():
-    """With ``batch`` 1 a record never waits for another, nor for a time-out."""
+    """Alone in their packets, they never wait for another, nor for a time-out."""
     now, come, left = [0], [], []
-    dut = RecordPackager(4, 1, Opcode.STEPS, False)
+    dut = made(RecordPackager, 4, 1, Opcode.STEPS, False, records=1)
     news = [StepNews(StepKind.END, 0xFFFFFFFF), StepNews(StepKind.DONE), StepNews(StepKind.CREDIT)]
     items = [{"destination": k % 4, "step": k // 5,
               "record": news[k % 3].kind << 32 | news[k % 3].count} for k in range(20)]
@@ -218,3 +222,5 @@ def test_arguments_are_checked():
         RecordPackager(4, "22", Opcode.LOOKUPS, True)
     with pytest.raises(ValueError, match=r"buffers must be more than destinations \(4\), not 4"):
         RecordPackager(4, 22, Opcode.LOOKUPS, True, buffers=4)
+    with pytest.raises(ValueError, match="records must be an integer between 1 and 16, not 17"):
+        RecordPackager(4, 2, Opcode.LOOKUPS, True, records=17)

@@ -8,6 +8,7 @@ from rtl.config import NicConfig
 from rtl.formats import Opcode
 from rtl.network.vector_packager import VectorPackager
 from tests.rtl.network.packing import credit_of, run_packager
+from tests.support import made
 
 
 def make_vectors(rng, nodes, count, beats, packing=0):
@@ -48,9 +49,9 @@ def test_packets_without_time_outs(nodes, dimension, vector_beats, packing, payl
     limit = min(32, ((payload - 1) << packing) // vector_beats)
     vectors = make_vectors(rng, nodes, 200 // vector_beats, vector_beats, packing)
     packets, _, counters = run_packager(
-        VectorPackager(config), beats_of(vectors),
+        made(VectorPackager, config), beats_of(vectors),
         {"vector_beats": vector_beats, "vector_packing": packing, "timeout": 5000},
-        gap=gap, stall=stall)
+        gap=gap, stall=stall, hurry=True)
     expected, opened = [], {}
     for node, landing, step, data in vectors:
         opened.setdefault(node, (step, []))[1].append((landing, data))
@@ -85,7 +86,7 @@ def test_time_outs(vector_beats, packing, timeout):
                     accepted.append(now[0])
                 first = last
 
-    dut = VectorPackager(config)
+    dut = made(VectorPackager, config)
     packets, _, counters = run_packager(
         dut, beats_of(vectors),
         {"vector_beats": vector_beats, "vector_packing": packing, "timeout": timeout}, gap=0.8,
@@ -105,14 +106,15 @@ def test_time_outs(vector_beats, packing, timeout):
     assert counters["full"] + counters["timeouts"] == len(packets)
 
 
-@pytest.mark.parametrize("nodes,vector_beats", [(1, 1), (8, 1), (16, 1), (8, 4)])
+@pytest.mark.parametrize("nodes,vector_beats", [
+    (1, 1), pytest.param(8, 1, marks=pytest.mark.slow), (16, 1), (8, 4)])
 def test_full_rate(nodes, vector_beats):
     """A beat a cycle leaves, tag beats included, with destinations mixed at random."""
     rng = random.Random(nodes)
     config = NicConfig(nodes=nodes, max_dimension=16 * vector_beats)
     vectors = make_vectors(rng, nodes, 1600 // vector_beats, vector_beats)
     packets, cycles, _ = run_packager(
-        VectorPackager(config), beats_of(vectors),
+        made(VectorPackager, config), beats_of(vectors),
         {"vector_beats": vector_beats, "timeout": 300})
     beats = sum(len(b) for _, b in packets)
     # After the last beat come a time-out and the open packets of all destinations.
@@ -126,7 +128,7 @@ def test_a_vector_a_cycle(nodes, packing):
     rng = random.Random(nodes)
     vectors = make_vectors(rng, nodes, 1200, 1, packing)
     packets, cycles, _ = run_packager(
-        VectorPackager(NicConfig(nodes=nodes)), beats_of(vectors),
+        made(VectorPackager, NicConfig(nodes=nodes)), beats_of(vectors),
         {"vector_beats": 1, "vector_packing": packing, "timeout": 300})
     # After the last vector come a time-out and the open packets of all destinations.
     last = 300 + 60 + 17 * nodes

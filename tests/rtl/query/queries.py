@@ -44,6 +44,7 @@ class Reading:
     node: int
     nodes: int
     sample_slots: int
+    open_step: int | None = None
     slots: list[dict] = field(default_factory=list)
     errors: list[dict] = field(default_factory=list)
     strays: int = 0
@@ -64,6 +65,8 @@ class Reading:
             self._sample = [number, step, size, [], 0]
             if not 1 <= size <= self.sample_slots:
                 self._fault(Status.SAMPLE_SIZE)
+            elif self.open_step is not None and 2 <= step - self.open_step & 0xFFFF < 0x8000:
+                self._fault(Status.STEP)
             if size == 0:
                 self._sample = None
         elif self._sample is None:

@@ -3,13 +3,14 @@
 import random
 
 import pytest
+from amaranth.hdl import Value
 
 from rtl.config import preset
 from rtl.formats import Status
 from rtl.query import QueryChecker
 from tests.rtl.descriptors import COLUMN, REPLICATED, ROW, Table, descriptor_writer
 from tests.rtl.query.queries import NO_SAMPLE, Reading, beats, empty, head, key
-from tests.support import _plain, receiver, simulate
+from tests.support import decoder, made, receiver, simulate
 
 CONFIG = preset("tiny").with_fields(hold_vectors=32)
 LARGEST = CONFIG.sample_slots
@@ -39,20 +40,23 @@ def good_sample(number: int, count: int, rng: random.Random) -> list[int]:
     return [head(number, count), *good_slots(count, rng)]
 
 
-def run(packets: list[tuple[list[int], int]], stalls=(0.0, 0.0), config=CONFIG, seed=0):
+def run(packets: list[tuple[list[int], int]], stalls=(0.0, 0.0), config=CONFIG, seed=0,
+        open_step=None):
     """Run packets of (records, step) through a checker, paced by its credits.
 
     Returns what it gave, what it should have given, and its counters.
     """
     rng = random.Random(seed)
-    reading = Reading(TABLES, NODE, NODES, config.sample_slots)
+    reading = Reading(TABLES, NODE, NODES, config.sample_slots, open_step)
     for records, step in packets:
         for record in records:
             reading.read(record, step)
     items = [b for records, step in packets for b in beats(records, step, rng)]
-    dut, slots, errors, counters = QueryChecker(config), [], [], {}
+    dut, slots, errors, counters = made(QueryChecker, config), [], [], {}
 
     async def feed(ctx):
+        ctx.set(dut.training, open_step is not None)
+        ctx.set(dut.open_step, open_step or 0)
         for sent, item in enumerate(items):
             while sent - ctx.get(dut.consumed) >= config.query_beats or rng.random() < stalls[0]:
                 await ctx.tick()
@@ -107,6 +111,21 @@ def test_good_samples_pass_whole(stalls):
         n << 20, rng.choice([1, 2, 5, 9, LARGEST]), rng)]
     reading, _ = check(cut(records, rng), stalls=stalls)
     assert not reading.errors and reading.slots
+
+
+@pytest.mark.parametrize("open_step", [0, 0xFFFE, None])
+def test_in_training_samples_far_ahead_are_refused(open_step):
+    """They would wait at the head of the queue for what is behind them."""
+    rng = random.Random(3)
+    packets = [(good_sample(n, 3, rng), (open_step or 0) + ahead & 0xFFFF)
+               for n, ahead in enumerate((0, 1, 2, 1, 3, 0x7FFF, 0x8000, 0, 0xFFFF, 2, 1))]
+    packets.append(([*good_sample(20, 2, rng), head(21, 0), *good_sample(22, 1, rng)],
+                    (open_step or 0) + 9 & 0xFFFF))
+    reading, _ = check(packets, stalls=(0.3, 0.3), open_step=open_step)
+    assert [(error["sample"], error["status"]) for error in reading.errors] == (
+        [(21, Status.SAMPLE_SIZE)] if open_step is None else
+        [(2, Status.STEP), (4, Status.STEP), (5, Status.STEP), (9, Status.STEP),
+         (20, Status.STEP), (21, Status.SAMPLE_SIZE), (22, Status.STEP)])
 
 
 NOT_THERE = 999
@@ -201,7 +220,7 @@ def test_one_record_a_cycle(size):
 
 def test_latency():
     """From the beat on the input to the first slot of a sample whose last record it holds."""
-    dut, cycles = QueryChecker(CONFIG), []
+    dut, cycles = made(QueryChecker, CONFIG), []
 
     async def feed(ctx):
         ctx.set(dut.i.payload, beats([head(1, 1), key(0, 1)], 0)[0])
@@ -252,13 +271,15 @@ class Flood:
     def takers(self, when, chance: float, rng: random.Random):
         """Return testbenches that take what the checker gives, from ``when()`` on."""
         def taker(port, taken):
+            bits, decode = Value.cast(port.payload), decoder(port.payload.shape())
+
             async def bench(ctx):
                 while True:
                     take = when() and rng.random() < chance
                     ctx.set(port.ready, take)
-                    _, _, valid, payload = await ctx.tick().sample(port.valid, port.payload)
+                    _, _, valid, payload = await ctx.tick().sample(port.valid, bits)
                     if take and valid:
-                        taken.append(_plain(payload))
+                        taken.append(decode(payload))
             return bench
         return [taker(self._dut.o, self.slots), taker(self._dut.errors, self.errors)]
 
@@ -292,7 +313,7 @@ def flood_of(samples: int, rng: random.Random) -> list[dict]:
 def test_buffer_holds_the_credits_and_no_more(ends_lost):
     """While the outputs stand, just the beats that fit stay; all that follow leave one gap."""
     rng, standing = random.Random(ends_lost), [True]
-    dut = QueryChecker(CONFIG)
+    dut = made(QueryChecker, CONFIG)
     flood = Flood(dut)
 
     async def feed(ctx):
@@ -321,7 +342,7 @@ def test_buffer_holds_the_credits_and_no_more(ends_lost):
 def test_gaps_between_beats_never_join_samples(seed):
     """The buffer runs over while it drains: many gaps, inside samples and between them."""
     rng = random.Random(seed)
-    dut = QueryChecker(CONFIG)
+    dut = made(QueryChecker, CONFIG)
     flood = Flood(dut)
 
     async def feed(ctx):

@@ -5,7 +5,7 @@ import random
 import pytest
 
 from rtl.query import Dispatcher
-from tests.support import receiver, sender, simulate
+from tests.support import made, receiver, sender, simulate
 
 NODE = 3
 KEY, KEY_END, EMPTY = 0, 1, 2
@@ -28,7 +28,7 @@ def samples_in(slots):
 
 def run(slots, stalls, first=65500, interact=True):
     """Run slots; places count up from ``first``. Returns what left, counters, and the cycles."""
-    dut, reserved, local, remote, dense = Dispatcher(), [], [], [], []
+    dut, reserved, local, remote, dense = made(Dispatcher), [], [], [], []
     counters = {}
     wanted = samples_in(slots) if interact else []
     mine = [s for s in slots if s["kind"] != EMPTY and s["owner"] == NODE]
@@ -99,7 +99,7 @@ def test_one_slot_a_cycle(owners, kinds):
 
 
 def test_local_stall_is_counted_and_holds_up_those_behind():
-    dut = Dispatcher()
+    dut = made(Dispatcher)
     slots = random_slots(4, random.Random(3), [NODE], [KEY]) + random_slots(
         1, random.Random(4), [1], [KEY])
 
@@ -123,7 +123,7 @@ def test_local_stall_is_counted_and_holds_up_those_behind():
 @pytest.mark.parametrize("first", [0, 0x7FFE, 0xFFFD])
 def test_slots_wait_for_their_step_to_open(first):
     """Five slots each of six steps; a step opens some time after the one before it."""
-    dut, local, remote, opened = Dispatcher(), [], [], []
+    dut, local, remote, opened = made(Dispatcher), [], [], []
     steps = [first + n & 0xFFFF for n in range(6)]
     slots = [slot | {"step": step} for step in steps
              for slot in random_slots(5, random.Random(step), [NODE, 1], [KEY])]
@@ -152,7 +152,7 @@ def test_slots_wait_for_their_step_to_open(first):
 
 def test_steps_before_the_open_one_go_and_without_training_all_do():
     for training, open_step in ((1, 9), (0, 0)):
-        dut, remote = Dispatcher(), []
+        dut, remote = made(Dispatcher), []
         slots = [slot | {"step": step} for slot, step in zip(
             random_slots(4, random.Random(1), [1], [KEY]),
             (9, 8, 9 - 0x8000 + 1 & 0xFFFF, 3), strict=True)]
@@ -166,8 +166,76 @@ def test_steps_before_the_open_one_go_and_without_training_all_do():
         simulate(dut, bench, sender(dut.i, slots), receiver(dut.remote, remote, 4), limit=50)
 
 
+@pytest.mark.parametrize("overtake", [0, 1])
+@pytest.mark.parametrize("first", [0, 0xFFFD])
+def test_lookups_overtake_for_owners_that_are_done(first, overtake):
+    """Owners are done in any order; lookups leave in theirs, none before its owner is done."""
+    rng, dut, left, early = random.Random(first), Dispatcher(8), [], [0]
+    steps = [first + n & 0xFFFF for n in range(6)]
+    slots = [slot | {"step": step} for step in steps for slot in random_slots(
+        12, rng, rng.sample(range(8), 3))]
+
+    async def bench(ctx):
+        ctx.set(dut.node, NODE)
+        ctx.set(dut.training, 1)
+        ctx.set(dut.overtake, overtake)
+        for ready in (dut.reserve.ready, dut.local.ready, dut.remote.ready):
+            ctx.set(ready, 1)
+        for step in steps:
+            ctx.set(dut.open_step, step)
+            ctx.set(dut.written, 0)
+            done, order = set(), rng.sample(range(8), 8)
+            for owner in order:
+                for _ in range(rng.randrange(9)):
+                    look(ctx, step, done)
+                    await ctx.tick()
+                done.add(owner)
+                ctx.set(dut.written, sum(1 << n for n in done))
+            look(ctx, step, done)
+            await ctx.tick()
+
+    def look(ctx, step, done):
+        for port, owner in ((dut.local, NODE), (dut.remote, ctx.get(
+                dut.remote.payload.destination))):
+            if not ctx.get(port.valid):
+                continue
+            ahead = ctx.get(port.payload.step) - step & 0xFFFF
+            assert ahead >= 0x8000 or ahead == 0 or (ahead == 1 and owner in done and overtake)
+            early[0] += ahead == 1
+            left.append((ctx.get(port.payload.step), owner))
+
+    simulate(dut, bench, background=[sender(dut.i, slots)])
+    assert (early[0] > 5) == overtake
+    for local in (True, False):
+        expected = [(slot["step"], slot["owner"]) for slot in slots
+                    if slot["kind"] != EMPTY and (slot["owner"] == NODE) == local]
+        got = [lookup for lookup in left if (lookup[1] == NODE) == local]
+        assert got == expected[:len(got)] and len(got) >= len(expected) - 12
+
+
+def test_a_lookup_leaves_four_cycles_after_its_owner_is_done():
+    """And without a place of its own in the queue, the ones behind it wait with it."""
+    dut, left = Dispatcher(4), []
+    slots = [slot | {"step": 1, "owner": owner} for slot, owner in zip(
+        random_slots(3, random.Random(1), kinds=[KEY]), (1, 2, 1), strict=True)]
+
+    async def bench(ctx):
+        for port in (dut.training, dut.overtake, dut.reserve.ready, dut.remote.ready):
+            ctx.set(port, 1)
+        ctx.set(dut.node, NODE)
+        for cycle in range(40):
+            ctx.set(dut.written, {20: 2, 30: 6}.get(cycle, ctx.get(dut.written)))
+            await ctx.tick()
+            if ctx.get(dut.remote.valid):
+                left.append((cycle + 1, ctx.get(dut.remote.payload.destination)))
+        assert ctx.get(dut.counters.stall_step) > 25
+
+    simulate(dut, bench, background=[sender(dut.i, slots)])
+    assert left == [(23, 1), (33, 2), (35, 1)]
+
+
 def test_one_slot_a_cycle_in_training():
-    dut, remote = Dispatcher(), []
+    dut, remote = made(Dispatcher), []
     slots = [slot | {"step": n // 50} for n, slot in enumerate(
         random_slots(300, random.Random(2), [1], [KEY]))]
 

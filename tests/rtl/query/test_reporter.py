@@ -7,7 +7,7 @@ import pytest
 from rtl.config import preset
 from rtl.formats import Opcode
 from rtl.query import HostReporter
-from tests.support import receiver, sender, simulate
+from tests.support import made, receiver, sender, simulate
 
 CONFIG = preset("tiny")
 QUARTER = CONFIG.query_beats // 4
@@ -28,7 +28,7 @@ def test_every_error_in_a_packet(stalls, training):
     rng = random.Random(1)
     errors = [error(rng) for _ in range(60)]
     refused = [{"status": rng.randrange(1, 10), "step": rng.getrandbits(16)} for _ in range(60)]
-    dut = HostReporter(CONFIG.with_fields(training=training))
+    dut = made(HostReporter, CONFIG.with_fields(training=training))
     headers, payloads, counters = [], [], {}
     # Refusals of gradients have a port of their own.
     turned = dut.gradients_refused if training else dut.refused
@@ -66,7 +66,7 @@ def test_every_error_in_a_packet(stalls, training):
 
 
 def bench_of(script, config=CONFIG):
-    dut, sent = HostReporter(config), []
+    dut, sent = made(HostReporter, config), []
 
     async def take(ctx):
         ctx.set(dut.headers.ready, 1)
@@ -140,7 +140,7 @@ def test_errors_carry_the_credit():
 
 
 def test_payload_that_waits_holds_errors_but_loses_none():
-    dut, headers, payloads = HostReporter(CONFIG), [], []
+    dut, headers, payloads = made(HostReporter, CONFIG), [], []
     errors = [error(random.Random(k)) for k in range(8)]
 
     async def late(ctx):

@@ -4,18 +4,20 @@ import itertools
 import random
 
 import pytest
+from amaranth.hdl import Shape, Value
 from amaranth.lib import data
 
 from rtl.stream import Arbiter, PacketFIFO, SkidBuffer, StreamFIFO
-from tests.support import receiver, sender, simulate
+from tests.rtl.power_up import powered_up
+from tests.support import made, receiver, sender, simulate
 
 STALLS = [(0.0, 0.0), (0.5, 0.0), (0.0, 0.5), (0.4, 0.4)]
 
 
 @pytest.mark.parametrize("stalls", STALLS)
 @pytest.mark.parametrize("make", [
-    lambda: SkidBuffer(16), lambda: StreamFIFO(16, 2), lambda: StreamFIFO(16, 7),
-    lambda: StreamFIFO(16, 80)], ids=["skid", "fifo2", "fifo7", "fifo80"])
+    lambda: made(SkidBuffer, 16), lambda: made(StreamFIFO, 16, 2), lambda: made(StreamFIFO, 16, 7),
+    lambda: made(StreamFIFO, 16, 80)], ids=["skid", "fifo2", "fifo7", "fifo80"])
 def test_order_is_kept(make, stalls):
     dut, items, taken = make(), [random.Random(3).randrange(1 << 16) for _ in range(300)], []
     simulate(dut, sender(dut.i, items, stall=stalls[0]),
@@ -23,7 +25,46 @@ def test_order_is_kept(make, stalls):
     assert taken == items
 
 
-@pytest.mark.parametrize("make", [lambda: SkidBuffer(8), lambda: StreamFIFO(8, 8)])
+WIDE = data.StructLayout({
+    "a": 5, "b": 512, "inner": data.StructLayout({"c": 7, "d": 128}), "e": 127})
+
+
+@pytest.mark.parametrize("stalls", STALLS)
+@pytest.mark.parametrize("shape,lutram", [
+    (WIDE, True), (200, True), (data.StructLayout({"d": 130, "e": 1}), True), (WIDE, False)])
+def test_wide_fields_go_along(shape, lutram, stalls):
+    """They lie in LUTRAM, wherever in the item they are, and whatever it holds at power-up."""
+    rng, width, taken = random.Random(4), Shape.cast(shape).width, []
+    items = [rng.getrandbits(width) for _ in range(60)]
+    dut = SkidBuffer(shape, lutram=lutram)
+
+    async def send(ctx):
+        for item in items:
+            while rng.random() < stalls[0]:
+                await ctx.tick()
+            ctx.set(Value.cast(dut.i.payload), item)
+            ctx.set(dut.i.valid, 1)
+            await ctx.tick().until(dut.i.ready)
+            ctx.set(dut.i.valid, 0)
+
+    async def take(ctx):
+        stall, offered = random.Random(5), None
+        while len(taken) < len(items):
+            valid, item = ctx.get(dut.o.valid), ctx.get(Value.cast(dut.o.payload))
+            assert offered is None or (valid and item == offered)
+            ready = stall.random() >= stalls[1]
+            ctx.set(dut.o.ready, ready)
+            if valid and ready:
+                taken.append(item)
+            offered = item if valid and not ready else None
+            await ctx.tick()
+
+    cycles = simulate(powered_up(dut, 1), send, take)
+    assert taken == items
+    assert any(stalls) or cycles <= 66
+
+
+@pytest.mark.parametrize("make", [lambda: made(SkidBuffer, 8), lambda: made(StreamFIFO, 8, 8)])
 def test_one_item_a_cycle(make):
     dut, taken = make(), []
     cycles = simulate(dut, sender(dut.i, range(200)), receiver(dut.o, taken, 200))
@@ -31,7 +72,7 @@ def test_one_item_a_cycle(make):
 
 
 def test_fifo_holds_its_depth():
-    dut = StreamFIFO(8, 5)
+    dut = made(StreamFIFO, 8, 5)
 
     async def bench(ctx):
         ctx.set(dut.i.valid, 1)
@@ -66,7 +107,7 @@ def test_packet_fifo_drops_whole_packets(depth, stalls):
         else:
             expected += [{"item": b, "last": int(j == length - 1), "drop": 0}
                          for j, b in enumerate(beats)]
-    dut, taken, dropped = PacketFIFO(16, depth), [], [0]
+    dut, taken, dropped = made(PacketFIFO, 16, depth), [], [0]
 
     async def watch(ctx):
         async for _, _, event in ctx.tick().sample(dut.dropped):
@@ -78,11 +119,17 @@ def test_packet_fifo_drops_whole_packets(depth, stalls):
     assert dropped[0] <= drops
 
 
+PACKETS = data.StructLayout({"port": 4, "packet": 8, "beat": 4, "last": 1})
+
+
+def _last(payload):
+    return payload.last
+
+
 @pytest.mark.parametrize("priority", [False, True])
 @pytest.mark.parametrize("stalls", STALLS)
 def test_arbiter_keeps_packets_whole(priority, stalls):
-    layout = data.StructLayout({"port": 4, "packet": 8, "beat": 4, "last": 1})
-    dut = Arbiter(layout, 3, last=lambda p: p.last, priority=priority)
+    dut = made(Arbiter, PACKETS, 3, last=_last, priority=priority)
     rng = random.Random(5)
     sent = []
     for port in range(3):
@@ -103,7 +150,7 @@ def test_arbiter_keeps_packets_whole(priority, stalls):
 
 
 def test_arbiter_is_fair():
-    dut = Arbiter(8, 4)
+    dut = made(Arbiter, 8, 4)
     taken: list[int] = []
     simulate(dut, receiver(dut.o, taken, 100), background=[
         sender(dut.i[k], [k] * 200) for k in range(4)])

@@ -46,7 +46,8 @@ class Host:
     """Rows in GPU memory, and the host's part of the protocol (docs/training.md).
 
     ``send``: packets that leave now. ``handle`` takes one of the NIC's. ``waiting``: packets of
-    gradients and returned spills, which need credit.
+    gradients and returned spills, which need credit. ``spoil``: of each level, how often the first
+    of the beats that go back names no table.
     """
 
     def __init__(self, node: int, model, seed: int, *, dimension: int, payload_beats: int):
@@ -54,6 +55,7 @@ class Host:
         self.rows = RowStore(model, seed)
         self.send, self.waiting = deque(), deque()
         self.written, self.done, self.spilled, self.passes = 0, [], [0, 0], []
+        self.spoil = [0, 0]
         self._kept: list[list[Partials]] = [[], []]
         self._owed: list[tuple[int, int, int]] = []
         self._states: dict[int, int] = {}
@@ -135,6 +137,9 @@ class Host:
             self._kept[level].clear()
             tables, rows, beats, _, values = kept
             order = np.random.default_rng(count).permutation(count)
+            if self.spoil[level]:
+                self.spoil[level] -= 1
+                tables[order[0]] = 4095
             self.waiting += partial_packets(
                 Opcode.RETURNED, tables[order], rows[order], beats[order], values[order],
                 node=self.node, step=step, payload_beats=self.payload_beats, level=level)

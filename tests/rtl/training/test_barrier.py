@@ -64,6 +64,11 @@ def test_a_step_opens_when_all_are_done(nodes, node, stall):
             rng.shuffle(calls)
             for n, who in enumerate(calls):
                 assert ctx.get(dut.open_step) == step
+                written = ctx.get(dut.written)
+                assert written & ~sum(1 << (node if w == "own" else w) for w in calls[:n]) == 0
+                assert not n or calls[n - 1] == "own" or written >> calls[n - 1] & 1
+                while n == nodes - 1 and who != "own" and not ctx.get(dut.written) >> node & 1:
+                    await ctx.tick()  # the others are being told
                 for source, late in ((node, step), (nodes, step), (0 if node else 1, step + 1),
                                      (0 if node else 1, step - 1 & 0xFFFF)):
                     if rng.random() < 0.3:
@@ -79,6 +84,7 @@ def test_a_step_opens_when_all_are_done(nodes, node, stall):
                 await ctx.tick().repeat(rng.randrange(1, 5))
             while ctx.get(dut.open_step) == step:
                 await ctx.tick()
+            assert ctx.get(dut.written) == 0
         await ctx.tick().until(dut.idle)
         assert ctx.get(dut.counters.steps) == count and ctx.get(dut.counters.bad_done) == bad[0]
 

@@ -46,6 +46,41 @@ class Reduction:
                     self.owed.append((step, spilled))
 
 
+def test_what_is_lost_on_its_way_back_is_not_waited_for():
+    """All of a pass, some of it, and none of another step."""
+    dut, rng = PassSource(), random.Random(1)
+    beats = [beat(7, rng) for _ in range(2)]
+    reduction = Reduction(dut, [3, 2, 0], stall=0.0)
+
+    async def lose(ctx, step):
+        ctx.set(dut.lost, {"valid": 1, "level": 0, "step": step})
+        await ctx.tick()
+        ctx.set(dut.lost.valid, 0)
+
+    async def host(ctx):
+        await lose(ctx, 7)  # nobody waits
+        await sender(dut.over, [7])(ctx)
+        while len(reduction.owed) < 1:
+            await ctx.tick()
+        await sender(dut.returned, beats[:1])(ctx)
+        await lose(ctx, 7)
+        await lose(ctx, 8)
+        await ctx.tick().repeat(10)
+        assert len(reduction.spills) == 2
+        await sender(dut.returned, beats[1:])(ctx)
+        while len(reduction.owed) < 2:
+            await ctx.tick()
+        await lose(ctx, 7)
+        await lose(ctx, 7)
+        while reduction.spills:
+            await ctx.tick()
+        await ctx.tick().repeat(20)
+        assert ctx.get(dut.idle) and ctx.get(dut.counters.returned) == 2
+
+    simulate(dut, host, background=[reduction.run], limit=500)
+    assert reduction.taken == [7, *beats, 7, 7]
+
+
 @pytest.mark.parametrize("stalls", [(0.0, 0.0, 0.0), (0.5, 0.3, 0.4), (0.0, 0.8, 0.0)])
 def test_passes_follow_until_none_spills(stalls):
     rng = random.Random(str(stalls))

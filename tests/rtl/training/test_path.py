@@ -7,6 +7,7 @@ from host.model import Model
 from host.optimizer import Optimizer
 from host.samples import Samples
 from rtl.config import NicConfig
+from rtl.formats import Status
 from tests.rtl.training.cluster import Cluster
 
 SMALL = {"nodes": 2, "tables": 4, "local_cache_rows": 64, "local_cache_ways": 4,
@@ -41,12 +42,13 @@ SGD, ADAGRAD = (Optimizer(name, 0.05, 1e-6) for name in ("sgd", "rowwise-adagrad
 MODES = [(SGD, "exact"), (ADAGRAD, "rounded"), (ADAGRAD, "exact"), (SGD, "rounded")]
 
 
-def train(shape: Model, sizes, modes, *, nodes=2, keys=(64, 64), seed=1, most=3, **sizes_of_nic):
+def train(shape: Model, sizes, modes, *, nodes=2, keys=(64, 64), seed=1, most=3, first=0,
+          **sizes_of_nic):
     """Train ``sizes`` samples a step; return the cluster, whose rows were compared each step."""
     config = NicConfig(**SMALL | {
         "nodes": nodes, "max_dimension": shape.dimension, "local_gradient_keys": keys[0],
         "global_gradient_keys": keys[1], "dot_units": 0, **sizes_of_nic})
-    cluster = Cluster(config, shape, nodes=nodes, seed=seed)
+    cluster = Cluster(config, shape, nodes=nodes, seed=seed, first=first)
     cluster.run(list(batches(shape, sizes, seed, most)), modes)
     for node, counters in zip(cluster.around, cluster.counters, strict=True):
         assert not node.refused
@@ -54,7 +56,7 @@ def train(shape: Model, sizes, modes, *, nodes=2, keys=(64, 64), seed=1, most=3,
                for name, count in counts.items()
                if (name.startswith("bad") or name in ("dropped", "over_credit")) and count}
         assert not bad, (node.number, bad)
-        assert node.host.done == list(range(len(sizes)))
+        assert node.host.done == [first + n & 0xFFFF for n in range(len(sizes))]
         # Each row beat and each state was written once.
         counted = counters["row_updater"]
         assert counters["row_packager"]["partials"] == (
@@ -62,11 +64,44 @@ def train(shape: Model, sizes, modes, *, nodes=2, keys=(64, 64), seed=1, most=3,
     return cluster
 
 
+@pytest.mark.slow
 def test_a_node_by_itself():
-    """More keys than either reduction holds, so that both spill and take passes."""
-    cluster = train(model(16), [2, 3], [(SGD, "rounded"), (ADAGRAD, "exact")], nodes=1,
-                    keys=(4, 8))
-    assert min(cluster.hosts[0].spilled) > 0
+    """More keys than either reduction holds, so that both spill and take passes. And the number of
+    the step comes to its end and begins again."""
+    host = train(model(16), [2, 3], [(SGD, "rounded"), (ADAGRAD, "exact")], nodes=1,
+                 keys=(4, 8), first=0xFFFF).hosts[0]
+    assert min(host.spilled) > 0
+
+
+@pytest.mark.slow
+def test_what_the_host_spoils_ends_the_step_with_an_error():
+    """Of a pass of either reduction one beat comes back without a table; the next step is good."""
+    config = NicConfig(**SMALL | {"nodes": 1, "max_dimension": 16, "dot_units": 0,
+                                  "local_gradient_keys": 4, "global_gradient_keys": 8})
+    shape = model(16)
+    cluster = Cluster(config, shape, nodes=1)
+    host, node = cluster.hosts[0], cluster.around[0]
+    host.spoil, cluster.compare = [1, 1], False
+    cluster.run(list(batches(shape, [3, 1], 1)), [(SGD, "rounded")] * 2)
+    assert host.done == [0, 1] and host.spoil == [0, 0]
+    assert node.refused == [(Status.RETURNED, 0)] * 2
+    assert cluster.counters[0]["returned_receiver"]["bad_table"] == 2
+    sources = [cluster.counters[0][f"{level}_source"] for level in ("local", "global")]
+    assert [source["returned"] for source in sources] == [count - 1 for count in host.spilled]
+
+
+@pytest.mark.slow
+def test_without_local_reduction_each_gradient_goes_by_itself():
+    """As it is, whatever sums would be rounded to; nothing is kept for a second local pass."""
+    shape = model(16, rows=(5, 3, 9))
+    cluster = train(shape, [3], [(SGD, "single")], keys=(4, 8))
+    local = [entry for host in cluster.hosts for entry in host.passes if entry[1] == 0]
+    assert local == [(0, 0, 0)] * 2
+    sent = sum(counters["gradient_sender"][way] for counters in cluster.counters
+               for way in ("own", "remote"))
+    (samples, _), = batches(shape, [3], 1)
+    assert sent == len(samples.rows) > len(np.unique(samples.keys))
+    assert not sum(counters["local_reducer"]["keys"] for counters in cluster.counters)
 
 
 @pytest.mark.slow

@@ -179,9 +179,54 @@ def test_latency_is_as_documented(last, first, latency):
         await driver.quiet(ctx, 3)
         begun = driver.cycle
         await driver.cycles(ctx, **events)
-        await driver.quiet(ctx)
+        await driver.quiet(ctx, 1)
         (step, at), = driver.complete
         assert step == 0 and at - begun - 1 == latency + (last == "steps")
+
+    driver.run(bench)
+
+
+def test_the_next_step_opens_at_once():
+    """What comes when ``complete`` was taken counts, however many nodes there might be."""
+    dut = StepCounter(64)
+    driver = Driver(dut, 0, 2)
+
+    async def bench(ctx):
+        for step in range(3):
+            await driver.cycles(ctx, arrived=(1, step), own=step, end=(step, 1),
+                                steps=record_beats([StepNews(END, 1)], 1, step)[0])
+            while len(driver.complete) <= step:
+                await driver.cycles(ctx)
+        await driver.quiet(ctx)
+        assert driver.counters(ctx) == {
+            "steps": 3, "ends": 6, "arrived": 6, "bad_steps": 0, "bad_counts": 0}
+
+    driver.run(bench)
+    # A cycle to take it, one to open, then those of the latency.
+    assert driver.complete[1][1] - driver.complete[0][1] <= 10
+
+
+def test_partials_of_a_node_that_is_complete_do_not_count_for_the_next_step():
+    dut = StepCounter(4)
+    driver = Driver(dut, 0, 3)
+
+    async def bench(ctx):
+        await driver.cycles(ctx, end=(0, 0), steps=record_beats([StepNews(END, 1)], 1, 0)[0])
+        await driver.cycles(ctx, arrived=(1, 0))
+        await driver.quiet(ctx, 5)
+        for _ in range(3):
+            await driver.cycles(ctx, arrived=(1, 0))
+        await driver.cycles(ctx, steps=record_beats([StepNews(END, 0)], 2, 0)[0])
+        await driver.quiet(ctx, 5)
+        assert len(driver.complete) == 1
+        await driver.cycles(ctx, end=(1, 0), steps=record_beats([StepNews(END, 1)], 1, 1)[0])
+        await driver.cycles(ctx, steps=record_beats([StepNews(END, 0)], 2, 1)[0])
+        await driver.quiet(ctx, 5)
+        assert len(driver.complete) == 1
+        await driver.cycles(ctx, arrived=(1, 1))
+        await driver.quiet(ctx, 5)
+        assert len(driver.complete) == 2
+        assert driver.counters(ctx)["bad_steps"] == 3
 
     driver.run(bench)
 

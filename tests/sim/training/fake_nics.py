@@ -109,6 +109,11 @@ class FakeNode:
             self.events.at(time, lambda now: self._look_up(step, now))
 
     def _look_up(self, step: Step, now: float) -> None:
+        step.starts.setdefault(self.number, now)
+        if self.nic.step < step.number:
+            # The rows of the step before are not all written.
+            self.events.at(now + 20, lambda now: self._look_up(step, now))
+            return
         first, last = step.shares[self.number:self.number + 2]
         share = step.samples.slice(first, last)
         vectors = np.empty((len(share.keys), self.cluster.model.dimension), np.float32)
@@ -119,7 +124,7 @@ class FakeNode:
         pooled = pool(vectors, share.bag_lengths.reshape(-1), self.cluster.model.pooling)
         for at, bags in zip(range(first, last), pooled.reshape(*share.bag_lengths.shape, -1)):
             step.place(self.number, at, 0, bags)
-        step.starts[self.number], step.ends[self.number] = now, now + 50 * (1 + self.number)
+        step.ends[self.number] = now + 50 * (1 + self.number)
         self.finished.append(step)
 
 
@@ -337,14 +342,14 @@ class FakeNics(NicCluster):
                  numerics):
         run = options.run
         cluster = FakeCluster(model, run.seed, options.optimizer, run.nodes,
-                              runtime.gradient_partials, self.entries, config.gradient_credits,
+                              runtime.partials, self.entries, config.gradient_credits,
                               config.host_payload_beats, run.placement)
         cluster.events_left = self.stuck_after
         self.setup = SimpleNamespace(cluster=cluster, start=10, waves=None, close=lambda: None)
         for node, dealt in zip(cluster.nodes, deal_rows(rows, cluster.plan)):
             node.store.write(*dealt.written())
         reference = EmbeddingTables(model, run.seed, options.optimizer, run.nodes,
-                                    runtime.gradient_partials)
+                                    runtime.partials)
         reference.rows = rows
         self.clock = Clock(DenseTime(GPU, model), RingAllReduce(
             Network(NETWORK, run.nodes), run.nodes, 1000), 50.0, 10.0)

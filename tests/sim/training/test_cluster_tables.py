@@ -68,6 +68,24 @@ def test_rows_are_those_of_the_reference(nodes, optimizer, partials, entries):
         assert not node.training.refused and not node.training.waiting and not node.training.busy
 
 
+@pytest.mark.parametrize("overtake", [False, True])
+def test_queries_may_follow_the_gradients_of_the_step_before(overtake):
+    cluster = FakeCluster(MODEL, 3, ADAGRAD, 2)
+    tables, parts, rng = tables_of(cluster), batches(MODEL), np.random.default_rng(3)
+    ended = [0.0]
+    for samples, following in zip(parts, [*parts[1:], None], strict=True):
+        pooled = tables.pooled(samples)
+        if len(ended) > 1:
+            assert (tables.step.started < ended[-1]) == overtake
+        if overtake:
+            tables.following = following
+        tables.update(samples, rng.standard_normal(pooled.shape, np.float32))
+        ended.append(max(node.training.finished for node in cluster.nodes))
+        assert tables.clock.lookup >= 0
+    assert tables.comparison.good and tables.verdicts["equal"] == sum(map(len, parts))
+    assert tables.rows.digest() == tables.comparison.reference.rows.digest()
+
+
 @pytest.mark.parametrize("dimension", [4, 8, 48])
 def test_vectors_of_other_lengths(dimension):
     model = Model(MODEL.rows, dimension, 3, (8, dimension), (4, 1), bags=MODEL.bags)

@@ -56,7 +56,8 @@ def reference(optimizer=None, nodes=1, partials="exact", epochs=1):
     ({"optimizer": "rowwise-adagrad", "learning_rate": 0.02, "epsilon": 1e-6, "epochs": 2},
      {"optimizer": Optimizer("rowwise-adagrad", 0.02, 1e-6), "epochs": 2}),
     ({"settings": ("gradient_partials=rounded",)}, {"nodes": 4, "partials": "rounded"}),
-], ids=["sgd", "adagrad", "rounded"])
+    ({"settings": ("gradient_partials=rounded", "local_reduction=false")}, {}),
+], ids=["sgd", "adagrad", "rounded", "single"])
 def test_it_is_the_reference(path, given, expected):
     parts, done, weights = reference(**expected)
     result = train(options(path, **given))

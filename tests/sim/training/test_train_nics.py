@@ -10,13 +10,14 @@ import pytest
 from host.gradient_packets import gradient_packets
 from host.optimizer import Optimizer
 from host.packets import parse_header
+from host.shard import Placement, ShardPlan
 from rtl.config import preset
-from rtl.formats import Opcode
+from rtl.formats import DescriptorKind, Opcode
 from rtl.nic import SmartNic
 from sim.cli import main
 from sim.settings import Runtime
 from sim.stalls import CAUSES, TRAINING_CAUSES
-from sim.training.cluster import training_registers
+from sim.training.cluster import check_windows, single_copies, training_registers
 from sim.training.report import failures, table
 from sim.training.train import Training, train
 from tests.sim.interacting import write_model
@@ -41,7 +42,8 @@ def trained(path, **changes) -> dict:
 
 
 @pytest.mark.parametrize("given", [
-    {}, {"optimizer": "rowwise-adagrad", "settings": ("gradient_partials=rounded",)}])
+    {}, {"optimizer": "rowwise-adagrad", "settings": ("gradient_partials=rounded",)},
+    {"settings": ("overtake=true",)}, {"settings": ("local_reduction=false",)}])
 def test_it_is_the_reference(path, nics, given):
     result = trained(path, **given)
     model = train(options(path, **given))
@@ -50,7 +52,7 @@ def test_it_is_the_reference(path, nics, given):
     assert result["bit_identical"] is True and result["complete"] and not failures(result)
     assert result["results"] == {"equal": 150, "different": 0, "refused": 0}
     assert result["spilled"]["global"] > 0
-    assert (result["spilled"]["local"] > 0) == bool(given)
+    assert (result["spilled"]["local"] > 0) == ("optimizer" in given)
     assert result["simulated_seconds"] == pytest.approx(4e-9 * result["cycles"])
     assert result["samples_per_second"] == pytest.approx(150 / result["simulated_seconds"])
     assert sum(result["phases_us"].values()) * 5 == pytest.approx(0.004 * result["cycles"])
@@ -146,9 +148,29 @@ def test_registers():
     config = replace(preset("tiny"), training=True)
     values = training_registers(config, Runtime(gradient_partials="rounded"),
                                 Optimizer("rowwise-adagrad", 0.5, 1.0), 4)
-    assert values == {"training": 1, "gradient_partials": 1, "optimizer": 1,
+    assert values == {"training": 1, "overtake": 0, "local_reduction": 1,
+                      "gradient_partials": 1, "optimizer": 1,
                       "learning_rate": 0x3F000000, "epsilon": 0x3F800000, "gradient_timeout": 64,
                       "gradient_window": 56, "gradient_share": 64}
+
+
+def test_no_node_may_send_more_than_the_others_keep_for_it():
+    good = {"gradient_window": 56, "gradient_share": 64}
+    check_windows([good, good | {"gradient_window": 64}])
+    check_windows([good | {"gradient_share": 9}])
+    with pytest.raises(ValueError, match="gradient_window of node 1 must be at most 64, the "
+                                         "gradient_share of node 0, not 65"):
+        check_windows([good, good | {"gradient_window": 65}])
+
+
+def test_a_table_has_one_copy():
+    plan = ShardPlan(2, (Placement(DescriptorKind.ROW, 9, 0, 2), Placement(
+        DescriptorKind.TABLE, 9, 1)))
+    assert single_copies(plan) is plan
+    copied = replace(plan, tables=(*plan.tables, Placement(DescriptorKind.REPLICATED, 9)))
+    with pytest.raises(ValueError, match="table 2 must be of kind TABLE or ROW in training, not "
+                                         "REPLICATED"):
+        single_copies(copied)
 
 
 def test_training_is_no_choice_of_these_nics(path):

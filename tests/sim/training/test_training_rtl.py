@@ -57,14 +57,34 @@ def good(result: dict, path, **changes) -> dict:
     (16, ADAGRAD | {"settings": ("local_cache=false", "dedupe=false")}),
     (16, ROUNDED | {"mini_batch": 150, "nodes": 3}), (16, {"placement": "table", "epochs": 3}),
     (16, ADAGRAD | {"settings": ("requester_merge=false", "gradient_timeout=0")}),
+    (16, ADAGRAD | {"settings": ("overtake=true",), "nodes": 3}),
 ])
 def test_rows_are_those_of_the_reference(model, dimension, changes):
     path = model(dimension)
     result = good(train(options(path, **changes)), path, **changes)
     rounded = "gradient_partials=rounded" in changes.get("settings", ())
     assert (result["spilled"]["local"] > 0) == rounded
+    assert len(result["backward"]) == result["nodes"]
     assert 0 < result["update_misses"] <= result["rows_compared"]["rows"]
     assert result["counters"][0]["step_barrier.steps"] == result["steps"]
+
+
+def test_without_local_reduction_more_is_sent(model):
+    """The bits are those of exact sums, whatever ``gradient_partials`` says."""
+    path, frames = model(), []
+    job = Training(options(path, settings=("local_reduction=false", "gradient_partials=rounded")))
+    apart = job.execute(observer=lambda news: frames.extend(frame for *_, frame in news))
+    together = good(train(options(path)), path)
+    assert good(apart, path)["spilled"]["local"] == 0
+    for count in ("partials", "packets", "beats", "bytes"):
+        assert all(more[count] > less[count] > 0 for more, less in zip(
+            apart["backward"], together["backward"], strict=True))
+    for node, sent in enumerate(apart["backward"]):
+        mine = [frame for frame in frames for head in parse_headers(frame[:1])
+                if head.opcode == Opcode.PARTIALS and head.source == node]
+        assert sent["packets"] == len(mine)
+        assert sent["beats"] == sum(len(frame) - 1 for frame in mine)
+        assert sent["bytes"] == sum(22 + 64 * (len(frame) - 1) for frame in mine)
 
 
 def test_threads_and_idle_cycles_change_nothing(model):

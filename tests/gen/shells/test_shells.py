@@ -1,0 +1,236 @@
+"""The shells' folders: ports as the shells have them, files that their tools read, mistakes."""
+
+import json
+import re
+import shutil
+import subprocess
+import time
+from xml.etree import ElementTree as Xml
+
+import pytest
+
+from gen import __main__ as command
+from gen.generate import generate
+from gen.lint import lint
+from gen.shells import SHELLS
+from rtl.config import preset
+
+# box_250mhz.sv of open-nic-shell, with one function, QDMA and MAC: name, width, direction. The
+# module of a user takes one of the reset pairs and no ref_clk_100mhz.
+_AXIL = [("awvalid", 1, "input"), ("awaddr", 32, "input"), ("awready", 1, "output"),
+         ("wvalid", 1, "input"), ("wdata", 32, "input"), ("wready", 1, "output"),
+         ("bvalid", 1, "output"), ("bresp", 2, "output"), ("bready", 1, "input"),
+         ("arvalid", 1, "input"), ("araddr", 32, "input"), ("arready", 1, "output"),
+         ("rvalid", 1, "output"), ("rdata", 32, "output"), ("rresp", 2, "output"),
+         ("rready", 1, "input")]
+_OTHER = {"input": "output", "output": "input"}
+_AXIS = [("tvalid", 1), ("tdata", 512), ("tkeep", 64), ("tlast", 1), ("tuser_size", 16),
+         ("tuser_src", 16), ("tuser_dst", 16)]
+OPENNIC = {f"s_axil_{name}": (width, way) for name, width, way in _AXIL} | {
+    f"{stream}_{name}": (width, way)
+    for stream, way in (("s_axis_qdma_h2c", "input"), ("m_axis_qdma_c2h", "output"),
+                        ("m_axis_adap_tx_250mhz", "output"), ("s_axis_adap_rx_250mhz", "input"))
+    for name, width in _AXIS} | {
+    f"{stream}_tready": (1, _OTHER[way])
+    for stream, way in (("s_axis_qdma_h2c", "input"), ("m_axis_qdma_c2h", "output"),
+                        ("m_axis_adap_tx_250mhz", "output"), ("s_axis_adap_rx_250mhz", "input"))
+} | {"mod_rstn": (1, "input"), "mod_rst_done": (1, "output"), "axil_aclk": (1, "input"),
+     "axis_aclk": (1, "input")}
+# A Vitis kernel, its streams to the UDP kernel as networklayer.v has them.
+VITIS = {"ap_clk": (1, "input"), "ap_rst_n": (1, "input"), "interrupt": (1, "output"),
+         "s_axi_control_wstrb": (4, "input")} | {
+    f"s_axi_control_{name}": (17 if name in ("awaddr", "araddr") else width, way)
+    for name, width, way in _AXIL} | {
+    f"{stream}_{name}": (width, way)
+    for stream, way, more in (
+        ("s_axis_net", "input", [("tdest", 16), ("tuser", 96)]),
+        ("m_axis_net", "output", [("tdest", 16)]), ("s_axis_host", "input", []),
+        ("m_axis_host", "output", []))
+    for name, width in [("tdata", 512), ("tkeep", 64), ("tlast", 1), ("tvalid", 1), *more]} | {
+    f"{stream}_tready": (1, way) for stream, way in (
+        ("s_axis_net", "output"), ("m_axis_net", "input"), ("s_axis_host", "output"),
+        ("m_axis_host", "input"))}
+PORTS = {"opennic": OPENNIC, "vitis": VITIS}
+
+
+@pytest.fixture(scope="module", params=sorted(SHELLS))
+def made(request, tmp_path_factory):
+    """A shell's name, and the folder with ``tiny`` for it."""
+    folder = tmp_path_factory.mktemp(request.param)
+    assert command.main(["--config", "tiny", "--shell", request.param,
+                         "--output", str(folder)]) == 0
+    return request.param, folder
+
+
+def test_ports(made):
+    shell, folder = made
+    described = json.loads((folder / f"tiny_{shell}.json").read_text())
+    assert described["shell"] == shell
+    assert {port["name"]: (port["width"], port["direction"]) for port in described["ports"]} \
+        == PORTS[shell]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("made", sorted(SHELLS), indirect=True, scope="module")
+def test_lint(made):
+    shell, folder = made
+    lint([folder / f"tiny_{shell}.v"], f"tiny_{shell}")
+
+
+@pytest.mark.skipif(shutil.which("iverilog") is None, reason="iverilog is not installed")
+def test_icarus_reads_it(made):
+    shell, folder = made
+    subprocess.run(["iverilog", "-g2012", "-t", "null", "-s", f"tiny_{shell}",
+                    str(folder / f"tiny_{shell}.v")], check=True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("made", sorted(SHELLS), indirect=True, scope="module")
+def test_again_into_the_same_folder_gives_the_same_bytes(made):
+    shell, folder = made
+    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    generate(preset("tiny"), folder, shell=shell)
+    assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
+
+
+def test_streams_leave_from_registers(made):
+    """What crosses between dies comes out of a register, all of it."""
+    shell, folder = made
+    described = json.loads((folder / f"tiny_{shell}.json").read_text())
+    stages = ("host_rx.stage", "net_rx.stage", "host_tx.stage", "net_tx.stage")
+    assert not any(memory["name"].startswith(stages) for memory in described["memories"])
+    assert sum("_rx__stage" in module["name"] or "_tx__stage" in module["name"]
+               for module in described["modules"]) == 8
+
+
+def test_every_crossing_is_constrained(made):
+    shell, folder = made
+    text = (folder / f"tiny_{shell}.v").read_text()
+    # One module for each synchronizer, of one bit and two stages.
+    synchronizers = text.count('(* ASYNC_REG = "TRUE" *)\n  reg crossed0 ')
+    assert synchronizers == {"opennic": 4, "vitis": 0}[shell]
+    if shell == "opennic":
+        lines = (folder / "tiny_opennic.xdc").read_text().splitlines()[1:]
+        assert lines == [
+            "set_max_delay -datapath_only -from [get_cells {csr_crossing/held_*_reg*}] "
+            "-to [get_cells {csr_crossing/taken_*_reg*}] 4.000",
+            *(f"set_false_path -to [get_cells {{{path}/crossed0_reg}}]" for path in (
+                "csr_crossing/asked_sync", "csr_crossing/served_sync", "reset_sync",
+                "swept_sync"))]
+
+
+@pytest.mark.parametrize("made", ["opennic"], indirect=True, scope="module")
+def test_opennic_folder(made):
+    """What ``build.tcl`` reads of a plugin, and the instance in the box."""
+    _, folder = made
+    box = folder / "box_250mhz"
+    assert {path.name for path in box.iterdir()} == {
+        "box_250mhz_address_map.v", "box_250mhz_address_map_inst.vh",
+        "box_250mhz_axi_crossbar.tcl", "user_plugin_250mhz_inst.vh"}
+    assert "read_verilog -quiet -sv tiny_opennic.v" in (
+        folder / "build_box_250mhz.tcl").read_text()
+    instance = (box / "user_plugin_250mhz_inst.vh").read_text()
+    assert dict(re.findall(r"^  \.(\w+)\(([\w\[\]]+)\)", instance, re.MULTILINE)) == {
+        name: {"mod_rstn": "mod_rstn[0]", "mod_rst_done": "mod_rst_done[0]"}.get(name, name)
+        for name in OPENNIC}
+    assert "MAX_PKT_LEN < 4160" in instance and "mod_rst_done[15:1]" in instance
+
+
+@pytest.mark.parametrize("made", ["vitis"], indirect=True, scope="module")
+def test_kernel_xml(made):
+    _, folder = made
+    root = Xml.parse(folder / "kernel.xml").getroot()
+    assert root.attrib == {"versionMajor": "1", "versionMinor": "6"}
+    kernel = root.find("kernel")
+    assert kernel is not None and kernel.get("hwControlProtocol") == "ap_ctrl_hs"
+    assert kernel.get("name") == "tiny_vitis" and kernel.get("language") == "ip_c"
+    ports = {port.get("name"): port.attrib for port in kernel.iter("port")}
+    assert ports["s_axi_control"]["range"] == "0x20000"
+    modes = {"s_axis_net": "read_only", "m_axis_net": "write_only", "s_axis_host": "read_only",
+             "m_axis_host": "write_only"}
+    assert {name: port["mode"] for name, port in ports.items() if name != "s_axi_control"} == modes
+    assert all(ports[name]["dataWidth"] == "512" for name in modes)
+    arguments = {arg.get("name"): arg.attrib for arg in kernel.iter("arg")}
+    assert arguments["packets"]["offset"] == "0x10"
+    assert [arg["id"] for arg in arguments.values()] == list("01234")
+    assert all(arguments[name]["addressQualifier"] == "4" for name in modes)
+
+
+@pytest.mark.skipif(shutil.which("tclsh") is None, reason="tclsh is not installed")
+def test_tcl_runs(made, tmp_path):
+    """Each script from begin to end, the vendor's commands recorded in place of done."""
+    shell, folder = made
+    vendor = """read_verilog read_xdc create_project set_property update_compile_order
+        current_fileset close_project package_xo get_property ipx::package_project
+        ipx::current_core ipx::get_user_parameters ipx::remove_user_parameter
+        ipx::associate_bus_interfaces ipx::update_checksums ipx::check_integrity
+        ipx::save_core""".split()  # noqa: SIM905
+    stubs = "namespace eval ipx {}\n" + "".join(
+        f"proc {name} args {{ puts [list {name} {{*}}$args]; return \"\" }}\n" for name in vendor)
+    for script in sorted(folder.rglob("*.tcl")):
+        (tmp_path / "run.tcl").write_text(f"{stubs}source {{{script}}}\n")
+        done = subprocess.run(["tclsh", str(tmp_path / "run.tcl")], cwd=script.parent,
+                              capture_output=True, text=True)
+        assert done.returncode == 0 and done.stderr == ""
+        for line in done.stdout.splitlines():
+            # What a script reads is there.
+            for name in re.findall(r"\S+\.(?:v|xdc|xml)\b", line):
+                assert (script.parent / name).exists(), line
+        if shell == "vitis":
+            calls = [line.split()[0] for line in done.stdout.splitlines()]
+            assert calls[-1] == "package_xo" and "ipx::package_project" in calls
+            for name in ("s_axis_net", "m_axis_net", "s_axis_host", "m_axis_host",
+                         "s_axi_control"):
+                assert f"ipx::associate_bus_interfaces -busif {name} -clock ap_clk" in done.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("made", sorted(SHELLS), indirect=True, scope="module")
+def test_two_nics_in_one_file_list(made, tmp_path):
+    shell, folder = made
+    other = tmp_path / "other"
+    assert command.main(["--config", "tiny", "--set", "name=other", "--set", "nodes=4",
+                         "--set", "dot_units=0", "--shell", shell, "--output", str(other)]) == 0
+    files = [folder / f"tiny_{shell}.v", other / f"other_{shell}.v"]
+    top = tmp_path / "both.v"
+    top.write_text("module both; endmodule\n")
+    lint([top, *files], "both")
+
+
+@pytest.mark.parametrize("arguments, text", [
+    (["--shell", "corundum"], "shell must be one of none, opennic, vitis, not 'corundum'"),
+    (["--shell", "opennic", "--set", "net_framing=udp"],
+     "net_framing must be ethernet with shell opennic, not 'udp'"),
+    (["--shell", "vitis", "--set", "nodes=32", "--set", "partial_beats=256"],
+     "nodes must be at most 16 with shell vitis, .*, not 32"),
+    (["--set", "net_framing=atm"], "net_framing must be ethernet or udp, not 'atm'")])
+def test_bad_choices(tmp_path, capsys, arguments, text):
+    assert command.main(["--config", "tiny", "--output", str(tmp_path / "o"), *arguments]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == "" and re.fullmatch(f"error: {text}\n", captured.err)
+    assert not (tmp_path / "o").exists()
+
+
+def test_a_folder_that_holds_something_else(tmp_path, capsys):
+    (tmp_path / "thesis.tex").write_text("")
+    assert command.main(["--config", "tiny", "--shell", "opennic", "--output",
+                         str(tmp_path)]) == 2
+    assert "with thesis.tex" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shell", sorted(SHELLS))
+@pytest.mark.parametrize("config", ["kaggle", "avazu", "terabyte"])
+def test_every_preset(shell, config, tmp_path):
+    """Each in under 90 s, clean, and the same bytes twice."""
+    start = time.process_time()
+    for folder in ("a", "b"):
+        generate(preset(config), tmp_path / folder, shell=shell)
+    assert time.process_time() - start < 2 * 90
+    files = [path.relative_to(tmp_path / "a") for path in (tmp_path / "a").rglob("*.*")
+             if path.is_file()]
+    assert len(files) >= 6
+    for path in files:
+        assert (tmp_path / "a" / path).read_bytes() == (tmp_path / "b" / path).read_bytes()
+    lint([tmp_path / "a" / f"{config}_{shell}.v"], f"{config}_{shell}")
