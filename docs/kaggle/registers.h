@@ -1,0 +1,1098 @@
+/* Registers of the SmartNIC kaggle. Made by python -m gen.documents --config kaggle --output DIR. */
+#ifndef EMBER_KAGGLE_REGISTERS_H
+#define EMBER_KAGGLE_REGISTERS_H
+
+/* Addresses are bytes from the start of the register block. What is read only has
+   its value in this configuration as _RESET where that never changes. */
+
+/* magic (ro): identity: the bytes "EMBR" */
+#define EMBER_MAGIC 0x0000u
+#define EMBER_MAGIC_WIDTH 32u
+#define EMBER_MAGIC_MASK 0xffffffffu
+#define EMBER_MAGIC_RESET 0x52424d45u
+
+/* version (ro): version of formats and registers */
+#define EMBER_VERSION 0x0004u
+#define EMBER_VERSION_WIDTH 32u
+#define EMBER_VERSION_MASK 0xffffffffu
+#define EMBER_VERSION_RESET 0x1u
+
+/* counter_base (ro): address of the first counter */
+#define EMBER_COUNTER_BASE 0x0008u
+#define EMBER_COUNTER_BASE_WIDTH 32u
+#define EMBER_COUNTER_BASE_MASK 0xffffffffu
+#define EMBER_COUNTER_BASE_RESET 0x1000u
+
+/* counter_count (ro): number of counters */
+#define EMBER_COUNTER_COUNT 0x000cu
+#define EMBER_COUNTER_COUNT_WIDTH 32u
+#define EMBER_COUNTER_COUNT_MASK 0xffffffffu
+#define EMBER_COUNTER_COUNT_RESET 0x97u
+
+/* config_base (ro): address of the first size of this configuration */
+#define EMBER_CONFIG_BASE 0x0010u
+#define EMBER_CONFIG_BASE_WIDTH 32u
+#define EMBER_CONFIG_BASE_MASK 0xffffffffu
+#define EMBER_CONFIG_BASE_RESET 0x40u
+
+/* config_count (ro): number of sizes */
+#define EMBER_CONFIG_COUNT 0x0014u
+#define EMBER_CONFIG_COUNT_WIDTH 32u
+#define EMBER_CONFIG_COUNT_MASK 0xffffffffu
+#define EMBER_CONFIG_COUNT_RESET 0x1cu
+
+/* control_base (ro): address of the first control register */
+#define EMBER_CONTROL_BASE 0x0018u
+#define EMBER_CONTROL_BASE_WIDTH 32u
+#define EMBER_CONTROL_BASE_MASK 0xffffffffu
+#define EMBER_CONTROL_BASE_RESET 0x100u
+
+/* control_count (ro): number of control registers */
+#define EMBER_CONTROL_COUNT 0x001cu
+#define EMBER_CONTROL_COUNT_WIDTH 32u
+#define EMBER_CONTROL_COUNT_MASK 0xffffffffu
+#define EMBER_CONTROL_COUNT_RESET 0x1au
+
+/* table_base (ro): address of table_index, before the words of a descriptor */
+#define EMBER_TABLE_BASE 0x0020u
+#define EMBER_TABLE_BASE_WIDTH 32u
+#define EMBER_TABLE_BASE_MASK 0xffffffffu
+#define EMBER_TABLE_BASE_RESET 0x200u
+
+/* table_words (ro): words of a table descriptor */
+#define EMBER_TABLE_WORDS 0x0024u
+#define EMBER_TABLE_WORDS_WIDTH 32u
+#define EMBER_TABLE_WORDS_MASK 0xffffffffu
+#define EMBER_TABLE_WORDS_RESET 0x5u
+
+/* channel_base (ro): address of the first word of the streams' states */
+#define EMBER_CHANNEL_BASE 0x0028u
+#define EMBER_CHANNEL_BASE_WIDTH 32u
+#define EMBER_CHANNEL_BASE_MASK 0xffffffffu
+#define EMBER_CHANNEL_BASE_RESET 0x300u
+
+/* channel_count (ro): number of streams, 32 a word */
+#define EMBER_CHANNEL_COUNT 0x002cu
+#define EMBER_CHANNEL_COUNT_WIDTH 32u
+#define EMBER_CHANNEL_COUNT_MASK 0xffffffffu
+#define EMBER_CHANNEL_COUNT_RESET 0x35u
+
+/* register_count (ro): number of registers from config_base on */
+#define EMBER_REGISTER_COUNT 0x0030u
+#define EMBER_REGISTER_COUNT_WIDTH 32u
+#define EMBER_REGISTER_COUNT_MASK 0xffffffffu
+#define EMBER_REGISTER_COUNT_RESET 0xd8u
+
+/* register_map (ro): CRC-32 of name, address, width and access of those: tells one map from another */
+#define EMBER_REGISTER_MAP 0x0034u
+#define EMBER_REGISTER_MAP_WIDTH 32u
+#define EMBER_REGISTER_MAP_MASK 0xffffffffu
+#define EMBER_REGISTER_MAP_RESET 0x69e92599u
+
+/* config_nodes (ro): nodes of this configuration */
+#define EMBER_CONFIG_NODES 0x0040u
+#define EMBER_CONFIG_NODES_WIDTH 32u
+#define EMBER_CONFIG_NODES_MASK 0xffffffffu
+#define EMBER_CONFIG_NODES_RESET 0x10u
+
+/* config_tables (ro): tables of this configuration */
+#define EMBER_CONFIG_TABLES 0x0044u
+#define EMBER_CONFIG_TABLES_WIDTH 32u
+#define EMBER_CONFIG_TABLES_MASK 0xffffffffu
+#define EMBER_CONFIG_TABLES_RESET 0x40u
+
+/* config_max_dimension (ro): max_dimension of this configuration */
+#define EMBER_CONFIG_MAX_DIMENSION 0x0048u
+#define EMBER_CONFIG_MAX_DIMENSION_WIDTH 32u
+#define EMBER_CONFIG_MAX_DIMENSION_MASK 0xffffffffu
+#define EMBER_CONFIG_MAX_DIMENSION_RESET 0x10u
+
+/* config_local_cache_rows (ro): local_cache_rows of this configuration */
+#define EMBER_CONFIG_LOCAL_CACHE_ROWS 0x004cu
+#define EMBER_CONFIG_LOCAL_CACHE_ROWS_WIDTH 32u
+#define EMBER_CONFIG_LOCAL_CACHE_ROWS_MASK 0xffffffffu
+#define EMBER_CONFIG_LOCAL_CACHE_ROWS_RESET 0x8000u
+
+/* config_local_cache_ways (ro): local_cache_ways of this configuration */
+#define EMBER_CONFIG_LOCAL_CACHE_WAYS 0x0050u
+#define EMBER_CONFIG_LOCAL_CACHE_WAYS_WIDTH 32u
+#define EMBER_CONFIG_LOCAL_CACHE_WAYS_MASK 0xffffffffu
+#define EMBER_CONFIG_LOCAL_CACHE_WAYS_RESET 0x8u
+
+/* config_remote_cache_rows (ro): remote_cache_rows of this configuration */
+#define EMBER_CONFIG_REMOTE_CACHE_ROWS 0x0054u
+#define EMBER_CONFIG_REMOTE_CACHE_ROWS_WIDTH 32u
+#define EMBER_CONFIG_REMOTE_CACHE_ROWS_MASK 0xffffffffu
+#define EMBER_CONFIG_REMOTE_CACHE_ROWS_RESET 0x4000u
+
+/* config_remote_cache_ways (ro): remote_cache_ways of this configuration */
+#define EMBER_CONFIG_REMOTE_CACHE_WAYS 0x0058u
+#define EMBER_CONFIG_REMOTE_CACHE_WAYS_WIDTH 32u
+#define EMBER_CONFIG_REMOTE_CACHE_WAYS_MASK 0xffffffffu
+#define EMBER_CONFIG_REMOTE_CACHE_WAYS_RESET 0x8u
+
+/* config_remote_in_flight (ro): remote_in_flight of this configuration */
+#define EMBER_CONFIG_REMOTE_IN_FLIGHT 0x005cu
+#define EMBER_CONFIG_REMOTE_IN_FLIGHT_WIDTH 32u
+#define EMBER_CONFIG_REMOTE_IN_FLIGHT_MASK 0xffffffffu
+#define EMBER_CONFIG_REMOTE_IN_FLIGHT_RESET 0x400u
+
+/* config_misses_in_flight (ro): misses_in_flight of this configuration */
+#define EMBER_CONFIG_MISSES_IN_FLIGHT 0x0060u
+#define EMBER_CONFIG_MISSES_IN_FLIGHT_WIDTH 32u
+#define EMBER_CONFIG_MISSES_IN_FLIGHT_MASK 0xffffffffu
+#define EMBER_CONFIG_MISSES_IN_FLIGHT_RESET 0x400u
+
+/* config_dedupe_keys (ro): dedupe_keys of this configuration */
+#define EMBER_CONFIG_DEDUPE_KEYS 0x0064u
+#define EMBER_CONFIG_DEDUPE_KEYS_WIDTH 32u
+#define EMBER_CONFIG_DEDUPE_KEYS_MASK 0xffffffffu
+#define EMBER_CONFIG_DEDUPE_KEYS_RESET 0x1000u
+
+/* config_dedupe_ways (ro): dedupe_ways of this configuration */
+#define EMBER_CONFIG_DEDUPE_WAYS 0x0068u
+#define EMBER_CONFIG_DEDUPE_WAYS_WIDTH 32u
+#define EMBER_CONFIG_DEDUPE_WAYS_MASK 0xffffffffu
+#define EMBER_CONFIG_DEDUPE_WAYS_RESET 0x8u
+
+/* config_dedupe_in_flight (ro): dedupe_in_flight of this configuration */
+#define EMBER_CONFIG_DEDUPE_IN_FLIGHT 0x006cu
+#define EMBER_CONFIG_DEDUPE_IN_FLIGHT_WIDTH 32u
+#define EMBER_CONFIG_DEDUPE_IN_FLIGHT_MASK 0xffffffffu
+#define EMBER_CONFIG_DEDUPE_IN_FLIGHT_RESET 0x400u
+
+/* config_scatter_entries (ro): scatter_entries of this configuration */
+#define EMBER_CONFIG_SCATTER_ENTRIES 0x0070u
+#define EMBER_CONFIG_SCATTER_ENTRIES_WIDTH 32u
+#define EMBER_CONFIG_SCATTER_ENTRIES_MASK 0xffffffffu
+#define EMBER_CONFIG_SCATTER_ENTRIES_RESET 0x1000u
+
+/* config_hold_vectors (ro): hold_vectors of this configuration */
+#define EMBER_CONFIG_HOLD_VECTORS 0x0074u
+#define EMBER_CONFIG_HOLD_VECTORS_WIDTH 32u
+#define EMBER_CONFIG_HOLD_VECTORS_MASK 0xffffffffu
+#define EMBER_CONFIG_HOLD_VECTORS_RESET 0x1000u
+
+/* config_dense_vectors (ro): dense_vectors of this configuration */
+#define EMBER_CONFIG_DENSE_VECTORS 0x0078u
+#define EMBER_CONFIG_DENSE_VECTORS_WIDTH 32u
+#define EMBER_CONFIG_DENSE_VECTORS_MASK 0xffffffffu
+#define EMBER_CONFIG_DENSE_VECTORS_RESET 0x100u
+
+/* config_query_beats (ro): query_beats of this configuration */
+#define EMBER_CONFIG_QUERY_BEATS 0x007cu
+#define EMBER_CONFIG_QUERY_BEATS_WIDTH 32u
+#define EMBER_CONFIG_QUERY_BEATS_MASK 0xffffffffu
+#define EMBER_CONFIG_QUERY_BEATS_RESET 0x200u
+
+/* config_lookup_beats (ro): lookup_beats of this configuration */
+#define EMBER_CONFIG_LOOKUP_BEATS 0x0080u
+#define EMBER_CONFIG_LOOKUP_BEATS_WIDTH 32u
+#define EMBER_CONFIG_LOOKUP_BEATS_MASK 0xffffffffu
+#define EMBER_CONFIG_LOOKUP_BEATS_RESET 0x1000u
+
+/* config_net_payload_beats (ro): net_payload_beats of this configuration */
+#define EMBER_CONFIG_NET_PAYLOAD_BEATS 0x0084u
+#define EMBER_CONFIG_NET_PAYLOAD_BEATS_WIDTH 32u
+#define EMBER_CONFIG_NET_PAYLOAD_BEATS_MASK 0xffffffffu
+#define EMBER_CONFIG_NET_PAYLOAD_BEATS_RESET 0x16u
+
+/* config_host_payload_beats (ro): host_payload_beats of this configuration */
+#define EMBER_CONFIG_HOST_PAYLOAD_BEATS 0x0088u
+#define EMBER_CONFIG_HOST_PAYLOAD_BEATS_WIDTH 32u
+#define EMBER_CONFIG_HOST_PAYLOAD_BEATS_MASK 0xffffffffu
+#define EMBER_CONFIG_HOST_PAYLOAD_BEATS_RESET 0x40u
+
+/* config_interaction_vectors (ro): interaction_vectors of this configuration */
+#define EMBER_CONFIG_INTERACTION_VECTORS 0x008cu
+#define EMBER_CONFIG_INTERACTION_VECTORS_WIDTH 32u
+#define EMBER_CONFIG_INTERACTION_VECTORS_MASK 0xffffffffu
+#define EMBER_CONFIG_INTERACTION_VECTORS_RESET 0x1bu
+
+/* config_dot_units (ro): dot_units of this configuration */
+#define EMBER_CONFIG_DOT_UNITS 0x0090u
+#define EMBER_CONFIG_DOT_UNITS_WIDTH 32u
+#define EMBER_CONFIG_DOT_UNITS_MASK 0xffffffffu
+#define EMBER_CONFIG_DOT_UNITS_RESET 0xdu
+
+/* config_training (ro): training of this configuration */
+#define EMBER_CONFIG_TRAINING 0x0094u
+#define EMBER_CONFIG_TRAINING_WIDTH 32u
+#define EMBER_CONFIG_TRAINING_MASK 0xffffffffu
+#define EMBER_CONFIG_TRAINING_RESET 0x0u
+
+/* config_local_gradient_keys (ro): local_gradient_keys of this configuration */
+#define EMBER_CONFIG_LOCAL_GRADIENT_KEYS 0x0098u
+#define EMBER_CONFIG_LOCAL_GRADIENT_KEYS_WIDTH 32u
+#define EMBER_CONFIG_LOCAL_GRADIENT_KEYS_MASK 0xffffffffu
+#define EMBER_CONFIG_LOCAL_GRADIENT_KEYS_RESET 0x200u
+
+/* config_global_gradient_keys (ro): global_gradient_keys of this configuration */
+#define EMBER_CONFIG_GLOBAL_GRADIENT_KEYS 0x009cu
+#define EMBER_CONFIG_GLOBAL_GRADIENT_KEYS_WIDTH 32u
+#define EMBER_CONFIG_GLOBAL_GRADIENT_KEYS_MASK 0xffffffffu
+#define EMBER_CONFIG_GLOBAL_GRADIENT_KEYS_RESET 0x1000u
+
+/* config_gradient_ways (ro): gradient_ways of this configuration */
+#define EMBER_CONFIG_GRADIENT_WAYS 0x00a0u
+#define EMBER_CONFIG_GRADIENT_WAYS_WIDTH 32u
+#define EMBER_CONFIG_GRADIENT_WAYS_MASK 0xffffffffu
+#define EMBER_CONFIG_GRADIENT_WAYS_RESET 0x8u
+
+/* config_gradient_beats (ro): gradient_beats of this configuration */
+#define EMBER_CONFIG_GRADIENT_BEATS 0x00a4u
+#define EMBER_CONFIG_GRADIENT_BEATS_WIDTH 32u
+#define EMBER_CONFIG_GRADIENT_BEATS_MASK 0xffffffffu
+#define EMBER_CONFIG_GRADIENT_BEATS_RESET 0x200u
+
+/* config_partial_beats (ro): partial_beats of this configuration */
+#define EMBER_CONFIG_PARTIAL_BEATS 0x00a8u
+#define EMBER_CONFIG_PARTIAL_BEATS_WIDTH 32u
+#define EMBER_CONFIG_PARTIAL_BEATS_MASK 0xffffffffu
+#define EMBER_CONFIG_PARTIAL_BEATS_RESET 0x1000u
+
+/* config_update_rows (ro): update_rows of this configuration */
+#define EMBER_CONFIG_UPDATE_ROWS 0x00acu
+#define EMBER_CONFIG_UPDATE_ROWS_WIDTH 32u
+#define EMBER_CONFIG_UPDATE_ROWS_MASK 0xffffffffu
+#define EMBER_CONFIG_UPDATE_ROWS_RESET 0x400u
+
+/* node (rw, 0 to 15): this node's number */
+#define EMBER_NODE 0x0100u
+#define EMBER_NODE_WIDTH 8u
+#define EMBER_NODE_MASK 0xffu
+#define EMBER_NODE_RESET 0x0u
+#define EMBER_NODE_LOW 0x0u
+#define EMBER_NODE_HIGH 0xfu
+
+/* nodes (rw, 1 to 16): nodes of the cluster */
+#define EMBER_NODES 0x0104u
+#define EMBER_NODES_WIDTH 8u
+#define EMBER_NODES_MASK 0xffu
+#define EMBER_NODES_RESET 0x1u
+#define EMBER_NODES_LOW 0x1u
+#define EMBER_NODES_HIGH 0x10u
+
+/* vector_beats (rw, 1 to 1): beats of a vector */
+#define EMBER_VECTOR_BEATS 0x0108u
+#define EMBER_VECTOR_BEATS_WIDTH 1u
+#define EMBER_VECTOR_BEATS_MASK 0x1u
+#define EMBER_VECTOR_BEATS_RESET 0x1u
+#define EMBER_VECTOR_BEATS_LOW 0x1u
+#define EMBER_VECTOR_BEATS_HIGH 0x1u
+
+/* vector_packing (rw, 0 to 2): log2 of the vectors in a beat of a packet; counts while vector_beats is 1 */
+#define EMBER_VECTOR_PACKING 0x010cu
+#define EMBER_VECTOR_PACKING_WIDTH 2u
+#define EMBER_VECTOR_PACKING_MASK 0x3u
+#define EMBER_VECTOR_PACKING_RESET 0x0u
+#define EMBER_VECTOR_PACKING_LOW 0x0u
+#define EMBER_VECTOR_PACKING_HIGH 0x2u
+
+/* pooling_mean (rw, 0 to 1): bags pool to their mean, not their sum */
+#define EMBER_POOLING_MEAN 0x0110u
+#define EMBER_POOLING_MEAN_WIDTH 1u
+#define EMBER_POOLING_MEAN_MASK 0x1u
+#define EMBER_POOLING_MEAN_RESET 0x0u
+#define EMBER_POOLING_MEAN_LOW 0x0u
+#define EMBER_POOLING_MEAN_HIGH 0x1u
+
+/* interaction_mode (rw, 0 to 2): results are 0 pooled vectors, 1 dots, 2 concatenations; 1 needs dot_units */
+#define EMBER_INTERACTION_MODE 0x0114u
+#define EMBER_INTERACTION_MODE_WIDTH 2u
+#define EMBER_INTERACTION_MODE_MASK 0x3u
+#define EMBER_INTERACTION_MODE_RESET 0x0u
+#define EMBER_INTERACTION_MODE_LOW 0x0u
+#define EMBER_INTERACTION_MODE_HIGH 0x2u
+
+/* interaction_itself (rw, 0 to 1): dots pair a vector with itself too */
+#define EMBER_INTERACTION_ITSELF 0x0118u
+#define EMBER_INTERACTION_ITSELF_WIDTH 1u
+#define EMBER_INTERACTION_ITSELF_MASK 0x1u
+#define EMBER_INTERACTION_ITSELF_RESET 0x0u
+#define EMBER_INTERACTION_ITSELF_LOW 0x0u
+#define EMBER_INTERACTION_ITSELF_HIGH 0x1u
+
+/* local_cache_enable (rw, 0 to 1): the local cache keeps rows */
+#define EMBER_LOCAL_CACHE_ENABLE 0x011cu
+#define EMBER_LOCAL_CACHE_ENABLE_WIDTH 1u
+#define EMBER_LOCAL_CACHE_ENABLE_MASK 0x1u
+#define EMBER_LOCAL_CACHE_ENABLE_RESET 0x1u
+#define EMBER_LOCAL_CACHE_ENABLE_LOW 0x0u
+#define EMBER_LOCAL_CACHE_ENABLE_HIGH 0x1u
+
+/* local_cache_sets (rw, 1 to 4096): sets of the local cache in use */
+#define EMBER_LOCAL_CACHE_SETS 0x0120u
+#define EMBER_LOCAL_CACHE_SETS_WIDTH 13u
+#define EMBER_LOCAL_CACHE_SETS_MASK 0x1fffu
+#define EMBER_LOCAL_CACHE_SETS_RESET 0x1000u
+#define EMBER_LOCAL_CACHE_SETS_LOW 0x1u
+#define EMBER_LOCAL_CACHE_SETS_HIGH 0x1000u
+
+/* remote_cache_enable (rw, 0 to 1): the remote cache keeps rows */
+#define EMBER_REMOTE_CACHE_ENABLE 0x0124u
+#define EMBER_REMOTE_CACHE_ENABLE_WIDTH 1u
+#define EMBER_REMOTE_CACHE_ENABLE_MASK 0x1u
+#define EMBER_REMOTE_CACHE_ENABLE_RESET 0x1u
+#define EMBER_REMOTE_CACHE_ENABLE_LOW 0x0u
+#define EMBER_REMOTE_CACHE_ENABLE_HIGH 0x1u
+
+/* remote_cache_sets (rw, 1 to 2048): sets of the remote cache in use */
+#define EMBER_REMOTE_CACHE_SETS 0x0128u
+#define EMBER_REMOTE_CACHE_SETS_WIDTH 12u
+#define EMBER_REMOTE_CACHE_SETS_MASK 0xfffu
+#define EMBER_REMOTE_CACHE_SETS_RESET 0x800u
+#define EMBER_REMOTE_CACHE_SETS_LOW 0x1u
+#define EMBER_REMOTE_CACHE_SETS_HIGH 0x800u
+
+/* requester_merge (rw, 0 to 1): identical keys on their way to other nodes travel once */
+#define EMBER_REQUESTER_MERGE 0x012cu
+#define EMBER_REQUESTER_MERGE_WIDTH 1u
+#define EMBER_REQUESTER_MERGE_MASK 0x1u
+#define EMBER_REQUESTER_MERGE_RESET 0x1u
+#define EMBER_REQUESTER_MERGE_LOW 0x0u
+#define EMBER_REQUESTER_MERGE_HIGH 0x1u
+
+/* dedupe_enable (rw, 0 to 1): the dedupe table merges lookups of a key */
+#define EMBER_DEDUPE_ENABLE 0x0130u
+#define EMBER_DEDUPE_ENABLE_WIDTH 1u
+#define EMBER_DEDUPE_ENABLE_MASK 0x1u
+#define EMBER_DEDUPE_ENABLE_RESET 0x1u
+#define EMBER_DEDUPE_ENABLE_LOW 0x0u
+#define EMBER_DEDUPE_ENABLE_HIGH 0x1u
+
+/* request_batch (rw, 1 to 512): lookups of a request list to the host */
+#define EMBER_REQUEST_BATCH 0x0134u
+#define EMBER_REQUEST_BATCH_WIDTH 16u
+#define EMBER_REQUEST_BATCH_MASK 0xffffu
+#define EMBER_REQUEST_BATCH_RESET 0x40u
+#define EMBER_REQUEST_BATCH_LOW 0x1u
+#define EMBER_REQUEST_BATCH_HIGH 0x200u
+
+/* request_timeout (rw, 0 to 65535): cycles after which an open request list to the host leaves */
+#define EMBER_REQUEST_TIMEOUT 0x0138u
+#define EMBER_REQUEST_TIMEOUT_WIDTH 16u
+#define EMBER_REQUEST_TIMEOUT_MASK 0xffffu
+#define EMBER_REQUEST_TIMEOUT_RESET 0x40u
+#define EMBER_REQUEST_TIMEOUT_LOW 0x0u
+#define EMBER_REQUEST_TIMEOUT_HIGH 0xffffu
+
+/* lookup_timeout (rw, 0 to 65535): cycles after which an open lookups packet leaves */
+#define EMBER_LOOKUP_TIMEOUT 0x013cu
+#define EMBER_LOOKUP_TIMEOUT_WIDTH 16u
+#define EMBER_LOOKUP_TIMEOUT_MASK 0xffffu
+#define EMBER_LOOKUP_TIMEOUT_RESET 0x40u
+#define EMBER_LOOKUP_TIMEOUT_LOW 0x0u
+#define EMBER_LOOKUP_TIMEOUT_HIGH 0xffffu
+
+/* vector_timeout (rw, 0 to 65535): cycles after which an open vectors packet leaves */
+#define EMBER_VECTOR_TIMEOUT 0x0140u
+#define EMBER_VECTOR_TIMEOUT_WIDTH 16u
+#define EMBER_VECTOR_TIMEOUT_MASK 0xffffu
+#define EMBER_VECTOR_TIMEOUT_RESET 0x40u
+#define EMBER_VECTOR_TIMEOUT_LOW 0x0u
+#define EMBER_VECTOR_TIMEOUT_HIGH 0xffffu
+
+/* result_timeout (rw, 0 to 65535): cycles after which an open results packet leaves */
+#define EMBER_RESULT_TIMEOUT 0x0144u
+#define EMBER_RESULT_TIMEOUT_WIDTH 16u
+#define EMBER_RESULT_TIMEOUT_MASK 0xffffu
+#define EMBER_RESULT_TIMEOUT_RESET 0x40u
+#define EMBER_RESULT_TIMEOUT_LOW 0x0u
+#define EMBER_RESULT_TIMEOUT_HIGH 0xffffu
+
+/* lookup_window (rw, 1 to 4096): lookup beats that may be on their way to one owner */
+#define EMBER_LOOKUP_WINDOW 0x0148u
+#define EMBER_LOOKUP_WINDOW_WIDTH 16u
+#define EMBER_LOOKUP_WINDOW_MASK 0xffffu
+#define EMBER_LOOKUP_WINDOW_RESET 0xe0u
+#define EMBER_LOOKUP_WINDOW_LOW 0x1u
+#define EMBER_LOOKUP_WINDOW_HIGH 0x1000u
+
+/* lookup_share (rw, 1 to 4096): lookup beats that one requester may have waiting here */
+#define EMBER_LOOKUP_SHARE 0x014cu
+#define EMBER_LOOKUP_SHARE_WIDTH 16u
+#define EMBER_LOOKUP_SHARE_MASK 0xffffu
+#define EMBER_LOOKUP_SHARE_RESET 0x100u
+#define EMBER_LOOKUP_SHARE_LOW 0x1u
+#define EMBER_LOOKUP_SHARE_HIGH 0x1000u
+
+/* tap_select (rw, 0 to 2): whose lookups the access tap logs: 1 local, 2 remote cache */
+#define EMBER_TAP_SELECT 0x0150u
+#define EMBER_TAP_SELECT_WIDTH 2u
+#define EMBER_TAP_SELECT_MASK 0x3u
+#define EMBER_TAP_SELECT_RESET 0x0u
+#define EMBER_TAP_SELECT_LOW 0x0u
+#define EMBER_TAP_SELECT_HIGH 0x2u
+
+/* step_floor (rw, 0 to 65535): smallest step still in use */
+#define EMBER_STEP_FLOOR 0x0154u
+#define EMBER_STEP_FLOOR_WIDTH 16u
+#define EMBER_STEP_FLOOR_MASK 0xffffu
+#define EMBER_STEP_FLOOR_RESET 0x0u
+#define EMBER_STEP_FLOOR_LOW 0x0u
+#define EMBER_STEP_FLOOR_HIGH 0xffffu
+
+/* mac_base_low (rw, 0 to 4294967295): MAC address of node 0, bits 31 to 0 */
+#define EMBER_MAC_BASE_LOW 0x0158u
+#define EMBER_MAC_BASE_LOW_WIDTH 32u
+#define EMBER_MAC_BASE_LOW_MASK 0xffffffffu
+#define EMBER_MAC_BASE_LOW_RESET 0x4d420000u
+#define EMBER_MAC_BASE_LOW_LOW 0x0u
+#define EMBER_MAC_BASE_LOW_HIGH 0xffffffffu
+
+/* mac_base_high (rw, 0 to 65535): MAC address of node 0, bits 47 to 32 */
+#define EMBER_MAC_BASE_HIGH 0x015cu
+#define EMBER_MAC_BASE_HIGH_WIDTH 16u
+#define EMBER_MAC_BASE_HIGH_MASK 0xffffu
+#define EMBER_MAC_BASE_HIGH_RESET 0x245u
+#define EMBER_MAC_BASE_HIGH_LOW 0x0u
+#define EMBER_MAC_BASE_HIGH_HIGH 0xffffu
+
+/* ip_base (rw, 0 to 4294967295): IPv4 address of node 0 */
+#define EMBER_IP_BASE 0x0160u
+#define EMBER_IP_BASE_WIDTH 32u
+#define EMBER_IP_BASE_MASK 0xffffffffu
+#define EMBER_IP_BASE_RESET 0xa450000u
+#define EMBER_IP_BASE_LOW 0x0u
+#define EMBER_IP_BASE_HIGH 0xffffffffu
+
+/* udp_port (rw, 0 to 65535): UDP port, source and destination */
+#define EMBER_UDP_PORT 0x0164u
+#define EMBER_UDP_PORT_WIDTH 16u
+#define EMBER_UDP_PORT_MASK 0xffffu
+#define EMBER_UDP_PORT_RESET 0x4853u
+#define EMBER_UDP_PORT_LOW 0x0u
+#define EMBER_UDP_PORT_HIGH 0xffffu
+
+/* table_index (rw, 0 to 63): table that table_word0 to 4 write to */
+#define EMBER_TABLE_INDEX 0x0200u
+#define EMBER_TABLE_INDEX_WIDTH 12u
+#define EMBER_TABLE_INDEX_MASK 0xfffu
+#define EMBER_TABLE_INDEX_RESET 0x0u
+#define EMBER_TABLE_INDEX_LOW 0x0u
+#define EMBER_TABLE_INDEX_HIGH 0x3fu
+
+/* table_word0 (wo): word 0 of the descriptor of table_index; whole words; takes effect at once */
+#define EMBER_TABLE_WORD0 0x0204u
+#define EMBER_TABLE_WORD0_WIDTH 32u
+#define EMBER_TABLE_WORD0_MASK 0xffffffffu
+#define EMBER_TABLE_WORD0_RESET 0x0u
+
+/* table_word1 (wo): word 1 of the descriptor of table_index; whole words; takes effect at once */
+#define EMBER_TABLE_WORD1 0x0208u
+#define EMBER_TABLE_WORD1_WIDTH 32u
+#define EMBER_TABLE_WORD1_MASK 0xffffffffu
+#define EMBER_TABLE_WORD1_RESET 0x0u
+
+/* table_word2 (wo): word 2 of the descriptor of table_index; whole words; takes effect at once */
+#define EMBER_TABLE_WORD2 0x020cu
+#define EMBER_TABLE_WORD2_WIDTH 32u
+#define EMBER_TABLE_WORD2_MASK 0xffffffffu
+#define EMBER_TABLE_WORD2_RESET 0x0u
+
+/* table_word3 (wo): word 3 of the descriptor of table_index; whole words; takes effect at once */
+#define EMBER_TABLE_WORD3 0x0210u
+#define EMBER_TABLE_WORD3_WIDTH 32u
+#define EMBER_TABLE_WORD3_MASK 0xffffffffu
+#define EMBER_TABLE_WORD3_RESET 0x0u
+
+/* table_word4 (wo): word 4 of the descriptor of table_index; whole words; takes effect at once */
+#define EMBER_TABLE_WORD4 0x0214u
+#define EMBER_TABLE_WORD4_WIDTH 32u
+#define EMBER_TABLE_WORD4_MASK 0xffffffffu
+#define EMBER_TABLE_WORD4_RESET 0x0u
+
+/* channel_valid0 (ro): valid, now, of the streams host_rx, net_rx, host_parser.records, host_parser.vectors, host_parser.dense, host_parser.refused, query_checker.o, query_checker.errors, dispatcher.reserve, dispatcher.local, dispatcher.remote, dispatcher.dense, remote_cache.misses, remote_cache.vectors, net_parser.records, net_parser.vectors, lookup_receiver.o, lookup_check.o, request_fifo.o, request_arbiter.o, dedupe.misses, dedupe.vectors, local_cache.misses, local_cache.vectors, vector_router.local, vector_router.remote, hold_buffer.o, pooler.o, pooled_router.packets, pooled_router.vectors, dense_ring.o, concatenator.o, from bit 0 on */
+#define EMBER_CHANNEL_VALID0 0x0300u
+#define EMBER_CHANNEL_VALID0_WIDTH 32u
+#define EMBER_CHANNEL_VALID0_MASK 0xffffffffu
+
+/* channel_ready0 (ro): ready, now, of the streams host_rx, net_rx, host_parser.records, host_parser.vectors, host_parser.dense, host_parser.refused, query_checker.o, query_checker.errors, dispatcher.reserve, dispatcher.local, dispatcher.remote, dispatcher.dense, remote_cache.misses, remote_cache.vectors, net_parser.records, net_parser.vectors, lookup_receiver.o, lookup_check.o, request_fifo.o, request_arbiter.o, dedupe.misses, dedupe.vectors, local_cache.misses, local_cache.vectors, vector_router.local, vector_router.remote, hold_buffer.o, pooler.o, pooled_router.packets, pooled_router.vectors, dense_ring.o, concatenator.o, from bit 0 on */
+#define EMBER_CHANNEL_READY0 0x0304u
+#define EMBER_CHANNEL_READY0_WIDTH 32u
+#define EMBER_CHANNEL_READY0_MASK 0xffffffffu
+
+/* channel_valid1 (ro): valid, now, of the streams interaction.o, lookup_packager.headers, lookup_packager.payload, vector_packager.headers, vector_packager.payload, request_packager.headers, request_packager.payload, result_packager.headers, result_packager.payload, dense_ring.headers, dense_ring.payload, result_frames.headers, result_frames.payload, host_reporter.headers, host_reporter.payload, net_mux.header_out, net_mux.payload_out, host_mux.header_out, host_mux.payload_out, net_tx, host_tx, from bit 0 on */
+#define EMBER_CHANNEL_VALID1 0x0308u
+#define EMBER_CHANNEL_VALID1_WIDTH 21u
+#define EMBER_CHANNEL_VALID1_MASK 0x1fffffu
+
+/* channel_ready1 (ro): ready, now, of the streams interaction.o, lookup_packager.headers, lookup_packager.payload, vector_packager.headers, vector_packager.payload, request_packager.headers, request_packager.payload, result_packager.headers, result_packager.payload, dense_ring.headers, dense_ring.payload, result_frames.headers, result_frames.payload, host_reporter.headers, host_reporter.payload, net_mux.header_out, net_mux.payload_out, host_mux.header_out, host_mux.payload_out, net_tx, host_tx, from bit 0 on */
+#define EMBER_CHANNEL_READY1 0x030cu
+#define EMBER_CHANNEL_READY1_WIDTH 21u
+#define EMBER_CHANNEL_READY1_MASK 0x1fffffu
+
+/* lookup_next_node (ro): node that the next lookups packet is for, which may wait for that node's credit */
+#define EMBER_LOOKUP_NEXT_NODE 0x0380u
+#define EMBER_LOOKUP_NEXT_NODE_WIDTH 8u
+#define EMBER_LOOKUP_NEXT_NODE_MASK 0xffu
+
+/* host_parser.packets (ro): cumulative, modulo 2^32 */
+#define EMBER_HOST_PARSER_PACKETS 0x1000u
+
+/* host_parser.beats (ro): cumulative, modulo 2^32 */
+#define EMBER_HOST_PARSER_BEATS 0x1004u
+
+/* host_parser.errors_mac (ro): cumulative, modulo 2^32 */
+#define EMBER_HOST_PARSER_ERRORS_MAC 0x1008u
+
+/* host_parser.foreign (ro): cumulative, modulo 2^32 */
+#define EMBER_HOST_PARSER_FOREIGN 0x100cu
+
+/* host_parser.bad_length (ro): cumulative, modulo 2^32 */
+#define EMBER_HOST_PARSER_BAD_LENGTH 0x1010u
+
+/* host_parser.bad_crc (ro): cumulative, modulo 2^32 */
+#define EMBER_HOST_PARSER_BAD_CRC 0x1014u
+
+/* host_parser.bad_opcode (ro): cumulative, modulo 2^32 */
+#define EMBER_HOST_PARSER_BAD_OPCODE 0x1018u
+
+/* host_parser.bad_node (ro): cumulative, modulo 2^32 */
+#define EMBER_HOST_PARSER_BAD_NODE 0x101cu
+
+/* host_parser.overruns (ro): cumulative, modulo 2^32 */
+#define EMBER_HOST_PARSER_OVERRUNS 0x1020u
+
+/* net_parser.packets (ro): cumulative, modulo 2^32 */
+#define EMBER_NET_PARSER_PACKETS 0x1024u
+
+/* net_parser.beats (ro): cumulative, modulo 2^32 */
+#define EMBER_NET_PARSER_BEATS 0x1028u
+
+/* net_parser.errors_mac (ro): cumulative, modulo 2^32 */
+#define EMBER_NET_PARSER_ERRORS_MAC 0x102cu
+
+/* net_parser.foreign (ro): cumulative, modulo 2^32 */
+#define EMBER_NET_PARSER_FOREIGN 0x1030u
+
+/* net_parser.bad_length (ro): cumulative, modulo 2^32 */
+#define EMBER_NET_PARSER_BAD_LENGTH 0x1034u
+
+/* net_parser.bad_crc (ro): cumulative, modulo 2^32 */
+#define EMBER_NET_PARSER_BAD_CRC 0x1038u
+
+/* net_parser.bad_opcode (ro): cumulative, modulo 2^32 */
+#define EMBER_NET_PARSER_BAD_OPCODE 0x103cu
+
+/* net_parser.bad_node (ro): cumulative, modulo 2^32 */
+#define EMBER_NET_PARSER_BAD_NODE 0x1040u
+
+/* net_parser.overruns (ro): cumulative, modulo 2^32 */
+#define EMBER_NET_PARSER_OVERRUNS 0x1044u
+
+/* query_checker.samples (ro): cumulative, modulo 2^32 */
+#define EMBER_QUERY_CHECKER_SAMPLES 0x1048u
+
+/* query_checker.keys (ro): cumulative, modulo 2^32 */
+#define EMBER_QUERY_CHECKER_KEYS 0x104cu
+
+/* query_checker.empty_bags (ro): cumulative, modulo 2^32 */
+#define EMBER_QUERY_CHECKER_EMPTY_BAGS 0x1050u
+
+/* query_checker.rejected (ro): cumulative, modulo 2^32 */
+#define EMBER_QUERY_CHECKER_REJECTED 0x1054u
+
+/* query_checker.strays (ro): cumulative, modulo 2^32 */
+#define EMBER_QUERY_CHECKER_STRAYS 0x1058u
+
+/* query_checker.over_credit (ro): cumulative, modulo 2^32 */
+#define EMBER_QUERY_CHECKER_OVER_CREDIT 0x105cu
+
+/* dispatcher.local (ro): cumulative, modulo 2^32 */
+#define EMBER_DISPATCHER_LOCAL 0x1060u
+
+/* dispatcher.remote (ro): cumulative, modulo 2^32 */
+#define EMBER_DISPATCHER_REMOTE 0x1064u
+
+/* dispatcher.stall_hold (ro): cumulative, modulo 2^32 */
+#define EMBER_DISPATCHER_STALL_HOLD 0x1068u
+
+/* dispatcher.stall_local (ro): cumulative, modulo 2^32 */
+#define EMBER_DISPATCHER_STALL_LOCAL 0x106cu
+
+/* dispatcher.stall_remote (ro): cumulative, modulo 2^32 */
+#define EMBER_DISPATCHER_STALL_REMOTE 0x1070u
+
+/* dispatcher.stall_dense (ro): cumulative, modulo 2^32 */
+#define EMBER_DISPATCHER_STALL_DENSE 0x1074u
+
+/* dispatcher.stall_step (ro): cumulative, modulo 2^32 */
+#define EMBER_DISPATCHER_STALL_STEP 0x1078u
+
+/* remote_cache.accesses (ro): cumulative, modulo 2^32 */
+#define EMBER_REMOTE_CACHE_ACCESSES 0x107cu
+
+/* remote_cache.hits (ro): cumulative, modulo 2^32 */
+#define EMBER_REMOTE_CACHE_HITS 0x1080u
+
+/* remote_cache.hits_pending (ro): cumulative, modulo 2^32 */
+#define EMBER_REMOTE_CACHE_HITS_PENDING 0x1084u
+
+/* remote_cache.misses (ro): cumulative, modulo 2^32 */
+#define EMBER_REMOTE_CACHE_MISSES 0x1088u
+
+/* remote_cache.conflict_misses (ro): cumulative, modulo 2^32 */
+#define EMBER_REMOTE_CACHE_CONFLICT_MISSES 0x108cu
+
+/* remote_cache.unmerged (ro): cumulative, modulo 2^32 */
+#define EMBER_REMOTE_CACHE_UNMERGED 0x1090u
+
+/* remote_cache.evictions (ro): cumulative, modulo 2^32 */
+#define EMBER_REMOTE_CACHE_EVICTIONS 0x1094u
+
+/* remote_cache.bad_fills (ro): cumulative, modulo 2^32 */
+#define EMBER_REMOTE_CACHE_BAD_FILLS 0x1098u
+
+/* remote_cache.beats_in (ro): cumulative, modulo 2^32 */
+#define EMBER_REMOTE_CACHE_BEATS_IN 0x109cu
+
+/* remote_cache.beats_out (ro): cumulative, modulo 2^32 */
+#define EMBER_REMOTE_CACHE_BEATS_OUT 0x10a0u
+
+/* remote_cache.stall_in_flight (ro): cumulative, modulo 2^32 */
+#define EMBER_REMOTE_CACHE_STALL_IN_FLIGHT 0x10a4u
+
+/* remote_cache.stall_waiters (ro): cumulative, modulo 2^32 */
+#define EMBER_REMOTE_CACHE_STALL_WAITERS 0x10a8u
+
+/* remote_cache.stall_output (ro): cumulative, modulo 2^32 */
+#define EMBER_REMOTE_CACHE_STALL_OUTPUT 0x10acu
+
+/* lookup_packager.records (ro): cumulative, modulo 2^32 */
+#define EMBER_LOOKUP_PACKAGER_RECORDS 0x10b0u
+
+/* lookup_packager.packets (ro): cumulative, modulo 2^32 */
+#define EMBER_LOOKUP_PACKAGER_PACKETS 0x10b4u
+
+/* lookup_packager.stall_credit (ro): cumulative, modulo 2^32 */
+#define EMBER_LOOKUP_PACKAGER_STALL_CREDIT 0x10b8u
+
+/* lookup_packager.stall_buffers (ro): cumulative, modulo 2^32 */
+#define EMBER_LOOKUP_PACKAGER_STALL_BUFFERS 0x10bcu
+
+/* lookup_packager.full (ro): cumulative, modulo 2^32 */
+#define EMBER_LOOKUP_PACKAGER_FULL 0x10c0u
+
+/* lookup_packager.timeouts (ro): cumulative, modulo 2^32 */
+#define EMBER_LOOKUP_PACKAGER_TIMEOUTS 0x10c4u
+
+/* lookup_packager.step_changes (ro): cumulative, modulo 2^32 */
+#define EMBER_LOOKUP_PACKAGER_STEP_CHANGES 0x10c8u
+
+/* lookup_receiver.beats (ro): cumulative, modulo 2^32 */
+#define EMBER_LOOKUP_RECEIVER_BEATS 0x10ccu
+
+/* lookup_receiver.records (ro): cumulative, modulo 2^32 */
+#define EMBER_LOOKUP_RECEIVER_RECORDS 0x10d0u
+
+/* lookup_receiver.over_credit (ro): cumulative, modulo 2^32 */
+#define EMBER_LOOKUP_RECEIVER_OVER_CREDIT 0x10d4u
+
+/* lookup_check.requests (ro): cumulative, modulo 2^32 */
+#define EMBER_LOOKUP_CHECK_REQUESTS 0x10d8u
+
+/* lookup_check.bad_table (ro): cumulative, modulo 2^32 */
+#define EMBER_LOOKUP_CHECK_BAD_TABLE 0x10dcu
+
+/* lookup_check.bad_row (ro): cumulative, modulo 2^32 */
+#define EMBER_LOOKUP_CHECK_BAD_ROW 0x10e0u
+
+/* lookup_check.bad_owner (ro): cumulative, modulo 2^32 */
+#define EMBER_LOOKUP_CHECK_BAD_OWNER 0x10e4u
+
+/* dedupe.requests (ro): cumulative, modulo 2^32 */
+#define EMBER_DEDUPE_REQUESTS 0x10e8u
+
+/* dedupe.unique (ro): cumulative, modulo 2^32 */
+#define EMBER_DEDUPE_UNIQUE 0x10ecu
+
+/* dedupe.merged (ro): cumulative, modulo 2^32 */
+#define EMBER_DEDUPE_MERGED 0x10f0u
+
+/* dedupe.conflict_misses (ro): cumulative, modulo 2^32 */
+#define EMBER_DEDUPE_CONFLICT_MISSES 0x10f4u
+
+/* dedupe.bad_fills (ro): cumulative, modulo 2^32 */
+#define EMBER_DEDUPE_BAD_FILLS 0x10f8u
+
+/* dedupe.beats_in (ro): cumulative, modulo 2^32 */
+#define EMBER_DEDUPE_BEATS_IN 0x10fcu
+
+/* dedupe.beats_out (ro): cumulative, modulo 2^32 */
+#define EMBER_DEDUPE_BEATS_OUT 0x1100u
+
+/* dedupe.stall_in_flight (ro): cumulative, modulo 2^32 */
+#define EMBER_DEDUPE_STALL_IN_FLIGHT 0x1104u
+
+/* dedupe.stall_waiters (ro): cumulative, modulo 2^32 */
+#define EMBER_DEDUPE_STALL_WAITERS 0x1108u
+
+/* dedupe.stall_output (ro): cumulative, modulo 2^32 */
+#define EMBER_DEDUPE_STALL_OUTPUT 0x110cu
+
+/* dedupe.retired_early (ro): cumulative, modulo 2^32 */
+#define EMBER_DEDUPE_RETIRED_EARLY 0x1110u
+
+/* local_cache.accesses (ro): cumulative, modulo 2^32 */
+#define EMBER_LOCAL_CACHE_ACCESSES 0x1114u
+
+/* local_cache.hits (ro): cumulative, modulo 2^32 */
+#define EMBER_LOCAL_CACHE_HITS 0x1118u
+
+/* local_cache.hits_pending (ro): cumulative, modulo 2^32 */
+#define EMBER_LOCAL_CACHE_HITS_PENDING 0x111cu
+
+/* local_cache.misses (ro): cumulative, modulo 2^32 */
+#define EMBER_LOCAL_CACHE_MISSES 0x1120u
+
+/* local_cache.conflict_misses (ro): cumulative, modulo 2^32 */
+#define EMBER_LOCAL_CACHE_CONFLICT_MISSES 0x1124u
+
+/* local_cache.evictions (ro): cumulative, modulo 2^32 */
+#define EMBER_LOCAL_CACHE_EVICTIONS 0x1128u
+
+/* local_cache.bad_fills (ro): cumulative, modulo 2^32 */
+#define EMBER_LOCAL_CACHE_BAD_FILLS 0x112cu
+
+/* local_cache.beats_in (ro): cumulative, modulo 2^32 */
+#define EMBER_LOCAL_CACHE_BEATS_IN 0x1130u
+
+/* local_cache.beats_out (ro): cumulative, modulo 2^32 */
+#define EMBER_LOCAL_CACHE_BEATS_OUT 0x1134u
+
+/* local_cache.stall_in_flight (ro): cumulative, modulo 2^32 */
+#define EMBER_LOCAL_CACHE_STALL_IN_FLIGHT 0x1138u
+
+/* local_cache.stall_waiters (ro): cumulative, modulo 2^32 */
+#define EMBER_LOCAL_CACHE_STALL_WAITERS 0x113cu
+
+/* local_cache.stall_output (ro): cumulative, modulo 2^32 */
+#define EMBER_LOCAL_CACHE_STALL_OUTPUT 0x1140u
+
+/* access_tap.events (ro): cumulative, modulo 2^32 */
+#define EMBER_ACCESS_TAP_EVENTS 0x1144u
+
+/* access_tap.lost (ro): cumulative, modulo 2^32 */
+#define EMBER_ACCESS_TAP_LOST 0x1148u
+
+/* request_packager.records (ro): cumulative, modulo 2^32 */
+#define EMBER_REQUEST_PACKAGER_RECORDS 0x114cu
+
+/* request_packager.packets (ro): cumulative, modulo 2^32 */
+#define EMBER_REQUEST_PACKAGER_PACKETS 0x1150u
+
+/* request_packager.stall_credit (ro): cumulative, modulo 2^32 */
+#define EMBER_REQUEST_PACKAGER_STALL_CREDIT 0x1154u
+
+/* request_packager.stall_buffers (ro): cumulative, modulo 2^32 */
+#define EMBER_REQUEST_PACKAGER_STALL_BUFFERS 0x1158u
+
+/* request_packager.full (ro): cumulative, modulo 2^32 */
+#define EMBER_REQUEST_PACKAGER_FULL 0x115cu
+
+/* request_packager.timeouts (ro): cumulative, modulo 2^32 */
+#define EMBER_REQUEST_PACKAGER_TIMEOUTS 0x1160u
+
+/* request_packager.step_changes (ro): cumulative, modulo 2^32 */
+#define EMBER_REQUEST_PACKAGER_STEP_CHANGES 0x1164u
+
+/* vector_packager.vectors (ro): cumulative, modulo 2^32 */
+#define EMBER_VECTOR_PACKAGER_VECTORS 0x1168u
+
+/* vector_packager.beats (ro): cumulative, modulo 2^32 */
+#define EMBER_VECTOR_PACKAGER_BEATS 0x116cu
+
+/* vector_packager.packets (ro): cumulative, modulo 2^32 */
+#define EMBER_VECTOR_PACKAGER_PACKETS 0x1170u
+
+/* vector_packager.stall_buffers (ro): cumulative, modulo 2^32 */
+#define EMBER_VECTOR_PACKAGER_STALL_BUFFERS 0x1174u
+
+/* vector_packager.full (ro): cumulative, modulo 2^32 */
+#define EMBER_VECTOR_PACKAGER_FULL 0x1178u
+
+/* vector_packager.timeouts (ro): cumulative, modulo 2^32 */
+#define EMBER_VECTOR_PACKAGER_TIMEOUTS 0x117cu
+
+/* hold_buffer.reserved (ro): cumulative, modulo 2^32 */
+#define EMBER_HOLD_BUFFER_RESERVED 0x1180u
+
+/* hold_buffer.vectors_in (ro): cumulative, modulo 2^32 */
+#define EMBER_HOLD_BUFFER_VECTORS_IN 0x1184u
+
+/* hold_buffer.beats_in (ro): cumulative, modulo 2^32 */
+#define EMBER_HOLD_BUFFER_BEATS_IN 0x1188u
+
+/* hold_buffer.beats_out (ro): cumulative, modulo 2^32 */
+#define EMBER_HOLD_BUFFER_BEATS_OUT 0x118cu
+
+/* hold_buffer.bad_landings (ro): cumulative, modulo 2^32 */
+#define EMBER_HOLD_BUFFER_BAD_LANDINGS 0x1190u
+
+/* hold_buffer.stall_full (ro): cumulative, modulo 2^32 */
+#define EMBER_HOLD_BUFFER_STALL_FULL 0x1194u
+
+/* hold_buffer.stall_waiting (ro): cumulative, modulo 2^32 */
+#define EMBER_HOLD_BUFFER_STALL_WAITING 0x1198u
+
+/* pooler.beats_in (ro): cumulative, modulo 2^32 */
+#define EMBER_POOLER_BEATS_IN 0x119cu
+
+/* pooler.beats_out (ro): cumulative, modulo 2^32 */
+#define EMBER_POOLER_BEATS_OUT 0x11a0u
+
+/* pooler.adds (ro): cumulative, modulo 2^32 */
+#define EMBER_POOLER_ADDS 0x11a4u
+
+/* pooler.stall_adder (ro): cumulative, modulo 2^32 */
+#define EMBER_POOLER_STALL_ADDER 0x11a8u
+
+/* result_packager.samples (ro): cumulative, modulo 2^32 */
+#define EMBER_RESULT_PACKAGER_SAMPLES 0x11acu
+
+/* result_packager.packets (ro): cumulative, modulo 2^32 */
+#define EMBER_RESULT_PACKAGER_PACKETS 0x11b0u
+
+/* result_packager.vectors (ro): cumulative, modulo 2^32 */
+#define EMBER_RESULT_PACKAGER_VECTORS 0x11b4u
+
+/* dense_ring.reserved (ro): cumulative, modulo 2^32 */
+#define EMBER_DENSE_RING_RESERVED 0x11b8u
+
+/* dense_ring.vectors_in (ro): cumulative, modulo 2^32 */
+#define EMBER_DENSE_RING_VECTORS_IN 0x11bcu
+
+/* dense_ring.beats_in (ro): cumulative, modulo 2^32 */
+#define EMBER_DENSE_RING_BEATS_IN 0x11c0u
+
+/* dense_ring.beats_out (ro): cumulative, modulo 2^32 */
+#define EMBER_DENSE_RING_BEATS_OUT 0x11c4u
+
+/* dense_ring.bad_landings (ro): cumulative, modulo 2^32 */
+#define EMBER_DENSE_RING_BAD_LANDINGS 0x11c8u
+
+/* dense_ring.stall_full (ro): cumulative, modulo 2^32 */
+#define EMBER_DENSE_RING_STALL_FULL 0x11ccu
+
+/* dense_ring.stall_waiting (ro): cumulative, modulo 2^32 */
+#define EMBER_DENSE_RING_STALL_WAITING 0x11d0u
+
+/* dense_ring.packets (ro): cumulative, modulo 2^32 */
+#define EMBER_DENSE_RING_PACKETS 0x11d4u
+
+/* dense_ring.stall_buffers (ro): cumulative, modulo 2^32 */
+#define EMBER_DENSE_RING_STALL_BUFFERS 0x11d8u
+
+/* concatenator.samples (ro): cumulative, modulo 2^32 */
+#define EMBER_CONCATENATOR_SAMPLES 0x11dcu
+
+/* concatenator.beats_out (ro): cumulative, modulo 2^32 */
+#define EMBER_CONCATENATOR_BEATS_OUT 0x11e0u
+
+/* concatenator.stall_dense (ro): cumulative, modulo 2^32 */
+#define EMBER_CONCATENATOR_STALL_DENSE 0x11e4u
+
+/* interaction.samples (ro): cumulative, modulo 2^32 */
+#define EMBER_INTERACTION_SAMPLES 0x11e8u
+
+/* interaction.beats_in (ro): cumulative, modulo 2^32 */
+#define EMBER_INTERACTION_BEATS_IN 0x11ecu
+
+/* interaction.beats_out (ro): cumulative, modulo 2^32 */
+#define EMBER_INTERACTION_BEATS_OUT 0x11f0u
+
+/* interaction.dropped (ro): cumulative, modulo 2^32 */
+#define EMBER_INTERACTION_DROPPED 0x11f4u
+
+/* interaction.stall_input (ro): cumulative, modulo 2^32 */
+#define EMBER_INTERACTION_STALL_INPUT 0x11f8u
+
+/* interaction.stall_output (ro): cumulative, modulo 2^32 */
+#define EMBER_INTERACTION_STALL_OUTPUT 0x11fcu
+
+/* result_frames.results (ro): cumulative, modulo 2^32 */
+#define EMBER_RESULT_FRAMES_RESULTS 0x1200u
+
+/* result_frames.packets (ro): cumulative, modulo 2^32 */
+#define EMBER_RESULT_FRAMES_PACKETS 0x1204u
+
+/* result_frames.parts (ro): cumulative, modulo 2^32 */
+#define EMBER_RESULT_FRAMES_PARTS 0x1208u
+
+/* result_frames.full (ro): cumulative, modulo 2^32 */
+#define EMBER_RESULT_FRAMES_FULL 0x120cu
+
+/* result_frames.timeouts (ro): cumulative, modulo 2^32 */
+#define EMBER_RESULT_FRAMES_TIMEOUTS 0x1210u
+
+/* result_frames.changes (ro): cumulative, modulo 2^32 */
+#define EMBER_RESULT_FRAMES_CHANGES 0x1214u
+
+/* host_reporter.errors (ro): cumulative, modulo 2^32 */
+#define EMBER_HOST_REPORTER_ERRORS 0x1218u
+
+/* host_reporter.credits (ro): cumulative, modulo 2^32 */
+#define EMBER_HOST_REPORTER_CREDITS 0x121cu
+
+/* net_assembler.packets (ro): cumulative, modulo 2^32 */
+#define EMBER_NET_ASSEMBLER_PACKETS 0x1220u
+
+/* net_assembler.beats (ro): cumulative, modulo 2^32 */
+#define EMBER_NET_ASSEMBLER_BEATS 0x1224u
+
+/* net_assembler.stall_output (ro): cumulative, modulo 2^32 */
+#define EMBER_NET_ASSEMBLER_STALL_OUTPUT 0x1228u
+
+/* host_assembler.packets (ro): cumulative, modulo 2^32 */
+#define EMBER_HOST_ASSEMBLER_PACKETS 0x122cu
+
+/* host_assembler.beats (ro): cumulative, modulo 2^32 */
+#define EMBER_HOST_ASSEMBLER_BEATS 0x1230u
+
+/* host_assembler.stall_output (ro): cumulative, modulo 2^32 */
+#define EMBER_HOST_ASSEMBLER_STALL_OUTPUT 0x1234u
+
+/* gpu_answers.asked (ro): cumulative, modulo 2^32 */
+#define EMBER_GPU_ANSWERS_ASKED 0x1238u
+
+/* gpu_answers.answered (ro): cumulative, modulo 2^32 */
+#define EMBER_GPU_ANSWERS_ANSWERED 0x123cu
+
+/* gpu_answers.stall_answers (ro): cumulative, modulo 2^32 */
+#define EMBER_GPU_ANSWERS_STALL_ANSWERS 0x1240u
+
+/* dense_answers.asked (ro): cumulative, modulo 2^32 */
+#define EMBER_DENSE_ANSWERS_ASKED 0x1244u
+
+/* dense_answers.answered (ro): cumulative, modulo 2^32 */
+#define EMBER_DENSE_ANSWERS_ANSWERED 0x1248u
+
+/* dense_answers.stall_answers (ro): cumulative, modulo 2^32 */
+#define EMBER_DENSE_ANSWERS_STALL_ANSWERS 0x124cu
+
+/* peer_answers.asked (ro): cumulative, modulo 2^32 */
+#define EMBER_PEER_ANSWERS_ASKED 0x1250u
+
+/* peer_answers.answered (ro): cumulative, modulo 2^32 */
+#define EMBER_PEER_ANSWERS_ANSWERED 0x1254u
+
+/* peer_answers.stall_answers (ro): cumulative, modulo 2^32 */
+#define EMBER_PEER_ANSWERS_STALL_ANSWERS 0x1258u
+
+/* A table descriptor: what lies in its words, written to EMBER_TABLE_WORD0 on.
+   All 5 of them for each table, word 0 last. */
+/* the table is there */
+#define EMBER_DESCRIPTOR_VALID_WORD 0u
+#define EMBER_DESCRIPTOR_VALID_SHIFT 0u
+#define EMBER_DESCRIPTOR_VALID_MASK 0x1u
+/* DescriptorKind */
+#define EMBER_DESCRIPTOR_KIND_WORD 0u
+#define EMBER_DESCRIPTOR_KIND_SHIFT 1u
+#define EMBER_DESCRIPTOR_KIND_MASK 0x6u
+/* first or only node that owns rows */
+#define EMBER_DESCRIPTOR_OWNER_WORD 0u
+#define EMBER_DESCRIPTOR_OWNER_SHIFT 8u
+#define EMBER_DESCRIPTOR_OWNER_MASK 0xff00u
+/* nodes that own rows, from owner on */
+#define EMBER_DESCRIPTOR_OWNERS_WORD 0u
+#define EMBER_DESCRIPTOR_OWNERS_SHIFT 16u
+#define EMBER_DESCRIPTOR_OWNERS_MASK 0xff0000u
+/* rows of the table, bits 31 to 0 */
+#define EMBER_DESCRIPTOR_ROWS_LOW_WORD 1u
+#define EMBER_DESCRIPTOR_ROWS_LOW_SHIFT 0u
+#define EMBER_DESCRIPTOR_ROWS_LOW_MASK 0xffffffffu
+/* rows of the table, bits 35 to 32 */
+#define EMBER_DESCRIPTOR_ROWS_HIGH_WORD 2u
+#define EMBER_DESCRIPTOR_ROWS_HIGH_SHIFT 0u
+#define EMBER_DESCRIPTOR_ROWS_HIGH_MASK 0xfu
+/* first lane of 16 values, where a table is split by columns (not executed) */
+#define EMBER_DESCRIPTOR_COLUMN_FIRST_WORD 2u
+#define EMBER_DESCRIPTOR_COLUMN_FIRST_SHIFT 16u
+#define EMBER_DESCRIPTOR_COLUMN_FIRST_MASK 0xff0000u
+/* lanes of 16 values, likewise */
+#define EMBER_DESCRIPTOR_COLUMN_COUNT_WORD 2u
+#define EMBER_DESCRIPTOR_COLUMN_COUNT_SHIFT 24u
+#define EMBER_DESCRIPTOR_COLUMN_COUNT_MASK 0xff000000u
+/* address of the table in a store on the card, bits 31 to 0 */
+#define EMBER_DESCRIPTOR_BASE_0_WORD 3u
+#define EMBER_DESCRIPTOR_BASE_0_SHIFT 0u
+#define EMBER_DESCRIPTOR_BASE_0_MASK 0xffffffffu
+/* address of the table in a store on the card, bits 63 to 32 */
+#define EMBER_DESCRIPTOR_BASE_1_WORD 4u
+#define EMBER_DESCRIPTOR_BASE_1_SHIFT 0u
+#define EMBER_DESCRIPTOR_BASE_1_MASK 0xffffffffu
+
+/* What a packet carries */
+#define EMBER_OPCODE_LOOKUPS 0x1u
+#define EMBER_OPCODE_VECTORS 0x2u
+#define EMBER_OPCODE_PARTIALS 0x3u
+#define EMBER_OPCODE_STEPS 0x4u
+#define EMBER_OPCODE_QUERIES 0x10u
+#define EMBER_OPCODE_GPU_VECTORS 0x11u
+#define EMBER_OPCODE_DENSE_VECTORS 0x12u
+#define EMBER_OPCODE_GRADIENTS 0x13u
+#define EMBER_OPCODE_RETURNED 0x14u
+#define EMBER_OPCODE_STATES 0x15u
+#define EMBER_OPCODE_WRITTEN 0x16u
+#define EMBER_OPCODE_LOOKUP_REQUESTS 0x20u
+#define EMBER_OPCODE_POOLED 0x21u
+#define EMBER_OPCODE_ERRORS 0x22u
+#define EMBER_OPCODE_CREDIT 0x23u
+#define EMBER_OPCODE_DENSE_REQUESTS 0x24u
+#define EMBER_OPCODE_RESULTS 0x25u
+#define EMBER_OPCODE_RESULT_PART 0x26u
+#define EMBER_OPCODE_SPILLED 0x27u
+#define EMBER_OPCODE_ROW_UPDATES 0x28u
+#define EMBER_OPCODE_STATE_REQUESTS 0x29u
+#define EMBER_OPCODE_STATE_UPDATES 0x2au
+#define EMBER_OPCODE_STEP_REPORTS 0x2bu
+
+/* Why a message or a sample was refused */
+#define EMBER_STATUS_OPCODE 0x1u
+#define EMBER_STATUS_LENGTH 0x2u
+#define EMBER_STATUS_TABLE 0x3u
+#define EMBER_STATUS_ROW 0x4u
+#define EMBER_STATUS_SAMPLE_SIZE 0x5u
+#define EMBER_STATUS_TRUNCATED 0x6u
+#define EMBER_STATUS_NO_SAMPLE 0x7u
+#define EMBER_STATUS_CREDIT 0x8u
+#define EMBER_STATUS_KIND 0x9u
+#define EMBER_STATUS_STEP 0xau
+#define EMBER_STATUS_RETURNED 0xbu
+
+/* How the rows of a table are spread over nodes */
+#define EMBER_DESCRIPTOR_KIND_TABLE 0x0u
+#define EMBER_DESCRIPTOR_KIND_ROW 0x1u
+#define EMBER_DESCRIPTOR_KIND_COLUMN 0x2u
+#define EMBER_DESCRIPTOR_KIND_REPLICATED 0x3u
+
+/* Kind of a query record */
+#define EMBER_RECORD_KIND_KEY 0x0u
+#define EMBER_RECORD_KIND_KEY_END 0x1u
+#define EMBER_RECORD_KIND_EMPTY 0x2u
+#define EMBER_RECORD_KIND_SAMPLE 0x3u
+
+/* What becomes of a sample's pooled vectors, register interaction_mode */
+#define EMBER_INTERACTION_MODE_OFF 0x0u
+#define EMBER_INTERACTION_MODE_DOT 0x1u
+#define EMBER_INTERACTION_MODE_CAT 0x2u
+
+/* How rows follow the sums of their gradients */
+#define EMBER_OPTIMIZER_MODE_SGD 0x0u
+#define EMBER_OPTIMIZER_MODE_ROWWISE_ADAGRAD 0x1u
+
+/* What a StepRecord says of its step, whose number is in the header */
+#define EMBER_STEP_KIND_END 0x0u
+#define EMBER_STEP_KIND_DONE 0x1u
+#define EMBER_STEP_KIND_CREDIT 0x2u
+#define EMBER_STEP_KIND_PASSED 0x3u
+
+/* Which of the two gradient reductions of a NIC */
+#define EMBER_REDUCTION_LEVEL_LOCAL 0x0u
+#define EMBER_REDUCTION_LEVEL_GLOBAL 0x1u
+
+#define EMBER_IDENTITY 0x52424d45u /* what EMBER_MAGIC reads */
+
+#endif /* EMBER_KAGGLE_REGISTERS_H */
