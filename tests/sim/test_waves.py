@@ -21,6 +21,7 @@ from sim.engines.trace import TraceFile
 from sim.options import RunOptions
 from sim.run import Run
 from sim.waves import WINDOW
+from tests.sim.shown import complaints
 
 NODES = 4
 OPTIONS = {"config": "tiny", "nodes": NODES, "samples": 32, "mini_batch": 16, "threads": 1}
@@ -323,8 +324,9 @@ def _complaint(capsys, *arguments: str) -> str:
         main([*COMMAND, *arguments])
     shown = capsys.readouterr()
     assert end.value.code == 2
-    assert shown.out == "" and shown.err.count("\n") == 1 and shown.err.startswith("sim: ")
-    return shown.err
+    said, = complaints(shown.err)
+    assert shown.out == "" and said.startswith("sim: ")
+    return said
 
 
 @pytest.mark.parametrize(("arguments", "said"), [
@@ -361,8 +363,8 @@ def test_full_disk(tmp_path, capsys, suffix):
     path.symlink_to("/dev/full")
     with pytest.raises(SystemExit) as end:
         main([*COMMAND, "--waves", str(path)])
-    said = capsys.readouterr().err
-    assert end.value.code == 2 and said.count("\n") == 1 and str(path) in said
+    said, = complaints(capsys.readouterr().err)
+    assert end.value.code == 2 and str(path) in said
     assert ("No space left on device" if suffix == "vcd" else "is the disk full?") in said
 
 

@@ -9,6 +9,7 @@ import pytest
 from host.gradient_packets import gradient_packets
 from sim.cli import main
 from sim.training.train import Training, train
+from tests.sim.shown import complaints
 from tests.sim.training.compiled_nics import NIC, options, write
 
 STEP, NODE = 1, 1
@@ -39,7 +40,7 @@ def test_bad_gradients_are_dropped_answered_counted_and_said(tmp_path, monkeypat
               "--mini-batch", "4", "--placement", "row", "--json", str(found),
               *chain.from_iterable(("--set", setting) for setting in NIC)])
     assert end.value.code == 1
-    assert capsys.readouterr().err.splitlines() == [
+    assert complaints(capsys.readouterr().err) == [
         "sim: 6 messages to NICs were refused: 2 for LENGTH, 1 for ROW, 2 for STEP, 1 for TABLE"]
     result = json.loads(found.read_text())
     assert sorted((error["node"], error["step"], error["status"]) for error in result["errors"]

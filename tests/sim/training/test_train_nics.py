@@ -21,6 +21,7 @@ from sim.training.cluster import check_windows, single_copies, training_register
 from sim.training.report import failures, table
 from sim.training.train import Training, train
 from tests.sim.interacting import write_model
+from tests.sim.shown import complaints
 from tests.sim.training.fake_nics import FakeNics
 from tests.sim.training.test_train_model import MODEL, arguments, options, reference
 
@@ -128,7 +129,7 @@ def test_what_is_wrong_is_exit_status_1(path, nics, tmp_path, monkeypatch, capsy
         main([*arguments(path, "--json", tmp_path / "t.json", "--checkpoint", checkpoint,
                          "--set", "local_cache=false"), "--fidelity", "rtl"])
     assert end.value.code == 1
-    said = capsys.readouterr().err.splitlines()
+    said = complaints(capsys.readouterr().err)
     assert "rows differ from the numpy reference" in said[0] and "in step 0" in said[0]
     assert "pooled vectors of" in said[1] and len(said) == 2
     assert json.loads((tmp_path / "t.json").read_text())["bit_identical"] is False

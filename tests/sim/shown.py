@@ -1,0 +1,11 @@
+"""What a command said on standard error, whether or not it had to compile something first."""
+
+__all__ = ["complaints"]
+
+
+def complaints(text: str) -> list[str]:
+    """Return the lines of ``text`` but those that say that something is being compiled.
+
+    Which test is the first that needs a compiled model depends on what ran before it.
+    """
+    return [line for line in text.splitlines() if not line.startswith("compiling ")]
