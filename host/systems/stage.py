@@ -1,0 +1,64 @@
+"""A stage: something that takes time, on resources, after others. A step: the stages of one unit.
+"""
+
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+from math import isfinite
+
+__all__ = ["PHASES", "Stage", "Step"]
+
+PHASES = ("input_all_to_all", "embedding_lookup", "embedding_all_to_all", "irregular", "mlp",
+          "backward_all_to_all", "all_reduce", "overhead")
+"""What a stage can be for; time in which a step waits for a resource is ``wait`` besides."""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One piece of work.
+
+    Members
+    -------
+    name: for people.
+    phase: one of :data:`PHASES`.
+    us: how long it takes, in microseconds; 0 for a point where paths meet.
+    resources: what it holds from its start to its end, such as ``("gpu", 0)``; none for what only
+        takes time, such as the latency of a link.
+    after: numbers of the stages of the same step that end before it starts; each below its own.
+
+    Raises ``ValueError``.
+    """
+
+    name: str
+    phase: str
+    us: float
+    resources: tuple[Hashable, ...] = ()
+    after: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.phase not in PHASES:
+            raise ValueError(f"phase must be one of {', '.join(PHASES)}, not {self.phase!r}")
+        if not (isfinite(self.us) and self.us >= 0):
+            raise ValueError(f"us of {self.name} must be at least 0, not {self.us!r}")
+        if len(set(self.resources)) < len(self.resources):
+            raise ValueError(f"resources of {self.name} must differ, not {self.resources!r}")
+
+
+@dataclass
+class Step:
+    """The stages of one mini-batch, or of one micro-batch of it, in an order that they could run.
+
+    Build it by :meth:`add`, which gives a stage's number for the ``after`` of later ones.
+    """
+
+    stages: list[Stage] = field(default_factory=list)
+
+    def add(self, name: str, phase: str, us: float, *resources: Hashable,
+            after: tuple[int, ...] | list[int] = ()) -> int:
+        """Append a stage and return its number. ``ValueError`` for one after itself or later."""
+        number = len(self.stages)
+        for other in after:
+            if not 0 <= other < number:
+                raise ValueError(f"after of {name} must be between 0 and {number - 1}, "
+                                 f"not {other!r}")
+        self.stages.append(Stage(name, phase, us, tuple(resources), tuple(sorted(set(after)))))
+        return number
