@@ -8,10 +8,12 @@ import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from .batching.compare import saving
+from .batching.greedy import greedy_order
 from .generator import generate
 from .model import MODELS
 from .samples import Samples, concatenate
-from .similarity import greedy_saving, skew, uniques_per_batch
+from .similarity import skew, uniques_per_batch
 
 __all__ = ["TARGETS", "Figures", "describe", "fidelity", "fidelity_report", "main"]
 
@@ -57,7 +59,7 @@ def describe(chunks: Iterable[Samples]) -> Figures:
         return len(whole.rows) / max(1, int(uniques_per_batch(whole, batch).sum()))
 
     return Figures(len(samples), shares.unique, shares.top1, shares.top10, reuse(128), reuse(1024),
-                   greedy_saving(samples, 128, 2048))
+                   saving(greedy_order, samples, 128, 2048))
 
 
 def fidelity(name: str = "kaggle", seed: int = 0) -> dict:

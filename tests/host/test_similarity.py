@@ -2,65 +2,13 @@ import numpy as np
 import pytest
 
 from host.samples import Samples
-from host.similarity import (
-    BatchUniques,
-    file_order,
-    greedy_order,
-    greedy_saving,
-    skew,
-    uniques_per_batch,
-)
+from host.similarity import BatchUniques, skew, uniques_per_batch
 
 from .test_samples import bags, random_samples
 
 
 def key_sets(samples):
     return [{key for bag in one for key in bag} for one in bags(samples)]
-
-
-def plain_greedy(sets, batch, window):
-    batches = []
-    for first in range(0, len(sets), window):
-        left = list(range(first, min(first + window, len(sets))))
-        while left:
-            chosen = [left.pop(0)]
-            inside = set(sets[chosen[0]])
-            while left and len(chosen) < batch:
-                best = max(left, key=lambda i: (len(sets[i] & inside), -i))
-                left.remove(best)
-                chosen.append(best)
-                inside |= sets[best]
-            batches.append(chosen)
-    return batches
-
-
-@pytest.mark.parametrize("batch, window", [(1, 1), (4, 32), (7, 30), (16, 16), (10, 100)])
-@pytest.mark.parametrize("longest", [1, 3])
-def test_greedy_is_the_definition(batch, window, longest):
-    samples = random_samples(83, 4, seed=batch, longest=longest)
-    expected = plain_greedy(key_sets(samples), batch, window)
-    order, sizes = greedy_order(samples, batch, window)
-    assert sizes.tolist() == [len(chosen) for chosen in expected]
-    assert order.tolist() == [i for chosen in expected for i in chosen]
-    assert file_order(83, batch, window)[1].tolist() == sizes.tolist()
-
-    sets = key_sets(samples)
-    uniques = [len(set().union(*(sets[i] for i in chosen))) for chosen in expected]
-    assert uniques_per_batch(samples, batch, order, sizes).tolist() == uniques
-    in_file, at = [], 0
-    for size in sizes:
-        in_file.append(len(set().union(*sets[at:at + size])))
-        at += size
-    assert greedy_saving(samples, batch, window) == pytest.approx(
-        1 - np.mean(uniques) / np.mean(in_file))
-
-
-def test_greedy_separates_two_kinds():
-    rows = np.tile([[1, 2, 3], [4, 5, 6]], (8, 1))
-    samples = Samples.one_hot(np.zeros((16, 1)), np.zeros(16), rows)
-    order, _ = greedy_order(samples, 8, 16)
-    assert order.tolist() == [*range(0, 16, 2), *range(1, 16, 2)]
-    assert greedy_saving(samples, 8, 16) == 0.5
 
 
 def test_skew_counts_keys_of_all_tables_apart():
@@ -81,8 +29,6 @@ def test_uniques_in_file_order_end_in_a_short_batch():
 
 def test_bad_sizes_are_refused():
     samples = random_samples(4, 2)
-    with pytest.raises(ValueError, match="batch must be between 1 and the window 8, not 9"):
-        greedy_order(samples, 9, 8)
     with pytest.raises(ValueError, match="batch must be at least 1, not 0"):
         uniques_per_batch(samples, 0)
 

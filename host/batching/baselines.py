@@ -1,0 +1,40 @@
+"""The order of the file, and that of the keys: what better mini-batches are compared with."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from ..samples import Samples
+
+__all__ = ["file_order", "in_runs", "key_order"]
+
+
+def in_runs(order: np.ndarray, size: int) -> Iterator[np.ndarray]:
+    """Yield ``order`` in runs of ``size``; the last may be shorter."""
+    for first in range(0, len(order), size):
+        yield order[first:first + size]
+
+
+def file_order(window: Samples, size: int) -> Iterator[np.ndarray]:
+    """Yield mini-batches of ``size`` samples as they arrive: their places in ``window``."""
+    return in_runs(np.arange(len(window)), size)
+
+
+def key_order(window: Samples, size: int) -> Iterator[np.ndarray]:
+    """Yield mini-batches of ``size`` samples in the lexicographic order of their keys.
+
+    Samples are compared by their first keys, equal ones by the second, and so on; one that ends
+    goes before one that goes on, and equal ones in the order in which they arrive.
+    """
+    offsets, lengths = window.key_offsets, np.diff(window.key_offsets)
+    _, key = np.unique(window.keys, return_inverse=True)
+    base = int(key.max(initial=-1)) + 2
+    group = np.zeros(len(window), np.int64)  # rank by the keys so far
+    for at in range(int(lengths.max(initial=0))):
+        value = np.zeros(len(window), np.int64)
+        on = lengths > at
+        value[on] = key[offsets[:-1][on] + at] + 1
+        ranks, group = np.unique(group * base + value, return_inverse=True)
+        if len(ranks) == len(window):
+            break
+    yield from in_runs(np.argsort(group, kind="stable"), size)

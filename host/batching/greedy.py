@@ -1,0 +1,49 @@
+"""Greedy mini-batches: always the sample with most of its keys already there."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from ..samples import Samples, segment_indices
+from .incidence import Incidence
+
+__all__ = ["greedy_order"]
+
+_GONE = -1 << 40
+"""Added to the score of a sample that was taken."""
+
+
+def greedy_order(window: Samples, size: int) -> Iterator[np.ndarray]:
+    """Yield mini-batches of ``size`` samples, chosen greedily: their places in ``window``.
+
+    A mini-batch starts with the oldest sample left; then the sample with most of its keys already
+    in the mini-batch is added, ties by arrival, until it is full. The keys of a sample are counted
+    once each.
+    """
+    matrix = Incidence.of(window)
+    n, offsets, edge = matrix.samples, matrix.offsets, matrix.edge
+    # The inverted index: samples of each edge.
+    holders = matrix.sample[np.argsort(edge, kind="stable")]
+    held_by = matrix.degree
+    held_first = np.cumsum(held_by) - held_by
+
+    taken = np.zeros(n, bool)
+    oldest = 0
+    for done in range(0, n, size):
+        inside = np.zeros(matrix.edges, bool)
+        score = np.zeros(n, np.int64)
+        score[taken] = _GONE
+        while taken[oldest]:
+            oldest += 1
+        chosen, order = oldest, np.empty(min(size, n - done), np.int64)
+        for position in range(len(order)):
+            order[position] = chosen
+            taken[chosen] = True
+            score[chosen] = _GONE
+            edges = edge[offsets[chosen]:offsets[chosen + 1]]
+            new = edges[~inside[edges]]
+            inside[new] = True
+            touched = holders[segment_indices(held_first[new], held_by[new])]
+            score += np.bincount(touched, minlength=n)
+            chosen = int(score.argmax())  # the first of the largest: ties go by arrival
+        yield order

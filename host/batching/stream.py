@@ -1,0 +1,138 @@
+"""Mini-batches from a stream of samples, window by window."""
+
+from collections.abc import Iterable, Iterator
+from time import thread_time
+
+import numpy as np
+
+from ..samples import Samples, concatenate
+from .algorithms import WINDOW_BATCHES, Algorithm
+from .baselines import in_runs
+from .mini_batch import MiniBatch, similarity
+from .refresh import Refresh
+
+__all__ = ["Batcher"]
+
+
+class Batcher:
+    """Forms mini-batches.
+
+    Parameters
+    ----------
+    algorithm: chooses the samples of a mini-batch from a window.
+    size: samples of a mini-batch.
+    window: samples of a window; by default 16 mini-batches.
+    refresh: how the window is refilled.
+
+    Members
+    -------
+    formed: mini-batches so far. seconds: CPU time of the algorithm for them.
+
+    Raises
+    ------
+    ValueError
+        ``size`` is below 1, or ``window`` below ``size``.
+    """
+
+    def __init__(self, algorithm: Algorithm, size: int, window: int | None = None,
+                 refresh: Refresh | None = None):
+        if size < 1:
+            raise ValueError(f"mini_batch must be at least 1, not {size!r}")
+        window = WINDOW_BATCHES * size if window is None else window
+        if window < size:
+            raise ValueError(f"window must be at least the {size} samples of a mini-batch, "
+                             f"not {window!r}")
+        self._algorithm, self._size, self._window = algorithm, size, window
+        self._refresh = refresh or Refresh()
+        wait = self._refresh.wait
+        self._wait = 2 * -(-window // size) if wait is None else wait
+        self.formed = 0
+        self.seconds = 0.0
+
+    def form(self, chunks: Iterable[Samples]) -> Iterator[MiniBatch]:
+        """Yield mini-batches of the samples of a stream, each sample in one of them.
+
+        The last mini-batch of a window that is drained, and the last window, may be short.
+        """
+        supply = _Supply(chunks)
+        while len(window := supply.take(self._window)):
+            yield from self._until_drained(window, supply)
+
+    def _until_drained(self, pool: Samples, supply: "_Supply") -> Iterator[MiniBatch]:
+        """Yield mini-batches from a window just loaded, ``pool``, until it is empty."""
+        numbers = np.arange(supply.given - len(pool), supply.given)
+        arrived = np.zeros(len(pool), np.int64)  # mini-batches before it was loaded
+        left = np.ones(len(pool), bool)
+        sliding, first, turn = self._refresh.sliding, 0.0, 0
+        choices = self._algorithm(pool, self._size)
+        while (chosen := self._next(choices)) is not None:
+            batch = _mini_batch(pool, numbers, chosen, turn == 0, first)
+            first = batch.similarity if turn == 0 else first
+            yield batch
+            left[chosen] = False
+            turn += 1
+            low = batch.downgrade is not None and batch.downgrade < self._refresh.downgrade
+            if low and not sliding:
+                choices = in_runs(np.flatnonzero(left), self._size)
+                continue
+            kept = np.flatnonzero(left)
+            sliding = sliding and not low and not (
+                len(kept) and turn - arrived[kept[0]] >= self._wait)
+            more = supply.take(self._window - len(kept)) if sliding else pool.slice(0, 0)
+            if len(more):
+                pool = concatenate([pool.take(kept), more])
+                numbers = np.append(numbers[kept], np.arange(supply.given - len(more),
+                                                             supply.given))
+                arrived = np.append(arrived[kept], np.full(len(more), turn))
+                left = np.ones(len(pool), bool)
+                choices = self._algorithm(pool, self._size)
+
+    def _next(self, choices: Iterator[np.ndarray]) -> np.ndarray | None:
+        began = thread_time()
+        chosen = next(choices, None)
+        self.seconds += thread_time() - began
+        self.formed += chosen is not None
+        return chosen
+
+
+def _mini_batch(pool: Samples, numbers: np.ndarray, chosen: np.ndarray, fresh: bool,
+                first: float) -> MiniBatch:
+    """Return the mini-batch of the samples of ``pool`` at ``chosen``; ``first``: similarity of
+    the first of its window, unless it is that one."""
+    start, stop = int(chosen[0]), int(chosen[0]) + len(chosen)
+    run = np.array_equal(chosen, np.arange(start, stop))
+    samples = pool.slice(start, stop) if run else pool.take(chosen)
+    unique = len(np.unique(samples.keys))
+    alike = similarity(unique, len(samples.rows))
+    first = alike if fresh else first
+    return MiniBatch(samples, numbers[chosen], fresh, unique, alike / first if first else None)
+
+
+class _Supply:
+    """Samples of a stream, as many at a time as are asked for.
+
+    Members: ``given``, samples taken so far.
+    """
+
+    def __init__(self, chunks: Iterable[Samples]):
+        self._chunks = iter(chunks)
+        self._held: list[Samples] = []
+        self.given = 0
+
+    def take(self, count: int) -> Samples:
+        """Return the next ``count`` samples, fewer at the end."""
+        held = sum(map(len, self._held))
+        while held < count and (chunk := next(self._chunks, None)) is not None:
+            self._held.append(chunk)
+            held += len(chunk)
+        if not self._held:
+            return _NONE
+        joined = concatenate(self._held) if len(self._held) > 1 else self._held[0]
+        count = min(count, len(joined))
+        self._held = [joined.slice(count, len(joined))]
+        self.given += count
+        return joined.slice(0, count)
+
+
+_NONE = Samples.one_hot(np.zeros((0, 0)), np.zeros(0), np.zeros((0, 0)))
+"""What an empty stream gives."""
