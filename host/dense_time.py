@@ -43,7 +43,7 @@ class DenseOperations:
 
 
 class DenseTime:
-    """A GPU that computes the dense part of its node's share of a step, at its peak.
+    """A GPU that computes the dense part of its node's share of a step, at its rate of products.
 
     Kernels of later layers are launched while the first computes, so that what has to wait for
     vectors, or begins a step, waits for one launch; see :class:`host.gpu.GpuMlp`.
@@ -54,7 +54,7 @@ class DenseTime:
 
     def __init__(self, profile: GpuProfile, model: Model):
         self._launch = cycles_of_us(profile.launch_us)
-        self._operation = cycles_of_us(1 / (profile.float32_tflops * 1e6))
+        self._operation = cycles_of_us(1 / (profile.float32_tflops * profile.gemm_fraction * 1e6))
         self._operations = DenseOperations.of(model)
         self._weights = 2 * model.mlp_parameters
 

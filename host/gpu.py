@@ -4,9 +4,10 @@ It also computes the bottom MLP, whose output the NIC asks for as it asks for ro
 """
 
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
+from .source import check_source
 from .timing import CYCLE_NS, cycles_of_us
 
 __all__ = ["Gather", "GpuLookups", "GpuMlp", "GpuProfile"]
@@ -27,6 +28,11 @@ class GpuProfile:
     streams: gathers under way at once.
     float32_tflops: 10^12 float32 operations that it computes in a second; default that of the
         Quadro RTX 8000, for profiles that do not say.
+    kernel_us: that the shortest kernel occupies the GPU, up to the start of the next behind it.
+    gather_fraction, stream_fraction: of the memory's bandwidth that kernels reach on rows anywhere
+        in memory, and on bytes in order.
+    gemm_fraction: of ``float32_tflops`` that matrix products reach.
+    source: of each number, see :mod:`host.source`.
     """
 
     name: str
@@ -35,12 +41,22 @@ class GpuProfile:
     access_bytes: int
     streams: int
     float32_tflops: float = 16.3
+    kernel_us: float = 2.0
+    gather_fraction: float = 1.0
+    stream_fraction: float = 1.0
+    gemm_fraction: float = 1.0
+    source: dict[str, str] = field(default_factory=dict, compare=False)
 
     def __post_init__(self) -> None:
-        for field in ("launch_us", "memory_bandwidth_gb_s", "access_bytes", "streams",
-                      "float32_tflops"):
-            if not getattr(self, field) > 0:
-                raise ValueError(f"{field} must be above 0, not {getattr(self, field)!r}")
+        for name in ("launch_us", "memory_bandwidth_gb_s", "access_bytes", "streams",
+                     "float32_tflops", "kernel_us"):
+            if not getattr(self, name) > 0:
+                raise ValueError(f"{name} must be above 0, not {getattr(self, name)!r}")
+        for name in ("gather_fraction", "stream_fraction", "gemm_fraction"):
+            if not 0 < getattr(self, name) <= 1:
+                raise ValueError(f"{name} must be above 0 and at most 1, "
+                                 f"not {getattr(self, name)!r}")
+        check_source(self)
 
 
 @dataclass(frozen=True)
@@ -64,7 +80,8 @@ class GpuLookups(Generic[T]):
             raise ValueError(f"row_bytes must be at least 1, not {row_bytes!r}")
         self._launch = cycles_of_us(profile.launch_us)
         per_row = max(row_bytes, profile.access_bytes)
-        self._cycles_per_row = per_row / (profile.memory_bandwidth_gb_s * CYCLE_NS)
+        self._cycles_per_row = per_row / (profile.memory_bandwidth_gb_s * profile.gather_fraction
+                                          * CYCLE_NS)
         self._free = profile.streams
         self._waiting: deque[tuple[T, int]] = deque()
         self._memory_free = 0.0
@@ -104,7 +121,7 @@ class GpuLookups(Generic[T]):
 
 
 class GpuMlp:
-    """Computes an MLP for mini-batches one after the other, at the GPU's peak.
+    """Computes an MLP for mini-batches one after the other, at the GPU's rate of matrix products.
 
     Kernels of later layers are launched while the first computes, so that a mini-batch waits for
     one launch. Parameters: ``operations``, of a sample: a multiplication and an addition a weight.
@@ -112,7 +129,8 @@ class GpuMlp:
 
     def __init__(self, profile: GpuProfile, operations: int):
         self._launch = cycles_of_us(profile.launch_us)
-        self._cycles_per_sample = cycles_of_us(operations / (profile.float32_tflops * 1e6))
+        self._cycles_per_sample = cycles_of_us(operations / (
+            profile.float32_tflops * profile.gemm_fraction * 1e6))
         self._free = 0.0
 
     def run(self, time: float, samples: int) -> float:

@@ -1,9 +1,10 @@
 """The network between NICs: links of limited rate, latency, and queues at the switch's outputs."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
+from .source import check_source
 from .timing import CYCLE_NS, cycles_of_us
 
 __all__ = ["Network", "NetworkProfile"]
@@ -25,6 +26,7 @@ class NetworkProfile:
     bandwidth_gbit_s: of every link.
     overhead_bytes: on the wire besides the frame.
     switched: one switch whose outputs queue; otherwise a cable between each pair of nodes.
+    source: of each number, see :mod:`host.source`.
     """
 
     name: str
@@ -32,13 +34,15 @@ class NetworkProfile:
     bandwidth_gbit_s: float
     overhead_bytes: int
     switched: bool
+    source: dict[str, str] = field(default_factory=dict, compare=False)
 
     def __post_init__(self) -> None:
-        for field in ("one_way_us", "bandwidth_gbit_s"):
-            if not getattr(self, field) > 0:
-                raise ValueError(f"{field} must be above 0, not {getattr(self, field)!r}")
+        for name in ("one_way_us", "bandwidth_gbit_s"):
+            if not getattr(self, name) > 0:
+                raise ValueError(f"{name} must be above 0, not {getattr(self, name)!r}")
         if self.overhead_bytes < 0:
             raise ValueError(f"overhead_bytes must be at least 0, not {self.overhead_bytes!r}")
+        check_source(self)
 
 
 class Network:

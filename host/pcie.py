@@ -1,7 +1,8 @@
 """PCIe between a NIC and its host: latency, and one link of limited rate in each direction."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from .source import check_source
 from .timing import Link, cycles_of_us
 
 __all__ = ["Pcie", "PcieProfile"]
@@ -9,16 +10,21 @@ __all__ = ["Pcie", "PcieProfile"]
 
 @dataclass(frozen=True)
 class PcieProfile:
-    """Constants of a PCIe connection; ``one_way_us`` and ``bandwidth_gb_s`` of each direction."""
+    """Constants of a PCIe connection; ``one_way_us`` and ``bandwidth_gb_s`` of each direction.
+
+    ``source`` of each number: see :mod:`host.source`.
+    """
 
     name: str
     one_way_us: float
     bandwidth_gb_s: float
+    source: dict[str, str] = field(default_factory=dict, compare=False)
 
     def __post_init__(self) -> None:
-        for field in ("one_way_us", "bandwidth_gb_s"):
-            if not getattr(self, field) > 0:
-                raise ValueError(f"{field} must be above 0, not {getattr(self, field)!r}")
+        for name in ("one_way_us", "bandwidth_gb_s"):
+            if not getattr(self, name) > 0:
+                raise ValueError(f"{name} must be above 0, not {getattr(self, name)!r}")
+        check_source(self)
 
 
 class Pcie:

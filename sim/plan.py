@@ -227,7 +227,8 @@ def _resources(options: RunOptions, system: _System, model: Model, traffic: Traf
     config, pcie, gpu, network = system.config, system.pcie, system.gpu, system.network
     cycle_us, beats = CYCLE_NS / 1000, beats_of(model.dimension)
     pcie_bytes_us, network_bytes_us = pcie.bandwidth_gb_s * 1e3, network.bandwidth_gbit_s * 125
-    row = max(4 * model.dimension, gpu.access_bytes) / (gpu.memory_bandwidth_gb_s * 1e3)
+    row = max(4 * model.dimension, gpu.access_bytes) / (
+        gpu.memory_bandwidth_gb_s * gpu.gather_fraction * 1e3)
     network_us = network.one_way_us if options.nodes > 1 else 0.0
     found = []
 

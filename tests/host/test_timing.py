@@ -2,6 +2,11 @@
 
 import pytest
 
+from host.devices.cpu import CpuProfile
+from host.devices.mpi import MpiProfile
+from host.devices.nccl import NcclProfile
+from host.devices.software import SoftwareProfile
+from host.devices.topology import TopologyProfile
 from host.gpu import GpuLookups, GpuMlp, GpuProfile
 from host.network import Network, NetworkProfile
 from host.pcie import Pcie, PcieProfile
@@ -10,7 +15,9 @@ from host.timing import Link
 
 
 def test_every_profile_loads():
-    kinds = {"pcie": PcieProfile, "ethernet": NetworkProfile, "gpu": GpuProfile}
+    kinds = {"pcie": PcieProfile, "ethernet": NetworkProfile, "gpu": GpuProfile,
+             "software": SoftwareProfile, "cpu": CpuProfile, "mpi": MpiProfile,
+             "nccl": NcclProfile, "topology": TopologyProfile}
     for name in profile_names():
         assert load_profile(name, kinds[name.split("_")[0]]).name == name
     with pytest.raises(ValueError, match=r"profile must be one of .*, not 'nothing'"):

@@ -1,0 +1,56 @@
+"""What an action costs: time from begin to end, and which resources it occupies for how long."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+__all__ = ["RESOURCES", "Cost"]
+
+RESOURCES = ("gpu", "gpu_memory", "cpu", "cpu_memory", "pcie", "nic", "link")
+"""Resources of a node; ``link`` is its connection to the network."""
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Time of an action that has its resources for itself.
+
+    Members
+    -------
+    us: microseconds from when its inputs are there until its outputs are.
+    overhead_us: the part of ``us`` in which nothing of the work itself is done: the host's calls,
+        launches, the costs of a copy or a message beside its bytes.
+    busy: microseconds that each resource of `RESOURCES` is occupied, at most ``us`` each. Where
+        several actions share one, a resource is free for others the rest of the time.
+
+    The sum of two is one after the other.
+
+    Raises ``ValueError`` for a negative time, more overhead or use of a resource than time, or an
+    unknown resource.
+    """
+
+    us: float = 0.0
+    overhead_us: float = 0.0
+    busy: Mapping[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        slack = 1e-9 * max(1.0, self.us)  # of rounding, where many are summed
+        if not self.us >= 0:
+            raise ValueError(f"us must be at least 0, not {self.us!r}")
+        if not 0 <= self.overhead_us <= self.us + slack:
+            raise ValueError(f"overhead_us must be between 0 and {self.us!r}, "
+                             f"not {self.overhead_us!r}")
+        for name, value in self.busy.items():
+            if name not in RESOURCES:
+                raise ValueError(f"busy must be of {', '.join(RESOURCES)}, not {name!r}")
+            if not 0 <= value <= self.us + slack:
+                raise ValueError(f"busy[{name!r}] must be between 0 and {self.us!r}, not {value!r}")
+
+    @property
+    def work_us(self) -> float:
+        """Microseconds of the work itself."""
+        return self.us - self.overhead_us
+
+    def __add__(self, other: "Cost") -> "Cost":
+        names = {**self.busy, **other.busy}
+        return Cost(self.us + other.us, self.overhead_us + other.overhead_us,
+                    {name: self.busy.get(name, 0.0) + other.busy.get(name, 0.0)
+                     for name in names})

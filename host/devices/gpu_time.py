@@ -1,0 +1,72 @@
+"""Time of operations on a GPU: a roofline for each, under what launching them costs."""
+
+from host.gpu import GpuProfile
+
+from .cost import Cost
+from .operation import Operation
+from .software import SoftwareProfile
+
+__all__ = ["GpuTime"]
+
+
+class GpuTime:
+    """A GPU under a software profile; see :class:`host.gpu.GpuProfile` for its constants.
+
+    An operator's kernels take the largest of the time its bytes need at the memory's rate, the time
+    its operations need at the GPU's, and ``kernel_us`` a kernel (Williams, Waterman and Patterson,
+    "Roofline", Commun. ACM 52(4), 2009). What a kernel reaches of either rate are the profile's
+    fractions.
+
+    Parameters: ``gpu``; ``software``, what calls it.
+    """
+
+    def __init__(self, gpu: GpuProfile, software: SoftwareProfile):
+        self.gpu = gpu
+        self.software = software
+
+    def memory_us(self, operation: Operation) -> float:
+        """Return the microseconds that the GPU's memory needs for the bytes of ``operation``."""
+        gpu = self.gpu
+        return (operation.streamed_bytes / (gpu.memory_bandwidth_gb_s * 1e3 * gpu.stream_fraction)
+                + operation.row_traffic(gpu.access_bytes)
+                / (gpu.memory_bandwidth_gb_s * 1e3 * gpu.gather_fraction))
+
+    def compute_us(self, operation: Operation) -> float:
+        """Return the microseconds that the GPU needs for the arithmetic of ``operation``."""
+        fraction = self.gpu.gemm_fraction if operation.matrix else 1.0
+        return operation.flops / (self.gpu.float32_tflops * 1e6 * fraction)
+
+    def work_us(self, operation: Operation) -> float:
+        """Return the microseconds that the GPU is at ``operation``, launches left out."""
+        return max(operation.kernels * self.gpu.kernel_us, self.memory_us(operation),
+                   self.compute_us(operation))
+
+    def run(self, *operations: Operation) -> Cost:
+        """Return the cost of ``operations`` one after the other, on a GPU that waits for them.
+
+        The host calls one operator after the other and does not wait for the GPU, on which an
+        operator starts ``launch_us`` after its call, when the one before it has ended. With
+        ``graphs`` there is one call for all of them. Inputs are in GPU memory, and so are the
+        outputs at the end; :meth:`synchronize` is the host's waiting for them.
+
+        Overhead is the time in which the GPU waits for the host. Busy are ``gpu`` while a kernel is
+        on it, ``gpu_memory`` for its bytes, and ``cpu`` for the calls.
+        """
+        software = self.software
+        called = software.graph_us if software.graphs and operations else 0.0
+        done = work = memory = 0.0
+        for operation in operations:
+            part = self.work_us(operation) / operation.operators
+            for _ in range(operation.operators):
+                if not software.graphs:
+                    called += (software.fused_embedding_us if operation.fused_embedding
+                               else software.operator_us)
+                done = max(done, called + self.gpu.launch_us) + part
+                work += part
+            memory += self.memory_us(operation)
+        return Cost(done, max(0.0, done - work),
+                    {"gpu": work, "gpu_memory": memory, "cpu": called} if operations else {})
+
+    def synchronize(self) -> Cost:
+        """Return what it costs the host to wait for the GPU, beside the GPU's time."""
+        return Cost(self.software.synchronize_us, self.software.synchronize_us)

@@ -1,0 +1,84 @@
+"""Collectives of MPI between the hosts of GPUs, or between CPUs."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from host.source import check_source
+
+from .copies import CopyTime
+from .cost import Cost
+from .ring import Ring
+from .topology import Topology
+
+__all__ = ["MpiCollectives", "MpiProfile"]
+
+
+@dataclass(frozen=True)
+class MpiProfile:
+    """Constants of an MPI library; ``message_us``: host time of each message, sent and received.
+
+    ``source``: see :mod:`host.source`.
+    """
+
+    name: str
+    message_us: float
+    source: dict[str, str] = field(default_factory=dict, compare=False)
+
+    def __post_init__(self) -> None:
+        if not self.message_us >= 0:
+            raise ValueError(f"message_us must be at least 0, not {self.message_us!r}")
+        check_source(self)
+
+
+class MpiCollectives:
+    """MPI_Alltoallv and MPI_Allreduce over a topology.
+
+    Parameters: ``mpi``; ``topology``; ``copies``, of each endpoint between its GPU and its host's
+    memory, None where data are in host memory already.
+    """
+
+    def __init__(self, mpi: MpiProfile, topology: Topology, copies: CopyTime | None = None):
+        self.mpi = mpi
+        self.topology = topology
+        self.copies = copies
+
+    def all_to_all(self, traffic: np.ndarray) -> Cost:
+        """Return the cost of exchanging ``traffic``, bytes ``[endpoints, endpoints]``.
+
+        Every endpoint posts a message to each other one it has bytes for, one after the other, and
+        all are under way at once: the calls, one latency, and the bytes of the busiest link.
+        Before, what goes to others is copied to the host in one call; after, what came is copied
+        back. Nothing for nobody costs nothing.
+        """
+        traffic = self.topology.checked(traffic) * (1 - np.eye(self.topology.endpoints))
+        if not traffic.any():
+            return Cost()
+        counts = np.maximum((traffic > 0).sum(axis=1), (traffic > 0).sum(axis=0))
+        calls = float(counts.max()) * self.mpi.message_us
+        moving = float(self.topology.link_us(traffic).max())
+        latency = self.topology.furthest_us(traffic)
+        exchange = Cost(calls + latency + moving, calls + latency, {"link": moving, "cpu": calls})
+        return self._copied(exchange, float(traffic.sum(axis=1).max()),
+                            float(traffic.sum(axis=0).max()))
+
+    def all_reduce(self, size: float) -> Cost:
+        """Return the cost of summing ``size`` bytes of each endpoint, so that each has the sums.
+
+        A ring (:class:`host.devices.ring.Ring`), each turn with its message and the longest
+        latency. Nothing for one endpoint.
+        """
+        if self.topology.endpoints == 1:
+            return Cost()
+        ring = Ring(self.topology, size)
+        latency = max(level.one_way_us for level in self.topology.profile.levels if level.joins > 1)
+        calls = ring.turns * self.mpi.message_us
+        overhead = calls + ring.turns * latency
+        return self._copied(Cost(overhead + ring.moving_us, overhead,
+                                 {"link": ring.moving_us, "cpu": calls}), size, size)
+
+    def _copied(self, cost: Cost, out: float, back: float) -> Cost:
+        """Return ``cost`` between copies of what goes out and of what comes back."""
+        if self.copies is None:
+            return cost
+        return self.copies.copy(out, 1) + cost + self.copies.copy(back, 1)

@@ -1,0 +1,132 @@
+"""Collectives of NCCL between GPUs."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from host.source import check_source
+
+from .cost import Cost
+from .ring import Ring
+from .software import SoftwareProfile
+from .topology import Topology
+
+__all__ = ["NcclCollectives", "NcclProfile"]
+
+_PROTOCOLS = ("ll", "ll128", "simple")
+
+
+@dataclass(frozen=True)
+class NcclProfile:
+    """Constants of NCCL's protocols LL, LL128 and Simple, as its own tuning model has them.
+
+    Members
+    -------
+    name: of the profile.
+    base_..._us: of an operation, whatever its size and peers.
+    hop_..._us: from one GPU to the next over the network, its latency included.
+    local_hop_..._us: the same inside a host.
+    ll_fraction, ll128_fraction: of what a link moves that is data, the rest being flags.
+    ll_most_bytes: that a send of a group may have to go by LL; larger ones go by Simple.
+    parallel_peers: sends and receives of a group that are under way at once.
+    source: of each number, see :mod:`host.source`.
+
+    Raises ``ValueError`` for a constant that cannot be.
+    """
+
+    name: str
+    base_ll_us: float
+    base_ll128_us: float
+    base_simple_us: float
+    hop_ll_us: float
+    hop_ll128_us: float
+    hop_simple_us: float
+    local_hop_ll_us: float
+    local_hop_ll128_us: float
+    local_hop_simple_us: float
+    ll_fraction: float
+    ll128_fraction: float
+    ll_most_bytes: int
+    parallel_peers: int
+    source: dict[str, str] = field(default_factory=dict, compare=False)
+
+    def __post_init__(self) -> None:
+        for kind in ("base", "hop", "local_hop"):
+            for protocol in _PROTOCOLS:
+                name = f"{kind}_{protocol}_us"
+                if not getattr(self, name) >= 0:
+                    raise ValueError(f"{name} must be at least 0, not {getattr(self, name)!r}")
+        for name in ("ll_fraction", "ll128_fraction"):
+            if not 0 < getattr(self, name) <= 1:
+                raise ValueError(f"{name} must be above 0 and at most 1, "
+                                 f"not {getattr(self, name)!r}")
+        for name, least in (("ll_most_bytes", 0), ("parallel_peers", 1)):
+            if getattr(self, name) < least:
+                raise ValueError(f"{name} must be at least {least}, not {getattr(self, name)!r}")
+        check_source(self)
+
+    def fraction(self, protocol: str) -> float:
+        """Return the share of a protocol's bytes that is data."""
+        return 1.0 if protocol == "simple" else getattr(self, f"{protocol}_fraction")
+
+
+class NcclCollectives:
+    """Grouped sends and receives, and ring all-reduce, over a topology of GPUs.
+
+    Data are in GPU memory before and after. Parameters: ``nccl``; ``topology``; ``software``, whose
+    call of an operator is charged once, unless it is in a graph.
+    """
+
+    def __init__(self, nccl: NcclProfile, topology: Topology, software: SoftwareProfile):
+        self.nccl = nccl
+        self.topology = topology
+        self.software = software
+
+    @property
+    def call_us(self) -> float:
+        """Microseconds of the framework's call."""
+        return 0.0 if self.software.graphs else self.software.operator_us
+
+    def all_to_all(self, traffic: np.ndarray) -> Cost:
+        """Return the cost of exchanging ``traffic``, bytes ``[endpoints, endpoints]``.
+
+        The base, a hop for each ``parallel_peers`` peers of the busiest endpoint, over the network
+        and inside the host, and the bytes of the busiest link. The largest message decides the
+        protocol of all. Nothing for nobody costs nothing.
+        """
+        topology, nccl = self.topology, self.nccl
+        traffic = topology.checked(traffic) * (1 - np.eye(topology.endpoints))
+        if not traffic.any():
+            return Cost()
+        protocol = "ll" if traffic.max() <= nccl.ll_most_bytes else "simple"
+        host = np.arange(topology.endpoints) // (topology.endpoints // topology.profile.hosts)
+        same = host[:, None] == host
+        hops = self._rounds((traffic > 0) & ~same) * getattr(nccl, f"hop_{protocol}_us")
+        hops += self._rounds((traffic > 0) & same) * getattr(nccl, f"local_hop_{protocol}_us")
+        moving = float(topology.link_us(traffic).max()) / nccl.fraction(protocol)
+        call = self.call_us
+        overhead = call + getattr(nccl, f"base_{protocol}_us") + hops
+        return Cost(overhead + moving, overhead, {"link": moving, "cpu": call})
+
+    def all_reduce(self, size: float) -> Cost:
+        """Return the cost of summing ``size`` bytes of each endpoint, so that each has the sums.
+
+        A ring (:class:`host.devices.ring.Ring`) by the protocol that is quickest, which is how NCCL
+        chooses. Nothing for one endpoint.
+        """
+        if self.topology.endpoints == 1:
+            return Cost()
+        ring, nccl, call = Ring(self.topology, size), self.nccl, self.call_us
+        found = []
+        for protocol in _PROTOCOLS:
+            overhead = (call + getattr(nccl, f"base_{protocol}_us")
+                        + ring.outside * getattr(nccl, f"hop_{protocol}_us")
+                        + (ring.turns - ring.outside) * getattr(nccl, f"local_hop_{protocol}_us"))
+            moving = ring.moving_us / nccl.fraction(protocol)
+            found.append(Cost(overhead + moving, overhead, {"link": moving, "cpu": call}))
+        return min(found, key=lambda cost: cost.us)
+
+    def _rounds(self, pairs: np.ndarray) -> int:
+        """Return how often an endpoint of ``pairs`` has to wait for peers, at most."""
+        peers = int(np.maximum(pairs.sum(axis=0), pairs.sum(axis=1)).max())
+        return -(-peers // self.nccl.parallel_peers)
