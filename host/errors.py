@@ -36,3 +36,7 @@ class InputError(ValueError):
         self.message = " ".join(message.split())
         place = f"{self.path}:{line}:{column}" if line else self.path
         super().__init__(f"{place}: {self.message}")
+
+    def __reduce__(self):
+        # Between processes: an exception is otherwise made anew from its message alone.
+        return type(self), (self.path, self.line, self.column, self.message)

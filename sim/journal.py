@@ -41,15 +41,18 @@ _OWN = ("schema", "complete", "request", "rows")
 
 
 @cache
-def sources_hash() -> str:
-    """Return a hash of everything that results depend on: hardware, models, simulator."""
+def sources_hash(without: tuple[str, ...] = ()) -> str:
+    """Return a hash of everything that results depend on: hardware, models, simulator.
+
+    ``without``: beginnings of paths, such as ``sim/picture``, of files that do not count.
+    """
     parts = []
     for package in (rtl, gen, host, sim):
         for root in map(Path, package.__path__):
             for path in sorted(root.rglob("*")):
-                if path.suffix in _SUFFIXES:
-                    parts += [f"{package.__name__}/{path.relative_to(root).as_posix()}",
-                              path.read_text(encoding="utf-8")]
+                name = f"{package.__name__}/{path.relative_to(root).as_posix()}"
+                if path.suffix in _SUFFIXES and not name.startswith(without):
+                    parts += [name, path.read_text(encoding="utf-8")]
     return digest(parts)
 
 

@@ -1,0 +1,1 @@
+"""The evaluation: points, sweeps over them, figures, claims and the page."""
