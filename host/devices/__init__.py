@@ -10,22 +10,17 @@ to end with all resources free, ``overhead_us`` of them in which nothing of the 
 ``us``, lets it hold the resources of ``busy``, and books ``overhead_us`` and ``work_us`` to their
 phases. ``a + b`` is one after the other. Nothing here keeps state, but for ``Topology.send``.
 
-==========================================  ====================================================
-``GpuTime(gpu, software).run(*operations)``  operators called one after the other by one thread;
-                                            with CUDA graphs, pass as one call what is one graph
-``GpuTime.synchronize()``                   the host waits for the GPU
-``CpuTime(cpu).run(*operations)``           the same operations on a CPU
-``CopyTime(pcie, software).copy(size)``     host to GPU memory or back
-``MpiCollectives(mpi, topology, copies)``   ``all_to_all(traffic)``, ``all_reduce(size)``; copies
-                                            between GPU and host around them, None for a CPU
-``NcclCollectives(nccl, topology,           the same, from GPU memory to GPU memory
-software)``
-``Topology(profile)``                       links: ``uniform(size)`` makes traffic; ``send`` queues
-                                            single messages
-``TopologyProfile.of(network, nodes)``      the one level of an Ethernet profile; two levels and
-                                            128 endpoints: ``topology_leaf_spine``, and with hosts
-                                            of eight GPUs ``topology_zionex``
-==========================================  ====================================================
+- ``GpuTime(gpu, software).run(*operations)``: operators called one after the other by one thread;
+  with CUDA graphs, all that one call is given is one graph. ``GpuTime.synchronize()``: the host
+  waits for the GPU.
+- ``CpuTime(cpu).run(*operations)``: the same operations on a CPU.
+- ``CopyTime(pcie, software).copy(size)``: host to GPU memory or back.
+- ``MpiCollectives(mpi, topology, copies)``: ``all_to_all(traffic)``, ``all_reduce(size)``, with
+  copies between GPU and host memory around them, or None for a CPU.
+- ``NcclCollectives(nccl, topology, software)``: the same, from GPU memory to GPU memory.
+- ``Topology(profile)``: the links. ``uniform(size)`` makes traffic; ``send`` queues messages.
+- ``TopologyProfile.of(network, nodes)``: the one level of an Ethernet profile. Two levels and 128
+  endpoints: ``topology_leaf_spine``, and in hosts of eight GPUs ``topology_zionex``.
 
 ``traffic`` is bytes from each endpoint to each, float64 ``[endpoints, endpoints]``. ``software`` is
 ``software_eager`` or ``software_tuned``; ``software.collective`` says which library goes with it,

@@ -1,0 +1,109 @@
+"""Command line: ``python -m host.calibrate cpu|gpu``."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from .check import Check, typical_factor, write_checks
+from .cpu import measure_cpu
+from .gpu import default_name, find_device, measure_gpu
+from .stopwatch import Stopwatch
+from .torch_bench import Sizes
+from .write import write_profile
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False,
+                  help="Measure this machine's operators and write profiles.")
+
+Output = Annotated[Path, typer.Option(help="Folder that the profiles are written to.")]
+Repeats = Annotated[int, typer.Option(help="Measurements of each, whose median it is.", min=1)]
+
+
+@app.command()
+def cpu(output: Output = Path("."), name: Annotated[str, typer.Option(
+        help="Of the profile and its files, behind cpu_.")] = "this_machine",
+        repeats: Repeats = 7, mebibytes: Annotated[int, typer.Option(
+            help="Memory that is read; more than the caches hold.", min=1)] = 256) -> None:
+    """Measure the CPU with NumPy: cpu_NAME.toml, and cpu_NAME.csv with model and measurement."""
+    _folder(output)
+    console = Console(stderr=True)
+    with console.status("measuring the CPU"):
+        profile, checks = measure_cpu(f"cpu_{_checked(name)}", Stopwatch(repeats), mebibytes)
+    path = output / f"{profile.name}.toml"
+    write_profile(path, profile, "Measured by python -m host.calibrate cpu.")
+    _conclude([path], output / f"{profile.name}.csv", checks)
+
+
+@app.command()
+def gpu(output: Output = Path("."), name: Annotated[str | None, typer.Option(
+        help="Of the profiles and their files, behind gpu_ and so on; default the GPU's.")] = None,
+        device: Annotated[str, typer.Option(
+            help="PyTorch's device: cuda; cpu only tries the command out.")] = "cuda",
+        repeats: Repeats = 7, scale: Annotated[float, typer.Option(
+            help="Size of the large operators; less than 1 for little memory.", min=1e-6,
+            max=1.0)] = 1.0) -> None:
+    """Measure the GPU with PyTorch: gpu_, pcie_, software_eager_ and software_tuned_NAME.toml.
+
+    gpu_NAME.csv has model and measurement of the operators of Criteo Kaggle's model.
+    """
+    torch = find_device(device)
+    _folder(output)
+    called = default_name(torch, device) if name is None else f"gpu_{_checked(name)}"
+    console = Console(stderr=True)
+    with console.status("measuring the GPU") as status:
+        found, checks = measure_gpu(torch, called, device, repeats, Sizes(scale),
+                                    progress=lambda line: status.update(f"measuring {line}"))
+    written = []
+    for profile in found:
+        written.append(output / f"{profile.name}.toml")
+        write_profile(written[-1], profile,
+                      f"Measured by python -m host.calibrate gpu, PyTorch {torch.__version__}.")
+    _conclude(written, output / f"{called}.csv", checks)
+
+
+def _checked(name: str) -> str:
+    if not name.replace("_", "a").isalnum() or not name.isascii():
+        raise ValueError(f"name must be of letters, digits and underscores, not {name!r}")
+    return name
+
+
+def _folder(output: Path) -> None:
+    if not output.is_dir():
+        raise ValueError(f"output must be a folder, not {str(output)!r}")
+
+
+def _conclude(written: list[Path], table: Path, checks: list[Check]) -> None:
+    write_checks(table, checks)
+    for path in (*written, table):
+        print(path)
+    print(f"model against measurement: off by a factor of {typical_factor(checks):.2f} or less for "
+          f"half of {len(checks)} operators")
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run a command; a user's mistake is one line on standard error and exit status 2."""
+    try:
+        status = app(args=arguments, prog_name="host.calibrate", standalone_mode=False)
+    except (ValueError, OSError, MemoryError) as error:
+        _complain(str(error) or "not enough memory")
+    except KeyboardInterrupt:
+        print("host.calibrate: stopped by SIGINT", file=sys.stderr)
+        sys.exit(130)
+    except Exception as error:
+        if hasattr(error, "format_message"):  # click's own complaints about the command line
+            _complain(error.format_message())
+        raise
+    sys.exit(status if isinstance(status, int) else 0)
+
+
+def _complain(message: str) -> None:
+    print(f"host.calibrate: {' '.join(message.split())}", file=sys.stderr)
+    sys.exit(2)
+
+
+if __name__ == "__main__":
+    main()

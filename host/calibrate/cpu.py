@@ -1,0 +1,114 @@
+"""This machine's CPU: its constants by NumPy, and operations to check the model with."""
+
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from itertools import pairwise
+
+import numpy as np
+
+from host.devices import dense_work, embedding_work
+from host.devices.cpu import CpuProfile, CpuTime
+from host.model import MODELS
+
+from .check import Check
+from .stopwatch import Stopwatch
+
+__all__ = ["cores", "measure_cpu"]
+
+_MEBI = 1 << 20
+_ACCESS = 64
+"""Bytes of a cache line of the processors in use."""
+
+
+def cores() -> int:
+    """Return the number of cores that this process may use."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # not on this system
+        return os.cpu_count() or 1
+
+
+def measure_cpu(name: str, watch: Stopwatch | None = None, mebibytes: int = 256,
+                side: int = 1536) -> tuple[CpuProfile, list[Check]]:
+    """Measure a `CpuProfile`, and operations of the Kaggle model beside what it says of them.
+
+    Streams are copies, random accesses are rows of 64 bytes taken by index, both by one thread a
+    core; matrix products are BLAS', by the threads that it takes. All are of ``mebibytes`` MiB,
+    which have to be more than the caches hold, and of matrices ``side`` wide.
+    """
+    watch = watch or Stopwatch()
+    source = f"[M] median of {watch.repeats}: "
+    with _team(cores()) as team:
+        profile = CpuProfile(
+            name, cores(), *_memory(watch, team, mebibytes), _ACCESS, _tflops(watch, side),
+            watch.us(team(lambda part: None, 1)), {
+                "cores": "[M] those that the process may use",
+                "memory_bandwidth_gb_s": f"{source}copies of {mebibytes} MiB",
+                "random_bandwidth_gb_s":
+                    f"{source}rows of 64 B of {mebibytes} MiB, less the bytes in order",
+                "access_bytes": "[C] a cache line",
+                "float32_tflops": f"{source}products of matrices {side} wide",
+                "operator_us": f"{source}a call of NumPy on one thread a core, no work"})
+        return profile, list(_checks(watch, team, CpuTime(profile)))
+
+
+Team = Callable[[Callable[[slice], object], int], Callable[[], object]]
+
+
+@contextmanager
+def _team(members: int) -> Iterator[Team]:
+    """Give what makes an action of a part of it that each thread does."""
+    with ThreadPoolExecutor(members) as pool:
+
+        def team(action: Callable[[slice], object], count: int) -> Callable[[], object]:
+            borders = [count * member // members for member in range(members + 1)]
+            parts = [slice(*pair) for pair in pairwise(borders)]
+            if members == 1:
+                return lambda: action(parts[0])
+            return lambda: list(pool.map(action, parts))
+
+        yield team
+
+
+def _memory(watch: Stopwatch, team: Team, mebibytes: int) -> tuple[float, float]:
+    """Return GB/s in order and of rows anywhere."""
+    rows = mebibytes * _MEBI // _ACCESS
+    table, target = (np.ones((rows, _ACCESS // 4), np.float32) for _ in range(2))
+    copied = watch.us(team(lambda part: np.copyto(target[part], table[part]), rows))
+    ordered = 2 * rows * _ACCESS / copied / 1e3
+    taken = rows // 4
+    where = np.random.default_rng(0).integers(0, rows, taken)
+    us = watch.us(team(lambda part: np.take(table, where[part], 0, target[part], "clip"), taken))
+    # Indices are read and rows written in order, at the rate of a copy.
+    rest = us - taken * (_ACCESS + where.itemsize) / (ordered * 1e3)
+    return ordered, min(ordered, taken * _ACCESS / rest / 1e3) if rest > 0 else ordered
+
+
+def _tflops(watch: Stopwatch, side: int) -> float:
+    left, right, result = (np.ones((side, side), np.float32) for _ in range(3))
+    return 2 * side**3 / watch.us(lambda: np.matmul(left, right, result)) / 1e6
+
+
+def _checks(watch: Stopwatch, team: Team, cpu: CpuTime) -> Iterator[Check]:
+    random = np.random.default_rng(1)
+    for samples in (128, 2048):
+        lookups = 26 * samples
+        table, out = np.ones((1 << 20, 16), np.float32), np.empty((lookups, 16), np.float32)
+        where = random.integers(0, len(table), lookups)
+        yield Check(f"gather {lookups} rows of 64 B",
+                    cpu.run(embedding_work.gather(lookups, lookups, 16)).us,
+                    watch.us(team(lambda part, out=out, table=table, where=where: np.take(
+                        table, where[part], 0, out[part], "clip"), lookups)))
+        values = np.ones(samples * 512, np.float32)
+        yield Check(f"elementwise {len(values)}",
+                    cpu.run(dense_work.elementwise(len(values))).us,
+                    watch.us(team(lambda part, values=values: np.maximum(
+                        values[part], 0, out=values[part]), len(values))))
+        for inputs, outputs in MODELS["kaggle"].top_layers:
+            left, right = (np.ones(shape, np.float32)
+                           for shape in ((samples, inputs), (inputs, outputs)))
+            yield Check(f"product {samples} x {inputs} x {outputs}",
+                        cpu.run(dense_work.product(samples, inputs, outputs)).us,
+                        watch.us(lambda left=left, right=right: left @ right))
