@@ -1,0 +1,67 @@
+"""Points and the names of systems."""
+
+import json
+
+import pytest
+
+from sim.experiments import SYSTEMS, Point, canonical
+
+
+@pytest.mark.parametrize("name, workload, found", [
+    ("fs", "inference", ("lc+rc+sc", True)),
+    ("fs", "training", ("lc+sc", True)),
+    ("sc+lc", "inference", ("lc+sc", False)),
+    ("ga", "inference", ("bl-paper", True)),
+    ("rc+ga", "inference", ("rc", True)),
+    ("bl-tuned+ga", "training", ("bl-tuned", True)),
+    ("nic", "inference", ("nic", False)),
+])
+def test_names_of_systems(name, workload, found):
+    assert canonical(name, workload) == found
+
+
+@pytest.mark.parametrize("name", ["", "gpu", "lc+nic", "bl-paper+lc", "lc-rc"])
+def test_a_name_that_is_none_is_refused_in_one_line(name):
+    with pytest.raises(ValueError) as error:
+        canonical(name)
+    assert f"not {name!r}" in str(error.value) and "\n" not in str(error.value)
+
+
+def test_no_remote_cache_in_training():
+    with pytest.raises(ValueError, match="system must be without rc in training"):
+        Point(system="rc", workload="training")
+
+
+def test_every_canonical_name_is_its_own():
+    assert [canonical(name)[0] for name in SYSTEMS] == list(SYSTEMS)
+
+
+def test_a_point_goes_to_json_and_back():
+    point = Point.named("fs", dataset="avazu", nodes=8, data=("a", "b"), format="avazu",
+                        scaled=(("gpu_rtx8000.launch_us", 0.5),))
+    back = Point.of(json.loads(json.dumps(point.to_json())))
+    assert back == point and hash(back) == hash(point)
+    assert point.label == "FS" and point.batching == "graph"
+
+
+@pytest.mark.parametrize("fields, said", [
+    ({"dataset": "x"}, "dataset must be one of kaggle, terabyte, avazu, not 'x'"),
+    ({"gpu": "tpu"}, "gpu must be one of"),
+    ({"batching": "random"}, "batching must be one of"),
+    ({"system": "sc+lc"}, "system must be the canonical lc"),
+    ({"window": 127}, "window must be at least 128, not 127"),
+    ({"local_cache": 1.5}, "local_cache must be between 0 and 1, not 1.5"),
+    ({"in_flight": 2, "workload": "training"}, "in_flight must be 1 in training, not 2"),
+    ({"scaled": (("a.b", 0.0),)}, "scaled must be above 0, not 0.0 for a.b"),
+    ({"measured": 1}, "measured must be at least 2, not 1"),
+    ({"format": "criteo"}, "format must go with data"),
+])
+def test_bad_fields(fields, said):
+    with pytest.raises(ValueError, match=said.replace("(", r"\(")):
+        Point(**fields)
+
+
+def test_labels():
+    assert [Point.named(name).label for name in ("bl-paper", "ga", "ga+rc", "nic")] == [
+        "BL", "GA+BL", "GA+RC", "NIC alone"]
+    assert Point.named("lc", batching="greedy").label == "greedy+LC"
