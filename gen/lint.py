@@ -10,6 +10,7 @@ __all__ = ["WAIVED", "lint"]
 WAIVED = {
     "CASEINCOMPLETE": "what a case assigns has its value from the statement before it",
     "DECLFILENAME": "all modules of a design are in one file",
+    "INITIALDLY": "what starts the processes changes when all of them wait, not before",
     "PROCASSINIT": "a register has a value at power-up and after reset, which FPGAs give both",
     "WIDTHEXPAND": "Yosys leaves it to Verilog's rules to extend the shorter operand",
     "WIDTHTRUNC": "Yosys writes !x for x == 0, which lint takes for a truncation",

@@ -102,3 +102,26 @@ class Chain(wiring.Component):
         m.d.sync += [before.eq(self.i), after.eq((units[1].o * units[0].o)[:8])]
         m.d.comb += [units[0].i.eq(before), units[1].i.eq(before ^ self.i), self.o.eq(~after)]
         return m
+
+
+class Beginning(wiring.Component):
+    """Outputs that are known before any input or register changes: ``chosen`` is 5 in state 2,
+    where the design begins, ``mark`` 0xA0 and ``copied`` 0x2, while ``go`` is 0."""
+
+    def __init__(self):
+        super().__init__({"go": In(1), "chosen": Out(4), "mark": Out(8), "copied": Out(4)})
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+        state = Signal(2, init=2)
+        with m.Switch(state):
+            with m.Case(2):
+                m.d.comb += self.chosen.eq(5)
+                with m.If(self.go):
+                    m.d.sync += state.eq(3)
+            with m.Default():
+                m.d.comb += self.chosen.eq(6)
+        m.d.comb += [self.mark[4:].eq(0xA), self.copied[:2].eq(state)]
+        with m.If(self.go):
+            m.d.comb += [self.mark[:4].eq(state), self.copied[2:].eq(state)]
+        return m

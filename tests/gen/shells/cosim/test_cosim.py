@@ -24,12 +24,10 @@ def test_the_results_are_those_of_the_reference(shell, tmp_path):
     from cocotb_tools.runner import get_runner
 
     generate(preset("tiny"), tmp_path / "plugin", shell=shell)
-    # Verilog 2005: there, what registers begin with is an event, which starts the processes that
-    # assign constants. SystemVerilog has it without one, and leaves them unknown in Icarus.
     top = f"tiny_{shell}"
     runner = get_runner("icarus")
     runner.build(sources=[tmp_path / "plugin" / f"{top}.v"], hdl_toplevel=top,
-                 build_args=["-g2005"], build_dir=tmp_path / "build", timescale=("1ns", "1ps"))
+                 build_args=["-g2012"], build_dir=tmp_path / "build", timescale=("1ns", "1ps"))
     results = runner.test(
         test_module="tests.gen.shells.cosim.bench", hdl_toplevel=top,
         build_dir=tmp_path / "build", test_dir=ROOT, results_xml=str(tmp_path / "results.xml"),
