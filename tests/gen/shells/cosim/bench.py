@@ -1,13 +1,16 @@
 """What stands around a shell's top in cocotb: host, GPU, another node, the shell itself.
 
-Runs inside the simulator; ``EMBER_SHELL`` names the shell. Node 0 of two is the design; the host's
-packets are those of :mod:`host.packets`, the other node's those of ``tests/rtl/network/frames.py``,
-and pooled vectors must be numpy's, bit for bit.
+Runs inside the simulator; ``EMBER_SHELL`` names the shell, ``EMBER_CASE`` the folder with the
+samples (:mod:`tests.gen.shells.cosim.case`), which gets the pooled vectors that come back. Node 0
+of two is the design, and holds all samples; the host's packets are those of :mod:`host.packets`,
+the other node's those of ``tests/rtl/network/frames.py``, and pooled vectors must be numpy's, bit
+for bit.
 """
 
 import itertools
 import os
 import random
+from pathlib import Path
 
 import cocotb
 import numpy as np
@@ -26,21 +29,19 @@ from cocotbext.axi import (
 from gen.generate import build_nic
 from gen.shells import SHELLS
 from host.embedding import EmbeddingTables
-from host.model import Model
 from host.packets import gpu_vectors, parse_header, parse_pooled, query_packets, query_records
 from host.rows import row_values
-from host.samples import Samples
-from host.shard import ShardPlan
 from rtl.config import preset
 from rtl.formats import Opcode
 from rtl.registers import MAGIC
+from tests.gen.shells.cosim import case
 from tests.rtl.network.frames import Frame, parse, record_payload, vector_payload
 
 SHELL = os.environ["EMBER_SHELL"]
-CONFIG = SHELLS[SHELL].prepare(preset("tiny"))
-SEED, SAMPLES, FROM_PEER = 11, 10, 12
-MODEL = Model(rows=(50, 40), dimension=16, dense=1, bottom=(16,), top=(1,))
-PLAN = ShardPlan.deal(MODEL, 2)
+FOLDER = Path(os.environ["EMBER_CASE"])
+CONFIG = SHELLS[SHELL].prepare(preset("tiny").with_fields(dot_units=0))
+FROM_PEER = 12
+MODEL, PLAN = case.model_of(FOLDER), case.plan_of(FOLDER)
 FRAMING = CONFIG.net_framing
 MAC_BASE, IP_BASE, PORT = 0x02454D42FFFE, 0x0A45FFFE, 0x4853
 """Addresses that ``tests/rtl/network/frames.py`` gives to nodes."""
@@ -63,17 +64,8 @@ def as_packet(frame) -> np.ndarray:
     return np.frombuffer(data, "<u4").reshape(-1, 16)
 
 
-def samples() -> Samples:
-    rng = np.random.default_rng(SEED)
-    lengths = rng.integers(0, 4, (SAMPLES, MODEL.tables)).astype(np.int32)
-    tables = np.repeat(np.tile(np.arange(MODEL.tables), SAMPLES), lengths.reshape(-1))
-    rows = rng.integers(0, np.array(MODEL.rows)[tables])
-    return Samples(np.zeros((SAMPLES, 1), np.float32), np.zeros(SAMPLES, np.float32), lengths,
-                   tables.astype(np.int32), rows.astype(np.int64))
-
-
 def vectors(tables, rows) -> np.ndarray:
-    return row_values(MODEL, SEED, np.asarray(tables), np.asarray(rows))
+    return row_values(MODEL, case.SEED, np.asarray(tables), np.asarray(rows))
 
 
 class Surroundings:
@@ -145,7 +137,7 @@ class Surroundings:
             beyond = await self.control.read(0x40000, 4)
             assert beyond.resp == AxiResp.SLVERR
         for name, value in {
-                "node": 0, "nodes": 2, "vector_beats": 1, "vector_packing": 0,
+                "node": 0, "nodes": case.NODES, "vector_beats": 1, "vector_packing": 0,
                 "mac_base_low": MAC_BASE & 0xFFFFFFFF, "mac_base_high": MAC_BASE >> 32,
                 "ip_base": IP_BASE, "udp_port": PORT, "request_timeout": 16,
                 "lookup_timeout": 16, "vector_timeout": 16, "result_timeout": 16}.items():
@@ -154,7 +146,7 @@ class Surroundings:
             await self.write("table_index", table)
             for k, word in enumerate(words):
                 await self.write(f"table_word{k}", int(word))
-        assert await self.read("ip_base") == IP_BASE and await self.read("nodes") == 2
+        assert await self.read("ip_base") == IP_BASE and await self.read("nodes") == case.NODES
 
 
 async def lengths_are_right(dut, prefix: str) -> None:
@@ -244,21 +236,23 @@ async def queries_in_packets_out_and_back(dut):
     await around.send_net(Frame(
         opcode=Opcode.LOOKUPS, source=1, destination=0, count=FROM_PEER, framing=FRAMING,
         payload=record_payload([row | own << 36 | (100 + k) << 48 for k, row in enumerate(rows)])))
-    batch = samples()
+    batch = case.samples_of(FOLDER)
     for packet in query_packets(query_records(batch, 0), node=0, step=0, payload_beats=4):
         await around.send_host(packet)
 
-    expected = EmbeddingTables(MODEL, SEED).pooled(batch)
+    expected = EmbeddingTables(MODEL, case.SEED).pooled(batch)
     for _ in range(400):
         await ClockCycles(around.clock, 50)
-        if len(answers.pooled) == SAMPLES * MODEL.tables and len(answers.to_peer) == FROM_PEER:
+        if len(answers.pooled) == len(batch) * MODEL.tables and len(answers.to_peer) == FROM_PEER:
             break
     assert answers.pooled == {(s, t): expected[s, t].tobytes()
-                              for s in range(SAMPLES) for t in range(MODEL.tables)}
+                              for s in range(len(batch)) for t in range(MODEL.tables)}
+    np.save(FOLDER / "pooled.npy", np.frombuffer(b"".join(
+        answers.pooled[key] for key in sorted(answers.pooled)), "<f4").reshape(expected.shape))
     want = vectors([own] * FROM_PEER, rows)
     assert answers.to_peer == {100 + k: want[k].tobytes() for k in range(FROM_PEER)}
     assert await around.read("net_parser.bad_crc") == 0
-    assert await around.read("query_checker.samples") == SAMPLES
+    assert await around.read("query_checker.samples") == len(batch)
     assert answers.refusals == 0
     if SHELL == "vitis":
         await a_run_is_counted(around)

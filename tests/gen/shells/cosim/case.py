@@ -1,0 +1,59 @@
+"""What both sides of a cosimulation know: the samples, and what ``sim run`` makes of them."""
+
+import random
+from pathlib import Path
+
+import numpy as np
+
+from host.datasets import default_model, open_samples
+from host.model import Model
+from host.samples import Samples
+from host.shard import ShardPlan
+
+__all__ = ["NODES", "SAMPLES", "SEED", "model_of", "plan_of", "samples_of", "simulate"]
+
+SEED, SAMPLES, NODES = 11, 10, 2
+_ROWS = (50, 40)
+_TRACE = "samples.txt"
+
+
+def simulate(folder: Path):
+    """Run the samples through ``sim run``, every node a compiled NIC.
+
+    Returns its configuration, what it measured, and the pooled vectors that came back: float32
+    ``[samples, tables, dimension]``.
+    """
+    from sim.options import RunOptions
+    from sim.run import Run
+
+    rng = random.Random(SEED)
+    (folder / _TRACE).write_text("".join(
+        " ".join(f"{table}:{rng.randrange(rows)}" for table, rows in enumerate(_ROWS)
+                 for _ in range(rng.randrange(4))) + "\n" for _ in range(SAMPLES)))
+    run = Run(RunOptions(config="tiny", data=str(folder / _TRACE), format="trace", nodes=NODES,
+                         mini_batch=SAMPLES // 2, seed=SEED, threads=1))
+    check, answers = run.checks.check, {}
+
+    def keep(step):
+        answers[step.number] = step.answers.copy()
+        return check(step)
+
+    run.checks.check = keep
+    result = run.execute()
+    return run.config, result, np.concatenate([answers[number] for number in sorted(answers)])
+
+
+def model_of(folder: Path) -> Model:
+    """Return the model that ``sim run`` takes for the samples in ``folder``."""
+    return default_model(folder / _TRACE, "trace")
+
+
+def plan_of(folder: Path) -> ShardPlan:
+    """Return where its tables lie."""
+    return ShardPlan.deal(model_of(folder), NODES)
+
+
+def samples_of(folder: Path) -> Samples:
+    """Return the samples in ``folder``, which are few: one part of the file."""
+    (samples,) = open_samples(folder / _TRACE, "trace", model_of(folder))
+    return samples
