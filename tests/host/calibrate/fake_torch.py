@@ -1,0 +1,166 @@
+"""As much of PyTorch as the calibration uses, on a GPU of known times and a clock of its own.
+
+A call costs the host time and queues work; the GPU does one piece of work after the other. So what
+is measured here can be compared with what the GPU was made of.
+"""
+
+from contextlib import contextmanager
+from types import SimpleNamespace
+
+from host.devices import dense_work, embedding_work
+from host.devices.gpu_time import GpuTime
+from host.devices.operation import Operation
+from host.devices.software import SoftwareProfile
+from host.gpu import GpuProfile
+from host.pcie import PcieProfile
+
+__all__ = ["FakeTensor", "FakeTorch"]
+
+
+class FakeTensor:
+    """A shape on a device."""
+
+    def __init__(self, torch, shape):
+        self._torch, self.shape = torch, tuple(shape)
+
+    def copy_(self, source, non_blocking):
+        assert non_blocking
+        self._torch.copied(4 * source.numel())
+
+    def numel(self):
+        count = 1
+        for size in self.shape:
+            count *= size
+        return count
+
+    def __len__(self):
+        return self.shape[0]
+
+    def view(self, rows, _):
+        return FakeTensor(self._torch, (rows, self.numel() // rows))
+
+    def t(self):
+        return self.transpose(0, 1)
+
+    def transpose(self, one, other):
+        shape = list(self.shape)
+        shape[one], shape[other] = shape[other], shape[one]
+        return FakeTensor(self._torch, shape)
+
+    def contiguous(self):
+        return self._torch.did(dense_work.transpose(self.numel()))
+
+    def __getitem__(self, where):
+        return self._torch.did(Operation("index"))
+
+    def __mod__(self, other):
+        return self
+
+    def index_add_(self, *arguments, alpha=1.0):
+        return self._torch.did(Operation("index_add"))
+
+
+class FakeTorch:
+    """Members: ``now``, the host's clock in microseconds; ``clock``, the same in seconds."""
+
+    __version__ = "fake"
+    float32 = "float32"
+
+    def __init__(self, gpu: GpuProfile, pcie: PcieProfile, software: SoftwareProfile):
+        self.gpu, self.pcie, self.software = gpu, pcie, software
+        self.now = self._done = 0.0
+        self._graph = None
+        self._model = GpuTime(gpu, software)
+        self.backends = SimpleNamespace(cuda=SimpleNamespace(
+            matmul=SimpleNamespace(allow_tf32=True)))
+        self.nn = SimpleNamespace(functional=SimpleNamespace(
+            embedding_bag=lambda where, table, offsets, mode: self.did(
+                embedding_work.gather(len(where), len(offsets), table.shape[1]))))
+        self.cuda = SimpleNamespace(
+            synchronize=self._synchronize, Stream=object, stream=self._stream, graph=self._capture,
+            CUDAGraph=lambda: SimpleNamespace(nodes=[], replay=self._replay),
+            is_available=lambda: True, get_device_name=lambda: "Fake GPU-1 (PCIe)")
+
+    def clock(self):
+        return self.now / 1e6
+
+    def manual_seed(self, seed):
+        pass
+
+    @contextmanager
+    def no_grad(self):
+        yield
+
+    def ones(self, shape, dtype, device="cpu", pin_memory=False):
+        return FakeTensor(self, shape if isinstance(shape, tuple) else (shape,))
+
+    def randint(self, low, high, shape, device):
+        return FakeTensor(self, shape)
+
+    def arange(self, low, high, device):
+        return FakeTensor(self, (high - low,))
+
+    def tril_indices(self, rows, columns, offset, device):
+        pairs = rows * (rows - 1) // 2
+        return FakeTensor(self, (pairs,)), FakeTensor(self, (pairs,))
+
+    def add(self, left, right, out):
+        return self.did(Operation("small"))
+
+    def relu_(self, values):
+        return self.did(dense_work.elementwise(values.numel()))
+
+    relu = relu_
+
+    def index_select(self, table, dimension, where, out):
+        assert table.shape[1] == out.shape[1] and len(where) == len(out)
+        return self.did(embedding_work.gather(len(where), len(where), table.shape[1]))
+
+    def mm(self, left, right, out):
+        return self.did(dense_work.product(len(left), len(right), right.shape[1]))
+
+    def addmm(self, bias, data, weight):
+        return self.did(dense_work.linear(len(data), *weight.shape))
+
+    def bmm(self, left, right):
+        return self.did(dense_work.product(*left.shape[1:], right.shape[2], len(left)))
+
+    def cat(self, parts, dimension):
+        return self.did(dense_work.concat(sum(part.numel() for part in parts)))
+
+    def unique(self, values, return_inverse):
+        return self.did(embedding_work.unique(len(values)))
+
+    def did(self, operation):
+        """Call an operator; return a tensor, whatever its shape."""
+        if self._graph is not None:
+            self._graph.nodes.append(operation)
+        else:
+            self.now += self.software.operator_us
+            self._queue(operation)
+        return FakeTensor(self, (1,))
+
+    def copied(self, size):
+        self.now += self.software.copy_us
+        self._done = max(self._done, self.now) + size / (self.pcie.bandwidth_gb_s * 1e3)
+
+    def _queue(self, operation):
+        self._done = max(self._done, self.now + self.gpu.launch_us) + self._model.work_us(operation)
+
+    def _synchronize(self):
+        self.now = max(self.now, self._done) + self.software.synchronize_us
+
+    @contextmanager
+    def _stream(self, stream):
+        yield
+
+    @contextmanager
+    def _capture(self, graph):
+        self._graph = self._last = graph
+        yield
+        self._graph = None
+
+    def _replay(self):
+        self.now += self.software.graph_us
+        for operation in self._last.nodes:
+            self._queue(operation)

@@ -1,0 +1,81 @@
+"""The CPU's calibration: a profile that loads, from medians of repeats."""
+
+import pytest
+
+from host.calibrate.__main__ import main
+from host.calibrate.cpu import cores, measure_cpu
+from host.calibrate.stopwatch import Stopwatch
+from host.devices.cpu import CpuProfile, CpuTime
+from host.devices.embedding_work import gather
+from host.profile import load_profile
+from host.source import constants, uncertain
+
+
+class Clock:
+    """Goes on by what its actions say; ``wait_us`` a wait."""
+
+    def __init__(self, *steps):
+        self.now, self.steps, self.waits = 0.0, list(steps), 0
+
+    def __call__(self):
+        return self.now / 1e6
+
+    def action(self):
+        self.now += self.steps.pop(0) if len(self.steps) > 1 else self.steps[0]
+
+    def wait(self):
+        self.waits += 1
+
+
+def test_stopwatch_takes_the_median_and_does_not_count_the_first():
+    clock = Clock(1000, 50, 10, 90, 20, 30, 20)
+    assert Stopwatch(5, clock=clock).us(clock.action, 1) == pytest.approx(30)
+    clock = Clock(10)
+    # Rows of 2,000 us are 200 actions.
+    assert Stopwatch(3, wait=clock.wait, clock=clock).us(clock.action) == pytest.approx(10)
+    assert clock.now == pytest.approx(10 * (2 + 3 * 200)) and clock.waits == 2 * 5
+    clock = Clock(5000)
+    assert Stopwatch(3, clock=clock).us(clock.action) == pytest.approx(5000)
+    assert clock.now == pytest.approx(5000 * 5)
+    clock = Clock(7, 9)
+    assert Stopwatch(3, clock=clock).us_once(clock.action) == pytest.approx(7)
+    with pytest.raises(ValueError, match="repeats must be at least 1, not 0"):
+        Stopwatch(0)
+
+
+def test_constants_follow_from_a_clock_that_is_known(monkeypatch):
+    """Every action takes 1,000 us: rates are bytes and operations by that."""
+
+    class Known(Stopwatch):
+        def us(self, action, times=None):
+            action()
+            return 1000.0
+
+    profile, checks = measure_cpu("cpu_x", Known(3), mebibytes=1, side=64)
+    assert profile.memory_bandwidth_gb_s == pytest.approx(2 * 2**20 / 1e6)
+    assert profile.float32_tflops == pytest.approx(2 * 64**3 / 1e9)
+    assert profile.operator_us == 1000.0 and profile.cores == cores()
+    # A quarter of the rows; written rows and read indices go at the rate of a copy.
+    rows = 2**20 // 64 // 4
+    rest = 1000 - rows * (64 + 8) / (2 * 2**20 / 1000)
+    assert profile.random_bandwidth_gb_s == pytest.approx(rows * 64 / rest / 1e3)
+    assert checks[0].name == "gather 3328 rows of 64 B"
+    assert checks[0].model_us == CpuTime(profile).run(gather(3328, 3328, 16)).us
+    assert {check.measured_us for check in checks} == {1000.0}
+    assert [c.status for c in constants(profile)] == ["M", "M", "M", "C", "M", "M"]
+
+
+def test_command_writes_a_profile_that_loads(tmp_path, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(["cpu", "--output", str(tmp_path), "--repeats", "1", "--mebibytes", "8",
+              "--name", "here"])
+    assert ended.value.code == 0
+    profile = load_profile(tmp_path / "cpu_here.toml", CpuProfile)
+    assert profile.name == "cpu_here" and profile.cores == cores()
+    assert profile.random_bandwidth_gb_s <= profile.memory_bandwidth_gb_s
+    assert not uncertain(profile)
+    table = (tmp_path / "cpu_here.csv").read_text().splitlines()
+    assert table[0] == "operation,model_us,measured_us,ratio" and len(table) == 11
+    said = capsys.readouterr().out.splitlines()
+    assert said[:2] == [str(tmp_path / "cpu_here.toml"), str(tmp_path / "cpu_here.csv")]
+    assert said[2].endswith("or less for half of 10 operators")

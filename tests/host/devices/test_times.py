@@ -1,0 +1,130 @@
+"""Times on a GPU, a CPU and over PCIe, worked out by hand for devices of round numbers."""
+
+from dataclasses import replace
+
+import pytest
+
+from host.devices import dense_work as dense
+from host.devices import embedding_work as tables
+from host.devices.copies import CopyTime
+from host.devices.cost import Cost
+from host.devices.cpu import CpuTime
+from host.devices.gpu_time import GpuTime
+from host.devices.operation import Operation
+from host.gpu import GpuLookups, GpuMlp
+from host.model import MODELS
+from host.timing import CYCLE_NS
+from tests.host.devices.devices import CPU, EAGER, GPU, PCIE, TUNED
+
+LONG = Operation("long", streamed_bytes=3e6)  # 30 us on the GPU
+SHORT = Operation("short")  # a kernel of 1 us
+
+
+def test_roofline_takes_the_slowest():
+    gpu = GpuTime(GPU, EAGER)
+    assert gpu.work_us(LONG) == 30.0
+    assert gpu.work_us(replace(LONG, flops=5e7)) == 50.0
+    assert gpu.work_us(SHORT) == 1.0
+    assert gpu.work_us(replace(SHORT, kernels=40)) == 40.0
+    # 100,000 rows of 16 bytes are 64 each.
+    assert gpu.work_us(Operation("rows", rows=100_000, row_bytes=16)) == 64.0
+
+
+def test_fractions_of_the_rates():
+    slower = GpuTime(replace(GPU, stream_fraction=0.5, gather_fraction=0.25, gemm_fraction=0.1),
+                     EAGER)
+    assert slower.memory_us(LONG) == 60.0
+    assert slower.memory_us(Operation("rows", rows=100_000, row_bytes=64)) == 256.0
+    assert slower.compute_us(Operation("x", flops=1e6)) == 1.0
+    assert slower.compute_us(Operation("x", flops=1e6, matrix=True)) == 10.0
+
+
+def test_eager_calls_hide_behind_long_kernels_and_short_kernels_behind_calls():
+    gpu = GpuTime(GPU, EAGER)
+    # Called at 10, started at 14.
+    assert gpu.run(LONG) == Cost(44.0, 14.0, {"gpu": 30.0, "gpu_memory": 30.0, "cpu": 10.0})
+    # Called at 10, 20, 30; the last starts at 34.
+    assert gpu.run(SHORT, SHORT, SHORT) == Cost(35.0, 32.0,
+                                                {"gpu": 3.0, "gpu_memory": 0.0, "cpu": 30.0})
+    # The short one's call ends at 20, but the GPU is busy until 44.
+    assert gpu.run(LONG, SHORT).us == 45.0
+    assert gpu.run(SHORT, LONG).us == 20 + 4 + 30
+    # Five tables are five calls.
+    assert gpu.run(replace(SHORT, operators=5, kernels=5)).us == 55.0
+    assert gpu.run(replace(SHORT, fused_embedding=True)).us == 105.0
+    assert gpu.run() == Cost()
+    assert gpu.synchronize() == Cost(3.0, 3.0)
+
+
+def test_a_graph_is_launched_once():
+    gpu = GpuTime(GPU, TUNED)
+    assert gpu.run(SHORT, LONG, replace(SHORT, operators=5, kernels=5)) == Cost(
+        5 + 4 + 36.0, 9.0, {"gpu": 36.0, "gpu_memory": 30.0, "cpu": 5.0})
+    assert gpu.run(replace(SHORT, fused_embedding=True)).us == 10.0
+    assert gpu.run() == Cost()
+
+
+@pytest.mark.parametrize("software", [EAGER, TUNED])
+def test_more_operations_never_take_less(software):
+    gpu, layers = GpuTime(GPU, software), dense.mlp(64, MODELS["kaggle"].top_layers)
+    times = [gpu.run(*layers[:count]).us for count in range(len(layers) + 1)]
+    assert times == sorted(times) and times[0] == 0
+    sizes = [gpu.run(*dense.mlp(samples, MODELS["kaggle"].top_layers)).us
+             for samples in (1, 32, 1024, 32768)]
+    assert sizes == sorted(sizes) and sizes[-1] > 100 * sizes[0]
+
+
+def test_a_slower_gpu_never_takes_less():
+    work = (*dense.mlp(64, MODELS["kaggle"].top_layers), tables.gather(10_000, 10_000, 16, 26))
+    for software in (EAGER, TUNED):
+        base = GpuTime(GPU, software).run(*work).us
+        for change in ({"memory_bandwidth_gb_s": 50.0}, {"float32_tflops": 0.1},
+                       {"launch_us": 40.0}, {"kernel_us": 9.0}, {"gather_fraction": 0.5},
+                       {"stream_fraction": 0.5}, {"gemm_fraction": 0.5}):
+            assert GpuTime(replace(GPU, **change), software).run(*work).us >= base
+
+
+def test_the_nic_simulation_reads_rows_and_multiplies_at_the_same_rates():
+    slower = replace(GPU, gather_fraction=0.5, gemm_fraction=0.25)
+    lookups: GpuLookups[str] = GpuLookups(slower, 64)
+    gather = lookups.arrive(0, "a", 1000)
+    assert gather is not None
+    rows = Operation("rows", rows=1000, row_bytes=64)
+    model = GpuTime(slower, EAGER)
+    assert gather.end * CYCLE_NS / 1000 == pytest.approx(4.0 + model.memory_us(rows))
+    product = Operation("x", flops=2e6, matrix=True)
+    assert GpuMlp(slower, 2_000_000).run(0, 1) * CYCLE_NS / 1000 == pytest.approx(
+        4.0 + model.compute_us(product))
+
+
+def test_copies():
+    copies = CopyTime(PCIE, EAGER)
+    assert copies.copy(50_000) == Cost(11.0, 6.0, {"pcie": 5.0, "cpu": 6.0})
+    assert copies.copy(50_000, 3).us == 23.0
+    assert copies.copy(0, 0) == Cost(0.0, 0.0, {"pcie": 0.0, "cpu": 0.0})
+    for arguments, name in (((-1,), "size"), ((1, -1), "calls"), ((1, 0), "calls")):
+        with pytest.raises(ValueError, match=rf"^{name} must be at least"):
+            copies.copy(*arguments)
+
+
+def test_cpu():
+    cpu = CpuTime(CPU)
+    work = Operation("x", streamed_bytes=40_000, rows=1000, row_bytes=60)
+    assert cpu.work_us(work) == 2.0 + 64_000 / 5_000
+    assert cpu.work_us(replace(work, flops=1e7)) == 20.0
+    assert cpu.run(work, replace(work, operators=3, kernels=3)) == Cost(
+        2 * 14.8 + 4 * 2.0, 8.0, {"cpu": 37.6, "cpu_memory": 29.6})
+    assert cpu.run() == Cost()
+    # Random accesses are no quicker than those in order, whatever a sweep makes of either.
+    assert CpuTime(replace(CPU, random_bandwidth_gb_s=80.0)).work_us(work) == 2.0 + 3.2
+
+
+def test_costs_add_up():
+    both = Cost(3.0, 1.0, {"gpu": 2.0}) + Cost(5.0, 2.0, {"gpu": 1.0, "link": 5.0})
+    assert both == Cost(8.0, 3.0, {"gpu": 3.0, "link": 5.0}) and both.work_us == 5.0
+    for arguments, message in (
+            ((-1.0,), "us must be at least 0"), ((1.0, 2.0), "overhead_us must be between 0 and"),
+            ((1.0, 0.0, {"gpu": 2.0}), r"busy\['gpu'\] must be between"),
+            ((1.0, 0.0, {"tpu": 1.0}), "busy must be of gpu, gpu_memory, cpu")):
+        with pytest.raises(ValueError, match=f"^{message}"):
+            Cost(*arguments)
