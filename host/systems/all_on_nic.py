@@ -1,0 +1,83 @@
+"""Everything on the SmartNIC (paper, section 4.3): analytical, from what the hardware leaves."""
+
+from dataclasses import dataclass
+
+from host.devices.cost import Cost
+from host.devices.ring import Ring
+
+from .charge import charge
+from .devices import Devices
+from .nic_times import NicTimes
+from .options import StepOptions
+from .stage import Step
+from .tables import vector_bytes
+from .workload import Workload
+
+__all__ = ["CARD_BYTES", "FpgaDense", "all_on_nic", "not_applicable"]
+
+CARD_BYTES = 8 * 10**9
+"""HBM on the card, PG276: what a node's tables have to fit in."""
+
+
+@dataclass(frozen=True)
+class FpgaDense:
+    """Multipliers that the NIC leaves for MLPs.
+
+    Members
+    -------
+    dsp: in the SLR that the NIC is in, 3,072 less 469 (docs/kaggle/resources.md).
+    dsp_per_product: of one exact float32 multiplier.
+    clock_mhz: of the NIC.
+    """
+
+    dsp: int = 3072 - 469
+    dsp_per_product: int = 2
+    clock_mhz: float = 250.0
+
+    def us(self, products: float) -> float:
+        """Return the microseconds of ``products`` multiplications, every multiplier always busy."""
+        return products / (self.dsp // self.dsp_per_product * self.clock_mhz)
+
+
+def not_applicable(w: Workload) -> str | None:
+    """Return why the tables do not fit the cards, None where they do."""
+    most = max(w.plan.rows_held()) * vector_bytes(w)
+    if most <= CARD_BYTES:
+        return None
+    return (f"tables take {most / 1e9:.1f} GB of a node's card, which has "
+            f"{CARD_BYTES / 1e9:.0f} GB")
+
+
+def all_on_nic(w: Workload, d: Devices, options: StepOptions, nic: NicTimes,
+               fpga: FpgaDense = FpgaDense()) -> Step:
+    """Return a step with no GPU: rows in the card's HBM, MLPs on the multipliers that are left.
+
+    Samples go over PCIe to the NIC by one copy, predictions back by another: no kernel is called.
+    ``nic``: times of NICs whose rows are in HBM. MLPs take their multiplications alone, which is
+    the least they could; a training step takes three times those of a forward pass.
+    """
+    step = Step()
+    samples = int(w.samples.max())
+    bottom, top = (samples * sum(a * b for a, b in layers)
+                   for layers in (w.model.bottom_layers, w.model.top_layers))
+    size = float(4 * w.model.dense * samples)
+    at = charge(step, "samples", "overhead", d.copies.copy(size, 1))
+    lookups = at
+    for phase, us in nic.phases.items():
+        lookups = step.add(phase, phase, us, after=(lookups,))
+    held = step.add("NIC", "embedding_lookup", min(nic.interval_us, nic.service_us), "nic",
+                    after=(at,))
+    at = step.add("bottom MLP", "mlp", fpga.us(bottom), "gpu", after=(at,))
+    at = step.add("top MLP", "mlp", fpga.us(top), "gpu", after=(lookups, held, at))
+    if not options.training:
+        charge(step, "predictions", "overhead", d.copies.copy(4.0 * samples), (at,))
+        return step
+    at = step.add("MLPs backward", "mlp", fpga.us(2 * (bottom + top)), "gpu", after=(at,))
+    rows = step.add("rows", "backward_all_to_all", nic.update_us, "nic", after=(at,))
+    if options.all_reduce and w.nodes > 1:
+        ring = Ring(d.host_mpi.topology, 4 * w.model.mlp_parameters)
+        us = ring.moving_us + ring.turns * d.network.one_way_us
+        at = charge(step, "all-reduce", "all_reduce", Cost(us, 0.0, {"link": ring.moving_us}),
+                    (at,))
+    step.add("MLP update", "mlp", fpga.us(w.model.mlp_parameters), "gpu", after=(at, rows))
+    return step

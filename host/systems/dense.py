@@ -1,0 +1,69 @@
+"""The dense part of a step on a GPU: what every system with a GPU does alike."""
+
+from collections.abc import Sequence
+
+from host.devices.dense_work import (
+    dense_update,
+    interaction,
+    interaction_backward,
+    loss,
+    mlp,
+    mlp_backward,
+)
+from host.devices.operation import Operation
+
+from .charge import charge, operators
+from .devices import Devices
+from .stage import Step
+from .workload import Workload
+
+__all__ = ["Part", "all_reduce", "backward", "bottom", "bottom_backward", "predictions", "top"]
+
+Part = tuple[str, str, Sequence[Operation]]
+
+
+def _most(w: Workload) -> int:
+    """Samples of the largest share: the nodes do the same side by side."""
+    return int(w.samples.max())
+
+
+def bottom(w: Workload) -> Part:
+    """The bottom MLP forward."""
+    return "bottom MLP", "mlp", mlp(_most(w), w.model.bottom_layers)
+
+
+def top(w: Workload, interact: bool = True) -> list[Part]:
+    """The interaction, unless the NIC does it, and the top MLP forward."""
+    parts: list[Part] = [("top MLP", "mlp", mlp(_most(w), w.model.top_layers))]
+    return ([("interaction", "irregular", interaction(_most(w), w.model))] if interact else []) \
+        + parts
+
+
+def backward(w: Workload) -> list[Part]:
+    """Loss, then the gradients of the top MLP and of the interaction, hence of pooled vectors."""
+    return [("loss", "mlp", loss(_most(w))),
+            ("top MLP backward", "mlp", mlp_backward(_most(w), w.model.top_layers)),
+            ("interaction backward", "irregular", interaction_backward(_most(w), w.model))]
+
+
+def bottom_backward(w: Workload) -> Part:
+    """The gradients of the bottom MLP."""
+    return "bottom MLP backward", "mlp", mlp_backward(_most(w), w.model.bottom_layers, False)
+
+
+def predictions(step: Step, w: Workload, d: Devices, after: Sequence[int]) -> int:
+    """Predictions back in host memory."""
+    cost = d.copies.copy(4 * _most(w)) + d.gpu.synchronize()
+    return charge(step, "predictions", "overhead", cost, after)
+
+
+def all_reduce(step: Step, w: Workload, d: Devices, after: Sequence[int], wanted: bool = True
+               ) -> int:
+    """Sum the gradients of the MLPs over the nodes, unless not ``wanted``, and update the MLPs."""
+    layers = len(w.model.bottom) + len(w.model.top)
+    at = tuple(after)
+    if wanted and w.nodes > 1:
+        at = (charge(step, "all-reduce", "all_reduce", d.all_reduce(4 * w.model.mlp_parameters),
+                     at),)
+    return operators(step, d.gpu, [
+        ("MLP update", "mlp", [dense_update(w.model.mlp_parameters, 2 * layers)])], at)

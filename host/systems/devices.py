@@ -1,0 +1,88 @@
+"""The devices of a cluster, each under the profile that an evaluation names."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from host.devices.copies import CopyTime
+from host.devices.cost import Cost
+from host.devices.cpu import CpuProfile, CpuTime
+from host.devices.gpu_time import GpuTime
+from host.devices.mpi import MpiCollectives, MpiProfile
+from host.devices.nccl import NcclCollectives, NcclProfile
+from host.devices.software import SoftwareProfile
+from host.devices.topology import Topology, TopologyProfile
+from host.gpu import GpuProfile
+from host.network import NetworkProfile
+from host.pcie import PcieProfile
+from host.profile import load_profile
+from host.source import scaled as scale
+
+__all__ = ["Devices", "profiles_of"]
+
+_CPU, _MPI, _NCCL = "cpu_xeon_6226r", "mpi_ethernet", "nccl_network"
+_NETWORK, _PCIE = "ethernet_100g_switch", "pcie_gen3x16"
+
+
+def profiles_of(software: str, gpu: str) -> dict[str, type]:
+    """Return the profiles that an evaluation with these uses, each with its dataclass."""
+    return {f"software_{software}": SoftwareProfile, gpu: GpuProfile, _CPU: CpuProfile,
+            _MPI: MpiProfile, _NCCL: NcclProfile, _NETWORK: NetworkProfile, _PCIE: PcieProfile}
+
+
+@dataclass(frozen=True)
+class Devices:
+    """Models of time of a node's devices and of the network between nodes.
+
+    Members
+    -------
+    software, network, pcie: profiles.
+    gpu, cpu, copies: of each node.
+    host_mpi: between host memories. mpi: between GPU memories, through host memory.
+    nccl: between GPU memories.
+    """
+
+    software: SoftwareProfile
+    network: NetworkProfile
+    pcie: PcieProfile
+    gpu: GpuTime
+    cpu: CpuTime
+    copies: CopyTime
+    host_mpi: MpiCollectives
+    mpi: MpiCollectives
+    nccl: NcclCollectives
+
+    @classmethod
+    def load(cls, nodes: int, software: str = "eager", gpu: str = "gpu_rtx8000",
+             scaled: Sequence[tuple[str, float]] = ()) -> "Devices":
+        """Return the devices of ``nodes`` nodes behind one switch.
+
+        ``scaled``: (profile.constant, factor), see :func:`host.source.scaled`. Raises
+        ``ValueError`` for a profile or constant that is not used.
+        """
+        kinds = profiles_of(software, gpu)
+        found = {name: load_profile(name, kind) for name, kind in kinds.items()}
+        for path, factor in scaled:
+            name, _, constant = path.partition(".")
+            if name not in found:
+                raise ValueError(f"scaled must name a constant of {', '.join(found)}, "
+                                 f"not {path!r}")
+            found[name] = scale(found[name], constant, factor)
+        profile: SoftwareProfile = found[f"software_{software}"]
+        topology = Topology(TopologyProfile.of(found[_NETWORK], nodes))
+        copies = CopyTime(found[_PCIE], profile)
+        return cls(profile, found[_NETWORK], found[_PCIE], GpuTime(found[gpu], profile),
+                   CpuTime(found[_CPU]), copies, MpiCollectives(found[_MPI], topology),
+                   MpiCollectives(found[_MPI], topology, copies),
+                   NcclCollectives(found[_NCCL], topology, profile))
+
+    @property
+    def call_us(self) -> float:
+        """Host time of one launch of one operator on the GPU."""
+        return self.software.graph_us if self.software.graphs else self.software.operator_us
+
+    def all_reduce(self, size: float) -> Cost:
+        """Return the cost of summing the MLPs' gradients, by the library of the software profile.
+
+        The same for every system with a GPU: none of them is about it.
+        """
+        return (self.nccl if self.software.collective == "nccl" else self.mpi).all_reduce(size)

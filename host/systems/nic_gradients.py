@@ -1,0 +1,39 @@
+"""How long the gradient path of SmartNICs takes for a step: analytical, from its rates."""
+
+from host.timing import CYCLE_NS
+from rtl.config import LANES
+from rtl.formats import RECORD_BITS
+
+from .devices import Devices
+from .tables import vector_bytes
+from .workload import Workload
+
+__all__ = ["gradient_us"]
+
+
+def gradient_us(w: Workload, d: Devices) -> float:
+    """Return the time from gradients of bags in GPU memory to the last row written there.
+
+    Three parts follow each other, since sums are complete only with a node's last gradient: bags
+    over PCIe, expanded and added up, a beat a cycle (docstrings of ``rtl.gradient``); sums of a
+    requester's keys to their owners, a beat a cycle and as fast as the busiest link; sums of an
+    owner's keys through the optimizer, a beat a cycle, and rows over PCIe to GPU memory. Each takes
+    as long as the slower of its two; every crossing adds its latency. The busiest node counts.
+    """
+    size, record = vector_bytes(w), RECORD_BITS // 8
+    beats = max(1, w.model.dimension // LANES)
+    pcie = d.pcie.bandwidth_gb_s * 1e3
+
+    def cycles(vectors) -> float:
+        return beats * float(vectors.max()) * CYCLE_NS / 1000
+
+    def moved(vectors, extra: int) -> float:
+        return (size + extra) * float(vectors.max()) / pcie
+
+    bags, lookups, sums = w.bags.sum(axis=1), w.lookups.sum(axis=1), w.requested.sum(axis=1)
+    local = max(moved(bags, record), cycles(lookups))
+    link = float(d.host_mpi.topology.link_us((size + record) * w.requested).max())
+    exchange = max(cycles(sums), cycles(w.requested.sum(axis=0)), link)
+    rows = max(cycles(w.unique), moved(w.unique, record))
+    crossings = 2 * d.pcie.one_way_us + (d.network.one_way_us if w.nodes > 1 else 0.0)
+    return local + exchange + rows + crossings

@@ -1,0 +1,32 @@
+"""What a cluster of SmartNICs takes for one mini-batch, whoever found it out."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+__all__ = ["NicTimes"]
+
+
+@dataclass(frozen=True)
+class NicTimes:
+    """Times of one mini-batch on the NICs with GPUs that answer their lookups, in microseconds.
+
+    Members
+    -------
+    phases: from the first query leaving a host to the last answer in its memory, the mini-batch
+        alone, by phase in the order in which they follow each other.
+    interval_us: from one mini-batch to the next with several in flight.
+    launches: gathers on the busiest node's GPU.
+    gathered: rows that they read.
+    update_us: in training, from the last node's gradients to the last row written.
+    """
+
+    phases: Mapping[str, float] = field(default_factory=dict)
+    interval_us: float = 0.0
+    launches: float = 0.0
+    gathered: float = 0.0
+    update_us: float = 0.0
+
+    @property
+    def service_us(self) -> float:
+        """Microseconds of all phases."""
+        return sum(self.phases.values())

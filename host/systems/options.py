@@ -1,0 +1,14 @@
+"""What a step of any system is asked to include."""
+
+from dataclasses import dataclass
+
+__all__ = ["StepOptions"]
+
+
+@dataclass(frozen=True)
+class StepOptions:
+    """Members: ``training``, whether the step trains (SGD); ``all_reduce``, whether the MLPs'
+    gradients are then summed over the nodes."""
+
+    training: bool = False
+    all_reduce: bool = True

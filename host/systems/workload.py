@@ -1,0 +1,112 @@
+"""What one mini-batch asks of a cluster: lookups, pooled vectors and keys between nodes."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from host.model import Model
+from host.samples import Samples
+from host.shard import Placement, ShardPlan
+from rtl.formats import DescriptorKind
+
+__all__ = ["Workload", "replicate_small", "workload_of"]
+
+
+@dataclass(frozen=True)
+class Workload:
+    """Counts of one mini-batch, dealt in contiguous shares over the nodes.
+
+    Members, all int64
+    ------------------
+    model, plan: of the tables.
+    samples: of each node's share, ``[nodes]``.
+    lookups: keys that a requester's samples have at each owner, ``[requester, owner]``.
+    bags: bags of them, each of which an owner pools to one vector, ``[requester, owner]``. A bag
+        whose rows are at several owners counts at each; an empty one nowhere.
+    requested: different keys of a requester's share at each owner, ``[requester, owner]``.
+    unique: different keys of the mini-batch that each owner is asked for, ``[owner]``. A replicated
+        table's are asked for where the samples are.
+    tables: that each node holds rows of, ``[node]``; replicated ones among them.
+    distinct: different keys of the mini-batch, wherever they are.
+    """
+
+    model: Model
+    plan: ShardPlan
+    samples: np.ndarray
+    lookups: np.ndarray
+    bags: np.ndarray
+    requested: np.ndarray
+    unique: np.ndarray
+    tables: np.ndarray
+    distinct: int
+
+    @property
+    def nodes(self) -> int:
+        """Nodes of the cluster."""
+        return len(self.samples)
+
+    @property
+    def accesses(self) -> int:
+        """Lookups of the mini-batch."""
+        return int(self.lookups.sum())
+
+    @property
+    def similarity(self) -> float:
+        """1 - unique keys / accesses; 0 of none."""
+        return 1 - self.distinct / self.accesses if self.accesses else 0.0
+
+
+def workload_of(samples: Samples, model: Model, plan: ShardPlan) -> Workload:
+    """Return the counts of a mini-batch whose samples go over the nodes of ``plan``."""
+    nodes, count = plan.nodes, len(samples)
+    shares = np.array([count // nodes + (node < count % nodes) for node in range(nodes)])
+    requester = np.repeat(np.repeat(np.arange(nodes), shares), np.diff(samples.key_offsets))
+    owner = plan.owner_of(samples.tables, samples.rows, requester)
+    pair = requester * nodes + owner
+    keys, number = np.unique(samples.keys, return_inverse=True)
+    bag = np.repeat(np.arange(samples.bag_lengths.size), samples.bag_lengths.reshape(-1))
+    return Workload(
+        model, plan, shares, _square(pair, nodes),
+        _square(_groups(pair, bag, samples.bag_lengths.size), nodes),
+        _square(_groups(pair, number, len(keys)), nodes),
+        np.bincount(_groups(owner, number, len(keys)), minlength=nodes),
+        _tables_held(plan), len(keys))
+
+
+def replicate_small(plan: ShardPlan, model: Model, rows: int) -> ShardPlan:
+    """Return ``plan`` with a copy at every node of each table of at most ``rows`` rows.
+
+    The others are dealt anew, as :meth:`host.shard.ShardPlan.deal` deals tables, where whole tables
+    are dealt; hashed ones stay where they are.
+    """
+    small = [size <= rows for size in model.rows]
+    if not any(small) or plan.nodes == 1:
+        return plan
+    tables = list(plan.tables)
+    if not all(small) and all(table.kind == DescriptorKind.TABLE for table in tables):
+        kept = [number for number, is_small in enumerate(small) if not is_small]
+        held = [0] * plan.nodes
+        for number in sorted(kept, key=lambda t: (-model.rows[t], t)):
+            owner = held.index(min(held))
+            held[owner] += model.rows[number]
+            tables[number] = replace(tables[number], owner=owner)
+    return ShardPlan(plan.nodes, tuple(
+        Placement(DescriptorKind.REPLICATED, size) if is_small else table
+        for table, size, is_small in zip(tables, model.rows, small)))
+
+
+def _square(pairs: np.ndarray, nodes: int) -> np.ndarray:
+    return np.bincount(pairs, minlength=nodes * nodes).reshape(nodes, nodes)
+
+
+def _groups(group: np.ndarray, item: np.ndarray, items: int) -> np.ndarray:
+    """Return the group of each different pair of a group and one of ``items`` items."""
+    return np.unique(group * np.int64(max(1, items)) + item) // max(1, items)
+
+
+def _tables_held(plan: ShardPlan) -> np.ndarray:
+    held = np.zeros(plan.nodes, np.int64)
+    for table in plan.tables:
+        everywhere = table.kind == DescriptorKind.REPLICATED
+        held[slice(None) if everywhere else slice(table.owner, table.owner + table.owners)] += 1
+    return held
