@@ -15,8 +15,8 @@ phases. ``a + b`` is one after the other. Nothing here keeps state, but for ``To
   waits for the GPU.
 - ``CpuTime(cpu).run(*operations)``: the same operations on a CPU.
 - ``CopyTime(pcie, software).copy(size)``: host to GPU memory or back.
-- ``MpiCollectives(mpi, topology, copies)``: ``all_to_all(traffic)``, ``all_reduce(size)``, with
-  copies between GPU and host memory around them, or None for a CPU.
+- ``MpiCollectives(mpi, topology, copies, call_us)``: ``all_to_all(traffic)``, ``all_reduce(size)``,
+  with copies between GPU and host memory around them, or None for a CPU; and the framework's call.
 - ``NcclCollectives(nccl, topology, software)``: the same, from GPU memory to GPU memory.
 - ``Topology(profile)``: the links. ``uniform(size)`` makes traffic; ``send`` queues messages.
 - ``TopologyProfile.of(network, nodes)``: the one level of an Ethernet profile. Two levels and 128

@@ -34,14 +34,23 @@ class MpiProfile:
 class MpiCollectives:
     """MPI_Alltoallv and MPI_Allreduce over a topology.
 
-    Parameters: ``mpi``; ``topology``; ``copies``, of each endpoint between its GPU and its host's
-    memory, None where data are in host memory already.
+    Parameters
+    ----------
+    mpi, topology: the library and the links.
+    copies: of each endpoint between its GPU and its host's memory, None where data are in host
+        memory already. The GPU has finished before; its host waits for no copy but by MPI.
+    call_us: host time of a framework's call of one collective, such as ``operator_us`` of its
+        software or of a CPU; none where a program calls MPI itself.
     """
 
-    def __init__(self, mpi: MpiProfile, topology: Topology, copies: CopyTime | None = None):
+    def __init__(self, mpi: MpiProfile, topology: Topology, copies: CopyTime | None = None,
+                 call_us: float = 0.0):
+        if not call_us >= 0:
+            raise ValueError(f"call_us must be at least 0, not {call_us!r}")
         self.mpi = mpi
         self.topology = topology
         self.copies = copies
+        self.call_us = call_us
 
     def all_to_all(self, traffic: np.ndarray) -> Cost:
         """Return the cost of exchanging ``traffic``, bytes ``[endpoints, endpoints]``.
@@ -55,7 +64,7 @@ class MpiCollectives:
         if not traffic.any():
             return Cost()
         counts = np.maximum((traffic > 0).sum(axis=1), (traffic > 0).sum(axis=0))
-        calls = float(counts.max()) * self.mpi.message_us
+        calls = self.call_us + float(counts.max()) * self.mpi.message_us
         moving = float(self.topology.link_us(traffic).max())
         latency = self.topology.furthest_us(traffic)
         exchange = Cost(calls + latency + moving, calls + latency, {"link": moving, "cpu": calls})
@@ -72,7 +81,7 @@ class MpiCollectives:
             return Cost()
         ring = Ring(self.topology, size)
         latency = max(level.one_way_us for level in self.topology.profile.levels if level.joins > 1)
-        calls = ring.turns * self.mpi.message_us
+        calls = self.call_us + ring.turns * self.mpi.message_us
         overhead = calls + ring.turns * latency
         return self._copied(Cost(overhead + ring.moving_us, overhead,
                                  {"link": ring.moving_us, "cpu": calls}), size, size)

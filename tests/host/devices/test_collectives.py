@@ -43,6 +43,19 @@ def test_mpi_counts_only_peers_that_have_bytes():
     assert mpi.all_to_all(traffic).us == (6 + 1) + (6 + 2 + 2) + (6 + 2)
 
 
+def test_a_framework_calls_mpi_once_for_each_collective():
+    topology = Topology(FLAT)
+    plain, called = (MpiCollectives(MPI, topology, call_us=us) for us in (0.0, 20.0))
+    for cost, other in ((plain.all_reduce(4000), called.all_reduce(4000)),
+                        (plain.all_to_all(topology.uniform(9)), called.all_to_all(
+                            topology.uniform(9)))):
+        assert (other.us, other.overhead_us, other.busy["cpu"]) == pytest.approx(
+            (cost.us + 20, cost.overhead_us + 20, cost.busy["cpu"] + 20))
+    assert called.all_to_all(np.zeros((4, 4))) == Cost()
+    with pytest.raises(ValueError, match="call_us must be at least 0, not -1"):
+        MpiCollectives(MPI, topology, call_us=-1)
+
+
 def test_nccl_groups_peers():
     topology = Topology(FLAT)
     nccl = NcclCollectives(NCCL, topology, EAGER)
