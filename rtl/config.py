@@ -1,6 +1,7 @@
 """NicConfig: every size of a SmartNIC is chosen here; everything else is derived from it."""
 
 from dataclasses import dataclass, fields, replace
+from typing import ClassVar
 
 __all__ = ["BEAT_BITS", "LANES", "PRESETS", "NicConfig", "beats_of", "check_dimension",
            "packing_of", "preset"]
@@ -136,10 +137,14 @@ class NicConfig:
     partial_beats: int = 4096
     update_rows: int = 1024
 
+    most_nodes: ClassVar[int] = 64
+    most_rows: ClassVar[int] = 1 << 17
+    """Bounds of ``nodes`` and of the rows of a cache or table."""
+
     def __post_init__(self) -> None:
         if not isinstance(self.name, str):
             raise TypeError(f"name must be a string, not {self.name!r}")
-        _in_range("nodes", self.nodes, 1, 64)
+        _in_range("nodes", self.nodes, 1, self.most_nodes)
         _in_range("tables", self.tables, 1, 4096)
         check_dimension("max_dimension", self.max_dimension)
         for kind in ("local_cache", "remote_cache", "dedupe"):
@@ -147,7 +152,7 @@ class NicConfig:
             total = "dedupe_keys" if kind == "dedupe" else f"{kind}_rows"
             _in_range(f"{kind}_ways", ways, 1, 16)
             _power_of_two(f"{kind}_ways", ways)
-            _in_range(total, getattr(self, total), 2 * ways, 1 << 17)
+            _in_range(total, getattr(self, total), 2 * ways, self.most_rows)
             if getattr(self, total) % ways:
                 raise ValueError(f"{total} must be a multiple of {kind}_ways ({ways}), "
                                  f"not {getattr(self, total)!r}")

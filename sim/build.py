@@ -14,7 +14,7 @@ from sim.interaction import MODES
 from sim.registers import RegisterFile
 from sim.settings import Runtime
 
-__all__ = ["NicModel", "nic_model"]
+__all__ = ["NicModel", "nic_model", "register_values"]
 
 # A NIC whose Verilog is kept from an earlier run is described but never elaborated.
 warnings.simplefilter("ignore", UnusedElaboratable)
@@ -43,32 +43,38 @@ class NicModel:
     def configure(self, registers: RegisterFile, runtime: Runtime, plan: ShardPlan,
                   model: Dlrm, *, node: int, nodes: int) -> None:
         """Queue the writes that make a NIC node ``node`` of ``nodes`` for ``model``."""
-        config, dimension = self.config, model.dimension
-        share = config.lookup_beats // nodes
-        values = {
-            "node": node, "nodes": nodes, "vector_beats": beats_of(dimension),
-            "vector_packing": packing_of(dimension),
-            "pooling_mean": int(model.pooling == "mean"),
-            "interaction_mode": MODES[model.interaction] if runtime.interaction else 0,
-            "interaction_itself": int(model.interaction_itself),
-            "local_cache_enable": int(runtime.local_cache),
-            "local_cache_sets": runtime.local_cache_sets or config.local_cache_sets,
-            "remote_cache_enable": int(runtime.remote_cache),
-            "remote_cache_sets": runtime.remote_cache_sets or config.remote_cache_sets,
-            "requester_merge": int(runtime.requester_merge),
-            "dedupe_enable": int(runtime.dedupe),
-            "request_batch": runtime.request_batch,
-            "request_timeout": runtime.request_timeout,
-            "lookup_timeout": runtime.lookup_timeout,
-            "vector_timeout": runtime.vector_timeout,
-            "result_timeout": runtime.result_timeout,
-            # An eighth of a requester's share stays free to tell honest peers from others.
-            "lookup_window": max(1, share - share // 8), "lookup_share": share,
-        }
+        values = register_values(self.config, runtime, model, node=node, nodes=nodes)
         for name, value in values.items():
             registers.write(name, value)
         for table, words in enumerate(plan.descriptors()):
             registers.table(table, [int(word) for word in words])
+
+
+def register_values(config: NicConfig, runtime: Runtime, model: Dlrm, *, node: int,
+                    nodes: int) -> dict[str, int]:
+    """Return what the registers of node ``node`` of ``nodes`` are set to, without the tables."""
+    dimension = model.dimension
+    share = config.lookup_beats // nodes
+    return {
+        "node": node, "nodes": nodes, "vector_beats": beats_of(dimension),
+        "vector_packing": packing_of(dimension),
+        "pooling_mean": int(model.pooling == "mean"),
+        "interaction_mode": MODES[model.interaction] if runtime.interaction else 0,
+        "interaction_itself": int(model.interaction_itself),
+        "local_cache_enable": int(runtime.local_cache),
+        "local_cache_sets": runtime.local_cache_sets or config.local_cache_sets,
+        "remote_cache_enable": int(runtime.remote_cache),
+        "remote_cache_sets": runtime.remote_cache_sets or config.remote_cache_sets,
+        "requester_merge": int(runtime.requester_merge),
+        "dedupe_enable": int(runtime.dedupe),
+        "request_batch": runtime.request_batch,
+        "request_timeout": runtime.request_timeout,
+        "lookup_timeout": runtime.lookup_timeout,
+        "vector_timeout": runtime.vector_timeout,
+        "result_timeout": runtime.result_timeout,
+        # An eighth of a requester's share stays free to tell honest peers from others.
+        "lookup_window": max(1, share - share // 8), "lookup_share": share,
+    }
 
 
 @lru_cache(maxsize=4)

@@ -13,7 +13,7 @@ from host.interaction import ResultLayout
 from sim.native.numerics import Numerics
 from sim.results import Step, StepResult
 
-__all__ = ["Checks", "checker"]
+__all__ = ["Checks", "checker", "unchecked"]
 
 Check = Callable[[Step], tuple[StepResult, np.ndarray]]
 """Verdict and predictions (float32 ``[n]``) of a finished mini-batch."""
@@ -36,6 +36,12 @@ def checker(dlrm: Dlrm, numerics: Numerics, layout: ResultLayout | None) -> Chec
         return verdict, predictions
 
     return check
+
+
+def unchecked(step: Step) -> tuple[StepResult, np.ndarray]:
+    """Return the verdict on a mini-batch whose answers have no values: nothing but refusals."""
+    refused = int((step.status != 0).sum())
+    return StepResult(0, 0, refused), np.full(len(step.samples), np.nan, np.float32)
 
 
 class Checks(AbstractContextManager):

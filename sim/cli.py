@@ -52,6 +52,7 @@ def run(
     format: option.Format = None,
     placement: option.Placement = DEFAULT["placement"],
     engine: option.Engine = DEFAULT["engine"],
+    fidelity: option.Fidelity = DEFAULT["fidelity"],
     threads: option.Threads = DEFAULT["threads"],
     network: option.Network = None,
     gpu: option.Gpu = None,
@@ -77,8 +78,8 @@ def run(
         cluster=cluster, config=config, settings=tuple(set or ()), model=model, nodes=nodes,
         samples=samples, first_sample=first_sample, mini_batch=mini_batch, in_flight=in_flight,
         warmup=warmup, data=one_or_several(data), format=format,
-        placement=placement, engine=engine, threads=threads, skip=skip, network=network, pcie=pcie,
-        gpu=gpu, mlp=mlp, seed=seed, faults=faults, patience=patience,
+        placement=placement, engine=engine, fidelity=fidelity, threads=threads, skip=skip,
+        network=network, pcie=pcie, gpu=gpu, mlp=mlp, seed=seed, faults=faults, patience=patience,
         waves=waves, waves_node=waves_node, waves_window=waves_window)
     check_writable(waves, "waves")
     check_writable(json, "json")

@@ -10,7 +10,7 @@ from sim.options import RunOptions
 from sim.waves import WINDOW
 
 __all__ = [
-    "DEFAULT", "Cluster", "Config", "Data", "Engine", "Faults", "Format", "Gpu", "Json",
+    "DEFAULT", "Cluster", "Config", "Data", "Engine", "Faults", "Fidelity", "Format", "Gpu", "Json",
     "MiniBatch", "Mlp", "Model", "Network", "Nodes", "Patience", "Pcap", "Pcie", "Placement",
     "Samples", "Seed", "Set", "Skip", "Threads", "Waves", "WavesNode", "WavesWindow",
 ]
@@ -32,6 +32,9 @@ Format = Annotated[str | None, typer.Option(help=FORMAT_HELP)]
 Placement = Annotated[str, typer.Option(help="table: whole tables; row: rows hashed over nodes.")]
 Engine = Annotated[str, typer.Option(
     help="verilator, cxxrtl or pysim: one result, three speeds.")]
+Fidelity = Annotated[str, typer.Option(
+    help="rtl: the NICs' RTL runs; model: they are counted and timed without it, and results "
+         "have no values.")]
 Threads = Annotated[int, typer.Option(help="Nodes run at once.")]
 Network = Annotated[str | None, typer.Option(
     help="Network profile: its name or a TOML file.", show_default=DEFAULT["network"])]

@@ -13,7 +13,10 @@ from sim.settings import apply_settings
 from sim.watchdog import PATIENCE
 from sim.waves import WavesOptions
 
-__all__ = ["RunOptions"]
+__all__ = ["FIDELITIES", "RunOptions"]
+
+FIDELITIES = ("rtl", "model")
+"""How a NIC is simulated: its RTL runs, or a model of it."""
 
 
 @dataclass(frozen=True)
@@ -29,6 +32,8 @@ class RunOptions:
         left out; the others keep their numbers. warmup: mini-batches left out of the latencies.
     data, format: file of samples, folder of such, or several; without it the generator makes them.
     placement: ``table`` or ``row``.
+    fidelity: ``rtl``, or ``model``: NICs are counted and timed without RTL (:mod:`sim.model`),
+        and may have more nodes and larger caches than RTL.
     engine, threads, skip: how the RTL runs: ``verilator``, ``cxxrtl`` or ``pysim``, which give the
         same results; ``threads`` nodes run at once, with several beside the check of the results;
         ``skip`` leaves out idle cycles.
@@ -54,6 +59,7 @@ class RunOptions:
     format: str | None = None
     placement: str = "table"
     engine: str = "verilator"
+    fidelity: str = "rtl"
     threads: int = 2
     skip: bool = True
     network: str | NetworkProfile = "ethernet_100g_switch"
@@ -78,6 +84,11 @@ class RunOptions:
         if self.samples is not None and self.first_sample >= self.samples:
             raise ValueError(f"first_sample must be below samples ({self.samples}), which counts "
                              f"from the first of the input, not {self.first_sample!r}")
+        if self.fidelity not in FIDELITIES:
+            raise ValueError(f"fidelity must be one of {', '.join(FIDELITIES)}, "
+                             f"not {self.fidelity!r}")
+        if self.fidelity == "model" and self.waves is not None:
+            raise ValueError("waves must go with fidelity rtl: a model has no signals")
         if self.in_flight > 256:
             raise ValueError(f"in_flight must be at most 256, not {self.in_flight!r}")
         if self.format is not None and self.data is None:

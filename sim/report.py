@@ -47,7 +47,7 @@ def hardware(setup: ClusterSetup, runtime: Runtime, counters: list[dict[str, int
         "node_cycles": {"run": ran, "skipped": sum(node.engine.cycles_skipped for node in nodes),
                         "boot": setup.boot_run},
         "node_cycles_per_second": _ratio(ran - setup.boot_run, wall),
-        "stalls": stalls(counters) if counters else None,
+        "stalls": stalls(counters) if counters and None not in total.values() else None,
         "local_cache": None if not (total and runtime.local_cache) else cache | {
             # A repeat inside a mini-batch, which the dedupe table serves, counts as a hit.
             "hit_rate": _ratio(dedupe["requests"] - cache.get("misses", 0), dedupe["requests"]),
@@ -65,8 +65,12 @@ def hardware(setup: ClusterSetup, runtime: Runtime, counters: list[dict[str, int
     }
 
 
-def _total(counters: list[dict[str, int]] | None) -> dict[str, int]:
-    return {name: sum(node[name] for node in counters) for name in counters[0]} if counters else {}
+def _total(counters: list[dict] | None) -> dict:
+    """Return the sums over nodes, None of what a model does not count."""
+    if not counters:
+        return {}
+    return {name: None if value is None else sum(node[name] for node in counters)
+            for name, value in counters[0].items()}
 
 
 def summary(run: Run, *, counters: list[dict[str, int]] | None, wall: float, cpu: float,
@@ -75,6 +79,8 @@ def summary(run: Run, *, counters: list[dict[str, int]] | None, wall: float, cpu
             verdicts: dict[str, int], latencies: list[float], sha256: str) -> dict:
     """Return everything that was measured, as plain values."""
     options, nodes = run.options, run.cluster.nodes
+    # A model has no values to compare.
+    modelled = options.fidelity == "model"
     measured = hardware(run.setup, run.runtime, counters, wall)
     remote = remote_cache_summary(_block(_total(counters), "remote_cache"), run.remote_keys.unique)
     saved = remote["hits"] if counters and options.nodes > 1 else None
@@ -95,8 +101,8 @@ def summary(run: Run, *, counters: list[dict[str, int]] | None, wall: float, cpu
         "samples": samples,
         "lookups": lookups,
         "nodes": options.nodes,
-        "engine": options.engine,
-        "fidelity": "rtl",
+        "engine": None if modelled else options.engine,
+        "fidelity": options.fidelity,
         "cycles": cycles,
         "simulated_seconds": cycles * CYCLE_NS * 1e-9,
         "wall_seconds": wall,
@@ -104,9 +110,10 @@ def summary(run: Run, *, counters: list[dict[str, int]] | None, wall: float, cpu
         # the predictions, and all that is left, which is the network and handing out the work.
         "cpu_seconds": {"total": cpu, "checks": run.checks.seconds} | {
             part: sum(node.seconds[part] for node in nodes) for part in ("nics", "hosts")},
-        "bit_identical": bool(samples) and not (
+        "bit_identical": None if modelled else bool(samples) and not (
             verdicts["different"] or verdicts["refused"] or unanswered or stuck),
-        "results": verdicts | {"unanswered": unanswered},
+        "results": verdicts | {"unanswered": unanswered} | (
+            {"equal": None, "different": None} if modelled else {}),
         "stuck": stuck and stuck["message"],
         "where_stuck": stuck,
         "remote_cache": remote if saved is not None and run.runtime.remote_cache else None,
@@ -118,7 +125,7 @@ def summary(run: Run, *, counters: list[dict[str, int]] | None, wall: float, cpu
         "latency_us": percentiles(latencies),
         "latencies_us": latencies,
         "phases_us": None,
-        "predictions_sha256": sha256 if samples else None,
+        "predictions_sha256": sha256 if samples and not modelled else None,
     } | measured
 
 
@@ -170,7 +177,8 @@ def cell(value: object) -> str:
 def table(result: dict) -> Table:
     """Return the table that a run ends with."""
     shown = Table(title=f"EmberNIC run: {result['model']['name']} on {result['nodes']} x "
-                        f"{result['config']['name']}, {result['engine']}", title_justify="left")
+                        f"{result['config']['name']}, {result['engine'] or result['fidelity']}",
+                  title_justify="left")
     shown.add_column("what")
     shown.add_column("value", justify="right")
     shown.add_column("unit")

@@ -14,11 +14,12 @@ from host.pcie import PcieProfile
 from host.samples import Samples
 from host.shard import ShardPlan
 from rtl.config import LANES, preset
-from sim.checks import Checks, checker
+from sim.checks import Checks, checker, unchecked
 from sim.engines import Engine
 from sim.exchange import Observer
 from sim.fit import built, check_fit
 from sim.interaction import bottom_operations
+from sim.model.config import WideConfig
 from sim.native.numerics import COMPILED, NUMPY
 from sim.node import Node
 from sim.options import RunOptions
@@ -57,7 +58,10 @@ class Run:
 
     def __init__(self, options: RunOptions):
         self.options = options
-        self.config, self.runtime = apply_settings(preset(options.config), list(options.settings))
+        self._modelled = options.fidelity == "model"
+        base = preset(options.config)
+        self.config, self.runtime = apply_settings(
+            WideConfig.of(base) if self._modelled else base, list(options.settings))
         self.model, self._kind = choose_model(options)
         self.model = self.runtime.of_model(self.model)
         self.runtime = replace(self.runtime, pooling=self.model.pooling)
@@ -80,8 +84,9 @@ class Run:
         self._open: dict[int, Step] = {}
         self._floor = 0
         self._tally = Tally(options.first_sample)
-        self.checks = Checks(checker(self._dlrm, self._numerics, self._layout), self._tally.add,
-                             beside=options.threads > 1, most=options.in_flight)
+        check = unchecked if self._modelled else checker(self._dlrm, numerics, self._layout)
+        self.checks = Checks(check, self._tally.add, most=options.in_flight,
+                             beside=options.threads > 1 and not self._modelled)
         self._stop: Callable[[], str | None] = never
         self.setup = ClusterSetup(options, self.config, self.runtime, self.model, self.plan,
                                    self._node)
@@ -205,7 +210,8 @@ class Run:
         try:
             self.cluster.run(self._work_left, self._after_quantum)
         except StuckError as error:
-            stuck = diagnose(self.cluster, self.registers, error)
+            stuck = (_unknown(error) if self._modelled else
+                     diagnose(self.cluster, self.registers, error))
         self.checks.settle()
         self._report_progress(self._tally.samples, self.cluster.cycle)
         complete = stuck is None and not self._open and self._next is None
@@ -232,3 +238,8 @@ class Run:
             cycles=int(np.ceil(tally.last_result)) - self.setup.start if tally.samples else 0,
             samples=tally.samples, lookups=tally.lookups, verdicts=tally.verdicts,
             latencies=latencies[self.options.warmup:] or latencies, sha256=tally.sha256)
+
+
+def _unknown(error: StuckError) -> dict:
+    """Return what is known of a stuck run whose NICs show no streams."""
+    return {"message": str(error), "since": error.since, "causes": [], "nodes": []}

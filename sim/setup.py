@@ -13,6 +13,7 @@ from sim.build import nic_model
 from sim.cluster import Cluster
 from sim.engines import Engine
 from sim.faults import PARTS, windows
+from sim.model.nic import ModelNic
 from sim.node import Node
 from sim.options import RunOptions
 from sim.registers import RegisterFile
@@ -47,9 +48,12 @@ class ClusterSetup:
         self.gpu = load_profile(options.gpu, GpuProfile)
         self.network = Network(load_profile(options.network, NetworkProfile), options.nodes)
         traced_by = options.traced
-        nic = traced = nic_model(config, options.engine, traced=traced_by is not None)
-        if traced_by and options.nodes > 1:
-            nic = nic_model(config, options.engine)
+        if options.fidelity == "model":
+            nic = traced = ModelNic(config)
+        else:
+            nic = traced = nic_model(config, options.engine, traced=traced_by is not None)
+            if traced_by and options.nodes > 1:
+                nic = nic_model(config, options.engine)
         self.waves: Waves | None = None
         nodes: list[Node] = []
         self.registers: list[RegisterFile] = []

@@ -12,7 +12,7 @@ from sim.engines.design import AXI_MEMBERS, Design
 from sim.engines.engine import CHANNEL_PORTS, NS_PER_CYCLE, Engine, Model
 from sim.engines.trace import TraceSink
 
-__all__ = ["CompiledModel"]
+__all__ = ["CompiledModel", "Room"]
 
 _NO_PORT = (1 << 32) - 1
 _NEVER = (1 << 64) - 1
@@ -100,7 +100,7 @@ class CompiledModel(Model):
         return kind(self, skip, -1 if random_init is None else random_init)
 
 
-class _Room:
+class Room:
     """Where beats of an output are put: their addresses are asked for only once."""
 
     def __init__(self, beats: int, words: int):
@@ -120,7 +120,7 @@ class CompiledEngine(Engine):
         self._engine: int | None = lib.ember_new(
             seed, at("clk"), at("rst"), at("idle"), at("time"), skip)
         self._index: dict[str, int] = {}
-        self._rooms = {port.name: _Room(256, port.words) for port in self.design.outputs}
+        self._rooms = {port.name: Room(256, port.words) for port in self.design.outputs}
         for ports, add in ((self.design.inputs, lib.ember_add_input),
                            (self.design.outputs, lib.ember_add_output)):
             for index, port in enumerate(ports):
@@ -230,7 +230,7 @@ class CompiledEngine(Engine):
         room = self._rooms[stream]
         count = self._lib.ember_pop(self._engine, self._index[stream], *room.target)
         if count > len(room.cycles):
-            self._rooms[stream] = _Room(2 * count, self.design.streams[stream].words)
+            self._rooms[stream] = Room(2 * count, self.design.streams[stream].words)
             return self._pop(stream)
         return room.payloads[:count].copy(), room.cycles[:count].copy()
 

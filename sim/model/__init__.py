@@ -1,0 +1,1 @@
+"""Fidelity ``model``: NICs that are counted and timed without their RTL."""

@@ -1,0 +1,295 @@
+// Packets on their way in: taken apart, queries and lookups checked, slots sent to their owners.
+#pragma once
+#include <algorithm>
+#include <vector>
+
+#include "cache.h"
+#include "layout.h"
+#include "queue.h"
+
+namespace ember {
+
+struct RecordBeat {
+    uint64_t records[RECORDS_PER_BEAT];
+    uint32_t count, source, step;
+};
+
+struct Tag {
+    uint32_t tag;
+    bool dense;
+};
+
+// rtl.network.parser: one reader takes packets apart, a beat a cycle. Whoever takes what it gives
+// is always ready, so that the times are known when a packet is there.
+class Parser {
+public:
+    uint64_t packets = 0, beats = 0;
+
+    void init(const Config& config) { config_ = &config; }
+
+    // A packet of `count` beats behind its header, the last of which came in cycle `end`.
+    template <class Records, class Vector>
+    void take(const uint32_t* words, uint32_t count, Cycle end, bool records, Records give,
+              Vector land) {
+        const Config& config = *config_;
+        const Cycle header = std::max(end + config.parser_header, free_);
+        free_ = header + 1 + count;
+        packets++;
+        beats += count;
+        uint32_t left = config.count.get(words);
+        const uint32_t stride = config.beat_words, *payload = words + stride;
+        if (records) {
+            for (uint32_t k = 0; k < count; k++, payload += stride) {
+                RecordBeat beat{};
+                beat.source = config.source.get(words);
+                beat.step = config.step.get(words);
+                beat.count = std::min(left, RECORDS_PER_BEAT);
+                left -= beat.count;
+                for (uint32_t r = 0; r < beat.count; r++)
+                    beat.records[r] = payload[2 * r] | uint64_t{payload[2 * r + 1]} << 32;
+                give(beat, header + 2 + k);
+            }
+            return;
+        }
+        const uint32_t tags = (left + 31) / 32;
+        for (uint32_t k = 0; k < left; k++) {
+            const uint32_t word = payload[k / 32 * stride + k % 32 / 2];
+            const uint32_t tag = word >> 16 * (k % 2) & 0xFFFF;
+            Cycle out = header + 1 + tags;
+            if (config.vector_packing) {
+                // Several of a beat wait in a FIFO of their own.
+                out = std::max(out + (k >> config.vector_packing) + 2, unpacked_ + 1);
+                unpacked_ = out;
+            } else {
+                out += uint64_t{k + 1} * config.vector_beats - 1;
+            }
+            land(tag, out + 1);
+        }
+    }
+
+private:
+    const Config* config_ = nullptr;
+    Cycle free_ = 0, unpacked_ = 0;
+};
+
+// rtl.owner_split: a fixed pipeline, which stands while what leaves it is not taken.
+template <class T>
+class Split {
+public:
+    Queue<T> head;
+
+    void init(Clock* clock) {
+        clock_ = clock;
+        head.skid(clock);
+    }
+    bool has() const { return stages_[(first_ + 3) % 4].valid; }
+    const T& front() const { return stages_[(first_ + 3) % 4].value; }
+    void step(bool ready) {
+        if (!ready && has()) return;
+        const bool enters = head.has();
+        if (!enters && !inside_) return;
+        clock_->moved = true;
+        inside_ += enters - has();
+        first_ = (first_ + 3) % 4;
+        stages_[first_].valid = enters;
+        if (enters) stages_[first_].value = head.pop();
+    }
+
+private:
+    struct Stage {
+        T value;
+        bool valid = false;
+    };
+    Clock* clock_ = nullptr;
+    Stage stages_[4];
+    uint32_t first_ = 0, inside_ = 0;
+};
+
+struct Slot {
+    uint64_t key;
+    uint32_t hash, sample;
+    uint16_t owner, step;
+    uint8_t kind;
+    bool last;
+};
+
+// rtl.query.checker: records one by one, and samples that are given on when they are whole.
+class Checker {
+public:
+    uint64_t samples = 0, keys = 0, empty_bags = 0;
+    uint16_t consumed = 0;
+    Queue<RecordBeat> beats;
+
+    void init(Clock* clock, const Config& config, const Plan& plan) {
+        clock_ = clock;
+        config_ = &config;
+        plan_ = &plan;
+        beats.init(clock, 2, 0);
+        buffer_.skid(clock);
+        staged_.skid(clock);
+        split_.init(clock);
+    }
+    bool has() const { return valid_; }
+    const Slot& front() const { return slots_[first_ % slots_.size()]; }
+
+    // `taken`: the slot in front was, in this cycle.
+    void step(bool taken) {
+        if (taken) {
+            const Slot& slot = front();
+            samples += slot.last;
+            (slot.kind == config_->empty ? empty_bags : keys)++;
+            first_++;
+        }
+        store(taken);
+        const bool ready = staged_.room();
+        if (split_.has() && ready) check(split_.front());
+        split_.step(ready);
+        wire(buffer_, split_.head);
+        if (beats.has() && buffer_.room()) unpack();
+    }
+
+private:
+    struct Record {
+        uint64_t value;
+        uint16_t step;
+    };
+    struct Checked {
+        Slot slot;
+    };
+    // rtl.stream.PacketFIFO.
+    void store(bool taken) {
+        const bool room = level_ != config_->sample_slots;
+        const bool pull = whole_ && (!valid_ || taken);
+        if (pull || taken) clock_->moved = true;
+        if (pull) {
+            whole_--;
+            level_--;
+            valid_ = true;
+        } else if (taken) {
+            valid_ = false;
+        }
+        if (!staged_.has() || !room) return;
+        if (last_ - first_ == slots_.size()) grow();
+        const Slot slot = staged_.pop();
+        slots_[last_++ % slots_.size()] = slot;
+        level_++;
+        open_++;
+        if (slot.last) {
+            whole_ += open_;
+            open_ = 0;
+        }
+    }
+    void grow() {
+        std::vector<Slot> larger(std::max<size_t>(64, 2 * slots_.size()));
+        for (uint64_t k = first_; k < last_; k++) larger[k % larger.size()] = slots_[k % slots_.size()];
+        slots_.swap(larger);
+    }
+    void check(const Record& record) {
+        const Config& config = *config_;
+        uint32_t words[2] = {uint32_t(record.value), uint32_t(record.value >> 32)};
+        const uint32_t kind = config.query_kind.get(words);
+        if (kind == config.head) {
+            sample_ = config.sample_number.get(words);
+            left_ = config.sample_slots_field.get(words);
+            step_ = record.step;
+            return;
+        }
+        Slot slot{};
+        slot.kind = kind;
+        slot.sample = sample_;
+        slot.step = step_;
+        slot.last = --left_ == 0;
+        if (kind != config.empty) {
+            const uint64_t table = config.query_table.get(words);
+            slot.key = config.query_row.get(words) | table << config.query_row.bits;
+            slot.hash = plan_->hash_of(slot.key);
+            const int64_t placed = plan_->kinds[table];
+            slot.owner = placed == config.everywhere ? config.node : plan_->owner[table];
+            if (placed == config.by_row)
+                slot.owner += (slot.hash & ((1u << config.owner_bits) - 1)) * plan_->owners[table]
+                              >> config.owner_bits;
+        }
+        staged_.push(slot);
+    }
+    void unpack() {
+        const RecordBeat& beat = beats.front();
+        buffer_.push({beat.records[index_], uint16_t(beat.step)});
+        if (++index_ < beat.count) return;
+        index_ = 0;
+        consumed++;
+        beats.pop();
+    }
+
+    Clock* clock_ = nullptr;
+    const Config* config_ = nullptr;
+    const Plan* plan_ = nullptr;
+    Queue<Record> buffer_;
+    Split<Record> split_;
+    Queue<Slot> staged_;
+    std::vector<Slot> slots_ = std::vector<Slot>(64);
+    uint64_t first_ = 0, last_ = 0;
+    uint32_t level_ = 0, whole_ = 0, open_ = 0, index_ = 0, left_ = 0, sample_ = 0;
+    uint16_t step_ = 0;
+    bool valid_ = false;
+};
+
+// rtl.network.lookup_receiver and lookup_check: lookups of other nodes.
+class Receiver {
+public:
+    uint64_t beats_taken = 0, records = 0;
+    Queue<RecordBeat> beats;
+    Queue<Lookup> out;
+    std::vector<uint16_t> consumed;  // of each node: the credit in headers to it
+
+    void init(Clock* clock, const Config& config, const Plan& plan) {
+        clock_ = clock;
+        config_ = &config;
+        plan_ = &plan;
+        consumed.assign(config.nodes, 0);
+        beats.init(clock, 3, 0);
+        output_.skid(clock);
+        split_.init(clock);
+        out.skid(clock);
+    }
+    void step() {
+        const bool ready = out.room();
+        if (split_.has() && ready) {
+            out.push(split_.front().lookup);
+            if (split_.front().last) consumed[split_.front().lookup.meta.node]++;
+        }
+        split_.step(ready);
+        wire(output_, split_.head);
+        if (left_ && output_.room()) unpack();
+        if (!left_ && beats.has()) {
+            current_ = beats.pop();
+            left_ = current_.count;
+            beats_taken++;
+            records += left_;
+        }
+    }
+
+private:
+    struct Record {
+        Lookup lookup;
+        bool last;
+    };
+    void unpack() {
+        const uint64_t record = current_.records[current_.count - left_--];
+        uint32_t words[2] = {uint32_t(record), uint32_t(record >> 32)};
+        const uint64_t key = config_->lookup_row.get(words)
+                             | config_->lookup_table.get(words) << config_->lookup_row.bits;
+        output_.push({{key, plan_->hash_of(key),
+                       {uint32_t(config_->lookup_landing.get(words)), uint16_t(current_.source),
+                        uint16_t(current_.step)}}, !left_});
+    }
+
+    Clock* clock_ = nullptr;
+    const Config* config_ = nullptr;
+    const Plan* plan_ = nullptr;
+    Queue<Record> output_;
+    Split<Record> split_;
+    RecordBeat current_{};
+    uint32_t left_ = 0;
+};
+
+}  // namespace ember

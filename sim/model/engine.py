@@ -1,0 +1,123 @@
+"""A modelled NIC as an engine: it takes and gives the packets of one that runs, in its cycles."""
+
+import ctypes
+from collections.abc import Mapping
+from ctypes import c_int64, c_uint32, c_uint64, c_void_p
+from functools import cache
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from host.shard import ShardPlan
+from rtl.config import NicConfig
+from sim.engines.cache import cached, digest
+from sim.engines.compiled import CompiledEngine, Room
+from sim.engines.design import Design
+from sim.engines.toolchain import CXX_FLAGS, compile_files, compiler_id, link
+from sim.model.counters import COUNTED
+from sim.model.layout import PlanWords, config_words
+from sim.ports import BEAT_WORDS
+
+__all__ = ["ModelEngine"]
+
+_STREAMS = {"host_tx": 0, "net_tx": 1, "host_rx": 0, "net_rx": 1}
+_NEVER = (1 << 64) - 1
+_FUNCTIONS: dict[str, tuple[Any, list]] = {
+    "ember_config_words": (c_uint32, []),
+    "ember_new": (c_void_p, [c_void_p, c_void_p]),
+    "ember_free": (None, [c_void_p]),
+    "ember_run": (None, [c_void_p, c_uint64]),
+    "ember_push": (None, [c_void_p, c_uint32, c_uint64, c_void_p, c_void_p]),
+    "ember_waiting": (c_uint64, [c_void_p, c_uint32]),
+    "ember_pop": (c_uint64, [c_void_p, c_uint32, c_uint64, c_void_p, c_void_p]),
+    "ember_rate": (None, [c_void_p, c_uint32, c_uint64, c_uint64, c_uint64, c_int64]),
+    "ember_hold": (None, [c_void_p, c_uint32, c_uint64]),
+    "ember_floor": (None, [c_void_p, c_uint32, c_uint64]),
+    "ember_idle": (c_uint32, [c_void_p]),
+    "ember_cycle": (c_uint64, [c_void_p]),
+    "ember_next_event": (c_uint64, [c_void_p]),
+    "ember_last_beat": (c_uint64, [c_void_p]),
+    "ember_evaluated": (c_uint64, [c_void_p]),
+    "ember_counters": (None, [c_void_p, c_void_p]),
+}
+_HERE = Path(__file__).parent
+
+
+@cache
+def _library() -> SimpleNamespace:
+    """Return the functions of the model; the first call compiles where nothing is cached."""
+    sources = [*sorted(_HERE.glob("*.h")), _HERE / "nic.cpp"]
+    key = digest([compiler_id(), *CXX_FLAGS,
+                  *(path.read_text(encoding="utf-8") for path in sources)])
+
+    def build(folder: Path) -> None:
+        link(compile_files([_HERE / "nic.cpp"], folder, (), [_HERE]), folder / "nic.so")
+
+    path = str(cached(f"model-{key}", build) / "nic.so")
+    releasing, holding = ctypes.CDLL(path), ctypes.PyDLL(path)
+    functions = {}
+    for name, (result, arguments) in _FUNCTIONS.items():
+        function = functions[name] = getattr(releasing if name == "ember_run" else holding, name)
+        function.restype, function.argtypes = result, arguments
+    return SimpleNamespace(**functions)
+
+
+class ModelEngine(CompiledEngine):
+    """One modelled NIC, to be told what it is set for before anything else. Parameter: its
+    configuration.
+
+    It evaluates the cycles in which something moves inside. Vectors have no values.
+    """
+
+    def __init__(self, config: NicConfig):
+        self._config = config
+        self.design, self._results, self._channels = Design(), [], 0
+        self._lib, self._engine = _library(), None
+        self._index = _STREAMS
+        self._rooms = {stream: Room(256, BEAT_WORDS) for stream in ("host_tx", "net_tx")}
+        # The tables of the NIC that runs are swept for so long after reset.
+        self._swept = max(
+            config.local_cache_sets, config.remote_cache_sets, config.dedupe_sets,
+            config.hold_vectors, config.remote_in_flight, config.misses_in_flight,
+            config.dedupe_in_flight)
+
+    def begin(self, registers: Mapping[str, int], plan: ShardPlan) -> None:
+        """Come to be a NIC with these ``registers`` and descriptors."""
+        words, self._plan = config_words(self._config, registers), PlanWords.of(plan)
+        if len(words) != self._lib.ember_config_words():
+            raise RuntimeError(f"the model wants {self._lib.ember_config_words()} words of "
+                               f"configuration, not {len(words)}")
+        self._engine = self._lib.ember_new(words.ctypes.data, ctypes.addressof(self._plan))
+
+    def floor(self, step: int, cycle: int) -> None:
+        """Take note from ``cycle`` on that no step before ``step`` is open."""
+        self._lib.ember_floor(self._engine, step, cycle)
+
+    def counts(self) -> dict[str, int]:
+        """Return what the NIC has counted."""
+        values = np.zeros(len(COUNTED), np.uint64)
+        self._lib.ember_counters(self._engine, values.ctypes.data)
+        return dict(zip(COUNTED, values.tolist(), strict=True))
+
+    def waiting(self, stream: str) -> int:
+        return self._waiting(stream)
+
+    def set_rate(self, stream: str, cycles_per_beat: float = 0.0, cycles_per_packet: float = 0.0,
+                 last_bit: int | None = None, burst: float = 0.0) -> None:
+        fraction = 1 << 20
+        self._set_rate(stream, round(cycles_per_beat * fraction),
+                       round(cycles_per_packet * fraction), round(burst * fraction), -1)
+
+    def hold(self, stream: str, until: int) -> None:
+        self._hold(stream, until)
+
+    def get_signal(self, name: str) -> int:
+        if name != "idle":
+            raise ValueError(f"signal must be idle, not {name!r}: a model has no other")
+        return int(self.cycle > self._swept and self._lib.ember_idle(self._engine))
+
+    @property
+    def registers_pending(self) -> int:
+        return 0

@@ -1,0 +1,314 @@
+// Vectors on their way to the host: held for their turn, added up, packed into packets.
+#pragma once
+#include <vector>
+
+#include "cache.h"
+#include "packets.h"
+
+namespace ember {
+
+struct HoldSlot {
+    uint32_t sample;
+    uint16_t step;
+    bool empty, bag_ends, last;
+};
+
+struct SlotBeat {
+    HoldSlot slot;
+    bool last;  // of its vector
+};
+
+// rtl.interaction.hold_buffer: vectors leave in the order in which their places were reserved.
+class Hold {
+public:
+    uint64_t reserved = 0, vectors_in = 0, beats_out = 0;
+    Queue<CacheBeat> local, remote;
+    Queue<SlotBeat> out;
+
+    void init(Clock* clock, uint32_t places, uint32_t vector_beats) {
+        clock_ = clock;
+        beats_ = vector_beats;
+        slots_.resize(places);
+        there_.assign(places, NEVER);
+        local.skid(clock);
+        remote.init(clock, 1, 0);
+        out.skid(clock);
+    }
+    bool ready() const { return level_ + (released_ == clock_->now) != slots_.size(); }
+    uint32_t next_landing() const { return tail_ % slots_.size(); }
+    void reserve(const HoldSlot& slot) {
+        slots_[next_landing()] = slot;
+        there_[next_landing()] = slot.empty ? 0 : NEVER;
+        tail_++;
+        level_++;
+        reserved++;
+        clock_->moved = true;
+        clock_->soon = std::max(clock_->soon, clock_->now + 2);
+    }
+    void step() {
+        const bool gives = out.room(), room = !read_ || gives;
+        const uint32_t place = head_ % slots_.size();
+        const bool taken = oldest_ && there_[place] <= clock_->now && room;
+        const bool release = taken && beat_ + 1 == beats_;
+        if (read_ && gives) {
+            out.push(reading_);
+            beats_out++;
+        }
+        if (room) read_ = taken;
+        if (taken) {
+            reading_ = {slots_[place], release};
+            beat_ = release ? 0 : beat_ + 1;
+            clock_->moved = true;
+        }
+        if (fetch_ != tail_ && (!oldest_ || release)) {
+            fetch_++;
+            oldest_ = true;
+            clock_->moved = true;
+        } else if (release) {
+            oldest_ = false;
+        }
+        if (release) {
+            head_++;
+            level_--;
+            released_ = clock_->now;
+        }
+        if (remote.has()) land(remote.pop());
+        else if (local.has()) land(local.pop());
+    }
+
+private:
+    void land(const CacheBeat& beat) {
+        if (!beat.last) return;
+        there_[beat.meta.landing] = clock_->now + 2;
+        clock_->soon = std::max(clock_->soon, clock_->now + 2);
+        vectors_in++;
+    }
+
+    Clock* clock_ = nullptr;
+    uint32_t beats_ = 1, beat_ = 0, level_ = 0;
+    uint64_t head_ = 0, tail_ = 0, fetch_ = 0;
+    bool oldest_ = false, read_ = false;
+    Cycle released_ = NEVER;
+    SlotBeat reading_{};
+    std::vector<HoldSlot> slots_;
+    std::vector<Cycle> there_;
+};
+
+struct PooledBeat {
+    uint32_t sample;
+    uint16_t step;
+    bool last, ends;  // of its vector; its bag ends the sample
+};
+
+// rtl.interaction.pooling and bag_ring: bags take turns at the adders and leave in order.
+class Pooler {
+public:
+    uint64_t beats_in = 0, beats_out = 0, adds = 0;
+    Queue<PooledBeat> out;
+
+    void init(Clock* clock, const Config& config) {
+        clock_ = clock;
+        beats_ = config.vector_beats;
+        depth_ = config.ring_beats;
+        bags_ = config.bags;
+        most_out_ = config.pooled_beats;
+        const uint32_t loop = config.adder + 2;
+        const uint32_t threads = (loop + beats_ - 1) / beats_;
+        threads_.resize(threads);
+        ends_.resize(depth_);
+        starts_.resize(bags_);
+        origins_.resize(bags_);
+        ready_.assign(bags_, false);
+        closers_.init(clock, 2, 0);
+        left_.init(clock, 1, 0);
+        // From the choice of a bag's last vector to its sum, or to the reciprocal of its number.
+        finished_.init(clock, config.mean ? config.reciprocal + 3 : config.adder + 2 + beats_, 0);
+        out.init(clock, config.mean ? 3 + config.divider : 3, 0);
+    }
+    void step(Queue<SlotBeat>& in) {
+        leave();
+        const bool waited = waiting_;
+        const bool started_waiting = started_ != announced_;
+        const uint64_t committed = committed_;
+        const bool go = turn(waited, started_waiting, committed);
+        const bool commit = fill(in);
+        waiting_ += commit - go;
+        if (closers_.has()) threads_[closers_.pop()].active = false;
+        if (left_.has()) {
+            left_.pop();
+            opened_--;
+        }
+    }
+
+private:
+    struct Thread {
+        bool active = false;
+        uint64_t head = 0, bag = 0;
+    };
+    void leave() {
+        while (finished_.has()) ready_[finished_.pop() % bags_] = true;
+        const uint32_t bag = out_bag_ % bags_;
+        if (!ready_[bag] || out.held() == most_out_) return;
+        const bool last = out_beat_ + 1 == beats_;
+        const HoldSlot& origin = origins_[bag];
+        out.push({origin.sample, origin.step, last, origin.last});
+        beats_out++;
+        out_beat_ = last ? 0 : out_beat_ + 1;
+        if (!last) return;
+        ready_[bag] = false;
+        out_bag_++;
+        left_.push(0);
+    }
+    bool turn(bool waits, bool starts_waiting, uint64_t committed) {
+        // Beats before the least position of a round are read.
+        if (sampled_) {
+            const uint64_t lower = opens_ || sample_ < least_ ? sample_ : least_;
+            least_ = lower;
+            opens_ = closes_;
+            if (closes_) free_next_ = lower;
+        } else if (!waits && !beat_ && !picks_) {
+            free_next_ = least_ = committed;
+        }
+        const bool turn = !beat_ && waits, steps = turn || beat_;
+        const bool final = beat_ + 1 == beats_;
+        Thread& now = threads_[thread_];
+        const bool running = now.active;
+        const uint64_t start = starts_[started_ % bags_];
+        const uint64_t position = running ? now.head : start;
+        const bool go = turn && (running ? now.head != committed : starts_waiting);
+        picks_ = go || (beat_ && going_);
+        sampled_ = turn;
+        sample_ = running ? now.head : starts_waiting ? start : committed;
+        closes_ = thread_ + 1 >= threads_.size();
+        if (turn) going_ = go;
+        if (go) {
+            if (!running) now.bag = started_++;
+            else adds += beats_;
+            now.active = true;
+            now.head = position + beats_;
+            if (ends_[position % depth_]) {
+                closers_.push(thread_);
+                finished_.push(now.bag);
+            }
+        }
+        if (steps) {
+            clock_->moved = true;
+            beat_ = final ? 0 : beat_ + 1;
+            if (final) thread_ = closes_ ? 0 : thread_ + 1;
+        }
+        return go;
+    }
+    bool fill(Queue<SlotBeat>& in) {
+        const bool full = tail_ - free_ >= depth_;
+        if (free_ != free_next_) {
+            free_ = free_next_;
+            clock_->moved = true;
+        }
+        if (full || !in.has() || !(inside_ || opened_ != bags_)) return false;
+        const SlotBeat item = in.pop();
+        const bool last = item.slot.bag_ends, commit = item.last, ends = commit && last;
+        ends_[tail_ % depth_] = last;
+        origins_[filling_ % bags_] = item.slot;
+        if (!inside_) opened_++;
+        beats_in++;
+        tail_++;
+        inside_ = !ends;
+        if (commit) {
+            if (fresh_) {
+                starts_[filling_ % bags_] = committed_;
+                announced_++;
+            }
+            committed_ = tail_;
+            fresh_ = last;
+        }
+        filling_ += ends;
+        return commit;
+    }
+
+    Clock* clock_ = nullptr;
+    uint32_t beats_ = 1, depth_ = 0, bags_ = 0, most_out_ = 0;
+    std::vector<Thread> threads_;
+    std::vector<char> ends_, ready_;
+    std::vector<uint64_t> starts_;
+    std::vector<HoldSlot> origins_;
+    Queue<uint32_t> closers_;
+    Queue<uint64_t> finished_;
+    Queue<char> left_;
+    uint64_t tail_ = 0, committed_ = 0, free_ = 0, free_next_ = 0, filling_ = 0, announced_ = 0,
+        started_ = 0, out_bag_ = 0, least_ = 0, sample_ = 0;
+    uint32_t waiting_ = 0, opened_ = 0, thread_ = 0, beat_ = 0, out_beat_ = 0;
+    bool inside_ = false, fresh_ = true, going_ = false, sampled_ = false, opens_ = true,
+        closes_ = false, picks_ = false;
+};
+
+// rtl.interaction.results: the pooled vectors of a sample become packets.
+class ResultPackager {
+public:
+    uint64_t samples = 0, packets = 0, vectors = 0;
+    Departure out;
+
+    void init(Clock* clock, const Config& config, Packets* packets) {
+        config_ = &config;
+        made_ = packets;
+        room_ = config.host_payload_beats - 1;
+        left_ = room_;
+        out.init(clock);
+        beats_.fifo(clock, 2 * config.host_payload_beats);
+        packets_.fifo(clock, 2 * config.host_payload_beats);
+    }
+    void step(Queue<PooledBeat>& in, uint16_t credit) {
+        if (current_) {
+            if (beats_.has() && out.payload.room()) {
+                const bool last = beats_.pop();
+                out.payload.push({current_, last});
+                if (last) current_ = nullptr;
+            }
+        } else if (packets_.has() && out.headers.room() && out.payload.room()) {
+            current_ = packets_.pop();
+            current_->credit = credit;
+            out.headers.push(current_);
+            out.payload.push({current_, false});
+            packets++;
+            vectors += current_->count;
+        }
+        if (in.has() && beats_.room() && packets_.room()) take(in.pop());
+    }
+
+private:
+    void take(const PooledBeat& item) {
+        const Config& config = *config_;
+        const uint32_t shared = (1u << config.vector_packing) - 1;
+        const bool full = (in_packet_ & shared) == shared;
+        const uint32_t left = left_ - config.vector_beats;
+        const bool closes = item.last && (item.ends || (full && left < config.vector_beats));
+        if (full || closes) {
+            beats_.push(closes);
+            payload_++;
+        }
+        if (!item.last) return;
+        if (closes) {
+            Packet* packet = made_->get(config.pooled, 0, item.step);
+            packet->count = in_packet_ + 1;
+            packet->beats = payload_ + 1;
+            packet->words.assign(DATA_WORDS, 0);
+            config.tag_sample.set(packet->words.data(), item.sample);
+            config.tag_first.set(packet->words.data(), bags_ - in_packet_);
+            config.tag_last.set(packet->words.data(), item.ends);
+            packets_.push(packet);
+            payload_ = 0;
+            samples += item.ends;
+        }
+        left_ = closes ? room_ : full ? left : left_;
+        in_packet_ = closes ? 0 : in_packet_ + 1;
+        bags_ = item.ends ? 0 : bags_ + 1;
+    }
+
+    const Config* config_ = nullptr;
+    Packets* made_ = nullptr;
+    uint32_t room_ = 0, left_ = 0, in_packet_ = 0, bags_ = 0, payload_ = 0;
+    Queue<char> beats_;
+    Queue<Packet*> packets_;
+    Packet* current_ = nullptr;
+};
+
+}  // namespace ember

@@ -1,0 +1,388 @@
+// One NIC: the blocks of rtl.nic, stepped cycle by cycle where anything moves.
+#pragma once
+#include <vector>
+
+#include "arrival.h"
+#include "cache.h"
+#include "interaction.h"
+#include "landing.h"
+#include "packets.h"
+
+namespace ember {
+
+constexpr uint32_t FRACTION = 20;  // fractional bits of link time, as in the harness of the RTL
+
+// An output at the rate of its link.
+struct Output {
+    std::vector<uint32_t> beats;
+    std::vector<uint64_t> cycles;
+    uint64_t beat_cost = 0, packet_cost = 0, burst = 0, free = 0, held_until = 0;
+
+    bool open(Cycle now) const {
+        return free <= (now << FRACTION) + burst && now >= held_until;
+    }
+    void take(Cycle now, bool last) {
+        cycles.push_back(now);
+        if (!(beat_cost | packet_cost)) return;
+        const uint64_t earliest = now ? ((now - 1) << FRACTION) + 1 : 0;
+        free = std::max(free, earliest) + beat_cost + (last ? packet_cost : 0);
+    }
+};
+
+// Beats that were given and have not made a packet yet; when the last of all comes in.
+struct Input {
+    std::vector<uint32_t> words;
+    Cycle crossed = 0;
+    uint32_t beats = 0;
+    bool any = false;
+};
+
+class Nic {
+public:
+    enum { HOST, NET };
+
+    Nic(const Config& given, const Plan& placed) : config(given), plan(placed) {
+        const Config& c = config;
+        for (auto* queue : {&local_fills_, &remote_fills_, &dense_fills_})
+            queue->init(&clock, 0, 0);
+        floors_.init(&clock, 0, 0);
+        host_parser.init(c);
+        net_parser.init(c);
+        checker.init(&clock, c, plan);
+        receiver.init(&clock, c, plan);
+        dispatch_.head.skid(&clock);
+        dispatch_.local.skid(&clock);
+        dispatch_.remote.skid(&clock);
+        dispatch_.dense.skid(&clock);
+        own_.fifo(&clock, c.request_fifo);
+        requests_.skid(&clock);
+        remote.init(&clock, {c.remote_sets, c.remote_ways, c.remote_in_flight, c.hold_vectors,
+                             c.vector_beats, c.hits_ahead, bool(c.remote_enable),
+                             bool(c.requester_merge)});
+        dedupe.init(&clock, {c.dedupe_sets, c.dedupe_ways, c.dedupe_in_flight, c.scatter_entries,
+                             c.vector_beats, c.hits_ahead, bool(c.dedupe_enable),
+                             bool(c.dedupe_enable)});
+        local.init(&clock, {c.local_sets, c.local_ways, c.local_in_flight, c.dedupe_in_flight,
+                            c.vector_beats, c.hits_ahead, bool(c.local_enable),
+                            bool(c.local_enable)});
+        lookup_pool.init(&clock, &packets_, c.lookups, c.nodes, std::max(4u, 2 * c.nodes), true,
+                         0);
+        lookup_pool.limit = RECORDS_PER_BEAT * std::min(c.net_payload_beats, c.lookup_window);
+        lookup_pool.timeout = c.lookup_timeout;
+        gate.init(&clock, c.nodes, c.lookup_window);
+        request_pool.init(&clock, &packets_, c.lookup_requests, 1, 4, true, 0);
+        request_pool.limit = std::min(c.request_batch, RECORDS_PER_BEAT * c.net_payload_beats);
+        request_pool.timeout = c.request_timeout;
+        vector_pool.init(&clock, &packets_, c.vectors, c.nodes, std::max(4u, 2 * c.nodes), false,
+                         1);
+        vector_pool.limit = std::min(
+            32u, ((c.net_payload_beats - 1) << c.vector_packing) / c.vector_beats);
+        vector_pool.timeout = c.vector_timeout;
+        vector_pool.packing = c.vector_packing;
+        for (auto* reader : {&lookup_reader, &vector_reader, &request_reader})
+            reader->init(&clock);
+        router_.skid(&clock);
+        to_local_.skid(&clock);
+        to_remote_.skid(&clock);
+        hold.init(&clock, c.hold_vectors, c.vector_beats);
+        pooler.init(&clock, c);
+        results.init(&clock, c, &packets_);
+        interaction.init(&clock, c, &packets_);
+        reporter_.init(&clock);
+        net_mux_.init(&clock);
+        host_mux_.init(&clock);
+        net_assembler.init(&clock, c.net_payload_beats, c.assembled);
+        host_assembler.init(&clock, c.host_payload_beats, c.assembled);
+        net_ports_ = {&lookup_reader.out, &vector_reader.out};
+        host_ports_ = {&request_reader.out, &interaction.requests.out, &results.out,
+                       &interaction.frames.out, &reporter_};
+    }
+
+    Clock clock;
+    const Config config;
+    const Plan plan;
+    Output outputs[2];
+    Input inputs[2];
+    Parser host_parser, net_parser;
+    Checker checker;
+    Receiver receiver;
+    Cache remote, dedupe, local;
+    Pool lookup_pool, request_pool, vector_pool;
+    Gate gate;
+    Reader lookup_reader, vector_reader, request_reader;
+    Hold hold;
+    Pooler pooler;
+    ResultPackager results;
+    Interaction interaction;
+    Assembler net_assembler, host_assembler;
+    uint64_t dispatched_local = 0, dispatched_remote = 0, credits = 0, retired_early = 0;
+    Cycle reached = 0, last_beat = NEVER;
+    uint64_t evaluated = 0;
+    bool asleep = false;
+
+    void push(uint32_t stream, uint64_t count, const uint32_t* beats, const uint64_t* cycles) {
+        Input& input = inputs[stream];
+        for (uint64_t k = 0; k < count; k++, beats += config.beat_words) {
+            Cycle cycle = std::max(cycles[k], clock.now);
+            if (input.any) cycle = std::max(cycle, input.crossed + 1);
+            input.any = true;
+            input.crossed = cycle;
+            input.words.insert(input.words.end(), beats, beats + config.beat_words);
+            input.beats++;
+            if (!(beats[config.last_bit / 32] >> config.last_bit % 32 & 1)) continue;
+            stream == HOST ? from_host(input) : from_net(input);
+            input.words.clear();
+            input.beats = 0;
+        }
+    }
+    bool waiting(uint32_t stream) const {
+        return inputs[stream].any && inputs[stream].crossed >= reached;
+    }
+    void floor(uint16_t step, Cycle cycle) { floors_.put(step, cycle); }
+
+    void run(Cycle until) {
+        reached = std::max(reached, until);
+        while (clock.now < reached) {
+            if (asleep) {
+                const Cycle next = due();
+                if (next >= reached) {
+                    clock.now = reached;
+                    return;
+                }
+                clock.now = std::max(clock.now, next);
+            }
+            clock.moved = false;
+            step();
+            evaluated++;
+            if (clock.moved) last_beat = clock.now;
+            asleep = !clock.moved && clock.soon <= clock.now && outputs_empty();
+            clock.now++;
+        }
+    }
+    // The first cycle in which something happens if nothing else is given.
+    Cycle next_event() const {
+        if (!asleep) return reached;
+        const Cycle next = due();
+        return next == NEVER ? NEVER : std::max(next, reached);
+    }
+    bool idle() const { return asleep && due() == NEVER; }
+
+private:
+    struct Dispatch {
+        Queue<Slot> head;
+        Queue<Lookup> local, remote;
+        Queue<DenseSlot> dense;
+        bool inside = false;
+    };
+
+    bool outputs_empty() const { return net_assembler.out.empty() && host_assembler.out.empty(); }
+
+    Cycle due() const {
+        Cycle next = std::min({checker.beats.next(), receiver.beats.next(), gate.events.next(),
+                               local_fills_.next(), remote_fills_.next(), dense_fills_.next(),
+                               lookup_pool.timer(), request_pool.timer(), vector_pool.timer()});
+        if (config.interaction) next = std::min(next, interaction.timer());
+        return next;
+    }
+
+    void from_host(const Input& input) {
+        const uint32_t* words = input.words.data();
+        const uint32_t opcode = config.opcode.get(words);
+        host_parser.take(words, input.beats - 1, input.crossed, opcode == config.queries,
+                         [&](const RecordBeat& beat, Cycle at) { checker.beats.put(beat, at + 2); },
+                         [&](uint32_t tag, Cycle at) {
+                             (opcode == config.dense_vectors_op ? dense_fills_ : local_fills_)
+                                 .put(tag, at);
+                         });
+    }
+    void from_net(const Input& input) {
+        const uint32_t* words = input.words.data();
+        const uint32_t opcode = config.opcode.get(words);
+        // The header's credit: through the check, and a register on each side.
+        gate.events.put({uint32_t(config.source.get(words)),
+                         uint16_t(config.credit_field.get(words))}, input.crossed + 6);
+        net_parser.take(words, input.beats - 1, input.crossed, opcode == config.lookups,
+                        [&](const RecordBeat& beat, Cycle at) { receiver.beats.put(beat, at + 3); },
+                        [&](uint32_t tag, Cycle at) { remote_fills_.put(tag, at); });
+    }
+
+    void step() {
+        depart(net_assembler, outputs[NET], NET);
+        depart(host_assembler, outputs[HOST], HOST);
+        net_assembler.step(net_mux_);
+        host_assembler.step(host_mux_);
+        net_assembler.header(net_mux_);
+        report();
+        net_mux_.step(net_ports_);
+        host_mux_.step(host_ports_);
+
+        const auto peers = [&](uint32_t node) { return receiver.consumed[node]; };
+        const auto host = [&](uint32_t) { return checker.consumed; };
+        lookup_reader.step(gate.out, lookup_pool.free, peers);
+        gate.step(lookup_pool.closed);
+        lookup_pool.step();
+        vector_reader.step(vector_pool.closed, vector_pool.free, peers);
+        vector_pool.step();
+        request_reader.step(request_pool.closed, request_pool.free, host);
+        request_pool.step();
+
+        if (config.interaction) {
+            if (dense_fills_.has()) interaction.land(dense_fills_.pop());
+            interaction.step(pooler.out, dispatch_.dense, checker.consumed);
+        } else {
+            results.step(pooler.out, checker.consumed);
+        }
+        pooler.step(hold.out);
+        hold.step();
+        if (remote.vectors.has()) hold.remote.push(remote.vectors.pop());
+        route();
+
+        if (remote_fills_.has()) remote.fill(remote_fills_.pop());
+        if (remote.misses.has() && lookup_pool.input.room()) ask_peer(remote.misses.pop());
+        remote.step();
+        wire(dispatch_.remote, remote.entry);
+
+        if (local_fills_.has()) local.fill(local_fills_.pop());
+        if (local.misses.has() && request_pool.input.room()) ask_gpu(local.misses.pop());
+        if (local.vectors.has()) {
+            const CacheBeat beat = local.vectors.pop();
+            if (beat.last) dedupe.fill(beat.meta.landing);
+        }
+        local.step();
+        if (dedupe.misses.has() && local.entry.room()) look_up(dedupe.misses.pop());
+        if (floors_.has()) floor_ = floors_.pop();
+        dedupe.step();
+        if (dedupe.evicted && int16_t(uint16_t(dedupe.evicted_key >> 48) - floor_) >= 0)
+            retired_early++;
+        retired_early += dedupe.conflicted;
+        wire(requests_, dedupe.entry);
+        arbitrate();
+        wire(dispatch_.local, own_);
+        receiver.step();
+        dispatch();
+        const bool taken = checker.has() && dispatch_.head.room();
+        if (taken) dispatch_.head.push(checker.front());
+        checker.step(taken);
+    }
+
+    void depart(Assembler& assembler, Output& output, uint32_t stream) {
+        if (!assembler.out.has() || !output.open(clock.now)) return;
+        const FrameBeat beat = assembler.out.pop();
+        const size_t at = output.beats.size();
+        output.beats.resize(at + config.beat_words, 0);
+        uint32_t* words = &output.beats[at];
+        if (!beat.index) {
+            const Packet& packet = *beat.packet;
+            config.version.set(words, config.version_value);
+            config.opcode.set(words, packet.opcode);
+            config.source.set(words, config.node);
+            config.destination.set(words, packet.destination);
+            config.step.set(words, packet.step);
+            config.credit_field.set(words, packet.credit);
+            config.count.set(words, packet.count);
+        } else {
+            const auto& payload = beat.packet->words;
+            const size_t first = size_t(beat.index - 1) * DATA_WORDS;
+            if (first < payload.size())
+                std::copy(payload.begin() + first,
+                          payload.begin() + std::min(first + DATA_WORDS, payload.size()), words);
+        }
+        for (uint32_t k = 0; k < config.keep_words; k++) words[config.keep_word + k] = ~0u;
+        if (beat.last) words[config.last_bit / 32] |= 1u << config.last_bit % 32;
+        output.take(clock.now, beat.last);
+        if (beat.last) packets_.give(beat.packet);
+    }
+
+    // rtl.query.reporter: a packet for a credit that nothing else has told the host of.
+    void report() {
+        const bool passes = !host_mux_.headers.empty() && host_mux_.headers.has();
+        const uint16_t value = passes ? host_mux_.headers.front()->credit : 0;
+        const bool reported = host_assembler.header(host_mux_);
+        const uint16_t consumed = checker.consumed;
+        const uint16_t owed = consumed - told_;
+        if (owed > config.query_beats / 4 && reporter_.headers.room()) {
+            Packet* packet = packets_.get(config.credit, 0, 0);
+            packet->credit = consumed;
+            reporter_.headers.push(packet);
+            told_ = consumed;
+            credits++;
+        } else if (reported && int16_t(uint16_t(value - told_)) >= 0) {
+            told_ = value;
+        }
+    }
+
+    void route() {
+        if (to_remote_.has() && vector_pool.input.room()) {
+            const CacheBeat beat = to_remote_.pop();
+            vector_pool.input.push({beat.meta.node, beat.meta.step, beat.meta.landing, beat.last});
+        }
+        wire(to_local_, hold.local);
+        if (router_.has()) {
+            auto& way = router_.front().meta.node == config.node ? to_local_ : to_remote_;
+            wire(router_, way);
+        }
+        wire(dedupe.vectors, router_);
+    }
+    void ask_peer(const Miss& miss) {
+        lookup_pool.input.push({miss.meta.node, miss.meta.step, record(miss), true});
+    }
+    void ask_gpu(const Miss& miss) { request_pool.input.push({0, 0, record(miss), true}); }
+    uint64_t record(const Miss& miss) const {
+        uint32_t words[2] = {};
+        const uint32_t bits = config.lookup_row.bits;
+        config.lookup_row.set(words, miss.key & ((uint64_t{1} << bits) - 1));
+        config.lookup_table.set(words, miss.key >> bits);
+        config.lookup_landing.set(words, miss.id);
+        return words[0] | uint64_t{words[1]} << 32;
+    }
+    // From the dedupe table, whose keys have their step above them.
+    void look_up(const Miss& miss) {
+        const uint64_t key = miss.key & ((uint64_t{1} << 48) - 1);
+        local.entry.push({key, plan.hash_of(key), {miss.id, 0, 0}});
+    }
+    void arbitrate() {
+        const bool mine = own_.has(), other = receiver.out.has();
+        if ((!mine && !other) || !requests_.room()) return;
+        granted_ = mine && other ? !granted_ : other;
+        Lookup lookup = granted_ ? receiver.out.pop() : own_.pop();
+        // Steps turn the hash, low bits first.
+        uint32_t turned = 0;
+        for (uint32_t k = 0; k < 16; k++)
+            turned |= uint32_t(lookup.meta.step >> k & 1) << (31 - k);
+        lookup.hash ^= turned;
+        lookup.key |= uint64_t{lookup.meta.step} << 48;
+        requests_.push(lookup);
+    }
+    void dispatch() {
+        if (!dispatch_.head.has()) return;
+        const Slot& slot = dispatch_.head.front();
+        const bool key = slot.kind != config.empty, mine = slot.owner == config.node;
+        auto& way = mine ? dispatch_.local : dispatch_.remote;
+        const bool begins = config.interaction && !dispatch_.inside;
+        if ((key && !way.room()) || (begins && !dispatch_.dense.room()) || !hold.ready()) return;
+        const uint32_t place = hold.next_landing();
+        hold.reserve({slot.sample, slot.step, !key, slot.kind != config.key, slot.last});
+        if (key) {
+            way.push({slot.key, slot.hash,
+                      {place, uint16_t(mine ? config.node : slot.owner), slot.step}});
+            (mine ? dispatched_local : dispatched_remote)++;
+        }
+        if (begins) dispatch_.dense.push({slot.sample, slot.step});
+        dispatch_.inside = !slot.last;
+        dispatch_.head.pop();
+    }
+
+    Packets packets_;
+    Dispatch dispatch_;
+    Queue<Lookup> own_, requests_;
+    Queue<uint32_t> local_fills_, remote_fills_, dense_fills_;
+    Queue<uint16_t> floors_;
+    Queue<CacheBeat> router_, to_local_, to_remote_;
+    Departure reporter_;
+    Mux net_mux_, host_mux_;
+    std::vector<Departure*> net_ports_, host_ports_;
+    uint16_t told_ = 0, floor_ = 0;
+    bool granted_ = false;
+};
+
+}  // namespace ember

@@ -1,0 +1,75 @@
+"""From a configuration to modelled nodes: what :mod:`sim.build` does for NICs that run."""
+
+from functools import cache
+
+from host.model import Model as Dlrm
+from host.shard import ShardPlan
+from rtl.config import NicConfig
+from rtl.csr import RegisterBlock
+from rtl.nic import SmartNic
+from sim.bench_probe import stated
+from sim.build import register_values
+from sim.model.engine import ModelEngine
+from sim.settings import Runtime
+
+__all__ = ["ModelNic", "ModelRegisters"]
+
+_BETWEEN = 1
+"""Cycles from the answer to a register access until the next one is taken."""
+
+
+class ModelRegisters:
+    """What :class:`sim.registers.RegisterFile` is for a NIC that runs.
+
+    Parameter: the modelled NIC.
+    """
+
+    def __init__(self, engine: ModelEngine):
+        self._engine = engine
+        self._write, self._ready = stated(RegisterBlock, r"write (\d+) cycles"), 0
+
+    def begin(self, values: dict[str, int], plan: ShardPlan) -> None:
+        """Write the registers and the table descriptors before the first packet."""
+        self._engine.begin(values, plan)
+        # As in the NIC that runs they are written one by one.
+        words = len(values) + len(plan.tables) * (1 + plan.descriptors().shape[1])
+        self._ready = words * (self._write + _BETWEEN)
+
+    def write(self, name: str, value: int, cycle: int = 0) -> None:
+        """Write a register that may change while the NIC runs, ``step_floor``; ``KeyError`` for
+        another."""
+        if name != "step_floor":
+            raise KeyError(name)
+        self._engine.floor(value & 0xFFFF, cycle + self._write)
+
+    def finish(self) -> None:
+        """Run until every register is written."""
+        self._engine.run(max(self._ready, self._engine.cycle))
+
+    def counters(self) -> dict[str, int | None]:
+        """Return every counter, ``block.name`` each; None for what the model does not count."""
+        return dict.fromkeys(_counter_names()) | self._engine.counts()
+
+
+class ModelNic:
+    """Makes modelled NICs. Parameter: their configuration."""
+
+    def __init__(self, config: NicConfig):
+        self.config = config
+
+    def instance(self, *, skip: bool = True) -> tuple[ModelEngine, ModelRegisters]:
+        """Return a NIC and its registers; ``skip`` makes no difference here."""
+        engine = ModelEngine(self.config)
+        return engine, ModelRegisters(engine)
+
+    def configure(self, registers: ModelRegisters, runtime: Runtime, plan: ShardPlan,
+                  model: Dlrm, *, node: int, nodes: int) -> None:
+        """Make a NIC node ``node`` of ``nodes`` for ``model``."""
+        registers.begin(
+            register_values(self.config, runtime, model, node=node, nodes=nodes), plan)
+
+
+@cache
+def _counter_names() -> tuple[str, ...]:
+    return tuple(register.name for register in SmartNic(NicConfig()).registers
+                 if "." in register.name)

@@ -1,0 +1,407 @@
+// Packets on their way out of a NIC: gathered, let go by credit, put in line, sent.
+#pragma once
+#include <memory>
+#include <vector>
+
+#include "layout.h"
+#include "queue.h"
+
+namespace ember {
+
+struct Packet {
+    uint32_t opcode, destination, step, count, credit, beats, tags;
+    std::vector<uint32_t> words;  // of the payload; what is missing is zero
+};
+
+// Packets are used again: their words keep their room.
+class Packets {
+public:
+    Packet* get(uint32_t opcode, uint32_t destination, uint32_t step) {
+        if (free_.empty()) {
+            all_.push_back(std::make_unique<Packet>());
+            free_.push_back(all_.back().get());
+        }
+        Packet* packet = free_.back();
+        free_.pop_back();
+        packet->opcode = opcode;
+        packet->destination = destination;
+        packet->step = step;
+        packet->count = packet->credit = packet->beats = packet->tags = 0;
+        packet->words.clear();
+        return packet;
+    }
+    void give(Packet* packet) { free_.push_back(packet); }
+
+private:
+    std::vector<std::unique_ptr<Packet>> all_;
+    std::vector<Packet*> free_;
+};
+
+struct PayloadBeat {
+    Packet* packet;
+    bool last;
+};
+
+// Headers and payload of one packager, in its output buffers.
+struct Departure {
+    Queue<Packet*> headers;
+    Queue<PayloadBeat> payload;
+
+    void init(Clock* clock) {
+        headers.skid(clock);
+        payload.skid(clock);
+    }
+};
+
+// rtl.network.packet_pool: gathers records or vectors by destination.
+struct Item {
+    uint32_t destination, step;
+    uint64_t value;  // a record, or the landing of a vector
+    bool last;       // of its vector
+};
+
+class Pool {
+public:
+    uint64_t units = 0, full = 0, expired = 0, stepped = 0;
+
+    void init(Clock* clock, Packets* packets, uint32_t opcode, uint32_t destinations,
+              uint32_t buffers, bool match_step, uint32_t tags) {
+        clock_ = clock;
+        packets_ = packets;
+        opcode_ = opcode;
+        match_step_ = match_step;
+        tags_ = tags;
+        open_.assign(destinations, nullptr);
+        opened_.assign(destinations, 0);
+        positions_.assign(destinations, 0);
+        while ((1u << bits_) < destinations) bits_++;
+        input.skid(clock);
+        closed.fifo(clock, 0, 3);  // a register, then a FIFO with a place for each buffer
+        free.fifo(clock, 0, 2);
+        for (uint32_t k = 0; k < buffers; k++) free.put(0, 0);
+    }
+
+    Queue<Item> input;
+    Queue<Packet*> closed;
+    Queue<char> free;
+    uint32_t limit = 1, timeout = 0, packing = 0;
+
+    void step() {
+        const Cycle now = clock_->now;
+        const uint32_t look = now & ((1u << bits_) - 1);
+        const bool finds = !late_ && look < open_.size() && open_[look]
+                           && uint32_t(now - opened_[look]) >= timeout;
+        if (late_ && !middle_) {
+            if (open_[late_index_]) {
+                close(late_index_);
+                expired++;
+            }
+            late_ = false;
+            clock_->moved = true;
+        } else if (input.has()) {
+            take();
+        }
+        if (finds) {
+            late_ = true;
+            late_index_ = look;
+            clock_->moved = true;
+        }
+    }
+
+    // The first cycle, this one or later, in which the age of an open packet matters.
+    Cycle timer() const {
+        if (late_) return clock_->now;
+        Cycle first = NEVER;
+        if (!held_) return first;
+        const Cycle period = Cycle(1) << bits_;
+        for (size_t k = 0; k < open_.size(); k++) {
+            if (!open_[k]) continue;
+            const Cycle from = std::max(opened_[k] + timeout, clock_->now);
+            first = std::min(first, from + ((k - from) & (period - 1)));
+        }
+        return first;
+    }
+
+private:
+    void take() {
+        const Item& item = input.front();
+        const uint32_t k = item.destination;
+        if (open_[k] && match_step_ && open_[k]->step != item.step) {
+            close(k);
+            stepped++;
+            return;
+        }
+        if (!open_[k]) {
+            if (!free.has()) return;
+            free.pop();
+            open_[k] = packets_->get(opcode_, k, item.step);
+            opened_[k] = clock_->now;
+            positions_[k] = 0;
+            held_++;
+        }
+        Packet* packet = open_[k];
+        positions_[k]++;
+        middle_ = !item.last;
+        if (item.last) {
+            units++;
+            packet->count++;
+            if (tags_) {
+                const uint32_t word = (packet->count - 1) / 2;
+                if (packet->words.size() <= word) packet->words.push_back(0);
+                packet->words[word] |= uint32_t(item.value) << 16 * ((packet->count - 1) % 2);
+            } else {
+                packet->words.push_back(uint32_t(item.value));
+                packet->words.push_back(uint32_t(item.value >> 32));
+            }
+        }
+        const bool fills = item.last && packet->count >= limit;
+        input.pop();
+        if (fills) {
+            close(k);
+            full++;
+        }
+    }
+    void close(uint32_t k) {
+        Packet* packet = open_[k];
+        open_[k] = nullptr;
+        held_--;
+        packet->beats = tags_ ? ((positions_[k] + (1u << packing) - 1) >> packing) + tags_
+                              : (packet->count + RECORDS_PER_BEAT - 1) / RECORDS_PER_BEAT;
+        closed.push(packet);
+    }
+
+    Clock* clock_ = nullptr;
+    Packets* packets_ = nullptr;
+    uint32_t opcode_ = 0, bits_ = 0, tags_ = 0, late_index_ = 0, held_ = 0;
+    bool match_step_ = false, late_ = false, middle_ = false;
+    std::vector<Packet*> open_;
+    std::vector<Cycle> opened_;
+    std::vector<uint32_t> positions_;
+};
+
+// rtl.network.credits.CreditGate: lets a packet pass when its beats fit the window.
+class Gate {
+public:
+    void init(Clock* clock, uint32_t nodes, uint32_t window) {
+        clock_ = clock;
+        window_ = window;
+        sent_.assign(nodes, 0);
+        acknowledged_.assign(nodes, 0);
+        out.skid(clock);
+        events.init(clock, 0, 0);
+    }
+    struct Credit {
+        uint32_t node;
+        uint16_t value;
+    };
+    Queue<Packet*> out;
+    Queue<Credit> events;
+
+    void step(Queue<Packet*>& in) {
+        const bool event = events.has();
+        if (checked_ && fits_) {
+            if (out.room()) {
+                Packet* packet = in.pop();
+                sent_[packet->destination] += packet->beats;
+                out.push(packet);
+                checked_ = false;
+            }
+        } else {
+            const bool checked = in.has() && !event;
+            bool fits = false;
+            if (checked) {
+                const Packet* packet = in.front();
+                const uint16_t pending = sent_[packet->destination]
+                                         - acknowledged_[packet->destination];
+                fits = uint32_t(pending) + packet->beats <= window_;
+            }
+            if (checked != checked_ || fits != fits_) clock_->moved = true;
+            checked_ = checked;
+            fits_ = fits;
+        }
+        if (event) {
+            const Credit credit = events.pop();
+            const uint16_t step = credit.value - acknowledged_[credit.node];
+            const uint16_t pending = sent_[credit.node] - acknowledged_[credit.node];
+            if (step < 1u << 15)
+                acknowledged_[credit.node] = step <= pending ? credit.value : sent_[credit.node];
+        }
+    }
+
+private:
+    Clock* clock_ = nullptr;
+    uint32_t window_ = 0;
+    bool checked_ = false, fits_ = false;
+    std::vector<uint16_t> sent_, acknowledged_;
+};
+
+// rtl.network.packet_reader: header and beats of one closed packet after the other.
+class Reader {
+public:
+    uint64_t packets = 0;
+    Departure out;
+
+    void init(Clock* clock) {
+        clock_ = clock;
+        out.init(clock);
+    }
+    // `credit`: from a destination to what a header to it carries.
+    template <class CreditOf>
+    void step(Queue<Packet*>& in, Queue<char>& freed, CreditOf credit) {
+        const bool gives = out.payload.room();
+        const bool pull = current_ && (!loaded_.packet || gives);
+        if (loaded_.packet && gives) {
+            out.payload.push(loaded_);
+            loaded_.packet = nullptr;
+        }
+        if (pull) {
+            loaded_ = {current_, ++index_ == current_->beats};
+            clock_->moved = true;
+            if (loaded_.last) {
+                freed.push(0);
+                current_ = nullptr;
+            }
+        }
+        if (in.has() && out.headers.room() && !current_) {
+            current_ = in.pop();
+            current_->credit = credit(current_->destination);
+            out.headers.push(current_);
+            index_ = 0;
+            packets++;
+        }
+    }
+
+private:
+    Clock* clock_ = nullptr;
+    Packet* current_ = nullptr;
+    PayloadBeat loaded_{nullptr, false};
+    uint32_t index_ = 0;
+};
+
+// rtl.network.packet_mux: whole packets of several packagers, in turn.
+class Mux {
+public:
+    Queue<Packet*> headers;
+    Queue<PayloadBeat> payload;
+
+    void init(Clock* clock) {
+        headers.skid(clock);
+        payload.skid(clock);
+        order_.fifo(clock, 4);
+    }
+    void step(const std::vector<Departure*>& ports) {
+        if (order_.has()) {
+            auto& from = ports[order_.front()]->payload;
+            if (from.has() && payload.room()) {
+                const PayloadBeat beat = from.pop();
+                payload.push(beat);
+                if (beat.last) order_.pop();
+            }
+        }
+        if (!order_.room() || !headers.room()) return;
+        const uint32_t n = ports.size();
+        for (uint32_t k = 1; k <= n; k++) {
+            const uint32_t port = (previous_ + k) % n;
+            if (!ports[port]->headers.has()) continue;
+            Packet* packet = ports[port]->headers.pop();
+            headers.push(packet);
+            if (packet->beats) order_.push(port);
+            previous_ = port;
+            return;
+        }
+    }
+
+private:
+    Queue<uint32_t> order_;
+    uint32_t previous_ = 0;
+};
+
+struct FrameBeat {
+    Packet* packet;
+    uint32_t index;  // 0 for the header
+    bool last;
+};
+
+// rtl.network.assembler: payload waits until its header is made.
+class Assembler {
+public:
+    uint64_t packets = 0, beats = 0;
+    Queue<FrameBeat> out;
+
+    void init(Clock* clock, uint32_t max_beats, uint32_t assembled) {
+        clock_ = clock;
+        out.skid(clock);
+        info_.skid(clock);
+        payload_.skid(clock);
+        waiting_.fifo(clock, 2 * max_beats + 4);
+        done_.init(clock, assembled, 0);
+    }
+    void step(Mux& mux) {
+        send();
+        take();
+        wire(mux.payload, payload_);
+    }
+    // Apart, for the host's reporter sees what passes here.
+    bool header(Mux& mux) {
+        if (!mux.headers.has() || !info_.room()) return false;
+        info_.push(mux.headers.pop());
+        return true;
+    }
+
+private:
+    void send() {
+        bool sent = false;
+        if (sending_) {
+            if (waiting_.has() && out.room()) {
+                const PayloadBeat beat = waiting_.pop();
+                out.push({beat.packet, ++index_, beat.last});
+                beats++;
+                if (beat.last) sending_ = false;
+            }
+        } else if (stages_[2] && out.room()) {
+            out.push({stages_[2], 0, !stages_[2]->beats});
+            packets++;
+            sending_ = stages_[2]->beats;
+            index_ = 0;
+            sent = true;
+        }
+        if (!stages_[2] || sent) {
+            if (stages_[0] || stages_[1] || stages_[2]) clock_->moved = true;
+            stages_[2] = stages_[1];
+            stages_[1] = stages_[0];
+            stages_[0] = done_.has() ? done_.pop() : nullptr;
+        }
+    }
+    void take() {
+        const bool room = room_;
+        room_ = level() <= 10;
+        if (!inside_) {
+            if (!room || !info_.has()) return;
+            Packet* packet = info_.pop();
+            inside_ = packet->beats;
+            if (!inside_) done_.push(packet);
+        } else if (payload_.has() && waiting_.room()) {
+            const PayloadBeat beat = payload_.pop();
+            waiting_.push(beat);
+            if (!beat.last) return;
+            inside_ = false;
+            done_.push(beat.packet);
+        }
+    }
+    // Finished packets whose header is not begun, as the FIFO of 16 counts them.
+    size_t level() const {
+        if (done_.size() <= 10) return 0;
+        size_t held = 0;
+        for (size_t k = 0; k < done_.size(); k++) held += done_.at(k) < clock_->now + 2;
+        return held ? held - 1 : 0;
+    }
+
+    Clock* clock_ = nullptr;
+    Queue<Packet*> info_, done_;
+    Queue<PayloadBeat> payload_, waiting_;
+    Packet* stages_[3] = {};
+    bool inside_ = false, sending_ = false, room_ = true;
+    uint32_t index_ = 0;
+};
+
+}  // namespace ember

@@ -1,0 +1,47 @@
+"""Runs of RTL and of the model of it, side by side."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from sim.options import RunOptions
+from sim.report import failures
+from sim.run import run
+
+__all__ = ["both", "compared"]
+
+BLOCKS = ("local_cache", "remote_cache", "dedupe", "network", "gpu", "pcie")
+"""Parts of a result whose counts are those of hits and bytes."""
+
+
+def both(options: RunOptions) -> tuple[dict, dict]:
+    """Return the results of a run in RTL and in the model."""
+    rtl, model = (run(replace(options, fidelity=fidelity)) for fidelity in ("rtl", "model"))
+    assert failures(rtl) == [] and failures(model) == []
+    return rtl, model
+
+
+def compared(options: RunOptions) -> float:
+    """Check the model's counts of a run against those of RTL; return, and print, the mean absolute
+    error of the cycles of a mini-batch, of its latency and from one to the next."""
+    rtl, model = both(options)
+    assert rtl["samples"] == model["samples"] and rtl["lookups"] == model["lookups"]
+    for block in BLOCKS:
+        counts, expected = model[block], rtl[block]
+        assert (counts is None) == (expected is None), block
+        known = {} if counts is None else {
+            name: value for name, value in counts.items() if value is not None}
+        assert known == {name: (expected or {})[name] for name in known}, block
+    for node, (counts, expected) in enumerate(zip(
+            model["counters"], rtl["counters"], strict=True)):
+        assert counts.keys() == expected.keys()
+        wrong = {name: (value, expected[name]) for name, value in counts.items()
+                 if value is not None and value != expected[name]}
+        assert wrong == {}, f"node {node}: of the model, and of RTL"
+    latencies = np.array([rtl["latencies_us"], model["latencies_us"]])
+    error = float(np.abs(latencies[1] / latencies[0] - 1).mean())
+    interval = abs(model["cycles"] / rtl["cycles"] - 1)
+    print(f"{rtl['config']['name']}, {rtl['model']['name']}, {rtl['nodes']} nodes, "
+          f"{' '.join(options.settings) or 'defaults'}: {len(latencies[0])} mini-batches, error "
+          f"of the latency {error:.4%}, of the interval {interval:.4%}")
+    return max(error, interval)

@@ -1,0 +1,62 @@
+"""Hits and bytes of the model are those of RTL, and its cycles within 5 %."""
+
+import pytest
+
+from sim.options import RunOptions
+from tests.sim.interacting import NIC, model_of, write_model
+from tests.sim.model.comparing import compared
+
+MOST = 0.05
+"""Mean absolute error of the cycles of a mini-batch that is allowed."""
+
+EVALUATED = ("requester_merge=false", "local_cache_sets=24", "remote_cache_sets=20")
+"""As docs of results have it, with caches that are too small for the samples."""
+
+CASES = [
+    {"dimension": 16, "bags": "to 9", "interaction": "dot", "nodes": 4,
+     "settings": ("interaction=true", "requester_merge=false")},
+    {"dimension": 64, "bags": "one-hot", "interaction": "dot", "nodes": 2,
+     "settings": ("interaction=true", "local_cache=false")},
+    {"dimension": 128, "bags": "to 3", "interaction": "cat", "nodes": 1,
+     "settings": ("interaction=true", "interaction_itself=true")},
+    {"dimension": 4, "bags": "to 40", "interaction": "cat", "nodes": 4,
+     "settings": ("interaction=true", "dedupe=false", "vector_timeout=0")},
+    {"dimension": 8, "bags": "to 9", "interaction": "dot", "nodes": 3,
+     "settings": ("remote_cache=false", "requester_merge=false", "pooling=mean")},
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case['dimension']}-{case['bags']}")
+def test_tiny(tmp_path, case):
+    model = model_of(case["dimension"], case["bags"], case["interaction"])
+    assert compared(RunOptions(
+        config="tiny", model=write_model(tmp_path / "model.toml", model), nodes=case["nodes"],
+        samples=96, mini_batch=32, threads=1, placement="row",
+        settings=(*NIC, *case["settings"]))) <= MOST
+
+
+@pytest.mark.parametrize("settings", [(), EVALUATED], ids=["defaults", "evaluated"])
+def test_kaggle(settings):
+    assert compared(RunOptions(samples=512, threads=1, settings=settings)) <= MOST
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("config", ["tiny", "kaggle", "avazu", "terabyte"])
+@pytest.mark.parametrize("settings", [
+    (), ("requester_merge=false", "local_cache_sets=60", "remote_cache_sets=40"),
+    ("interaction=true",), ("local_cache=false", "remote_cache=false", "dedupe=false")],
+    ids=["defaults", "evaluated", "interaction", "no caches"])
+def test_every_preset(config, settings):
+    settings = tuple(setting.replace("=60", "=16").replace("=40", "=8") if config == "tiny"
+                     else setting for setting in settings)
+    assert compared(RunOptions(config=config, samples=256 if config == "tiny" else 1024,
+                               threads=1, settings=settings)) <= MOST
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("nodes", [1, 2, 8])
+@pytest.mark.parametrize("placement", ["table", "row"])
+@pytest.mark.parametrize("in_flight", [1, 8])
+def test_every_cluster(nodes, placement, in_flight):
+    assert compared(RunOptions(samples=1024, threads=1, nodes=nodes, placement=placement,
+                               in_flight=in_flight, settings=("requester_merge=false",))) <= MOST
