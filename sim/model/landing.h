@@ -33,12 +33,16 @@ public:
         local.skid(clock);
         remote.init(clock, 1, 0);
         out.skid(clock);
+        marks_.skid(clock);
     }
-    bool ready() const { return level_ + (released_ == clock_->now) != slots_.size(); }
+    bool ready() const {
+        return level_ + (released_ == clock_->now) != slots_.size() && marks_.room() && !behind_;
+    }
     uint32_t next_landing() const { return tail_ % slots_.size(); }
     void reserve(const HoldSlot& slot) {
         slots_[next_landing()] = slot;
         there_[next_landing()] = slot.empty ? 0 : NEVER;
+        if (slot.empty) marks_.push(0);
         tail_++;
         level_++;
         reserved++;
@@ -72,14 +76,25 @@ public:
             level_--;
             released_ = clock_->now;
         }
+        mark();
         if (remote.has()) land(remote.pop());
         else if (local.has()) land(local.pop());
     }
 
 private:
+    // The place of a slot without a key is marked when no vector comes in; one that is late holds
+    // up the slots behind.
+    void mark() {
+        behind_ = late_;
+        const bool waits = marks_.has() && filled_ == clock_->now;
+        late_ = marks_.has() && (behind_ || waits);
+        if (late_ != behind_) clock_->moved = true;
+        if (marks_.has() && !waits) marks_.pop();
+    }
     void land(const CacheBeat& beat) {
         if (!beat.last) return;
         there_[beat.meta.landing] = clock_->now + 2;
+        filled_ = clock_->now + 1;
         clock_->soon = std::max(clock_->soon, clock_->now + 2);
         vectors_in++;
     }
@@ -87,8 +102,9 @@ private:
     Clock* clock_ = nullptr;
     uint32_t beats_ = 1, beat_ = 0, level_ = 0;
     uint64_t head_ = 0, tail_ = 0, fetch_ = 0;
-    bool oldest_ = false, read_ = false;
-    Cycle released_ = NEVER;
+    bool oldest_ = false, read_ = false, behind_ = false, late_ = false;
+    Cycle released_ = NEVER, filled_ = NEVER;
+    Queue<char> marks_;
     SlotBeat reading_{};
     std::vector<HoldSlot> slots_;
     std::vector<Cycle> there_;

@@ -18,7 +18,7 @@ CASES = [
     {"dimension": 64, "bags": "one-hot", "interaction": "dot", "nodes": 2,
      "settings": ("interaction=true", "local_cache=false")},
     {"dimension": 128, "bags": "to 3", "interaction": "cat", "nodes": 1,
-     "settings": ("interaction=true", "interaction_itself=true")},
+     "settings": ("interaction=true",)},
     {"dimension": 4, "bags": "to 40", "interaction": "cat", "nodes": 4,
      "settings": ("interaction=true", "dedupe=false", "vector_timeout=0")},
     {"dimension": 8, "bags": "to 9", "interaction": "dot", "nodes": 3,
