@@ -1,5 +1,6 @@
 """Command line: ``python -m host.calibrate cpu|gpu``."""
 
+import os
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -8,7 +9,7 @@ import typer
 from rich.console import Console
 
 from .check import Check, typical_factor, write_checks
-from .cpu import measure_cpu
+from .cpu import cores, measure_cpu
 from .gpu import default_name, find_device, measure_gpu
 from .stopwatch import Stopwatch
 from .torch_bench import Sizes
@@ -30,11 +31,12 @@ def cpu(output: Output = Path("."), name: Annotated[str, typer.Option(
             help="Memory that is read; more than the caches hold.", min=1)] = 256) -> None:
     """Measure the CPU with NumPy: cpu_NAME.toml, and cpu_NAME.csv with model and measurement."""
     _folder(output)
-    console = Console(stderr=True)
+    called = f"cpu_{_checked(name)}"
+    console, load = Console(stderr=True), _load()
     with console.status("measuring the CPU"):
-        profile, checks = measure_cpu(f"cpu_{_checked(name)}", Stopwatch(repeats), mebibytes)
+        profile, checks = measure_cpu(called, Stopwatch(repeats), mebibytes)
     path = output / f"{profile.name}.toml"
-    write_profile(path, profile, "Measured by python -m host.calibrate cpu.")
+    write_profile(path, profile, f"Measured by python -m host.calibrate cpu{load}.")
     _conclude([path], output / f"{profile.name}.csv", checks)
 
 
@@ -53,7 +55,7 @@ def gpu(output: Output = Path("."), name: Annotated[str | None, typer.Option(
     torch = find_device(device)
     _folder(output)
     called = default_name(torch, device) if name is None else f"gpu_{_checked(name)}"
-    console = Console(stderr=True)
+    console, load = Console(stderr=True), _load()
     with console.status("measuring the GPU") as status:
         found, checks = measure_gpu(torch, called, device, repeats, Sizes(scale),
                                     progress=lambda line: status.update(f"measuring {line}"))
@@ -61,7 +63,8 @@ def gpu(output: Output = Path("."), name: Annotated[str | None, typer.Option(
     for profile in found:
         written.append(output / f"{profile.name}.toml")
         write_profile(written[-1], profile,
-                      f"Measured by python -m host.calibrate gpu, PyTorch {torch.__version__}.")
+                      f"Measured by python -m host.calibrate gpu{load}, PyTorch "
+                      f"{torch.__version__}.")
     _conclude(written, output / f"{called}.csv", checks)
 
 
@@ -74,6 +77,18 @@ def _checked(name: str) -> str:
 def _folder(output: Path) -> None:
     if not output.is_dir():
         raise ValueError(f"output must be a folder, not {str(output)!r}")
+
+
+def _load() -> str:
+    """Return in words how busy the machine is, and warn where others share its cores."""
+    try:
+        load = os.getloadavg()[0]
+    except (AttributeError, OSError):  # not on this system
+        return ""
+    if load > 0.5 * cores():
+        print(f"host.calibrate: the machine is busy (load {load:.1f} on {cores()} cores): times "
+              f"will be too long", file=sys.stderr)
+    return f" at a load of {load:.1f}"
 
 
 def _conclude(written: list[Path], table: Path, checks: list[Check]) -> None:

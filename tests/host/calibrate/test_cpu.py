@@ -65,9 +65,11 @@ def test_constants_follow_from_a_clock_that_is_known(monkeypatch):
     assert [c.status for c in constants(profile)] == ["M", "M", "M", "C", "M", "M"]
 
 
-def test_command_writes_a_profile_that_loads(tmp_path, capsys):
+@pytest.mark.parametrize("load", [0.0, 99.0])
+def test_command_writes_a_profile_that_loads(tmp_path, capsys, monkeypatch, load):
+    monkeypatch.setattr("os.getloadavg", lambda: (load, 0.0, 0.0))
     with pytest.raises(SystemExit) as ended:
-        main(["cpu", "--output", str(tmp_path), "--repeats", "1", "--mebibytes", "8",
+        main(["cpu", "--output", str(tmp_path), "--repeats", "1", "--mebibytes", "4",
               "--name", "here"])
     assert ended.value.code == 0
     profile = load_profile(tmp_path / "cpu_here.toml", CpuProfile)
@@ -76,6 +78,10 @@ def test_command_writes_a_profile_that_loads(tmp_path, capsys):
     assert not uncertain(profile)
     table = (tmp_path / "cpu_here.csv").read_text().splitlines()
     assert table[0] == "operation,model_us,measured_us,ratio" and len(table) == 11
-    said = capsys.readouterr().out.splitlines()
+    assert (tmp_path / "cpu_here.toml").read_text().startswith(
+        f"# Measured by python -m host.calibrate cpu at a load of {load:.1f}.\n")
+    output = capsys.readouterr()
+    assert ("the machine is busy (load 99.0 on" in output.err) == (load > 0)
+    said = output.out.splitlines()
     assert said[:2] == [str(tmp_path / "cpu_here.toml"), str(tmp_path / "cpu_here.csv")]
     assert said[2].endswith("or less for half of 10 operators")
