@@ -1,14 +1,16 @@
 """Profiles: the timing constants that ship, one TOML file each, with their sources."""
 
+import json
 import tomllib
-from dataclasses import fields
+from dataclasses import asdict, fields
+from hashlib import sha256
 from importlib.resources import files
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from .schema import read_toml
 
-__all__ = ["load_profile", "profile_names"]
+__all__ = ["load_profile", "profile_hash", "profile_names"]
 
 T = TypeVar("T")
 
@@ -42,3 +44,11 @@ def load_profile(name: str | T, kind: type[T], folder: str | Path = ".") -> T:
         raise ValueError(f"profile must be one of {', '.join(fitting)} or a TOML file, "
                          f"not {name!r}")
     return read_toml(str(_folder() / f"{name}.toml"), kind)
+
+
+def profile_hash(profile: Any) -> str:
+    """Return the SHA-256, in hexadecimal, of a profile's fields, for results that depend on it.
+
+    Where its numbers come from is part of it; how the file writes them, and comments, are not.
+    """
+    return sha256(json.dumps(asdict(profile), sort_keys=True).encode()).hexdigest()

@@ -14,7 +14,7 @@ from host.errors import InputError
 from host.gpu import GpuProfile
 from host.network import NetworkProfile
 from host.pcie import PcieProfile
-from host.profile import load_profile, profile_names
+from host.profile import load_profile, profile_hash, profile_names
 from host.schema import read_toml
 from host.source import STATUSES, check_source, constants, scaled, uncertain
 
@@ -95,6 +95,20 @@ def test_every_uncertain_constant_can_be_halved_and_doubled(kind, prefix):
                 assert new[constant.name] == (constant.value * factor if not
                                               constant.name.endswith("_fraction")
                                               else min(1.0, constant.value * factor))
+
+
+def test_hash_of_a_profile_is_that_of_what_it_says(tmp_path):
+    path = tmp_path / "bus.toml"
+    path.write_text('name = "bus"\none_way_us = 0.5\nbandwidth_gb_s = 10.0\n')
+    bus = profile_hash(load_profile(path, PcieProfile))
+    assert len(bus) == 64 and profile_hash(PcieProfile("bus", 0.5, 10.0)) == bus
+    path.write_text('# slow\nbandwidth = "80 Gb/s"\none_way = "500 ns"\nname = "bus"\n')
+    assert profile_hash(load_profile(path, PcieProfile)) == bus
+    for other in (PcieProfile("bus", 0.5, 10.5), PcieProfile("b", 0.5, 10.0),
+                  PcieProfile("bus", 0.5, 10.0, {"one_way": "[S] a sheet"})):
+        assert profile_hash(other) != bus
+    assert len({profile_hash(load_profile(name, KINDS[name.split("_")[0]]))
+                for name in profile_names()}) == len(profile_names())
 
 
 @pytest.mark.parametrize("text, place, message", [
