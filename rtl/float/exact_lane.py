@@ -13,19 +13,22 @@ from rtl.float.exact import (
 )
 from rtl.float.exact_place import EXACT_PLACER_LATENCY, PLACED, ExactPlacer
 
-__all__ = ["CONTROL_LATENCY", "LANE_CONTROL", "SUM_LATENCY", "ExactLane"]
+__all__ = ["CONTROL_LATENCY", "HELD_LATENCY", "LANE_CONTROL", "SUM_LATENCY", "ExactLane"]
 
-LANE_CONTROL = data.StructLayout({"clear": 1, "again1": 1, "again2": 1, "again3": 1})
+LANE_CONTROL = data.StructLayout({"clear": 1, "again1": 1, "again2": 1})
 """What becomes of a term.
 
-``clear``: the sum begins with it. ``again1``, ``again2``, ``again3``: the term so many cycles ago
-was added to the same sum; the nearest counts.
+``clear``: the sum begins with it. ``again1``, ``again2``: the term so many cycles ago was added to
+the same sum; the nearest counts.
 """
 
 CONTROL_LATENCY = EXACT_PLACER_LATENCY
-"""Cycles from ``x`` of :class:`ExactLane` to ``held`` (segment 0) and ``control``."""
+"""Cycles from ``x`` of :class:`ExactLane` to ``control``."""
 
-SUM_LATENCY = CONTROL_LATENCY + 2
+HELD_LATENCY = CONTROL_LATENCY + 1
+"""Cycles from ``x`` of :class:`ExactLane` to ``held`` (segment 0)."""
+
+SUM_LATENCY = HELD_LATENCY + 1
 """Cycles from ``x`` of :class:`ExactLane` to ``sum`` (segment 0)."""
 
 
@@ -36,8 +39,10 @@ class ExactLane(wiring.Component):
     so that the carry out of a segment is in time for the next: a cycle adds no more than
     :data:`~rtl.float.exact.SEGMENT_BITS` bits, and no carry needs a place in the memory.
 
-    What the memory gave may be older than the last three terms of the same sum, which are two
-    registers and the adder's output away from it: those are taken instead, as ``control`` says.
+    What the memory gives may be older than the last two terms of the same sum, which are still in
+    registers: those are taken instead, as ``control`` says. What it gives is added to as it comes,
+    without a register between: a choice of three and the sum of two bits are one LUT, where a
+    register in front of them would be a LUT more for each of the 301 bits of a lane.
 
     No enable, and nothing that tells valid terms from others: that is the user's, who writes or
     does not write.
@@ -46,7 +51,8 @@ class ExactLane(wiring.Component):
     -----
     x: In(32), binary32, the term.
     control: In(:data:`LANE_CONTROL`), :data:`CONTROL_LATENCY` cycles after ``x``.
-    held: In(EXACT), what the memory held; segment k comes k cycles after ``control``.
+    held: In(EXACT), what the memory held; segment k comes :data:`HELD_LATENCY` + k cycles after
+        ``x``.
     sum: Out(EXACT), to be written; segment k comes :data:`SUM_LATENCY` + k cycles after ``x``.
     """
 
@@ -75,32 +81,32 @@ class ExactLane(wiring.Component):
     def _segment(self, m: Module, segment: int, term, control, carry: Value) -> Value:
         """Add ``segment``; return its carry, in time for the next one.
 
-        ``term`` and ``control`` are there while ``held`` is, ``carry`` a cycle later.
+        ``term`` and ``control`` are there a cycle before ``held`` and ``carry``.
         """
         where = segment_slice(segment)
         stored = where.stop - where.start
         bits = min(where.stop, EXACT_VALUE_BITS) - where.start
-        old, new, written = (
-            Signal(stored, reset_less=True, name=f"{name}{segment}")
-            for name in ("old", "new", "written"))
+        new, written = (
+            Signal(stored, reset_less=True, name=f"{name}{segment}") for name in ("new", "written"))
         addend = Signal(bits, reset_less=True, name=f"addend{segment}")
 
-        # 1: what the sum was two terms ago, and the part of the term that lies in this segment.
+        # 1: the part of the term that lies in this segment, and what it is added to: 3 the sum of
+        # the term before, 2 that of the one before it, 1 what the memory held, 0 nothing.
         part = (Mux(term.segment == segment, term.bits[:SEGMENT_BITS], 0)
                 | Mux(term.segment == segment - 1, term.bits[SEGMENT_BITS:], 0))
-        use_new, use_old = Signal(name=f"use_new{segment}"), Signal(name=f"use_old{segment}")
+        choice = Signal(2, name=f"choice{segment}")
         m.d.sync += [
-            old.eq(Mux(control.again2, new,
-                       Mux(control.again3, written, Value.cast(self.held)[where]))),
-            use_new.eq(~control.clear & control.again1),
-            use_old.eq(~control.clear & ~control.again1),
+            choice.eq(Mux(control.clear, 0, Cat(
+                control.again1 | ~control.again2, control.again1 | control.again2))),
             addend.eq(part[:bits] ^ term.negative.replicate(bits)),
         ]
 
         # 2: add.
         begin, total = Signal(stored), Signal(bits + 2)
+        given = Value.cast(self.held)[where]
         m.d.comb += [
-            begin.eq((new & use_new.replicate(stored)) | (old & use_old.replicate(stored))),
+            begin.eq(Mux(choice[1], Mux(choice[0], new, written),
+                         given & choice[0].replicate(stored))),
             # x + y + c as (2 x + c) - (2 ~y + 1): a carry chain takes what it subtracts from as
             # it is, so that what chooses ``begin`` shares the LUT of the difference.
             total.eq(Cat(carry, addend) - Cat(Const(1, 1), ~begin[:bits])),

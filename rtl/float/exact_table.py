@@ -14,6 +14,7 @@ from rtl.float.exact import (
 )
 from rtl.float.exact_lane import (
     CONTROL_LATENCY,
+    HELD_LATENCY,
     LANE_CONTROL,
     SUM_LATENCY,
     ExactLane,
@@ -23,7 +24,7 @@ from rtl.shared import Shared
 
 __all__ = ["ExactTable", "exact_operation_layout"]
 
-_READ = CONTROL_LATENCY - 1
+_READ = HELD_LATENCY - 1
 """Cycles from an operation to the read of segment 0."""
 
 
@@ -164,10 +165,10 @@ class ExactTable(wiring.Component):
         clear, control = [operation.first], Signal(LANE_CONTROL)
         for stage in range(1, CONTROL_LATENCY):
             _extend(m, clear, f"clear{stage}")
-        # A read sees what was written up to the cycle before it, four operations ago.
-        again = Signal(3)
+        # A read sees what was written up to the cycle before it, three operations ago.
+        again = Signal(2)
         m.d.sync += [
-            again.eq(Cat(add[ago] & (entry[ago] == entry[1]) for ago in (2, 3, 4))),
+            again.eq(Cat(add[ago] & (entry[ago] == entry[1]) for ago in (2, 3))),
             control.eq(Cat(clear[-1], again)),
         ]
         return Value.cast(control)

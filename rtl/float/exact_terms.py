@@ -87,11 +87,12 @@ class ExactTerms(wiring.Component):
         # Which part of an entry enters the ring, and which is at its end: the turns of an entry
         # begin at the same one each time, and what the first part does, the others do.
         turns = self._lanes // self._units
-        turn, entered, begin = Signal(range(turns)), Signal(), Signal()
+        turn, entered, begin, counted = Signal(range(turns)), Signal(), Signal(), Signal()
         m.d.sync += [later.eq(sooner) for later, sooner in zip(ring, [entering, *ring])]
         m.d.comb += [
             some.eq(Cat(slot.valid for slot in ring).any()), begin.eq(turn == 0),
-            room.eq(taken != _PLACES), last.eq(1),
+            # One that took its place a cycle ago is not counted yet: with parts, none did.
+            room.eq(taken < _PLACES - (turns == 1)), last.eq(1),
             on.eq(front.valid & ~(front.emit & last)),
             enter.eq(Mux(begin, ~on & room & self.sums.valid, entered)),
             self.sums.ready.eq(Mux(begin, ~on & room, entered)),
@@ -104,7 +105,9 @@ class ExactTerms(wiring.Component):
             self.idle.eq((taken == 0) & ~self.sums.valid & ~some),
         ]
         m.d.sync += [
-            taken.eq(taken + (entering.emit & begin) - (self.o.valid & self.o.ready)),
+            # Whether one enters is known late in a cycle, so that it is counted in the next.
+            counted.eq(entering.emit & begin),
+            taken.eq(taken + counted - (self.o.valid & self.o.ready)),
             entered.eq(enter),
             # It stands while nothing is there, so that idle cycles do not count.
             turn.eq(Mux((some | enter) & (turn != turns - 1), turn + 1, 0)),
