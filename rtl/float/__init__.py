@@ -7,7 +7,7 @@ from .divide import (
     CountDivider,
     CountDividerLane,
 )
-from .dot import DOT_LATENCY, DOT_TREE_LATENCY, RECODED_SLICE, DotProduct
+from .dot import DOT_LATENCY, DOT_TREE_LATENCY, RECODED_SLICE, DotProduct, dot_tree_latency
 from .exact import EXACT, exact_sum_layout, exact_term_layout
 from .exact_accumulator import ExactAccumulator
 from .exact_table import ExactTable, exact_operation_layout
@@ -29,6 +29,6 @@ __all__ = [
     "FLOAT_ROOT_LATENCY", "PLAIN_MULTIPLIER_LATENCY", "RECIPROCAL_LATENCY", "RECODED",
     "RECODED_SLICE", "RECODER_LATENCY", "CountDivider", "CountDividerLane", "CountReciprocal",
     "DotProduct", "ExactAccumulator", "ExactTable", "ExactTerms", "FloatAdder", "FloatDivider",
-    "FloatMultiplier", "FloatRoot", "PlainMultiplier", "Recoder", "exact_operation_layout",
-    "exact_sum_layout", "exact_term_layout",
+    "FloatMultiplier", "FloatRoot", "PlainMultiplier", "Recoder", "dot_tree_latency",
+    "exact_operation_layout", "exact_sum_layout", "exact_term_layout",
 ]

@@ -10,12 +10,18 @@ from rtl.float.multiply import FLOAT_MULTIPLIER_LATENCY, FloatMultiplier
 from rtl.float.recode import RECODED
 from rtl.shared import Shared
 
-__all__ = ["DOT_LATENCY", "DOT_TREE_LATENCY", "RECODED_SLICE", "DotProduct"]
+__all__ = ["DOT_LATENCY", "DOT_TREE_LATENCY", "RECODED_SLICE", "DotProduct", "dot_tree_latency"]
 
 RECODED_SLICE = data.ArrayLayout(RECODED, LANES)
 """One slice of a vector: 16 recoded lanes, lane 0 lowest."""
 
-DOT_TREE_LATENCY = FLOAT_MULTIPLIER_LATENCY + (LANES - 1).bit_length() * FLOAT_ADDER_LATENCY
+
+def dot_tree_latency(lanes: int) -> int:
+    """Return the cycles from the operands of ``lanes`` of a :class:`DotProduct` to their sum."""
+    return FLOAT_MULTIPLIER_LATENCY + (lanes - 1).bit_length() * FLOAT_ADDER_LATENCY
+
+
+DOT_TREE_LATENCY = dot_tree_latency(LANES)
 """Cycles from the operands of :class:`DotProduct` to the sum of its tree; ``previous`` and
 ``first`` belong to this cycle."""
 
@@ -35,19 +41,22 @@ class DotProduct(wiring.Component):
     Parameters
     ----------
     accumulate: whether there is a ``previous``. Without, the latency is
-        :data:`DOT_TREE_LATENCY` cycles, and there is one adder less.
+        :func:`dot_tree_latency` cycles, and there is one adder less.
+    lanes: of a slice that are multiplied, a power of two. With less than 16, the latencies below
+        are those of :func:`dot_tree_latency`.
 
     Ports
     -----
-    a, b: In(RECODED_SLICE), at cycle 0.
+    a, b: In(RECODED_SLICE), or so many lanes of one, at cycle 0.
     first: In(1), at cycle :data:`DOT_TREE_LATENCY`: ``o`` is the tree's sum alone.
     previous: In(32), at cycle :data:`DOT_TREE_LATENCY`: what the tree's sum is added to.
     o: Out(32), at cycle :data:`DOT_LATENCY`.
     """
 
-    def __init__(self, *, accumulate: bool = True):
-        self._accumulate = accumulate
-        ports = {"a": In(RECODED_SLICE), "b": In(RECODED_SLICE), "o": Out(32)}
+    def __init__(self, *, accumulate: bool = True, lanes: int = LANES):
+        self._accumulate, self._lanes = accumulate, lanes
+        operand = data.ArrayLayout(RECODED, lanes)
+        ports = {"a": In(operand), "b": In(operand), "o": Out(32)}
         if accumulate:
             ports |= {"first": In(1), "previous": In(32)}
         super().__init__(ports)
@@ -65,7 +74,7 @@ class DotProduct(wiring.Component):
             return adder.o
 
         terms: list[Value] = []
-        for lane in range(LANES):
+        for lane in range(self._lanes):
             unit = Shared(FloatMultiplier(), "float_multiplier")
             m.submodules[f"lane{lane}"] = unit
             m.d.comb += [unit.a.eq(self.a[lane]), unit.b.eq(self.b[lane])]

@@ -4,20 +4,28 @@ from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from rtl.config import BEAT_BITS, LANES, NicConfig
+from rtl.config import LANES, NicConfig
 from rtl.counters import CounterLayout, count
 from rtl.float import (
-    DOT_TREE_LATENCY,
+    FLOAT_ADDER_LATENCY,
     RECODED,
-    RECODED_SLICE,
     RECODER_LATENCY,
     DotProduct,
+    FloatAdder,
     Recoder,
+    dot_tree_latency,
 )
 from rtl.formats import OptimizerMode
 from rtl.gradient.adagrad import ADAGRAD_LATENCY, ADAGRAD_STATE_CYCLE, AdagradStep, delayed
 from rtl.gradient.records import update_layout, updated_layout
-from rtl.gradient.row_lanes import ROW_CYCLE, ROW_LANES_LATENCY, RowLanes
+from rtl.gradient.row_lanes import (
+    HALF,
+    HALF_BITS,
+    RECODED_HALF,
+    ROW_CYCLE,
+    ROW_LANES_LATENCY,
+    RowLanes,
+)
 from rtl.gradient.slice_sums import SliceSums, slice_sums_latency
 from rtl.shared import Shared
 from rtl.stream import StreamFIFO
@@ -28,17 +36,20 @@ OUT_BEATS = 16
 """Beats between the lanes and the output; more than the cycles from one to the other."""
 
 _IN_CYCLES = 1 + RECODER_LATENCY
-"""From a beat's arrival to its recoded gradient."""
+"""From the arrival of half a beat to its recoded gradient."""
 
 _FIFO_CYCLES = 2
 
-_Beat = data.StructLayout({"gradient": RECODED_SLICE, "last": 1})
+_SQUARES_LATENCY = dot_tree_latency(HALF) + FLOAT_ADDER_LATENCY
+"""From the second half of a recoded gradient to the sum of the squares of both."""
+
+_Half = data.StructLayout({"gradient": RECODED_HALF, "last": 1})
 _Step = data.StructLayout({"state": 32, "step": RECODED})
 
 
-def _beats_under_way(slices: int, several: bool) -> int:
-    """Return the most beats that come between a row's first beat and the end of its waiting."""
-    return (_IN_CYCLES + DOT_TREE_LATENCY + (slice_sums_latency(slices) if several else 0)
+def _waiting(slices: int, several: bool) -> int:
+    """Return the most cycles from the first half of a row to the end of its waiting."""
+    return (1 + _IN_CYCLES + _SQUARES_LATENCY + (slice_sums_latency(slices) if several else 0)
             + ADAGRAD_LATENCY + _FIFO_CYCLES + 1 + ROW_CYCLE)
 
 
@@ -54,12 +65,16 @@ class RowOptimizer(wiring.Component):
     product has the interaction's order: products are rounded, 16 lanes go through one balanced
     tree, slices are added in ascending order (DESIGN, section 6). SGD leaves the state as it is.
 
-    Beats wait in block RAM, gradients recoded, while the step of their row is computed; rows leave
+    A beat is taken by halves, in two cycles: so fast do sums come, of which a beat leaves global
+    reduction in two cycles, and it takes half of the adders and multipliers. The tree of a slice is
+    that of its lower lanes, that of its upper ones, and the sum of both.
+
+    Halves wait in block RAM, gradients recoded, while the step of their row is computed; rows leave
     in the order in which they came. In SGD, a row leaves once it is whole.
 
-    Latency of the beats of a row of ``n``: SGD ``n`` + 14 cycles, at least 18; Adagrad 8 ``n`` +
-    105 at most, and 98 where ``max_dimension`` is 16 or less. Throughput one beat per cycle in
-    both modes, for rows of any number of beats.
+    Latency of the beats of a row of ``n``, from the cycle in which each is taken: SGD 2 ``n`` + 14
+    cycles, at least 18; Adagrad 8 ``n`` + 106 at most, and 99 where ``max_dimension`` is 16 or
+    less. Throughput one beat in two cycles in both modes, for rows of any number of beats.
 
     Parameters
     ----------
@@ -75,8 +90,8 @@ class RowOptimizer(wiring.Component):
     dimension: values of a row, 4, 8 or a multiple of 16.
     learning_rate, epsilon: ``lr`` and ``eps``, binary32. These four may change while no row is
         under way; the first beat must not come within 32 cycles of it.
-    counters: ``rows``, ``beats`` updated; ``stall_in``, cycles in which a beat has to wait at the
-        input; ``stall_out``, in which one whose step is there waits for the output.
+    counters: ``rows``, ``beats`` updated; ``stall_in``, cycles in which a beat finds no place
+        at the input; ``stall_out``, in which one whose step is there waits for the output.
     idle: an unfinished row that waits for its next beat is idle.
 
     Raises ``TypeError`` or ``ValueError`` for a parameter of the wrong kind or size.
@@ -102,46 +117,51 @@ class RowOptimizer(wiring.Component):
     def elaborate(self, platform) -> Module:
         m = Module()
         several = self._beats > 1
-        beats = 1 << _beats_under_way(self._beats, several).bit_length()
-        rows = 1 << _beats_under_way(1, several).bit_length()
-        m.submodules.olds = olds = StreamFIFO(BEAT_BITS, beats)
-        m.submodules.gradients = gradients = StreamFIFO(_Beat, beats)
+        halves = 1 << _waiting(self._beats, several).bit_length()
+        rows = 1 << _waiting(1, several).bit_length()
+        m.submodules.olds = olds = StreamFIFO(HALF_BITS, halves)
+        m.submodules.gradients = gradients = StreamFIFO(_Half, halves)
         m.submodules.ids = ids = StreamFIFO(self._id_bits, rows)
         m.submodules.states = states = StreamFIFO(32, rows)
         m.submodules.steps = steps = StreamFIFO(_Step, rows)
         adagrad = Signal()
         m.d.comb += adagrad.eq(self.mode == OptimizerMode.ROWWISE_ADAGRAD)
 
-        # In. What comes later, gradients, states and steps, finds place where the first of them
-        # found it, because it leaves no later. One more place is kept for the beat that comes while
-        # the levels are looked at.
-        beat, take, whole, ready = self.i.payload, Signal(), Signal(), Signal()
-        m.d.sync += ready.eq((olds.level < beats - 1) & (ids.level < rows - 1))
+        # In, by halves. What comes later, gradients, states and steps, finds place where the first
+        # of them found it, because it leaves no later. More places are kept for what comes while
+        # the levels are looked at: the half before, and the other one of this beat.
+        beat, take, whole, ready, upper = (
+            self.i.payload, Signal(), Signal(), Signal(), Signal())
+        row, gradient = Signal(HALF_BITS), Signal(HALF_BITS)
+        m.d.sync += [ready.eq((olds.level < halves - 2) & (ids.level < rows - 1)),
+                     upper.eq(upper ^ take)]
         m.d.comb += [
-            self.i.ready.eq(ready),
-            take.eq(self.i.valid & self.i.ready), whole.eq(take & beat.last),
-            olds.i.valid.eq(take), olds.i.payload.eq(beat.row),
+            take.eq(self.i.valid & (ready | upper)), self.i.ready.eq(upper),
+            row.eq(beat.row.word_select(upper, HALF_BITS)),
+            gradient.eq(beat.gradient.word_select(upper, HALF_BITS)),
+            whole.eq(self.i.valid & upper & beat.last),
+            olds.i.valid.eq(take), olds.i.payload.eq(row),
             ids.i.valid.eq(whole), ids.i.payload.eq(beat.id),
             states.i.valid.eq(whole & adagrad), states.i.payload.eq(beat.state),
         ]
         # Also long enough for every FIFO to come to rest.
         taken = Signal(_IN_CYCLES + _FIFO_CYCLES)
         m.d.sync += taken.eq(Cat(take, taken))
-        arrived, last = Signal(BEAT_BITS), delayed(m, beat.last, _IN_CYCLES, "last")
-        m.d.sync += arrived.eq(beat.gradient)
-        recoded = Signal(RECODED_SLICE)
-        for lane in range(LANES):
+        arrived, last = Signal(HALF_BITS), delayed(m, beat.last & upper, _IN_CYCLES, "last")
+        m.d.sync += arrived.eq(gradient)
+        recoded = Signal(RECODED_HALF)
+        for lane in range(HALF):
             m.submodules[f"recoder{lane}"] = recoder = Shared(Recoder(), "recoder")
             m.d.comb += [recoder.i.eq(arrived[32 * lane:32 * lane + 32]),
                          recoded[lane].eq(recoder.o)]
-        come = taken[_IN_CYCLES - 1]
+        come, come_upper = taken[_IN_CYCLES - 1], delayed(m, upper, _IN_CYCLES, "upper")
         m.d.comb += [
             gradients.i.valid.eq(come), gradients.i.payload.gradient.eq(recoded),
             gradients.i.payload.last.eq(last),
         ]
 
         # A step for every row.
-        done, result, busy = self._adagrad(m, come & adagrad, recoded, last, states)
+        done, result, busy = self._adagrad(m, come & adagrad, come_upper, recoded, last, states)
         m.submodules.recoder_rate = rate = Shared(Recoder(), "recoder")
         m.d.comb += [
             rate.i.eq(self.learning_rate),
@@ -149,38 +169,45 @@ class RowOptimizer(wiring.Component):
             steps.i.payload.eq(Mux(adagrad, result, Cat(beat.state, rate.o))),
         ]
 
-        # Out. A row's id is there long before its step, its gradient in SGD a little later.
+        # Out. A row's id is there long before its step, its gradient in SGD a little later. The
+        # lower half of a beat has a place for both among those that leave.
         leave, room, under_way = Signal(), Signal(), Signal(range(OUT_BEATS + 1))
-        given = self.o.valid & self.o.ready
+        leaving_upper, given = Signal(), self.o.valid & self.o.ready
         ends = gradients.o.payload.last
         m.d.comb += [
-            room.eq(under_way != OUT_BEATS),
+            room.eq((under_way != OUT_BEATS) | leaving_upper),
             leave.eq(gradients.o.valid & steps.o.valid & room),
             gradients.o.ready.eq(steps.o.valid & room),
             steps.o.ready.eq(gradients.o.valid & room & ends),
             ids.o.ready.eq(leave & ends),
         ]
-        m.d.sync += under_way.eq(under_way + leave - given)
-        self._leave(m, leave, Cat(steps.o.payload.state, ids.o.payload, ends), olds)
+        m.d.sync += [
+            leaving_upper.eq(leaving_upper ^ leave),
+            under_way.eq(under_way + (leave & ~leaving_upper) - given),
+        ]
+        self._leave(m, leave, leaving_upper,
+                    Cat(steps.o.payload.state, ids.o.payload, ends), olds)
 
         count(m, self.counters, rows=given & self.o.payload.last, beats=given,
-              stall_in=self.i.valid & ~self.i.ready,
+              stall_in=self.i.valid & ~ready & ~upper,
               stall_out=gradients.o.valid & steps.o.valid & ~room)
         m.d.comb += self.idle.eq(~taken.any() & ~busy & ids.idle & (under_way == 0))
         return m
 
-    def _adagrad(self, m: Module, valid: Value, recoded: Value, last: Value,
+    def _adagrad(self, m: Module, valid: Value, upper: Value, recoded: Value, last: Value,
                  states: StreamFIFO) -> tuple[Value, Value, Value]:
-        """Compute Adagrad's state and step of each row whose gradient comes.
+        """Compute Adagrad's state and step of each row whose gradient comes, by halves.
 
         Returns whether one is done, the :data:`_Step`, and whether slices are under way.
         """
-        m.submodules.squares = squares = DotProduct(accumulate=False)
-        stages = Signal(DOT_TREE_LATENCY)
-        m.d.comb += [squares.a.eq(recoded), squares.b.eq(recoded)]
-        m.d.sync += stages.eq(Cat(valid, stages))
-        last = delayed(m, last, DOT_TREE_LATENCY, "tree_last")
-        total, total_valid, busy = squares.o, stages[-1], stages.any()
+        m.submodules.squares = squares = DotProduct(accumulate=False, lanes=HALF)
+        m.submodules.both = both = Shared(FloatAdder(keep=False), "float_adder_plain")
+        stages, lower = Signal(_SQUARES_LATENCY), Signal(32)
+        m.d.sync += [stages.eq(Cat(valid & upper, stages)), lower.eq(squares.o)]
+        m.d.comb += [
+            squares.a.eq(recoded), squares.b.eq(recoded), both.a.eq(lower), both.b.eq(squares.o)]
+        last = delayed(m, last, _SQUARES_LATENCY, "tree_last")
+        total, total_valid, busy = both.o, stages[-1], stages.any()
         if self._beats > 1:
             m.submodules.sums = sums = SliceSums(self._beats)
             m.d.comb += [sums.valid.eq(total_valid), sums.term.eq(total), sums.last.eq(last)]
@@ -198,25 +225,30 @@ class RowOptimizer(wiring.Component):
         return (Value.cast(under_way[-1]), Value.cast(Cat(unit.new_state, unit.step)),
                 Value.cast(busy))
 
-    def _leave(self, m: Module, leave: Value, origin: Value, olds: StreamFIFO) -> None:
-        """Update a beat with its step; the lanes have no enable, so a FIFO follows."""
+    def _leave(self, m: Module, leave: Value, upper: Value, origin: Value,
+               olds: StreamFIFO) -> None:
+        """Update half a beat with its step; the lanes have no enable, so a FIFO follows."""
         gradients, steps = m.submodules.gradients.o, m.submodules.steps.o
         m.submodules.lanes = lanes = RowLanes()
-        step, slice_ = Signal(RECODED), Signal(RECODED_SLICE)
-        moving = Signal(1 + ROW_LANES_LATENCY)
+        step, half = Signal(RECODED), Signal(RECODED_HALF)
+        moving, uppers = Signal(1 + ROW_LANES_LATENCY), Signal(1 + ROW_LANES_LATENCY)
+        unused, lower = Signal(LANES), Signal(HALF_BITS)
         m.d.sync += [
-            moving.eq(Cat(leave, moving)), step.eq(steps.payload.step),
-            slice_.eq(gradients.payload.gradient),
-            *(lanes_unused.eq(self.dimension <= lane)
-              for lane, lanes_unused in enumerate(lanes.unused)),
+            moving.eq(Cat(leave, moving)), uppers.eq(Cat(upper, uppers)),
+            step.eq(steps.payload.step), half.eq(gradients.payload.gradient),
+            unused.eq(Cat(self.dimension <= lane for lane in range(LANES))),
         ]
+        with m.If(~uppers[-1]):
+            m.d.sync += lower.eq(lanes.o)
         m.d.comb += [
-            lanes.step.eq(step), lanes.gradient.eq(slice_), lanes.row.eq(olds.o.payload),
+            lanes.step.eq(step), lanes.gradient.eq(half), lanes.row.eq(olds.o.payload),
+            lanes.unused.eq(unused.word_select(uppers[ROW_CYCLE], HALF)),
             olds.o.ready.eq(moving[ROW_CYCLE]),
         ]
         m.submodules.output = output = StreamFIFO(self.o.payload.shape(), OUT_BEATS)
         wiring.connect(m, output.o, wiring.flipped(self.o))
         m.d.comb += [
-            output.i.valid.eq(moving[-1]),
-            output.i.payload.eq(Cat(lanes.o, delayed(m, origin, len(moving), "origin"))),
+            output.i.valid.eq(moving[-1] & uppers[-1]),
+            output.i.payload.eq(
+                Cat(lower, lanes.o, delayed(m, origin, len(moving), "origin"))),
         ]

@@ -1,21 +1,29 @@
 """The lanes that take a step along the gradient of a row."""
 
 from amaranth.hdl import Cat, Module, Signal
-from amaranth.lib import wiring
+from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from rtl.config import BEAT_BITS, LANES
+from rtl.config import LANES
 from rtl.float import (
     FLOAT_ADDER_LATENCY,
     FLOAT_MULTIPLIER_LATENCY,
     RECODED,
-    RECODED_SLICE,
     FloatAdder,
     FloatMultiplier,
 )
 from rtl.shared import Shared
 
-__all__ = ["ROW_CYCLE", "ROW_LANES_LATENCY", "RowLanes"]
+__all__ = ["HALF", "HALF_BITS", "RECODED_HALF", "ROW_CYCLE", "ROW_LANES_LATENCY", "RowLanes"]
+
+HALF = LANES // 2
+"""Lanes of a beat that the optimizer takes in a cycle: sums come no faster than a beat in two."""
+
+HALF_BITS = 32 * HALF
+"""Bits of half a beat, the lower lanes first."""
+
+RECODED_HALF = data.ArrayLayout(RECODED, HALF)
+"""Half a slice of a vector, recoded."""
 
 ROW_CYCLE = FLOAT_MULTIPLIER_LATENCY
 """Cycles from the gradient of :class:`RowLanes` to the row that goes with it."""
@@ -25,28 +33,29 @@ ROW_LANES_LATENCY = ROW_CYCLE + FLOAT_ADDER_LATENCY
 
 
 class RowLanes(wiring.Component):
-    """``o = row - step * gradient`` in 16 lanes of binary32; product and difference are rounded.
+    """``o = row - step * gradient`` in 8 lanes of binary32; product and difference are rounded.
 
-    Latency :data:`ROW_LANES_LATENCY` cycles, throughput one beat per cycle, no enable.
+    Latency :data:`ROW_LANES_LATENCY` cycles, throughput half a beat per cycle, no enable.
 
     Ports
     -----
     step: In(RECODED), for all lanes, at cycle 0.
-    gradient: In(RECODED_SLICE), at cycle 0.
-    row: In(512), at cycle :data:`ROW_CYCLE`.
-    unused: In(16), lanes that keep the row's value, whatever the step: zeros stay zeros.
-    o: Out(512), at cycle :data:`ROW_LANES_LATENCY`; NaN as 0x7FC00000 in the lanes that are used.
+    gradient: In(RECODED_HALF), at cycle 0.
+    row: In(256), at cycle :data:`ROW_CYCLE`.
+    unused: In(8), at the same cycle, lanes that keep the row's value, whatever the step: zeros
+        stay zeros.
+    o: Out(256), at cycle :data:`ROW_LANES_LATENCY`; NaN as 0x7FC00000 in the lanes that are used.
     """
 
     step: In(RECODED)
-    gradient: In(RECODED_SLICE)
-    row: In(BEAT_BITS)
-    unused: In(LANES)
-    o: Out(BEAT_BITS)
+    gradient: In(RECODED_HALF)
+    row: In(HALF_BITS)
+    unused: In(HALF)
+    o: Out(HALF_BITS)
 
     def elaborate(self, platform) -> Module:
         m = Module()
-        for lane in range(LANES):
+        for lane in range(HALF):
             bits = slice(32 * lane, 32 * lane + 32)
             product = Signal(32, name=f"product{lane}")
             multiplier = Shared(FloatMultiplier(), "float_multiplier")

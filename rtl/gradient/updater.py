@@ -42,10 +42,10 @@ class RowUpdater(wiring.Component):
     In row-wise Adagrad a state is asked for, given and sent back under the number of its row,
     modulo 2^16, in ``landing``.
 
-    Throughput 1 beat per cycle while ``update_rows`` cover the way from the sum to the end of the
-    row; in Adagrad at most 1 row per cycle, since states come one by one. Latency from the sum of a
-    row of 16 values to ``rows``, where the :class:`~rtl.cache.LocalCache` holds it: 36 cycles in
-    SGD; in Adagrad 108 and what the state takes. After reset ``update_rows`` cycles pass before the
+    Throughput 1 beat in two cycles, that of the optimizer and of sums that leave global reduction,
+    while ``update_rows`` cover the way from the sum to the end of the row. Latency from the sum of
+    a row of 16 values to ``rows``, where the :class:`~rtl.cache.LocalCache` holds it: 37 cycles in
+    SGD; in Adagrad 110 and what the state takes. After reset ``update_rows`` cycles pass before the
     first sum is taken.
 
     Ports

@@ -133,14 +133,14 @@ def run(batches, *, maximum, stall=(0.0, 0.0), seed=0):
         assert got == wanted
     assert end["beats"] == len(everything)
     assert end["rows"] == sum(len(rows[0]) for _, _, rows, _, _ in batches)
-    if stall[1] in (0.0, 0.6):
+    if stall[1] in (0.0, 0.8):
         assert bool(end["stall_out"]) == bool(stall[1])
 
 
 @pytest.mark.parametrize("maximum, dimension, rows, stall", [
-    (16, 4, 20, (0.0, 0.0)), (16, 8, 20, (0.5, 0.0)), (16, 16, 40, (0.0, 0.6)),
+    (16, 4, 20, (0.0, 0.0)), (16, 8, 20, (0.5, 0.0)), (16, 16, 40, (0.0, 0.8)),
     pytest.param(64, 64, 15, (0.3, 0.3), marks=pytest.mark.slow),
-    pytest.param(64, 16, 30, (0.0, 0.6), marks=pytest.mark.slow),
+    pytest.param(64, 16, 30, (0.0, 0.8), marks=pytest.mark.slow),
     pytest.param(256, 256, 6, (0.1, 0.0), marks=pytest.mark.slow), (256, 48, 8, (0.2, 0.2))])
 def test_rows_take_their_steps(maximum, dimension, rows, stall):
     run([(mode, dimension, random_rows(rows, dimension, dimension + mode), RATE, EPSILON)
@@ -191,22 +191,22 @@ async def _stream(ctx, dut, items):
 @pytest.mark.parametrize("maximum, beats, rows", [
     (16, 1, 140), *(pytest.param(*sizes, marks=pytest.mark.slow) for sizes in (
         (64, 4, 40), (256, 16, 22), (256, 1, 140), (256, 5, 50)))])
-def test_one_beat_a_cycle(maximum, beats, rows):
+def test_a_beat_in_two_cycles(maximum, beats, rows):
     """Latencies are those of the docstring; the first eight rows may settle into their turns."""
     dut = made(RowOptimizer, preset("tiny").with_fields(max_dimension=maximum))
     items = beats_in(*random_rows(rows, 16 * beats, beats))
-    longest = 98 if maximum == 16 else 8 * beats + 105
+    longest = 99 if maximum == 16 else 8 * beats + 106
 
     async def bench(ctx):
         for mode in (SGD, ADAGRAD):
             await settings(dut, mode, 16 * beats)(ctx)
             sent, came = await _stream(ctx, dut, items)
-            assert sent[-1] - sent[0] == len(items) - 1, "in"
+            assert sent[-1] - sent[0] == 2 * (len(items) - 1), "in"
             settled = 8 * beats if mode == ADAGRAD and beats > 1 else 0
-            assert came[-1] - came[settled] == len(items) - 1 - settled, "out"
+            assert came[-1] - came[settled] == 2 * (len(items) - 1 - settled), "out"
             latencies = {after - before for before, after in zip(sent, came)}
             if mode == SGD:
-                assert latencies == {max(beats + 14, 18)}
+                assert latencies == {max(2 * beats + 14, 18)}
             else:
                 assert longest - 7 * (maximum > 16) <= max(latencies) <= longest
         assert ctx.get(dut.counters.stall_in) == ctx.get(dut.counters.stall_out) == 0
