@@ -6,13 +6,21 @@ from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
+from amaranth.hdl import Module
 
 from host.exact_keys import sums_by_key
 from host.layouts import field_bits, pack, unpack
 from host.samples import Samples
 from rtl.config import LANES, NicConfig, preset
 from rtl.formats import ROW_BITS
-from rtl.gradient import Flushed, GradientReducer, gradient_beat_layout, reduced_beat_layout
+from rtl.gradient import (
+    Flushed,
+    GradientReducer,
+    RounderBank,
+    gradient_beat_layout,
+    reduced_beat_layout,
+    sum_meta_layout,
+)
 from sim.bench_rows import Job, Progress, Row
 from sim.engines import Engine, Model, load
 from sim.rate_paths import SideBySide
@@ -28,15 +36,29 @@ _ENOUGH = 0.9
 _QUANTUM = 64
 
 
+class Reducers(SideBySide):
+    """Both reducers of a NIC and what rounds their sums, vectors of one beat."""
+
+    def __init__(self, config: NicConfig, lanes: int = LANES):
+        sizes = {"lanes": lanes, "units": 0}
+        super().__init__({
+            "global": GradientReducer(config.global_gradient_keys, config.gradient_ways,
+                                      split=False, style="uram", **sizes),
+            "local": GradientReducer(config.local_gradient_keys, config.gradient_ways, split=True,
+                                     **sizes)}, ("sums", "terms", "quiet"))
+        self._bank = RounderBank(sum_meta_layout(1), lanes=lanes)
+
+    def elaborate(self, platform) -> Module:
+        m = super().elaborate(platform)
+        m.submodules.bank = self._bank
+        self._bank.join(m, (self.blocks["local"], self.blocks["global"]))
+        return m
+
+
 @lru_cache(maxsize=1)
 def _model(config: NicConfig, lanes: int, engine: str) -> Model:
-    blocks = SideBySide({
-        "global": GradientReducer(config.global_gradient_keys, config.gradient_ways, split=False,
-                                  style="uram", lanes=lanes),
-        "local": GradientReducer(config.local_gradient_keys, config.gradient_ways, split=True,
-                                 lanes=lanes)})
-    return load(blocks, f"reducers_{config.name}_{lanes}", engine,
-                recipe=f"reducers {lanes} {config!r}\n{inspect.getsource(_model.__wrapped__)}")
+    return load(Reducers(config, lanes), f"reducers_{config.name}_{lanes}", engine,
+                recipe=f"reducers {lanes} {config!r}\n{inspect.getsource(Reducers)}")
 
 
 def on_one_key(samples: Samples, share: float, seed: int = 1) -> Samples:

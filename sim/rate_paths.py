@@ -1,5 +1,7 @@
 """Paths of several blocks whose rates are measured together."""
 
+from collections.abc import Container
+
 from amaranth.hdl import Cat, Module
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
@@ -20,21 +22,24 @@ _ADDRESSES = {"mac_base": (48, 0x02454D420000), "ip_base": (32, 0x0A450000),
 class SideBySide(wiring.Component):
     """Blocks each for itself: one design to compile.
 
+    Parameters: ``blocks``, by name; ``inner``, names of ports that somebody else connects.
+
     Ports: those of the ``blocks``, ``name__port``; ``idle``, of all.
     """
 
-    def __init__(self, blocks: dict[str, wiring.Component]):
-        self.blocks = blocks
+    def __init__(self, blocks: dict[str, wiring.Component], inner: Container[str] = ()):
+        self.blocks, self._inner = blocks, inner
         super().__init__({"idle": Out(1)} | {
             f"{name}__{port}": member for name, block in self.blocks.items()
-            for port, member in block.signature.members.items() if port != "idle"})
+            for port, member in block.signature.members.items()
+            if port != "idle" and port not in inner})
 
     def elaborate(self, platform) -> Module:
         m = Module()
         for name, block in self.blocks.items():
             m.submodules[name] = block
             for port, member in block.signature.members.items():
-                if port == "idle":
+                if port == "idle" or port in self._inner:
                     continue
                 mine, its = getattr(self, f"{name}__{port}"), getattr(block, port)
                 if member.is_signature and member.flow == In:

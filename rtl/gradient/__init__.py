@@ -10,7 +10,13 @@ from .partial_receiver import PARTIAL_RECEIVER_COUNTERS, PartialReceiver
 from .receiver import GradientReceiver
 from .records import update_layout, updated_layout
 from .reducer import GRADIENT_REDUCER_COUNTERS, GradientReducer
-from .reducer_layouts import Flushed, gradient_beat_layout, reduced_beat_layout
+from .reducer_layouts import (
+    Flushed,
+    gradient_beat_layout,
+    reduced_beat_layout,
+    sum_meta_layout,
+)
+from .rounder_bank import RounderBank
 from .sender import GRADIENT_SENDER_COUNTERS, GradientSender, StepEnd
 from .unpacker import GRADIENT_UNPACKER_COUNTERS, GradientUnpacker
 from .updater import ROW_UPDATER_COUNTERS, RowUpdater
@@ -20,7 +26,8 @@ __all__ = [
     "GRADIENT_SENDER_COUNTERS", "GRADIENT_UNPACKER_COUNTERS", "PARTIAL_BUFFER_COUNTERS",
     "PARTIAL_RECEIVER_COUNTERS", "ROW_UPDATER_COUNTERS", "Flushed", "GradientCheck",
     "GradientExpander", "GradientReceiver", "GradientReducer", "GradientSender", "GradientUnpacker",
-    "PartialArrived", "PartialBuffer", "PartialReceiver", "ReceivedPartial", "RowOptimizer",
-    "RowUpdater", "StepEnd",
-    "gradient_beat_layout", "reduced_beat_layout", "update_layout", "updated_layout",
+    "PartialArrived", "PartialBuffer", "PartialReceiver", "ReceivedPartial", "RounderBank",
+    "RowOptimizer", "RowUpdater", "StepEnd",
+    "gradient_beat_layout", "reduced_beat_layout", "sum_meta_layout", "update_layout",
+    "updated_layout",
 ]

@@ -6,13 +6,18 @@ from amaranth.lib.wiring import In, Out
 
 from rtl.config import LANES
 from rtl.counters import CounterLayout, count
-from rtl.float import ExactTable, ExactTerms
-from rtl.formats import STEP_BITS, Key
+from rtl.float import ExactTable, ExactTerms, exact_sum_layout, exact_term_layout
+from rtl.formats import STEP_BITS
 from rtl.stream import SkidBuffer
 
 from .key_table import KeyTable
 from .key_walk import KeyWalk
-from .reducer_layouts import Flushed, beat_bits, gradient_beat_layout, reduced_beat_layout
+from .reducer_layouts import (
+    Flushed,
+    gradient_beat_layout,
+    reduced_beat_layout,
+    sum_meta_layout,
+)
 
 __all__ = ["GRADIENT_REDUCER_COUNTERS", "GradientReducer"]
 
@@ -51,7 +56,8 @@ class GradientReducer(wiring.Component):
     style: ``bram`` or ``uram``, of the sums.
     lanes: float32 of a beat.
     units: lanes of a sum that are rounded in a cycle; by default half of them. See
-        :class:`~rtl.float.ExactTerms`.
+        :class:`~rtl.float.ExactTerms`. With 0 there is none here: ``sums``, ``terms`` and ``quiet``
+        go to a :class:`~rtl.gradient.RounderBank`.
 
     Ports
     -----
@@ -69,6 +75,9 @@ class GradientReducer(wiring.Component):
     flushed: output stream of :data:`Flushed`, when everything has left ``o`` and ``passed``; both
         counts 0 for a step that is not the open one. ``passed`` counts from the last flush on. The
         next pass begins when it is taken.
+    sums, terms, quiet: without units, output stream of whole sums
+        (:func:`~rtl.float.exact_sum_layout`), input stream of what was made of them
+        (:func:`~rtl.float.exact_term_layout`), and that nothing is on the way between.
     counters: see :data:`GRADIENT_REDUCER_COUNTERS`. ``keys``: entries made, ``merged``: beats added
         to others, ``passed`` on, ``dropped``; ``stall_output``: cycles in which a beat
         waits for ``o``, ``stall_passed``: for ``passed``, ``stall_step``: for another step to be
@@ -91,6 +100,7 @@ class GradientReducer(wiring.Component):
         self._keys, self._ways, self._beats, self._lanes = keys, ways, beats, lanes
         self._split, self._style = split, style
         self._units = -(-lanes // 2) if units is None else units
+        self._meta = sum_meta_layout(beats)
         super().__init__({
             "i": In(stream.Signature(gradient_beat_layout(lanes))),
             "flush": In(stream.Signature(STEP_BITS)),
@@ -98,24 +108,25 @@ class GradientReducer(wiring.Component):
             "passed": Out(stream.Signature(gradient_beat_layout(lanes))),
             "flushed": Out(stream.Signature(Flushed)),
             **({"rounded": In(1), "enable": In(1, init=1)} if split else {}),
+            **({} if self._units else {
+                "sums": Out(stream.Signature(exact_sum_layout(self._meta, lanes))),
+                "terms": In(stream.Signature(exact_term_layout(self._meta, lanes))),
+                "quiet": In(1)}),
             "counters": Out(CounterLayout(*GRADIENT_REDUCER_COUNTERS)), "idle": Out(1)})
 
     def elaborate(self, platform) -> Module:
         m = Module()
         size = (self._keys, self._ways, self._beats)
-        sizes = {"lanes": self._lanes, "units": self._units}
         layout = gradient_beat_layout(self._lanes)
-        meta_shape = data.StructLayout(
-            {"key": Key.size, "beat": beat_bits(self._beats), "last": 1})
         m.submodules.entry = entry = SkidBuffer(layout)
         m.submodules.table = table = KeyTable(*size, lanes=self._lanes)
         m.submodules.walk = walk = KeyWalk(*size)
         m.submodules.sums = sums = ExactTable(
-            self._keys * self._beats, meta_shape, style=self._style, **sizes)
-        m.submodules.terms = terms = ExactTerms(meta_shape, split=self._split, **sizes)
+            self._keys * self._beats, self._meta, style=self._style, lanes=self._lanes,
+            units=self._units or None)
         m.submodules.leaving = leaving = SkidBuffer(layout)
         wiring.connect(m, wiring.flipped(self.i), entry.i)
-        wiring.connect(m, sums.sums, terms.sums)
+        terms, rounding = self._round(m, sums)
         wiring.connect(m, leaving.o, wiring.flipped(self.passed))
         for port in ("read", "read_address", "line", "clear", "clear_address"):
             here, there = getattr(table, port), getattr(walk, port)
@@ -146,15 +157,16 @@ class GradientReducer(wiring.Component):
             entry.o.ready.eq(bad | (table.i.ready & enter)),
         ]
         waiting, quiet = entry.o.valid & ~bad, Signal()
-        m.d.comb += quiet.eq(Cat(part.idle for part in (table, sums, terms, leaving)).all())
+        m.d.comb += quiet.eq(
+            Cat(part.idle for part in (table, sums, leaving)).all() & ~rounding)
         self._follow_steps(m, walk, step, left, entry, waiting, own, enter, table.idle, quiet)
 
         # Everything leaves before its step is closed, so that it need not go along.
-        taken, rounded = terms.o.payload, self.rounded if self._split else 1
+        taken, rounded = terms.payload, self.rounded if self._split else 1
         if self._split:
-            m.d.comb += [terms.rounded.eq(self.rounded), table.enable.eq(self.enable)]
+            m.d.comb += table.enable.eq(self.enable)
         m.d.comb += [
-            self.o.valid.eq(terms.o.valid), terms.o.ready.eq(self.o.ready),
+            self.o.valid.eq(terms.valid), terms.ready.eq(self.o.ready),
             Cat(self.o.payload.key).eq(taken.meta.key), self.o.payload.step.eq(step),
             self.o.payload.beat.eq(taken.meta.beat), self.o.payload.data.eq(taken.data),
             self.o.payload.last.eq(taken.meta.last & rounded),
@@ -175,6 +187,19 @@ class GradientReducer(wiring.Component):
               beats_out=self.o.valid & self.o.ready, stall_output=self.o.valid & ~self.o.ready,
               stall_passed=leaving.i.valid & ~leaving.i.ready, stall_step=waiting & ~enter)
         return m
+
+    def _round(self, m: Module, table: ExactTable) -> tuple:
+        """Return the stream of what is made of the sums of ``table``, and whether any is under way.
+        """
+        if not self._units:
+            wiring.connect(m, table.sums, wiring.flipped(self.sums))
+            return self.terms, ~self.quiet
+        m.submodules.terms = terms = ExactTerms(
+            self._meta, split=self._split, lanes=self._lanes, units=self._units)
+        wiring.connect(m, table.sums, terms.sums)
+        if self._split:
+            m.d.comb += terms.rounded.eq(self.rounded)
+        return terms.o, ~terms.idle
 
     def _follow_steps(self, m: Module, walk: KeyWalk, step, left, entry, waiting, own, enter,
                       drained, quiet) -> None:

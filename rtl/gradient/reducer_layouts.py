@@ -8,7 +8,8 @@ from rtl.config import BEAT_BITS, LANES
 from rtl.formats import STEP_BITS, GradientBeat, Key
 
 __all__ = ["Flushed", "beat_bits", "gradient_beat_layout", "key_line_layout",
-           "key_operation_layout", "passed_beat_layout", "reduced_beat_layout"]
+           "key_operation_layout", "passed_beat_layout", "reduced_beat_layout",
+           "sum_meta_layout"]
 
 Flushed = data.StructLayout({"step": STEP_BITS, "keys": 32, "passed": 32})
 """A pass of a step is over: the sums of ``keys`` keys have left, and ``passed`` beats of others
@@ -34,6 +35,11 @@ def reduced_beat_layout(lanes: int = LANES) -> data.StructLayout:
     where they leave as lists, whose beats take turns.
     """
     return data.StructLayout({**gradient_beat_layout(lanes).members, "last": 1})
+
+
+def sum_meta_layout(beats: int) -> data.StructLayout:
+    """Layout of what goes with the sum of a beat of a key; ``last``: it is the key's final one."""
+    return data.StructLayout({"key": Key.size, "beat": beat_bits(beats), "last": 1})
 
 
 def passed_beat_layout(lanes: int = LANES) -> data.StructLayout:

@@ -43,7 +43,9 @@ from rtl.gradient import (
     GradientReducer,
     GradientSender,
     PartialReceiver,
+    RounderBank,
     RowUpdater,
+    sum_meta_layout,
 )
 from rtl.network.layouts import CountedBeat, Credit
 from rtl.stream import Arbiter
@@ -102,20 +104,22 @@ class TrainingPath(wiring.Component):
     def __init__(self, config: NicConfig):
         if not isinstance(config, NicConfig):
             raise TypeError(f"config must be a NicConfig, not {config!r}")
-        beats, ways = config.vector_beats, config.gradient_ways
+        self._beats = beats = config.vector_beats
+        ways = config.gradient_ways
         self._receiver = GradientReceiver(config, depth=config.gradient_beats)
         self._departure = TrainingDeparture(config)
         self._blocks = {
             "local_source": PassSource(),
             "local_reducer": GradientReducer(
-                config.local_gradient_keys, ways, beats=beats, split=True),
+                config.local_gradient_keys, ways, beats=beats, split=True, units=0),
             "gradient_sender": GradientSender(config),
             "partial_receiver": PartialReceiver(config),
             "returned_receiver": PartialReceiver(config, "host"),
             "step_counter": StepCounter(config.nodes),
             "global_source": PassSource(),
             "global_reducer": GradientReducer(
-                config.global_gradient_keys, ways, beats=beats, split=False, style="uram"),
+                config.global_gradient_keys, ways, beats=beats, split=False, style="uram",
+                units=0),
             "row_updater": RowUpdater(config),
             "step_barrier": StepBarrier(config.nodes),
         }
@@ -157,10 +161,12 @@ class TrainingPath(wiring.Component):
             SimpleNamespace(**self._blocks), self._receiver, self._departure)
         # Own partials and those of others, one stream to their sums.
         partial_arbiter = Arbiter(GradientBeat, 2)
+        bank = RounderBank(sum_meta_layout(self._beats))
         parts = {**self._blocks, "receiver": receiver, "departure": departure,
-                 "partial_arbiter": partial_arbiter}
+                 "partial_arbiter": partial_arbiter, "rounder_bank": bank}
         for name, block in parts.items():
             m.submodules[name] = block
+        bank.join(m, (blocks.local_reducer, blocks.global_reducer))
 
         # Requester: what the host sends, added up by key, to the owners.
         wiring.connect(m, wiring.flipped(self.gradients), receiver.i)

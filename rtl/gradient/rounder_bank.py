@@ -1,0 +1,97 @@
+"""Rounder bank: the units that make float32 of exact sums, for both reductions in turns."""
+
+from collections.abc import Sequence
+
+from amaranth.hdl import Array, Cat, Module, Mux, ShapeLike, Signal
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from rtl.config import LANES
+from rtl.float import ExactTerms
+from rtl.float.exact import check_units, exact_sum_layout, exact_term_layout
+
+from .reducer import GradientReducer
+
+__all__ = ["RounderBank"]
+
+
+class RounderBank(wiring.Component):
+    """One :class:`~rtl.float.ExactTerms` for the sums of two reductions.
+
+    Local sums of a step leave before this node ends the step, and global ones when every node has,
+    this one too, so that neither waits for the other: units of their own would stand idle. Whose
+    turn it is changes when the other side has sums and nothing is under way; what waits meanwhile
+    stays in its table.
+
+    Latency and throughput are those of :class:`~rtl.float.ExactTerms`; 1 cycle more where the turn
+    changes.
+
+    Parameters: ``meta_shape``, ``lanes``; ``units``, by default half of the lanes.
+
+    Ports
+    -----
+    sums: array of two input streams of :func:`~rtl.float.exact.exact_sum_layout`: of local
+        reduction, which may leave as lists, and of global reduction, which leave rounded. A sum
+        stays as it is until it is taken, with its last part.
+    rounded: local sums leave rounded, too. Fixed while any are here.
+    terms: array of two output streams of :func:`~rtl.float.exact.exact_term_layout`.
+    quiet: Out(2), nothing of either side is here. idle.
+
+    Raises ``ValueError`` for lanes or units out of range.
+    """
+
+    def __init__(self, meta_shape: ShapeLike, *, lanes: int = LANES, units: int | None = None):
+        self._units = -(-lanes // 2) if units is None else units
+        check_units(self._units, lanes)
+        self._lanes = lanes
+        self._terms = ExactTerms(meta_shape, split=True, lanes=lanes, units=self._units)
+        super().__init__({
+            "sums": In(stream.Signature(exact_sum_layout(meta_shape, lanes))).array(2),
+            "rounded": In(1),
+            "terms": Out(stream.Signature(exact_term_layout(meta_shape, lanes))).array(2),
+            "quiet": Out(2), "idle": Out(1)})
+
+    def join(self, m: Module, reducers: Sequence[GradientReducer]) -> None:
+        """Connect to the local and the global one of ``reducers``, which have no units."""
+        for number, reducer in enumerate(reducers):
+            wiring.connect(m, reducer.sums, self.sums[number])
+            wiring.connect(m, self.terms[number], reducer.terms)
+            m.d.comb += reducer.quiet.eq(self.quiet[number])
+        m.d.comb += self.rounded.eq(reducers[0].rounded)
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+        m.submodules.terms = terms = self._terms
+        turns = self._lanes // self._units
+        part, side, parts = Signal(range(turns)), Signal(), terms.sums.payload
+        offered = Cat(port.valid for port in self.sums)
+        mine, final, resting = Signal(), Signal(), Signal()
+        m.d.comb += [
+            mine.eq(offered.bit_select(side, 1)), final.eq(part == turns - 1),
+            terms.sums.valid.eq(mine), terms.rounded.eq(side | self.rounded),
+            resting.eq(terms.idle), self.idle.eq(resting & ~offered.any()),
+        ]
+        # Which part of whose sum is one number of two registers: with half the lanes in units, a
+        # choice of four is a LUT a bit, as that of two is.
+        chosen = Cat(part, side)
+        m.d.comb += parts.meta.eq(Mux(side, self.sums[1].payload.meta, self.sums[0].payload.meta))
+        for unit in range(self._units):
+            choice = Array(
+                port.payload.lanes[turn * self._units + unit].as_value()
+                for port in self.sums for turn in range(turns))
+            m.d.comb += parts.lanes[unit].eq(choice[chosen if turns > 1 else side])
+        # Who takes the first part of a sum takes the others in the cycles after it.
+        with m.If(mine & (terms.sums.ready | (part != 0))):
+            m.d.sync += part.eq(Mux(final, 0, part + 1))
+        for number, (sums, given) in enumerate(zip(self.sums, self.terms)):
+            here = side == number
+            m.d.comb += [
+                sums.ready.eq(here & (final if turns > 1 else terms.sums.ready)),
+                given.valid.eq(terms.o.valid & here), given.payload.eq(terms.o.payload),
+                self.quiet[number].eq(~sums.valid & (~here | resting)),
+            ]
+        m.d.comb += terms.o.ready.eq(Mux(side, self.terms[1].ready, self.terms[0].ready))
+        with m.If(resting & ~mine & offered.any()):
+            m.d.sync += side.eq(~side)
+        return m
+
