@@ -286,10 +286,13 @@ class EmbeddingCache(wiring.Component):
         tags, store, writer = m.submodules.tags, m.submodules.store, m.submodules.writer
         decision = tags.decisions.payload
         wiring.connect(m, wiring.flipped(self.write), store.updates)
-        # Lookups that may yet take a slot, and those that wait for the vector of the slot.
-        unsettled = Signal(range(self._ids + 16))
-        m.d.sync += unsettled.eq(
-            unsettled + (tags.lookups.valid & tags.lookups.ready & ~self.frozen)
-            - (go & ~decision.frozen & ~decision.allocate) - writer.filled.valid)
+        # Lookups that may yet take a slot, and those that wait for the vector of the slot. Whether
+        # one enters is known late in a cycle, so that it is counted in the next.
+        unsettled, entered = Signal(range(self._ids + 16)), Signal()
+        m.d.sync += [
+            entered.eq(tags.lookups.valid & tags.lookups.ready & ~self.frozen),
+            unsettled.eq(unsettled + entered - (go & ~decision.frozen & ~decision.allocate)
+                         - writer.filled.valid),
+        ]
         m.d.comb += [tags.frozen.eq(self.frozen),
-                     self.settled.eq(self.frozen & (unsettled == 0))]
+                     self.settled.eq(self.frozen & (unsettled == 0) & ~entered)]
