@@ -45,10 +45,11 @@ class ExactRest(wiring.Component):
 
     def elaborate(self, platform) -> Module:
         m = Module()
-        # The sum waits; without a reset in shift registers.
+        # The sum waits. Without a reset it would in shift registers: of those a LUT a bit, where a
+        # NIC that trains has more flip-flops left than LUTs.
         waiting = [self.x]
         for stage in range(4, 9):
-            following = Signal(EXACT, reset_less=True, name=f"x{stage}")
+            following = Signal(EXACT, name=f"x{stage}")
             m.d.sync += following.eq(waiting[-1])
             waiting.append(following)
         x5, x6, x7, x8 = waiting[2:]
