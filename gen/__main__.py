@@ -23,12 +23,20 @@ def command(
     settings: Settings = None,
     shell: Annotated[str, typer.Option(
         help=f"none, or what wraps the NIC: {', '.join(SHELLS)}")] = "none",
+    functions: Annotated[int | None, typer.Option(
+        help="of OpenNIC, as -num_phys_func of its build.tcl: 1 to 4")] = None,
+    qdma: Annotated[int | None, typer.Option(
+        help="of OpenNIC, as -num_qdma: 1 or 2")] = None,
+    macs: Annotated[int | None, typer.Option(
+        help="of OpenNIC, as -num_cmac_port: 1 or 2")] = None,
     report: Annotated[bool, typer.Option(
         "--report", help="also estimate LUT, FF, RAM, DSP and logic depth by Yosys")] = False,
 ) -> None:
     """Write NAME.v and NAME.json for a configuration of the SmartNIC, or all that a shell takes."""
     console = Console(stderr=True)
+    options = {"functions": functions, "qdma": qdma, "macs": macs}
     done = generate(configure(preset(config), settings or ()), output, shell=shell,
+                    options={name: value for name, value in options.items() if value is not None},
                     report=report,
                     progress=lambda line: console.print(line, style="dim", highlight=False))
     for warning in done["warnings"]:

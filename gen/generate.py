@@ -2,7 +2,7 @@
 
 import dataclasses
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -30,12 +30,14 @@ def build_nic(config: NicConfig) -> wiring.Component:
 
 def describe_nic(nic: wiring.Component, verilog: Verilog, config: NicConfig,
                  shell: str = "none") -> dict[str, Any]:
-    """Return what ``<name>.json`` says: shell, configuration, ports, registers, memories, modules.
+    """Return what ``<name>.json`` says: shell, configuration, ports, registers, memories, modules,
+    and the memory masters that ``nic`` may have.
 
     ``nic.registers`` lists the registers, objects with ``name``, ``address``, ``access``,
     ``reset`` and ``description``.
     """
     counts = verilog.counts()
+    masters = [master._asdict() for master in getattr(nic, "masters", ())]
     return {
         "schema": SCHEMA,
         "name": verilog.name,
@@ -47,26 +49,29 @@ def describe_nic(nic: wiring.Component, verilog: Verilog, config: NicConfig,
              "access": getattr(register.access, "value", register.access),
              "reset": register.reset, "description": register.description}
             for register in getattr(nic, "registers", ())],
+        **({"masters": masters} if masters else {}),
         "memories": verilog.memories(),
         "modules": [{"name": name, "instances": counts[name]} for name in verilog.modules],
     }
 
 
-def generate(config: NicConfig, output: Path, *, shell: str = "none", report: bool = False,
+def generate(config: NicConfig, output: Path, *, shell: str = "none",
+             options: Mapping[str, Any] | None = None, report: bool = False,
              build: Callable[[NicConfig], wiring.Component] = build_nic,
              progress: Callable[[str], None] = lambda _line: None) -> dict[str, Any]:
     """Write ``<name>.v`` and ``<name>.json`` (with ``report`` also ``<name>.report.json``).
 
     With a ``shell`` of :data:`gen.shells.SHELLS`, ``<name>`` is the configuration's and the
     shell's, and ``output`` gets all that the shell takes; the report is that of the bare NIC. Such
-    a folder is taken whole, so it must be new, empty, or hold an earlier result.
+    a folder is taken whole, so it must be new, empty, or hold an earlier result. ``options`` has
+    what the shell leaves to choose, by name: :class:`gen.shells.OpenNicPorts`.
 
     The same configuration gives the same bytes. Files are written when all of them are there, each
     whole: whoever ends this before leaves ``output`` as it was. ``build`` makes the component of a
     configuration; ``progress`` is told what is being done. Returns the description, with ``files``,
     the ``report`` and ``warnings`` added. ``OSError`` when ``output`` cannot be written,
-    ``ValueError`` when the configuration has no usable name, there is no such shell, or ``output``
-    holds something else.
+    ``ValueError`` when the configuration has no usable name, there is no such shell, it has no
+    such option, or ``output`` holds something else.
     """
     from gen.shells import SHELLS
 
@@ -75,8 +80,12 @@ def generate(config: NicConfig, output: Path, *, shell: str = "none", report: bo
     if shell != "none" and shell not in SHELLS:
         raise ValueError(f"shell must be one of none, {', '.join(SHELLS)}, not {shell!r}")
     name = config.name if shell == "none" else f"{config.name}_{shell}"
+    chosen: tuple[Any, ...] = ()
     if shell != "none":
+        chosen = SHELLS[shell].choose(options or {})
         config = SHELLS[shell].prepare(config)
+    elif options:
+        raise ValueError(f"{next(iter(options))} is an option of a shell, and shell is none")
     with _made(output):
         if shell != "none":
             _check_folder(output, name)
@@ -86,7 +95,7 @@ def generate(config: NicConfig, output: Path, *, shell: str = "none", report: bo
             verilog = to_verilog(nic, name, VerilogPlatform(name, sources=report))
             files = {f"{name}.v": verilog.text}
         else:
-            top = SHELLS[shell].wrap(nic)
+            top = SHELLS[shell].wrap(nic, *chosen)
             verilog = to_verilog(top, name)
             files = SHELLS[shell].files(config, top, verilog)
         document = describe_nic(nic, verilog, config, shell)

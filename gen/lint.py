@@ -14,6 +14,7 @@ WAIVED = {
     "PROCASSINIT": "a register has a value at power-up and after reset, which FPGAs give both",
     "WIDTHEXPAND": "Yosys leaves it to Verilog's rules to extend the shorter operand",
     "WIDTHTRUNC": "Yosys writes !x for x == 0, which lint takes for a truncation",
+    "SYNCASYNCNET": "a FIFO between clocks is emptied by the reset of either, as it comes",
     "SYMRSVDWORD": "a kernel's port has the name that Vitis gives it, interrupt",
     "UNUSEDSIGNAL": "a submodule's port that its user leaves open stays a named signal",
 }

@@ -1,9 +1,10 @@
 """The platform that Verilog is elaborated for: what Amaranth should not write out itself."""
 
+from collections.abc import Iterable, Iterator
 from dataclasses import fields, is_dataclass
 
 from amaranth.back import rtlil
-from amaranth.hdl import ClockSignal, Instance, ResetSignal, Signal, Value
+from amaranth.hdl import ClockDomain, ClockSignal, Const, Instance, ResetSignal, Signal, Value
 from amaranth.hdl import Module as Elaborated
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In
@@ -70,6 +71,22 @@ class VerilogPlatform:
         m.d.comb += crossing.o.eq(source)
         return m
 
+    def get_async_ff_sync(self, crossing) -> Elaborated:
+        """Return the flip-flops of an ``amaranth.lib.cdc.AsyncFFSynchronizer``, marked likewise;
+        they are called ``released0``, ``released1``, ..."""
+        m = Elaborated()
+        m.domains.released = released = ClockDomain(async_reset=True, local=True)
+        m.d.comb += [
+            released.clk.eq(ClockSignal(crossing._o_domain)),
+            released.rst.eq(crossing.i if crossing._edge == "pos" else ~crossing.i)]
+        source: Value = Const(0, 1)
+        for k in range(crossing._stages):
+            stage = Signal(name=f"released{k}", init=1, attrs={"ASYNC_REG": "TRUE"})
+            m.d.released += stage.eq(source)
+            source = stage
+        m.d.comb += crossing.o.eq(source)
+        return m
+
     def shared_instance(self, unit: wiring.Component, name: str, ports) -> Instance:
         """Return an instance of ``unit``'s module, which is converted on its first use only.
 
@@ -84,10 +101,7 @@ class VerilogPlatform:
             module = self._convert(unit, f"{self.prefix}_{name}")
             self._shared[name] = (unit, module)
         present = {port.name for port in module.ports}
-        connections = {}
-        for clock, signal in (("clk", ClockSignal()), ("rst", ResetSignal())):
-            if clock in present:
-                connections[f"i_{clock}"] = signal
+        connections = {f"i_{port}": signal for port, signal in _clocks(present, ports)}
         for path, member, value in ports.signature.flatten(ports):
             port = "__".join(map(str, path))
             if port in present:
@@ -106,6 +120,16 @@ class VerilogPlatform:
         text = self.convert(unit, name)
         self.texts.append(text)
         return parse_modules(text)[0]
+
+
+def _clocks(present: Iterable[str], ports: wiring.Component) -> Iterator[tuple[str, Value]]:
+    """Yield the clocks and resets among the ports ``present`` of a module, with what drives them:
+    those of domain ``x`` are called ``x_clk`` and ``x_rst``, and of ``sync`` by that alone."""
+    own = {"__".join(map(str, path)) for path, _, _ in ports.signature.flatten(ports)}
+    for port in sorted(set(present) - own):
+        domain, _, kind = port.rpartition("_")
+        if kind in ("clk", "rst"):
+            yield port, (ClockSignal if kind == "clk" else ResetSignal)(domain or "sync")
 
 
 def _identity(unit: wiring.Component) -> tuple:

@@ -1,6 +1,6 @@
 """Control registers of a Vitis kernel, and the way to the NIC's registers behind them."""
 
-from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -8,7 +8,7 @@ from rtl.axi_lite import ADDRESS_BITS, AxiLite, AxiLiteSlave
 
 from .axi_lite_master import AxiLiteMaster
 
-__all__ = ["KERNEL_ADDRESS_BITS", "NIC_BASE", "REGISTERS", "KernelControl"]
+__all__ = ["KERNEL_ADDRESS_BITS", "NIC_BASE", "REGISTERS", "KernelControl", "pointer_address"]
 
 KERNEL_ADDRESS_BITS = ADDRESS_BITS + 1
 NIC_BASE = 1 << ADDRESS_BITS
@@ -17,6 +17,15 @@ REGISTERS = {"control": 0x00, "interrupt_global": 0x04, "interrupt_enable": 0x08
              "interrupt_status": 0x0C, "packets": 0x10}
 """Byte addresses of the kernel's own registers (UG1393, ap_ctrl_hs; arguments from 0x10)."""
 _START, _DONE, _IDLE, _READY, _RESTART = 0, 1, 2, 3, 7
+_POINTER_BITS = 64
+
+
+def pointer_address(number: int) -> int:
+    """Return the byte address of the low word of pointer ``number``, the high one follows it.
+
+    Arguments of 64 bits lie 12 bytes apart, behind ``packets`` and the word that it leaves free.
+    """
+    return REGISTERS["packets"] + 8 + 12 * number
 
 
 class KernelControl(wiring.Component):
@@ -26,6 +35,10 @@ class KernelControl(wiring.Component):
     and is done when ``packets`` packets have come from the host since and the NIC is idle; with
     ``packets`` 0 as soon as it is idle. ``ap_done`` is cleared when it is read; the status bits of
     the interrupt toggle where 1 is written.
+
+    With ``pointers``, as many arguments of 64 bits follow ``packets``, see :func:`pointer_address`:
+    where in global memory each master's own part begins. Who sets them stops the kernel's masters
+    before.
 
     Of an access to the kernel's own registers, byte strobes count; what does not exist is answered
     SLVERR. Latency 3 cycles, 4 and the NIC's own for its registers.
@@ -37,10 +50,15 @@ class KernelControl(wiring.Component):
     m: :data:`rtl.axi_lite.AxiLite`, master side, to the NIC.
     taken: a packet of the host has been taken. idle: the NIC is idle.
     interrupt: as enabled.
+    pointer0, pointer1, ...: as set, registers.
+
+    Parameters: ``pointers``, how many.
     """
 
-    def __init__(self):
+    def __init__(self, pointers: int = 0):
+        self._pointers = pointers
         super().__init__({
+            **{f"pointer{k}": Out(_POINTER_BITS) for k in range(pointers)},
             "s": In(AxiLite), "s_awaddr_high": In(1), "s_araddr_high": In(1), "m": Out(AxiLite),
             "taken": In(1), "idle": In(1), "interrupt": Out(1)})
 
@@ -86,8 +104,9 @@ class KernelControl(wiring.Component):
                     own_write.eq(writing), own_read.eq(~writing),
                     slave.write_done.eq(writing), slave.read_done.eq(~writing),
                     slave.read_data.eq(read), slave.read_error.eq(~readable),
-                    slave.write_error.eq(~Cat(slave.write_word == address // 4
-                                              for address in REGISTERS.values()).any()),
+                    slave.write_error.eq(~Cat(slave.write_word == word for word in (
+                        *(address // 4 for address in REGISTERS.values()),
+                        *self._pointer_words())).any()),
                 ]
                 m.next = "DONE"
             with m.State("DONE"):
@@ -118,6 +137,9 @@ class KernelControl(wiring.Component):
             for name, address in REGISTERS.items():
                 with m.Case(address // 4):
                     m.d.comb += [value.eq(values[name]), readable.eq(1)]
+            for address, half in self._pointer_words().items():
+                with m.Case(address):
+                    m.d.comb += [value.eq(half), readable.eq(1)]
         with m.If(read & (word == REGISTERS["control"] // 4)):
             m.d.sync += done.eq(0)
         with m.If(write):
@@ -134,8 +156,20 @@ class KernelControl(wiring.Component):
                 with m.Case(REGISTERS["interrupt_status"] // 4), m.If(strobe[0]):
                     m.d.sync += status.eq(status ^ data[:2])
                 with m.Case(REGISTERS["packets"] // 4):
-                    for k in range(4):
-                        with m.If(strobe[k]):
-                            m.d.sync += packets.word_select(k, 8).eq(data.word_select(k, 8))
+                    _write_bytes(m, packets, data, strobe)
+                for address, half in self._pointer_words().items():
+                    with m.Case(address):
+                        _write_bytes(m, half, data, strobe)
         with m.If(finished):
             m.d.sync += [running.eq(restart), done.eq(1), taken.eq(0), status.eq(status | enable)]
+
+    def _pointer_words(self) -> dict[int, Value]:
+        """Return the halves of the pointers by their word address."""
+        return {pointer_address(k) // 4 + high: getattr(self, f"pointer{k}")[32 * high:][:32]
+                for k in range(self._pointers) for high in range(2)}
+
+
+def _write_bytes(m: Module, target: Value, data: Value, strobe: Value) -> None:
+    for k in range(4):
+        with m.If(strobe[k]):
+            m.d.sync += target.word_select(k, 8).eq(data.word_select(k, 8))

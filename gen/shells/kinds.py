@@ -1,11 +1,12 @@
 """The shells that there are: how each wraps a NIC, and the files it wants."""
 
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Mapping
+from dataclasses import fields
+from typing import Any, NamedTuple
 
 from amaranth.lib import wiring
 
-from gen.shells.opennic import OpenNicPlugin, for_ethernet
+from gen.shells.opennic import OpenNicPlugin, OpenNicPorts, for_ethernet
 from gen.shells.opennic_files import opennic_files
 from gen.shells.vitis import VitisKernel, for_udp
 from gen.shells.vitis_files import vitis_files
@@ -19,18 +20,31 @@ class Shell(NamedTuple):
     """A shell.
 
     Members: ``title``, for people; ``prepare``, a configuration in, out as the shell wants it, or
-    ``ValueError``; ``wrap``, a NIC in, the shell's top out; ``files``, what the shell takes of
-    configuration, top and its Verilog: texts by path.
+    ``ValueError``; ``wrap``, a NIC and options in, the shell's top out; ``files``, what the shell
+    takes of configuration, top and its Verilog: texts by path; ``options``, a dataclass of what
+    else can be chosen, or None.
     """
 
     title: str
     prepare: Callable[[NicConfig], NicConfig]
-    wrap: Callable[[wiring.Component], wiring.Component]
+    wrap: Callable[..., wiring.Component]
     files: Callable[[NicConfig, wiring.Component, Verilog], dict[str, str]]
+    options: type | None = None
+
+    def choose(self, values: Mapping[str, Any]) -> tuple[Any, ...]:
+        """Return what ``wrap`` takes behind the NIC: nothing, or ``options`` made of ``values``,
+        which names the fields of any shell; ``ValueError`` unless they are this one's."""
+        known = [] if self.options is None else [field.name for field in fields(self.options)]
+        for name in values:
+            if name not in known:
+                raise ValueError(f"{name} is not an option of {self.title}"
+                                 + (f" (options: {', '.join(known)})" if known else ""))
+        return () if self.options is None else (self.options(**values),)
 
 
 SHELLS = {
-    "opennic": Shell("OpenNIC, box at 250 MHz", for_ethernet, OpenNicPlugin, opennic_files),
+    "opennic": Shell("OpenNIC, box at 250 MHz", for_ethernet, OpenNicPlugin, opennic_files,
+                     OpenNicPorts),
     "vitis": Shell("Vitis RTL kernel", for_udp, VitisKernel, vitis_files),
 }
 """Shells by the name that ``python -m gen --shell`` knows them by."""

@@ -9,9 +9,13 @@ from amaranth.lib.wiring import In, Out
 
 from rtl.config import BEAT_BITS, NicConfig
 from rtl.formats import BEAT_BYTES, Beat
+from rtl.memory.axi4 import ADDRESS_BITS, HBM_CHANNELS
+from rtl.shared import Shared
 
 from .axi_lite_crossing import AxiLiteCrossing
 from .flat_bus import connect_bus
+from .hbm_port import HBM_LENGTH_BITS, HBM_WIDTH, HbmPort
+from .masters import axi_members, axi_name, connect_axi, masters_of
 from .register_stages import RegisterStages
 from .reset_handshake import ResetHandshake
 
@@ -71,8 +75,13 @@ class OpenNicPlugin(wiring.Component):
 
     Latency 2 cycles more than the NIC's own on each stream; throughput 1 beat per cycle.
 
+    A design may have an attribute ``masters``, entries of
+    :class:`rtl.memory.axi4.MemoryMaster`. The shell has no HBM: each comes out as a port of the
+    HBM IP wants it (:class:`gen.shells.hbm_port.HbmPort`), its pseudo-channel before the address,
+    and :mod:`gen.shells.opennic_hbm` puts the IP beside this module.
+
     Parameters: ``nic``, a component with the edges of :class:`rtl.nic.SmartNic`; ``ports``, kept as
-    an attribute.
+    an attribute, like ``masters``. Raises as :func:`gen.shells.masters.check_masters`.
 
     Ports
     -----
@@ -82,11 +91,16 @@ class OpenNicPlugin(wiring.Component):
     mod_rstn, mod_rst_done: reset of this module, on ``axil_aclk``. Done when the NIC has swept its
         tables.
     axil_aclk, axis_aclk: clocks, 125 and 250 MHz; their phases do not matter.
+    m_axi_<name>_*: an AXI3 master of 256 bits for each entry of ``masters``, on ``hbm_aclk``; with
+        them also ``hbm_aclk``, a clock of up to 450 MHz, ``hbm_ready``, that it runs and the
+        memory has been set up, and ``hbm_aresetn``, reset of the memory's ports. The module is not
+        out of reset before.
     """
 
     def __init__(self, nic: wiring.Component, ports: OpenNicPorts | None = None):
         self._nic = nic
         self.ports = ports = ports or OpenNicPorts()
+        self.masters = masters_of(nic)
         members: dict = {
             "s_axil_awvalid": In(1), "s_axil_awaddr": In(32), "s_axil_awready": Out(1),
             "s_axil_wvalid": In(1), "s_axil_wdata": In(32), "s_axil_wready": Out(1),
@@ -104,8 +118,14 @@ class OpenNicPlugin(wiring.Component):
                 ("tvalid", 1), ("tdata", BEAT_BITS), ("tkeep", BEAT_BYTES), ("tlast", 1),
                 ("tuser_size", _USER_BITS), ("tuser_src", _USER_BITS), ("tuser_dst", _USER_BITS))}
             members[f"{name}_tready"] = back(count)
-        super().__init__({**members, "mod_rstn": In(1), "mod_rst_done": Out(1),
-                          "axil_aclk": In(1), "axis_aclk": In(1)})
+        members |= {"mod_rstn": In(1), "mod_rst_done": Out(1), "axil_aclk": In(1),
+                    "axis_aclk": In(1)}
+        if self.masters:
+            members |= {"hbm_aclk": In(1), "hbm_ready": In(1), "hbm_aresetn": Out(1)}
+        for master in self.masters:
+            members |= axi_members(axi_name(master), HBM_WIDTH, length_bits=HBM_LENGTH_BITS,
+                                   address_bits=ADDRESS_BITS + HBM_CHANNELS.bit_length() - 1)
+        super().__init__(members)
 
     def elaborate(self, platform) -> Module:
         m = Module()
@@ -132,10 +152,33 @@ class OpenNicPlugin(wiring.Component):
         with m.If(nic.idle):
             m.d.sync += swept.eq(1)
         m.submodules.reset_sync = FFSynchronizer(reset.reset, sync.rst, init=1)
+        ready = reset.ready
+        if self.masters:
+            ready = Signal()
+            m.d.comb += reset.ready.eq(ready & self._memory(m, nic, reset.reset))
         m.submodules.swept_sync = FFSynchronizer(
-            swept, reset.ready, o_domain="axil", reset_less=False)
+            swept, ready, o_domain="axil", reset_less=False)
         m.d.comb += [axil.rst.eq(reset.reset), reset.mod_rstn.eq(self.mod_rstn),
                      self.mod_rst_done.eq(reset.mod_rst_done)]
+
+    def _memory(self, m, nic, reset):
+        """The masters, and their clock, in ``reset`` until it runs; return, on ``axil``, whether
+        the memory is ready."""
+        m.domains.hbm = hbm = ClockDomain("hbm")
+        wanted, there, ready = Signal(), Signal(), Signal()
+        held = Signal(init=1, reset_less=True)
+        m.submodules.hbm_reset_sync = FFSynchronizer(reset, wanted, o_domain="hbm", init=1)
+        m.submodules.hbm_there_sync = FFSynchronizer(self.hbm_ready, there, o_domain="hbm")
+        m.submodules.hbm_ready_sync = FFSynchronizer(self.hbm_ready, ready, o_domain="axil")
+        m.d.hbm += held.eq(wanted | ~there)
+        m.d.comb += [hbm.clk.eq(self.hbm_aclk), hbm.rst.eq(held), self.hbm_aresetn.eq(~held)]
+        for master in self.masters:
+            m.submodules[f"{master.name}_port"] = port = Shared(
+                HbmPort(master.width), f"hbm_port_{master.width}")
+            wiring.connect(m, getattr(nic, master.name), port.i)
+            connect_axi(m, self, axi_name(master), port.o,
+                        base=master.channel << ADDRESS_BITS)
+        return ready
 
     def _control(self, m, nic) -> None:
         m.submodules.csr_crossing = crossing = AxiLiteCrossing(CSR_ADDRESS_BITS)

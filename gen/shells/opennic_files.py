@@ -1,6 +1,7 @@
 """The folder that OpenNIC's ``build.tcl -user_plugin`` takes."""
 
 from gen.shells.opennic import OpenNicPlugin, OpenNicPorts
+from gen.shells.opennic_hbm import HBM_MHZ, box_name, hbm_box, hbm_readme, hbm_tcl
 from gen.shells.vivado import for_vivado
 from gen.shells.xdc import crossings_xdc
 from gen.verilog import Verilog
@@ -19,22 +20,26 @@ def opennic_files(config: NicConfig, plugin: OpenNicPlugin, verilog: Verilog) ->
     ``verilog`` is that of ``plugin``. The box at 322 MHz is left out: the shell then takes its own
     that passes packets on.
     """
-    top, ports = verilog.name, plugin.ports
+    top, ports, masters = verilog.name, plugin.ports, plugin.masters
     longest = BEAT_BYTES * (1 + max(config.net_payload_beats, config.host_payload_beats))
+    between = [("axis_aclk", "hbm_aclk", 1000 / HBM_MHZ)] if masters else []
     return {
         f"{top}.v": for_vivado(verilog),
-        f"{top}.xdc": crossings_xdc(verilog, _CLOCK_NS),
+        **({f"{box_name(top)}.v": hbm_box(verilog, masters)} if masters else {}),
+        f"{top}.xdc": crossings_xdc(verilog, _CLOCK_NS, between),
         "build_box_250mhz.tcl": (
             f"# Read by the shell's build.tcl in this folder.\n"
             f"read_verilog -quiet -sv {top}.v\n"
-            f"read_xdc -ref {top} {top}.xdc\n"),
+            f"read_xdc -ref {top} {top}.xdc\n"
+            f"{hbm_tcl(top, masters) if masters else ''}"),
         f"{_BOX}/{_BOX}_axi_crossbar.tcl":
             "# One slave has the whole window: there is no crossbar to make.\n",
         f"{_BOX}/{_BOX}_address_map.v": _address_map(top),
         f"{_BOX}/{_BOX}_address_map_inst.vh":
             f"// {top} takes the box's whole window; it decodes addresses itself.\n",
         f"{_BOX}/user_plugin_250mhz_inst.vh": _instance(top, ports, plugin, longest),
-        "README.md": _readme(config, top, ports, longest),
+        "README.md": _readme(config, top, ports, longest) + (
+            hbm_readme(top, masters) if masters else ""),
     }
 
 
@@ -51,14 +56,18 @@ def _instance(top: str, ports: OpenNicPorts, plugin: OpenNicPlugin, longest: int
         for name, value in (("NUM_PHYS_FUNC", ports.functions), ("NUM_QDMA", ports.qdma),
                             ("NUM_CMAC_PORT", ports.macs), ("USE_PHYS_FUNC", 1)))
     own = {"mod_rstn": "mod_rstn[0]", "mod_rst_done": "mod_rst_done[0]"}
-    connections = ",\n".join(
-        f"  .{name}({own.get(name, name)})" for name in plugin.signature.members)
+    module, names = top, list(plugin.signature.members)
+    if plugin.masters:
+        module = box_name(top)
+        names = [name for name in names if not name.startswith(("m_axi_", "hbm_"))]
+        names.append("ref_clk_100mhz")
+    connections = ",\n".join(f"  .{name}({own.get(name, name)})" for name in names)
     return (f"initial begin\n{checks}"
             f'  if (MAX_PKT_LEN < {longest})\n'
             f'    $fatal(1, "{top} needs -max_pkt_len {longest}, not %0d", MAX_PKT_LEN);\nend\n\n'
             "// Reset pairs without a user are always done.\n"
             "assign mod_rst_done[15:1] = {15{1'b1}};\n\n"
-            f"{top} {top}_inst (\n{connections}\n);\n")
+            f"{module} {top}_inst (\n{connections}\n);\n")
 
 
 def _readme(config: NicConfig, top: str, ports: OpenNicPorts, longest: int) -> str:

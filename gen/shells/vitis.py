@@ -1,14 +1,18 @@
 """The SmartNIC as an RTL kernel for Vitis."""
 
 from amaranth.hdl import Cat, ClockDomain, Module, Signal
-from amaranth.lib import wiring
+from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from rtl.config import BEAT_BITS, NicConfig
 from rtl.formats import BEAT_BYTES, NODE_BITS, Beat, HeaderBeat
+from rtl.memory.axi4 import Address
+from rtl.shared import Shared
 
 from .flat_bus import connect_bus
 from .kernel_control import KERNEL_ADDRESS_BITS, KernelControl
+from .masters import axi_members, axi_name, connect_axi, masters_of
+from .memory_stages import MemoryStages
 from .register_stages import RegisterStages
 
 __all__ = ["SOCKETS", "STREAMS", "UDP_BEATS", "VitisKernel", "for_udp"]
@@ -18,6 +22,12 @@ SOCKETS = 16
 UDP_BEATS = 21
 """Beats behind the header beat that the UDP kernel takes: 22 are its 1,408 bytes."""
 _DEST_BITS, _USER_BITS = 16, 96
+
+GLOBAL_BITS = 64
+"""Of an address in global memory."""
+_GLOBAL = data.StructLayout({**Address.members, "address": GLOBAL_BITS})
+_CONSTANT = {"cache": (4, 0b0011), "prot": (3, 0b000)}
+"""Normal memory, bufferable and not cached; and data, secure, unprivileged (AMBA AXI, A4)."""
 
 STREAMS = {
     "s_axis_net": ("in", {"tdest": _DEST_BITS, "tuser": _USER_BITS}),
@@ -50,19 +60,26 @@ class VitisKernel(wiring.Component):
 
     Latency 2 cycles more than the NIC's own on each stream; throughput 1 beat per cycle.
 
+    A design may have an attribute ``masters``, entries of
+    :class:`rtl.memory.axi4.MemoryMaster`, kept as an attribute: each comes out as an AXI4 master
+    behind two register stages. To its addresses the wrapper adds a pointer, an argument of the
+    kernel, which is where XRT put the buffer in that master's pseudo-channel.
+
     Parameters: ``nic``, a component with the edges of :class:`rtl.nic.SmartNic` whose framing is
-    ``udp``.
+    ``udp``. Raises as :func:`gen.shells.masters.check_masters`.
 
     Ports
     -----
     ap_clk, ap_rst_n: clock, and reset, active low, synchronous.
     s_axi_control_*: AXI4-Lite, :class:`gen.shells.kernel_control.KernelControl`.
     s_axis_net_*, m_axis_net_*, s_axis_host_*, m_axis_host_*: see :data:`STREAMS`.
+    m_axi_<name>_*: an AXI4 master for each entry of ``masters``, with 64-bit addresses.
     interrupt: of the kernel, active high.
     """
 
     def __init__(self, nic: wiring.Component):
         self._nic = nic
+        self.masters = masters_of(nic)
         members: dict = {
             "ap_clk": In(1), "ap_rst_n": In(1), "interrupt": Out(1),
             "s_axi_control_awvalid": In(1), "s_axi_control_awaddr": In(KERNEL_ADDRESS_BITS),
@@ -80,6 +97,11 @@ class VitisKernel(wiring.Component):
             fields = {"tdata": BEAT_BITS, "tkeep": BEAT_BYTES, "tlast": 1, "tvalid": 1, **more}
             members |= {f"{name}_{field}": forth(width) for field, width in fields.items()}
             members[f"{name}_tready"] = back(1)
+        for master in self.masters:
+            name = axi_name(master)
+            members |= axi_members(name, master.width, address_bits=GLOBAL_BITS, length_bits=8)
+            members |= {f"{name}_{channel}{field}": Out(width) for channel in ("aw", "ar")
+                        for field, (width, _value) in _CONSTANT.items()}
         super().__init__(members)
 
     def elaborate(self, platform) -> Module:
@@ -94,7 +116,7 @@ class VitisKernel(wiring.Component):
         self._depart(m, "m_axis_host", nic.host_tx, "host_tx")
         beat = self._depart(m, "m_axis_net", nic.net_tx, "net_tx")
         self._address(m, beat)
-        self._control(m, nic)
+        self._memory(m, nic, self._control(m, nic))
         time = Signal(32)
         m.d.sync += time.eq(time + 1)
         m.d.comb += [nic.time.eq(time), nic.tap.ready.eq(1)]
@@ -138,8 +160,27 @@ class VitisKernel(wiring.Component):
         with m.Else():
             m.d.comb += self.m_axis_net_tdest.eq(now)
 
-    def _control(self, m, nic) -> None:
-        m.submodules.kernel_control = control = KernelControl()
+    def _memory(self, m, nic, control: KernelControl) -> None:
+        """The masters, each from where its pointer says."""
+        for k, master in enumerate(self.masters):
+            name, near = axi_name(master), getattr(nic, master.name)
+            m.submodules[f"{master.name}_stages"] = stages = Shared(
+                MemoryStages(master.width, _GLOBAL), f"memory_stages_{master.width}")
+            for channel in ("aw", "ar"):
+                own, out = getattr(near, channel), getattr(stages.i, channel)
+                m.d.comb += [
+                    out.payload.address.eq(own.payload.address + getattr(control, f"pointer{k}")),
+                    out.payload.more.eq(own.payload.more), out.payload.id.eq(own.payload.id),
+                    out.valid.eq(own.valid), own.ready.eq(out.ready),
+                    *(getattr(self, f"{name}_{channel}{field}").eq(value)
+                      for field, (_width, value) in _CONSTANT.items()),
+                ]
+            for channel in ("w", "b", "r"):
+                wiring.connect(m, getattr(near, channel), getattr(stages.i, channel))
+            connect_axi(m, self, name, stages.o)
+
+    def _control(self, m, nic) -> KernelControl:
+        m.submodules.kernel_control = control = KernelControl(len(self.masters))
         connect_bus(m, self, "s_axi_control", control.s)
         m.d.comb += control.s.wstrb.eq(self.s_axi_control_wstrb)
         m.d.comb += [
@@ -149,3 +190,4 @@ class VitisKernel(wiring.Component):
             control.idle.eq(nic.idle), self.interrupt.eq(control.interrupt),
         ]
         wiring.connect(m, control.m, nic.csr)
+        return control

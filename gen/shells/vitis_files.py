@@ -1,13 +1,16 @@
 """What Vitis takes of a kernel: Verilog, kernel.xml, packaging script, link settings."""
 
+from collections.abc import Sequence
 from xml.etree import ElementTree as Xml
 
-from gen.shells.kernel_control import KERNEL_ADDRESS_BITS, NIC_BASE, REGISTERS
-from gen.shells.vitis import STREAMS, VitisKernel
+from gen.shells.kernel_control import KERNEL_ADDRESS_BITS, NIC_BASE, REGISTERS, pointer_address
+from gen.shells.masters import axi_name
+from gen.shells.vitis import GLOBAL_BITS, STREAMS, VitisKernel
 from gen.shells.vivado import for_vivado
 from gen.verilog import Verilog
 from rtl.config import BEAT_BITS, NicConfig
 from rtl.formats import BEAT_BYTES
+from rtl.memory import MemoryMaster
 
 __all__ = ["PLATFORM", "kernel_xml", "vitis_files"]
 
@@ -21,15 +24,18 @@ def vitis_files(config: NicConfig, kernel: VitisKernel, verilog: Verilog) -> dic
     top = verilog.name
     return {
         f"{top}.v": for_vivado(verilog),
-        "kernel.xml": kernel_xml(top),
-        "package_kernel.tcl": _package(top),
-        "link.cfg": _link(top),
-        "README.md": _readme(config, top),
+        "kernel.xml": kernel_xml(top, kernel.masters),
+        "package_kernel.tcl": _package(top, kernel.masters),
+        "link.cfg": _link(top, kernel.masters),
+        "README.md": _readme(config, top) + _memory_readme(kernel.masters),
     }
 
 
-def kernel_xml(name: str) -> str:
-    """Return ``kernel.xml`` of a kernel called ``name`` (UG1393, RTL kernel XML)."""
+def kernel_xml(name: str, masters: Sequence[MemoryMaster] = ()) -> str:
+    """Return ``kernel.xml`` of a kernel called ``name`` (UG1393, RTL kernel XML).
+
+    For each of ``masters`` it has a port and an argument, a pointer to its memory.
+    """
     root = Xml.Element("root", versionMajor="1", versionMinor="6")
     kernel = Xml.SubElement(
         root, "kernel", name=name, language="ip_c", vlnv=f"embernic:kernel:{name}:1.0",
@@ -39,6 +45,10 @@ def kernel_xml(name: str) -> str:
     Xml.SubElement(ports, "port", name="s_axi_control", mode="slave",
                    range=f"{1 << KERNEL_ADDRESS_BITS:#x}", dataWidth="32", portType="addressable",
                    base="0x0")
+    for master in masters:
+        Xml.SubElement(ports, "port", name=axi_name(master), mode="master",
+                       range=f"{(1 << GLOBAL_BITS) - 1:#X}".replace("X", "x"),
+                       dataWidth=str(master.width), portType="addressable", base="0x0")
     for stream, (direction, _) in STREAMS.items():
         Xml.SubElement(ports, "port", name=stream, dataWidth=str(BEAT_BITS), portType="stream",
                        mode="read_only" if direction == "in" else "write_only")
@@ -51,14 +61,23 @@ def kernel_xml(name: str) -> str:
             arguments, "arg", name=stream, addressQualifier="4", id=str(number), port=stream,
             size="0x0", offset="0x0", hostOffset="0x0", hostSize="0x0", memSize="0",
             type=f"stream<ap_axiu<{BEAT_BITS},{more.get('tuser', 0)},0,{more.get('tdest', 0)}>>&")
+    for number, master in enumerate(masters):
+        Xml.SubElement(
+            arguments, "arg", name=master.name, addressQualifier="1",
+            id=str(1 + len(STREAMS) + number), port=axi_name(master), size="0x8",
+            offset=f"{pointer_address(number):#x}", type="void*", hostOffset="0x0",
+            hostSize="0x8")
     Xml.indent(root)
     return Xml.tostring(root, encoding="unicode", xml_declaration=False).join(
         ('<?xml version="1.0" encoding="UTF-8"?>\n', "\n"))
 
 
-def _package(top: str) -> str:
+def _package(top: str, masters: Sequence[MemoryMaster]) -> str:
     streams = "\n".join(
-        f"ipx::associate_bus_interfaces -busif {name} -clock ap_clk $core" for name in STREAMS)
+        f"ipx::associate_bus_interfaces -busif {name} -clock ap_clk $core"
+        for name in (*STREAMS, *map(axi_name, masters)))
+    if masters:
+        streams += "\n" + _pointers(masters)
     return f"""# Packages {top} as a kernel. Run: vivado -mode batch -source package_kernel.tcl
 set here [file dirname [file normalize [info script]]]
 set packaged $here/packaged
@@ -90,7 +109,27 @@ package_xo -force -xo_path $here/{top}.xo -kernel_name {top} -ip_directory $pack
 """
 
 
-def _link(top: str) -> str:
+def _pointers(masters: Sequence[MemoryMaster]) -> str:
+    """Tell the packager which register holds the pointer of which master."""
+    lines = ["set map [ipx::add_memory_map -quiet s_axi_control $core]",
+             "set block [ipx::add_address_block -quiet reg0 $map]"]
+    for number, master in enumerate(masters):
+        lines += [
+            f"set register [ipx::add_register -quiet {master.name} $block]",
+            f"set_property address_offset {pointer_address(number):#x} $register",
+            f"set_property size {GLOBAL_BITS} $register",
+            "set parameter [ipx::add_register_parameter -quiet ASSOCIATED_BUSIF $register]",
+            f"set_property value {axi_name(master)} $parameter"]
+    lines.append("set_property slave_memory_map_ref s_axi_control "
+                 "[ipx::get_bus_interfaces s_axi_control -of_objects $core]")
+    return "\n".join(lines)
+
+
+def _link(top: str, masters: Sequence[MemoryMaster]) -> str:
+    memory = "".join(f"sp={top}_0.{axi_name(master)}:HBM[{master.channel}]\n"
+                     for master in masters)
+    if memory:
+        memory = f"# Each master has its own pseudo-channel.\n{memory}"
     return f"""# Read by v++ --link --config.
 [connectivity]
 nk={top}:1:{top}_0
@@ -100,7 +139,7 @@ nk=cmac_0:1:cmac_0
 slr={top}_0:SLR1
 slr=networklayer_0:SLR2
 slr=cmac_0:SLR2
-stream_connect=cmac_0.M_AXIS:networklayer_0.S_AXIS_eth2nl
+{memory}stream_connect=cmac_0.M_AXIS:networklayer_0.S_AXIS_eth2nl
 stream_connect=networklayer_0.M_AXIS_nl2eth:cmac_0.S_AXIS
 stream_connect={top}_0.m_axis_net:networklayer_0.S_AXIS_sk2nl
 stream_connect=networklayer_0.M_AXIS_nl2sk:{top}_0.s_axis_net
@@ -136,4 +175,22 @@ Control has {KERNEL_ADDRESS_BITS} address bits. 0x00 to 0x0F are `ap_ctrl_hs`, 0
 registers begin at {NIC_BASE:#x}; the NIC serves whether the kernel was started or not.
 
 What only Vivado can tell, placement and timing at {_MHZ} MHz, is not known here.
+"""
+
+
+def _memory_readme(masters: Sequence[MemoryMaster]) -> str:
+    if not masters:
+        return ""
+    rows = "\n".join(
+        f"| `{master.name}` | {pointer_address(number):#x} | {master.width} | "
+        f"HBM[{master.channel}] |" for number, master in enumerate(masters))
+    return f"""
+## HBM
+
+Each master takes a buffer in its pseudo-channel, whose address is an argument of the kernel (low
+word first). Set them before the NIC's tables are used.
+
+| argument | address | bits | memory |
+|---|---|---|---|
+{rows}
 """

@@ -1,21 +1,31 @@
 """Constraints of a shell wrapper: one for every crossing that the design has."""
 
+from collections.abc import Sequence
+
 from gen.verilog import Verilog
 
 __all__ = ["crossings_xdc"]
 
 
-def crossings_xdc(verilog: Verilog, period_ns: float) -> str:
+def crossings_xdc(verilog: Verilog, period_ns: float,
+                  between: Sequence[tuple[str, str, float]] = ()) -> str:
     """Return XDC for the crossings of ``verilog``, to be read scoped to its top (``-ref``).
 
     Toggles and levels cross through synchronizers, modules whose registers are ``crossed0``,
     ``crossed1``, ...: no path to the first is timed. What is held while a toggle crosses goes from
     ``held_*`` to ``taken_*`` registers of one module: it may take ``period_ns``, the shorter of
     both clocks' periods, since the toggle takes at least that long.
+
+    ``between`` lists pairs of clock ports of the top with the shorter of their periods: every path
+    from one clock to the other, either way, may take that long. Counters in Gray code cross so:
+    none of their bits may be a cycle behind the others. ``ValueError`` where one would without.
     """
     lines = [f"# Clock crossings of {verilog.name}. Read with: read_xdc -ref {verilog.name} FILE"]
-    for path, registers in sorted(_registers(verilog)):
-        if "crossed0" in registers:
+    for path, registers, wide in sorted(_registers(verilog), key=lambda found: found[0]):
+        if "crossed0" in registers and wide:
+            if not between:
+                raise ValueError(f"{path} must cross between clocks whose paths are bounded")
+        elif "crossed0" in registers:
             lines.append(f"set_false_path -to [get_cells {{{path}/crossed0_reg}}]")
         if any(name.startswith("taken_") for name in registers):
             for side in ("held", "taken"):
@@ -24,10 +34,18 @@ def crossings_xdc(verilog: Verilog, period_ns: float) -> str:
             lines.append(
                 f"set_max_delay -datapath_only -from [get_cells {{{path}/held_*_reg*}}] "
                 f"-to [get_cells {{{path}/taken_*_reg*}}] {period_ns:.3f}")
+    for pair in between:
+        for source, target in (pair[:2], pair[1::-1]):
+            lines.append(
+                f"set_max_delay -datapath_only "
+                f"-from [get_clocks -of_objects [get_ports {source}]] "
+                f"-to [get_clocks -of_objects [get_ports {target}]] {pair[2]:.3f}")
     return "\n".join(lines) + "\n"
 
 
 def _registers(verilog: Verilog):
-    """Yield the path of each instance from the top, and its registers."""
-    for path, module in verilog.instances():
-        yield "/".join(path), set(verilog.modules[module].registers)
+    """Yield the path of each instance from the top, its registers, and whether it has ports of
+    more than a bit."""
+    for path, name in verilog.instances():
+        module = verilog.modules[name]
+        yield "/".join(path), set(module.registers), any(port.width > 1 for port in module.ports)

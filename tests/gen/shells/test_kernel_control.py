@@ -6,7 +6,7 @@ import pytest
 from amaranth.hdl import Module
 from amaranth.lib import wiring
 
-from gen.shells.kernel_control import NIC_BASE, REGISTERS, KernelControl
+from gen.shells.kernel_control import NIC_BASE, REGISTERS, KernelControl, pointer_address
 from rtl.axi_lite import AxiLiteSlave
 from tests.support import simulate
 
@@ -17,9 +17,9 @@ START, DONE, IDLE, READY, RESTART = 1, 2, 4, 8, 0x80
 class Bench:
     """The block in front of a register file, with a master that does one access at a time."""
 
-    def __init__(self, stall=0.0):
+    def __init__(self, stall=0.0, pointers=0):
         self.top = Module()
-        self.top.submodules.dut = self.dut = KernelControl()
+        self.top.submodules.dut = self.dut = KernelControl(pointers)
         self.top.submodules.nic = self.nic = AxiLiteSlave()
         wiring.connect(self.top, self.dut.m, self.nic.bus)
         self.words: dict[int, int] = {}
@@ -116,6 +116,26 @@ def test_own_registers():
             assert await bench.write(ctx, address, 1) == SLVERR
         assert await bench.read(ctx, REGISTERS["control"]) == (OKAY, IDLE)
         assert bench.words == {}
+
+    bench.run(accesses)
+
+
+def test_pointers():
+    bench = Bench(pointers=2)
+
+    async def accesses(ctx):
+        assert [pointer_address(k) for k in range(2)] == [0x18, 0x24]
+        for k, value in enumerate((0x1122334455667788, 0x99AABBCCDDEEFF00)):
+            for word in range(2):
+                address, half = pointer_address(k) + 4 * word, value >> 32 * word & 0xFFFFFFFF
+                assert await bench.write(ctx, address, half) == OKAY
+                assert await bench.read(ctx, address) == (OKAY, half)
+        assert await bench.write(ctx, 0x24, 0x55005500, 0b1010) == OKAY
+        assert ctx.get(bench.dut.pointer0) == 0x1122334455667788
+        assert ctx.get(bench.dut.pointer1) == 0x99AABBCC55EE5500
+        for address in (0x14, 0x20, 0x2C, 0x30):
+            assert (await bench.read(ctx, address))[0] == SLVERR
+            assert await bench.write(ctx, address, 1) == SLVERR
 
     bench.run(accesses)
 

@@ -14,6 +14,7 @@ from gen.generate import generate
 from gen.lint import lint
 from gen.shells import SHELLS
 from rtl.config import preset
+from tests.gen.shells.designs import Storing
 
 # box_250mhz.sv of open-nic-shell, with one function, QDMA and MAC: name, width, direction. The
 # module of a user takes one of the reset pairs and no ref_clk_100mhz.
@@ -197,12 +198,35 @@ def test_two_nics_in_one_file_list(made, tmp_path):
     lint([top, *files], "both")
 
 
+def test_opennic_with_more_of_each(tmp_path):
+    """Streams of 2 x 2 functions and of 2 MACs, side by side; a small design does."""
+    described = generate(preset("tiny"), tmp_path, shell="opennic", build=lambda _: Storing(()),
+                         options={"functions": 2, "qdma": 2, "macs": 2})
+    times = {"s_axis_qdma_h2c": 4, "m_axis_qdma_c2h": 4, "m_axis_adap_tx_250mhz": 2,
+             "s_axis_adap_rx_250mhz": 2}
+    assert {port["name"]: (port["width"], port["direction"]) for port in described["ports"]} == {
+        name: (width * next((count for stream, count in times.items()
+                             if name.startswith(stream)), 1), way)
+        for name, (width, way) in OPENNIC.items()}
+    readme = (tmp_path / "README.md").read_text()
+    assert "-num_phys_func 2 -num_qdma 2 -num_cmac_port 2" in readme
+    instance = (tmp_path / "box_250mhz" / "user_plugin_250mhz_inst.vh").read_text()
+    for name in ("NUM_PHYS_FUNC", "NUM_QDMA", "NUM_CMAC_PORT"):
+        assert f"if ({name} != 2)" in instance
+
+
 @pytest.mark.parametrize("arguments, text", [
     (["--shell", "corundum"], "shell must be one of none, opennic, vitis, not 'corundum'"),
     (["--shell", "opennic", "--set", "net_framing=udp"],
      "net_framing must be ethernet with shell opennic, not 'udp'"),
     (["--shell", "vitis", "--set", "nodes=32", "--set", "partial_beats=256"],
      "nodes must be at most 16 with shell vitis, .*, not 32"),
+    (["--shell", "opennic", "--functions", "5"], "functions must be between 1 and 4, not 5"),
+    (["--shell", "opennic", "--qdma", "0"], "qdma must be between 1 and 2, not 0"),
+    (["--shell", "opennic", "--macs", "3"], "macs must be between 1 and 2, not 3"),
+    (["--shell", "opennic", "--macs", "two"], "Invalid value for '--macs': .*"),
+    (["--shell", "vitis", "--macs", "2"], "macs is not an option of Vitis RTL kernel"),
+    (["--macs", "2"], "macs is an option of a shell, and shell is none"),
     (["--set", "net_framing=atm"], "net_framing must be ethernet or udp, not 'atm'")])
 def test_bad_choices(tmp_path, capsys, arguments, text):
     assert command.main(["--config", "tiny", "--output", str(tmp_path / "o"), *arguments]) == 2
