@@ -60,6 +60,11 @@ class DenseVectors:
         """Dense vectors that gathers have copied, or begun to."""
         return self._gathers.rows
 
+    @property
+    def launches(self) -> int:
+        """Gathers of dense vectors so far."""
+        return self._gathers.launches
+
     def begin(self, step: Step, now: float) -> None:
         """Let the MLP of this node's share of ``step`` begin."""
         samples = step.shares[self._node + 1] - step.shares[self._node]

@@ -15,7 +15,7 @@ class NicTimes:
     phases: from the first query leaving a host to the last answer in its memory, the mini-batch
         alone, by phase in the order in which they follow each other.
     interval_us: from one mini-batch to the next with several in flight.
-    launches: gathers on the busiest node's GPU.
+    launches: gathers on the busiest node's GPU that the host calls.
     gathered: rows that they read.
     update_us: in training, from the last node's gradients to the last row written.
     """

@@ -6,7 +6,7 @@ from typing import Any
 from host.batching import ALGORITHMS
 from host.profile import profile_names
 
-from .systems import canonical, parts_of
+from .systems import BASELINES, canonical, parts_of
 
 __all__ = ["DATASETS", "MINI_BATCH", "Point", "measure"]
 
@@ -45,6 +45,8 @@ class Point:
     scaled: (profile.constant, factor) for each constant that a sensitivity sweep changes, such as
         ``("gpu_rtx8000.launch_us", 0.5)``; names as :func:`host.source.constants` lists them.
     settings: further ``field=value`` of the NIC, such as ``requester_merge=true``.
+    persistent_gather: whether a kernel that never ends serves the NICs' lookups on the GPU, so that
+        no call of the host launches a gather: a separate, labelled point. Systems with NICs only.
 
     Raises ``ValueError`` that names field, value and bound.
     """
@@ -69,6 +71,7 @@ class Point:
     measured: int = 32
     scaled: tuple[tuple[str, float], ...] = ()
     settings: tuple[str, ...] = ()
+    persistent_gather: bool = False
 
     def __post_init__(self) -> None:
         for name, known in (("dataset", DATASETS), ("workload", WORKLOADS),
@@ -94,6 +97,9 @@ class Point:
             raise ValueError(f"format must go with data, not {self.format!r} alone")
         if self.nodes < 2 and self.system == "cpu-mpi":
             raise ValueError(f"nodes must be at least 2 of cpu-mpi, not {self.nodes!r}")
+        if self.persistent_gather and (self.system in BASELINES or self.system == "all-on-nic"):
+            raise ValueError(f"persistent_gather must go with a system of GPUs and SmartNICs, "
+                             f"not with {self.system!r}")
         for name, factor in self.scaled:
             if not factor > 0:
                 raise ValueError(f"scaled must be above 0, not {factor!r} for {name}")
@@ -171,10 +177,14 @@ def measure(point: Point) -> dict:
     ``unique_keys``           different keys of a mini-batch
     ``accesses``              lookups of a mini-batch
     ``similarity``            1 - unique_keys / accesses
-    ``nic_us``                {``service``, ``interval``} of the simulated NICs alone
+    ``nic_us``                of the simulated NICs: {``service``, ``interval``, ``update`` (of
+                              training), ``launches`` (of the busiest node's GPU)}
+    ``mini_batch``            samples of it, fewer than asked for where a file is short
     ========================  ===================================================================
 
     Raises ``ValueError`` (:class:`host.errors.InputError` for a malformed file) for a point that
     names what is not there.
     """
-    raise NotImplementedError("measure is not built yet")
+    from .evaluate import evaluate  # which needs points
+
+    return evaluate(point)

@@ -1,0 +1,35 @@
+"""Times of steps: alone, in steady state, and where they went."""
+
+from collections.abc import Sequence
+
+from host.systems import PHASES, Step, breakdown, schedule
+
+__all__ = ["alone", "busy_us", "interval_us"]
+
+
+def alone(steps: Sequence[Step]) -> tuple[float, dict[str, float]]:
+    """Return the mean time of a step with everything for itself, and its phases' means."""
+    total, phases = 0.0, dict.fromkeys(PHASES, 0.0)
+    for step in steps:
+        times = schedule([step])
+        total += float(times.finished[0])
+        for name, us in breakdown(step, times, 0).phases.items():
+            phases[name] += us
+    return total / len(steps), {name: us / len(steps) for name, us in phases.items()}
+
+
+def interval_us(steps: Sequence[Step], in_flight: int) -> float:
+    """Return the time from one step's end to the next, those that fill the pipeline left out."""
+    ends = schedule(steps, in_flight).finished
+    first = min(in_flight, len(steps) - 2)
+    return float(ends[-1] - ends[first]) / (len(steps) - 1 - first)
+
+
+def busy_us(steps: Sequence[Step]) -> dict[str, float]:
+    """Return how long each resource of the busiest node serves a step, the mean of all."""
+    busy: dict[str, float] = {}
+    for step in steps:
+        for stage in step.stages:
+            for name in stage.resources:
+                busy[str(name)] = busy.get(str(name), 0.0) + stage.us
+    return {name: us / len(steps) for name, us in sorted(busy.items())}
