@@ -23,7 +23,7 @@ def cpu_mpi(w: Workload, d: Devices, options: StepOptions) -> Step:
     size = vector_bytes(w)
 
     def exchange(name: str, phase: str, traffic, at: tuple[int, ...]) -> tuple[int, ...]:
-        return (charge(step, name, phase, d.host_mpi.all_to_all(traffic), at),) \
+        return (charge(step, name, phase, d.cpu_mpi.all_to_all(traffic), at),) \
             if w.nodes > 1 else at
 
     def compute(at: tuple[int, ...], *parts: dense.Part) -> tuple[int, ...]:
@@ -45,7 +45,7 @@ def cpu_mpi(w: Workload, d: Devices, options: StepOptions) -> Step:
     at = (charge(step, "row update", "backward_all_to_all", update_cost(w, d.cpu), at),)
     if options.all_reduce and w.nodes > 1:
         at = (charge(step, "all-reduce", "all_reduce",
-                     d.host_mpi.all_reduce(4 * w.model.mlp_parameters), at),)
+                     d.cpu_mpi.all_reduce(4 * w.model.mlp_parameters), at),)
     tensors = 2 * (len(w.model.bottom) + len(w.model.top))
     compute(at, ("MLP update", "mlp", [dense_update(w.model.mlp_parameters, tensors)]))
     return step

@@ -37,7 +37,8 @@ class Devices:
     -------
     software, network, pcie: profiles.
     gpu, cpu, copies: of each node.
-    host_mpi: between host memories. mpi: between GPU memories, through host memory.
+    cpu_mpi: MPI between CPUs. host_mpi: between the host memories of nodes with GPUs. mpi: between
+        GPU memories, through host memory; each called by the framework.
     nccl: between GPU memories.
     """
 
@@ -47,6 +48,7 @@ class Devices:
     gpu: GpuTime
     cpu: CpuTime
     copies: CopyTime
+    cpu_mpi: MpiCollectives
     host_mpi: MpiCollectives
     mpi: MpiCollectives
     nccl: NcclCollectives
@@ -70,9 +72,12 @@ class Devices:
         profile: SoftwareProfile = found[f"software_{software}"]
         topology = Topology(TopologyProfile.of(found[_NETWORK], nodes))
         copies = CopyTime(found[_PCIE], profile)
+        mpi: MpiProfile = found[_MPI]
         return cls(profile, found[_NETWORK], found[_PCIE], GpuTime(found[gpu], profile),
-                   CpuTime(found[_CPU]), copies, MpiCollectives(found[_MPI], topology),
-                   MpiCollectives(found[_MPI], topology, copies),
+                   CpuTime(found[_CPU]), copies,
+                   MpiCollectives(mpi, topology, call_us=found[_CPU].operator_us),
+                   MpiCollectives(mpi, topology, call_us=profile.operator_us),
+                   MpiCollectives(mpi, topology, copies, profile.operator_us),
                    NcclCollectives(found[_NCCL], topology, profile))
 
     @property

@@ -1,0 +1,52 @@
+"""Devices of round numbers, whose bytes and arithmetic take next to nothing."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from host.devices.copies import CopyTime
+from host.devices.cpu import CpuProfile, CpuTime
+from host.devices.gpu_time import GpuTime
+from host.devices.mpi import MpiCollectives, MpiProfile
+from host.devices.nccl import NcclCollectives, NcclProfile
+from host.devices.software import SoftwareProfile
+from host.devices.topology import Topology, TopologyProfile
+from host.gpu import GpuProfile
+from host.model import Model
+from host.network import NetworkProfile
+from host.pcie import PcieProfile
+from host.profile import load_profile
+from host.samples import Samples
+from host.shard import ShardPlan
+from host.systems import Devices, Workload, workload_of
+
+FAST = 1e12
+MODEL = Model((10, 10), 4, 2, (4,), (1,))
+EAGER = SoftwareProfile("eager", operator_us=10, fused_embedding_us=100, copy_us=5,
+                        synchronize_us=3, graphs=False, graph_us=0, fused_embedding=False,
+                        collective="mpi")
+TUNED = replace(EAGER, name="tuned", graphs=True, graph_us=6, fused_embedding=True,
+                collective="nccl")
+
+
+def devices(nodes: int = 2, software: SoftwareProfile = EAGER) -> Devices:
+    """Return devices: a launch 1 us, a kernel 2, a message of MPI 4, a link's latency 1."""
+    network = NetworkProfile("net", 1.0, FAST, 24, True)
+    topology = Topology(TopologyProfile.of(network, nodes))
+    pcie = PcieProfile("pcie", 0.5, FAST)
+    copies, mpi = CopyTime(pcie, software), MpiProfile("mpi", 4.0)
+    nccl = replace(load_profile("nccl_network", NcclProfile), base_ll_us=7.0, hop_ll_us=2.0)
+    return Devices(
+        software, network, pcie,
+        GpuTime(GpuProfile("gpu", 1.0, FAST, 64, 4, FAST, 2.0), software),
+        CpuTime(CpuProfile("cpu", 1, FAST, FAST, 64, FAST, 6.0)), copies,
+        MpiCollectives(mpi, topology, call_us=6.0), MpiCollectives(mpi, topology, call_us=10.0),
+        MpiCollectives(mpi, topology, copies, 10.0), NcclCollectives(nccl, topology, software))
+
+
+def workload(nodes: int = 2, rows=((1, 2), (1, 3)), model: Model = MODEL) -> Workload:
+    """Return what samples with these rows, one in each table, ask of nodes."""
+    found = np.array(rows)
+    samples = Samples.one_hot(np.zeros((len(found), model.dense), np.float32),
+                              np.zeros(len(found)), found)
+    return workload_of(samples, model, ShardPlan.deal(model, nodes))

@@ -1,0 +1,135 @@
+"""Baselines: steps worked by hand, and what each optimisation saves."""
+
+from dataclasses import fields, replace
+from itertools import product
+
+import numpy as np
+import pytest
+
+from host.devices.nccl import NcclCollectives
+from host.devices.topology import Topology, TopologyProfile
+from host.samples import Samples
+from host.systems import (
+    PHASES,
+    StepOptions,
+    Tuning,
+    bl_paper,
+    bl_tuned,
+    breakdown,
+    cpu_mpi,
+    replicate_small,
+    schedule,
+    workload_of,
+)
+from host.systems.charge import longest_us
+from tests.host.systems.simple import MODEL, TUNED, devices, workload
+
+INFERENCE, TRAINING = StepOptions(), StepOptions(training=True)
+
+
+def phases(step) -> dict:
+    found = breakdown(step, schedule([step]), 0).phases
+    return {name: pytest.approx(us, abs=1e-3) for name, us in found.items() if us > 1e-3}
+
+
+def test_the_papers_inference_by_hand():
+    # MPI: the framework's call 10, one message 4, latency 1, which are overhead.
+    # Operators are called every 10; a launch 1 later they run for 2, before the next call.
+    step = bl_paper(workload(), devices(), INFERENCE)
+    exchange = 10 + 4 + 1
+    indices, inputs, by_table, gather = exchange, 3 * 5, 2 * 10 + 1 + 2, 10 + 1 + 2
+    vectors = 3 + 5 + exchange + 5           # waited for, copied out, sent, copied in
+    dense = (2 + 4 + 2) * 10 + 1 + 2         # bottom, interaction, top
+    assert longest_us(step) == pytest.approx(
+        indices + inputs + by_table + gather + vectors + dense + 5 + 3, abs=1e-3)
+    assert phases(step) == {"embedding_lookup": 2, "irregular": 4 + 8, "mlp": 8,
+                            "overhead": pytest.approx(longest_us(step) - 22, abs=1e-3)}
+
+
+def test_the_papers_training_adds_its_backward_half():
+    both = [bl_paper(workload(), devices(), StepOptions(True, wanted)) for wanted in (True, False)]
+    work = phases(both[1])
+    # Loss 3, top 4, bottom 3 operators, and 4 tensors updated by 4 calls: 2 us each.
+    assert work["mlp"] == 8 + 2 * (3 + 4 + 3 + 4) and work["irregular"] == 12 + 2 * 6
+    # A sort of 12 kernels, a sum and an update of one table's rows.
+    assert work["backward_all_to_all"] == 2 * (12 + 1 + 1)
+    # A ring of two turns by MPI, between copies; its bytes take nothing.
+    ring = 5 + 10 + 2 * (4 + 1) + 5
+    assert longest_us(both[0]) - longest_us(both[1]) == pytest.approx(ring, abs=1e-3)
+
+
+def test_cpus_by_hand():
+    step = cpu_mpi(workload(), devices(), INFERENCE)
+    # 2 exchanges: call 6, message 4, latency 1; layout 2, gather 1, dense 8 operators of 6.
+    assert longest_us(step) == pytest.approx(2 * 11 + 11 * 6, abs=1e-3)
+
+
+def test_one_node_exchanges_nothing():
+    for build in (bl_paper, cpu_mpi):
+        names = {stage.name for stage in build(workload(1), devices(1), TRAINING).stages}
+        assert not names & {"indices", "pooled vectors", "gradients", "all-reduce"}
+
+
+@pytest.mark.parametrize("software", ["eager", "tuned"])
+@pytest.mark.parametrize("options", [INFERENCE, TRAINING])
+def test_breakdowns_add_up(software, options):
+    d = devices(software=TUNED) if software == "tuned" else devices()
+    w = workload()
+    for step in (bl_paper(w, d, options), cpu_mpi(w, d, options), bl_tuned(w, w, d, options)):
+        times = schedule([step])
+        found = breakdown(step, times, 0).phases
+        assert set(found) == set(PHASES)
+        assert sum(found.values()) == pytest.approx(times.finished[0], rel=1e-12)
+
+
+@pytest.mark.parametrize("options", [INFERENCE, TRAINING])
+def test_the_tuned_baseline_is_never_slower_than_without_an_optimisation(options):
+    w = workload(rows=((1, 2), (1, 2), (1, 3), (4, 3)))
+    small = copied(w)
+    for software in (None, TUNED):
+        d = devices(software=software) if software else devices()
+        best = longest_us(bl_tuned(w, small, d, options))
+        every = [longest_us(bl_tuned(w, small, d, options, Tuning(*chosen)))
+                 for chosen in product((True, False), repeat=len(fields(Tuning)))]
+        assert best == min(every) < max(every)
+
+
+def test_what_each_optimisation_saves_where_it_is_about():
+    w = workload(rows=((1, 2), (1, 2), (1, 2), (1, 2)))
+    d = devices(software=TUNED)
+    everything = Tuning(fused=True, nccl=True, dedupe=False, replicate=False, overlap=True)
+
+    def us(**changed) -> float:
+        return longest_us(bl_tuned(w, copied(w), d, INFERENCE, replace(everything, **changed)))
+
+    # Four copies and two waits against a base and a hop: MPI needs more.
+    assert us() < us(nccl=False)
+    # Tables that are all copied leave nothing to exchange.
+    assert us(replicate=True) < us()
+    # The bottom MLP, 4 us and a launch, hides behind the exchanges.
+    assert us(overlap=False) > us()
+
+
+def test_dedupe_sends_each_key_once():
+    w = workload(rows=((1, 2), (1, 2), (1, 2), (1, 2)))
+    sent = {}
+    for dedupe in (True, False):
+        step = bl_tuned(w, w, slow_links(), INFERENCE, Tuning(dedupe=dedupe, replicate=False))
+        sent[dedupe] = sum(stage.us for stage in step.stages
+                           if stage.phase == "embedding_all_to_all")
+    assert sent[True] == pytest.approx(sent[False] / 2)
+
+
+def slow_links():
+    """Return devices whose links count."""
+    d = devices()
+    topology = Topology(TopologyProfile.of(replace(d.network, bandwidth_gbit_s=0.01), 2))
+    return replace(d, nccl=NcclCollectives(d.nccl.nccl, topology, d.software))
+
+
+def copied(w):
+    """Return a workload with every table copied."""
+    plan = replicate_small(w.plan, MODEL, 10)
+    rows = np.array([(1, 2)] * int(w.samples.sum()))
+    samples = Samples.one_hot(np.zeros((len(rows), 2), np.float32), np.zeros(len(rows)), rows)
+    return workload_of(samples, MODEL, plan)

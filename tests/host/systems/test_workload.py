@@ -1,0 +1,75 @@
+"""Counts of mini-batches against plain loops."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from host.model import MODELS, Model
+from host.samples import Samples
+from host.shard import ShardPlan
+from host.systems import replicate_small, workload_of
+from rtl.formats import DescriptorKind
+from tests.host.systems.simple import MODEL, workload
+
+
+def test_two_samples_of_two_tables():
+    found = workload(rows=((1, 2), (1, 3)))
+    assert found.samples.tolist() == [1, 1] and found.tables.tolist() == [1, 1]
+    for counts in (found.lookups, found.bags, found.requested):
+        assert counts.tolist() == [[1, 1], [1, 1]]
+    assert found.unique.tolist() == [1, 2] and found.distinct == 3
+    assert found.accesses == 4 and found.similarity == 0.25
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(1, 5), st.sampled_from(["table", "row"]),
+       st.lists(st.tuples(*[st.lists(st.integers(0, 5), max_size=4)] * 3), max_size=9),
+       st.booleans())
+def test_counts_are_those_of_a_plain_loop(nodes, placement, bags, copies):
+    model = Model((6, 6, 6), 4, 1, (4,), (1,))
+    plan = ShardPlan.deal(model, nodes, placement)
+    if copies and nodes > 1:
+        plan = replicate_small(plan, model, 6)
+    lengths = np.array([[len(bag) for bag in sample] for sample in bags], np.int32).reshape(-1, 3)
+    keys = [(table, row) for sample in bags for table, bag in enumerate(sample) for row in bag]
+    tables, rows = (np.array([key[i] for key in keys], kind)
+                    for i, kind in ((0, np.int32), (1, np.int64)))
+    samples = Samples(np.zeros((len(bags), 1), np.float32), np.zeros(len(bags), np.float32),
+                      lengths, tables, rows)
+    found = workload_of(samples, model, plan)
+    lookups = np.zeros((nodes, nodes), int)
+    pooled, requested = ([[set() for _ in range(nodes)] for _ in range(nodes)] for _ in range(2))
+    sizes = [len(bags) // nodes + (node < len(bags) % nodes) for node in range(nodes)]
+    requesters = [node for node, size in enumerate(sizes) for _ in range(size)]
+    for number, (sample, requester) in enumerate(zip(bags, requesters)):
+        for table, bag in enumerate(sample):
+            for row in bag:
+                owner = int(plan.owner_of(np.array([table]), np.array([row]), requester)[0])
+                lookups[requester, owner] += 1
+                pooled[requester][owner].add((number, table))
+                requested[requester][owner].add((table, row))
+    assert found.samples.tolist() == sizes and found.lookups.tolist() == lookups.tolist()
+    assert found.bags.tolist() == [[len(cell) for cell in line] for line in pooled]
+    assert found.requested.tolist() == [[len(cell) for cell in line] for line in requested]
+    assert found.unique.tolist() == [len(set().union(*(line[owner] for line in requested)))
+                                     for owner in range(nodes)]
+    assert found.distinct == len(set(keys))
+
+
+def test_small_tables_are_copied_and_the_others_dealt_anew():
+    model = MODELS["kaggle"]
+    plan = replicate_small(ShardPlan.deal(model, 4), model, 10_000)
+    kinds = [table.kind == DescriptorKind.REPLICATED for table in plan.tables]
+    assert kinds == [rows <= 10_000 for rows in model.rows]
+    # As if the large ones were all there were.
+    large = Model(tuple(rows for rows in model.rows if rows > 10_000), 16, 1, (16,), (1,))
+    alone = ShardPlan.deal(large, 4)
+    assert [table.owner for table, copied in zip(plan.tables, kinds) if not copied] == [
+        table.owner for table in alone.tables]
+
+
+@pytest.mark.parametrize("nodes, rows", [(1, 10), (2, 9)])
+def test_nothing_is_copied_where_there_is_nobody_or_nothing_small(nodes, rows):
+    plan = ShardPlan.deal(MODEL, nodes)
+    assert replicate_small(plan, MODEL, rows) == plan
