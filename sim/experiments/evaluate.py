@@ -70,7 +70,8 @@ def _requests(point: Point, trace: Trace, devices: Devices, steps: list[Step]) -
     """Return the latency of requests at a load that bl-paper, in file order, could carry."""
     if point.workload == "training":
         return None
-    base = replace(point, system="bl-paper", batching="file", window=None)
+    base = replace(point, system="bl-paper", batching="file", window=None,
+                   persistent_gather=False)
     paper, _ = steps_of(base, workloads(trace_of(base), point.nodes), devices, None)
     capacity = trace.mini_batch / interval_us(paper, point.depth)
     return request_us(trace, steps, point.depth, capacity, point.seed)

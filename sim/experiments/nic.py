@@ -1,6 +1,7 @@
 """The NICs' part of a point: their times for each measured mini-batch, and what they counted."""
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 
@@ -55,13 +56,11 @@ def nic_part(point: Point, trace: Trace, devices: Devices) -> NicPart:
     if point.persistent_gather:
         notes.append("a persistent kernel gathers on the GPU")
     gpu, called = _answering(point, devices)
-    samples = [batch.samples for batch in trace.batches]
 
     def run(interaction: bool, depth: int, count: int | None = None) -> NicRun:
-        return run_nics(options_of(point, trace, devices, gpu, rows, interaction, depth),
-                        samples[:count])
+        return _run(options_of(point, trace, devices, gpu, rows, interaction, depth), trace, count)
 
-    first = trace.warmup
+    first, steps = trace.warmup, len(trace.batches)
     alone = run(False, 1)
     warm = run(False, 1, first) if first else None
     with_interaction = run(True, 1) if interacts else None
@@ -75,16 +74,25 @@ def nic_part(point: Point, trace: Trace, devices: Devices) -> NicPart:
         if with_interaction is not None:
             more = with_interaction.records[number].us - max(sum(phases.values()), bottom)
             phases["irregular"] = max(0.0, more)
-        times.append(NicTimes(phases, interval, called * max(busy.launches) / len(samples),
-                              alone.result["gpu"]["rows"] / len(samples)))
+        times.append(NicTimes(phases, interval, called * max(busy.launches) / steps,
+                              alone.result["gpu"]["rows"] / steps))
     runtime = alone.result["config"]["runtime"]
     local = _cache(alone, warm, "local_cache", rows, "dedupe")
     remote = _cache(alone, warm, "remote_cache", rows)
     lookups = None if point.nodes == 1 else (remote or {}).get("hits", 0) if (
         runtime["remote_cache"]) else 0
-    traffic = {kind: {unit: value / len(samples) for unit, value in total.items()}
+    traffic = {kind: {unit: value / steps for unit, value in total.items()}
                for kind, total in alone.traffic.items()}
     return NicPart(times, local, remote, lookups, traffic, notes)
+
+
+@lru_cache(maxsize=32)
+def _run(options: RunOptions, trace: Trace, count: int | None) -> NicRun:
+    """Run NICs over the first mini-batches of a trace; what was run before is not run again.
+
+    Systems that differ in what software does share their NICs' runs.
+    """
+    return run_nics(options, [batch.samples for batch in trace.batches[:count]])
 
 
 def _answering(point: Point, devices: Devices) -> tuple[GpuProfile, bool]:

@@ -17,9 +17,9 @@ from .point import Point
 __all__ = ["Trace", "arrivals_of", "trace_of"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Trace:
-    """Mini-batches, those that warm up and those that are measured.
+    """Mini-batches, those that warm up and those that are measured. Equal to itself alone.
 
     Members
     -------

@@ -1,0 +1,177 @@
+"""Points measured on the model of the NIC: small traces, every system."""
+
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+
+from host.shard import ShardPlan
+from host.systems import Step
+from sim.experiments import Point, measure
+from sim.experiments.nic import cache_rows, reaching
+from sim.experiments.nic_run import Record
+from sim.experiments.requests import request_us
+from sim.experiments.systems import BASELINES
+from sim.experiments.timing import alone, busy_us, interval_us
+from sim.experiments.trace import arrivals_of, trace_of
+
+SMALL = {"nodes": 2, "mini_batch": 16, "warmup": 2, "measured": 4, "window": 32}
+
+
+@cache
+def small(system: str, **fields) -> dict:
+    return measure(Point.named(system, **SMALL | fields))
+
+
+@pytest.mark.parametrize("workload, systems", [
+    ("inference", [*BASELINES, "nic", "fs", "all-on-nic"]),
+    ("training", [*BASELINES, "nic", "lc", "fs", "all-on-nic"])])
+def test_every_system_adds_up(workload, systems):
+    for system in systems:
+        found = small(system, workload=workload, **{"in_flight": 2} if workload == "inference"
+                      else {})
+        assert found["applicable"], system
+        assert sum(found["phases_us"].values()) == pytest.approx(found["service_us"])
+        assert 0 < found["interval_us"] <= found["service_us"] * 1.0001
+        assert found["samples_per_second"] == pytest.approx(16 / found["interval_us"] * 1e6)
+        assert max(found["busy_us"].values()) <= found["service_us"]
+        assert (found["request_us"] is None) == (workload == "training")
+        assert (found["without_all_reduce"] is None) == (workload == "inference")
+        assert found["traffic"]["total"]["bytes"] == pytest.approx(sum(
+            count["bytes"] for kind, count in found["traffic"].items() if kind != "total"))
+
+
+def test_what_a_system_lacks_is_none():
+    paper, rc = small("bl-paper"), small("rc", in_flight=2)
+    assert paper["nic_us"] is paper["local_cache"] is paper["saved_lookups"] is None
+    assert rc["local_cache"] is None and rc["remote_cache"]["hits"] == rc["saved_lookups"] > 0
+
+
+def test_caches_of_no_rows_are_the_nic_alone():
+    off = small("lc+rc", in_flight=2, local_cache=0.0, remote_cache=0.0)
+    alone_ = small("nic", in_flight=2)
+    same = ("service_us", "interval_us", "phases_us", "busy_us", "request_us", "traffic",
+            "saved_lookups", "local_cache", "remote_cache")
+    assert [off[name] for name in same] == [alone_[name] for name in same]
+
+
+def test_the_graph_algorithm_changes_the_workload_only():
+    plain, graph = small("bl-paper"), small("ga")
+    assert graph["point"]["system"] == "bl-paper"
+    assert graph["accesses"] == plain["accesses"]
+    assert graph["unique_keys"] != plain["unique_keys"]
+
+
+def test_a_repeat_gives_the_same_to_the_bit():
+    point = Point.named("fs", **SMALL, in_flight=2)
+    assert measure(point) == measure(point)
+
+
+def test_a_persistent_kernel_takes_the_calls_off_the_host():
+    plain, persistent = small("nic", in_flight=2), small("nic", in_flight=2,
+                                                         persistent_gather=True)
+    assert persistent["nic_us"]["launches"] == 0 < plain["nic_us"]["launches"]
+    assert persistent["busy_us"]["cpu"] < plain["busy_us"]["cpu"]
+    assert "a persistent kernel gathers on the GPU" in persistent["notes"]
+
+
+def test_a_scaled_constant_reaches_the_simulated_nics_and_the_stages():
+    slow = small("nic", in_flight=2, scaled=(("ethernet_100g_switch.one_way_us", 8.0),))
+    # Lookups cross the switch, 7 times 1.3795 us later than before; vectors may wait for rows of
+    # this node meanwhile.
+    later = slow["nic_us"]["service"] - small("nic", in_flight=2)["nic_us"]["service"]
+    assert later > 7 * 1.37
+
+
+def test_all_on_the_nic_does_not_hold_terabyte():
+    found = measure(Point(dataset="terabyte", system="all-on-nic", nodes=4, mini_batch=8,
+                          warmup=1, measured=2))
+    assert not found["applicable"] and "GB of a node's card" in found["why"]
+    assert found["service_us"] is None and found["traffic"] is None
+
+
+def test_rows_of_caches_are_shares_of_what_reaches_them():
+    point = Point.named("fs", **SMALL | {"local_cache": 0.25, "remote_cache": 0.5,
+                                         "batching": "file"})
+    trace = trace_of(point)
+    plan = ShardPlan.deal(trace.model, 2)
+    owned, foreign = [set(), set()], [set(), set()]
+    for batch in trace.batches:
+        for node in range(2):
+            share = batch.samples.slice(8 * node, 8 * node + 8)
+            for key, owner in zip(share.keys.tolist(), plan.owner_of(share.tables, share.rows)):
+                owned[owner].add(key)
+                if owner != node:
+                    foreign[node].add(key)
+    reach = reaching(trace, 2)
+    assert reach["local_cache"] == sum(map(len, owned)) / 2
+    assert reach["remote_cache"] == sum(map(len, foreign)) / 2
+    rows, notes = cache_rows(point, trace)
+    assert rows == {"local_cache": 8 * round(reach["local_cache"] * 0.25 / 8),
+                    "remote_cache": 8 * round(reach["remote_cache"] * 0.5 / 8)} and not notes
+    assert cache_rows(replace(point, system="sc", local_cache=0.1), trace)[0] == {
+        "local_cache": 0, "remote_cache": 0}
+    assert cache_rows(replace(point, local_cache=None), trace)[0]["local_cache"] is None
+
+
+def test_a_cache_that_no_preset_has_is_for_the_model_only():
+    point = Point(dataset="terabyte", system="lc", nodes=1, mini_batch=1024, warmup=1, measured=2,
+                  local_cache=1.0)
+    trace = trace_of(point)
+    assert "above the 8,192 of the preset" in cache_rows(point, trace)[1][0]
+    with pytest.raises(ValueError, match=r"local_cache must be at most .* in fidelity rtl"):
+        cache_rows(replace(point, fidelity="rtl"), trace)
+
+
+def test_phases_of_a_record_by_hand():
+    record = Record(started=1000, finished=3000, asked=1200, served=2000)
+    assert record.phases(250) == {"input_all_to_all": 1.8, "embedding_lookup": 2.2,
+                                  "embedding_all_to_all": 1.0, "overhead": 3.0}
+    assert Record(started=0, finished=1000).phases(250) == {
+        "input_all_to_all": 0.0, "embedding_lookup": 4.0, "embedding_all_to_all": 0.0,
+        "overhead": 0.0}
+    # Marks never go back, nor beyond the end.
+    odd = Record(started=0, finished=1000, asked=900, served=500)
+    assert sum(odd.phases(250).values()) == pytest.approx(odd.us) == 4.0
+    assert min(odd.phases(250).values()) >= 0
+
+
+def step(us: float) -> Step:
+    found = Step()
+    found.add("a", "mlp", us, "gpu")
+    return found
+
+
+def test_times_of_steps():
+    assert alone([step(2), step(4)])[0] == 3 and busy_us([step(2), step(4)]) == {"gpu": 3}
+    assert interval_us([step(2)] * 9, 2) == 2
+
+
+def test_requests_wait_for_their_window_and_the_system():
+    trace = trace_of(Point(**SMALL | {"batching": "graph"}))
+    arrived = arrivals_of(trace, 0.7 * 0.5, 3)
+    assert np.diff(arrived).mean() == pytest.approx(1 / 0.35, rel=0.4) and (
+        np.diff(arrived) > 0).all()
+    # Two windows of 32 samples: the second and third are measured, a mini-batch after the other.
+    ready = [arrived[63], arrived[63], arrived[95], arrived[95]]
+    ends = []
+    for time in ready:
+        ends.append(max(time, ends[-1] if ends else 0.0) + 7)
+    waits = np.concatenate([end - arrived[batch.numbers]
+                            for end, batch in zip(ends, trace.measured)])
+    found = request_us(trace, [step(7)] * 4, 1, 0.5, 3)
+    assert found == pytest.approx({"p50": np.percentile(waits, 50),
+                                   "p99": np.percentile(waits, 99)})
+
+
+def test_a_short_file_lowers_the_mini_batch(tmp_path):
+    file = tmp_path / "train.txt"
+    line = "\t".join(["0", *["1"] * 13, *["a"] * 26])
+    file.write_text((line + "\n") * 61)
+    point = Point(data=(str(file),), format="criteo", warmup=2, measured=4, mini_batch=16)
+    trace = trace_of(point)
+    assert trace.mini_batch == 10 and [len(b.samples) for b in trace.batches] == [10] * 6
+    assert trace.warmup == 2 and "mini-batches of 10" in trace.notes[0]
+    with pytest.raises(ValueError, match="data must hold at least 64 samples"):
+        trace_of(replace(point, warmup=32, measured=32))
