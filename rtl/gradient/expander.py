@@ -59,7 +59,8 @@ class GradientExpander(wiring.Component):
     def elaborate(self, platform) -> Module:
         m = Module()
         m.submodules.divider = divider = self._divider
-        m.submodules.ring = ring = Ram(BEAT_BITS, _RING, style="lutram")
+        # Block RAM, though it fills an eighth of it: a NIC that trains is short of LUTs.
+        m.submodules.ring = ring = Ram(BEAT_BITS, _RING, style="bram")
         for name in ("bags", "verdicts", "vectors"):
             wiring.connect(m, wiring.flipped(getattr(self, name)), getattr(divider, name))
         for name in ("vector_beats", "vector_packing", "mean"):

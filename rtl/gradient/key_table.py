@@ -76,8 +76,8 @@ class KeyTable(wiring.Component):
         m = Module()
         ways, sets = self._ways, self._sets
         layout = key_line_layout(ways, self._beats)
-        m.submodules.lines = lines = Ram(
-            layout.size, sets, style="lutram" if sets <= 64 else "bram")
+        # Block RAM also for few sets: a NIC that trains is short of LUTs.
+        m.submodules.lines = lines = Ram(layout.size, sets, style="bram")
 
         # Stage registers, indexed by stage.
         valid = {k: Signal(name=f"valid{k}") for k in range(1, 7)}
