@@ -44,6 +44,8 @@ def run(
         help="Leave out the samples before this one, which --samples counts too; the others keep "
              "their numbers. Goes on after a run that was stopped.")] = DEFAULT["first_sample"],
     mini_batch: option.MiniBatch = DEFAULT["mini_batch"],
+    batching: option.Batching = DEFAULT["batching"],
+    window: option.Window = None,
     in_flight: Annotated[int, typer.Option(
         help="Mini-batches under way at once.")] = DEFAULT["in_flight"],
     warmup: Annotated[int, typer.Option(
@@ -77,7 +79,7 @@ def run(
     options = RunOptions.of(
         cluster=cluster, config=config, settings=tuple(set or ()), model=model, nodes=nodes,
         samples=samples, first_sample=first_sample, mini_batch=mini_batch, in_flight=in_flight,
-        warmup=warmup, data=one_or_several(data), format=format,
+        warmup=warmup, batching=batching, window=window, data=one_or_several(data), format=format,
         placement=placement, engine=engine, fidelity=fidelity, threads=threads, skip=skip,
         network=network, pcie=pcie, gpu=gpu, mlp=mlp, seed=seed, faults=faults, patience=patience,
         waves=waves, waves_node=waves_node, waves_window=waves_window)

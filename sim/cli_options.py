@@ -10,9 +10,10 @@ from sim.options import RunOptions
 from sim.waves import WINDOW
 
 __all__ = [
-    "DEFAULT", "Cluster", "Config", "Data", "Engine", "Faults", "Fidelity", "Format", "Gpu", "Json",
-    "MiniBatch", "Mlp", "Model", "Network", "Nodes", "Patience", "Pcap", "Pcie", "Placement",
-    "Samples", "Seed", "Set", "Skip", "Threads", "Waves", "WavesNode", "WavesWindow",
+    "DEFAULT", "Batching", "Cluster", "Config", "Data", "Engine", "Faults", "Fidelity", "Format",
+    "Gpu", "Json", "MiniBatch", "Mlp", "Model", "Network", "Nodes", "Patience", "Pcap", "Pcie",
+    "Placement", "Samples", "Seed", "Set", "Skip", "Threads", "Waves", "WavesNode", "WavesWindow",
+    "Window",
 ]
 
 DEFAULT = {field.name: field.default for field in fields(RunOptions)}
@@ -27,6 +28,12 @@ Nodes = Annotated[int | None, typer.Option(
 Samples = Annotated[int | None, typer.Option(
     help="Samples to run; default all of a file, 1,024 of the generator.")]
 MiniBatch = Annotated[int, typer.Option(help="Samples of a mini-batch, over all nodes.")]
+Batching = Annotated[str, typer.Option(
+    help="How mini-batches are formed of the samples of a window: file, in their order; sort; "
+         "greedy, which finds most in common; graph, faster; graph-printed, as the paper has it.")]
+Window = Annotated[int | None, typer.Option(
+    help="Samples that are loaded before mini-batches are formed of them.",
+    show_default="16 mini-batches")]
 Data = Annotated[list[str] | None, typer.Option(help=DATA_HELP)]
 Format = Annotated[str | None, typer.Option(help=FORMAT_HELP)]
 Placement = Annotated[str, typer.Option(help="table: whole tables; row: rows hashed over nodes.")]

@@ -26,6 +26,8 @@ def train(
     nodes: option.Nodes = None,
     samples: option.Samples = None,
     mini_batch: option.MiniBatch = DEFAULT["mini_batch"],
+    batching: option.Batching = DEFAULT["batching"],
+    window: option.Window = None,
     optimizer: Annotated[str, typer.Option(
         help="Of rows: sgd or rowwise-adagrad.")] = _OPTIMIZER.name,
     learning_rate: Annotated[float, typer.Option(
@@ -69,10 +71,11 @@ def train(
         optimizer=optimizer, learning_rate=learning_rate, epsilon=epsilon, epochs=epochs,
         interval=interval, fidelity=fidelity, checkpoint=checkpoint, compare=compare,
         cluster=cluster, config=config, settings=tuple(set or ()), model=model, nodes=nodes,
-        samples=samples, mini_batch=mini_batch, data=one_or_several(data), format=format,
-        placement=placement, engine=engine, threads=threads, skip=skip, network=network, pcie=pcie,
-        gpu=gpu, mlp=mlp, seed=seed, faults=faults, patience=patience, waves=waves,
-        waves_node=waves_node, waves_window=waves_window)
+        samples=samples, mini_batch=mini_batch, batching=batching, window=window,
+        data=one_or_several(data), format=format, placement=placement, engine=engine,
+        threads=threads, skip=skip, network=network, pcie=pcie, gpu=gpu, mlp=mlp, seed=seed,
+        faults=faults, patience=patience, waves=waves, waves_node=waves_node,
+        waves_window=waves_window)
     check_writable(json, "json")
     if checkpoint == "-":
         raise ValueError("checkpoint must be a file, not '-'")

@@ -263,7 +263,7 @@ class Node:
                 f"node {self.number} answered sample {sample}, which is not under way")
         step, at = found
         if last != step.place(self.number, at, first, parts):
-            raise ProtocolError(f"sample {sample} ended after {step.filled[at]} of "
+            raise ProtocolError(f"sample {step.numbers[at]} ended after {step.filled[at]} of "
                                 f"{step.answers.shape[1]} parts")
         return self._completed(step)
 

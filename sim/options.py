@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
+from host.batching import ALGORITHMS, WINDOW_BATCHES, algorithm_of
 from host.cluster import Cluster, load_cluster
 from host.gpu import GpuProfile
 from host.network import NetworkProfile
@@ -30,6 +31,9 @@ class RunOptions:
     nodes, samples, mini_batch, in_flight: of the run; ``samples`` None means all of a file, or
         1,024 of the generator. first_sample: those before it, which ``samples`` counts too, are
         left out; the others keep their numbers. warmup: mini-batches left out of the latencies.
+    batching, window: how mini-batches are formed, one of :data:`host.batching.ALGORITHMS`, from
+        windows of how many samples; None for 16 mini-batches. In the order of the file there are
+        no windows.
     data, format: file of samples, folder of such, or several; without it the generator makes them.
     placement: ``table`` or ``row``.
     fidelity: ``rtl``, or ``model``: NICs are counted and timed without RTL (:mod:`sim.model`),
@@ -55,6 +59,8 @@ class RunOptions:
     mini_batch: int = 128
     in_flight: int = 4
     warmup: int = 0
+    batching: str = "file"
+    window: int | None = None
     data: str | tuple[str, ...] | None = None
     format: str | None = None
     placement: str = "table"
@@ -93,7 +99,32 @@ class RunOptions:
             raise ValueError(f"in_flight must be at most 256, not {self.in_flight!r}")
         if self.format is not None and self.data is None:
             raise ValueError(f"format must go with data, not {self.format!r} alone")
+        self._check_batching()
         _ = self.traced, self.silences
+
+    def _check_batching(self) -> None:
+        algorithm_of(self.batching)
+        window = self.window_samples
+        if window is None:
+            if self.window is not None:
+                names = ", ".join(name for name in ALGORITHMS if name != "file")
+                raise ValueError(f"window must go with a batching of {names}, "
+                                 f"not {self.window!r} with file")
+            return
+        if window < self.mini_batch:
+            raise ValueError(f"window must be at least the {self.mini_batch} samples of a "
+                             f"mini-batch, not {window!r}")
+        if self.first_sample % window:
+            raise ValueError(f"first_sample must be a multiple of the window ({window}), so that "
+                             f"mini-batches are those of the whole input, "
+                             f"not {self.first_sample!r}")
+
+    @property
+    def window_samples(self) -> int | None:
+        """Samples of a window; None for the order of the file."""
+        if self.batching == "file":
+            return None
+        return WINDOW_BATCHES * self.mini_batch if self.window is None else self.window
 
     @property
     def traced(self) -> WavesOptions | None:

@@ -76,7 +76,7 @@ def _total(counters: list[dict] | None) -> dict:
 def summary(run: Run, *, counters: list[dict[str, int]] | None, wall: float, cpu: float,
             stuck: dict | None, complete: bool, interrupted: str | None, next_sample: int,
             under_way: int, unanswered: int, cycles: int, samples: int, lookups: int,
-            verdicts: dict[str, int], latencies: list[float], sha256: str) -> dict:
+            verdicts: dict[str, int], latencies: list[float], sha256: str, batching: dict) -> dict:
     """Return everything that was measured, as plain values."""
     options, nodes = run.options, run.cluster.nodes
     # A model has no values to compare.
@@ -100,6 +100,7 @@ def summary(run: Run, *, counters: list[dict[str, int]] | None, wall: float, cpu
                     if name not in ("config", "settings")},
         "samples": samples,
         "lookups": lookups,
+        "batching": batching,
         "nodes": options.nodes,
         "engine": None if modelled else options.engine,
         "fidelity": options.fidelity,
@@ -107,8 +108,10 @@ def summary(run: Run, *, counters: list[dict[str, int]] | None, wall: float, cpu
         "simulated_seconds": cycles * CYCLE_NS * 1e-9,
         "wall_seconds": wall,
         # Of the process: evaluating the NICs, the hosts beside them, the check of the results with
-        # the predictions, and all that is left, which is the network and handing out the work.
-        "cpu_seconds": {"total": cpu, "checks": run.checks.seconds} | {
+        # the predictions, forming mini-batches, and all that is left, which is the network and
+        # handing out the work.
+        "cpu_seconds": {"total": cpu, "checks": run.checks.seconds,
+                        "batching": run.batcher.seconds} | {
             part: sum(node.seconds[part] for node in nodes) for part in ("nics", "hosts")},
         "bit_identical": None if modelled else bool(samples) and not (
             verdicts["different"] or verdicts["refused"] or unanswered or stuck),
@@ -189,6 +192,11 @@ def table(result: dict) -> Table:
     cache, dedupe = result["local_cache"] or {}, result["dedupe"] or {}
     row("samples", result["samples"])
     row("lookups", result["lookups"])
+    batching = result["batching"]
+    row("mini-batches formed by", batching["algorithm"])
+    row("samples of a window", batching["window"])
+    row("unique keys of a mini-batch", batching["unique_keys"])
+    row("similarity of a mini-batch", batching["similarity"])
     row("bit-identical to the numpy model", result["bit_identical"])
     row("simulated time", result["simulated_seconds"] * 1e6, "us")
     row("samples per simulated second",

@@ -12,6 +12,7 @@ from operator import lt
 
 import numpy as np
 
+from host.batching import MiniBatch
 from host.dlrm import pooled_reference
 from host.interaction import ResultLayout, interaction
 from host.model import Model
@@ -34,7 +35,7 @@ class Step:
     Members
     -------
     number: the step, counted from 0.
-    first: number of its first sample in the input.
+    first: number that its first sample has for the NICs: those of all steps follow one another.
     samples: its samples.
     shares: first sample of each node's share, and the number of samples at the end.
     answers: float32 ``[samples, parts, values]``, filled as they arrive; the parts are bags or
@@ -45,6 +46,7 @@ class Step:
     left: samples of each node's share that are not answered.
     starts, ends: host cycles of the first query and the last result of each share, once there.
     records_of: gives the query records, in place of :func:`host.packets.query_records`.
+    batch: the mini-batch that was formed of samples of the input; None for samples in its order.
     """
 
     number: int
@@ -59,10 +61,12 @@ class Step:
     starts: dict[int, float] = field(default_factory=dict)
     ends: dict[int, float] = field(default_factory=dict)
     records_of: RecordsOf = query_records
+    batch: MiniBatch | None = None
 
     @classmethod
     def of(cls, number: int, first: int, samples: Samples, nodes: int, answer: tuple[int, int],
-           dense: np.ndarray | None = None, records_of: RecordsOf = query_records) -> "Step":
+           dense: np.ndarray | None = None, records_of: RecordsOf = query_records,
+           batch: MiniBatch | None = None) -> "Step":
         """Deal ``samples`` in contiguous shares whose sizes differ by at most one.
 
         ``answer``: parts and values of a sample's answer.
@@ -71,7 +75,19 @@ class Step:
         sizes = [n // nodes + (node < n % nodes) for node in range(nodes)]
         return cls(number, first, samples, list(accumulate(sizes, initial=0)),
                    np.zeros((n, *answer), np.float32), dense, [0] * n, np.zeros(n, np.int64), sizes,
-                   records_of=records_of)
+                   records_of=records_of, batch=batch)
+
+    @property
+    def numbers(self) -> np.ndarray:
+        """Number of each sample in the input: int64 ``[n]``."""
+        if self.batch is None:
+            return np.arange(self.first, self.first + len(self.samples))
+        return self.batch.numbers
+
+    @property
+    def fresh(self) -> bool:
+        """Whether the samples of all steps before are those of the input before this one's."""
+        return self.batch is None or self.batch.fresh
 
     @property
     def done(self) -> bool:
@@ -110,7 +126,7 @@ class Step:
         after = first + len(parts)
         if first != before or after > total:
             what = "bags" if self.dense is None else "beats"
-            raise ValueError(f"sample {self.first + at} got {what} {first} to {after - 1} "
+            raise ValueError(f"sample {self.numbers[at]} got {what} {first} to {after - 1} "
                              f"after {before} {what}")
         self.answers[at, first:after] = parts
         self.filled[at] = after
@@ -122,14 +138,14 @@ class Step:
         """Take an error answer for the step's sample ``at``."""
         self._check(node, at)
         if self.status[at] or self.filled[at] == self.answers.shape[1]:
-            raise ValueError(f"sample {self.first + at} was answered twice, with error {status} "
+            raise ValueError(f"sample {self.numbers[at]} was answered twice, with error {status} "
                              f"now")
         self.status[at] = status
         self.left[node] -= 1
 
     def _check(self, node: int, at: int) -> None:
         if not self.shares[node] <= at < self.shares[node + 1]:
-            raise ValueError(f"sample {self.first + at} was answered at node {node}, which does "
+            raise ValueError(f"sample {self.numbers[at]} was answered at node {node}, which does "
                              f"not hold it")
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from host.batching import MiniBatch
 from host.dlrm import Dlrm
 from host.gpu import GpuProfile
 from host.interaction import ResultLayout
@@ -14,6 +15,7 @@ from host.pcie import PcieProfile
 from host.samples import Samples
 from host.shard import ShardPlan
 from rtl.config import LANES, preset
+from sim.alike import Alike
 from sim.checks import Checks, checker, unchecked
 from sim.engines import Engine
 from sim.exchange import Observer
@@ -29,7 +31,7 @@ from sim.report import summary
 from sim.results import Step
 from sim.settings import apply_settings
 from sim.setup import ClusterSetup
-from sim.source import GENERATED, choose_model, mini_batches
+from sim.source import GENERATED, batcher_of, choose_model, mini_batches
 from sim.stop import never
 from sim.stuck import diagnose
 from sim.tally import Tally
@@ -75,15 +77,16 @@ class Run:
         self._dlrm = Dlrm(self.model, options.seed, options.mlp, numerics.linear,
                           numerics.interaction)
         self._before: Samples | None = None
+        self.batcher = batcher_of(options)
         self._batches = self._steps(mini_batches(
-            options, self.model, self._kind, self.config, self._sample_before))
+            options, self.model, self._kind, self.config, self.batcher, self._sample_before))
         # The first mini-batch is read before anything is built: a bad file is found at once.
         self._next: Step | None = next(self._batches, None)
         if self._next is None:
             raise ValueError("samples must be at least 1, but the input holds none")
         self._open: dict[int, Step] = {}
         self._floor = 0
-        self._tally = Tally(options.first_sample)
+        self._tally = Tally(Alike(options), options.first_sample)
         check = unchecked if self._modelled else checker(self._dlrm, numerics, self._layout)
         self.checks = Checks(check, self._tally.add, most=options.in_flight,
                              beside=options.threads > 1 and not self._modelled)
@@ -117,18 +120,20 @@ class Run:
         return Node(number, engine, self.config, answer, model.dimension, pcie, gpu,
                     options.in_flight, bottom_operations(model) if self._layout else None)
 
-    def _steps(self, batches: Iterator[Samples]) -> Iterator[Step]:
+    def _steps(self, batches: Iterator[MiniBatch]) -> Iterator[Step]:
         first, layout, model = self.options.first_sample, self._layout, self.model
         answer = (model.tables, model.dimension) if layout is None else (layout.beats, LANES)
-        for number, samples in enumerate(batches):
+        for number, batch in enumerate(batches):
+            samples = batch.samples
             dense = None if layout is None else self._dlrm.bottom(samples.dense)
             yield Step.of(number, first, samples, self.options.nodes, answer, dense,
-                          self._numerics.query_records)
+                          self._numerics.query_records, batch)
             first += len(samples)
 
     def _submit(self, now: float) -> None:
+        # A window that was begun is drained: another run can go on behind it.
         while (self._next is not None and len(self._open) < self.options.in_flight
-               and self._stop() is None):
+               and (self._stop() is None or not self._next.fresh)):
             step = self._next
             self._open[step.number] = step
             self.remote_keys.add(step)
@@ -162,15 +167,23 @@ class Run:
     def _after_quantum(self, cycle: int) -> None:
         self._steps_finished()
         self._report_progress(self._tally.samples, cycle)
-        if self._live.due():
+        if self._live.due() and self._window_drained:
             self.checks.settle()
             if not self._tally.gap:
                 # The NICs' counters are left alone: reading them takes cycles of theirs.
                 self._live.write(self._result(None))
 
+    @property
+    def _window_drained(self) -> bool:
+        """Whether the steps before the oldest that is not finished are whole windows."""
+        oldest = self._open[min(self._open)] if self._open else self._next
+        return oldest is None or oldest.fresh
+
     def _work_left(self) -> bool:
         if not self._open or self._stop() is None:
             return bool(self._open)
+        if not self._window_drained:
+            return True
         # What was finished is then all samples up to one, so that another run can go on there.
         self.checks.settle()
         return self._tally.gap
@@ -237,7 +250,8 @@ class Run:
             unanswered=unanswered if stuck else 0,
             cycles=int(np.ceil(tally.last_result)) - self.setup.start if tally.samples else 0,
             samples=tally.samples, lookups=tally.lookups, verdicts=tally.verdicts,
-            latencies=latencies[self.options.warmup:] or latencies, sha256=tally.sha256)
+            latencies=latencies[self.options.warmup:] or latencies, sha256=tally.sha256,
+            batching=tally.alike.result())
 
 
 def _unknown(error: StuckError) -> dict:

@@ -3,14 +3,17 @@
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
+from host.batching import Batcher, MiniBatch, algorithm_of
 from host.datasets import default_model, known_format, open_samples
 from host.generator import generate
 from host.model import MODELS, Model, load_model
-from host.samples import Samples, rechunk
+from host.samples import Samples
 from rtl.config import NicConfig
 from sim.options import RunOptions
 
-__all__ = ["GENERATED", "choose_model", "mini_batches", "sample_chunks", "skip_samples"]
+__all__ = [
+    "GENERATED", "batcher_of", "choose_model", "mini_batches", "sample_chunks", "skip_samples",
+]
 
 GENERATED = 1024
 """Samples that the generator makes when no number is given."""
@@ -59,19 +62,27 @@ def skip_samples(chunks: Iterator[Samples], count: int,
                          f"not {count!r}")
 
 
-def mini_batches(options: RunOptions, model: Model, kind: str | None, config: NicConfig,
-                 before: Callable[[Samples], None] = lambda sample: None) -> Iterator[Samples]:
-    """Yield mini-batches; ``before`` is given the sample before the first, where one is left out.
+def batcher_of(options: RunOptions) -> Batcher:
+    """Return what forms the mini-batches of a run."""
+    # In the order of the file, mini-batches do not depend on windows.
+    return Batcher(algorithm_of(options.batching), options.mini_batch,
+                   options.window_samples or options.mini_batch)
 
-    ``ValueError`` for a sample that is larger than half the hold buffer.
+
+def mini_batches(options: RunOptions, model: Model, kind: str | None, config: NicConfig,
+                 batcher: Batcher, before: Callable[[Samples], None] = lambda sample: None,
+                 ) -> Iterator[MiniBatch]:
+    """Yield mini-batches, whose samples have the numbers that they have in the input.
+
+    ``before`` is given the sample before the first, where one is left out. ``ValueError`` for a
+    sample that is larger than half the hold buffer.
     """
     first = options.first_sample
     chunks = skip_samples(sample_chunks(options, model, kind), first, before)
-    for samples in rechunk(chunks, options.mini_batch):
-        slots = samples.slots
+    for batch in batcher.form(chunks, first):
+        slots = batch.samples.slots
         if int(slots.max(initial=0)) > config.sample_slots:
             at = int(slots.argmax())
             raise ValueError(f"hold_vectors must be at least {2 * slots[at]}, twice the slots of "
-                             f"sample {first + at}, not {config.hold_vectors!r}")
-        first += len(samples)
-        yield samples
+                             f"sample {batch.numbers[at]}, not {config.hold_vectors!r}")
+        yield batch

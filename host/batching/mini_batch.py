@@ -16,7 +16,7 @@ class MiniBatch:
     Members
     -------
     samples: its samples.
-    numbers: number of each in the stream that they came from: int64 ``[n]``.
+    numbers: number of each in the stream that it came from: int64 ``[n]``.
     fresh: whether every sample of the stream before the lowest of ``numbers`` was given before,
         and no other: the window had just been loaded.
     unique: different keys.

@@ -49,18 +49,19 @@ class Batcher:
         self.formed = 0
         self.seconds = 0.0
 
-    def form(self, chunks: Iterable[Samples]) -> Iterator[MiniBatch]:
+    def form(self, chunks: Iterable[Samples], first: int = 0) -> Iterator[MiniBatch]:
         """Yield mini-batches of the samples of a stream, each sample in one of them.
 
         The last mini-batch of a window that is drained, and the last window, may be short.
+        ``first``: number of the first sample.
         """
-        supply = _Supply(chunks)
+        supply = _Supply(chunks, first)
         while len(window := supply.take(self._window)):
             yield from self._until_drained(window, supply)
 
     def _until_drained(self, pool: Samples, supply: "_Supply") -> Iterator[MiniBatch]:
         """Yield mini-batches from a window just loaded, ``pool``, until it is empty."""
-        numbers = np.arange(supply.given - len(pool), supply.given)
+        numbers = np.arange(supply.next - len(pool), supply.next)
         arrived = np.zeros(len(pool), np.int64)  # mini-batches before it was loaded
         left = np.ones(len(pool), bool)
         sliding, first, turn = self._refresh.sliding, 0.0, 0
@@ -81,8 +82,7 @@ class Batcher:
             more = supply.take(self._window - len(kept)) if sliding else pool.slice(0, 0)
             if len(more):
                 pool = concatenate([pool.take(kept), more])
-                numbers = np.append(numbers[kept], np.arange(supply.given - len(more),
-                                                             supply.given))
+                numbers = np.append(numbers[kept], np.arange(supply.next - len(more), supply.next))
                 arrived = np.append(arrived[kept], np.full(len(more), turn))
                 left = np.ones(len(pool), bool)
                 choices = self._algorithm(pool, self._size)
@@ -111,27 +111,31 @@ def _mini_batch(pool: Samples, numbers: np.ndarray, chosen: np.ndarray, fresh: b
 class _Supply:
     """Samples of a stream, as many at a time as are asked for.
 
-    Members: ``given``, samples taken so far.
+    Members: ``next``, number of the next sample.
     """
 
-    def __init__(self, chunks: Iterable[Samples]):
+    def __init__(self, chunks: Iterable[Samples], first: int):
         self._chunks = iter(chunks)
         self._held: list[Samples] = []
-        self.given = 0
+        self._start = 0  # of the first held, those before were taken
+        self.next = first
 
     def take(self, count: int) -> Samples:
         """Return the next ``count`` samples, fewer at the end."""
-        held = sum(map(len, self._held))
+        held = sum(map(len, self._held)) - self._start
         while held < count and (chunk := next(self._chunks, None)) is not None:
             self._held.append(chunk)
             held += len(chunk)
         if not self._held:
             return _NONE
-        joined = concatenate(self._held) if len(self._held) > 1 else self._held[0]
-        count = min(count, len(joined))
-        self._held = [joined.slice(count, len(joined))]
-        self.given += count
-        return joined.slice(0, count)
+        if len(self._held) > 1:
+            first, *others = self._held
+            self._held = [concatenate([first.slice(self._start, len(first)), *others])]
+            self._start = 0
+        taken = self._held[0].slice(self._start, self._start + count)
+        self._start += len(taken)
+        self.next += len(taken)
+        return taken
 
 
 _NONE = Samples.one_hot(np.zeros((0, 0)), np.zeros(0), np.zeros((0, 0)))

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
+from host.batching import Batcher, MiniBatch
 from host.gradient_packets import longest_bag
 from host.model import Model
-from host.samples import Samples
 from rtl.config import NicConfig
 from sim.source import mini_batches
 from sim.training.host import gradient_payload
@@ -14,8 +14,8 @@ __all__ = ["epoch_batches"]
 
 
 def epoch_batches(options: TrainOptions, model: Model, kind: str | None, config: NicConfig,
-                  done: int = 0) -> Iterator[tuple[int, Samples]]:
-    """Yield the epoch, counted from 0, and the samples of every mini-batch but the first ``done``.
+                  batcher: Batcher, done: int = 0) -> Iterator[tuple[int, MiniBatch]]:
+    """Yield the epoch, counted from 0, and every mini-batch but the first ``done``.
 
     The last mini-batch of an epoch may be short; the next epoch begins a new one. ``ValueError``
     when there are none, or no more than ``done``, or for a bag whose gradient, with its keys, fits
@@ -25,14 +25,13 @@ def epoch_batches(options: TrainOptions, model: Model, kind: str | None, config:
     if options.fidelity == "rtl":
         most = longest_bag(gradient_payload(config), model.dimension)
     for epoch in range(options.epochs):
-        before, first = seen, 0
-        for samples in mini_batches(options.run, model, kind, config):
+        before = seen
+        for batch in mini_batches(options.run, model, kind, config, batcher):
             if most is not None:
-                _check_bags(samples, first, most, config)
-            first += len(samples)
+                _check_bags(batch, most, config)
             seen += 1
             if seen > done:
-                yield epoch, samples
+                yield epoch, batch
         if seen == before:
             raise ValueError("samples must be at least 1, but the input holds none")
     if done and seen <= done:
@@ -40,10 +39,10 @@ def epoch_batches(options: TrainOptions, model: Model, kind: str | None, config:
                          f"{done} steps: {options.epochs} have {seen}")
 
 
-def _check_bags(samples: Samples, first: int, most: int, config: NicConfig) -> None:
-    longest = samples.bag_lengths.max(axis=1, initial=0)
+def _check_bags(batch: MiniBatch, most: int, config: NicConfig) -> None:
+    longest = batch.samples.bag_lengths.max(axis=1, initial=0)
     if len(longest) and int(longest.max()) > most:
         at = int(longest.argmax())
         raise ValueError(f"bags must have at most {most} keys to be trained with "
                          f"host_payload_beats of {config.host_payload_beats}, "
-                         f"not {longest[at]} as in sample {first + at}")
+                         f"not {longest[at]} as in sample {batch.numbers[at]}")

@@ -70,7 +70,9 @@ class TrainOptions:
         How many nodes there are matters only where their partial sums are rounded.
         """
         run = self.run
-        return {"mini_batch": run.mini_batch, "format": run.format,
+        return {"mini_batch": run.mini_batch,
+                "batching": run.window_samples and [run.batching, run.window_samples],
+                "format": run.format,
                 "data": [run.data] if isinstance(run.data, str) else run.data,
                 "samples": run.samples or (GENERATED if run.data is None else None),
                 "gradient_partials": partials,

@@ -48,6 +48,7 @@ def summary(training: Training, measured: dict, *, complete: bool, interrupted: 
         "steps": len(training.losses),
         "samples": training.samples,
         "lookups": training.lookups,
+        "batching": training.alike.result(),
         "loss": [finite(loss) for loss in training.losses],
         "intervals": training.intervals.rows,
         "rows_written": rows,
@@ -126,7 +127,10 @@ def table(result: dict) -> Table:
     last = result["intervals"][-1] if result["intervals"] else {}
     for what, value in (
             ("steps", result["steps"]), ("samples", result["samples"]),
-            ("lookups", result["lookups"]), ("loss of the last interval", last.get("loss")),
+            ("lookups", result["lookups"]),
+            ("mini-batches formed by", result["batching"]["algorithm"]),
+            ("unique keys of a mini-batch", result["batching"]["unique_keys"]),
+            ("loss of the last interval", last.get("loss")),
             ("accuracy of the last interval", last.get("accuracy")),
             ("AUC of the last interval", last.get("auc")),
             ("rows written", result["rows_written"])):

@@ -7,18 +7,19 @@ from dataclasses import replace
 
 import numpy as np
 
+from host.batching import MiniBatch
 from host.dense_trainer import DenseStep, DenseTrainer
 from host.embedding import EmbeddingTables
 from host.row_store import RowStore
-from host.samples import Samples
 from host.trainer import Trainer, weights_sha256
 from rtl.config import NicConfig, preset
+from sim.alike import Alike
 from sim.exchange import Observer
 from sim.native.numerics import COMPILED, NUMPY
 from sim.options import RunOptions
 from sim.outputs import LiveJson
 from sim.settings import Runtime, apply_settings
-from sim.source import GENERATED, choose_model
+from sim.source import GENERATED, batcher_of, choose_model
 from sim.stop import never
 from sim.training.batches import epoch_batches
 from sim.training.checkpoints import Checkpoints
@@ -55,7 +56,7 @@ class Training:
     trainer: the dense part and the tables. dense: MLPs of the moment. nics: the cluster, None for
     the reference alone.
     first_step: steps that the checkpoint brought.
-    losses, intervals, samples, lookups: of the steps done since.
+    losses, intervals, samples, lookups, alike: of the steps done since.
     """
 
     def __init__(self, options: TrainOptions):
@@ -73,7 +74,9 @@ class Training:
             options.in_common(self.runtime.partials))
         rows = RowStore(self.model, run.seed)
         self.first_step = self._checkpoints.load(rows)
-        self._batches = epoch_batches(options, self.model, kind, self.config, self.first_step)
+        self.alike = Alike(run)
+        self._batches = epoch_batches(options, self.model, kind, self.config, batcher_of(run),
+                                      self.first_step)
         # The first mini-batch is read before anything is built: a bad file is found at once.
         self._next = next(self._batches)
         self.nics: NicCluster | None = None
@@ -140,12 +143,12 @@ class Training:
         interrupted = stuck = None
         try:
             while self._next is not None and (interrupted := stop()) is None:
-                epoch, samples = self._next
+                epoch, batch = self._next
                 overtake = self.nics is not None and self.runtime.overtake
                 following = next(self._batches, None) if overtake else None
                 if self.nics is not None and following is not None:
-                    self.nics.tables.following = following[1]
-                self._took(epoch, samples, self.trainer.step(samples), progress)
+                    self.nics.tables.following = following[1].samples
+                self._took(epoch, batch, self.trainer.step(batch.samples), progress)
                 self._next = following if overtake else next(self._batches, None)
                 if self._checkpoints.due:
                     self._save()
@@ -163,7 +166,9 @@ class Training:
         return self._result(complete=self._next is None, interrupted=interrupted, rows=len(rows),
                             weights=weights_sha256(self.dense, rows), stuck=stuck, ended=True)
 
-    def _took(self, epoch: int, samples: Samples, done: DenseStep, progress: Progress) -> None:
+    def _took(self, epoch: int, batch: MiniBatch, done: DenseStep, progress: Progress) -> None:
+        samples = batch.samples
+        self.alike.add(self.steps, batch)
         self.losses.append(done.loss)
         self.samples += len(samples)
         self.lookups += len(samples.rows)
