@@ -11,6 +11,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from gen.signals import Interrupted, interruptible
 from host.datasets import one_or_several
 from sim import cli_options as option
+from sim.cli_batching import batching
 from sim.cli_bench import bench
 from sim.cli_datasets import datasets
 from sim.cli_hitrate import hitrate
@@ -98,6 +99,7 @@ def run(
 app.command()(train)
 app.command()(bench)
 app.command()(hitrate)
+app.command()(batching)
 app.command()(plan)
 app.add_typer(datasets, name="datasets")
 
