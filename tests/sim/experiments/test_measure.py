@@ -7,14 +7,15 @@ import numpy as np
 import pytest
 
 from host.shard import ShardPlan
-from host.systems import Step
-from sim.experiments import Point, measure
+from host.systems import Devices, Step
+from sim.experiments import Point, measure, nic
 from sim.experiments.nic import cache_rows, reaching
 from sim.experiments.nic_run import Record
 from sim.experiments.requests import request_us
 from sim.experiments.systems import BASELINES
 from sim.experiments.timing import alone, busy_us, interval_us
 from sim.experiments.trace import arrivals_of, trace_of
+from sim.experiments.training import trained_update_us
 
 SMALL = {"nodes": 2, "mini_batch": 16, "warmup": 2, "measured": 4, "window": 32}
 
@@ -64,8 +65,9 @@ def test_the_graph_algorithm_changes_the_workload_only():
 
 
 def test_a_repeat_gives_the_same_to_the_bit():
-    point = Point.named("fs", **SMALL, in_flight=2)
-    assert measure(point) == measure(point)
+    found = small("fs", in_flight=2)
+    nic._run.cache_clear()
+    assert measure(Point.named("fs", **SMALL, in_flight=2)) == found
 
 
 def test_a_persistent_kernel_takes_the_calls_off_the_host():
@@ -175,3 +177,21 @@ def test_a_short_file_lowers_the_mini_batch(tmp_path):
     assert trace.warmup == 2 and "mini-batches of 10" in trace.notes[0]
     with pytest.raises(ValueError, match="data must hold at least 64 samples"):
         trace_of(replace(point, warmup=32, measured=32))
+
+
+def test_rtl_training_is_asked_for_its_update(monkeypatch):
+    asked = []
+
+    def train(options):
+        asked.append(options)
+        return {"complete": True, "stuck": None, "phases_us": {"update": 12.5}}
+
+    monkeypatch.setattr("sim.experiments.training.train", train)
+    point = Point.named("fs", workload="training", fidelity="rtl", **SMALL)
+    trace = trace_of(point)
+    devices = Devices.load(2, scaled=(("pcie_gen3x16.bandwidth_gb_s", 2.0),))
+    assert trained_update_us(point, trace, devices) == 12.5
+    run = asked[0].run
+    assert (run.nodes, run.mini_batch, run.samples, run.in_flight) == (2, 16, 8 * 16, 1)
+    assert run.pcie is devices.pcie and "remote_cache=false" in run.settings
+    assert asked[0].fidelity == "rtl" and not asked[0].compare
