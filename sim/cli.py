@@ -93,6 +93,11 @@ def run(
     check_writable(pcap, "pcap")
     if pcap == "-":
         raise ValueError("pcap must be a file, not '-'")
+    if fidelity == "model":
+        for name, given in (("pcap", pcap), ("predictions", predictions)):
+            if given is not None:
+                raise ValueError(f"{name} must go with fidelity rtl, not with model, which has no "
+                                 f"values")
     raise typer.Exit(_run(options, json, picture, pcap, predictions))
 
 

@@ -94,7 +94,8 @@ class RunOptions:
             raise ValueError(f"fidelity must be one of {', '.join(FIDELITIES)}, "
                              f"not {self.fidelity!r}")
         if self.fidelity == "model" and self.waves is not None:
-            raise ValueError("waves must go with fidelity rtl: a model has no signals")
+            raise ValueError("waves must go with fidelity rtl, not with model, which has no "
+                             "signals")
         if self.in_flight > 256:
             raise ValueError(f"in_flight must be at most 256, not {self.in_flight!r}")
         if self.format is not None and self.data is None:

@@ -45,7 +45,11 @@ public:
     size_t size() const { return count_; }
     // As the cycle began.
     size_t held() const { return count_ + (popped_ == clock_->now); }
-    Cycle next() const { return count_ ? items_[head_].at : NEVER; }
+    // When the first item is there, if that is not past: what was there and was not taken waits for
+    // something else.
+    Cycle next() const {
+        return count_ && items_[head_].at >= clock_->now ? items_[head_].at : NEVER;
+    }
     const T& front() const { return items_[head_].value; }
     T& front() { return items_[head_].value; }
     // Of the item `place` behind the first: when it is there.

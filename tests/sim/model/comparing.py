@@ -25,12 +25,14 @@ def compared(options: RunOptions) -> float:
     """Check the model's counts of a run against those of RTL; return, and print, the mean absolute
     error of the cycles of a mini-batch, of its latency and from one to the next."""
     rtl, model = both(options)
+    assert model.keys() == rtl.keys()
+    assert (model["engine"], model["bit_identical"], model["predictions_sha256"]) == (None,) * 3
     assert rtl["samples"] == model["samples"] and rtl["lookups"] == model["lookups"]
     for block in BLOCKS:
         counts, expected = model[block], rtl[block]
         assert (counts is None) == (expected is None), block
-        known = {} if counts is None else {
-            name: value for name, value in counts.items() if value is not None}
+        assert (counts or {}).keys() == (expected or {}).keys()
+        known = {name: value for name, value in (counts or {}).items() if value is not None}
         assert known == {name: (expected or {})[name] for name in known}, block
     for node, (counts, expected) in enumerate(zip(
             model["counters"], rtl["counters"], strict=True)):

@@ -1,0 +1,115 @@
+"""Runs of the model by themselves: counts that follow from the samples, sizes beyond hardware, and
+what a model cannot do."""
+
+import json
+
+import numpy as np
+import pytest
+
+from host.generator import generate
+from host.model import MODELS
+from host.samples import concatenate
+from host.shard import ShardPlan
+from sim.cli import main
+from sim.options import RunOptions
+from sim.report import failures
+from sim.run import run
+
+TIMES = ("wall_seconds", "cpu_seconds", "node_cycles_per_second", "options")
+
+
+def _run(**options) -> dict:
+    result = run(RunOptions(fidelity="model", **{"threads": 1, "samples": 512} | options))
+    assert failures(result) == [] and result["complete"]
+    return result
+
+
+def _keys(samples: int, mini_batch: int, nodes: int,
+          placement: str = "table") -> tuple[np.ndarray, ...]:
+    """Return step, owner and requester of each lookup of generated samples, and its key."""
+    found = concatenate(generate(MODELS["kaggle"], samples, 1))
+    sample = np.repeat(np.arange(samples), np.diff(found.key_offsets))
+    requester = sample % mini_batch // (mini_batch // nodes)
+    plan = ShardPlan.deal(MODELS["kaggle"], nodes, placement)
+    owners = plan.owner_of(found.tables, found.rows, requester)
+    return sample // mini_batch, owners, requester, found.keys
+
+
+def test_counts_that_follow_from_the_samples():
+    # Rows are spread, and one mini-batch goes at a time: no entry is retired early.
+    result = _run(settings=("requester_merge=false", "remote_cache=false"), placement="row",
+                  in_flight=1)
+    step, owner, requester, keys = _keys(512, 128, 4, "row")
+    foreign = int((owner != requester).sum())
+    assert result["dedupe"]["retired_early"] == result["local_cache"]["evictions"] == 0
+    assert result["dedupe"]["requests"] == len(keys)
+    assert result["dedupe"]["unique"] == len(set(zip(step.tolist(), keys.tolist(), strict=True)))
+    assert result["local_cache"]["misses"] == len(np.unique(keys)) == result["gpu"]["rows"]
+    counts = result["counters"]
+    for node in range(4):
+        assert counts[node]["dispatcher.local"] == ((owner == node) & (requester == node)).sum()
+        assert counts[node]["lookup_receiver.records"] == (
+            (owner == node) & (requester != node)).sum()
+        assert counts[node]["hold_buffer.vectors_in"] == (requester == node).sum()
+    assert sum(count["vector_packager.vectors"] for count in counts) == foreign
+    frames = sum(count["net_assembler.packets"] for count in counts)
+    beats = sum(count["net_assembler.beats"] for count in counts)
+    assert result["network"]["packets"] == frames
+    assert result["network"]["bytes"] == 64 * (frames + beats)
+
+
+def test_merged_lookups_travel_once():
+    result = _run(settings=("remote_cache=true",))
+    _, owner, requester, keys = _keys(512, 128, 4)
+    foreign = owner != requester
+    different = set(zip(requester[foreign].tolist(), keys[foreign].tolist(), strict=True))
+    assert result["remote_cache"]["evictions"] == 0
+    assert result["remote_cache"]["misses"] == len(different)
+    assert result["network"]["saved_lookups"] == foreign.sum() - len(different)
+
+
+def test_the_same_whatever_the_threads():
+    first, second = (_run(threads=threads) for threads in (1, 2))
+    assert {**first, **dict.fromkeys(TIMES)} == {**second, **dict.fromkeys(TIMES)}
+
+
+def test_more_nodes_and_larger_caches_than_hardware():
+    many = _run(nodes=128, samples=256, settings=("nodes=128",))
+    assert many["lookups"] == 256 * 26 == many["dedupe"]["requests"] + many[
+        "remote_cache"]["hits"]
+    assert all(count["query_checker.samples"] == 2 for count in many["counters"])
+    large = _run(settings=("local_cache_rows=1048576", "local_cache_sets=131072"))
+    small = _run(settings=("local_cache_sets=64",))
+    assert large["local_cache"]["evictions"] == 0 < small["local_cache"]["evictions"]
+    assert large["local_cache"]["misses"] < small["local_cache"]["misses"]
+
+
+@pytest.mark.parametrize(("option", "message"), [
+    ("--waves=w.vcd", "waves must go with fidelity rtl, not with model, which has no signals"),
+    ("--pcap=p.pcap", "pcap must go with fidelity rtl, not with model, which has no values"),
+    ("--predictions=p.csv", "predictions must go with fidelity rtl, not with model, which has no"),
+    ("--set=nodes=300", "nodes must be between 1 and 256, not 300"),
+    ("--nodes=17", "nodes must be at most 16 for config kaggle, not 17"),
+])
+def test_what_a_model_cannot_do(option, message, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit) as ended:
+        main(["run", "--fidelity", "model", option])
+    said = capsys.readouterr().err
+    assert ended.value.code == 2 and said.startswith(f"sim: {message}") and said.count("\n") == 1
+    assert not list(tmp_path.iterdir())
+
+
+def test_unknown_fidelity():
+    with pytest.raises(ValueError, match="fidelity must be one of rtl, model, not 'exact'"):
+        RunOptions(fidelity="exact")
+
+
+def test_a_gpu_that_falls_silent_ends_the_run(tmp_path):
+    path = tmp_path / "run.json"
+    with pytest.raises(SystemExit) as ended:
+        main(["run", "--fidelity", "model", "--samples", "256", "--threads", "1", "--json",
+              str(path), "--faults", "silent-gpu=1us:@2"])
+    result = json.loads(path.read_text())
+    assert ended.value.code == 1 and result["results"]["unanswered"] > 0
+    assert result["stuck"].startswith("nothing moves after cycle")
