@@ -32,7 +32,8 @@ def command(
     report: Annotated[bool, typer.Option(
         "--report", help="also estimate LUT, FF, RAM, DSP and logic depth by Yosys")] = False,
 ) -> None:
-    """Write NAME.v and NAME.json for a configuration of the SmartNIC, or all that a shell takes."""
+    """Write NAME.v, NAME.json and a script for Vivado of a configuration of the SmartNIC, or all
+    that a shell takes."""
     console = Console(stderr=True)
     options = {"functions": functions, "qdma": qdma, "macs": macs}
     done = generate(configure(preset(config), settings or ()), output, shell=shell,
@@ -46,6 +47,9 @@ def command(
     if done["report"] is not None:
         shown.print(report_table(done["report"]))
         shown.print(path_table(done["report"]))
+        left = done["report"]["not_estimated"]
+        shown.print(f"left to {left['tool']}: {', '.join(left['what'])} ({left['script']})",
+                    highlight=False, soft_wrap=True)
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -13,6 +13,7 @@ from gen.files import write_whole
 from gen.fit import too_large
 from gen.platform import VerilogPlatform
 from gen.verilog import Verilog, to_verilog
+from gen.vivado_ooc import CLOCK_NS, not_estimated, ooc_name, ooc_script
 from rtl.config import NicConfig
 
 __all__ = ["build_nic", "describe_nic", "generate"]
@@ -59,7 +60,8 @@ def generate(config: NicConfig, output: Path, *, shell: str = "none",
              options: Mapping[str, Any] | None = None, report: bool = False,
              build: Callable[[NicConfig], wiring.Component] = build_nic,
              progress: Callable[[str], None] = lambda _line: None) -> dict[str, Any]:
-    """Write ``<name>.v`` and ``<name>.json`` (with ``report`` also ``<name>.report.json``).
+    """Write ``<name>.v``, ``<name>.json`` and ``<name>.vivado.tcl``, a script that has Vivado
+    implement the design alone; with ``report`` also ``<name>.report.json``.
 
     With a ``shell`` of :data:`gen.shells.SHELLS`, ``<name>`` is the configuration's and the
     shell's, and ``output`` gets all that the shell takes; the report is that of the bare NIC. Such
@@ -93,7 +95,8 @@ def generate(config: NicConfig, output: Path, *, shell: str = "none",
         nic = build(config)
         if shell == "none":
             verilog = to_verilog(nic, name, VerilogPlatform(name, sources=report))
-            files = {f"{name}.v": verilog.text}
+            files = {f"{name}.v": verilog.text,
+                     ooc_name(name): ooc_script(name, {"clk": CLOCK_NS})}
         else:
             top = SHELLS[shell].wrap(nic, *chosen)
             verilog = to_verilog(top, name)
@@ -108,6 +111,7 @@ def generate(config: NicConfig, output: Path, *, shell: str = "none",
                 verilog = to_verilog(build(config), config.name,
                                      VerilogPlatform(config.name, sources=True))
             resources = report_resources(verilog, progress=progress)
+            resources["not_estimated"] = not_estimated(name)
             files[f"{name}.report.json"] = _json(resources)
         for path, text in files.items():
             (output / path).parent.mkdir(exist_ok=True)

@@ -16,7 +16,7 @@ def resources_markdown(report: dict[str, Any], note: str) -> str:
     """
     try:
         name, blocks, total = report["name"], report["blocks"], report["total"]
-        available = report["available"]
+        available, left = report["available"], report["not_estimated"]
         text = (f"# Resources of `{name}`\n\n{note}\n\n"
                 "## Against one super logic region of a U280\n\n")
         text += table(("", "used", "available", "share"), (
@@ -25,7 +25,9 @@ def resources_markdown(report: dict[str, Any], note: str) -> str:
             if kind in available), (1, 2, 3))
         text += (f"\nDeepest path: **{total['depth']} LUTs** between registers, memories and DSPs "
                  f"(a carry chain counts 1), from {_end(total['path']['from'])} to "
-                 f"{_end(total['path']['to'])}.\n\n## By block\n\n"
+                 f"{_end(total['path']['to'])}.\n\n"
+                 f"Left to {left['tool']}: {', '.join(left['what'])}. `{left['script']}`, which is "
+                 "written beside the Verilog, gets them.\n\n## By block\n\n"
                  "For one instance of each; `depth` is its longest path, ports included.\n\n")
         text += table(("block", "count", *(kind.upper() for kind in _KINDS), "depth"), (
             (f"`{block['name'].removeprefix(name + '__')}`", block["instances"],

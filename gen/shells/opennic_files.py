@@ -5,12 +5,12 @@ from gen.shells.opennic_hbm import HBM_MHZ, box_name, hbm_box, hbm_readme, hbm_t
 from gen.shells.vivado import for_vivado
 from gen.shells.xdc import crossings_xdc
 from gen.verilog import Verilog
+from gen.vivado_ooc import CLOCK_NS, ooc_name, ooc_paragraph, ooc_script
 from rtl.config import NicConfig
 from rtl.formats import BEAT_BYTES
 
 __all__ = ["opennic_files"]
 
-_CLOCK_NS = 4.0
 _BOX = "box_250mhz"
 
 
@@ -22,11 +22,14 @@ def opennic_files(config: NicConfig, plugin: OpenNicPlugin, verilog: Verilog) ->
     """
     top, ports, masters = verilog.name, plugin.ports, plugin.masters
     longest = BEAT_BYTES * (1 + max(config.net_payload_beats, config.host_payload_beats))
+    clocks = {"axis_aclk": CLOCK_NS, "axil_aclk": 2 * CLOCK_NS} | (
+        {"hbm_aclk": 1000 / HBM_MHZ} if masters else {})
     between = [("axis_aclk", "hbm_aclk", 1000 / HBM_MHZ)] if masters else []
     return {
         f"{top}.v": for_vivado(verilog),
         **({f"{box_name(top)}.v": hbm_box(verilog, masters)} if masters else {}),
-        f"{top}.xdc": crossings_xdc(verilog, _CLOCK_NS, between),
+        f"{top}.xdc": crossings_xdc(verilog, CLOCK_NS, between),
+        ooc_name(top): ooc_script(top, clocks, f"{top}.xdc"),
         "build_box_250mhz.tcl": (
             f"# Read by the shell's build.tcl in this folder.\n"
             f"read_verilog -quiet -sv {top}.v\n"
@@ -89,5 +92,4 @@ Registers of the NIC begin at 0x100000 of BAR2. It comes out of reset after its 
 the shell's reset-done bit of user block 0 says so. Packets from the host go to function 0 of QDMA
 0, those of the network through MAC port 0: frames of {frame:,} bytes at most, without FCS.
 
-What only Vivado can tell, placement and timing at 250 MHz, is not known here.
-"""
+{ooc_paragraph(top)}"""

@@ -8,6 +8,7 @@ from gen.shells.masters import axi_name
 from gen.shells.vitis import GLOBAL_BITS, STREAMS, VitisKernel
 from gen.shells.vivado import for_vivado
 from gen.verilog import Verilog
+from gen.vivado_ooc import CLOCK_NS, PART, ooc_name, ooc_paragraph, ooc_script
 from rtl.config import BEAT_BITS, NicConfig
 from rtl.formats import BEAT_BYTES
 from rtl.memory import MemoryMaster
@@ -15,7 +16,6 @@ from rtl.memory import MemoryMaster
 __all__ = ["PLATFORM", "kernel_xml", "vitis_files"]
 
 PLATFORM = "xilinx_u280_gen3x16_xdma_1_202211_1"
-_PART = "xcu280-fsvh2892-2L-e"
 _MHZ = 250
 
 
@@ -27,6 +27,7 @@ def vitis_files(config: NicConfig, kernel: VitisKernel, verilog: Verilog) -> dic
         "kernel.xml": kernel_xml(top, kernel.masters),
         "package_kernel.tcl": _package(top, kernel.masters),
         "link.cfg": _link(top, kernel.masters),
+        ooc_name(top): ooc_script(top, {"ap_clk": CLOCK_NS}),
         "README.md": _readme(config, top) + _memory_readme(kernel.masters),
     }
 
@@ -81,7 +82,7 @@ def _package(top: str, masters: Sequence[MemoryMaster]) -> str:
     return f"""# Packages {top} as a kernel. Run: vivado -mode batch -source package_kernel.tcl
 set here [file dirname [file normalize [info script]]]
 set packaged $here/packaged
-create_project -force -part {_PART} package_{top} $here/project
+create_project -force -part {PART} package_{top} $here/project
 read_verilog -sv $here/{top}.v
 set_property top {top} [current_fileset]
 update_compile_order -fileset sources_1
@@ -174,8 +175,7 @@ Control has {KERNEL_ADDRESS_BITS} address bits. 0x00 to 0x0F are `ap_ctrl_hs`, 0
 `packets`: a run is done when so many packets have come from the host and the NIC is idle. The NIC's
 registers begin at {NIC_BASE:#x}; the NIC serves whether the kernel was started or not.
 
-What only Vivado can tell, placement and timing at {_MHZ} MHz, is not known here.
-"""
+{ooc_paragraph(top)}"""
 
 
 def _memory_readme(masters: Sequence[MemoryMaster]) -> str:

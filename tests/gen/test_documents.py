@@ -29,7 +29,8 @@ from rtl.interaction import Interaction
 from rtl.network.opcodes import RECORDS, TRAINING, VECTORS
 
 KEPT = Path(__file__).parents[2] / "docs" / "kaggle"
-REPORT = {"name": "tiny", "available": {"lut": 400}, "total": {
+REPORT = {"name": "tiny", "available": {"lut": 400}, "not_estimated": {
+    "what": ["timing"], "tool": "Vivado", "script": "tiny.vivado.tcl"}, "total": {
     "lut": 100, "ff": 3, "bram36": 0.5, "uram": 0, "dsp": 0, "depth": 7, "path": {
         "from": {"signal": "a.b", "source": "rtl/a.py:1"}, "to": {"signal": "c", "source": ""}}},
     "blocks": [{"name": "tiny__part", "instances": 2, "lut": 50, "ff": 1, "bram36": 0, "uram": 0,
@@ -205,6 +206,7 @@ def test_layout(seed):
 def test_resources(training, kaggle):
     assert "resources.md" not in kaggle
     text = training["resources.md"]
+    assert "Left to Vivado: timing. `tiny.vivado.tcl`" in text
     assert "| LUT | 100 | 400 | 25.0 % |" in text and "| `part` | 2 | 50 | 1 | 0 |" in text
     assert "**7 LUTs**" in text and "`a.b` (rtl/a.py:1) to `c`." in text
     assert "--set training=true --report" in text

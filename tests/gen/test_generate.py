@@ -17,8 +17,10 @@ def build(config):
 
 def test_files(tmp_path):
     done = generate(preset("tiny"), tmp_path / "new" / "folder", build=build)
-    verilog, document = (tmp_path / "new" / "folder" / name for name in ("tiny.v", "tiny.json"))
-    assert done["files"] == [str(verilog), str(document)]
+    verilog, script, document = (
+        tmp_path / "new" / "folder" / f"tiny.{kind}" for kind in ("v", "vivado.tcl", "json"))
+    assert done["files"] == [str(verilog), str(script), str(document)]
+    assert script.is_file()
     described = json.loads(document.read_text())
     assert described == {key: json.loads(json.dumps(done[key])) for key in described}
     assert described["configuration"]["local_cache_ways"] == 4
@@ -28,6 +30,18 @@ def test_files(tmp_path):
     assert {"name": "tiny_unit", "instances": 3} in described["modules"]
     assert [m["depth"] for m in described["memories"]] == [4, 4]
     assert "module tiny(" in verilog.read_text()
+
+
+def test_a_report_says_what_it_leaves_out(tmp_path, monkeypatch):
+    monkeypatch.setattr("gen.report.report_resources", lambda *_, **__: {"total": {"lut": 500_000}})
+    done = generate(preset("tiny"), tmp_path, build=build, report=True)
+    report = json.loads((tmp_path / "tiny.report.json").read_text())
+    assert report == done["report"]
+    left = report["not_estimated"]
+    assert left["tool"] == "Vivado" and left["what"][:2] == ["timing", "placement"]
+    assert str(tmp_path / left["script"]) in done["files"]
+    assert done["warnings"] == [
+        "the design takes 500,000 LUTs, an SLR of the U280 has 432,000"]
 
 
 def test_same_bytes_each_time(tmp_path):

@@ -151,6 +151,8 @@ def test_crossings_are_bounded(made):
             f"set_max_delay -datapath_only -from [get_clocks -of_objects [get_ports {source}]] "
             f"-to [get_clocks -of_objects [get_ports {target}]] 2.222"
             for source, target in (("axis_aclk", "hbm_aclk"), ("hbm_aclk", "axis_aclk"))]
+        assert "create_clock -name hbm_aclk -period 2.222 [get_ports hbm_aclk]" in (
+            folder / "store_opennic.vivado.tcl").read_text()
 
 
 @pytest.mark.skipif(shutil.which("tclsh") is None, reason="tclsh is not installed")
