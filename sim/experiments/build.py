@@ -68,6 +68,6 @@ def best_tuning(pair: tuple[Workload, Workload], devices: Devices, options: Step
                 depth: int) -> Tuning:
     """Return the tuning of the shortest interval on a mini-batch; of equal ones the first."""
     def cost(tuning: Tuning) -> float:
-        return interval_us([bl_tuned(*pair, devices, options, tuning)] * (2 * depth + 1), depth)
+        return interval_us([bl_tuned(*pair, devices, options, tuning)] * (depth + 2), depth)
 
     return min(tunings(), key=cost)

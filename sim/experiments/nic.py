@@ -92,7 +92,7 @@ def _run(options: RunOptions, trace: Trace, count: int | None) -> NicRun:
 
     Systems that differ in what software does share their NICs' runs.
     """
-    return run_nics(options, [batch.samples for batch in trace.batches[:count]])
+    return run_nics(options, trace.batches[:count])
 
 
 def _answering(point: Point, devices: Devices) -> tuple[GpuProfile, bool]:

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from host.batching import MiniBatch
 from host.dlrm import Dlrm
 from host.packets import parse_headers
-from host.samples import Samples
 from host.timing import CYCLE_NS
 from rtl.formats import BEAT_BYTES, Opcode
 from sim.options import RunOptions
@@ -91,17 +91,17 @@ class _NoValues(Dlrm):
 class _Watched(Run):
     """A run over given mini-batches whose starts and ends are kept."""
 
-    def __init__(self, options: RunOptions, samples: Sequence[Samples]):
-        self._samples = samples
+    def __init__(self, options: RunOptions, batches: Sequence[MiniBatch]):
+        self._given = batches
         self.records: dict[int, Record] = defaultdict(Record)
         self.traffic: dict[str, dict[str, int]] = {
             kind: {"bytes": 0, "packets": 0} for kind in (*_KINDS.values(), "total")}
         super().__init__(options)
 
-    def _steps(self, batches: Iterable[Samples]) -> Iterator[Step]:
+    def _steps(self, batches: Iterable[MiniBatch]) -> Iterator[Step]:
         if self.options.fidelity == "model":
             self._dlrm = _NoValues(self.model, self.options.seed, self.options.mlp)
-        return super()._steps(iter(self._samples))
+        return super()._steps(iter(self._given))
 
     def _step_finished(self, step: Step, now: float) -> None:
         record = self.records[step.number]
@@ -123,16 +123,16 @@ class _Watched(Run):
                 record.served = max(record.served or 0.0, cycle)
 
 
-def run_nics(options: RunOptions, samples: Sequence[Samples]) -> NicRun:
+def run_nics(options: RunOptions, batches: Sequence[MiniBatch]) -> NicRun:
     """Run NICs, RTL or modelled as the options say, over mini-batches; the options' own are unused.
 
     ``RuntimeError`` for a run that did not end well.
     """
-    run = _Watched(options, samples)
+    run = _Watched(options, batches)
     result = run.execute(observer=run.observe)
     if not result["complete"] or result["bit_identical"] is False:
         raise RuntimeError(f"the run of the NICs failed: {result['stuck'] or result['results']}")
-    records = [run.records[number] for number in range(len(samples))]
+    records = [run.records[number] for number in range(len(batches))]
     launches = [node.gpu.launches + (node.dense.launches if node.dense else 0)
                 for node in run.cluster.nodes]
     return NicRun(records, float(run.setup.network.lookahead), result, launches, run.traffic)

@@ -19,10 +19,15 @@ def alone(steps: Sequence[Step]) -> tuple[float, dict[str, float]]:
 
 
 def interval_us(steps: Sequence[Step], in_flight: int) -> float:
-    """Return the time from one step's end to the next, those that fill the pipeline left out."""
-    ends = schedule(steps, in_flight).finished
-    first = min(in_flight, len(steps) - 2)
-    return float(ends[-1] - ends[first]) / (len(steps) - 1 - first)
+    """Return the mean time from one step's end to the next where they go on for ever.
+
+    The steps are scheduled twice in a row, and from the end of one to its end the second time is
+    what all of them take: neither filling the pipeline counts nor emptying it.
+    """
+    count = len(steps)
+    ends = schedule([*steps, *steps], in_flight).finished
+    at = max(0, count - 1 - in_flight)
+    return float(ends[at + count] - ends[at]) / count
 
 
 def busy_us(steps: Sequence[Step]) -> dict[str, float]:

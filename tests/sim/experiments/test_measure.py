@@ -147,7 +147,12 @@ def step(us: float) -> Step:
 
 def test_times_of_steps():
     assert alone([step(2), step(4)])[0] == 3 and busy_us([step(2), step(4)]) == {"gpu": 3}
-    assert interval_us([step(2)] * 9, 2) == 2
+    assert interval_us([step(2)] * 9, 2) == 2 == interval_us([step(2)] * 2, 4)
+    # A stage on nothing before: the resource is what counts, whatever fills and empties.
+    late = Step()
+    late.add("b", "mlp", 2, "gpu", after=[late.add("a", "overhead", 50)])
+    assert interval_us([late] * 6, 1) == 52 and interval_us([late] * 6, 2) == 26
+    assert interval_us([late, *[step(10)] * 9], 4) == pytest.approx(9.2)
 
 
 def test_requests_wait_for_their_window_and_the_system():
@@ -193,5 +198,6 @@ def test_rtl_training_is_asked_for_its_update(monkeypatch):
     assert trained_update_us(point, trace, devices) == 12.5
     run = asked[0].run
     assert (run.nodes, run.mini_batch, run.samples, run.in_flight) == (2, 16, 8 * 16, 1)
+    assert (run.batching, run.window_samples) == ("graph", 32)
     assert run.pcie is devices.pcie and "remote_cache=false" in run.settings
     assert asked[0].fidelity == "rtl" and not asked[0].compare
