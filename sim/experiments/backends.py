@@ -5,6 +5,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
+from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
@@ -72,17 +73,13 @@ def _connect(backend: str, jobs: int, stack: ExitStack) -> None:
     import joblib
 
     if backend == "dask":
-        import dask
-        from distributed import Client, LocalCluster
-
-        if dask.config.get("scheduler-address", None):
-            stack.enter_context(Client())
+        distributed = import_module("distributed")
+        if import_module("dask").config.get("scheduler-address", None):
+            stack.enter_context(distributed.Client())
         else:
-            cluster = stack.enter_context(LocalCluster(
+            cluster = stack.enter_context(distributed.LocalCluster(
                 n_workers=jobs, threads_per_worker=1, dashboard_address=None))
-            stack.enter_context(Client(cluster))
+            stack.enter_context(distributed.Client(cluster))
     elif backend == "ray":
-        from ray.util.joblib import register_ray
-
-        register_ray()
+        import_module("ray.util.joblib").register_ray()
     stack.enter_context(joblib.parallel_config(backend=backend, n_jobs=jobs))

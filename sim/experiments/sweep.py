@@ -14,7 +14,8 @@ __all__ = ["Outcome", "Results", "sweep"]
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a point: ``metrics``, or ``error``, the reason in one line why there are none."""
+    """What came of a point: ``metrics``, or ``error``, in one line the reason why there are none.
+    """
 
     point: Any
     metrics: dict | None
