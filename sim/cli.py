@@ -17,6 +17,7 @@ from sim.cli_datasets import datasets
 from sim.cli_hitrate import hitrate
 from sim.cli_options import DEFAULT
 from sim.cli_plan import plan
+from sim.cli_reproduce import reproduce
 from sim.cli_train import train
 from sim.engines import BuildError
 from sim.options import RunOptions
@@ -106,6 +107,7 @@ app.command()(bench)
 app.command()(hitrate)
 app.command()(batching)
 app.command()(plan)
+app.command()(reproduce)
 app.add_typer(datasets, name="datasets")
 
 

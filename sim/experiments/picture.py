@@ -145,7 +145,7 @@ def _bars(axes, figure: Figure, results: Results, entries: list[Entry]) -> None:
                    fontsize=8, padding=1)
     axes.axhline(1, color="0.4", linewidth=0.8, linestyle=":")
     axes.set_ylim(0, 1.18 * max([1.0, *(value or 0 for value in values)]))
-    axes.tick_params(axis="x", labelsize=8, rotation=0 if len(names) < 7 else 30)
+    axes.tick_params(axis="x", labelsize=8, rotation=0 if len(names) < 7 else 45)
     axes.set_ylabel(figure.y_label, fontsize=9)
 
 

@@ -19,9 +19,10 @@ from sim.journal import sources_hash
 __all__ = ["Store", "plain"]
 
 # Do not change what is measured, only what is made of it.
-PRESENTATION = ("sim/experiments/figures/", "sim/experiments/claims", "sim/experiments/page",
-                "sim/experiments/picture", "sim/experiments/reproduce", "sim/experiments/tornado",
-                "sim/experiments/sensitivity", "sim/experiments/beyond", "sim/cli", "sim/picture")
+PRESENTATION = tuple(f"sim/{name}" for name in (
+    "cli", "picture", "experiments/figures/", "experiments/book", "experiments/claims",
+    "experiments/page", "experiments/picture", "experiments/reproduce", "experiments/table",
+    "experiments/tornado"))
 
 
 def plain(value: Any) -> Any:

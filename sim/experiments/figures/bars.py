@@ -7,10 +7,10 @@ __all__ = ["FIG17", "FIG22", "FIG25", "FIG27", "INFERENCE", "TRAINING"]
 
 INFERENCE: tuple[Bar, ...] = (
     ("BL-tuned", "bl-tuned"), ("GA", "ga"), ("NIC", "nic"), ("LC", "lc"), ("RC", "rc"),
-    ("SC", "sc"), ("FS", "fs"))
+    ("SC", "sc"), ("FS", "fs"), ("GA+BL-tuned", "bl-tuned+ga"), ("all on NIC", "all-on-nic"))
 TRAINING: tuple[Bar, ...] = (
     ("BL-tuned", "bl-tuned"), ("GA", "ga"), ("NIC", "nic"), ("LC", "lc"), ("SC", "sc"),
-    ("FS", "fs"))
+    ("FS", "fs"), ("GA+BL-tuned", "bl-tuned+ga"))
 
 
 def _bars(bars: tuple[Bar, ...], workload: str):
@@ -34,7 +34,7 @@ FIG22 = Figure(
     "fig22", "Inference: speedup by technique", _bars(INFERENCE, "inference"),
     speedups("inference"), "bars", "system", "speedup over BL, time per mini-batch",
     about="Time per mini-batch in steady state; the CSV has mini-batches served alone too.",
-    claims=("C1", "C7", "C8", "C24"))
+    claims=("C1", "C7", "C8", "C17", "C19", "C23", "C24"))
 
 FIG25 = Figure(
     "fig25", "Training: speedup by technique", _bars(TRAINING, "training"),

@@ -3,10 +3,11 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
+from host.systems import PHASES
 from sim.experiments.point import Point
 from sim.experiments.setting import Setting
 
-__all__ = ["Bar", "Entry", "Figure", "Metric", "PHASES_OF", "cases"]
+__all__ = ["PHASES_OF", "Bar", "Entry", "Figure", "Metric", "cases", "speedups"]
 
 
 @dataclass(frozen=True)
@@ -106,5 +107,5 @@ def speedups(workload: str) -> tuple[Metric, ...]:
             Metric("interval_us", "interval_us", "us"), Metric("service_us", "service_us", "us"))
 
 
-PHASES_OF = ("input_all_to_all", "embedding_lookup", "embedding_all_to_all", "irregular", "mlp",
-             "backward_all_to_all", "all_reduce", "overhead", "wait")
+PHASES_OF = PHASES
+"""The phases of a breakdown, in the order in which they are drawn."""

@@ -48,8 +48,8 @@ def fig06(setting: Setting) -> list[Row]:
         samples = samples_of(setting, dataset, _SAMPLES)
         shares = skew(samples)
 
-        def row(metric: str, value: float, unit: str, dataset=dataset, length=len(samples)) -> Row:
-            return Row(dataset, 1, length, "none", "none", "samples", metric, value, unit)
+        def row(metric: str, value: float, unit: str, dataset=dataset, samples=samples) -> Row:
+            return Row(dataset, 1, len(samples), "none", "none", "samples", metric, value, unit)
 
         rows += [row("top_1_percent_share", shares.top1, "1"),
                  row("top_10_percent_share", shares.top10, "1"),

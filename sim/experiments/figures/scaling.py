@@ -3,7 +3,7 @@
 from sim.experiments.figures.figure import Bar, Entry, Figure, Metric, cases, speedups
 from sim.experiments.setting import BASES, Setting
 
-__all__ = ["BATCH_FACTORS", "CPU_BASE", "FIG14", "FIG15", "FIG26"]
+__all__ = ["BATCH_FACTORS", "CPU_BASE", "FIG14", "FIG15", "FIG26", "few"]
 
 CPU_BASE = "cpu-mpi, 2 nodes"
 """The paper's overall baseline."""
@@ -41,19 +41,24 @@ FIG15 = Figure(
     "lines", "nodes", "speedup over 2-node CPU-MPI", "log2", claims=("C14",))
 
 
+def few(setting: Setting, dataset: str, factor: int) -> dict[str, int]:
+    """Return the fields of a point of figure 26: larger mini-batches, fewer of them, so that the
+    largest do not take all the time of the evaluation."""
+    return {"mini_batch": factor * setting.mini_batch(dataset),
+            "warmup": max(2, setting.warmup // factor),
+            "measured": max(4, setting.measured // factor)}
+
+
 def _batches(setting: Setting) -> list[Entry]:
     entries = []
     for dataset, software in cases(setting):
         for label, system in (("SC", "sc"), ("LC+SC", "lc+sc")):
             for factor in BATCH_FACTORS:
-                size = factor * setting.mini_batch(dataset)
-                # So that the largest mini-batches do not take all the time of the evaluation.
-                few = {"mini_batch": size, "warmup": max(2, setting.warmup // factor),
-                       "measured": max(4, setting.measured // factor)}
+                fields = few(setting, dataset, factor)
                 entries.append(Entry(
-                    dataset, label, size, label,
-                    setting.point(dataset, system, "training", software, **few),
-                    tuple((base, setting.point(dataset, base, "training", software, **few))
+                    dataset, label, fields["mini_batch"], label,
+                    setting.point(dataset, system, "training", software, **fields),
+                    tuple((base, setting.point(dataset, base, "training", software, **fields))
                           for base in BASES)))
     return entries
 

@@ -45,7 +45,7 @@ def test_two_processes_give_the_bytes_of_one(tmp_path):
     assert kept[0] == kept[1] and len(kept[0]) == 4
     others = sweep([Spot("c", 1), Spot("c", 2)], fakes.in_another_process,
                    Store(tmp_path / "two", "v"), jobs=2)
-    assert os.getpid() not in {outcome.metrics["process"] for outcome in others.values()}
+    assert os.getpid() not in {others.value(point, "process") for point in others}
 
 
 def test_what_is_on_disk_is_not_measured_again(tmp_path):

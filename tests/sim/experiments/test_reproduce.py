@@ -1,0 +1,162 @@
+"""``python -m sim reproduce``: what it writes, from made-up measurements, and what it refuses."""
+
+import csv
+import json
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import pytest
+
+from sim.cli import main
+from sim.cli_reproduce import setting_of
+from sim.experiments.beyond import EXTRAS, beyond_points
+from sim.experiments.figures.likeness import fig06, fig08
+from sim.experiments.reproduce import NAMES, chosen, points_of, reproduce
+from sim.experiments.sensitivity import FACTORS, doubtful, sensitivity_points, swings
+from sim.experiments.setting import DEMO, Setting
+from sim.experiments.store import Store
+from sim.experiments.sweep import sweep
+from tests.sim.experiments.measured import failing, told
+
+SMALL = replace(DEMO, mini_batches=(("kaggle", 16),), shares=(0.0, 0.1))
+COLUMNS = ["dataset", "nodes", "mini_batch", "profile", "fidelity", "system", "metric", "value",
+           "unit"]
+
+
+def _written(folder) -> dict:
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+
+
+def test_files_claims_and_page(tmp_path):
+    found = reproduce(["fig25", "fig22"], SMALL, tmp_path, jobs=1, how=told)
+    assert found["figures"] == ["fig22", "fig25"] and not found["failed"]
+    assert set(_written(tmp_path)) == {"fig22.csv", "fig22.png", "fig25.csv", "fig25.png",
+                                       "claims.json", "index.html"}
+    assert json.loads((tmp_path / "claims.json").read_text()) == found
+    assert found["schema"] and found["version"] and found["numpy"] and found["blas"]
+    assert all(len(digest) == 64 for digest in found["profiles"].values())
+    assert found["sources"] == {"kaggle": "generator"}
+    with open(tmp_path / "fig25.csv", newline="") as file:
+        rows = list(csv.reader(file))
+    assert rows[0] == COLUMNS
+    fs = [row for row in rows if row[5:7] == ["FS", "throughput_speedup_vs_bl-paper"]]
+    assert [row[:5] for row in fs] == [["kaggle", "4", "16", software, "model"]
+                                       for software in ("eager", "tuned")]
+    # Without the remote cache, which training has not.
+    assert float(fs[0][7]) == pytest.approx(2000 / 1600 / 0.98 / 0.99 / 0.8)
+    headline = next(row for row in found["headlines"] if row["workload"] == "training")
+    assert headline["mean"] == pytest.approx(float(fs[0][7]))
+    page = (tmp_path / "index.html").read_text()
+    HTMLParser().feed(page)
+    assert page.count("data:image/png;base64,iVBOR") == 2
+    assert "http" not in page and "made up" in page and "2.30x" in page
+
+
+def test_a_resumed_evaluation_in_two_processes_gives_the_bytes_of_one(tmp_path):
+    one, two = tmp_path / "one", tmp_path / "two"
+    reproduce(["fig18"], SMALL, one, jobs=1, how=told)
+    points = points_of(["fig18"], SMALL)
+    sweep(points[::2], told, Store(two / "points"), jobs=1)
+    reproduce(["fig18"], SMALL, two, jobs=2, how=told)
+    assert _written(one) == _written(two)
+
+
+def test_points_that_fail_are_on_the_page_with_their_reason(tmp_path):
+    found = reproduce(["fig17", "fig22"], SMALL, tmp_path, jobs=1, how=failing)
+    assert len(found["failed"]) == 2
+    assert found["failed"][0]["error"] == "RuntimeError: the full system is <away>"
+    page = (tmp_path / "index.html").read_text()
+    assert "the full system is &lt;away&gt;" in page and "<away>" not in page
+    claims = {row["claim"]: row for row in found["claims"]}
+    assert claims["C8"]["agrees"] is None and "away" in claims["C8"]["why"]
+    assert claims["C6"]["agrees"] is True
+
+
+def test_names():
+    assert chosen([]) == chosen(["all"]) == chosen(["fig22", "all"]) == NAMES
+    assert chosen(["fig22", "fig06", "fig22"]) == ("fig06", "fig22")
+    with pytest.raises(ValueError, match=r"figure must be one of fig06, .*, not 'fig7'"):
+        chosen(["fig7"])
+    assert {f"fig{number:02}" for number in (6, 8, *range(14, 28))} < set(NAMES)
+
+
+def test_figures_of_samples():
+    rows = fig06(SMALL)
+    named = {row.metric: row.value for row in rows}
+    assert named["accesses"] == 8192 * 26 and 0.5 < (named["top_1_percent_share"] or 0) < 0.7
+    ranked = [row.value for row in rows if row.metric.startswith("accesses_of_rank_")]
+    assert ranked == sorted(ranked, reverse=True) and ranked[-1] == 1
+    alike = fig08(SMALL)
+    fresh = [row for row in alike if row.metric.startswith("similarity_after_refresh")
+             and row.system == "graph"]
+    assert [row.metric.rpartition("_")[2] for row in fresh] == ["0", "16", "32"]
+    saved = {row.system: row.value for row in alike if row.metric == "saved"}
+    assert saved["file"] == 0 < saved["graph"]
+
+
+def test_sensitivity_halves_and_doubles_each_doubtful_constant(tmp_path):
+    names = doubtful(SMALL, "eager")
+    assert "gpu_rtx8000.launch_us" in names and "mpi_ethernet.message_us" in names
+    assert not any(name.startswith(("cpu_", "nccl_")) for name in names)
+    points = [point for point in sensitivity_points(SMALL)
+              if point.workload == "inference" and point.software == "eager"]
+    assert len(set(points)) == len(points) == 2 * (1 + len(FACTORS) * len(names))
+    results = sweep(points, told, Store(tmp_path, "v"), jobs=1)
+    as_is, found = swings(SMALL, results, "eager", "inference")
+    assert as_is and found[0].name == "gpu_rtx8000.launch_us"
+    assert found[0].low == pytest.approx(as_is * 2 ** 0.5)
+    assert found[0].high == pytest.approx(as_is / 2 ** 0.5)
+    assert found[1].low == found[1].high == as_is
+
+
+def test_extras_differ_from_what_they_are_compared_with():
+    points = beyond_points(SMALL)
+    assert len(points) == 2 * len(EXTRAS) * len(SMALL.softwares)
+    assert all(own != other and own.label.endswith("FS") | (own.batching == "greedy")
+               for own, other in zip(points[::2], points[1::2]))
+
+
+@pytest.mark.parametrize(("arguments", "said"), [
+    ("fig99", "figure must be one of fig06"),
+    ("fig22 --fidelity cycle", "fidelity must be one of model, rtl, not 'cycle'"),
+    ("fig22 --gpu gpu_abacus", "gpu must be one of"),
+    ("fig22 --backend slurm", "backend must be one of loky, dask, ray, not 'slurm'"),
+    ("fig22 --jobs 0", "jobs must be at least 1, not 0"),
+    ("fig22 --model netflix", "model must be one of kaggle, terabyte, avazu, not 'netflix'"),
+    ("fig22 --format avazu", "format must go with data"),
+    ("fig22 --data {here}/bad.csv --format avazu", "bad.csv"),
+    ("fig22 --data {here}/few.txt --format criteo", "data must have at least 256 samples"),
+    ("fig22 --data {here}/none.txt", "No such file"),
+])
+def test_mistakes_are_one_line(arguments, said, tmp_path, capsys):
+    (tmp_path / "bad.csv").write_text("id,click\n1,2\n")
+    line = "\t".join(["1", *["3"] * 13, *["a"] * 26]) + "\n"
+    (tmp_path / "few.txt").write_text(9 * line)
+    with pytest.raises(SystemExit) as caught:
+        main(["reproduce", *arguments.format(here=tmp_path).split(), "--output",
+              str(tmp_path / "out")])
+    error = capsys.readouterr().err
+    assert caught.value.code == 2 and error.count("\n") == 1 and said in error
+    assert not (tmp_path / "out" / "index.html").exists()
+
+
+def test_the_output_is_a_folder(tmp_path, capsys):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(SystemExit) as caught:
+        main(["reproduce", "fig06", "--output", str(tmp_path / "file")])
+    assert caught.value.code == 2
+    assert "output must be a folder, not the file" in capsys.readouterr().err
+
+
+def test_a_short_file_lowers_the_mini_batch(tmp_path):
+    line = "\t".join(["1", *["3"] * 13, *["a"] * 26]) + "\n"
+    path = tmp_path / "train.txt"
+    path.write_text(3200 * line)
+    setting = setting_of(data=str(path), format="criteo")
+    assert setting.mini_batch("kaggle") == 3200 // 64 and setting.mini_batch("avazu") == 128
+    assert setting.point("kaggle", "fs").data == (str(path),)
+    assert str(setting.source("kaggle")) == f"{path} (criteo)"
+    assert setting.point("avazu", "fs").data == ()
+    terabyte = setting_of("terabyte", str(path), "criteo", demo=True)
+    assert terabyte.datasets == ("terabyte",) and terabyte.mini_batch("terabyte") == 100
+    assert setting_of("avazu") == replace(Setting(), datasets=("avazu",))
