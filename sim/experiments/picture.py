@@ -27,7 +27,7 @@ def grid(columns: Sequence[str], rows: Sequence[str], title: str, setting: str,
 
     What all panels have in common is said once: ``title``, and below it the ``setting``.
     """
-    canvas = Canvas(figsize=(max(6.0, 3.6 * len(columns)), 1.3 + height * len(rows)),
+    canvas = Canvas(figsize=(max(7.0, 3.6 * len(columns)), 1.3 + height * len(rows)),
                     layout="constrained")
     panels = canvas.subplots(len(rows), len(columns), squeeze=False)
     for row, name in enumerate(rows):
@@ -62,7 +62,7 @@ def save(canvas: Canvas, path: str | Path) -> None:
 
 def draw_figure(figure: Figure, setting: Setting, results: Results, path: str | Path) -> None:
     """Draw the first metric of a figure (all of a stacked one) to ``path``, a PNG."""
-    entries = figure.entries(setting)
+    entries = [entry for entry in figure.entries(setting) if entry.drawn]
     softwares = list(dict.fromkeys(entry.point.software for entry in entries))
     columns = [dataset for dataset in setting.datasets
                if any(entry.panel == dataset for entry in entries)]
@@ -132,7 +132,7 @@ def _lines(axes, figure: Figure, results: Results, entries: list[Entry]) -> None
     axes.set_ylim(0, 1.12 * highest or 1)
     axes.yaxis.set_major_locator(MaxNLocator(6))
     axes.set_xlabel(figure.x_label, fontsize=9)
-    axes.set_ylabel(figure.y_label, fontsize=9)
+    axes.set_ylabel(figure.y_label, fontsize=8)
 
 
 def _bars(axes, figure: Figure, results: Results, entries: list[Entry]) -> None:
@@ -146,7 +146,7 @@ def _bars(axes, figure: Figure, results: Results, entries: list[Entry]) -> None:
     axes.axhline(1, color="0.4", linewidth=0.8, linestyle=":")
     axes.set_ylim(0, 1.18 * max([1.0, *(value or 0 for value in values)]))
     axes.tick_params(axis="x", labelsize=8, rotation=0 if len(names) < 7 else 45)
-    axes.set_ylabel(figure.y_label, fontsize=9)
+    axes.set_ylabel(figure.y_label, fontsize=8)
 
 
 def _stacked(axes, figure: Figure, results: Results, entries: list[Entry]) -> None:
@@ -167,7 +167,7 @@ def _stacked(axes, figure: Figure, results: Results, entries: list[Entry]) -> No
     axes.set_ylim(0, 1.1 * max([*floor, 1e-9]))
     axes.tick_params(axis="x", labelsize=8)
     axes.set_xlabel(figure.x_label, fontsize=9)
-    axes.set_ylabel(figure.y_label, fontsize=9)
+    axes.set_ylabel(figure.y_label, fontsize=8)
 
 
 def _missing(axes, results: Results, entries: list[Entry], metric) -> None:

@@ -38,6 +38,7 @@ class Entry:
     panel: column of the picture, a data set. series: line, or group of bars. x: place in it.
     system: name in the CSV file, the size of a cache included.
     point: measured. bases: the points of baselines by system, for metrics that are ratios.
+    drawn: whether it is in the picture; it is in the CSV file anyway.
     """
 
     panel: str
@@ -46,6 +47,7 @@ class Entry:
     system: str
     point: Point
     bases: tuple[tuple[str, Point], ...] = ()
+    drawn: bool = True
 
 
 @dataclass(frozen=True)
