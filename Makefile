@@ -25,7 +25,9 @@ demo: $(STAMP)
 	$(BIN)/python -m gen --config kaggle --output $(OUT)/verilog
 	$(BIN)/python -m sim run --config kaggle --nodes 4 --samples 2048 --mini-batch 128 \
 		--json $(OUT)/run.json --picture $(OUT)/run.png
+	$(BIN)/python -m sim reproduce --demo --jobs $(JOBS) --output $(OUT)/claims
 	@echo "Verilog: $(OUT)/verilog   results: $(OUT)/run.json   picture: $(OUT)/run.png"
+	@echo "claims of the paper, figures: $(OUT)/claims/index.html"
 
 test: $(STAMP)
 	$(BIN)/python -m pytest -n $(JOBS) -m "not slow"

@@ -47,6 +47,8 @@ def reproduce(
     jobs: Annotated[int | None, typer.Option(
         help="Points measured at once.", show_default="processors")] = None,
     seed: Annotated[int, typer.Option(help="Of everything that is drawn.")] = Setting.seed,
+    rtl_points: Annotated[bool, typer.Option(
+        help="Run two points of each figure in rtl besides, on the Kaggle shape.")] = True,
     demo: Annotated[bool, typer.Option(
         "--demo", help="One data set and few points: minutes.")] = False,
 ) -> None:
@@ -57,7 +59,8 @@ def reproduce(
 
     names = evaluation.chosen(figures or (evaluation.DEMO_FIGURES if demo else ()))
     check_backend(backend, jobs)
-    setting = setting_of(model, one_or_several(data), format, fidelity, gpu, seed, demo)
+    setting = replace(setting_of(model, one_or_several(data), format, fidelity, gpu, seed, demo),
+                      markers=rtl_points and not demo)
     # Raises now what is wrong with the setting, not in every point.
     evaluation.points_of(names, setting)
     _check_folder(output)
@@ -69,6 +72,8 @@ def reproduce(
         said += f" --gpu {gpu}"
     if seed != Setting.seed:
         said += f" --seed {seed}"
+    if not rtl_points:
+        said += " --no-rtl-points"
     console = Console()
     with _Points(console) as progress:
         found = evaluation.reproduce(names, setting, output, backend, jobs, progress,

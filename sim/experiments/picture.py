@@ -68,9 +68,17 @@ def draw_figure(figure: Figure, setting: Setting, results: Results, path: str | 
                if any(entry.panel == dataset for entry in entries)]
     kind = {"lines": _lines, "bars": _bars, "stacked": _stacked}[figure.kind]
 
+    marked = figure.marked(setting)
+
     def draw(axes, dataset: str, software: str) -> None:
         kind(axes, figure, results, [entry for entry in entries
              if entry.panel == dataset and entry.point.software == software.split()[0]])
+        found = [(entry.x, _height(results, figure, entry)) for entry in marked
+                 if entry.panel == dataset and entry.point.software == software.split()[0]]
+        there = [(x, value) for x, value in found if value is not None]
+        if there:
+            axes.plot(*zip(*there), linestyle="none", marker="D", markersize=8, color="black",
+                      fillstyle="none", markeredgewidth=1.5, label="RTL")
 
     rows = [f"{name} software" for name in softwares]
     if len({entry.point.software for entry in entries}) < len(setting.softwares):
@@ -80,6 +88,13 @@ def draw_figure(figure: Figure, setting: Setting, results: Results, path: str | 
             draw_plain(axes, dataset, softwares[0])
 
     save(grid(columns, rows, f"{figure.name}: {figure.title}", _setting(entries), draw), path)
+
+
+def _height(results: Results, figure: Figure, entry: Entry) -> float | None:
+    """Return where the marker of an entry stands."""
+    if figure.kind == "stacked":
+        return results.value(entry.point, "service_us")
+    return value_of(results, entry, figure.metrics[0])
 
 
 def _setting(entries: list[Entry]) -> str:

@@ -198,8 +198,13 @@ def _setting_lines(found: dict, setting: Setting) -> list[tuple[str, str]]:
         ("caches", "each of 10 % of the unique keys that reach it; LRU, float32; requester-side "
                    "merge off, dedupe on"),
         ("measured", f"{setting.measured} mini-batches after {setting.warmup} of warm-up"),
+        ("sweeps", "; ".join(
+            f"{name}: {setting.sweep(name)['measured']} mini-batches after as many, where cache "
+            f"sizes or nodes are swept" for name, _ in setting.swept if name in setting.datasets)
+            or "as many"),
         ("in flight", "4 mini-batches in inference, 1 in training"),
-        ("NIC fidelity", setting.fidelity),
+        ("NIC fidelity", setting.fidelity + (
+            ", and rtl at the diamonds" if setting.markers else "")),
         ("judged on", "inference: time per mini-batch in steady state; training: samples per "
                       "second, the MLPs' all-reduce included"),
         ("points", f"{found['points']}, of which {len(found['failed'])} failed"),

@@ -37,11 +37,14 @@ class Setting:
     -------
     datasets: evaluated. sources: of those whose samples come from files.
     softwares: profiles, charged to baselines and SmartNIC systems alike.
-    fidelity: of the sweeps. markers: whether a few points of a figure are run in ``rtl`` besides.
+    fidelity: of the sweeps. markers: whether two points of a figure are run in ``rtl`` besides, on
+        the Kaggle shape with the first profile.
     nodes: where a figure does not sweep them. scale_nodes: where one does.
     shares: sizes of caches that are swept.
     gpu: profile of the GPUs. warmup, measured: mini-batches. seed: of everything drawn.
     mini_batches: samples of a mini-batch by data set, where not those of the reference setting.
+    swept: mini-batches measured, after as many of warm-up, where a figure sweeps cache sizes or
+        nodes, by data set: those of Terabyte are 16 times as large as the others'.
     """
 
     datasets: tuple[str, ...] = DATASETS
@@ -57,6 +60,7 @@ class Setting:
     measured: int = 32
     seed: int = 1
     mini_batches: tuple[tuple[str, int], ...] = ()
+    swept: tuple[tuple[str, int], ...] = (("terabyte", 8),)
 
     def source(self, dataset: str) -> Source:
         """Return where the samples of a data set come from."""
@@ -66,18 +70,26 @@ class Setting:
         """Return the samples of a mini-batch over all nodes."""
         return dict(self.mini_batches).get(dataset, MINI_BATCH[dataset])
 
+    def sweep(self, dataset: str) -> dict[str, int]:
+        """Return the fields of a point in a sweep: how many mini-batches."""
+        count = dict(self.swept).get(dataset)
+        return {"warmup": self.warmup if count is None else min(self.warmup, count),
+                "measured": self.measured if count is None else min(self.measured, count)}
+
     def point(self, dataset: str, system: str, workload: str = "inference",
               software: str = "eager", **fields: Any) -> Point:
         """Return a point of this setting; ``system`` may have ``ga`` or be ``fs``.
 
         Cache sizes that a system does not have are set to a common value, so that it is measured
-        once.
+        once. A point with a cache size or a number of nodes of its own is one of a sweep.
         """
         source = self.source(dataset)
         common = {"nodes": self.nodes, "mini_batch": self.mini_batch(dataset),
                   "gpu": self.gpu, "fidelity": self.fidelity, "seed": self.seed,
                   "data": source.data, "format": source.format,
                   "warmup": self.warmup, "measured": self.measured}
+        if not fields.keys().isdisjoint(("nodes", "local_cache", "remote_cache")):
+            common |= self.sweep(dataset)
         point = Point.named(system, dataset=dataset, workload=workload, software=software,
                             **common | fields)
         parts = point.system.split("+")

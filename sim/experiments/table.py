@@ -42,7 +42,8 @@ def rows_of(figure: Figure, setting: Setting, results: Results) -> list[Row]:
     return [Row(entry.point.dataset, entry.point.nodes, entry.point.samples, entry.point.software,
                 entry.point.fidelity, entry.system, metric.name, value_of(results, entry, metric),
                 metric.unit)
-            for entry in figure.entries(setting) for metric in figure.metrics]
+            for entry in (*figure.entries(setting), *figure.marked(setting))
+            for metric in figure.metrics]
 
 
 def csv_text(rows: list[Row]) -> str:

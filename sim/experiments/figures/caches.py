@@ -14,8 +14,8 @@ def _sizes(lines: tuple[Bar, ...], cache: str, workload: str = "inference"):
     def entries(setting: Setting) -> list[Entry]:
         return [Entry(dataset, label, 100 * share, f"{label} {100 * share:g}%",
                       setting.point(dataset, system, workload, software, **{cache: share}),
-                      tuple((base, setting.point(dataset, base, workload, software))
-                            for base in BASES))
+                      tuple((base, setting.point(dataset, base, workload, software,
+                                                 **setting.sweep(dataset))) for base in BASES))
                 for dataset, software in cases(setting)
                 for label, system in lines for share in setting.shares]
     return entries

@@ -1,11 +1,12 @@
 """A figure: which points, which metric of them, against which baseline, and how it is drawn."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from host.systems import PHASES
 from sim.experiments.point import Point
 from sim.experiments.setting import Setting
+from sim.experiments.systems import BASELINES
 
 __all__ = ["PHASES_OF", "Bar", "Entry", "Figure", "Metric", "cases", "speedups"]
 
@@ -74,10 +75,32 @@ class Figure:
     about: str = ""
     claims: tuple[str, ...] = field(default=())
 
+    def marked(self, setting: Setting) -> list[Entry]:
+        """Return the entries whose NICs are run in ``rtl`` besides: at most two, at the reference
+        setting, the full system or caches alone where the figure has them."""
+        if not setting.markers or setting.fidelity == "rtl" or "kaggle" not in setting.datasets:
+            return []
+        near = [entry for entry in self.entries(setting) if entry.drawn and _common(
+            entry.point, setting) and entry.point.software == setting.softwares[0]]
+        near.sort(key=lambda entry: _FIRST.index(entry.point.label)
+                  if entry.point.label in _FIRST else len(_FIRST))
+        return [replace(entry, point=replace(entry.point, fidelity="rtl"),
+                        bases=entry.bases) for entry in near[:2]]
+
     def points(self, setting: Setting) -> list[Point]:
         """Return every point that the figure needs, baselines included."""
-        return [point for entry in self.entries(setting)
+        return [point for entry in (*self.entries(setting), *self.marked(setting))
                 for point in (entry.point, *(base for _, base in entry.bases))]
+
+
+_FIRST = ("FS", "LC", "RC")
+
+
+def _common(point: Point, setting: Setting) -> bool:
+    """Return whether a point has a NIC, on the Kaggle shape, at the reference setting."""
+    return (point.dataset == "kaggle" and point.system not in (*BASELINES, "all-on-nic")
+            and point.nodes == setting.nodes and point.samples == setting.mini_batch("kaggle")
+            and {point.local_cache, point.remote_cache} <= {0.0, 0.1})
 
 
 Bar = tuple[str, str]

@@ -44,9 +44,8 @@ FIG15 = Figure(
 def few(setting: Setting, dataset: str, factor: int) -> dict[str, int]:
     """Return the fields of a point of figure 26: larger mini-batches, fewer of them, so that the
     largest do not take all the time of the evaluation."""
-    return {"mini_batch": factor * setting.mini_batch(dataset),
-            "warmup": max(2, setting.warmup // factor),
-            "measured": max(4, setting.measured // factor)}
+    return {"mini_batch": factor * setting.mini_batch(dataset)} | {
+        name: max(2, count // factor) for name, count in setting.sweep(dataset).items()}
 
 
 def _batches(setting: Setting) -> list[Entry]:

@@ -10,6 +10,7 @@ import pytest
 from sim.cli import main
 from sim.cli_reproduce import setting_of
 from sim.experiments.beyond import EXTRAS, beyond_points
+from sim.experiments.figures import FIGURES
 from sim.experiments.figures.likeness import fig06, fig08
 from sim.experiments.reproduce import NAMES, chosen, points_of, reproduce
 from sim.experiments.sensitivity import FACTORS, doubtful, sensitivity_points, swings
@@ -160,3 +161,14 @@ def test_a_short_file_lowers_the_mini_batch(tmp_path):
     terabyte = setting_of("terabyte", str(path), "criteo", demo=True)
     assert terabyte.datasets == ("terabyte",) and terabyte.mini_batch("terabyte") == 100
     assert setting_of("avazu") == replace(Setting(), datasets=("avazu",))
+
+
+def test_two_points_of_a_figure_are_run_in_rtl_besides(tmp_path):
+    setting = replace(SMALL, markers=True)
+    for name, figure in FIGURES.items():
+        marked = figure.marked(setting)
+        assert len(marked) == (0 if name in ("fig26", "fig21") and not marked else 2), name
+        assert all(entry.point.fidelity == "rtl" for entry in marked)
+        assert {entry.point for entry in marked} <= set(figure.points(setting))
+        assert figure.marked(SMALL) == figure.marked(replace(setting, fidelity="rtl")) == []
+    assert {entry.point.label for entry in FIGURES["fig22"].marked(setting)} == {"FS", "LC"}
