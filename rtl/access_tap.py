@@ -40,13 +40,14 @@ class AccessTap(wiring.Component):
         m = Module()
         m.submodules.fifo = fifo = StreamFIFO(Access, self._depth)
         wiring.connect(m, fifo.o, wiring.flipped(self.o))
-        # A cache decides at the end of its path: there is no logic left for a FIFO's level.
-        event = Signal(AccessEvent)
-        m.d.sync += [event.eq(self.event), event.valid.eq(self.event.valid & self.enable)]
+        # A cache decides at the end of its path: there is no logic left, neither for a FIFO's level
+        # nor for whether anyone listens.
+        event, enabled = Signal(AccessEvent), Signal()
+        m.d.sync += [event.eq(self.event), enabled.eq(self.enable)]
         m.d.comb += [
-            fifo.i.valid.eq(event.valid),
+            fifo.i.valid.eq(event.valid & enabled),
             *(fifo.i.payload[name].eq(event[name]) for name in Access.members),
-            self.idle.eq(fifo.idle & ~event.valid),
+            self.idle.eq(fifo.idle & ~fifo.i.valid),
         ]
         count(m, self.counters, events=fifo.i.valid & fifo.i.ready,
               lost=fifo.i.valid & ~fifo.i.ready)
