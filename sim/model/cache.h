@@ -79,6 +79,7 @@ public:
 
     void step() {
         evicted = conflicted = false;
+        if (empty()) return;
         while (complete_.has()) {
             const uint32_t id = complete_.pop();
             if (fetches_[id].allocated) lines_[fetches_[id].slot].filled = clock_->now;
@@ -120,6 +121,12 @@ private:
         Cycle seen;  // vectors that arrived before count as here
         bool valid = false;
     };
+
+    // Nothing is inside that could move by itself.
+    bool empty() const {
+        return !inside_ && !shown_ && entry.empty() && queue_.empty() && complete_.empty()
+               && closed_.empty() && !has_next_ && !walking_ && !waiting_ && !out_;
+    }
 
     // Read a beat of a direct hit or of a waiter; returns whether a waiter was done with.
     bool store() {

@@ -87,6 +87,7 @@ public:
     uint32_t limit = 1, timeout = 0, packing = 0;
 
     void step() {
+        if (input.empty() && !held_ && !late_) return;
         const Cycle now = clock_->now;
         const uint32_t look = now & ((1u << bits_) - 1);
         const bool finds = !late_ && look < open_.size() && open_[look]
@@ -393,7 +394,8 @@ private:
         if (done_.size() <= 10) return 0;
         size_t held = 0;
         for (size_t k = 0; k < done_.size(); k++) held += done_.at(k) < clock_->now + 2;
-        return held ? held - 1 : 0;
+        // The first lies in the output register; if one left in this cycle, only from the next on.
+        return held - (done_.held() == done_.size() && done_.at(0) <= clock_->now);
     }
 
     Clock* clock_ = nullptr;
