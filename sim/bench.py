@@ -23,8 +23,7 @@ SCHEMA = "embernic/bench/1"
 
 NOT_BUILT: dict[str, str] = {
     "HBM store": "caches are on chip only",
-    "resources with training and link":
-        "`python -m gen --set training=true --report` maps a NIC that trains; links are not there",
+    "resources with link": "links are not there; the rows of a NIC that trains are without",
 }
 """Rows of DESIGN section 7 whose block does not exist, and why."""
 

@@ -15,8 +15,9 @@ from sim.engines.translate import translated
 
 __all__ = ["resource_jobs", "resources"]
 
-_SHARE = 60.0
-"""Per cent of one SLR without training and link (DESIGN section 7)."""
+_SHARES = {False: 60.0, True: 75.0}
+"""Per cent of one SLR by ``training`` (DESIGN section 7, where the larger share is that of the link
+between NICs, too)."""
 _DEPTH = 10
 """LUTs between registers, RAMs and DSPs."""
 
@@ -41,25 +42,32 @@ def resources(config: NicConfig, progress: Progress = lambda line: None) -> dict
 
 
 def resource_jobs() -> list[Job]:
-    """Return the jobs of ``kaggle``'s resources: they share one synthesis."""
-    config = preset("kaggle")
+    """Return the jobs of ``kaggle``'s resources, as it is and with training: five share one
+    synthesis."""
+    return [job for training in _SHARES
+            for job in _jobs(preset("kaggle").with_fields(training=training))]
+
+
+def _jobs(config: NicConfig) -> list[Job]:
+    what = f"{config.name} with training" if config.training else config.name
 
     def share(kind: str, label: str) -> Job:
-        name = f"{config.name} on one U280 SLR, {label}"
+        name = f"{what} on one U280 SLR, {label}"
 
         def rows(progress: Progress) -> list[Row]:
             used = resources(config, progress)["total"][kind]
-            return [Row(name, 100 * used / SLR[kind], "% of one SLR", _SHARE, "<=",
-                        note=f"{used:,.0f} of {SLR[kind]:,}; without training and link")]
+            without = "without link" if config.training else "without training and link"
+            return [Row(name, 100 * used / SLR[kind], "% of one SLR", _SHARES[config.training],
+                        "<=", note=f"{used:,.0f} of {SLR[kind]:,}; {without}")]
         return Job("resources", name, rows)
 
     def depth(progress: Progress) -> list[Row]:
         report = resources(config, progress)
         prefix = f"{report['name']}__"
         deepest = max(report["blocks"], key=lambda block: block["depth"])
-        return [Row(f"{config.name}, deepest path", report["total"]["depth"], "LUT", _DEPTH, "<=",
+        return [Row(f"{what}, deepest path", report["total"]["depth"], "LUT", _DEPTH, "<=",
                     note=f"between FF, RAM or DSP, a carry chain counts 1; deepest block alone: "
                          f"{deepest['name'].removeprefix(prefix)} ({deepest['depth']})")]
 
     return [*(share(kind, label) for kind, label in _KINDS.items()),
-            Job("resources", f"{config.name}, deepest path", depth)]
+            Job("resources", f"{what}, deepest path", depth)]

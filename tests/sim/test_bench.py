@@ -195,19 +195,23 @@ def test_resources_are_synthesised_once_for_the_same_sources(monkeypatch, tmp_pa
             {"name": "kaggle__a", "depth": 3}, {"name": "kaggle__b", "depth": 10}]}
 
     monkeypatch.setenv("EMBERNIC_CACHE", str(tmp_path))
-    monkeypatch.setattr(bench_resources, "translated", lambda *_: (text[0], ()))
+    monkeypatch.setattr(bench_resources, "translated", lambda _nic, _name, recipe: (
+        text[0] + str("training=True" in recipe), ()))
     monkeypatch.setattr(bench_resources, "to_verilog", lambda *_: "verilog")
     monkeypatch.setattr(bench_resources, "report_resources", report)
     rows = [row for job in bench_resources.resource_jobs() for row in job.measure(print)]
-    assert len(calls) == 1
-    # Per cent of 432,000 LUT, 672 BRAM36, 320 URAM, 3,072 DSP, at most 60; at most 10 LUT deep.
+    assert len(calls) == 2
+    # Per cent of 432,000 LUT, 672 BRAM36, 320 URAM, 3,072 DSP, at most 60, with training 75; at
+    # most 10 LUT deep.
     assert [(row.value, row.holds) for row in rows] == [
-        (60.0, True), (pytest.approx(60.0446, abs=1e-3), False), (0.0, True), (100.0, False),
-        (10, True)]
+        found for training in (False, True) for found in (
+            (60.0, True), (pytest.approx(60.0446, abs=1e-3), training), (0.0, True),
+            (100.0, False), (10, True))]
+    assert [row.name.startswith("kaggle with training") for row in rows] == [False] * 5 + [True] * 5
     assert "deepest block alone: b (10)" in rows[-1].note
     text[0] = "another module"
     bench_resources.resources(TINY)
-    assert len(calls) == 2
+    assert len(calls) == 3
 
 
 def test_keys_of_one_set_stay_as_equal_as_they_were():
