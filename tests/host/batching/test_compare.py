@@ -32,9 +32,16 @@ def test_rows_are_plain_counts():
     assert {row["mini_batches"] for row in rows.values()} == {len(runs)}
     assert all(row["us_per_mini_batch"] > 0 for row in rows.values())
     assert saving(greedy_order, samples, 7, 30) == rows["greedy"]["saved"]
-    firsts = [1 - len({key for i in run for key in keys[i]}) / sum(len(keys[i]) for i in run)
-              for run in (window[:7] for window in windows)]
-    assert rows["file"]["first_similarity"] == pytest.approx(np.mean(firsts))
+
+    def alike(runs):
+        return pytest.approx(np.mean([
+            1 - len({key for i in run for key in keys[i]}) / sum(len(keys[i]) for i in run)
+            for run in runs]))
+
+    assert rows["file"]["first_similarity"] == alike(window[:7] for window in windows)
+    assert rows["file"]["last_similarity"] == alike([windows[0][28:], windows[1][28:],
+                                                     windows[2][21:]])
+    assert rows["file"]["similarity"] == alike(runs)
 
 
 def test_the_winner_saves_most():

@@ -120,6 +120,14 @@ def test_a_sliding_window_is_filled_after_each_mini_batch():
     assert next(at for at, batch in enumerate(batches) if 0 in batch.numbers) == 2
 
 
+def test_a_sliding_window_is_not_drained_while_no_sample_waits_long():
+    samples = random_samples(200, 3, longest=1)
+    for wait, refreshed in ((3, True), (5, False)):
+        refresh = Refresh(sliding=True, wait=wait)
+        batches = list(Batcher(file_order, 5, 20, refresh).form([samples]))
+        assert any(batch.fresh for batch in batches[1:]) is refreshed
+
+
 @pytest.mark.parametrize("wait", [1, 3, 7])
 def test_no_sample_waits_longer_than_a_sliding_window_may_take(wait):
     samples = random_samples(400, 3, seed=wait, longest=1)
