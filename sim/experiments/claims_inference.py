@@ -34,7 +34,7 @@ def local_cache(book: Book) -> Verdict:
     found = {}
     for dataset in book.setting.datasets:
         sizes = [book.value("interval_us", dataset, "lc", local_cache=share)
-                 for share in book.setting.shares]
+                 for share in book.setting.sizes(dataset)]
         known = [size for size in sizes if size]
         found[dataset] = max(known) / min(known) - 1 if len(known) == len(sizes) else None
     changes = [change for change in found.values() if change is not None]
@@ -154,7 +154,7 @@ def _with_size(book: Book, metric: str, system: str, cache: str, name: str,
     found, ways = {}, []
     for dataset in book.setting.datasets:
         # A cache that is off has no hits to tell.
-        shares = [share for share in book.setting.shares if share or not rises]
+        shares = [share for share in book.setting.sizes(dataset) if share or not rises]
         values = [book.value(metric, dataset, system, **{cache: share}) for share in shares]
         found[dataset] = dict(zip(map(str, shares), values))
         way = steps_of(values)

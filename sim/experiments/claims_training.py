@@ -35,7 +35,7 @@ def local_cache(book: Book) -> Verdict:
     found, ways = {}, []
     for dataset in book.setting.datasets:
         values = [book.value("samples_per_second", dataset, "lc", "training", local_cache=share)
-                  for share in book.setting.shares]
+                  for share in book.setting.sizes(dataset)]
         way = steps_of(values)
         low, high = values[0], values[-1]
         found[dataset] = high / low if low and high else None
@@ -103,7 +103,7 @@ def graph(book: Book) -> Verdict:
 def updates(book: Book) -> Verdict:
     found, enough = {}, []
     for dataset in book.setting.datasets:
-        for share in [share for share in book.setting.shares if share]:
+        for share in [share for share in book.setting.sizes(dataset) if share]:
             rows = book.value("local_cache.rows", dataset, "lc", "training", local_cache=share)
             unique = book.value("unique_keys", dataset, "lc", "training", local_cache=share)
             if rows is None or unique is None:

@@ -200,7 +200,8 @@ def _setting_lines(found: dict, setting: Setting) -> list[tuple[str, str]]:
         ("measured", f"{setting.measured} mini-batches after {setting.warmup} of warm-up"),
         ("sweeps", "; ".join(
             f"{name}: {setting.sweep(name)['measured']} mini-batches after as many, where cache "
-            f"sizes or nodes are swept" for name, _ in setting.swept if name in setting.datasets)
+            "sizes or nodes are swept, and every other size"
+            for name, _ in setting.swept if name in setting.datasets)
             or "as many"),
         ("in flight", "4 mini-batches in inference, 1 in training"),
         ("NIC fidelity", setting.fidelity + (

@@ -44,7 +44,9 @@ class Setting:
     gpu: profile of the GPUs. warmup, measured: mini-batches. seed: of everything drawn.
     mini_batches: samples of a mini-batch by data set, where not those of the reference setting.
     swept: mini-batches measured, after as many of warm-up, where a figure sweeps cache sizes or
-        nodes, by data set: those of Terabyte are 16 times as large as the others'.
+        nodes, by data set: those of Terabyte are 16 times as large as the others'. At least those
+        of a window: the last ones of a window are the least alike. Every other size of a cache is
+        left out there too.
     """
 
     datasets: tuple[str, ...] = DATASETS
@@ -60,7 +62,7 @@ class Setting:
     measured: int = 32
     seed: int = 1
     mini_batches: tuple[tuple[str, int], ...] = ()
-    swept: tuple[tuple[str, int], ...] = (("terabyte", 8),)
+    swept: tuple[tuple[str, int], ...] = (("terabyte", 16),)
 
     def source(self, dataset: str) -> Source:
         """Return where the samples of a data set come from."""
@@ -69,6 +71,10 @@ class Setting:
     def mini_batch(self, dataset: str) -> int:
         """Return the samples of a mini-batch over all nodes."""
         return dict(self.mini_batches).get(dataset, MINI_BATCH[dataset])
+
+    def sizes(self, dataset: str) -> tuple[float, ...]:
+        """Return the sizes of caches that are swept on a data set, the largest among them."""
+        return self.shares[::-2][::-1] if dataset in dict(self.swept) else self.shares
 
     def sweep(self, dataset: str) -> dict[str, int]:
         """Return the fields of a point in a sweep: how many mini-batches."""

@@ -17,7 +17,7 @@ def _sizes(lines: tuple[Bar, ...], cache: str, workload: str = "inference"):
                       tuple((base, setting.point(dataset, base, workload, software,
                                                  **setting.sweep(dataset))) for base in BASES))
                 for dataset, software in cases(setting)
-                for label, system in lines for share in setting.shares]
+                for label, system in lines for share in setting.sizes(dataset)]
     return entries
 
 

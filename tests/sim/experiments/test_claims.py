@@ -115,3 +115,16 @@ def test_a_baseline_is_the_same_point_in_every_figure_and_fidelity(tmp_path):
     figure = FIGURES["fig25"].points(SETTING)
     swept = sweep(figure, told, Store(tmp_path, "v"), jobs=1)
     assert len(swept) == len(set(figure)) < len(figure)
+
+
+def test_sweeps_of_terabyte_are_shorter_but_drain_a_window():
+    setting = Setting()
+    assert setting.sizes("kaggle") == setting.shares
+    assert setting.sizes("terabyte") == (0.0, 0.02, 0.1, 0.5)
+    swept = setting.point("terabyte", "ga+lc", local_cache=0.5)
+    assert (swept.warmup, swept.measured) == (16, 16)
+    assert setting.point("terabyte", "fs").measured == 32
+    assert setting.point("kaggle", "fs", nodes=8).measured == 32
+    entry = next(entry for entry in FIGURES["fig16"].entries(setting)
+                 if entry.point.dataset == "terabyte")
+    assert dict(entry.bases)["bl-paper"].measured == entry.point.measured
