@@ -14,9 +14,11 @@ _NAMES = {"lut": "LUTs", "bram36": "BRAM36", "uram": "UltraRAMs", "dsp": "DSPs"}
 
 
 def too_large(memories: Iterable[dict[str, Any]], report: dict[str, Any] | None) -> list[str]:
-    """Return a line for each kind of resource of which one SLR has less than the design takes.
+    """Return a line for each kind of resource of which one SLR has less than the design takes,
+    with both figures and the share.
 
-    Without a ``report``, only memories are looked at: they are known from their sizes.
+    ``memories`` have ``width``, ``depth`` and ``style``. Without a ``report``
+    (:func:`gen.report.report_resources`), only they are looked at: they are known from their sizes.
     """
     if report is not None:
         used = report["total"]
@@ -24,5 +26,7 @@ def too_large(memories: Iterable[dict[str, Any]], report: dict[str, Any] | None)
         costs = [ram_cost(m["width"], m["depth"], m["style"]) for m in memories]
         used = {"bram36": sum(cost.bram36 for cost in costs),
                 "uram": sum(cost.uram for cost in costs), "lut": sum(cost.lut for cost in costs)}
-    return [f"the design takes {used[kind]:,.10g} {_NAMES[kind]}, an SLR of the U280 has {there:,}"
+    taker = "the design takes" if report is not None else "the memories alone take"
+    return [f"{taker} {used[kind]:,.10g} {_NAMES[kind]}, {100 * used[kind] / there:,.1f}% of the "
+            f"{there:,} of an SLR of the U280"
             for kind, there in SLR.items() if used.get(kind, 0) > there]
