@@ -1,0 +1,103 @@
+"""JSON and XML that ``gen`` writes are as their schemas say, and a mistake in them is not."""
+
+import json
+from functools import partial
+
+import pytest
+
+from gen.documents.write import documents
+from gen.generate import generate
+from gen.report import report_resources
+from gen.shells.vitis_files import kernel_xml
+from rtl.config import preset
+from rtl.memory import MemoryMaster
+from tests.gen.designs import Bank, Inner
+from tests.gen.schemas import FOLDER, check_json, check_kernel_xml
+
+pytest.importorskip("jsonschema", reason="jsonschema is not installed")
+pytest.importorskip("xmlschema", reason="xmlschema is not installed")
+
+MASTERS = [MemoryMaster("mem0", 17, 512), MemoryMaster("rows", 3, 256)]
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    """Description and report of small designs, and the registers of ``tiny``, by schema."""
+    folder = tmp_path_factory.mktemp("written")
+
+    def build(config):
+        bank = Bank()
+        bank.masters = MASTERS
+        return bank
+
+    generate(preset("tiny"), folder / "bank", build=build)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("gen.report.report_resources", partial(report_resources, whole=True))
+        generate(preset("tiny"), folder / "inner", build=lambda _config: Inner(), report=True)
+    return {"description": (folder / "bank" / "tiny.json").read_text(),
+            "report": (folder / "inner" / "tiny.report.json").read_text(),
+            "registers": documents("tiny")["registers.json"]}
+
+
+def test_every_schema_has_a_document(written):
+    assert {path.name for path in FOLDER.iterdir()} == {f"{name}.schema.json" for name in written}
+
+
+@pytest.mark.parametrize("name", ["description", "report", "registers"])
+def test_json(written, name):
+    check_json(written[name], name)
+
+
+def places(value, path=()):
+    """Yield the path of every object in ``value``."""
+    if isinstance(value, dict):
+        yield path
+    items = value.items() if isinstance(value, dict) else enumerate(value)
+    for key, inner in items:
+        if isinstance(inner, (dict, list)):
+            yield from places(inner, (*path, key))
+
+
+@pytest.mark.parametrize("name", ["description", "report", "registers"])
+def test_json_with_a_mistake(written, name):
+    """Of a member more or of another kind, at the first object of each sort."""
+    from jsonschema import ValidationError
+
+    document = json.loads(written[name])
+    tried = set()
+    for path in places(document):
+        sort = tuple(0 if isinstance(key, int) else key for key in path)
+        if sort in tried:
+            continue
+        tried.add(sort)
+        for change in (lambda inner: inner.update(colour=[1]),
+                       lambda inner: inner.update({next(iter(inner)): {}}),
+                       lambda inner: inner.pop(next(iter(inner)))):
+            wrong = json.loads(written[name])
+            inner = wrong
+            for key in path:
+                inner = inner[key]
+            change(inner)
+            with pytest.raises(ValidationError):
+                check_json(json.dumps(wrong), name)
+    assert len(tried) > 2
+
+
+@pytest.mark.parametrize("masters", [(), MASTERS])
+def test_kernel_xml(masters):
+    check_kernel_xml(kernel_xml("tiny_vitis", masters))
+
+
+@pytest.mark.parametrize("old, new", [
+    ('name="packets" ', ""), ('id="5"', 'id="4"'), ('port="m_axi_mem0"', 'port="m_axi_mem9"'),
+    ('dataWidth="256"', 'dataWidth="260"'), ("ap_ctrl_hs", "ap_ctrl_xs"),
+    ('portType="stream"', 'portType="pipe"'), ('addressQualifier="1"', 'addressQualifier="7"'),
+    ('offset="0x18"', 'offset="24"'), ('name="m_axi_rows"', 'name="m_axi_mem0"'),
+    ("<args>", "<args><register />"), ('mode="master"', 'mode="master" colour="red"')])
+def test_kernel_xml_with_a_mistake(old, new):
+    from xmlschema import XMLSchemaValidationError
+
+    text = kernel_xml("tiny_vitis", MASTERS)
+    assert old in text
+    with pytest.raises(XMLSchemaValidationError):
+        check_kernel_xml(text.replace(old, new, 1))
