@@ -14,6 +14,8 @@ from gen.generate import generate
 from gen.lint import lint
 from gen.shells import SHELLS, OpenNicPlugin, VitisKernel
 from gen.shells.masters import check_masters
+from gen.shells.opennic_hbm import hbm_box, hbm_tcl
+from gen.verilog import Verilog
 from rtl.config import preset
 from rtl.memory import MemoryMaster
 from tests.gen.shells.designs import Storing, read_header, write_header
@@ -120,6 +122,21 @@ def test_verilog(made):
         instance = (folder / "box_250mhz" / "user_plugin_250mhz_inst.vh").read_text()
         assert "store_opennic_box store_opennic_inst" in instance
         assert ".ref_clk_100mhz(ref_clk_100mhz)" in instance and "hbm" not in instance
+
+
+@pytest.mark.parametrize("channel, stacks, enabled", [
+    (3, 1, ["03"]), (15, 1, ["15"]), (16, 2, ["00", "16"]), (31, 2, ["00", "31"])])
+def test_a_stack_has_a_port_at_least(channel, stacks, enabled):
+    """Nobody's is idle."""
+    masters = [MemoryMaster("mem", channel, 512)]
+    tcl = hbm_tcl("top", masters)
+    assert f"USER_HBM_STACK {{{stacks}}}" in tcl
+    assert re.findall(r"USER_SAXI_(\d\d) {true}", tcl) == enabled
+    assert re.findall(r"USER_CLK_SEL_LIST\d {AXI_(\d\d)_ACLK}", tcl) == enabled
+    box = hbm_box(Verilog("top", "", (), {}), masters)
+    assert re.findall(r"\.AXI_(\d\d)_ACLK", box) == enabled
+    assert re.findall(r"\.AXI_(\d\d)_ARVALID\((.*?)\)", box) == [
+        (port, "m_axi_mem_arvalid" if int(port) == channel else "1'd0") for port in enabled]
 
 
 @pytest.mark.slow
