@@ -45,7 +45,7 @@ class ExactRounder(wiring.Component):
     once: In(1), sums are not rounded again: infinity instead of the largest number. Must not change
         while a sum is under way.
     done: Out(1), together with ``o``: nothing is left. An infinity or NaN leaves nothing.
-    soon: Out(1), the same of the sum that entered a cycle later, combinational.
+    soon: Out(1), the same of the sum that entered a cycle later.
     """
 
     def __init__(self, *, rest: bool):
@@ -124,25 +124,27 @@ class ExactRounder(wiring.Component):
         # hidden bit.
         up = window6[0] & (lost6 | window6[1])
         significand = window6[1:] ^ flags6.sign.replicate(24)
-        packed7, huge7, flags7 = Signal(31), Signal(), Signal(_Flags)
-        m.d.sync += [
-            packed7.eq((Cat(Const(1, 1), significand[:23], low6[:8])
-                        + Cat(up ^ flags6.sign, Const(0, 23), significand[23]))[1:32]),
-            huge7.eq(low6 >= 254), flags7.eq(flags6),
+        packed, over = Signal(31), Signal()
+        packed7, over7, flags7 = Signal(31), Signal(), Signal(_Flags)
+        m.d.comb += [
+            packed.eq((Cat(Const(1, 1), significand[:23], low6[:8])
+                       + Cat(up ^ flags6.sign, Const(0, 23), significand[23]))[1:32]),
+            over.eq((low6 >= 254) | packed[23:].all()),
         ]
+        m.d.sync += [packed7.eq(packed), over7.eq(over), flags7.eq(flags6)]
 
-        # 7: pack.
-        over = huge7 | packed7[23:].all()
+        # 7: pack. Whether anything is left is known here from a register: much hangs on it.
         nan, infinite = flags7.plus & flags7.minus, flags7.plus | flags7.minus
         if self._rest:
-            exact7 = Signal()
+            soon7 = Signal()
             m.d.sync += [
-                exact7.eq(~(window6[0] | lost6)), self.done.eq(self.soon),
+                soon7.eq((flags6.plus | flags6.minus) | ~(window6[0] | lost6 | over)),
+                self.done.eq(soon7),
             ]
-            m.d.comb += self.soon.eq(infinite | (exact7 & ~over))
             m.d.comb += [
+                self.soon.eq(soon7),
                 rest.x.eq(x3), rest.lead.eq(lead5), rest.shift.eq(shift5), rest.up.eq(up),
-                rest.over.eq(over & ~infinite), rest.hold.eq(self.hold),
+                rest.over.eq(over7 & ~infinite), rest.hold.eq(self.hold),
             ]
         infinity = Const(0x7F800000, 31)
         largest = Mux(self.once, infinity, Const(0x7F7FFFFF, 31)) if self._rest else infinity
@@ -151,7 +153,7 @@ class ExactRounder(wiring.Component):
             m.d.sync += self.o.eq(0x7FC00000)
         with m.Elif(infinite):
             m.d.sync += self.o.eq(Cat(infinity, flags7.minus))
-        with m.Elif(over):
+        with m.Elif(over7):
             m.d.sync += self.o.eq(Cat(largest, flags7.sign))
         return m
 
