@@ -6,15 +6,13 @@ import pytest
 
 from host.batching import ALGORITHMS, Batcher
 from host.generator import generate
-from host.model import Model
 from host.trainer import reference_trainer, weights_sha256
 from sim.training.options import TrainOptions
 from sim.training.train import Training, train
 from tests.sim.interacting import write_model
+from tests.sim.training.test_train_model import MODEL, SAMPLES
 
-MODEL = Model((50, 3, 4000, 70), 16, 3, (8, 16), (4, 1), "small",
-              ((1, 3), (1, 1), (0, 5), (2, 2)))
-SAMPLES, BATCH, WINDOW = 150, 16, 64
+BATCH, WINDOW = 16, 64
 
 
 @pytest.fixture(scope="module")
