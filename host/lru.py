@@ -51,6 +51,10 @@ class LruSets:
         lines[key] = None
         return False
 
+    def holds(self, index: int, key: Hashable) -> bool:
+        """Return whether ``key`` is in set ``index``, which stays as it is."""
+        return key in self._sets.get(index, ())
+
     def __contains__(self, key: Hashable) -> bool:
         return any(key in lines for lines in self._sets.values())
 
@@ -86,3 +90,11 @@ class NodeCaches:
             hits.append(cache.access(index, key))
             self.evictions += cache.evicted is not None
         return np.array(hits, bool)
+
+    def held(self, owners: np.ndarray, hashes: np.ndarray, keys: np.ndarray) -> np.ndarray:
+        """Return which keys are at their owners: bool [n]. Nothing is looked up by it."""
+        if not self._nodes:
+            return np.zeros(len(keys), bool)
+        indices = set_of(hashes.astype(np.int64), self.sets)
+        return np.array([self._nodes[owner].holds(index, key) for owner, index, key in zip(
+            owners.tolist(), indices.tolist(), keys.tolist())], bool)

@@ -1,7 +1,7 @@
 """Claims about training: C9 to C12, C14, C21, C22."""
 
 from sim.experiments.book import Book, mean
-from sim.experiments.claims import Verdict, claim, steps_of, times
+from sim.experiments.claims import Verdict, claim, less, steps_of, times
 from sim.experiments.claims_inference import HARDLY
 from sim.experiments.figures.scaling import BATCH_FACTORS, few
 
@@ -101,19 +101,18 @@ def graph(book: Book) -> Verdict:
 
 @claim("C22", "The local cache always holds the row that is to be updated.", "fig24")
 def updates(book: Book) -> Verdict:
-    found, enough = {}, []
+    found: dict[str, float | None] = {}
     for dataset in book.setting.datasets:
         for share in [share for share in book.setting.sizes(dataset) if share]:
-            rows = book.value("local_cache.rows", dataset, "lc", "training", local_cache=share)
-            unique = book.value("unique_keys", dataset, "lc", "training", local_cache=share)
-            if rows is None or unique is None:
-                enough.append(None)
-                continue
-            keys = unique / book.setting.nodes
-            enough.append(rows >= keys)
-            found[f"{dataset} {share:.0%}"] = {"rows": rows, "keys_of_a_mini_batch": keys}
-    short = [name for name, row in found.items() if row["rows"] < row["keys_of_a_mini_batch"]]
-    return Verdict(f"caches smaller than one mini-batch: {', '.join(short) or 'none'}",
-                   None if None in enough or not enough else all(enough),
-                   "A cache of fewer rows than a mean node's keys of one mini-batch cannot hold "
-                   "all of them: a bound, not a count; sim train counts update_misses.", found)
+            rows, misses = (book.value(f"updates.{what}", dataset, "lc", "training",
+                                       local_cache=share) for what in ("rows", "misses"))
+            found[f"{dataset} {share:.0%}"] = None if not rows or misses is None else misses / rows
+    known = [value for value in found.values() if value is not None]
+    there = len(known) == len(found) > 0
+    missed = {name: value for name, value in found.items() if value}
+    text = less(missed) if missed else "none at any size"
+    return Verdict(f"rows to be updated that no local cache held: {text if there else 'n/a'}",
+                   not missed if there else None,
+                   "Counted from the accesses of each step: looked up in its forward pass, put "
+                   "out by what was looked up after it. A cache below the keys of one mini-batch "
+                   "cannot hold them all; sim train counts update_misses in RTL.", found)

@@ -4,9 +4,11 @@ from dataclasses import replace
 
 import numpy as np
 
+from host.shard import ShardPlan
 from host.systems import Devices, NicTimes, Step, StepOptions
 from host.systems.all_on_nic import not_applicable
 from host.systems.nic_gradients import gradient_us
+from rtl.config import preset
 
 from .build import Workloads, best_tuning, steps_of, workloads
 from .nic import NicPart, nic_part
@@ -17,12 +19,13 @@ from .timing import alone, busy_us, interval_us
 from .trace import Trace, trace_of
 from .traffic import all_reduce_traffic, gradient_traffic, software_traffic, totalled
 from .training import trained_update_us
+from .updates import updates
 
 __all__ = ["evaluate"]
 
 _NOTHING = ("service_us", "interval_us", "request_us", "samples_per_second", "phases_us", "busy_us",
             "without_all_reduce", "local_cache", "remote_cache", "saved_lookups", "traffic",
-            "unique_keys", "accesses", "similarity", "nic_us")
+            "unique_keys", "accesses", "similarity", "updates", "nic_us")
 
 
 def evaluate(point: Point) -> dict:
@@ -59,6 +62,7 @@ def evaluate(point: Point) -> dict:
         "traffic": _traffic(point, work, devices, nic),
         "unique_keys": unique, "accesses": accesses,
         "similarity": float(np.mean([w.similarity for w, _ in work])),
+        "updates": _updates(point, trace, nic),
         "nic_us": nic and {
             "service": float(np.mean([times.service_us for times in nic.times])),
             "interval": nic.times[0].interval_us, "update": nic.times[0].update_us or None,
@@ -101,6 +105,15 @@ def _with_updates(point: Point, trace: Trace, devices: Devices, work: Workloads,
              for times, (w, _) in zip(nic.times, work)]
     return replace(nic, times=times, notes=[
         *nic.notes, "analytical: the gradient path of the NICs, from its rates"])
+
+
+def _updates(point: Point, trace: Trace, nic: NicPart | None) -> dict | None:
+    """Return the rows that a step updates and those that no cache holds; None without one."""
+    if point.workload != "training" or nic is None or nic.local_cache is None:
+        return None
+    return updates(trace.batches, range(trace.warmup, len(trace.batches)),
+                   ShardPlan.deal(trace.model, point.nodes), nic.local_cache["rows"],
+                   preset(point.dataset).local_cache_ways)
 
 
 def _remote(nic: NicPart, work: Workloads) -> dict | None:

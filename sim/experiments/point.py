@@ -177,6 +177,8 @@ def measure(point: Point) -> dict:
     ``unique_keys``           different keys of a mini-batch
     ``accesses``              lookups of a mini-batch
     ``similarity``            1 - unique_keys / accesses
+    ``updates``               training with a local cache: {``rows`` that a mini-batch updates,
+                              ``misses``: those of them that no cache holds any more}
     ``nic_us``                of the simulated NICs: {``service``, ``interval``, ``update`` (of
                               training), ``launches`` (of the busiest node's GPU)}
     ``mini_batch``            samples of it, fewer than asked for where a file is short

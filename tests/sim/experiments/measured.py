@@ -39,6 +39,8 @@ def told(point: Point) -> dict:
         "saved_lookups": int(1000 * (point.remote_cache or 0)) if "rc" in parts else None,
         "traffic": {kind: {"bytes": us * point.nodes, "packets": 1}
                     for kind in ("lookups", "vectors", "total")},
+        "updates": {"rows": 1000.0, "misses": max(0.0, 1000.0 - 4e4 * (point.local_cache or 0))}
+        if training and "lc" in parts else None,
         "unique_keys": 800.0 if point.batching == "graph" else 1000.0, "accesses": 3328.0}
 
 
