@@ -15,6 +15,9 @@ class RegisterFile:
     def __init__(self, engine: Engine, registers: list[Register]):
         self._engine = engine
         self._by_name = {register.name: register for register in registers}
+        self._noted: list[str] = []
+        self.noted: dict[str, int] = {}
+        """What :meth:`note` asked for, once other registers were read."""
 
     def write(self, name: str, value: int, cycle: int = 0) -> None:
         """Queue a write; ``KeyError`` when there is no such register."""
@@ -39,8 +42,18 @@ class RegisterFile:
         for name in names:
             self._engine.read(self._by_name[name].address)
         self.finish()
-        data = {access.addr: access.data for access in self._engine.read_results()}
+        results = self._engine.read_results()
+        self.noted |= {name: access.data for name, access in zip(self._noted, results)}
+        data = {access.addr: access.data for access in results[len(self._noted):]}
+        self._noted = []
         return {name: data[self._by_name[name].address] for name in names}
+
+    def note(self, *names: str) -> None:
+        """Queue reads of registers as they are soon, while the NIC runs; ``KeyError`` for an
+        unknown name. Values are in ``noted`` after the next :meth:`read`."""
+        for name in names:
+            self._engine.read(self._by_name[name].address)
+        self._noted += names
 
     def counters(self) -> dict[str, int]:
         """Read every counter, ``block.name`` each, and run the NIC until all are there."""

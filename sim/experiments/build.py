@@ -1,6 +1,7 @@
 """Steps of a point's system for each measured mini-batch."""
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from host.shard import ShardPlan
 from host.systems import (
@@ -31,6 +32,7 @@ Workloads = Sequence[tuple[Workload, Workload]]
 """Each measured mini-batch under the plan of all systems, and with small tables replicated."""
 
 
+@lru_cache(maxsize=8)
 def workloads(trace: Trace, nodes: int) -> Workloads:
     """Return what each measured mini-batch asks of ``nodes`` nodes."""
     plan = ShardPlan.deal(trace.model, nodes)

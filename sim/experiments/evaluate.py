@@ -14,6 +14,7 @@ from .build import Workloads, best_tuning, steps_of, workloads
 from .nic import NicPart, nic_part
 from .point import Point
 from .requests import request_us
+from .store import Store
 from .systems import BASELINES, parts_of
 from .timing import alone, busy_us, interval_us
 from .trace import Trace, trace_of
@@ -28,7 +29,7 @@ _NOTHING = ("service_us", "interval_us", "request_us", "samples_per_second", "ph
             "unique_keys", "accesses", "similarity", "updates", "nic_us")
 
 
-def evaluate(point: Point) -> dict:
+def evaluate(point: Point, runs: Store | None = None) -> dict:
     """Return the metrics of :func:`sim.experiments.point.measure`."""
     trace = trace_of(point)
     devices = Devices.load(point.nodes, point.software, point.gpu, point.scaled)
@@ -41,7 +42,7 @@ def evaluate(point: Point) -> dict:
         return result | dict.fromkeys(_NOTHING) | {"applicable": False, "why": why}
     nic = None
     if point.system not in BASELINES:
-        nic = nic_part(point, trace, devices)
+        nic = nic_part(point, trace, devices, runs)
         if point.workload == "training":
             nic = _with_updates(point, trace, devices, work, nic)
     steps, notes = steps_of(point, work, devices, nic)

@@ -12,8 +12,10 @@ from rtl.config import preset
 from sim.interaction import bottom_operations
 from sim.options import RunOptions
 
-from .nic_run import NicRun, run_nics
+from .nic_run import NicRun
+from .nic_runs import all_runs
 from .point import Point
+from .store import Store
 from .systems import parts_of
 from .trace import Trace
 
@@ -39,12 +41,12 @@ class NicPart:
     notes: list[str]
 
 
-def nic_part(point: Point, trace: Trace, devices: Devices) -> NicPart:
-    """Run the NICs of a point.
+def nic_part(point: Point, trace: Trace, devices: Devices, runs: Store | None = None) -> NicPart:
+    """Run the NICs of a point; what is in ``runs`` is taken from there, what is not is kept there.
 
     One mini-batch alone: a run with one in flight. In steady state: a run with ``point.depth`` in
-    flight. Of the caches' counts those of the warm-up, run by itself, are taken off. Each gather on
-    the GPU is launched by a call of the host, which adds to its latency.
+    flight. Of the caches' counts those of the warm-up are taken off. Each gather on the GPU is
+    launched by a call of the host, which adds to its latency.
 
     With the interaction on the NIC, the phase ``irregular`` is what a run with it takes longer than
     pooled vectors, or the bottom MLP of that run, do: dense vectors are asked for, gathered, and
@@ -57,42 +59,27 @@ def nic_part(point: Point, trace: Trace, devices: Devices) -> NicPart:
         notes.append("a persistent kernel gathers on the GPU")
     gpu, called = _answering(point, devices)
 
-    def run(interaction: bool, depth: int, count: int | None = None) -> NicRun:
-        return _run(options_of(point, trace, devices, gpu, rows, interaction, depth), trace, count)
-
+    wanted = [(False, 1), (interacts, 1), (interacts, point.depth)]
+    alone, with_interaction, busy = all_runs(
+        [options_of(point, trace, devices, gpu, rows, *each) for each in wanted], trace, runs)
     first, steps = trace.warmup, len(trace.batches)
-    alone = run(False, 1)
-    warm = run(False, 1, first) if first else None
-    with_interaction = run(True, 1) if interacts else None
-    busy = run(interacts, point.depth) if point.depth > 1 else with_interaction or alone
     interval, count = busy.interval_us(first), len(trace.measured)
     bottom = gpu.launch_us + int(np.ceil(trace.mini_batch / point.nodes)) * bottom_operations(
         trace.model) / (gpu.float32_tflops * gpu.gemm_fraction * 1e6)
     times = []
     for number in range(first, first + count):
         phases = alone.records[number].phases(alone.one_way)
-        if with_interaction is not None:
+        if interacts:
             more = with_interaction.records[number].us - max(sum(phases.values()), bottom)
             phases["irregular"] = max(0.0, more)
         times.append(NicTimes(phases, interval, called * max(busy.launches) / steps,
-                              alone.result["gpu"]["rows"] / steps))
-    runtime = alone.result["config"]["runtime"]
-    local = _cache(alone, warm, "local_cache", rows, "dedupe")
-    remote = _cache(alone, warm, "remote_cache", rows)
-    lookups = None if point.nodes == 1 else (remote or {}).get("hits", 0) if (
-        runtime["remote_cache"]) else 0
+                              alone.gathered / steps))
+    local = _cache(alone, "local_cache", rows, "dedupe")
+    remote = _cache(alone, "remote_cache", rows) if point.nodes > 1 else None
+    lookups = None if point.nodes == 1 else remote["hits"] if remote else 0
     traffic = {kind: {unit: value / steps for unit, value in total.items()}
                for kind, total in alone.traffic.items()}
     return NicPart(times, local, remote, lookups, traffic, notes)
-
-
-@lru_cache(maxsize=32)
-def _run(options: RunOptions, trace: Trace, count: int | None) -> NicRun:
-    """Run NICs over the first mini-batches of a trace; what was run before is not run again.
-
-    Systems that differ in what software does share their NICs' runs.
-    """
-    return run_nics(options, trace.batches[:count])
 
 
 def _answering(point: Point, devices: Devices) -> tuple[GpuProfile, bool]:
@@ -108,7 +95,9 @@ def _answering(point: Point, devices: Devices) -> tuple[GpuProfile, bool]:
 def options_of(point: Point, trace: Trace, devices: Devices, gpu: GpuProfile,
                rows: dict[str, int | None], interaction: bool, depth: int) -> RunOptions:
     """Return the options of a run of a point's NICs."""
-    settings = [f"interaction={str(interaction).lower()}", "requester_merge=false"]
+    settings = [f"interaction={str(interaction).lower()}"]
+    if not any(setting.startswith("requester_merge=") for setting in point.settings):
+        settings.append("requester_merge=false")
     config = preset(point.dataset)
     for cache, held in rows.items():
         settings.append(f"{cache}={str(held != 0).lower()}")
@@ -158,6 +147,7 @@ def cache_rows(point: Point, trace: Trace) -> tuple[dict[str, int | None], list[
     return rows, notes
 
 
+@lru_cache(maxsize=8)
 def reaching(trace: Trace, nodes: int) -> dict[str, float]:
     """Return the unique keys of the trace that reach each cache, of the mean node."""
     plan = ShardPlan.deal(trace.model, nodes)
@@ -175,26 +165,17 @@ def reaching(trace: Trace, nodes: int) -> dict[str, float]:
                                 for found in foreign) / nodes}
 
 
-def _cache(run: NicRun, warm: NicRun | None, cache: str, rows: dict[str, int | None],
+def _cache(run: NicRun, cache: str, rows: dict[str, int | None],
            served: str | None = None) -> dict | None:
     """Return a cache's counts over the measured half.
 
     ``served``: the block before it whose requests are all lookups, repeats among them.
     """
-    counts = run.result[cache]
-    if counts is None or rows[cache] == 0:
+    if rows[cache] == 0:
         return None
-
-    def of(block: str, name: str) -> int:
-        return run.result[block][name] - (warm.result[block][name] if warm else 0)
-
-    hits, accesses, misses = (of(cache, name) for name in ("hits", "accesses", "misses"))
-    requests = of(served, "requests") if served else accesses
-    return {"rows": rows[cache] or preset_rows(run, cache), "hits": hits, "accesses": accesses,
+    hits, accesses, misses = (run.counts[f"{cache}.{name}"]
+                              for name in ("hits", "accesses", "misses"))
+    requests = run.counts[f"{served}.requests"] if served else accesses
+    return {"rows": rows[cache] or run.rows[cache], "hits": hits, "accesses": accesses,
             "hit_rate": (requests - misses) / requests if requests else None,
             "hit_rate_unique": hits / accesses if served and accesses else None}
-
-
-def preset_rows(run: NicRun, cache: str) -> int:
-    """Return the rows that a cache was built with."""
-    return run.result["config"][f"{cache}_rows"]

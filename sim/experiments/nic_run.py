@@ -1,8 +1,8 @@
-"""A run of simulated NICs over given mini-batches, with what happened when."""
+"""A run of simulated NICs over given mini-batches: what happened when, and what was counted."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import numpy as np
 
@@ -18,6 +18,12 @@ from sim.run import Run
 __all__ = ["NicRun", "Record", "run_nics"]
 
 _KINDS = {Opcode.LOOKUPS: "lookups", Opcode.VECTORS: "vectors"}
+
+_CACHE = ("hits", "accesses", "misses")
+_COUNTED = tuple(f"{block}.{name}" for block, names in (
+    ("local_cache", _CACHE), ("remote_cache", _CACHE), ("dedupe", ("requests",)))
+    for name in names)
+"""Registers that are read when the caches are warm, and at the end."""
 
 
 @dataclass
@@ -63,16 +69,30 @@ class NicRun:
     Members
     -------
     records: of each mini-batch, in their order. one_way: cycles of the network.
-    result: of :func:`sim.run.run`.
     launches: gathers on each node's GPU, of rows and of dense vectors, ``[nodes]``.
+    gathered: rows that the GPUs read for the NICs.
     traffic: bytes and packets by kind, of the whole run.
+    counts: what registers of that name, ``block.counter``, counted after the warm-up, of all nodes;
+        of the whole run where more than one mini-batch is under way.
+    rows: of each cache, as it is built.
     """
 
     records: list[Record]
     one_way: float
-    result: dict
     launches: list[int]
+    gathered: int
     traffic: dict[str, dict[str, int]]
+    counts: dict[str, int]
+    rows: dict[str, int]
+
+    @classmethod
+    def of(cls, values: dict) -> "NicRun":
+        """Return the run of what :meth:`to_json` gave."""
+        return cls(**values | {"records": [Record(**record) for record in values["records"]]})
+
+    def to_json(self) -> dict:
+        """Return the members as plain values."""
+        return asdict(self)
 
     def interval_us(self, first: int) -> float:
         """Return the microseconds from one mini-batch's end to the next, from ``first`` on."""
@@ -89,10 +109,15 @@ class _NoValues(Dlrm):
 
 
 class _Watched(Run):
-    """A run over given mini-batches whose starts and ends are kept."""
+    """A run over given mini-batches whose starts and ends are kept.
 
-    def __init__(self, options: RunOptions, batches: Sequence[MiniBatch]):
-        self._given = batches
+    With one mini-batch under way, what was counted up to the end of the ``warmup`` first ones is
+    noted: every lookup of theirs is then decided, and none of the next has begun. Reading registers
+    disturbs nothing else in a NIC, and is done before the next query is there.
+    """
+
+    def __init__(self, options: RunOptions, batches: Sequence[MiniBatch], warmup: int):
+        self._given, self._warmup = batches, warmup if options.in_flight == 1 else 0
         self.records: dict[int, Record] = defaultdict(Record)
         self.traffic: dict[str, dict[str, int]] = {
             kind: {"bytes": 0, "packets": 0} for kind in (*_KINDS.values(), "total")}
@@ -106,6 +131,9 @@ class _Watched(Run):
     def _step_finished(self, step: Step, now: float) -> None:
         record = self.records[step.number]
         record.started, record.finished = step.started, step.finished
+        if step.number == self._warmup - 1:
+            for registers in self.registers:
+                registers.note(*_COUNTED)
         super()._step_finished(step, now)
 
     def observe(self, frames: list[tuple[int, int, np.ndarray]]) -> None:
@@ -123,16 +151,20 @@ class _Watched(Run):
                 record.served = max(record.served or 0.0, cycle)
 
 
-def run_nics(options: RunOptions, batches: Sequence[MiniBatch]) -> NicRun:
+def run_nics(options: RunOptions, batches: Sequence[MiniBatch], warmup: int = 0) -> NicRun:
     """Run NICs, RTL or modelled as the options say, over mini-batches; the options' own are unused.
 
-    ``RuntimeError`` for a run that did not end well.
+    ``warmup``: mini-batches that are not counted. ``RuntimeError`` for a run that did not end well.
     """
-    run = _Watched(options, batches)
+    run = _Watched(options, batches, warmup)
     result = run.execute(observer=run.observe)
     if not result["complete"] or result["bit_identical"] is False:
         raise RuntimeError(f"the run of the NICs failed: {result['stuck'] or result['results']}")
     records = [run.records[number] for number in range(len(batches))]
     launches = [node.gpu.launches + (node.dense.launches if node.dense else 0)
                 for node in run.cluster.nodes]
-    return NicRun(records, float(run.setup.network.lookahead), result, launches, run.traffic)
+    counts = {name: sum(counters[name] - registers.noted.get(name, 0) for counters, registers
+                        in zip(result["counters"], run.registers)) for name in _COUNTED}
+    return NicRun(records, float(run.setup.network.lookahead), launches, result["gpu"]["rows"],
+                  run.traffic, counts, {cache: getattr(run.config, f"{cache}_rows")
+                                        for cache in ("local_cache", "remote_cache")})

@@ -1,12 +1,15 @@
 """A point of the evaluation: one system, one workload, one setting, one set of metrics."""
 
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from host.batching import ALGORITHMS
 from host.profile import profile_names
 
 from .systems import BASELINES, canonical, parts_of
+
+if TYPE_CHECKING:
+    from .store import Store
 
 __all__ = ["DATASETS", "MINI_BATCH", "Point", "measure"]
 
@@ -150,8 +153,10 @@ class Point:
                                "scaled": [list(pair) for pair in self.scaled]}
 
 
-def measure(point: Point) -> dict:
+def measure(point: Point, runs: "Store | None" = None) -> dict:
     """Evaluate a point and return its metrics as plain values.
+
+    ``runs``: where runs of NICs are kept, which points share; they change nothing.
 
     What a system lacks is None. Times are means over the measured mini-batches, in microseconds:
 
@@ -189,4 +194,4 @@ def measure(point: Point) -> dict:
     """
     from .evaluate import evaluate  # which needs points
 
-    return evaluate(point)
+    return evaluate(point, runs)

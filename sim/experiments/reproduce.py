@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
@@ -27,8 +28,9 @@ from sim.experiments.store import Store, plain
 from sim.experiments.sweep import Results, sweep
 from sim.experiments.table import csv_text, rows_of
 from sim.experiments.tornado import draw_tornado
+from sim.experiments.trace import trace_key
 
-__all__ = ["DEMO_FIGURES", "NAMES", "SCHEMA", "chosen", "points_of", "reproduce"]
+__all__ = ["DEMO_FIGURES", "NAMES", "SCHEMA", "chosen", "points_of", "reproduce", "turn"]
 
 SCHEMA = "embernic-claims-1"
 NAMES = (*LIKENESS, *FIGURES, "tornado", "beyond")
@@ -80,15 +82,16 @@ def points_of(names: Iterable[str], setting: Setting) -> list[Point]:
 
 def reproduce(names: Iterable[str], setting: Setting, output: str | Path, backend: str = "loky",
               jobs: int | None = None, progress: Callable[[int, int], None] | None = None,
-              how: Callable[[Point], dict] = measure, command: str = "") -> dict:
+              how: Callable[[Point], dict] | None = None, command: str = "") -> dict:
     """Measure what ``names`` need and write figures, ``claims.json`` and ``index.html``.
 
     Parameters
     ----------
     names: of `NAMES`, or ``all``. setting: of the evaluation.
-    output: folder; finished points stay in ``points`` in it, and are not measured again.
+    output: folder; finished points stay in ``points`` in it, runs of NICs that they share in
+        ``runs``, and are not measured again.
     backend, jobs: see :mod:`sim.experiments.backends`. progress: see `sweep`.
-    how: measures a point.
+    how: measures a point, in place of :func:`sim.experiments.point.measure`.
     command: the options with which this was asked, for the page.
 
     Returns
@@ -100,8 +103,9 @@ def reproduce(names: Iterable[str], setting: Setting, output: str | Path, backen
     """
     names, folder = chosen(names), Path(output)
     folder.mkdir(parents=True, exist_ok=True)
-    results = sweep(points_of(names, setting), how, Store(folder / "points"), backend, jobs,
-                    progress)
+    results = sweep(points_of(names, setting),
+                    how or partial(measure, runs=Store(folder / "runs")),
+                    Store(folder / "points"), backend, jobs, progress, turn)
     drawn = [_draw(name, setting, results, folder, command) for name in names if name != "beyond"]
     beyond = beyond_rows(setting, results) if "beyond" in names else []
     if beyond:
@@ -116,6 +120,14 @@ def reproduce(names: Iterable[str], setting: Setting, output: str | Path, backen
     write_whole(str(folder / "index.html"), render(_content(found, setting, results, drawn, beyond,
                                                             "fig08" in names)))
     return found
+
+
+def turn(point: Point) -> tuple:
+    """Return what points are begun by: the longest first, for none is to be left over at the end,
+    and those of one trace one after the other, for a process keeps a few traces."""
+    of = trace_key(point)
+    return (point.fidelity != "rtl", -(of.warmup + of.measured) * of.samples, repr(of),
+            point.nodes)
 
 
 def _draw(name: str, setting: Setting, results: Results, folder: Path, command: str) -> _Drawn:

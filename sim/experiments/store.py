@@ -6,10 +6,12 @@ another version of the code measured is therefore never taken, and need not be d
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
+
+from filelock import FileLock, Timeout
 
 from gen.files import write_whole
 from host.datasets import input_files
@@ -78,6 +80,27 @@ class Store:
         path.parent.mkdir(parents=True, exist_ok=True)
         write_whole(path, json.dumps({"point": asdict(point), "metrics": metrics}, indent=1,
                                      allow_nan=False) + "\n")
+
+    def once(self, point: Any, make: Callable[[], dict], wait: bool = True) -> dict | None:
+        """Return what is kept of ``point``; where nothing is, keep what ``make()`` returns.
+
+        No two processes make the same at the same time: one that comes later waits, or without
+        ``wait`` gets None.
+        """
+        kept = self.get(point)
+        if kept is not None:
+            return kept
+        path = self._path(point)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            with FileLock(path.with_suffix(".lock"), timeout=-1 if wait else 0):
+                kept = self.get(point)
+                if kept is None:
+                    kept = plain(make())
+                    self.put(point, kept)
+                return kept
+        except Timeout:
+            return None
 
     def _path(self, point: Any) -> Path:
         key = self.key(point)

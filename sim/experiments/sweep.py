@@ -57,7 +57,8 @@ class Results(Mapping[Any, Outcome]):
 
 def sweep(points: Iterable[Any], measure: Callable[[Any], dict], store: Store,
           backend: str = "loky", jobs: int | None = None,
-          progress: Callable[[int, int], None] | None = None) -> Results:
+          progress: Callable[[int, int], None] | None = None,
+          order: Callable[[Any], Any] | None = None) -> Results:
     """Measure every point that ``store`` does not hold yet.
 
     Parameters
@@ -66,6 +67,7 @@ def sweep(points: Iterable[Any], measure: Callable[[Any], dict], store: Store,
     measure: gives a point's metrics; for more than one job it must be importable.
     backend, jobs: see :mod:`sim.experiments.backends`. They change no byte of the results.
     progress: called with the points done and all, now and after each.
+    order: of a point: those of lower value are begun first. It does not change the results.
 
     A point that raises an exception is an outcome without metrics, and is measured anew by the next
     sweep. When a signal ends the sweep, what was finished stays and a note says so.
@@ -81,6 +83,8 @@ def sweep(points: Iterable[Any], measure: Callable[[Any], dict], store: Store,
         kept = store.get(point)
         outcomes[point] = None if kept is None else Outcome(point, kept)
     missing = [point for point, outcome in outcomes.items() if outcome is None]
+    if order is not None:
+        missing.sort(key=order)
     done = resumed = len(wanted) - len(missing)
     if progress:
         progress(done, len(wanted))

@@ -1,7 +1,7 @@
 """The samples of a point, as the mini-batches that its systems are given."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import lru_cache
 
 import numpy as np
@@ -14,7 +14,22 @@ from sim.source import choose_model, sample_chunks
 
 from .point import Point
 
-__all__ = ["Trace", "arrivals_of", "trace_of"]
+__all__ = ["Trace", "TraceOf", "arrivals_of", "trace_key", "trace_of"]
+
+
+@dataclass(frozen=True)
+class TraceOf:
+    """What a trace is made of: the members of a :class:`Point` of the same names."""
+
+    dataset: str
+    data: tuple[str, ...]
+    format: str | None
+    seed: int
+    batching: str
+    window: int | None
+    samples: int
+    warmup: int
+    measured: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,12 +38,14 @@ class Trace:
 
     Members
     -------
+    of: what it is made of.
     model: DLRM of the data set. source: where the samples come from, in words.
     batches: all mini-batches in their order. warmup: how many of them come before the measured.
     mini_batch, window: samples of a mini-batch, and of the window that it is formed from.
     notes: what is not as the point asks, in words.
     """
 
+    of: TraceOf
     model: Model
     source: str
     batches: tuple[MiniBatch, ...]
@@ -55,16 +72,21 @@ def trace_of(point: Point) -> Trace:
     A file that is too short lowers the samples of a mini-batch, which ``notes`` says; samples are
     not repeated. ``ValueError`` where not even one is left.
     """
-    return _trace(point.dataset, point.data, point.format, point.seed, point.batching,
-                  point.window, point.samples, point.warmup, point.measured)
+    return _trace(trace_key(point))
+
+
+def trace_key(point: Point) -> TraceOf:
+    """Return what a point's trace is made of."""
+    return TraceOf(**{field.name: getattr(point, field.name) for field in fields(TraceOf)})
 
 
 @lru_cache(maxsize=8)
-def _trace(dataset: str, data: tuple[str, ...], kind: str | None, seed: int, batching: str,
-           window: int | None, size: int, warmup: int, measured: int) -> Trace:
+def _trace(of: TraceOf) -> Trace:
+    data, size, window, warmup, measured = (
+        of.data, of.samples, of.window, of.warmup, of.measured)
     count = (warmup + measured) * size
-    options = RunOptions(config=dataset, data=data or None, format=kind, samples=count, seed=seed,
-                         mini_batch=size)
+    options = RunOptions(config=of.dataset, data=data or None, format=of.format, samples=count,
+                         seed=of.seed, mini_batch=size)
     model, found = choose_model(options)
     chunks = list(_first(sample_chunks(options, model, found), count))
     have, notes = sum(map(len, chunks)), []
@@ -76,12 +98,12 @@ def _trace(dataset: str, data: tuple[str, ...], kind: str | None, seed: int, bat
         notes.append(f"the file has {have:,} samples: mini-batches of {size}")
         window = None
         chunks = list(_first(iter(chunks), (warmup + measured) * size))
-    batcher = Batcher(algorithm_of(batching), size, window)
+    batcher = Batcher(algorithm_of(of.batching), size, window)
     batches = tuple(batcher.form(chunks))
-    waits = size if batching == "file" else window or 16 * size
-    source = ", ".join(data) if data else f"generator, shape of {dataset}, seed {seed}"
-    return Trace(model, source, batches, len(batches) * warmup // (warmup + measured), size, waits,
-                 tuple(notes))
+    waits = size if of.batching == "file" else window or 16 * size
+    source = ", ".join(data) if data else f"generator, shape of {of.dataset}, seed {of.seed}"
+    first = len(batches) * warmup // (warmup + measured)
+    return Trace(of, model, source, batches, first, size, waits, tuple(notes))
 
 
 def _first(chunks: Iterator[Samples], count: int) -> Iterator[Samples]:

@@ -27,6 +27,8 @@ class ModelRegisters:
     def __init__(self, engine: ModelEngine):
         self._engine = engine
         self._write, self._ready = stated(RegisterBlock, r"write (\d+) cycles"), 0
+        self.noted: dict[str, int] = {}
+        """What :meth:`note` asked for."""
 
     def begin(self, values: dict[str, int], plan: ShardPlan) -> None:
         """Write the registers and the table descriptors before the first packet."""
@@ -45,6 +47,11 @@ class ModelRegisters:
     def finish(self) -> None:
         """Run until every register is written."""
         self._engine.run(max(self._ready, self._engine.cycle))
+
+    def note(self, *names: str) -> None:
+        """Keep what is counted by now; ``KeyError`` for a name that is none."""
+        counts = self._engine.counts()
+        self.noted |= {name: counts[name] for name in names}
 
     def counters(self) -> dict[str, int | None]:
         """Return every counter, ``block.name`` each; None for what the model does not count."""

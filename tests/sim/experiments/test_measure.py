@@ -8,7 +8,7 @@ import pytest
 
 from host.shard import ShardPlan
 from host.systems import Devices, Step
-from sim.experiments import Point, measure, nic
+from sim.experiments import Point, measure, nic_runs
 from sim.experiments.nic import cache_rows, reaching
 from sim.experiments.nic_run import Record
 from sim.experiments.requests import request_us
@@ -66,7 +66,7 @@ def test_the_graph_algorithm_changes_the_workload_only():
 
 def test_a_repeat_gives_the_same_to_the_bit():
     found = small("fs", in_flight=2)
-    nic._run.cache_clear()
+    nic_runs._run.cache_clear()
     assert measure(Point.named("fs", **SMALL, in_flight=2)) == found
 
 

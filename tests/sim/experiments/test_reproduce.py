@@ -4,6 +4,7 @@ import csv
 import json
 from dataclasses import replace
 from html.parser import HTMLParser
+from itertools import pairwise
 
 import pytest
 
@@ -12,11 +13,12 @@ from sim.cli_reproduce import setting_of
 from sim.experiments.beyond import EXTRAS, beyond_points
 from sim.experiments.figures import FIGURES
 from sim.experiments.figures.likeness import fig06, fig08
-from sim.experiments.reproduce import NAMES, chosen, points_of, reproduce
+from sim.experiments.reproduce import NAMES, chosen, points_of, reproduce, turn
 from sim.experiments.sensitivity import FACTORS, doubtful, sensitivity_points, swings
 from sim.experiments.setting import DEMO, Setting
 from sim.experiments.store import Store
 from sim.experiments.sweep import sweep
+from sim.experiments.trace import trace_key
 from tests.sim.experiments.measured import failing, told
 
 SMALL = replace(DEMO, mini_batches=(("kaggle", 16),), shares=(0.0, 0.1))
@@ -71,6 +73,17 @@ def test_points_that_fail_are_on_the_page_with_their_reason(tmp_path):
     claims = {row["claim"]: row for row in found["claims"]}
     assert claims["C8"]["agrees"] is None and "away" in claims["C8"]["why"]
     assert claims["C6"]["agrees"] is True
+
+
+def test_points_of_a_trace_are_begun_one_after_the_other_and_long_ones_first():
+    points = sorted(points_of(NAMES, Setting(markers=True)), key=turn)
+    traces = [(point.fidelity, trace_key(point)) for point in points]
+    changes = [traces[0], *(after for before, after in pairwise(traces) if before != after)]
+    assert len(changes) == len(set(changes)) > 20
+    assert changes[0][0] == "rtl" and traces[-1][0] == "model"
+    lengths = [point.samples * (point.warmup + point.measured) for point in points
+               if point.fidelity == "model"]
+    assert lengths == sorted(lengths, reverse=True)
 
 
 def test_names():

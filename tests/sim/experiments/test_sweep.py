@@ -36,6 +36,18 @@ def test_results_are_in_the_order_asked_for_and_failures_keep_their_reason(tmp_p
     assert seen == [(done, 5) for done in range(6)]
 
 
+def test_the_order_in_which_points_are_begun_is_not_that_of_the_results(tmp_path):
+    begun = []
+
+    def count(spot: Spot) -> dict:
+        begun.append(spot.number)
+        return third(spot)
+
+    results = sweep(SPOTS, count, Store(tmp_path, "v"), jobs=1, order=lambda spot: -spot.number)
+    assert begun == [13, 7, 2, 1, 0.1]
+    assert _dump(results) == _dump(sweep(SPOTS, third, Store(tmp_path / "new", "v"), jobs=1))
+
+
 def test_two_processes_give_the_bytes_of_one(tmp_path):
     one = sweep(SPOTS, third, Store(tmp_path / "one", "v"), jobs=1)
     two = sweep(SPOTS, third, Store(tmp_path / "two", "v"), jobs=2)

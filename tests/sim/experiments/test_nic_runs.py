@@ -1,0 +1,121 @@
+"""Runs of NICs: what is counted after the warm-up, and that each is done once."""
+
+from dataclasses import replace
+
+import pytest
+from filelock import FileLock
+
+from host.systems import Devices
+from sim.experiments import Point, measure, nic_runs
+from sim.experiments.nic import cache_rows, options_of
+from sim.experiments.nic_run import NicRun, Record, run_nics
+from sim.experiments.nic_runs import RunOf, all_runs
+from sim.experiments.store import Store
+from sim.experiments.trace import trace_key, trace_of
+
+POINT = Point.named("lc+rc", nodes=2, mini_batch=16, warmup=2, measured=4, window=32)
+
+
+def options(point: Point = POINT, depth: int = 1):
+    trace, devices = trace_of(point), Devices.load(point.nodes)
+    rows, _ = cache_rows(point, trace)
+    return options_of(point, trace, devices, devices.gpu.gpu, rows, False, depth)
+
+
+def test_what_is_counted_after_the_warm_up_is_what_a_run_of_it_alone_counts_less():
+    batches = trace_of(POINT).batches
+    whole, warm = run_nics(options(), batches).counts, run_nics(options(), batches[:2]).counts
+    assert run_nics(options(), batches, 2).counts == {
+        name: count - warm[name] for name, count in whole.items()}
+    assert all(warm.values()) and all(whole[name] > count for name, count in warm.items())
+    # With several under way there is no moment between warm-up and the rest.
+    assert run_nics(options(depth=2), batches, 2).counts == run_nics(
+        options(depth=2), batches).counts
+
+
+def test_rtl_counts_the_same_after_the_warm_up_and_takes_no_longer_for_it():
+    batches = trace_of(POINT).batches
+    rtl = options(replace(POINT, fidelity="rtl"))
+    noted, plain = run_nics(rtl, batches, 2), run_nics(rtl, batches)
+    assert noted.counts == run_nics(options(), batches, 2).counts
+    assert replace(noted, counts=plain.counts) == plain
+
+
+def made_up(number: int) -> NicRun:
+    return NicRun([Record(0.5, 1.0 / 3, number)], 250.0, [1, 2], number,
+                  {"total": {"bytes": 64, "packets": 1}}, {"local_cache.hits": 3},
+                  {"local_cache": 8})
+
+
+@pytest.fixture
+def ran(monkeypatch):
+    """What was run, by runs that take no time."""
+    asked = []
+
+    def run(options, batches, warmup):
+        asked.append(options.in_flight)
+        return made_up(options.in_flight)
+
+    monkeypatch.setattr(nic_runs, "run_nics", run)
+    nic_runs._run.cache_clear()
+    yield asked
+    nic_runs._run.cache_clear()
+
+
+def test_a_run_is_done_once_with_and_without_a_store(ran, tmp_path):
+    trace, wanted = trace_of(POINT), [options(depth=depth) for depth in (1, 3, 1)]
+    for runs in (None, Store(tmp_path, "v")):
+        ran.clear()
+        first = all_runs(wanted, trace, runs)
+        assert first == all_runs(wanted, trace, runs) == [made_up(1), made_up(3), made_up(1)]
+        assert ran == [1, 3]
+    # Another process, another trace of as many samples, another version of the code.
+    other = replace(POINT, batching="graph")
+    ran.clear()
+    assert all_runs(wanted, trace, Store(tmp_path, "v")) == first and not ran
+    all_runs(wanted[:1], trace_of(other), Store(tmp_path, "v"))
+    all_runs(wanted[:1], trace, Store(tmp_path, "w"))
+    assert ran == [1, 1]
+
+
+def test_what_another_process_is_at_comes_last(ran, tmp_path, monkeypatch):
+    trace, wanted = trace_of(POINT), [options(depth=depth) for depth in (1, 2)]
+    store = Store(tmp_path, "v")
+    key = RunOf(wanted[0], trace_key(POINT), ())
+    assert store.once(key, dict, wait=False) == {}
+    path = next(tmp_path.rglob("*.json"))
+    path.unlink()
+    lock = FileLock(path.with_suffix(".lock"))
+    lock.acquire()
+    assert store.once(key, dict, wait=False) is None
+    once = Store.once
+
+    def told(self, point, make, wait=True):
+        if wait:  # The other one is done.
+            store.put(key, made_up(7).to_json())
+            lock.release()
+        return once(self, point, make, wait)
+
+    monkeypatch.setattr(Store, "once", told)
+    assert all_runs(wanted, trace, store) == [made_up(7), made_up(2)] and ran == [2]
+
+
+def test_a_point_is_the_same_to_the_bit_with_its_runs_on_disk(tmp_path):
+    runs = Store(tmp_path, "v")
+    point = replace(POINT, in_flight=2)
+    expected = measure(point)
+    assert measure(point, runs) == measure(point, runs) == expected
+    # A run with one mini-batch under way, and one with two; another point has the first too.
+    assert len(list(tmp_path.rglob("*.json"))) == 2
+    assert measure(replace(point, in_flight=1), runs) == measure(replace(point, in_flight=1))
+    assert len(list(tmp_path.rglob("*.json"))) == 2
+
+
+def test_requester_side_merge_may_be_asked_for():
+    merged = options(replace(POINT, settings=("requester_merge=true",)))
+    assert [setting for setting in merged.settings if "merge" in setting] == [
+        "requester_merge=true"]
+    assert "requester_merge=false" in options().settings
+    counts = run_nics(merged, trace_of(POINT).batches).counts
+    assert counts["remote_cache.hits"] > run_nics(
+        options(), trace_of(POINT).batches).counts["remote_cache.hits"]
