@@ -58,6 +58,15 @@ class GpuProfile:
                                  f"not {getattr(self, name)!r}")
         check_source(self)
 
+    def cycles_per_row(self, row_bytes: int) -> float:
+        """Return the cycles that the memory takes for a row of a gather."""
+        return max(row_bytes, self.access_bytes) / (
+            self.memory_bandwidth_gb_s * self.gather_fraction * CYCLE_NS)
+
+    def cycles_of_products(self, operations: int) -> float:
+        """Return the cycles of so many float32 operations of matrix products."""
+        return cycles_of_us(operations / (self.float32_tflops * self.gemm_fraction * 1e6))
+
 
 @dataclass(frozen=True)
 class Gather(Generic[T]):
@@ -79,9 +88,7 @@ class GpuLookups(Generic[T]):
         if row_bytes < 1:
             raise ValueError(f"row_bytes must be at least 1, not {row_bytes!r}")
         self._launch = cycles_of_us(profile.launch_us)
-        per_row = max(row_bytes, profile.access_bytes)
-        self._cycles_per_row = per_row / (profile.memory_bandwidth_gb_s * profile.gather_fraction
-                                          * CYCLE_NS)
+        self._cycles_per_row = profile.cycles_per_row(row_bytes)
         self._free = profile.streams
         self._waiting: deque[tuple[T, int]] = deque()
         self._memory_free = 0.0
@@ -129,8 +136,7 @@ class GpuMlp:
 
     def __init__(self, profile: GpuProfile, operations: int):
         self._launch = cycles_of_us(profile.launch_us)
-        self._cycles_per_sample = cycles_of_us(operations / (
-            profile.float32_tflops * profile.gemm_fraction * 1e6))
+        self._cycles_per_sample = profile.cycles_of_products(operations)
         self._free = 0.0
 
     def run(self, time: float, samples: int) -> float:

@@ -22,6 +22,8 @@ from sim.exchange import Observer
 from sim.fit import built, check_fit
 from sim.interaction import bottom_operations
 from sim.model.config import WideConfig
+from sim.model.engine import ModelEngine
+from sim.model.node import ModelNode
 from sim.native.numerics import COMPILED, NUMPY
 from sim.node import Node
 from sim.options import RunOptions
@@ -70,6 +72,8 @@ class Run:
         self.config = built(self.config, self.model, self.runtime, options)
         check_fit(self.config, self.model, self.runtime, options)
         self._layout = ResultLayout.of(self.model) if self.runtime.interaction else None
+        self._answer = ((self.model.tables, self.model.dimension) if self._layout is None else
+                        (self._layout.beats, LANES))
         self.plan = ShardPlan.deal(self.model, options.nodes, options.placement)
         # Amaranth's simulator is there for machines without a compiler.
         self._numerics = numerics = NUMPY if options.engine == "pysim" else COMPILED
@@ -113,20 +117,24 @@ class Run:
     def _sample_before(self, sample: Samples) -> None:
         self._before = sample
 
-    def _node(self, number: int, engine: Engine, pcie: PcieProfile, gpu: GpuProfile) -> Node:
+    def _node(self, number: int, engine: Engine, pcie: PcieProfile,
+              gpu: GpuProfile) -> Node | ModelNode:
         model, options = self.model, self.options
+        bottom = bottom_operations(model) if self._layout else None
+        if isinstance(engine, ModelEngine) and not options.silences:
+            return ModelNode(number, engine, self.config, model.dimension, pcie, gpu,
+                             options.in_flight, self._answer[0], bottom)
         answer = self._numerics.row_answers(model, options.seed, number,
                                             self.config.host_payload_beats)
         return Node(number, engine, self.config, answer, model.dimension, pcie, gpu,
-                    options.in_flight, bottom_operations(model) if self._layout else None)
+                    options.in_flight, bottom)
 
     def _steps(self, batches: Iterator[MiniBatch]) -> Iterator[Step]:
-        first, layout, model = self.options.first_sample, self._layout, self.model
-        answer = (model.tables, model.dimension) if layout is None else (layout.beats, LANES)
+        first = self.options.first_sample
         for number, batch in enumerate(batches):
             samples = batch.samples
-            dense = None if layout is None else self._dlrm.bottom(samples.dense)
-            yield Step.of(number, first, samples, self.options.nodes, answer, dense,
+            dense = None if self._layout is None else self._dlrm.bottom(samples.dense)
+            yield Step.of(number, first, samples, self.options.nodes, self._answer, dense,
                           self._numerics.query_records, batch)
             first += len(samples)
 

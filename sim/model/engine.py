@@ -2,7 +2,7 @@
 
 import ctypes
 from collections.abc import Mapping
-from ctypes import c_int64, c_uint32, c_uint64, c_void_p
+from ctypes import c_double, c_int64, c_uint32, c_uint64, c_void_p
 from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,6 +15,7 @@ from rtl.config import NicConfig
 from sim.engines.cache import cached, digest
 from sim.engines.compiled import CompiledEngine, Room
 from sim.engines.design import Design
+from sim.engines.library import FLAGS
 from sim.engines.toolchain import CXX_FLAGS, compile_files, compiler_id, link
 from sim.model.counters import COUNTED
 from sim.model.layout import PlanWords, config_words
@@ -41,7 +42,18 @@ _FUNCTIONS: dict[str, tuple[Any, list]] = {
     "ember_last_beat": (c_uint64, [c_void_p]),
     "ember_evaluated": (c_uint64, [c_void_p]),
     "ember_counters": (None, [c_void_p, c_void_p]),
+    "ember_host_new": (c_void_p, [c_void_p, c_void_p]),
+    "ember_host_free": (None, [c_void_p]),
+    "ember_host_submit": (None, [c_void_p, c_uint64, *[c_uint32] * 4, c_void_p, c_uint64,
+                                 c_double]),
+    "ember_host_advance": (c_uint64, [c_void_p, c_uint64]),
+    "ember_host_quantum": (c_uint64, [c_void_p, c_uint64]),
+    "ember_host_finished": (None, [c_void_p, c_void_p]),
+    "ember_host_next_event": (c_double, [c_void_p]),
+    "ember_host_counts": (None, [c_void_p, c_void_p]),
 }
+_LONG = ("ember_run", "ember_host_advance")
+"""What takes longer than to let another thread have Python's lock, and to have it back."""
 _HERE = Path(__file__).parent
 
 
@@ -49,17 +61,17 @@ _HERE = Path(__file__).parent
 def _library() -> SimpleNamespace:
     """Return the functions of the model; the first call compiles where nothing is cached."""
     sources = [*sorted(_HERE.glob("*.h")), _HERE / "nic.cpp"]
-    key = digest([compiler_id(), *CXX_FLAGS,
+    key = digest([compiler_id(), *CXX_FLAGS, *FLAGS,
                   *(path.read_text(encoding="utf-8") for path in sources)])
 
     def build(folder: Path) -> None:
-        link(compile_files([_HERE / "nic.cpp"], folder, (), [_HERE]), folder / "nic.so")
+        link(compile_files([_HERE / "nic.cpp"], folder, FLAGS, [_HERE]), folder / "nic.so")
 
     path = str(cached(f"model-{key}", build) / "nic.so")
     releasing, holding = ctypes.CDLL(path), ctypes.PyDLL(path)
     functions = {}
     for name, (result, arguments) in _FUNCTIONS.items():
-        function = functions[name] = getattr(releasing if name == "ember_run" else holding, name)
+        function = functions[name] = getattr(releasing if name in _LONG else holding, name)
         function.restype, function.argtypes = result, arguments
     return SimpleNamespace(**functions)
 
@@ -117,6 +129,12 @@ class ModelEngine(CompiledEngine):
         if name != "idle":
             raise ValueError(f"signal must be idle, not {name!r}: a model has no other")
         return int(self.cycle > self._swept and self._lib.ember_idle(self._engine))
+
+    @property
+    def functions(self) -> tuple[SimpleNamespace, int]:
+        """The compiled functions, and the NIC as they know it."""
+        assert self._engine is not None
+        return self._lib, self._engine
 
     @property
     def registers_pending(self) -> int:

@@ -130,10 +130,21 @@ public:
             input.words.insert(input.words.end(), beats, beats + config.beat_words);
             input.beats++;
             if (!(beats[config.last_bit / 32] >> config.last_bit % 32 & 1)) continue;
-            stream == HOST ? from_host(input) : from_net(input);
+            stream == HOST ? from_host(input.words.data(), input.beats - 1, cycle)
+                           : from_net(input.words.data(), input.beats - 1, cycle);
             input.words.clear();
             input.beats = 0;
         }
+    }
+    // A whole packet from the host, of which only what the NIC looks at is given.
+    void arrive(const uint32_t* words, uint32_t beats, const uint64_t* cycles) {
+        Input& input = inputs[HOST];
+        for (uint32_t k = 0; k < beats; k++) {
+            const Cycle cycle = std::max(cycles[k], clock.now);
+            input.crossed = input.any ? std::max(cycle, input.crossed + 1) : cycle;
+            input.any = true;
+        }
+        from_host(words, beats - 1, input.crossed);
     }
     bool waiting(uint32_t stream) const {
         return inputs[stream].any && inputs[stream].crossed >= reached;
@@ -185,23 +196,22 @@ private:
         return next;
     }
 
-    void from_host(const Input& input) {
-        const uint32_t* words = input.words.data();
+    // A packet of `count` beats behind its header, the last of which came in cycle `end`.
+    void from_host(const uint32_t* words, uint32_t count, Cycle end) {
         const uint32_t opcode = config.opcode.get(words);
-        host_parser.take(words, input.beats - 1, input.crossed, opcode == config.queries,
+        host_parser.take(words, count, end, opcode == config.queries,
                          [&](const RecordBeat& beat, Cycle at) { checker.beats.put(beat, at + 2); },
                          [&](uint32_t tag, Cycle at) {
                              (opcode == config.dense_vectors_op ? dense_fills_ : local_fills_)
                                  .put(tag, at);
                          });
     }
-    void from_net(const Input& input) {
-        const uint32_t* words = input.words.data();
+    void from_net(const uint32_t* words, uint32_t count, Cycle end) {
         const uint32_t opcode = config.opcode.get(words);
         // The header's credit: through the check, and a register on each side.
         gate.events.put({uint32_t(config.source.get(words)),
-                         uint16_t(config.credit_field.get(words))}, input.crossed + 6);
-        net_parser.take(words, input.beats - 1, input.crossed, opcode == config.lookups,
+                         uint16_t(config.credit_field.get(words))}, end + 6);
+        net_parser.take(words, count, end, opcode == config.lookups,
                         [&](const RecordBeat& beat, Cycle at) { receiver.beats.put(beat, at + 3); },
                         [&](uint32_t tag, Cycle at) { remote_fills_.put(tag, at); });
     }

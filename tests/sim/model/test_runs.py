@@ -113,3 +113,17 @@ def test_a_gpu_that_falls_silent_ends_the_run(tmp_path):
     result = json.loads(path.read_text())
     assert ended.value.code == 1 and result["results"]["unanswered"] > 0
     assert result["stuck"].startswith("nothing moves after cycle")
+
+
+@pytest.mark.parametrize("options", [
+    {"nodes": 3, "settings": ("interaction=true", "requester_merge=false")},
+    {"nodes": 1, "in_flight": 1, "settings": ("interaction=true",)},
+    {"config": "terabyte", "samples": 192, "settings": ("interaction=true",)},
+    {"config": "avazu", "in_flight": 2, "batching": "sort"},
+    {"nodes": 4, "settings": ("local_cache=false", "remote_cache=false"), "mini_batch": 37}],
+    ids=lambda options: "-".join(map(str, options.values())))
+def test_compiled_hosts_do_what_those_of_rtl_do(options):
+    # A fault that comes when the run is long over: hosts that may fall silent are those of RTL.
+    compiled, plain = (_run(**options, faults=faults) for faults in (None, "silent-gpu=9s:1us"))
+    assert compiled["gpu"]["launches"] > 0 < compiled["pcie"]["from_nic_bytes"]
+    assert {**compiled, **dict.fromkeys(TIMES)} == {**plain, **dict.fromkeys(TIMES)}

@@ -1,0 +1,87 @@
+// The GPU as the host of a modelled NIC sees it: what host/gpu.py does, to the bit.
+#pragma once
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+namespace ember {
+
+struct GpuTimes {
+    double launch, cycles_per_row, mlp_launch, cycles_per_sample;
+    uint64_t streams;
+};
+
+// A list of rows, or of dense vectors, that a NIC wants: the step, and the places for them.
+struct Rows {
+    uint32_t step;
+    std::vector<uint16_t> landings;
+};
+using Dense = Rows;
+
+// A launch, where there is one: when its vectors are there, and its place among those under way.
+struct Gather {
+    bool any = false;
+    double end = 0;
+    size_t place = 0;
+};
+
+// All lists that wait when a stream is free go into one launch.
+template <class List>
+class Gathers {
+public:
+    uint64_t launches = 0, rows = 0;
+
+    explicit Gathers(const GpuTimes& times) : times_(times), free_(times.streams) {}
+
+    double launch() const { return times_.launch; }
+    Gather arrive(double time, List list) {
+        waiting_.push_back(std::move(list));
+        return start(time);
+    }
+    // The lists of a gather that ends.
+    std::vector<List> take(size_t place) {
+        places_.push_back(place);
+        return std::move(under_way_[place]);
+    }
+    Gather finish(double time) {
+        free_++;
+        return start(time);
+    }
+    // The bottom MLP of some samples: when its outputs are there.
+    double compute(double time, uint64_t samples) {
+        computed_ = std::max(time + times_.mlp_launch, computed_)
+                    + double(samples) * times_.cycles_per_sample;
+        return computed_;
+    }
+
+private:
+    Gather start(double time) {
+        if (!free_ || waiting_.empty()) return {};
+        free_--;
+        uint64_t count = 0;
+        for (const auto& list : waiting_) count += list.landings.size();
+        const double first = std::max(time + times_.launch, memory_free_);
+        memory_free_ = first + double(count) * times_.cycles_per_row;
+        launches++;
+        rows += count;
+        if (places_.empty()) {
+            places_.push_back(under_way_.size());
+            under_way_.emplace_back();
+        }
+        const size_t place = places_.back();
+        places_.pop_back();
+        under_way_[place] = std::move(waiting_);
+        waiting_.clear();
+        return {true, memory_free_, place};
+    }
+
+    const GpuTimes times_;
+    uint64_t free_;
+    double memory_free_ = 0, computed_ = 0;
+    std::vector<List> waiting_;
+    std::vector<std::vector<List>> under_way_;
+    std::vector<size_t> places_;
+};
+
+}  // namespace ember
