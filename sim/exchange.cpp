@@ -25,6 +25,13 @@ struct Counts {
     uint64_t late_node, late_cycle;  // a beat that came too late, where there is one
 };
 
+// Frames of one opcode: how many, and when the last of each step left.
+struct Kind {
+    uint32_t opcode;
+    uint64_t frames = 0, bytes = 0;
+    std::vector<uint64_t> last;  // by step; 0 for none
+};
+
 struct Node {
     void* engine;
     uint32_t from, to;
@@ -50,6 +57,8 @@ public:
     const Wire wire;
     std::vector<Node> nodes;
     std::vector<Frame> frames;  // of the last quantum, in the order of time
+    std::vector<Kind> kinds;    // that are told apart, in headers whose fields begin at these bits
+    uint32_t opcode_bit = 0, step_bit = 0;
 
     bool step(uint64_t now, Counts& counts) {
         frames.clear();
@@ -75,6 +84,10 @@ public:
     }
 
 private:
+    // Of whole bytes, in one word.
+    static uint32_t field(const uint32_t* beats, uint32_t bit, uint32_t bits) {
+        return beats[bit / 32] >> bit % 32 & ((uint32_t{1} << bits) - 1);
+    }
     void take(size_t number) {
         auto& node = nodes[number];
         node.beats.erase(node.beats.begin(), node.beats.begin() + node.carried * wire.words);
@@ -100,6 +113,14 @@ private:
         const uint64_t size = frame.count * wire.beat_bytes;
         counts.frames++;
         counts.bytes += size;
+        for (auto& kind : kinds) {
+            if (field(beats, opcode_bit, 8) != kind.opcode) continue;
+            const uint32_t step = field(beats, step_bit, 16);
+            kind.frames++;
+            kind.bytes += size;
+            if (step >= kind.last.size()) kind.last.resize(step + 1);
+            kind.last[step] = std::max(kind.last[step], frame.cycle);
+        }
         const uint32_t destination = beats[wire.destination_bit / 32] >> wire.destination_bit % 32
                                      & wire.destination_mask;
         if (destination >= nodes.size()) {
@@ -142,6 +163,23 @@ void ember_exchange_add(Exchange* exchange, void* engine, uint32_t from, uint32_
 // Hand on what left every engine before cycle `now`. Returns 0 when a beat would come too late.
 int ember_exchange_step(Exchange* exchange, uint64_t now, Counts* counts) {
     return exchange->step(now, *counts);
+}
+
+// Tell frames of these opcodes apart from now on.
+void ember_exchange_tell(Exchange* exchange, uint32_t opcode_bit, uint32_t step_bit,
+                         uint64_t count, const uint32_t* opcodes) {
+    exchange->opcode_bit = opcode_bit;
+    exchange->step_bit = step_bit;
+    for (uint64_t k = 0; k < count; k++) exchange->kinds.push_back({opcodes[k]});
+}
+
+// What there was of one of them: frames, bytes, and when the last of each of `steps` left.
+void ember_exchange_told(Exchange* exchange, uint64_t place, uint64_t steps, uint64_t* values) {
+    const auto& kind = exchange->kinds[place];
+    *values++ = kind.frames;
+    *values++ = kind.bytes;
+    std::fill_n(values, steps, 0);
+    std::copy_n(kind.last.begin(), std::min<size_t>(steps, kind.last.size()), values);
 }
 
 // How many frames the last step handed on, and their beats together.

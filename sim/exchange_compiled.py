@@ -42,6 +42,8 @@ _FUNCTIONS = {
     "ember_exchange_step": (c_int, [c_void_p, c_uint64, POINTER(_Counts)]),
     "ember_exchange_frames": (c_uint64, [c_void_p, POINTER(c_uint64)]),
     "ember_exchange_look": (None, [c_void_p, c_void_p, c_void_p]),
+    "ember_exchange_tell": (None, [c_void_p, c_uint32, c_uint32, c_uint64, c_void_p]),
+    "ember_exchange_told": (None, [c_void_p, c_uint64, c_uint64, c_void_p]),
 }
 
 
@@ -91,6 +93,22 @@ class CompiledExchange:
             observer(self._look())
         if not good:
             raise late("net_rx", counts.late_node, counts.late_cycle, now)
+
+    def tell(self, opcodes: Sequence[int]) -> None:
+        """Tell the frames of ``opcodes`` apart from now on."""
+        self._told = list(opcodes)
+        codes = np.array(self._told, np.uint32)
+        self._lib.ember_exchange_tell(self._exchange, field_place("opcode")[0],
+                                      field_place("step")[0], len(codes), codes.ctypes.data)
+
+    def told(self, opcode: int, steps: int) -> tuple[int, int, list[int]]:
+        """Return what there was of ``opcode``: frames, bytes, and for each of the first ``steps``
+        steps the cycle in which the last one left, 0 for none."""
+        values = np.empty(2 + steps, np.uint64)
+        self._lib.ember_exchange_told(self._exchange, self._told.index(opcode), steps,
+                                      values.ctypes.data)
+        frames, size, *last = values.tolist()
+        return frames, size, last
 
     def _look(self) -> list[tuple[int, int, np.ndarray]]:
         """Return the frames of the last step as an observer wants them."""

@@ -42,7 +42,8 @@ class ClusterSetup:
     """
 
     def __init__(self, options: RunOptions, config: NicConfig, runtime: Runtime, model: Model,
-                 plan: ShardPlan, node: Callable[[int, Engine, PcieProfile, GpuProfile], Node | ModelNode],
+                 plan: ShardPlan,
+                 node: Callable[[int, Engine, PcieProfile, GpuProfile], Node | ModelNode],
                  configure: Callable[[RegisterFile], None] = lambda registers: None,
                  patience: int = 0):
         pcie = load_profile(options.pcie, PcieProfile)

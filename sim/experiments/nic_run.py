@@ -1,6 +1,5 @@
 """A run of simulated NICs over given mini-batches: what happened when, and what was counted."""
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 
@@ -8,16 +7,18 @@ import numpy as np
 
 from host.batching import MiniBatch
 from host.dlrm import Dlrm
-from host.packets import parse_headers
 from host.timing import CYCLE_NS
-from rtl.formats import BEAT_BYTES, Opcode
+from rtl.formats import Opcode
+from sim.exchange_compiled import CompiledExchange
 from sim.options import RunOptions
 from sim.results import Step
 from sim.run import Run
 
 __all__ = ["NicRun", "Record", "run_nics"]
 
-_KINDS = {Opcode.LOOKUPS: "lookups", Opcode.VECTORS: "vectors"}
+_KINDS = {"lookups": Opcode.LOOKUPS, "vectors": Opcode.VECTORS}
+_LAST = {"lookups": "asked", "vectors": "served"}
+"""Members of a record that the last packet of a kind is for."""
 
 _CACHE = ("hits", "accesses", "misses")
 _COUNTED = tuple(f"{block}.{name}" for block, names in (
@@ -118,10 +119,11 @@ class _Watched(Run):
 
     def __init__(self, options: RunOptions, batches: Sequence[MiniBatch], warmup: int):
         self._given, self._warmup = batches, warmup if options.in_flight == 1 else 0
-        self.records: dict[int, Record] = defaultdict(Record)
-        self.traffic: dict[str, dict[str, int]] = {
-            kind: {"bytes": 0, "packets": 0} for kind in (*_KINDS.values(), "total")}
+        self.records = [Record() for _ in batches]
         super().__init__(options)
+        self.exchange = self.cluster.exchange
+        assert isinstance(self.exchange, CompiledExchange)
+        self.exchange.tell(_KINDS.values())
 
     def _steps(self, batches: Iterable[MiniBatch]) -> Iterator[Step]:
         if self.options.fidelity == "model":
@@ -136,19 +138,16 @@ class _Watched(Run):
                 registers.note(*_COUNTED)
         super()._step_finished(step, now)
 
-    def observe(self, frames: list[tuple[int, int, np.ndarray]]) -> None:
-        """Take the frames that left NICs in a quantum."""
-        heads = parse_headers(np.array([frame[0] for _, _, frame in frames])) if frames else ()
-        for (cycle, _, frame), head in zip(frames, heads):
-            kind = _KINDS.get(Opcode(head.opcode))
-            for name in ("total", kind) if kind else ("total",):
-                self.traffic[name]["bytes"] += len(frame) * BEAT_BYTES
-                self.traffic[name]["packets"] += 1
-            record = self.records[head.step]
-            if kind == "lookups":
-                record.asked = max(record.asked or 0.0, cycle)
-            elif kind == "vectors":
-                record.served = max(record.served or 0.0, cycle)
+    def sent(self) -> dict[str, dict[str, int]]:
+        """Return bytes and packets by kind, and write into the records when the last ones left."""
+        exchange = self.exchange
+        traffic = {}
+        for kind, opcode in _KINDS.items():
+            packets, size, last = exchange.told(opcode, len(self.records))
+            traffic[kind] = {"bytes": size, "packets": packets}
+            for record, cycle in zip(self.records, last):
+                setattr(record, _LAST[kind], cycle or None)
+        return traffic | {"total": {"bytes": exchange.frame_bytes, "packets": exchange.frames}}
 
 
 def run_nics(options: RunOptions, batches: Sequence[MiniBatch], warmup: int = 0) -> NicRun:
@@ -157,14 +156,14 @@ def run_nics(options: RunOptions, batches: Sequence[MiniBatch], warmup: int = 0)
     ``warmup``: mini-batches that are not counted. ``RuntimeError`` for a run that did not end well.
     """
     run = _Watched(options, batches, warmup)
-    result = run.execute(observer=run.observe)
+    result = run.execute()
     if not result["complete"] or result["bit_identical"] is False:
         raise RuntimeError(f"the run of the NICs failed: {result['stuck'] or result['results']}")
-    records = [run.records[number] for number in range(len(batches))]
+    traffic = run.sent()
     launches = [node.gpu.launches + (node.dense.launches if node.dense else 0)
                 for node in run.cluster.nodes]
     counts = {name: sum(counters[name] - registers.noted.get(name, 0) for counters, registers
                         in zip(result["counters"], run.registers)) for name in _COUNTED}
-    return NicRun(records, float(run.setup.network.lookahead), launches, result["gpu"]["rows"],
-                  run.traffic, counts, {cache: getattr(run.config, f"{cache}_rows")
+    return NicRun(run.records, float(run.setup.network.lookahead), launches, result["gpu"]["rows"],
+                  traffic, counts, {cache: getattr(run.config, f"{cache}_rows")
                                         for cache in ("local_cache", "remote_cache")})

@@ -81,6 +81,34 @@ def test_compiled_is_python(profile, nodes):
     assert (waits >= 0).all() == (profile == "ethernet_100g_switch")
 
 
+def test_opcodes_are_told_apart():
+    rng = np.random.default_rng(4)
+    both = _Both(load_profile("ethernet_100g_switch", NetworkProfile), 2)
+    exchange = both.exchanges[1]
+    assert isinstance(exchange, CompiledExchange)
+    exchange.tell((1, 2))
+    sizes: dict[int, list[int]] = {1: [], 2: [], 3: []}
+    last = {(code, step): 0 for code in sizes for step in range(3)}
+    now = 0
+    for _ in range(40):
+        code, step = int(rng.integers(1, 4)), int(rng.integers(2))
+        frame = _frame(rng, 1)
+        for name, value in (("opcode", code), ("step", step)):
+            bit, width = field_place(name)
+            frame[0, bit // 32] &= ~np.uint32((1 << width) - 1 << bit % 32)
+            frame[0, bit // 32] |= np.uint32(value << bit % 32)
+        none = frame[:0], np.zeros(0, np.uint64)
+        cycles = np.arange(now, now + len(frame), dtype=np.uint64)
+        both.step(now + len(frame), [(frame, cycles), none])
+        now += len(frame)
+        sizes[code].append(64 * len(frame))
+        last[code, step] = now - 1
+    for code in (1, 2):
+        assert exchange.told(code, 3) == (len(sizes[code]), sum(sizes[code]),
+                                          [last[code, step] for step in range(3)])
+    assert exchange.frames == sum(map(len, sizes.values()))
+
+
 def test_frames_at_once_go_in_the_order_of_the_nodes():
     both = _Both(load_profile("ethernet_100g_switch", NetworkProfile), 3)
     rng = np.random.default_rng(1)
