@@ -1,6 +1,13 @@
 """What holds for all tests."""
 
 import gc
+import signal
+
+
+def pytest_configure() -> None:
+    """Let Ctrl-C end what tests start: a shell that runs us in the background has it ignored."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_finish() -> None:

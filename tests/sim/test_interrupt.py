@@ -70,15 +70,9 @@ def _lively(command: list[str]) -> list[str]:
                           "from sim.cli import main; main()", *command[3:]]
 
 
-def _restore_interrupt() -> None:
-    # A shell that runs the tests in the background has it ignored.
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-
-
 @contextmanager
 def _started(command: list[str]):
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                               preexec_fn=_restore_interrupt)
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
         yield process
     finally:
@@ -94,7 +88,7 @@ def _wait_for_lines(process: subprocess.Popen, count: int) -> None:
 
 
 def _wait_for_file(process: subprocess.Popen, path: Path, size: int = 1) -> None:
-    deadline = time.monotonic() + 300
+    deadline = time.monotonic() + 1500
     while not path.exists() or path.stat().st_size < size:
         assert process.poll() is None and time.monotonic() < deadline
         time.sleep(0.02)
@@ -103,7 +97,7 @@ def _wait_for_file(process: subprocess.Popen, path: Path, size: int = 1) -> None
 def _wait_for_samples(process: subprocess.Popen, path: Path) -> None:
     """Wait until the results that are written while the command goes on are of some samples."""
     _wait_for_file(process, path)
-    deadline = time.monotonic() + 300
+    deadline = time.monotonic() + 1500
     while not json.loads(path.read_text())["samples"]:
         assert process.poll() is None and time.monotonic() < deadline
         time.sleep(0.02)

@@ -305,7 +305,7 @@ def test_interrupted_run_leaves_a_readable_file(tmp_path, suffix, number):
          "1500:"],
         stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     try:
-        deadline = time.monotonic() + 240
+        deadline = time.monotonic() + 1500
         while not pcap.exists() or pcap.stat().st_size < 20_000:
             assert process.poll() is None and time.monotonic() < deadline
             time.sleep(0.02)

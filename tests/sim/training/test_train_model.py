@@ -122,9 +122,8 @@ def test_stopped_and_gone_on_with(path, tmp_path, optimizer):
 def test_a_real_signal(path, tmp_path):
     rest = ["--interval", 1, "--samples", 60_000, "--checkpoint", tmp_path / "c.npz"]
     command = [sys.executable, "-m", "sim", *arguments(path, *rest)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                          preexec_fn=lambda: signal.signal(
-                              signal.SIGINT, signal.SIG_DFL)) as process:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          text=True) as process:
         for _ in range(3):
             assert process.stdout.readline().startswith("epoch 1, step ")
         process.send_signal(signal.SIGINT)
