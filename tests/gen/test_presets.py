@@ -10,9 +10,9 @@ from rtl.config import PRESETS
 from tests.gen.schemas import check_json, check_kernel_xml
 
 EVERY = ["none", *SHELLS]
-SOON = {("tiny", "none"), ("tiny", "opennic"), ("kaggle", "vitis")}
-"""What ``make test`` generates twice: both presets, every shell. A time is 20 CPU seconds, and of
-``tiny`` other tests want the first; all pairs are slow."""
+SOON = {("tiny", "opennic"), ("kaggle", "vitis")}
+"""What ``make test`` generates twice: both presets, both shells. A time is 20 CPU seconds, and other
+tests want the first; all pairs are slow."""
 SECONDS = 90
 """That a preset may take, of the CPU."""
 
@@ -40,7 +40,8 @@ def test_same_bytes_in_another_process(generated, config, shell):
 
 
 @pytest.mark.parametrize("shell, others", [
-    ("opennic", [("tiny", "none")]), ("vitis", [("kaggle", "vitis"), ("tiny", "none")])])
+    pytest.param("opennic", [("tiny", "none")], marks=pytest.mark.slow),
+    ("vitis", [("kaggle", "vitis"), ("tiny", "none")])])
 def test_more_nics_in_one_file_list(generated, shell, others):
     """Nothing of the others is taken for what ``tiny`` is made of, which is clean itself."""
     lint([generated(config, kind) / f"{top_of(config, kind)}.v"

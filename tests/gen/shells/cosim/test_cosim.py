@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gen.generate import generate
 from gen.shells import SHELLS
 from host.dlrm import Dlrm
+from rtl.config import preset
 from sim.report import failures
 from tests.gen.shells.cosim import case
 
@@ -25,17 +25,17 @@ ROOT = Path(__file__).parents[4]
 
 
 @pytest.mark.parametrize("shell", sorted(SHELLS))
-def test_the_results_are_those_of_sim_run(shell, tmp_path):
+def test_the_results_are_those_of_sim_run(shell, generated, tmp_path):
     from cocotb_tools.check_results import get_results
     from cocotb_tools.runner import get_runner
 
     config, result, answers = case.simulate(tmp_path)
     assert failures(result) == [] and result["bit_identical"] is True
+    assert config == preset("tiny")
 
-    generate(config, tmp_path / "plugin", shell=shell)
     top = f"tiny_{shell}"
     runner = get_runner("icarus")
-    runner.build(sources=[tmp_path / "plugin" / f"{top}.v"], hdl_toplevel=top,
+    runner.build(sources=[generated("tiny", shell) / f"{top}.v"], hdl_toplevel=top,
                  build_args=["-g2012"], build_dir=tmp_path / "build", timescale=("1ns", "1ps"))
     results = runner.test(
         test_module="tests.gen.shells.cosim.bench", hdl_toplevel=top,
