@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -90,20 +91,17 @@ class Dlrm:
     def __post_init__(self) -> None:
         if self.mlp not in ("fixed", "blas"):
             raise ValueError(f"mlp must be fixed or blas, not {self.mlp!r}")
-        object.__setattr__(self, "_bottom", initial_layers(
-            self.model.bottom_layers, mix64_int(self.seed, 0x626F74)))
-        object.__setattr__(self, "_top", initial_layers(
-            self.model.top_layers, mix64_int(self.seed, 0x746F70)))
 
-    @property
+    # Drawn when they are wanted: a modelled NIC's answers have no values.
+    @cached_property
     def bottom_layers(self) -> list[Layer]:
         """Layers of the bottom MLP."""
-        return self._bottom  # type: ignore[attr-defined]
+        return initial_layers(self.model.bottom_layers, mix64_int(self.seed, 0x626F74))
 
-    @property
+    @cached_property
     def top_layers(self) -> list[Layer]:
         """Layers of the top MLP."""
-        return self._top  # type: ignore[attr-defined]
+        return initial_layers(self.model.top_layers, mix64_int(self.seed, 0x746F70))
 
     @property
     def _linear(self):

@@ -82,6 +82,7 @@ public:
         clock_ = clock;
         head.skid(clock);
     }
+    bool empty() const { return !inside_ && head.empty(); }
     bool has() const { return stages_[(first_ + 3) % 4].valid; }
     const T& front() const { return stages_[(first_ + 3) % 4].value; }
     void step(bool ready) {
@@ -134,6 +135,9 @@ public:
 
     // `taken`: the slot in front was, in this cycle.
     void step(bool taken) {
+        if (!taken && (valid_ || !whole_) && beats.empty() && buffer_.empty() && split_.empty()
+            && staged_.empty())
+            return;  // nothing is inside that could move
         if (taken) {
             const Slot& slot = front();
             samples += slot.last;
@@ -252,6 +256,7 @@ public:
         out.skid(clock);
     }
     void step() {
+        if (!left_ && beats.empty() && output_.empty() && split_.empty()) return;
         const bool ready = out.room();
         if (split_.has() && ready) {
             out.push(split_.front().lookup);

@@ -130,6 +130,7 @@ private:
 
     // Read a beat of a direct hit or of a waiter; returns whether a waiter was done with.
     bool store() {
+        if (queue_.empty() && !waiting_ && !out_) return false;
         const bool queued = queue_.has();
         const bool hits = queued && !queue_.front().miss && !queue_.front().listed;
         const bool due = passed_ == size_.hits_ahead;
@@ -177,6 +178,7 @@ private:
 
     // rtl.cache.scatter_list: closed lists, one after the other. `ready`: a waiter was taken.
     void walk(bool ready) {
+        if (!ready && !walking_ && !has_next_ && closed_.empty()) return;
         const bool step = walking_ && (!waiting_ || ready);
         bool at_end = false;
         if (step) {

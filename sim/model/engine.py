@@ -50,6 +50,7 @@ _FUNCTIONS: dict[str, tuple[Any, list]] = {
     "ember_host_quantum": (c_uint64, [c_void_p, c_uint64]),
     "ember_host_finished": (None, [c_void_p, c_void_p]),
     "ember_host_next_event": (c_double, [c_void_p]),
+    "ember_host_actions": (c_uint64, [c_void_p]),
     "ember_host_counts": (None, [c_void_p, c_void_p]),
 }
 _LONG = ("ember_run", "ember_host_advance")

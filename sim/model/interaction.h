@@ -35,6 +35,7 @@ public:
         return std::max(opened_ + config_->result_timeout, clock_->now);
     }
     void step(Queue<VectorBeat>& in, uint16_t credit) {
+        if (!current_ && !open_ && !old_ && in.empty() && sizes_.empty() && groups_.empty()) return;
         leave(credit);
         group();
         const bool fills = length_ == most_ - 2;

@@ -38,20 +38,24 @@ public:
     bool ready() const {
         return level_ + (released_ == clock_->now) != slots_.size() && marks_.room() && !behind_;
     }
-    uint32_t next_landing() const { return tail_ % slots_.size(); }
+    uint32_t next_landing() const { return landing_; }
     void reserve(const HoldSlot& slot) {
         slots_[next_landing()] = slot;
         there_[next_landing()] = slot.empty ? 0 : NEVER;
         if (slot.empty) marks_.push(0);
         tail_++;
+        landing_ = landing_ + 1 == slots_.size() ? 0 : landing_ + 1;
         level_++;
         reserved++;
         clock_->moved = true;
         clock_->soon = std::max(clock_->soon, clock_->now + 2);
     }
     void step() {
+        if (!read_ && !oldest_ && fetch_ == tail_ && marks_.empty() && !late_ && !behind_
+            && remote.empty() && local.empty())
+            return;  // nothing is inside that could move
         const bool gives = out.room(), room = !read_ || gives;
-        const uint32_t place = head_ % slots_.size();
+        const uint32_t place = head_;
         const bool taken = oldest_ && there_[place] <= clock_->now && room;
         const bool release = taken && beat_ + 1 == beats_;
         if (read_ && gives) {
@@ -72,7 +76,7 @@ public:
             oldest_ = false;
         }
         if (release) {
-            head_++;
+            head_ = head_ + 1 == slots_.size() ? 0 : head_ + 1;
             level_--;
             released_ = clock_->now;
         }
@@ -100,8 +104,8 @@ private:
     }
 
     Clock* clock_ = nullptr;
-    uint32_t beats_ = 1, beat_ = 0, level_ = 0;
-    uint64_t head_ = 0, tail_ = 0, fetch_ = 0;
+    uint32_t beats_ = 1, beat_ = 0, level_ = 0, head_ = 0, landing_ = 0;
+    uint64_t tail_ = 0, fetch_ = 0;
     bool oldest_ = false, read_ = false, behind_ = false, late_ = false;
     Cycle released_ = NEVER, filled_ = NEVER;
     Queue<char> marks_;
@@ -142,6 +146,10 @@ public:
         out.init(clock, config.mean ? 3 + config.divider : 3, 0);
     }
     void step(Queue<SlotBeat>& in) {
+        if (in.empty() && finished_.empty() && closers_.empty() && left_.empty() && !waiting_
+            && !beat_ && !picks_ && !sampled_ && free_ == free_next_ && free_ == committed_
+            && least_ == committed_ && !ready_[out_bag_ % bags_])
+            return;  // nothing is inside that could move
         leave();
         const bool waited = waiting_;
         const bool started_waiting = started_ != announced_;

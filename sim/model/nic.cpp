@@ -90,9 +90,11 @@ void ember_host_finished(Host* host, ember::Share* shares) {
 
 double ember_host_next_event(Host* host) { return host->next_event(); }
 
+uint64_t ember_host_actions(Host* host) { return host->actions; }
+
 // What it has done, in the order of sim.model.node.
 void ember_host_counts(Host* host, uint64_t* values) {
-    for (const uint64_t count : {host->actions, host->to_nic, host->from_nic, host->gpu.launches,
+    for (const uint64_t count : {host->to_nic, host->from_nic, host->gpu.launches,
                                  host->gpu.rows, host->dense.launches, host->dense.rows,
                                  host->unanswered(), host->queries_waiting(),
                                  uint64_t(host->late)})

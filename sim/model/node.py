@@ -38,7 +38,7 @@ class _Config(ctypes.Structure):
         "latency", "interaction")), ("cycles_per_byte", c_double), ("gpu", _Gpu))
 
 
-_COUNTS = ("actions", "to_nic", "from_nic", "launches", "rows", "dense_launches", "dense_rows",
+_COUNTS = ("to_nic", "from_nic", "launches", "rows", "dense_launches", "dense_rows",
            "unanswered", "queries_waiting", "late")
 _SHARE = np.dtype([("step", np.uint64), ("started", np.float64), ("finished", np.float64)])
 
@@ -104,7 +104,7 @@ class ModelNode:
     @property
     def actions(self) -> int:
         """Things that this host has done: while none of them does anything, nothing gets on."""
-        return self._counts()["actions"]
+        return self._lib.ember_host_actions(self._host)
 
     @property
     def gpu(self) -> _Gathers:

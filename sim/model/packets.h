@@ -199,6 +199,7 @@ public:
     Queue<Credit> events;
 
     void step(Queue<Packet*>& in) {
+        if (in.empty() && events.empty() && !checked_ && !fits_) return;
         const bool event = events.has();
         if (checked_ && fits_) {
             if (out.room()) {
@@ -249,6 +250,7 @@ public:
     // `credit`: from a destination to what a header to it carries.
     template <class CreditOf>
     void step(Queue<Packet*>& in, Queue<char>& freed, CreditOf credit) {
+        if (!current_ && !loaded_.packet && in.empty()) return;
         const bool gives = out.payload.room();
         const bool pull = current_ && (!loaded_.packet || gives);
         if (loaded_.packet && gives) {
@@ -301,8 +303,8 @@ public:
         }
         if (!order_.room() || !headers.room()) return;
         const uint32_t n = ports.size();
-        for (uint32_t k = 1; k <= n; k++) {
-            const uint32_t port = (previous_ + k) % n;
+        for (uint32_t k = 0, port = previous_; k < n; k++) {
+            port = port + 1 == n ? 0 : port + 1;
             if (!ports[port]->headers.has()) continue;
             Packet* packet = ports[port]->headers.pop();
             headers.push(packet);
@@ -338,6 +340,9 @@ public:
         done_.init(clock, assembled, 0);
     }
     void step(Mux& mux) {
+        if (room_ && !sending_ && !stages_[0] && !stages_[1] && !stages_[2] && done_.empty()
+            && info_.empty() && payload_.empty() && mux.payload.empty())
+            return;  // nothing is inside that could move
         send();
         take();
         wire(mux.payload, payload_);
