@@ -11,8 +11,8 @@ from tests.gen.schemas import check_json, check_kernel_xml
 
 EVERY = ["none", *SHELLS]
 SOON = {("tiny", "opennic"), ("kaggle", "vitis")}
-"""What ``make test`` generates twice: both presets, both shells. A time is 20 CPU seconds, and other
-tests want the first; all pairs are slow."""
+"""What ``make test`` generates twice: both presets, both shells. A time is 20 CPU seconds, of which
+other tests want the first; all pairs are slow."""
 SECONDS = 90
 """That a preset may take, of the CPU."""
 

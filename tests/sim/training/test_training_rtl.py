@@ -8,10 +8,16 @@ from itertools import chain
 import numpy as np
 import pytest
 
+from host.batching import Batcher, algorithm_of
 from host.gradient_packets import gradient_packets
 from host.model import Model
 from host.packets import parse_headers
+from host.shard import ShardPlan
+from rtl.config import preset
 from rtl.formats import Opcode
+from sim.experiments.updates import updates
+from sim.options import RunOptions
+from sim.source import choose_model, sample_chunks
 from sim.training.options import TrainOptions
 from sim.training.report import failures
 from sim.training.train import Training, train
@@ -67,6 +73,22 @@ def test_rows_are_those_of_the_reference(model, dimension, changes):
     assert len(result["backward"]) == result["nodes"]
     assert 0 < result["update_misses"] <= result["rows_compared"]["rows"]
     assert result["counters"][0]["step_barrier.steps"] == result["steps"]
+
+
+@pytest.mark.parametrize("nodes", [1, 2])
+@pytest.mark.parametrize("sets", [1, 5, 8])
+def test_rows_that_caches_have_lost_are_those_of_the_accesses(model, nodes, sets):
+    given = {"nodes": nodes, "samples": 128, "placement": "row"}
+    ran = train(options(model(), **given, settings=(f"local_cache_sets={sets}",)))
+    like = RunOptions(config="tiny", model=model(), mini_batch=32, **given)
+    shape, kind = choose_model(like)
+    batches = tuple(Batcher(algorithm_of("file"), 32, None).form(
+        sample_chunks(like, shape, kind)))
+    ways = preset("tiny").local_cache_ways
+    found = updates(batches, range(len(batches)), ShardPlan.deal(shape, nodes, "row"),
+                    sets * ways, ways)
+    assert 0 < ran["update_misses"] == pytest.approx(found["misses"] * len(batches))
+    assert ran["rows_compared"]["rows"] == pytest.approx(found["rows"] * len(batches))
 
 
 def test_without_local_reduction_more_is_sent(model):
