@@ -3,6 +3,7 @@
 import json
 import tomllib
 from dataclasses import asdict, fields
+from functools import cache
 from hashlib import sha256
 from importlib.resources import files
 from pathlib import Path
@@ -38,12 +39,17 @@ def load_profile(name: str | T, kind: type[T], folder: str | Path = ".") -> T:
     if str(name).endswith(".toml"):
         return read_toml(Path(folder, str(name)), kind)
     known = {field.name for field in fields(kind)}  # type: ignore[arg-type]
-    fitting = [other for other in profile_names()
-               if tomllib.loads((_folder() / f"{other}.toml").read_text()).keys() <= known]
+    fitting = [other for other in profile_names() if _members(other) <= known]
     if name not in fitting:
         raise ValueError(f"profile must be one of {', '.join(fitting)} or a TOML file, "
                          f"not {name!r}")
     return read_toml(str(_folder() / f"{name}.toml"), kind)
+
+
+@cache
+def _members(name: str) -> frozenset[str]:
+    """Return the names that a profile that ships gives values to."""
+    return frozenset(tomllib.loads((_folder() / f"{name}.toml").read_text()))
 
 
 def profile_hash(profile: Any) -> str:

@@ -12,9 +12,9 @@ from rtl.formats import DescriptorKind
 __all__ = ["Workload", "replicate_small", "workload_of"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Workload:
-    """Counts of one mini-batch, dealt in contiguous shares over the nodes.
+    """Counts of one mini-batch, dealt in contiguous shares over the nodes. Equal to itself alone.
 
     Members, all int64
     ------------------

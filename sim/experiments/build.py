@@ -66,6 +66,7 @@ def steps_of(point: Point, work: Workloads, devices: Devices, nic: NicPart | Non
             for (w, _), times in zip(work, nic.times)], notes
 
 
+@lru_cache(maxsize=8)
 def best_tuning(pair: tuple[Workload, Workload], devices: Devices, options: StepOptions,
                 depth: int) -> Tuning:
     """Return the tuning of the shortest interval on a mini-batch; of equal ones the first."""
