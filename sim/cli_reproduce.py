@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from host.datasets import (
     DATA_HELP,
@@ -146,11 +146,12 @@ class _Points(AbstractContextManager):
     def __init__(self, console: Console):
         self._console = console
         self._bar = Progress(
-            TextColumn("points"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(),
+            TextColumn("points"), BarColumn(), TextColumn("{task.fields[points]}"),
+            TimeRemainingColumn(),
             console=console, disable=not console.is_terminal)
-        self._task = self._bar.add_task("points", total=None)
+        self._task = self._bar.add_task("points", total=1.0, points="")
         self._began = time.monotonic()
-        self._first: int | None = None
+        self._first: float | None = None
         self._next = 0.0
 
     def __enter__(self) -> "_Points":
@@ -160,16 +161,16 @@ class _Points(AbstractContextManager):
     def __exit__(self, *_: object) -> None:
         self._bar.stop()
 
-    def __call__(self, done: int, total: int) -> None:
-        self._bar.update(self._task, completed=done, total=total)
-        self._first = done if self._first is None else self._first
+    def __call__(self, done: int, total: int, share: float) -> None:
+        self._bar.update(self._task, completed=share, points=f"{done:,}/{total:,}")
+        self._first = share if self._first is None else self._first
         now = time.monotonic()
         if self._console.is_terminal or (now < self._next and done < total):
             return
         self._next = now + _LINE_SECONDS
         left = ""
-        if self._first < done < total:
-            seconds = (now - self._began) / (done - self._first) * (total - done)
+        if self._first < share and done < total:
+            seconds = (now - self._began) / (share - self._first) * (1 - share)
             left = f", about {seconds / 60:.0f} min left"
         self._console.print(f"{done:,} of {total:,} points{left}", highlight=False)
 

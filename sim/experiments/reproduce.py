@@ -25,7 +25,8 @@ from sim.experiments.point import Point, measure
 from sim.experiments.sensitivity import sensitivity_points, sensitivity_rows
 from sim.experiments.setting import BASES, Setting
 from sim.experiments.store import Store, plain
-from sim.experiments.sweep import Results, sweep
+from sim.experiments.sweep import Progress, Results, sweep
+from sim.experiments.systems import BASELINES
 from sim.experiments.table import csv_text, rows_of
 from sim.experiments.tornado import draw_tornado
 from sim.experiments.trace import trace_key
@@ -81,7 +82,7 @@ def points_of(names: Iterable[str], setting: Setting) -> list[Point]:
 
 
 def reproduce(names: Iterable[str], setting: Setting, output: str | Path, backend: str = "loky",
-              jobs: int | None = None, progress: Callable[[int, int], None] | None = None,
+              jobs: int | None = None, progress: Progress | None = None,
               how: Callable[[Point], dict] | None = None, command: str = "") -> dict:
     """Measure what ``names`` need and write figures, ``claims.json`` and ``index.html``.
 
@@ -105,7 +106,7 @@ def reproduce(names: Iterable[str], setting: Setting, output: str | Path, backen
     folder.mkdir(parents=True, exist_ok=True)
     results = sweep(points_of(names, setting),
                     how or partial(measure, runs=Store(folder / "runs")),
-                    Store(folder / "points"), backend, jobs, progress, turn)
+                    Store(folder / "points"), backend, jobs, progress, turn, _effort)
     drawn = [_draw(name, setting, results, folder, command) for name in names if name != "beyond"]
     beyond = beyond_rows(setting, results) if "beyond" in names else []
     if beyond:
@@ -128,6 +129,15 @@ def turn(point: Point) -> tuple:
     of = trace_key(point)
     return (point.fidelity != "rtl", -(of.warmup + of.measured) * of.samples, repr(of),
             point.nodes)
+
+
+def _effort(point: Point) -> float:
+    """Return how long a point takes, roughly: in samples that run through modelled NICs."""
+    samples = point.samples * (point.warmup + point.measured)
+    if point.system in BASELINES:
+        return 0.05 * samples
+    # One mini-batch under way, several, and with the interaction on the NIC.
+    return samples * (2 if point.depth > 1 else 1) * (25 if point.fidelity == "rtl" else 1)
 
 
 def _draw(name: str, setting: Setting, results: Results, folder: Path, command: str) -> _Drawn:

@@ -9,7 +9,10 @@ from host.errors import InputError
 from sim.experiments.backends import each
 from sim.experiments.store import Store, plain
 
-__all__ = ["Outcome", "Results", "sweep"]
+__all__ = ["Outcome", "Progress", "Results", "sweep"]
+
+
+Progress = Callable[[int, int, float], None]
 
 
 @dataclass(frozen=True)
@@ -57,8 +60,8 @@ class Results(Mapping[Any, Outcome]):
 
 def sweep(points: Iterable[Any], measure: Callable[[Any], dict], store: Store,
           backend: str = "loky", jobs: int | None = None,
-          progress: Callable[[int, int], None] | None = None,
-          order: Callable[[Any], Any] | None = None) -> Results:
+          progress: Progress | None = None, order: Callable[[Any], Any] | None = None,
+          effort: Callable[[Any], float] = lambda point: 1.0) -> Results:
     """Measure every point that ``store`` does not hold yet.
 
     Parameters
@@ -66,8 +69,10 @@ def sweep(points: Iterable[Any], measure: Callable[[Any], dict], store: Store,
     points: hashable dataclasses; one that comes twice is measured once.
     measure: gives a point's metrics; for more than one job it must be importable.
     backend, jobs: see :mod:`sim.experiments.backends`. They change no byte of the results.
-    progress: called with the points done and all, now and after each.
+    progress: called with the points done and all, and the share of the work done, now and after
+        each.
     order: of a point: those of lower value are begun first. It does not change the results.
+    effort: that a point is of the work.
 
     A point that raises an exception is an outcome without metrics, and is measured anew by the next
     sweep. When a signal ends the sweep, what was finished stays and a note says so.
@@ -86,8 +91,9 @@ def sweep(points: Iterable[Any], measure: Callable[[Any], dict], store: Store,
     if order is not None:
         missing.sort(key=order)
     done = resumed = len(wanted) - len(missing)
+    left, work = sum(map(effort, missing)), sum(map(effort, wanted))
     if progress:
-        progress(done, len(wanted))
+        progress(done, len(wanted), 1 - left / work if work else 1.0)
     try:
         for outcome in each(_Work(measure), missing, backend, jobs):
             if isinstance(outcome, InputError):
@@ -96,8 +102,9 @@ def sweep(points: Iterable[Any], measure: Callable[[Any], dict], store: Store,
                 store.put(outcome.point, outcome.metrics)
             outcomes[outcome.point] = outcome
             done += 1
+            left -= effort(outcome.point)
             if progress:
-                progress(done, len(wanted))
+                progress(done, len(wanted), 1 - left / work)
     except Interrupted as error:
         error.add_note(f"{done} of {len(wanted)} points are finished; the same command goes on")
         raise

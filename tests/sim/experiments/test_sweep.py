@@ -26,14 +26,19 @@ def _dump(results) -> str:
 def test_results_are_in_the_order_asked_for_and_failures_keep_their_reason(tmp_path):
     seen = []
     results = sweep([*SPOTS, SPOTS[0]], third, Store(tmp_path, "v"), jobs=1,
-                    progress=lambda done, total: seen.append((done, total)))
+                    progress=lambda *told: seen.append(told), effort=lambda spot: spot.number)
     assert [point.number for point in results] == [1, 2, 13, 7, 0.1]
     assert results.value(SPOTS[3], "third") == 7 / 3
     assert results.value(SPOTS[3], "inside.deep") == [1, None]
     assert results.value(SPOTS[3], "inside.none") is None
     assert results.value(SPOTS[2], "third") is results.value(Spot("b"), "third") is None
     assert [outcome.error for outcome in results.failed] == ["ValueError: number must not be 13"]
-    assert seen == [(done, 5) for done in range(6)]
+    assert [told[:2] for told in seen] == [(done, 5) for done in range(6)]
+    assert [share for *_, share in seen] == pytest.approx(
+        [done / 23.1 for done in (0, 1, 3, 16, 23, 23.1)])
+    again = []
+    sweep(SPOTS, third, Store(tmp_path, "v"), jobs=1, progress=lambda *told: again.append(told))
+    assert again == [(4, 5, 0.8), (5, 5, 1.0)]
 
 
 def test_the_order_in_which_points_are_begun_is_not_that_of_the_results(tmp_path):
