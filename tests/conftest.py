@@ -2,12 +2,30 @@
 
 import gc
 import signal
+from collections import defaultdict
+
+import pytest
 
 
 def pytest_configure() -> None:
     """Let Ctrl-C end what tests start: a shell that runs us in the background has it ignored."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Make all but some cases of a test marked ``few(n)`` slow: ``n`` stay, spread over them."""
+    cases: dict[tuple[str, int], list[pytest.Item]] = defaultdict(list)
+    for item in items:
+        if marker := item.get_closest_marker("few"):
+            cases[item.nodeid.partition("[")[0], *marker.args].append(item)
+    for (_, count), found in cases.items():
+        last = len(found) - 1
+        kept = {round(k * last / max(1, count - 1)) for k in range(count)}
+        for number, item in enumerate(found):
+            if number not in kept:
+                item.add_marker(pytest.mark.slow)
 
 
 def pytest_collection_finish() -> None:

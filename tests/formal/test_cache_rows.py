@@ -93,6 +93,7 @@ def test_answered_in_time():
     assert verdict.holds, verdict
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("what, wrong, edit", some_slow([
     ("once", "vector", ("VectorStore", "Mux(out_waiter, landing.read_data, slots.read_data)",
                         "landing.read_data")),

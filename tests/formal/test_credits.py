@@ -80,6 +80,7 @@ def test_credits(node):
     assert verdict.holds, verdict
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("old, new, what", [
     ("total.eq(pending + item.beats)", "total.eq(pending)", "known"),
     ("fits.eq(total <= self.window)", "fits.eq(total[:-1] <= self.window)", "known"),

@@ -79,6 +79,7 @@ def test_dedupe_rows(depth):
     assert verdict.holds, verdict
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("wrong, edit", some_slow([
     ("to_its_requester", ("EmbeddingCache", "pending.eq(decision.hit & table.waiting)",
                           "pending.eq(decision.hit & 0)")),

@@ -53,6 +53,7 @@ def packets(dut: PacketFIFO, depth: int) -> Bench:
     return bench
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("depth", [2, 3, 4])
 def test_packet_fifo(depth):
     verdict = prove(packets(PacketFIFO(1, depth), depth))

@@ -72,6 +72,7 @@ def test_packet_mux():
     assert verdict.holds, verdict
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("old, new", [
     ("& self.payload[k].payload.last)", ")"),
     ("arbiter.i[k].valid.eq(self.headers[k].valid & order.i.ready)",

@@ -52,6 +52,7 @@ def test_scatter_list_of_three():
     assert verdict.holds, verdict
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("old, new, wrong", [
     ("at_end.eq(here == tail)", "at_end.eq(1)", "allowed"),
     ("here.eq(following.read_data)", "here.eq(here)", "allowed"),

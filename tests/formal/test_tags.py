@@ -97,6 +97,7 @@ SLOW = ["any-key", "old-set", "phase-kept", "wrong-key-told", "setting-changed",
 """Mutants of which others break the same statement."""
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("what, wrong, old, new", some_slow([
     ("on", "allowed", "placed[w], same_key", "placed[w], 1"),
     ("on", "never_twice", "placed[w], same_key", "placed[w], 0"),

@@ -120,6 +120,7 @@ def test_vectors_that_share_beats(tmp_path, count, dimension, told):
     assert ("embernic.shared" in packet) != divided
 
 
+@pytest.mark.few(4)
 @needs_tshark
 @pytest.mark.parametrize(("frame", "mark"), [
     (Frame(count=9, payload=bytes(64)), "bad_length"),

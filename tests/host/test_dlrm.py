@@ -1,14 +1,13 @@
 import math
-import time
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from host.dlrm import Dlrm, pool, pooled_reference, sigmoid
-from host.model import MODELS, Model
+from host.model import Model
 from host.rows import row_values
-from host.samples import Samples, concatenate
+from host.samples import concatenate
 
 from .test_samples import random_samples
 
@@ -97,16 +96,6 @@ def test_blas_is_near_and_bad_arguments_are_refused():
         Dlrm(SMALL, 1, "cuda")
     with pytest.raises(ValueError, match="dense must have 3 features, not 2"):
         Dlrm(SMALL, 1).bottom(np.zeros((4, 2), np.float32))
-
-
-def test_kaggle_forward_is_quick():
-    model = MODELS["kaggle"]
-    rng = np.random.default_rng(0)
-    rows = np.stack([rng.integers(0, size, 1024) for size in model.rows], axis=1)
-    samples = Samples.one_hot(rng.random((1024, 13), np.float32), np.zeros(1024), rows)
-    started = time.process_time()
-    Dlrm(model, 0).forward(samples)
-    assert time.process_time() - started < 15 / 8  # 8,192 samples in 15 s on one thread
 
 
 def test_against_pytorch():

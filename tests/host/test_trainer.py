@@ -1,5 +1,4 @@
 import hashlib
-import time
 from dataclasses import replace
 
 import numpy as np
@@ -12,7 +11,7 @@ from host.errors import InputError
 from host.generator import generate
 from host.interaction import interaction
 from host.mlp import linear_fixed
-from host.model import MODELS, Model
+from host.model import Model
 from host.optimizer import Optimizer
 from host.samples import rechunk
 from host.trainer import Trainer, reference_trainer, weights_sha256
@@ -217,14 +216,3 @@ def test_layers_may_be_computed_elsewhere_and_by_blas():
     assert losses == pytest.approx(fixed[0], rel=1e-5)
     with pytest.raises(ValueError, match="dense must have 3 features, not 2"):
         DenseTrainer(MODEL, 0).begin(replace(parts[0], dense=parts[0].dense[:, :2]))
-
-
-def test_kaggle_trains_quickly():
-    model = MODELS["kaggle"]
-    parts = batches(8, 128, model)
-    trainer = reference_trainer(model, 3, ADAGRAD, nodes=4, partials="rounded")
-    trainer.step(parts[0])
-    started = time.process_time()
-    for part in parts:
-        trainer.step(part)
-    assert time.process_time() - started < 8 * 0.25  # 200 steps in 50 s

@@ -157,6 +157,7 @@ def test_identity_configuration_and_reset_values():
     run(script)
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("order", ["together", "address first", "data first"])
 @pytest.mark.parametrize("stall", STALLS)
 def test_writes_join_bytes_and_keep_bounds(stall, order):

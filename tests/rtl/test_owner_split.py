@@ -48,6 +48,7 @@ def run(dut, tables, keys, stalls=(0.0, 0.0), nodes=None):
     return taken
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("count, stalls", [
     (1, (0.4, 0.4)), (6, (0.0, 0.5)), (32, (0.5, 0.0)), (32, (0.4, 0.4)), (100, (0.0, 0.0)),
     (100, (0.4, 0.4))])

@@ -27,6 +27,7 @@ def _run(**options) -> tuple[Run, dict, list[np.ndarray]]:
     return job, result, [node.engine.pop("tap")[0] for node in job.cluster.nodes]
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("settings", [(), ("local_cache_sets=500",), ("local_cache_sets=250",)],
                          ids=["all sets", "500 sets", "250 sets"])
 def test_local_cache_is_a_textbook_lru(settings):

@@ -57,6 +57,7 @@ def _check(tmp_path, dimension: int, nodes: int, bags: str, remote: bool, *setti
     return job
 
 
+@pytest.mark.few(7)
 @pytest.mark.parametrize("case", CASES, ids=lambda case: "-".join(map(str, case.values())))
 def test_results_are_the_numpy_models(tmp_path, case):
     _check(tmp_path, **case)

@@ -33,6 +33,7 @@ def run_fifo(engine, traffic, stall, until=3000):
     return engine.pop("o")
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("stall", [0.0, 0.4, 0.9])
 def test_fifo_agrees(stall):
     traffic = fifo_traffic(120, 300)

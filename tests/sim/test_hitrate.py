@@ -31,6 +31,7 @@ def _both(nodes: int, sets: int, mini_batch: int, **given) -> tuple[dict, dict, 
     return result, predicted, predicted["rows"][0]
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(("nodes", "sets", "mini_batch"), [
     (1, 4096, 32), (1, 500, 32), (1, 250, 16), (1, 60, 1),
     # One sample at a time, so that one node asks: no interleaving.

@@ -57,6 +57,7 @@ def _run(**options) -> dict:
     return result
 
 
+@pytest.mark.few(7)
 @pytest.mark.parametrize("case", MATRIX, ids=lambda case: "-".join(map(str, case.values())))
 def test_criteo_like_samples(case):
     # A mini-batch of one sample takes as long as one of 128.
@@ -118,6 +119,7 @@ def _measured(quantum: int | None = None, **options) -> dict:
     return result
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(("nodes", "network"), [
     (1, "ethernet_100g_switch"), (3, "ethernet_100g_direct"), (4, "ethernet_100g_switch")])
 def test_how_it_is_run_changes_nothing(nodes, network):

@@ -39,6 +39,7 @@ def small(tmp_path) -> str:
     return write_model(tmp_path / "small.toml", model_of(16, "to 9"))
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("case", CASES, ids=lambda case: "-".join(map(str, case.values())))
 def test_results_are_the_numpy_models(tmp_path, case):
     kind, itself = KINDS[case["kind"]]
@@ -64,6 +65,7 @@ class _Seen(Dlrm):
         return super().top(values)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(("name", "itself", "width"), [
     ("kaggle", "model", 367), ("terabyte", "false", 415), ("avazu", "model", 247),
     ("kaggle", "true", 367 + 27)])
@@ -124,6 +126,7 @@ def calm(tmp_path_factory) -> dict:
     return good(job_of(path, "interaction=true"))
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("fault", ["silent-host=9us:100us", "silent-gpu=9us:100us@1",
                                    "silent-gpu=9us:80us,silent-host=40us:100us@0"])
 def test_silences_change_no_bit(small, calm, fault):

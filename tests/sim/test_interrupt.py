@@ -246,6 +246,7 @@ except Interrupted as error:
 """
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(("number", "after"), [
     (signal.SIGINT, "building"), (signal.SIGTERM, "compiled"), (signal.SIGKILL, "building"),
     (signal.SIGKILL, "compiled")], ids=lambda value: getattr(value, "name", value))

@@ -54,6 +54,7 @@ def _sums(planned: dict, kind: str) -> dict[str, float]:
             for name in ("to_nic", "from_nic", "out", "out_frames")}
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(("nodes", "dimension", "placement"), [
     pytest.param(4, 64, "row", marks=pytest.mark.slow), (1, 48, "table"), (2, 4, "row"),
     (1, 8, "table"),

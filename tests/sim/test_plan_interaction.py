@@ -14,6 +14,7 @@ from sim.run import Run
 from tests.sim.interacting import NIC, good, model_of, write_model
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(("kind", "dimension", "nodes"), [
     ("dot", 16, 2), ("dot", 4, 1), ("cat", 8, 4), ("cat", 128, 2)])
 def test_equal_to_a_run_whose_packets_are_full(tmp_path, kind, dimension, nodes):

@@ -30,6 +30,7 @@ def calm() -> dict:
     return result
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("node", [
     pytest.param("", id="every node"),
     pytest.param("@2", id="one node", marks=pytest.mark.slow)])

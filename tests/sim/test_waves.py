@@ -116,6 +116,7 @@ def test_every_frame_is_in_its_cycles(traced):
     assert sorted(data for _, data in received) == sorted(coming)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("skip", [True, False])
 @pytest.mark.parametrize("suffix", ["fst", "vcd"])
 def test_window(tmp_path, plain, suffix, skip):

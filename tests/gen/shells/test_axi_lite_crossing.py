@@ -100,6 +100,7 @@ def run(accesses, *, shell_ns, nic_ns, phase_ns=0.0, stall=0.0, answer_after=(0,
 CLOCKS = [(8, 4, 0.0), (8, 4, 1.3), (3, 10, 0.7), (4, 4, 2.0), (8, 3.7, 0.1)]
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("shell_ns,nic_ns,phase_ns", CLOCKS)
 @pytest.mark.parametrize("stall", [0.0, 0.6])
 def test_every_access_once(shell_ns, nic_ns, phase_ns, stall):

@@ -157,6 +157,7 @@ def address(burst):
     return {"address": burst[0], "more": burst[1] - 1, "id": burst[2]}
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("width, hbm_ns, stall, wake_ns", [
     (512, 2.222, 0.0, 0.0), (512, 2.222, 0.4, 300.0), (512, 9.1, 0.3, 0.0),
     (256, 2.222, 0.3, 0.0)])

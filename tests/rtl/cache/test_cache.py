@@ -34,6 +34,7 @@ def skewed(count: int, population: int, seed: int) -> list[int]:
 
 
 # Every size meets two of the four stall patterns, every pattern half of the sizes.
+@pytest.mark.few(5)
 @pytest.mark.parametrize("size, stalls", [
     (size, STALLS[(n + k) % 4]) for n, size in enumerate(SIZES) for k in (0, 1)],
     ids=lambda s: "-".join(map(str, s)))

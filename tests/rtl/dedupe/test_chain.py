@@ -18,6 +18,7 @@ SMALL = {"dedupe_in_flight": 4, "scatter_entries": 4, "misses_in_flight": 4, "de
 ROOMY = {"dedupe_keys": 512}
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("changes, stall", [
     pytest.param(changes, stall, id=f"{name}-{stall}",
                  marks=pytest.mark.slow if slow == stall else ())

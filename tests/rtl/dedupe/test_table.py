@@ -123,6 +123,7 @@ def unique_of(items) -> int:
     return sum(len(np.unique(keys[steps == step])) for step in np.unique(steps))
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("stalls", [(0.0, 0.0), (0.4, 0.4), (0.0, 0.7)])
 def test_each_key_is_fetched_once_a_step(stalls):
     config = preset("tiny").with_fields(dedupe_keys=512, dedupe_in_flight=64)

@@ -24,12 +24,14 @@ def check(pairs, sums, expected):
                     f"not {expected[k]:08x}")
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("part", range(4))
 def test_edges_of_exponent_and_significand(part):
     pairs = directed_pairs()[part::4]
     check(pairs, add(pairs), numpy_add(pairs))
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("seed", range(4))
 def test_random_operands(seed):
     pairs = random_pairs(5000, seed)

@@ -94,6 +94,7 @@ def test_carries_run_through_all_segments():
     assert run(one_by_one(*(terms[:end + 1] for end in range(len(terms)))), False)[-1] == [1]
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("seed", [0, 1])
 @pytest.mark.parametrize("split", [False, True])
 def test_random_terms(split, seed):

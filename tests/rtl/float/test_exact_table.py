@@ -47,6 +47,7 @@ def check(script: Script, *, stall=0.0, offer_stall=0.0, seed=0, units=None) -> 
     return cycles
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("pattern", PATTERNS)
 def test_any_order_of_entries(pattern):
     script = random_script(250, ENTRIES, pattern, SMALL, 1, len(pattern), take=0.04)
@@ -60,6 +61,7 @@ def test_stalls(pattern):
     check(random_script(120, ENTRIES, pattern, SMALL, 1, 5), stall=0.4, offer_stall=0.4, seed=5)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("units", [1, 4])
 @pytest.mark.parametrize("stall", [0.0, 0.5])
 def test_sums_leave_in_parts(units, stall):

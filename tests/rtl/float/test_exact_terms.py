@@ -64,6 +64,7 @@ def run(entries: list[list[ExactSum]], split: bool, stall: float = 0.0, *,
     return cycles
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("split, rounded, lanes, units", [
     (False, False, 4, 1), (True, True, 2, 1), (True, False, 2, 1)])
 def test_fewer_units_than_lanes(split, rounded, lanes, units):
@@ -90,6 +91,7 @@ def in_range(sums: list[ExactSum]) -> list[ExactSum]:
     return [total for total in sums if abs(total.value) < 1 << 279]
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("stall", [0.0, 0.4])
 @pytest.mark.parametrize("split", [False, True])
 def test_sums_around_ties(split, stall):

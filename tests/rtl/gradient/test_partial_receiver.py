@@ -131,6 +131,7 @@ class Run:
         return self
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("dimension, stalls", [
     (4, (0.0, 0.0)), (8, (0.3, 0.3)), (16, (0.0, 0.4)), (16, (0.5, 0.0)), (64, (0.2, 0.2))])
 def test_partials_leave_one_by_one(dimension, stalls):
@@ -157,6 +158,7 @@ def test_beats_beyond_the_vector_are_dropped():
         assert Run(packets, dimension).check().counters["bad_beat"] == 3
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("dimension, counts", [
     (4, [3, 5, 32, 1, 9]), (8, [8, 1, 16, 15]), (16, [8, 16, 7, 1])])
 def test_a_partial_leaves_each_cycle(dimension, counts):

@@ -124,6 +124,7 @@ def good(lengths, dimension, rng, step=STEP):
     return packet(lengths, dimension, key(rng), rng, step)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("dimension, mean, stalls", [
     (4, True, (0.0, 0.3)), (8, False, (0.4, 0.0)), (8, True, (0.2, 0.2)), (16, True, (0.0, 0.0)),
     pytest.param(64, False, (0.0, 0.5), marks=pytest.mark.slow), (64, True, (0.3, 0.3))])
@@ -171,6 +172,7 @@ def bad_packets(dimension, rng):
     yield Packet([(9, 1, SAMPLE)], [], STEP + 1), Status.STEP
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("dimension, stalls", [(4, (0.0, 0.0)), (16, (0.3, 0.4)), (64, (0.0, 0.0))])
 def test_bad_packets_go_whole_and_are_answered(dimension, stalls):
     rng = random.Random(dimension)
@@ -187,6 +189,7 @@ def end(step=STEP, table=4095, row=(1 << 36) - 1):
     return Packet([(table, row, EMPTY)], [], step)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("before, stalls", [(0, (0.0, 0.0)), (1, (0.0, 0.6)), (3, (0.3, 0.3))])
 def test_a_step_ends_behind_its_gradients(before, stalls):
     rng = random.Random(before)
@@ -233,6 +236,7 @@ def test_the_next_step_takes_gradients_and_ends():
     assert refused == [{"status": Status.STEP, "step": step} for step in (STEP, STEP + 1)]
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("dimension, lengths", [
     (4, [1] * 24), (16, [3, 1, 2, 2, 10, 1, 1, 4]), (16, [100, 2]), (64, [1] * 8 + [3])])
 def test_a_beat_leaves_each_cycle(dimension, lengths):

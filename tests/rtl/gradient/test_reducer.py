@@ -23,6 +23,7 @@ from tests.rtl.power_up import powered_up
 from tests.support import made, receiver, sender, simulate
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("split, rounded, stall", [
     (False, True, 0.4), (True, True, 0.0), (True, False, 0.0), (True, False, 0.4)])
 def test_every_kind_of_number(split, rounded, stall):
@@ -35,6 +36,7 @@ def test_every_kind_of_number(split, rounded, stall):
     assert len(play.passes) == 2 and play.counters["merged"] > 60
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("split, rounded, ways, vectors, stalls, seed", [
     (False, True, 1, 40, (0.0, 0.0), 0), (False, True, 2, 40, (0.3, 0.3), 1),
     pytest.param(True, True, 2, 40, (0.3, 0.0), 3, marks=pytest.mark.slow),
@@ -83,6 +85,7 @@ def assert_each_once(play: Play, steps) -> None:
         assert sorted(got) == list(zip(expected.tolist(), sums.view(np.uint32)[:, 0].tolist()))
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("split, rounded, beats, kept, stall", [
     (False, True, 3, 1.0, 0.2), (False, True, 4, 0.4, 0.0), (True, True, 2, 0.7, 0.3),
     (True, False, 3, 0.8, 0.2), (False, True, 16, 0.2, 0.0)])

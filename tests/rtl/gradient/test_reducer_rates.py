@@ -60,6 +60,7 @@ NUMBERS = {"power law": power_law(BEATS, 300, 4), "1 %": shared(0.01), "50 %": s
            "one set": same_set(40, 8) * (BEATS // 40)}
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("numbers, split", [(name, name == "power law") for name in NUMBERS])
 def test_a_beat_a_cycle(numbers, split):
     """Also where most are passed on, of those of one set all but the first keys' beats."""
@@ -75,6 +76,7 @@ def test_vectors_of_four_beats():
     assert beats_per_cycle(items, keys=16, ways=8, beats=4, split=False)[0] == 1
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("beats, lanes", [(1, 1), (2, 1), (2, 2)])
 def test_reading_out(beats, lanes):
     """From the flush to its answer: the beats, a cycle for each empty set, and what is constant."""

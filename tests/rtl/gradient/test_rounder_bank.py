@@ -21,6 +21,7 @@ def entries_of(count: int, lanes: int, seed: int) -> list[list[ExactSum]]:
     return [[rng.choice(sums) for _ in range(lanes)] for _ in range(count)]
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("lanes, units, rounded, stall", [
     (2, 1, False, 0.0), (2, 1, True, 0.4), (2, 2, False, 0.4), (4, 2, False, 0.2)])
 def test_both_sides_get_their_own(lanes, units, rounded, stall):

@@ -123,6 +123,7 @@ def run(passes, node, nodes, rounded, *, gap=0.0, stall=0.0, background=(), conf
     return taken, counters
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("node,nodes,rounded,gap,stall", [
     (1, 3, 0, 0.0, 0.0), (1, 3, 0, 0.3, 0.5), (2, 3, 1, 0.2, 0.4), (0, 3, 1, 0.0, 0.0)])
 def test_each_beat_to_its_owner(node, nodes, rounded, gap, stall):

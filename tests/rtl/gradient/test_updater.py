@@ -48,6 +48,7 @@ def test_rows_and_states_are_those_of_the_host(name, dimension, largest, cuts):
     assert counters["stall_rows"]
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name, dimension, largest, stall, cuts", [
     ("sgd", 16, 16, 0.0, ()), ("rowwise-adagrad", 4, 16, 0.3, (20,)),
     ("rowwise-adagrad", 48, 64, 0.1, (0, 30, 35)), ("sgd", 32, 32, 0.5, (39,))])
@@ -128,6 +129,7 @@ def test_idle_holds_while_nothing_but_unasked_states_come():
     assert world.bad > 8
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name, beats", [("sgd", 1), ("sgd", 2), ("rowwise-adagrad", 2)])
 def test_a_beat_a_cycle(name, beats):
     """All rows in the cache, which answers after 12 cycles."""

@@ -136,6 +136,7 @@ def run(dimension, count, *, stall=0.0, strangers=0.0, batch=3, timeout=6):
     return found, cycles
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("dimension, stall, strangers", [
     pytest.param(dimension, *way, marks=() if (k - n) % 3 < 2 else pytest.mark.slow)
     for n, dimension in enumerate((4, 8, 16, 64))

@@ -132,6 +132,7 @@ def run(dut, traffic, beats, *, stall=0.0, seed=0):
     return cycles, end
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("dimension, beats, places, stall", [
     (16, 1, 8, 0.0), (16, 1, 8, 0.4), (16, 1, 128, 0.0), (48, 3, 16, 0.4), (64, 4, 16, 0.0),
     (64, 2, 8, 0.4), (4, 1, 16, 0.0), *(pytest.param(*size, marks=pytest.mark.slow) for size in (

@@ -185,6 +185,7 @@ def test_dots(dimension, itself, sizes):
     run(dimension, sizes, dots=True, itself=itself, seed=dimension)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("dimension", [4, 8, 16, 64])
 def test_concatenations(dimension):
     """Results of up to 136 beats: those of more than 63 go in parts. They need no dot units."""

@@ -49,6 +49,7 @@ def run(pooler, samples, beats, *, stall=0.0, mean=False):
     return len(items) / int(cycles[-1] + 1)
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("stall", [0.0, 0.4])
 @pytest.mark.parametrize("beats", [1, 2, 3, 4])
 @pytest.mark.parametrize("mean", [False, True])
@@ -59,6 +60,7 @@ def test_many_bags(pooler, beats, stall, mean):
     run(pooler, random_samples(beats, sizes, beats), beats, stall=stall, mean=mean)
 
 
+@pytest.mark.few(10)
 @pytest.mark.parametrize("beats", [1, 4])
 @pytest.mark.parametrize("mean", [False, True])
 @pytest.mark.parametrize("keys", [0, 1, 2, 3, 8, 50, 100])

@@ -69,6 +69,7 @@ def run(most, results, *, stall=(0.0, 0.0, 0.0), credit=0x2345):
     return found, cycles - 20
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("stall", STALLS)
 @pytest.mark.parametrize("most, lengths", [
     (40, (1, 2, 13, 39, 40, 79)), (9, range(1, 30)), (2, (1, 2, 3))])
@@ -83,6 +84,7 @@ def test_results_of_any_length_and_step(most, lengths, stall):
     run(most, random_results(most, chosen, steps), stall=stall)
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("most, length, fit", [
     (64, 63, 1), (64, 32, 1), (64, 31, 2), (35, 1, 32), (36, 1, 33), (17, 1, 16), (18, 1, 16),
     (19, 1, 17), (33, 2, 16), (35, 2, 16), (36, 2, 17)])
@@ -93,6 +95,7 @@ def test_a_packet_is_as_full_as_it_gets(most, length, fit):
     assert found["full"] == 2 and found["changes"] == found["timeouts"] == 0
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("length", [1, 23, 64, 130])
 def test_a_beat_a_cycle(length):
     results = random_results(2, [length] * (1 + 400 // length), [1] * (1 + 400 // length))

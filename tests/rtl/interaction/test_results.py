@@ -92,6 +92,7 @@ def crossed(sizes, stalls):
             for n, size in enumerate(sizes) for k, stall in enumerate(stalls)]
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("dimension, beats, room, stall", crossed([
     (16, 1, 63), (16, 1, 5), (48, 3, 63), (64, 4, 63), (64, 4, 5), (64, 2, 8)], STALLS))
 def test_packets_of_one_sample_each(dimension, beats, room, stall):
@@ -117,6 +118,7 @@ def test_a_vector_a_cycle(packing):
     assert 26 * 24 / (cycles - 26) >= 0.95
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("beats, bags", [(1, 26), (1, 200), (4, 26)])
 def test_a_beat_a_cycle(beats, bags):
     cycles, payload = run(build(16 * beats), samples_of(1, [bags] * (600 // (bags * beats) + 2),

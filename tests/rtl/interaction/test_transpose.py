@@ -17,6 +17,7 @@ def random_samples(rng, most, beats):
                                         rng.randrange(1, beats + 1)) for _ in range(14))]
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("stall", [(0.0, 0.0), (0.5, 0.0), (0.0, 0.5), (0.3, 0.3)])
 @pytest.mark.parametrize("most, beats", [(5, 4), (8, 3), (33, 1)])
 def test_slices(most, beats, stall):

@@ -65,6 +65,7 @@ def run(framing, packets, *, gap=0.0, stall=0.0, acknowledge=0):
     return taken, cycles, counters
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("framing,gap,stall", [
     *product(["ethernet", "host"], [0.0, 0.3], [0.0, 0.5]), ("udp", 0.0, 0.0), ("udp", 0.3, 0.3)])
 def test_every_byte(framing, gap, stall):

@@ -171,6 +171,7 @@ def drive(dut, packets, beats=1, packing=0, *, gap=0.0, stall=0.0, records=(), v
     return cycles, result
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("beats,packing,gap,stall,framing", [
     (1, 0, 0.0, 0.0, "ethernet"), (4, 0, 0.0, 0.3, "ethernet"), (2, 0, 0.5, 0.2, "ethernet"),
     (1, 1, 0.3, 0.3, "ethernet"), (1, 2, 0.0, 0.2, "ethernet"), (1, 0, 0.3, 0.2, "udp")])
@@ -221,6 +222,7 @@ def test_every_reason_is_met():
     assert seen == counts
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("beats,most", [(1, 1), (1, 16), (1, 21), (4, 5)])
 def test_vectors_back_to_back(beats, most):
     """No cycle is lost behind the wire: 150, 1,110 and 1,430 bytes of UDP payload, full rate."""
@@ -325,6 +327,7 @@ def test_overrun_drops_whole_packets():
     assert position == len(out) and sum(i["last"] for i in out) == taken["packets"]
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("gap,stall,packing", [(0.0, 0.0, 0), (0.3, 0.3, 0), (0.3, 0.2, 2)])
 def test_host_messages(gap, stall, packing):
     rng = random.Random(int(gap * 10) + packing)

@@ -190,6 +190,7 @@ class Traffic:
         return cycles
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("framing, dimension, gap, stall", [
     ("ethernet", 4, 0.0, 0.2), ("ethernet", 64, 0.4, 0.0), ("host", 8, 0.2, 0.2),
     ("host", 16, 0.0, 0.0), ("host", 32, 0.0, 0.4)])

@@ -39,6 +39,7 @@ class Loop(Elaboratable):
         return m
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("nodes,max_beats,window,short", [
     (1, 22, 2, 1), (2, 22, 12, 4), (1, 22, 24, 9)])
 def test_all_get_through(nodes, max_beats, window, short):

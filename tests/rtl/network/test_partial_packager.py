@@ -50,6 +50,7 @@ def seen_packets(packets, opcode, width):
     return [(h["destination"], h["step"], contents_of(h, b, width)) for h, b in packets]
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("destinations,max_beats,width,gap,stall", [
     (1, 64, 16, 0.0, 0.0), (4, 22, 16, 0.3, 0.3), (5, 2, 8, 0.0, 0.5), (3, 5, 8, 0.2, 0.0),
     (2, 22, 4, 0.0, 0.2), (7, 3, 4, 0.2, 0.4), (3, 10, 16, 0.0, 0.6)])
@@ -75,6 +76,7 @@ def test_packets_without_time_outs(destinations, max_beats, width, gap, stall):
     assert counters["stall_credit"] == 0
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("window,width,stall", [
     (2, 16, 0.0), (4, 8, 0.3), (7, 4, 0.3), (64, 16, 0.0)])
 def test_window_is_kept(window, width, stall):
@@ -119,6 +121,7 @@ def test_window_is_kept(window, width, stall):
     assert counters["stall_credit"] > 0 or window == 64
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("destinations,width", [(1, 16), (8, 16), (8, 8), (3, 4)])
 def test_full_rate(destinations, width):
     """A beat a cycle comes in or a beat a cycle leaves, whichever takes longer."""

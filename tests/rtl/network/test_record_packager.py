@@ -39,6 +39,7 @@ def seen_packets(packets, opcode):
     return [(h["destination"], h["step"], records_of(h, beats)) for h, beats in packets]
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("destinations,max_beats,batch,gap,stall,records", [
     (1, 64, 100, 0.0, 0.0, None), (4, 3, 24, 0.0, 0.4, None), (5, 2, 9, 0.3, 0.3, None),
     (8, 22, 8, 0.0, 0.0, None), (16, 1, 1, 0.2, 0.6, 1), (3, 2, 30, 0.0, 0.2, 11)])
@@ -64,6 +65,7 @@ def test_packets_without_time_outs(destinations, max_beats, batch, gap, stall, r
     assert counters["stall_credit"] == 0
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("destinations,timeout", [(1, 0), (3, 20), (8, 40), (8, 0)])
 def test_time_out_bounds_the_wait(destinations, timeout):
     """No record waits longer than the time-out and one round of looks, in any packet."""
@@ -168,6 +170,7 @@ def test_acknowledgement_beyond_what_was_sent_counts_as_all():
     assert [r for p in packets for r in records_of(*p)] == list(range(40))
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("destinations,batch", [(1, 64), (8, 176), (16, 64)])
 def test_one_record_a_cycle(destinations, batch):
     rng = random.Random(3)

@@ -38,6 +38,7 @@ def unpack(header, beats, vector_beats, packing=0):
             for k in range(count)]
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("nodes,dimension,vector_beats,packing,payload,gap,stall", [
     (1, 16, 1, 0, 22, 0.0, 0.0), (3, 64, 4, 0, 22, 0.0, 0.4), (8, 64, 1, 0, 60, 0.3, 0.0),
     (5, 64, 3, 0, 22, 0.3, 0.3), (16, 16, 1, 0, 2, 0.0, 0.5), (2, 256, 16, 0, 22, 0.2, 0.3),
@@ -68,6 +69,7 @@ def test_packets_without_time_outs(nodes, dimension, vector_beats, packing, payl
     assert (counters["full"], counters["timeouts"]) == (len(expected), len(opened))
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("vector_beats,packing,timeout", [
     (1, 0, 0), (1, 0, 60), (4, 0, 30), (1, 2, 20)])
 def test_time_outs(vector_beats, packing, timeout):
@@ -106,6 +108,7 @@ def test_time_outs(vector_beats, packing, timeout):
     assert counters["full"] + counters["timeouts"] == len(packets)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("nodes,vector_beats", [
     (1, 1), pytest.param(8, 1, marks=pytest.mark.slow), (16, 1), (8, 4)])
 def test_full_rate(nodes, vector_beats):

@@ -338,6 +338,7 @@ def test_buffer_holds_the_credits_and_no_more(ends_lost):
         assert {500, 501} <= {s["sample"] for s in flood.slots}
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("seed", range(4))
 def test_gaps_between_beats_never_join_samples(seed):
     """The buffer runs over while it drains: many gaps, inside samples and between them."""

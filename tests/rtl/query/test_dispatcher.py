@@ -65,6 +65,7 @@ def run(slots, stalls, first=65500, interact=True):
     return reserved, local, remote, counters, cycles
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("interact", [False, True])
 @pytest.mark.parametrize("stalls", STALLS)
 def test_each_slot_its_place_and_its_owner(stalls, interact):
