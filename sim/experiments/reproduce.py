@@ -222,7 +222,7 @@ def _setting_lines(found: dict, setting: Setting) -> list[tuple[str, str]]:
         ("measured", f"{setting.measured} mini-batches after {setting.warmup} of warm-up"),
         ("sweeps", "; ".join(
             f"{name}: {setting.sweep(name)['measured']} mini-batches after as many, where cache "
-            "sizes or nodes are swept, and every other size"
+            f"sizes or nodes are swept, every other size, {_listed(setting, name)} nodes"
             for name, _ in setting.swept if name in setting.datasets)
             or "as many"),
         ("in flight", "4 mini-batches in inference, 1 in training"),
@@ -234,6 +234,11 @@ def _setting_lines(found: dict, setting: Setting) -> list[tuple[str, str]]:
         ("made with", f"EmberNIC {found['version']}, NumPy {found['numpy']}, {found['blas']}; "
                       + ", ".join(f"{name} {digest[:8]}"
                                   for name, digest in found["profiles"].items()))]
+
+
+def _listed(setting: Setting, dataset: str) -> str:
+    *others, last = setting.numbers_of_nodes(dataset)
+    return f"{', '.join(map(str, others))} and {last}" if others else str(last)
 
 
 def _batching(setting: Setting, results: Results) -> list[dict]:

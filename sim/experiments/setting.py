@@ -46,7 +46,7 @@ class Setting:
     swept: mini-batches measured, after as many of warm-up, where a figure sweeps cache sizes or
         nodes, by data set: those of Terabyte are 16 times as large as the others'. At least those
         of a window: the last ones of a window are the least alike. Every other size of a cache is
-        left out there too.
+        left out there too, and nodes but for the least, ``nodes`` and the most.
     """
 
     datasets: tuple[str, ...] = DATASETS
@@ -75,6 +75,12 @@ class Setting:
     def sizes(self, dataset: str) -> tuple[float, ...]:
         """Return the sizes of caches that are swept on a data set, the largest among them."""
         return self.shares[::-2][::-1] if dataset in dict(self.swept) else self.shares
+
+    def numbers_of_nodes(self, dataset: str) -> tuple[int, ...]:
+        """Return the nodes that are swept on a data set, the least and the most among them."""
+        kept = (min(self.scale_nodes), self.nodes, max(self.scale_nodes))
+        return tuple(nodes for nodes in self.scale_nodes
+                     if nodes in kept or dataset not in dict(self.swept))
 
     def sweep(self, dataset: str) -> dict[str, int]:
         """Return the fields of a point in a sweep: how many mini-batches."""

@@ -23,7 +23,8 @@ def _nodes(lines: tuple[Bar, ...], workload: str):
                       setting.point(dataset, system, workload, software, nodes=nodes),
                       ((CPU_BASE, setting.point(dataset, "cpu-mpi", workload, software, nodes=2)),))
                 for dataset, software in cases(setting)
-                for label, system in lines for nodes in setting.scale_nodes]
+                for label, system in lines
+                for nodes in setting.numbers_of_nodes(dataset)]
     return entries
 
 

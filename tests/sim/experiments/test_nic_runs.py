@@ -91,7 +91,8 @@ def test_what_another_process_is_at_comes_last(ran, tmp_path, monkeypatch):
     once = Store.once
 
     def told(self, point, make, wait=True):
-        if wait:  # The other one is done.
+        if wait:  # The other one is done, as this one is with the rest.
+            assert ran == [2]
             store.put(key, made_up(7).to_json())
             lock.release()
         return once(self, point, make, wait)

@@ -86,6 +86,16 @@ def test_points_of_a_trace_are_begun_one_after_the_other_and_long_ones_first():
     assert lengths == sorted(lengths, reverse=True)
 
 
+def test_sweeps_of_the_largest_mini_batches_are_thinner():
+    setting = Setting()
+    assert setting.sizes("terabyte") == (0.0, 0.02, 0.1, 0.5)
+    assert setting.numbers_of_nodes("terabyte") == (2, 4, 16)
+    assert setting.numbers_of_nodes("kaggle") == setting.scale_nodes == (2, 4, 8, 16)
+    points = points_of(["fig14"], setting)
+    assert {point.nodes for point in points if point.dataset == "terabyte"} == {2, 4, 16}
+    assert {point.nodes for point in points if point.dataset == "avazu"} == {2, 4, 8, 16}
+
+
 def test_names():
     assert chosen([]) == chosen(["all"]) == chosen(["fig22", "all"]) == NAMES
     assert chosen(["fig22", "fig06", "fig22"]) == ("fig06", "fig22")

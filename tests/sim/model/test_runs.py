@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from host.generator import generate
+from host.gpu import GpuProfile
 from host.model import MODELS
 from host.samples import concatenate
 from host.shard import ShardPlan
@@ -120,8 +121,11 @@ def test_a_gpu_that_falls_silent_ends_the_run(tmp_path):
     {"nodes": 1, "in_flight": 1, "settings": ("interaction=true",)},
     {"config": "terabyte", "samples": 192, "settings": ("interaction=true",)},
     {"config": "avazu", "in_flight": 2, "batching": "sort"},
-    {"nodes": 4, "settings": ("local_cache=false", "remote_cache=false"), "mini_batch": 37}],
-    ids=lambda options: "-".join(map(str, options.values())))
+    {"nodes": 4, "settings": ("local_cache=false", "remote_cache=false"), "mini_batch": 37},
+    # Gathers that wait for the memory, and for a stream.
+    {"gpu": GpuProfile("slow", launch_us=1.0, memory_bandwidth_gb_s=0.5, access_bytes=64,
+                       streams=2)}],
+    ids=["interaction", "one node", "wide", "avazu", "no caches", "slow GPU"])
 def test_compiled_hosts_do_what_those_of_rtl_do(options):
     # A fault that comes when the run is long over: hosts that may fall silent are those of RTL.
     compiled, plain = (_run(**options, faults=faults) for faults in (None, "silent-gpu=9s:1us"))
