@@ -23,7 +23,8 @@ _WORDS = 3
 
 def split_layout(user_shape) -> data.StructLayout:
     """Layout of an item that leaves an :class:`OwnerSplit`."""
-    return data.StructLayout({"key": Key, "user": user_shape, "owner": NODE_BITS, "status": 8})
+    return data.StructLayout({
+        "key": Key, "user": user_shape, "owner": NODE_BITS, "own": 1, "status": 8})
 
 
 class OwnerSplit(wiring.Component):
@@ -33,7 +34,7 @@ class OwnerSplit(wiring.Component):
     ROW, see :mod:`rtl.hashing`), or this node (REPLICATED). ``status`` is 0, or the first that
     holds of TABLE (no such table, its descriptor is not valid), KIND (COLUMN: in the format, not
     executed; REPLICATED where a row must have one owner), ROW (beyond the table's rows) and TABLE
-    (the owner is not one of ``nodes``); then ``owner`` means nothing.
+    (the owner is not one of ``nodes``); then ``owner`` means nothing. ``own``: it is this node.
 
     Latency 5 cycles, throughput 1 key per cycle. Keys keep their order. After reset ``tables``
     cycles make every descriptor invalid; meanwhile nothing is taken.
@@ -44,7 +45,7 @@ class OwnerSplit(wiring.Component):
     Ports
     -----
     i: stream of {key, user}.
-    o: stream of {key, user, owner, status}.
+    o: stream of {key, user, owner, own, status}.
     node: this node's number.
     nodes: nodes of the cluster.
     write_en, write_table, write_word, write_data: write a 32-bit word of a descriptor (words 0 to
@@ -102,6 +103,7 @@ class OwnerSplit(wiring.Component):
         beyond, invalid, kind2, owner2 = Signal(), Signal(), Signal(2), Signal(NODE_BITS)
         offset = Signal(NODE_BITS)
         owner3, status3, owner4, status4 = (Signal(s) for s in (NODE_BITS, 8, NODE_BITS, 8))
+        own4 = Signal()
         with m.If(advance):
             # 1: descriptor read; hash of the key.
             m.d.sync += [
@@ -131,13 +133,14 @@ class OwnerSplit(wiring.Component):
                 m.d.sync += status3.eq(Mux(beyond, Status.ROW, 0))
             # 4: an owner outside the cluster would have no packet buffer to go to.
             m.d.sync += [
-                owner4.eq(owner3),
+                owner4.eq(owner3), own4.eq(owner3 == self.node),
                 status4.eq(Mux((status3 == 0) & (owner3 >= self.nodes), Status.TABLE, status3)),
             ]
         m.d.comb += [
             self.o.valid.eq(valids[4]),
             self.o.payload.key.eq(items[4].key), self.o.payload.user.eq(items[4].user),
-            self.o.payload.owner.eq(owner4), self.o.payload.status.eq(status4),
+            self.o.payload.owner.eq(owner4), self.o.payload.own.eq(own4),
+            self.o.payload.status.eq(status4),
         ]
         return m
 

@@ -138,8 +138,10 @@ class PartialReceiver(wiring.Component):
                          & ~self.freed.valid),
         ]
         if not self._ethernet:
-            m.d.comb += [self.lost.valid.eq(gone & bad), self.lost.level.eq(left.partial.level),
-                         self.lost.step.eq(left.partial.beat.step)]
+            m.d.comb += [
+                self.lost.valid.eq(output.o.valid & bad), self.lost.level.eq(left.partial.level),
+                self.lost.step.eq(left.partial.beat.step),
+            ]
         m.d.sync += [
             self.arrived.valid.eq(gone), self.arrived.source.eq(left.partial.source),
             self.arrived.step.eq(left.partial.beat.step),
@@ -170,7 +172,7 @@ class PartialReceiver(wiring.Component):
             "bad_table": (status == Status.TABLE) | (status == Status.KIND),
             "bad_row": status == Status.ROW,
             "bad_owner": (user.level == ReductionLevel.GLOBAL)
-                         & (checked.payload.owner != self.node),
+                         & ~checked.payload.own,
         }
         first = Signal(len(faults))
         names = list(faults)

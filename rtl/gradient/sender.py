@@ -129,7 +129,7 @@ class GradientSender(wiring.Component):
         address, swept = sweep(m, self._config.nodes)
         bad, here, sent = Signal(), Signal(), Signal()
         m.d.comb += [
-            bad.eq(split.o.payload.status != 0), here.eq(split.o.payload.owner == self.node),
+            bad.eq(split.o.payload.status != 0), here.eq(split.o.payload.own),
             self.own.valid.eq(split.o.valid & swept & ~bad & here),
             self.remote.valid.eq(split.o.valid & swept & ~bad & ~here),
             split.o.ready.eq(swept & (bad | Mux(here, self.own.ready, self.remote.ready))),

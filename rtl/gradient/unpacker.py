@@ -126,24 +126,27 @@ class GradientUnpacker(wiring.Component):
         m.submodules.buffer = buffer = SkidBuffer(GradientItem)
         wiring.connect(m, buffer.o, wiring.flipped(self.items))
         packet, beat, item = packets.payload, records.payload, buffer.i.payload
-        index, place = Signal(range(RECORDS_PER_BEAT)), Signal.like(packet.record_beats)
+        # Which record of its beat, and from 1 on which record and beat: whether one is the last
+        # takes no counting.
+        index, number = Signal(range(RECORDS_PER_BEAT)), Signal.like(beat.records, init=1)
+        place = Signal.like(packet.record_beats, init=1)
         bare, last_record, leaving = Signal(), Signal(), Signal()
         m.d.comb += [
             bare.eq(packet.record_beats == 0),
-            last_record.eq(index + 1 == beat.records),
+            last_record.eq(number == beat.records),
             item.record.eq(beat.data.word_select(index, RECORD_BITS)),
             item.step.eq(packet.step), item.beats.eq(packet.vector_beats),
             item.bare.eq(bare), item.lost.eq(packet.lost),
-            item.last.eq(bare | (last_record & (place + 1 == packet.record_beats))),
+            item.last.eq(bare | (last_record & (place == packet.record_beats))),
             buffer.i.valid.eq(packets.valid & (bare | records.valid)),
             packets.ready.eq(buffer.i.ready & item.last & (bare | records.valid)),
             records.ready.eq(buffer.i.ready & packets.valid & ~bare & last_record),
             leaving.eq(records.valid & records.ready),
         ]
         with m.If(buffer.i.valid & buffer.i.ready & ~bare):
-            m.d.sync += index.eq(index + 1)
+            m.d.sync += [index.eq(index + 1), number.eq(number + 1)]
             with m.If(last_record):
-                m.d.sync += [index.eq(0), place.eq(place + 1)]
+                m.d.sync += [index.eq(0), number.eq(1), place.eq(place + 1)]
             with m.If(item.last):
-                m.d.sync += place.eq(0)
+                m.d.sync += place.eq(1)
         return leaving

@@ -4,6 +4,7 @@ from amaranth.hdl import Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from rtl.config import BEAT_BITS
 from rtl.counters import CounterLayout, count
 from rtl.formats import CREDIT_BITS, NODE_BITS, FrameInfo, Opcode, RawBeat
 from rtl.stream import SkidBuffer
@@ -12,6 +13,7 @@ from .credits import CreditGate
 from .layouts import Credit
 from .packet_pool import PacketPool
 from .packet_reader import PacketReader, Ready
+from .single_pool import SinglePool
 
 __all__ = ["PACKAGER_EVENTS", "Packager"]
 
@@ -32,17 +34,18 @@ class Packager(wiring.Component):
     destinations, max_beats, opcode, credited, buffers: see :class:`RecordPackager`.
     items: name of the counter of items. events: names of the others; with ``beats``, those behind
         the headers are counted too.
-    ports: of the subclass alone.
+    bits: of a beat that may hold anything but zeros. ports: of the subclass alone.
     """
 
     def __init__(self, item: data.StructLayout, units: int, destinations: int, max_beats: int,
                  opcode: int, credited: bool, buffers: int | None, *, items: str,
-                 events: tuple[str, ...] = PACKAGER_EVENTS, **ports):
-        self._opcode, self._items = Opcode(opcode), items
+                 events: tuple[str, ...] = PACKAGER_EVENTS, bits: int = BEAT_BITS, **ports):
+        self._opcode, self._items, self._bits = Opcode(opcode), items, bits
         self._destinations, self._max_beats = destinations, max_beats
         self._item, self._units, self._credited = item, units, credited
         self._buffers = max(4, 2 * destinations) if buffers is None else buffers
-        self._pool = PacketPool(destinations, self._buffers, units, match_step=True)
+        self._pool = (SinglePool(destinations, self._buffers) if units == 1 else
+                      PacketPool(destinations, self._buffers, units, match_step=True))
         super().__init__({
             "i": In(stream.Signature(item)),
             "headers": Out(stream.Signature(FrameInfo)),
@@ -85,7 +88,7 @@ class Packager(wiring.Component):
         m.submodules.pool = pool = self._pool
         ready = Ready(self._buffers, self._units, most)
         m.submodules.reader = reader = PacketReader(
-            self._opcode, self._buffers, self._units, most)
+            self._opcode, self._buffers, self._units, most, bits=self._bits)
         wiring.connect(m, wiring.flipped(self.i), source.i)
         wiring.connect(m, reader.headers, wiring.flipped(self.headers))
         wiring.connect(m, reader.payload, wiring.flipped(self.payload))

@@ -39,7 +39,7 @@ class PacketMux(wiring.Component):
         n = self._ports
         m.submodules.arbiter = arbiter = Arbiter(FrameInfo, n)
         # The order in which headers were granted: which port's payload comes next.
-        m.submodules.order = order = StreamFIFO(range(max(2, n)), 4)
+        m.submodules.order = order = StreamFIFO(range(max(2, n)), 4, early=True)
         m.submodules.buffer = buffer = SkidBuffer(RawBeat)
         wiring.connect(m, arbiter.o, wiring.flipped(self.header_out))
         wiring.connect(m, buffer.o, wiring.flipped(self.payload_out))

@@ -9,7 +9,7 @@ from rtl.formats import NODE_BITS, STEP_BITS
 from rtl.memory import Ram
 from rtl.stream import StreamFIFO
 
-__all__ = ["FreedBuffer", "PacketPool", "Place"]
+__all__ = ["FreedBuffer", "PacketPool", "Place", "free_buffers"]
 
 
 def Place(buffers: int, positions: int) -> data.StructLayout:
@@ -92,7 +92,7 @@ class PacketPool(wiring.Component):
         m.submodules.ages = ages = Ram(32, n, latency=0)
         m.submodules.closed = closed = StreamFIFO(place, self._buffers, style="lutram")
         wiring.connect(m, closed.o, wiring.flipped(self.closed))
-        swept, free = self._free_buffers(m)
+        swept, free = free_buffers(m, self._buffers, self.freed)
 
         bits = ceil_log2(n)
         opened, middle = Signal(n), Signal()
@@ -158,12 +158,14 @@ class PacketPool(wiring.Component):
         m.d.comb += self.idle.eq(swept & ~opened.any() & ~late & ~push & closed.idle)
         return m
 
-    def _free_buffers(self, m):
-        """Keep the free buffers in a queue, filled by a sweep after reset."""
-        m.submodules.free = free = StreamFIFO(range(self._buffers), self._buffers, style="lutram")
-        sweep, swept = Signal(range(self._buffers)), Signal()
-        m.d.comb += [free.i.valid.eq(self.freed.valid | ~swept),
-                     free.i.payload.eq(Mux(swept, self.freed.buffer, sweep))]
-        with m.If(~swept):
-            m.d.sync += [sweep.eq(sweep + 1), swept.eq(sweep == self._buffers - 1)]
-        return swept, free.o
+
+def free_buffers(m: Module, buffers: int, freed) -> tuple:
+    """Keep the free ones of ``buffers`` in a queue, filled by a sweep after reset; return whether
+    that is over, and the stream of them."""
+    m.submodules.free = free = StreamFIFO(range(buffers), buffers, style="lutram")
+    sweep, swept = Signal(range(buffers)), Signal()
+    m.d.comb += [free.i.valid.eq(freed.valid | ~swept),
+                 free.i.payload.eq(Mux(swept, freed.buffer, sweep))]
+    with m.If(~swept):
+        m.d.sync += [sweep.eq(sweep + 1), swept.eq(sweep == buffers - 1)]
+    return swept, free.o

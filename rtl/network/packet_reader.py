@@ -26,7 +26,8 @@ class PacketReader(wiring.Component):
     Latency 1 cycle to the header, 3 to the first beat; throughput 1 beat per cycle, packets back to
     back.
 
-    Parameters: ``opcode`` of the packets; ``buffers``, ``units`` and ``beats`` as in :func:`Ready`.
+    Parameters: ``opcode`` of the packets; ``buffers``, ``units`` and ``beats`` as in :func:`Ready`;
+    ``bits``: the lowest of a beat, above which all are zero.
 
     Ports
     -----
@@ -41,8 +42,9 @@ class PacketReader(wiring.Component):
     idle.
     """
 
-    def __init__(self, opcode: int, buffers: int, units: int, beats: int):
-        self._opcode = opcode
+    def __init__(self, opcode: int, buffers: int, units: int, beats: int, *,
+                 bits: int = BEAT_BITS):
+        self._opcode, self._bits = opcode, bits
         self._index = range(beats)
         self._ready = Ready(buffers, units, beats)
         super().__init__({
@@ -59,9 +61,13 @@ class PacketReader(wiring.Component):
     def elaborate(self, platform) -> Module:
         m = Module()
         m.submodules.headers = headers = SkidBuffer(FrameInfo)
-        m.submodules.payload = payload = SkidBuffer(RawBeat)
+        m.submodules.payload = payload = SkidBuffer(
+            data.StructLayout(RawBeat.members | {"data": self._bits}))
         wiring.connect(m, headers.o, wiring.flipped(self.headers))
-        wiring.connect(m, payload.o, wiring.flipped(self.payload))
+        m.d.comb += [
+            self.payload.valid.eq(payload.o.valid), payload.o.ready.eq(self.payload.ready),
+            *(self.payload.payload[name].eq(payload.o.payload[name]) for name in RawBeat.members),
+        ]
         item, current, active = self.i.payload, Signal(self._ready), Signal()
         index, ended = Signal(self._index), Signal()
         pull, finish, load = Signal(), Signal(), Signal()

@@ -4,7 +4,7 @@ from amaranth.hdl import Mux
 from amaranth.lib.wiring import In
 
 from rtl.counters import CounterLayout
-from rtl.formats import RECORDS_PER_BEAT, OutgoingRecord
+from rtl.formats import RECORD_BITS, RECORDS_PER_BEAT, OutgoingRecord
 
 from .packager import PACKAGER_EVENTS, Packager
 from .packet_store import RecordStore
@@ -64,8 +64,10 @@ class RecordPackager(Packager):
                 isinstance(records, bool) or not isinstance(records, int)
                 or not 1 <= records <= most):
             raise ValueError(f"records must be an integer between 1 and {most}, not {records!r}")
-        super().__init__(OutgoingRecord, most if records is None else records, destinations,
-                         max_beats, opcode, credited, buffers, items="records", batch=In(16))
+        units = most if records is None else records
+        super().__init__(OutgoingRecord, units, destinations, max_beats, opcode, credited, buffers,
+                         items="records", bits=RECORD_BITS * min(units, RECORDS_PER_BEAT),
+                         batch=In(16))
 
     def _limit(self, m, beats, limit):
         most = beats << 3

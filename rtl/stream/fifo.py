@@ -15,17 +15,18 @@ class StreamFIFO(wiring.Component):
     Latency 2 cycles, throughput 1 item per cycle.
 
     Parameters: ``shape`` of an item; ``depth``; ``style`` of the RAM, by default LUTRAM up to 64
-    items and block RAM above.
+    items and block RAM above; ``early``: whether ``i.ready`` comes from a register of its own, in
+    the same cycles, for where much follows from it.
 
     Ports: ``i`` and ``o``, streams of ``shape``; ``level``, items in the RAM; ``idle``.
 
     Raises ``ValueError`` for a depth below 2.
     """
 
-    def __init__(self, shape, depth: int, *, style: str | None = None):
+    def __init__(self, shape, depth: int, *, style: str | None = None, early: bool = False):
         if not isinstance(depth, int) or depth < 2:
             raise ValueError(f"depth must be an integer of at least 2, not {depth!r}")
-        self._shape, self._depth = shape, depth
+        self._shape, self._depth, self._early = shape, depth, early
         self._style = style or ("lutram" if depth <= 64 else "bram")
         super().__init__({
             "i": In(stream.Signature(shape)), "o": Out(stream.Signature(shape)),
@@ -41,7 +42,6 @@ class StreamFIFO(wiring.Component):
         valid = Signal()
         push, pull = Signal(), Signal()
         m.d.comb += [
-            self.i.ready.eq(level != depth),
             push.eq(self.i.valid & self.i.ready),
             pull.eq((level != 0) & (~valid | self.o.ready)),
             ram.write_en.eq(push), ram.write_addr.eq(tail), ram.write_data.eq(self.i.payload),
@@ -57,4 +57,10 @@ class StreamFIFO(wiring.Component):
         with m.Elif(self.o.ready):
             m.d.sync += valid.eq(0)
         m.d.sync += level.eq(level + push - pull)
+        if self._early:
+            full = Signal()
+            m.d.sync += full.eq(((level == depth) | ((level == depth - 1) & push)) & ~pull)
+            m.d.comb += self.i.ready.eq(~full)
+        else:
+            m.d.comb += self.i.ready.eq(level != depth)
         return m

@@ -1,6 +1,6 @@
 """Step barrier: the next step begins when the rows of this one are written, everywhere."""
 
-from amaranth.hdl import Cat, Module, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -82,7 +82,7 @@ class StepBarrier(wiring.Component):
         # Who is done: the others by bit, and how many there are.
         done, others = Signal(self._most), Signal(NODE_BITS)
         event, known, new, all_done = Signal(StepDone), Signal(), Signal(), Signal()
-        self_done, complete = Signal(), Signal()
+        self_done, complete, here = Signal(), Signal(), Signal(self._most)
         m.d.sync += event.eq(self.received)
         m.d.comb += [
             known.eq((event.source < self.nodes) & (event.source < self._most)
@@ -91,8 +91,9 @@ class StepBarrier(wiring.Component):
                    & ~done.bit_select(event.source, 1)),
             all_done.eq(others == self.nodes - 1),
             complete.eq(self_done & all_done), reports.i.valid.eq(complete),
-            self.written.eq(done | Cat(self_done & (self.node == n) for n in range(self._most))),
+            self.written.eq(done | Mux(self_done, here, 0)),
         ]
+        m.d.sync += here.eq(Cat(self.node == n for n in range(self._most)))
         with m.If(new):
             m.d.sync += [done.bit_select(event.source, 1).eq(1), others.eq(others + 1)]
         with m.If(complete & reports.i.ready):

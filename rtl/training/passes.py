@@ -56,7 +56,7 @@ class PassSource(wiring.Component):
         m.submodules.buffer = buffer = SkidBuffer(GradientBeat)
         wiring.connect(m, buffer.o, wiring.flipped(self.o))
         left, step = Signal(32), Signal(STEP_BITS)
-        wanted, taken, ending = Signal(), Signal(), Signal()
+        wanted, taken, ending, final = Signal(), Signal(), Signal(), Signal()
         m.d.comb += [
             wanted.eq(self.returned.payload.step == step), self.flush.payload.eq(step),
             # Unless a pass waits for it, what is returned goes nowhere.
@@ -76,7 +76,7 @@ class PassSource(wiring.Component):
                 with m.If(buffer.idle & self.flush.ready):
                     m.next = "PASS"
             with m.State("PASS"):
-                m.d.sync += left.eq(self.passed.spilled)
+                m.d.sync += [left.eq(self.passed.spilled), final.eq(self.passed.spilled == 1)]
                 with m.If(self.passed.valid):
                     m.next = "FRESH"
                     with m.If(self.passed.spilled != 0):
@@ -89,8 +89,9 @@ class PassSource(wiring.Component):
                 ]
                 m.d.comb += taken.eq(buffer.i.valid & buffer.i.ready)
                 with m.If(taken | (self.lost.valid & (self.lost.step == step))):
-                    m.d.sync += left.eq(left - 1)
-                    with m.If(left == 1):
+                    # Whether the next is the last comes from a register: a short path.
+                    m.d.sync += [left.eq(left - 1), final.eq(left == 2)]
+                    with m.If(final):
                         m.next = "END"
         m.d.comb += self.idle.eq(buffer.idle & ~ending)
         count(m, self.counters, returned=taken,

@@ -59,11 +59,13 @@ __all__ = ["TrainingPath"]
 
 _PACKETS = "net_headers", "net_payload", "host_headers", "host_payload"
 _RECEIVER_PARTS = "unpacker", "check", "expander"
+_INPUTS = "gradients", "returned", "states", "written", "partials", "steps", "updated"
 _DESCRIPTORS = "write_en", "write_table", "write_word", "write_data"
 _REGISTERS = (
     "node", "nodes", "vector_beats", "vector_packing", "pooling_mean", "learning_rate", "epsilon",
-    "gradient_window", "gradient_timeout", "request_batch", "request_timeout", "time")
-"""Ports that drive those of their names in every block that has one."""
+    "gradient_window", "gradient_timeout", "request_batch", "request_timeout")
+"""Ports that drive those of their names in every block that has one, through a register each: what
+is made of them would make the paths of the blocks long."""
 
 
 class TrainingPath(wiring.Component):
@@ -218,7 +220,15 @@ class TrainingPath(wiring.Component):
         for name in _PACKETS:
             wiring.connect(m, getattr(departure, name), wiring.flipped(getattr(self, name)))
         self._control(m, parts, blocks)
-        m.d.comb += self.idle.eq(Cat(block.idle for block in parts.values()).all() & telling_idle)
+        # From registers, for all the NIC's follows from it: what came in the last cycle may have
+        # moved what was still before.
+        still, came = Signal(), Signal()
+        m.d.sync += [
+            still.eq(Cat(block.idle for block in parts.values()).all() & telling_idle),
+            came.eq(Cat(*(getattr(self, name).valid for name in _INPUTS), self.credit_in.valid,
+                        self.dropped).any()),
+        ]
+        m.d.comb += self.idle.eq(still & ~came)
         return m
 
     def _reduce(self, m: Module, source: PassSource, reducer: GradientReducer, flushed,
@@ -256,7 +266,8 @@ class TrainingPath(wiring.Component):
             counter.own_arrived.valid.eq(own.valid & own.ready),
             counter.own_arrived.source.eq(self.node),
             counter.own_arrived.step.eq(own.payload.step),
-            counter.busy.eq(others.pending | own.valid | ~arbiter.idle),
+            # The own ones were all taken when their end was told.
+            counter.busy.eq(others.pending | ~arbiter.idle),
             blocks.step_barrier.received.eq(counter.done),
         ]
 
@@ -296,20 +307,26 @@ class TrainingPath(wiring.Component):
         receiver, departure, barrier = self._receiver, self._departure, blocks.step_barrier
         sender = blocks.gradient_sender
         keepers = receiver, sender, blocks.partial_receiver, blocks.returned_receiver
+        ports = {name: Signal.like(getattr(self, name)) for name in _REGISTERS}
+        m.d.sync += [port.eq(getattr(self, name)) for name, port in ports.items()]
+        ports["time"] = self.time
         for block in parts.values():
-            for name in _REGISTERS:
+            for name, port in ports.items():
                 if hasattr(block, name):
-                    m.d.comb += getattr(block, name).eq(getattr(self, name))
+                    m.d.comb += getattr(block, name).eq(port)
         for block in keepers:
             m.d.comb += [getattr(block, name).eq(getattr(self, name)) for name in _DESCRIPTORS]
         written, dimension, dropped = Signal(32), Signal(9), Signal(CREDIT_BITS)
-        m.d.sync += dropped.eq(dropped + self.dropped)
+        m.d.sync += [
+            dropped.eq(dropped + self.dropped),
+            # As the others of the optimizer it does not change shortly before a gradient.
+            dimension.eq(Mux(self.vector_packing == 0, self.vector_beats << 4,
+                             LANES >> self.vector_packing)),
+        ]
         said = data.View(StepRecord, self.written.payload.data[:RECORD_BITS])
         with m.If(self.written.valid):
             m.d.sync += written.eq(said.count)
         m.d.comb += [
-            dimension.eq(Mux(self.vector_packing == 0, self.vector_beats << 4,
-                             LANES >> self.vector_packing)),
             blocks.row_updater.written.eq(written), self.written.ready.eq(1),
             blocks.row_updater.mode.eq(self.optimizer), blocks.row_updater.dimension.eq(dimension),
             self.frozen.eq(blocks.row_updater.frozen),

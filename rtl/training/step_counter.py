@@ -148,7 +148,7 @@ class StepCounter(wiring.Component):
             # A count is cleared in a cycle in which none goes up.
             enough.eq(is_ended & (here >= wanted) & ~take.arrival),
         ]
-        moving = self._follow(m, place, enough, wipe, clear)
+        moving = self._follow(m, place, enough, Cat(events.values()).any(), wipe, clear)
         # Counted a cycle late, which keeps the paths short.
         ignored, over = Signal(3), Signal()
         m.d.sync += [
@@ -192,9 +192,12 @@ class StepCounter(wiring.Component):
         m.d.comb += said.busy.eq(come | said.end | said.stray | self.done.valid)
         return said
 
-    def _follow(self, m: Module, place, enough, wipe, clear) -> Signal:
+    def _follow(self, m: Module, place, enough, event, wipe, clear) -> Signal:
         """Open and close steps, and clear what is complete; return whether anything moves."""
-        moving = Signal()
+        moving, settled = Signal(), Signal()
+        # A node that was not complete in the last cycle, and of which nothing came, is not now:
+        # that needs no look at the counts, which are deep.
+        m.d.sync += settled.eq(self.open & ~enough & ~event)
         with m.FSM(init="SWEEP"):
             with m.State("SWEEP"):
                 m.d.comb += [wipe.eq(1), moving.eq(1)]
@@ -203,7 +206,7 @@ class StepCounter(wiring.Component):
                     m.d.sync += place.eq(0)
                     m.next = "COUNT"
             with m.State("COUNT"):
-                m.d.comb += [self.open.eq(1), moving.eq(enough), wipe.eq(enough)]
+                m.d.comb += [self.open.eq(1), moving.eq(~settled), wipe.eq(enough)]
                 with m.If(enough):
                     m.d.sync += place.eq(place + 1)
                     with m.If(place == self.nodes - 1):

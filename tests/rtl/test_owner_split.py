@@ -65,7 +65,7 @@ def test_owner_and_status(count, stalls):
         statuses.add(status)
         assert (got["key"], got["user"], got["status"]) == (key, k & 0xFF, status)
         if status == 0:
-            assert got["owner"] == owner
+            assert (got["owner"], got["own"]) == (owner, owner == NODE)
     assert count < 30 or statuses == {0, Status.TABLE, Status.ROW, Status.KIND}
 
 

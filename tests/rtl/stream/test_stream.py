@@ -86,6 +86,22 @@ def test_fifo_holds_its_depth():
     simulate(dut, bench)
 
 
+@pytest.mark.parametrize("stalls", STALLS)
+@pytest.mark.parametrize("depth", [2, 4, 5])
+def test_an_early_fifo_is_ready_in_the_same_cycles(depth, stalls):
+    dut, taken, levels = made(StreamFIFO, 8, depth, early=True), [], set()
+
+    async def watch(ctx):
+        while True:
+            *_, level, ready = await ctx.tick().sample(dut.level, dut.i.ready)
+            assert ready == (level != depth)
+            levels.add(level)
+
+    simulate(dut, sender(dut.i, range(200), stall=stalls[0]),
+             receiver(dut.o, taken, 200, stall=stalls[1]), background=[watch])
+    assert taken == list(range(200)) and (depth in levels) == (stalls[1] > 0)
+
+
 @pytest.mark.parametrize("depth", [1, 0, "8"])
 def test_fifo_depth_is_checked(depth):
     with pytest.raises(ValueError, match="depth must be an integer of at least 2, not"):
