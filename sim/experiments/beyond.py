@@ -22,6 +22,8 @@ class Extra:
     name, about: for people. workload: what it is for.
     fields: of the full system's point with it, such as settings of the NIC. against: of the point
         that it is compared with, by default the full system as it is.
+    rtl: whether only RTL tells the two apart. They are then run in it, on the first data set with
+        the first profile, and only where an evaluation runs points in it.
     """
 
     name: str
@@ -29,6 +31,7 @@ class Extra:
     workload: str
     fields: tuple[tuple[str, object], ...]
     against: tuple[tuple[str, object], ...] = ()
+    rtl: bool = False
 
 
 EXTRAS = (
@@ -39,7 +42,7 @@ EXTRAS = (
     Extra("exact gradients", "partial sums travel exactly, so that the weights do not depend on "
           "the number of nodes; against partial sums rounded to float32", "training",
           (("settings", ("gradient_partials=exact",)),),
-          (("settings", ("gradient_partials=rounded",)),)),
+          (("settings", ("gradient_partials=rounded",)),), rtl=True),
 )
 
 _METRICS = {"inference": ("interval_us", "us"), "training": ("samples_per_second", "samples/s")}
@@ -47,9 +50,13 @@ _METRICS = {"inference": ("interval_us", "us"), "training": ("samples_per_second
 
 def _cases(setting: Setting):
     for extra in EXTRAS:
-        for dataset in setting.datasets:
-            for software in setting.softwares:
-                own, other = (setting.point(dataset, "fs", extra.workload, software, **dict(fields))
+        few, run = (1, {"fidelity": "rtl"}) if extra.rtl else (None, {})
+        if extra.rtl and not setting.markers and setting.fidelity != "rtl":
+            continue
+        for dataset in setting.datasets[:few]:
+            for software in setting.softwares[:few]:
+                own, other = (setting.point(dataset, "fs", extra.workload, software,
+                                            **run | dict(fields))
                               for fields in (extra.fields, extra.against))
                 yield extra, own, other
 

@@ -19,7 +19,7 @@ from .systems import BASELINES, parts_of
 from .timing import alone, busy_us, interval_us
 from .trace import Trace, trace_of
 from .traffic import all_reduce_traffic, gradient_traffic, software_traffic, totalled
-from .training import trained_update_us
+from .training import trained
 from .updates import updates
 
 __all__ = ["evaluate"]
@@ -99,9 +99,9 @@ def _with_updates(point: Point, trace: Trace, devices: Devices, work: Workloads,
     if "sc" not in parts_of(point.system) and point.system != "all-on-nic":
         return nic
     if point.fidelity == "rtl":
-        update = trained_update_us(point, trace, devices)
-        times: list[NicTimes] = [replace(times, update_us=update) for times in nic.times]
-        return replace(nic, times=times)
+        ran = trained(point, trace, devices)
+        times: list[NicTimes] = [replace(times, update_us=ran.update_us) for times in nic.times]
+        return replace(nic, times=times, traffic=nic.traffic | {"gradients": ran.gradients})
     times = [replace(times, update_us=gradient_us(w, devices))
              for times, (w, _) in zip(nic.times, work)]
     return replace(nic, times=times, notes=[
@@ -134,7 +134,7 @@ def _traffic(point: Point, work: Workloads, devices: Devices, nic: NicPart | Non
         return None
     if nic is not None:
         traffic = {kind: dict(count) for kind, count in nic.traffic.items() if kind != "total"}
-        if training:
+        if training and "gradients" not in traffic:
             traffic["gradients"] = gradient_traffic(
                 plain, "sc" in parts_of(point.system) or point.system == "all-on-nic")
         other = {unit: nic.traffic["total"][unit] - sum(

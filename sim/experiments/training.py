@@ -1,4 +1,6 @@
-"""The gradient path of RTL: how long it takes, from a training that is run."""
+"""The gradient path of RTL: how long it takes and what it sends, from a training that is run."""
+
+from dataclasses import dataclass
 
 from host.systems import Devices
 from sim.training.options import TrainOptions
@@ -8,14 +10,28 @@ from .nic import cache_rows, options_of
 from .point import Point
 from .trace import Trace
 
-__all__ = ["STEPS", "trained_update_us"]
+__all__ = ["STEPS", "Trained", "trained"]
 
 STEPS = 8
 """Steps that are trained for it; a whole window where mini-batches are formed from one."""
 
 
-def trained_update_us(point: Point, trace: Trace, devices: Devices) -> float:
-    """Return the mean microseconds from the last gradients to the last row written.
+@dataclass(frozen=True)
+class Trained:
+    """What the gradient path did, of the mean mini-batch.
+
+    Members
+    -------
+    update_us: from the last gradients to the last row written.
+    gradients: ``bytes`` and ``packets`` of partial sums that NICs sent each other.
+    """
+
+    update_us: float
+    gradients: dict[str, float]
+
+
+def trained(point: Point, trace: Trace, devices: Devices) -> Trained:
+    """Train the NICs of a point.
 
     Of the first `STEPS` mini-batches of the trace, or those of its first window.
     """
@@ -31,4 +47,6 @@ def trained_update_us(point: Point, trace: Trace, devices: Devices) -> float:
         **formed))
     if result["phases_us"] is None or not result["complete"]:
         raise RuntimeError(f"the training of the NICs failed: {result['stuck']}")
-    return result["phases_us"]["update"]
+    return Trained(result["phases_us"]["update"], {
+        unit: sum(node[unit] for node in result["backward"]) / result["steps"]
+        for unit in ("bytes", "packets")})

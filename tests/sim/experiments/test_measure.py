@@ -15,7 +15,7 @@ from sim.experiments.requests import request_us
 from sim.experiments.systems import BASELINES
 from sim.experiments.timing import alone, busy_us, interval_us
 from sim.experiments.trace import arrivals_of, trace_of
-from sim.experiments.training import trained_update_us
+from sim.experiments.training import trained
 
 SMALL = {"nodes": 2, "mini_batch": 16, "warmup": 2, "measured": 4, "window": 32}
 
@@ -189,13 +189,15 @@ def test_rtl_training_is_asked_for_its_update(monkeypatch):
 
     def train(options):
         asked.append(options)
-        return {"complete": True, "stuck": None, "phases_us": {"update": 12.5}}
+        return {"complete": True, "stuck": None, "phases_us": {"update": 12.5}, "steps": 4,
+                "backward": [{"bytes": 600, "packets": 6}, {"bytes": 200, "packets": 4}]}
 
     monkeypatch.setattr("sim.experiments.training.train", train)
     point = Point.named("fs", workload="training", fidelity="rtl", **SMALL)
     trace = trace_of(point)
     devices = Devices.load(2, scaled=(("pcie_gen3x16.bandwidth_gb_s", 2.0),))
-    assert trained_update_us(point, trace, devices) == 12.5
+    ran = trained(point, trace, devices)
+    assert ran.update_us == 12.5 and ran.gradients == {"bytes": 200, "packets": 2.5}
     run = asked[0].run
     assert (run.nodes, run.mini_batch, run.samples, run.in_flight) == (2, 16, 8 * 16, 1)
     assert (run.batching, run.window_samples) == ("graph", 32)

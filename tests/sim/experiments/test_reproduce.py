@@ -134,8 +134,11 @@ def test_sensitivity_halves_and_doubles_each_doubtful_constant(tmp_path):
 
 
 def test_extras_differ_from_what_they_are_compared_with():
-    points = beyond_points(SMALL)
-    assert len(points) == 2 * len(EXTRAS) * len(SMALL.softwares)
+    modelled = [extra for extra in EXTRAS if not extra.rtl]
+    assert len(beyond_points(SMALL)) == 2 * len(modelled) * len(SMALL.softwares)
+    points = beyond_points(replace(SMALL, markers=True))
+    assert len(points) == len(beyond_points(SMALL)) + 2 * (len(EXTRAS) - len(modelled))
+    assert [point.fidelity for point in points[-2:]] == ["rtl", "rtl"]
     assert all(own != other and own.label.endswith("FS") | (own.batching == "greedy")
                for own, other in zip(points[::2], points[1::2]))
 
