@@ -39,7 +39,7 @@ from tests.rtl.network.frames import Frame, parse, record_payload, vector_payloa
 
 SHELL = os.environ["EMBER_SHELL"]
 FOLDER = Path(os.environ["EMBER_CASE"])
-CONFIG = SHELLS[SHELL].prepare(preset("tiny").with_fields(dot_units=0))
+CONFIG = SHELLS[SHELL].prepare(preset("tiny"))
 FROM_PEER = 12
 MODEL, PLAN = case.model_of(FOLDER), case.plan_of(FOLDER)
 FRAMING = CONFIG.net_framing
