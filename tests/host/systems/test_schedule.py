@@ -103,10 +103,10 @@ def graphs(draw) -> list[Step]:
     return steps
 
 
-def walked(steps: list[Step], in_flight: int) -> list[list[int]]:
+def walked(steps: list[Step], in_flight: int) -> list[list[int | None]]:
     """Return when each stage starts: whole microseconds, one after the other."""
-    start = [[None] * len(step.stages) for step in steps]
-    end = [[None] * len(step.stages) for step in steps]
+    start: list[list[int | None]] = [[None] * len(step.stages) for step in steps]
+    end: list[list[int | None]] = [[None] * len(step.stages) for step in steps]
 
     def over(step, now):
         return all(e is not None and e <= now for e in end[step])
