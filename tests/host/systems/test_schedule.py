@@ -103,20 +103,21 @@ def graphs(draw) -> list[Step]:
     return steps
 
 
-def walked(steps: list[Step], in_flight: int) -> list[list[int | None]]:
+def walked(steps: list[Step], in_flight: int) -> list[list[int]]:
     """Return when each stage starts: whole microseconds, one after the other."""
-    start: list[list[int | None]] = [[None] * len(step.stages) for step in steps]
-    end: list[list[int | None]] = [[None] * len(step.stages) for step in steps]
+    never = 1 << 30
+    start = [[never] * len(step.stages) for step in steps]
+    end = [[never] * len(step.stages) for step in steps]
 
     def over(step, now):
-        return all(e is not None and e <= now for e in end[step])
+        return all(e <= now for e in end[step])
 
     released: list[int] = []
     for now in range(1000):
         free_until = {}
         for s, step in enumerate(steps):
             for n, stage in enumerate(step.stages):
-                if start[s][n] is not None and end[s][n] > now:
+                if start[s][n] <= now < end[s][n]:
                     free_until |= dict.fromkeys(stage.resources)
         moved = True
         while moved:
@@ -126,9 +127,8 @@ def walked(steps: list[Step], in_flight: int) -> list[list[int | None]]:
                 released.append(now)
             for s in range(len(released)):
                 for n, stage in enumerate(steps[s].stages):
-                    if start[s][n] is None and all(
-                            end[s][other] is not None and end[s][other] <= now
-                            for other in stage.after) and not any(
+                    if start[s][n] == never and all(
+                            end[s][other] <= now for other in stage.after) and not any(
                             name in free_until for name in stage.resources):
                         start[s][n], end[s][n] = now, now + stage.us
                         if stage.us:
