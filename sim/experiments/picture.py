@@ -21,6 +21,10 @@ _LIGHT = (*COLOURS[:7], "#F0E442", "#BBBBBB")
 """For areas, where yellow can be seen."""
 
 
+_WIDEST = 0.97
+"""Share of a picture's width that its title may take; a longer one is set smaller."""
+
+
 def grid(columns: Sequence[str], rows: Sequence[str], title: str, setting: str,
          draw: Callable, height: float = 2.6) -> Canvas:
     """Return a canvas of panels; ``draw(axes, column, row)`` fills each.
@@ -50,7 +54,9 @@ def grid(columns: Sequence[str], rows: Sequence[str], title: str, setting: str,
         canvas.legend(handles.values(), handles.keys(), loc="outside lower center",
                       ncols=min(len(handles), 2 * len(columns) + 1), fontsize=9,
                       frameon=False)
-    canvas.suptitle(f"{title}\n\n", fontsize=12, fontweight="bold")
+    heading = canvas.suptitle(f"{title}\n\n", fontsize=12, fontweight="bold")
+    if (share := heading.get_window_extent().width / canvas.bbox.width) > _WIDEST:
+        heading.set_fontsize(12 * _WIDEST / share)
     canvas.text(0.5, 1 - 0.33 / canvas.get_figheight(), setting, ha="center", va="top", fontsize=9)
     return canvas
 
