@@ -17,7 +17,7 @@ from gen.tools import BuildError
 __all__ = ["SplitDesign", "split_design"]
 
 _FUNCTION_BYTES = 30_000
-_FILE_BYTES = 400_000
+_FILE_BYTES = 1_500_000
 _EVAL = re.compile(
     r"^bool (\w+)::eval\(performer \*performer\) \{\n"
     r"\tbool converged = (true|false);\n(.*?)\treturn converged;\n\}\n", re.MULTILINE | re.DOTALL)
