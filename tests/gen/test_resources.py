@@ -51,7 +51,7 @@ def test_no_block_is_deep():
     blocks = Blocks({
         "lookup_packager": RecordPackager(
             TINY.nodes, TINY.net_payload_beats, Opcode.LOOKUPS, True),
-        "vector_packager": VectorPackager(TINY), "schedule": DotSchedule(TINY, 64),
+        "schedule": DotSchedule(TINY, 64),
         "tags": TagPipeline(Key.size, 32, rows=TINY.remote_cache_rows, ways=TINY.remote_cache_ways,
                             in_flight=TINY.remote_in_flight, hash_key=hash_bits),
         "float_adder": FloatAdder(), "float_multiplier": FloatMultiplier()})
@@ -60,9 +60,10 @@ def test_no_block_is_deep():
 
 
 @pytest.mark.slow
-def test_a_cache_is_not_deep():
-    """Most of it is 512 bits wide, which takes as long as all the others."""
-    total = report(RemoteCache(TINY), "cache", whole=True)["total"]
+@pytest.mark.parametrize("block", [RemoteCache, VectorPackager])
+def test_wide_blocks_are_not_deep(block):
+    """Most of them is 512 bits wide, which takes as long as all the others."""
+    total = report(block(TINY), "wide", whole=True)["total"]
     assert total["depth"] <= DEPTH, total["path"]
 
 

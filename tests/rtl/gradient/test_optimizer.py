@@ -148,7 +148,7 @@ def test_rows_take_their_steps(maximum, dimension, rows, stall):
          for mode in (ADAGRAD, SGD)], maximum=maximum, stall=stall)
 
 
-@pytest.mark.parametrize("dimension", [4, 32])
+@pytest.mark.parametrize("dimension", [4, pytest.param(32, marks=pytest.mark.slow)])
 def test_special_values(dimension):
     """Lanes that are not used stay +0, even where the step is infinite or NaN."""
     zero, minus = np.float32(0), np.float32(-0.0)

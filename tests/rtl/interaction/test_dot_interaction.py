@@ -44,7 +44,8 @@ def run(sizes, most, units, dimension, *, longest=None, itself=False, stall=(0.0
 
 
 @pytest.mark.parametrize("itself, stall", [
-    (False, (0.0, 0.0)), pytest.param(True, (0.4, 0.0), marks=pytest.mark.slow),
+    pytest.param(False, (0.0, 0.0), marks=pytest.mark.slow),
+    pytest.param(True, (0.4, 0.0), marks=pytest.mark.slow),
     pytest.param(False, (0.0, 0.6), marks=pytest.mark.slow), (True, (0.3, 0.3))])
 def test_mixed_samples_of_one_slice(itself, stall):
     """66 dots, of 12 vectors or of 11 and themselves: the last group of 3 fills a beat and begins
@@ -54,7 +55,7 @@ def test_mixed_samples_of_one_slice(itself, stall):
 
 @pytest.mark.parametrize("itself, dimension, stall", [
     pytest.param(True, 32, (0.0, 0.4), marks=pytest.mark.slow),
-    (False, 48, (0.3, 0.0)), (True, 8, (0.0, 0.0))])
+    (False, 48, (0.3, 0.0)), pytest.param(True, 8, (0.0, 0.0), marks=pytest.mark.slow)])
 def test_mixed_samples_of_several_slices(itself, dimension, stall):
     """Fewer beats than there may be; few pairs, whose sums are awaited; other slices at once."""
     run([3, 1, 2, 9, 5, 2, 4, 9], 9, 2, dimension, longest=48, itself=itself, stall=stall)

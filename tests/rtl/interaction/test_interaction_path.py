@@ -177,7 +177,6 @@ def run(dimension, sizes, *, dots, itself=False, stall=0.2, most=33, host_beats=
 
 
 @pytest.mark.parametrize("dimension, itself, sizes", [
-    (4, True, [3, 3, 9, 2, 12]),
     (16, False, [2, 3, 33, 2, 2, 7]),
     *(pytest.param(dimension, itself, [3, 3, 9, 2, 12], marks=pytest.mark.slow)
       for dimension in (4, 8, 16, 64) for itself in (False, True))])

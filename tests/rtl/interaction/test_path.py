@@ -45,7 +45,8 @@ class Path(wiring.Component):
 
 
 @pytest.mark.parametrize("dimension, beats, stall", [
-    (16, 1, 0.0), pytest.param(16, 1, 0.5, marks=pytest.mark.slow), (48, 3, 0.2)])
+    pytest.param(16, 1, 0.0, marks=pytest.mark.slow),
+    pytest.param(16, 1, 0.5, marks=pytest.mark.slow), (48, 3, 0.2)])
 def test_samples_become_packets(dimension, beats, stall):
     dut = made(Path, preset("tiny").with_fields(
         max_dimension=dimension, hold_vectors=32, net_payload_beats=7, host_payload_beats=8))

@@ -108,9 +108,8 @@ def test_time_outs(vector_beats, packing, timeout):
     assert counters["full"] + counters["timeouts"] == len(packets)
 
 
-@pytest.mark.few(2)
 @pytest.mark.parametrize("nodes,vector_beats", [
-    (1, 1), pytest.param(8, 1, marks=pytest.mark.slow), (16, 1), (8, 4)])
+    (8, 4), *(pytest.param(nodes, 1, marks=pytest.mark.slow) for nodes in (1, 8, 16))])
 def test_full_rate(nodes, vector_beats):
     """A beat a cycle leaves, tag beats included, with destinations mixed at random."""
     rng = random.Random(nodes)

@@ -98,9 +98,9 @@ def test_without_local_reduction_more_is_sent(model):
     apart = job.execute(observer=lambda news: frames.extend(frame for *_, frame in news))
     together = good(train(options(path)), path)
     assert good(apart, path)["spilled"]["local"] == 0
-    for count in ("partials", "packets", "beats", "bytes"):
-        assert all(more[count] > less[count] > 0 for more, less in zip(
-            apart["backward"], together["backward"], strict=True))
+    for more, less in zip(apart["backward"], together["backward"], strict=True):
+        assert all(more[count] > less[count] > 0 for count in ("partials", "beats", "bytes"))
+        assert more["packets"] >= less["packets"] > 0  # mostly closed by time
     for node, sent in enumerate(apart["backward"]):
         mine = [frame for frame in frames for head in parse_headers(frame[:1])
                 if head.opcode == Opcode.PARTIALS and head.source == node]

@@ -25,7 +25,9 @@ if pytest.importorskip("find_libpython").find_libpython() is None:
 ROOT = Path(__file__).parents[4]
 
 
-@pytest.mark.parametrize("shell", sorted(SHELLS))
+@pytest.mark.parametrize("shell", [
+    pytest.param(shell, marks=() if shell == "opennic" else pytest.mark.slow)
+    for shell in sorted(SHELLS)])
 def test_the_results_are_those_of_sim_run(shell, generated, tmp_path):
     from cocotb_tools.check_results import get_results
     from cocotb_tools.runner import get_runner
