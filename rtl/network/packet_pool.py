@@ -84,11 +84,15 @@ class PacketPool(wiring.Component):
     def elaborate(self, platform) -> Module:
         m = Module()
         n, place = self._destinations, Place(self._buffers, self._positions)
-        # ``nearly``: one more unit fills the buffer. Known before it comes, it shortens the path.
         state_layout = data.StructLayout({
-            name: place[name].shape for name in ("step", "buffer", "units", "positions")
-        } | {"nearly": 1})
+            name: place[name].shape for name in ("step", "buffer", "units", "positions")})
         m.submodules.states = states = Ram(state_layout.size, n, latency=0)
+        # What decides whether an item is taken is read by the item's own destination, and does not
+        # wait for the time-outs to choose an address. ``nearly``: one more unit fills the buffer;
+        # known before it comes, it shortens the path.
+        own_layout = data.StructLayout(
+            {"nearly": 1} | ({"step": STEP_BITS} if self._match_step else {}))
+        m.submodules.own = own = Ram(own_layout.size, n, latency=0)
         m.submodules.ages = ages = Ram(32, n, latency=0)
         m.submodules.closed = closed = StreamFIFO(place, self._buffers, style="lutram")
         wiring.connect(m, closed.o, wiring.flipped(self.closed))
@@ -97,8 +101,9 @@ class PacketPool(wiring.Component):
         bits = ceil_log2(n)
         opened, middle = Signal(n), Signal()
         late, late_index = Signal(), Signal(max(1, bits))
-        expiring, index = Signal(), Signal(max(1, bits))
+        expiring, index, target = Signal(), Signal(max(1, bits)), Signal(max(1, bits))
         found, updated = Signal(state_layout), Signal(state_layout)
+        here, written, here_open = Signal(own_layout), Signal(own_layout), Signal()
         is_open, other_step, fills, single = Signal(), Signal(), Signal(), Signal()
         but_one = Signal(self.limit.shape())
         m.d.sync += [single.eq(self.limit <= 1),
@@ -106,36 +111,42 @@ class PacketPool(wiring.Component):
         m.d.comb += [
             # A unit is never cut in two: a time-out waits for its end.
             expiring.eq(late & ~middle),
-            index.eq(Mux(expiring, late_index, self.destination[:bits])),
+            target.eq(self.destination[:bits]), index.eq(Mux(expiring, late_index, target)),
             states.read_addr.eq(index), states.read_en.eq(1), found.eq(states.read_data),
             is_open.eq(opened.bit_select(index, 1)),
-            other_step.eq((found.step != self.step) if self._match_step else C(0)),
+            own.read_addr.eq(target), own.read_en.eq(1), here.eq(own.read_data),
+            here_open.eq(opened.bit_select(target, 1)),
+            other_step.eq((here.step != self.step) if self._match_step else C(0)),
             self.buffer.eq(Mux(is_open, found.buffer, free.payload)),
             self.position.eq(Mux(is_open, found.positions, 0)),
             self.unit.eq(Mux(is_open, found.units, 0)),
             updated.step.eq(Mux(is_open, found.step, self.step)),
             updated.buffer.eq(self.buffer), updated.positions.eq(self.position + 1),
             updated.units.eq(self.unit + self.last),
-            updated.nearly.eq(updated.units >= but_one),
-            fills.eq(Mux(is_open, found.nearly, single)),
-            states.write_en.eq(self.ready), states.write_addr.eq(index),
+            fills.eq(Mux(here_open, here.nearly, single)),
+            states.write_en.eq(self.ready), states.write_addr.eq(target),
             states.write_data.eq(updated),
-            ages.write_en.eq(self.ready & ~is_open), ages.write_addr.eq(index),
+            written.nearly.eq(updated.units >= but_one),
+            own.write_en.eq(self.ready), own.write_addr.eq(target),
+            own.write_data.eq(written),
+            ages.write_en.eq(self.ready & ~here_open), ages.write_addr.eq(target),
             ages.write_data.eq(self.time),
-            free.ready.eq(self.ready & ~is_open),
+            free.ready.eq(self.ready & ~here_open),
         ]
+        if self._match_step:
+            m.d.comb += written.step.eq(self.step)
         with m.If(expiring):
             m.d.comb += self.expired.eq(is_open)
             m.d.sync += late.eq(0)
         with m.Elif(self.valid & swept):
-            with m.If(is_open & other_step):
+            with m.If(here_open & other_step):
                 m.d.comb += self.stepped.eq(1)
-            with m.Elif(~is_open & ~free.valid):
+            with m.Elif(~here_open & ~free.valid):
                 m.d.comb += self.starved.eq(1)
             with m.Else():
                 m.d.comb += [self.ready.eq(1), self.full.eq(self.last & fills)]
                 m.d.sync += [middle.eq(~self.last),
-                             opened.bit_select(index, 1).eq(~self.full)]
+                             opened.bit_select(target, 1).eq(~self.full)]
         with m.If(self.expired | self.stepped):
             m.d.sync += opened.bit_select(index, 1).eq(0)
 
