@@ -15,14 +15,15 @@ def pytest_configure() -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Make all but some cases of a test marked ``few(n)`` slow: ``n`` stay, spread over them."""
+    """Make all but some cases of a test marked ``few(n)`` slow: ``n`` stay, spread over them; of
+    one, it is the last."""
     cases: dict[tuple[str, int], list[pytest.Item]] = defaultdict(list)
     for item in items:
         if marker := item.get_closest_marker("few"):
             cases[item.nodeid.partition("[")[0], *marker.args].append(item)
     for (_, count), found in cases.items():
         last = len(found) - 1
-        kept = {round(k * last / max(1, count - 1)) for k in range(count)}
+        kept = {last - round(k * last / max(1, count - 1)) for k in range(count)}
         for number, item in enumerate(found):
             if number not in kept:
                 item.add_marker(pytest.mark.slow)

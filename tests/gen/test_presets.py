@@ -40,7 +40,7 @@ def test_same_bytes_in_another_process(generated, config, shell):
 
 
 @pytest.mark.parametrize("shell, others", [
-    ("opennic", [("kaggle", "vitis"), ("tiny", "none")]),
+    ("opennic", [("kaggle", "vitis")]),
     pytest.param("vitis", [("kaggle", "vitis"), ("tiny", "none")], marks=pytest.mark.slow)])
 def test_more_nics_in_one_file_list(generated, shell, others):
     """Nothing of the others is taken for what ``tiny`` is made of, which is clean itself."""

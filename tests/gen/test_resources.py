@@ -49,8 +49,6 @@ def report(component: wiring.Component, name: str, **options: bool) -> dict:
 def test_no_block_is_deep():
     """The deepest blocks of the NIC that are synthesised in seconds."""
     blocks = Blocks({
-        "lookup_packager": RecordPackager(
-            TINY.nodes, TINY.net_payload_beats, Opcode.LOOKUPS, True),
         "schedule": DotSchedule(TINY, 64),
         "tags": TagPipeline(Key.size, 32, rows=TINY.remote_cache_rows, ways=TINY.remote_cache_ways,
                             in_flight=TINY.remote_in_flight, hash_key=hash_bits),
@@ -60,10 +58,12 @@ def test_no_block_is_deep():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("block", [RemoteCache, VectorPackager])
+@pytest.mark.parametrize("block", [
+    RemoteCache(TINY), VectorPackager(TINY), RecordPackager(64, 22, Opcode.LOOKUPS, True)],
+    ids=lambda block: type(block).__name__)
 def test_wide_blocks_are_not_deep(block):
     """Most of them is 512 bits wide, which takes as long as all the others."""
-    total = report(block(TINY), "wide", whole=True)["total"]
+    total = report(block, "wide", whole=True)["total"]
     assert total["depth"] <= DEPTH, total["path"]
 
 

@@ -224,7 +224,7 @@ def test_keys_of_one_set_stay_as_equal_as_they_were():
     assert len(first) > 500
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("vectors,packets", [(1, 300), (16, 24), (21, 20)])
 def test_packets_of_each_size_fill_the_link(vectors, packets):
     """The block's own latency is in these few packets: 25 cycles, and a packet to fill."""

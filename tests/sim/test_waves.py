@@ -295,9 +295,8 @@ def test_amaranth_simulator_window_after_the_end(tmp_path):
 
 
 @pytest.mark.parametrize(("suffix", "number"), [
-    ("fst", signal.SIGTERM), ("vcd", signal.SIGINT),
-    *(pytest.param(*case, marks=pytest.mark.slow) for case in (
-        ("fst", signal.SIGINT), ("vcd", signal.SIGTERM)))])
+    ("fst", signal.SIGINT), *(pytest.param(*case, marks=pytest.mark.slow) for case in (
+        ("fst", signal.SIGTERM), ("vcd", signal.SIGINT), ("vcd", signal.SIGTERM)))])
 def test_interrupted_run_leaves_a_readable_file(tmp_path, suffix, number):
     path, pcap = tmp_path / f"run.{suffix}", tmp_path / "run.pcap"
     process = subprocess.Popen(

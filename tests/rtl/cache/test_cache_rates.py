@@ -17,7 +17,7 @@ KEYS = {
 }
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("kind", [
     pytest.param(kind, marks=pytest.mark.slow if kind == "one set" else ()) for kind in KEYS])
 def test_a_lookup_a_cycle(kind):

@@ -101,6 +101,7 @@ def test_random_terms(split, seed):
     run(random_script(500, ENTRIES, "power_law", list(KINDS), 1, seed), split)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("split", [False, True])
 def test_stalls(split):
     run(random_script(150, ENTRIES, "few", list(KINDS), 2, 6, take=0.3), split, stall=0.4, seed=3)

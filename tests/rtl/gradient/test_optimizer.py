@@ -137,7 +137,7 @@ def run(batches, *, maximum, stall=(0.0, 0.0), seed=0):
         assert bool(end["stall_out"]) == bool(stall[1])
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("maximum, dimension, rows, stall", [
     (16, 4, 20, (0.0, 0.0)), (16, 8, 20, (0.5, 0.0)), (16, 16, 40, (0.0, 0.8)),
     pytest.param(64, 64, 15, (0.3, 0.3), marks=pytest.mark.slow),

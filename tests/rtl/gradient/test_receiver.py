@@ -124,7 +124,7 @@ def good(lengths, dimension, rng, step=STEP):
     return packet(lengths, dimension, key(rng), rng, step)
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("dimension, mean, stalls", [
     (4, True, (0.0, 0.3)), (8, False, (0.4, 0.0)), (8, True, (0.2, 0.2)), (16, True, (0.0, 0.0)),
     pytest.param(64, False, (0.0, 0.5), marks=pytest.mark.slow), (64, True, (0.3, 0.3))])
@@ -172,7 +172,7 @@ def bad_packets(dimension, rng):
     yield Packet([(9, 1, SAMPLE)], [], STEP + 1), Status.STEP
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("dimension, stalls", [(4, (0.0, 0.0)), (16, (0.3, 0.4)), (64, (0.0, 0.0))])
 def test_bad_packets_go_whole_and_are_answered(dimension, stalls):
     rng = random.Random(dimension)
@@ -189,7 +189,7 @@ def end(step=STEP, table=4095, row=(1 << 36) - 1):
     return Packet([(table, row, EMPTY)], [], step)
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("before, stalls", [(0, (0.0, 0.0)), (1, (0.0, 0.6)), (3, (0.3, 0.3))])
 def test_a_step_ends_behind_its_gradients(before, stalls):
     rng = random.Random(before)

@@ -85,7 +85,7 @@ def assert_each_once(play: Play, steps) -> None:
         assert sorted(got) == list(zip(expected.tolist(), sums.view(np.uint32)[:, 0].tolist()))
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("split, rounded, beats, kept, stall", [
     (False, True, 3, 1.0, 0.2), (False, True, 4, 0.4, 0.0), (True, True, 2, 0.7, 0.3),
     (True, False, 3, 0.8, 0.2), (False, True, 16, 0.2, 0.0)])

@@ -327,7 +327,7 @@ def test_overrun_drops_whole_packets():
     assert position == len(out) and sum(i["last"] for i in out) == taken["packets"]
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("gap,stall,packing", [(0.0, 0.0, 0), (0.3, 0.3, 0), (0.3, 0.2, 2)])
 def test_host_messages(gap, stall, packing):
     rng = random.Random(int(gap * 10) + packing)

@@ -85,6 +85,7 @@ class Wire(Elaboratable):
         return m
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("dimension, stalls", [(4, (0.0, 0.3)), (32, (0.2, 0.0))])
 def test_steps_of_partials_arrive_whole(dimension, stalls):
     rng = random.Random(dimension)

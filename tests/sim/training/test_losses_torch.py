@@ -72,6 +72,7 @@ def check(options: TrainOptions, seen: Seen) -> dict:
     return result
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
 def test_the_reference(monkeypatch, optimizer):
     """kaggle's own tables and MLPs."""
