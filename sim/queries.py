@@ -9,7 +9,17 @@ from host.packets import query_packets
 from rtl.config import NicConfig
 from sim.results import Step
 
-__all__ = ["Queries"]
+__all__ = ["Queries", "newly_consumed"]
+
+
+def newly_consumed(credit: int, known: int) -> int:
+    """Return how much more than ``known`` a credit modulo 2^16 tells of.
+
+    A packet takes its credit before it gets in line with others, so a newer one may leave before
+    it: then nothing.
+    """
+    ahead = (credit - known) & 0xFFFF
+    return ahead if ahead < 1 << 15 else 0
 
 
 class Queries:
@@ -61,7 +71,7 @@ class Queries:
 
         ``credit``: how many since the start, modulo 2^16.
         """
-        self._consumed_beats += (credit - self._consumed_beats) & 0xFFFF
+        self._consumed_beats += newly_consumed(credit, self._consumed_beats)
 
     def send(self, now: float) -> None:
         """Send what there is room for in the NIC's buffer."""

@@ -251,7 +251,9 @@ private:
     void packet(size_t at, double now) {
         const Config& config = nic_.config;
         const Head head = taken_[at].head;
-        consumed_ += uint16_t(head.credit - consumed_);
+        // A packet takes its credit before it gets in line: a newer one may leave before it.
+        const int16_t ahead = int16_t(uint16_t(head.credit - consumed_));
+        if (ahead > 0) consumed_ += ahead;
         bool keeps = false;
         if (head.opcode == config.lookup_requests) {
             Rows rows{head.step, {}};

@@ -15,6 +15,7 @@ from rtl.config import LANES, NicConfig
 from rtl.formats import Opcode, ReductionLevel, StepKind
 from sim.errors import ProtocolError
 from sim.events import EventQueue
+from sim.queries import newly_consumed
 from sim.training.memory import GpuMemory
 
 __all__ = ["RefusedMessage", "TrainingHost", "TrainingOf", "gradient_payload"]
@@ -141,7 +142,7 @@ class TrainingHost:
     # Credit
 
     def _consumed(self, acknowledged: int) -> None:
-        self._consumed_beats += acknowledged - self._consumed_beats & 0xFFFF
+        self._consumed_beats += newly_consumed(acknowledged, self._consumed_beats)
         if self._consumed_beats > self._sent_beats:
             raise ProtocolError(f"node {self._node} acknowledged {self._consumed_beats} beats of "
                                 f"gradients, of which {self._sent_beats} were sent")
