@@ -2,6 +2,7 @@
 
 import json
 import time
+from collections import Counter, defaultdict
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
@@ -118,22 +119,14 @@ def _unite(sources: list[Path], folder: Path) -> list[Path]:
     Verilator writes some twenty files a design, most of them small, and its headers take the
     compiler three seconds in each: two thirds of a build.
     """
-    units: dict[str, list[list[Path]]] = {"": [], "__Slow": []}
-    sizes = {"": _UNIT_BYTES, "__Slow": _UNIT_BYTES}
+    units, sizes = defaultdict(list), Counter()
     for source in sources:
         kind = "__Slow" if source.stem.endswith("__Slow") else ""
-        if sizes[kind] >= _UNIT_BYTES:
-            units[kind].append([])
-            sizes[kind] = 0
-        units[kind][-1].append(source)
+        units[folder / f"unit{sizes[kind] // _UNIT_BYTES}{kind}.cpp"].append(source.name)
         sizes[kind] += source.stat().st_size
-    united = []
-    for kind, groups in units.items():
-        for number, group in enumerate(groups):
-            path = folder / f"unit{number}{kind}.cpp"
-            path.write_text("".join(f'#include "{source.name}"\n' for source in group))
-            united.append(path)
-    return united
+    for unit, names in units.items():
+        unit.write_text("".join(f'#include "{name}"\n' for name in names), encoding="utf-8")
+    return list(units)
 
 
 def _link(name: str, glue: str, flow: _Flow, objects: Path, runtime: Path,
