@@ -4,13 +4,14 @@ It also computes the bottom MLP, whose output the NIC asks for as it asks for ro
 """
 
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 from .source import check_source
 from .timing import CYCLE_NS, cycles_of_us
 
-__all__ = ["Gather", "GpuLookups", "GpuMlp", "GpuProfile"]
+__all__ = ["Gather", "GpuLookups", "GpuMlp", "GpuProfile", "LaunchThread"]
 
 T = TypeVar("T")
 
@@ -32,6 +33,8 @@ class GpuProfile:
     gather_fraction, stream_fraction: of the memory's bandwidth that kernels reach on rows anywhere
         in memory, and on bytes in order.
     gemm_fraction: of ``float32_tflops`` that matrix products reach.
+    call_us: that a launch keeps the host's thread, before ``launch_us`` begins; the thread calls
+        gathers one after the other. 0 for lists that no thread has to hand on.
     source: of each number, see :mod:`host.source`.
     """
 
@@ -45,6 +48,7 @@ class GpuProfile:
     gather_fraction: float = 1.0
     stream_fraction: float = 1.0
     gemm_fraction: float = 1.0
+    call_us: float = 0.0
     source: dict[str, str] = field(default_factory=dict, compare=False)
 
     def __post_init__(self) -> None:
@@ -56,7 +60,14 @@ class GpuProfile:
             if not 0 < getattr(self, name) <= 1:
                 raise ValueError(f"{name} must be above 0 and at most 1, "
                                  f"not {getattr(self, name)!r}")
+        if not self.call_us >= 0:
+            raise ValueError(f"call_us must be at least 0, not {self.call_us!r}")
         check_source(self)
+
+    @property
+    def latency_us(self) -> float:
+        """Microseconds from a list that a free thread takes up to the first row read."""
+        return self.call_us + self.launch_us
 
     def cycles_per_row(self, row_bytes: int) -> float:
         """Return the cycles that the memory takes for a row of a gather."""
@@ -70,24 +81,60 @@ class GpuProfile:
 
 @dataclass(frozen=True)
 class Gather(Generic[T]):
-    """One launch: the lists it serves and when their vectors are there, in cycles."""
+    """One launch: the lists it serves, when its call is over, and when their vectors are there, in
+    cycles."""
 
     lists: tuple[T, ...]
     start: float
+    called: float
     end: float
 
 
-class GpuLookups(Generic[T]):
-    """Serves request lists: all that wait when a stream is free go into one launch.
+class LaunchThread:
+    """The thread of a host that launches gathers, one call after the other.
 
-    The caller keeps the clock: :meth:`arrive` when a list is in GPU memory, :meth:`finish` when a
-    gather ends; both return the gather that starts then, if any.
+    While it calls, lists wait, and go into the next launch together. Where several queues of lists
+    share it, they take turns. Without a ``call_us`` in the profile it is always free.
     """
 
-    def __init__(self, profile: GpuProfile, row_bytes: int):
+    def __init__(self, profile: GpuProfile):
+        self.cycles = cycles_of_us(profile.call_us)
+        """Cycles of a call."""
+        self.free = True
+        self._queues: deque[Callable[[float], None]] = deque()
+
+    def join(self, start: Callable[[float], None]) -> None:
+        """Let ``start(time)`` be called when the thread is free: it launches what waits, if any."""
+        self._queues.append(start)
+
+    def take(self) -> None:
+        """Begin a call."""
+        self.free = not self.cycles
+
+    def release(self, time: float) -> None:
+        """End a call: the caller does so at :attr:`Gather.called`, if calls take time."""
+        self.free = True
+        for _ in range(len(self._queues)):
+            start = self._queues[0]
+            self._queues.rotate(-1)
+            start(time)
+            if not self.free:
+                return
+
+
+class GpuLookups(Generic[T]):
+    """Serves request lists: all that wait when stream and thread are free go into one launch.
+
+    The caller keeps the clock: :meth:`arrive` when a list is in GPU memory, :meth:`finish` when a
+    gather ends, :meth:`start` when the ``thread``, by default one of its own, is free again; each
+    returns the gather that starts then, if any.
+    """
+
+    def __init__(self, profile: GpuProfile, row_bytes: int, thread: LaunchThread | None = None):
         if row_bytes < 1:
             raise ValueError(f"row_bytes must be at least 1, not {row_bytes!r}")
-        self._launch = cycles_of_us(profile.launch_us)
+        self._thread = thread or LaunchThread(profile)
+        self._launch = cycles_of_us(profile.latency_us)
         self._cycles_per_row = profile.cycles_per_row(row_bytes)
         self._free = profile.streams
         self._waiting: deque[tuple[T, int]] = deque()
@@ -104,17 +151,19 @@ class GpuLookups(Generic[T]):
     def arrive(self, time: float, request: T, rows: int) -> Gather[T] | None:
         """Take a list of ``rows`` rows that is there at ``time``."""
         self._waiting.append((request, rows))
-        return self._start(time)
+        return self.start(time)
 
     def finish(self, time: float) -> Gather[T] | None:
         """Free the stream of a gather that ends at ``time``."""
         self._free += 1
-        return self._start(time)
+        return self.start(time)
 
-    def _start(self, time: float) -> Gather[T] | None:
-        if not self._free or not self._waiting:
+    def start(self, time: float) -> Gather[T] | None:
+        """Launch what waits, if stream and thread are free at ``time``."""
+        if not self._free or not self._waiting or not self._thread.free:
             return None
         self._free -= 1
+        self._thread.take()
         lists = tuple(request for request, _ in self._waiting)
         rows = sum(count for _, count in self._waiting)
         self._waiting.clear()
@@ -124,7 +173,7 @@ class GpuLookups(Generic[T]):
         self.launches += 1
         self.rows += rows
         self.busy += self._memory_free - time
-        return Gather(lists, time, self._memory_free)
+        return Gather(lists, time, time + self._thread.cycles, self._memory_free)
 
 
 class GpuMlp:
@@ -135,7 +184,7 @@ class GpuMlp:
     """
 
     def __init__(self, profile: GpuProfile, operations: int):
-        self._launch = cycles_of_us(profile.launch_us)
+        self._launch = cycles_of_us(profile.latency_us)
         self._cycles_per_sample = profile.cycles_of_products(operations)
         self._free = 0.0
 

@@ -6,7 +6,7 @@ from math import inf
 
 import numpy as np
 
-from host.gpu import Gather, GpuLookups, GpuMlp, GpuProfile
+from host.gpu import Gather, GpuLookups, GpuMlp, GpuProfile, LaunchThread
 from host.model import Model
 from host.packets import Header, gpu_vectors, parse_records
 from rtl.formats import DenseRecord, InteractionMode, Opcode
@@ -36,20 +36,22 @@ class DenseVectors:
     node: its number, for packets.
     gpu: the profile. operations: float32 operations of a sample.
     dimension: of a vector. payload_beats: beats behind the header of a packet.
-    events: of the host.
+    events: of the host. thread: that launches gathers.
     find: returns the step and place in it of a sample under way, None for another.
     send: sends a packet at a time.
     awake: returns when a gather that would end at a time does; infinite for never.
     """
 
     def __init__(self, node: int, gpu: GpuProfile, operations: int, dimension: int,
-                 payload_beats: int, events: EventQueue,
+                 payload_beats: int, events: EventQueue, thread: LaunchThread,
                  find: Callable[[int], tuple[Step, int] | None],
                  send: Callable[[np.ndarray, float], None], awake: Callable[[float], float]):
         self._node, self._payload_beats = node, payload_beats
         self._mlp = GpuMlp(gpu, operations)
         self._gathers: GpuLookups[tuple[Step, np.ndarray, np.ndarray]] = GpuLookups(
-            gpu, 4 * dimension)
+            gpu, 4 * dimension, thread)
+        self._thread = thread
+        thread.join(lambda now: self._launched(self._gathers.start(now)))
         self._events, self._find, self._send, self._awake = events, find, send, awake
         self._ready: dict[int, float] = {}
         self.waiting = 0
@@ -95,6 +97,8 @@ class DenseVectors:
             self._gathers.arrive(now, request, head.count)))
 
     def _launched(self, gather: Gather | None) -> None:
+        if gather is not None and self._thread.cycles:
+            self._events.at(gather.called, self._thread.release)
         if gather is not None and (end := self._awake(gather.end)) < inf:
             self._events.at(end, partial(self._gathered, gather))
 

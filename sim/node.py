@@ -12,7 +12,7 @@ from time import thread_time
 
 import numpy as np
 
-from host.gpu import Gather, GpuLookups, GpuProfile
+from host.gpu import Gather, GpuLookups, GpuProfile, LaunchThread
 from host.packets import Header, parse_errors, parse_headers, parse_pooled, payload_records
 from host.pcie import Pcie, PcieProfile
 from host.result_packets import parse_result_part, parse_results
@@ -67,8 +67,10 @@ class Node:
         self.engine = engine
         self._answer, self._dimension = answer, dimension
         self._pcie = Pcie(pcie)
+        self._thread = LaunchThread(gpu)
         self._gpu: GpuLookups[tuple[int, np.ndarray]] = GpuLookups(
-            gpu, 4 * dimension)
+            gpu, 4 * dimension, self._thread)
+        self._thread.join(lambda now: self._launched(self._gpu.start(now)))
         self._events = EventQueue()
         self._steps: dict[int, Step] = {}
         self._queries = Queries(number, config, in_flight, self._send, self._began)
@@ -77,7 +79,7 @@ class Node:
         self._to_nic_starts: list[float] = []
         self._port = host_port(engine, number, self._pcie)
         self.dense = None if bottom is None else DenseVectors(
-            number, gpu, bottom, dimension, config.host_payload_beats, self._events,
+            number, gpu, bottom, dimension, config.host_payload_beats, self._events, self._thread,
             find=self._find, send=self._send, awake=lambda end: self.silent_gpu.after(end))
         """What owes the NIC dense vectors, None where the interaction is not on the NIC."""
         self.training = training and training(
@@ -224,6 +226,8 @@ class Node:
     # Rows for the NIC
 
     def _launched(self, gather: Gather | None) -> None:
+        if gather is not None and self._thread.cycles:
+            self._events.at(gather.called, self._thread.release)
         if gather is not None and (end := self.silent_gpu.after(gather.end)) < inf:
             self._events.at(end, lambda now: self._gathered(gather, now))
 

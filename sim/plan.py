@@ -163,7 +163,7 @@ class _System:
     @property
     def gather_us(self) -> float:
         """From a request list in the NIC to the first row back in it, with nothing in the way."""
-        return 2 * self.pcie.one_way_us + self.gpu.launch_us
+        return 2 * self.pcie.one_way_us + self.gpu.latency_us
 
 
 def _replay(options: RunOptions, system: _System, model: Model, kind: str | None,

@@ -83,7 +83,8 @@ def profiles(name: str, readings: Readings) -> tuple[
             "gather_fraction": f"{source}{readings.rows} rows of {4 * DIMENSION} B, of the rate "
                                "of streams",
             "stream_fraction": "[D] 1: the memory's rate is that of streams",
-            "gemm_fraction": "[D] 1: the rate is that of large products"})
+            "gemm_fraction": "[D] 1: the rate is that of large products",
+            "call_us": _text(model, "call_us")})
     bus = name.replace("gpu_", "pcie_", 1)
     link = replace(pcie, name=bus, bandwidth_gb_s=readings.copied_bytes / (
         _rest(readings.moved_us, readings.copy_us) * 1e3), source={

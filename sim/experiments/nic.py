@@ -46,7 +46,7 @@ def nic_part(point: Point, trace: Trace, devices: Devices, runs: Store | None = 
 
     One mini-batch alone: a run with one in flight. In steady state: a run with ``point.depth`` in
     flight. Of the caches' counts those of the warm-up are taken off. Each gather on the GPU is
-    launched by a call of the host, which adds to its latency.
+    launched by a call of the host's thread, which adds to its latency and takes one at a time.
 
     With the interaction on the NIC, the phase ``irregular`` is what a run with it takes longer than
     pooled vectors, or the bottom MLP of that run, do: dense vectors are asked for, gathered, and
@@ -64,7 +64,7 @@ def nic_part(point: Point, trace: Trace, devices: Devices, runs: Store | None = 
         [options_of(point, trace, devices, gpu, rows, *each) for each in wanted], trace, runs)
     first, steps = trace.warmup, len(trace.batches)
     interval, count = busy.interval_us(first), len(trace.measured)
-    bottom = gpu.launch_us + int(np.ceil(trace.mini_batch / point.nodes)) * bottom_operations(
+    bottom = gpu.latency_us + int(np.ceil(trace.mini_batch / point.nodes)) * bottom_operations(
         trace.model) / (gpu.float32_tflops * gpu.gemm_fraction * 1e6)
     times = []
     for number in range(first, first + count):
@@ -89,7 +89,7 @@ def _answering(point: Point, devices: Devices) -> tuple[GpuProfile, bool]:
     gpu = devices.gpu.gpu
     if point.persistent_gather:  # which takes up a list as quickly as a short kernel ends
         return replace(gpu, launch_us=gpu.kernel_us), False
-    return replace(gpu, launch_us=gpu.launch_us + devices.call_us), True
+    return replace(gpu, call_us=devices.call_us), True
 
 
 def options_of(point: Point, trace: Trace, devices: Devices, gpu: GpuProfile,

@@ -16,6 +16,9 @@ __all__ = ["COLOURS", "draw_figure", "grid", "save"]
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#000000", "#7F7F7F")
 """Okabe and Ito's palette, told apart by the colour-blind."""
 
+_OF_SYSTEM = dict(zip(("BL-tuned", "GA", "NIC", "LC", "RC", "SC", "FS"), COLOURS))
+"""A system has the same colour wherever it is a bar; the others share the last one."""
+
 _MARKERS = "osD^vP*X"
 _LIGHT = (*COLOURS[:7], "#F0E442", "#BBBBBB")
 """For areas, where yellow can be seen."""
@@ -160,12 +163,12 @@ def _bars(axes, figure: Figure, results: Results, entries: list[Entry]) -> None:
     metric = figure.metrics[0]
     names = [str(entry.x) for entry in entries]
     values = [value_of(results, entry, metric) for entry in entries]
-    colours = [COLOURS[number % len(COLOURS)] for number in range(len(names))]
+    colours = [_OF_SYSTEM.get(name, COLOURS[-1]) for name in names]
     bars = axes.bar(names, [value or 0 for value in values], 0.7, color=colours)
     axes.bar_label(bars, ["n/a" if value is None else f"{value:.2f}" for value in values],
-                   fontsize=8, padding=1)
+                   fontsize=8, padding=5)  # above a marker of the same height
     axes.axhline(1, color="0.4", linewidth=0.8, linestyle=":")
-    axes.set_ylim(0, 1.18 * max([1.0, *(value or 0 for value in values)]))
+    axes.set_ylim(0, 1.24 * max([1.0, *(value or 0 for value in values)]))
     axes.tick_params(axis="x", labelsize=8, rotation=0 if len(names) < 7 else 45)
     axes.set_ylabel(figure.y_label, fontsize=8)
 

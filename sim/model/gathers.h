@@ -8,7 +8,7 @@
 namespace ember {
 
 struct GpuTimes {
-    double launch, cycles_per_row, mlp_launch, cycles_per_sample;
+    double launch, cycles_per_row, mlp_launch, cycles_per_sample, call;
     uint64_t streams;
 };
 
@@ -19,20 +19,28 @@ struct Rows {
 };
 using Dense = Rows;
 
-// A launch, where there is one: when its vectors are there, and its place among those under way.
+// A launch, where there is one: when its call is over, when its vectors are there, and its place
+// among those under way.
 struct Gather {
     bool any = false;
-    double end = 0;
+    double called = 0, end = 0;
     size_t place = 0;
 };
 
-// All lists that wait when a stream is free go into one launch.
+// The host's thread, which calls gathers one after the other.
+struct LaunchThread {
+    double cycles;
+    bool free = true;
+};
+
+// All lists that wait when a stream and the thread are free go into one launch.
 template <class List>
 class Gathers {
 public:
     uint64_t launches = 0, rows = 0;
 
-    explicit Gathers(const GpuTimes& times) : times_(times), free_(times.streams) {}
+    Gathers(const GpuTimes& times, LaunchThread& thread)
+        : times_(times), thread_(thread), free_(times.streams) {}
 
     double launch() const { return times_.launch; }
     Gather arrive(double time, List list) {
@@ -55,10 +63,10 @@ public:
         return computed_;
     }
 
-private:
     Gather start(double time) {
-        if (!free_ || waiting_.empty()) return {};
+        if (!free_ || waiting_.empty() || !thread_.free) return {};
         free_--;
+        thread_.free = !(thread_.cycles > 0);
         uint64_t count = 0;
         for (const auto& list : waiting_) count += list.landings.size();
         const double first = std::max(time + times_.launch, memory_free_);
@@ -73,10 +81,12 @@ private:
         places_.pop_back();
         under_way_[place] = std::move(waiting_);
         waiting_.clear();
-        return {true, memory_free_, place};
+        return {true, time + thread_.cycles, memory_free_, place};
     }
 
+private:
     const GpuTimes times_;
+    LaunchThread& thread_;
     uint64_t free_;
     double memory_free_ = 0, computed_ = 0;
     std::vector<List> waiting_;

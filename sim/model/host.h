@@ -32,12 +32,14 @@ public:
     uint64_t to_nic = 0, from_nic = 0, actions = 0;
     bool wrong = false;   // the NIC sent what nobody asked for
     bool late = false;    // something came to the NIC in the past
+    LaunchThread thread;
     Gathers<Rows> gpu;
     Gathers<Dense> dense;
     std::vector<Share> finished;
 
     Host(Nic& nic, const HostConfig& given)
-        : gpu(given.gpu), dense(given.gpu), nic_(nic), config_(given) {}
+        : thread{given.gpu.call}, gpu(given.gpu, thread), dense(given.gpu, thread), nic_(nic),
+          config_(given) {}
 
     void submit(uint64_t number, uint32_t first, uint32_t samples, uint32_t share_first,
                 uint32_t share, const uint64_t* records, size_t count, double time) {
@@ -102,7 +104,7 @@ private:
         uint32_t opcode, step, credit, count;
     };
     struct Event {
-        enum Kind { ADD, PACKET, GATHERED, DENSE_ASKED, DENSE_GATHERED } kind;
+        enum Kind { ADD, PACKET, GATHERED, DENSE_ASKED, DENSE_GATHERED, CALLED } kind;
         Step* step = nullptr;
         size_t place = 0;  // of what it is about, in `taken_`, or among gathers
         double time = 0;
@@ -246,6 +248,7 @@ private:
             dense_launched(dense.finish(event.time));
             break;
         }
+        case Event::CALLED: called(event.time); break;
         }
     }
     void packet(size_t at, double now) {
@@ -290,11 +293,21 @@ private:
             given.push_back(uint16_t(field.get(words)));
         }
     }
-    void launched(const Gather& gather) {
-        if (gather.any) put(gather.end, {Event::GATHERED, nullptr, gather.place});
+    void launched(const Gather& gather) { launched(gather, Event::GATHERED); }
+    void dense_launched(const Gather& gather) { launched(gather, Event::DENSE_GATHERED); }
+    void launched(const Gather& gather, decltype(Event::kind) kind) {
+        if (!gather.any) return;
+        if (thread.cycles > 0) put(gather.called, {Event::CALLED});
+        put(gather.end, {kind, nullptr, gather.place});
     }
-    void dense_launched(const Gather& gather) {
-        if (gather.any) put(gather.end, {Event::DENSE_GATHERED, nullptr, gather.place});
+    // The thread is free again: rows and dense vectors take turns.
+    void called(double now) {
+        thread.free = true;
+        for (size_t k = 0; k < (config_.interaction ? 2 : 1) && thread.free; k++) {
+            if (turn_) dense_launched(dense.start(now));
+            else launched(gpu.start(now));
+            if (config_.interaction) turn_ = !turn_;
+        }
     }
 
     // sim.queries.
@@ -393,6 +406,7 @@ private:
     std::vector<Step*> completed_;
     uint64_t order_ = 0, going_ = 0, sent_ = 0, consumed_ = 0;
     uint32_t credit_ = 0;
+    bool turn_ = false;
     double link_free_ = 0;
     // To be given to the NIC at the end of a quantum.
     std::vector<Sent> packets_;

@@ -29,7 +29,8 @@ _WRONG = (1 << 64) - 1
 
 class _Gpu(ctypes.Structure):
     _fields_ = (*((name, c_double) for name in (
-        "launch", "cycles_per_row", "mlp_launch", "cycles_per_sample")), ("streams", c_uint64))
+        "launch", "cycles_per_row", "mlp_launch", "cycles_per_sample", "call")),
+        ("streams", c_uint64))
 
 
 class _Config(ctypes.Structure):
@@ -80,9 +81,9 @@ class ModelNode:
         self.finished: list[Step] = []
         self._quanta, self._steps = 0, {}
         self._interacts = bottom is not None
-        launch = cycles_of_us(gpu.launch_us)
+        launch = cycles_of_us(gpu.latency_us)
         times = _Gpu(launch, gpu.cycles_per_row(4 * dimension), launch,
-                     gpu.cycles_of_products(bottom or 0), gpu.streams)
+                     gpu.cycles_of_products(bottom or 0), cycles_of_us(gpu.call_us), gpu.streams)
         self._config = _Config(
             number, dimension, config.host_payload_beats, config.query_beats, in_flight,
             vectors_that_fit(dimension, config.host_payload_beats), parts, self.pcie.latency,

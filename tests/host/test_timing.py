@@ -7,7 +7,7 @@ from host.devices.mpi import MpiProfile
 from host.devices.nccl import NcclProfile
 from host.devices.software import SoftwareProfile
 from host.devices.topology import TopologyProfile
-from host.gpu import GpuLookups, GpuMlp, GpuProfile
+from host.gpu import GpuLookups, GpuMlp, GpuProfile, LaunchThread
 from host.network import Network, NetworkProfile
 from host.pcie import Pcie, PcieProfile
 from host.profile import load_profile, profile_names
@@ -89,6 +89,29 @@ def test_kernels_share_the_memory_and_streams_limit_them():
     assert gpu.busy == 750 + 1249
 
 
+def test_one_thread_calls_gathers_one_after_the_other():
+    profile = GpuProfile("g", 1.0, 64.0, 64, 4, call_us=4.0)  # 1,000 cycles of 5 us are a call
+    thread = LaunchThread(profile)
+    rows: GpuLookups[str] = GpuLookups(profile, 64, thread)
+    dense: GpuLookups[str] = GpuLookups(profile, 64, thread)
+    begun = []
+    for name, queue in (("rows", rows), ("dense", dense)):
+        thread.join(lambda now, name=name, queue=queue: begun.append((name, queue.start(now))))
+    first = rows.arrive(0, "a", 4)
+    assert first is not None and (first.called, first.end) == (1000, 1250 + 1)
+    # Streams are free, the thread is not: what comes meanwhile goes together.
+    assert rows.arrive(10, "b", 4) is rows.arrive(20, "c", 4) is dense.arrive(30, "d", 1) is None
+    thread.release(first.called)
+    assert [(name, gather and gather.lists) for name, gather in begun] == [("rows", ("b", "c"))]
+    assert rows.arrive(1500, "e", 4) is None
+    thread.release(2000)
+    assert begun[1] == ("dense", dense_gather := begun[1][1]) and dense_gather.lists == ("d",)
+    thread.release(3000)
+    assert begun[2][0] == "rows" and begun[2][1].lists == ("e",)
+    thread.release(4000)
+    assert [gather for _, gather in begun[3:]] == [None, None] and thread.free
+
+
 def test_mlp_of_mini_batches_in_turn():
     # 4 us launch; 1 TFLOP/s: a sample of 8 million operations takes 8 us.
     mlp = GpuMlp(GpuProfile("g", 4.0, 64.0, 64, 1, 1.0), 8_000_000)
@@ -105,6 +128,8 @@ def test_mlp_of_mini_batches_in_turn():
                                         "overhead_bytes": -1, "switched": True}),
     (GpuProfile, "streams", {"launch_us": 1.0, "memory_bandwidth_gb_s": 1.0, "access_bytes": 1,
                              "streams": 0}),
+    (GpuProfile, "call_us", {"launch_us": 1.0, "memory_bandwidth_gb_s": 1.0, "access_bytes": 1,
+                             "streams": 1, "call_us": -1.0}),
     (GpuProfile, "float32_tflops", {"launch_us": 1.0, "memory_bandwidth_gb_s": 1.0,
                                     "access_bytes": 1, "streams": 1, "float32_tflops": 0.0}),
 ])

@@ -116,6 +116,16 @@ def test_a_gpu_that_falls_silent_ends_the_run(tmp_path):
     assert result["stuck"].startswith("nothing moves after cycle")
 
 
+def test_a_thread_makes_no_more_calls_than_it_has_time_for():
+    few, many = (_run(nodes=1, samples=2048, gpu=GpuProfile(
+        "called", launch_us=7.0 - call_us, memory_bandwidth_gb_s=64.0, access_bytes=64, streams=4,
+        call_us=call_us)) for call_us in (6.0, 0.0))
+    assert few["gpu"]["rows"] == many["gpu"]["rows"]
+    # As long from list to rows, but four at a time.
+    assert many["gpu"]["launches"] * 1500 > many["cycles"]
+    assert 10 < few["gpu"]["launches"] <= few["cycles"] / 1500
+
+
 @pytest.mark.parametrize("options", [
     {"nodes": 3, "settings": ("interaction=true", "requester_merge=false")},
     {"nodes": 1, "in_flight": 1, "settings": ("interaction=true",)},
@@ -124,8 +134,12 @@ def test_a_gpu_that_falls_silent_ends_the_run(tmp_path):
     {"nodes": 4, "settings": ("local_cache=false", "remote_cache=false"), "mini_batch": 37},
     # Gathers that wait for the memory, and for a stream.
     {"gpu": GpuProfile("slow", launch_us=1.0, memory_bandwidth_gb_s=0.5, access_bytes=64,
-                       streams=2)}],
-    ids=["interaction", "one node", "wide", "avazu", "no caches", "slow GPU"])
+                       streams=2)},
+    # Gathers that wait for the thread that calls them, of rows and of dense vectors in turn.
+    {"settings": ("interaction=true",), "gpu": GpuProfile(
+        "called", launch_us=1.0, memory_bandwidth_gb_s=64.0, access_bytes=64, streams=4,
+        call_us=6.0)}],
+    ids=["interaction", "one node", "wide", "avazu", "no caches", "slow GPU", "calls"])
 def test_compiled_hosts_do_what_those_of_rtl_do(options):
     # A fault that comes when the run is long over: hosts that may fall silent are those of RTL.
     compiled, plain = (_run(**options, faults=faults) for faults in (None, "silent-gpu=9s:1us"))
