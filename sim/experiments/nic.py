@@ -45,7 +45,7 @@ def nic_part(point: Point, trace: Trace, devices: Devices, runs: Store | None = 
     """Run the NICs of a point; what is in ``runs`` is taken from there, what is not is kept there.
 
     One mini-batch alone: a run with one in flight. In steady state: a run with ``point.depth`` in
-    flight. Of the caches' counts those of the warm-up are taken off. Each gather on the GPU is
+    flight. What was done and counted in the warm-up is taken off. Each gather on the GPU is
     launched by a call of the host's thread, which adds to its latency and takes one at a time.
 
     With the interaction on the NIC, the phase ``irregular`` is what a run with it takes longer than
@@ -62,7 +62,7 @@ def nic_part(point: Point, trace: Trace, devices: Devices, runs: Store | None = 
     wanted = [(False, 1), (interacts, 1), (interacts, point.depth)]
     alone, with_interaction, busy = all_runs(
         [options_of(point, trace, devices, gpu, rows, *each) for each in wanted], trace, runs)
-    first, steps = trace.warmup, len(trace.batches)
+    first = trace.warmup
     interval, count = busy.interval_us(first), len(trace.measured)
     bottom = gpu.latency_us + int(np.ceil(trace.mini_batch / point.nodes)) * bottom_operations(
         trace.model) / (gpu.float32_tflops * gpu.gemm_fraction * 1e6)
@@ -72,12 +72,12 @@ def nic_part(point: Point, trace: Trace, devices: Devices, runs: Store | None = 
         if interacts:
             more = with_interaction.records[number].us - max(sum(phases.values()), bottom)
             phases["irregular"] = max(0.0, more)
-        times.append(NicTimes(phases, interval, called * max(busy.launches) / steps,
-                              alone.gathered / steps))
+        times.append(NicTimes(phases, interval, called * max(busy.launches) / busy.mini_batches,
+                              alone.gathered / alone.mini_batches))
     local = _cache(alone, "local_cache", rows, "dedupe")
     remote = _cache(alone, "remote_cache", rows) if point.nodes > 1 else None
     lookups = None if point.nodes == 1 else remote["hits"] if remote else 0
-    traffic = {kind: {unit: value / steps for unit, value in total.items()}
+    traffic = {kind: {unit: value / alone.mini_batches for unit, value in total.items()}
                for kind, total in alone.traffic.items()}
     return NicPart(times, local, remote, lookups, traffic, notes)
 

@@ -1,5 +1,6 @@
 """A run of simulated NICs over given mini-batches: what happened when, and what was counted."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 
@@ -72,7 +73,9 @@ class NicRun:
     records: of each mini-batch, in their order. one_way: cycles of the network.
     launches: gathers on each node's GPU, of rows and of dense vectors, ``[nodes]``.
     gathered: rows that the GPUs read for the NICs.
-    traffic: bytes and packets by kind, of the whole run.
+    traffic: bytes and packets by kind.
+    mini_batches: that those three are of: all that came to an end behind the warm-up, or, with
+        several under way, as long as there were as many.
     counts: what registers of that name, ``block.counter``, counted after the warm-up, of all nodes;
         of the whole run where more than one mini-batch is under way.
     rows: of each cache, as it is built.
@@ -83,6 +86,7 @@ class NicRun:
     launches: list[int]
     gathered: int
     traffic: dict[str, dict[str, int]]
+    mini_batches: int
     counts: dict[str, int]
     rows: dict[str, int]
 
@@ -112,18 +116,26 @@ class _NoValues(Dlrm):
 class _Watched(Run):
     """A run over given mini-batches whose starts and ends are kept.
 
-    With one mini-batch under way, what was counted up to the end of the ``warmup`` first ones is
-    noted: every lookup of theirs is then decided, and none of the next has begun. Reading registers
-    disturbs nothing else in a NIC, and is done before the next query is there.
+    What had been done at the end of the ``warmup`` is noted. With one under way the NICs' counters
+    are too: every lookup of the warm-up is then decided, and none of the next has begun. Reading
+    registers disturbs nothing else in a NIC, and is done before the next query is there. With
+    several under way, what was done is noted again when no more are there to begin; where less
+    than two mini-batches end between, nothing is a warm-up.
     """
 
     def __init__(self, options: RunOptions, batches: Sequence[MiniBatch], warmup: int):
         self._given, self._warmup = batches, warmup if options.in_flight == 1 else 0
+        behind = options.in_flight if options.in_flight > 1 else 0
+        self.span = warmup, len(batches) - behind
+        """How many mini-batches are over at either end of what is counted."""
+        if self.span[1] - self.span[0] < 2:
+            self.span = 0, len(batches)
         self.records = [Record() for _ in batches]
         super().__init__(options)
         self.exchange = self.cluster.exchange
         assert isinstance(self.exchange, CompiledExchange)
         self.exchange.tell(_KINDS.values())
+        self._over, self._noted = 0, {0: self.done()}
 
     def _steps(self, batches: Iterable[MiniBatch]) -> Iterator[Step]:
         if self.options.fidelity == "model":
@@ -136,18 +148,39 @@ class _Watched(Run):
         if step.number == self._warmup - 1:
             for registers in self.registers:
                 registers.note(*_COUNTED)
+        self._over += 1
+        if self._over in self.span:
+            self._noted[self._over] = self.done()
         super()._step_finished(step, now)
 
-    def sent(self) -> dict[str, dict[str, int]]:
-        """Return bytes and packets by kind, and write into the records when the last ones left."""
+    @property
+    def counted(self) -> Counter[tuple[str, ...]]:
+        """What :meth:`done` returned at the end of :attr:`span` less what it did at the start."""
+        first, last = (self._noted[over] for over in self.span)
+        return Counter({what: count - first[what] for what, count in last.items()})
+
+    def done(self) -> Counter[tuple[str, ...]]:
+        """Return what GPUs and network have done so far.
+
+        By ``("launches", node)``, ``("gathered",)``, ``("bytes", kind)`` and ``("packets", kind)``.
+        """
+        done = Counter[tuple[str, ...]]()
+        for number, node in enumerate(self.cluster.nodes):
+            done["launches", str(number)] = node.gpu.launches + (
+                node.dense.launches if node.dense else 0)
+            done["gathered",] += node.gpu.rows
         exchange = self.exchange
-        traffic = {}
         for kind, opcode in _KINDS.items():
-            packets, size, last = exchange.told(opcode, len(self.records))
-            traffic[kind] = {"bytes": size, "packets": packets}
-            for record, cycle in zip(self.records, last):
+            done["packets", kind], done["bytes", kind], _ = exchange.told(opcode, 0)
+        done["packets", "total"], done["bytes", "total"] = exchange.frames, exchange.frame_bytes
+        return done
+
+    def note_last_packets(self) -> None:
+        """Write into the records when the last packets left."""
+        for kind, opcode in _KINDS.items():
+            for record, cycle in zip(self.records,
+                                     self.exchange.told(opcode, len(self.records))[2]):
                 setattr(record, _LAST[kind], cycle or None)
-        return traffic | {"total": {"bytes": exchange.frame_bytes, "packets": exchange.frames}}
 
 
 def run_nics(options: RunOptions, batches: Sequence[MiniBatch], warmup: int = 0) -> NicRun:
@@ -159,11 +192,14 @@ def run_nics(options: RunOptions, batches: Sequence[MiniBatch], warmup: int = 0)
     result = run.execute()
     if not result["complete"] or result["bit_identical"] is False:
         raise RuntimeError(f"the run of the NICs failed: {result['stuck'] or result['results']}")
-    traffic = run.sent()
-    launches = [node.gpu.launches + (node.dense.launches if node.dense else 0)
-                for node in run.cluster.nodes]
+    run.note_last_packets()
+    done = run.counted
+    launches = [done["launches", str(node)] for node in range(options.nodes)]
+    traffic = {kind: {unit: done[unit, kind] for unit in ("bytes", "packets")}
+               for kind in (*_KINDS, "total")}
     counts = {name: sum(counters[name] - registers.noted.get(name, 0) for counters, registers
                         in zip(result["counters"], run.registers)) for name in _COUNTED}
-    return NicRun(run.records, float(run.setup.network.lookahead), launches, result["gpu"]["rows"],
-                  traffic, counts, {cache: getattr(run.config, f"{cache}_rows")
-                                        for cache in ("local_cache", "remote_cache")})
+    rows = {cache: getattr(run.config, f"{cache}_rows") for cache in (
+        "local_cache", "remote_cache")}
+    return NicRun(run.records, float(run.setup.network.lookahead), launches, done["gathered",],
+                  traffic, run.span[1] - run.span[0], counts, rows)

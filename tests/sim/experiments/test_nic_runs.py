@@ -24,26 +24,34 @@ def options(point: Point = POINT, depth: int = 1):
 
 def test_what_is_counted_after_the_warm_up_is_what_a_run_of_it_alone_counts_less():
     batches = trace_of(POINT).batches
-    whole, warm = run_nics(options(), batches).counts, run_nics(options(), batches[:2]).counts
-    assert run_nics(options(), batches, 2).counts == {
-        name: count - warm[name] for name, count in whole.items()}
-    assert all(warm.values()) and all(whole[name] > count for name, count in warm.items())
+    whole, warm, rest = (run_nics(options(), *of) for of in (
+        (batches,), (batches[:2],), (batches, 2)))
+    assert rest.counts == {name: count - warm.counts[name] for name, count in whole.counts.items()}
+    assert all(count > warm.counts[name] > 0 for name, count in whole.counts.items())
+    assert rest.gathered == whole.gathered - warm.gathered < whole.gathered
+    assert rest.launches == [a - b for a, b in zip(whole.launches, warm.launches, strict=True)]
+    assert rest.traffic == {kind: {unit: count - warm.traffic[kind][unit]
+                                   for unit, count in of.items()}
+                            for kind, of in whole.traffic.items()}
+    assert rest.records == whole.records
     # With several under way there is no moment between warm-up and the rest.
-    assert run_nics(options(depth=2), batches, 2).counts == run_nics(
-        options(depth=2), batches).counts
+    two, rest = run_nics(options(depth=2), batches), run_nics(options(depth=2), batches, 2)
+    assert rest.counts == two.counts
+    # But for what was done: from the end of one to that of another, both with two behind it.
+    assert rest.mini_batches == 1 + 1 and two.mini_batches == 4
+    assert 0 < 2 * rest.gathered < 3 * two.gathered / 2
 
 
 def test_rtl_counts_the_same_after_the_warm_up_and_takes_no_longer_for_it():
     batches = trace_of(POINT).batches
     rtl = options(replace(POINT, fidelity="rtl"))
     noted, plain = run_nics(rtl, batches, 2), run_nics(rtl, batches)
-    assert noted.counts == run_nics(options(), batches, 2).counts
-    assert replace(noted, counts=plain.counts) == plain
+    assert noted == run_nics(options(), batches, 2) and noted.records == plain.records
 
 
 def made_up(number: int) -> NicRun:
     return NicRun([Record(0.5, 1.0 / 3, number)], 250.0, [1, 2], number,
-                  {"total": {"bytes": 64, "packets": 1}}, {"local_cache.hits": 3},
+                  {"total": {"bytes": 64, "packets": 1}}, 2, {"local_cache.hits": 3},
                   {"local_cache": 8})
 
 
