@@ -30,7 +30,7 @@ demo: $(STAMP)
 	@echo "claims of the paper, figures: $(OUT)/claims/index.html"
 
 test: $(STAMP)
-	$(BIN)/python -m pytest -n $(JOBS) -m "not slow"
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m "not slow"
 
 slow: $(STAMP)
 	$(BIN)/python -m pytest -m slow

@@ -1,14 +1,16 @@
 """Prove a bench: Yosys writes it as an and-inverter graph, ABC inside it looks for a violation."""
 
+import json
 import re
-import tempfile
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 
 from amaranth.back import rtlil
 
 from gen.collector import collect_later
-from gen.yosys import run_yosys
+from gen.yosys import run_yosys, yosys_id
+from sim.engines.cache import cached, digest
 
 from .bench import Bench
 
@@ -81,6 +83,8 @@ def prove(bench: Bench, *, depth: int | None = None, seconds: int = 300) -> Verd
     Model Checking without Unrolling", VMCAI 2011), which finds an inductive invariant by itself
     and so holds for runs of any length; with it, by bounded model checking (``bmc3``).
 
+    What was found for the same netlist, to the byte, by the same tools is kept among built files.
+
     Raises ``TimeoutError`` when ``seconds`` did not do, ``gen.yosys.YosysError`` when Yosys failed.
     """
     ports = [bench.clock.clk, *bench.inputs, *bench.broken.values()]
@@ -88,20 +92,32 @@ def prove(bench: Bench, *, depth: int | None = None, seconds: int = 300) -> Verd
         text = rtlil.convert(bench.m, name="bench", ports=ports, emit_src=False)
     # Merging registers that are always equal pays where cycles are unrolled.
     search = f"scorr\ndc2\nbmc3 -F {depth} -T {seconds}" if depth else f"pdr -T {seconds}"
-    with tempfile.TemporaryDirectory(prefix="prove-") as name:
-        folder = Path(name)
-        (folder / "bench.il").write_text(text)
-        (folder / "abc.script").write_text("\n".join([
-            "backup", "read_aiger bench.aig", "strash", "dc2", search, "write_status status",
-            "write_cex -n cex", "restore", "strash", ""]))
-        run_yosys(_TO_GRAPH + _CALL_ABC, cwd=folder)
-        answer, cycles = (folder / "status").read_text().split()[:2]
-        if answer == "snl_SAT":
-            free = {signal.name for signal in bench.inputs}
-            return _violation((folder / "cex").read_text(), free)
-    if answer == "snl_UNSAT" or (depth and int(cycles) >= depth - 1):
-        return Verdict(True, depth)
-    raise TimeoutError(f"no answer in {seconds} s; the first {cycles} cycles are searched")
+    key = digest(["proof", yosys_id(), _TO_GRAPH, _CALL_ABC, search, text,
+                  Path(__file__).read_text()])
+    entry = cached(f"proof-{key}", partial(
+        _search, text, search, {signal.name for signal in bench.inputs}, depth))
+    found = json.loads((entry / "verdict.json").read_text())
+    return Verdict(found["holds"], found["depth"], tuple(found["broken"]), tuple(found["inputs"]))
+
+
+def _search(text: str, search: str, free: set[str], depth: int | None, folder: Path) -> None:
+    """Write into ``folder`` what is found; ``TimeoutError`` when that is nothing."""
+    (folder / "bench.il").write_text(text)
+    (folder / "abc.script").write_text("\n".join([
+        "backup", "read_aiger bench.aig", "strash", "dc2", search, "write_status status",
+        "write_cex -n cex", "restore", "strash", ""]))
+    run_yosys(_TO_GRAPH + _CALL_ABC, cwd=folder)
+    answer, cycles = (folder / "status").read_text().split()[:2]
+    if answer == "snl_SAT":
+        verdict = _violation((folder / "cex").read_text(), free)
+    elif answer == "snl_UNSAT" or (depth and int(cycles) >= depth - 1):
+        verdict = Verdict(True, depth)
+    else:
+        raise TimeoutError(f"no answer in {search.split()[-1]} s; the first {cycles} cycles are "
+                           "searched")
+    for path in folder.iterdir():
+        path.unlink()
+    (folder / "verdict.json").write_text(json.dumps(asdict(verdict)))
 
 
 def _violation(text: str, free: set[str]) -> Verdict:
