@@ -1,22 +1,24 @@
 """Estimate LUT, FF, RAM, DSP and logic depth of a design, block by block, by Yosys.
 
 A block is an instance in the top, or a shared unit; each distinct one is synthesised once, out of
-context, with the shared units in it left out, so that the memory that Yosys needs stays small.
+context, with the shared units in it left out, so that the memory that Yosys needs stays small;
+its netlist is kept on disk for the same source (:mod:`gen.cache`).
 Memories are not mapped cell by cell (a behavioural array of megabits would take hours): they are
 counted from their sizes and styles, see :mod:`gen.ram_cost`.
 """
 
+import gzip
 import hashlib
 import json
 import os
 import re
-import tempfile
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from gen.cache import cached, digest
 from gen.depth import Path as DepthPath
 from gen.depth import Timing, analyse, ram_timing
 from gen.fit import SLR
@@ -24,7 +26,7 @@ from gen.platform import RAM_MODULES
 from gen.ram_cost import RamCost, ram_cost
 from gen.rtlil import Port
 from gen.verilog import Verilog
-from gen.yosys import run_yosys
+from gen.yosys import run_yosys, yosys_id
 
 __all__ = ["SLR", "report_resources"]
 
@@ -151,13 +153,21 @@ def _fingerprint(source: str, unit: str) -> str:
 
 
 def _synthesise(unit: str, source: str) -> dict[str, Any]:
-    with tempfile.TemporaryDirectory(prefix="embernic-") as folder:
-        (Path(folder) / "unit.v").write_text(source, encoding="utf-8")
-        run_yosys("\n".join([
-            "read_verilog -sv unit.v",
-            f"synth_xilinx -family xcup -abc9 -noiopad -noclkbuf -flatten -top {unit}",
-            f"select {unit}", "write_json -selected unit.json"]), cwd=Path(folder))
-        modules = json.loads((Path(folder) / "unit.json").read_text())["modules"]
+    script = "\n".join([
+        "read_verilog -sv unit.v",
+        f"synth_xilinx -family xcup -abc9 -noiopad -noclkbuf -flatten -top {unit}",
+        f"select {unit}", "write_json -selected unit.json"])
+
+    def build(folder: Path) -> None:
+        (folder / "unit.v").write_text(source, encoding="utf-8")
+        run_yosys(script, cwd=folder)
+        written = folder / "unit.json"
+        (folder / "unit.json.gz").write_bytes(gzip.compress(written.read_bytes(), 1, mtime=0))
+        written.unlink()
+
+    # What takes minutes is kept: a report that was stopped goes on where it was.
+    entry = cached(f"netlist-{digest([yosys_id(), script, source])}", build)
+    modules = json.loads(gzip.decompress((entry / "unit.json.gz").read_bytes()))["modules"]
     netlist = modules[unit]
     # Names that Verilog has to escape keep a backslash inside.
     netlist["netnames"] = {

@@ -5,12 +5,12 @@ from importlib.metadata import version
 from pathlib import Path
 
 import gen
+from gen.cache import cached, digest
 from gen.report import SLR, report_resources
 from gen.verilog import to_verilog
 from rtl.config import NicConfig, preset
 from rtl.nic import SmartNic
 from sim.bench_rows import Job, Progress, Row
-from sim.engines.cache import cached, digest
 from sim.engines.translate import translated
 
 __all__ = ["resource_jobs", "resources"]

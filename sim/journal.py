@@ -31,8 +31,8 @@ import gen
 import host
 import rtl
 import sim
+from gen.cache import digest
 from gen.files import write_whole
-from sim.engines.cache import digest
 
 __all__ = ["Journal", "sources_hash"]
 

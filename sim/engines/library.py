@@ -6,7 +6,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from sim.engines.cache import cached, digest
+from gen.cache import cached, digest
 from sim.engines.toolchain import CXX_FLAGS, compile_files, compiler_id, link
 
 __all__ = ["library"]

@@ -14,8 +14,8 @@ from pathlib import Path
 
 from lz4 import block as lz4
 
+from gen.cache import cached, digest
 from gen.tools import verilator_root
-from sim.engines.cache import cached, digest
 from sim.engines.toolchain import CXX_FLAGS, announce, compile_files, compiler_id, link
 
 __all__ = ["FstWriter"]

@@ -12,9 +12,9 @@ from amaranth.lib import wiring
 
 import gen
 import rtl
+from gen.cache import cached, digest
 from gen.rtlil import Port
 from gen.verilog import to_verilog
-from sim.engines.cache import cached, digest
 
 __all__ = ["translated"]
 

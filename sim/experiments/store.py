@@ -13,9 +13,9 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
+from gen.cache import digest
 from gen.files import write_whole
 from host.datasets import input_files
-from sim.engines.cache import digest
 from sim.journal import sources_hash
 
 __all__ = ["Store", "plain"]

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from gen.cache import cached, digest
 from host.shard import ShardPlan
 from rtl.config import NicConfig
-from sim.engines.cache import cached, digest
 from sim.engines.compiled import CompiledEngine, Room
 from sim.engines.design import Design
 from sim.engines.library import FLAGS

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from amaranth.back import rtlil
 
+from gen.cache import cached, digest
 from gen.collector import collect_later
 from gen.yosys import run_yosys, yosys_id
-from sim.engines.cache import cached, digest
 
 from .bench import Bench
 

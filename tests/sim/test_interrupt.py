@@ -224,7 +224,7 @@ _BUILD = """
 import sys, time
 from pathlib import Path
 from gen.signals import Interrupted, interruptible
-from sim.engines.cache import cached
+from gen.cache import cached
 from sim.engines.toolchain import compile_files
 
 def build(folder: Path) -> None:

@@ -8,9 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from gen.cache import cached, digest
 from rtl.stream import SkidBuffer
 from sim.engines import BuildError, load
-from sim.engines.cache import cached, digest
 
 COMPILED = ("verilator", "cxxrtl")
 
@@ -71,7 +71,7 @@ def test_a_broken_build_leaves_nothing(own_cache, error):
 
 
 def test_a_killed_build_leaves_no_entry(own_cache):
-    script = ("import os, signal; from sim.engines.cache import cached\n"
+    script = ("import os, signal; from gen.cache import cached\n"
               "def build(folder):\n"
               "    (folder / 'half').write_text('x')\n"
               "    os.kill(os.getpid(), signal.SIGKILL)\n"
