@@ -26,12 +26,12 @@ from sim.experiments.sensitivity import sensitivity_points, sensitivity_rows
 from sim.experiments.setting import BASES, Setting
 from sim.experiments.store import Store, plain
 from sim.experiments.sweep import Progress, Results, sweep
-from sim.experiments.systems import BASELINES
+from sim.experiments.systems import BASELINES, parts_of
 from sim.experiments.table import csv_text, rows_of
 from sim.experiments.tornado import draw_tornado
 from sim.experiments.trace import trace_key
 
-__all__ = ["DEMO_FIGURES", "NAMES", "SCHEMA", "chosen", "points_of", "reproduce", "turn"]
+__all__ = ["DEMO_FIGURES", "NAMES", "SCHEMA", "chosen", "in_turn", "points_of", "reproduce"]
 
 SCHEMA = "embernic-claims-1"
 NAMES = (*LIKENESS, *FIGURES, "tornado", "beyond")
@@ -106,7 +106,7 @@ def reproduce(names: Iterable[str], setting: Setting, output: str | Path, backen
     folder.mkdir(parents=True, exist_ok=True)
     results = sweep(points_of(names, setting),
                     how or partial(measure, runs=Store(folder / "runs")),
-                    Store(folder / "points"), backend, jobs, progress, turn, _effort)
+                    Store(folder / "points"), backend, jobs, progress, in_turn, _effort)
     drawn = [_draw(name, setting, results, folder, command) for name in names if name != "beyond"]
     beyond = beyond_rows(setting, results) if "beyond" in names else []
     if beyond:
@@ -123,12 +123,28 @@ def reproduce(names: Iterable[str], setting: Setting, output: str | Path, backen
     return found
 
 
-def turn(point: Point) -> tuple:
-    """Return what points are begun by: the longest first, for none is to be left over at the end,
-    and those of one trace one after the other, for a process keeps a few traces."""
+def in_turn(points: Iterable[Point]) -> list[Point]:
+    """Return points in the order in which they are begun.
+
+    First in RTL one for each NIC that has to be compiled, which is done side by side; then the
+    longest, for none is to be left over at the end, and those of one trace one after the other, for
+    a process keeps a few traces.
+    """
+    ordered = sorted(points, key=_turn)
+    compiled = {_built(point): point for point in reversed(ordered) if point.fidelity == "rtl"}
+    first = sorted(compiled.values(), key=_turn)
+    return first + [point for point in ordered if point not in first]
+
+
+def _turn(point: Point) -> tuple:
     of = trace_key(point)
     return (point.fidelity != "rtl", -(of.warmup + of.measured) * of.samples, repr(of),
             point.nodes)
+
+
+def _built(point: Point) -> tuple[str, ...]:
+    """Return what tells one compiled NIC of an evaluation from another."""
+    return (point.dataset, point.workload) if "sc" in parts_of(point.system) else (point.dataset,)
 
 
 def _effort(point: Point) -> float:

@@ -60,7 +60,7 @@ class Results(Mapping[Any, Outcome]):
 
 def sweep(points: Iterable[Any], measure: Callable[[Any], dict], store: Store,
           backend: str = "loky", jobs: int | None = None,
-          progress: Progress | None = None, order: Callable[[Any], Any] | None = None,
+          progress: Progress | None = None, order: Callable[[list], list] | None = None,
           effort: Callable[[Any], float] = lambda point: 1.0) -> Results:
     """Measure every point that ``store`` does not hold yet.
 
@@ -71,7 +71,7 @@ def sweep(points: Iterable[Any], measure: Callable[[Any], dict], store: Store,
     backend, jobs: see :mod:`sim.experiments.backends`. They change no byte of the results.
     progress: called with the points done and all, and the share of the work done, now and after
         each.
-    order: of a point: those of lower value are begun first. It does not change the results.
+    order: returns points in the order in which they are to be begun; it changes no results.
     effort: that a point is of the work.
 
     A point that raises an exception is an outcome without metrics, and is measured anew by the next
@@ -89,7 +89,7 @@ def sweep(points: Iterable[Any], measure: Callable[[Any], dict], store: Store,
         outcomes[point] = None if kept is None else Outcome(point, kept)
     missing = [point for point, outcome in outcomes.items() if outcome is None]
     if order is not None:
-        missing.sort(key=order)
+        missing = order(missing)
     done = resumed = len(wanted) - len(missing)
     left, work = sum(map(effort, missing)), sum(map(effort, wanted))
     if progress:

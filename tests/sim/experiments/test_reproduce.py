@@ -13,7 +13,7 @@ from sim.cli_reproduce import setting_of
 from sim.experiments.beyond import EXTRAS, beyond_points
 from sim.experiments.figures import FIGURES
 from sim.experiments.figures.likeness import fig06, fig08
-from sim.experiments.reproduce import NAMES, chosen, points_of, reproduce, turn
+from sim.experiments.reproduce import NAMES, chosen, in_turn, points_of, reproduce
 from sim.experiments.sensitivity import FACTORS, doubtful, sensitivity_points, swings
 from sim.experiments.setting import DEMO, Setting
 from sim.experiments.store import Store
@@ -76,7 +76,14 @@ def test_points_that_fail_are_on_the_page_with_their_reason(tmp_path):
 
 
 def test_points_of_a_trace_are_begun_one_after_the_other_and_long_ones_first():
-    points = sorted(points_of(NAMES, Setting(markers=True)), key=turn)
+    everything = points_of(NAMES, Setting(markers=True))
+    points = in_turn(everything)
+    assert sorted(map(repr, points)) == sorted(map(repr, everything))
+    # One for each NIC to compile: with the interaction, with training, with neither.
+    assert {(point.workload, "sc" in point.system) for point in points[:3]} == {
+        ("inference", True), ("training", True), ("inference", False)}
+    assert all(point.fidelity == "rtl" for point in points[:4])
+    points = points[3:]
     traces = [(point.fidelity, trace_key(point)) for point in points]
     changes = [traces[0], *(after for before, after in pairwise(traces) if before != after)]
     assert len(changes) == len(set(changes)) > 20

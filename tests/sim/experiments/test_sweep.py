@@ -48,7 +48,8 @@ def test_the_order_in_which_points_are_begun_is_not_that_of_the_results(tmp_path
         begun.append(spot.number)
         return third(spot)
 
-    results = sweep(SPOTS, count, Store(tmp_path, "v"), jobs=1, order=lambda spot: -spot.number)
+    results = sweep(SPOTS, count, Store(tmp_path, "v"), jobs=1, order=lambda spots: sorted(
+        spots, key=lambda spot: -spot.number))
     assert begun == [13, 7, 2, 1, 0.1]
     assert _dump(results) == _dump(sweep(SPOTS, third, Store(tmp_path / "new", "v"), jobs=1))
 
