@@ -57,8 +57,9 @@ def remote_cache(book: Book) -> Verdict:
     saved = _with_size(book, "saved_lookups", "rc", "remote_cache", "lookups saved", rises=True)
     both = [*over_nic.values(), *with_graph.values()]
     known = [value for value in both if value is not None]
-    agrees = None if len(known) < len(both) or saved.agrees is None else bool(
-        saved.agrees and all(value > 1 for value in known))
+    parts = [saved.agrees, *(value > 1 for value in known), *[None] * (len(both) - len(known))]
+    # One that differs settles it, whatever was not measured.
+    agrees = False if False in parts else None if None in parts else True
     return Verdict(f"over the NIC alone {times(over_nic)}; {saved.ours}; with the graph algorithm "
                    f"{times(with_graph)} more", agrees, book.largest("rc"),
                    {"over_nic": over_nic, "with_graph": with_graph, "saved": saved.values})

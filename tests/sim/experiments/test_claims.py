@@ -53,6 +53,20 @@ def test_verdicts(verdicts, claim, agrees, said):
     assert (row["agrees"], said in row["ours"]) == (agrees, True), row["ours"]
 
 
+def test_one_part_that_differs_settles_a_claim_whatever_was_not_measured():
+    def change(point, metrics):
+        if point.system == "rc" and point.batching == "graph":
+            if point.dataset == "avazu":
+                return None
+            if told_so:
+                return metrics | {"interval_us": 9 * metrics["interval_us"]}
+        return metrics
+
+    for told_so, agrees in ((True, False), (False, None)):
+        found = {row["claim"]: row for row in judge(SETTING, _results(change))}
+        assert found["C4"]["agrees"] is agrees, found["C4"]["ours"]
+
+
 def test_a_claim_over_data_sets_that_are_not_there_is_not_judged(verdicts):
     assert verdicts["C7"]["agrees"] is None
     assert verdicts["C7"]["why"].startswith("not measured")
