@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from host.dlrm import pooled_reference
-from host.gpu import GpuProfile
+from host.gpu import GpuProfile, LaunchThread
 from host.interaction import ResultLayout, interaction
 from host.model import MODELS, Model
 from host.packets import header_beat, pack_records, parse_header, records_to_beats
@@ -41,7 +41,7 @@ class _Host:
         self.step, self.events, self.sent = step, EventQueue(), []
         self.silent_after = float("inf")
         self.dense = DenseVectors(
-            node, GPU, operations, 16, 24, self.events, find=self._find,
+            node, GPU, operations, 16, 24, self.events, LaunchThread(GPU), find=self._find,
             send=lambda packet, now: self.sent.append((now, packet)),
             awake=lambda end: end if end < self.silent_after else float("inf"))
 
