@@ -5,7 +5,7 @@ It also computes the bottom MLP, whose output the NIC asks for as it asks for ro
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Generic, TypeVar
 
 from .source import check_source
@@ -126,14 +126,14 @@ class GpuLookups(Generic[T]):
     """Serves request lists: all that wait when stream and thread are free go into one launch.
 
     The caller keeps the clock: :meth:`arrive` when a list is in GPU memory, :meth:`finish` when a
-    gather ends, :meth:`start` when the ``thread``, by default one of its own, is free again; each
-    returns the gather that starts then, if any.
+    gather ends, :meth:`start` when the ``thread`` is free again; each returns the gather that starts
+    then, if any. Without a thread, calls take their time but do not wait for each other.
     """
 
     def __init__(self, profile: GpuProfile, row_bytes: int, thread: LaunchThread | None = None):
         if row_bytes < 1:
             raise ValueError(f"row_bytes must be at least 1, not {row_bytes!r}")
-        self._thread = thread or LaunchThread(profile)
+        self._thread = thread or LaunchThread(replace(profile, call_us=0.0))
         self._launch = cycles_of_us(profile.latency_us)
         self._cycles_per_row = profile.cycles_per_row(row_bytes)
         self._free = profile.streams

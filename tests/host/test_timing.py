@@ -112,6 +112,12 @@ def test_one_thread_calls_gathers_one_after_the_other():
     assert [gather for _, gather in begun[3:]] == [None, None] and thread.free
 
 
+def test_without_a_thread_calls_do_not_wait_for_each_other():
+    gpu: GpuLookups[str] = GpuLookups(GpuProfile("g", 1.0, 64.0, 64, 4, call_us=4.0), 64)
+    ends = [gather and gather.end for gather in (gpu.arrive(0, "a", 4), gpu.arrive(1, "b", 4))]
+    assert ends == [1250 + 1, 1251 + 1]
+
+
 def test_mlp_of_mini_batches_in_turn():
     # 4 us launch; 1 TFLOP/s: a sample of 8 million operations takes 8 us.
     mlp = GpuMlp(GpuProfile("g", 4.0, 64.0, 64, 1, 1.0), 8_000_000)
