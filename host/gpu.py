@@ -126,8 +126,8 @@ class GpuLookups(Generic[T]):
     """Serves request lists: all that wait when stream and thread are free go into one launch.
 
     The caller keeps the clock: :meth:`arrive` when a list is in GPU memory, :meth:`finish` when a
-    gather ends, :meth:`start` when the ``thread`` is free again; each returns the gather that starts
-    then, if any. Without a thread, calls take their time but do not wait for each other.
+    gather ends, :meth:`start` when the ``thread`` is free again; each returns the gather that
+    starts then, if any. Without a thread, calls take their time but do not wait for each other.
     """
 
     def __init__(self, profile: GpuProfile, row_bytes: int, thread: LaunchThread | None = None):
