@@ -5,7 +5,7 @@ It also computes the bottom MLP, whose output the NIC asks for as it asks for ro
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 from .source import check_source
@@ -81,12 +81,10 @@ class GpuProfile:
 
 @dataclass(frozen=True)
 class Gather(Generic[T]):
-    """One launch: the lists it serves, when its call is over, and when their vectors are there, in
-    cycles."""
+    """One launch: the lists it serves and when their vectors are there, in cycles."""
 
     lists: tuple[T, ...]
     start: float
-    called: float
     end: float
 
 
@@ -95,24 +93,26 @@ class LaunchThread:
 
     While it calls, lists wait, and go into the next launch together. Where several queues of lists
     share it, they take turns. Without a ``call_us`` in the profile it is always free.
+
+    Parameters: ``profile``; ``at(time, action)``, which calls ``action(time)`` at that time.
     """
 
-    def __init__(self, profile: GpuProfile):
-        self.cycles = cycles_of_us(profile.call_us)
-        """Cycles of a call."""
+    def __init__(self, profile: GpuProfile, at: Callable[[float, Callable[[float], None]], None]):
         self.free = True
+        self._cycles, self._at = cycles_of_us(profile.call_us), at
         self._queues: deque[Callable[[float], None]] = deque()
 
     def join(self, start: Callable[[float], None]) -> None:
         """Let ``start(time)`` be called when the thread is free: it launches what waits, if any."""
         self._queues.append(start)
 
-    def take(self) -> None:
-        """Begin a call."""
-        self.free = not self.cycles
+    def take(self, time: float) -> None:
+        """Begin a call at ``time``."""
+        if self._cycles:
+            self.free = False
+            self._at(time + self._cycles, self._release)
 
-    def release(self, time: float) -> None:
-        """End a call: the caller does so at :attr:`Gather.called`, if calls take time."""
+    def _release(self, time: float) -> None:
         self.free = True
         for _ in range(len(self._queues)):
             start = self._queues[0]
@@ -133,7 +133,7 @@ class GpuLookups(Generic[T]):
     def __init__(self, profile: GpuProfile, row_bytes: int, thread: LaunchThread | None = None):
         if row_bytes < 1:
             raise ValueError(f"row_bytes must be at least 1, not {row_bytes!r}")
-        self._thread = thread or LaunchThread(replace(profile, call_us=0.0))
+        self._thread = thread
         self._launch = cycles_of_us(profile.latency_us)
         self._cycles_per_row = profile.cycles_per_row(row_bytes)
         self._free = profile.streams
@@ -160,10 +160,11 @@ class GpuLookups(Generic[T]):
 
     def start(self, time: float) -> Gather[T] | None:
         """Launch what waits, if stream and thread are free at ``time``."""
-        if not self._free or not self._waiting or not self._thread.free:
+        if not self._free or not self._waiting or (self._thread and not self._thread.free):
             return None
         self._free -= 1
-        self._thread.take()
+        if self._thread:
+            self._thread.take(time)
         lists = tuple(request for request, _ in self._waiting)
         rows = sum(count for _, count in self._waiting)
         self._waiting.clear()
@@ -173,7 +174,7 @@ class GpuLookups(Generic[T]):
         self.launches += 1
         self.rows += rows
         self.busy += self._memory_free - time
-        return Gather(lists, time, time + self._thread.cycles, self._memory_free)
+        return Gather(lists, time, self._memory_free)
 
 
 class GpuMlp:

@@ -50,7 +50,6 @@ class DenseVectors:
         self._mlp = GpuMlp(gpu, operations)
         self._gathers: GpuLookups[tuple[Step, np.ndarray, np.ndarray]] = GpuLookups(
             gpu, 4 * dimension, thread)
-        self._thread = thread
         thread.join(lambda now: self._launched(self._gathers.start(now)))
         self._events, self._find, self._send, self._awake = events, find, send, awake
         self._ready: dict[int, float] = {}
@@ -97,8 +96,6 @@ class DenseVectors:
             self._gathers.arrive(now, request, head.count)))
 
     def _launched(self, gather: Gather | None) -> None:
-        if gather is not None and self._thread.cycles:
-            self._events.at(gather.called, self._thread.release)
         if gather is not None and (end := self._awake(gather.end)) < inf:
             self._events.at(end, partial(self._gathered, gather))
 

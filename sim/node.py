@@ -67,11 +67,10 @@ class Node:
         self.engine = engine
         self._answer, self._dimension = answer, dimension
         self._pcie = Pcie(pcie)
-        self._thread = LaunchThread(gpu)
-        self._gpu: GpuLookups[tuple[int, np.ndarray]] = GpuLookups(
-            gpu, 4 * dimension, self._thread)
-        self._thread.join(lambda now: self._launched(self._gpu.start(now)))
         self._events = EventQueue()
+        thread = LaunchThread(gpu, self._events.at)
+        self._gpu: GpuLookups[tuple[int, np.ndarray]] = GpuLookups(gpu, 4 * dimension, thread)
+        thread.join(lambda now: self._launched(self._gpu.start(now)))
         self._steps: dict[int, Step] = {}
         self._queries = Queries(number, config, in_flight, self._send, self._began)
         self._credits = 0, 0
@@ -79,7 +78,7 @@ class Node:
         self._to_nic_starts: list[float] = []
         self._port = host_port(engine, number, self._pcie)
         self.dense = None if bottom is None else DenseVectors(
-            number, gpu, bottom, dimension, config.host_payload_beats, self._events, self._thread,
+            number, gpu, bottom, dimension, config.host_payload_beats, self._events, thread,
             find=self._find, send=self._send, awake=lambda end: self.silent_gpu.after(end))
         """What owes the NIC dense vectors, None where the interaction is not on the NIC."""
         self.training = training and training(
@@ -226,8 +225,6 @@ class Node:
     # Rows for the NIC
 
     def _launched(self, gather: Gather | None) -> None:
-        if gather is not None and self._thread.cycles:
-            self._events.at(gather.called, self._thread.release)
         if gather is not None and (end := self.silent_gpu.after(gather.end)) < inf:
             self._events.at(end, lambda now: self._gathered(gather, now))
 

@@ -92,8 +92,7 @@ def prove(bench: Bench, *, depth: int | None = None, seconds: int = 300) -> Verd
         text = rtlil.convert(bench.m, name="bench", ports=ports, emit_src=False)
     # Merging registers that are always equal pays where cycles are unrolled.
     search = f"scorr\ndc2\nbmc3 -F {depth} -T {seconds}" if depth else f"pdr -T {seconds}"
-    key = digest(["proof", yosys_id(), _TO_GRAPH, _CALL_ABC, search, text,
-                  Path(__file__).read_text()])
+    key = digest(["proof", yosys_id(), Path(__file__).read_text(), search, text])
     entry = cached(f"proof-{key}", partial(
         _search, text, search, {signal.name for signal in bench.inputs}, depth))
     found = json.loads((entry / "verdict.json").read_text())

@@ -1,5 +1,7 @@
 """Timing models against figures worked out by hand from their profiles."""
 
+from collections.abc import Callable
+
 import pytest
 
 from host.devices.cpu import CpuProfile
@@ -90,26 +92,28 @@ def test_kernels_share_the_memory_and_streams_limit_them():
 
 
 def test_one_thread_calls_gathers_one_after_the_other():
-    profile = GpuProfile("g", 1.0, 64.0, 64, 4, call_us=4.0)  # 1,000 cycles of 5 us are a call
-    thread = LaunchThread(profile)
+    profile = GpuProfile("g", 1.0, 64.0, 64, 4, call_us=4.0)  # a call is 1,000 cycles
+    ends: list[tuple[float, Callable[[float], None]]] = []
+    thread = LaunchThread(profile, lambda time, action: ends.append((time, action)))
     rows: GpuLookups[str] = GpuLookups(profile, 64, thread)
     dense: GpuLookups[str] = GpuLookups(profile, 64, thread)
     begun = []
     for name, queue in (("rows", rows), ("dense", dense)):
         thread.join(lambda now, name=name, queue=queue: begun.append((name, queue.start(now))))
     first = rows.arrive(0, "a", 4)
-    assert first is not None and (first.called, first.end) == (1000, 1250 + 1)
+    assert first is not None and (ends[-1][0], first.end) == (1000, 1250 + 1)
     # Streams are free, the thread is not: what comes meanwhile goes together.
     assert rows.arrive(10, "b", 4) is rows.arrive(20, "c", 4) is dense.arrive(30, "d", 1) is None
-    thread.release(first.called)
+    ends[-1][1](1000)
     assert [(name, gather and gather.lists) for name, gather in begun] == [("rows", ("b", "c"))]
     assert rows.arrive(1500, "e", 4) is None
-    thread.release(2000)
+    ends[-1][1](2000)
     assert begun[1] == ("dense", dense_gather := begun[1][1]) and dense_gather.lists == ("d",)
-    thread.release(3000)
+    ends[-1][1](3000)
     assert begun[2][0] == "rows" and begun[2][1].lists == ("e",)
-    thread.release(4000)
+    ends[-1][1](4000)
     assert [gather for _, gather in begun[3:]] == [None, None] and thread.free
+    assert [time for time, _ in ends] == [1000, 2000, 3000, 4000]
 
 
 def test_without_a_thread_calls_do_not_wait_for_each_other():

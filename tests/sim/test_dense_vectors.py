@@ -41,7 +41,8 @@ class _Host:
         self.step, self.events, self.sent = step, EventQueue(), []
         self.silent_after = float("inf")
         self.dense = DenseVectors(
-            node, GPU, operations, 16, 24, self.events, LaunchThread(GPU), find=self._find,
+            node, GPU, operations, 16, 24, self.events,
+            LaunchThread(GPU, self.events.at), find=self._find,
             send=lambda packet, now: self.sent.append((now, packet)),
             awake=lambda end: end if end < self.silent_after else float("inf"))
 
