@@ -27,6 +27,7 @@ FLAGS = ("--cc", "-O3", "--x-assign", "fast", "--x-initial", "unique", "--no-ass
 DEFINES = ("-DVM_COVERAGE=0", "-DVM_SC=0", "-DVM_TIMING=0", "-DVM_TRACE=0", "-DVM_TRACE_FST=0",
            "-DVM_TRACE_VCD=0", "-DVM_TRACE_SAIF=0", "-DVL_TIME_CONTEXT")
 RUNTIME = ("verilated.cpp", "verilated_threads.cpp", "verilated_random.cpp")
+LEVEL = "-O1"  # of the design: -O3 took the compiler half as long again and made a NIC no faster
 PREFIX = "Vember"
 _UNIT_BYTES = 2_500_000
 _HERE = Path(__file__).parent
@@ -63,7 +64,7 @@ def load_verilator(component: wiring.Component, name: str,
     source = (traceable(text) if traced else text) + "\n" + verilog_wrapper(name, ports, traced)
     runtime = _runtime(flow)
     key = digest(["verilator", source, version("verilator"), compiler_id(), *CXX_FLAGS,
-                  *flow.defines, *flow.flags])
+                  LEVEL, *flow.defines, *flow.flags])
     objects = cached(f"{name}-objects-{key}", lambda folder: _build(name, source, flow, folder))
     whole = digest([objects.name, glue, runtime.name])
     entry = cached(f"{name}-{whole}",
@@ -102,7 +103,7 @@ def _build(name: str, source: str, flow: _Flow, folder: Path) -> None:
                        "design.v"], cwd=folder)
         translated = time.monotonic()
         sources = sorted(folder.glob("*.cpp"))
-        compile_files(_unite(sources, folder), folder, flow.defines, [folder, *_includes()])
+        compile_files(_unite(sources, folder), folder, flow.defines, [folder, *_includes()], LEVEL)
     size = sum(path.stat().st_size for path in sources)
     seconds = {"translate": round(translated - started, 2),
                "compile": round(time.monotonic() - translated, 2)}
