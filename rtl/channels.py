@@ -66,20 +66,20 @@ CHANNELS = {
 and the block that takes from it."""
 
 TRAINING_CHANNELS = {
-    "host_parser.gradients": "training",
-    "host_parser.returned": "training",
-    "host_parser.states": "training",
-    "host_parser.written": "training",
-    "net_parser.partials": "training",
-    "net_parser.steps": "training",
-    "training.refused": "host_reporter",
-    "training.lookups": "local_cache",
-    "local_cache.updated": "training",
-    "training.write": "local_cache",
-    "training.net_headers": "net_mux",
-    "training.net_payload": "net_mux",
-    "training.host_headers": "host_mux",
-    "training.host_payload": "host_mux",
+    "host_parser.gradients": "training_path",
+    "host_parser.returned": "training_path",
+    "host_parser.states": "training_path",
+    "host_parser.written": "training_path",
+    "net_parser.partials": "training_path",
+    "net_parser.steps": "training_path",
+    "training_path.refused": "host_reporter",
+    "training_path.lookups": "local_cache",
+    "local_cache.updated": "training_path",
+    "training_path.write": "local_cache",
+    "training_path.net_headers": "net_mux",
+    "training_path.net_payload": "net_mux",
+    "training_path.host_headers": "host_mux",
+    "training_path.host_payload": "host_mux",
 }
 """Those that a NIC has besides if it trains, likewise."""
 

@@ -161,8 +161,8 @@ class SmartNic(wiring.Component):
         }
         counters = {name: block.counters.shape() for name, block in self._blocks.items()}
         if config.training:
-            self._blocks["training"] = TrainingPath(config)
-            counters |= self._blocks["training"].counters.shape().members
+            self._blocks["training_path"] = TrainingPath(config)
+            counters |= self._blocks["training_path"].counters.shape().members
         self._csr = RegisterBlock(config, counters)
         self.registers, self.blocks = self._csr.registers, MappingProxyType(self._blocks)
         super().__init__({

@@ -40,8 +40,8 @@ def control(m: Module, config: NicConfig, csr: RegisterBlock, parts: dict, time:
                 m.d.comb += getattr(block, name).eq(value)
     keepers = [blocks.query_checker, blocks.lookup_check]
     if config.training:
-        keepers.append(blocks.training)
-        m.d.comb += [getattr(blocks.training, name).eq(getattr(csr, name))
+        keepers.append(blocks.training_path)
+        m.d.comb += [getattr(blocks.training_path, name).eq(getattr(csr, name))
                      for name in _TRAINING_PORTS]
         m.d.comb += [blocks.dispatcher.training.eq(csr.training),
                      blocks.query_checker.training.eq(csr.training),
@@ -75,7 +75,7 @@ def control(m: Module, config: NicConfig, csr: RegisterBlock, parts: dict, time:
         csr.table_ready.eq(Cat(block.write_ready for block in keepers).all()),
     ]
     for name, block in parts.items():
-        if name == "training":
+        if name == "training_path":
             m.d.comb += [csr.counters[part].eq(block.counters[part])
                          for part in block.counters.shape().members]
         elif hasattr(block, "counters"):

@@ -12,9 +12,9 @@ __all__ = ["connect_training"]
 
 def connect_training(m: Module, blocks: SimpleNamespace, net_mux: PacketMux,
                      host_mux: PacketMux) -> None:
-    """Join ``blocks.training`` to parsers, local cache, dispatcher, dedupe table, reporter, and the
-    last ports of the two muxes."""
-    training, cache = blocks.training, blocks.local_cache
+    """Join ``blocks.training_path`` to parsers, local cache, dispatcher, dedupe table, reporter,
+    and the last ports of the two muxes."""
+    training, cache = blocks.training_path, blocks.local_cache
     for parser, names in ((blocks.host_parser, ("gradients", "returned", "states", "written")),
                           (blocks.net_parser, ("partials", "steps"))):
         for name in names:

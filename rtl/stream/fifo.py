@@ -1,6 +1,6 @@
 """FIFO of stream items in a RAM."""
 
-from amaranth.hdl import Module, Mux, Shape, Signal
+from amaranth.hdl import Cat, Module, Mux, Shape, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -56,7 +56,8 @@ class StreamFIFO(wiring.Component):
             m.d.sync += [head.eq(Mux(head == depth - 1, 0, head + 1)), valid.eq(1)]
         with m.Elif(self.o.ready):
             m.d.sync += valid.eq(0)
-        m.d.sync += level.eq(level + push - pull)
+        # One carry chain, for what pulls and pushes often comes late: +1, 0 or -1.
+        m.d.sync += level.eq(level + Cat(push ^ pull, pull & ~push).as_signed())
         if self._early:
             full = Signal()
             m.d.sync += full.eq(((level == depth) | ((level == depth - 1) & push)) & ~pull)

@@ -319,6 +319,8 @@ class TrainingPath(wiring.Component):
         written, dimension, dropped = Signal(32), Signal(9), Signal(CREDIT_BITS)
         m.d.sync += [
             dropped.eq(dropped + self.dropped),
+            # A register for the sum: the reporter of the NIC, and so its idle, follows from it.
+            self.acknowledge.eq(receiver.consumed + blocks.returned_receiver.consumed + dropped),
             # As the others of the optimizer it does not change shortly before a gradient.
             dimension.eq(Mux(self.vector_packing == 0, self.vector_beats << 4,
                              LANES >> self.vector_packing)),
@@ -336,7 +338,6 @@ class TrainingPath(wiring.Component):
             departure.freed.eq(blocks.partial_receiver.freed),
             departure.credit_in.eq(self.credit_in),
             self.forget.eq(barrier.forget), barrier.forgetting.eq(self.forgetting),
-            self.acknowledge.eq(receiver.consumed + blocks.returned_receiver.consumed + dropped),
             self.write_ready.eq(Cat(block.write_ready for block in keepers).all()),
         ]
         m.d.comb += [self.counters[f"gradient_{part}"].eq(getattr(receiver, f"{part}_counters"))

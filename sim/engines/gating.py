@@ -17,7 +17,7 @@ import re
 
 __all__ = ["GATED", "LINGER", "gate_blocks"]
 
-GATED = tuple(f"training__{name}" for name in (
+GATED = tuple(f"training_path__{name}" for name in (
     "global_reducer", "global_reducer__sums", "global_reducer__terms", "local_reducer",
     "local_reducer__sums", "local_reducer__terms", "row_updater", "row_updater__optimizer",
     "receiver", "gradient_sender", "partial_receiver", "returned_receiver", "departure"))

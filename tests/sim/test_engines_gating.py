@@ -3,12 +3,14 @@
 import re
 
 import pytest
-from amaranth.hdl import Module
+from amaranth.hdl import Fragment, Module
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from gen.generate import build_nic
 from gen.tools import run_verilator
 from gen.verilog import to_verilog
+from rtl.config import preset
 from sim.engines import gating
 from sim.engines.gating import gate_blocks
 
@@ -70,6 +72,18 @@ def test_only_those_that_are_named_are_changed(verilog, monkeypatch):
     before, after = modules(verilog), modules(gate_blocks(verilog, "top"))
     assert {name for name in before if after[name] != before[name]} == {"top"}
     assert set(after) >= set(before)
+
+
+def test_each_is_a_block_of_a_nic_that_trains():
+    """A path that names none would leave its block on the NIC's clock, and nobody would see it."""
+    nic = build_nic(preset("tiny").with_fields(training=True))
+    for path in gating.GATED:
+        first, *names = path.split("__")
+        fragment = Fragment.get(nic.blocks[first], None)
+        for name in names:
+            inside = {known: part for part, known, _source in fragment.subfragments}
+            assert name in inside, path
+            fragment = inside[name]
 
 
 def test_clock_reset_and_inputs(verilog, monkeypatch, tmp_path):
