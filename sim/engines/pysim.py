@@ -199,8 +199,13 @@ class PysimEngine(Engine):
             if self._step() and self._next_due() > self._now:
                 self._asleep = True
 
+    def _put(self, signal, value: int) -> None:
+        # The simulator settles after whatever is set, be it what was there.
+        if self._ctx.get(signal) != value:
+            self._ctx.set(signal, value)
+
     def _step(self) -> bool:
-        get, put, cycle = self._ctx.get, self._ctx.set, self._now
+        get, put, cycle = self._ctx.get, self._put, self._now
         if self._tracer is not None:
             self._tracer.enter(cycle)
         quiet = self._idle is not None

@@ -198,8 +198,8 @@ def test_hitrate_stops_with_what_it_counted(tmp_path, bags):
     command = [sys.executable, "-m", "sim", "hitrate", "--data", str(bags), "--sizes",
                ",".join(map(str, sizes)), "--ways", "8", "--nodes", "2", "--mini-batch", "1",
                "--json", str(path)]
-    with _started(command) as process:
-        _wait_for_file(process, path)  # written some seconds after the start
+    with _started(_lively(command)) as process:
+        _wait_for_samples(process, path)
         live = json.loads(path.read_text())
         process.send_signal(signal.SIGINT)
         _, err = process.communicate()
