@@ -105,6 +105,7 @@ class PacketPool(wiring.Component):
         found, updated = Signal(state_layout), Signal(state_layout)
         here, written, here_open = Signal(own_layout), Signal(own_layout), Signal()
         is_open, other_step, fills, single = Signal(), Signal(), Signal(), Signal()
+        opening = Signal()
         but_one = Signal(self.limit.shape())
         m.d.sync += [single.eq(self.limit <= 1),
                      but_one.eq(Mux(self.limit == 0, 0, self.limit - 1))]
@@ -129,9 +130,10 @@ class PacketPool(wiring.Component):
             written.nearly.eq(updated.units >= but_one),
             own.write_en.eq(self.ready), own.write_addr.eq(target),
             own.write_data.eq(written),
-            ages.write_en.eq(self.ready & ~here_open), ages.write_addr.eq(target),
-            ages.write_data.eq(self.time),
-            free.ready.eq(self.ready & ~here_open),
+            # Said without ``ready``, which waits for the step of an open buffer to be compared.
+            opening.eq(self.valid & swept & ~expiring & ~here_open & free.valid),
+            ages.write_en.eq(opening), ages.write_addr.eq(target), ages.write_data.eq(self.time),
+            free.ready.eq(opening),
         ]
         if self._match_step:
             m.d.comb += written.step.eq(self.step)
