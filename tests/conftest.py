@@ -5,18 +5,38 @@ import signal
 from collections import defaultdict
 
 import pytest
+from amaranth.hdl import Shape, _ast
 
 
 def pytest_configure() -> None:
     """Let Ctrl-C end what tests start: a shell that runs us in the background has it ignored."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    _keep_shapes()
+
+
+def _keep_shapes() -> None:
+    """Let Amaranth work out the shape of an expression once.
+
+    It does so from the operands, down to the signals, each of the dozen times that the simulator's
+    compiler asks, for each expression inside another: a tenth of all that the tests take. An
+    expression never changes.
+    """
+    worked_out = _ast.Operator.shape
+
+    def shape(self) -> Shape:
+        known = self.__dict__.get("_known_shape")
+        if known is None:
+            known = self._known_shape = worked_out(self)
+        return known
+
+    _ast.Operator.shape = shape
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Make all but some cases of a test marked ``few(n)`` slow: ``n`` stay, spread over them; of
-    one, it is the last."""
+    one, it is the last. Begin with what takes longest, or one worker would end with it alone."""
     cases: dict[tuple[str, int], list[pytest.Item]] = defaultdict(list)
     for item in items:
         if marker := item.get_closest_marker("few"):
@@ -27,6 +47,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for number, item in enumerate(found):
             if number not in kept:
                 item.add_marker(pytest.mark.slow)
+    items.sort(key=lambda item: item.get_closest_marker("long") is None)
 
 
 def pytest_collection_finish() -> None:

@@ -77,6 +77,7 @@ def test_contents_of_memories_at_power_up_do_not_matter(monkeypatch):
     assert results[0] == results[1] == results[2]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("other", [
     "pysim", pytest.param("cxxrtl", marks=pytest.mark.slow)])  # minutes of compilation
 def test_engines_agree_on_the_nic(tmp_path, other):

@@ -83,9 +83,12 @@ def bench_of(script, config=CONFIG):
 
 def test_credit_when_a_quarter_behind():
     async def script(ctx, dut, sent):
-        base = 0
-        # Once around 2^16.
-        for _ in range(65536 // (QUARTER + 1) + 3):
+        base = 0x10000 - 20 * QUARTER
+        ctx.set(dut.consumed, base)
+        await ctx.tick().repeat(3)
+        assert sent == [(Opcode.CREDIT, 1, 0, base)] and ctx.get(dut.idle)
+        sent.clear()
+        for _ in range(40):  # around 2^16
             ctx.set(dut.consumed, (base + QUARTER) & 0xFFFF)
             await ctx.tick().repeat(3)
             assert ctx.get(dut.idle) and not sent

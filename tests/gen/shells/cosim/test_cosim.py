@@ -25,6 +25,7 @@ if pytest.importorskip("find_libpython").find_libpython() is None:
 ROOT = Path(__file__).parents[4]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("shell", [
     pytest.param(shell, marks=() if shell == "opennic" else pytest.mark.slow)
     for shell in sorted(SHELLS)])
