@@ -18,9 +18,9 @@ import re
 __all__ = ["GATED", "LINGER", "gate_blocks"]
 
 GATED = tuple(f"training_path__{name}" for name in (
-    "global_reducer", "global_reducer__sums", "global_reducer__terms", "local_reducer",
-    "local_reducer__sums", "local_reducer__terms", "row_updater", "row_updater__optimizer",
-    "receiver", "gradient_sender", "partial_receiver", "returned_receiver", "departure"))
+    "global_reducer", "global_reducer__sums", "local_reducer", "local_reducer__sums",
+    "row_updater", "row_updater__optimizer", "receiver", "gradient_sender", "partial_receiver",
+    "returned_receiver", "departure"))
 """Their paths in the design. Each has ``idle``, streams, and inputs of other kinds, which are not
 high for longer than :data:`LINGER` cycles, moving something, without changing. The clock of one
 inside another is made from that one's."""
