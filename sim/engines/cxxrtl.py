@@ -15,7 +15,7 @@ from sim.engines.cxxrtl_split import split_design
 from sim.engines.design import describe
 from sim.engines.glue import WRAPPER, verilog_wrapper
 from sim.engines.glue_cxxrtl import cxxrtl_glue
-from sim.engines.toolchain import CXX_FLAGS, announce, compile_files, compiler_id, link
+from sim.engines.toolchain import CXX_FLAGS, LEVEL, announce, compile_files, compiler_id, link
 from sim.engines.translate import translated
 
 __all__ = ["load_cxxrtl"]
@@ -32,7 +32,6 @@ splitnets -driver
 write_cxxrtl -header -noproc -g1 design.cc
 """
 DEFINES = ("-DNDEBUG", "-DCXXRTL_NDEBUG")
-LEVEL = "-O1"  # of the design: -O2 made a NIC no faster
 TOP = f"p_{WRAPPER.replace('_', '__')}"
 _HERE = Path(__file__).parent
 

@@ -15,9 +15,11 @@ from rich.console import Console
 
 from gen.tools import run_tool
 
-__all__ = ["CXX_FLAGS", "announce", "compile_files", "compiler_id", "link"]
+__all__ = ["CXX_FLAGS", "LEVEL", "announce", "compile_files", "compiler_id", "link"]
 
 CXX_FLAGS = ("-std=c++20", "-fPIC", "-fvisibility=hidden", "-fno-sanitize=undefined", "-w")
+LEVEL = "-O1"
+"""What designs are compiled with: -O3 takes half as long again, and makes a NIC no faster."""
 
 
 def compiler() -> list[str]:

@@ -15,7 +15,7 @@ from sim.engines.compiled import CompiledModel
 from sim.engines.design import describe
 from sim.engines.gating import gate_blocks
 from sim.engines.glue import WRAPPER, traceable, verilator_glue, verilog_wrapper
-from sim.engines.toolchain import CXX_FLAGS, announce, compile_files, compiler_id, link
+from sim.engines.toolchain import CXX_FLAGS, LEVEL, announce, compile_files, compiler_id, link
 from sim.engines.translate import translated
 from sim.engines.units import SHARED_FLAGS, share_units
 
@@ -27,7 +27,6 @@ FLAGS = ("--cc", "-O3", "--x-assign", "fast", "--x-initial", "unique", "--no-ass
 DEFINES = ("-DVM_COVERAGE=0", "-DVM_SC=0", "-DVM_TIMING=0", "-DVM_TRACE=0", "-DVM_TRACE_FST=0",
            "-DVM_TRACE_VCD=0", "-DVM_TRACE_SAIF=0", "-DVL_TIME_CONTEXT")
 RUNTIME = ("verilated.cpp", "verilated_threads.cpp", "verilated_random.cpp")
-LEVEL = "-O1"  # of the design: -O3 took the compiler half as long again and made a NIC no faster
 PREFIX = "Vember"
 _UNIT_BYTES = 2_500_000
 _HERE = Path(__file__).parent

@@ -81,14 +81,17 @@ def bench_of(script, config=CONFIG):
     simulate(dut, bench, background=[take])
 
 
-def test_credit_when_a_quarter_behind():
+@pytest.mark.parametrize("before", [
+    20 * QUARTER, pytest.param(65536 - 2 * QUARTER, marks=pytest.mark.slow)])
+def test_credit_when_a_quarter_behind(before):
+    """Around 2^16, from so many beats ``before`` it; the slow case goes once all the way."""
     async def script(ctx, dut, sent):
-        base = 0x10000 - 20 * QUARTER
+        base = 0x10000 - before
         ctx.set(dut.consumed, base)
         await ctx.tick().repeat(3)
         assert sent == [(Opcode.CREDIT, 1, 0, base)] and ctx.get(dut.idle)
         sent.clear()
-        for _ in range(40):  # around 2^16
+        for _ in range(before // (QUARTER + 1) + 20):
             ctx.set(dut.consumed, (base + QUARTER) & 0xFFFF)
             await ctx.tick().repeat(3)
             assert ctx.get(dut.idle) and not sent
