@@ -13,12 +13,12 @@ from time import thread_time
 import numpy as np
 
 from host.gpu import Gather, GpuLookups, GpuProfile, LaunchThread
-from host.packets import Header, parse_errors, parse_headers, parse_pooled, payload_records
+from host.packets import Header, payload_records
 from host.pcie import Pcie, PcieProfile
-from host.result_packets import parse_result_part, parse_results
 from host.row_packets import Answer
 from rtl.config import NicConfig
 from rtl.formats import BEAT_BYTES, Opcode
+from sim.answers_compiled import answers_of
 from sim.engines import Engine
 from sim.errors import ProtocolError
 from sim.events import EventQueue
@@ -34,10 +34,6 @@ __all__ = ["Node"]
 
 _TIMED = 8
 """One of so many quanta is timed: the clock of a thread is slow."""
-
-_POOLED = frozenset((Opcode.POOLED, Opcode.ERRORS))
-_RESULTS = frozenset((Opcode.RESULTS, Opcode.RESULT_PART, Opcode.ERRORS))
-"""Packets that only answer samples, without and with the interaction on the NIC."""
 
 
 def _no_time() -> float:
@@ -65,28 +61,28 @@ class Node:
                  bottom: int | None = None, training: TrainingOf | None = None):
         self.number = number
         self.engine = engine
-        self._answer, self._dimension = answer, dimension
+        self._answer = answer
         self._pcie = Pcie(pcie)
         self._events = EventQueue()
         thread = LaunchThread(gpu, self._events.at)
         self._gpu: GpuLookups[tuple[int, np.ndarray]] = GpuLookups(gpu, 4 * dimension, thread)
         thread.join(lambda now: self._launched(self._gpu.start(now)))
-        self._steps: dict[int, Step] = {}
         self._queries = Queries(number, config, in_flight, self._send, self._began)
-        self._credits = 0, 0
         self._to_nic: list[np.ndarray] = []
         self._to_nic_starts: list[float] = []
         self._port = host_port(engine, number, self._pcie)
+        self._answers = answers_of(engine, number, dimension, interaction=bottom is not None,
+                                   refused=self._refused)
+        self.errors = self._answers.errors
+        """Sample and status of each refusal."""
         self.dense = None if bottom is None else DenseVectors(
             number, gpu, bottom, dimension, config.host_payload_beats, self._events, thread,
-            find=self._find, send=self._send, awake=lambda end: self.silent_gpu.after(end))
+            find=self._answers.find, send=self._send, awake=lambda end: self.silent_gpu.after(end))
         """What owes the NIC dense vectors, None where the interaction is not on the NIC."""
         self.training = training and training(
             self._events, self._send, lambda end: self.silent_gpu.after(end))
-        self._answering = _POOLED if bottom is None else _RESULTS
         self.silent_host = self.silent_gpu = Windows()
         """When the host sends nothing, and when no gather ends."""
-        self.errors: list[tuple[int, int]] = []
         self.actions = 0
         """Things that this host has done: while none of them does anything, nothing gets on."""
         self.seconds = {"nics": 0.0, "hosts": 0.0}
@@ -130,7 +126,7 @@ class Node:
     @property
     def unanswered(self) -> int:
         """Samples of this node's shares that are under way or wait to be."""
-        return sum(step.left[self.number] for step in self._steps.values())
+        return sum(step.left[self.number] for step in self._answers.steps.values())
 
     @property
     def queries_waiting(self) -> int:
@@ -146,7 +142,7 @@ class Node:
         """Give this host its share of ``step``, to be started in its turn, not before ``time``."""
         if not step.left[self.number]:
             return
-        self._steps[step.number] = step
+        self._answers.open(step)
         self._events.at(time, lambda now: self._queries.add(step, now))
 
     def advance(self, end: int) -> None:
@@ -173,39 +169,15 @@ class Node:
         self._push_sent()
 
     def _receive(self) -> None:
-        beats, starts, ends, cycles = self._port.take()
-        if not starts:
+        packets = self._port.take()
+        if not packets.starts:
             return
+        beats, starts, ends, cycles = packets
         self.host_bytes["from_nic"] += ends[-1] * BEAT_BYTES
-        heads = parse_headers(beats[starts])
-        for head, start, end, cycle in zip(heads, starts, ends, cycles):
-            packet = beats[start:end]
-            # Answers are put in place here, in their order: nobody looks at them before their step
-            # is done. Whatever the host does about a packet, it does when that has reached it.
-            completed = self._answers(packet, head)
-            credits = head.credit, head.acknowledge
-            if completed or credits != self._credits or head.opcode not in self._answering:
-                self._credits = credits
-                self._events.at(float(cycle) + self._pcie.latency, partial(
-                    self._packet, packet, head, completed))
-
-    def _answers(self, packet: np.ndarray, head: Header) -> Sequence[Step]:
-        """Take answers to samples; return the steps whose shares they complete."""
-        opcode = head.opcode
-        if opcode not in self._answering:
-            return ()
-        if opcode == Opcode.POOLED:
-            return self._part(*parse_pooled(packet, head.count, self._dimension))
-        if opcode == Opcode.RESULT_PART:
-            return self._part(*parse_result_part(packet, head.count))
-        if opcode == Opcode.RESULTS:
-            return [step for sample, result in zip(*parse_results(packet, head.count))
-                    for step in self._part(int(sample), 0, True, result)]
-        found = parse_errors(packet, head.count)
-        if self.training is not None:
-            self.training.errors(found["sample"], found["step"], found["status"])
-        return [step for refused in zip(found["sample"].tolist(), found["status"].tolist())
-                for step in self._refused(*refused)]
+        # Whatever the host does about a packet, it does when that has reached it.
+        for at, head, completed in self._answers.take(packets):
+            self._events.at(float(cycles[at]) + self._pcie.latency, partial(
+                self._packet, beats[starts[at]:ends[at]], head, completed))
 
     def _packet(self, packet: np.ndarray, head: Header, completed: Sequence[Step],
                 now: float) -> None:
@@ -216,7 +188,8 @@ class Node:
             self._launched(self._gpu.arrive(now, request, head.count))
         elif head.opcode == Opcode.DENSE_REQUESTS and self.dense is not None:
             self.dense.asked(packet, head, now)
-        elif not trains and head.opcode not in (*self._answering, Opcode.CREDIT):
+        elif not (trains or head.opcode in self._answers.answering
+                  or head.opcode == Opcode.CREDIT):
             raise ProtocolError(f"node {self.number} sent opcode {head.opcode:#x} to its host")
         for step in completed:
             self._ended(step, now)
@@ -250,48 +223,20 @@ class Node:
         self._port.give(self._to_nic, self._to_nic_starts, self.engine.cycle)
         self._to_nic, self._to_nic_starts = [], []
 
-    # Answers
+    # Steps
+
+    def _refused(self, samples: np.ndarray, steps: np.ndarray, statuses: np.ndarray) -> None:
+        if self.training is not None:
+            self.training.errors(samples, steps, statuses)
 
     def _began(self, step: Step, now: float) -> None:
         if self.dense is not None:
             self.dense.begin(step, now)
 
-    def _part(self, sample: int, first: int, last: bool, parts: np.ndarray) -> Sequence[Step]:
-        """Take parts of the answer to a sample, the last of which ends it where ``last``."""
-        found = self._find(sample)
-        if found is None:
-            raise ProtocolError(
-                f"node {self.number} answered sample {sample}, which is not under way")
-        step, at = found
-        if last != step.place(self.number, at, first, parts):
-            raise ProtocolError(f"sample {step.numbers[at]} ended after {step.filled[at]} of "
-                                f"{step.answers.shape[1]} parts")
-        return self._completed(step)
-
-    def _refused(self, sample: int, status: int) -> Sequence[Step]:
-        self.errors.append((sample, status))
-        found = self._find(sample)
-        if found is None:
-            return ()
-        step, at = found
-        step.refuse(self.number, at, status)
-        return self._completed(step)
-
-    def _completed(self, step: Step) -> Sequence[Step]:
-        return () if step.left[self.number] else (step,)
-
     def _ended(self, step: Step, now: float) -> None:
         step.ends[self.number] = now
-        del self._steps[step.number]
+        self._answers.close(step)
         if self.dense is not None:
             self.dense.end(step)
         self.finished.append(step)
         self._queries.ended(now)
-
-    def _find(self, sample: int) -> tuple[Step, int] | None:
-        """Return the step that holds ``sample``, whose number wraps at 2^32, and its place."""
-        for step in self._steps.values():
-            at = sample - step.first & 0xFFFFFFFF
-            if at < len(step.samples):
-                return step, at
-        return None

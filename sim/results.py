@@ -41,9 +41,9 @@ class Step:
     answers: float32 ``[samples, parts, values]``, filled as they arrive; the parts are bags or
         beats.
     dense: dense vectors, float32 ``[samples, dimension]``, where the interaction is on the NIC.
-    filled: parts that came back for each sample.
+    filled: parts that came back for each sample: int64.
     status: error status of each sample, 0 for none.
-    left: samples of each node's share that are not answered.
+    left: samples of each node's share that are not answered: int64.
     starts, ends: host cycles of the first query and the last result of each share, once there.
     records_of: gives the query records, in place of :func:`host.packets.query_records`.
     batch: the mini-batch that was formed of samples of the input; None for samples in its order.
@@ -55,9 +55,9 @@ class Step:
     shares: list[int]
     answers: np.ndarray
     dense: np.ndarray | None
-    filled: list[int]
+    filled: np.ndarray
     status: np.ndarray
-    left: list[int]
+    left: np.ndarray
     starts: dict[int, float] = field(default_factory=dict)
     ends: dict[int, float] = field(default_factory=dict)
     records_of: RecordsOf = query_records
@@ -74,7 +74,8 @@ class Step:
         n = len(samples)
         sizes = [n // nodes + (node < n % nodes) for node in range(nodes)]
         return cls(number, first, samples, list(accumulate(sizes, initial=0)),
-                   np.zeros((n, *answer), np.float32), dense, [0] * n, np.zeros(n, np.int64), sizes,
+                   np.zeros((n, *answer), np.float32), dense, np.zeros(n, np.int64),
+                   np.zeros(n, np.int64), np.array(sizes, np.int64),
                    records_of=records_of, batch=batch)
 
     @property
@@ -132,7 +133,7 @@ class Step:
         self.filled[at] = after
         if after == total:
             self.left[node] -= 1
-        return after == total
+        return bool(after == total)
 
     def refuse(self, node: int, at: int, status: int) -> None:
         """Take an error answer for the step's sample ``at``."""
@@ -173,6 +174,6 @@ class StepResult:
         if step.dense is not None:
             expected = ResultLayout.of(model).to_beats(interact(model, step.dense, expected))
         same = (expected.view(np.uint32) == step.answers.view(np.uint32)).all(axis=(1, 2))
-        answered = (step.status == 0) & (np.array(step.filled) == step.answers.shape[1])
+        answered = (step.status == 0) & (step.filled == step.answers.shape[1])
         return cls(int((same & answered).sum()), int((~same & answered).sum()),
                    int((step.status != 0).sum()))

@@ -247,7 +247,7 @@ class Run:
                 cpu: float | None = None, stuck: dict | None = None, complete: bool = False,
                 interrupted: str | None = None) -> dict:
         tally = self._tally
-        unanswered = sum(sum(step.left) for step in self._open.values())
+        unanswered = sum(int(step.left.sum()) for step in self._open.values())
         latencies = tally.latencies
         return summary(
             self, counters=counters, stuck=stuck, complete=complete, interrupted=interrupted,

@@ -124,7 +124,7 @@ def test_answers_in_parts():
     with pytest.raises(ValueError, match="sample 103 got beats 1 to 2 after 2 beats"):
         step.place(1, 3, 1, beats[1:])
     assert step.place(1, 3, 2, beats[2:])
-    assert step.answers[3].tolist() == beats.tolist() and step.left == [3, 2]
+    assert step.answers[3].tolist() == beats.tolist() and step.left.tolist() == [3, 2]
 
 
 @pytest.mark.parametrize(("kind", "place"), [("dot", (0, 3)), ("dot", (1, 0)), ("dot", (1, 5)),
@@ -132,7 +132,7 @@ def test_answers_in_parts():
 def test_one_bit_is_a_difference(kind, place):
     """Of the dense vector, of the rest, and of the zeros behind the last value."""
     model = Model((1,), 16, 1, (16,), (1,), interaction=kind)
-    step = replace(_step(2, 1), answers=np.zeros((2, 2, 16), np.float32), filled=[2, 2])
+    step = replace(_step(2, 1), answers=np.zeros((2, 2, 16), np.float32), filled=np.full(2, 2))
     pooled = pooled_reference(step.samples, model, 1)
     step.answers[:] = ResultLayout.of(model).to_beats(interaction(model, DENSE[:2], pooled))
     assert StepResult.judge(step, model, 1) == StepResult(2, 0, 0)

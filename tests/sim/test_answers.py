@@ -1,0 +1,193 @@
+"""Answers put in place, in Python and compiled: the same values, packets told of, and messages."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from host.layouts import pack
+from host.packets import header_beat, values_to_beats
+from host.samples import Samples
+from rtl.formats import ErrorRecord, Opcode, PooledTag, ResultPartTag
+from sim.answers import Answers
+from sim.answers_compiled import CompiledAnswers
+from sim.errors import ProtocolError
+from sim.ports import Packets
+from sim.results import Step
+
+NODE, DIMENSION = 1, 20
+BEATS = 16
+
+
+def _step(number: int, first: int, samples: int, answer: tuple[int, int]) -> Step:
+    part = Samples(np.zeros((samples, 1), np.float32), np.zeros(samples, np.float32),
+                   np.ones((samples, 1), np.int32), np.zeros(samples, np.int32),
+                   np.zeros(samples, np.int64))
+    return Step.of(number, first, part, 3, answer)
+
+
+def _packet(opcode: Opcode, payload: np.ndarray, count: int, **fields: int) -> np.ndarray:
+    return np.concatenate((header_beat(opcode, node=NODE, step=7, count=count, **fields), payload))
+
+
+def _pooled(sample: int, first: int, values: np.ndarray, last: bool, *, count: int | None = None,
+            **fields: int) -> np.ndarray:
+    tag = pack(PooledTag, sample=sample & 0xFFFFFFFF, first_bag=first, last=int(last))
+    return _packet(Opcode.POOLED, np.concatenate((tag, values_to_beats(values))),
+                   len(values) if count is None else count, **fields)
+
+
+def _result_part(sample: int, first: int, beats: np.ndarray, last: bool, **fields: int,
+                 ) -> np.ndarray:
+    tag = pack(ResultPartTag, sample=sample & 0xFFFFFFFF, first_beat=first, last=int(last))
+    return _packet(Opcode.RESULT_PART, np.concatenate((tag, beats.view(np.uint32))), len(beats),
+                   **fields)
+
+
+def _results(samples: list[int], beats: np.ndarray, **fields: int) -> np.ndarray:
+    tags = np.zeros((-(-len(samples) // BEATS), BEATS), np.uint32)
+    tags.reshape(-1)[:len(samples)] = samples
+    return _packet(Opcode.RESULTS, np.concatenate((tags, beats.reshape(-1, BEATS).view(np.uint32))),
+                   len(samples), **fields)
+
+
+def _errors(refusals: list[tuple[int, int]], **fields: int) -> np.ndarray:
+    records = np.zeros((-(-len(refusals) // 8), BEATS), np.uint32)
+    flat = records.reshape(-1, 2)
+    for at, (sample, status) in enumerate(refusals):
+        flat[at] = pack(ErrorRecord, sample=sample & 0xFFFFFFFF, step=7, status=status)
+    return _packet(Opcode.ERRORS, records, len(refusals), **fields)
+
+
+def _together(packets: list[np.ndarray]) -> Packets:
+    ends = np.cumsum([len(packet) for packet in packets]).tolist()
+    return Packets(np.concatenate(packets), [0, *ends[:-1]], ends, list(range(len(packets))))
+
+
+class _Both:
+    """The two of them with steps of their own; what they are given, and what they say."""
+
+    def __init__(self, interaction: bool, steps):
+        self.refused = [], []
+        self.steps = [[_step(*step) for step in steps] for _ in range(2)]
+        self.answers = [
+            kind(NODE, DIMENSION, interaction=interaction,
+                 refused=lambda *arrays, into=into: into.append([a.tolist() for a in arrays]))
+            for kind, into in zip((Answers, CompiledAnswers), self.refused)]
+        for answers, own in zip(self.answers, self.steps):
+            for step in own:
+                answers.open(step)
+
+    def take(self, packets: list[np.ndarray]) -> list[tuple]:
+        """Give both the packets; return what one of them told, or what it raised."""
+        told = [self._told(answers, packets) for answers in self.answers]
+        assert told[0] == told[1]
+        self.same()
+        return told[1]
+
+    @staticmethod
+    def _told(answers: Answers, packets: list[np.ndarray]) -> list[tuple]:
+        try:
+            said = answers.take(_together(packets))
+        except (ValueError, ProtocolError) as error:
+            return [(type(error), str(error))]
+        for step in {step.number: step for told in said for step in told.completed}.values():
+            answers.close(step)
+        return [(at, tuple(head), [step.number for step in completed])
+                for at, head, completed in said]
+
+    def same(self) -> None:
+        assert self.refused[0] == self.refused[1]
+        assert self.answers[0].errors == self.answers[1].errors
+        for one, other in zip(*self.steps):
+            for name in ("answers", "filled", "left", "status"):
+                assert np.array_equal(getattr(one, name), getattr(other, name)), name
+
+
+@pytest.mark.parametrize("interaction", [False, True])
+def test_the_same_in_python_and_compiled(interaction):
+    """Steps of which several are under way, around 2^32, with every kind of packet between."""
+    rng = np.random.default_rng(5)
+    shape = (5, BEATS if interaction else DIMENSION)
+    steps, first = [], (1 << 32) - 40
+    for number in range(12):
+        steps.append((number, first, 3 * int(rng.integers(1, 9)), shape))
+        first += steps[-1][2]
+    both = _Both(interaction, steps)
+    todo = []
+    for _, first, samples, _ in steps:
+        for at in range(samples // 3, 2 * (samples // 3)):
+            values = rng.standard_normal(shape, np.float32)
+            cuts = [0, *np.flatnonzero(rng.random(4) < 0.4) + 1, 5]
+            todo.append((first + at, [(a, values[a:b]) for a, b in pairwise(cuts)]))
+    expected = {sample: np.concatenate([part for _, part in parts]) for sample, parts in todo}
+    credit, completed, told = 0, [], 0
+    while todo:
+        packets = []
+        for _ in range(int(rng.integers(1, 7))):
+            credit += int(rng.integers(0, 4)) // 3
+            fields = {"credit": credit, "acknowledge": credit // 2}
+            kind = rng.random()
+            if kind < 0.1:
+                packets.append(_packet(Opcode.CREDIT, np.zeros((0, BEATS), np.uint32), 0, **fields))
+            elif kind < 0.2:
+                packets.append(_packet(Opcode.LOOKUP_REQUESTS, np.ones((1, BEATS), np.uint32), 3,
+                                       **fields))
+            elif todo:
+                sample, parts = todo[int(rng.integers(0, min(9, len(todo))))]
+                whole = len(parts[0][1]) == 5 or parts[0][0] == 0
+                if whole and kind < 0.3:
+                    packets.append(_errors([(sample, 2), (1 << 31, 5)], **fields))
+                    expected.pop(sample)
+                    parts.clear()
+                elif interaction and len(parts) == 1 and parts[0][0] == 0:
+                    packets.append(_results([sample & 0xFFFFFFFF], parts.pop()[1], **fields))
+                else:
+                    make = _result_part if interaction else _pooled
+                    begin, values = parts.pop(0)
+                    packets.append(make(sample, begin, values, not parts, **fields))
+                todo = [item for item in todo if item[1]]
+        said = both.take(packets)
+        completed += [number for _, _, numbers in said for number in numbers]
+        told += len(said)
+    assert sorted(completed) == list(range(12)) and told > 12
+    assert both.answers[0].errors and not both.answers[1].steps
+    for own in both.steps:
+        for step in own:
+            for at in range(len(step.samples)):
+                if (values := expected.get(step.first + at)) is not None:
+                    assert np.array_equal(step.answers[at].view(np.uint32),
+                                          values.view(np.uint32))
+    same_credit = [_packet(Opcode.CREDIT, np.zeros((0, BEATS), np.uint32), 0, credit=credit)]
+    assert len(both.take(same_credit)) == 1
+
+
+VALUES = np.arange(5 * DIMENSION, dtype=np.float32).reshape(5, DIMENSION)
+
+
+@pytest.mark.parametrize(("packets", "message"), [
+    ([_pooled(99, 0, VALUES, True)], "node 1 answered sample 99, which is not under way"),
+    ([_pooled(106, 0, VALUES, True)], "node 1 answered sample 106, which is not under way"),
+    ([_pooled(101, 0, VALUES, True)], "sample 101 was answered at node 1, which does not hold it"),
+    ([_pooled(104, 0, VALUES, True)], "sample 104 was answered at node 1, which does not hold it"),
+    ([_pooled(102, 1, VALUES[:2], False)], "sample 102 got bags 1 to 2 after 0 bags"),
+    ([_pooled(102, 0, VALUES[:4], False), _pooled(102, 4, VALUES[:2], True)],
+     "sample 102 got bags 4 to 5 after 4 bags"),
+    ([_pooled(103, 0, VALUES, True), _pooled(103, 0, VALUES, True)],
+     "sample 103 got bags 0 to 4 after 5 bags"),
+    ([_pooled(102, 0, VALUES[:3], True)], "sample 102 ended after 3 of 5 parts"),
+    ([_pooled(102, 0, VALUES, False)], "sample 102 ended after 5 of 5 parts"),
+    ([_pooled(102, 0, VALUES[:2], False, count=5)], "cannot reshape array"),
+    ([_pooled(102, 0, VALUES, True), _errors([(102, 3)])],
+     "sample 102 was answered twice, with error 3 now")])
+def test_answers_to_what_was_not_asked(packets, message):
+    both = _Both(False, [(4, 100, 6, (5, DIMENSION))])
+    [(kind, said)] = both.take(packets)
+    assert kind in (ValueError, ProtocolError) and message in said
+
+
+def test_what_is_before_a_wrong_answer_is_in_place():
+    both = _Both(False, [(4, 100, 6, (5, DIMENSION))])
+    both.take([_pooled(102, 0, VALUES, True), _pooled(99, 0, VALUES, True),
+               _pooled(103, 0, VALUES, True)])
+    assert both.steps[1][0].left.tolist() == [2, 1, 2]
