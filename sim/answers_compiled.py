@@ -78,25 +78,28 @@ class CompiledAnswers(Answers):
         self._place_all = library(Path(__file__).parent / "answers.cpp", _FUNCTIONS,
                                   short=True).ember_answers
         self._wire, self._known = _wire(interaction), _Credits()
-        self._open: list[Step] = []
-        self._shares = (_Share * 0)()
+        self._opened: dict[int, _Share] = {}
+        self._arrange()
 
     def open(self, step: Step) -> None:
         """See :meth:`sim.answers.Answers.open`."""
         super().open(step)
-        self._reopen()
+        node = self._number
+        self._opened[step.number] = _Share(
+            step.first & 0xFFFFFFFF, len(step.samples), step.shares[node], step.shares[node + 1],
+            *step.answers.shape[1:], step.answers.ctypes.data, step.filled.ctypes.data,
+            step.left[node:].ctypes.data)
+        self._arrange()
 
     def close(self, step: Step) -> None:
         """See :meth:`sim.answers.Answers.close`."""
         super().close(step)
-        self._reopen()
+        del self._opened[step.number]
+        self._arrange()
 
-    def _reopen(self) -> None:
-        node, self._open = self._number, list(self.steps.values())
-        self._shares = (_Share * len(self._open))(*(
-            _Share(step.first & 0xFFFFFFFF, len(step.samples), step.shares[node],
-                   step.shares[node + 1], *step.answers.shape[1:], step.answers.ctypes.data,
-                   step.filled.ctypes.data, step.left[node:].ctypes.data) for step in self._open))
+    def _arrange(self) -> None:
+        self._open = list(self.steps.values())
+        self._shares = (_Share * len(self._open))(*self._opened.values())
 
     def take(self, packets: Packets) -> list[Told]:
         """See :meth:`sim.answers.Answers.take`."""

@@ -1,15 +1,14 @@
 """How fast clusters are simulated, against the compiled model alone and Amaranth's simulator.
 
-Times are CPU seconds, so that other work on the machine disturbs little; of repeated measures the
-best counts. Only what threads gain is wall time, and says so.
+Times are CPU seconds, so that other work on the machine disturbs little; only what threads gain is
+wall time, and says so. What is compared takes turns, as neighbours of the processors come and go,
+and of repeated measures the best counts.
 """
 
 import os
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
-
-import numpy as np
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
 
 from sim.bench_rows import Progress, Row
 from sim.engines.compiled import CompiledEngine
@@ -18,9 +17,7 @@ from sim.run import Run
 
 __all__ = ["speed_rows"]
 
-REPEATS = 3
 TURNS = 8
-"""Of one thread and two: wall time is what neighbours of the second processor disturb most."""
 
 
 @dataclass(frozen=True)
@@ -50,24 +47,39 @@ def speed_rows(progress: Progress = lambda line: None, *, config: str = "kaggle"
     pysim: whether to compare with Amaranth's simulator, which takes the longest.
     """
     options = RunOptions(config=config, samples=samples, nodes=nodes, threads=1)
-    progress("a cluster on one thread")
-    one = _best(lambda: _timed(Run(options)))
-    progress("the same cycles in a bare loop")
-    replayed, held = _bare_seconds(options)
+    progress("the inputs of a cluster's NICs")
+    bare = _Bare(options)
+    several = len(os.sched_getaffinity(0)) > 1 and nodes > 1
+    ones: list[_Timed] = []
+    twos: list[_Timed] = []
+    loops: list[_Seconds] = []
+    held: list[float] = []
+    pairs: list[_Seconds] = []
+    for turn in range(TURNS):
+        progress(f"clusters and bare loops in turn, {turn + 1} of {TURNS}")
+        ones.append(_timed(Run(options)))
+        loops.append(bare.replay(1))
+        held.append(bare.held())
+        if several:
+            twos.append(_timed(Run(replace(options, threads=2))))
+            pairs.append(bare.replay(2))
+    one, loop = min(ones, key=_cpu), min(loops, key=_cpu)
     rate = one.cycles / one.cpu
     rows = [
-        Row("cluster simulation against a bare loop", replayed / one.cpu, "of its speed", 0.75,
+        Row("cluster simulation against a bare loop", loop.cpu / one.cpu, "of its speed", 0.75,
             note=f"{config}, {nodes} nodes, one thread: {rate / 1e3:,.0f} thousand node-cycles per "
                  f"CPU second; the bare loop, with the inputs of the same run, "
-                 f"{one.cycles / replayed / 1e3:,.0f}"),
-        Row("cluster simulation against a bare loop, inputs held", held / one.cpu, "of its speed",
+                 f"{one.cycles / loop.cpu / 1e3:,.0f}; the best of {TURNS} each, in turn"),
+        Row("cluster simulation against a bare loop, inputs held", min(held) / one.cpu,
+            "of its speed",
             note=f"inputs as they are in the middle of the run: the NIC drains, and less of it "
-                 f"moves than in a run; {one.cycles / held / 1e3:,.0f} thousand cycles per second"),
+                 f"moves than in a run; {one.cycles / min(held) / 1e3:,.0f} thousand cycles per "
+                 f"second"),
         Row("part of a cluster simulation that is serial", one.serial, "of CPU time", 0.25, "<=",
             note="network and handing out the work; two threads gain 1.6 where it is 0.25"),
     ]
-    if len(os.sched_getaffinity(0)) > 1 and nodes > 1:
-        rows.append(_threads_row(options, progress))
+    if several:
+        rows += _threads_rows(ones, twos, loops, pairs)
     if pysim:
         progress("Amaranth's simulator")
         rows.append(_pysim_row(options, rate))
@@ -83,72 +95,81 @@ def _timed(job: Run) -> _Timed:
     return _Timed(sum(engine.cycles_run for engine in engines) - before, cpu, wall, result)
 
 
-def _best(measure: Callable[[], _Timed], key: Callable[[_Timed], float] = lambda run: run.cpu,
-          ) -> _Timed:
-    return min((measure() for _ in range(REPEATS)), key=key)
+@dataclass(frozen=True)
+class _Seconds:
+    """On the processor, all threads together, and on the clock."""
+
+    cpu: float
+    wall: float
+
+
+def _cpu(measured: _Timed | _Seconds) -> float:
+    return measured.cpu
+
+
+def _wall(measured: _Timed | _Seconds) -> float:
+    return measured.wall
 
 
 def _engines(job: Run) -> list[CompiledEngine]:
     return [node.engine for node in job.cluster.nodes if isinstance(node.engine, CompiledEngine)]
 
 
-def _bare_seconds(options: RunOptions) -> tuple[float, float]:
-    """Return CPU seconds of as many evaluations as a run takes, with nothing around them.
+class _Bare:
+    """As many evaluations as a run takes, with the inputs of the run, and nothing around them."""
 
-    First with the inputs of the run, so that the NICs go through the same states, then with those
-    of its middle held.
-    """
-    job = Run(options)
-    for engine in _engines(job):
-        engine.record()
-    before = [engine.cycles_run for engine in _engines(job)]
-    counters = job.execute()["counters"]
-    cycles = [engine.cycles_run - ran for engine, ran in zip(_engines(job), before)]
-    stimuli = [engine.recorded() for engine in _engines(job)]
-    del job
-    replayed, held = [], []
-    for _ in range(REPEATS):
-        again = Run(options)
-        replayed.append(_cpu_seconds(lambda one: one[0].replay(one[1]),
-                                     list(zip(_engines(again), stimuli))))
-        if [registers.counters() for registers in again.registers] != counters:
+    def __init__(self, options: RunOptions):
+        self._options = options
+        job = Run(options)
+        for engine in _engines(job):
+            engine.record()
+        before = [engine.cycles_run for engine in _engines(job)]
+        self._counters = job.execute()["counters"]
+        self._stimuli = [engine.recorded() for engine in _engines(job)]
+        self._cycles = [engine.cycles_run - ran for engine, ran in zip(_engines(job), before)]
+
+    def replay(self, threads: int) -> _Seconds:
+        """Evaluate all of it, a node after the other in each thread.
+
+        ``RuntimeError`` when the NICs did not do what they did in the run.
+        """
+        again = Run(self._options)
+        work = list(zip(_engines(again), self._stimuli))
+        with ThreadPoolExecutor(threads) as pool:
+            list(pool.map(bool, range(threads)))  # they are there
+            wall, cpu = time.perf_counter(), time.process_time()
+            list(pool.map(lambda one: one[0].replay(one[1]), work))
+            cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
+        if [registers.counters() for registers in again.registers] != self._counters:
             raise RuntimeError("the recorded inputs did not lead to the counters of the run")
-        again = Run(options)
-        for engine, stimulus, count in zip(_engines(again), stimuli, cycles):
-            engine.replay(_first_half(stimulus, count))
-        held.append(_cpu_seconds(lambda one: one[0].run_bare(one[1]),
-                                 list(zip(_engines(again), cycles))))
-    return min(replayed), min(held)
+        return _Seconds(cpu, wall)
+
+    def held(self) -> float:
+        """Return CPU seconds of as many evaluations with the inputs of the run's middle held."""
+        again = Run(self._options)
+        for engine, stimulus, cycles in zip(_engines(again), self._stimuli, self._cycles):
+            engine.replay(stimulus[:len(stimulus) // cycles * (cycles // 2)])
+        began = time.process_time()
+        for engine, cycles in zip(_engines(again), self._cycles):
+            engine.run_bare(cycles)
+        return time.process_time() - began
 
 
-def _first_half(stimulus: np.ndarray, cycles: int) -> np.ndarray:
-    return stimulus[:len(stimulus) // cycles * (cycles // 2)]
-
-
-def _cpu_seconds(work: Callable[[tuple], None], items: list[tuple]) -> float:
-    began = time.process_time()
-    for item in items:
-        work(item)
-    return time.process_time() - began
-
-
-def _threads_row(options: RunOptions, progress: Progress) -> Row:
-    """Compare two threads with one: the runs take turns, as other work comes and goes."""
-    runs: dict[int, list[_Timed]] = {1: [], 2: []}
-    for turn in range(TURNS):
-        progress(f"one thread and two in turn, {turn + 1} of {TURNS}")
-        for threads, done in runs.items():
-            done.append(_timed(Run(RunOptions(
-                config=options.config, samples=options.samples, nodes=options.nodes,
-                threads=threads))))
-    one, two = (min(done, key=lambda run: run.wall) for done in runs.values())
+def _threads_rows(ones: list[_Timed], twos: list[_Timed], loops: list[_Seconds],
+                  pairs: list[_Seconds]) -> list[Row]:
+    one, two, loop, pair = (min(done, key=_wall) for done in (ones, twos, loops, pairs))
     # Alone on its processors, a run on one thread takes as long as it computes.
     alone = one.cpu / one.wall
-    return Row("two threads against one", one.wall / two.wall, "of its speed", 1.6,
-               note=f"wall time, the best of {TURNS} each: {two.cycles / two.wall / 1e3:,.0f} "
-                    f"thousand node-cycles per second on two; the run on one thread had "
-                    f"{alone:.0%} of a processor, so other work "
-                    f"{'hardly disturbed' if alone > 0.95 else 'disturbed the measure'}")
+    return [
+        Row("two threads against one", one.wall / two.wall, "of its speed", 1.6,
+            note=f"wall time, the best of {TURNS} each: {two.cycles / two.wall / 1e3:,.0f} "
+                 f"thousand node-cycles per second on two; the run on one thread had {alone:.0%} "
+                 f"of a processor, so other work "
+                 f"{'hardly disturbed' if alone > 0.95 else 'disturbed the measure'}"),
+        Row("two bare loops at once against one after another", loop.wall / pair.wall,
+            "of its speed", note="what the machine's second processor gave at the time: wall time "
+                                 f"of the same loops, the best of {TURNS} each"),
+    ]
 
 
 def _pysim_row(options: RunOptions, rate: float) -> Row:

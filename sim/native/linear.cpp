@@ -8,12 +8,20 @@
 
 namespace {
 
-constexpr int LANES = 16, VECTORS = 2, COLUMNS = LANES * VECTORS, ROWS = 4;
+// As many sums as registers hold. Compilers halve vectors of 512 bits that they are not told to keep.
+#ifdef __AVX512F__
+constexpr int ROWS = 8;
+#define WHOLE __attribute__((min_vector_width(512)))
+#else
+constexpr int ROWS = 4;
+#define WHOLE
+#endif
+constexpr int LANES = 16, VECTORS = 2, COLUMNS = LANES * VECTORS;
 typedef float Vector __attribute__((vector_size(LANES * sizeof(float))));
 
 // `rows` samples times one panel of COLUMNS outputs, weights [depth][COLUMNS].
 template <int rows>
-void tile(const float* inputs, uint64_t depth, const Vector* panel, const float* biases,
+WHOLE void tile(const float* inputs, uint64_t depth, const Vector* panel, const float* biases,
           float* result) {
     Vector sums[rows][VECTORS];
     for (int r = 0; r < rows; r++)
