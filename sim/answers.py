@@ -45,7 +45,7 @@ class Answers:
     Members: ``steps``, those under way with a share at this node, by number; ``errors``, sample and
     status of each refusal; ``answering``, opcodes of packets that only answer samples.
 
-    :class:`sim.answers_compiled.CompiledAnswers` does the same, most of it in C++.
+    ``native/answers.h`` does the same in C++.
     """
 
     def __init__(self, number: int, dimension: int, *, interaction: bool,

@@ -18,7 +18,7 @@ from host.pcie import Pcie, PcieProfile
 from host.row_packets import Answer
 from rtl.config import NicConfig
 from rtl.formats import BEAT_BYTES, Opcode
-from sim.answers_compiled import answers_of
+from sim.answers import Answers
 from sim.engines import Engine
 from sim.errors import ProtocolError
 from sim.events import EventQueue
@@ -71,8 +71,8 @@ class Node:
         self._to_nic: list[np.ndarray] = []
         self._to_nic_starts: list[float] = []
         self._port = host_port(engine, number, self._pcie)
-        self._answers = answers_of(engine, number, dimension, interaction=bottom is not None,
-                                   refused=self._refused)
+        self._answers = Answers(number, dimension, interaction=bottom is not None,
+                                refused=self._refused)
         self.errors = self._answers.errors
         """Sample and status of each refusal."""
         self.dense = None if bottom is None else DenseVectors(
@@ -126,7 +126,7 @@ class Node:
     @property
     def unanswered(self) -> int:
         """Samples of this node's shares that are under way or wait to be."""
-        return sum(step.left[self.number] for step in self._answers.steps.values())
+        return sum(int(step.left[self.number]) for step in self._answers.steps.values())
 
     @property
     def queries_waiting(self) -> int:

@@ -18,6 +18,7 @@ from rtl.config import LANES, preset
 from sim.alike import Alike
 from sim.checks import Checks, checker, unchecked
 from sim.engines import Engine
+from sim.engines.compiled import CompiledEngine
 from sim.exchange import Observer
 from sim.fit import built, check_fit
 from sim.interaction import bottom_operations
@@ -25,7 +26,10 @@ from sim.model.config import WideConfig
 from sim.model.engine import ModelEngine
 from sim.model.node import ModelNode
 from sim.native.numerics import COMPILED, NUMPY
+from sim.native.rows import row_answers_compiled
 from sim.node import Node
+from sim.node_compiled import CompiledNode
+from sim.node_native import NativeNode
 from sim.options import RunOptions
 from sim.outputs import LiveJson
 from sim.remote import RemoteKeys
@@ -118,12 +122,18 @@ class Run:
         self._before = sample
 
     def _node(self, number: int, engine: Engine, pcie: PcieProfile,
-              gpu: GpuProfile) -> Node | ModelNode:
+              gpu: GpuProfile) -> Node | NativeNode:
         model, options = self.model, self.options
         bottom = bottom_operations(model) if self._layout else None
-        if isinstance(engine, ModelEngine) and not options.silences:
-            return ModelNode(number, engine, self.config, model.dimension, pcie, gpu,
-                             options.in_flight, self._answer[0], bottom)
+        if not options.silences:
+            if isinstance(engine, ModelEngine):
+                return ModelNode(number, engine, self.config, model.dimension, pcie, gpu,
+                                 options.in_flight, bottom)
+            # Its signals are not written down, and its rows are those that C++ knows.
+            if (type(engine) is CompiledEngine
+                    and self._numerics.row_answers is row_answers_compiled):
+                return CompiledNode(number, engine, self.config, model, options.seed, pcie, gpu,
+                                    options.in_flight, bottom)
         answer = self._numerics.row_answers(model, options.seed, number,
                                             self.config.host_payload_beats)
         return Node(number, engine, self.config, answer, model.dimension, pcie, gpu,

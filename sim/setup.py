@@ -14,8 +14,8 @@ from sim.cluster import Cluster
 from sim.engines import Engine
 from sim.faults import PARTS, windows
 from sim.model.nic import ModelNic
-from sim.model.node import ModelNode
 from sim.node import Node
+from sim.node_native import NativeNode
 from sim.options import RunOptions
 from sim.registers import RegisterFile
 from sim.settings import Runtime
@@ -43,7 +43,7 @@ class ClusterSetup:
 
     def __init__(self, options: RunOptions, config: NicConfig, runtime: Runtime, model: Model,
                  plan: ShardPlan,
-                 node: Callable[[int, Engine, PcieProfile, GpuProfile], Node | ModelNode],
+                 node: Callable[[int, Engine, PcieProfile, GpuProfile], Node | NativeNode],
                  configure: Callable[[RegisterFile], None] = lambda registers: None,
                  patience: int = 0):
         pcie = load_profile(options.pcie, PcieProfile)
@@ -57,7 +57,7 @@ class ClusterSetup:
             if traced_by and options.nodes > 1:
                 nic = nic_model(config, options.engine)
         self.waves: Waves | None = None
-        nodes: list[Node | ModelNode] = []
+        nodes: list[Node | NativeNode] = []
         self.registers: list[RegisterFile] = []
         for number in range(options.nodes):
             shown = traced_by is not None and number == traced_by.node

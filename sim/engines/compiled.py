@@ -205,6 +205,13 @@ class CompiledEngine(Engine):
                      for call in (self._lib.ember_pop, self._lib.ember_push))
         return pop, push
 
+    @property
+    def native_clock(self) -> tuple[int, int, int]:
+        """Addresses of ``ember_run``, ``ember_cycle`` and ``ember_next_event``."""
+        run, cycle, event = (ctypes.cast(call, c_void_p).value or 0 for call in (
+            self._lib.ember_run, self._lib.ember_cycle, self._lib.ember_next_event))
+        return run, cycle, event
+
     def native(self, *streams: str) -> tuple[int, ...]:
         """Return the instance as those calls know it, then the place of each stream."""
         assert self._engine is not None

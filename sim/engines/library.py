@@ -33,7 +33,10 @@ def library(source: Path, functions: Mapping[str, tuple[Any, Sequence[Any]]], *,
 @cache
 def _library(source: Path, kind: type[ctypes.CDLL]) -> ctypes.CDLL:
     name = source.stem
-    key = digest([name, source.read_text(encoding="utf-8"), compiler_id(), *CXX_FLAGS, *FLAGS])
+    # It may include any header beside it.
+    texts = [path.read_text(encoding="utf-8")
+             for path in (source, *sorted(source.parent.glob("*.h")))]
+    key = digest([name, *texts, compiler_id(), *CXX_FLAGS, *FLAGS])
 
     def build(folder: Path) -> None:
         link(compile_files([source], folder, FLAGS, []), folder / f"{name}.so")

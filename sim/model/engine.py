@@ -2,7 +2,7 @@
 
 import ctypes
 from collections.abc import Mapping
-from ctypes import c_double, c_int64, c_uint32, c_uint64, c_void_p
+from ctypes import POINTER, c_int64, c_uint32, c_uint64, c_void_p
 from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
@@ -19,6 +19,7 @@ from sim.engines.library import FLAGS
 from sim.engines.toolchain import CXX_FLAGS, compile_files, compiler_id, link
 from sim.model.counters import COUNTED
 from sim.model.layout import PlanWords, config_words
+from sim.node_native import HOST_FUNCTIONS, HOST_LONG, HostConfig
 from sim.ports import BEAT_WORDS
 
 __all__ = ["ModelEngine"]
@@ -42,31 +43,25 @@ _FUNCTIONS: dict[str, tuple[Any, list]] = {
     "ember_last_beat": (c_uint64, [c_void_p]),
     "ember_evaluated": (c_uint64, [c_void_p]),
     "ember_counters": (None, [c_void_p, c_void_p]),
-    "ember_host_new": (c_void_p, [c_void_p, c_void_p]),
-    "ember_host_free": (None, [c_void_p]),
-    "ember_host_submit": (None, [c_void_p, c_uint64, *[c_uint32] * 4, c_void_p, c_uint64,
-                                 c_double]),
-    "ember_host_advance": (c_uint64, [c_void_p, c_uint64]),
-    "ember_host_quantum": (c_uint64, [c_void_p, c_uint64]),
-    "ember_host_finished": (None, [c_void_p, c_void_p]),
-    "ember_host_next_event": (c_double, [c_void_p]),
-    "ember_host_actions": (c_uint64, [c_void_p]),
-    "ember_host_counts": (None, [c_void_p, c_void_p]),
+    "ember_host_new": (c_void_p, [c_void_p, POINTER(HostConfig)]),
+    **HOST_FUNCTIONS,
 }
-_LONG = ("ember_run", "ember_host_advance")
+_LONG = ("ember_run", *HOST_LONG)
 """What takes longer than to let another thread have Python's lock, and to have it back."""
 _HERE = Path(__file__).parent
+_NATIVE = _HERE.parent / "native"
 
 
 @cache
 def _library() -> SimpleNamespace:
     """Return the functions of the model; the first call compiles where nothing is cached."""
-    sources = [*sorted(_HERE.glob("*.h")), _HERE / "nic.cpp"]
+    sources = [*sorted(_HERE.glob("*.h")), *sorted(_NATIVE.glob("*.h")), _HERE / "nic.cpp"]
     key = digest([compiler_id(), *CXX_FLAGS, *FLAGS,
                   *(path.read_text(encoding="utf-8") for path in sources)])
 
     def build(folder: Path) -> None:
-        link(compile_files([_HERE / "nic.cpp"], folder, FLAGS, [_HERE]), folder / "nic.so")
+        link(compile_files([_HERE / "nic.cpp"], folder, FLAGS,
+                           [_HERE, _NATIVE]), folder / "nic.so")
 
     path = str(cached(f"model-{key}", build) / "nic.so")
     releasing, holding = ctypes.CDLL(path), ctypes.PyDLL(path)

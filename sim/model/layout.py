@@ -1,4 +1,4 @@
-"""What a modelled NIC is told: its sizes, registers and latencies, and where fields lie."""
+"""What a modelled NIC is told: its sizes, registers and latencies."""
 
 import ctypes
 from collections.abc import Mapping
@@ -6,8 +6,6 @@ from ctypes import c_uint32, c_void_p
 
 import numpy as np
 
-from host.layouts import field_bits
-from host.packets import field_place
 from host.shard import OWNER_BITS, ShardPlan, hash_tables
 from rtl.cache.vectors import HITS_AHEAD
 from rtl.config import NicConfig
@@ -18,23 +16,12 @@ from rtl.float import (
     FLOAT_ADDER_LATENCY,
     RECIPROCAL_LATENCY,
 )
-from rtl.formats import (
-    VERSION,
-    DenseRecord,
-    DescriptorKind,
-    LookupRecord,
-    Opcode,
-    PooledTag,
-    QueryRecord,
-    RecordKind,
-    ResultPartTag,
-    SampleRecord,
-)
+from rtl.formats import DescriptorKind, RecordKind
 from rtl.interaction.pooling import BAGS, OUT_BEATS
 from rtl.network import FrameAssembler, FrameParser
 from rtl.nic import REQUEST_FIFO
 from sim.bench_probe import stated
-from sim.ports import BEAT_WORDS, KEEP_WORDS, LAST_BIT
+from sim.native.wire import wire_words
 
 __all__ = ["PlanWords", "config_words", "latencies"]
 
@@ -81,18 +68,8 @@ _REGISTERS = ("node", "cluster", "vector_beats", "vector_packing", "mean", "inte
 _LATENCIES = ("parser_header", "adder", "reciprocal", "divider", "hits_ahead", "bags",
               "pooled_beats", "ring_beats", "request_fifo", "assembled", "dot_first", "dot_reuse",
               "dot_room")
-_OPCODES = (Opcode.LOOKUPS, Opcode.VECTORS, Opcode.QUERIES, Opcode.GPU_VECTORS,
-            Opcode.DENSE_VECTORS, Opcode.LOOKUP_REQUESTS, Opcode.POOLED, Opcode.CREDIT,
-            Opcode.DENSE_REQUESTS, Opcode.RESULTS, Opcode.RESULT_PART)
 _KINDS = (RecordKind.KEY, RecordKind.KEY_END, RecordKind.EMPTY, RecordKind.SAMPLE,
           DescriptorKind.ROW, DescriptorKind.REPLICATED, OWNER_BITS)
-_HEADER = ("opcode", "source", "destination", "step", "credit", "count", "version")
-_FIELDS = (*((LookupRecord, name) for name in ("row", "table", "landing")),
-           *((QueryRecord, name) for name in ("row", "table", "kind")),
-           (SampleRecord, "sample"), (SampleRecord, "slots"),
-           (DenseRecord, "sample"), (DenseRecord, "landing"),
-           *((PooledTag, name) for name in ("sample", "first_bag", "last")),
-           *((ResultPartTag, name) for name in ("sample", "first_beat", "last")))
 
 
 def config_words(config: NicConfig, registers: Mapping[str, int]) -> np.ndarray:
@@ -112,13 +89,9 @@ def config_words(config: NicConfig, registers: Mapping[str, int]) -> np.ndarray:
         "remote_enable": registers["remote_cache_enable"],
         "remote_sets": registers["remote_cache_sets"], "dedupe_sets": config.dedupe_sets}
     cycles = latencies(config)
-    fields = [field_place(name) for name in _HEADER]
-    fields += [field_bits(layout)[name] for layout, name in _FIELDS]
     words = [*(sizes[name] for name in _CONFIG), *(values[name] for name in _REGISTERS),
-             *(cycles[name] for name in _LATENCIES), *_OPCODES, *_KINDS,
-             *(number for field in fields for number in field),
-             VERSION, BEAT_WORDS, LAST_BIT, KEEP_WORDS.start, len(KEEP_WORDS)]
-    return np.array(words, np.uint32)
+             *(cycles[name] for name in _LATENCIES), *_KINDS]
+    return np.concatenate((wire_words(), np.array(words, np.uint32)))
 
 
 class PlanWords(ctypes.Structure):

@@ -1,10 +1,12 @@
 // The interface of a modelled NIC for ctypes: that of harness.cpp, as far as a cluster uses it, and
 // that of the host beside it.
 #include "host.h"
+#include "nic.h"
 
-using ember::Host;
-using ember::HostConfig;
 using ember::Nic;
+using Host = ember::Host<Nic>;
+
+#include "host_calls.h"
 
 #pragma GCC visibility push(default)
 extern "C" {
@@ -62,44 +64,7 @@ uint64_t ember_last_beat(Nic* nic) { return nic->last_beat; }
 
 uint64_t ember_evaluated(Nic* nic) { return nic->evaluated; }
 
-Host* ember_host_new(Nic* nic, const HostConfig* config) { return new Host(*nic, *config); }
-
-void ember_host_free(Host* host) { delete host; }
-
-void ember_host_submit(Host* host, uint64_t step, uint32_t first, uint32_t samples,
-                       uint32_t share_first, uint32_t share, const uint64_t* records,
-                       uint64_t count, double time) {
-    host->submit(step, first, samples, share_first, share, records, count, time);
-}
-
-// Returns how many shares are answered that were not taken yet, the highest number after an error.
-uint64_t ember_host_advance(Host* host, uint64_t end) {
-    host->advance(end);
-    return host->wrong || host->late ? ember::NEVER : host->finished.size();
-}
-
-uint64_t ember_host_quantum(Host* host, uint64_t end) {
-    host->quantum(end);
-    return host->wrong || host->late ? ember::NEVER : host->finished.size();
-}
-
-void ember_host_finished(Host* host, ember::Share* shares) {
-    std::copy(host->finished.begin(), host->finished.end(), shares);
-    host->finished.clear();
-}
-
-double ember_host_next_event(Host* host) { return host->next_event(); }
-
-uint64_t ember_host_actions(Host* host) { return host->actions; }
-
-// What it has done, in the order of sim.model.node.
-void ember_host_counts(Host* host, uint64_t* values) {
-    for (const uint64_t count : {host->to_nic, host->from_nic, host->gpu.launches,
-                                 host->gpu.rows, host->dense.launches, host->dense.rows,
-                                 host->unanswered(), host->queries_waiting(),
-                                 uint64_t(host->late)})
-        *values++ = count;
-}
+Host* ember_host_new(Nic* nic, const ember::HostConfig* config) { return new Host(*nic, *config); }
 
 // In the order of sim.model.counters.
 void ember_counters(Nic* nic, uint64_t* values) {

@@ -146,6 +146,8 @@ public:
         }
         from_host(words, beats - 1, input.crossed);
     }
+    Cycle cycle() const { return reached; }
+    Output& received() { return outputs[HOST]; }
     bool waiting(uint32_t stream) const {
         return inputs[stream].any && inputs[stream].crossed >= reached;
     }

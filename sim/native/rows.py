@@ -18,7 +18,7 @@ from rtl.config import LANES
 from rtl.formats import BEAT_BYTES, EMBER_OFFSET, TAGS_PER_BEAT, EmberHeader, LookupRecord, Opcode
 from sim.engines.library import library
 
-__all__ = ["pooled_compiled", "row_answers_compiled"]
+__all__ = ["pooled_compiled", "row_answers_compiled", "rows_of"]
 
 
 class _Rows(ctypes.Structure):
@@ -55,18 +55,23 @@ def _library() -> ctypes.CDLL:
 
 
 @lru_cache(maxsize=16)
-def _rows(sizes: tuple[int, ...], dimension: int, seed: int) -> _Rows:
+def _rows_of(sizes: tuple[int, ...], dimension: int, seed: int) -> _Rows:
     constants = row_constants(sizes, dimension, seed)
     rows = _Rows(*(array.ctypes.data for array in constants), len(sizes), dimension)
     rows.constants = constants  # they live as long as their addresses are used
     return rows
 
 
+def rows_of(model: Model, seed: int) -> ctypes.Structure:
+    """Return the C++ ``Rows`` of a model's tables, for other C++."""
+    return _rows_of(model.rows, model.dimension, seed)
+
+
 def pooled_compiled(samples: Samples, model: Model, seed: int) -> np.ndarray:
     """Return what :func:`host.dlrm.pooled_reference` returns, and raise what it raises."""
     tables, rows, lengths = (np.ascontiguousarray(array, np.int64) for array in (
         samples.tables, samples.rows, samples.bag_lengths))
-    constants = _rows(model.rows, model.dimension, seed)
+    constants = rows_of(model, seed)
     pooled = np.empty((len(samples), samples.table_count, model.dimension), np.float32)
     if not _library().ember_pooled(
             byref(constants), tables.ctypes.data, rows.ctypes.data, lengths.ctypes.data,
@@ -82,7 +87,7 @@ def row_answers_compiled(model: Model, seed: int, node: int, payload_beats: int)
     """
     # A gather's rows are written sooner than Python's lock is given away and had back.
     pack = library(_SOURCE, _SHORT_FUNCTIONS, short=True).ember_row_packets
-    rows = _rows(model.rows, model.dimension, seed)
+    rows = rows_of(model, seed)
     head = header_beat(Opcode.GPU_VECTORS, node=node, step=0, count=0).tobytes()
     most = vectors_that_fit(model.dimension, payload_beats)
 

@@ -1,9 +1,13 @@
 """Inputs that several system tests share."""
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+
+import sim.run
+from sim.native.numerics import COMPILED
 
 
 @pytest.fixture(scope="session")
@@ -14,3 +18,12 @@ def ratings() -> Path:
     if folder is None or not path.is_file():
         pytest.skip("EMBERNIC_DATA names no folder with movielens-ratings.csv")
     return path
+
+
+@pytest.fixture
+def python_hosts(monkeypatch) -> None:
+    """Hosts in Python beside compiled NICs too, so that a test can change what they do."""
+    def rows(*given):
+        return COMPILED.row_answers(*given)
+
+    monkeypatch.setattr(sim.run, "COMPILED", replace(COMPILED, row_answers=rows))

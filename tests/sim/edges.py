@@ -11,6 +11,8 @@ __all__ = ["Edge", "same"]
 
 _POP = CFUNCTYPE(c_uint64, c_void_p, c_uint32, c_uint64, c_void_p, c_void_p)
 _PUSH = CFUNCTYPE(None, c_void_p, c_uint32, c_uint64, c_void_p, c_void_p)
+_RUN, _TELL = CFUNCTYPE(None, c_void_p, c_uint64), CFUNCTYPE(c_uint64, c_void_p)
+_NEVER = (1 << 64) - 1
 _OUT, _IN = 3, 5
 
 
@@ -27,6 +29,13 @@ class Edge:
         self._kept = _POP(self._native_pop), _PUSH(self._native_push)
         pop, push = (ctypes.cast(call, c_void_p).value for call in self._kept)
         self.native_calls = pop, push
+        self.cycle, self.next_event = 0, None
+        self._clock = (_RUN(lambda engine, until: setattr(self, "cycle", until)),
+                       _TELL(lambda engine: self.cycle), _TELL(lambda engine: _NEVER))
+        self.native_clock = tuple(ctypes.cast(call, c_void_p).value for call in self._clock)
+
+    def set_rate(self, stream: str, **rate) -> None:
+        assert stream == self.streams[0]
 
     def native(self, *streams: str) -> tuple[int, ...]:
         assert streams == self.streams

@@ -5,17 +5,23 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from host.gpu import GpuProfile
 from host.layouts import pack
+from host.model import Model
 from host.packets import header_beat, values_to_beats
+from host.pcie import PcieProfile
+from host.profile import load_profile
 from host.samples import Samples
-from rtl.formats import ErrorRecord, Opcode, PooledTag, ResultPartTag
-from sim.answers import Answers
-from sim.answers_compiled import CompiledAnswers
+from rtl.config import preset
+from rtl.formats import ErrorRecord, LookupRecord, Opcode, PooledTag, ResultPartTag
+from sim.answers import Answers, Told
 from sim.errors import ProtocolError
-from sim.ports import Packets
+from sim.node_compiled import CompiledNode
+from sim.ports import Packets, with_framing
 from sim.results import Step
+from tests.sim.edges import Edge
 
-NODE, DIMENSION = 1, 20
+NODE, DIMENSION = 1, 8
 BEATS = 16
 
 
@@ -65,40 +71,41 @@ def _together(packets: list[np.ndarray]) -> Packets:
 
 
 class _Both:
-    """The two of them with steps of their own; what they are given, and what they say."""
+    """Answers in Python, and a host that is compiled, with steps of their own."""
 
     def __init__(self, interaction: bool, steps):
-        self.refused = [], []
+        self.refused = []
         self.steps = [[_step(*step) for step in steps] for _ in range(2)]
-        self.answers = [
-            kind(NODE, DIMENSION, interaction=interaction,
-                 refused=lambda *arrays, into=into: into.append([a.tolist() for a in arrays]))
-            for kind, into in zip((Answers, CompiledAnswers), self.refused)]
-        for answers, own in zip(self.answers, self.steps):
-            for step in own:
-                answers.open(step)
+        self.python = Answers(NODE, DIMENSION, interaction=interaction,
+                              refused=lambda *arrays: self.refused.append(arrays))
+        self.edge = Edge("host_tx", "host_rx")
+        self.node = CompiledNode(
+            NODE, self.edge, preset("kaggle"), Model((7,), DIMENSION, 1, (DIMENSION,), (1,)), 1,
+            load_profile("pcie_gen3x16", PcieProfile), load_profile("gpu_rtx8000", GpuProfile), 99,
+            8 if interaction else None)
+        self.cycle = 0
+        for mine, theirs in zip(*self.steps):
+            self.python.open(mine)
+            self.node.submit(theirs, 0.0)
+        self.node.host_quantum(0)
 
-    def take(self, packets: list[np.ndarray]) -> list[tuple]:
-        """Give both the packets; return what one of them told, or what it raised."""
-        told = [self._told(answers, packets) for answers in self.answers]
-        assert told[0] == told[1]
+    def take(self, packets: list[np.ndarray]) -> tuple[list[Told], list[int]]:
+        """Give both the packets; return what Python told, and the steps completed by now."""
+        beats = np.concatenate([with_framing(packet) for packet in packets])
+        self.edge.send(beats, np.arange(len(beats), dtype=np.uint64) + self.cycle)
+        self.edge.cycle = self.cycle = self.cycle + len(beats)
+        told = self.python.take(_together(packets))
+        completed = [step.number for packet in told for step in packet.completed]
+        for step in [step for packet in told for step in packet.completed]:
+            self.python.close(step)
+        before = len(self.node.finished)
+        self.node.host_quantum(self.cycle)
+        assert [step.number for step in self.node.finished[before:]] == completed
         self.same()
-        return told[1]
-
-    @staticmethod
-    def _told(answers: Answers, packets: list[np.ndarray]) -> list[tuple]:
-        try:
-            said = answers.take(_together(packets))
-        except (ValueError, ProtocolError) as error:
-            return [(type(error), str(error))]
-        for step in {step.number: step for told in said for step in told.completed}.values():
-            answers.close(step)
-        return [(at, tuple(head), [step.number for step in completed])
-                for at, head, completed in said]
+        return told, completed
 
     def same(self) -> None:
-        assert self.refused[0] == self.refused[1]
-        assert self.answers[0].errors == self.answers[1].errors
+        assert self.python.errors == self.node.errors
         for one, other in zip(*self.steps):
             for name in ("answers", "filled", "left", "status"):
                 assert np.array_equal(getattr(one, name), getattr(other, name)), name
@@ -131,7 +138,7 @@ def test_the_same_in_python_and_compiled(interaction):
             if kind < 0.1:
                 packets.append(_packet(Opcode.CREDIT, np.zeros((0, BEATS), np.uint32), 0, **fields))
             elif kind < 0.2:
-                packets.append(_packet(Opcode.LOOKUP_REQUESTS, np.ones((1, BEATS), np.uint32), 3,
+                packets.append(_packet(Opcode.LOOKUP_REQUESTS, np.zeros((1, BEATS), np.uint32), 3,
                                        **fields))
             elif todo:
                 sample, parts = todo[int(rng.integers(0, min(9, len(todo))))]
@@ -147,11 +154,12 @@ def test_the_same_in_python_and_compiled(interaction):
                     begin, values = parts.pop(0)
                     packets.append(make(sample, begin, values, not parts, **fields))
                 todo = [item for item in todo if item[1]]
-        said = both.take(packets)
-        completed += [number for _, _, numbers in said for number in numbers]
+        said, ended = both.take(packets)
+        completed += ended
         told += len(said)
     assert sorted(completed) == list(range(12)) and told > 12
-    assert both.answers[0].errors and not both.answers[1].steps
+    assert both.refused and both.python.errors and not both.python.steps
+    assert not both.node.unanswered
     for own in both.steps:
         for step in own:
             for at in range(len(step.samples)):
@@ -159,7 +167,7 @@ def test_the_same_in_python_and_compiled(interaction):
                     assert np.array_equal(step.answers[at].view(np.uint32),
                                           values.view(np.uint32))
     same_credit = [_packet(Opcode.CREDIT, np.zeros((0, BEATS), np.uint32), 0, credit=credit)]
-    assert len(both.take(same_credit)) == 1
+    assert len(both.take(same_credit)[0]) == 1
 
 
 VALUES = np.arange(5 * DIMENSION, dtype=np.float32).reshape(5, DIMENSION)
@@ -182,12 +190,30 @@ VALUES = np.arange(5 * DIMENSION, dtype=np.float32).reshape(5, DIMENSION)
      "sample 102 was answered twice, with error 3 now")])
 def test_answers_to_what_was_not_asked(packets, message):
     both = _Both(False, [(4, 100, 6, (5, DIMENSION))])
-    [(kind, said)] = both.take(packets)
-    assert kind in (ValueError, ProtocolError) and message in said
+    with pytest.raises((ValueError, ProtocolError), match=message):
+        both.python.take(_together(packets))
+    both.edge.send(np.concatenate([with_framing(packet) for packet in packets]),
+                   np.arange(sum(map(len, packets)), dtype=np.uint64))
+    with pytest.raises(ProtocolError, match=r"node 1 answered sample \d+, or a part of it, which "
+                                            r"was not to come from it now"):
+        both.node.host_quantum(99)
 
 
 def test_what_is_before_a_wrong_answer_is_in_place():
     both = _Both(False, [(4, 100, 6, (5, DIMENSION))])
-    both.take([_pooled(102, 0, VALUES, True), _pooled(99, 0, VALUES, True),
-               _pooled(103, 0, VALUES, True)])
-    assert both.steps[1][0].left.tolist() == [2, 1, 2]
+    with pytest.raises(ProtocolError):
+        both.python.take(_together([_pooled(102, 0, VALUES, True), _pooled(99, 0, VALUES, True),
+                                    _pooled(103, 0, VALUES, True)]))
+    assert both.steps[0][0].left.tolist() == [2, 1, 2]
+
+
+@pytest.mark.parametrize(("packet", "message"), [
+    (_packet(Opcode.LOOKUPS, np.zeros((1, BEATS), np.uint32), 1), "sent opcode 0x1 to its host"),
+    (_packet(Opcode.LOOKUP_REQUESTS, pack(LookupRecord, 8, row=7).reshape(1, BEATS), 1),
+     "asked for row 7 of a table that does not have it")])
+def test_what_a_host_is_not_to_be_asked(packet, message):
+    both = _Both(False, [(4, 100, 6, (5, DIMENSION))])
+    both.edge.send(with_framing(packet), np.arange(len(packet), dtype=np.uint64))
+    with pytest.raises(ProtocolError, match=f"node 1 {message}"):
+        both.node.host_quantum(0)
+        both.node.host_quantum(100_000)

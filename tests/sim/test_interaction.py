@@ -16,10 +16,10 @@ from host.model import MODELS
 from host.packets import Header
 from host.profile import load_profile
 from rtl.formats import Opcode, Status
+from sim.answers import Answers
 from sim.cli import main
 from sim.errors import ProtocolError
 from sim.interaction import bottom_operations
-from sim.node import Node
 from sim.results import Step
 from tests.rtl.network.frames import Frame, record_payload, vector_payload
 from tests.sim.injecting import push, run_with
@@ -94,25 +94,21 @@ def test_widths_and_the_order_of_dlrm(monkeypatch, name, itself, width):
         assert np.array_equal(values[:, :model.dimension], step.dense)
 
 
-class _Noted(Node):
-    """Notes what a NIC sends its host."""
-
-    seen: list[tuple[int, int]] = []
-
-    def _answers(self, packet: np.ndarray, head: Header) -> Sequence[Step]:
-        self.seen.append((head.opcode, head.count))
-        return super()._answers(packet, head)
-
-
 @pytest.mark.parametrize(("kind", "beats"), [("dot", 9), ("cat", 48)])
+@pytest.mark.usefixtures("python_hosts")
 def test_results_of_several_packets(tmp_path, monkeypatch, kind, beats):
     """A packet of 24 beats takes two results of 9 and their tag beat, or half of one of 48."""
     model = model_of(128, "to 9", kind)
-    monkeypatch.setattr("sim.run.Node", _Noted)
-    monkeypatch.setattr(_Noted, "seen", [])
+    seen, place = [], Answers._place
+
+    def noted(self: Answers, packet: np.ndarray, head: Header) -> Sequence[Step]:
+        seen.append((head.opcode, head.count))
+        return place(self, packet, head)
+
+    monkeypatch.setattr(Answers, "_place", noted)
     good(job_of(write_model(tmp_path / "long.toml", model), "interaction=true"))
     assert ResultLayout.of(model).beats == beats
-    whole, parts = ([count for opcode, count in _Noted.seen if opcode == wanted]
+    whole, parts = ([count for opcode, count in seen if opcode == wanted]
                     for wanted in (Opcode.RESULTS, Opcode.RESULT_PART))
     if kind == "cat":
         assert not whole and sorted(parts) == [2] * 96 + [23] * 192
@@ -178,6 +174,7 @@ def test_bad_dense_vectors_are_counted_and_dropped(small, calm):
     assert job.cluster.nodes[0].errors == [(0xFFFFFFFF, Status.LENGTH)] * 3
 
 
+@pytest.mark.usefixtures("python_hosts")
 def test_a_dense_vector_that_never_comes(small, monkeypatch):
     original, lost = sim.interaction.gpu_vectors, []
 
@@ -197,6 +194,7 @@ def test_a_dense_vector_that_never_comes(small, monkeypatch):
     assert [node["owed"]["host"] for node in result["where_stuck"]["nodes"]] == [0, 1]
 
 
+@pytest.mark.usefixtures("python_hosts")
 def test_a_wrong_bit_is_found(small, monkeypatch):
     """A host that sends the NIC another dense vector than its top MLP is told of."""
     original = sim.interaction.gpu_vectors

@@ -1,4 +1,4 @@
-// The GPU as the host of a modelled NIC sees it: what host/gpu.py does, to the bit.
+// The GPU as a host sees it: what host/gpu.py does, to the bit.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -12,12 +12,14 @@ struct GpuTimes {
     uint64_t streams;
 };
 
-// A list of rows, or of dense vectors, that a NIC wants: the step, and the places for them.
-struct Rows {
+// A list of rows, or of dense vectors, that a NIC wants for a step: its records.
+struct List {
     uint32_t step;
-    std::vector<uint16_t> landings;
+    std::vector<uint64_t> records;
+    // Of dense vectors: those of the mini-batch, where they have values, and its first sample.
+    const float* dense = nullptr;
+    uint32_t first = 0;
 };
-using Dense = Rows;
 
 // A launch, where there is one: when its call is over, when its vectors are there, and its place
 // among those under way.
@@ -34,7 +36,6 @@ struct LaunchThread {
 };
 
 // All lists that wait when a stream and the thread are free go into one launch.
-template <class List>
 class Gathers {
 public:
     uint64_t launches = 0, rows = 0;
@@ -68,7 +69,7 @@ public:
         free_--;
         thread_.free = !(thread_.cycles > 0);
         uint64_t count = 0;
-        for (const auto& list : waiting_) count += list.landings.size();
+        for (const auto& list : waiting_) count += list.records.size();
         const double first = std::max(time + times_.launch, memory_free_);
         memory_free_ = first + double(count) * times_.cycles_per_row;
         launches++;

@@ -1,0 +1,149 @@
+// Answers to the samples of a host, put in their places: what sim/answers.py does.
+#pragma once
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <list>
+#include <vector>
+
+#include "wire.h"
+
+namespace ember {
+
+// A share of a mini-batch to ask for, and where the answers go; in the order of sim.node_native.
+struct Asked {
+    uint64_t step, count;  // the mini-batch, and the query records of the share
+    const uint64_t* records;
+    double time;
+    uint32_t first, samples;      // number of the mini-batch's first sample; how many it has
+    uint32_t share_first, share;  // of this node: place of the first one, how many
+    uint64_t parts, values;       // of an answer, and of each part: 0 from a NIC without values
+    float* answers;               // [samples][parts][values]
+    int64_t *filled, *status;     // of each sample: parts that are there, and its refusal
+    int64_t* left;                // samples of the share that are not answered
+    const float* dense;           // [samples][dimension]; none without values
+};
+
+struct Step : Asked {
+    std::vector<uint64_t> kept;  // the records
+    double started = 0, ready = 0;
+    bool begun = false;
+
+    explicit Step(const Asked& asked)
+        : Asked(asked), kept(asked.records, asked.records + asked.count) {}
+};
+
+// What a NIC did that it must not do.
+struct Fault {
+    enum Kind : uint64_t { NONE, ANSWER, OPCODE, ROW, DENSE, LATE } kind = NONE;
+    uint64_t value = 0;  // the sample, opcode or cycle
+};
+
+struct Refusal {
+    uint64_t sample, status;
+};
+
+struct Head {
+    uint32_t opcode, step, credit, count;
+};
+
+class Answers {
+public:
+    std::list<Step> steps;  // under way, in the order in which they were handed out
+    std::vector<Refusal> refusals;
+    std::vector<Step*> completed;  // by the packet taken last
+    Fault fault;
+
+    Answers(const Wire& wire, bool interaction) : wire_(wire), interaction_(interaction) {}
+
+    // Whether a packet only answers samples; it is taken then.
+    bool take(const uint32_t* words, uint64_t beats, const Head& head) {
+        const Wire& w = wire_;
+        const uint32_t *tag = words + w.beat_words, *values = tag + w.beat_words;
+        completed.clear();
+        if (head.opcode == w.errors) {
+            for (uint32_t k = 0; k < head.count && 1 + k / RECORDS_PER_BEAT < beats; k++) {
+                const uint64_t record = record_at(w, words, k);
+                refuse(w.error_sample.of(record), w.error_status.of(record));
+            }
+        } else if (!interaction_ && head.opcode == w.pooled) {
+            part(w.tag_sample.get(tag), w.tag_first.get(tag), head.count, w.tag_last.get(tag),
+                 values, beats - 2);
+        } else if (interaction_ && head.opcode == w.result_part) {
+            part(w.part_sample.get(tag), w.part_first.get(tag), head.count, w.part_last.get(tag),
+                 values, beats - 2);
+        } else if (interaction_ && head.opcode == w.results) {
+            results(tag, beats - 1, head.count);
+        } else {
+            return false;
+        }
+        return true;
+    }
+    Step* find(uint32_t sample) {
+        for (auto& step : steps)
+            if (sample - step.first < step.samples) return &step;
+        return nullptr;
+    }
+    // The step under way in which this node has to answer a sample; none for another sample.
+    Step* own(uint32_t sample) {
+        Step* step = find(sample);
+        return step && sample - step->first - step->share_first < step->share ? step : nullptr;
+    }
+    void wrong(Fault::Kind kind, uint64_t value) {
+        if (fault.kind == Fault::NONE) fault = {kind, value};
+    }
+
+private:
+    void part(uint32_t sample, uint32_t first, uint32_t count, bool last, const uint32_t* values,
+              uint64_t beats) {
+        Step* step = own(sample);
+        const uint32_t at = step ? sample - step->first : 0;
+        const uint64_t after = uint64_t{first} + count;
+        if (!step || step->filled[at] != first || after > step->parts
+            || last != (after == step->parts)
+            || (step->values && (count * step->values + DATA_WORDS - 1) / DATA_WORDS != beats)) {
+            wrong(Fault::ANSWER, sample);
+            return;
+        }
+        float* to = step->answers + (at * step->parts + first) * step->values;
+        for (uint64_t left = count * step->values; left; values += wire_.beat_words) {
+            const uint64_t some = std::min<uint64_t>(left, DATA_WORDS);
+            std::memcpy(to, values, some * sizeof(float));
+            to += some;
+            left -= some;
+        }
+        step->filled[at] = int64_t(after);
+        if (last) answered(*step);
+    }
+    void results(const uint32_t* tags, uint64_t beats, uint32_t count) {
+        const uint64_t first = (count + DATA_WORDS - 1) / DATA_WORDS;
+        const uint64_t each = count && beats > first ? (beats - first) / count : 0;
+        if (!each || first + each * count != beats) {
+            wrong(Fault::ANSWER, count ? tags[0] : 0);
+            return;
+        }
+        for (uint32_t k = 0; k < count; k++)
+            part(tags[k / DATA_WORDS * wire_.beat_words + k % DATA_WORDS], 0, uint32_t(each), true,
+                 tags + (first + k * each) * wire_.beat_words, each);
+    }
+    void refuse(uint32_t sample, uint32_t status) {
+        refusals.push_back({sample, status});
+        if (!find(sample)) return;
+        Step* step = own(sample);
+        const uint32_t at = step ? sample - step->first : 0;
+        if (!step || step->status[at] || uint64_t(step->filled[at]) == step->parts) {
+            wrong(Fault::ANSWER, sample);
+            return;
+        }
+        step->status[at] = status;
+        answered(*step);
+    }
+    void answered(Step& step) {
+        if (!--*step.left) completed.push_back(&step);
+    }
+
+    const Wire& wire_;
+    const bool interaction_;
+};
+
+}  // namespace ember

@@ -1,0 +1,369 @@
+// The host and GPU beside a NIC: what sim/node.py does for inference, in the same order and to the
+// bit. Compiled with -ffp-contract=off: times are those of Python.
+#pragma once
+#include <cstdint>
+#include <ctime>
+#include <deque>
+#include <limits>
+#include <queue>
+#include <vector>
+
+#include "answers.h"
+#include "gathers.h"
+#include "outbox.h"
+#include "rows.h"
+
+namespace ember {
+
+// In the order of sim.node_native.
+struct HostConfig {
+    uint64_t node, dimension, payload_beats, buffer_beats, in_flight, vectors_fit, latency,
+        interaction;
+    double cycles_per_byte;  // of PCIe, towards the NIC
+    const Rows* rows;        // none: vectors have no values, nor have answers
+    GpuTimes gpu;
+};
+
+// A share of a mini-batch that was answered.
+struct Share {
+    uint64_t step;
+    double started, finished;
+};
+
+// A NIC has: `config`, at least a Wire; run(cycle), cycle(), next_event(); received(), beats and
+// their cycles that nobody took yet; arrive(words, beats, cycles), for a packet.
+template <class Nic>
+class Host {
+public:
+    uint64_t from_nic = 0, actions = 0;
+    uint64_t nic_ns = 0, host_ns = 0;  // CPU time of the quanta that were timed
+    Answers answers;
+    Outbox outbox;
+    LaunchThread thread;
+    Gathers gpu, dense;
+    std::vector<Share> finished;
+
+    Host(Nic& nic, const HostConfig& given)
+        : answers(nic.config, given.interaction),
+          outbox(nic.config, uint32_t(given.node), given.latency, given.cycles_per_byte),
+          thread{given.gpu.call}, gpu(given.gpu, thread), dense(given.gpu, thread), nic_(nic),
+          wire_(nic.config), config_(given) {}
+
+    void submit(const Asked& asked) {
+        answers.steps.emplace_back(asked);
+        put(asked.time, {Event::ADD, &answers.steps.back()});
+    }
+
+    // NIC and host up to a cycle.
+    void advance(uint64_t end, bool timed) {
+        uint64_t cycle = 0;
+        do {
+            cycle = uint64_t(std::min(double(end), horizon()));
+            const uint64_t began = timed ? cpu_ns() : 0;
+            nic_.run(cycle);
+            const uint64_t ran = timed ? cpu_ns() : 0;
+            quantum(cycle);
+            nic_ns += ran - began;
+            host_ns += timed ? cpu_ns() - ran : 0;
+        } while (cycle < end && !faulty());
+    }
+    // The host's turn: the NIC is at `end`.
+    void quantum(uint64_t end) {
+        receive();
+        const double horizon = double(end + config_.latency);
+        while (!faulty() && !events_.empty() && events_.top().time < horizon) {
+            const Event event = events_.top();
+            events_.pop();
+            actions++;
+            act(event);
+        }
+        const uint64_t late = outbox.deliver(nic_);
+        if (late != ~uint64_t(0)) answers.wrong(Fault::LATE, late);
+    }
+    bool faulty() const { return answers.fault.kind != Fault::NONE; }
+    double next_event() const { return events_.empty() ? INFINITE : events_.top().time; }
+    uint64_t queries_waiting() const { return queries_.size(); }
+    uint64_t unanswered() const {
+        uint64_t left = 0;
+        for (const auto& step : answers.steps) left += uint64_t(*step.left);
+        return left;
+    }
+
+private:
+    static constexpr double INFINITE = std::numeric_limits<double>::infinity();
+    static constexpr uint64_t NEVER = ~uint64_t(0);
+
+    struct Query {
+        Step* step;
+        size_t first, count, beats;
+    };
+    struct Event {
+        enum Kind { ADD, PACKET, GATHERED, DENSE_ASKED, DENSE_GATHERED, CALLED } kind;
+        Step* step = nullptr;
+        size_t place = 0;  // of what it is about, in `taken_`, or among gathers
+        double time = 0;
+        uint64_t order = 0;
+
+        bool operator<(const Event& other) const {  // the first to come is the greatest
+            return time != other.time ? time > other.time : order > other.order;
+        }
+    };
+    // A packet of the NIC whose effect is to come.
+    struct Taken {
+        Head head;
+        std::vector<uint64_t> records;
+        std::vector<Step*> completed;
+    };
+
+    static uint64_t cpu_ns() {
+        timespec now;
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+        return uint64_t(now.tv_sec) * 1'000'000'000 + uint64_t(now.tv_nsec);
+    }
+
+    double horizon() const {
+        const uint64_t event = nic_.next_event();
+        double answer = event == NEVER ? INFINITE : double(event);
+        const double host = next_event() + double(config_.latency);
+        answer += double(2 * config_.latency);
+        if (queries_.empty() && waiting_.empty()) answer += gpu.launch();
+        return std::min(answer, host);
+    }
+
+    void put(double time, Event event) {
+        event.time = time;
+        event.order = order_++;
+        events_.push(event);
+    }
+
+    // Packets that the NIC has sent: answers are put in place, the rest acts when it is here.
+    void receive() {
+        auto& output = nic_.received();
+        const size_t stride = wire_.beat_words;
+        size_t first = 0;
+        for (size_t beat = 0; beat < output.cycles.size() && !faulty(); beat++) {
+            const uint32_t* words = &output.beats[beat * stride];
+            if (!(words[wire_.last_bit / 32] >> wire_.last_bit % 32 & 1)) continue;
+            take(&output.beats[first * stride], beat + 1 - first, output.cycles[beat]);
+            first = beat + 1;
+        }
+        output.beats.erase(output.beats.begin(), output.beats.begin() + first * stride);
+        output.cycles.erase(output.cycles.begin(), output.cycles.begin() + first);
+        from_nic += first * sizeof(uint32_t) * DATA_WORDS;
+    }
+    void take(const uint32_t* words, size_t beats, uint64_t cycle) {
+        const Head head{uint32_t(wire_.opcode.get(words)), uint32_t(wire_.step.get(words)),
+                        uint32_t(wire_.credit_field.get(words)),
+                        uint32_t(wire_.count.get(words))};
+        const bool answers_only = answers.take(words, beats, head);
+        if (answers_only && answers.completed.empty() && head.credit == credit_) return;
+        credit_ = head.credit;
+        if (free_taken_.empty()) {
+            free_taken_.push_back(taken_.size());
+            taken_.emplace_back();
+        }
+        const size_t at = free_taken_.back();
+        free_taken_.pop_back();
+        Taken& kept = taken_[at];
+        kept.head = head;
+        kept.records.clear();
+        kept.completed.clear();
+        if (answers_only) kept.completed = answers.completed;
+        else
+            for (uint32_t k = 0; k < head.count && k / RECORDS_PER_BEAT + 1 < beats; k++)
+                kept.records.push_back(record_at(wire_, words, k));
+        put(double(cycle + config_.latency), {Event::PACKET, nullptr, at});
+    }
+
+    void act(const Event& event) {
+        switch (event.kind) {
+        case Event::ADD:
+            waiting_.push_back(event.step);
+            start(event.time);
+            break;
+        case Event::PACKET: packet(event.place, event.time); break;
+        case Event::GATHERED:
+            for (const auto& rows : gpu.take(event.place)) send_rows(rows, event.time);
+            launched(gpu.finish(event.time), Event::GATHERED);
+            break;
+        case Event::DENSE_ASKED: {
+            const Step& step = *event.step;
+            List wanted{uint32_t(step.step), taken_[event.place].records, step.dense, step.first};
+            free_taken_.push_back(event.place);
+            launched(dense.arrive(event.time, std::move(wanted)), Event::DENSE_GATHERED);
+            break;
+        }
+        case Event::DENSE_GATHERED:
+            for (const auto& list : dense.take(event.place)) send_dense(list, event.time);
+            launched(dense.finish(event.time), Event::DENSE_GATHERED);
+            break;
+        case Event::CALLED: called(event.time); break;
+        }
+    }
+    void packet(size_t at, double now) {
+        const Head head = taken_[at].head;
+        // A packet takes its credit before it gets in line: a newer one may leave before it.
+        const int16_t ahead = int16_t(uint16_t(head.credit - consumed_));
+        if (ahead > 0) consumed_ += uint64_t(ahead);
+        bool keeps = false;
+        if (head.opcode == wire_.lookup_requests) {
+            List rows{head.step, taken_[at].records};
+            launched(gpu.arrive(now, std::move(rows)), Event::GATHERED);
+        } else if (head.opcode == wire_.dense_requests && config_.interaction) {
+            keeps = ask(at, now);
+        } else if (!(head.opcode == wire_.credit || head.opcode == wire_.errors
+                     || (config_.interaction ? head.opcode == wire_.results
+                                                   || head.opcode == wire_.result_part
+                                             : head.opcode == wire_.pooled))) {
+            answers.wrong(Fault::OPCODE, head.opcode);
+        }
+        for (Step* step : std::vector<Step*>(taken_[at].completed)) ended(step, now);
+        if (!keeps) free_taken_.push_back(at);
+        send_queries(now);
+    }
+    // A list of dense vectors, which are there when the bottom MLP has run.
+    bool ask(size_t at, double now) {
+        Step* step = nullptr;
+        for (const uint64_t record : taken_[at].records) {
+            const uint32_t sample = uint32_t(wire_.dense_sample.of(record));
+            Step* own = answers.own(sample);
+            if (!step) step = own;
+            if (!own || own != step) {
+                answers.wrong(Fault::DENSE, sample);
+                return false;
+            }
+        }
+        if (!step) return false;
+        put(std::max(now, step->ready), {Event::DENSE_ASKED, step, at});
+        return true;
+    }
+    void launched(const Gather& gather, typename Event::Kind kind) {
+        if (!gather.any) return;
+        if (thread.cycles > 0) put(gather.called, {Event::CALLED});
+        put(gather.end, {kind, nullptr, gather.place});
+    }
+    // The thread is free again: rows and dense vectors take turns.
+    void called(double now) {
+        thread.free = true;
+        for (size_t k = 0; k < (config_.interaction ? 2 : 1) && thread.free; k++) {
+            if (turn_) launched(dense.start(now), Event::DENSE_GATHERED);
+            else launched(gpu.start(now), Event::GATHERED);
+            if (config_.interaction) turn_ = !turn_;
+        }
+    }
+
+    // sim.queries.
+    void start(double now) {
+        const size_t most = RECORDS_PER_BEAT
+                            * std::min(config_.payload_beats, config_.buffer_beats / 2);
+        while (!waiting_.empty() && going_ < config_.in_flight) {
+            Step* step = waiting_.front();
+            waiting_.pop_front();
+            going_++;
+            for (size_t first = 0; first < step->kept.size(); first += most) {
+                const size_t count = std::min(most, step->kept.size() - first);
+                queries_.push_back({step, first, count,
+                                    (count + RECORDS_PER_BEAT - 1) / RECORDS_PER_BEAT});
+            }
+        }
+        send_queries(now);
+    }
+    void send_queries(double now) {
+        while (!queries_.empty()) {
+            const Query query = queries_.front();
+            if (sent_ + query.beats - consumed_ > config_.buffer_beats) return;
+            queries_.pop_front();
+            sent_ += query.beats;
+            Step& step = *query.step;
+            if (!step.begun) {
+                step.begun = true;
+                step.started = now;
+                if (config_.interaction) step.ready = dense.compute(now, step.share);
+            }
+            uint32_t* words = outbox.send(wire_.queries, uint32_t(step.step),
+                                          uint32_t(query.count), query.beats + 1, query.beats + 1,
+                                          now);
+            for (size_t k = 0; k < query.count; k++) {
+                const uint64_t record = step.kept[query.first + k];
+                uint32_t* place = words + (1 + k / RECORDS_PER_BEAT) * wire_.beat_words
+                                  + 2 * (k % RECORDS_PER_BEAT);
+                place[0] = uint32_t(record);
+                place[1] = uint32_t(record >> 32);
+            }
+        }
+    }
+    void ended(Step* step, double now) {
+        finished.push_back({step->step, step->started, now});
+        answers.steps.remove_if([&](const Step& other) { return &other == step; });
+        going_--;
+        start(now);
+    }
+
+    // Vectors for the NIC, in as many packets as they need.
+    void send_rows(const List& list, double now) {
+        const Rows* rows = config_.rows;
+        send_vectors(wire_.gpu_vectors, list, wire_.lookup_landing, now, rows,
+                     [&](uint64_t record, float* vector) {
+            const uint64_t table = wire_.lookup_table.of(record);
+            const uint64_t row = wire_.lookup_row.of(record);
+            if (inside(*rows, table, row)) fill(*rows, table, row, vector);
+            else answers.wrong(Fault::ROW, row);
+        });
+    }
+    void send_dense(const List& list, double now) {
+        send_vectors(wire_.dense_vectors_op, list, wire_.dense_landing, now, list.dense,
+                     [&](uint64_t record, float* vector) {
+            const uint32_t at = uint32_t(wire_.dense_sample.of(record)) - list.first;
+            std::copy_n(list.dense + at * config_.dimension, config_.dimension, vector);
+        });
+    }
+    template <class Fill>
+    void send_vectors(uint32_t opcode, const List& list, const Field& landing, double now,
+                      bool values, Fill vector) {
+        constexpr size_t TAGS = 2 * DATA_WORDS;  // of a beat
+        const size_t dimension = config_.dimension;
+        vector_.resize(dimension);
+        for (size_t first = 0; first < list.records.size(); first += config_.vectors_fit) {
+            const size_t count = std::min<size_t>(config_.vectors_fit,
+                                                  list.records.size() - first);
+            const size_t tag_beats = (count + TAGS - 1) / TAGS;
+            const size_t beats = 1 + tag_beats + (count * dimension + DATA_WORDS - 1) / DATA_WORDS;
+            uint32_t* words = outbox.send(opcode, list.step, uint32_t(count), beats,
+                                          values ? beats : 1 + tag_beats, now);
+            uint32_t* data = words + (1 + tag_beats) * wire_.beat_words;
+            for (size_t k = 0; k < count; k++) {
+                const uint64_t record = list.records[first + k];
+                words[(1 + k / TAGS) * wire_.beat_words + k % TAGS / 2] |=
+                    uint32_t(landing.of(record)) << 16 * (k % 2);
+                if (!values) continue;
+                vector(record, vector_.data());
+                put_values(data, k * dimension);
+            }
+        }
+    }
+    // The vector at hand, from value `at` on in beats one after the other.
+    void put_values(uint32_t* data, size_t at) const {
+        for (size_t done = 0; done < vector_.size();) {
+            const size_t some = std::min(vector_.size() - done, DATA_WORDS - at % DATA_WORDS);
+            std::memcpy(data + at / DATA_WORDS * wire_.beat_words + at % DATA_WORDS,
+                        &vector_[done], some * sizeof(float));
+            done += some;
+            at += some;
+        }
+    }
+
+    Nic& nic_;
+    const Wire& wire_;
+    const HostConfig config_;
+    std::deque<Step*> waiting_;
+    std::deque<Query> queries_;
+    std::priority_queue<Event> events_;
+    std::vector<Taken> taken_;
+    std::vector<size_t> free_taken_;
+    std::vector<float> vector_;
+    uint64_t order_ = 0, going_ = 0, sent_ = 0, consumed_ = 0;
+    uint32_t credit_ = 0;
+    bool turn_ = false;
+};
+
+}  // namespace ember

@@ -1,0 +1,54 @@
+// The interface of a host for ctypes; `Host` is one of ember::Host, and whoever includes this gives
+// an ember_host_new.
+#pragma once
+#include "host.h"
+
+#pragma GCC visibility push(default)
+extern "C" {
+
+void ember_host_free(Host* host) { delete host; }
+
+void ember_host_submit(Host* host, const ember::Asked* asked) { host->submit(*asked); }
+
+// Returns how many shares are answered that were not taken yet, the highest number after a fault.
+uint64_t ember_host_advance(Host* host, uint64_t end, bool timed) {
+    host->advance(end, timed);
+    return host->faulty() ? ~uint64_t(0) : host->finished.size();
+}
+
+uint64_t ember_host_quantum(Host* host, uint64_t end) {
+    host->quantum(end);
+    return host->faulty() ? ~uint64_t(0) : host->finished.size();
+}
+
+void ember_host_finished(Host* host, ember::Share* shares) {
+    std::copy(host->finished.begin(), host->finished.end(), shares);
+    host->finished.clear();
+}
+
+// Returns how many samples were refused that were not taken yet; those, where there is room.
+uint64_t ember_host_refusals(Host* host, uint64_t room, ember::Refusal* refusals) {
+    auto& all = host->answers.refusals;
+    const uint64_t count = all.size();
+    if (room < count) return count;
+    std::copy(all.begin(), all.end(), refusals);
+    all.clear();
+    return count;
+}
+
+double ember_host_next_event(Host* host) { return host->next_event(); }
+
+uint64_t ember_host_actions(Host* host) { return host->actions; }
+
+// What it has done, in the order of sim.node_native.
+void ember_host_counts(Host* host, uint64_t* values) {
+    const auto& fault = host->answers.fault;
+    for (const uint64_t count : {host->outbox.bytes, host->from_nic, host->gpu.launches,
+                                 host->gpu.rows, host->dense.launches, host->dense.rows,
+                                 host->unanswered(), host->queries_waiting(), host->nic_ns,
+                                 host->host_ns, uint64_t(fault.kind), fault.value})
+        *values++ = count;
+}
+
+}  // extern "C"
+#pragma GCC visibility pop

@@ -1,0 +1,40 @@
+// Rows of embedding tables as host.rows.row_values makes them: the same 64-bit hashes, the same
+// float64 value rounded once.
+#pragma once
+#include <cstdint>
+
+struct Rows {
+    const int64_t* sizes;
+    const uint64_t* seeds;
+    const double* scales;
+    const uint64_t* steps;
+    uint64_t tables, dimension;
+};
+
+inline uint64_t mix64(uint64_t h) {
+    h ^= h >> 33;
+    h *= 0xFF51AFD7ED558CCD;
+    h ^= h >> 33;
+    h *= 0xC4CEB9FE1A85EC53;
+    return h ^ h >> 33;
+}
+
+// 2u + 1 - 2^24 is exact in an integer of 32 bits, as it is in numpy's float64.
+inline float value(uint64_t bits, double scale) {
+    return static_cast<float>(static_cast<double>(static_cast<int32_t>(2 * bits) - 0xFFFFFF)
+                              * scale);
+}
+
+inline bool inside(const Rows& rows, uint64_t table, uint64_t row) {
+    return table < rows.tables && row < static_cast<uint64_t>(rows.sizes[table]);
+}
+
+inline void fill(const Rows& rows, uint64_t table, uint64_t row, float* __restrict vector) {
+    const uint64_t base = mix64(row ^ rows.seeds[table]), *steps = rows.steps;
+    const double scale = rows.scales[table];
+    for (uint64_t pair = 0; pair < rows.dimension / 2; pair++) {
+        const uint64_t hash = mix64(base + steps[pair]);
+        vector[2 * pair] = value(hash >> 40, scale);
+        vector[2 * pair + 1] = value(hash >> 16 & 0xFFFFFF, scale);
+    }
+}

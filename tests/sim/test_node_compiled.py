@@ -1,0 +1,42 @@
+"""A run whose hosts are compiled is, to the bit, one whose hosts are in Python."""
+
+import pytest
+
+from host.gpu import GpuProfile
+from sim.node import Node
+from sim.node_compiled import CompiledNode
+from sim.run import Run
+from tests.sim.interacting import job_of, model_of, write_model
+
+OF_THE_MACHINE = ("wall_seconds", "cpu_seconds", "node_cycles_per_second")
+CALLED = GpuProfile("called", 1.0, 64.0, 64, 2, call_us=6.0)
+"""A thread that calls for longer than lists take to come: they gather while it does."""
+
+CASES = {
+    "pooled vectors": ((), {"nodes": 4, "in_flight": 4}),
+    "one NIC, one step at once": ((), {"nodes": 1, "in_flight": 1}),
+    "two threads": ((), {"threads": 2, "in_flight": 2}),
+    "calls": ((), {"gpu": CALLED, "in_flight": 4}),
+    "interaction": (("interaction=true",), {"in_flight": 2}),
+    "interaction, calls": (("interaction=true",), {"gpu": CALLED, "in_flight": 4}),
+    "queries that wait for credit": ((), {"bags": "to 40", "in_flight": 4}),
+}
+
+
+def _result(job: Run, kind: type) -> dict:
+    assert all(type(node) is kind for node in job.cluster.nodes)
+    result = job.execute()
+    assert result["complete"] and not result["results"]["different"]
+    return {name: value for name, value in result.items() if name not in OF_THE_MACHINE} | {
+        "errors of nodes": [node.errors for node in job.cluster.nodes]}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_compiled_hosts_do_what_those_in_python_do(tmp_path, request, case):
+    settings, options = CASES[case]
+    options = dict(options)
+    path = write_model(tmp_path / "model.toml", model_of(16, options.pop("bags", "to 9")))
+    compiled = _result(job_of(path, *settings, **options), CompiledNode)
+    request.getfixturevalue("python_hosts")
+    python = _result(job_of(path, *settings, **options), Node)
+    assert compiled == python
