@@ -302,8 +302,9 @@ private:
     // Vectors for the NIC, in as many packets as they need.
     void send_rows(const List& list, double now) {
         const Rows* rows = config_.rows;
-        send_vectors(wire_.gpu_vectors, list, wire_.lookup_landing, now, rows,
-                     [&](uint64_t record, float* vector) {
+        outbox.send_vectors(wire_.gpu_vectors, list, wire_.lookup_landing, config_.dimension,
+                            config_.vectors_fit, now, rows,
+                            [&](uint64_t record, float* vector) {
             const uint64_t table = wire_.lookup_table.of(record);
             const uint64_t row = wire_.lookup_row.of(record);
             if (inside(*rows, table, row)) fill(*rows, table, row, vector);
@@ -311,45 +312,12 @@ private:
         });
     }
     void send_dense(const List& list, double now) {
-        send_vectors(wire_.dense_vectors_op, list, wire_.dense_landing, now, list.dense,
-                     [&](uint64_t record, float* vector) {
+        outbox.send_vectors(wire_.dense_vectors_op, list, wire_.dense_landing, config_.dimension,
+                            config_.vectors_fit, now, list.dense,
+                            [&](uint64_t record, float* vector) {
             const uint32_t at = uint32_t(wire_.dense_sample.of(record)) - list.first;
             std::copy_n(list.dense + at * config_.dimension, config_.dimension, vector);
         });
-    }
-    template <class Fill>
-    void send_vectors(uint32_t opcode, const List& list, const Field& landing, double now,
-                      bool values, Fill vector) {
-        constexpr size_t TAGS = 2 * DATA_WORDS;  // of a beat
-        const size_t dimension = config_.dimension;
-        vector_.resize(dimension);
-        for (size_t first = 0; first < list.records.size(); first += config_.vectors_fit) {
-            const size_t count = std::min<size_t>(config_.vectors_fit,
-                                                  list.records.size() - first);
-            const size_t tag_beats = (count + TAGS - 1) / TAGS;
-            const size_t beats = 1 + tag_beats + (count * dimension + DATA_WORDS - 1) / DATA_WORDS;
-            uint32_t* words = outbox.send(opcode, list.step, uint32_t(count), beats,
-                                          values ? beats : 1 + tag_beats, now);
-            uint32_t* data = words + (1 + tag_beats) * wire_.beat_words;
-            for (size_t k = 0; k < count; k++) {
-                const uint64_t record = list.records[first + k];
-                words[(1 + k / TAGS) * wire_.beat_words + k % TAGS / 2] |=
-                    uint32_t(landing.of(record)) << 16 * (k % 2);
-                if (!values) continue;
-                vector(record, vector_.data());
-                put_values(data, k * dimension);
-            }
-        }
-    }
-    // The vector at hand, from value `at` on in beats one after the other.
-    void put_values(uint32_t* data, size_t at) const {
-        for (size_t done = 0; done < vector_.size();) {
-            const size_t some = std::min(vector_.size() - done, DATA_WORDS - at % DATA_WORDS);
-            std::memcpy(data + at / DATA_WORDS * wire_.beat_words + at % DATA_WORDS,
-                        &vector_[done], some * sizeof(float));
-            done += some;
-            at += some;
-        }
     }
 
     Nic& nic_;
@@ -360,7 +328,6 @@ private:
     std::priority_queue<Event> events_;
     std::vector<Taken> taken_;
     std::vector<size_t> free_taken_;
-    std::vector<float> vector_;
     uint64_t order_ = 0, going_ = 0, sent_ = 0, consumed_ = 0;
     uint32_t credit_ = 0;
     bool turn_ = false;

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 #include <vector>
 
+#include "gathers.h"
 #include "wire.h"
 
 namespace ember {
@@ -38,6 +40,31 @@ public:
         wire_.count.set(words, count);
         return words;
     }
+    // Vectors for the records of a list, at most `most` in a packet; `fill` writes that of a record
+    // where they have values.
+    template <class Fill>
+    void send_vectors(uint32_t opcode, const List& list, const Field& landing, uint64_t dimension,
+                      uint64_t most, double now, bool values, Fill fill) {
+        constexpr uint64_t TAGS = 2 * DATA_WORDS;  // of a beat
+        vector_.resize(dimension);
+        for (uint64_t first = 0; first < list.records.size(); first += most) {
+            const uint64_t count = std::min<uint64_t>(most, list.records.size() - first);
+            const uint64_t tag_beats = (count + TAGS - 1) / TAGS;
+            const uint64_t beats = 1 + tag_beats
+                                   + (count * dimension + DATA_WORDS - 1) / DATA_WORDS;
+            uint32_t* words = send(opcode, list.step, uint32_t(count), beats,
+                                   values ? beats : 1 + tag_beats, now);
+            uint32_t* data = words + (1 + tag_beats) * wire_.beat_words;
+            for (uint64_t k = 0; k < count; k++) {
+                const uint64_t record = list.records[first + k];
+                words[(1 + k / TAGS) * wire_.beat_words + k % TAGS / 2] |=
+                    uint32_t(landing.of(record)) << 16 * (k % 2);
+                if (!values) continue;
+                fill(record, vector_.data());
+                put(data, k * dimension);
+            }
+        }
+    }
     // Give the NIC all of it; returns the first cycle of a beat when that is past, and nothing is
     // given, else the highest number.
     template <class Nic>
@@ -58,6 +85,19 @@ private:
         uint64_t words, first;
         uint32_t beats;
     };
+
+    // The vector at hand, from value `at` on in beats one after the other.
+    void put(uint32_t* data, uint64_t at) const {
+        for (uint64_t done = 0; done < vector_.size();) {
+            const uint64_t some = std::min<uint64_t>(vector_.size() - done,
+                                                     DATA_WORDS - at % DATA_WORDS);
+            std::memcpy(data + at / DATA_WORDS * wire_.beat_words + at % DATA_WORDS,
+                        &vector_[done], some * sizeof(float));
+            done += some;
+            at += some;
+        }
+    }
+
     const Wire& wire_;
     const uint32_t node_;
     const double latency_, cycles_per_byte_;
@@ -65,6 +105,7 @@ private:
     std::vector<Packet> packets_;
     std::vector<uint32_t> words_;
     std::vector<uint64_t> arrivals_;
+    std::vector<float> vector_;
 };
 
 }  // namespace ember
