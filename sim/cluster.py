@@ -18,6 +18,7 @@ from sim.engines.engine import FOREVER
 from sim.exchange import Exchange, Observer
 from sim.exchange_compiled import CompiledExchange
 from sim.node import Node
+from sim.node_native import NativeNode
 from sim.ports import LAST_BIT
 from sim.watchdog import PATIENCE, StuckError, Watchdog
 
@@ -44,7 +45,7 @@ class Cluster:
     between the nodes, with what it counted.
     """
 
-    def __init__(self, nodes: list[Node], network: Network, threads: int = 1, *,
+    def __init__(self, nodes: list[Node | NativeNode], network: Network, threads: int = 1, *,
                  reaction: int, observer: Observer | None = None, patience: int = PATIENCE):
         if threads < 1:
             raise ValueError(f"threads must be at least 1, not {threads!r}")
@@ -100,7 +101,7 @@ class Cluster:
             while self.cycle < end and not all(node.quiet for node in self.nodes):
                 self._advance(crew)
 
-    def _advance(self, crew: Crew[Node]) -> None:
+    def _advance(self, crew: Crew[Node | NativeNode]) -> None:
         """Advance every node by a quantum and hand on what left them in it."""
         end = min(self._horizon(), self.cycle + self.quantum)
         while self._holds:

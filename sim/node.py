@@ -184,8 +184,11 @@ class Node:
         self._queries.consumed(head.credit)
         trains = self.training is not None and self.training.packet(packet, head, now)
         if head.opcode == Opcode.LOOKUP_REQUESTS:
-            request = (head.step, payload_records(packet[1:], head.count))
-            self._launched(self._gpu.arrive(now, request, head.count))
+            records = payload_records(packet[1:], head.count)
+            if len(records) != head.count:
+                raise ProtocolError(f"node {self.number} sent its host a packet of opcode "
+                                    f"{head.opcode:#x} whose count does not fit its length")
+            self._launched(self._gpu.arrive(now, (head.step, records), head.count))
         elif head.opcode == Opcode.DENSE_REQUESTS and self.dense is not None:
             self.dense.asked(packet, head, now)
         elif not (trains or head.opcode in self._answers.answering

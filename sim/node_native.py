@@ -72,7 +72,9 @@ _COUNTS = ("to_nic", "from_nic", "launches", "rows", "dense_launches", "dense_ro
 _SHARE = np.dtype([("step", np.uint64), ("started", np.float64), ("finished", np.float64)])
 _FAULTS = (
     "", "answered sample {}, or a part of it, which was not to come from it now",
-    "sent opcode {:#x} to its host", "asked for row {} of a table that does not have it",
+    "sent opcode {:#x} to its host",
+    "sent its host a packet of opcode {:#x} whose count does not fit its length",
+    "asked for row {} of a table that does not have it",
     "asked for the dense vector of sample {}, which it does not hold",
     "was given a beat for cycle {}, which had passed")
 """By the C++ ``Fault``."""
@@ -206,15 +208,16 @@ class NativeNode:
             return
         self._steps[step.number] = step
         records = np.ascontiguousarray(step.queries(node), np.uint64)
-        dense = None if step.dense is None or not self._values else step.dense.ctypes.data
-        assert dense is None or (step.dense.dtype, step.dense.flags.c_contiguous) == (
-            np.float32, True)
+        dense = step.dense if self._values else None
+        assert not self._values or (dense is not None) == self._interacts
+        arrays = step.answers, step.filled, step.status, step.left[node:], dense
+        for array, kind in zip(arrays, (np.float32, np.int64, np.int64, np.int64, np.float32)):
+            assert array is None or (array.dtype == kind and array.flags.c_contiguous)
         parts, values = step.answers.shape[1:]
         self._lib.ember_host_submit(self._host, _Asked(
             step.number, len(records), records.ctypes.data, time, step.first & 0xFFFFFFFF,
             len(step.samples), step.shares[node], share, parts, values if self._values else 0,
-            *(array.ctypes.data for array in (step.answers, step.filled, step.status,
-                                              step.left[node:])), dense))
+            *(None if array is None else array.ctypes.data for array in arrays)))
 
     def advance(self, end: int) -> None:
         """Run NIC and host up to cycle ``end``."""

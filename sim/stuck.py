@@ -14,6 +14,7 @@ from sim.watchdog import StuckError
 if TYPE_CHECKING:
     from sim.cluster import Cluster
     from sim.node import Node
+    from sim.node_native import NativeNode
 
 __all__ = ["diagnose", "stuck_table"]
 
@@ -43,7 +44,7 @@ def diagnose(cluster: Cluster, registers: Sequence[RegisterFile], error: StuckEr
     return {"message": f"{error}: {means}", "since": error.since, "causes": causes, "nodes": nodes}
 
 
-def _node(node: Node, registers: RegisterFile) -> dict:
+def _node(node: Node | NativeNode, registers: RegisterFile) -> dict:
     # Before any register is read, which lets the NIC run on.
     state = node.engine.channels()
     # A NIC that trains shows more of them.

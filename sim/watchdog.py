@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from sim.node import Node
+    from sim.node_native import NativeNode
 
 __all__ = ["PATIENCE", "StuckError", "Watchdog"]
 
@@ -37,7 +38,7 @@ class Watchdog:
         self._actions = -1
         self._since = cycle
 
-    def look(self, cycle: int, actions: int, nodes: Sequence[Node]) -> None:
+    def look(self, cycle: int, actions: int, nodes: Sequence[Node | NativeNode]) -> None:
         """Raise `StuckError` when nothing moved for too long before ``cycle``.
 
         ``actions``: what hosts and network have done so far.

@@ -26,6 +26,7 @@ struct Asked {
 
 struct Step : Asked {
     std::vector<uint64_t> kept;  // the records
+    uint64_t sent = 0;           // of them
     double started = 0, ready = 0;
     bool begun = false;
 
@@ -35,8 +36,8 @@ struct Step : Asked {
 
 // What a NIC did that it must not do.
 struct Fault {
-    enum Kind : uint64_t { NONE, ANSWER, OPCODE, ROW, DENSE, LATE } kind = NONE;
-    uint64_t value = 0;  // the sample, opcode or cycle
+    enum Kind : uint64_t { NONE, ANSWER, OPCODE, COUNT, ROW, DENSE, LATE } kind = NONE;
+    uint64_t value = 0;  // the sample, opcode, row or cycle
 };
 
 struct Refusal {
@@ -61,23 +62,30 @@ public:
         const Wire& w = wire_;
         const uint32_t *tag = words + w.beat_words, *values = tag + w.beat_words;
         completed.clear();
-        if (head.opcode == w.errors) {
-            for (uint32_t k = 0; k < head.count && 1 + k / RECORDS_PER_BEAT < beats; k++) {
+        if (!answers(head.opcode)) return false;
+        if (beats < 2 || (head.opcode == w.errors && head.count > RECORDS_PER_BEAT * (beats - 1))) {
+            wrong(Fault::COUNT, head.opcode);
+        } else if (head.opcode == w.errors) {
+            for (uint32_t k = 0; k < head.count; k++) {
                 const uint64_t record = record_at(w, words, k);
-                refuse(w.error_sample.of(record), w.error_status.of(record));
+                refuse(uint32_t(w.error_sample.of(record)), uint32_t(w.error_status.of(record)));
             }
-        } else if (!interaction_ && head.opcode == w.pooled) {
+        } else if (head.opcode == w.pooled) {
             part(w.tag_sample.get(tag), w.tag_first.get(tag), head.count, w.tag_last.get(tag),
                  values, beats - 2);
-        } else if (interaction_ && head.opcode == w.result_part) {
+        } else if (head.opcode == w.result_part) {
             part(w.part_sample.get(tag), w.part_first.get(tag), head.count, w.part_last.get(tag),
                  values, beats - 2);
-        } else if (interaction_ && head.opcode == w.results) {
-            results(tag, beats - 1, head.count);
         } else {
-            return false;
+            results(tag, beats - 1, head.count);
         }
         return true;
+    }
+    // Whether packets of an opcode only answer samples.
+    bool answers(uint32_t opcode) const {
+        return opcode == wire_.errors
+            || (interaction_ ? opcode == wire_.results || opcode == wire_.result_part
+                             : opcode == wire_.pooled);
     }
     Step* find(uint32_t sample) {
         for (auto& step : steps)

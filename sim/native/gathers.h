@@ -12,13 +12,12 @@ struct GpuTimes {
     uint64_t streams;
 };
 
-// A list of rows, or of dense vectors, that a NIC wants for a step: its records.
+// A list of rows, or of dense vectors, that a NIC wants for a step: its records, and the dense
+// vectors themselves where they have values.
 struct List {
-    uint32_t step;
+    uint32_t step = 0;
     std::vector<uint64_t> records;
-    // Of dense vectors: those of the mini-batch, where they have values, and its first sample.
-    const float* dense = nullptr;
-    uint32_t first = 0;
+    std::vector<float> dense;
 };
 
 // A launch, where there is one: when its call is over, when its vectors are there, and its place

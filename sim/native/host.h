@@ -5,6 +5,7 @@
 #include <ctime>
 #include <deque>
 #include <limits>
+#include <list>
 #include <queue>
 #include <vector>
 
@@ -113,6 +114,7 @@ private:
         Head head;
         std::vector<uint64_t> records;
         std::vector<Step*> completed;
+        List dense;  // that it asks for; the step may end before they are sent
     };
 
     static uint64_t cpu_ns() {
@@ -156,6 +158,7 @@ private:
                         uint32_t(wire_.credit_field.get(words)),
                         uint32_t(wire_.count.get(words))};
         const bool answers_only = answers.take(words, beats, head);
+        // Acknowledgements of gradients do not change where nothing trains.
         if (answers_only && answers.completed.empty() && head.credit == credit_) return;
         credit_ = head.credit;
         if (free_taken_.empty()) {
@@ -169,8 +172,10 @@ private:
         kept.records.clear();
         kept.completed.clear();
         if (answers_only) kept.completed = answers.completed;
+        else if (head.count > RECORDS_PER_BEAT * (beats - 1))
+            answers.wrong(Fault::COUNT, head.opcode);
         else
-            for (uint32_t k = 0; k < head.count && k / RECORDS_PER_BEAT + 1 < beats; k++)
+            for (uint32_t k = 0; k < head.count; k++)
                 kept.records.push_back(record_at(wire_, words, k));
         put(double(cycle + config_.latency), {Event::PACKET, nullptr, at});
     }
@@ -186,13 +191,11 @@ private:
             for (const auto& rows : gpu.take(event.place)) send_rows(rows, event.time);
             launched(gpu.finish(event.time), Event::GATHERED);
             break;
-        case Event::DENSE_ASKED: {
-            const Step& step = *event.step;
-            List wanted{uint32_t(step.step), taken_[event.place].records, step.dense, step.first};
+        case Event::DENSE_ASKED:
             free_taken_.push_back(event.place);
-            launched(dense.arrive(event.time, std::move(wanted)), Event::DENSE_GATHERED);
+            launched(dense.arrive(event.time, std::move(taken_[event.place].dense)),
+                     Event::DENSE_GATHERED);
             break;
-        }
         case Event::DENSE_GATHERED:
             for (const auto& list : dense.take(event.place)) send_dense(list, event.time);
             launched(dense.finish(event.time), Event::DENSE_GATHERED);
@@ -211,10 +214,7 @@ private:
             launched(gpu.arrive(now, std::move(rows)), Event::GATHERED);
         } else if (head.opcode == wire_.dense_requests && config_.interaction) {
             keeps = ask(at, now);
-        } else if (!(head.opcode == wire_.credit || head.opcode == wire_.errors
-                     || (config_.interaction ? head.opcode == wire_.results
-                                                   || head.opcode == wire_.result_part
-                                             : head.opcode == wire_.pooled))) {
+        } else if (head.opcode != wire_.credit && !answers.answers(head.opcode)) {
             answers.wrong(Fault::OPCODE, head.opcode);
         }
         for (Step* step : std::vector<Step*>(taken_[at].completed)) ended(step, now);
@@ -223,8 +223,10 @@ private:
     }
     // A list of dense vectors, which are there when the bottom MLP has run.
     bool ask(size_t at, double now) {
+        Taken& kept = taken_[at];
         Step* step = nullptr;
-        for (const uint64_t record : taken_[at].records) {
+        List wanted;
+        for (const uint64_t record : kept.records) {
             const uint32_t sample = uint32_t(wire_.dense_sample.of(record));
             Step* own = answers.own(sample);
             if (!step) step = own;
@@ -232,9 +234,18 @@ private:
                 answers.wrong(Fault::DENSE, sample);
                 return false;
             }
+            if (!step->dense) continue;
+            const float* vector = step->dense + (sample - step->first) * config_.dimension;
+            wanted.dense.insert(wanted.dense.end(), vector, vector + config_.dimension);
         }
-        if (!step) return false;
-        put(std::max(now, step->ready), {Event::DENSE_ASKED, step, at});
+        if (!step) {
+            answers.wrong(Fault::COUNT, wire_.dense_requests);
+            return false;
+        }
+        wanted.step = uint32_t(step->step);
+        wanted.records = kept.records;
+        kept.dense = std::move(wanted);
+        put(std::max(now, step->ready), {Event::DENSE_ASKED, nullptr, at});
         return true;
     }
     void launched(const Gather& gather, typename Event::Kind kind) {
@@ -275,6 +286,7 @@ private:
             queries_.pop_front();
             sent_ += query.beats;
             Step& step = *query.step;
+            step.sent += query.count;
             if (!step.begun) {
                 step.begun = true;
                 step.started = now;
@@ -290,39 +302,43 @@ private:
                 place[0] = uint32_t(record);
                 place[1] = uint32_t(record >> 32);
             }
+            if (!over_.empty() && step.sent == step.kept.size())
+                over_.remove_if([&](const Step& other) { return &other == &step; });
         }
     }
     void ended(Step* step, double now) {
         finished.push_back({step->step, step->started, now});
-        answers.steps.remove_if([&](const Step& other) { return &other == step; });
+        auto found = answers.steps.begin();
+        while (&*found != step) ++found;
+        // After a refusal there may be more to send of it.
+        if (step->sent < step->kept.size()) over_.splice(over_.begin(), answers.steps, found);
+        else answers.steps.erase(found);
         going_--;
         start(now);
     }
 
-    // Vectors for the NIC, in as many packets as they need.
     void send_rows(const List& list, double now) {
         const Rows* rows = config_.rows;
         outbox.send_vectors(wire_.gpu_vectors, list, wire_.lookup_landing, config_.dimension,
-                            config_.vectors_fit, now, rows,
-                            [&](uint64_t record, float* vector) {
-            const uint64_t table = wire_.lookup_table.of(record);
-            const uint64_t row = wire_.lookup_row.of(record);
+                            config_.vectors_fit, now, rows, [&](uint64_t k, float* vector) {
+            const uint64_t table = wire_.lookup_table.of(list.records[k]);
+            const uint64_t row = wire_.lookup_row.of(list.records[k]);
             if (inside(*rows, table, row)) fill(*rows, table, row, vector);
             else answers.wrong(Fault::ROW, row);
         });
     }
     void send_dense(const List& list, double now) {
         outbox.send_vectors(wire_.dense_vectors_op, list, wire_.dense_landing, config_.dimension,
-                            config_.vectors_fit, now, list.dense,
-                            [&](uint64_t record, float* vector) {
-            const uint32_t at = uint32_t(wire_.dense_sample.of(record)) - list.first;
-            std::copy_n(list.dense + at * config_.dimension, config_.dimension, vector);
+                            config_.vectors_fit, now, !list.dense.empty(),
+                            [&](uint64_t k, float* vector) {
+            std::copy_n(&list.dense[k * config_.dimension], config_.dimension, vector);
         });
     }
 
     Nic& nic_;
     const Wire& wire_;
     const HostConfig config_;
+    std::list<Step> over_;  // whose shares are answered, with queries that were not sent yet
     std::deque<Step*> waiting_;
     std::deque<Query> queries_;
     std::priority_queue<Event> events_;

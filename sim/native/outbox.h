@@ -40,8 +40,8 @@ public:
         wire_.count.set(words, count);
         return words;
     }
-    // Vectors for the records of a list, at most `most` in a packet; `fill` writes that of a record
-    // where they have values.
+    // Vectors for the records of a list, at most `most` in a packet; `fill` writes the one for
+    // record k where they have values.
     template <class Fill>
     void send_vectors(uint32_t opcode, const List& list, const Field& landing, uint64_t dimension,
                       uint64_t most, double now, bool values, Fill fill) {
@@ -60,7 +60,7 @@ public:
                 words[(1 + k / TAGS) * wire_.beat_words + k % TAGS / 2] |=
                     uint32_t(landing.of(record)) << 16 * (k % 2);
                 if (!values) continue;
-                fill(record, vector_.data());
+                fill(first + k, vector_.data());
                 put(data, k * dimension);
             }
         }

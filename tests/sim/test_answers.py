@@ -1,5 +1,7 @@
-"""Answers put in place, in Python and compiled: the same values, packets told of, and messages."""
+"""Answers put in place, in Python and by compiled hosts: the same values, refusals and ends."""
 
+import re
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -25,11 +27,13 @@ NODE, DIMENSION = 1, 8
 BEATS = 16
 
 
-def _step(number: int, first: int, samples: int, answer: tuple[int, int]) -> Step:
+def _step(interaction: bool, number: int, first: int, samples: int,
+          answer: tuple[int, int]) -> Step:
     part = Samples(np.zeros((samples, 1), np.float32), np.zeros(samples, np.float32),
                    np.ones((samples, 1), np.int32), np.zeros(samples, np.int32),
                    np.zeros(samples, np.int64))
-    return Step.of(number, first, part, 3, answer)
+    dense = np.zeros((samples, DIMENSION), np.float32) if interaction else None
+    return Step.of(number, first, part, 3, answer, dense)
 
 
 def _packet(opcode: Opcode, payload: np.ndarray, count: int, **fields: int) -> np.ndarray:
@@ -75,7 +79,7 @@ class _Both:
 
     def __init__(self, interaction: bool, steps):
         self.refused = []
-        self.steps = [[_step(*step) for step in steps] for _ in range(2)]
+        self.steps = [[_step(interaction, *step) for step in steps] for _ in range(2)]
         self.python = Answers(NODE, DIMENSION, interaction=interaction,
                               refused=lambda *arrays: self.refused.append(arrays))
         self.edge = Edge("host_tx", "host_rx")
@@ -103,6 +107,10 @@ class _Both:
         assert [step.number for step in self.node.finished[before:]] == completed
         self.same()
         return told, completed
+
+    @property
+    def beats_sent(self) -> int:
+        return sum(len(beats) for beats, _ in self.edge.received)
 
     def same(self) -> None:
         assert self.python.errors == self.node.errors
@@ -194,26 +202,49 @@ def test_answers_to_what_was_not_asked(packets, message):
         both.python.take(_together(packets))
     both.edge.send(np.concatenate([with_framing(packet) for packet in packets]),
                    np.arange(sum(map(len, packets)), dtype=np.uint64))
-    with pytest.raises(ProtocolError, match=r"node 1 answered sample \d+, or a part of it, which "
-                                            r"was not to come from it now"):
+    sample = re.search(r"sample (\d+)", message) or [None, "102"]
+    with pytest.raises(ProtocolError, match=f"node 1 answered sample {sample[1]}, or a part of it, "
+                                            f"which was not to come from it now"):
         both.node.host_quantum(99)
 
 
 def test_what_is_before_a_wrong_answer_is_in_place():
     both = _Both(False, [(4, 100, 6, (5, DIMENSION))])
+    packets = [_pooled(102, 0, VALUES, True), _pooled(99, 0, VALUES, True),
+               _pooled(103, 0, VALUES, True)]
     with pytest.raises(ProtocolError):
-        both.python.take(_together([_pooled(102, 0, VALUES, True), _pooled(99, 0, VALUES, True),
-                                    _pooled(103, 0, VALUES, True)]))
-    assert both.steps[0][0].left.tolist() == [2, 1, 2]
+        both.take(packets)
+    with pytest.raises(ProtocolError):
+        both.node.host_quantum(99)
+    both.same()
+    assert both.steps[1][0].left.tolist() == [2, 1, 2]
 
 
 @pytest.mark.parametrize(("packet", "message"), [
     (_packet(Opcode.LOOKUPS, np.zeros((1, BEATS), np.uint32), 1), "sent opcode 0x1 to its host"),
     (_packet(Opcode.LOOKUP_REQUESTS, pack(LookupRecord, 8, row=7).reshape(1, BEATS), 1),
-     "asked for row 7 of a table that does not have it")])
+     "asked for row 7 of a table that does not have it"),
+    (_packet(Opcode.LOOKUP_REQUESTS, np.zeros((1, BEATS), np.uint32), 9),
+     "sent its host a packet of opcode 0x20 whose count does not fit its length"),
+    (_packet(Opcode.POOLED, np.zeros((0, BEATS), np.uint32), 0),
+     "sent its host a packet of opcode 0x21 whose count does not fit its length")])
 def test_what_a_host_is_not_to_be_asked(packet, message):
     both = _Both(False, [(4, 100, 6, (5, DIMENSION))])
     both.edge.send(with_framing(packet), np.arange(len(packet), dtype=np.uint64))
     with pytest.raises(ProtocolError, match=f"node 1 {message}"):
         both.node.host_quantum(0)
         both.node.host_quantum(100_000)
+
+
+def test_refusals_before_all_is_asked_for(monkeypatch):
+    """A share that is over is still asked for to its end, and then forgotten."""
+    config = replace(preset("kaggle"), query_beats=16)
+    monkeypatch.setattr("tests.sim.test_answers.preset", lambda name: config)
+    both = _Both(False, [(4, 100, 300, (5, DIMENSION))])
+    assert both.beats_sent == 2 * 9  # two packets of 8 beats behind their headers
+    both.take([_errors([(sample, 2) for sample in range(200, 300)])])
+    assert not both.node.unanswered and both.node.queries_waiting == 2
+    for consumed in (8, 16):
+        both.take([_packet(Opcode.CREDIT, np.zeros((0, BEATS), np.uint32), 0, credit=consumed)])
+    assert not both.node.queries_waiting
+    assert both.beats_sent == 25 + 4  # 200 records

@@ -1,8 +1,11 @@
 """A run whose hosts are compiled is, to the bit, one whose hosts are in Python."""
 
+import numpy as np
 import pytest
 
 from host.gpu import GpuProfile
+from host.shard import ShardPlan
+from rtl.formats import TableDescriptor
 from sim.node import Node
 from sim.node_compiled import CompiledNode
 from sim.run import Run
@@ -20,6 +23,8 @@ CASES = {
     "interaction": (("interaction=true",), {"in_flight": 2}),
     "interaction, calls": (("interaction=true",), {"gpu": CALLED, "in_flight": 4}),
     "queries that wait for credit": ((), {"bags": "to 40", "in_flight": 4}),
+    "refusals": ((), {"bags": "to 40", "in_flight": 4}),
+    "interaction, refusals": (("interaction=true",), {"bags": "to 40", "in_flight": 4}),
 }
 
 
@@ -32,7 +37,16 @@ def _result(job: Run, kind: type) -> dict:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_compiled_hosts_do_what_those_in_python_do(tmp_path, request, case):
+def test_compiled_hosts_do_what_those_in_python_do(tmp_path, request, monkeypatch, case):
+    refusals, full = "refusals" in case, ShardPlan.descriptors
+
+    def fewer_rows(plan: ShardPlan) -> np.ndarray:
+        words = full(plan)
+        words[1, TableDescriptor["rows_low"].offset // 32] = 2990
+        return words
+
+    if refusals:
+        monkeypatch.setattr(ShardPlan, "descriptors", fewer_rows)
     settings, options = CASES[case]
     options = dict(options)
     path = write_model(tmp_path / "model.toml", model_of(16, options.pop("bags", "to 9")))
@@ -40,3 +54,5 @@ def test_compiled_hosts_do_what_those_in_python_do(tmp_path, request, case):
     request.getfixturevalue("python_hosts")
     python = _result(job_of(path, *settings, **options), Node)
     assert compiled == python
+    assert any(python["errors of nodes"]) == refusals and (
+        refusals <= (0 < python["results"]["equal"] < 96))
