@@ -19,6 +19,11 @@ class RegisterFile:
         self.noted: dict[str, int] = {}
         """What :meth:`note` asked for, once other registers were read."""
 
+    @property
+    def names(self) -> list[str]:
+        """Every register; those of counters are ``block.name``."""
+        return list(self._by_name)
+
     def write(self, name: str, value: int, cycle: int = 0) -> None:
         """Queue a write; ``KeyError`` when there is no such register."""
         self._engine.write(self._by_name[name].address, value & 0xFFFFFFFF, cycle)
@@ -57,4 +62,4 @@ class RegisterFile:
 
     def counters(self) -> dict[str, int]:
         """Read every counter, ``block.name`` each, and run the NIC until all are there."""
-        return self.read(*(name for name in self._by_name if "." in name))
+        return self.read(*(name for name in self.names if "." in name))

@@ -26,6 +26,8 @@ CASES = {
     "refusals": ((), {"bags": "to 40", "in_flight": 4}),
     "interaction, refusals": (("interaction=true",), {"bags": "to 40", "in_flight": 4}),
 }
+LATER = ("one NIC, one step at once", "two threads", "interaction")
+"""Cases of which the others have a part each."""
 
 
 def _result(job: Run, kind: type) -> dict:
@@ -36,7 +38,8 @@ def _result(job: Run, kind: type) -> dict:
         "errors of nodes": [node.errors for node in job.cluster.nodes]}
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", [
+    pytest.param(case, marks=pytest.mark.slow if case in LATER else ()) for case in CASES])
 def test_compiled_hosts_do_what_those_in_python_do(tmp_path, request, monkeypatch, case):
     refusals, full = "refusals" in case, ShardPlan.descriptors
 

@@ -45,8 +45,9 @@ def test_recording_ends_when_it_is_taken():
     assert not len(engine.recorded())
 
 
-def test_rows_of_speed():
+def test_rows_of_speed(monkeypatch):
     """The bare loop is checked within: it must come to the counters of the run."""
+    monkeypatch.setattr("sim.speed.TURNS", 2)
     lines = []
     rows = {row["name"]: row for row in speed_rows(lines.append, samples=96, nodes=2, pysim=False)}
     assert lines
