@@ -92,6 +92,10 @@ class Dlrm:
         if self.mlp not in ("fixed", "blas"):
             raise ValueError(f"mlp must be fixed or blas, not {self.mlp!r}")
 
+    def draw(self) -> None:
+        """Draw the weights now, which takes a while, and not when they are first used."""
+        _ = self.bottom_layers, self.top_layers
+
     # Drawn when they are wanted: a modelled NIC's answers have no values.
     @cached_property
     def bottom_layers(self) -> list[Layer]:

@@ -225,11 +225,16 @@ _POOLED_TAG = [(offset, (1 << width) - 1) for offset, width in map(
 
 def parse_pooled(packet: np.ndarray, count: int,
                  dimension: int) -> tuple[int, int, bool, np.ndarray]:
-    """Return sample, first bag, whether it ends the sample, and the vectors of a POOLED packet."""
+    """Return sample, first bag, whether it ends the sample, and the vectors of a POOLED packet.
+
+    ``ValueError`` when ``count`` vectors do not take the beats of the packet.
+    """
     tag = int.from_bytes(packet[1].tobytes(), "little")
     sample, first_bag, last = (tag >> offset & mask for offset, mask in _POOLED_TAG)
-    values = np.ascontiguousarray(packet[2:]).view("<f4").reshape(-1)
-    vectors = values[:count * dimension].reshape(count, dimension)
+    values = np.ascontiguousarray(packet[2:]).view("<f4")
+    if -(-count * dimension // LANES) != len(values):
+        raise ValueError(f"count must be of vectors in {len(values)} beats, not {count!r}")
+    vectors = values.reshape(-1)[:count * dimension].reshape(count, dimension)
     return sample, first_bag, bool(last), vectors
 
 

@@ -25,6 +25,7 @@ def checker(dlrm: Dlrm, numerics: Numerics, layout: ResultLayout | None) -> Chec
 
     ``layout``: of the interaction results, where the NICs answer with them.
     """
+    dlrm.draw()  # a part of setting up, not of the first check
     def check(step: Step) -> tuple[StepResult, np.ndarray]:
         verdict = StepResult.judge(step, dlrm.model, dlrm.seed, numerics.pooled,
                                    numerics.interaction)

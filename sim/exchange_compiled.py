@@ -54,8 +54,7 @@ class CompiledExchange:
     """
 
     def __init__(self, engines: Sequence[CompiledEngine], network: Network):
-        self._lib = library(Path(__file__).parent / "exchange.cpp", _FUNCTIONS,
-                            short=True)
+        self._lib = library(Path(__file__).parent / "exchange.cpp", _FUNCTIONS)
         # Both are used as long as this object is there.
         self._engines, self._free = engines, network.free
         bit, width = field_place("destination")

@@ -47,8 +47,7 @@ class CompiledHostPort:
     """
 
     def __init__(self, engine: CompiledEngine, number: int, cycles_per_byte: float, latency: int):
-        self._lib = library(Path(__file__).parent / "host_port.cpp", _FUNCTIONS,
-                            short=True)
+        self._lib = library(Path(__file__).parent / "host_port.cpp", _FUNCTIONS)
         self._engine, self._number = engine, number  # the engine is used as long as this is there
         self._per_beat, self._latency = BEAT_BYTES * cycles_per_byte, latency
         self._beats = c_uint64()

@@ -28,17 +28,12 @@ _FUNCTIONS = {
                                   POINTER(HostConfig)]),
     "ember_wire_words": (c_uint32, []),
 }
-_SOURCE = Path(__file__).parent / "native" / "host.cpp"
 
 
 @cache
 def _library() -> SimpleNamespace:
-    functions = HOST_FUNCTIONS | _FUNCTIONS
-    short = library(_SOURCE, {name: of for name, of in functions.items() if name not in HOST_LONG},
-                    short=True)
-    long = library(_SOURCE, {name: functions[name] for name in HOST_LONG})
-    return SimpleNamespace(**{name: getattr(long if name in HOST_LONG else short, name)
-                              for name in functions})
+    return library(Path(__file__).parent / "native" / "host.cpp", HOST_FUNCTIONS | _FUNCTIONS,
+                   long=HOST_LONG)
 
 
 class CompiledNode(NativeNode):

@@ -108,9 +108,9 @@ def summary(run: Run, *, counters: list[dict[str, int]] | None, wall: float, cpu
         "simulated_seconds": cycles * CYCLE_NS * 1e-9,
         "wall_seconds": wall,
         # Of the process: evaluating the NICs, the hosts beside them, the check of the results with
-        # the predictions, forming mini-batches, and all that is left, which is the network and
-        # handing out the work.
-        "cpu_seconds": {"total": cpu, "checks": run.checks.seconds,
+        # the predictions, making mini-batches, of which forming them is a part, and all that is
+        # left, which is the network and handing out the work.
+        "cpu_seconds": {"total": cpu, "checks": run.checks.seconds, "inputs": run.steps.seconds,
                         "batching": run.batcher.seconds} | {
             part: sum(node.seconds[part] for node in nodes) for part in ("nics", "hosts")},
         "bit_identical": None if modelled else bool(samples) and not (
@@ -231,6 +231,7 @@ def table(result: dict) -> Table:
     row("CPU time, all of it", result["cpu_seconds"]["total"], "s")
     row("CPU time of the NICs", result["cpu_seconds"]["nics"], "s")
     row("CPU time of the hosts beside them", result["cpu_seconds"]["hosts"], "s")
+    row("CPU time of making mini-batches", result["cpu_seconds"]["inputs"], "s")
     row("CPU time of checks and predictions", result["cpu_seconds"]["checks"], "s")
     row("predictions SHA-256", (result["predictions_sha256"] or "-")[:16] + "...")
     return shown

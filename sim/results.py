@@ -6,7 +6,6 @@ interaction is on the NIC, the beats of its interaction's result.
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property
 from itertools import accumulate
 from operator import lt
 
@@ -44,9 +43,10 @@ class Step:
     filled: parts that came back for each sample: int64.
     status: error status of each sample, 0 for none.
     left: samples of each node's share that are not answered: int64.
-    starts, ends: host cycles of the first query and the last result of each share, once there.
-    records_of: gives the query records, in place of :func:`host.packets.query_records`.
+    records: query records of all samples: uint64.
+    bounds: where those of each sample begin and end.
     batch: the mini-batch that was formed of samples of the input; None for samples in its order.
+    starts, ends: host cycles of the first query and the last result of each share, once there.
     """
 
     number: int
@@ -58,10 +58,11 @@ class Step:
     filled: np.ndarray
     status: np.ndarray
     left: np.ndarray
+    records: np.ndarray
+    bounds: np.ndarray
+    batch: MiniBatch | None = None
     starts: dict[int, float] = field(default_factory=dict)
     ends: dict[int, float] = field(default_factory=dict)
-    records_of: RecordsOf = query_records
-    batch: MiniBatch | None = None
 
     @classmethod
     def of(cls, number: int, first: int, samples: Samples, nodes: int, answer: tuple[int, int],
@@ -69,14 +70,15 @@ class Step:
            batch: MiniBatch | None = None) -> "Step":
         """Deal ``samples`` in contiguous shares whose sizes differ by at most one.
 
-        ``answer``: parts and values of a sample's answer.
+        ``answer``: parts and values of a sample's answer. ``records_of`` gives the query records,
+        in place of :func:`host.packets.query_records`.
         """
         n = len(samples)
         sizes = [n // nodes + (node < n % nodes) for node in range(nodes)]
         return cls(number, first, samples, list(accumulate(sizes, initial=0)),
                    np.zeros((n, *answer), np.float32), dense, np.zeros(n, np.int64),
-                   np.zeros(n, np.int64), np.array(sizes, np.int64),
-                   records_of=records_of, batch=batch)
+                   np.zeros(n, np.int64), np.array(sizes, np.int64), records_of(samples, first),
+                   np.concatenate(([0], np.cumsum(samples.slots + 1))), batch)
 
     @property
     def numbers(self) -> np.ndarray:
@@ -105,16 +107,10 @@ class Step:
         """Host cycle of the last result so far that completed a share; -1 while there is none."""
         return max(self.ends.values(), default=-1.0)
 
-    @cached_property
-    def _records(self) -> tuple[np.ndarray, np.ndarray]:
-        """Query records of all samples, and where those of each sample begin and end."""
-        return (self.records_of(self.samples, self.first),
-                np.concatenate(([0], np.cumsum(self.samples.slots + 1))))
-
     def queries(self, node: int) -> np.ndarray:
         """Return the query records of the share of ``node``: uint64."""
-        records, bounds = self._records
-        return records[bounds[self.shares[node]]:bounds[self.shares[node + 1]]]
+        first, end = self.bounds[self.shares[node:node + 2]]
+        return self.records[first:end]
 
     def place(self, node: int, at: int, first: int, parts: np.ndarray) -> bool:
         """Take parts ``first`` on of the answer to the step's sample ``at``.

@@ -15,6 +15,7 @@ from host.pcie import PcieProfile
 from host.samples import Samples
 from host.shard import ShardPlan
 from rtl.config import LANES, preset
+from sim.ahead import Ahead
 from sim.alike import Alike
 from sim.checks import Checks, checker, unchecked
 from sim.engines import Engine
@@ -86,10 +87,11 @@ class Run:
                           numerics.interaction)
         self._before: Samples | None = None
         self.batcher = batcher_of(options)
-        self._batches = self._steps(mini_batches(
-            options, self.model, self._kind, self.config, self.batcher, self._sample_before))
+        self.steps = Ahead(self._steps(mini_batches(
+            options, self.model, self._kind, self.config, self.batcher, self._sample_before)),
+            beside=options.threads > 1)
         # The first mini-batch is read before anything is built: a bad file is found at once.
-        self._next: Step | None = next(self._batches, None)
+        self._next: Step | None = self.steps.take()
         if self._next is None:
             raise ValueError("samples must be at least 1, but the input holds none")
         self._open: dict[int, Step] = {}
@@ -157,7 +159,7 @@ class Run:
             self.remote_keys.add(step)
             for node in self.cluster.nodes:
                 node.submit(step, now)
-            self._next = next(self._batches, None)
+            self._next = self.steps.take()
 
     def _steps_finished(self) -> None:
         """Take the steps that were finished in this quantum, in the order of time."""
@@ -229,12 +231,13 @@ class Run:
         if predictions is not None:
             self._tally.sink = predictions
         try:
-            with self.checks:
+            with self.checks, self.steps:
                 return self._execute(stop)
         finally:
             self.setup.close()
 
     def _execute(self, stop: Callable[[], str | None]) -> dict:
+        self.steps.seconds = 0.0  # the first one was made before the clock of the run began
         self._began, self._began_cpu = time.perf_counter(), time.process_time()
         self._submit(float(self.setup.start))
         stuck = None

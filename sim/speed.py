@@ -1,16 +1,19 @@
 """How fast clusters are simulated, against the compiled model alone and Amaranth's simulator.
 
 Times are CPU seconds, so that other work on the machine disturbs little; only what threads gain is
-wall time, and says so. What is compared takes turns, as neighbours of the processors come and go,
-and of repeated measures the best counts.
+wall time, and says so. What is compared takes turns, as neighbours of the processors come and go: a
+processor that shares its core computes half as fast while the other half is busy. A row is the
+median of the ratios within each turn. The best time of each, which would seem to be the machine
+undisturbed, is not: that one of the two met a quiet moment and the other did not is what it shows.
 """
 
 import os
 import time
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from statistics import median
 
 from sim.bench_rows import Progress, Row
+from sim.crew import Crew
 from sim.engines.compiled import CompiledEngine
 from sim.options import RunOptions
 from sim.run import Run
@@ -33,7 +36,8 @@ class _Timed:
     def serial(self) -> float:
         """Share of the CPU time that is spent while nothing else is done."""
         spent = self.result["cpu_seconds"]
-        return 1.0 - (spent["nics"] + spent["hosts"] + spent["checks"]) / spent["total"]
+        return 1.0 - sum(spent[part] for part in (
+            "nics", "hosts", "checks", "inputs")) / spent["total"]
 
 
 def speed_rows(progress: Progress = lambda line: None, *, config: str = "kaggle",
@@ -50,40 +54,40 @@ def speed_rows(progress: Progress = lambda line: None, *, config: str = "kaggle"
     progress("the inputs of a cluster's NICs")
     bare = _Bare(options)
     several = len(os.sched_getaffinity(0)) > 1 and nodes > 1
-    ones: list[_Timed] = []
-    twos: list[_Timed] = []
-    loops: list[_Seconds] = []
-    held: list[float] = []
-    pairs: list[_Seconds] = []
-    for turn in range(TURNS):
-        progress(f"clusters and bare loops in turn, {turn + 1} of {TURNS}")
-        ones.append(_timed(Run(options)))
-        loops.append(bare.replay(1))
-        held.append(bare.held())
-        if several:
-            twos.append(_timed(Run(replace(options, threads=2))))
-            pairs.append(bare.replay(2))
-    one, loop = min(ones, key=_cpu), min(loops, key=_cpu)
-    rate = one.cycles / one.cpu
+    turns = []
+    for number in range(TURNS):
+        progress(f"clusters and bare loops in turn, {number + 1} of {TURNS}")
+        turns.append(_Turn.take(options, bare, several))
+    ones = [turn.one for turn in turns]
+    cycles = ones[0].cycles
+    rate = cycles / median(one.cpu for one in ones)
     rows = [
-        Row("cluster simulation against a bare loop", loop.cpu / one.cpu, "of its speed", 0.75,
-            note=f"{config}, {nodes} nodes, one thread: {rate / 1e3:,.0f} thousand node-cycles per "
-                 f"CPU second; the bare loop, with the inputs of the same run, "
-                 f"{one.cycles / loop.cpu / 1e3:,.0f}; the best of {TURNS} each, in turn"),
-        Row("cluster simulation against a bare loop, inputs held", min(held) / one.cpu,
-            "of its speed",
-            note=f"inputs as they are in the middle of the run: the NIC drains, and less of it "
-                 f"moves than in a run; {one.cycles / min(held) / 1e3:,.0f} thousand cycles per "
-                 f"second"),
-        Row("part of a cluster simulation that is serial", one.serial, "of CPU time", 0.25, "<=",
+        _ratio("cluster simulation against a bare loop",
+               [turn.loop.cpu / turn.one.cpu for turn in turns], 0.75,
+               f"{config}, {nodes} nodes, one thread: {rate / 1e3:,.0f} thousand node-cycles per "
+               f"CPU second; the bare loop, with the inputs of the same run, "
+               f"{cycles / median(turn.loop.cpu for turn in turns) / 1e3:,.0f}"),
+        _ratio("cluster simulation against a bare loop, inputs held",
+               [turn.held / turn.one.cpu for turn in turns], None,
+               f"inputs as they are in the middle of the run: the NIC drains, and less of it "
+               f"moves than in a run; {cycles / median(turn.held for turn in turns) / 1e3:,.0f} "
+               f"thousand cycles per second"),
+        Row("part of a cluster simulation that is serial", median(one.serial for one in ones),
+            "of CPU time", 0.25, "<=",
             note="network and handing out the work; two threads gain 1.6 where it is 0.25"),
     ]
     if several:
-        rows += _threads_rows(ones, twos, loops, pairs)
+        rows += _threads_rows(turns)
     if pysim:
         progress("Amaranth's simulator")
         rows.append(_pysim_row(options, rate))
     return [row.as_dict() for row in rows]
+
+
+def _ratio(name: str, ratios: list[float], target: float | None, note: str) -> Row:
+    return Row(name, median(ratios), "of its speed", target,
+               note=f"{note}; the median of {len(ratios)} turns, from {min(ratios):.2f} to "
+                    f"{max(ratios):.2f}")
 
 
 def _timed(job: Run) -> _Timed:
@@ -101,14 +105,6 @@ class _Seconds:
 
     cpu: float
     wall: float
-
-
-def _cpu(measured: _Timed | _Seconds) -> float:
-    return measured.cpu
-
-
-def _wall(measured: _Timed | _Seconds) -> float:
-    return measured.wall
 
 
 def _engines(job: Run) -> list[CompiledEngine]:
@@ -135,10 +131,9 @@ class _Bare:
         """
         again = Run(self._options)
         work = list(zip(_engines(again), self._stimuli))
-        with ThreadPoolExecutor(threads) as pool:
-            list(pool.map(bool, range(threads)))  # they are there
+        with Crew(work, threads) as crew:
             wall, cpu = time.perf_counter(), time.process_time()
-            list(pool.map(lambda one: one[0].replay(one[1]), work))
+            crew.each(lambda one: one[0].replay(one[1]))
             cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
         if [registers.counters() for registers in again.registers] != self._counters:
             raise RuntimeError("the recorded inputs did not lead to the counters of the run")
@@ -155,20 +150,43 @@ class _Bare:
         return time.process_time() - began
 
 
-def _threads_rows(ones: list[_Timed], twos: list[_Timed], loops: list[_Seconds],
-                  pairs: list[_Seconds]) -> list[Row]:
-    one, two, loop, pair = (min(done, key=_wall) for done in (ones, twos, loops, pairs))
+@dataclass(frozen=True)
+class _Turn:
+    """What is compared, measured one after the other: a run on one thread, the bare loop, that with
+    inputs held, and run and bare loop on two threads."""
+
+    one: _Timed
+    loop: _Seconds
+    held: float
+    two: _Timed | None
+    pair: _Seconds | None
+
+    @classmethod
+    def take(cls, options: RunOptions, bare: _Bare, several: bool) -> "_Turn":
+        return cls(_timed(Run(options)), bare.replay(1), bare.held(),
+                   _timed(Run(replace(options, threads=2))) if several else None,
+                   bare.replay(2) if several else None)
+
+
+def _threads_rows(turns: list[_Turn]) -> list[Row]:
+    ones, twos = [turn.one for turn in turns], [turn.two for turn in turns if turn.two]
+    loops, pairs = [turn.loop for turn in turns], [turn.pair for turn in turns if turn.pair]
     # Alone on its processors, a run on one thread takes as long as it computes.
-    alone = one.cpu / one.wall
+    alone = median(one.cpu / one.wall for one in ones)
+    gains = [one.wall / two.wall for one, two in zip(ones, twos)]
+    machine = [loop.wall / pair.wall for loop, pair in zip(loops, pairs)]
     return [
-        Row("two threads against one", one.wall / two.wall, "of its speed", 1.6,
-            note=f"wall time, the best of {TURNS} each: {two.cycles / two.wall / 1e3:,.0f} "
-                 f"thousand node-cycles per second on two; the run on one thread had {alone:.0%} "
-                 f"of a processor, so other work "
-                 f"{'hardly disturbed' if alone > 0.95 else 'disturbed the measure'}"),
-        Row("two bare loops at once against one after another", loop.wall / pair.wall,
-            "of its speed", note="what the machine's second processor gave at the time: wall time "
-                                 f"of the same loops, the best of {TURNS} each"),
+        _ratio("two threads against one", gains, 1.6,
+               f"wall time: {median(two.cycles / two.wall for two in twos) / 1e3:,.0f} thousand "
+               f"node-cycles per second on two; the run on one thread had {alone:.0%} of a "
+               f"processor, so other work "
+               f"{'hardly disturbed' if alone > 0.95 else 'disturbed the measure'}"),
+        _ratio("two bare loops at once against one after another", machine, None,
+               "what the machine's second processor gave at the time, which shares nothing with "
+               "the first but the machine: wall time of the same loops"),
+        _ratio("two threads against one, of what two bare loops gain",
+               [gain / whole for gain, whole in zip(gains, machine)], None,
+               "what a cluster makes of the second processor there is"),
     ]
 
 

@@ -2,14 +2,13 @@
 
 import ctypes
 from ctypes import POINTER, Array, c_char_p, c_int, c_int64, c_uint32, c_uint64, c_void_p
-from functools import cache
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 
 from sim.engines.design import AXI_MEMBERS, Design
 from sim.engines.engine import CHANNEL_PORTS, NS_PER_CYCLE, Engine, Model
+from sim.engines.library import Functions, bind
 from sim.engines.trace import TraceSink
 
 __all__ = ["CompiledModel", "Room"]
@@ -19,7 +18,7 @@ _NEVER = (1 << 64) - 1
 _REGISTER_INPUTS = ("awaddr", "awvalid", "wdata", "wstrb", "wvalid", "bready", "araddr", "arvalid",
                     "rready")
 _U32P, _U64P = POINTER(c_uint32), POINTER(c_uint64)
-_FUNCTIONS = {
+_FUNCTIONS: Functions = {
     "ember_new": (c_void_p, [c_int64, c_uint32, c_uint32, c_uint32, c_uint32, c_int]),
     "ember_free": (None, [c_void_p]),
     "ember_add_input": (None, [c_void_p, c_uint32, c_uint32, c_uint32, c_uint32]),
@@ -54,7 +53,7 @@ _FUNCTIONS = {
 }
 
 _SINK = ctypes.CFUNCTYPE(None, c_void_p, c_uint64)
-_TRACE_FUNCTIONS = {
+_TRACE_FUNCTIONS: Functions = {
     "ember_trace": (None, [c_void_p, _SINK, c_uint64, c_uint64, c_uint64]),
     "ember_trace_close": (None, [c_void_p]),
 }
@@ -62,18 +61,6 @@ _TRACE_FUNCTIONS = {
 
 _LONG = ("ember_run", "ember_run_bare", "ember_replay")
 """What takes longer than to let another thread have Python's lock, and to have it back."""
-
-
-@cache
-def _library(path: Path, traced: bool) -> SimpleNamespace:
-    """Return the functions of a compiled model."""
-    releasing, holding = ctypes.CDLL(str(path)), ctypes.PyDLL(str(path))
-    functions = {}
-    for name, (result, arguments) in (_FUNCTIONS | _TRACE_FUNCTIONS if traced
-                                      else _FUNCTIONS).items():
-        function = functions[name] = getattr(releasing if name in _LONG else holding, name)
-        function.restype, function.argtypes = result, arguments
-    return SimpleNamespace(**functions)
 
 
 class CompiledModel(Model):
@@ -91,6 +78,8 @@ class CompiledModel(Model):
         self.path = library
         self.positions = positions
         self.traced = traced
+        self.functions = bind(library, _FUNCTIONS | _TRACE_FUNCTIONS if traced else _FUNCTIONS,
+                              _LONG)
 
     def instance(self, *, skip: bool = True, random_init: int | None = None) -> "CompiledEngine":
         """Return a new instance, just out of reset."""
@@ -115,7 +104,7 @@ class CompiledEngine(Engine):
     def __init__(self, model: CompiledModel, skip: bool, seed: int):
         super().__init__(model.design)
         self._positions = model.positions
-        self._lib = lib = _library(model.path, model.traced)
+        self._lib = lib = model.functions
         at = self._at
         self._engine: int | None = lib.ember_new(
             seed, at("clk"), at("rst"), at("idle"), at("time"), skip)

@@ -1,44 +1,57 @@
-"""Small shared libraries of C++ beside the simulator, compiled once for each content."""
+"""Shared libraries of C++: functions of one as Python's, and sources beside the simulator compiled
+once for each content."""
 
 import ctypes
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from gen.cache import cached, digest
 from sim.engines.toolchain import CXX_FLAGS, compile_files, compiler_id, link
 
-__all__ = ["library"]
+__all__ = ["Functions", "bind", "library"]
+
+Functions = Mapping[str, tuple[Any, Sequence[Any]]]
+"""Names to types of result and arguments."""
 
 FLAGS = ("-ffp-contract=off",)
 """Products and sums are rounded apart, as numpy's are."""
 
 
-def library(source: Path, functions: Mapping[str, tuple[Any, Sequence[Any]]], *,
-            short: bool = False) -> ctypes.CDLL:
-    """Return ``source`` compiled; its ``functions`` are name to result and argument types.
+def bind(path: Path, functions: Functions, long: Collection[str] = ()) -> SimpleNamespace:
+    """Return ``functions`` of the shared library at ``path``.
 
-    Calls release Python's lock, unless they are ``short``: to give it away and have it back takes
-    longer than they do. ``BuildError`` when the C++ compiler fails; the first call compiles where
-    nothing is cached.
+    Calls keep Python's lock, which takes longer to give away and have back than they do; those of
+    the ``long`` ones release it.
     """
-    loaded = _library(source, ctypes.PyDLL if short else ctypes.CDLL)
+    releasing, holding = ctypes.CDLL(str(path)), ctypes.PyDLL(str(path))
+    found = {}
     for name, (result, arguments) in functions.items():
-        function = getattr(loaded, name)
+        function = found[name] = getattr(releasing if name in long else holding, name)
         function.restype, function.argtypes = result, arguments
-    return loaded
+    return SimpleNamespace(**found)
+
+
+def library(source: Path, functions: Functions, *, long: Collection[str] = (),
+            include: Sequence[Path] = ()) -> SimpleNamespace:
+    """Return ``functions`` of ``source`` compiled, as :func:`bind` does.
+
+    It may include headers beside it and of the folders ``include``. ``BuildError`` when the C++
+    compiler fails; the first call compiles where nothing is cached.
+    """
+    return bind(_compiled(source, tuple(include)), functions, long)
 
 
 @cache
-def _library(source: Path, kind: type[ctypes.CDLL]) -> ctypes.CDLL:
-    name = source.stem
-    # It may include any header beside it.
-    texts = [path.read_text(encoding="utf-8")
-             for path in (source, *sorted(source.parent.glob("*.h")))]
-    key = digest([name, *texts, compiler_id(), *CXX_FLAGS, *FLAGS])
+def _compiled(source: Path, include: tuple[Path, ...]) -> Path:
+    name, folders = source.stem, (source.parent, *include)
+    headers = [header for folder in folders for header in sorted(folder.glob("*.h"))]
+    key = digest([name, *(path.read_text(encoding="utf-8") for path in (source, *headers)),
+                  compiler_id(), *CXX_FLAGS, *FLAGS])
 
     def build(folder: Path) -> None:
-        link(compile_files([source], folder, FLAGS, []), folder / f"{name}.so")
+        link(compile_files([source], folder, FLAGS, folders), folder / f"{name}.so")
 
-    return kind(str(cached(f"{name}-{key}", build) / f"{name}.so"))
+    return cached(f"{name}-{key}", build) / f"{name}.so"

@@ -10,13 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from gen.cache import cached, digest
 from host.shard import ShardPlan
 from rtl.config import NicConfig
 from sim.engines.compiled import CompiledEngine, Room
 from sim.engines.design import Design
-from sim.engines.library import FLAGS
-from sim.engines.toolchain import CXX_FLAGS, compile_files, compiler_id, link
+from sim.engines.library import library
 from sim.model.counters import COUNTED
 from sim.model.layout import PlanWords, config_words
 from sim.node_native import HOST_FUNCTIONS, HOST_LONG, HostConfig
@@ -46,30 +44,13 @@ _FUNCTIONS: dict[str, tuple[Any, list]] = {
     "ember_host_new": (c_void_p, [c_void_p, POINTER(HostConfig)]),
     **HOST_FUNCTIONS,
 }
-_LONG = ("ember_run", *HOST_LONG)
-"""What takes longer than to let another thread have Python's lock, and to have it back."""
-_HERE = Path(__file__).parent
-_NATIVE = _HERE.parent / "native"
 
 
 @cache
 def _library() -> SimpleNamespace:
-    """Return the functions of the model; the first call compiles where nothing is cached."""
-    sources = [*sorted(_HERE.glob("*.h")), *sorted(_NATIVE.glob("*.h")), _HERE / "nic.cpp"]
-    key = digest([compiler_id(), *CXX_FLAGS, *FLAGS,
-                  *(path.read_text(encoding="utf-8") for path in sources)])
-
-    def build(folder: Path) -> None:
-        link(compile_files([_HERE / "nic.cpp"], folder, FLAGS,
-                           [_HERE, _NATIVE]), folder / "nic.so")
-
-    path = str(cached(f"model-{key}", build) / "nic.so")
-    releasing, holding = ctypes.CDLL(path), ctypes.PyDLL(path)
-    functions = {}
-    for name, (result, arguments) in _FUNCTIONS.items():
-        function = functions[name] = getattr(releasing if name in _LONG else holding, name)
-        function.restype, function.argtypes = result, arguments
-    return SimpleNamespace(**functions)
+    here = Path(__file__).parent
+    return library(here / "nic.cpp", _FUNCTIONS, long=("ember_run", *HOST_LONG),
+                   include=(here.parent / "native",))
 
 
 class ModelEngine(CompiledEngine):

@@ -1,9 +1,9 @@
 """The interaction of features, compiled."""
 
-import ctypes
 from ctypes import c_bool, c_uint64, c_void_p
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 
@@ -18,8 +18,8 @@ _FUNCTIONS = {"ember_dots": (None, [c_void_p, c_void_p, c_uint64, c_uint64, c_ui
 
 
 @cache
-def _library() -> ctypes.CDLL:
-    return library(Path(__file__).with_suffix(".cpp"), _FUNCTIONS)
+def _library() -> SimpleNamespace:
+    return library(Path(__file__).with_suffix(".cpp"), _FUNCTIONS, long=_FUNCTIONS)
 
 
 def dot_interaction_compiled(dense: np.ndarray, pooled: np.ndarray, *,

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from ctypes import c_bool, c_int64, c_uint32, c_uint64, c_void_p
 from functools import cache, lru_cache
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 
@@ -44,8 +45,8 @@ _LAYOUT = _Layout(*_QUERY["row"], *_QUERY["table"], _QUERY["kind"][0], _HEAD["sa
 
 
 @cache
-def _library() -> ctypes.CDLL:
-    return library(Path(__file__).with_suffix(".cpp"), _FUNCTIONS)
+def _library() -> SimpleNamespace:
+    return library(Path(__file__).with_suffix(".cpp"), _FUNCTIONS, long=_FUNCTIONS)
 
 
 def _keys(samples: Samples) -> tuple[np.ndarray, np.ndarray]:

@@ -1,9 +1,9 @@
 """The linear layers of ``--mlp fixed``, compiled: the bits of numpy, a tenth of the time."""
 
-import ctypes
 from ctypes import c_uint64, c_void_p
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 
@@ -17,8 +17,8 @@ _FUNCTIONS = {"ember_linear": (None, [c_void_p, c_uint64, c_uint64, c_void_p, c_
 
 
 @cache
-def _library() -> ctypes.CDLL:
-    return library(Path(__file__).with_suffix(".cpp"), _FUNCTIONS)
+def _library() -> SimpleNamespace:
+    return library(Path(__file__).with_suffix(".cpp"), _FUNCTIONS, long=_FUNCTIONS)
 
 
 def linear_compiled(inputs: np.ndarray, layer: Layer) -> np.ndarray:

@@ -4,6 +4,7 @@ import ctypes
 from ctypes import byref, c_bool, c_char_p, c_uint16, c_uint32, c_uint64, c_void_p
 from functools import cache, lru_cache
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 
@@ -33,11 +34,8 @@ class _Wire(ctypes.Structure):
         "step_byte", "count_byte"))
 
 
-_SOURCE = Path(__file__).with_suffix(".cpp")
 _FUNCTIONS = {
     "ember_pooled": (c_bool, [c_void_p, c_void_p, c_void_p, c_void_p, c_uint64, c_bool, c_void_p]),
-}
-_SHORT_FUNCTIONS = {
     "ember_row_packets": (c_bool, [c_void_p, c_void_p, c_char_p, c_uint16, c_void_p, c_uint64,
                                    c_uint64, c_void_p]),
 }
@@ -50,8 +48,9 @@ _WIRE = _Wire(_LOOKUP["row"][1], *_LOOKUP["table"], _LOOKUP["landing"][0], BEAT_
 
 
 @cache
-def _library() -> ctypes.CDLL:
-    return library(_SOURCE, _FUNCTIONS)
+def _library() -> SimpleNamespace:
+    # A gather's rows are written sooner than Python's lock is given away and had back.
+    return library(Path(__file__).with_suffix(".cpp"), _FUNCTIONS, long=("ember_pooled",))
 
 
 @lru_cache(maxsize=16)
@@ -85,8 +84,7 @@ def row_answers_compiled(model: Model, seed: int, node: int, payload_beats: int)
 
     It writes as many packets as there are in one go: they are parts of one array.
     """
-    # A gather's rows are written sooner than Python's lock is given away and had back.
-    pack = library(_SOURCE, _SHORT_FUNCTIONS, short=True).ember_row_packets
+    pack = _library().ember_row_packets
     rows = rows_of(model, seed)
     head = header_beat(Opcode.GPU_VECTORS, node=node, step=0, count=0).tobytes()
     most = vectors_that_fit(model.dimension, payload_beats)

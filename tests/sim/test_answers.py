@@ -10,21 +10,35 @@ import pytest
 from host.gpu import GpuProfile
 from host.layouts import pack
 from host.model import Model
-from host.packets import header_beat, values_to_beats
+from host.packets import (
+    header_beat,
+    pack_records,
+    parse_header,
+    records_to_beats,
+    values_to_beats,
+)
 from host.pcie import PcieProfile
 from host.profile import load_profile
 from host.samples import Samples
-from rtl.config import preset
-from rtl.formats import ErrorRecord, LookupRecord, Opcode, PooledTag, ResultPartTag
+from rtl.config import NicConfig, preset
+from rtl.formats import (
+    DenseRecord,
+    ErrorRecord,
+    LookupRecord,
+    Opcode,
+    PooledTag,
+    ResultPartTag,
+)
 from sim.answers import Answers, Told
 from sim.errors import ProtocolError
 from sim.node_compiled import CompiledNode
-from sim.ports import Packets, with_framing
+from sim.ports import DATA_WORDS, Packets, with_framing
 from sim.results import Step
 from tests.sim.edges import Edge
 
 NODE, DIMENSION = 1, 8
 BEATS = 16
+KAGGLE = preset("kaggle")
 
 
 def _step(interaction: bool, number: int, first: int, samples: int,
@@ -77,14 +91,14 @@ def _together(packets: list[np.ndarray]) -> Packets:
 class _Both:
     """Answers in Python, and a host that is compiled, with steps of their own."""
 
-    def __init__(self, interaction: bool, steps):
+    def __init__(self, interaction: bool, steps, config: NicConfig = KAGGLE):
         self.refused = []
         self.steps = [[_step(interaction, *step) for step in steps] for _ in range(2)]
         self.python = Answers(NODE, DIMENSION, interaction=interaction,
                               refused=lambda *arrays: self.refused.append(arrays))
         self.edge = Edge("host_tx", "host_rx")
         self.node = CompiledNode(
-            NODE, self.edge, preset("kaggle"), Model((7,), DIMENSION, 1, (DIMENSION,), (1,)), 1,
+            NODE, self.edge, config, Model((7,), DIMENSION, 1, (DIMENSION,), (1,)), 1,
             load_profile("pcie_gen3x16", PcieProfile), load_profile("gpu_rtx8000", GpuProfile), 99,
             8 if interaction else None)
         self.cycle = 0
@@ -193,7 +207,8 @@ VALUES = np.arange(5 * DIMENSION, dtype=np.float32).reshape(5, DIMENSION)
      "sample 103 got bags 0 to 4 after 5 bags"),
     ([_pooled(102, 0, VALUES[:3], True)], "sample 102 ended after 3 of 5 parts"),
     ([_pooled(102, 0, VALUES, False)], "sample 102 ended after 5 of 5 parts"),
-    ([_pooled(102, 0, VALUES[:2], False, count=5)], "cannot reshape array"),
+    ([_pooled(102, 0, VALUES[:2], False, count=5)], "count must be of vectors in 1 beats, not 5"),
+    ([_pooled(102, 0, VALUES, True, count=2)], "count must be of vectors in 3 beats, not 2"),
     ([_pooled(102, 0, VALUES, True), _errors([(102, 3)])],
      "sample 102 was answered twice, with error 3 now")])
 def test_answers_to_what_was_not_asked(packets, message):
@@ -236,11 +251,9 @@ def test_what_a_host_is_not_to_be_asked(packet, message):
         both.node.host_quantum(100_000)
 
 
-def test_refusals_before_all_is_asked_for(monkeypatch):
+def test_refusals_before_all_is_asked_for():
     """A share that is over is still asked for to its end, and then forgotten."""
-    config = replace(preset("kaggle"), query_beats=16)
-    monkeypatch.setattr("tests.sim.test_answers.preset", lambda name: config)
-    both = _Both(False, [(4, 100, 300, (5, DIMENSION))])
+    both = _Both(False, [(4, 100, 300, (5, DIMENSION))], replace(KAGGLE, query_beats=16))
     assert both.beats_sent == 2 * 9  # two packets of 8 beats behind their headers
     both.take([_errors([(sample, 2) for sample in range(200, 300)])])
     assert not both.node.unanswered and both.node.queries_waiting == 2
@@ -248,3 +261,26 @@ def test_refusals_before_all_is_asked_for(monkeypatch):
         both.take([_packet(Opcode.CREDIT, np.zeros((0, BEATS), np.uint32), 0, credit=consumed)])
     assert not both.node.queries_waiting
     assert both.beats_sent == 25 + 4  # 200 records
+
+
+def test_a_refusal_between_a_request_for_dense_vectors_and_their_gather():
+    """They are sent all the same, as they were, whatever has become of the step since."""
+    both = _Both(True, [(4, 100, 6, (5, BEATS))])
+    theirs = both.steps[1][0].dense
+    theirs[:] = dense = np.arange(theirs.size, dtype=np.float32).reshape(theirs.shape) + 1
+    records = pack_records(DenseRecord, sample=np.array([103, 102], np.uint64),
+                           landing=np.array([9, 4], np.uint64))
+    asked = len(both.edge.received)
+    both.take([_packet(Opcode.DENSE_REQUESTS, records_to_beats(records), 2)])
+    assert both.node.dense.rows == 0  # the MLP has not run
+    _, completed = both.take([_errors([(102, 2), (103, 2)])])
+    assert completed == [4] and not both.node.unanswered
+    theirs.fill(np.nan)
+    both.node.host_quantum(1_000_000)
+    assert both.node.dense.rows == 2
+    [(beats, _)] = both.edge.received[asked:]
+    words = np.ascontiguousarray(beats[:, :DATA_WORDS])
+    head = parse_header(words[0])
+    assert (head.opcode, head.count) == (Opcode.DENSE_VECTORS, 2)
+    assert words[1].view(np.uint16)[:2].tolist() == [9, 4]
+    assert words[2].view(np.float32).tolist() == dense[[3, 2]].reshape(-1).tolist()

@@ -126,7 +126,8 @@ def test_a_sample_that_is_too_large_has_its_own_number(tmp_path):
     path = tmp_path / "large.txt"
     path.write_text("\n".join(lines) + "\n")
     with pytest.raises(ValueError, match="twice the slots of sample 20, not"):
-        for _ in Run(_options(path, mini_batch=4, window=36, samples=None))._batches:
+        steps = Run(_options(path, mini_batch=4, window=36, samples=None)).steps
+        while steps.take() is not None:
             pass
 
 
