@@ -7,12 +7,14 @@ ends, and can arrive only in a later one, so that the order in which nodes are a
 threads do it, changes nothing. Cycles in which every NIC is idle do not count.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from math import inf
 
 from host.network import Network
 from rtl.formats import BEAT_BYTES
 from sim.crew import Crew
+from sim.crew_compiled import CompiledCrew
 from sim.engines.compiled import CompiledEngine
 from sim.engines.engine import FOREVER
 from sim.exchange import Exchange, Observer
@@ -70,13 +72,13 @@ class Cluster:
         ``StuckError`` when work is left and nothing is on its way with every NIC idle, or when for
         ``patience`` cycles no beat moved.
         """
-        with Crew(self.nodes, self._threads) as crew:
+        with _crew(self.nodes, self._threads) as advance:
             watchdog = Watchdog(self._patience, self.cycle)
             # Hosts are ahead of their NICs by the way between them, from the start on.
             for node in self.nodes:
                 node.host_quantum(self.cycle)
             while work_left():
-                self._advance(crew)
+                self._advance(advance)
                 at_quantum(self.cycle)
                 if all(node.quiet for node in self.nodes) and work_left():
                     raise StuckError(f"nothing moves after cycle {self.cycle:,}", self.cycle)
@@ -96,12 +98,12 @@ class Cluster:
     def settle(self, cycles: int = 1_000_000) -> None:
         """Run until every NIC is idle and nothing is on its way, at most ``cycles``."""
         end = self.cycle + cycles
-        with Crew(self.nodes, 1) as crew:
-            self._advance(crew)
+        with _crew(self.nodes, 1) as advance:
+            self._advance(advance)
             while self.cycle < end and not all(node.quiet for node in self.nodes):
-                self._advance(crew)
+                self._advance(advance)
 
-    def _advance(self, crew: Crew[Node | NativeNode]) -> None:
+    def _advance(self, advance: Callable[[int], None]) -> None:
         """Advance every node by a quantum and hand on what left them in it."""
         end = min(self._horizon(), self.cycle + self.quantum)
         while self._holds:
@@ -111,7 +113,7 @@ class Cluster:
                 break
             self.nodes[number].engine.hold(stream, int(min(until, FOREVER)))
             del self._holds[0]
-        crew.each(lambda node: node.advance(end))
+        advance(end)
         self.exchange.step(end, self.observer)
         self.cycle = end
 
@@ -123,6 +125,19 @@ class Cluster:
         horizon = min(min(nic, host + pcie) + self._lookahead,
                       min(nic, host - pcie) + self._reaction)
         return self.cycle + IDLE_QUANTUM if horizon == inf else int(horizon)
+
+
+@contextmanager
+def _crew(nodes: Sequence[Node | NativeNode],
+          threads: int) -> Iterator[Callable[[int], None]]:
+    """Give what runs all nodes up to a cycle, several at once: compiled where all nodes are."""
+    native = [node for node in nodes if isinstance(node, NativeNode)]
+    if len(native) == len(nodes):
+        with CompiledCrew(native, threads) as crew:
+            yield crew.advance
+    else:
+        with Crew(nodes, threads) as crew:
+            yield lambda end: crew.each(lambda node: node.advance(end))
 
 
 def exchange_between(nodes: Sequence[Node], network: Network) -> Exchange | CompiledExchange:

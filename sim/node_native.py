@@ -22,9 +22,9 @@ from sim.faults import Windows
 from sim.ports import LAST_BIT
 from sim.results import Step
 
-__all__ = ["HOST_FUNCTIONS", "HOST_LONG", "Gathers", "HostConfig", "NativeNode"]
+__all__ = ["HOST_FUNCTIONS", "HOST_LONG", "TIMED", "Gathers", "HostConfig", "NativeNode"]
 
-_TIMED = 8
+TIMED = 8
 """One of so many quanta is timed: the clock of a thread is slow."""
 _FAULT = (1 << 64) - 1
 
@@ -169,7 +169,7 @@ class NativeNode:
     def seconds(self) -> dict[str, float]:
         """CPU time of evaluating the NIC, and of the host beside it, from a sample of quanta."""
         counts = self._counts()
-        return {name: counts[of] * _TIMED / 1e9
+        return {name: counts[of] * TIMED / 1e9
                 for name, of in (("nics", "nic_ns"), ("hosts", "host_ns"))}
 
     @property
@@ -222,16 +222,24 @@ class NativeNode:
     def advance(self, end: int) -> None:
         """Run NIC and host up to cycle ``end``."""
         self._quanta += 1
-        self._take(self._lib.ember_host_advance(self._host, end, self._quanta % _TIMED == 0))
+        if count := self._lib.ember_host_advance(self._host, end, self._quanta % TIMED == 0):
+            self.take(count)
 
     def host_quantum(self, end: int) -> None:
         """Let the host act on what the NIC, which is at cycle ``end``, has sent it."""
-        self._take(self._lib.ember_host_quantum(self._host, end))
+        if count := self._lib.ember_host_quantum(self._host, end):
+            self.take(count)
 
-    def _take(self, count: int) -> None:
-        """Take note of ``count`` shares that are answered."""
-        if not count:
-            return
+    @property
+    def native(self) -> tuple[int, int]:
+        """Address of the C++ host, and of what advances it and returns what `take` is told."""
+        advance = ctypes.cast(self._lib.ember_host_advance, c_void_p).value
+        assert advance is not None
+        return self._host, advance
+
+    def take(self, count: int) -> None:
+        """Take note of ``count`` shares that are answered. ``ProtocolError`` for the highest
+        number: the NIC did what it must not do."""
         if count == _FAULT:
             counts = self._counts()
             raise ProtocolError(f"node {self.number} "

@@ -1,0 +1,123 @@
+// Threads that advance the nodes of a cluster by a quantum: what sim/crew.py does, without Python,
+// whose lock would be asked for by each of them, and by what is done beside them.
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <thread>
+#include <vector>
+
+namespace {
+
+// How often a thread looks for what it waits for before it sleeps: about a millisecond. To be woken
+// takes a tenth of what a quantum does, and there is another one soon.
+constexpr int LOOKS = 1 << 14;
+
+void pause() {
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    asm volatile("yield");
+#endif
+}
+
+// Return what `number` is once it is not `old`.
+uint64_t changed(const std::atomic<uint64_t>& number, uint64_t old) {
+    for (int look = 0; look < LOOKS; look++) {
+        const uint64_t now = number.load(std::memory_order_acquire);
+        if (now != old) return now;
+        // Whoever else wants this processor has it.
+        if (look % 64 == 63) std::this_thread::yield();
+        else pause();
+    }
+    number.wait(old, std::memory_order_acquire);
+    return number.load(std::memory_order_acquire);
+}
+
+typedef uint64_t Advance(void* host, uint64_t end, bool timed);
+
+struct Node {
+    void* host;
+    Advance* advance;
+    uint64_t count = 0;              // what the last advance returned
+    std::atomic<uint64_t> taken{0};  // the last quantum in which a thread took it
+
+    Node(void* host, Advance* advance) : host(host), advance(advance) {}
+};
+
+class Crew {
+public:
+    explicit Crew(uint64_t threads) : threads_(threads) {
+        for (uint64_t own = 1; own < threads; own++)
+            helpers_.emplace_back([this, own] { help(own); });
+    }
+    ~Crew() {
+        over_ = true;
+        begin();
+        for (auto& helper : helpers_) helper.join();
+    }
+    Crew(const Crew&) = delete;
+
+    // Not while they are advanced.
+    void add(void* host, Advance* advance) { nodes_.emplace_back(host, advance); }
+
+    void advance(uint64_t end, bool timed, uint64_t* counts) {
+        end_ = end;
+        timed_ = timed;
+        left_.store(nodes_.size(), std::memory_order_relaxed);
+        begin();
+        work(0, quantum_.load(std::memory_order_relaxed));
+        for (uint64_t left; (left = left_.load(std::memory_order_acquire));) changed(left_, left);
+        for (const auto& node : nodes_) *counts++ = node.count;
+    }
+
+private:
+    void begin() {
+        quantum_.fetch_add(1, std::memory_order_release);
+        quantum_.notify_all();
+    }
+    void help(uint64_t own) {
+        uint64_t quantum = 0;
+        while (true) {
+            quantum = changed(quantum_, quantum);
+            if (over_) return;
+            work(own, quantum);
+        }
+    }
+    // A thread begins with its own nodes, whose data its processor may still have at hand, and then
+    // helps the others with the last of theirs.
+    void work(uint64_t own, uint64_t quantum) {
+        for (uint64_t at = own; at < nodes_.size(); at += threads_) take(nodes_[at], quantum);
+        for (uint64_t at = nodes_.size(); at-- > 0;) take(nodes_[at], quantum);
+    }
+    void take(Node& node, uint64_t quantum) {
+        // A thread that comes late, to a quantum that is over, finds nothing that was left.
+        uint64_t before = quantum - 1;
+        if (!node.taken.compare_exchange_strong(before, quantum, std::memory_order_acq_rel)) return;
+        node.count = node.advance(node.host, end_, timed_);
+        if (left_.fetch_sub(1, std::memory_order_acq_rel) == 1) left_.notify_all();
+    }
+
+    const uint64_t threads_;
+    std::deque<Node> nodes_;
+    std::vector<std::thread> helpers_;
+    std::atomic<bool> over_{false};
+    uint64_t end_ = 0;
+    bool timed_ = false;
+    alignas(64) std::atomic<uint64_t> quantum_{0};
+    alignas(64) std::atomic<uint64_t> left_{0};
+};
+
+}  // namespace
+
+#define EXPORT extern "C" __attribute__((visibility("default")))
+
+EXPORT Crew* ember_crew_new(uint64_t threads) { return new Crew(threads); }
+
+EXPORT void ember_crew_free(Crew* crew) { delete crew; }
+
+EXPORT void ember_crew_add(Crew* crew, void* host, Advance* advance) { crew->add(host, advance); }
+
+// Advance every node to `end`; what each returned goes to `counts`.
+EXPORT void ember_crew_advance(Crew* crew, uint64_t end, bool timed, uint64_t* counts) {
+    crew->advance(end, timed, counts);
+}

@@ -1,0 +1,102 @@
+"""A compiled crew: every node is advanced once in each quantum, whoever has the time for it."""
+
+import ctypes
+import threading
+from ctypes import CFUNCTYPE, c_bool, c_uint64, c_void_p
+from types import SimpleNamespace
+
+import pytest
+
+from sim.crew_compiled import CompiledCrew
+from sim.errors import ProtocolError
+from sim.node_native import TIMED
+
+_ADVANCE = CFUNCTYPE(c_uint64, c_void_p, c_uint64, c_bool)
+
+
+class _Nodes:
+    """Nodes that call ``act(node, end)`` when they are advanced, and say what that returned."""
+
+    def __init__(self, count: int, act):
+        self.calls: list[tuple[int, int, bool]] = []
+        self.taken: list[tuple[int, int]] = []
+
+        def advance(host: int, end: int, timed: bool) -> int:
+            self.calls.append((host - 1, end, timed))
+            return act(host - 1, end)
+
+        self._kept = _ADVANCE(advance)
+        address = ctypes.cast(self._kept, c_void_p).value
+        self.nodes = [SimpleNamespace(native=(at + 1, address),
+                                      take=lambda count, at=at: self.take(at, count))
+                      for at in range(count)]
+
+    def take(self, node: int, count: int) -> None:
+        if count == 99:
+            raise ProtocolError(f"node {node}")
+        self.taken.append((node, count))
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3, 7])
+def test_every_node_is_advanced_once(threads):
+    nodes = _Nodes(5, lambda node, end: 10 * end + node if node % 2 else 0)
+    with CompiledCrew(nodes.nodes, threads) as crew:
+        for end in range(1, 301):
+            crew.advance(end)
+            calls, nodes.calls = nodes.calls, []
+            assert sorted(node for node, *_ in calls) == list(range(5))
+            assert {(at, timed) for _, at, timed in calls} == {(end, end % TIMED == 0)}
+    assert nodes.taken == [(node, 10 * end + node) for end in range(1, 301) for node in (1, 3)]
+
+
+def test_nodes_stay_with_their_threads():
+    """Two threads that meet in each pair of nodes can only have one of the pair each."""
+    meet = threading.Barrier(2)
+    seen: dict[int, set[int]] = {node: set() for node in range(6)}
+
+    def act(node: int, end: int) -> int:
+        seen[node].add(threading.get_native_id())
+        meet.wait(10)
+        return 0
+
+    with CompiledCrew(_Nodes(6, act).nodes, 2) as crew:
+        for end in range(10):
+            crew.advance(end)
+    assert all(len(threads) == 1 for threads in seen.values())
+    assert seen[0] == seen[2] == seen[4] == {threading.get_native_id()} != seen[1]
+
+
+def test_a_free_thread_helps():
+    """The first node is done only when all others are: the other thread takes them over."""
+    others = threading.Semaphore(0)
+    helped = []
+
+    def act(node: int, end: int) -> int:
+        if node:
+            helped.append((node, threading.get_native_id()))
+            others.release()
+        else:
+            for _ in range(5):
+                assert others.acquire(timeout=10)
+        return 0
+
+    with CompiledCrew(_Nodes(6, act).nodes, 2) as crew:
+        crew.advance(1)
+    assert [node for node, _ in helped] == [1, 3, 5, 4, 2]
+    assert len({thread for _, thread in helped} | {threading.get_native_id()}) == 2
+
+
+def test_threads_that_have_gone_to_sleep_are_woken():
+    nodes = _Nodes(2, lambda node, end: 0)
+    with CompiledCrew(nodes.nodes, 2) as crew:
+        for end in range(3):
+            crew.advance(end)
+            threading.Event().wait(0.05)  # far longer than a thread looks for more to do
+    assert len(nodes.calls) == 6
+
+
+def test_all_are_advanced_before_what_went_wrong_comes_out():
+    nodes = _Nodes(4, lambda node, end: (1, 99, 3, 99)[node])
+    with CompiledCrew(nodes.nodes, 2) as crew, pytest.raises(ProtocolError, match="node 1"):
+        crew.advance(1)
+    assert len(nodes.calls) == 4 and nodes.taken == [(0, 1)]
