@@ -46,13 +46,13 @@ def unchecked(step: Step) -> tuple[StepResult, np.ndarray]:
 
 
 class Checks(AbstractContextManager):
-    """Checks mini-batches one after the other and hands on what came out in the same order.
+    """Checks mini-batches one after the other and hands on what came out.
 
     Parameters
     ----------
     check: of one mini-batch, which nothing changes any more.
-    take: is given each, always by the thread that calls `add` and `settle`.
-    beside: whether checks run in a thread of their own, while others are simulated.
+    take: is given each, by the thread that checked it.
+    beside: whether that is a thread of its own, so that others are simulated meanwhile.
     most: mini-batches that wait at most; with one more, `add` waits for the first.
 
     Members: ``check``; ``seconds``, CPU time of the checks.
@@ -61,7 +61,7 @@ class Checks(AbstractContextManager):
     def __init__(self, check: Check, take: Take, *, beside: bool, most: int):
         self.check, self._take, self._most = check, take, most
         self._pool = ThreadPoolExecutor(1) if beside else None
-        self._waiting: deque[tuple[Step, Future[tuple[StepResult, np.ndarray]]]] = deque()
+        self._waiting: deque[Future[None]] = deque()
         self.seconds = 0.0
 
     def __exit__(self, *_) -> None:
@@ -69,24 +69,24 @@ class Checks(AbstractContextManager):
             self._pool.shutdown(cancel_futures=True)
 
     def add(self, step: Step) -> None:
-        """Check a mini-batch, now or soon. What ``check`` raises comes out here or of `settle`."""
+        """Check a mini-batch, now or soon. What ``check`` or ``take`` raises comes out here or of
+        `settle`."""
         if self._pool is None:
-            self._take(step, *self._timed(step))
+            self._check(step)
             return
-        self._waiting.append((step, self._pool.submit(self._timed, step)))
-        self._hand_on(self._most)
+        self._waiting.append(self._pool.submit(self._check, step))
+        self._wait(self._most)
 
     def settle(self) -> None:
-        """Hand on all that was added, and wait for it."""
-        self._hand_on(0)
+        """Wait until all that was added is handed on."""
+        self._wait(0)
 
-    def _hand_on(self, most: int) -> None:
-        while self._waiting and (len(self._waiting) > most or self._waiting[0][1].done()):
-            step, checked = self._waiting.popleft()
-            self._take(step, *checked.result())
+    def _wait(self, most: int) -> None:
+        while self._waiting and (len(self._waiting) > most or self._waiting[0].done()):
+            self._waiting.popleft().result()
 
-    def _timed(self, step: Step) -> tuple[StepResult, np.ndarray]:
+    def _check(self, step: Step) -> None:
         began = thread_time()
         checked = self.check(step)
         self.seconds += thread_time() - began
-        return checked
+        self._take(step, *checked)

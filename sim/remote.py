@@ -1,37 +1,10 @@
 """What the requesters' caches keep off the network, from the registers' counts."""
 
-from __future__ import annotations
+from collections.abc import Mapping
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
-
-from host.samples import Samples
-from host.shard import ShardPlan, foreign_keys
 from rtl.formats import RECORD_BITS, TAG_BITS
 
-if TYPE_CHECKING:
-    from sim.results import Step
-
-__all__ = ["RemoteKeys", "remote_cache_summary", "saved_bytes"]
-
-
-class RemoteKeys:
-    """Counts the keys that the nodes of a cluster need from one another.
-
-    Parameters: the plan, and ``count``, :func:`host.shard.foreign_keys` or what does the same.
-
-    Members: ``unique``, the different keys of each share of a mini-batch that other nodes own.
-    """
-
-    def __init__(self, plan: ShardPlan,
-                 count: Callable[[ShardPlan, Samples, Sequence[int]], int] = foreign_keys):
-        self._plan, self._count = plan, count
-        self.unique = 0
-
-    def add(self, step: Step) -> None:
-        """Count the keys of a mini-batch."""
-        if self._plan.nodes > 1:
-            self.unique += self._count(self._plan, step.samples, step.shares)
+__all__ = ["remote_cache_summary", "saved_bytes"]
 
 
 def remote_cache_summary(counters: Mapping[str, int], unique: int) -> dict:

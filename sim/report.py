@@ -82,7 +82,7 @@ def summary(run: Run, *, counters: list[dict[str, int]] | None, wall: float, cpu
     # A model has no values to compare.
     modelled = options.fidelity == "model"
     measured = hardware(run.setup, run.runtime, counters, wall)
-    remote = remote_cache_summary(_block(_total(counters), "remote_cache"), run.remote_keys.unique)
+    remote = remote_cache_summary(_block(_total(counters), "remote_cache"), run.foreign_keys)
     saved = remote["hits"] if counters and options.nodes > 1 else None
     measured["network"] |= {
         "saved_lookups": saved,

@@ -46,6 +46,7 @@ class Step:
     records: query records of all samples: uint64.
     bounds: where those of each sample begin and end.
     batch: the mini-batch that was formed of samples of the input; None for samples in its order.
+    foreign_keys: the different keys of each share that other nodes own.
     starts, ends: host cycles of the first query and the last result of each share, once there.
     """
 
@@ -61,6 +62,7 @@ class Step:
     records: np.ndarray
     bounds: np.ndarray
     batch: MiniBatch | None = None
+    foreign_keys: int = 0
     starts: dict[int, float] = field(default_factory=dict)
     ends: dict[int, float] = field(default_factory=dict)
 

@@ -33,7 +33,6 @@ from sim.node_compiled import CompiledNode
 from sim.node_native import NativeNode
 from sim.options import RunOptions
 from sim.outputs import LiveJson
-from sim.remote import RemoteKeys
 from sim.report import summary
 from sim.results import Step
 from sim.settings import apply_settings
@@ -82,7 +81,6 @@ class Run:
         self.plan = ShardPlan.deal(self.model, options.nodes, options.placement)
         # Amaranth's simulator is there for machines without a compiler.
         self._numerics = numerics = NUMPY if options.engine == "pysim" else COMPILED
-        self.remote_keys = RemoteKeys(self.plan, numerics.foreign_keys)
         self._dlrm = Dlrm(self.model, options.seed, options.mlp, numerics.linear,
                           numerics.interaction)
         self._before: Samples | None = None
@@ -94,6 +92,8 @@ class Run:
         self._next: Step | None = self.steps.take()
         if self._next is None:
             raise ValueError("samples must be at least 1, but the input holds none")
+        self.foreign_keys = 0
+        """Of the mini-batches handed out, see :class:`sim.results.Step`."""
         self._open: dict[int, Step] = {}
         self._floor = 0
         self._tally = Tally(Alike(options), options.first_sample)
@@ -146,8 +146,11 @@ class Run:
         for number, batch in enumerate(batches):
             samples = batch.samples
             dense = None if self._layout is None else self._dlrm.bottom(samples.dense)
-            yield Step.of(number, first, samples, self.options.nodes, self._answer, dense,
-                          self._numerics.query_records, batch)
+            step = Step.of(number, first, samples, self.options.nodes, self._answer, dense,
+                           self._numerics.query_records, batch)
+            if self.options.nodes > 1:
+                step.foreign_keys = self._numerics.foreign_keys(self.plan, samples, step.shares)
+            yield step
             first += len(samples)
 
     def _submit(self, now: float) -> None:
@@ -156,7 +159,7 @@ class Run:
                and (self._stop() is None or not self._next.fresh)):
             step = self._next
             self._open[step.number] = step
-            self.remote_keys.add(step)
+            self.foreign_keys += step.foreign_keys
             for node in self.cluster.nodes:
                 node.submit(step, now)
             self._next = self.steps.take()
