@@ -12,7 +12,7 @@ from sim.node_native import TIMED, NativeNode
 __all__ = ["CompiledCrew"]
 
 _FUNCTIONS = {
-    "ember_crew_new": (c_void_p, [c_uint64]),
+    "ember_crew_new": (c_void_p, [c_uint64, c_uint64]),
     "ember_crew_free": (None, [c_void_p]),
     "ember_crew_add": (None, [c_void_p, c_void_p, c_void_p]),
     "ember_crew_advance": (None, [c_void_p, c_uint64, c_bool, c_void_p]),
@@ -24,7 +24,9 @@ class CompiledCrew(AbstractContextManager):
 
     ``BuildError`` when the C++ compiler fails; the first instance compiles where nothing is cached.
 
-    Parameters: the nodes; ``threads``, the caller's included.
+    Parameters: the nodes, all at one cycle; ``threads``, the caller's included. Where those are
+    several, a node goes to its next cycle in a few steps, and not always with the same thread: that
+    changes nothing for it.
     """
 
     def __init__(self, nodes: Sequence[NativeNode], threads: int):
@@ -33,7 +35,7 @@ class CompiledCrew(AbstractContextManager):
         self._nodes = nodes
         self._quanta = 0
         self._counts = (c_uint64 * len(nodes))()
-        self._crew = self._lib.ember_crew_new(threads)
+        self._crew = self._lib.ember_crew_new(threads, nodes[0].engine.cycle)
         for node in nodes:
             self._lib.ember_crew_add(self._crew, *node.native)
 

@@ -11,6 +11,9 @@ namespace {
 // How often a thread looks for what it waits for before it sleeps: about a millisecond. To be woken
 // takes a tenth of what a quantum does, and there is another one soon.
 constexpr int LOOKS = 1 << 14;
+// Parts of a quantum. All nodes go through one before any begins the next, so that a thread has at
+// most a part of one node to wait for at the end; with many, caches serve one node after the other.
+constexpr uint64_t PARTS = 3;
 
 void pause() {
 #if defined(__x86_64__)
@@ -39,14 +42,15 @@ struct Node {
     void* host;
     Advance* advance;
     uint64_t count = 0;              // what the last advance returned
-    std::atomic<uint64_t> taken{0};  // the last quantum in which a thread took it
+    std::atomic<uint64_t> state{0};  // twice the parts that are done, and one while a thread has it
 
     Node(void* host, Advance* advance) : host(host), advance(advance) {}
 };
 
 class Crew {
 public:
-    explicit Crew(uint64_t threads) : threads_(threads) {
+    Crew(uint64_t threads, uint64_t cycle)
+        : threads_(threads), parts_(threads > 1 ? PARTS : 1), cycle_(cycle) {
         for (uint64_t own = 1; own < threads; own++)
             helpers_.emplace_back([this, own] { help(own); });
     }
@@ -61,9 +65,11 @@ public:
     void add(void* host, Advance* advance) { nodes_.emplace_back(host, advance); }
 
     void advance(uint64_t end, bool timed, uint64_t* counts) {
-        end_ = end;
+        for (uint64_t part = 1; part <= parts_; part++)
+            ends_[part - 1] = cycle_ + (end - cycle_) * part / parts_;
+        cycle_ = end;
         timed_ = timed;
-        left_.store(nodes_.size(), std::memory_order_relaxed);
+        left_.store(nodes_.size() * parts_, std::memory_order_relaxed);
         begin();
         work(0, quantum_.load(std::memory_order_relaxed));
         for (uint64_t left; (left = left_.load(std::memory_order_acquire));) changed(left_, left);
@@ -86,22 +92,29 @@ private:
     // A thread begins with its own nodes, whose data its processor may still have at hand, and then
     // helps the others with the last of theirs.
     void work(uint64_t own, uint64_t quantum) {
-        for (uint64_t at = own; at < nodes_.size(); at += threads_) take(nodes_[at], quantum);
-        for (uint64_t at = nodes_.size(); at-- > 0;) take(nodes_[at], quantum);
+        for (uint64_t part = 0; part < parts_; part++) {
+            const uint64_t before = 2 * ((quantum - 1) * parts_ + part);
+            for (uint64_t at = own; at < nodes_.size(); at += threads_)
+                take(nodes_[at], before, ends_[part]);
+            for (uint64_t at = nodes_.size(); at-- > 0;) take(nodes_[at], before, ends_[part]);
+        }
     }
-    void take(Node& node, uint64_t quantum) {
-        // A thread that comes late, to a quantum that is over, finds nothing that was left.
-        uint64_t before = quantum - 1;
-        if (!node.taken.compare_exchange_strong(before, quantum, std::memory_order_acq_rel)) return;
-        node.count = node.advance(node.host, end_, timed_);
+    // Do a part of a quantum, where nobody has and all before it is done. A thread that comes late,
+    // to a quantum that is over, finds nothing like that.
+    void take(Node& node, uint64_t before, const uint64_t& end) {
+        uint64_t state = before;
+        if (!node.state.compare_exchange_strong(state, before + 1, std::memory_order_acq_rel))
+            return;
+        node.count = node.advance(node.host, end, timed_);
+        node.state.store(before + 2, std::memory_order_release);
         if (left_.fetch_sub(1, std::memory_order_acq_rel) == 1) left_.notify_all();
     }
 
-    const uint64_t threads_;
+    const uint64_t threads_, parts_;
     std::deque<Node> nodes_;
     std::vector<std::thread> helpers_;
     std::atomic<bool> over_{false};
-    uint64_t end_ = 0;
+    uint64_t cycle_, ends_[PARTS];
     bool timed_ = false;
     alignas(64) std::atomic<uint64_t> quantum_{0};
     alignas(64) std::atomic<uint64_t> left_{0};
@@ -111,7 +124,7 @@ private:
 
 #define EXPORT extern "C" __attribute__((visibility("default")))
 
-EXPORT Crew* ember_crew_new(uint64_t threads) { return new Crew(threads); }
+EXPORT Crew* ember_crew_new(uint64_t threads, uint64_t cycle) { return new Crew(threads, cycle); }
 
 EXPORT void ember_crew_free(Crew* crew) { delete crew; }
 

@@ -1,4 +1,4 @@
-"""A compiled crew: every node is advanced once in each quantum, whoever has the time for it."""
+"""A compiled crew: every node is advanced through each quantum, whoever has the time for it."""
 
 import ctypes
 import threading
@@ -12,6 +12,8 @@ from sim.errors import ProtocolError
 from sim.node_native import TIMED
 
 _ADVANCE = CFUNCTYPE(c_uint64, c_void_p, c_uint64, c_bool)
+FIRST = 70
+"""Cycle at which nodes are when a crew takes them over."""
 
 
 class _Nodes:
@@ -27,7 +29,7 @@ class _Nodes:
 
         self._kept = _ADVANCE(advance)
         address = ctypes.cast(self._kept, c_void_p).value
-        self.nodes = [SimpleNamespace(native=(at + 1, address),
+        self.nodes = [SimpleNamespace(native=(at + 1, address), engine=SimpleNamespace(cycle=FIRST),
                                       take=lambda count, at=at: self.take(at, count))
                       for at in range(count)]
 
@@ -38,15 +40,18 @@ class _Nodes:
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3, 7])
-def test_every_node_is_advanced_once(threads):
+def test_every_node_goes_to_the_end_of_each_quantum(threads):
     nodes = _Nodes(5, lambda node, end: 10 * end + node if node % 2 else 0)
+    ends = [FIRST + 8 * number for number in range(1, 301)]
     with CompiledCrew(nodes.nodes, threads) as crew:
-        for end in range(1, 301):
+        for number, end in enumerate(ends, 1):
             crew.advance(end)
             calls, nodes.calls = nodes.calls, []
-            assert sorted(node for node, *_ in calls) == list(range(5))
-            assert {(at, timed) for _, at, timed in calls} == {(end, end % TIMED == 0)}
-    assert nodes.taken == [(node, 10 * end + node) for end in range(1, 301) for node in (1, 3)]
+            assert {timed for *_, timed in calls} == {number % TIMED == 0}
+            for node in range(5):
+                assert [at for who, at, _ in calls if who == node] == (
+                    [end] if threads == 1 else [end - 6, end - 3, end])
+    assert nodes.taken == [(node, 10 * end + node) for end in ends for node in (1, 3)]
 
 
 def test_nodes_stay_with_their_threads():
@@ -60,7 +65,7 @@ def test_nodes_stay_with_their_threads():
         return 0
 
     with CompiledCrew(_Nodes(6, act).nodes, 2) as crew:
-        for end in range(10):
+        for end in range(100, 110):
             crew.advance(end)
     assert all(len(threads) == 1 for threads in seen.values())
     assert seen[0] == seen[2] == seen[4] == {threading.get_native_id()} != seen[1]
@@ -81,22 +86,22 @@ def test_a_free_thread_helps():
         return 0
 
     with CompiledCrew(_Nodes(6, act).nodes, 2) as crew:
-        crew.advance(1)
-    assert [node for node, _ in helped] == [1, 3, 5, 4, 2]
+        crew.advance(100)
+    assert [node for node, _ in helped] == 3 * [1, 3, 5, 4, 2]
     assert len({thread for _, thread in helped} | {threading.get_native_id()}) == 2
 
 
 def test_threads_that_have_gone_to_sleep_are_woken():
     nodes = _Nodes(2, lambda node, end: 0)
     with CompiledCrew(nodes.nodes, 2) as crew:
-        for end in range(3):
+        for end in range(100, 103):
             crew.advance(end)
             threading.Event().wait(0.05)  # far longer than a thread looks for more to do
-    assert len(nodes.calls) == 6
+    assert len(nodes.calls) == 18
 
 
 def test_all_are_advanced_before_what_went_wrong_comes_out():
     nodes = _Nodes(4, lambda node, end: (1, 99, 3, 99)[node])
     with CompiledCrew(nodes.nodes, 2) as crew, pytest.raises(ProtocolError, match="node 1"):
-        crew.advance(1)
-    assert len(nodes.calls) == 4 and nodes.taken == [(0, 1)]
+        crew.advance(100)
+    assert len(nodes.calls) == 12 and nodes.taken == [(0, 1)]
