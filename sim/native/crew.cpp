@@ -8,14 +8,14 @@
 
 namespace {
 
-// How often a thread looks for what it waits for before it sleeps: about a millisecond. To be woken
-// takes a tenth of what a quantum does, and there is another one soon.
+// How often a thread looks for what it waits for before it sleeps, for half a millisecond or one: to
+// be woken takes a twentieth of what a quantum does, and there is another one soon.
 constexpr int LOOKS = 1 << 14;
 // Parts of a quantum. All nodes go through one before any begins the next, so that a thread has at
 // most a part of one node to wait for at the end; with many, caches serve one node after the other.
 constexpr uint64_t PARTS = 3;
 
-void pause() {
+void relax() {
 #if defined(__x86_64__)
     __builtin_ia32_pause();
 #elif defined(__aarch64__)
@@ -30,7 +30,7 @@ uint64_t changed(const std::atomic<uint64_t>& number, uint64_t old) {
         if (now != old) return now;
         // Whoever else wants this processor has it.
         if (look % 64 == 63) std::this_thread::yield();
-        else pause();
+        else relax();
     }
     number.wait(old, std::memory_order_acquire);
     return number.load(std::memory_order_acquire);
