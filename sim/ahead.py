@@ -1,8 +1,9 @@
 """Items made ahead of their use, beside the nodes where threads are."""
 
+import threading
 from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
+from queue import SimpleQueue
 from time import thread_time
 from typing import Generic, TypeVar
 
@@ -17,30 +18,61 @@ class Ahead(AbstractContextManager, Generic[T]):
     Parameters
     ----------
     items: none of them None.
-    beside: whether the next item is made in a thread of its own while this one is used.
+    beside: whether, once this is entered as a context manager, the next item is made in a thread of
+        its own while one is used. What is taken before is made by the caller, who can then be
+        interrupted.
 
-    Members: ``seconds``, CPU time of making them.
+    Members: ``seconds``, CPU time of making them since it was entered.
+
+    Nobody waits for an item under way when this is left: it may be a whole window of a file.
     """
 
     def __init__(self, items: Iterator[T], *, beside: bool):
-        self._items = items
-        self._pool = ThreadPoolExecutor(1) if beside else None
-        self._coming: Future[T | None] | None = None
+        self._items, self._beside = items, beside
+        self._made: SimpleQueue[tuple[T | None, BaseException | None]] | None = None
+        self._wanted = threading.Semaphore()
+        self._left = self._ended = False
         self.seconds = 0.0
 
+    def __enter__(self) -> "Ahead[T]":
+        self.seconds = 0.0
+        if self._beside:
+            self._made = SimpleQueue()
+            threading.Thread(target=self._work, args=(self._made,), daemon=True).start()
+        return self
+
     def __exit__(self, *_) -> None:
-        if self._pool is not None:
-            self._pool.shutdown(cancel_futures=True)
+        self._left = True
+        self._wanted.release()
 
     def take(self) -> T | None:
         """Return the next item, None at the end. What the iterator raises comes out here, in the
-        item's turn."""
-        if self._pool is None:
+        item's turn, and ends it."""
+        if self._made is None:
             return self._make()
-        coming, self._coming = self._coming or self._pool.submit(self._make), None
-        item = coming.result()
-        self._coming = self._pool.submit(self._make)
+        if self._ended:
+            return None
+        item, error = self._made.get()
+        self._ended = item is None
+        self._wanted.release()
+        if error is not None:
+            raise error
         return item
+
+    def _work(self, made: SimpleQueue[tuple[T | None, BaseException | None]]) -> None:
+        item: T | None
+        while True:
+            self._wanted.acquire()
+            if self._left:
+                return
+            try:
+                item = self._make()
+                made.put((item, None))
+            except BaseException as error:
+                item = None
+                made.put((None, error))
+            if item is None:
+                return
 
     def _make(self) -> T | None:
         began = thread_time()

@@ -26,6 +26,7 @@ def checker(dlrm: Dlrm, numerics: Numerics, layout: ResultLayout | None) -> Chec
     ``layout``: of the interaction results, where the NICs answer with them.
     """
     dlrm.draw()  # a part of setting up, not of the first check
+
     def check(step: Step) -> tuple[StepResult, np.ndarray]:
         verdict = StepResult.judge(step, dlrm.model, dlrm.seed, numerics.pooled,
                                    numerics.interaction)
@@ -55,13 +56,14 @@ class Checks(AbstractContextManager):
     beside: whether that is a thread of its own, so that others are simulated meanwhile.
     most: mini-batches that wait at most; with one more, `add` waits for the first.
 
-    Members: ``check``; ``seconds``, CPU time of the checks.
+    Members: ``check``; ``seconds``, CPU time of the checks and of handing on.
     """
 
     def __init__(self, check: Check, take: Take, *, beside: bool, most: int):
         self.check, self._take, self._most = check, take, most
         self._pool = ThreadPoolExecutor(1) if beside else None
         self._waiting: deque[Future[None]] = deque()
+        self._failed = False
         self.seconds = 0.0
 
     def __exit__(self, *_) -> None:
@@ -86,7 +88,10 @@ class Checks(AbstractContextManager):
             self._waiting.popleft().result()
 
     def _check(self, step: Step) -> None:
+        if self._failed:
+            return  # what was to be handed on before is missing
+        self._failed = True
         began = thread_time()
-        checked = self.check(step)
+        self._take(step, *self.check(step))
         self.seconds += thread_time() - began
-        self._take(step, *checked)
+        self._failed = False

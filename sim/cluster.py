@@ -14,7 +14,7 @@ from math import inf
 from host.network import Network
 from rtl.formats import BEAT_BYTES
 from sim.crew import Crew
-from sim.crew_compiled import CompiledCrew
+from sim.crew_compiled import CompiledCrew, crew_functions
 from sim.engines.compiled import CompiledEngine
 from sim.engines.engine import FOREVER
 from sim.exchange import Exchange, Observer
@@ -54,6 +54,8 @@ class Cluster:
         self.nodes = nodes
         self.observer = observer
         self.exchange = exchange_between(nodes, network)
+        if all(isinstance(node, NativeNode) for node in nodes):
+            crew_functions()  # what has to be compiled is, before the clock of a run begins
         self._threads = min(threads, len(nodes))
         self.quantum = self._patience = patience
         self._holds: list[tuple[float, float, int, str]] = []

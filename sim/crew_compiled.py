@@ -4,12 +4,14 @@ import ctypes
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from ctypes import c_bool, c_uint64, c_void_p
+from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 
 from sim.engines.library import library
 from sim.node_native import TIMED, NativeNode
 
-__all__ = ["CompiledCrew"]
+__all__ = ["CompiledCrew", "crew_functions"]
 
 _FUNCTIONS = {
     "ember_crew_new": (c_void_p, [c_uint64, c_uint64]),
@@ -19,10 +21,18 @@ _FUNCTIONS = {
 }
 
 
+@cache
+def crew_functions() -> SimpleNamespace:
+    """Return the functions of a crew.
+
+    ``BuildError`` when the C++ compiler fails; the first call compiles where nothing is cached.
+    """
+    return library(Path(__file__).parent / "native" / "crew.cpp", _FUNCTIONS,
+                   long=("ember_crew_advance",))
+
+
 class CompiledCrew(AbstractContextManager):
     """What a :class:`sim.crew.Crew` of nodes is, Python kept out of it.
-
-    ``BuildError`` when the C++ compiler fails; the first instance compiles where nothing is cached.
 
     Parameters: the nodes, all at one cycle; ``threads``, the caller's included. Where those are
     several, a node goes to its next cycle in a few steps, and not always with the same thread: that
@@ -30,17 +40,23 @@ class CompiledCrew(AbstractContextManager):
     """
 
     def __init__(self, nodes: Sequence[NativeNode], threads: int):
-        self._lib = library(Path(__file__).parent / "native" / "crew.cpp", _FUNCTIONS,
-                            long=("ember_crew_advance",))
-        self._nodes = nodes
+        self._lib = crew_functions()
+        self._nodes, self._threads = nodes, threads
         self._quanta = 0
         self._counts = (c_uint64 * len(nodes))()
-        self._crew = self._lib.ember_crew_new(threads, nodes[0].engine.cycle)
-        for node in nodes:
+        self._crew: int | None = None
+
+    def __enter__(self) -> "CompiledCrew":
+        self._crew = self._lib.ember_crew_new(self._threads, self._nodes[0].engine.cycle)
+        if self._crew is None:
+            raise OSError(f"threads must be fewer: {self._threads} cannot be started")
+        for node in self._nodes:
             self._lib.ember_crew_add(self._crew, *node.native)
+        return self
 
     def __exit__(self, *_) -> None:
-        self._lib.ember_crew_free(self._crew)
+        crew, self._crew = self._crew, None
+        self._lib.ember_crew_free(crew)
 
     def advance(self, end: int) -> None:
         """Run every NIC and its host up to cycle ``end``; raises what the first of them raises."""

@@ -21,7 +21,7 @@ from rtl.formats import BEAT_BYTES, Opcode
 from sim.answers import Answers
 from sim.engines import Engine
 from sim.errors import ProtocolError
-from sim.events import EventQueue
+from sim.events import EventQueue, Rank
 from sim.faults import Windows
 from sim.host_port_compiled import host_port
 from sim.interaction import DenseVectors
@@ -143,7 +143,7 @@ class Node:
         if not step.left[self.number]:
             return
         self._answers.open(step)
-        self._events.at(time, lambda now: self._queries.add(step, now))
+        self._events.at(time, lambda now: self._queries.add(step, now), Rank.HANDED_OUT)
 
     def advance(self, end: int) -> None:
         """Run NIC and host up to cycle ``end``."""
@@ -177,7 +177,7 @@ class Node:
         # Whatever the host does about a packet, it does when that has reached it.
         for at, head, completed in self._answers.take(packets):
             self._events.at(float(cycles[at]) + self._pcie.latency, partial(
-                self._packet, beats[starts[at]:ends[at]], head, completed))
+                self._packet, beats[starts[at]:ends[at]], head, completed), Rank.PACKET)
 
     def _packet(self, packet: np.ndarray, head: Header, completed: Sequence[Step],
                 now: float) -> None:

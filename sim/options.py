@@ -39,8 +39,8 @@ class RunOptions:
     fidelity: ``rtl``, or ``model``: NICs are counted and timed without RTL (:mod:`sim.model`),
         and may have more nodes and larger caches than RTL.
     engine, threads, skip: how the RTL runs: ``verilator``, ``cxxrtl`` or ``pysim``, which give the
-        same results; ``threads`` nodes run at once, with several beside the check of the results;
-        ``skip`` leaves out idle cycles.
+        same results; ``threads`` nodes run at once, with several beside the making of mini-batches
+        and the check of the results; ``skip`` leaves out idle cycles.
     network, pcie, gpu: profiles of the timing models, or names or TOML files of such.
     waves, waves_node, waves_window: file, node and cycles (``FIRST:LAST``) of waveforms, see
         :class:`sim.waves.WavesOptions`.

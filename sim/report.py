@@ -108,8 +108,9 @@ def summary(run: Run, *, counters: list[dict[str, int]] | None, wall: float, cpu
         "simulated_seconds": cycles * CYCLE_NS * 1e-9,
         "wall_seconds": wall,
         # Of the process: evaluating the NICs, the hosts beside them, the check of the results with
-        # the predictions, making mini-batches, of which forming them is a part, and all that is
-        # left, which is the network and handing out the work.
+        # the predictions, making mini-batches, and all that is left, which is the network, handing
+        # out the work, and threads that look for more of it. Of another clock, as the first of them
+        # is formed before the run begins: forming mini-batches.
         "cpu_seconds": {"total": cpu, "checks": run.checks.seconds, "inputs": run.steps.seconds,
                         "batching": run.batcher.seconds} | {
             part: sum(node.seconds[part] for node in nodes) for part in ("nics", "hosts")},

@@ -88,7 +88,7 @@ class Run:
         self.steps = Ahead(self._steps(mini_batches(
             options, self.model, self._kind, self.config, self.batcher, self._sample_before)),
             beside=options.threads > 1)
-        # The first mini-batch is read before anything is built: a bad file is found at once.
+        # The first mini-batch is read before any NIC is built: a bad file is found at once.
         self._next: Step | None = self.steps.take()
         if self._next is None:
             raise ValueError("samples must be at least 1, but the input holds none")
@@ -240,7 +240,6 @@ class Run:
             self.setup.close()
 
     def _execute(self, stop: Callable[[], str | None]) -> dict:
-        self.steps.seconds = 0.0  # the first one was made before the clock of the run began
         self._began, self._began_cpu = time.perf_counter(), time.process_time()
         self._submit(float(self.setup.start))
         stuck = None

@@ -3,16 +3,18 @@
 #include <atomic>
 #include <cstdint>
 #include <deque>
+#include <system_error>
 #include <thread>
 #include <vector>
 
 namespace {
 
-// How often a thread looks for what it waits for before it sleeps, for half a millisecond or one: to
-// be woken takes a twentieth of what a quantum does, and there is another one soon.
+// How often a thread looks for what it waits for before it sleeps, for half a millisecond or one:
+// to be woken takes a twentieth of what a quantum does, and there is another one soon.
 constexpr int LOOKS = 1 << 14;
-// Parts of a quantum. All nodes go through one before any begins the next, so that a thread has at
-// most a part of one node to wait for at the end; with many, caches serve one node after the other.
+// Parts of a quantum. A thread goes through one of every node it can have before it begins the next,
+// so that at the end it has little to wait for: mostly a part of one node. With many parts, caches
+// would serve a node no longer than that.
 constexpr uint64_t PARTS = 3;
 
 void relax() {
@@ -51,14 +53,15 @@ class Crew {
 public:
     Crew(uint64_t threads, uint64_t cycle)
         : threads_(threads), parts_(threads > 1 ? PARTS : 1), cycle_(cycle) {
-        for (uint64_t own = 1; own < threads; own++)
-            helpers_.emplace_back([this, own] { help(own); });
+        try {
+            for (uint64_t own = 1; own < threads; own++)
+                helpers_.emplace_back([this, own] { help(own); });
+        } catch (...) {
+            dismiss();
+            throw;
+        }
     }
-    ~Crew() {
-        over_ = true;
-        begin();
-        for (auto& helper : helpers_) helper.join();
-    }
+    ~Crew() { dismiss(); }
     Crew(const Crew&) = delete;
 
     // Not while they are advanced.
@@ -77,6 +80,11 @@ public:
     }
 
 private:
+    void dismiss() {
+        over_ = true;
+        begin();
+        for (auto& helper : helpers_) helper.join();
+    }
     void begin() {
         quantum_.fetch_add(1, std::memory_order_release);
         quantum_.notify_all();
@@ -124,7 +132,14 @@ private:
 
 #define EXPORT extern "C" __attribute__((visibility("default")))
 
-EXPORT Crew* ember_crew_new(uint64_t threads, uint64_t cycle) { return new Crew(threads, cycle); }
+// Returns nothing where so many threads cannot be started.
+EXPORT Crew* ember_crew_new(uint64_t threads, uint64_t cycle) {
+    try {
+        return new Crew(threads, cycle);
+    } catch (const std::system_error&) {
+        return nullptr;
+    }
+}
 
 EXPORT void ember_crew_free(Crew* crew) { delete crew; }
 

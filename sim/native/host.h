@@ -99,15 +99,20 @@ private:
         size_t first, count, beats;
     };
     struct Event {
-        enum Kind { ADD, PACKET, GATHERED, DENSE_ASKED, DENSE_GATHERED, CALLED } kind;
+        enum Kind { ADD, GATHERED, DENSE_ASKED, DENSE_GATHERED, CALLED, PACKET } kind;
         Step* step = nullptr;
         size_t place = 0;  // of what it is about, in `taken_`, or among gathers
         double time = 0;
         uint64_t order = 0;
 
-        bool operator<(const Event& other) const {  // the first to come is the greatest
-            return time != other.time ? time > other.time : order > other.order;
+        // The first to come is the greatest. Of one time: what the front end hands out, what follows
+        // from events before, packets. When the first and the last of these are put hangs on where
+        // cycles are cut into quanta; what happens must not.
+        bool operator<(const Event& other) const {
+            if (time != other.time) return time > other.time;
+            return rank() != other.rank() ? rank() > other.rank() : order > other.order;
         }
+        int rank() const { return kind == ADD ? 0 : kind == PACKET ? 2 : 1; }
     };
     // A packet of the NIC whose effect is to come.
     struct Taken {

@@ -14,7 +14,7 @@ from host.step_packets import StepNews, parse_steps
 from rtl.config import LANES, NicConfig
 from rtl.formats import Opcode, ReductionLevel, StepKind
 from sim.errors import ProtocolError
-from sim.events import EventQueue
+from sim.events import EventQueue, Rank
 from sim.queries import newly_consumed
 from sim.training.memory import GpuMemory
 
@@ -112,7 +112,7 @@ class TrainingHost:
             gradients.reshape(-1, gradients.shape[-1]), node=self._node, step=self.step,
             payload_beats=self._payload_beats)
         all_of_it = [*others, *packets, end_packet(node=self._node, step=self.step)]
-        self._events.at(time, lambda now: self._begin(all_of_it, now))
+        self._events.at(time, lambda now: self._begin(all_of_it, now), Rank.HANDED_OUT)
 
     def _begin(self, packets: list[np.ndarray], now: float) -> None:
         self._begun = True

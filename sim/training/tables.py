@@ -100,7 +100,7 @@ class ClusterTables:
     ----------
     cluster: of nodes that train.
     clock: of the steps.
-    records_of: makes query records, see :class:`sim.results.Step`.
+    records_of: makes query records, see :meth:`sim.results.Step.of`.
     comparison: with the reference; None to compare nothing.
     ended: is called with the number of steps begun when one is over.
 

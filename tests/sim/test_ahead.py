@@ -48,6 +48,22 @@ def test_without_a_thread_nothing_is_made_before_it_is_wanted():
         assert made == [] and ahead.take() == 0 and made == [0]
 
 
+def test_what_is_taken_before_is_made_by_the_caller():
+    makers = []
+
+    def items():
+        for item in range(3):
+            makers.append(threading.get_ident())
+            yield item
+
+    ahead = Ahead(items(), beside=True)
+    assert ahead.take() == 0
+    with ahead:
+        assert [ahead.take(), ahead.take(), ahead.take()] == [1, 2, None]
+    here = threading.get_ident()
+    assert makers[0] == here and here not in makers[1:]
+
+
 @pytest.mark.parametrize("beside", [False, True])
 def test_an_error_comes_out_in_its_turn(beside):
     def items():

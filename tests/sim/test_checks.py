@@ -62,6 +62,24 @@ def test_what_a_check_raises_comes_out(beside):
     assert taken == []
 
 
+@pytest.mark.parametrize("beside", [False, True])
+def test_nothing_is_handed_on_after_what_could_not_be(beside):
+    """A disk that was full for a moment must not leave a gap in a file."""
+    taken = []
+
+    def take(step, *checked):
+        if step == 2:
+            raise OSError("full")
+        taken.append(step)
+
+    checks = Checks(lambda step: (step, None), take, beside=beside, most=9)
+    with pytest.raises(OSError, match="full"), checks:
+        for step in range(6):
+            checks.add(step)
+        checks.settle()
+    assert taken == [0, 1]
+
+
 def test_live_results_count_every_mini_batch():
     """A check that takes long is waited for before results are written."""
     job = Run(RunOptions(config="tiny", samples=64, mini_batch=16, in_flight=2, nodes=2, threads=2))

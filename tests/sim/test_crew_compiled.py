@@ -1,6 +1,8 @@
 """A compiled crew: every node is advanced through each quantum, whoever has the time for it."""
 
 import ctypes
+import subprocess
+import sys
 import threading
 from ctypes import CFUNCTYPE, c_bool, c_uint64, c_void_p
 from types import SimpleNamespace
@@ -74,30 +76,64 @@ def test_nodes_stay_with_their_threads():
 def test_a_free_thread_helps():
     """The first node is done only when all others are: the other thread takes them over."""
     others = threading.Semaphore(0)
-    helped = []
+    by: dict[int, list[int]] = {node: [] for node in range(6)}
+    acquired = []
 
     def act(node: int, end: int) -> int:
+        by[node].append(threading.get_native_id())
         if node:
-            helped.append((node, threading.get_native_id()))
             others.release()
         else:
-            for _ in range(5):
-                assert others.acquire(timeout=10)
+            acquired.extend(others.acquire(timeout=10) for _ in range(5))
         return 0
 
     with CompiledCrew(_Nodes(6, act).nodes, 2) as crew:
         crew.advance(100)
-    assert [node for node, _ in helped] == 3 * [1, 3, 5, 4, 2]
-    assert len({thread for _, thread in helped} | {threading.get_native_id()}) == 2
+    assert acquired == 15 * [True]
+    # In each part of a quantum all others are by the thread that has not the first one.
+    for part in range(3):
+        assert len({by[node][part] for node in range(1, 6)}) == 1
+        assert by[1][part] != by[0][part]
 
 
 def test_threads_that_have_gone_to_sleep_are_woken():
-    nodes = _Nodes(2, lambda node, end: 0)
-    with CompiledCrew(nodes.nodes, 2) as crew:
+    """Each has to come, for they meet; what waits in C++ wakes by itself after two seconds."""
+    meet = threading.Barrier(2)
+    met = []
+
+    def act(node: int, end: int) -> int:
+        try:
+            meet.wait(1.5)
+            met.append(True)
+        except threading.BrokenBarrierError:
+            met.append(False)
+        return 0
+
+    with CompiledCrew(_Nodes(2, act).nodes, 2) as crew:
         for end in range(100, 103):
             crew.advance(end)
             threading.Event().wait(0.05)  # far longer than a thread looks for more to do
-    assert len(nodes.calls) == 18
+    assert met == 18 * [True]
+
+
+def test_threads_that_cannot_be_started():
+    """A limit on memory has room for few of their stacks."""
+    code = """if True:
+        import resource
+        from types import SimpleNamespace
+        from sim.crew_compiled import CompiledCrew, crew_functions
+        crew_functions()
+        pages = int(open("/proc/self/statm").read().split()[0])
+        room = pages * resource.getpagesize() + 40 * 2**20
+        resource.setrlimit(resource.RLIMIT_AS, (room, room))
+        node = SimpleNamespace(engine=SimpleNamespace(cycle=0))
+        try:
+            CompiledCrew([node], 200).__enter__()
+        except OSError as error:
+            print(error)
+    """
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert said.stdout == "threads must be fewer: 200 cannot be started\n", said.stderr
 
 
 def test_all_are_advanced_before_what_went_wrong_comes_out():

@@ -307,12 +307,14 @@ def test_gen_fails_before_anything_is_written(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_signal_before_there_is_anything_to_keep(tmp_path, bags):
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_signal_before_there_is_anything_to_keep(tmp_path, bags, threads):
     """While the run is set up: an older file stays."""
     path, fifo = tmp_path / "a.json", tmp_path / "samples.txt"
     path.write_text("older")
     os.mkfifo(fifo)  # the run waits for the first sample
-    command = _command(fifo, "--format", "trace", "--model", "trace", "--json", path)
+    command = _command(fifo, "--format", "trace", "--model", "trace", "--json", path,
+                       "--threads", threads)
     with _started(command) as process, open(fifo, "w"):
         process.send_signal(signal.SIGTERM)
         _, err = process.communicate()

@@ -15,11 +15,15 @@ OF_THE_MACHINE = ("wall_seconds", "cpu_seconds", "node_cycles_per_second")
 CALLED = GpuProfile("called", 1.0, 64.0, 64, 2, call_us=6.0)
 """A thread that calls for longer than lists take to come: they gather while it does."""
 
+TIED = GpuProfile("tied", 1.0, 64.0, 64, 2, call_us=0.4)
+"""Calls that end at whole cycles, as packets come, and sooner than a quantum does."""
+
 CASES = {
     "pooled vectors": ((), {"nodes": 4, "in_flight": 4}),
     "one NIC, one step at once": ((), {"nodes": 1, "in_flight": 1}),
     "two threads": ((), {"threads": 2, "in_flight": 2}),
     "calls": ((), {"gpu": CALLED, "in_flight": 4}),
+    "short calls": ((), {"gpu": TIED, "in_flight": 8, "threads": 2}),
     "interaction": (("interaction=true",), {"in_flight": 2}),
     "interaction, calls": (("interaction=true",), {"gpu": CALLED, "in_flight": 4}),
     "queries that wait for credit": ((), {"bags": "to 40", "in_flight": 4}),

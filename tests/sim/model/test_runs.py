@@ -2,6 +2,7 @@
 what a model cannot do."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from host.shard import ShardPlan
 from sim.cli import main
 from sim.options import RunOptions
 from sim.report import failures
-from sim.run import run
+from sim.run import Run, run
 
 TIMES = ("wall_seconds", "cpu_seconds", "node_cycles_per_second", "options")
 
@@ -34,6 +35,21 @@ def _keys(samples: int, mini_batch: int, nodes: int,
     plan = ShardPlan.deal(MODELS["kaggle"], nodes, placement)
     owners = plan.owner_of(found.tables, found.rows, requester)
     return sample // mini_batch, owners, requester, found.keys
+
+
+def test_events_at_one_time_have_one_order():
+    """However cycles are cut into quanta, and those into parts: with calls that end at a whole
+    cycle, as packets come, a gather may begin with what comes then or without it."""
+    gpu = GpuProfile("called", 1.0, 64.0, 64, 2, call_us=0.4)
+    options = RunOptions(fidelity="model", gpu=gpu, samples=1024, in_flight=8, nodes=4, seed=262)
+    results = []
+    for threads, quantum in ((1, None), (2, None), (3, 101), (1, 7)):
+        job = Run(replace(options, threads=threads))
+        job.cluster.quantum = quantum or job.cluster.quantum
+        result = job.execute()
+        results.append({name: value for name, value in result.items() if name not in TIMES})
+        results[-1].pop("node_cycles")
+    assert all(result == results[0] for result in results)
 
 
 def test_counts_that_follow_from_the_samples():
