@@ -11,11 +11,13 @@ from ctypes import c_char_p, c_int, c_uint64, c_void_p
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
+from types import SimpleNamespace
 
 from lz4 import block as lz4
 
 from gen.cache import cached, digest
 from gen.tools import verilator_root
+from sim.engines.library import bind
 from sim.engines.toolchain import CXX_FLAGS, announce, compile_files, compiler_id, link
 
 __all__ = ["FstWriter"]
@@ -43,7 +45,7 @@ def _compress(data: int, size: int, target: int, capacity: int, level: int) -> i
 
 
 @cache
-def _library() -> ctypes.CDLL:
+def _library() -> SimpleNamespace:
     source = _HERE / "trace_fst.cpp"
     shims = _HERE / "fst"
     texts = [source, *sorted(shims.rglob("*.h"))]
@@ -57,11 +59,7 @@ def _library() -> ctypes.CDLL:
             link(objects, folder / "fst.so")
             objects[0].unlink()
 
-    library = ctypes.CDLL(str(cached(f"fst-{key}", build) / "fst.so"))
-    for name, (result, arguments) in _FUNCTIONS.items():
-        function = getattr(library, name)
-        function.restype, function.argtypes = result, arguments
-    return library
+    return bind(cached(f"fst-{key}", build) / "fst.so", _FUNCTIONS, long=_FUNCTIONS)
 
 
 class FstWriter:
