@@ -267,6 +267,7 @@ def test_a_refusal_between_a_request_for_dense_vectors_and_their_gather():
     """They are sent all the same, as they were, whatever has become of the step since."""
     both = _Both(True, [(4, 100, 6, (5, BEATS))])
     theirs = both.steps[1][0].dense
+    assert theirs is not None
     theirs[:] = dense = np.arange(theirs.size, dtype=np.float32).reshape(theirs.shape) + 1
     records = pack_records(DenseRecord, sample=np.array([103, 102], np.uint64),
                            landing=np.array([9, 4], np.uint64))
