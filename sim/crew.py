@@ -6,7 +6,10 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from typing import Generic, TypeVar
 
-__all__ = ["Crew"]
+__all__ = ["TIMED", "Crew"]
+
+TIMED = 8
+"""One of so many quanta is timed: the clock of a thread is slow."""
 
 T = TypeVar("T")
 

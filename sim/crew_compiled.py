@@ -8,8 +8,9 @@ from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 
+from sim.crew import TIMED
 from sim.engines.library import library
-from sim.node_native import TIMED, NativeNode
+from sim.node_native import NativeNode
 
 __all__ = ["CompiledCrew", "crew_functions"]
 

@@ -1,6 +1,10 @@
 """What a simulated NIC must never do."""
 
-__all__ = ["ProtocolError"]
+__all__ = ["COUNT", "OPCODE", "ProtocolError"]
+
+OPCODE = "sent opcode {:#x} to its host"
+COUNT = "sent its host a packet of opcode {:#x} whose count does not fit its length"
+"""What a node did, for its opcode."""
 
 
 class ProtocolError(Exception):

@@ -19,8 +19,9 @@ from host.row_packets import Answer
 from rtl.config import NicConfig
 from rtl.formats import BEAT_BYTES, Opcode
 from sim.answers import Answers
+from sim.crew import TIMED
 from sim.engines import Engine
-from sim.errors import ProtocolError
+from sim.errors import COUNT, OPCODE, ProtocolError
 from sim.events import EventQueue, Rank
 from sim.faults import Windows
 from sim.host_port_compiled import host_port
@@ -31,9 +32,6 @@ from sim.results import Step
 from sim.training.host import TrainingOf
 
 __all__ = ["Node"]
-
-_TIMED = 8
-"""One of so many quanta is timed: the clock of a thread is slow."""
 
 
 def _no_time() -> float:
@@ -148,7 +146,7 @@ class Node:
     def advance(self, end: int) -> None:
         """Run NIC and host up to cycle ``end``."""
         self._quanta += 1
-        clock = _no_time if self._quanta % _TIMED else thread_time
+        clock = _no_time if self._quanta % TIMED else thread_time
         cycle = -1
         while cycle < end:
             cycle = int(min(end, self._horizon()))
@@ -156,8 +154,8 @@ class Node:
             self.engine.run(cycle)
             ran = clock()
             self.host_quantum(cycle)
-            self.seconds["nics"] += (ran - began) * _TIMED
-            self.seconds["hosts"] += (clock() - ran) * _TIMED
+            self.seconds["nics"] += (ran - began) * TIMED
+            self.seconds["hosts"] += (clock() - ran) * TIMED
 
     def host_quantum(self, end: int) -> None:
         """Let the host act on what the NIC, which is at cycle ``end``, has sent it."""
@@ -186,17 +184,19 @@ class Node:
         if head.opcode == Opcode.LOOKUP_REQUESTS:
             records = payload_records(packet[1:], head.count)
             if len(records) != head.count:
-                raise ProtocolError(f"node {self.number} sent its host a packet of opcode "
-                                    f"{head.opcode:#x} whose count does not fit its length")
+                raise self._wrong(COUNT, head)
             self._launched(self._gpu.arrive(now, (head.step, records), head.count))
         elif head.opcode == Opcode.DENSE_REQUESTS and self.dense is not None:
             self.dense.asked(packet, head, now)
         elif not (trains or head.opcode in self._answers.answering
                   or head.opcode == Opcode.CREDIT):
-            raise ProtocolError(f"node {self.number} sent opcode {head.opcode:#x} to its host")
+            raise self._wrong(OPCODE, head)
         for step in completed:
             self._ended(step, now)
         self._queries.send(now)
+
+    def _wrong(self, what: str, head: Header) -> ProtocolError:
+        return ProtocolError(f"node {self.number} {what.format(head.opcode)}")
 
     # Rows for the NIC
 

@@ -16,16 +16,15 @@ from host.pcie import Pcie, PcieProfile
 from host.timing import cycles_of_us
 from rtl.config import NicConfig
 from rtl.formats import BEAT_BYTES
+from sim.crew import TIMED
 from sim.engines.compiled import CompiledEngine
-from sim.errors import ProtocolError
+from sim.errors import COUNT, OPCODE, ProtocolError
 from sim.faults import Windows
 from sim.ports import LAST_BIT
 from sim.results import Step
 
-__all__ = ["HOST_FUNCTIONS", "HOST_LONG", "TIMED", "Gathers", "HostConfig", "NativeNode"]
+__all__ = ["HOST_FUNCTIONS", "HOST_LONG", "Gathers", "HostConfig", "NativeNode"]
 
-TIMED = 8
-"""One of so many quanta is timed: the clock of a thread is slow."""
 _FAULT = (1 << 64) - 1
 
 
@@ -72,8 +71,7 @@ _COUNTS = ("to_nic", "from_nic", "launches", "rows", "dense_launches", "dense_ro
 _SHARE = np.dtype([("step", np.uint64), ("started", np.float64), ("finished", np.float64)])
 _FAULTS = (
     "", "answered sample {}, or a part of it, which was not to come from it now",
-    "sent opcode {:#x} to its host",
-    "sent its host a packet of opcode {:#x} whose count does not fit its length",
+    OPCODE, COUNT,
     "asked for row {} of a table that does not have it",
     "asked for the dense vector of sample {}, which it does not hold",
     "was given a beat for cycle {}, which had passed")

@@ -9,9 +9,9 @@ from types import SimpleNamespace
 
 import pytest
 
+from sim.crew import TIMED
 from sim.crew_compiled import CompiledCrew
 from sim.errors import ProtocolError
-from sim.node_native import TIMED
 
 _ADVANCE = CFUNCTYPE(c_uint64, c_void_p, c_uint64, c_bool)
 FIRST = 70
