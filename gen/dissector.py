@@ -10,6 +10,7 @@ without it the beat is shown undivided.
 """
 
 from rtl.config import preset
+from rtl.control.registers import register_map
 from rtl.formats import (
     BEAT_BYTES,
     EMBER_OFFSET,
@@ -19,7 +20,6 @@ from rtl.formats import (
     LookupRecord,
     Opcode,
 )
-from rtl.registers import register_map
 
 __all__ = ["dissector"]
 

@@ -5,10 +5,9 @@ from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
 
+from host.toml.schema import read_toml
 from rtl.config import check_dimension
 from rtl.formats import ROW_BITS, TABLE_BITS
-
-from .schema import read_toml
 
 __all__ = ["AVAZU_ROWS", "INTERACTIONS", "KAGGLE_ROWS", "MODELS", "POOLINGS", "TERABYTE_ROWS",
            "Model", "TableFile", "load_model", "model_names"]

@@ -6,7 +6,7 @@ from functools import cached_property
 
 import numpy as np
 
-__all__ = ["KEY_ROW_BITS", "Samples", "concatenate", "rechunk", "segment_indices"]
+__all__ = ["KEY_ROW_BITS", "Samples", "concatenate", "first_lookups", "rechunk", "segment_indices"]
 
 KEY_ROW_BITS = 36
 """A key as one integer is ``row | table << KEY_ROW_BITS``, as `rtl.formats.Key` has it."""
@@ -145,3 +145,8 @@ def rechunk(chunks: Iterable[Samples], size: int) -> Iterator[Samples]:
             held, count = [joined.slice(start, count)], count - start
     if count:
         yield concatenate(held)
+
+
+def first_lookups(batch: Samples) -> np.ndarray:
+    """Return the index of each key's first lookup, in the order of the samples: int64."""
+    return np.sort(np.unique(batch.keys, return_index=True)[1])

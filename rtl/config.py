@@ -61,7 +61,7 @@ class NicConfig:
     """Sizes of one SmartNIC, fixed at elaboration.
 
     What may change while it runs (caches on or off, sets in use, vector beats, time-outs, table
-    descriptors, node numbers) is in the register block, see :mod:`rtl.csr`.
+    descriptors, node numbers) is in the register block, see :mod:`rtl.control.csr`.
 
     Members
     -------

@@ -21,7 +21,7 @@ from enum import IntEnum
 from amaranth.hdl import unsigned
 from amaranth.lib import data
 
-from .config import BEAT_BITS
+from rtl.config import BEAT_BITS
 
 __all__ = [
     "BEAT_BYTES", "BEAT_INDEX_BITS", "COLUMN_BITS", "CREDIT_BITS", "EMBER_OFFSET", "ETHERTYPE_IPV4",

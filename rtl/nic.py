@@ -50,7 +50,7 @@ parsers, the local cache, the dispatcher, which holds back lookups of later step
 (:mod:`rtl.nic_training`); docs/training.md says why nothing waits in a circle there.
 
 Lookup credits return in the headers of the vectors that answer them: the last answer carries the
-last credit. :func:`rtl.channels.channel_map` names every stream, for whoever wants to see
+last credit. :func:`rtl.monitor.channels.channel_map` names every stream, for whoever wants to see
 who waits for whom.
 """
 
@@ -60,12 +60,9 @@ from amaranth.hdl import Cat, Module, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from rtl.access_tap import Access, AccessTap
-from rtl.answers import AnswerCounter
 from rtl.cache import LocalCache, RemoteCache
-from rtl.channels import channel_state
 from rtl.config import NicConfig
-from rtl.csr import RegisterBlock
+from rtl.control.csr import RegisterBlock
 from rtl.dedupe import DedupeTable
 from rtl.formats import Beat, LookupRecord, Opcode, Request
 from rtl.interaction import (
@@ -78,6 +75,9 @@ from rtl.interaction import (
     ResultFrames,
     ResultPackager,
 )
+from rtl.monitor.access_tap import Access, AccessTap
+from rtl.monitor.answers import AnswerCounter
+from rtl.monitor.channels import channel_state
 from rtl.network import (
     CreditCounter,
     FrameAssembler,
@@ -112,14 +112,15 @@ class SmartNic(wiring.Component):
     host_rx, host_tx: packets from and to the host, the same shape.
     net_tx_bytes, host_tx_bytes: of the packet whose beat is offered, for shells that want the
         length with the first beat.
-    csr: AXI4-Lite, 32-bit data, see :class:`rtl.csr.RegisterBlock`.
+    csr: AXI4-Lite, 32-bit data, see :class:`rtl.control.csr.RegisterBlock`.
     time: cycles, for time-outs; may jump while ``idle``.
     idle: nothing will move until an input does. After reset it is 0 until every table is swept,
         and only then the NIC takes packets and table descriptors.
     tap: what a cache decided on each lookup, in order, stream of
-        :data:`rtl.access_tap.Access`; silent unless register ``tap_select`` names the cache.
+        :data:`rtl.monitor.access_tap.Access`; silent unless register ``tap_select`` names the
+        cache.
     channels: ``valid`` and ``ready`` of every stream between the blocks and at the edges, in the
-        order of :func:`rtl.channels.channel_map`; registers show them a cycle later.
+        order of :func:`rtl.monitor.channels.channel_map`; registers show them a cycle later.
 
     Attribute ``registers`` lists the registers; ``blocks`` has those that count something, by the
     names of their counters.

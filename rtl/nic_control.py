@@ -5,10 +5,10 @@ from types import SimpleNamespace
 from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import wiring
 
-from rtl.channels import ChannelProbe, channel_map
 from rtl.config import NicConfig
-from rtl.csr import RegisterBlock
+from rtl.control.csr import RegisterBlock
 from rtl.formats import InteractionMode
+from rtl.monitor.channels import ChannelProbe, channel_map
 
 __all__ = ["control", "watch"]
 

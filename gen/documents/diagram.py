@@ -1,4 +1,4 @@
-"""Block diagram of the NIC as SVG, from its streams: :func:`rtl.channels.channel_map`."""
+"""Block diagram of the NIC as SVG, from its streams: :func:`rtl.monitor.channels.channel_map`."""
 
 import itertools
 from collections.abc import Mapping
@@ -7,7 +7,7 @@ from xml.sax.saxutils import escape
 from amaranth.lib import wiring
 
 from gen.documents.layers import Layout, layered
-from rtl.channels import channel_map
+from rtl.monitor.channels import channel_map
 
 __all__ = ["nic_diagram"]
 

@@ -5,7 +5,7 @@ from enum import IntEnum
 
 from gen.documents.fields import descriptor_pieces
 from rtl import formats
-from rtl.registers import MAGIC, TABLE_WORDS, Register
+from rtl.control.registers import MAGIC, TABLE_WORDS, Register
 
 __all__ = ["registers_header"]
 

@@ -10,8 +10,8 @@ from gen.documents.docstrings import counters_text, members_text
 from gen.documents.fields import descriptor_pieces
 from gen.documents.markdown import plain, table
 from rtl.config import NicConfig
-from rtl.registers import CHANNEL_BASE, CONFIG_BASE, CONTROL_BASE, COUNTER_BASE, TABLE_BASE
-from rtl.registers import Register as Entry
+from rtl.control.registers import CHANNEL_BASE, CONFIG_BASE, CONTROL_BASE, COUNTER_BASE, TABLE_BASE
+from rtl.control.registers import Register as Entry
 
 __all__ = ["registers_json", "registers_markdown"]
 

@@ -5,9 +5,8 @@ from amaranth.lib import wiring
 from amaranth.lib.cdc import FFSynchronizer
 from amaranth.lib.wiring import In, Out
 
-from rtl.axi_lite import AxiLite, AxiLiteSlave
-
-from .axi_lite_master import AxiLiteMaster
+from gen.shells.axi_lite_master import AxiLiteMaster
+from rtl.control.axi_lite import AxiLite, AxiLiteSlave
 
 __all__ = ["AxiLiteCrossing"]
 
@@ -25,13 +24,14 @@ class AxiLiteCrossing(wiring.Component):
     access: that of the NIC's registers and 8 cycles of either clock at most.
 
     Parameters: ``address_bits`` of the shell's window, at least those of
-    :data:`rtl.axi_lite.AxiLite`; ``domain`` of the shell's side. The NIC's side is ``sync``.
+    :data:`rtl.control.axi_lite.AxiLite`; ``domain`` of the shell's side. The NIC's side is
+    ``sync``.
 
     Ports
     -----
-    s: :data:`rtl.axi_lite.AxiLite`, slave side, in ``domain``.
+    s: :data:`rtl.control.axi_lite.AxiLite`, slave side, in ``domain``.
     s_awaddr_high, s_araddr_high: further address bits, valid with the addresses of ``s``.
-    m: :data:`rtl.axi_lite.AxiLite`, master side, in ``sync``.
+    m: :data:`rtl.control.axi_lite.AxiLite`, master side, in ``sync``.
     """
 
     def __init__(self, address_bits: int = 20, *, domain: str = "axil"):

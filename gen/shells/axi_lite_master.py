@@ -4,7 +4,7 @@ from amaranth.hdl import C, Cat, Module, Mux
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from rtl.axi_lite import ADDRESS_BITS, SLVERR, AxiLite
+from rtl.control.axi_lite import ADDRESS_BITS, SLVERR, AxiLite
 
 __all__ = ["AxiLiteMaster"]
 
@@ -20,7 +20,7 @@ class AxiLiteMaster(wiring.Component):
         ``done``.
     write: it is a write. word: of 32 bits. data, strobe: for a write.
     done: for a cycle. answer: what was read. error: the slave refused; both hold from ``done`` on.
-    bus: :data:`rtl.axi_lite.AxiLite`, master side.
+    bus: :data:`rtl.control.axi_lite.AxiLite`, master side.
     """
 
     def __init__(self):

@@ -4,12 +4,11 @@ from amaranth.hdl import C, Cat, DomainRenamer, Module, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
+from gen.shells.memory_stages import MemoryStages
+from gen.shells.register_stages import RegisterStages
+from gen.shells.stream_crossing import StreamCrossing
 from rtl.memory import Ram, axi4_master
 from rtl.memory.axi4 import ADDRESS_BITS, ID_BITS
-
-from .memory_stages import MemoryStages
-from .register_stages import RegisterStages
-from .stream_crossing import StreamCrossing
 
 __all__ = ["HBM_LENGTH_BITS", "HBM_WIDTH", "HbmAddress", "HbmPort"]
 

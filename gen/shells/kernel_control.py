@@ -4,9 +4,8 @@ from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from rtl.axi_lite import ADDRESS_BITS, AxiLite, AxiLiteSlave
-
-from .axi_lite_master import AxiLiteMaster
+from gen.shells.axi_lite_master import AxiLiteMaster
+from rtl.control.axi_lite import ADDRESS_BITS, AxiLite, AxiLiteSlave
 
 __all__ = ["KERNEL_ADDRESS_BITS", "NIC_BASE", "REGISTERS", "KernelControl", "pointer_address"]
 
@@ -45,9 +44,9 @@ class KernelControl(wiring.Component):
 
     Ports
     -----
-    s: :data:`rtl.axi_lite.AxiLite`, slave side; s_awaddr_high, s_araddr_high: 1 for the NIC's
-        registers, valid with the addresses.
-    m: :data:`rtl.axi_lite.AxiLite`, master side, to the NIC.
+    s: :data:`rtl.control.axi_lite.AxiLite`, slave side; s_awaddr_high, s_araddr_high: 1 for the
+        NIC's registers, valid with the addresses.
+    m: :data:`rtl.control.axi_lite.AxiLite`, master side, to the NIC.
     taken: a packet of the host has been taken. idle: the NIC is idle.
     interrupt: as enabled.
     pointer0, pointer1, ...: as set, registers.

@@ -4,9 +4,8 @@ from amaranth.hdl import Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
+from gen.shells.register_stages import RegisterStages
 from rtl.memory.axi4 import Address, axi4_master
-
-from .register_stages import RegisterStages
 
 __all__ = ["MemoryStages"]
 

@@ -7,17 +7,16 @@ from amaranth.lib import data, wiring
 from amaranth.lib.cdc import FFSynchronizer
 from amaranth.lib.wiring import In, Out
 
+from gen.shells.axi_lite_crossing import AxiLiteCrossing
+from gen.shells.flat_bus import connect_bus
+from gen.shells.hbm_port import HBM_LENGTH_BITS, HBM_WIDTH, HbmPort
+from gen.shells.masters import axi_members, axi_name, connect_axi, masters_of
+from gen.shells.register_stages import RegisterStages
+from gen.shells.reset_handshake import ResetHandshake
 from rtl.config import BEAT_BITS, NicConfig
 from rtl.formats import BEAT_BYTES, Beat
 from rtl.memory.axi4 import ADDRESS_BITS, HBM_CHANNELS
 from rtl.shared import Shared
-
-from .axi_lite_crossing import AxiLiteCrossing
-from .flat_bus import connect_bus
-from .hbm_port import HBM_LENGTH_BITS, HBM_WIDTH, HbmPort
-from .masters import axi_members, axi_name, connect_axi, masters_of
-from .register_stages import RegisterStages
-from .reset_handshake import ResetHandshake
 
 __all__ = ["CSR_ADDRESS_BITS", "OpenNicPlugin", "OpenNicPorts", "for_ethernet"]
 

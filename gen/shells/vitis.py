@@ -4,16 +4,15 @@ from amaranth.hdl import Cat, ClockDomain, Module, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
+from gen.shells.flat_bus import connect_bus
+from gen.shells.kernel_control import KERNEL_ADDRESS_BITS, KernelControl
+from gen.shells.masters import axi_members, axi_name, connect_axi, masters_of
+from gen.shells.memory_stages import MemoryStages
+from gen.shells.register_stages import RegisterStages
 from rtl.config import BEAT_BITS, NicConfig
 from rtl.formats import BEAT_BYTES, NODE_BITS, Beat, HeaderBeat
 from rtl.memory.axi4 import Address
 from rtl.shared import Shared
-
-from .flat_bus import connect_bus
-from .kernel_control import KERNEL_ADDRESS_BITS, KernelControl
-from .masters import axi_members, axi_name, connect_axi, masters_of
-from .memory_stages import MemoryStages
-from .register_stages import RegisterStages
 
 __all__ = ["SOCKETS", "STREAMS", "UDP_BEATS", "VitisKernel", "for_udp"]
 

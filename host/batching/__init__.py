@@ -1,6 +1,6 @@
 """Mini-batches whose samples share keys, formed from windows of preloaded samples."""
 
-from .algorithms import (
+from host.batching.algorithms import (
     ALGORITHMS,
     HYPEREDGES,
     PRINTED_HYPEREDGES,
@@ -8,13 +8,13 @@ from .algorithms import (
     Algorithm,
     algorithm_of,
 )
-from .baselines import file_order, key_order
-from .compare import compare, winner
-from .graph import Graph
-from .greedy import greedy_order
-from .mini_batch import MiniBatch
-from .refresh import Refresh
-from .stream import Batcher
+from host.batching.baselines import file_order, key_order
+from host.batching.compare import compare, winner
+from host.batching.graph import Graph
+from host.batching.greedy import greedy_order
+from host.batching.mini_batch import MiniBatch
+from host.batching.refresh import Refresh
+from host.batching.stream import Batcher
 
 __all__ = [
     "ALGORITHMS", "HYPEREDGES", "PRINTED_HYPEREDGES", "WINDOW_BATCHES", "Algorithm", "Batcher",

@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from ..samples import Samples
-from .baselines import file_order, key_order
-from .graph import Graph
-from .greedy import greedy_order
+from host.batching.baselines import file_order, key_order
+from host.batching.graph import Graph
+from host.batching.greedy import greedy_order
+from host.samples import Samples
 
 __all__ = ["ALGORITHMS", "HYPEREDGES", "PRINTED_HYPEREDGES", "WINDOW_BATCHES", "Algorithm",
            "algorithm_of"]

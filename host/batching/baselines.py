@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ..samples import Samples
+from host.samples import Samples
 
 __all__ = ["file_order", "in_runs", "key_order"]
 

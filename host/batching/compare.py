@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from ..samples import Samples
-from .algorithms import ALGORITHMS, Algorithm
-from .refresh import Refresh
-from .stream import Batcher
+from host.batching.algorithms import ALGORITHMS, Algorithm
+from host.batching.refresh import Refresh
+from host.batching.stream import Batcher
+from host.samples import Samples
 
 __all__ = ["compare", "saving", "winner"]
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..samples import Samples, segment_indices
-from .incidence import Incidence
+from host.batching.incidence import Incidence
+from host.samples import Samples, segment_indices
 
 __all__ = ["Graph"]
 

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ..samples import Samples, segment_indices
-from .incidence import Incidence
+from host.batching.incidence import Incidence
+from host.samples import Samples, segment_indices
 
 __all__ = ["greedy_order"]
 

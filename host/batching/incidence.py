@@ -5,7 +5,7 @@ from functools import cached_property
 
 import numpy as np
 
-from ..samples import Samples
+from host.samples import Samples
 
 __all__ = ["Incidence"]
 

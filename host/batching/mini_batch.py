@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..samples import Samples
+from host.samples import Samples
 
 __all__ = ["MiniBatch"]
 

@@ -5,11 +5,11 @@ from time import thread_time
 
 import numpy as np
 
-from ..samples import Samples, concatenate
-from .algorithms import WINDOW_BATCHES, Algorithm
-from .baselines import in_runs
-from .mini_batch import MiniBatch, similarity
-from .refresh import Refresh
+from host.batching.algorithms import WINDOW_BATCHES, Algorithm
+from host.batching.baselines import in_runs
+from host.batching.mini_batch import MiniBatch, similarity
+from host.batching.refresh import Refresh
+from host.samples import Samples, concatenate
 
 __all__ = ["Batcher"]
 

@@ -8,12 +8,12 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from .check import Check, typical_factor, write_checks
-from .cpu import cores, measure_cpu
-from .gpu import default_name, find_device, measure_gpu
-from .stopwatch import Stopwatch
-from .torch_bench import Sizes
-from .write import write_profile
+from host.calibrate.check import Check, typical_factor, write_checks
+from host.calibrate.cpu import cores, measure_cpu
+from host.calibrate.gpu import default_name, find_device, measure_gpu
+from host.calibrate.stopwatch import Stopwatch
+from host.calibrate.torch_bench import Sizes
+from host.calibrate.write import write_profile
 
 __all__ = ["app", "main"]
 

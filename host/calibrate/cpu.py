@@ -8,12 +8,11 @@ from itertools import pairwise
 
 import numpy as np
 
+from host.calibrate.check import Check
+from host.calibrate.stopwatch import Stopwatch
 from host.devices import dense_work, embedding_work
 from host.devices.cpu import CpuProfile, CpuTime
 from host.model import MODELS
-
-from .check import Check
-from .stopwatch import Stopwatch
 
 __all__ = ["cores", "measure_cpu"]
 

@@ -5,15 +5,14 @@ from collections.abc import Callable
 from time import perf_counter
 from typing import Any
 
+from host.calibrate.check import Check
+from host.calibrate.readings import profiles
+from host.calibrate.torch_bench import Sizes, TorchBench
 from host.devices.gpu_time import GpuTime
 from host.devices.software import SoftwareProfile
-from host.gpu import GpuProfile
 from host.model import MODELS
-from host.pcie import PcieProfile
-
-from .check import Check
-from .readings import profiles
-from .torch_bench import Sizes, TorchBench
+from host.timing.gpu import GpuProfile
+from host.timing.pcie import PcieProfile
 
 __all__ = ["default_name", "find_device", "measure_gpu"]
 

@@ -4,9 +4,9 @@ from dataclasses import dataclass, replace
 
 from host.devices import dense_work, embedding_work
 from host.devices.software import SoftwareProfile
-from host.gpu import GpuProfile
-from host.pcie import PcieProfile
-from host.profile import load_profile
+from host.timing.gpu import GpuProfile
+from host.timing.pcie import PcieProfile
+from host.toml.profile import load_profile
 
 __all__ = ["DIMENSION", "Readings", "profiles"]
 

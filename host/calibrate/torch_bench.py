@@ -4,12 +4,11 @@ from collections.abc import Callable, Iterator
 from time import perf_counter
 from typing import Any
 
+from host.calibrate.readings import DIMENSION, Readings
+from host.calibrate.stopwatch import Stopwatch
 from host.devices import dense_work, embedding_work
 from host.devices.operation import Operation
 from host.model import Model
-
-from .readings import DIMENSION, Readings
-from .stopwatch import Stopwatch
 
 __all__ = ["Sizes", "TorchBench"]
 

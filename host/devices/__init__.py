@@ -3,7 +3,8 @@
 Three things are kept apart. **What is to be done** is an :class:`operation.Operation` (bytes,
 rows, arithmetic; whatever it runs on), made by the functions of ``embedding_work`` and
 ``dense_work``. **What does it** is a profile, a TOML file of constants (``host/profiles``) loaded
-with :func:`host.profile.load_profile`. **What it takes** is a :class:`cost.Cost`: ``us`` from begin
+with :func:`host.toml.profile.load_profile`. **What it takes** is a :class:`cost.Cost`: ``us`` from
+begin
 to end with all resources free, ``overhead_us`` of them in which nothing of the work itself is done
 (the phase ``overhead``), and ``busy``, the microseconds that each of ``gpu``, ``gpu_memory``,
 ``cpu``, ``cpu_memory``, ``pcie``, ``nic`` and ``link`` is occupied. A scheduler places a stage for
@@ -34,16 +35,17 @@ back in host memory::
     copies = CopyTime(load_profile("pcie_gen3x16", PcieProfile), software)
     cost = gpu.run(*mlp(32, model.top_layers)) + copies.copy(4 * 32) + gpu.synchronize()
 
-Profiles know how far each of their numbers is to be trusted: :func:`host.source.constants` lists
-name, value, status and source of all, :func:`host.source.uncertain` those that a sensitivity sweep
-halves and doubles with :func:`host.source.scaled`. ``python -m host.calibrate`` measures profiles
-of a machine.
+Profiles know how far each of their numbers is to be trusted: :func:`host.toml.provenance.constants`
+lists name, value, status and source of all, :func:`host.toml.provenance.uncertain` those that a
+sensitivity sweep
+halves and doubles with :func:`host.toml.provenance.scaled`. ``python -m host.calibrate`` measures
+profiles of a machine.
 
 =======================  =======================================================================
 prefix of the profile    dataclass
 =======================  =======================================================================
-``gpu_``, ``pcie_``,     :class:`host.gpu.GpuProfile`, :class:`host.pcie.PcieProfile`,
-``ethernet_``            :class:`host.network.NetworkProfile`
+``gpu_``, ``pcie_``,     :class:`host.timing.gpu.GpuProfile`, :class:`host.timing.pcie.PcieProfile`,
+``ethernet_``            :class:`host.timing.network.NetworkProfile`
 ``software_``, ``cpu_``  :class:`software.SoftwareProfile`, :class:`cpu.CpuProfile`
 ``mpi_``, ``nccl_``      :class:`mpi.MpiProfile`, :class:`nccl.NcclProfile`
 ``topology_``            :class:`topology.TopologyProfile`

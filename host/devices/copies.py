@@ -1,9 +1,8 @@
 """Copies between host and GPU memory."""
 
-from host.pcie import PcieProfile
-
-from .cost import Cost
-from .software import SoftwareProfile
+from host.devices.cost import Cost
+from host.devices.software import SoftwareProfile
+from host.timing.pcie import PcieProfile
 
 __all__ = ["CopyTime"]
 

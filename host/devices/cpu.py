@@ -2,10 +2,9 @@
 
 from dataclasses import dataclass, field
 
-from host.source import check_source
-
-from .cost import Cost
-from .operation import Operation
+from host.devices.cost import Cost
+from host.devices.operation import Operation
+from host.toml.provenance import check_source
 
 __all__ = ["CpuProfile", "CpuTime"]
 
@@ -24,7 +23,7 @@ class CpuProfile:
     access_bytes: bytes that an access moves at least, a cache line.
     float32_tflops: 10^12 float32 operations in a second, in matrix products that are large.
     operator_us: of the framework, for one call of an operator.
-    source: of each number, see :mod:`host.source`.
+    source: of each number, see :mod:`host.toml.provenance`.
 
     Raises ``ValueError`` for a constant that cannot be.
     """

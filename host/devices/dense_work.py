@@ -6,9 +6,8 @@ in its product. An MLP's layers are pairs (inputs, outputs), as :class:`host.mod
 
 from collections.abc import Sequence
 
+from host.devices.operation import Operation
 from host.model import Model
-
-from .operation import Operation
 
 __all__ = ["concat", "dense_update", "elementwise", "interaction", "interaction_backward",
            "linear", "loss", "mlp", "mlp_backward", "product", "transpose"]

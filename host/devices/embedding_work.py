@@ -1,6 +1,6 @@
 """Operations of the embedding tables: lookups, their keys, and what training writes back."""
 
-from .operation import Operation
+from host.devices.operation import Operation
 
 __all__ = ["expand", "gather", "layout", "row_state", "scatter_update", "segment_sum", "unique"]
 

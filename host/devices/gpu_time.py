@@ -1,16 +1,15 @@
 """Time of operations on a GPU: a roofline for each, under what launching them costs."""
 
-from host.gpu import GpuProfile
-
-from .cost import Cost
-from .operation import Operation
-from .software import SoftwareProfile
+from host.devices.cost import Cost
+from host.devices.operation import Operation
+from host.devices.software import SoftwareProfile
+from host.timing.gpu import GpuProfile
 
 __all__ = ["GpuTime"]
 
 
 class GpuTime:
-    """A GPU under a software profile; see :class:`host.gpu.GpuProfile` for its constants.
+    """A GPU under a software profile; see :class:`host.timing.gpu.GpuProfile` for its constants.
 
     An operator's kernels take the largest of the time its bytes need at the memory's rate, the time
     its operations need at the GPU's, and ``kernel_us`` a kernel (Williams, Waterman and Patterson,

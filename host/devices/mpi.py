@@ -4,12 +4,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from host.source import check_source
-
-from .copies import CopyTime
-from .cost import Cost
-from .ring import Ring
-from .topology import Topology
+from host.devices.copies import CopyTime
+from host.devices.cost import Cost
+from host.devices.ring import Ring
+from host.devices.topology import Topology
+from host.toml.provenance import check_source
 
 __all__ = ["MpiCollectives", "MpiProfile"]
 
@@ -18,7 +17,7 @@ __all__ = ["MpiCollectives", "MpiProfile"]
 class MpiProfile:
     """Constants of an MPI library; ``message_us``: host time of each message, sent and received.
 
-    ``source``: see :mod:`host.source`.
+    ``source``: see :mod:`host.toml.provenance`.
     """
 
     name: str

@@ -4,12 +4,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from host.source import check_source
-
-from .cost import Cost
-from .ring import Ring
-from .software import SoftwareProfile
-from .topology import Topology
+from host.devices.cost import Cost
+from host.devices.ring import Ring
+from host.devices.software import SoftwareProfile
+from host.devices.topology import Topology
+from host.toml.provenance import check_source
 
 __all__ = ["NcclCollectives", "NcclProfile"]
 
@@ -29,7 +28,7 @@ class NcclProfile:
     ll_fraction, ll128_fraction: of what a link moves that is data, the rest being flags.
     ll_most_bytes: that a send of a group may have to go by LL; larger ones go by Simple.
     parallel_peers: sends and receives of a group that are under way at once.
-    source: of each number, see :mod:`host.source`.
+    source: of each number, see :mod:`host.toml.provenance`.
 
     Raises ``ValueError`` for a constant that cannot be.
     """

@@ -1,6 +1,6 @@
 """What a ring all-reduce moves over the links of a topology."""
 
-from .topology import Topology
+from host.devices.topology import Topology
 
 __all__ = ["Ring"]
 
@@ -9,7 +9,8 @@ class Ring:
     """Sum ``size`` bytes of every endpoint in a ring, in the order of their numbers.
 
     ``turns`` times, ``part`` bytes go from each endpoint to the next (Patarasuk and Yuan 2009, see
-    :class:`host.all_reduce.RingAllReduce`, which counts frames and cycles of one network). Where
+    :class:`host.timing.all_reduce.RingAllReduce`, which counts frames and cycles of one network).
+    Where
     several links leave a host side by side, their level's rate is that of all: rings share them.
 
     Members: ``turns``, 2 (endpoints - 1); ``outside``, those of them that wait for a link between

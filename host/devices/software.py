@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from host.source import check_source
+from host.toml.provenance import check_source
 
 __all__ = ["COLLECTIVES", "SoftwareProfile"]
 
@@ -28,7 +28,7 @@ class SoftwareProfile:
     graph_us: host time of launching one.
     fused_embedding: whether a node's tables are looked up by one batched operator.
     collective: `COLLECTIVES`, the library between nodes.
-    source: of each number, see :mod:`host.source`.
+    source: of each number, see :mod:`host.toml.provenance`.
 
     Raises ``ValueError`` for a negative time or an unknown library.
     """

@@ -4,8 +4,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from host.network import NetworkProfile
-from host.source import check_source
+from host.timing.network import NetworkProfile
+from host.toml.provenance import check_source
 
 __all__ = ["Level", "Topology", "TopologyProfile"]
 
@@ -24,7 +24,7 @@ class Level:
     bandwidth_gb_s: of the link of each such group to the switch, in each direction, of payload.
     one_way_us: from endpoint to endpoint where this is the highest level between them.
     local: whether it is inside a host.
-    source: of each number, see :mod:`host.source`.
+    source: of each number, see :mod:`host.toml.provenance`.
     """
 
     name: str

@@ -4,14 +4,13 @@ from dataclasses import dataclass
 
 from host.devices.cost import Cost
 from host.devices.ring import Ring
-
-from .charge import charge
-from .devices import Devices
-from .nic_times import NicTimes
-from .options import StepOptions
-from .stage import Step
-from .tables import vector_bytes
-from .workload import Workload
+from host.systems.charge import charge
+from host.systems.devices import Devices
+from host.systems.nic_times import NicTimes
+from host.systems.options import StepOptions
+from host.systems.stage import Step
+from host.systems.tables import vector_bytes
+from host.systems.workload import Workload
 
 __all__ = ["CARD_BYTES", "FpgaDense", "all_on_nic", "not_applicable"]
 

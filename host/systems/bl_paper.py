@@ -5,14 +5,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from host.devices.embedding_work import layout
-
-from . import dense
-from .charge import charge, operators
-from .devices import Devices
-from .options import StepOptions
-from .stage import Step
-from .tables import INDEX, input_bytes, lookup_cost, update_cost, vector_bytes
-from .workload import Workload
+from host.systems import dense
+from host.systems.charge import charge, operators
+from host.systems.devices import Devices
+from host.systems.options import StepOptions
+from host.systems.stage import Step
+from host.systems.tables import INDEX, input_bytes, lookup_cost, update_cost, vector_bytes
+from host.systems.workload import Workload
 
 __all__ = ["bl_paper"]
 

@@ -9,15 +9,14 @@ import numpy as np
 from host.devices.cost import Cost
 from host.devices.dense_work import dense_update
 from host.devices.embedding_work import gather, layout, segment_sum, unique
+from host.systems import dense
+from host.systems.charge import charge, longest_us, operators
+from host.systems.devices import Devices
+from host.systems.options import StepOptions
+from host.systems.stage import Step
+from host.systems.tables import INDEX, input_bytes, lookup_cost, update_cost, vector_bytes
+from host.systems.workload import Workload
 from rtl.formats import DescriptorKind
-
-from . import dense
-from .charge import charge, longest_us, operators
-from .devices import Devices
-from .options import StepOptions
-from .stage import Step
-from .tables import INDEX, input_bytes, lookup_cost, update_cost, vector_bytes
-from .workload import Workload
 
 __all__ = ["SMALL_ROWS", "Tuning", "bl_tuned", "tunings"]
 

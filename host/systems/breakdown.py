@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .schedule import Schedule
-from .stage import PHASES as STAGE_PHASES
-from .stage import Step
+from host.systems.schedule import Schedule
+from host.systems.stage import PHASES as STAGE_PHASES
+from host.systems.stage import Step
 
 __all__ = ["PHASES", "Breakdown", "breakdown"]
 

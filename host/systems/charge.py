@@ -6,8 +6,7 @@ from itertools import pairwise
 from host.devices.cost import Cost
 from host.devices.gpu_time import GpuTime
 from host.devices.operation import Operation
-
-from .stage import Step
+from host.systems.stage import Step
 
 __all__ = ["charge", "longest_us", "operators", "slowest"]
 

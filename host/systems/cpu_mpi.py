@@ -2,14 +2,13 @@
 
 from host.devices.dense_work import dense_update
 from host.devices.embedding_work import layout
-
-from . import dense
-from .charge import charge
-from .devices import Devices
-from .options import StepOptions
-from .stage import Step
-from .tables import INDEX, lookup_cost, update_cost, vector_bytes
-from .workload import Workload
+from host.systems import dense
+from host.systems.charge import charge
+from host.systems.devices import Devices
+from host.systems.options import StepOptions
+from host.systems.stage import Step
+from host.systems.tables import INDEX, lookup_cost, update_cost, vector_bytes
+from host.systems.workload import Workload
 
 __all__ = ["cpu_mpi"]
 

@@ -11,11 +11,10 @@ from host.devices.dense_work import (
     mlp_backward,
 )
 from host.devices.operation import Operation
-
-from .charge import charge, operators
-from .devices import Devices
-from .stage import Step
-from .workload import Workload
+from host.systems.charge import charge, operators
+from host.systems.devices import Devices
+from host.systems.stage import Step
+from host.systems.workload import Workload
 
 __all__ = ["Part", "all_reduce", "backward", "bottom", "bottom_backward", "predictions", "top"]
 

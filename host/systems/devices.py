@@ -11,11 +11,11 @@ from host.devices.mpi import MpiCollectives, MpiProfile
 from host.devices.nccl import NcclCollectives, NcclProfile
 from host.devices.software import SoftwareProfile
 from host.devices.topology import Topology, TopologyProfile
-from host.gpu import GpuProfile
-from host.network import NetworkProfile
-from host.pcie import PcieProfile
-from host.profile import load_profile
-from host.source import scaled as scale
+from host.timing.gpu import GpuProfile
+from host.timing.network import NetworkProfile
+from host.timing.pcie import PcieProfile
+from host.toml.profile import load_profile
+from host.toml.provenance import scaled as scale
 
 __all__ = ["Devices", "profiles_of"]
 
@@ -58,7 +58,7 @@ class Devices:
              scaled: Sequence[tuple[str, float]] = ()) -> "Devices":
         """Return the devices of ``nodes`` nodes behind one switch.
 
-        ``scaled``: (profile.constant, factor), see :func:`host.source.scaled`. Raises
+        ``scaled``: (profile.constant, factor), see :func:`host.toml.provenance.scaled`. Raises
         ``ValueError`` for a profile or constant that is not used.
         """
         kinds = profiles_of(software, gpu)

@@ -1,12 +1,11 @@
 """How long the gradient path of SmartNICs takes for a step: analytical, from its rates."""
 
-from host.timing import CYCLE_NS
+from host.systems.devices import Devices
+from host.systems.tables import vector_bytes
+from host.systems.workload import Workload
+from host.timing.clock import CYCLE_NS
 from rtl.config import LANES
 from rtl.formats import RECORD_BITS
-
-from .devices import Devices
-from .tables import vector_bytes
-from .workload import Workload
 
 __all__ = ["gradient_us"]
 

@@ -8,7 +8,7 @@ from math import inf
 
 import numpy as np
 
-from .stage import Step
+from host.systems.stage import Step
 
 __all__ = ["Schedule", "schedule"]
 

@@ -3,15 +3,14 @@
 from collections.abc import Sequence
 
 from host.devices.cost import Cost
-
-from . import dense
-from .charge import charge, operators
-from .devices import Devices
-from .nic_times import NicTimes
-from .options import StepOptions
-from .stage import Step
-from .tables import update_cost, vector_bytes
-from .workload import Workload
+from host.systems import dense
+from host.systems.charge import charge, operators
+from host.systems.devices import Devices
+from host.systems.nic_times import NicTimes
+from host.systems.options import StepOptions
+from host.systems.stage import Step
+from host.systems.tables import update_cost, vector_bytes
+from host.systems.workload import Workload
 
 __all__ = ["smartnic"]
 

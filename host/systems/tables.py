@@ -7,9 +7,8 @@ from host.devices.cpu import CpuTime
 from host.devices.embedding_work import expand, gather, scatter_update, segment_sum, unique
 from host.devices.gpu_time import GpuTime
 from host.devices.operation import Operation
-
-from .charge import slowest
-from .workload import Workload
+from host.systems.charge import slowest
+from host.systems.workload import Workload
 
 __all__ = ["INDEX", "input_bytes", "lookup_cost", "update_cost", "vector_bytes"]
 

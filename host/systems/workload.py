@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from host.model import Model
+from host.placement.shard import Placement, ShardPlan
 from host.samples import Samples
-from host.shard import Placement, ShardPlan
 from rtl.formats import DescriptorKind
 
 __all__ = ["Workload", "replicate_small", "workload_of"]
@@ -76,8 +76,8 @@ def workload_of(samples: Samples, model: Model, plan: ShardPlan) -> Workload:
 def replicate_small(plan: ShardPlan, model: Model, rows: int) -> ShardPlan:
     """Return ``plan`` with a copy at every node of each table of at most ``rows`` rows.
 
-    The others are dealt anew, as :meth:`host.shard.ShardPlan.deal` deals tables, where whole tables
-    are dealt; hashed ones stay where they are.
+    The others are dealt anew, as :meth:`host.placement.shard.ShardPlan.deal` deals tables, where
+    whole tables are dealt; hashed ones stay where they are.
     """
     small = [size <= rows for size in model.rows]
     if not any(small) or plan.nodes == 1:

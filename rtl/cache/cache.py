@@ -6,16 +6,15 @@ from amaranth.hdl import Module, Mux, Shape, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from rtl.cache.fills import FILL_ID_BITS, FillBeat, FillWriter
+from rtl.cache.free_list import FreeList
+from rtl.cache.miss_table import MissTable
+from rtl.cache.scatter_list import ScatterList
+from rtl.cache.tags import TagPipeline, slot_bits
+from rtl.cache.vectors import VectorStore, row_write_layout, vector_beat_layout
 from rtl.config import BEAT_BITS
-from rtl.counters import CounterLayout, count
+from rtl.monitor.counters import CounterLayout, count
 from rtl.stream import SkidBuffer, StreamFIFO
-
-from .fills import FILL_ID_BITS, FillBeat, FillWriter
-from .free_list import FreeList
-from .miss_table import MissTable
-from .scatter_list import ScatterList
-from .tags import TagPipeline, slot_bits
-from .vectors import VectorStore, row_write_layout, vector_beat_layout
 
 __all__ = ["CACHE_COUNTERS", "EmbeddingCache", "tap_layout"]
 

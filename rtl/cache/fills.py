@@ -5,9 +5,8 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
+from rtl.cache.tags import filled_signature, slot_bits
 from rtl.config import BEAT_BITS
-
-from .tags import filled_signature, slot_bits
 
 __all__ = ["FILL_ID_BITS", "FillBeat", "FillWriter", "write_signature"]
 

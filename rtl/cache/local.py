@@ -4,14 +4,13 @@ from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from rtl.cache.cache import CACHE_COUNTERS, EmbeddingCache, tap_layout
+from rtl.cache.fills import FILL_ID_BITS, FillBeat
+from rtl.cache.vectors import row_write_layout, vector_beat_layout
 from rtl.config import NicConfig
-from rtl.counters import CounterLayout
 from rtl.formats import Key
-from rtl.hashing import hash_bits
-
-from .cache import CACHE_COUNTERS, EmbeddingCache, tap_layout
-from .fills import FILL_ID_BITS, FillBeat
-from .vectors import row_write_layout, vector_beat_layout
+from rtl.keys.hashing import hash_bits
+from rtl.monitor.counters import CounterLayout
 
 __all__ = ["LOCAL_CACHE_COUNTERS", "LocalCache"]
 

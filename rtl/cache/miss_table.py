@@ -5,9 +5,8 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
+from rtl.cache.tags import slot_bits
 from rtl.memory import Ram
-
-from .tags import slot_bits
 
 __all__ = ["MissTable"]
 

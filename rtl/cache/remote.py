@@ -4,8 +4,8 @@ from amaranth.hdl import Cat, Module, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from rtl.cache.cache import CACHE_COUNTERS, EmbeddingCache, tap_layout
 from rtl.config import NicConfig
-from rtl.counters import CounterLayout
 from rtl.formats import (
     LANDING_BITS,
     NODE_BITS,
@@ -15,9 +15,8 @@ from rtl.formats import (
     OutgoingRecord,
     TaggedBeat,
 )
-from rtl.hashing import hash_bits
-
-from .cache import CACHE_COUNTERS, EmbeddingCache, tap_layout
+from rtl.keys.hashing import hash_bits
+from rtl.monitor.counters import CounterLayout
 
 __all__ = ["RemoteCache"]
 

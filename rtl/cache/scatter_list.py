@@ -5,10 +5,9 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
+from rtl.cache.free_list import FreeList
 from rtl.memory import Ram
 from rtl.stream import StreamFIFO
-
-from .free_list import FreeList
 
 __all__ = ["ScatterList", "waiter_layout"]
 

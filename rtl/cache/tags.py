@@ -7,10 +7,9 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
-from rtl.hashing import scale
+from rtl.cache.lru import oldest, order_bits, touch
+from rtl.keys.hashing import scale
 from rtl.memory import Ram
-
-from .lru import oldest, order_bits, touch
 
 __all__ = ["TagPipeline", "decision_layout", "filled_signature", "slot_bits"]
 

@@ -5,13 +5,12 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
+from rtl.cache.fills import write_signature
+from rtl.cache.scatter_list import waiter_layout
+from rtl.cache.tags import slot_bits
 from rtl.config import BEAT_BITS
 from rtl.memory import Ram
 from rtl.stream import SkidBuffer
-
-from .fills import write_signature
-from .scatter_list import waiter_layout
-from .tags import slot_bits
 
 __all__ = ["HITS_AHEAD", "VectorStore", "row_write_layout", "vector_beat_layout"]
 

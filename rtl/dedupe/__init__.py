@@ -1,5 +1,5 @@
 """Deduplication of the lookups of a step at their owner."""
 
-from .table import DEDUPE_COUNTERS, DedupeTable
+from rtl.dedupe.table import DEDUPE_COUNTERS, DedupeTable
 
 __all__ = ["DEDUPE_COUNTERS", "DedupeTable"]

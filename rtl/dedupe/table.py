@@ -6,9 +6,9 @@ from amaranth.lib.wiring import In, Out
 
 from rtl.cache import FILL_ID_BITS, EmbeddingCache, FillBeat
 from rtl.config import NicConfig
-from rtl.counters import CounterLayout, count
 from rtl.formats import STEP_BITS, Key, Request, ScatterTag, VectorBeat
-from rtl.hashing import hash_bits
+from rtl.keys.hashing import hash_bits
+from rtl.monitor.counters import CounterLayout, count
 
 __all__ = ["DEDUPE_COUNTERS", "DedupeTable"]
 

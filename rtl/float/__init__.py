@@ -1,27 +1,27 @@
 """Floating-point units."""
 
-from .add import FLOAT_ADDER_LATENCY, FloatAdder
-from .divide import (
+from rtl.float.add import FLOAT_ADDER_LATENCY, FloatAdder
+from rtl.float.divide import (
     COUNT_DIVIDER_LANE_LATENCY,
     COUNT_DIVIDER_LATENCY,
     CountDivider,
     CountDividerLane,
 )
-from .dot import DOT_LATENCY, DOT_TREE_LATENCY, RECODED_SLICE, DotProduct, dot_tree_latency
-from .exact import EXACT, exact_sum_layout, exact_term_layout
-from .exact_accumulator import ExactAccumulator
-from .exact_table import ExactTable, exact_operation_layout
-from .exact_terms import ExactTerms
-from .multiply import (
+from rtl.float.dot import DOT_LATENCY, DOT_TREE_LATENCY, RECODED_SLICE, DotProduct, dot_tree_latency
+from rtl.float.exact import EXACT, exact_sum_layout, exact_term_layout
+from rtl.float.exact_accumulator import ExactAccumulator
+from rtl.float.exact_table import ExactTable, exact_operation_layout
+from rtl.float.exact_terms import ExactTerms
+from rtl.float.multiply import (
     FLOAT_MULTIPLIER_LATENCY,
     PLAIN_MULTIPLIER_LATENCY,
     FloatMultiplier,
     PlainMultiplier,
 )
-from .quotient import FLOAT_DIVIDER_LATENCY, FloatDivider
-from .reciprocal import RECIPROCAL_LATENCY, CountReciprocal
-from .recode import RECODED, RECODER_LATENCY, Recoder
-from .sqrt import FLOAT_ROOT_LATENCY, FloatRoot
+from rtl.float.quotient import FLOAT_DIVIDER_LATENCY, FloatDivider
+from rtl.float.reciprocal import RECIPROCAL_LATENCY, CountReciprocal
+from rtl.float.recode import RECODED, RECODER_LATENCY, Recoder
+from rtl.float.sqrt import FLOAT_ROOT_LATENCY, FloatRoot
 
 __all__ = [
     "COUNT_DIVIDER_LANE_LATENCY", "COUNT_DIVIDER_LATENCY", "DOT_LATENCY", "DOT_TREE_LATENCY",

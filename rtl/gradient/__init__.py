@@ -1,25 +1,25 @@
 """Gradients: from the host's packets to one for each key, their exact sums, and on their way into
 the rows."""
 
-from .checker import GRADIENT_CHECK_COUNTERS, GradientCheck
-from .expander import GRADIENT_EXPANDER_COUNTERS, GradientExpander
-from .optimizer import RowOptimizer
-from .partial_buffer import PARTIAL_BUFFER_COUNTERS, PartialBuffer
-from .partial_layouts import PartialArrived, ReceivedPartial
-from .partial_receiver import PARTIAL_RECEIVER_COUNTERS, PartialReceiver
-from .receiver import GradientReceiver
-from .records import update_layout, updated_layout
-from .reducer import GRADIENT_REDUCER_COUNTERS, GradientReducer
-from .reducer_layouts import (
+from rtl.gradient.checker import GRADIENT_CHECK_COUNTERS, GradientCheck
+from rtl.gradient.expander import GRADIENT_EXPANDER_COUNTERS, GradientExpander
+from rtl.gradient.optimizer import RowOptimizer
+from rtl.gradient.partial_buffer import PARTIAL_BUFFER_COUNTERS, PartialBuffer
+from rtl.gradient.partial_layouts import PartialArrived, ReceivedPartial
+from rtl.gradient.partial_receiver import PARTIAL_RECEIVER_COUNTERS, PartialReceiver
+from rtl.gradient.receiver import GradientReceiver
+from rtl.gradient.records import update_layout, updated_layout
+from rtl.gradient.reducer import GRADIENT_REDUCER_COUNTERS, GradientReducer
+from rtl.gradient.reducer_layouts import (
     Flushed,
     gradient_beat_layout,
     reduced_beat_layout,
     sum_meta_layout,
 )
-from .rounder_bank import RounderBank
-from .sender import GRADIENT_SENDER_COUNTERS, GradientSender, StepEnd
-from .unpacker import GRADIENT_UNPACKER_COUNTERS, GradientUnpacker
-from .updater import ROW_UPDATER_COUNTERS, RowUpdater
+from rtl.gradient.rounder_bank import RounderBank
+from rtl.gradient.sender import GRADIENT_SENDER_COUNTERS, GradientSender, StepEnd
+from rtl.gradient.unpacker import GRADIENT_UNPACKER_COUNTERS, GradientUnpacker
+from rtl.gradient.updater import ROW_UPDATER_COUNTERS, RowUpdater
 
 __all__ = [
     "GRADIENT_CHECK_COUNTERS", "GRADIENT_EXPANDER_COUNTERS", "GRADIENT_REDUCER_COUNTERS",

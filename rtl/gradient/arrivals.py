@@ -5,9 +5,8 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
+from rtl.gradient.records import ROW_NUMBER_BITS
 from rtl.memory import Ram
-
-from .records import ROW_NUMBER_BITS
 
 __all__ = ["Arrivals"]
 

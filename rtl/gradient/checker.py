@@ -5,7 +5,6 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from rtl.config import NicConfig
-from rtl.counters import CounterLayout, count
 from rtl.formats import (
     NODE_BITS,
     STEP_BITS,
@@ -15,10 +14,10 @@ from rtl.formats import (
     Refused,
     Status,
 )
-from rtl.owner_split import OwnerSplit
+from rtl.gradient.bags import BagKey, GradientItem, bag_length, packet_records
+from rtl.keys.owner_split import OwnerSplit
+from rtl.monitor.counters import CounterLayout, count
 from rtl.stream import PacketFIFO, SkidBuffer, StreamFIFO, packet_layout
-
-from .bags import BagKey, GradientItem, bag_length, packet_records
 
 __all__ = ["GRADIENT_CHECK_COUNTERS", "GradientCheck"]
 
@@ -61,7 +60,7 @@ class GradientCheck(wiring.Component):
         packet, 0 to 2; 0 with more beats than 1. They may change while idle.
     node, nodes: this node's number, and how many there are.
     write_en, write_table, write_word, write_data, write_ready: table descriptors, see
-        :class:`rtl.owner_split.OwnerSplit`.
+        :class:`rtl.keys.owner_split.OwnerSplit`.
     counters: ``packets`` passed on and ``dropped``. idle.
     """
 

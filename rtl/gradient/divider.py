@@ -14,9 +14,9 @@ from rtl.float import (
     CountReciprocal,
 )
 from rtl.formats import RawBeat
-from rtl.packing import taken
 from rtl.shared import Shared
 from rtl.stream import StreamFIFO, packet_layout
+from rtl.stream.packing import taken
 
 __all__ = ["DividedBeat", "GradientDivider"]
 

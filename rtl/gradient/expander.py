@@ -5,13 +5,12 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from rtl.config import BEAT_BITS, NicConfig
-from rtl.counters import CounterLayout, count
 from rtl.formats import STEP_BITS, GradientBeat, RawBeat
+from rtl.gradient.bags import BagKey, bag_length
+from rtl.gradient.divider import GradientDivider
 from rtl.memory import Ram
+from rtl.monitor.counters import CounterLayout, count
 from rtl.stream import packet_layout
-
-from .bags import BagKey, bag_length
-from .divider import GradientDivider
 
 __all__ = ["GRADIENT_EXPANDER_COUNTERS", "GradientExpander"]
 

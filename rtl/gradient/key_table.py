@@ -10,15 +10,14 @@ from amaranth.utils import ceil_log2
 
 from rtl.config import LANES
 from rtl.formats import Key
-from rtl.hashing import hash_bits, scale
-from rtl.memory import Ram
-
-from .reducer_layouts import (
+from rtl.gradient.reducer_layouts import (
     beat_bits,
     key_line_layout,
     key_operation_layout,
     passed_beat_layout,
 )
+from rtl.keys.hashing import hash_bits, scale
+from rtl.memory import Ram
 
 __all__ = ["KeyTable", "key_addition_layout"]
 

@@ -6,8 +6,7 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
 from rtl.formats import Key
-
-from .reducer_layouts import key_line_layout, key_operation_layout
+from rtl.gradient.reducer_layouts import key_line_layout, key_operation_layout
 
 __all__ = ["KeyWalk", "key_reading_layout"]
 

@@ -5,7 +5,6 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from rtl.config import LANES, NicConfig
-from rtl.counters import CounterLayout, count
 from rtl.float import (
     FLOAT_ADDER_LATENCY,
     RECODED,
@@ -27,6 +26,7 @@ from rtl.gradient.row_lanes import (
     RowLanes,
 )
 from rtl.gradient.slice_sums import SliceSums, slice_sums_latency
+from rtl.monitor.counters import CounterLayout, count
 from rtl.shared import Shared
 from rtl.stream import StreamFIFO
 

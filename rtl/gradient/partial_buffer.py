@@ -5,13 +5,12 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from rtl.config import BEAT_BITS
-from rtl.counters import CounterLayout, count
 from rtl.formats import NODE_BITS, RECORD_BITS, RECORDS_PER_BEAT, STEP_BITS
+from rtl.gradient.partial_layouts import PartialItem
 from rtl.memory import Ram, sweep
+from rtl.monitor.counters import CounterLayout, count
 from rtl.network.layouts import CountedBeat, FreedBeats
 from rtl.stream import SkidBuffer, StreamFIFO
-
-from .partial_layouts import PartialItem
 
 __all__ = ["PARTIAL_BUFFER_COUNTERS", "PartialBuffer"]
 

@@ -5,7 +5,6 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from rtl.config import NicConfig
-from rtl.counters import CounterLayout, count
 from rtl.formats import (
     BEAT_INDEX_BITS,
     CREDIT_BITS,
@@ -16,14 +15,14 @@ from rtl.formats import (
     ReductionLevel,
     Status,
 )
+from rtl.gradient.partial_buffer import PARTIAL_BUFFER_COUNTERS, PartialBuffer
+from rtl.gradient.partial_layouts import PartialArrived, PartialLost, ReceivedPartial
+from rtl.keys.owner_split import OwnerSplit
+from rtl.monitor.counters import CounterLayout, count
 from rtl.network.layouts import CountedBeat, FreedBeats
 from rtl.network.wire import edge_of
-from rtl.owner_split import OwnerSplit
-from rtl.packing import taken
 from rtl.stream import SkidBuffer
-
-from .partial_buffer import PARTIAL_BUFFER_COUNTERS, PartialBuffer
-from .partial_layouts import PartialArrived, PartialLost, ReceivedPartial
+from rtl.stream.packing import taken
 
 __all__ = ["PARTIAL_RECEIVER_COUNTERS", "PartialReceiver"]
 
@@ -45,7 +44,8 @@ class PartialReceiver(wiring.Component):
     A partial is dropped under the first of: ``bad_step`` (not the open step, or none is open; of
     what the host returns :class:`rtl.training.PassSource` looks at the step),
     ``bad_beat`` (not a beat of a vector), ``bad_table``, ``bad_row`` (see
-    :class:`rtl.owner_split.OwnerSplit`), ``bad_owner`` (another node's row; not looked at where the
+    :class:`rtl.keys.owner_split.OwnerSplit`), ``bad_owner`` (another node's row; not looked at
+    where the
     level is that of the local reduction, which takes rows of all). An honest peer sends none such.
     They have arrived all the same: what a peer announced comes to an end.
 
@@ -77,7 +77,7 @@ class PartialReceiver(wiring.Component):
         0 with more beats than 1. They may change while idle.
     node, nodes: this node's number, and how many there are.
     write_en, write_table, write_word, write_data, write_ready: table descriptors, see
-        :class:`rtl.owner_split.OwnerSplit`.
+        :class:`rtl.keys.owner_split.OwnerSplit`.
     counters: ``packets`` and ``beats`` let in, packets ``over_credit``; ``partials`` given on,
         those dropped; ``stall_sink``, cycles in which one was not taken. idle.
 

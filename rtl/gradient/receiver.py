@@ -14,10 +14,9 @@ from rtl.formats import (
     RecordBeat,
     Refused,
 )
-
-from .checker import GRADIENT_CHECK_COUNTERS, GradientCheck
-from .expander import GRADIENT_EXPANDER_COUNTERS, GradientExpander
-from .unpacker import GRADIENT_UNPACKER_COUNTERS, GradientUnpacker
+from rtl.gradient.checker import GRADIENT_CHECK_COUNTERS, GradientCheck
+from rtl.gradient.expander import GRADIENT_EXPANDER_COUNTERS, GradientExpander
+from rtl.gradient.unpacker import GRADIENT_UNPACKER_COUNTERS, GradientUnpacker
 
 __all__ = ["GradientReceiver"]
 

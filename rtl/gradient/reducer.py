@@ -5,19 +5,18 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from rtl.config import LANES
-from rtl.counters import CounterLayout, count
 from rtl.float import ExactTable, ExactTerms, exact_sum_layout, exact_term_layout
 from rtl.formats import STEP_BITS
-from rtl.stream import SkidBuffer
-
-from .key_table import KeyTable
-from .key_walk import KeyWalk
-from .reducer_layouts import (
+from rtl.gradient.key_table import KeyTable
+from rtl.gradient.key_walk import KeyWalk
+from rtl.gradient.reducer_layouts import (
     Flushed,
     gradient_beat_layout,
     reduced_beat_layout,
     sum_meta_layout,
 )
+from rtl.monitor.counters import CounterLayout, count
+from rtl.stream import SkidBuffer
 
 __all__ = ["GRADIENT_REDUCER_COUNTERS", "GradientReducer"]
 

@@ -9,8 +9,7 @@ from amaranth.lib.wiring import In, Out
 from rtl.config import LANES
 from rtl.float import ExactTerms
 from rtl.float.exact import check_units, exact_sum_layout, exact_term_layout
-
-from .reducer import GradientReducer
+from rtl.gradient.reducer import GradientReducer
 
 __all__ = ["RounderBank"]
 

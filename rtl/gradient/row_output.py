@@ -9,9 +9,8 @@ from rtl.cache.tags import slot_bits
 from rtl.cache.vectors import row_write_layout
 from rtl.config import NicConfig
 from rtl.formats import STEP_BITS, Key, OutgoingPartial, OutgoingRecord, StateRecord
+from rtl.gradient.records import ROW_NUMBER_BITS, updated_layout
 from rtl.stream import SkidBuffer
-
-from .records import ROW_NUMBER_BITS, updated_layout
 
 __all__ = ["RowOutput"]
 

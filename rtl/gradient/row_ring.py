@@ -9,12 +9,11 @@ from rtl.cache.tags import slot_bits
 from rtl.cache.vectors import vector_beat_layout
 from rtl.config import NicConfig
 from rtl.formats import STEP_BITS, Key, LookupRecord, OutgoingRecord, StateRecord
+from rtl.gradient.arrivals import Arrivals
+from rtl.gradient.records import ROW_NUMBER_BITS, RowLookup, update_layout
+from rtl.gradient.reducer_layouts import reduced_beat_layout
 from rtl.memory import Ram
 from rtl.stream import SkidBuffer
-
-from .arrivals import Arrivals
-from .records import ROW_NUMBER_BITS, RowLookup, update_layout
-from .reducer_layouts import reduced_beat_layout
 
 __all__ = ["RowRing"]
 

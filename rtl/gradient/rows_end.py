@@ -5,8 +5,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from rtl.formats import STEP_BITS, OutgoingRecord, ReductionLevel, StepKind, StepRecord
-
-from .reducer_layouts import Flushed
+from rtl.gradient.reducer_layouts import Flushed
 
 __all__ = ["RowsEnd"]
 

@@ -5,7 +5,6 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from rtl.config import BEAT_BITS, NicConfig
-from rtl.counters import CounterLayout, count
 from rtl.formats import (
     BEAT_INDEX_BITS,
     NODE_BITS,
@@ -18,11 +17,11 @@ from rtl.formats import (
     StepKind,
     StepRecord,
 )
+from rtl.gradient.reducer_layouts import Flushed
+from rtl.keys.owner_split import OwnerSplit
 from rtl.memory import Ram, sweep
-from rtl.owner_split import OwnerSplit
+from rtl.monitor.counters import CounterLayout, count
 from rtl.stream import SkidBuffer
-
-from .reducer_layouts import Flushed
 
 __all__ = ["GRADIENT_SENDER_COUNTERS", "GradientSender", "StepEnd"]
 
@@ -67,7 +66,7 @@ class GradientSender(wiring.Component):
         each other node. reports: stream of the same, PASSED to the host.
     node, nodes: this node's number, and how many there are, at most ``config.nodes``.
     write_en, write_table, write_word, write_data, write_ready: table descriptors, see
-        :class:`rtl.owner_split.OwnerSplit`.
+        :class:`rtl.keys.owner_split.OwnerSplit`.
     counters: beats to ``own``, ``remote`` and ``spilled``; ``bad``, dropped; ``passes`` and steps
         (``ends``) that are over; cycles in which a beat was not taken at each of the three.
     idle.

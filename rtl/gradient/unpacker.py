@@ -6,7 +6,6 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
 
 from rtl.config import BEAT_BITS, NicConfig
-from rtl.counters import CounterLayout, count
 from rtl.formats import (
     CREDIT_BITS,
     RECORD_BITS,
@@ -15,9 +14,9 @@ from rtl.formats import (
     RawBeat,
     RecordBeat,
 )
+from rtl.gradient.bags import GradientItem
+from rtl.monitor.counters import CounterLayout, count
 from rtl.stream import SkidBuffer, StreamFIFO
-
-from .bags import GradientItem
 
 __all__ = ["GRADIENT_UNPACKER_COUNTERS", "GradientUnpacker"]
 

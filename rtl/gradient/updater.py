@@ -6,7 +6,6 @@ from amaranth.lib.wiring import In, Out
 
 from rtl.cache.vectors import row_write_layout, vector_beat_layout
 from rtl.config import LANES, NicConfig
-from rtl.counters import CounterLayout, count
 from rtl.formats import (
     STEP_BITS,
     OptimizerMode,
@@ -14,14 +13,14 @@ from rtl.formats import (
     OutgoingRecord,
     RecordBeat,
 )
-
-from .optimizer import RowOptimizer
-from .records import ROW_NUMBER_BITS, RowLookup
-from .reducer_layouts import Flushed, reduced_beat_layout
-from .row_output import RowOutput
-from .row_ring import RowRing
-from .rows_end import RowsEnd
-from .state_unpacker import StateUnpacker
+from rtl.gradient.optimizer import RowOptimizer
+from rtl.gradient.records import ROW_NUMBER_BITS, RowLookup
+from rtl.gradient.reducer_layouts import Flushed, reduced_beat_layout
+from rtl.gradient.row_output import RowOutput
+from rtl.gradient.row_ring import RowRing
+from rtl.gradient.rows_end import RowsEnd
+from rtl.gradient.state_unpacker import StateUnpacker
+from rtl.monitor.counters import CounterLayout, count
 
 __all__ = ["ROW_UPDATER_COUNTERS", "RowUpdater"]
 

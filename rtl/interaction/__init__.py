@@ -1,16 +1,16 @@
 """Interaction: hold buffer, pooling, dense ring, concatenation, dots, and packets of results."""
 
-from .concatenate import Concatenator
-from .dense_ring import DenseRing
-from .dot_interaction import DotInteraction
-from .hold_buffer import HoldBuffer
-from .interaction import Interaction
-from .pooled_router import PooledRouter
-from .pooling import Pooler
-from .records import PooledBeat, ResultBeat, SlotBeat, VectorInBeat
-from .result_frames import ResultFrames
-from .results import ResultPackager
-from .vector_flatten import VectorFlattener
+from rtl.interaction.concatenate import Concatenator
+from rtl.interaction.dense_ring import DenseRing
+from rtl.interaction.dot_interaction import DotInteraction
+from rtl.interaction.hold_buffer import HoldBuffer
+from rtl.interaction.interaction import Interaction
+from rtl.interaction.pooled_router import PooledRouter
+from rtl.interaction.pooling import Pooler
+from rtl.interaction.records import PooledBeat, ResultBeat, SlotBeat, VectorInBeat
+from rtl.interaction.result_frames import ResultFrames
+from rtl.interaction.results import ResultPackager
+from rtl.interaction.vector_flatten import VectorFlattener
 
 __all__ = [
     "Concatenator", "DenseRing", "DotInteraction", "HoldBuffer", "Interaction", "PooledBeat",

@@ -4,8 +4,8 @@ from amaranth.hdl import Module, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from rtl.counters import CounterLayout, count
 from rtl.interaction.records import PooledBeat, VectorInBeat
+from rtl.monitor.counters import CounterLayout, count
 from rtl.stream import SkidBuffer
 
 __all__ = ["Concatenator"]

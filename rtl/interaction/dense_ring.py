@@ -6,7 +6,6 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from rtl.config import NicConfig
-from rtl.counters import CounterLayout
 from rtl.formats import (
     CREDIT_BITS,
     DenseRecord,
@@ -19,6 +18,7 @@ from rtl.formats import (
 )
 from rtl.interaction.hold_buffer import HoldBuffer
 from rtl.interaction.records import VectorInBeat
+from rtl.monitor.counters import CounterLayout
 from rtl.network import RecordPackager
 
 __all__ = ["DenseRing"]

@@ -5,7 +5,6 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from rtl.config import BEAT_BITS, NicConfig
-from rtl.counters import CounterLayout, count
 from rtl.formats import STEP_BITS
 from rtl.interaction.dot_array import DotArray
 from rtl.interaction.dot_schedule import DotSchedule
@@ -13,6 +12,7 @@ from rtl.interaction.flatten import Flattener
 from rtl.interaction.records import ResultBeat, VectorInBeat
 from rtl.interaction.slices import SliceLoader
 from rtl.interaction.transpose import Transposer
+from rtl.monitor.counters import CounterLayout, count
 from rtl.stream import SkidBuffer, StreamFIFO
 
 __all__ = ["DotInteraction"]

@@ -6,11 +6,11 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
 from rtl.config import NicConfig
-from rtl.counters import CounterLayout, count
 from rtl.formats import LANDING_BITS, HoldSlot, RecordKind, TaggedBeat, VectorBeat
 from rtl.interaction.landing import LandingCheck
 from rtl.interaction.records import SlotBeat
 from rtl.memory import Ram
+from rtl.monitor.counters import CounterLayout, count
 from rtl.stream import SkidBuffer
 
 __all__ = ["HoldBuffer"]

@@ -5,10 +5,10 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from rtl.config import NicConfig
-from rtl.counters import CounterLayout, count
 from rtl.interaction.dot_interaction import DotInteraction
 from rtl.interaction.records import ResultBeat, VectorInBeat
 from rtl.interaction.vector_flatten import VectorFlattener
+from rtl.monitor.counters import CounterLayout, count
 
 __all__ = ["Interaction"]
 

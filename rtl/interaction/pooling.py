@@ -8,7 +8,6 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
 from rtl.config import BEAT_BITS, LANES, NicConfig
-from rtl.counters import CounterLayout, count
 from rtl.float import (
     COUNT_DIVIDER_LANE_LATENCY,
     FLOAT_ADDER_LATENCY,
@@ -21,6 +20,7 @@ from rtl.formats import STEP_BITS
 from rtl.interaction.bag_ring import BagRing, round_slots
 from rtl.interaction.records import PooledBeat, SlotBeat
 from rtl.memory import Ram
+from rtl.monitor.counters import CounterLayout, count
 from rtl.shared import Shared
 from rtl.stream import StreamFIFO
 

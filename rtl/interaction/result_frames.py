@@ -5,10 +5,10 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from rtl.config import BEAT_BITS, NicConfig
-from rtl.counters import CounterLayout, count
 from rtl.formats import CREDIT_BITS, FrameInfo, Opcode, RawBeat, ResultPartTag
 from rtl.interaction.records import ResultBeat
 from rtl.interaction.result_groups import ResultGrouper, ResultSize
+from rtl.monitor.counters import CounterLayout, count
 from rtl.stream import SkidBuffer, StreamFIFO
 
 __all__ = ["ResultFrames"]

@@ -5,11 +5,11 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from rtl.config import BEAT_BITS, NicConfig
-from rtl.counters import CounterLayout, count
 from rtl.formats import CREDIT_BITS, STEP_BITS, FrameInfo, Opcode, PooledTag, RawBeat
 from rtl.interaction.records import PooledBeat
-from rtl.packing import QUARTER, placed
+from rtl.monitor.counters import CounterLayout, count
 from rtl.stream import SkidBuffer, StreamFIFO
+from rtl.stream.packing import QUARTER, placed
 
 __all__ = ["ResultPackager"]
 

@@ -6,8 +6,8 @@ from amaranth.lib.wiring import In, Out
 
 from rtl.config import BEAT_BITS
 from rtl.interaction.records import ResultBeat, VectorInBeat
-from rtl.packing import QUARTER, placed
 from rtl.stream import SkidBuffer
+from rtl.stream.packing import QUARTER, placed
 
 __all__ = ["VectorFlattener"]
 

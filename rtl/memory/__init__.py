@@ -1,7 +1,7 @@
 """Memories of the SmartNIC."""
 
-from .axi4 import HBM_CHANNELS, MemoryMaster, axi4_master
-from .ram import Ram
-from .sweep import sweep
+from rtl.memory.axi4 import HBM_CHANNELS, MemoryMaster, axi4_master
+from rtl.memory.ram import Ram
+from rtl.memory.sweep import sweep
 
 __all__ = ["HBM_CHANNELS", "MemoryMaster", "Ram", "axi4_master", "sweep"]

@@ -1,20 +1,20 @@
 """Network: frames in and out, packets of records and vectors, credits."""
 
-from .assembler import FrameAssembler
-from .crc import Crc32c
-from .credit_return import CreditReturn
-from .credits import CreditCounter, CreditGate
-from .frame_check import FrameCheck
-from .lookup_check import LookupCheck
-from .lookup_receiver import LookupReceiver
-from .packet_mux import PacketMux
-from .packet_pool import PacketPool
-from .packet_reader import PacketReader
-from .parser import FrameParser
-from .partial_packager import PartialPackager
-from .record_packager import RecordPackager
-from .vector_packager import VectorPackager
-from .vector_router import VectorRouter
+from rtl.network.assembler import FrameAssembler
+from rtl.network.crc import Crc32c
+from rtl.network.credit_return import CreditReturn
+from rtl.network.credits import CreditCounter, CreditGate
+from rtl.network.frame_check import FrameCheck
+from rtl.network.lookup_check import LookupCheck
+from rtl.network.lookup_receiver import LookupReceiver
+from rtl.network.packet_mux import PacketMux
+from rtl.network.packet_pool import PacketPool
+from rtl.network.packet_reader import PacketReader
+from rtl.network.parser import FrameParser
+from rtl.network.partial_packager import PartialPackager
+from rtl.network.record_packager import RecordPackager
+from rtl.network.vector_packager import VectorPackager
+from rtl.network.vector_router import VectorRouter
 
 __all__ = [
     "Crc32c", "CreditCounter", "CreditGate", "CreditReturn", "FrameAssembler", "FrameCheck",

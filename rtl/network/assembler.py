@@ -5,7 +5,6 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from rtl.config import BEAT_BITS, NicConfig
-from rtl.counters import CounterLayout, count
 from rtl.formats import (
     BEAT_BYTES,
     CREDIT_BITS,
@@ -19,10 +18,9 @@ from rtl.formats import (
     HeaderBeat,
     RawBeat,
 )
-from rtl.stream import SkidBuffer, StreamFIFO
-
-from .crc import Crc32c
-from .wire import (
+from rtl.monitor.counters import CounterLayout, count
+from rtl.network.crc import Crc32c
+from rtl.network.wire import (
     DONT_FRAGMENT,
     IP_LENGTH,
     IP_TTL,
@@ -33,6 +31,7 @@ from .wire import (
     edge_of,
     swap_bytes,
 )
+from rtl.stream import SkidBuffer, StreamFIFO
 
 __all__ = ["ASSEMBLER_COUNTERS", "FrameAssembler"]
 

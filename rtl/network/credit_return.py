@@ -4,13 +4,12 @@ from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from rtl.counters import CounterLayout, count
 from rtl.formats import CREDIT_BITS, NODE_BITS, STEP_BITS, OutgoingRecord, StepKind, StepRecord
 from rtl.memory import Ram, sweep
+from rtl.monitor.counters import CounterLayout, count
+from rtl.network.credits import HALF, CreditCounter
+from rtl.network.layouts import Credit, FreedBeats
 from rtl.stream import SkidBuffer
-
-from .credits import HALF, CreditCounter
-from .layouts import Credit, FreedBeats
 
 __all__ = ["CREDIT_RETURN_COUNTERS", "CreditReturn"]
 

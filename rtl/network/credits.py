@@ -6,9 +6,8 @@ from amaranth.lib.wiring import In, Out
 
 from rtl.formats import CREDIT_BITS, NODE_BITS
 from rtl.memory import Ram, sweep
+from rtl.network.layouts import Credit, Freed, FreedBeats
 from rtl.stream import SkidBuffer
-
-from .layouts import Credit, Freed, FreedBeats
 
 __all__ = ["HALF", "CreditCounter", "CreditGate", "check_nodes"]
 

@@ -20,10 +20,9 @@ from rtl.formats import (
     HeaderBeat,
     Opcode,
 )
-
-from .crc import Crc32c
-from .opcodes import RECORDS, TRAINING, UNCOUNTED, VALUES, VECTORS
-from .wire import (
+from rtl.network.crc import Crc32c
+from rtl.network.opcodes import RECORDS, TRAINING, UNCOUNTED, VALUES, VECTORS
+from rtl.network.wire import (
     DONT_FRAGMENT,
     IP_LENGTH,
     IP_VERSION_IHL,

@@ -4,12 +4,11 @@ from amaranth.hdl import Module, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from rtl.counters import CounterLayout, count
 from rtl.formats import NODE_BITS, TABLE_BITS, Request, Status
-from rtl.owner_split import OwnerSplit
+from rtl.keys.owner_split import OwnerSplit
+from rtl.monitor.counters import CounterLayout, count
+from rtl.network.layouts import Freed, LookupItem
 from rtl.stream import SkidBuffer
-
-from .layouts import Freed, LookupItem
 
 __all__ = ["LOOKUP_CHECK_COUNTERS", "LookupCheck"]
 
@@ -29,7 +28,7 @@ class LookupCheck(wiring.Component):
     freed: event :data:`Freed`: a beat of that requester was consumed.
     node, nodes: this node's number, and how many there are.
     write_en, write_table, write_word, write_data, write_ready: table descriptors, see
-        :class:`rtl.owner_split.OwnerSplit`.
+        :class:`rtl.keys.owner_split.OwnerSplit`.
     counters, idle.
     """
 

@@ -5,12 +5,11 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from rtl.config import NicConfig
-from rtl.counters import CounterLayout, count
 from rtl.formats import RECORD_BITS, LookupRecord, RecordBeat
 from rtl.memory import Ram
+from rtl.monitor.counters import CounterLayout, count
+from rtl.network.layouts import LookupItem
 from rtl.stream import SkidBuffer, StreamFIFO
-
-from .layouts import LookupItem
 
 __all__ = ["LOOKUP_RECEIVER_COUNTERS", "LookupReceiver"]
 

@@ -5,15 +5,14 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from rtl.config import BEAT_BITS
-from rtl.counters import CounterLayout, count
 from rtl.formats import CREDIT_BITS, NODE_BITS, FrameInfo, Opcode, RawBeat
+from rtl.monitor.counters import CounterLayout, count
+from rtl.network.credits import CreditGate
+from rtl.network.layouts import Credit
+from rtl.network.packet_pool import PacketPool
+from rtl.network.packet_reader import PacketReader, Ready
+from rtl.network.single_pool import SinglePool
 from rtl.stream import SkidBuffer
-
-from .credits import CreditGate
-from .layouts import Credit
-from .packet_pool import PacketPool
-from .packet_reader import PacketReader, Ready
-from .single_pool import SinglePool
 
 __all__ = ["PACKAGER_EVENTS", "Packager"]
 

@@ -6,9 +6,8 @@ from amaranth.lib.wiring import In, Out
 
 from rtl.config import BEAT_BITS
 from rtl.formats import CREDIT_BITS, NODE_BITS, STEP_BITS, FrameInfo, RawBeat
+from rtl.network.packet_pool import FreedBuffer
 from rtl.stream import SkidBuffer
-
-from .packet_pool import FreedBuffer
 
 __all__ = ["PacketReader", "Ready"]
 

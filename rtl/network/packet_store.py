@@ -8,7 +8,7 @@ from amaranth.utils import ceil_log2
 from rtl.config import BEAT_BITS
 from rtl.formats import RECORD_BITS, RECORDS_PER_BEAT
 from rtl.memory import Ram
-from rtl.packing import QUARTER, placed
+from rtl.stream.packing import QUARTER, placed
 
 __all__ = ["RecordStore", "VectorStore"]
 
@@ -67,7 +67,8 @@ class RecordStore(wiring.Component):
 
 
 class VectorStore(wiring.Component):
-    """Beats of vectors of packet buffers; vectors of 4 or 8 values share them (:mod:`rtl.packing`).
+    """Beats of vectors of packet buffers; vectors of 4 or 8 values share them
+    (:mod:`rtl.stream.packing`).
 
     A beat is in the RAM 2 cycles after ``write``; latency of a read 1 cycle.
 

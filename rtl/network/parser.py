@@ -5,7 +5,6 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from rtl.config import BEAT_BITS, NicConfig
-from rtl.counters import CounterLayout, count
 from rtl.formats import (
     CREDIT_BITS,
     NODE_BITS,
@@ -20,14 +19,14 @@ from rtl.formats import (
     TaggedBeat,
 )
 from rtl.memory import Ram
+from rtl.monitor.counters import CounterLayout, count
+from rtl.network.frame_check import VERDICTS, FrameCheck
+from rtl.network.layouts import CountedBeat, Credit, ReceivedVector
+from rtl.network.opcodes import TRAINING, VALUES, VECTORS
+from rtl.network.vector_unpacker import VectorUnpacker
+from rtl.network.wire import edge_of
+from rtl.network.wire import header as header_of
 from rtl.stream import PacketFIFO, SkidBuffer, StreamFIFO
-
-from .frame_check import VERDICTS, FrameCheck
-from .layouts import CountedBeat, Credit, ReceivedVector
-from .opcodes import TRAINING, VALUES, VECTORS
-from .vector_unpacker import VectorUnpacker
-from .wire import edge_of
-from .wire import header as header_of
 
 __all__ = ["PARSER_COUNTERS", "FrameParser"]
 

@@ -4,11 +4,10 @@ from amaranth.hdl import Cat, Mux, Signal
 from amaranth.lib.wiring import In
 
 from rtl.config import partials_in
-from rtl.counters import CounterLayout
 from rtl.formats import CREDIT_BITS, RECORDS_PER_BEAT, OutgoingPartial
-
-from .packager import PACKAGER_EVENTS, Packager
-from .packet_store import RecordStore, VectorStore
+from rtl.monitor.counters import CounterLayout
+from rtl.network.packager import PACKAGER_EVENTS, Packager
+from rtl.network.packet_store import RecordStore, VectorStore
 
 __all__ = ["PARTIAL_PACKAGER_COUNTERS", "PartialPackager"]
 

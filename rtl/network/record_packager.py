@@ -3,11 +3,10 @@
 from amaranth.hdl import Mux
 from amaranth.lib.wiring import In
 
-from rtl.counters import CounterLayout
 from rtl.formats import RECORD_BITS, RECORDS_PER_BEAT, OutgoingRecord
-
-from .packager import PACKAGER_EVENTS, Packager
-from .packet_store import RecordStore
+from rtl.monitor.counters import CounterLayout
+from rtl.network.packager import PACKAGER_EVENTS, Packager
+from rtl.network.packet_store import RecordStore
 
 __all__ = ["RECORD_PACKAGER_COUNTERS", "RecordPackager"]
 

@@ -3,9 +3,8 @@
 from amaranth.hdl import Module, Signal
 from amaranth.lib import wiring
 
+from rtl.network.packet_pool import PacketPool, Place, free_buffers
 from rtl.stream import StreamFIFO
-
-from .packet_pool import PacketPool, Place, free_buffers
 
 __all__ = ["SinglePool"]
 

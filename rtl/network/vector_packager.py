@@ -5,7 +5,6 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from rtl.config import NicConfig
-from rtl.counters import CounterLayout, count
 from rtl.formats import (
     CREDIT_BITS,
     NODE_BITS,
@@ -17,11 +16,11 @@ from rtl.formats import (
     VectorBeat,
 )
 from rtl.memory import Ram
+from rtl.monitor.counters import CounterLayout, count
+from rtl.network.packet_pool import PacketPool
+from rtl.network.packet_reader import PacketReader
+from rtl.network.packet_store import VectorStore
 from rtl.stream import SkidBuffer
-
-from .packet_pool import PacketPool
-from .packet_reader import PacketReader
-from .packet_store import VectorStore
 
 __all__ = ["VECTOR_PACKAGER_COUNTERS", "VectorPackager"]
 

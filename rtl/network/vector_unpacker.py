@@ -6,10 +6,9 @@ from amaranth.lib.wiring import In, Out
 
 from rtl.config import BEAT_BITS
 from rtl.formats import TAG_BITS
-from rtl.packing import taken
+from rtl.network.layouts import ReceivedVector
 from rtl.stream import StreamFIFO
-
-from .layouts import ReceivedVector
+from rtl.stream.packing import taken
 
 __all__ = ["PackedBeat", "VectorUnpacker"]
 

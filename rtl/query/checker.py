@@ -5,7 +5,6 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from rtl.config import NicConfig
-from rtl.counters import CounterLayout, count
 from rtl.formats import (
     CREDIT_BITS,
     NODE_BITS,
@@ -19,10 +18,10 @@ from rtl.formats import (
     SampleRecord,
     Status,
 )
-from rtl.owner_split import OwnerSplit
+from rtl.keys.owner_split import OwnerSplit
+from rtl.monitor.counters import CounterLayout, count
+from rtl.query.unpacker import QueryUnpacker
 from rtl.stream import PacketFIFO, SkidBuffer, packet_layout
-
-from .unpacker import QueryUnpacker
 
 __all__ = ["NO_SAMPLE_NUMBER", "QUERY_COUNTERS", "QueryChecker", "Slot"]
 
@@ -76,7 +75,7 @@ class QueryChecker(wiring.Component):
     training, open_step: steps are kept apart, and which one is open; see
         :class:`rtl.query.Dispatcher`.
     write_en, write_table, write_word, write_data, write_ready: table descriptors, see
-        :class:`rtl.owner_split.OwnerSplit`.
+        :class:`rtl.keys.owner_split.OwnerSplit`.
     counters: samples, keys and empty_bags given out; samples rejected; strays, slot records
         outside a sample; over_credit, beats dropped.
     idle: 1 also while an unfinished sample waits for the host.

@@ -4,7 +4,6 @@ from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from rtl.counters import CounterLayout, count
 from rtl.formats import (
     LANDING_BITS,
     NODE_BITS,
@@ -16,10 +15,10 @@ from rtl.formats import (
     RecordKind,
     Request,
 )
+from rtl.monitor.counters import CounterLayout, count
 from rtl.network.credits import check_nodes
+from rtl.query.checker import Slot
 from rtl.stream import SkidBuffer
-
-from .checker import Slot
 
 __all__ = ["DISPATCHER_COUNTERS", "Dispatcher"]
 

@@ -5,11 +5,10 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from rtl.config import NicConfig
-from rtl.counters import CounterLayout, count
 from rtl.formats import CREDIT_BITS, ErrorRecord, FrameInfo, Opcode, RawBeat, Refused
+from rtl.monitor.counters import CounterLayout, count
+from rtl.query.checker import NO_SAMPLE_NUMBER
 from rtl.stream import Arbiter, SkidBuffer
-
-from .checker import NO_SAMPLE_NUMBER
 
 __all__ = ["REPORTER_COUNTERS", "CreditReport", "HostReporter"]
 

@@ -1,8 +1,8 @@
 """Stream blocks: buffers, FIFOs and arbiters for ``amaranth.lib.stream`` signatures."""
 
-from .arbiter import Arbiter
-from .fifo import StreamFIFO
-from .packet_fifo import PacketFIFO, packet_layout
-from .skid import SkidBuffer
+from rtl.stream.arbiter import Arbiter
+from rtl.stream.fifo import StreamFIFO
+from rtl.stream.packet_fifo import PacketFIFO, packet_layout
+from rtl.stream.skid import SkidBuffer
 
 __all__ = ["Arbiter", "PacketFIFO", "SkidBuffer", "StreamFIFO", "packet_layout"]

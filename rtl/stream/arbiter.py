@@ -6,7 +6,7 @@ from amaranth.hdl import Module, Mux, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from .skid import SkidBuffer
+from rtl.stream.skid import SkidBuffer
 
 __all__ = ["Arbiter"]
 

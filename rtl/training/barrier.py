@@ -4,8 +4,8 @@ from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from rtl.counters import CounterLayout, count
 from rtl.formats import NODE_BITS, STEP_BITS, OutgoingRecord, StepKind, StepRecord
+from rtl.monitor.counters import CounterLayout, count
 from rtl.network.credits import check_nodes
 from rtl.stream import SkidBuffer
 

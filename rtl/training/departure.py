@@ -52,7 +52,7 @@ class TrainingDeparture(wiring.Component):
     credit_in: event, the gradient credit of a received header.
     open_step: of the records CREDIT.
     vector_packing, gradient_timeout, gradient_window, request_batch, request_timeout, time: see
-        :mod:`rtl.registers`.
+        :mod:`rtl.control.registers`.
     counters: those of the blocks, by name. idle.
 
     Attribute ``blocks`` has these.

@@ -4,9 +4,9 @@ from amaranth.hdl import Module, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from rtl.counters import CounterLayout, count
 from rtl.formats import STEP_BITS, GradientBeat
 from rtl.gradient.partial_layouts import PartialLost
+from rtl.monitor.counters import CounterLayout, count
 from rtl.stream import SkidBuffer
 
 __all__ = ["PASS_COUNTERS", "PassOver", "PassSource"]

@@ -49,11 +49,10 @@ from rtl.gradient import (
 )
 from rtl.network.layouts import CountedBeat, Credit
 from rtl.stream import Arbiter
-
-from .barrier import StepBarrier
-from .departure import TrainingDeparture
-from .passes import PassSource
-from .step_counter import StepCounter
+from rtl.training.barrier import StepBarrier
+from rtl.training.departure import TrainingDeparture
+from rtl.training.passes import PassSource
+from rtl.training.step_counter import StepCounter
 
 __all__ = ["TrainingPath"]
 
@@ -90,11 +89,11 @@ class TrainingPath(wiring.Component):
     open_step, written_owners, forget, forgetting: see :class:`~rtl.training.StepBarrier`, whose
         ``written`` the second is.
     write_en, write_table, write_word, write_data, write_ready: table descriptors, see
-        :class:`rtl.owner_split.OwnerSplit`.
+        :class:`rtl.keys.owner_split.OwnerSplit`.
     node, nodes, vector_beats, vector_packing, pooling_mean, local_reduction, gradient_partials,
     optimizer, learning_rate, epsilon, gradient_window, gradient_share, gradient_timeout,
-    request_batch, request_timeout, time: registers of their names (:mod:`rtl.registers`), and
-    cycles.
+    request_batch, request_timeout, time: registers of their names (:mod:`rtl.control.registers`),
+    and cycles.
     counters: those of the blocks, by name.
     idle: nothing moves until an input does.
 

@@ -7,7 +7,6 @@ from amaranth.hdl import C, Cat, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from rtl.counters import CounterLayout, count
 from rtl.formats import (
     NODE_BITS,
     RECORD_BITS,
@@ -20,9 +19,9 @@ from rtl.formats import (
 from rtl.gradient.partial_layouts import PartialArrived
 from rtl.gradient.sender import StepEnd
 from rtl.memory import Ram
+from rtl.monitor.counters import CounterLayout, count
 from rtl.network.credits import check_nodes
-
-from .barrier import StepDone
+from rtl.training.barrier import StepDone
 
 __all__ = ["STEP_COUNTER_COUNTERS", "StepCounter"]
 

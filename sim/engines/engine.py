@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from host.timing import CYCLE_NS
+from host.timing.clock import CYCLE_NS
 from sim.engines.design import Design, SignalPort, StreamPort
 from sim.engines.trace import TraceSink
 

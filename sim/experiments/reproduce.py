@@ -10,26 +10,28 @@ from pathlib import Path
 import numpy as np
 
 from gen.files import write_whole
-from host.profile import load_profile, profile_hash
 from host.systems.devices import profiles_of
-from sim.experiments.beyond import EXTRAS, beyond_points, beyond_rows
-from sim.experiments.book import Book, mean
-from sim.experiments.claims import judge, times
+from host.toml.profile import load_profile, profile_hash
+from sim.experiments.claims.book import Book, mean
+from sim.experiments.claims.judge import judge
+from sim.experiments.claims.page import render
+from sim.experiments.claims.verdict import times
 from sim.experiments.figures import FIGURES
+from sim.experiments.figures.beyond import EXTRAS, beyond_points, beyond_rows
 from sim.experiments.figures.likeness import LIKENESS, batching_rows, draw_fig06, draw_fig08
 from sim.experiments.figures.likeness import fig06 as rows_of_fig06
 from sim.experiments.figures.likeness import fig08 as rows_of_fig08
-from sim.experiments.page import render
-from sim.experiments.picture import draw_figure
-from sim.experiments.point import Point, measure
-from sim.experiments.sensitivity import sensitivity_points, sensitivity_rows
-from sim.experiments.setting import BASES, Setting
-from sim.experiments.store import Store, plain
-from sim.experiments.sweep import Progress, Results, sweep
-from sim.experiments.systems import BASELINES, parts_of
-from sim.experiments.table import csv_text, rows_of
-from sim.experiments.tornado import draw_tornado
-from sim.experiments.trace import trace_key
+from sim.experiments.figures.picture import draw_figure
+from sim.experiments.figures.sensitivity import sensitivity_points, sensitivity_rows
+from sim.experiments.figures.table import csv_text, rows_of
+from sim.experiments.figures.tornado import draw_tornado
+from sim.experiments.points.measure import measure
+from sim.experiments.points.point import Point
+from sim.experiments.points.setting import BASES, Setting
+from sim.experiments.points.systems import BASELINES, parts_of
+from sim.experiments.points.trace import trace_key
+from sim.experiments.sweep.sweep import Progress, Results, sweep
+from sim.files.store import Store, plain
 
 __all__ = ["DEMO_FIGURES", "NAMES", "SCHEMA", "chosen", "in_turn", "points_of", "reproduce"]
 
@@ -91,8 +93,8 @@ def reproduce(names: Iterable[str], setting: Setting, output: str | Path, backen
     names: of `NAMES`, or ``all``. setting: of the evaluation.
     output: folder; finished points stay in ``points`` in it, runs of NICs that they share in
         ``runs``, and are not measured again.
-    backend, jobs: see :mod:`sim.experiments.backends`. progress: see `sweep`.
-    how: measures a point, in place of :func:`sim.experiments.point.measure`.
+    backend, jobs: see :mod:`sim.experiments.sweep.backends`. progress: see `sweep`.
+    how: measures a point, in place of :func:`sim.experiments.points.measure.measure`.
     command: the options with which this was asked, for the page.
 
     Returns

@@ -72,7 +72,7 @@ private:
     Cycle free_ = 0, unpacked_ = 0;
 };
 
-// rtl.owner_split: a fixed pipeline, which stands while what leaves it is not taken.
+// rtl.keys.owner_split: a fixed pipeline, which stands while what leaves it is not taken.
 template <class T>
 class Split {
 public:

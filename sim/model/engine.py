@@ -10,15 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from host.shard import ShardPlan
+from host.placement.shard import ShardPlan
 from rtl.config import NicConfig
 from sim.engines.compiled import CompiledEngine, Room
 from sim.engines.design import Design
 from sim.engines.library import library
 from sim.model.counters import COUNTED
 from sim.model.layout import PlanWords, config_words
-from sim.node_native import HOST_FUNCTIONS, HOST_LONG, HostConfig
-from sim.ports import BEAT_WORDS
+from sim.native.host import HOST_FUNCTIONS, HOST_LONG, HostConfig
+from sim.nic.ports import BEAT_WORDS
 
 __all__ = ["ModelEngine"]
 

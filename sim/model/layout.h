@@ -25,7 +25,7 @@ struct Config : Wire {
     uint32_t key, key_end, empty, head, by_row, everywhere, owner_bits;
 };
 
-// Where the rows of each table are, and the hash of keys (host.shard).
+// Where the rows of each table are, and the hash of keys (host.placement.shard).
 struct Plan {
     const int64_t *kinds, *owner, *owners;
     const uint32_t* hash;  // [bytes of a key][256]

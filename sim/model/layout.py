@@ -6,7 +6,7 @@ from ctypes import c_uint32, c_void_p
 
 import numpy as np
 
-from host.shard import OWNER_BITS, ShardPlan, hash_tables
+from host.placement.shard import OWNER_BITS, ShardPlan, hash_tables
 from rtl.cache.vectors import HITS_AHEAD
 from rtl.config import NicConfig
 from rtl.float import (
@@ -20,7 +20,7 @@ from rtl.formats import DescriptorKind, RecordKind
 from rtl.interaction.pooling import BAGS, OUT_BEATS
 from rtl.network import FrameAssembler, FrameParser
 from rtl.nic import REQUEST_FIFO
-from sim.bench_probe import stated
+from sim.bench.probe import stated
 from sim.native.wire import wire_words
 
 __all__ = ["PlanWords", "config_words", "latencies"]

@@ -1,16 +1,16 @@
-"""From a configuration to modelled nodes: what :mod:`sim.build` does for NICs that run."""
+"""From a configuration to modelled nodes: what :mod:`sim.nic.build` does for NICs that run."""
 
 from functools import cache
 
 from host.model import Model as Dlrm
-from host.shard import ShardPlan
+from host.placement.shard import ShardPlan
 from rtl.config import NicConfig
-from rtl.csr import RegisterBlock
+from rtl.control.csr import RegisterBlock
 from rtl.nic import SmartNic
-from sim.bench_probe import stated
-from sim.build import register_values
+from sim.bench.probe import stated
+from sim.job.settings import Runtime
 from sim.model.engine import ModelEngine
-from sim.settings import Runtime
+from sim.nic.build import register_values
 
 __all__ = ["ModelNic", "ModelRegisters"]
 
@@ -19,7 +19,7 @@ _BETWEEN = 1
 
 
 class ModelRegisters:
-    """What :class:`sim.registers.RegisterFile` is for a NIC that runs.
+    """What :class:`sim.nic.registers.RegisterFile` is for a NIC that runs.
 
     Parameter: the modelled NIC.
     """

@@ -1,22 +1,22 @@
 """A modelled NIC with its host and GPU, all of it compiled."""
 
-from host.gpu import GpuProfile
-from host.pcie import PcieProfile
+from host.timing.gpu import GpuProfile
+from host.timing.pcie import PcieProfile
 from rtl.config import NicConfig
 from sim.model.engine import ModelEngine
-from sim.node_native import NativeNode
+from sim.native.host import NativeNode
 
 __all__ = ["ModelNode"]
 
 
 class ModelNode(NativeNode):
-    """What :class:`sim.node.Node` is for a NIC that runs, to the bit, Python out of its loop.
+    """What :class:`sim.node.node.Node` is for a NIC that runs, to the bit, Python out of its loop.
 
     It answers with vectors without values, does not train, and bears no faults.
 
     Parameters
     ----------
-    number, config, dimension, pcie, gpu, in_flight, bottom: as of a :class:`sim.node.Node`.
+    number, config, dimension, pcie, gpu, in_flight, bottom: as of a :class:`sim.node.node.Node`.
     engine: the modelled NIC.
     """
 

@@ -1,4 +1,4 @@
-// Answers to the samples of a host, put in their places: what sim/answers.py does.
+// Answers to the samples of a host, put in their places: what sim/node/answers.py does.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace ember {
 
-// A share of a mini-batch to ask for, and where the answers go; in the order of sim.node_native.
+// A share of a mini-batch to ask for, and where the answers go; in the order of sim.native.host.
 struct Asked {
     uint64_t step, count;  // the mini-batch, and the query records of the share
     const uint64_t* records;

@@ -1,4 +1,4 @@
-// Threads that advance the nodes of a cluster by a quantum: what sim/crew.py does, without Python,
+// Threads that advance the nodes of a cluster by a quantum: what sim/cluster/crew.py does, without Python,
 // whose lock would be asked for by each of them, and by what is done beside them.
 #include <atomic>
 #include <cstdint>

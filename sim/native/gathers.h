@@ -1,4 +1,4 @@
-// The GPU as a host sees it: what host/gpu.py does, to the bit.
+// The GPU as a host sees it: what host/timing/gpu.py does, to the bit.
 #pragma once
 #include <algorithm>
 #include <cstdint>

@@ -1,4 +1,4 @@
-// The host and GPU beside a NIC: what sim/node.py does for inference, in the same order and to the
+// The host and GPU beside a NIC: what sim/node/node.py does for inference, in the same order and to the
 // bit. Compiled with -ffp-contract=off: times are those of Python.
 #pragma once
 #include <cstdint>
@@ -16,7 +16,7 @@
 
 namespace ember {
 
-// In the order of sim.node_native.
+// In the order of sim.native.host.
 struct HostConfig {
     uint64_t node, dimension, payload_beats, buffer_beats, in_flight, vectors_fit, latency,
         interaction;
@@ -268,7 +268,7 @@ private:
         }
     }
 
-    // sim.queries.
+    // sim.node.queries.
     void start(double now) {
         const size_t most = RECORDS_PER_BEAT
                             * std::min(config_.payload_beats, config_.buffer_beats / 2);

@@ -40,7 +40,7 @@ double ember_host_next_event(Host* host) { return host->next_event(); }
 
 uint64_t ember_host_actions(Host* host) { return host->actions; }
 
-// What it has done, in the order of sim.node_native.
+// What it has done, in the order of sim.native.host.
 void ember_host_counts(Host* host, uint64_t* values) {
     const auto& fault = host->answers.fault;
     for (const uint64_t count : {host->outbox.bytes, host->from_nic, host->gpu.launches,

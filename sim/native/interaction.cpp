@@ -1,4 +1,4 @@
-// The dot interaction of host.interaction, 16 samples at a time, one in each lane: products of a
+// The dot interaction of host.dlrm.interaction, 16 samples at a time, one in each lane: products of a
 // slice of 16 values through a tree that adds neighbours, slices in ascending order.
 // Compiled with -ffp-contract=off: every product is rounded before it is added.
 #include <algorithm>

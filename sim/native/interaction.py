@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from host.interaction import concatenation
+from host.dlrm.interaction import concatenation
 from host.model import Model
 from sim.engines.library import library
 
@@ -24,7 +24,7 @@ def _library() -> SimpleNamespace:
 
 def dot_interaction_compiled(dense: np.ndarray, pooled: np.ndarray, *,
                              itself: bool = False) -> np.ndarray:
-    """Return what :func:`host.interaction.dot_interaction` returns.
+    """Return what :func:`host.dlrm.interaction.dot_interaction` returns.
 
     ``ValueError`` when the shapes do not go together.
     """
@@ -41,7 +41,7 @@ def dot_interaction_compiled(dense: np.ndarray, pooled: np.ndarray, *,
 
 
 def interaction_compiled(model: Model, dense: np.ndarray, pooled: np.ndarray) -> np.ndarray:
-    """Return what :func:`host.interaction.interaction` returns."""
+    """Return what :func:`host.dlrm.interaction.interaction` returns."""
     if model.interaction == "cat":
         return concatenation(dense, pooled)
     return dot_interaction_compiled(dense, pooled, itself=model.interaction_itself)

@@ -1,5 +1,5 @@
-// Keys of samples: written as query records (host.packets.query_records), and those counted that
-// the nodes of a cluster need from one another (sim.remote.foreign_keys).
+// Keys of samples: written as query records (host.wire.packets.query_records), and those counted that
+// the nodes of a cluster need from one another (sim.nic.savings.foreign_keys).
 #include <algorithm>
 #include <cstdint>
 #include <vector>

@@ -9,10 +9,10 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from host.layouts import field_bits
-from host.packets import query_records
+from host.placement.shard import OWNER_BITS, ShardPlan, foreign_keys, hash_tables
 from host.samples import KEY_ROW_BITS, Samples
-from host.shard import OWNER_BITS, ShardPlan, foreign_keys, hash_tables
+from host.wire.layouts import field_bits
+from host.wire.packets import query_records
 from rtl.formats import DescriptorKind, QueryRecord, RecordKind, SampleRecord
 from sim.engines.library import library
 
@@ -55,7 +55,7 @@ def _keys(samples: Samples) -> tuple[np.ndarray, np.ndarray]:
 
 
 def query_records_compiled(samples: Samples, first_sample: int) -> np.ndarray:
-    """Return what :func:`host.packets.query_records` returns, and raise what it raises."""
+    """Return what :func:`host.wire.packets.query_records` returns, and raise what it raises."""
     lengths = np.ascontiguousarray(samples.bag_lengths, np.int64)
     tables, rows = _keys(samples)
     records = np.empty(int(samples.slots.sum()) + len(samples), np.uint64)
@@ -79,7 +79,7 @@ def _plan(plan: ShardPlan) -> _Plan:
 
 
 def foreign_keys_compiled(plan: ShardPlan, samples: Samples, shares: Sequence[int]) -> int:
-    """Return what :func:`host.shard.foreign_keys` returns, and raise what it raises."""
+    """Return what :func:`host.placement.shard.foreign_keys` returns, and raise what it raises."""
     tables, rows = _keys(samples)
     bounds = np.ascontiguousarray(samples.key_offsets[np.asarray(shares)], np.int64)
     found = _library().ember_foreign_keys(ctypes.byref(_plan(plan)), tables.ctypes.data,

@@ -1,5 +1,5 @@
 // A linear layer in float32 with every product and every sum rounded, sums in ascending index from
-// the first product on, the bias last: the bits of host.mlp.linear_fixed, many times as fast.
+// the first product on, the bias last: the bits of host.dlrm.mlp.linear_fixed, many times as fast.
 // Compiled with -ffp-contract=off: a fused multiply-add would round once where two are meant.
 #include <algorithm>
 #include <cstdint>

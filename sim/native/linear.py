@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from host.mlp import Layer
+from host.dlrm.mlp import Layer
 from sim.engines.library import library
 
 __all__ = ["linear_compiled"]
@@ -22,7 +22,7 @@ def _library() -> SimpleNamespace:
 
 
 def linear_compiled(inputs: np.ndarray, layer: Layer) -> np.ndarray:
-    """Return what :func:`host.mlp.linear_fixed` returns: float32 ``[n, outputs]``.
+    """Return what :func:`host.dlrm.mlp.linear_fixed` returns: float32 ``[n, outputs]``.
 
     ``BuildError`` when the C++ compiler fails; the first call compiles where nothing is cached.
     """

@@ -5,14 +5,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from host.dlrm import pooled_reference
-from host.interaction import interaction
-from host.mlp import Layer, linear_fixed
+from host.dlrm.dlrm import pooled_reference
+from host.dlrm.interaction import interaction
+from host.dlrm.mlp import Layer, linear_fixed
 from host.model import Model
-from host.packets import query_records
-from host.row_packets import Answer, row_answers
+from host.placement.shard import ShardPlan, foreign_keys
 from host.samples import Samples
-from host.shard import ShardPlan, foreign_keys
+from host.wire.packets import query_records
+from host.wire.rows import Answer, row_answers
 from sim.native.interaction import interaction_compiled
 from sim.native.keys import foreign_keys_compiled, query_records_compiled
 from sim.native.linear import linear_compiled

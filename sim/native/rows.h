@@ -1,4 +1,4 @@
-// Rows of embedding tables as host.rows.row_values makes them: the same 64-bit hashes, the same
+// Rows of embedding tables as host.dlrm.rows.row_values makes them: the same 64-bit hashes, the same
 // float64 value rounded once.
 #pragma once
 #include <cstdint>

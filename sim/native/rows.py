@@ -8,13 +8,13 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from host.dlrm import pooled_reference
-from host.layouts import field_bits
+from host.dlrm.dlrm import pooled_reference
+from host.dlrm.rows import RowConstants, row_constants
 from host.model import Model
-from host.packets import header_beat, vectors_that_fit
-from host.row_packets import Answer, row_answers
-from host.rows import RowConstants, row_constants
 from host.samples import Samples
+from host.wire.layouts import field_bits
+from host.wire.packets import header_beat, vectors_that_fit
+from host.wire.rows import Answer, row_answers
 from rtl.config import LANES
 from rtl.formats import BEAT_BYTES, EMBER_OFFSET, TAGS_PER_BEAT, EmberHeader, LookupRecord, Opcode
 from sim.engines.library import library
@@ -67,7 +67,7 @@ def rows_of(model: Model, seed: int) -> ctypes.Structure:
 
 
 def pooled_compiled(samples: Samples, model: Model, seed: int) -> np.ndarray:
-    """Return what :func:`host.dlrm.pooled_reference` returns, and raise what it raises."""
+    """Return what :func:`host.dlrm.dlrm.pooled_reference` returns, and raise what it raises."""
     tables, rows, lengths = (np.ascontiguousarray(array, np.int64) for array in (
         samples.tables, samples.rows, samples.bag_lengths))
     constants = rows_of(model, seed)
@@ -80,7 +80,7 @@ def pooled_compiled(samples: Samples, model: Model, seed: int) -> np.ndarray:
 
 
 def row_answers_compiled(model: Model, seed: int, node: int, payload_beats: int) -> Answer:
-    """Return what makes the packets of :func:`host.row_packets.row_answers`, and raises the same.
+    """Return what makes the packets of :func:`host.wire.rows.row_answers`, and raises the same.
 
     It writes as many packets as there are in one go: they are parts of one array.
     """

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from host.layouts import field_bits
-from host.packets import field_place
+from host.wire.layouts import field_bits
+from host.wire.packets import field_place
 from rtl.formats import (
     VERSION,
     DenseRecord,
@@ -15,7 +15,7 @@ from rtl.formats import (
     ResultPartTag,
     SampleRecord,
 )
-from sim.ports import BEAT_WORDS, KEEP_WORDS, LAST_BIT
+from sim.nic.ports import BEAT_WORDS, KEEP_WORDS, LAST_BIT
 
 __all__ = ["wire_words"]
 

@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 
 from host.batching import Batcher, MiniBatch
-from host.gradient_packets import longest_bag
 from host.model import Model
+from host.wire.gradients import longest_bag
 from rtl.config import NicConfig
-from sim.source import mini_batches
-from sim.training.host import gradient_payload
+from sim.job.inputs import mini_batches
+from sim.node.gradients import gradient_payload
 from sim.training.options import TrainOptions
 
 __all__ = ["epoch_batches"]

@@ -4,10 +4,10 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from host.checkpoint import load_checkpoint, save_checkpoint
-from host.dense_trainer import DenseTrainer
-from host.optimizer import Optimizer
-from host.row_store import RowStore
+from host.dlrm.checkpoint import load_checkpoint, save_checkpoint
+from host.dlrm.dense_trainer import DenseTrainer
+from host.dlrm.optimizer import Optimizer
+from host.dlrm.row_store import RowStore
 
 __all__ = ["Checkpoints"]
 
@@ -22,7 +22,7 @@ class Checkpoints:
     ----------
     path: of the file, None for none. dense, optimizer: of the training.
     run: what else those that go on from it must have in common, see
-        :func:`host.checkpoint.save_checkpoint`.
+        :func:`host.dlrm.checkpoint.save_checkpoint`.
     """
 
     def __init__(self, path: str | None, dense: DenseTrainer, optimizer: Optimizer,

@@ -6,34 +6,34 @@ from math import ceil
 
 import numpy as np
 
-from host.all_reduce import RingAllReduce, weight_bytes
-from host.dense_time import DenseTime
-from host.embedding import EmbeddingTables
-from host.gpu import GpuProfile
+from host.dlrm.embedding import EmbeddingTables
+from host.dlrm.optimizer import Optimizer
+from host.dlrm.row_store import RowStore
 from host.model import Model
-from host.optimizer import Optimizer
-from host.pcie import PcieProfile
-from host.row_store import RowStore
+from host.placement.shard import ShardPlan
 from host.samples import KEY_ROW_BITS
-from host.shard import ShardPlan
-from host.timing import CYCLE_NS
+from host.timing.all_reduce import RingAllReduce, weight_bytes
+from host.timing.clock import CYCLE_NS
+from host.timing.dense_time import DenseTime
+from host.timing.gpu import GpuProfile
+from host.timing.pcie import PcieProfile
 from rtl.config import NicConfig
 from rtl.formats import BEAT_BYTES, DescriptorKind, EmberHeader, OptimizerMode, Status
+from sim.cluster.stuck import diagnose
+from sim.cluster.watchdog import StuckError
 from sim.engines import Engine
-from sim.fit import built, check_fit
+from sim.job.fit import built, check_fit
+from sim.job.options import RunOptions
+from sim.job.settings import Runtime
 from sim.native.numerics import Numerics
-from sim.node import Node
-from sim.options import RunOptions
-from sim.report import hardware, percentiles
-from sim.settings import Runtime
-from sim.setup import ClusterSetup
-from sim.stuck import diagnose
+from sim.node.gpu_memory import GpuMemory, store_answers
+from sim.node.gradients import TrainingHost, gradient_payload
+from sim.node.node import Node
+from sim.run.report import hardware, percentiles
+from sim.run.setup import ClusterSetup
 from sim.training.comparison import Comparison
-from sim.training.host import TrainingHost, gradient_payload
-from sim.training.memory import GpuMemory, store_answers
 from sim.training.options import TrainOptions
 from sim.training.tables import Clock, ClusterTables
-from sim.watchdog import StuckError
 
 __all__ = ["NicCluster", "check_windows", "deal_rows", "single_copies", "training_config",
            "training_registers"]
@@ -159,7 +159,7 @@ class NicCluster:
         self.setup.close()
 
     def diagnose(self, error: StuckError) -> dict:
-        """Return where a cluster that is stuck stands; see :func:`sim.stuck.diagnose`."""
+        """Return where a cluster that is stuck stands; see :func:`sim.cluster.stuck.diagnose`."""
         return diagnose(self.setup.cluster, self.setup.registers, error)
 
     def measured(self, *, wall: float, samples: int, steps: int, ended: bool,

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from host.embedding import EmbeddingTables
-from host.row_store import RowStore
+from host.dlrm.embedding import EmbeddingTables
+from host.dlrm.row_store import RowStore
+from host.placement.shard import ShardPlan
 from host.samples import KEY_ROW_BITS, Samples
-from host.shard import ShardPlan
 
 __all__ = ["Comparison"]
 

@@ -4,8 +4,8 @@ import math
 
 import numpy as np
 
-from host.dense_trainer import DenseStep
-from host.metrics import by_interval
+from host.dlrm.dense_trainer import DenseStep
+from host.dlrm.metrics import by_interval
 from host.samples import Samples
 
 __all__ = ["Intervals", "finite"]

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from host.optimizer import Optimizer
-from sim.options import RunOptions
-from sim.source import GENERATED
+from host.dlrm.optimizer import Optimizer
+from sim.job.inputs import GENERATED
+from sim.job.options import RunOptions
 
 __all__ = ["FIDELITIES", "TrainOptions"]
 
@@ -19,8 +19,8 @@ class TrainOptions:
 
     Members
     -------
-    run: samples, model, cluster and engine, see :class:`sim.options.RunOptions`; ``in_flight`` is
-        1, ``first_sample`` and ``warmup`` 0.
+    run: samples, model, cluster and engine, see :class:`sim.job.options.RunOptions`; ``in_flight``
+        is 1, ``first_sample`` and ``warmup`` 0.
     optimizer: of rows; the MLPs learn at its rate, by SGD.
     epochs: how often all samples are gone through.
     interval: mini-batches over which loss, accuracy and AUC are taken.

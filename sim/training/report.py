@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from rich.table import Table
 
-from sim.report import cell
+from sim.run.report import cell
 from sim.training.intervals import finite
 
 if TYPE_CHECKING:

@@ -6,20 +6,20 @@ from typing import Protocol
 
 import numpy as np
 
-from host.all_reduce import RingAllReduce
-from host.dense_time import DenseTime
-from host.row_store import RowStore
+from host.dlrm.row_store import RowStore
 from host.samples import Samples
-from host.timing import CYCLE_NS
-from sim.results import RecordsOf, Step, StepResult
+from host.timing.all_reduce import RingAllReduce
+from host.timing.clock import CYCLE_NS
+from host.timing.dense_time import DenseTime
+from sim.node.gradients import TrainingHost
+from sim.node.step import RecordsOf, Step, StepResult
 from sim.training.comparison import Comparison
-from sim.training.host import TrainingHost
 
 __all__ = ["Clock", "ClusterTables", "TrainingCluster", "TrainingNode"]
 
 
 class TrainingNode(Protocol):
-    """What a step asks of a node; see :class:`sim.node.Node`."""
+    """What a step asks of a node; see :class:`sim.node.node.Node`."""
 
     number: int
     training: TrainingHost
@@ -29,7 +29,7 @@ class TrainingNode(Protocol):
 
 
 class TrainingCluster(Protocol):
-    """What a step asks of a cluster; see :class:`sim.cluster.Cluster`."""
+    """What a step asks of a cluster; see :class:`sim.cluster.cluster.Cluster`."""
 
     nodes: Sequence[TrainingNode]
 
@@ -94,13 +94,13 @@ class Clock:
 
 
 class ClusterTables:
-    """What :class:`host.trainer.Trainer` needs of its embeddings, from NICs.
+    """What :class:`host.dlrm.trainer.Trainer` needs of its embeddings, from NICs.
 
     Parameters
     ----------
     cluster: of nodes that train.
     clock: of the steps.
-    records_of: makes query records, see :meth:`sim.results.Step.of`.
+    records_of: makes query records, see :meth:`sim.node.step.Step.of`.
     comparison: with the reference; None to compare nothing.
     ended: is called with the number of steps begun when one is over.
 

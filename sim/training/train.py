@@ -8,26 +8,26 @@ from dataclasses import replace
 import numpy as np
 
 from host.batching import MiniBatch
-from host.dense_trainer import DenseStep, DenseTrainer
-from host.embedding import EmbeddingTables
-from host.row_store import RowStore
-from host.trainer import Trainer, weights_sha256
+from host.dlrm.dense_trainer import DenseStep, DenseTrainer
+from host.dlrm.embedding import EmbeddingTables
+from host.dlrm.row_store import RowStore
+from host.dlrm.trainer import Trainer, weights_sha256
 from rtl.config import NicConfig, preset
-from sim.alike import Alike
-from sim.exchange import Observer
+from sim.cluster.watchdog import StuckError
+from sim.files.outputs import LiveJson
+from sim.files.stop import never
+from sim.job.inputs import GENERATED, batcher_of, choose_model
+from sim.job.options import RunOptions
+from sim.job.settings import Runtime, apply_settings
 from sim.native.numerics import COMPILED, NUMPY
-from sim.options import RunOptions
-from sim.outputs import LiveJson
-from sim.settings import Runtime, apply_settings
-from sim.source import GENERATED, batcher_of, choose_model
-from sim.stop import never
+from sim.nic.ports import Observer
+from sim.run.similarity import Alike
 from sim.training.batches import epoch_batches
 from sim.training.checkpoints import Checkpoints
 from sim.training.cluster import NicCluster, training_config
 from sim.training.intervals import Intervals
 from sim.training.options import TrainOptions
 from sim.training.report import summary
-from sim.watchdog import StuckError
 
 __all__ = ["Progress", "Training", "train"]
 

@@ -8,12 +8,11 @@ from rtl.cache.cache import EmbeddingCache
 from rtl.cache.miss_table import MissTable
 from rtl.cache.scatter_list import ScatterList
 from rtl.cache.vectors import VectorStore
-
-from .bench import Bench
-from .mutants import variant
-from .rows import any_tags
-from .waiting import any_lists
-from .wires import Wires
+from tests.formal.bench import Bench
+from tests.formal.mutants import variant
+from tests.formal.rows import any_tags
+from tests.formal.waiting import any_lists
+from tests.formal.wires import Wires
 
 __all__ = ["IDS", "fetched", "small_cache"]
 

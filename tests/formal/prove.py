@@ -11,8 +11,7 @@ from amaranth.back import rtlil
 from gen.cache import cached, digest
 from gen.collector import collect_later
 from gen.yosys import run_yosys, yosys_id
-
-from .bench import Bench
+from tests.formal.bench import Bench
 
 __all__ = ["Verdict", "prove"]
 

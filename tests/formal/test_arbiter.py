@@ -5,10 +5,9 @@ from amaranth.hdl import Signal
 from amaranth.lib import data
 
 from rtl.stream import Arbiter
-
-from .bench import Bench
-from .mutants import broken
-from .prove import prove
+from tests.formal.bench import Bench
+from tests.formal.mutants import broken
+from tests.formal.prove import prove
 
 ITEM = data.StructLayout({"port": 2, "mark": 1, "last": 1})
 

@@ -15,11 +15,10 @@ from rtl.cache.miss_table import MissTable
 from rtl.cache.scatter_list import ScatterList
 from rtl.cache.tags import TagPipeline
 from rtl.cache.vectors import VectorStore
-
-from .bench import Bench
-from .mutants import variant
-from .prove import prove
-from .wires import Wires
+from tests.formal.bench import Bench
+from tests.formal.mutants import variant
+from tests.formal.prove import prove
+from tests.formal.wires import Wires
 
 IDS = 2
 DEPTH = 22

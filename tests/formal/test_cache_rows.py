@@ -16,10 +16,10 @@ in the first 24 cycles.
 import pytest
 from amaranth.hdl import C, Cat, Signal
 
-from .behind import fetched, small_cache
-from .bench import Bench
-from .mutants import some_slow
-from .prove import prove
+from tests.formal.behind import fetched, small_cache
+from tests.formal.bench import Bench
+from tests.formal.mutants import some_slow
+from tests.formal.prove import prove
 
 DEPTH, QUICK_DEPTH = 17, 15
 IN_TIME, TIME_DEPTH = 14, 24

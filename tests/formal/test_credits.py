@@ -9,10 +9,9 @@ from amaranth.hdl import Cat, Mux, Signal
 from amaranth.lib import data
 
 from rtl.network import CreditCounter, CreditGate
-
-from .bench import Bench
-from .mutants import variant
-from .prove import prove
+from tests.formal.bench import Bench
+from tests.formal.mutants import variant
+from tests.formal.prove import prove
 
 BITS, NODES = 3, 2
 HALF = 1 << (BITS - 1)

@@ -12,11 +12,10 @@ from amaranth.hdl import Cat, Signal
 
 from rtl.config import NicConfig
 from rtl.dedupe import DedupeTable
-
-from .behind import fetched, small_cache
-from .bench import Bench
-from .mutants import some_slow, variant
-from .prove import prove
+from tests.formal.behind import fetched, small_cache
+from tests.formal.bench import Bench
+from tests.formal.mutants import some_slow, variant
+from tests.formal.prove import prove
 
 DEPTH, QUICK_DEPTH = 17, 15
 

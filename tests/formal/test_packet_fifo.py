@@ -4,10 +4,9 @@ import pytest
 from amaranth.hdl import Cat, Mux, Signal
 
 from rtl.stream import PacketFIFO
-
-from .bench import Bench
-from .mutants import broken
-from .prove import prove
+from tests.formal.bench import Bench
+from tests.formal.mutants import broken
+from tests.formal.prove import prove
 
 
 def packets(dut: PacketFIFO, depth: int) -> Bench:

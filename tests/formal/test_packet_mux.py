@@ -5,10 +5,9 @@ from amaranth.hdl import Cat, Mux, Signal
 
 from rtl.formats import FrameInfo, RawBeat
 from rtl.network import PacketMux
-
-from .bench import Bench
-from .mutants import broken
-from .prove import prove
+from tests.formal.bench import Bench
+from tests.formal.mutants import broken
+from tests.formal.prove import prove
 
 PORTS = 2
 

@@ -4,9 +4,8 @@ import pytest
 from amaranth.hdl import Signal
 
 from rtl.memory import Ram
-
-from .bench import Bench
-from .prove import prove
+from tests.formal.bench import Bench
+from tests.formal.prove import prove
 
 
 def counter(last: int) -> Bench:

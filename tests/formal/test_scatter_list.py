@@ -8,11 +8,10 @@ import pytest
 from amaranth.hdl import Cat
 
 from rtl.cache.scatter_list import ScatterList
-
-from .bench import Bench
-from .mutants import variant
-from .prove import prove
-from .waiting import Waiting
+from tests.formal.bench import Bench
+from tests.formal.mutants import variant
+from tests.formal.prove import prove
+from tests.formal.waiting import Waiting
 
 IDS, DEPTH = 2, 13
 

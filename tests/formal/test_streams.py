@@ -3,10 +3,9 @@
 import pytest
 
 from rtl.stream import SkidBuffer, StreamFIFO
-
-from .bench import Bench
-from .mutants import broken
-from .prove import prove
+from tests.formal.bench import Bench
+from tests.formal.mutants import broken
+from tests.formal.prove import prove
 
 
 def queue(dut, most: int, latency: int) -> Bench:

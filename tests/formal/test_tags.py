@@ -9,11 +9,10 @@ from amaranth.hdl import C, Cat, Signal
 from amaranth.lib import data, stream
 
 from rtl.cache.tags import TagPipeline
-
-from .bench import Bench
-from .mutants import some_slow, variant
-from .prove import prove
-from .rows import Rows
+from tests.formal.bench import Bench
+from tests.formal.mutants import some_slow, variant
+from tests.formal.prove import prove
+from tests.formal.rows import Rows
 
 KEY_BITS, IDS = 2, 2
 

@@ -5,8 +5,7 @@ from amaranth.lib import data
 from amaranth.lib.wiring import Component
 
 from rtl.cache.scatter_list import ScatterList
-
-from .bench import Bench
+from tests.formal.bench import Bench
 
 __all__ = ["Waiting", "any_lists"]
 

@@ -20,12 +20,12 @@ from gen.documents.layers import layered
 from gen.documents.wire_format import record_layouts
 from gen.generate import build_nic
 from rtl import formats
-from rtl.channels import channel_map
 from rtl.config import NicConfig, preset
 from rtl.float import CountDivider
 from rtl.format_notes import CODES, FIELDS, PACKETS
 from rtl.formats import HeaderBeat, Opcode, Status, TableDescriptor
 from rtl.interaction import Interaction
+from rtl.monitor.channels import channel_map
 from rtl.network.opcodes import RECORDS, TRAINING, VECTORS
 
 KEPT = Path(__file__).parents[2] / "docs" / "kaggle"

@@ -14,8 +14,8 @@ from rtl.cache.tags import TagPipeline
 from rtl.config import preset
 from rtl.float import FloatAdder, FloatMultiplier
 from rtl.formats import Key, Opcode
-from rtl.hashing import hash_bits
 from rtl.interaction.dot_schedule import DotSchedule
+from rtl.keys.hashing import hash_bits
 from rtl.network import RecordPackager, VectorPackager
 
 DEPTH = 10

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from rtl.formats import DescriptorKind, Status
-from rtl.hash_columns import COLUMNS
+from rtl.keys.hash_columns import COLUMNS
 
 TABLE, ROW, COLUMN, REPLICATED = DescriptorKind
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-import sim.run
+import sim.run.run
 from sim.native.numerics import COMPILED
 
 
@@ -26,4 +26,4 @@ def python_hosts(monkeypatch) -> None:
     def rows(*given):
         return COMPILED.row_answers(*given)
 
-    monkeypatch.setattr(sim.run, "COMPILED", replace(COMPILED, row_answers=rows))
+    monkeypatch.setattr(sim.run.run, "COMPILED", replace(COMPILED, row_answers=rows))

@@ -5,7 +5,7 @@ from ctypes import CFUNCTYPE, c_uint32, c_uint64, c_void_p
 
 import numpy as np
 
-from sim.ports import BEAT_WORDS
+from sim.nic.ports import BEAT_WORDS
 
 __all__ = ["Edge", "same"]
 

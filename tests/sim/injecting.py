@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from sim.node import Node
-from sim.run import Run
+from sim.node.node import Node
+from sim.run.run import Run
 from tests.rtl.network.frames import Frame
 
 

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import numpy as np
 
-from host.dlrm import Dlrm
-from host.generator import generate
+from host.data.generator import generate
+from host.dlrm.dlrm import Dlrm
 from host.model import Model, load_model
-from sim.options import RunOptions
-from sim.report import failures
-from sim.run import Run
+from sim.job.options import RunOptions
+from sim.run.report import failures
+from sim.run.run import Run
 
 NIC = ("max_dimension=128", "hold_vectors=1024", "host_payload_beats=24", "dot_units=2")
 """Changes of ``tiny``: vectors of up to 8 beats, bags of 100 keys, results that take several

@@ -1,7 +1,7 @@
 """Figures 17, 22, 25 and 27: systems side by side at the reference setting."""
 
 from sim.experiments.figures.figure import PHASES_OF, Bar, Entry, Figure, Metric, cases, speedups
-from sim.experiments.setting import BASES, Setting
+from sim.experiments.points.setting import BASES, Setting
 
 __all__ = ["FIG17", "FIG22", "FIG25", "FIG27", "INFERENCE", "TRAINING"]
 

@@ -1,7 +1,7 @@
 """Figures 16, 18 to 21, 23 and 24: what grows with the size of a cache."""
 
 from sim.experiments.figures.figure import Bar, Entry, Figure, Metric, cases, speedups
-from sim.experiments.setting import BASES, Setting
+from sim.experiments.points.setting import BASES, Setting
 
 __all__ = ["FIG16", "FIG18", "FIG19", "FIG20", "FIG21", "FIG23", "FIG24"]
 

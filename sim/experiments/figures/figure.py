@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 from host.systems import PHASES
-from sim.experiments.point import Point
-from sim.experiments.setting import Setting
-from sim.experiments.systems import BASELINES
+from sim.experiments.points.point import Point
+from sim.experiments.points.setting import Setting
+from sim.experiments.points.systems import BASELINES
 
 __all__ = ["PHASES_OF", "Bar", "Entry", "Figure", "Metric", "cases", "speedups"]
 

@@ -7,14 +7,14 @@ from pathlib import Path
 import numpy as np
 
 from host.batching import ALGORITHMS, WINDOW_BATCHES, Batcher, algorithm_of, compare
-from host.datasets import open_samples
-from host.generator import generate
+from host.data.datasets import open_samples
+from host.data.generator import generate
+from host.data.similarity import skew
 from host.model import MODELS
 from host.samples import Samples, concatenate
-from host.similarity import skew
-from sim.experiments.picture import COLOURS, grid, save
-from sim.experiments.setting import Setting, Source
-from sim.experiments.table import Row
+from sim.experiments.figures.picture import COLOURS, grid, save
+from sim.experiments.figures.table import Row
+from sim.experiments.points.setting import Setting, Source
 
 __all__ = ["LIKENESS", "batching_rows", "draw_fig06", "draw_fig08", "fig06", "fig08", "samples_of"]
 

@@ -1,7 +1,7 @@
 """Figures 14, 15 and 26: more nodes, and larger mini-batches."""
 
 from sim.experiments.figures.figure import Bar, Entry, Figure, Metric, cases, speedups
-from sim.experiments.setting import BASES, Setting
+from sim.experiments.points.setting import BASES, Setting
 
 __all__ = ["BATCH_FACTORS", "CPU_BASE", "FIG14", "FIG15", "FIG26", "few"]
 

@@ -9,7 +9,7 @@ from amaranth.lib import wiring
 from amaranth.sim import Simulator
 
 from gen.shells.axi_lite_crossing import AxiLiteCrossing
-from rtl.axi_lite import AxiLiteSlave
+from rtl.control.axi_lite import AxiLiteSlave
 
 OKAY, SLVERR = 0, 2
 REFUSED = 0x40

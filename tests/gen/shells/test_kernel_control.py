@@ -7,7 +7,7 @@ from amaranth.hdl import Module
 from amaranth.lib import wiring
 
 from gen.shells.kernel_control import NIC_BASE, REGISTERS, KernelControl, pointer_address
-from rtl.axi_lite import AxiLiteSlave
+from rtl.control.axi_lite import AxiLiteSlave
 from tests.support import simulate
 
 OKAY, SLVERR = 0, 2

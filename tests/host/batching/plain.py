@@ -7,8 +7,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from host.samples import Samples
-
-from ..test_samples import bags
+from tests.host.test_samples import bags
 
 
 def key_lists(samples):

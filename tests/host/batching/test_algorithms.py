@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 
 from host.batching import ALGORITHMS, Graph, algorithm_of, file_order, greedy_order, key_order
 from host.samples import Samples
-
-from ..test_samples import random_samples
-from .plain import few_samples, key_lists, plain_graph, plain_greedy, plain_sort
+from tests.host.batching.plain import few_samples, key_lists, plain_graph, plain_greedy, plain_sort
+from tests.host.test_samples import random_samples
 
 
 def formed(algorithm, samples, size):

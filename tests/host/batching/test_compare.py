@@ -5,12 +5,11 @@ import pytest
 
 from host.batching import ALGORITHMS, compare, file_order, greedy_order, winner
 from host.batching.compare import saving
-from host.generator import generate
+from host.data.generator import generate
 from host.model import MODELS
 from host.samples import concatenate
-
-from ..test_samples import random_samples
-from .plain import key_lists, plain_greedy
+from tests.host.batching.plain import key_lists, plain_greedy
+from tests.host.test_samples import random_samples
 
 
 def test_rows_are_plain_counts():

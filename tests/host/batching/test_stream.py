@@ -6,12 +6,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from host.batching import ALGORITHMS, Batcher, Graph, Refresh, file_order, greedy_order
-from host.generator import generate
+from host.data.generator import generate
 from host.model import MODELS
 from host.samples import Samples, concatenate, rechunk
-
-from ..test_samples import bags, random_samples
-from .plain import few_samples, key_lists
+from tests.host.batching.plain import few_samples, key_lists
+from tests.host.test_samples import bags, random_samples
 
 REFRESHES = [Refresh(), Refresh(downgrade=0.8), Refresh(sliding=True),
              Refresh(sliding=True, wait=2), Refresh(sliding=True, downgrade=0.9)]

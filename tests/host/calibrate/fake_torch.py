@@ -11,8 +11,8 @@ from host.devices import dense_work, embedding_work
 from host.devices.gpu_time import GpuTime
 from host.devices.operation import Operation
 from host.devices.software import SoftwareProfile
-from host.gpu import GpuProfile
-from host.pcie import PcieProfile
+from host.timing.gpu import GpuProfile
+from host.timing.pcie import PcieProfile
 
 __all__ = ["FakeTensor", "FakeTorch"]
 

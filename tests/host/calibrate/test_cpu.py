@@ -7,8 +7,8 @@ from host.calibrate.cpu import cores, measure_cpu
 from host.calibrate.stopwatch import Stopwatch
 from host.devices.cpu import CpuProfile, CpuTime
 from host.devices.embedding_work import gather
-from host.profile import load_profile
-from host.source import constants, uncertain
+from host.toml.profile import load_profile
+from host.toml.provenance import constants, uncertain
 
 
 class Clock:

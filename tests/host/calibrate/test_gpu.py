@@ -10,10 +10,10 @@ from host.calibrate.check import Check, typical_factor
 from host.calibrate.gpu import default_name, find_device, measure_gpu
 from host.calibrate.torch_bench import Sizes
 from host.devices.software import SoftwareProfile
-from host.gpu import GpuProfile
-from host.pcie import PcieProfile
-from host.profile import load_profile
-from host.source import constants
+from host.timing.gpu import GpuProfile
+from host.timing.pcie import PcieProfile
+from host.toml.profile import load_profile
+from host.toml.provenance import constants
 from tests.host.calibrate.fake_torch import FakeTorch
 
 GPU = GpuProfile("real", 5.0, 800.0, 64, 4, 12.0, 1.5, 0.7, 1.0, 1.0)

@@ -5,8 +5,8 @@ from host.devices.mpi import MpiProfile
 from host.devices.nccl import NcclProfile
 from host.devices.software import SoftwareProfile
 from host.devices.topology import Level, TopologyProfile
-from host.gpu import GpuProfile
-from host.pcie import PcieProfile
+from host.timing.gpu import GpuProfile
+from host.timing.pcie import PcieProfile
 
 # 100,000 bytes a microsecond, 1,000,000 operations a microsecond; kernels of 1 us, launch of 4.
 GPU = GpuProfile("gpu", 4.0, 100.0, 64, 2, 1.0, 1.0)

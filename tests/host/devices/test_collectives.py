@@ -5,7 +5,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from host.all_reduce import RingAllReduce
 from host.devices.copies import CopyTime
 from host.devices.cost import Cost
 from host.devices.mpi import MpiCollectives
@@ -13,9 +12,10 @@ from host.devices.nccl import NcclCollectives, NcclProfile
 from host.devices.ring import Ring
 from host.devices.software import SoftwareProfile
 from host.devices.topology import Level, Topology, TopologyProfile
-from host.network import Network, NetworkProfile
-from host.profile import load_profile
-from host.timing import CYCLE_NS
+from host.timing.all_reduce import RingAllReduce
+from host.timing.clock import CYCLE_NS
+from host.timing.network import Network, NetworkProfile
+from host.toml.profile import load_profile
 from tests.host.devices.devices import EAGER, FLAT, HOSTS, MPI, NCCL, PCIE, TUNED
 
 ONE = TopologyProfile("one", (Level("switch", 1, 10.0, 2.0),))

@@ -11,9 +11,9 @@ from host.devices.cost import Cost
 from host.devices.cpu import CpuTime
 from host.devices.gpu_time import GpuTime
 from host.devices.operation import Operation
-from host.gpu import GpuLookups, GpuMlp
 from host.model import MODELS
-from host.timing import CYCLE_NS
+from host.timing.clock import CYCLE_NS
+from host.timing.gpu import GpuLookups, GpuMlp
 from tests.host.devices.devices import CPU, EAGER, GPU, PCIE, TUNED
 
 LONG = Operation("long", streamed_bytes=3e6)  # 30 us on the GPU

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from host.devices.topology import Level, Topology, TopologyProfile
-from host.network import NetworkProfile
-from host.profile import load_profile
+from host.timing.network import NetworkProfile
+from host.toml.profile import load_profile
 from tests.host.devices.devices import FLAT, HOSTS
 
 THREE = TopologyProfile("three", (Level("a", 2, 50.0, 1.0, True), Level("b", 3, 10.0, 3.0),

@@ -11,14 +11,14 @@ from host.devices.mpi import MpiCollectives, MpiProfile
 from host.devices.nccl import NcclCollectives, NcclProfile
 from host.devices.software import SoftwareProfile
 from host.devices.topology import Topology, TopologyProfile
-from host.gpu import GpuProfile
 from host.model import Model
-from host.network import NetworkProfile
-from host.pcie import PcieProfile
-from host.profile import load_profile
+from host.placement.shard import ShardPlan
 from host.samples import Samples
-from host.shard import ShardPlan
 from host.systems import Devices, Workload, workload_of
+from host.timing.gpu import GpuProfile
+from host.timing.network import NetworkProfile
+from host.timing.pcie import PcieProfile
+from host.toml.profile import load_profile
 
 FAST = 1e12
 MODEL = Model((10, 10), 4, 2, (4,), (1,))

@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from host.model import MODELS, Model
+from host.placement.shard import ShardPlan
 from host.samples import Samples
-from host.shard import ShardPlan
 from host.systems import replicate_small, workload_of
 from rtl.formats import DescriptorKind
 from tests.host.systems.simple import MODEL, workload

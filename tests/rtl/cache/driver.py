@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 
 from amaranth.hdl import ResetInserter, Signal
 
-from host.lru import LruSets, set_of
+from host.placement.lru import LruSets, set_of
 from rtl.cache import EmbeddingCache
-from rtl.hash_columns import key_hash
-from rtl.hashing import hash_bits
+from rtl.keys.hash_columns import key_hash
+from rtl.keys.hashing import hash_bits
 from tests.rtl.power_up import powered_up
 from tests.support import KEPT, receiver, sender, simulate
 

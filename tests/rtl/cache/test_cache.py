@@ -5,9 +5,8 @@ import random
 import pytest
 
 from rtl.cache import EmbeddingCache
-from rtl.hashing import hash_bits
-
-from .driver import check_lru, make, run
+from rtl.keys.hashing import hash_bits
+from tests.rtl.cache.driver import check_lru, make, run
 
 SIZES = [
     # rows, ways, in_flight, waiters, largest vector, beats now, sets in use

@@ -4,10 +4,9 @@ import random
 
 import pytest
 
+from tests.rtl.cache.driver import beat_of, make, run
 from tests.rtl.power_up import powered_up
 from tests.support import simulate
-
-from .driver import beat_of, make, run
 
 KEYS = {
     "one key": lambda rng, n: [42] * n,

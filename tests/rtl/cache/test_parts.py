@@ -6,7 +6,7 @@ import pytest
 from amaranth.hdl import Module, Signal
 from amaranth.sim import Simulator
 
-from host.lru import LruSets, set_of
+from host.placement.lru import LruSets, set_of
 from rtl.cache.free_list import FreeList
 from rtl.cache.lru import oldest, order_bits, touch
 from rtl.cache.miss_table import MissTable
@@ -36,7 +36,7 @@ def test_order_is_that_of_a_list(ways):
             await ctx.tick()
 
     sim.add_testbench(bench)
-    sim.run()
+    sim.run.run()
 
 
 @pytest.mark.parametrize("count", [2, 5, 100])

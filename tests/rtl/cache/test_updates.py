@@ -5,14 +5,13 @@ import random
 import pytest
 from amaranth.hdl import Cat
 
-from host.lru import LruSets, set_of
+from host.placement.lru import LruSets, set_of
 from rtl.cache import LocalCache
 from rtl.config import preset
+from tests.rtl.cache.driver import check_lru, hash_of, make, run
+from tests.rtl.cache.test_cache import STALLS, skewed
 from tests.rtl.power_up import powered_up
 from tests.support import made, receiver, sender, simulate
-
-from .driver import check_lru, hash_of, make, run
-from .test_cache import STALLS, skewed
 
 ROW_BITS, ROUNDS = 36, 5
 

@@ -8,10 +8,9 @@ from amaranth.hdl import Module
 from rtl.cache import LocalCache
 from rtl.config import preset
 from rtl.dedupe import DedupeTable
+from tests.rtl.dedupe.test_table import Fetches, beat_of, requests_of, unique_of
 from tests.rtl.power_up import powered_up
 from tests.support import receiver, sender, simulate
-
-from .test_table import Fetches, beat_of, requests_of, unique_of
 
 SMALL = {"dedupe_in_flight": 4, "scatter_entries": 4, "misses_in_flight": 4, "dedupe_keys": 8,
          "local_cache_rows": 8}

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from host.exact import ExactSum, exact_sums, nearest, split
+from host.dlrm.exact import ExactSum, exact_sums, nearest, split
 from tests.rtl.float.cases import SPECIAL
 
 __all__ = ["KINDS", "MINUS_ZERO", "PATTERNS", "Script", "beat", "beats_of", "exact_word",

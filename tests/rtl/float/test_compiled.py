@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from host.interaction import dot_interaction
+from host.dlrm.interaction import dot_interaction
 from sim.engines import load
 from tests.rtl.float.cases import (
     SPECIAL,

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from host.interaction import dot_interaction
+from host.dlrm.interaction import dot_interaction
 from rtl.float import DOT_LATENCY, DOT_TREE_LATENCY, RECODED, RECODER_LATENCY, DotProduct, Recoder
 from tests.rtl.float.cases import canonical, numpy_add, random_vectors
 from tests.rtl.float.drive import drive

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from host.exact import sums_of_bits
+from host.dlrm.exact import sums_of_bits
 from rtl.float.exact import SEGMENT_BITS
 from rtl.float.exact_place import EXACT_PLACER_LATENCY, PLACED, ExactPlacer
 from tests.rtl.float.cases import SPECIAL

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from host.exact import ExactSum, nearest, taken
+from host.dlrm.exact import ExactSum, nearest, taken
 from rtl.float.exact_round import EXACT_ROUNDER_LATENCY, ExactRounder
 from tests.rtl.float.drive import drive
 from tests.rtl.float.exact_cases import exact_word

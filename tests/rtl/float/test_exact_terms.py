@@ -5,7 +5,7 @@ from collections import defaultdict
 
 import pytest
 
-from host.exact import ExactSum, taken
+from host.dlrm.exact import ExactSum, taken
 from rtl.float.exact_terms import ExactTerms
 from tests.rtl.float.exact_cases import beats_of, exact_word
 from tests.rtl.float.test_exact_round import SPECIAL_SUMS, around_ties

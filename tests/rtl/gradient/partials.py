@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from host.packets import parse_header
-from host.partial_packets import partial_packets, partials_that_fit
+from host.wire.packets import parse_header
+from host.wire.partials import partial_packets, partials_that_fit
 from rtl.config import beats_of
 from rtl.formats import Opcode, Status
 from tests.rtl.descriptors import Table, split

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from host.exact import ExactSum, exact_sums
-from rtl.hash_columns import COLUMNS
+from host.dlrm.exact import ExactSum, exact_sums
+from rtl.keys.hash_columns import COLUMNS
 from tests.rtl.float.exact_cases import beat, beats_of, terms_of_kind
 from tests.rtl.power_up import powered_up
 from tests.support import receiver, sender, simulate

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from host.optimizer import Optimizer
+from host.dlrm.optimizer import Optimizer
 from rtl.config import LANES, preset
 from rtl.formats import OptimizerMode
 from rtl.gradient import RowOptimizer

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from host.exact_keys import sums_by_key
+from host.dlrm.exact_keys import sums_by_key
 from rtl.formats import GradientBeat
 from rtl.gradient import GradientReducer, gradient_beat_layout
 from tests.rtl.float.exact_cases import KINDS

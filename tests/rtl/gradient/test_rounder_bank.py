@@ -5,7 +5,7 @@ from collections import defaultdict
 
 import pytest
 
-from host.exact import ExactSum
+from host.dlrm.exact import ExactSum
 from rtl.gradient import RounderBank
 from tests.rtl.float.exact_cases import beats_of
 from tests.rtl.float.test_exact_round import SPECIAL_SUMS, around_ties

@@ -8,14 +8,13 @@ from unittest import mock
 import numpy as np
 import pytest
 
-from host.optimizer import Optimizer
+from host.dlrm.optimizer import Optimizer
 from rtl.config import preset
 from rtl.gradient import arrivals, records, row_output, row_ring, updater
 from rtl.gradient.state_unpacker import StateUnpacker
+from tests.rtl.gradient.updating import Pass, SwiftHost, World, run, some_keys
 from tests.rtl.power_up import powered_up
 from tests.support import made, receiver, simulate
-
-from .updating import Pass, SwiftHost, World, run, some_keys
 
 
 def config(dimension: int, **fields):

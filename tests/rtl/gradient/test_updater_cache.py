@@ -8,14 +8,13 @@ from amaranth.hdl import Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In
 
-from host.optimizer import OPTIMIZERS, Optimizer
+from host.dlrm.optimizer import OPTIMIZERS, Optimizer
 from rtl.cache import LocalCache
 from rtl.config import NicConfig, preset
 from rtl.formats import ROW_BITS
 from rtl.gradient import RowUpdater
-
-from .test_updater import passes
-from .updating import SwiftHost, World, run, some_keys, words
+from tests.rtl.gradient.test_updater import passes
+from tests.rtl.gradient.updating import SwiftHost, World, run, some_keys, words
 
 JOINED = ("lookups", "vectors", "write", "frozen")
 CACHE = ("lookups", "vectors", "misses", "fills")

@@ -8,9 +8,9 @@ import numpy as np
 from amaranth.hdl import Module
 from amaranth.lib import wiring
 
+from host.dlrm.optimizer import OPTIMIZERS, Optimizer
+from host.dlrm.row_store import RowStore
 from host.model import Model
-from host.optimizer import OPTIMIZERS, Optimizer
-from host.row_store import RowStore
 from rtl.config import LANES, NicConfig, beats_of
 from rtl.formats import ROW_BITS, TABLE_BITS, OptimizerMode, StepKind
 from rtl.gradient import RowOptimizer, RowUpdater, updater

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from host.interaction import dot_interaction
+from host.dlrm.interaction import dot_interaction
 from tests.rtl.float.cases import canonical, random_vectors
 
 __all__ = ["random_dot_samples", "result_beats", "vector_beats"]

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from host.interaction import dot_interaction
-from host.layouts import pack, unpack
+from host.dlrm.interaction import dot_interaction
+from host.wire.layouts import pack, unpack
 from rtl.config import preset
 from rtl.interaction import DotInteraction, ResultBeat, VectorInBeat
+from sim.bench.rates import dot_interaction_rate
 from sim.engines import load
-from sim.rates import dot_interaction_rate
 from tests.rtl.float.cases import canonical, random_vectors
 
 pytestmark = pytest.mark.slow

@@ -6,8 +6,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from host.gradient_packets import gradient_packets
-from host.partial_packets import partial_packets, partials_that_fit
+from host.wire.gradients import gradient_packets
+from host.wire.partials import partial_packets, partials_that_fit
 from rtl.config import NicConfig, beats_of, packing_of
 from rtl.formats import Opcode, Status
 from rtl.network import FrameParser

@@ -5,7 +5,7 @@ import random
 import numpy as np
 import pytest
 
-from host.partial_packets import parse_partials, partials_that_fit
+from host.wire.partials import parse_partials, partials_that_fit
 from rtl.formats import Opcode
 from rtl.network import PartialPackager
 from tests.rtl.network.packing import credit_of, expected_closings, run_packager

@@ -5,7 +5,7 @@ import random
 import numpy as np
 import pytest
 
-from host.step_packets import StepNews, parse_steps
+from host.wire.steps import StepNews, parse_steps
 from rtl.formats import Opcode, StepKind
 from rtl.network.record_packager import RecordPackager
 from tests.rtl.network.packing import credit_of, expected_closings, run_packager

@@ -9,11 +9,11 @@ from amaranth.hdl import Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import Out
 
-from host.embedding import EmbeddingTables
+from host.dlrm.embedding import EmbeddingTables
+from host.dlrm.optimizer import OPTIMIZERS, Optimizer
 from host.model import Model
-from host.optimizer import OPTIMIZERS, Optimizer
-from host.packets import header_beat
 from host.samples import Samples
+from host.wire.packets import header_beat
 from rtl.config import NicConfig, beats_of, packing_of
 from rtl.formats import DescriptorKind, Opcode
 from rtl.training import TrainingPath
@@ -76,7 +76,7 @@ class _Node:
 
 
 class Cluster:
-    """``nodes`` paths that train ``model`` as :class:`host.embedding.EmbeddingTables` does.
+    """``nodes`` paths that train ``model`` as :class:`host.dlrm.embedding.EmbeddingTables` does.
 
     ``run`` trains on mini-batches and their bags' gradients, one a step, each with an optimizer and
     a kind of partials of its own, ``single`` for no local reduction: to make a simulation costs

@@ -5,12 +5,18 @@ from collections import deque
 
 import numpy as np
 
-from host.gradient_packets import gradient_packets
-from host.packets import header_beat, pack_records, parse_header, parse_records, records_to_beats
-from host.partial_packets import Partials, parse_partials, partial_packets
-from host.row_store import RowStore
+from host.dlrm.row_store import RowStore
 from host.samples import KEY_ROW_BITS
-from host.step_packets import parse_states, parse_steps, state_packets, written_packet
+from host.wire.gradients import gradient_packets
+from host.wire.packets import (
+    header_beat,
+    pack_records,
+    parse_header,
+    parse_records,
+    records_to_beats,
+)
+from host.wire.partials import Partials, parse_partials, partial_packets
+from host.wire.steps import parse_states, parse_steps, state_packets, written_packet
 from rtl.config import LANES
 from rtl.formats import GradientRecord, LookupRecord, Opcode, RecordKind, StepKind
 

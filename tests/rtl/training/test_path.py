@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from host.dlrm.optimizer import Optimizer
 from host.model import Model
-from host.optimizer import Optimizer
 from host.samples import Samples
 from rtl.config import NicConfig
 from rtl.formats import Status

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from host.packets import parse_header
-from host.step_packets import StepNews, step_packet
+from host.wire.packets import parse_header
+from host.wire.steps import StepNews, step_packet
 from rtl.formats import Opcode, StepKind
 from rtl.training import STEP_COUNTER_COUNTERS, StepCounter
 from tests.rtl.power_up import powered_up

@@ -3,14 +3,15 @@
 import dataclasses
 
 import pytest
+from sim.experiments.claims.verdict import factors, steps_of
 
-from sim.experiments.book import Book, mean
-from sim.experiments.claims import factors, judge, steps_of
+from sim.experiments.claims.book import Book, mean
+from sim.experiments.claims.judge import judge
 from sim.experiments.figures import FIGURES
-from sim.experiments.setting import Setting
-from sim.experiments.store import Store
-from sim.experiments.sweep import Outcome, Results, sweep
-from sim.experiments.table import rows_of
+from sim.experiments.figures.table import rows_of
+from sim.experiments.points.setting import Setting
+from sim.experiments.sweep.sweep import Outcome, Results, sweep
+from sim.files.store import Store
 from tests.sim.experiments.measured import told
 
 SETTING = Setting(datasets=("kaggle", "avazu"), scale_nodes=(2, 16), shares=(0.0, 0.1, 0.5),

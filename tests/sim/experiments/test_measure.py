@@ -6,16 +6,17 @@ from functools import cache
 import numpy as np
 import pytest
 
-from host.shard import ShardPlan
+from host.placement.shard import ShardPlan
 from host.systems import Devices, Step
-from sim.experiments import Point, measure, nic_runs
-from sim.experiments.nic import cache_rows, reaching
-from sim.experiments.nic_run import Record
-from sim.experiments.requests import request_us
-from sim.experiments.systems import BASELINES
-from sim.experiments.timing import alone, busy_us, interval_us
-from sim.experiments.trace import arrivals_of, trace_of
-from sim.experiments.training import trained
+from sim.experiments import Point, measure
+from sim.experiments.points import nic_runs
+from sim.experiments.points.nic import cache_rows, reaching
+from sim.experiments.points.nic_run import Record
+from sim.experiments.points.requests import request_us
+from sim.experiments.points.systems import BASELINES
+from sim.experiments.points.timing import alone, busy_us, interval_us
+from sim.experiments.points.trace import arrivals_of, trace_of
+from sim.experiments.points.training import trained
 
 SMALL = {"nodes": 2, "mini_batch": 16, "warmup": 2, "measured": 4, "window": 32}
 
@@ -192,7 +193,7 @@ def test_rtl_training_is_asked_for_its_update(monkeypatch):
         return {"complete": True, "stuck": None, "phases_us": {"update": 12.5}, "steps": 4,
                 "backward": [{"bytes": 600, "packets": 6}, {"bytes": 200, "packets": 4}]}
 
-    monkeypatch.setattr("sim.experiments.training.train", train)
+    monkeypatch.setattr("sim.experiments.points.training.train", train)
     point = Point.named("fs", workload="training", fidelity="rtl", **SMALL)
     trace = trace_of(point)
     devices = Devices.load(2, scaled=(("pcie_gen3x16.bandwidth_gb_s", 2.0),))

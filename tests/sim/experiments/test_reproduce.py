@@ -8,17 +8,17 @@ from itertools import pairwise
 
 import pytest
 
-from sim.cli import main
-from sim.cli_reproduce import setting_of
-from sim.experiments.beyond import EXTRAS, beyond_points
+from sim.cli.main import main
+from sim.cli.reproduce import setting_of
 from sim.experiments.figures import FIGURES
+from sim.experiments.figures.beyond import EXTRAS, beyond_points
 from sim.experiments.figures.likeness import fig06, fig08
+from sim.experiments.figures.sensitivity import FACTORS, doubtful, sensitivity_points, swings
+from sim.experiments.points.setting import DEMO, Setting
+from sim.experiments.points.trace import trace_key
 from sim.experiments.reproduce import NAMES, chosen, in_turn, points_of, reproduce
-from sim.experiments.sensitivity import FACTORS, doubtful, sensitivity_points, swings
-from sim.experiments.setting import DEMO, Setting
-from sim.experiments.store import Store
-from sim.experiments.sweep import sweep
-from sim.experiments.trace import trace_key
+from sim.experiments.sweep.sweep import sweep
+from sim.files.store import Store
 from tests.sim.experiments.measured import failing, told
 
 SMALL = replace(DEMO, mini_batches=(("kaggle", 16),), shares=(0.0, 0.1))

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from sim.experiments.store import Store, plain
-from sim.journal import sources_hash
+from sim.files.journal import sources_hash
+from sim.files.store import Store, plain
 from tests.sim.experiments.fakes import Spot
 
 

@@ -9,9 +9,9 @@ import pytest
 
 from gen.signals import Interrupted
 from host.errors import InputError
-from sim.experiments.backends import check_backend
-from sim.experiments.store import Store
-from sim.experiments.sweep import sweep
+from sim.experiments.sweep.backends import check_backend
+from sim.experiments.sweep.sweep import sweep
+from sim.files.store import Store
 from tests.sim.experiments import fakes
 from tests.sim.experiments.fakes import Spot, third
 
@@ -145,6 +145,6 @@ def test_bad_backends():
 
 
 def test_a_backend_that_is_not_installed_says_how(monkeypatch):
-    monkeypatch.setattr("sim.experiments.backends.find_spec", lambda name: None)
+    monkeypatch.setattr("sim.experiments.sweep.backends.find_spec", lambda name: None)
     with pytest.raises(ValueError, match=r"needs the extra 'ray': pip install 'embernic\[ray\]'"):
         check_backend("ray", 1)

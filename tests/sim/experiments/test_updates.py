@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from host.lru import set_of
-from host.shard import ShardPlan, key_hash
+from host.placement.lru import set_of
+from host.placement.shard import ShardPlan, key_hash
 from sim.experiments import Point
-from sim.experiments.trace import trace_of
-from sim.experiments.updates import updates
+from sim.experiments.points.trace import trace_of
+from sim.experiments.points.updates import updates
 
 
 def by_hand(trace, plan, rows, ways):

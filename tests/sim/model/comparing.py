@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from sim.options import RunOptions
-from sim.report import failures
-from sim.run import run
+from sim.job.options import RunOptions
+from sim.run.report import failures
+from sim.run.run import run
 
 __all__ = ["both", "compared"]
 

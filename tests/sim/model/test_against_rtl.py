@@ -2,7 +2,7 @@
 
 import pytest
 
-from sim.options import RunOptions
+from sim.job.options import RunOptions
 from tests.sim.interacting import NIC, model_of, write_model
 from tests.sim.model.comparing import compared
 

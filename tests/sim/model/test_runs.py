@@ -7,15 +7,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from host.generator import generate
-from host.gpu import GpuProfile
+from host.data.generator import generate
 from host.model import MODELS
+from host.placement.shard import ShardPlan
 from host.samples import concatenate
-from host.shard import ShardPlan
-from sim.cli import main
-from sim.options import RunOptions
-from sim.report import failures
-from sim.run import Run, run
+from host.timing.gpu import GpuProfile
+from sim.cli.main import main
+from sim.job.options import RunOptions
+from sim.run.report import failures
+from sim.run.run import Run, run
 
 TIMES = ("wall_seconds", "cpu_seconds", "node_cycles_per_second", "options")
 

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import numpy as np
 
+from host.dlrm.row_store import RowStore
 from host.model import Model
-from host.row_store import RowStore
 from host.samples import Samples
-from sim.exchange import Observer
+from sim.nic.ports import Observer
 from sim.training.options import TrainOptions
 from sim.training.report import failures
 from sim.training.train import Training

@@ -1,7 +1,7 @@
 """NICs for tests of the host's side of training: they keep the protocol, and compute in numpy.
 
 A NIC takes what its host sends some cycles later and answers at once. What it spills, and in what
-packets it sends, is drawn from a seed. Sums are the exact ones of :mod:`host.exact_keys`.
+packets it sends, is drawn from a seed. Sums are the exact ones of :mod:`host.dlrm.exact_keys`.
 """
 
 import random
@@ -11,16 +11,19 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from host.all_reduce import RingAllReduce
-from host.dense_time import DenseTime
-from host.dlrm import pool
-from host.embedding import EmbeddingTables
-from host.exact_keys import sums_by_key
-from host.gpu import GpuProfile
+from host.dlrm.dlrm import pool
+from host.dlrm.embedding import EmbeddingTables
+from host.dlrm.exact_keys import sums_by_key
+from host.dlrm.optimizer import Optimizer
+from host.dlrm.row_store import RowStore
 from host.model import Model
-from host.network import Network, NetworkProfile
-from host.optimizer import Optimizer
-from host.packets import (
+from host.placement.shard import ShardPlan
+from host.samples import KEY_ROW_BITS
+from host.timing.all_reduce import RingAllReduce
+from host.timing.dense_time import DenseTime
+from host.timing.gpu import GpuProfile
+from host.timing.network import Network, NetworkProfile
+from host.wire.packets import (
     header_beat,
     pack_records,
     parse_header,
@@ -28,11 +31,8 @@ from host.packets import (
     query_records,
     records_to_beats,
 )
-from host.partial_packets import parse_partials, partial_packets
-from host.row_store import RowStore
-from host.samples import KEY_ROW_BITS
-from host.shard import ShardPlan
-from host.step_packets import (
+from host.wire.partials import parse_partials, partial_packets
+from host.wire.steps import (
     StepNews,
     parse_states,
     parse_steps,
@@ -49,15 +49,15 @@ from rtl.formats import (
     Status,
     StepKind,
 )
-from sim.events import EventQueue
-from sim.results import Step
+from sim.cluster.watchdog import StuckError
+from sim.node.events import EventQueue
+from sim.node.gpu_memory import GpuMemory
+from sim.node.gradients import TrainingHost
+from sim.node.step import Step
 from sim.training.cluster import NicCluster, deal_rows
 from sim.training.comparison import Comparison
-from sim.training.host import TrainingHost
-from sim.training.memory import GpuMemory
 from sim.training.options import TrainOptions
 from sim.training.tables import Clock, ClusterTables
-from sim.watchdog import StuckError
 
 NETWORK = NetworkProfile("test", 1.0, 100.0, 24, True)
 GPU = GpuProfile("g", 4.0, 64.0, 64, 2, 1.0)

@@ -6,15 +6,15 @@ from itertools import islice
 import numpy as np
 import pytest
 
-from host.exact import exact_sums, split
-from host.generator import generate
+from host.data.generator import generate
+from host.dlrm.exact import exact_sums, split
 from host.model import load_model
-from host.packets import parse_header
+from host.placement.shard import ShardPlan
 from host.samples import KEY_ROW_BITS, rechunk
-from host.shard import ShardPlan
+from host.wire.packets import parse_header
 from rtl.config import LANES, beats_of, packing_of
 from rtl.formats import BEAT_BYTES, RECORDS_PER_BEAT, EmberHeader, Opcode
-from rtl.hash_columns import COLUMNS
+from rtl.keys.hash_columns import COLUMNS
 from tests.sim.training.compiled_nics import SETS, WAYS, Given, write
 
 STEPS, SAMPLES, NODES = 3, 12, 3

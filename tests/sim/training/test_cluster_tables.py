@@ -5,16 +5,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from host.all_reduce import RingAllReduce
-from host.dense_time import DenseTime
-from host.embedding import EmbeddingTables
-from host.generator import generate
+from host.data.generator import generate
+from host.dlrm.embedding import EmbeddingTables
+from host.dlrm.optimizer import Optimizer
 from host.model import Model
-from host.network import Network
-from host.optimizer import Optimizer
-from host.packets import query_records
 from host.samples import rechunk
-from sim.results import Step
+from host.timing.all_reduce import RingAllReduce
+from host.timing.dense_time import DenseTime
+from host.timing.network import Network
+from host.wire.packets import query_records
+from sim.node.step import Step
 from sim.training.comparison import Comparison
 from sim.training.tables import Clock, ClusterTables
 from tests.sim.training.fake_nics import GPU, NETWORK, FakeCluster

@@ -3,9 +3,11 @@
 import numpy as np
 import pytest
 
-from host.gpu import GpuProfile
+from host.dlrm.row_store import RowStore
 from host.model import Model
-from host.packets import (
+from host.samples import Samples
+from host.timing.gpu import GpuProfile
+from host.wire.packets import (
     header_beat,
     pack_records,
     parse_header,
@@ -13,16 +15,14 @@ from host.packets import (
     record_fields,
     records_to_beats,
 )
-from host.partial_packets import parse_partials, partial_packets
-from host.row_store import RowStore
-from host.samples import Samples
-from host.step_packets import StepNews, parse_states, parse_steps, state_packets, step_packet
+from host.wire.partials import parse_partials, partial_packets
+from host.wire.steps import StepNews, parse_states, parse_steps, state_packets, step_packet
 from rtl.config import preset
 from rtl.formats import GradientRecord, LookupRecord, Opcode, RecordKind, Status, StepKind
-from sim.errors import ProtocolError
-from sim.events import EventQueue
-from sim.training.host import RefusedMessage, TrainingHost, gradient_payload
-from sim.training.memory import GpuMemory, store_answers
+from sim.node.errors import ProtocolError
+from sim.node.events import EventQueue
+from sim.node.gpu_memory import GpuMemory, store_answers
+from sim.node.gradients import RefusedMessage, TrainingHost, gradient_payload
 
 MODEL = Model((50, 60), 16, 1, (16,), (1,))
 GPU = GpuProfile("g", 4.0, 64.0, 64, 1, 1.0)

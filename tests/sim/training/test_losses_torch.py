@@ -10,15 +10,15 @@ from itertools import chain
 import numpy as np
 import pytest
 
-import host.dense_trainer
-from host.dense_trainer import DenseTrainer
+import host.dlrm.dense_trainer
+from host.dlrm.dense_trainer import DenseTrainer
 from host.samples import Samples, concatenate
 from sim.training.options import TrainOptions
 from sim.training.report import failures
 from sim.training.train import Training
 
 pytest.importorskip("torch", reason="torch is not installed (extra `torch`)")
-from tests.host.torch_dlrm import TorchDlrm
+from tests.host.dlrm.torch_dlrm import TorchDlrm
 
 STEPS, COMPARED, MINI_BATCH = 200, 50, 128
 OPTIMIZERS = {"sgd": 0.1, "rowwise-adagrad": 0.02}
@@ -30,7 +30,7 @@ class Seen:
     def __init__(self, patch: pytest.MonkeyPatch):
         self.samples: list[Samples] = []
         self.gates: list[list[np.ndarray]] = []
-        activations, begin = host.dense_trainer.activations, DenseTrainer.begin
+        activations, begin = host.dlrm.dense_trainer.activations, DenseTrainer.begin
 
         def begun(trainer: DenseTrainer, samples: Samples) -> np.ndarray:
             self.samples.append(samples)
@@ -42,7 +42,7 @@ class Seen:
             self.gates[-1] += [layer > 0 for layer in values[1:None if last_relu else -1]]
             return values
 
-        patch.setattr(host.dense_trainer, "activations", computed)
+        patch.setattr(host.dlrm.dense_trainer, "activations", computed)
         patch.setattr(DenseTrainer, "begin", begun)
 
 

@@ -6,8 +6,8 @@ from itertools import chain
 import numpy as np
 import pytest
 
-from host.gradient_packets import gradient_packets
-from sim.cli import main
+from host.wire.gradients import gradient_packets
+from sim.cli.main import main
 from sim.training.train import Training, train
 from tests.sim.shown import complaints
 from tests.sim.training.compiled_nics import NIC, options, write

@@ -5,7 +5,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from host.row_store import RowStore
+from host.dlrm.row_store import RowStore
 from tests.sim.training.compiled_nics import NIC, ROOMY, trained, write
 
 ADAGRAD = {"optimizer": "rowwise-adagrad", "learning_rate": 0.2}

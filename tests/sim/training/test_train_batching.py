@@ -5,8 +5,8 @@ import re
 import pytest
 
 from host.batching import ALGORITHMS, Batcher
-from host.generator import generate
-from host.trainer import reference_trainer, weights_sha256
+from host.data.generator import generate
+from host.dlrm.trainer import reference_trainer, weights_sha256
 from sim.training.options import TrainOptions
 from sim.training.train import Training, train
 from tests.sim.interacting import write_model

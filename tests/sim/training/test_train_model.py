@@ -10,13 +10,13 @@ import sys
 import numpy as np
 import pytest
 
-from host.generator import generate
-from host.metrics import accuracy, auc
+from host.data.generator import generate
+from host.dlrm.metrics import accuracy, auc
+from host.dlrm.optimizer import Optimizer
+from host.dlrm.trainer import reference_trainer, weights_sha256
 from host.model import Model
-from host.optimizer import Optimizer
 from host.samples import rechunk
-from host.trainer import reference_trainer, weights_sha256
-from sim.cli import main
+from sim.cli.main import main
 from sim.training.options import TrainOptions
 from sim.training.train import Training, train
 from tests.sim.interacting import write_model

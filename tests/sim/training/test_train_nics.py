@@ -7,16 +7,16 @@ from itertools import chain
 import numpy as np
 import pytest
 
-from host.gradient_packets import gradient_packets
-from host.optimizer import Optimizer
-from host.packets import parse_header
-from host.shard import Placement, ShardPlan
+from host.dlrm.optimizer import Optimizer
+from host.placement.shard import Placement, ShardPlan
+from host.wire.gradients import gradient_packets
+from host.wire.packets import parse_header
 from rtl.config import preset
 from rtl.formats import DescriptorKind, Opcode
 from rtl.nic import SmartNic
-from sim.cli import main
-from sim.settings import Runtime
-from sim.stalls import CAUSES, TRAINING_CAUSES
+from sim.cli.main import main
+from sim.job.settings import Runtime
+from sim.nic.stalls import CAUSES, TRAINING_CAUSES
 from sim.training.cluster import check_windows, single_copies, training_registers
 from sim.training.report import failures, table
 from sim.training.train import Training, train
@@ -122,7 +122,7 @@ def test_what_is_wrong_is_exit_status_1(path, nics, tmp_path, monkeypatch, capsy
             memory._put_rows = lambda keys, beats, values: None
 
     monkeypatch.setattr("sim.training.train.NicCluster", Forgetful)
-    monkeypatch.setattr("sim.cli_train.table", lambda result: "", raising=False)
+    monkeypatch.setattr("sim.cli.train.table", lambda result: "", raising=False)
     monkeypatch.setattr("sim.training.report._add_nics", lambda shown, result: None)
     checkpoint = tmp_path / "c.npz"
     with pytest.raises(SystemExit) as end:

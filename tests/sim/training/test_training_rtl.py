@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 
 from host.batching import Batcher, algorithm_of
-from host.gradient_packets import gradient_packets
 from host.model import Model
-from host.packets import parse_headers
-from host.shard import ShardPlan
+from host.placement.shard import ShardPlan
+from host.wire.gradients import gradient_packets
+from host.wire.packets import parse_headers
 from rtl.config import preset
 from rtl.formats import Opcode
-from sim.experiments.updates import updates
-from sim.options import RunOptions
-from sim.source import choose_model, sample_chunks
+from sim.experiments.points.updates import updates
+from sim.job.inputs import choose_model, sample_chunks
+from sim.job.options import RunOptions
 from sim.training.options import TrainOptions
 from sim.training.report import failures
 from sim.training.train import Training, train

@@ -2,7 +2,8 @@
 
 Runs inside the simulator; ``EMBER_SHELL`` names the shell, ``EMBER_CASE`` the folder with the
 samples (:mod:`tests.gen.shells.cosim.case`), which gets the pooled vectors that come back. Node 0
-of two is the design, and holds all samples; the host's packets are those of :mod:`host.packets`,
+of two is the design, and holds all samples; the host's packets are those of
+:mod:`host.wire.packets`,
 the other node's those of ``tests/rtl/network/frames.py``, and pooled vectors must be numpy's, bit
 for bit.
 """
@@ -28,12 +29,12 @@ from cocotbext.axi import (
 
 from gen.generate import build_nic
 from gen.shells import SHELLS
-from host.embedding import EmbeddingTables
-from host.packets import gpu_vectors, parse_header, parse_pooled, query_packets, query_records
-from host.rows import row_values
+from host.dlrm.embedding import EmbeddingTables
+from host.dlrm.rows import row_values
+from host.wire.packets import gpu_vectors, parse_header, parse_pooled, query_packets, query_records
 from rtl.config import preset
+from rtl.control.registers import MAGIC
 from rtl.formats import Opcode
-from rtl.registers import MAGIC
 from tests.gen.shells.cosim import case
 from tests.rtl.network.frames import Frame, parse, record_payload, vector_payload
 

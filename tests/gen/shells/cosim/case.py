@@ -5,10 +5,10 @@ from pathlib import Path
 
 import numpy as np
 
-from host.datasets import default_model, open_samples
+from host.data.datasets import default_model, open_samples
 from host.model import Model
+from host.placement.shard import ShardPlan
 from host.samples import Samples
-from host.shard import ShardPlan
 
 __all__ = ["NODES", "SAMPLES", "SEED", "model_of", "plan_of", "samples_of", "simulate"]
 
@@ -23,8 +23,8 @@ def simulate(folder: Path):
     Returns its configuration, what it measured, and the pooled vectors that came back: float32
     ``[samples, tables, dimension]``.
     """
-    from sim.options import RunOptions
-    from sim.run import Run
+    from sim.job.options import RunOptions
+    from sim.run.run import Run
 
     rng = random.Random(SEED)
     (folder / _TRACE).write_text("".join(

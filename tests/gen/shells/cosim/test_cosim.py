@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from gen.shells import SHELLS
-from host.dlrm import Dlrm
+from host.dlrm.dlrm import Dlrm
 from rtl.config import preset
-from sim.report import failures
+from sim.run.report import failures
 from tests.gen.shells.cosim import case
 
 pytest.importorskip("cocotb", reason="cocotb is not installed")

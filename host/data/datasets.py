@@ -1,0 +1,215 @@
+"""Data sets by format: one call that opens any of them as a stream of samples."""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import zip_longest
+from pathlib import Path
+
+from host.data.readers import avazu, criteo, movielens, npz, trace
+from host.data.readers.arrays import storage
+from host.data.readers.lines import head
+from host.errors import InputError
+from host.model import MODELS, Model
+from host.samples import Samples
+
+__all__ = ["DATA_HELP", "FORMATS", "FORMAT_HELP", "Format", "Paths", "default_model",
+           "guess_format", "input_files", "known_format", "one_or_several", "open_samples"]
+
+Paths = str | Path | Sequence[str | Path]
+"""A file, a folder of files, or several of both."""
+
+
+@dataclass(frozen=True)
+class Format:
+    """A format of data sets.
+
+    Members
+    -------
+    read: the reader; without a model it takes any row, see there.
+    model: the model of some files of this format where none is named.
+    tables: names of the tables, where the format gives them.
+    about: what it is, in a few words.
+    """
+
+    read: Callable[[str | Path, Model | None], Iterator[Samples]]
+    model: Callable[[list[Path]], Model]
+    about: str
+    tables: tuple[str, ...] = ()
+
+
+def _trace_model(files: list[Path]) -> Model:
+    return MODELS["trace"].with_rows(_largest(map(trace.scan_rows, files)))
+
+
+def _npz_model(files: list[Path]) -> Model:
+    shapes = [npz.model_shape(file) for file in files]
+    return replace(MODELS["kaggle"], name="dlrm-npz", dense=shapes[0][0],
+                   rows=_largest(rows for _, rows in shapes))
+
+
+def _largest(rows) -> tuple[int, ...]:
+    return tuple(max(column) for column in zip_longest(*rows, fillvalue=1))
+
+
+FORMATS: dict[str, Format] = {
+    "criteo": Format(criteo.read, lambda files: MODELS["kaggle"], "Criteo train.txt, day_N",
+                     tuple(f"C{number + 1}" for number in range(criteo.CATEGORIES))),
+    "avazu": Format(avazu.read, lambda files: MODELS["avazu"], "Avazu train.csv", avazu.COLUMNS),
+    "movielens": Format(movielens.read, lambda files: MODELS["movielens"], "MovieLens ratings.csv",
+                        ("userId", "movieId")),
+    "dlrm-npz": Format(npz.read, _npz_model, "facebookresearch/dlrm *_processed.npz"),
+    "trace": Format(trace.read, _trace_model, "table:row pairs, or .npy of samples x tables"),
+}
+"""The formats by name."""
+
+FORMAT_HELP = f"{', '.join(FORMATS)}; guessed from the first file if left out."
+DATA_HELP = ("File of samples or folder of such; may be repeated, samples are run through in "
+             "order. Without it the generator makes them.")
+"""What the command line says of the options that name a format and files."""
+
+
+def _known(name: str) -> Format:
+    if name not in FORMATS:
+        raise ValueError(f"format must be one of {', '.join(FORMATS)}, not {name!r}")
+    return FORMATS[name]
+
+
+def one_or_several(paths: Sequence[str] | None) -> str | tuple[str, ...] | None:
+    """Return what an option that may be repeated names: a path, several, or None."""
+    return None if not paths else paths[0] if len(paths) == 1 else tuple(paths)
+
+
+def input_files(paths: Paths) -> list[Path]:
+    """Return the files that ``paths`` name, in order.
+
+    A folder stands for the files in it whose names do not begin with ``.`` or ``_``, in the order
+    of their names, numbers in them by value: ``day_2`` comes before ``day_10``.
+
+    Raises
+    ------
+    InputError
+        A folder cannot be read or holds no file.
+    ValueError
+        There are no paths.
+    """
+    files: list[Path] = []
+    for path in [paths] if isinstance(paths, str | Path) else paths:
+        path = Path(path)
+        if not path.is_dir():
+            files.append(path)
+            continue
+        try:
+            found = [file for file in path.iterdir()
+                     if file.name[0] not in "._" and not file.is_dir()]
+        except OSError as error:
+            raise InputError(path, 0, 0, error.strerror or str(error)) from None
+        if not found:
+            raise InputError(path, 0, 0, "the folder holds no file")
+        files += sorted(found, key=_by_number)
+    if not files:
+        raise ValueError("data must name at least one file")
+    return files
+
+
+def _by_number(path: Path) -> list[tuple[int, str]]:
+    return [(int(part), "") if part.isdigit() else (-1, part)
+            for part in re.split(r"([0-9]+)", path.name)]
+
+
+def guess_format(paths: Paths) -> str | None:
+    """Return the format that the content of the first file looks like, or None.
+
+    Arrays and archives are known by their first bytes, text, plain or gzip, by its first line; a
+    key trace may begin with empty lines.
+    """
+    path = input_files(paths)[0]
+    kind = storage(path)
+    if kind is not None:
+        return {"npy": "trace", "npz": "dlrm-npz"}[kind]
+    text = head(path)
+    line = text.split(b"\n", 1)[0].rstrip(b"\r")
+    for name, header in (("movielens", movielens.HEADER), ("avazu", avazu.HEADER)):
+        if line == header:
+            return name
+    if line.count(b"\t") == criteo.INTEGERS + criteo.CATEGORIES:
+        return "criteo"
+    if re.match(rb"\s*\d+:\d+(\s|$)", text):
+        return "trace"
+    return None
+
+
+def known_format(paths: Paths, format: str | None = None) -> str:
+    """Return ``format``, or what `guess_format` finds where it is None.
+
+    Raises
+    ------
+    InputError
+        The first file cannot be read or looks like no format.
+    ValueError
+        There is no such format.
+    """
+    if format is not None:
+        _known(format)
+        return format
+    kind = guess_format(paths)
+    if kind is None:
+        path = input_files(paths)[0]
+        try:
+            path.open("rb").close()
+        except OSError as error:
+            raise InputError(path, 0, 0, error.strerror or str(error)) from None
+        raise InputError(path, 1, 1, "looks like no known format; name it with --format")
+    return kind
+
+
+def default_model(paths: Paths, format: str) -> Model:
+    """Return the model for files when none is named.
+
+    That is ``kaggle`` for Criteo, ``avazu`` for Avazu and ``movielens`` for MovieLens; for a trace
+    it is ``trace`` with as many tables and rows as the files name, which are read through for it;
+    for DLRM's archives ``kaggle`` with the tables and rows of their ``counts`` and as many dense
+    features as they have. Of several files a table has the most rows that one of them gives it.
+    """
+    files = input_files(paths)
+    model = _known(format).model
+    return _explained(format, lambda: model(files))
+
+
+def open_samples(paths: Paths, format: str, model: Model | None,
+                 limit: int | None = None) -> Iterator[Samples]:
+    """Yield the samples of the files in their order, in chunks, at most ``limit`` samples.
+
+    Without a model any row is taken, see the readers.
+
+    Raises
+    ------
+    InputError
+        A file cannot be read as ``format``; says so where it looks like another.
+    ValueError
+        There is no such format, the model does not fit it, or ``limit`` is below 1.
+    """
+    reader = _known(format).read
+    if limit is not None and limit < 1:
+        raise ValueError(f"limit must be at least 1, not {limit!r}")
+    left = limit
+    for path in input_files(paths):
+        chunks = reader(path, model)
+        while (chunk := _explained(format, lambda: next(chunks, None))) is not None:
+            if left is not None and len(chunk) >= left:
+                yield chunk.slice(0, left)
+                return
+            yield chunk
+            left = left and left - len(chunk)
+
+
+def _explained(format: str, action: Callable):
+    """Run ``action``; add to its `InputError` what the file looks like, if another format."""
+    try:
+        return action()
+    except InputError as error:
+        likely = guess_format(error.path)
+        if likely in (None, format):
+            raise
+        raise InputError(error.path, error.line, error.column,
+                         f"{error.message}; the file looks like format {likely}") from None

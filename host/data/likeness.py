@@ -1,0 +1,111 @@
+"""How well generated samples reproduce what was measured on real ones.
+
+``python -m host.data.likeness [kaggle|avazu] [SEED]`` prints it; exit status 1 when greedy
+selection does not save what it saves on real samples, within 5 points.
+"""
+
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from host.batching.compare import saving
+from host.batching.greedy import greedy_order
+from host.data.generator import generate
+from host.data.similarity import skew, uniques_per_batch
+from host.model import MODELS
+from host.samples import Samples, concatenate
+
+__all__ = ["TARGETS", "Figures", "describe", "fidelity", "fidelity_report", "main"]
+
+
+@dataclass(frozen=True)
+class Figures:
+    """What is compared.
+
+    Members
+    -------
+    samples: how many they are measured on; shares depend on it.
+    unique: keys among the accesses.
+    top1, top10: share of the accesses that go to the most used 1 % and 10 % of the keys.
+    reuse128, reuse1024: accesses per unique key in mini-batches of 128 and 1,024 in file order.
+    greedy: share of unique keys per mini-batch of 128 that greedy selection from a window of 2,048
+        saves against file order.
+    """
+
+    samples: int
+    unique: int
+    top1: float
+    top10: float
+    reuse128: float
+    reuse1024: float
+    greedy: float
+
+
+TARGETS = {
+    "kaggle": Figures(7200, 34_443, 0.618, 0.783, 2.27, 3.33, 0.269),
+    "avazu": Figures(8087, 9_564, 0.828, 0.936, 5.64, 10.37, 0.389),
+}
+"""Measured on real samples of Criteo and Avazu, fields in disjoint ranges."""
+
+
+def describe(chunks: Iterable[Samples]) -> Figures:
+    """Measure samples; those that do not fill a mini-batch are left out of the reuse."""
+    samples = concatenate(chunks)
+    shares = skew(samples)
+
+    def reuse(batch: int) -> float:
+        full = len(samples) // batch * batch
+        whole = samples.slice(0, full) if full else samples
+        return len(whole.rows) / max(1, int(uniques_per_batch(whole, batch).sum()))
+
+    return Figures(len(samples), shares.unique, shares.top1, shares.top10, reuse(128), reuse(1024),
+                   saving(greedy_order, samples, 128, 2048))
+
+
+def fidelity(name: str = "kaggle", seed: int = 0) -> dict:
+    """Generate as many samples as a target was measured on, and compare.
+
+    Returns ``{"data", "seed", "rows": [{"name", "generated", "target", "deviation"}, …],
+    "greedy_within_5_points"}``; the deviation is relative, that of ``greedy`` in points.
+    """
+    if name not in TARGETS:
+        raise ValueError(f"name must be one of {', '.join(TARGETS)}, not {name!r}")
+    target = TARGETS[name]
+    got = describe(generate(MODELS[name], target.samples, seed))
+    rows = []
+    for field in ("unique", "top1", "top10", "reuse128", "reuse1024", "greedy"):
+        made, wanted = getattr(got, field), getattr(target, field)
+        rows.append({"name": field, "generated": made, "target": wanted,
+                     "deviation": made - wanted if field == "greedy" else made / wanted - 1})
+    return {"data": name, "seed": seed, "rows": rows,
+            "greedy_within_5_points": abs(got.greedy - target.greedy) <= 0.05}
+
+
+def fidelity_report(result: dict) -> str:
+    """Return the result of `fidelity` as text, a line for each figure."""
+    lines = [f"generated samples like {result['data']} (seed {result['seed']}):"]
+    for row in result["rows"]:
+        unit = " points" if row["name"] == "greedy" else " %"
+        lines.append(f"  {row['name']:10} {row['generated']:10.5g}  measured on real samples "
+                     f"{row['target']:8.5g}  {100 * row['deviation']:+.1f}{unit}")
+    return "\n".join(lines)
+
+
+def main(arguments: list[str]) -> int:
+    """Print the reports that the arguments ask for; return the exit status."""
+    try:
+        seed = int(arguments[1]) if len(arguments) > 1 else 0
+        results = [fidelity(name, seed) for name in arguments[:1] or TARGETS]
+    except ValueError as error:
+        print(f"fidelity: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("fidelity: stopped by SIGINT", file=sys.stderr)
+        return 130
+    for result in results:
+        print(fidelity_report(result))
+    return 0 if all(result["greedy_within_5_points"] for result in results) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

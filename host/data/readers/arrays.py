@@ -1,0 +1,246 @@
+"""Rows of arrays in NumPy's file format, plain or inside a zip archive, a chunk at a time.
+
+An array is never held whole: what is packed is unpacked as it is read. That goes for both orders
+of the elements: columns that lie one after the other (``fortran_order``, which is how DLRM's own
+preprocessing leaves its categories) are read by as many cursors as there are columns. In a
+compressed member a cursor is a copy of the decompressor's state where its column begins, taken in
+one pass over the member. Format: ``numpy.lib.format``; zip: PKWARE's APPNOTE, section 4.3.7.
+"""
+
+import struct
+import warnings
+import zipfile
+import zlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from tokenize import TokenError
+from typing import BinaryIO, Protocol
+
+import numpy as np
+
+from host.errors import InputError
+
+__all__ = ["ArrayFile", "array_error", "open_npy", "open_npz", "storage"]
+
+_MAGIC = {b"\x93NUMPY": "npy", b"PK\x03\x04": "npz", b"PK\x05\x06": "npz"}
+_BLOCK = 1 << 16
+_LOCAL_HEADER = struct.Struct("<4s22xHH")
+
+
+def storage(path: str | Path) -> str | None:
+    """Return ``npy`` or ``npz`` by the first bytes of a file, None for any other."""
+    try:
+        with Path(path).open("rb") as file:
+            first = file.read(8)
+    except OSError:
+        return None
+    return next((kind for magic, kind in _MAGIC.items() if first.startswith(magic)), None)
+
+
+def array_error(path: str | Path, name: str, message: str) -> InputError:
+    """Return an error in an array; ``name`` is the array, with the index where there is one."""
+    return InputError(path, 0, 0, f"{name}: {message}")
+
+
+class _Cursor(Protocol):
+    """A place in the bytes of an array that moves on as they are read."""
+
+    def read(self, size: int) -> bytes: ...
+
+
+class _Plain:
+    """Bytes that lie in the file as they are."""
+
+    def __init__(self, file: BinaryIO, at: int, end: int):
+        self._file, self._at, self._end = file, at, end
+
+    def read(self, size: int) -> bytes:
+        self._file.seek(self._at)
+        data = self._file.read(max(0, min(size, self._end - self._at)))
+        self._at += len(data)
+        return data
+
+    def copy(self) -> "_Plain":
+        return _Plain(self._file, self._at, self._end)
+
+
+class _Deflated:
+    """Bytes of a deflated member (RFC 1951). Many cursors share one file."""
+
+    def __init__(self, packed: _Plain, state=None):
+        self._packed = packed
+        self._state = state or zlib.decompressobj(-zlib.MAX_WBITS)
+
+    def read(self, size: int) -> bytes:
+        parts, left = [], size
+        while left and not self._state.eof:
+            packed = self._state.unconsumed_tail or self._packed.read(_BLOCK)
+            part = self._state.decompress(packed, left)
+            if not part and not packed:
+                break
+            parts.append(part)
+            left -= len(part)
+        return b"".join(parts)
+
+    def copy(self) -> "_Deflated":
+        return _Deflated(self._packed.copy(), self._state.copy())
+
+
+class _Checked:
+    """The cursor that reads everything once, and its checksum."""
+
+    def __init__(self, cursor: _Plain | _Deflated):
+        self.cursor = cursor
+        self.count = self.crc = 0
+
+    def read(self, size: int) -> bytes:
+        data = self.cursor.read(size)
+        self.count += len(data)
+        self.crc = zlib.crc32(data, self.crc)
+        return data
+
+
+class ArrayFile:
+    """One array in a file, read once from its beginning.
+
+    Parameters
+    ----------
+    path, name: for messages; the name is how the array is called in the file.
+    cursor: at the first byte of NumPy's header. size: bytes from there to the end.
+    crc: CRC-32 of these, None where it is not known.
+
+    Members
+    -------
+    shape, dtype: of the array.
+
+    Raises
+    ------
+    InputError
+        It is no array of numbers, or has more or fewer bytes than its shape says.
+    """
+
+    def __init__(self, path: Path, name: str, cursor: _Plain | _Deflated, size: int,
+                 crc: int | None = None):
+        self.path, self.name = path, name
+        self._cursor = _Checked(cursor)
+        self._crc = crc
+        self.shape, self._fortran, self.dtype = self._header()
+        needed, there = self.dtype.itemsize, size - self._cursor.count
+        for length in self.shape:
+            needed *= length
+        if needed != there or min(self.shape, default=0) < 0:
+            raise self.error(f"shape {self.shape} of {self.dtype} takes {needed} bytes, "
+                             f"but there are {there}")
+
+    def _header(self) -> tuple[tuple[int, ...], bool, np.dtype]:
+        try:
+            version = np.lib.format.read_magic(self._cursor)
+            if version not in ((1, 0), (2, 0)):
+                raise ValueError(f"version {version[0]}.{version[1]} of the format is not known")
+            read = (np.lib.format.read_array_header_1_0 if version == (1, 0)
+                    else np.lib.format.read_array_header_2_0)
+            with warnings.catch_warnings():  # about headers that Python 2 wrote
+                warnings.simplefilter("ignore")
+                shape, fortran, dtype = read(self._cursor)
+        except (ValueError, TypeError, SyntaxError, TokenError, RecursionError,
+                zlib.error) as error:  # what NumPy's parser of damaged headers raises
+            raise self.error(f"no array in NumPy's format: {error}") from None
+        if dtype.kind not in "biuf":
+            raise self.error(f"dtype must be of integers or floats, not {dtype}")
+        return shape, fortran, dtype
+
+    def error(self, message: str, index: tuple[int, ...] = ()) -> InputError:
+        """Return an error in this array, or in the element at ``index``."""
+        where = f"[{', '.join(map(str, index))}]" if index else ""
+        return array_error(self.path, self.name + where, message)
+
+    def chunks(self, rows: int) -> Iterator[np.ndarray]:
+        """Yield ``rows`` of the first axis at a time; the last time what is left."""
+        count, width = self.shape[0], int(np.prod(self.shape[1:], dtype=np.int64))
+        if not self._fortran or width <= 1:
+            for first in range(0, count, rows):
+                n = min(rows, count - first)
+                yield self._take(self._cursor, n * width, first).reshape(n, *self.shape[1:])
+            self._check_crc()
+            return
+        if len(self.shape) != 2:
+            raise self.error(f"an array of {len(self.shape)} axes must be in C order")
+        cursors = list(self._columns(count * self.dtype.itemsize, width))
+        self._check_crc()
+        for first in range(0, count, rows):
+            n = min(rows, count - first)
+            yield np.stack([self._take(cursor, n, first, column)
+                            for column, cursor in enumerate(cursors)], axis=1)
+
+    def whole(self) -> np.ndarray:
+        """Return the array; for small ones."""
+        return next(self.chunks(max(1, self.shape[0])), np.empty(self.shape, self.dtype))
+
+    def _columns(self, size: int, width: int) -> Iterator[_Plain | _Deflated]:
+        """Yield a cursor at the beginning of each column of ``size`` bytes."""
+        for column in range(width):
+            yield self._cursor.cursor.copy()
+            left = size
+            while left:
+                left -= len(self._read(self._cursor, min(left, 1 << 20), (0, column)))
+
+    def _check_crc(self) -> None:
+        if self._crc is not None and self._cursor.crc != self._crc:
+            raise self.error("the data are damaged: their CRC-32 is not the archive's")
+
+    def _take(self, cursor: _Cursor, count: int, row: int, column: int | None = None,
+              ) -> np.ndarray:
+        index = (row,) if column is None else (row, column)
+        data = self._read(cursor, count * self.dtype.itemsize, index)
+        return np.frombuffer(data, self.dtype)
+
+    def _read(self, cursor: _Cursor, size: int, index: tuple[int, ...]) -> bytes:
+        try:
+            data = cursor.read(size)
+        except zlib.error as error:
+            raise self.error(f"damaged data from here on: {error}", index) from None
+        if len(data) < size:
+            raise self.error(f"the data end here, {size - len(data)} bytes too early", index)
+        return data
+
+
+def open_npy(path: Path, file: BinaryIO) -> ArrayFile:
+    """Return the array of an open ``.npy`` file. Raises `InputError` where it is none."""
+    size = file.seek(0, 2)
+    return ArrayFile(path, "array", _Plain(file, 0, size), size)
+
+
+def open_npz(path: Path, file: BinaryIO, wanted: Sequence[str]) -> dict[str, ArrayFile]:
+    """Return those of the ``wanted`` arrays that an open ``.npz`` file has, by name.
+
+    Raises
+    ------
+    InputError
+        The file is no zip archive, is cut off, or a member is packed in another way or no array.
+    """
+    try:
+        members = zipfile.ZipFile(file).infolist()
+    except (zipfile.BadZipFile, EOFError, NotImplementedError, struct.error, ValueError) as error:
+        raise InputError(path, 0, 0, f"no whole zip archive: {error}") from None
+    arrays = {}
+    for member in members:
+        name = member.filename.removesuffix(".npy")
+        if name not in wanted:
+            continue
+        if member.flag_bits & 1:
+            raise array_error(path, name, "the member is encrypted")
+        file.seek(max(0, member.header_offset))
+        local = file.read(_LOCAL_HEADER.size)
+        if len(local) < _LOCAL_HEADER.size or not local.startswith(b"PK\x03\x04"):
+            raise array_error(path, name, "the member's header is damaged")
+        start = member.header_offset + _LOCAL_HEADER.size + sum(_LOCAL_HEADER.unpack(local)[1:])
+        packed = _Plain(file, start, start + member.compress_size)
+        if member.compress_type == zipfile.ZIP_STORED:
+            cursor = packed
+        elif member.compress_type == zipfile.ZIP_DEFLATED:
+            cursor = _Deflated(packed)
+        else:
+            raise array_error(path, name, "the member must be stored or deflated, not packed by "
+                                          f"method {member.compress_type}")
+        arrays[name] = ArrayFile(path, name, cursor, member.file_size, member.CRC)
+    return arrays

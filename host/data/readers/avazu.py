@@ -1,0 +1,77 @@
+"""Avazu's click log ``train.csv``: 21 categories and the hour, plain or gzip."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from host.data.readers.fields import Fields, decimals, labels, split
+from host.data.readers.lines import read_body
+from host.data.readers.shapes import check_model, table_sizes
+from host.hashing import GOLDEN, mix64
+from host.model import Model
+from host.samples import Samples
+
+__all__ = ["COLUMNS", "HEADER", "read", "text_hashes"]
+
+COLUMNS = ("C1", "banner_pos", "site_id", "site_domain", "site_category", "app_id", "app_domain",
+           "app_category", "device_id", "device_ip", "device_model", "device_type",
+           "device_conn_type", *(f"C{number}" for number in range(14, 22)))
+"""The 21 categorical columns, in the order of the tables."""
+
+HEADER = ",".join(("id", "click", "hour", *COLUMNS)).encode()
+
+
+def text_hashes(fields: Fields) -> np.ndarray:
+    """Return a 64-bit hash of the bytes of each field.
+
+    h starts as the number of bytes; for each 8 bytes, taken as a little-endian integer, the last
+    ones filled up with zeros, h becomes mix64(h + golden ^ these); an empty field counts as one
+    such integer, 0. See :func:`host.hashing.mix64`; golden is `host.hashing.GOLDEN`.
+    """
+    words = fields.chunk.words
+    starts, lengths = fields.starts.reshape(-1), fields.lengths.reshape(-1)
+    hashes = lengths.astype(np.uint64)
+    which, done = np.arange(len(starts)), 0
+    while len(which):
+        drop = (64 - 8 * np.clip(lengths[which] - done, 0, 8)).astype(np.uint64)
+        word = (words[starts[which] + done] << drop) >> drop  # a shift by 64 gives 0
+        hashes[which] = mix64((hashes[which] + np.uint64(GOLDEN)) ^ word)
+        done += 8
+        which = which[lengths[which] > done]
+    return hashes.reshape(fields.starts.shape)
+
+
+def read(path: str | Path, model: Model | None) -> Iterator[Samples]:
+    """Yield the samples of an Avazu ``train.csv``, a few thousand at a time.
+
+    The first line is `HEADER`. ``id`` is not used. The label is ``click``, 0 or 1. The one dense
+    feature is log(1 + the hour of the day), from ``hour``, which is YYMMDDHH. The other columns
+    are categories: whatever text they hold, an empty one too, becomes its `text_hashes` modulo the
+    table's rows, or modulo 2^36 - 1 without a model.
+
+    Raises
+    ------
+    InputError
+        Line and column of what is not as above.
+    ValueError
+        The model has not one dense feature and 21 tables.
+    """
+    check_model("Avazu", model, 1, len(COLUMNS))
+    sizes = table_sizes(model, len(COLUMNS)).astype(np.uint64)
+    for chunk in read_body(path, HEADER, "clicks"):
+        fields = split(chunk, b",", 3 + len(COLUMNS), HEADER.decode())
+        label = labels(fields[:, 1], "click")
+        dense = np.log1p(_hours(fields[:, 2]).astype(np.float64))
+        rows = (text_hashes(fields[:, 3:]) % sizes).astype(np.int64)
+        yield Samples.one_hot(dense[:, None], label, rows)
+
+
+def _hours(column: Fields) -> np.ndarray:
+    """Hours of the day out of YYMMDDHH."""
+    value, good = decimals(column)
+    month, day, hour = value // 10_000 % 100, value // 100 % 100, value % 100
+    column.require(good & (column.lengths == 8) & (month >= 1) & (month <= 12) & (day >= 1)
+                   & (day <= 31) & (hour <= 23), lambda text, at:
+                   f"hour must be YYMMDDHH, not {text!r}")
+    return hour

@@ -1,0 +1,120 @@
+"""Fields of separated lines as arrays, and numbers out of fields, without a loop over lines."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from host.data.readers.lines import Chunk, place
+
+__all__ = ["Fields", "decimals", "hexadecimals", "integers", "labels", "split"]
+
+@dataclass(frozen=True)
+class Fields:
+    """Fields of a chunk: byte ``starts`` and ``lengths``, arrays of one shape, in file order."""
+
+    chunk: Chunk
+    starts: np.ndarray
+    lengths: np.ndarray
+
+    def __getitem__(self, index) -> "Fields":
+        return Fields(self.chunk, self.starts[index], self.lengths[index])
+
+    def require(self, good: np.ndarray, message: Callable[[str, tuple], str]) -> None:
+        """Raise `InputError` at the first field in file order that is not ``good``.
+
+        ``message`` gets the field's text and its index in these arrays.
+        """
+        if good.all():
+            return
+        bad = np.flatnonzero(~good.reshape(-1))
+        at = bad[self.starts.reshape(-1)[bad].argmin()]
+        start, length = self.starts.reshape(-1)[at], self.lengths.reshape(-1)[at]
+        text = self.chunk.data[start:start + min(length, 40)].decode("ascii")
+        index = tuple(int(i) for i in np.unravel_index(at, good.shape))
+        raise place(self.chunk, int(start), message(text, index))
+
+
+def split(chunk: Chunk, separator: bytes, columns: int, layout: str) -> Fields:
+    """Return the fields of a chunk, ``[lines, columns]``; `InputError` where a line has more or
+    fewer. ``layout`` says in that case what the columns are."""
+    data = chunk.bytes
+    ends = np.flatnonzero((data == separator[0]) | (data == 10))
+    line_ends = np.flatnonzero(data[ends] == 10)
+    counts = np.diff(line_ends, prepend=-1)
+    if (counts != columns).any():
+        line = int((counts != columns).argmax())
+        at, found = int(ends[line_ends[line]]), int(counts[line])
+        raise place(chunk, at, f"{found} column{'s' * (found != 1)} where {columns} belong "
+                               f"({layout})")
+    starts = np.empty_like(ends)
+    starts[0], starts[1:] = 0, ends[:-1] + 1
+    return Fields(chunk, starts.reshape(-1, columns), (ends - starts).reshape(-1, columns))
+
+
+def labels(fields: Fields, name: str) -> np.ndarray:
+    """Return labels, 0 or 1; `InputError` for any other."""
+    value, good = decimals(fields)
+    fields.require(good & (fields.lengths == 1) & (value <= 1),
+                   lambda text, at: f"{name} must be 0 or 1, not {text!r}")
+    return value
+
+
+_TOPS = np.uint64(0x8080808080808080)
+
+
+def _number(fields: Fields, base: int, limit: int, skip: np.ndarray | int = 0,
+            ) -> tuple[np.ndarray, np.ndarray]:
+    """Return values and whether each field is 1 to ``limit`` digits behind ``skip`` bytes.
+
+    Eight digits are worked on at once, as the bytes of one word: neighbours are joined to pairs,
+    pairs to fours, fours to the number.
+    """
+    lengths = fields.lengths - skip
+    ends = fields.starts + fields.lengths
+    drop = (8 * np.maximum(8 - lengths, 0)).astype(np.uint64)
+    word = (fields.chunk.digits[ends] >> drop) << drop  # a shift by 64 gives 0
+    wrong = word if base == 16 else word | (word + np.uint64(0x7676767676767676))  # 10 becomes 128
+    good = ((wrong & _TOPS) == 0) & (lengths > 0) & (lengths <= limit)
+    for width, mask in ((1, 0x00FF00FF00FF00FF), (2, 0x0000FFFF0000FFFF), (4, 0xFFFFFFFF)):
+        word = (word * np.uint64(base ** width) + (word >> np.uint64(8 * width))) & np.uint64(mask)
+    value = word.view(np.int64)
+    more = np.flatnonzero((lengths > 8) & good)
+    if len(more):
+        _leading(fields, base, lengths, ends, more, value, good)
+    return value, good
+
+
+def _leading(fields: Fields, base: int, lengths: np.ndarray, ends: np.ndarray, which: np.ndarray,
+             value: np.ndarray, good: np.ndarray) -> None:
+    """Add to the fields ``which`` the digits before their last eight, one by one."""
+    lengths, ends = lengths.reshape(-1)[which], ends.reshape(-1)[which]
+    high, fine = np.zeros(len(which), np.int64), np.ones(len(which), bool)
+    for k in range(int(lengths.max()), 8, -1):
+        inside = k <= lengths
+        # The byte in front of position p is the highest of the eight before it.
+        digit = (fields.chunk.digits[np.where(inside, ends - k + 1, 0)]
+                 >> np.uint64(56)).astype(np.int64)
+        fine &= ~inside | (digit < base)
+        high = np.where(inside, high * base + digit, high)
+    value.reshape(-1)[which] += high * base ** 8
+    good.reshape(-1)[which] &= fine
+
+
+def decimals(fields: Fields, limit: int = 18) -> tuple[np.ndarray, np.ndarray]:
+    """Return int64 values of unsigned decimals, and which fields are such."""
+    return _number(fields, 10, limit)
+
+
+def integers(fields: Fields, limit: int = 18) -> tuple[np.ndarray, np.ndarray]:
+    """Return int64 values of decimals that may have a minus sign, and which fields are such."""
+    data = fields.chunk.bytes
+    first = data[np.minimum(fields.starts, len(data) - 1)]
+    minus = (first == ord("-")) & (fields.lengths > 0)
+    value, good = _number(fields, 10, limit, minus.astype(np.int64))
+    return np.where(minus, -value, value), good
+
+
+def hexadecimals(fields: Fields, limit: int = 8) -> tuple[np.ndarray, np.ndarray]:
+    """Return int64 values of hexadecimals of up to ``limit`` digits, and which fields are such."""
+    return _number(fields, 16, limit)

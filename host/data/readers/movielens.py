@@ -1,0 +1,88 @@
+"""MovieLens ``ratings.csv``: who rated which movie how, and when."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from host.data.readers.fields import Fields, decimals, split
+from host.data.readers.lines import Chunk, read_body
+from host.data.readers.shapes import check_model, table_sizes
+from host.model import Model
+from host.samples import Samples
+
+__all__ = ["HEADER", "read"]
+
+HEADER = b"userId,movieId,rating,timestamp"
+_LAYOUT = HEADER.decode()
+_RATINGS = {text: float(text) for whole in range(6) for text in
+            (f"{whole}", f"{whole}.0", f"{whole}.5") if float(text) <= 5}
+_LIKED = 4.0
+
+
+def read(path: str | Path, model: Model | None) -> Iterator[Samples]:
+    """Yield the samples of a ``ratings.csv``, in file order, a few ten thousand at a time.
+
+    Table 0 is the user, table 1 the movie, their numbers being the rows. The one dense feature is
+    the timestamp, scaled to 0 … 1 between the smallest and the largest of the file (which is
+    therefore read twice); 0 where they are the same. The label is 1 for a rating of 4 or more.
+
+    Raises
+    ------
+    InputError
+        Line and column of a wrong header, of a line that has not four columns, of a field that is
+        no such number, or of a user or movie that the model's tables do not hold; without a model
+        any row is held.
+    ValueError
+        The model has not one dense feature and two tables.
+    """
+    check_model("MovieLens", model, 1, 2)
+    sizes = table_sizes(model, 2).tolist()
+    first, last = _span(path)
+    scale = max(1, last - first)
+    for chunk in _body(path):
+        fields = split(chunk, b",", 4, _LAYOUT)
+        rows = np.empty((len(fields.starts), 2), np.int64)
+        for table, name in enumerate(("userId", "movieId")):
+            column = fields[:, table]
+            rows[:, table], good = decimals(column)
+            column.require(good, lambda text, at: f"{name} is no number: {text!r}")
+            size = sizes[table]
+            column.require(rows[:, table] < size, lambda text, at:
+                           f"{name} {text} is beyond the {size} rows of table {table}")
+        label = _ratings(fields[:, 2]) >= _LIKED
+        seconds = (_timestamps(fields) - first).astype(np.float64) / scale
+        yield Samples.one_hot(seconds[:, None], label, rows)
+
+
+def _body(path: str | Path) -> Iterator[Chunk]:
+    return read_body(path, HEADER, "ratings")
+
+
+def _timestamps(fields: Fields) -> np.ndarray:
+    column = fields[:, 3]
+    value, good = decimals(column)
+    column.require(good, lambda text, at: f"timestamp is no number: {text!r}")
+    return value
+
+
+def _span(path: str | Path) -> tuple[int, int]:
+    low, high = [], []
+    for chunk in _body(path):
+        times = _timestamps(split(chunk, b",", 4, _LAYOUT))
+        low.append(int(times.min()))
+        high.append(int(times.max()))
+    return min(low), max(high)
+
+
+def _ratings(column: Fields) -> np.ndarray:
+    """Ratings are few: each text of one to three bytes is looked up as a number."""
+    drop = (64 - 8 * np.clip(column.lengths, 0, 8)).astype(np.uint64)
+    code = (column.chunk.words[column.starts] << drop) >> drop
+    values = np.full(column.starts.shape, np.nan)
+    for text, rating in _RATINGS.items():
+        values[(code == int.from_bytes(text.encode(), "little"))
+               & (column.lengths == len(text))] = rating
+    column.require(~np.isnan(values), lambda text, at:
+                   f"rating must be 0 to 5 in steps of a half, not {text!r}")
+    return values

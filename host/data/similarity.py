@@ -1,0 +1,92 @@
+"""How alike samples are: skew of keys, and unique keys per mini-batch."""
+
+import numpy as np
+
+from host.data.key_counts import KeyCounts, Skew
+from host.samples import KEY_ROW_BITS, Samples, concatenate
+
+__all__ = ["BatchUniques", "Skew", "skew", "uniques_per_batch"]
+
+_KEY_BITS = KEY_ROW_BITS + 12
+_MOST_GROUPS = 1 << (63 - _KEY_BITS)
+
+
+def skew(samples: Samples) -> Skew:
+    """Return how unevenly keys are used, exactly.
+
+    See :meth:`host.data.key_counts.KeyCounts.skew`.
+    """
+    counts = KeyCounts(most=None)
+    counts.add(samples)
+    return counts.skew()
+
+
+def uniques_per_batch(samples: Samples, batch: int) -> np.ndarray:
+    """Return the unique keys of each mini-batch: int64 ``[mini-batches]``.
+
+    Mini-batches are runs of ``batch`` samples as they come, the last may be short.
+    """
+    if batch < 1:
+        raise ValueError(f"batch must be at least 1, not {batch!r}")
+    batch_of_key = np.repeat(np.arange(len(samples)) // batch, np.diff(samples.key_offsets))
+    count = -(-len(samples) // batch)
+    keys, found = samples.keys, np.empty(count, np.int64)
+    for first in range(0, count, _MOST_GROUPS):
+        group = batch_of_key - first
+        inside = (group >= 0) & (group < _MOST_GROUPS)
+        last = min(first + _MOST_GROUPS, count)
+        found[first:last] = _uniques(group[inside], keys[inside], last - first)
+    return found
+
+
+def _uniques(groups: np.ndarray, keys: np.ndarray, count: int) -> np.ndarray:
+    """Return the different keys of each of ``count`` groups, at most `_MOST_GROUPS`."""
+    pairs = groups << _KEY_BITS | keys
+    pairs.sort()
+    first = np.ones(len(pairs), bool)
+    np.not_equal(pairs[1:], pairs[:-1], out=first[1:])
+    return np.bincount(pairs[first] >> _KEY_BITS, minlength=count)
+
+
+class BatchUniques:
+    """Unique keys per mini-batch of a stream of samples, in its order.
+
+    Parameters
+    ----------
+    batch: samples of a mini-batch.
+
+    Members
+    -------
+    batches, lookups, unique: full mini-batches so far, their lookups, and the sum of the different
+        keys of each. Samples that do not fill a mini-batch are left out, unless they are the only
+        ones.
+    """
+
+    def __init__(self, batch: int):
+        if batch < 1:
+            raise ValueError(f"batch must be at least 1, not {batch!r}")
+        self.batch = batch
+        self.batches = self.lookups = self.unique = 0
+        self._held: list[Samples] = []
+        self._count = 0
+
+    def add(self, samples: Samples) -> None:
+        """Count the next samples."""
+        self._held.append(samples)
+        self._count += len(samples)
+        full = self._count // self.batch * self.batch
+        if full:
+            joined = concatenate(self._held)
+            self._take(joined.slice(0, full))
+            self._held, self._count = [joined.slice(full, len(joined))], len(joined) - full
+
+    def finish(self) -> None:
+        """Count the only mini-batch where it is short."""
+        if not self.batches and self._count:
+            self._take(concatenate(self._held))
+
+    def _take(self, samples: Samples) -> None:
+        found = uniques_per_batch(samples, self.batch)
+        self.batches += len(found)
+        self.lookups += len(samples.rows)
+        self.unique += int(found.sum())

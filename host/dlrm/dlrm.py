@@ -1,0 +1,132 @@
+"""DLRM inference in numpy: the reference that every simulated cluster is compared with."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from host.dlrm.interaction import interaction
+from host.dlrm.mlp import Layer, forward, initial_layers, linear_blas, linear_fixed
+from host.dlrm.rows import row_values
+from host.hashing import mix64_int
+from host.model import Model
+from host.samples import Samples
+
+__all__ = ["Dlrm", "pool", "pooled_reference", "sigmoid"]
+
+_BLOCK_KEYS = 1 << 16
+
+
+def pool(vectors: np.ndarray, lengths: np.ndarray, pooling: str = "sum") -> np.ndarray:
+    """Pool bags in float32: ``vectors [k, d]`` joined in bag order, ``lengths [bags]``.
+
+    A sum starts from the bag's first vector and adds the others in order; an empty bag is +0.
+    For ``pooling`` ``mean`` it is divided by float32 of the bag's length. Returns float32
+    ``[bags, d]``.
+    """
+    lengths = np.asarray(lengths, np.int64)
+    result = np.zeros((len(lengths), vectors.shape[1]), np.float32)
+    first = np.cumsum(lengths) - lengths
+    longest_first = np.argsort(-lengths, kind="stable")
+    # The bags that have a vector at a position are then a prefix.
+    reaching = len(lengths) - np.searchsorted(np.sort(lengths), np.arange(lengths.max(initial=0)),
+                                              side="right")
+    for position, count in enumerate(reaching):
+        bags = longest_first[:count]
+        if position == 0:
+            result[bags] = vectors[first[bags]]
+        else:
+            result[bags] += vectors[first[bags] + position]
+    if pooling == "mean":
+        result /= np.maximum(lengths, 1).astype(np.float32)[:, None]
+    return result
+
+
+def pooled_reference(samples: Samples, model: Model, seed: int) -> np.ndarray:
+    """Return the pooled vectors of every bag: float32 ``[n, tables, dimension]``."""
+    n, dimension = len(samples), model.dimension
+    result = np.empty((n, model.tables, dimension), np.float32)
+    offsets = samples.key_offsets
+    first = 0
+    while first < n:
+        last = int(np.searchsorted(offsets, offsets[first] + _BLOCK_KEYS, side="right")) - 1
+        last = max(first + 1, last)
+        keys = slice(offsets[first], offsets[last])
+        vectors = row_values(model, seed, samples.tables[keys], samples.rows[keys])
+        lengths = samples.bag_lengths[first:last].reshape(-1)
+        pooled = pool(vectors, lengths, model.pooling)
+        result[first:last] = pooled.reshape(last - first, -1, dimension)
+        first = last
+    return result
+
+
+def sigmoid(values: np.ndarray) -> np.ndarray:
+    """Return 1 / (1 + exp(-x)), computed in float64 and rounded once to float32."""
+    wide = values.astype(np.float64)
+    small = np.exp(-np.abs(wide))
+    return (np.where(wide >= 0, 1.0, small) / (1.0 + small)).astype(np.float32)
+
+
+@dataclass(frozen=True)
+class Dlrm:
+    """A model with its initial weights (Naumov et al. 2019).
+
+    Parameters
+    ----------
+    model: its shape.
+    seed: all weights and rows follow from it.
+    mlp: ``fixed``, the same bits everywhere, or ``blas``, faster, for one machine only.
+    linear: computes a layer for ``fixed``, in place of :func:`host.dlrm.mlp.linear_fixed` and with
+        the
+        same bits. interact: the interaction, in place of :func:`host.dlrm.interaction.interaction`
+        and with the same bits.
+    """
+
+    model: Model
+    seed: int
+    mlp: str = "fixed"
+    linear: Callable[[np.ndarray, Layer], np.ndarray] = linear_fixed
+    interact: Callable[[Model, np.ndarray, np.ndarray], np.ndarray] = interaction
+
+    def __post_init__(self) -> None:
+        if self.mlp not in ("fixed", "blas"):
+            raise ValueError(f"mlp must be fixed or blas, not {self.mlp!r}")
+
+    def draw(self) -> None:
+        """Draw the weights now, which takes a while, and not when they are first used."""
+        _ = self.bottom_layers, self.top_layers
+
+    # Drawn when they are wanted: a modelled NIC's answers have no values.
+    @cached_property
+    def bottom_layers(self) -> list[Layer]:
+        """Layers of the bottom MLP."""
+        return initial_layers(self.model.bottom_layers, mix64_int(self.seed, 0x626F74))
+
+    @cached_property
+    def top_layers(self) -> list[Layer]:
+        """Layers of the top MLP."""
+        return initial_layers(self.model.top_layers, mix64_int(self.seed, 0x746F70))
+
+    @property
+    def _linear(self):
+        return self.linear if self.mlp == "fixed" else linear_blas
+
+    def bottom(self, dense: np.ndarray) -> np.ndarray:
+        """Return the dense vectors: float32 ``[n, dimension]``; a ReLU ends the last layer too."""
+        if dense.shape[1] != self.model.dense:
+            raise ValueError(f"dense must have {self.model.dense} features, "
+                             f"not {dense.shape[1]!r}")
+        return forward(dense, self.bottom_layers, self._linear)
+
+    def top(self, values: np.ndarray) -> np.ndarray:
+        """Return the predictions: float32 ``[n]``, from interaction results."""
+        return sigmoid(forward(values, self.top_layers, self._linear, last_relu=False)[:, 0])
+
+    def predict(self, dense: np.ndarray, pooled: np.ndarray) -> np.ndarray:
+        """Return predictions ``[n]`` from dense features and pooled vectors."""
+        return self.top(self.interact(self.model, self.bottom(dense), pooled))
+
+    def forward(self, samples: Samples) -> np.ndarray:
+        """Return the predictions of ``samples``: float32 ``[n]``."""
+        return self.predict(samples.dense, pooled_reference(samples, self.model, self.seed))

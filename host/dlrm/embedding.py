@@ -1,0 +1,92 @@
+"""The embedding part of training without any NIC: pooled vectors out, gradients of bags in."""
+
+from itertools import accumulate, pairwise
+
+import numpy as np
+
+from host.dlrm.dlrm import pool
+from host.dlrm.exact_keys import sums_by_key
+from host.dlrm.optimizer import Optimizer
+from host.dlrm.row_store import RowStore
+from host.model import Model
+from host.samples import Samples
+
+__all__ = ["PARTIALS", "EmbeddingTables", "key_gradients", "row_gradients"]
+
+PARTIALS = ("exact", "rounded")
+"""What the sum of a node's gradients to a row is before it joins those of the other nodes."""
+
+
+def key_gradients(samples: Samples, gradients: np.ndarray, pooling: str) -> np.ndarray:
+    """Return the gradient of each key: float32 ``[k, d]``, from those of bags ``[n, tables, d]``.
+
+    Each key of a bag has the gradient of the bag, for ``pooling`` ``mean`` divided, once a bag, by
+    float32 of the bag's length. A key twice in a bag has it twice.
+    """
+    shape = (*samples.bag_lengths.shape, gradients.shape[-1])
+    if gradients.shape != shape:
+        raise ValueError(f"gradients must have shape {shape!r}, not {gradients.shape!r}")
+    lengths = samples.bag_lengths.reshape(-1)
+    bags = gradients.reshape(len(lengths), shape[-1])
+    if pooling == "mean":
+        with np.errstate(invalid="ignore"):  # a signalling NaN
+            bags = bags / np.maximum(lengths, 1).astype(np.float32)[:, None]
+    return np.repeat(bags, lengths, axis=0)
+
+
+def row_gradients(samples: Samples, gradients: np.ndarray, nodes: int = 1,
+                  partials: str = "exact") -> tuple[np.ndarray, np.ndarray]:
+    """Return the different keys of a mini-batch, ascending, and the gradients of their rows.
+
+    ``gradients [k, d]`` are those of the keys. For ``partials`` ``exact`` a row's is the exact sum
+    of all, rounded once, whatever ``nodes``; for ``rounded`` it is the exact sum, rounded once, of
+    what the keys of each node's samples come to, themselves summed exactly and rounded once. Nodes
+    have contiguous shares of the samples whose sizes differ by at most one, the larger ones first.
+    """
+    if partials == "exact":
+        return sums_by_key(samples.keys, gradients)
+    n = len(samples)
+    bounds = accumulate((n // nodes + (node < n % nodes) for node in range(nodes)), initial=0)
+    offsets = samples.key_offsets[list(bounds)].tolist()
+    parts = [sums_by_key(samples.keys[first:last], gradients[first:last])
+             for first, last in pairwise(offsets)]
+    return sums_by_key(*(np.concatenate(part) for part in zip(*parts)))
+
+
+class EmbeddingTables:
+    """Tables that are looked up and updated, as a cluster of ``nodes`` does it.
+
+    Parameters
+    ----------
+    model, seed: tables and their initial rows.
+    optimizer: of the rows.
+    nodes, partials: how gradients are summed, see `row_gradients`.
+
+    ``rows`` are those written.
+    """
+
+    def __init__(self, model: Model, seed: int, optimizer: Optimizer | None = None,
+                 nodes: int = 1, partials: str = "exact") -> None:
+        if nodes < 1:
+            raise ValueError(f"nodes must be at least 1, not {nodes!r}")
+        if partials not in PARTIALS:
+            raise ValueError(f"partials must be {' or '.join(PARTIALS)}, not {partials!r}")
+        self.optimizer = optimizer or Optimizer()
+        self.nodes = nodes
+        self.partials = partials
+        self.rows = RowStore(model, seed)
+
+    def pooled(self, samples: Samples) -> np.ndarray:
+        """Return the pooled vectors of every bag: float32 ``[n, tables, d]``."""
+        vectors, _ = self.rows.read(samples.keys)
+        with np.errstate(over="ignore", invalid="ignore"):
+            pooled = pool(vectors, samples.bag_lengths.reshape(-1), self.rows.model.pooling)
+        return pooled.reshape(*samples.bag_lengths.shape, -1)
+
+    def update(self, samples: Samples, gradients: np.ndarray) -> None:
+        """Update every row of the mini-batch with the gradients of its bags ``[n, tables, d]``."""
+        keys, sums = row_gradients(
+            samples, key_gradients(samples, gradients, self.rows.model.pooling), self.nodes,
+            self.partials)
+        vectors, states = self.rows.read(keys)
+        self.rows.write(keys, *self.optimizer.apply(vectors, states, sums))

@@ -1,0 +1,101 @@
+"""Interactions of DLRM, bit by bit as the hardware orders them, and where their values lie."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from host.model import Model
+from rtl.config import LANES, beats_of
+
+__all__ = ["ResultLayout", "concatenation", "dot_interaction", "interaction"]
+
+_BLOCK_SAMPLES = 128
+
+
+def dot_interaction(dense: np.ndarray, pooled: np.ndarray, *, itself: bool = False) -> np.ndarray:
+    """Return ``[dense | dots]`` for float32 ``dense [n, d]`` and ``pooled [n, tables, d]``.
+
+    The dots are those of the pairs (i, j), j < i, row-major, of Z = [dense; pooled]; with
+    ``itself`` (DLRM's ``arch_interaction_itself``) those with j = i too. Each product
+    is rounded to float32; the 16 products of a slice go through one balanced tree that adds
+    neighbours, ((0+1)+(2+3)) + …; the sums of the slices are added in ascending order. Lanes of the
+    last slice that ``d`` leaves free are +0, and go through the tree too.
+    """
+    n, dimension = dense.shape
+    lanes = -(-dimension // LANES) * LANES
+    vectors = pooled.shape[1] + 1
+    width = dimension + vectors * (vectors + (1 if itself else -1)) // 2
+    result = np.empty((n, width), np.float32)
+    result[:, :dimension] = dense
+    for first in range(0, n, _BLOCK_SAMPLES):
+        last = min(n, first + _BLOCK_SAMPLES)
+        z = np.zeros((lanes, vectors, last - first), np.float32)
+        z[:dimension, 0] = dense[first:last].T
+        z[:dimension, 1:] = pooled[first:last].transpose(2, 1, 0)
+        column = dimension
+        for i in range(0 if itself else 1, vectors):
+            columns = i + 1 if itself else i
+            dots = None
+            for low in range(0, dimension, LANES):
+                tree = z[low:low + LANES, i, None] * z[low:low + LANES, :columns]
+                while len(tree) > 1:
+                    tree = tree[0::2] + tree[1::2]
+                dots = tree[0] if dots is None else dots + tree[0]
+            result[first:last, column:column + columns] = dots.T
+            column += columns
+    return result
+
+
+def concatenation(dense: np.ndarray, pooled: np.ndarray) -> np.ndarray:
+    """Return ``[dense | pooled]`` for float32 ``dense [n, d]`` and ``pooled [n, tables, d]``."""
+    return np.concatenate((dense, pooled.reshape(len(pooled), -1)), axis=1)
+
+
+def interaction(model: Model, dense: np.ndarray, pooled: np.ndarray) -> np.ndarray:
+    """Return the input of the top MLP of ``model``: float32 ``[n, model.interaction_width]``."""
+    if model.interaction == "cat":
+        return concatenation(dense, pooled)
+    return dot_interaction(dense, pooled, itself=model.interaction_itself)
+
+
+@dataclass(frozen=True)
+class ResultLayout:
+    """Where the values of a sample's interaction lie in the beats that a NIC sends of it.
+
+    Dots begin on a beat of their own, behind the dense vector; concatenated vectors follow each
+    other without a gap. What is left of a beat is zero.
+
+    Members
+    -------
+    width: values of a result. head: those before ``rest``, value of a beat's lanes, counted from
+        the first beat, at which the others begin.
+    """
+
+    width: int
+    head: int
+    rest: int
+
+    @classmethod
+    def of(cls, model: Model) -> "ResultLayout":
+        """Return the layout of the results of ``model``."""
+        dots = model.interaction == "dot"
+        return cls(model.interaction_width, model.dimension,
+                   beats_of(model.dimension) * LANES if dots else model.dimension)
+
+    @property
+    def beats(self) -> int:
+        """Beats of a result."""
+        return -(-(self.rest + self.width - self.head) // LANES)
+
+    def to_beats(self, values: np.ndarray) -> np.ndarray:
+        """Return float32 ``[n, beats, 16]`` of ``values [n, width]``."""
+        lanes = np.zeros((len(values), self.beats * LANES), np.float32)
+        lanes[:, :self.head] = values[:, :self.head]
+        lanes[:, self.rest:self.rest + self.width - self.head] = values[:, self.head:]
+        return lanes.reshape(len(values), self.beats, LANES)
+
+    def to_values(self, beats: np.ndarray) -> np.ndarray:
+        """Return float32 ``[n, width]`` of ``beats [n, beats, 16]``."""
+        lanes = beats.reshape(len(beats), -1)
+        return np.concatenate((lanes[:, :self.head],
+                               lanes[:, self.rest:self.rest + self.width - self.head]), axis=1)

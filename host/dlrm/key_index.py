@@ -1,0 +1,73 @@
+"""Numbers for keys, in the order in which they come: an open hash table of numpy arrays."""
+
+import numpy as np
+
+from host.hashing import mix64
+
+__all__ = ["KeyIndex"]
+
+_FEWEST = 1 << 10
+
+
+class KeyIndex:
+    """Gives each key, an int64, a number from 0 on; at most half of its places are taken.
+
+    Memory: 8 bytes a key, and 16 to 32 for its places.
+    """
+
+    def __init__(self) -> None:
+        self._keys = np.empty(_FEWEST // 2, np.int64)
+        self._places = np.full(_FEWEST, -1, np.int64)
+        self._count = 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    @property
+    def keys(self) -> np.ndarray:
+        """The keys in the order of their numbers."""
+        return self._keys[:self._count]
+
+    def find(self, keys: np.ndarray) -> np.ndarray:
+        """Return the number of each of ``keys [n]``, -1 where it has none: int64."""
+        found = np.full(len(keys), -1, np.int64)
+        left = np.arange(len(keys))
+        place = self._first_place(keys)
+        while len(left):
+            number = self._places[place]
+            taken = number >= 0
+            same = taken & (self._keys[number] == keys[left])
+            found[left[same]] = number[same]
+            on = taken & ~same
+            left, place = left[on], self._next_place(place[on])
+        return found
+
+    def add(self, keys: np.ndarray) -> np.ndarray:
+        """Number ``keys``, all different; return the numbers, old and new."""
+        found = self.find(keys)
+        new = found < 0
+        first, self._count = self._count, self._count + int(new.sum())
+        found[new] = np.arange(first, self._count)
+        if self._count > len(self._keys):
+            size = 1 << (self._count - 1).bit_length()
+            self._keys = np.append(self._keys[:first], np.empty(size - first, np.int64))
+            self._places = np.full(2 * size, -1, np.int64)
+            first = 0
+        self._keys[found[new]] = keys[new]
+        self._take_places(np.arange(first, self._count))
+        return found
+
+    def _take_places(self, numbers: np.ndarray) -> None:
+        place = self._first_place(self._keys[numbers])
+        while len(numbers):
+            free = self._places[place] < 0
+            self._places[place[free]] = numbers[free]
+            # Of several that want a place one has it, the others look on.
+            on = self._places[place] != numbers
+            numbers, place = numbers[on], self._next_place(place[on])
+
+    def _first_place(self, keys: np.ndarray) -> np.ndarray:
+        return (mix64(keys.view(np.uint64)) & np.uint64(len(self._places) - 1)).astype(np.int64)
+
+    def _next_place(self, place: np.ndarray) -> np.ndarray:
+        return place + 1 & len(self._places) - 1

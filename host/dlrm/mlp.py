@@ -1,0 +1,96 @@
+"""Multi-layer perceptrons in float32 whose results are the same on every machine."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from host.hashing import GOLDEN, mix64, mix64_int
+
+__all__ = ["Layer", "forward", "initial_layers", "linear_blas", "linear_fixed"]
+
+_BLOCK_SAMPLES = 256
+_BLOCK_VALUES = 1 << 15
+"""A block's sums and products stay in the processor's second-level cache."""
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A linear layer: float32 ``weights [inputs, outputs]`` and ``biases [outputs]``."""
+
+    weights: np.ndarray
+    biases: np.ndarray
+
+
+def _normals(seed: int, count: int) -> np.ndarray:
+    """Return ``count`` near-normal float64 values of mean 0 and deviation 1.
+
+    Each is the sum of twelve 16-bit uniforms out of three hashes: exact integers, hence the same
+    on every machine and with every NumPy, which neither ``log`` nor NumPy's generators promise.
+    """
+    index = np.arange(1, 3 * count + 1, dtype=np.uint64)
+    parts = mix64(index * np.uint64(GOLDEN) + np.uint64(seed)).view(np.uint16)
+    total = parts.astype(np.int64).reshape(count, 12).sum(axis=1)
+    # Twelve uniforms on 0 … 65535 have mean 12 · 32767.5 and variance 65536² - 1.
+    return (total - 12 * 65535 // 2) / np.sqrt(65536.0 ** 2 - 1)
+
+
+def initial_layers(shapes: tuple[tuple[int, int], ...], seed: int) -> list[Layer]:
+    """Return DLRM's initial layers, one for each (inputs, outputs) of ``shapes``, from ``seed``.
+
+    Weights are normal with deviation √(2 / (inputs + outputs)), biases with √(1 / outputs).
+    """
+    layers = []
+    for number, (inputs, outputs) in enumerate(shapes):
+        weights = _normals(mix64_int(seed, number, 0), inputs * outputs)
+        biases = _normals(mix64_int(seed, number, 1), outputs)
+        layers.append(Layer(
+            (weights * np.sqrt(2.0 / (inputs + outputs))).astype(np.float32)
+            .reshape(inputs, outputs),
+            (biases * np.sqrt(1.0 / outputs)).astype(np.float32)))
+    return layers
+
+
+def linear_fixed(inputs: np.ndarray, layer: Layer) -> np.ndarray:
+    """Return ``inputs @ weights + biases`` with every product and sum rounded to float32.
+
+    Sums run from the first product on in ascending index, the bias comes last.
+
+    Every operation is one element by itself, so a sample's result depends neither on the samples
+    beside it nor on the machine. ``inputs`` is float32 ``[n, inputs]``.
+    """
+    n, depth = inputs.shape
+    width = layer.weights.shape[1]
+    result = np.empty((n, width), np.float32)
+    step = max(1, min(width, _BLOCK_VALUES // min(max(n, 1), _BLOCK_SAMPLES)))
+    for first in range(0, n, _BLOCK_SAMPLES):
+        columns = np.ascontiguousarray(inputs[first:first + _BLOCK_SAMPLES].T)
+        for left in range(0, width, step):
+            weights = np.ascontiguousarray(layer.weights[:, left:left + step])
+            total = weights[0][:, None] * columns[0]
+            product = np.empty_like(total)
+            for k in range(1, depth):
+                np.multiply(weights[k][:, None], columns[k], out=product)
+                total += product
+            total += layer.biases[left:left + step, None]
+            result[first:first + _BLOCK_SAMPLES, left:left + step] = total.T
+    return result
+
+
+def linear_blas(inputs: np.ndarray, layer: Layer) -> np.ndarray:
+    """Return ``inputs @ weights + biases`` by BLAS.
+
+    Fast; its last bits depend on the number of rows, on the kernel and on the machine.
+    """
+    return inputs @ layer.weights + layer.biases
+
+
+def forward(inputs: np.ndarray, layers: list[Layer], linear=linear_fixed,
+            last_relu: bool = True) -> np.ndarray:
+    """Run ``layers`` with a ReLU after each, after the last one only if ``last_relu``."""
+    values = np.ascontiguousarray(inputs, np.float32)
+    for number, layer in enumerate(layers):
+        values = linear(values, layer)
+        if last_relu or number + 1 < len(layers):
+            values = np.maximum(values, np.float32(0))
+            values += np.float32(0)  # maximum may return either zero; this makes it +0
+    return values

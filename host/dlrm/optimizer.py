@@ -1,0 +1,67 @@
+"""Optimizers of embedding rows, every operation rounded to float32 as the NIC does it."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from host.dlrm.exact_keys import canonical
+from host.dlrm.interaction import dot_interaction
+
+__all__ = ["OPTIMIZERS", "Optimizer"]
+
+OPTIMIZERS = ("sgd", "rowwise-adagrad")
+
+
+@dataclass(frozen=True)
+class Optimizer:
+    """How a row follows the sum of its gradients.
+
+    Parameters
+    ----------
+    name: ``sgd``, or ``rowwise-adagrad`` (exact: duplicates are summed before it), which keeps one
+        float32 a row, +0 at first.
+    learning_rate, epsilon: rounded to float32; ``epsilon`` matters to Adagrad alone.
+
+    Raises
+    ------
+    ValueError
+        There is no such optimizer, or a number is not finite and positive as a float32.
+    """
+
+    name: str = "sgd"
+    learning_rate: float = 0.1
+    epsilon: float = 1e-8
+
+    def __post_init__(self) -> None:
+        if self.name not in OPTIMIZERS:
+            raise ValueError(f"optimizer must be {' or '.join(OPTIMIZERS)}, not {self.name!r}")
+        for field in ("learning_rate", "epsilon"):
+            value = getattr(self, field)
+            with np.errstate(over="ignore"):
+                rounded = float(np.float32(value))
+            if not (math.isfinite(rounded) and rounded > 0):
+                raise ValueError(f"{field} must be finite and above 0 as a float32, not {value!r}")
+
+    def apply(self, vectors: np.ndarray, states: np.ndarray,
+              gradients: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the new ``vectors [n, d]`` and ``states [n]`` of rows with ``gradients [n, d]``.
+
+        SGD: ``w - lr · g``. Row-wise Adagrad: ``m + dot(g, g) / d`` is the new state m, the dot
+        product in the order of the interaction's, and ``w - (lr / (√m + epsilon)) · g`` the new
+        vector. Every operation is rounded to float32, a NaN is 0x7FC00000.
+        """
+        rate = np.float32(self.learning_rate)
+        with np.errstate(over="ignore", invalid="ignore"):
+            if self.name == "sgd":
+                return canonical(vectors - rate * gradients), states
+            states = canonical(states + _squares(gradients) / np.float32(gradients.shape[1]))
+            steps = rate / (np.sqrt(states) + np.float32(self.epsilon))
+            return canonical(vectors - steps[:, None] * gradients), states
+
+
+def _squares(vectors: np.ndarray) -> np.ndarray:
+    """Return the dot product of each of ``vectors [n, d]`` with itself."""
+    # With no other vector, the last value of an interaction is that of the first with itself.
+    return dot_interaction(vectors, np.empty((len(vectors), 0, vectors.shape[1]), np.float32),
+                           itself=True)[:, -1]

@@ -1,0 +1,88 @@
+"""Rows that training has written; all others keep their initial value, which is a function."""
+
+import hashlib
+
+import numpy as np
+
+from host.dlrm.key_index import KeyIndex
+from host.dlrm.rows import row_values
+from host.model import Model
+from host.samples import KEY_ROW_BITS
+
+__all__ = ["RowStore"]
+
+_BLOCK = 1 << 16
+
+
+class RowStore:
+    """The tables of a model: what was written, and else :func:`host.dlrm.rows.row_values`.
+
+    Parameters
+    ----------
+    model, seed: tables and their initial rows.
+
+    Keys are integers, ``row | table << 36``, as `host.samples.Samples.keys` has them. With each row
+    goes one float32 of the optimizer, +0 at first. Memory goes with the rows written.
+    """
+
+    def __init__(self, model: Model, seed: int) -> None:
+        self.model = model
+        self.seed = seed
+        self._index = KeyIndex()
+        self._vectors = np.empty((0, model.dimension), np.float32)
+        self._states = np.empty(0, np.float32)
+
+    def __len__(self) -> int:
+        return len(self._index)
+
+    def read(self, keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the vectors, float32 ``[n, d]``, and optimizer states ``[n]`` of ``keys [n]``.
+
+        ``ValueError`` for a key outside the model.
+        """
+        found = self._index.find(keys)
+        new = found < 0
+        vectors = np.empty((len(keys), self.model.dimension), np.float32)
+        states = np.zeros(len(keys), np.float32)
+        vectors[new] = row_values(self.model, self.seed, keys[new] >> KEY_ROW_BITS,
+                                  keys[new] & (1 << KEY_ROW_BITS) - 1)
+        vectors[~new] = self._vectors[found[~new]]
+        states[~new] = self._states[found[~new]]
+        return vectors, states
+
+    def write(self, keys: np.ndarray, vectors: np.ndarray, states: np.ndarray) -> None:
+        """Write the rows of ``keys``, all different, as `read` gives them."""
+        numbers = self._index.add(keys)
+        missing = len(self) - len(self._states)
+        if missing > 0:
+            # As much again, so that a row is moved a few times at most.
+            more = max(missing, len(self._states))
+            self._vectors = np.concatenate(
+                (self._vectors, np.empty((more, self.model.dimension), np.float32)))
+            self._states = np.append(self._states, np.empty(more, np.float32))
+        self._vectors[numbers] = vectors
+        self._states[numbers] = states
+
+    def written(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return the keys written, ascending, with their vectors and states."""
+        order = np.argsort(self._index.keys)
+        return self._index.keys[order], self._vectors[order], self._states[order]
+
+    def digest(self) -> bytes:
+        """Return the SHA-256 of the rows written, in the order of their keys.
+
+        Each is its table (4 bytes), row (8) and the bits of its vector (4 each), little-endian; the
+        optimizer's states are left out.
+        """
+        hashed = hashlib.sha256()
+        order = np.argsort(self._index.keys)
+        for first in range(0, len(order), _BLOCK):
+            part = order[first:first + _BLOCK]
+            keys = self._index.keys[part]
+            records = np.empty(len(part), [("table", "<u4"), ("row", "<u8"),
+                                           ("vector", "<f4", self.model.dimension)])
+            records["table"] = keys >> KEY_ROW_BITS
+            records["row"] = keys & (1 << KEY_ROW_BITS) - 1
+            records["vector"] = self._vectors[part]
+            hashed.update(records.tobytes())
+        return hashed.digest()

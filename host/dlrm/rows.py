@@ -1,0 +1,78 @@
+"""Initial values of embedding rows: a pure function of seed, table and row. Never a table."""
+
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+
+from host.hashing import GOLDEN, mix64, mix64_int
+from host.model import Model
+
+__all__ = ["RowConstants", "row_constants", "row_values"]
+
+_BLOCK = 8192
+"""Keys hashed at a time, so that what is in work stays in the processor's cache."""
+
+
+class RowConstants(NamedTuple):
+    """What the rows of a model have in common.
+
+    Members: of each table ``sizes``, its rows, ``seeds`` and ``scales``; ``steps``, what is added
+    to the hash of a row for each pair of elements.
+    """
+
+    sizes: np.ndarray
+    seeds: np.ndarray
+    scales: np.ndarray
+    steps: np.ndarray
+
+
+@lru_cache(maxsize=16)
+def row_constants(rows: tuple[int, ...], dimension: int, seed: int) -> RowConstants:
+    """Return the constants of tables of ``rows`` rows; they are not to be written to."""
+    sizes = np.array(rows, np.int64)
+    return RowConstants(
+        sizes,
+        np.array([mix64_int(seed, 0x726F77, table) for table in range(len(rows))], np.uint64),
+        np.sqrt(1.0 / sizes.astype(np.float64)) * 2.0 ** -24,
+        np.array([(i + 1) * GOLDEN & (1 << 64) - 1 for i in range(dimension // 2)], np.uint64))
+
+
+def row_values(model: Model, seed: int, tables: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Return the initial vectors of the keys ``(tables[i], rows[i])``: float32 ``[n, dimension]``.
+
+    Uniform in ±√(1 / rows of the table), as DLRM initialises. Element ``d`` comes from 24 bits of
+    ``mix64(mix64(row ^ seed of the table) + (d // 2 + 1) · golden)``: the upper 24 for an even
+    ``d``, the next 24 for an odd one. With ``u`` these bits, the value is
+    ``(2u + 1 - 2^24) / 2^24 · √(1 / rows)``, in float64 rounded once, so it is never 0.
+
+    Raises
+    ------
+    ValueError
+        A table or a row is outside the model.
+    """
+    tables = np.asarray(tables, np.int64)
+    rows = np.asarray(rows, np.int64)
+    # A negative number is a huge one without its sign.
+    if len(tables) and tables.view(np.uint64).max() >= model.tables:
+        raise ValueError(f"tables must be between 0 and {model.tables - 1}, "
+                         f"not {tables.min()} to {tables.max()}")
+    sizes, seeds, scales, steps = row_constants(model.rows, model.dimension, seed)
+    wrong = rows.view(np.uint64) >= sizes[tables].view(np.uint64)
+    if wrong.any():
+        at = int(wrong.argmax())
+        raise ValueError(f"rows of table {tables[at]} must be below {sizes[tables[at]]}, "
+                         f"not {rows[at]}")
+    vectors = np.empty((len(rows), model.dimension), np.float32)
+    for start in range(0, len(rows), _BLOCK):
+        part = slice(start, start + _BLOCK)
+        base = mix64(rows[part].astype(np.uint64) ^ seeds[tables[part]])
+        hashes = mix64(base[:, None] + steps)
+        values = np.empty((len(base), model.dimension), np.float64)
+        values[:, 0::2] = hashes >> np.uint64(40)
+        values[:, 1::2] = (hashes >> np.uint64(16)) & np.uint64(0xFFFFFF)
+        values *= 2.0
+        values -= float((1 << 24) - 1)
+        values *= scales[tables[part]][:, None]
+        vectors[part] = values
+    return vectors

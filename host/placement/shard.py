@@ -1,0 +1,168 @@
+"""ShardPlan: which node holds which row."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import pairwise
+
+import numpy as np
+
+from host.model import Model
+from host.samples import KEY_ROW_BITS, Samples
+from host.wire.layouts import pack
+from rtl.formats import NODE_BITS, ROW_BITS, TABLE_BITS, DescriptorKind, TableDescriptor
+from rtl.keys.hash_columns import COLUMNS, KEY_BITS
+
+__all__ = ["OWNER_BITS", "PLACEMENTS", "Placement", "ShardPlan", "foreign_keys", "hash_tables",
+           "key_hash"]
+
+PLACEMENTS = ("table", "row")
+"""How `ShardPlan.deal` may place tables: whole, or their rows hashed over all nodes."""
+
+OWNER_BITS = 16
+"""Low bits of the key hash that choose the owner of a row."""
+
+
+@cache
+def hash_tables() -> np.ndarray:
+    """Return the XOR of the hash constants of every value of every byte of a key.
+
+    uint32 ``[bytes, 256]``, not to be written to.
+    """
+    tables = np.zeros((KEY_BITS // 8, 256), np.uint32)
+    for bit, column in enumerate(COLUMNS):
+        holds = np.arange(256) >> bit % 8 & 1
+        tables[bit // 8] ^= np.where(holds, np.uint32(column), np.uint32(0))
+    return tables
+
+
+def key_hash(tables: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Return `rtl.keys.hash_columns.key_hash` of each key: uint32 ``[n]``."""
+    keys = np.asarray(rows, np.int64) | np.asarray(tables, np.int64) << KEY_ROW_BITS
+    value = np.zeros(keys.shape, np.uint32)
+    for byte, table in enumerate(hash_tables()):
+        value ^= table[keys >> 8 * byte & 255]
+    return value
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Where one table lives: the fields of `rtl.formats.TableDescriptor`.
+
+    ``kind`` TABLE: all rows at ``owner``. ROW: hashed over ``owners`` nodes from ``owner`` on.
+    REPLICATED: a copy at every node.
+    """
+
+    kind: DescriptorKind
+    rows: int
+    owner: int = 0
+    owners: int = 1
+
+
+@dataclass(frozen=True)
+class ShardPlan:
+    """The placement of every table over ``nodes`` nodes.
+
+    Raises
+    ------
+    ValueError
+        A table is split by columns, which is not built; or names nodes beyond the cluster, or
+        rows beyond the descriptor.
+    """
+
+    nodes: int
+    tables: tuple[Placement, ...]
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.nodes <= 1 << NODE_BITS:
+            raise ValueError(f"nodes must be between 1 and {1 << NODE_BITS}, not {self.nodes!r}")
+        if not 1 <= len(self.tables) <= 1 << TABLE_BITS:
+            raise ValueError(f"tables must be between 1 and {1 << TABLE_BITS}, "
+                             f"not {len(self.tables)!r}")
+        for number, table in enumerate(self.tables):
+            if table.kind == DescriptorKind.COLUMN:
+                raise ValueError(f"table {number} is split by columns, which is not built: kind "
+                                 f"must be TABLE, ROW or REPLICATED, not {table.kind!r}")
+            if not 1 <= table.rows < 1 << ROW_BITS:
+                raise ValueError(f"rows of table {number} must be between 1 and "
+                                 f"{(1 << ROW_BITS) - 1}, not {table.rows!r}")
+            most = min(self.nodes, (1 << NODE_BITS) - 1)
+            if not 1 <= table.owners <= most:
+                raise ValueError(f"owners of table {number} must be between 1 and {most}, "
+                                 f"not {table.owners!r}")
+            if not 0 <= table.owner <= self.nodes - table.owners:
+                raise ValueError(f"owner of table {number} must be between 0 and "
+                                 f"{self.nodes - table.owners}, not {table.owner!r}")
+
+    @classmethod
+    def deal(cls, model: Model, nodes: int, placement: str = "table") -> "ShardPlan":
+        """Place the tables of ``model``.
+
+        ``table`` deals whole tables, the largest first, each to the node with the fewest rows
+        (ties: the lower node), so that rows are balanced; ``row`` hashes the rows of every table
+        over all nodes, which is also done where nodes exceed tables.
+        """
+        if placement not in PLACEMENTS:
+            raise ValueError(f"placement must be one of {', '.join(PLACEMENTS)}, "
+                             f"not {placement!r}")
+        if placement == "row" or nodes > model.tables:
+            return cls(nodes, tuple(Placement(DescriptorKind.ROW, rows, 0, nodes)
+                                    for rows in model.rows))
+        held = [0] * nodes
+        tables: list[Placement | None] = [None] * model.tables
+        for table in sorted(range(model.tables), key=lambda t: (-model.rows[t], t)):
+            owner = held.index(min(held))
+            held[owner] += model.rows[table]
+            tables[table] = Placement(DescriptorKind.TABLE, model.rows[table], owner)
+        return cls(nodes, tuple(tables))  # type: ignore[arg-type]
+
+    def descriptors(self) -> np.ndarray:
+        """Return the words of each table's descriptor: uint32 ``[tables, 5]``."""
+        def column(name: str) -> np.ndarray:
+            return np.array([getattr(table, name) for table in self.tables], np.int64)
+
+        rows = column("rows")
+        return pack(TableDescriptor, len(self.tables), valid=1, kind=column("kind"),
+                    owner=column("owner"), owners=column("owners"),
+                    rows_low=rows & 0xFFFFFFFF, rows_high=rows >> 32)
+
+    def owner_of(self, tables: np.ndarray, rows: np.ndarray,
+                 requester: np.ndarray | int = 0) -> np.ndarray:
+        """Return the node that answers each lookup: int64 ``[n]``.
+
+        The owner of a row hash is ``owner + ((low 16 bits of key_hash · owners) >> 16)``; a
+        replicated table is looked up at the ``requester`` itself.
+        """
+        tables = np.asarray(tables, np.int64)
+        kind = np.array([table.kind for table in self.tables])[tables]
+        owner = np.array([table.owner for table in self.tables])[tables]
+        owners = np.array([table.owners for table in self.tables])[tables]
+        low = (key_hash(tables, rows) & np.uint32((1 << OWNER_BITS) - 1)).astype(np.int64)
+        owner = np.where(kind == DescriptorKind.ROW, owner + (low * owners >> OWNER_BITS), owner)
+        return np.where(kind == DescriptorKind.REPLICATED, requester, owner)
+
+    def rows_held(self) -> list[int]:
+        """Return the rows at each node; rows of a hashed table in equal shares, rounded down."""
+        held = [0] * self.nodes
+        for table in self.tables:
+            if table.kind == DescriptorKind.REPLICATED:
+                nodes, share = range(self.nodes), table.rows
+            else:
+                nodes = range(table.owner, table.owner + table.owners)
+                share = table.rows // table.owners
+            for node in nodes:
+                held[node] += share
+        return held
+
+
+def foreign_keys(plan: ShardPlan, samples: Samples, shares: Sequence[int]) -> int:
+    """Return how many different keys the nodes need from others, each for its share of ``samples``.
+
+    ``shares``: first sample of each node's share, and the number of samples at the end.
+    """
+    found = 0
+    for node, (first, last) in enumerate(pairwise(shares)):
+        share = samples.slice(first, last)
+        foreign = plan.owner_of(share.tables, share.rows, node) != node
+        found += len(np.unique(share.keys[foreign]))
+    return found

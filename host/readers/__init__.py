@@ -1,1 +1,0 @@
-"""Readers of data sets, one for each format; see :mod:`host.datasets`."""

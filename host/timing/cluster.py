@@ -1,0 +1,167 @@
+"""Cluster: nodes, what joins them, and what each of them is made of."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields
+from importlib.resources import files
+from pathlib import Path
+
+from host.timing.gpu import GpuProfile
+from host.timing.network import NetworkProfile
+from host.timing.pcie import PcieProfile
+from host.toml.profile import load_profile
+from host.toml.schema import read_toml
+from rtl.config import NicConfig, check_dimension, preset
+
+__all__ = ["CACHES", "Cluster", "Nic", "cluster_names", "load_cluster", "row_bytes"]
+
+CACHES = ("local_cache", "remote_cache")
+"""Caches that a NIC may have; ``NicConfig`` has the ``_rows`` of those that are built."""
+
+
+def row_bytes(dimension: int) -> int:
+    """Return the bytes of a vector of ``dimension`` float32 values."""
+    return 4 * dimension
+
+
+@dataclass(frozen=True)
+class Nic:
+    """The NIC of every node.
+
+    Members
+    -------
+    config: preset of its sizes.
+    local_cache_size_bytes, remote_cache_size_bytes: vectors that the caches hold, in bytes; by
+        default what the preset has.
+    set: changes of the preset's fields, and of registers, as ``--set`` makes them.
+
+    Raises ``TypeError`` or ``ValueError`` for what the hardware cannot be; fields of ``set`` that
+    are no field of `NicConfig` are left to whoever writes the registers.
+    """
+
+    config: str = "kaggle"
+    local_cache_size_bytes: int | None = None
+    remote_cache_size_bytes: int | None = None
+    set: dict[str, int | bool] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name in self._sizes().keys() & self.set.keys():
+            raise ValueError(f"{name} must be given once, here or by the size of the cache")
+        self.configure()
+
+    def configure(self) -> NicConfig:
+        """Return the sizes of the NIC."""
+        known = {field.name for field in fields(NicConfig)}
+        sizes = self._sizes()
+        try:
+            return preset(self.config).with_fields(**sizes, **{
+                name: value for name, value in self.set.items() if name in known})
+        except ValueError as error:
+            for name in sizes:
+                if str(error).startswith(f"{name} "):
+                    size = name.removesuffix("_rows") + "_size"
+                    raise ValueError(f"{size} is wrong: {error}") from None
+            raise
+
+    @property
+    def settings(self) -> tuple[str, ...]:
+        """The changes as ``field=value``."""
+        values = self._sizes() | self.set
+        return tuple(f"{name}={str(value).lower()}" for name, value in values.items())
+
+    def _sizes(self) -> dict[str, int]:
+        """Return the rows of each cache whose bytes are given."""
+        base = preset(self.config)
+        dimension = self.set.get("max_dimension", base.max_dimension)
+        try:
+            check_dimension("max_dimension", dimension)
+        except (TypeError, ValueError):
+            return {}  # which with_fields refuses
+        rows = {}
+        for cache in CACHES:
+            size = getattr(self, f"{cache}_size_bytes")
+            if size is None:
+                continue
+            if not hasattr(base, f"{cache}_rows"):
+                raise ValueError(f"{cache}_size must be left out: the cache is not built yet")
+            if size % row_bytes(dimension):
+                raise ValueError(f"{cache}_size must be a multiple of a vector, "
+                                 f"{row_bytes(dimension)} B, not {size} B")
+            rows[f"{cache}_rows"] = size // row_bytes(dimension)
+        return rows
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """What ``--cluster`` describes.
+
+    Members
+    -------
+    nodes: of the cluster.
+    network, pcie, gpu: profiles of the links and of the GPU of each node.
+    gpu_memory_bytes: memory of a node's GPU, where the rows are.
+    host_memory_bytes: memory of a node's host.
+    card_memory_bytes: HBM on the card of the SmartNIC.
+    nic: the SmartNIC.
+    name: used in reports.
+    """
+
+    nodes: int
+    network: NetworkProfile
+    pcie: PcieProfile
+    gpu: GpuProfile
+    gpu_memory_bytes: int
+    host_memory_bytes: int
+    card_memory_bytes: int
+    nic: Nic = field(default_factory=Nic)
+    name: str = "custom"
+
+    def __post_init__(self) -> None:
+        most = self.nic.configure().nodes
+        if not 1 <= self.nodes <= most:
+            raise ValueError(f"nodes must be between 1 and {most}, those of config "
+                             f"{self.nic.config}, not {self.nodes!r}")
+        for name in ("gpu_memory", "host_memory", "card_memory"):
+            if getattr(self, f"{name}_bytes") < 0:
+                raise ValueError(f"{name} must be at least 0 B, "
+                                 f"not {getattr(self, f'{name}_bytes')} B")
+
+
+def _folder():
+    return files("host") / "clusters"
+
+
+def cluster_names() -> list[str]:
+    """Return the names of the clusters that ship."""
+    return sorted(file.name.removesuffix(".toml") for file in _folder().iterdir()
+                  if file.name.endswith(".toml"))
+
+
+def load_cluster(name_or_path: str | Path,
+                 check: Callable[[Cluster], object] = lambda cluster: None) -> Cluster:
+    """Return the cluster of that name, or read the TOML file at that path.
+
+    Names of profiles in it may be paths of files, counted from its own folder. ``check`` may raise
+    ``ValueError`` for what the caller cannot do.
+
+    Raises
+    ------
+    ValueError
+        Neither a known name nor the name of a TOML file.
+    InputError
+        The file is malformed, or ``check`` refuses it; names the place.
+    """
+    name = str(name_or_path)
+    if name in cluster_names():
+        path = str(_folder() / f"{name}.toml")
+    elif name.endswith(".toml") or Path(name).is_file():
+        path = name
+    else:
+        raise ValueError(f"cluster must be one of {', '.join(cluster_names())} or a TOML file, "
+                         f"not {name!r}")
+
+    def named(text: str, kind: type):
+        if kind is Nic:
+            raise ValueError(f"must be a table, not {text!r}")
+        return load_profile(text, kind, Path(path).parent)
+
+    return read_toml(path, Cluster, named, check)

@@ -1,0 +1,83 @@
+"""The network between NICs: links of limited rate, latency, and queues at the switch's outputs."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from host.timing.clock import CYCLE_NS, cycles_of_us
+from host.toml.provenance import check_source
+
+__all__ = ["Network", "NetworkProfile"]
+
+_DIRECT_NODES = 3
+"""A U280 has two ports, so that cables join at most three in full mesh."""
+_SWITCHED_NODES = 256
+"""Node numbers have eight bits."""
+
+
+@dataclass(frozen=True)
+class NetworkProfile:
+    """Constants of a network.
+
+    Members
+    -------
+    name: of the profile.
+    one_way_us: from MAC to MAC, of an empty network.
+    bandwidth_gbit_s: of every link.
+    overhead_bytes: on the wire besides the frame.
+    switched: one switch whose outputs queue; otherwise a cable between each pair of nodes.
+    source: of each number, see :mod:`host.toml.provenance`.
+    """
+
+    name: str
+    one_way_us: float
+    bandwidth_gbit_s: float
+    overhead_bytes: int
+    switched: bool
+    source: dict[str, str] = field(default_factory=dict, compare=False)
+
+    def __post_init__(self) -> None:
+        for name in ("one_way_us", "bandwidth_gbit_s"):
+            if not getattr(self, name) > 0:
+                raise ValueError(f"{name} must be above 0, not {getattr(self, name)!r}")
+        if self.overhead_bytes < 0:
+            raise ValueError(f"overhead_bytes must be at least 0, not {self.overhead_bytes!r}")
+        check_source(self)
+
+
+class Network:
+    """Delivers frames in order for each pair of nodes, and loses nothing.
+
+    A frame is handed on when its last byte has left the sender's MAC (the sender's link is part of
+    its NIC: whoever runs the NIC takes beats at the link's rate). It arrives ``lookahead`` cycles
+    later at the earliest, and behind what is queued for the same receiver.
+
+    Raises ``ValueError`` for more nodes than direct cables can join.
+
+    Members: ``lookahead``; ``overhead_bytes`` and ``switched`` of the profile; ``cycles_per_byte``
+    of a link, ``overhead_cycles`` of a frame; ``free``, the cycle from which on each queue can
+    take the next frame, float64 ``[sources, nodes]``, where a switch has one source.
+    """
+
+    def __init__(self, profile: NetworkProfile, nodes: int):
+        most = _SWITCHED_NODES if profile.switched else _DIRECT_NODES
+        if not 1 <= nodes <= most:
+            raise ValueError(f"nodes must be between 1 and {most} of {profile.name}, "
+                             f"not {nodes!r}")
+        self.overhead_bytes = profile.overhead_bytes
+        self.switched = profile.switched
+        self.lookahead = int(cycles_of_us(profile.one_way_us))
+        self.cycles_per_byte = 1.0 / (profile.bandwidth_gbit_s / 8 * CYCLE_NS)
+        self.overhead_cycles = profile.overhead_bytes * self.cycles_per_byte
+        self.free = np.zeros((1 if profile.switched else nodes, nodes))
+
+    def deliver(self, time: float, source: int, destination: int, size: int) -> float:
+        """Return when the first byte of a frame of ``size`` bytes reaches ``destination``.
+
+        ``time`` is when its last byte left ``source``; calls come in the order of time for each
+        destination.
+        """
+        queue = 0 if self.switched else source, destination
+        start = max(time + self.lookahead, float(self.free[queue]))
+        self.free[queue] = start + (size + self.overhead_bytes) * self.cycles_per_byte
+        return start

@@ -1,0 +1,45 @@
+"""PCIe between a NIC and its host: latency, and one link of limited rate in each direction."""
+
+from dataclasses import dataclass, field
+
+from host.timing.clock import Link, cycles_of_us
+from host.toml.provenance import check_source
+
+__all__ = ["Pcie", "PcieProfile"]
+
+
+@dataclass(frozen=True)
+class PcieProfile:
+    """Constants of a PCIe connection; ``one_way_us`` and ``bandwidth_gb_s`` of each direction.
+
+    ``source`` of each number: see :mod:`host.toml.provenance`.
+    """
+
+    name: str
+    one_way_us: float
+    bandwidth_gb_s: float
+    source: dict[str, str] = field(default_factory=dict, compare=False)
+
+    def __post_init__(self) -> None:
+        for name in ("one_way_us", "bandwidth_gb_s"):
+            if not getattr(self, name) > 0:
+                raise ValueError(f"{name} must be above 0, not {getattr(self, name)!r}")
+        check_source(self)
+
+
+class Pcie:
+    """One NIC's PCIe connection.
+
+    ``latency`` is one way, in whole cycles; nothing comes back to the NIC earlier than
+    ``lookahead`` cycles after it sent what caused it.
+    """
+
+    def __init__(self, profile: PcieProfile):
+        self.latency = int(cycles_of_us(profile.one_way_us))
+        self.to_nic = Link(profile.bandwidth_gb_s)
+        self.from_nic = Link(profile.bandwidth_gb_s)
+
+    @property
+    def lookahead(self) -> int:
+        """Cycles of the round trip."""
+        return 2 * self.latency

@@ -1,0 +1,60 @@
+"""Profiles: the timing constants that ship, one TOML file each, with their sources."""
+
+import json
+import tomllib
+from dataclasses import asdict, fields
+from functools import cache
+from hashlib import sha256
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, TypeVar
+
+from host.toml.schema import read_toml
+
+__all__ = ["load_profile", "profile_hash", "profile_names"]
+
+T = TypeVar("T")
+
+
+def _folder():
+    return files("host") / "profiles"
+
+
+def profile_names(prefix: str = "") -> list[str]:
+    """Return the names of the profiles that ship and begin with ``prefix``."""
+    return sorted(f.name.removesuffix(".toml") for f in _folder().iterdir()
+                  if f.name.endswith(".toml") and f.name.startswith(prefix))
+
+
+def load_profile(name: str | T, kind: type[T], folder: str | Path = ".") -> T:
+    """Return the profile of that name, or the TOML file at that path, as a dataclass.
+
+    A path counts from ``folder``. A profile that is one already is returned as it is.
+
+    Raises ``ValueError``, which lists the profiles of this kind, for a name that none of them has;
+    :class:`host.errors.InputError` for a malformed file.
+    """
+    if isinstance(name, kind):
+        return name
+    if str(name).endswith(".toml"):
+        return read_toml(Path(folder, str(name)), kind)
+    known = {field.name for field in fields(kind)}  # type: ignore[arg-type]
+    fitting = [other for other in profile_names() if _members(other) <= known]
+    if name not in fitting:
+        raise ValueError(f"profile must be one of {', '.join(fitting)} or a TOML file, "
+                         f"not {name!r}")
+    return read_toml(str(_folder() / f"{name}.toml"), kind)
+
+
+@cache
+def _members(name: str) -> frozenset[str]:
+    """Return the names that a profile that ships gives values to."""
+    return frozenset(tomllib.loads((_folder() / f"{name}.toml").read_text()))
+
+
+def profile_hash(profile: Any) -> str:
+    """Return the SHA-256, in hexadecimal, of a profile's fields, for results that depend on it.
+
+    Where its numbers come from is part of it; how the file writes them, and comments, are not.
+    """
+    return sha256(json.dumps(asdict(profile), sort_keys=True).encode()).hexdigest()

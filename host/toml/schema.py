@@ -1,0 +1,191 @@
+"""TOML files read strictly into frozen dataclasses; every complaint names its place."""
+
+import re
+import tomllib
+from collections.abc import Callable
+from dataclasses import MISSING, fields, is_dataclass
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from host.errors import InputError, shown
+from host.toml import places
+from host.toml.units import quantity, quantity_field
+
+__all__ = ["read_toml"]
+
+T = TypeVar("T")
+
+_LARGEST = 1e100
+"""Numbers beyond this are no measure of anything, and overflow what is computed from them."""
+
+_WORDS = {int: "an integer", float: "a number", str: "a string", bool: "true or false",
+          tuple: "a list", dict: "a table"}
+
+
+class _Problem(Exception):
+    """What is wrong with the value at ``path``; ``missing`` if there is none."""
+
+    def __init__(self, path: places.Path, message: str, missing: bool = False):
+        super().__init__(message)
+        self.path, self.missing = path, missing
+
+
+def read_toml(path: str | Path, kind: type[T],
+              named: Callable[[str, type], Any] | None = None,
+              check: Callable[[T], object] = lambda result: None) -> T:
+    """Read ``path`` into the dataclass ``kind``, whose fields are the file's keys.
+
+    Field types may be ``int``, ``float`` (an integer will do), ``bool``, ``str``,
+    ``tuple[X, ...]``, ``dict[str, X]``, another dataclass (a table), and unions of these; None in
+    a union stands for a field that is not there. A field without a default must be in the file. A
+    field whose name ends in a unit, as ``one_way_us``, may also be given without it (``one_way``),
+    as a string with a unit; see :mod:`host.toml.units`.
+
+    Parameters
+    ----------
+    named: called with a string and a dataclass where the file has a string in the place of a
+        table: returns what goes by that name.
+    check: called with what was read; may raise as the dataclass may.
+
+    Raises
+    ------
+    InputError
+        The file is not TOML, a field is unknown, missing or of another type, or a dataclass,
+        ``named`` or ``check`` refuses a value (``TypeError``, ``ValueError`` whose message begins
+        with the field's name). Names the place.
+    """
+    path = Path(path)
+    try:
+        text = path.read_bytes().decode()
+    except OSError as error:
+        raise InputError(path, 0, 0, error.strerror or str(error)) from None
+    except UnicodeDecodeError as error:
+        line = error.object[:error.start].count(b"\n") + 1
+        column = error.start - error.object.rfind(b"\n", 0, error.start)
+        raise InputError(path, line, column, "not UTF-8 text") from None
+    try:
+        content = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        found = re.search(r"\(at line (\d+), column (\d+)\)", str(error))
+        line, column = map(int, found.groups()) if found else (text.count("\n") + 1, 1)
+        raise InputError(path, line, column, str(error).split(" (at ")[0]) from None
+    except ValueError as error:  # an integer of more digits than Python reads
+        raise InputError(path, 0, 0, str(error)) from None
+    except RecursionError:
+        raise InputError(path, 0, 0, "tables or lists are nested too deeply") from None
+    try:
+        result = _table(content, kind, (), named)
+        _checked(content, kind, (), lambda: check(result))
+    except _Problem as problem:
+        where = places.Places(text)
+        place = where.end if problem.missing and not problem.path else where.of(problem.path)
+        raise InputError(path, *place, str(problem)) from None
+    return result
+
+
+def _table(content: dict, kind: type, at: places.Path, named: Callable | None) -> Any:
+    """Make a ``kind`` of the table ``content``, which stands at ``at``."""
+    hints = get_type_hints(kind)
+    known = {field.name: field for field in fields(kind) if field.init}
+    short = {quantity_field(name): name for name in known if quantity_field(name)}
+    values: dict[str, Any] = {}
+    for key, value in content.items():
+        name = key if key in known else short.get(key)
+        if name is None:
+            names = (quantity_field(name) or name for name in known)
+            raise _Problem((*at, key), f"no such field: {key} (fields: {', '.join(names)})")
+        if name in values:
+            other = next(k for k in content if k != key and name in (k, short.get(k)))
+            raise _Problem((*at, key), f"{key} and {other} are the same: only one may be given")
+        if key == name:
+            values[name] = _convert(key, value, hints[name], (*at, key), named)
+        else:
+            values[name] = _quantity(name, value, hints[name], (*at, key))
+    for name, field in known.items():
+        if name not in values and field.default is MISSING and field.default_factory is MISSING:
+            raise _Problem(at, f"field {quantity_field(name) or name} is missing", missing=True)
+    return _checked(content, kind, at, lambda: kind(**values))
+
+
+def _checked(content: dict, kind: type, at: places.Path, action: Callable[[], T]) -> T:
+    """Run ``action``, which may refuse a field of ``content``."""
+    try:
+        return action()
+    except InputError:
+        raise
+    except (TypeError, ValueError) as error:
+        message = str(error).removeprefix("no such field: ")
+        found = re.match(r"\w+(?:\.\w+|\[\d+\])*", message)
+        steps = [int(part) if part.isdigit() else part
+                 for part in re.findall(r"\w+", found[0])] if found else []
+        raise _Problem((*at, *_keys(content, steps)), str(error)) from None
+
+
+def _keys(content: Any, steps: list[str | int]) -> list[str | int]:
+    """Return the path in ``content`` of the field that a message begins with."""
+    if steps and isinstance(content, dict):
+        # The file may have the name of a quantity without its unit, and a table around a field.
+        names = (steps[0], quantity_field(str(steps[0])))
+        key = next((key for key in content if key in names), None)
+        if key is not None:
+            return [key, *(steps[1:] if not isinstance(content[key], dict)
+                           else _keys(content[key], steps[1:]))]
+        for key, value in content.items():
+            if isinstance(value, dict) and (inner := _keys(value, steps)):
+                return [key, *inner]
+    return []
+
+
+def _quantity(name: str, value: object, hint: Any, at: places.Path) -> Any:
+    try:
+        amount = quantity(name, value)
+    except (TypeError, ValueError) as error:
+        raise _Problem(at, str(error)) from None
+    if float in (hint, *get_args(hint)):
+        return float(amount)  # which the form of a quantity keeps finite
+    if amount.denominator != 1:
+        unit = name.removeprefix(f"{quantity_field(name)}_")
+        raise _Problem(at, f"{quantity_field(name)} must be a whole number of {unit}, "
+                           f"not {shown(value)}")
+    return int(amount)
+
+
+def _convert(name: str, value: Any, hint: Any, at: places.Path, named: Callable | None) -> Any:
+    kinds = get_args(hint) if get_origin(hint) in (UnionType, Union) else (hint,)
+    for kind in kinds:
+        origin = get_origin(kind) or kind
+        if origin is tuple and isinstance(value, list):
+            inner = get_args(kind)
+            if inner[-1] is not ... and len(inner) != len(value):
+                raise _Problem(at, f"{name} must have {len(inner)} items, not {shown(value)}")
+            return tuple(_convert(f"{name}[{i}]", item, inner[0], (*at, i), named)
+                         for i, item in enumerate(value))
+        if origin is dict and isinstance(value, dict):
+            inner = get_args(kind)[1]
+            return {key: _convert(f"{name}.{key}", item, inner, (*at, key), named)
+                    for key, item in value.items()}
+        if is_dataclass(origin):
+            if isinstance(value, dict):
+                return _table(value, origin, at, named)
+            if isinstance(value, str) and named is not None:
+                try:
+                    return named(value, origin)
+                except InputError:
+                    raise
+                except (TypeError, ValueError) as error:
+                    raise _Problem(at, f"{name}: {error}") from None
+        elif origin is float and isinstance(value, int | float) and not isinstance(value, bool):
+            if not abs(value) <= _LARGEST:  # nor is NaN
+                raise _Problem(at, f"{name} must be a number of at most {_LARGEST:g}, "
+                                   f"not {shown(value)}")
+            return float(value)
+        elif isinstance(value, origin) and (not isinstance(value, bool) or origin is bool):
+            return value
+    wanted = []
+    for kind in kinds:
+        if is_dataclass(kind):
+            wanted += ["a table"] if named is None else ["a name", "a table"]
+        elif kind is not NoneType:
+            wanted.append(_WORDS.get(get_origin(kind) or kind, str(kind)))
+    raise _Problem(at, f"{name} must be {' or '.join(wanted)}, not {shown(value)}")

@@ -1,0 +1,243 @@
+"""Packets between host and NIC, packed and parsed with the layouts of :mod:`rtl.formats`.
+
+A packet here is an array of beats, uint32 ``[n, 16]`` little-endian words, header beat first.
+"""
+
+from functools import cache
+from struct import Struct
+from typing import NamedTuple
+
+import numpy as np
+from amaranth.lib.data import StructLayout
+
+from host.samples import Samples
+from host.wire.layouts import field_bits, pack
+from rtl.config import LANES
+from rtl.formats import (
+    BEAT_BYTES,
+    EMBER_OFFSET,
+    RECORD_BITS,
+    RECORDS_PER_BEAT,
+    TAGS_PER_BEAT,
+    VERSION,
+    EmberHeader,
+    ErrorRecord,
+    Opcode,
+    PooledTag,
+    QueryRecord,
+    RecordKind,
+    SampleRecord,
+)
+
+__all__ = [
+    "Header", "destinations", "field_place", "gpu_vectors", "header_beat", "pack_records",
+    "parse_errors", "parse_header", "parse_headers", "parse_pooled", "parse_records",
+    "payload_records", "query_packets", "query_records", "record_fields", "records_to_beats",
+    "values_to_beats", "vectors_packet", "vectors_that_fit",
+]
+
+WORDS = BEAT_BYTES // 4
+
+
+class Header(NamedTuple):
+    """Fields of an EmberNIC header that a host looks at; the low 16 bits of ``acknowledge``."""
+
+    opcode: int
+    source: int
+    destination: int
+    step: int
+    acknowledge: int
+    credit: int
+    count: int
+
+
+_WIDTHS = dict(EmberHeader.members)
+_SHIFTS = {name: 8 * EMBER_OFFSET + EmberHeader[name].offset for name in _WIDTHS}
+"""Bit of a header beat at which each field begins."""
+
+
+def _header_struct() -> Struct:
+    """Return what reads the fields of :class:`Header` from the bytes of a header beat."""
+    code, at = "<", 0
+    for name in Header._fields:
+        start, size = _SHIFTS[name] // 8, _WIDTHS[name] // 8
+        code += f"{start - at}x{ {1: 'B', 2: 'H', 3: 'Hx', 4: 'I'}[size]}"
+        at = start + size
+    return Struct(f"{code}{BEAT_BYTES - at}x")
+
+
+_HEADER = _header_struct()
+
+
+def header_beat(opcode: Opcode, *, node: int, step: int, count: int, **fields: int) -> np.ndarray:
+    """Return the header beat of a packet on a host port: uint32 ``[1, 16]``, framing zero."""
+    values = {"version": VERSION, "opcode": opcode, "source": node, "destination": node,
+              "step": step & 0xFFFF, "count": count, **fields}
+    total = 0
+    for name, value in values.items():
+        if value >> _WIDTHS[name]:
+            raise ValueError(f"{name} must fit {_WIDTHS[name]} bits, not {value!r}")
+        total |= int(value) << _SHIFTS[name]
+    return np.frombuffer(total.to_bytes(BEAT_BYTES, "little"), "<u4").reshape(1, WORDS)
+
+
+def parse_headers(beats: np.ndarray) -> list[Header]:
+    """Return the headers in header beats, uint32 ``[n, 16]`` or wider."""
+    raw = np.ascontiguousarray(beats[:, :WORDS], "<u4").tobytes()
+    return [Header._make(fields) for fields in _HEADER.iter_unpack(raw)]
+
+
+def parse_header(beat: np.ndarray) -> Header:
+    """Return the header in a header beat, uint32 ``[16]``."""
+    return parse_headers(beat[None])[0]
+
+
+def field_place(name: str) -> tuple[int, int]:
+    """Return the first bit of a header's field in the header beat, and its width."""
+    return _SHIFTS[name], _WIDTHS[name]
+
+
+def destinations(beats: np.ndarray) -> list[int]:
+    """Return the numbers of the nodes that header beats, uint32 ``[n, 16]`` or wider, are for."""
+    word, shift = divmod(_SHIFTS["destination"], 32)
+    mask = (1 << _WIDTHS["destination"]) - 1
+    return (beats[:, word] >> np.uint32(shift) & np.uint32(mask)).tolist()
+
+
+def pack_records(layout: StructLayout, **fields: np.ndarray | int) -> np.ndarray:
+    """Return 64-bit records of ``layout``: uint64 ``[n]``; see :func:`host.wire.layouts.pack`."""
+    return pack(layout, **fields).astype("<u4").view("<u8").reshape(-1)
+
+
+def parse_records(layout: StructLayout, beats: np.ndarray, count: int) -> dict[str, np.ndarray]:
+    """Return the fields of the first ``count`` 64-bit records in payload ``beats``."""
+    return record_fields(layout, payload_records(beats, count))
+
+
+def payload_records(beats: np.ndarray, count: int) -> np.ndarray:
+    """Return the first ``count`` 64-bit records in payload ``beats``: uint64 ``[count]``."""
+    return np.ascontiguousarray(beats, "<u4").reshape(-1).view(f"<u{RECORD_BITS // 8}")[:count]
+
+
+def record_fields(layout: StructLayout, records: np.ndarray) -> dict[str, np.ndarray]:
+    """Return the fields of 64-bit ``records``: uint64 each."""
+    return {name: records >> np.uint64(offset) & np.uint64((1 << width) - 1)
+            for name, (offset, width) in field_bits(layout).items()}
+
+
+def records_to_beats(records: np.ndarray) -> np.ndarray:
+    """Return payload beats of 64-bit records, the rest of the last beat zero."""
+    padded = np.zeros(-(-len(records) // RECORDS_PER_BEAT) * RECORDS_PER_BEAT, "<u8")
+    padded[:len(records)] = records
+    return padded.view("<u4").reshape(-1, WORDS)
+
+
+def values_to_beats(values: np.ndarray) -> np.ndarray:
+    """Return beats of vectors, float32 ``[n, dimension]``, one behind the other; the rest is 0."""
+    beats = np.zeros((-(-values.size // LANES), WORDS), "<u4")
+    beats.reshape(-1).view("<f4")[:values.size] = values.reshape(-1)
+    return beats
+
+
+def query_records(samples: Samples, first_sample: int) -> np.ndarray:
+    """Return the query records of ``samples``, numbered from ``first_sample``: uint64.
+
+    Each sample is its head, then a record a slot: its keys, bag by bag, and one for an empty bag.
+    """
+    lengths = samples.bag_lengths
+    n, tables = lengths.shape
+    slots = np.maximum(lengths, 1).reshape(-1).astype(np.int64)
+    # Places of the slots: one record before each sample for its head.
+    slot_sample = np.repeat(np.repeat(np.arange(n), tables), slots)
+    total = int(slots.sum())
+    place = np.arange(total) + slot_sample + 1
+    records = np.zeros(total + n, np.uint64)
+    kinds = np.full(total, RecordKind.KEY, np.uint64)
+    ends = np.cumsum(slots) - 1
+    kinds[ends] = np.where(lengths.reshape(-1) == 0, RecordKind.EMPTY, RecordKind.KEY_END)
+    rows, table = np.zeros(total, np.uint64), np.zeros(total, np.uint64)
+    full = kinds != RecordKind.EMPTY
+    rows[full], table[full] = samples.rows, samples.tables
+    records[place] = pack_records(QueryRecord, row=rows, table=table, kind=kinds)
+    sample_slots = samples.slots
+    heads = np.concatenate(([0], np.cumsum(sample_slots + 1)[:-1])) if n else np.zeros(0, np.int64)
+    if n:
+        if int(sample_slots.max()) >> SampleRecord.members["slots"]:
+            raise ValueError(f"slots of a sample must fit {SampleRecord.members['slots']} bits, "
+                             f"not {int(sample_slots.max())!r}")
+        numbers = (np.arange(n) + first_sample) & 0xFFFFFFFF
+        records[heads] = pack_records(SampleRecord, sample=numbers, slots=sample_slots,
+                                      kind=np.uint64(RecordKind.SAMPLE))
+    return records
+
+
+def query_packets(records: np.ndarray, *, node: int, step: int,
+                  payload_beats: int) -> list[np.ndarray]:
+    """Return QUERIES packets of ``records``, at most ``payload_beats`` each behind the header."""
+    per_packet = payload_beats * RECORDS_PER_BEAT
+    packets = []
+    for start in range(0, len(records), per_packet):
+        part = records[start:start + per_packet]
+        head = header_beat(Opcode.QUERIES, node=node, step=step, count=len(part))
+        packets.append(np.concatenate((head, records_to_beats(part))))
+    return packets
+
+
+def vectors_packet(head: np.ndarray, tags: np.ndarray, vectors: np.ndarray) -> np.ndarray:
+    """Return header beat, tag beats and vectors (float32 ``[n, dimension]``) as one packet.
+
+    The vectors lie one behind the other, and the rest of the last beat is zero.
+    """
+    first = 1 - -len(tags) // TAGS_PER_BEAT
+    packet = np.zeros((first - -vectors.size // LANES, WORDS), "<u4")
+    packet[:1] = head
+    packet[1:first].reshape(-1).view("<u2")[:len(tags)] = tags
+    packet[first:].reshape(-1).view("<f4")[:vectors.size] = vectors.reshape(-1)
+    return packet
+
+
+@cache
+def vectors_that_fit(dimension: int, payload_beats: int) -> int:
+    """Return how many vectors fit a payload with the tag beats that they need."""
+    return max(k for k in range(1, LANES // 4 * payload_beats)
+               if -(-k // TAGS_PER_BEAT) - -k * dimension // LANES <= payload_beats)
+
+
+def gpu_vectors(tags: np.ndarray, vectors: np.ndarray, *, node: int, step: int,
+                payload_beats: int, opcode: Opcode = Opcode.GPU_VECTORS) -> list[np.ndarray]:
+    """Return packets that answer the miss ids ``tags`` with ``vectors``.
+
+    With ``opcode`` DENSE_VECTORS they answer requests for dense vectors, whose places are the tags.
+    """
+    per_packet = vectors_that_fit(vectors.shape[1], payload_beats)
+    packets = []
+    for start in range(0, len(tags), per_packet):
+        part = slice(start, start + per_packet)
+        head = header_beat(opcode, node=node, step=step, count=len(tags[part]))
+        packets.append(vectors_packet(head, tags[part], vectors[part]))
+    return packets
+
+
+_POOLED_TAG = [(offset, (1 << width) - 1) for offset, width in map(
+    field_bits(PooledTag).get, ("sample", "first_bag", "last"))]
+
+
+def parse_pooled(packet: np.ndarray, count: int,
+                 dimension: int) -> tuple[int, int, bool, np.ndarray]:
+    """Return sample, first bag, whether it ends the sample, and the vectors of a POOLED packet.
+
+    ``ValueError`` when ``count`` vectors do not take the beats of the packet.
+    """
+    tag = int.from_bytes(packet[1].tobytes(), "little")
+    sample, first_bag, last = (tag >> offset & mask for offset, mask in _POOLED_TAG)
+    values = np.ascontiguousarray(packet[2:]).view("<f4")
+    if -(-count * dimension // LANES) != len(values):
+        raise ValueError(f"count must be of vectors in {len(values)} beats, not {count!r}")
+    vectors = values.reshape(-1)[:count * dimension].reshape(count, dimension)
+    return sample, first_bag, bool(last), vectors
+
+
+def parse_errors(packet: np.ndarray, count: int) -> dict[str, np.ndarray]:
+    """Return samples, steps and statuses of an ERRORS packet."""
+    return parse_records(ErrorRecord, packet[1:], count)
+

@@ -1,0 +1,189 @@
+"""Register block: identity, configuration, control, table descriptors, and every counter."""
+
+from amaranth.hdl import C, Cat, Module, Mux, Signal
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from rtl.config import NicConfig
+from rtl.control.axi_lite import AxiLite, AxiLiteSlave
+from rtl.control.registers import (
+    CHANNEL_BASE,
+    NEXT_NODE,
+    TABLE_BASE,
+    TABLE_WORDS,
+    Register,
+    register_map,
+)
+from rtl.formats import NODE_BITS, TABLE_BITS
+from rtl.monitor.channels import channel_state
+
+__all__ = ["Register", "RegisterBlock"]
+
+_GROUP_BITS = 4
+"""log2 of the words that one register of the read path selects from."""
+
+
+class RegisterBlock(wiring.Component):
+    """The registers of :func:`rtl.control.registers.register_map` behind an AXI4-Lite slave.
+
+    A write of a value outside a register's bounds, to a register that cannot be written or to an
+    address without one changes nothing and is answered SLVERR; so is a read of what cannot be
+    read. Byte strobes are kept: a write joins its bytes with the register's own before the bounds
+    are checked; words of a table descriptor are written whole or not at all. The two lowest
+    address bits are ignored.
+
+    A descriptor in use is changed by writing its word 0 (``valid``) with 0 first, and last with
+    its new value: each word takes effect when it is written.
+
+    Latency from address (and data) taken to the answer: read 4 cycles, write 5 cycles, a table word
+    later while ``table_ready`` is 0. One read and one write at a time.
+
+    Parameters: ``config``; ``counters``, the layout of each block's counters by block name.
+
+    Members
+    -------
+    registers: list of :class:`rtl.control.registers.Register`, by ascending address.
+
+    Ports
+    -----
+    csr: AXI4-Lite slave, 16-bit byte addresses, see :data:`rtl.control.axi_lite.AxiLite`.
+    counters: struct of every block's counters. channels: input
+    :func:`rtl.monitor.channels.channel_state`.
+    lookup_next_node: where the next lookups packet goes.
+    table_write_en, table_write_table, table_write_word, table_write_data: a descriptor word is
+        written in this cycle, see :class:`rtl.keys.owner_split.OwnerSplit`.
+    table_ready: descriptors may be written.
+    node, nodes, vector_beats, vector_packing, pooling_mean, interaction_mode, interaction_itself,
+    local_cache_enable, local_cache_sets, dedupe_enable, request_batch, request_timeout,
+    lookup_timeout, vector_timeout, result_timeout, lookup_window, lookup_share, step_floor,
+    ip_base, udp_port: the control registers.
+    training, overtake, local_reduction, gradient_partials, optimizer, learning_rate, epsilon,
+    gradient_timeout, gradient_window, gradient_share (``config.training``): those of the
+    gradient path.
+    mac_base: 48 bits, from ``mac_base_low`` and ``mac_base_high``.
+    idle: no access under way.
+
+    Raises ``TypeError``, ``ValueError`` as :func:`rtl.control.registers.register_map` does.
+    """
+
+    def __init__(self, config: NicConfig, counters: dict[str, data.StructLayout]):
+        self.registers = register_map(config, counters)
+        self._layouts = counters
+        controls = {
+            r.name: Out(r.width, init=r.reset) for r in self.registers
+            if r.access == "rw" and r.name != "table_index" and not r.name.startswith("mac_base")}
+        super().__init__({
+            "csr": In(AxiLite), "counters": In(data.StructLayout(counters)),
+            "channels": In(channel_state(config.training)), "lookup_next_node": In(NODE_BITS),
+            "table_write_en": Out(1), "table_write_table": Out(TABLE_BITS),
+            "table_write_word": Out(3), "table_write_data": Out(32),
+            "table_ready": In(1, init=1), "mac_base": Out(48), **controls, "idle": Out(1),
+        })
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+        m.submodules.slave = slave = AxiLiteSlave()
+        wiring.connect(m, wiring.flipped(self.csr), slave.bus)
+        writable = {r: Signal(r.width, name=r.name, init=r.reset)
+                    for r in self.registers if r.access == "rw"}
+        readable: dict[int, Signal | C] = {}
+        for register in self.registers:
+            if register in writable:
+                value = writable[register]
+            elif "." in register.name:
+                block, name = register.name.split(".", 1)
+                value = self.counters[block][name]
+            elif register.name == "lookup_next_node":
+                value = self.lookup_next_node
+            elif CHANNEL_BASE <= register.address < NEXT_NODE:
+                state = getattr(self.channels, register.name[8:13])
+                value = state.word_select(int(register.name[13:]), 32)
+            else:
+                value = C(register.reset, 32)
+            if register.access != "wo":
+                readable[register.address // 4] = value
+        by_name = {r.name: signal for r, signal in writable.items()}
+        for name, signal in by_name.items():
+            if name in self.signature.members:
+                m.d.comb += getattr(self, name).eq(signal)
+        m.d.comb += [
+            self.mac_base.eq(Cat(by_name["mac_base_low"], by_name["mac_base_high"])),
+            self.table_write_table.eq(by_name["table_index"]),
+            self.idle.eq(slave.idle),
+        ]
+        self._read(m, slave, readable)
+        self._write(m, slave, writable)
+        return m
+
+    def _read(self, m: Module, slave, readable) -> None:
+        """Select in two steps: inside each group of words, then among the groups."""
+        size = 1 << _GROUP_BITS
+        chosen = {}
+        for group in sorted({word // size for word in readable}):
+            value, there = Signal(32, name=f"group{group}"), Signal(name=f"there{group}")
+            chosen[group] = value, there
+            m.d.sync += [value.eq(0), there.eq(0)]
+            with m.Switch(slave.read_word[:_GROUP_BITS]):
+                for word, source in readable.items():
+                    if word // size == group:
+                        with m.Case(word % size):
+                            m.d.sync += [value.eq(source), there.eq(1)]
+        found, exists = Signal(32), Signal()
+        m.d.sync += [found.eq(0), exists.eq(0)]
+        with m.Switch(slave.read_word[_GROUP_BITS:]):
+            for group, (value, there) in chosen.items():
+                with m.Case(group):
+                    m.d.sync += [found.eq(value), exists.eq(there)]
+        with m.FSM(name="read"):
+            with m.State("WAIT"), m.If(slave.read):
+                m.next = "GROUP"
+            with m.State("GROUP"):
+                m.next = "DONE"
+            with m.State("DONE"):
+                m.d.comb += slave.read_done.eq(1)
+                m.next = "WAIT"
+        m.d.comb += [slave.read_data.eq(found), slave.read_error.eq(~exists)]
+
+    def _write(self, m: Module, slave, writable) -> None:
+        """Join the bytes with what is there, check the bounds, then write."""
+        first = TABLE_BASE // 4 + 1
+        own, low, high, merged = (Signal(32, name=n) for n in ("own", "low", "high", "merged"))
+        is_control, is_table, refused = Signal(), Signal(), Signal()
+        whole = Signal()
+        m.d.comb += [
+            whole.eq(slave.write_strobe.all()),
+            self.table_write_data.eq(slave.write_data),
+            self.table_write_word.eq(slave.write_word - first),
+            slave.write_error.eq(refused),
+        ]
+        with m.FSM(name="write"):
+            with m.State("WAIT"), m.If(slave.write):
+                m.next = "MERGE"
+                m.d.sync += [is_control.eq(0), is_table.eq(0)]
+                with m.Switch(slave.write_word):
+                    for register, signal in writable.items():
+                        with m.Case(register.address // 4):
+                            m.d.sync += [is_control.eq(1), own.eq(signal),
+                                         low.eq(register.low), high.eq(register.high)]
+                    with m.Case(*range(first, first + TABLE_WORDS)):
+                        m.d.sync += is_table.eq(1)
+            with m.State("MERGE"):
+                m.next = "CHECK"
+                for byte in range(4):
+                    m.d.sync += merged.word_select(byte, 8).eq(Mux(
+                        slave.write_strobe[byte], slave.write_data.word_select(byte, 8),
+                        own.word_select(byte, 8)))
+            with m.State("CHECK"):
+                m.next = "DONE"
+                m.d.sync += refused.eq(Mux(
+                    is_table, slave.write_strobe.any() & ~whole,
+                    ~is_control | (merged < low) | (merged > high)))
+            with m.State("DONE"):
+                with m.If(~is_table | self.table_ready):
+                    m.next = "WAIT"
+                    m.d.comb += [slave.write_done.eq(1), self.table_write_en.eq(is_table & whole)]
+                with m.If(is_control & ~refused):
+                    with m.Switch(slave.write_word):
+                        for register, signal in writable.items():
+                            with m.Case(register.address // 4):
+                                m.d.sync += signal.eq(merged)

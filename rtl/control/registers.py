@@ -1,0 +1,224 @@
+"""The register map as data: what is where, for hardware, documents and the simulator's driver."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
+from zlib import crc32
+
+from amaranth.hdl import Shape
+from amaranth.lib import data
+
+from rtl.config import NicConfig
+from rtl.control.axi_lite import ADDRESS_BITS
+from rtl.formats import VERSION, InteractionMode, OptimizerMode
+from rtl.monitor.channels import channel_map, channel_words
+
+__all__ = ["CHANNEL_BASE", "CONFIG_BASE", "CONTROL_BASE", "COUNTER_BASE", "MAGIC",
+           "NEXT_NODE", "TABLE_BASE", "TABLE_WORDS", "Register", "map_fingerprint", "register_map"]
+
+MAGIC = int.from_bytes(b"EMBR", "little")
+CONFIG_BASE, CONTROL_BASE, TABLE_BASE, COUNTER_BASE = 0x0040, 0x0100, 0x0200, 0x1000
+CHANNEL_BASE = 0x0300
+NEXT_NODE = CHANNEL_BASE + 0x80
+TABLE_WORDS = 5
+"""32-bit words of a table descriptor."""
+
+_ACCESS = {"ro": "read", "rw": "read and write", "wo": "write"}
+
+
+@dataclass(frozen=True)
+class Register:
+    """A 32-bit word of the register block.
+
+    Members
+    -------
+    name: ``block.counter`` for a counter, a plain word for others.
+    address: byte address, a multiple of 4.
+    width: bits used, from bit 0 on; the others read 0.
+    access: ``ro``, ``rw`` or ``wo``.
+    reset: value after reset.
+    description: one line.
+    low, high: smallest and largest value that a write may leave; others are refused.
+
+    Raises ``TypeError`` or ``ValueError`` for a field that cannot be.
+    """
+
+    name: str
+    address: int
+    width: int
+    access: str
+    reset: int
+    description: str
+    low: int = 0
+    high: int | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("address", "width", "reset", "low"):
+            if not isinstance(getattr(self, name), int):
+                raise TypeError(f"{name} must be an integer, not {getattr(self, name)!r}")
+        if self.access not in _ACCESS:
+            raise ValueError(f"access must be one of {', '.join(_ACCESS)}, not {self.access!r}")
+        if not 1 <= self.width <= 32:
+            raise ValueError(f"width must be between 1 and 32, not {self.width!r}")
+        if self.address % 4 or not 0 <= self.address < 1 << ADDRESS_BITS:
+            raise ValueError(f"address must be a multiple of 4 below {1 << ADDRESS_BITS:#x}, "
+                             f"not {self.address!r}")
+        if self.high is None:
+            object.__setattr__(self, "high", (1 << self.width) - 1)
+        for name in ("low", "high", "reset"):
+            value = getattr(self, name)
+            if not 0 <= value < 1 << self.width:
+                raise ValueError(f"{name} of {self.name} must fit in {self.width} bits, "
+                                 f"not {value!r}")
+        if self.access == "rw" and not self.low <= self.reset <= self.high:
+            raise ValueError(f"reset of {self.name} must be between {self.low} and {self.high}, "
+                             f"not {self.reset!r}")
+
+
+def register_map(config: NicConfig, counters: dict[str, data.StructLayout]) -> list[Register]:
+    """Return the registers of a NIC, by ascending address.
+
+    Parameters: ``config``; ``counters``, the layout of each block's counters by block name.
+    Raises ``TypeError`` for other kinds and ``ValueError`` if a counter has more than 32 bits or
+    the counters do not fit the address space.
+    """
+    if not isinstance(config, NicConfig):
+        raise TypeError(f"config must be a NicConfig, not {config!r}")
+    counts = list(_counters(counters))
+    sizes = [f.name for f in fields(config) if isinstance(getattr(config, f.name), int)]
+    registers = [
+        Register(f"config_{name}", CONFIG_BASE + 4 * k, 32, "ro", int(getattr(config, name)),
+                 f"{name} of this configuration") for k, name in enumerate(sizes)]
+    registers += [
+        Register(name, CONTROL_BASE + 4 * k, width, "rw", reset, description, low, high)
+        for k, (name, width, reset, low, high, description) in enumerate(_controls(config))]
+    registers.append(Register(
+        "table_index", TABLE_BASE, 12, "rw", 0, "table that table_word0 to 4 write to",
+        0, config.tables - 1))
+    registers += [
+        Register(f"table_word{k}", TABLE_BASE + 4 + 4 * k, 32, "wo", 0,
+                 f"word {k} of the descriptor of table_index; whole words; takes effect at once")
+        for k in range(TABLE_WORDS)]
+    registers += [
+        Register(f"channel_{member}{k}", CHANNEL_BASE + 8 * k + 4 * at, len(names), "ro", 0,
+                 f"{member}, now, of the streams {', '.join(names)}, from bit 0 on")
+        for k, names in enumerate(channel_words(config.training))
+        for at, member in enumerate(("valid", "ready"))]
+    registers.append(Register(
+        "lookup_next_node", NEXT_NODE, 8, "ro", 0,
+        "node that the next lookups packet is for, which may wait for that node's credit"))
+    registers += [
+        Register(name, COUNTER_BASE + 4 * k, 32, "ro", 0, "cumulative, modulo 2^32")
+        for k, name in enumerate(counts)]
+    return _identity(config, registers, len(sizes), len(counts)) + registers
+
+
+def _identity(config: NicConfig, others: list[Register], sizes: int,
+              counts: int) -> list[Register]:
+    """Return the words at address 0: what this is, and where the ``others`` are."""
+    words = (
+        ("magic", MAGIC, 'identity: the bytes "EMBR"'),
+        ("version", VERSION, "version of formats and registers"),
+        ("counter_base", COUNTER_BASE, "address of the first counter"),
+        ("counter_count", counts, "number of counters"),
+        ("config_base", CONFIG_BASE, "address of the first size of this configuration"),
+        ("config_count", sizes, "number of sizes"),
+        ("control_base", CONTROL_BASE, "address of the first control register"),
+        ("control_count", len(list(_controls(config))), "number of control registers"),
+        ("table_base", TABLE_BASE, "address of table_index, before the words of a descriptor"),
+        ("table_words", TABLE_WORDS, "words of a table descriptor"),
+        ("channel_base", CHANNEL_BASE, "address of the first word of the streams' states"),
+        ("channel_count", len(channel_map(config.training)), "number of streams, 32 a word"),
+        ("register_count", len(others), "number of registers from config_base on"),
+        ("register_map", map_fingerprint(others),
+         "CRC-32 of name, address, width and access of those: tells one map from another"),
+    )
+    return [Register(name, 4 * k, 32, "ro", value, description)
+            for k, (name, value, description) in enumerate(words)]
+
+
+def map_fingerprint(registers: Iterable[Register]) -> int:
+    """Return the CRC-32 (IEEE 802.3, as zlib has it) of what a driver has to know of a map: a line
+    "name address width access" for each of ``registers``, numbers in decimal."""
+    lines = (f"{r.name} {r.address} {r.width} {r.access}\n" for r in registers)
+    return crc32("".join(lines).encode())
+
+
+def _controls(config: NicConfig):
+    """Yield name, width, reset, smallest and largest value, description, in address order."""
+    share = config.lookup_beats // config.nodes
+    batch = 8 * config.host_payload_beats
+    largest = 0xFFFF
+    yield "node", 8, 0, 0, config.nodes - 1, "this node's number"
+    yield "nodes", 8, 1, 1, config.nodes, "nodes of the cluster"
+    yield ("vector_beats", config.vector_beats.bit_length(), config.vector_beats, 1,
+           config.vector_beats, "beats of a vector")
+    yield ("vector_packing", 2, config.vector_packing, config.vector_packing, 2,
+           "log2 of the vectors in a beat of a packet; counts while vector_beats is 1")
+    yield "pooling_mean", 1, 0, 0, 1, "bags pool to their mean, not their sum"
+    yield ("interaction_mode", 2, 0, 0, int(InteractionMode.CAT),
+           "results are 0 pooled vectors, 1 dots, 2 concatenations; 1 needs dot_units")
+    yield "interaction_itself", 1, 0, 0, 1, "dots pair a vector with itself too"
+    yield "local_cache_enable", 1, 1, 0, 1, "the local cache keeps rows"
+    yield ("local_cache_sets", config.local_cache_sets.bit_length(), config.local_cache_sets, 1,
+           config.local_cache_sets, "sets of the local cache in use")
+    yield "remote_cache_enable", 1, 1, 0, 1, "the remote cache keeps rows"
+    yield ("remote_cache_sets", config.remote_cache_sets.bit_length(), config.remote_cache_sets, 1,
+           config.remote_cache_sets, "sets of the remote cache in use")
+    yield "requester_merge", 1, 1, 0, 1, "identical keys on their way to other nodes travel once"
+    yield "dedupe_enable", 1, 1, 0, 1, "the dedupe table merges lookups of a key"
+    yield "request_batch", 16, min(64, batch), 1, batch, "lookups of a request list to the host"
+    for name, what in (("request", "request list to the host"), ("lookup", "lookups packet"),
+                       ("vector", "vectors packet"), ("result", "results packet")):
+        yield f"{name}_timeout", 16, 64, 0, largest, f"cycles after which an open {what} leaves"
+    yield ("lookup_window", 16, config.lookup_window, 1, config.lookup_beats,
+           "lookup beats that may be on their way to one owner")
+    yield ("lookup_share", 16, share, 1, config.lookup_beats,
+           "lookup beats that one requester may have waiting here")
+    yield "tap_select", 2, 0, 0, 2, "whose lookups the access tap logs: 1 local, 2 remote cache"
+    yield "step_floor", 16, 0, 0, largest, "smallest step still in use"
+    yield ("mac_base_low", 32, 0x4D420000, 0, (1 << 32) - 1,
+           "MAC address of node 0, bits 31 to 0")
+    yield "mac_base_high", 16, 0x0245, 0, largest, "MAC address of node 0, bits 47 to 32"
+    yield "ip_base", 32, 0x0A450000, 0, (1 << 32) - 1, "IPv4 address of node 0"
+    yield "udp_port", 16, 0x4853, 0, largest, "UDP port, source and destination"
+    if config.training:
+        yield from _training_controls(config)
+
+
+def _training_controls(config: NicConfig):
+    """Yield those of the gradient path, likewise; binary32 words may be any."""
+    share, words = config.partial_beats // config.nodes, (1 << 32) - 1
+    yield "training", 1, 0, 0, 1, "lookups of a step wait until the rows of the one before are new"
+    yield ("overtake", 1, 0, 0, 1,
+           "lookups of the next step leave for owners that are done, before all are")
+    yield ("local_reduction", 1, 1, 0, 1,
+           "gradients to the same row are added up before they leave; without, each is a partial")
+    yield ("gradient_partials", 1, 0, 0, 1,
+           "sums of a node leave as 0 exact lists of binary32, 1 the nearest binary32")
+    yield ("optimizer", 1, int(OptimizerMode.SGD), 0, int(OptimizerMode.ROWWISE_ADAGRAD),
+           "rows follow their gradients by 0 SGD, 1 row-wise Adagrad")
+    yield "learning_rate", 32, 0x3DCCCCCD, 0, words, "learning rate, binary32"
+    yield "epsilon", 32, 0x322BCC77, 0, words, "of row-wise Adagrad, binary32"
+    yield "gradient_timeout", 16, 64, 0, 0xFFFF, "cycles after which an open partials packet leaves"
+    yield ("gradient_window", 16, config.gradient_window, 2, config.partial_beats,
+           "beats of partials that may be on their way to one owner")
+    yield ("gradient_share", 16, share, 2, config.partial_beats,
+           "beats of partials that one node may have waiting here")
+
+
+def _counters(counters: dict[str, data.StructLayout]):
+    """Yield ``block.counter`` of every counter."""
+    if not isinstance(counters, dict):
+        raise TypeError(f"counters must be a dict, not {counters!r}")
+    total = 0
+    room = ((1 << ADDRESS_BITS) - COUNTER_BASE) // 4
+    for block, layout in counters.items():
+        if not isinstance(layout, data.StructLayout):
+            raise TypeError(f"counters of {block} must be a StructLayout, not {layout!r}")
+        for name, shape in layout.members.items():
+            if Shape.cast(shape).width > 32:
+                raise ValueError(f"{block}.{name} must have at most 32 bits, not {shape!r}")
+            total += 1
+            if total > room:
+                raise ValueError(f"counters must be at most {room}, not {total!r}")
+            yield f"{block}.{name}"

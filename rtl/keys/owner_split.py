@@ -1,0 +1,176 @@
+"""Owner split: which node owns a key, by the descriptor of its table."""
+
+from typing import Any
+
+from amaranth.hdl import C, Cat, Module, Mux, Shape, ShapeCastable, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from rtl.formats import NODE_BITS, ROW_BITS, TABLE_BITS, DescriptorKind, Key, Status
+from rtl.formats import TableDescriptor as Descriptor
+from rtl.keys.hashing import hash_bits, scale
+from rtl.memory import Ram
+from rtl.stream import SkidBuffer
+
+__all__ = ["FRACTION_BITS", "OwnerSplit", "split_layout"]
+
+FRACTION_BITS = 16
+"""Low bits of the key's hash that spread the rows of a table over its owners."""
+
+_WORDS = 3
+"""Descriptor words that say where a row lives; the others address stores on the card."""
+
+
+def split_layout(user_shape) -> data.StructLayout:
+    """Layout of an item that leaves an :class:`OwnerSplit`."""
+    return data.StructLayout({
+        "key": Key, "user": user_shape, "owner": NODE_BITS, "own": 1, "status": 8})
+
+
+class OwnerSplit(wiring.Component):
+    """Look up the owner of each key, or why it has none (DESIGN section 4, sharding is data).
+
+    ``owner`` is the descriptor's owner (kind TABLE), that plus (hash[15:0] * owners) >> 16 (kind
+    ROW, see :mod:`rtl.keys.hashing`), or this node (REPLICATED). ``status`` is 0, or the first that
+    holds of TABLE (no such table, its descriptor is not valid), KIND (COLUMN: in the format, not
+    executed; REPLICATED where a row must have one owner), ROW (beyond the table's rows) and TABLE
+    (the owner is not one of ``nodes``); then ``owner`` means nothing. ``own``: it is this node.
+
+    Latency 5 cycles, throughput 1 key per cycle. Keys keep their order. After reset ``tables``
+    cycles make every descriptor invalid; meanwhile nothing is taken.
+
+    Parameters: ``user_shape``, of what travels with a key; ``tables``, number of descriptors;
+    ``replicated``, whether a row may have a copy at every node.
+
+    Ports
+    -----
+    i: stream of {key, user}.
+    o: stream of {key, user, owner, own, status}.
+    node: this node's number.
+    nodes: nodes of the cluster.
+    write_en, write_table, write_word, write_data: write a 32-bit word of a descriptor (words 0 to
+        4 of :data:`rtl.formats.TableDescriptor`; 3 and 4 are not kept here). A descriptor that is
+        in use is changed by clearing word 0 first and writing it last. Tables and words that do
+        not exist are ignored, and so is all while ``write_ready`` is 0.
+    write_ready: descriptors may be written.
+    idle: no key inside and no sweep under way.
+
+    Raises ``TypeError`` if ``user_shape`` is not a shape, ``ValueError`` if ``tables`` is not
+    between 1 and 4,096.
+    """
+
+    def __init__(self, user_shape, tables: int, *, replicated: bool = True):
+        if not isinstance(user_shape, (ShapeCastable, Shape, int)):
+            raise TypeError(f"user_shape must be a shape, not {user_shape!r}")
+        if isinstance(tables, bool) or not isinstance(tables, int):
+            raise TypeError(f"tables must be an integer, not {tables!r}")
+        if not 1 <= tables <= 1 << TABLE_BITS:
+            raise ValueError(f"tables must be between 1 and {1 << TABLE_BITS}, not {tables!r}")
+        self._tables, self._replicated = tables, replicated
+        self._item = data.StructLayout({"key": Key, "user": user_shape})
+        super().__init__({
+            "i": In(stream.Signature(self._item)),
+            "o": Out(stream.Signature(split_layout(user_shape))),
+            "node": In(NODE_BITS), "nodes": In(NODE_BITS, init=(1 << NODE_BITS) - 1),
+            "write_en": In(1), "write_table": In(TABLE_BITS), "write_word": In(3),
+            "write_data": In(32), "write_ready": Out(1), "idle": Out(1),
+        })
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+        m.submodules.head = head = SkidBuffer(self._item)
+        swept = Signal()
+        m.d.comb += [
+            head.i.payload.eq(self.i.payload),
+            head.i.valid.eq(self.i.valid & swept),
+            self.i.ready.eq(head.i.ready & swept),
+        ]
+        # Item and validity of each stage; a stage's own fields are declared where it is filled.
+        items = [head.o.payload] + [Signal(self._item, name=f"item{k}") for k in range(1, 5)]
+        valids = [head.o.valid] + [Signal(name=f"valid{k}") for k in range(1, 5)]
+        advance = Signal()
+        m.d.comb += [
+            advance.eq(self.o.ready | ~valids[4]),
+            head.o.ready.eq(advance),
+            self.idle.eq(swept & head.idle & ~Cat(valids).any()),
+        ]
+        with m.If(advance):
+            for k in range(4):
+                m.d.sync += [items[k + 1].eq(items[k]), valids[k + 1].eq(valids[k])]
+
+        descriptor = self._descriptors(m, items[0].key.table, advance, swept)
+        missing, fraction = Signal(), Signal(FRACTION_BITS)
+        beyond, invalid, kind2, owner2 = Signal(), Signal(), Signal(2), Signal(NODE_BITS)
+        offset = Signal(NODE_BITS)
+        owner3, status3, owner4, status4 = (Signal(s) for s in (NODE_BITS, 8, NODE_BITS, 8))
+        own4 = Signal()
+        with m.If(advance):
+            # 1: descriptor read; hash of the key.
+            m.d.sync += [
+                missing.eq(items[0].key.table >= self._tables),
+                fraction.eq(hash_bits(items[0].key)[:FRACTION_BITS]),
+            ]
+            # 2: bounds of the row; offset of its owner.
+            m.d.sync += [
+                beyond.eq(items[1].key.row >= Cat(descriptor.rows_low, descriptor.rows_high)),
+                invalid.eq(missing | ~descriptor.valid), kind2.eq(descriptor.kind),
+                owner2.eq(descriptor.owner), offset.eq(scale(fraction, descriptor.owners)),
+            ]
+            # 3: owner and verdict.
+            with m.Switch(kind2):
+                with m.Case(DescriptorKind.ROW):
+                    m.d.sync += owner3.eq(owner2 + offset)
+                with m.Case(DescriptorKind.REPLICATED):
+                    m.d.sync += owner3.eq(self.node)
+                with m.Default():
+                    m.d.sync += owner3.eq(owner2)
+            with m.If(invalid):
+                m.d.sync += status3.eq(Status.TABLE)
+            with m.Elif((kind2 == DescriptorKind.COLUMN) |
+                        (C(not self._replicated, 1) & (kind2 == DescriptorKind.REPLICATED))):
+                m.d.sync += status3.eq(Status.KIND)
+            with m.Else():
+                m.d.sync += status3.eq(Mux(beyond, Status.ROW, 0))
+            # 4: an owner outside the cluster would have no packet buffer to go to.
+            m.d.sync += [
+                owner4.eq(owner3), own4.eq(owner3 == self.node),
+                status4.eq(Mux((status3 == 0) & (owner3 >= self.nodes), Status.TABLE, status3)),
+            ]
+        m.d.comb += [
+            self.o.valid.eq(valids[4]),
+            self.o.payload.key.eq(items[4].key), self.o.payload.user.eq(items[4].user),
+            self.o.payload.owner.eq(owner4), self.o.payload.own.eq(own4),
+            self.o.payload.status.eq(status4),
+        ]
+        return m
+
+    def _descriptors(self, m: Module, table, read_en, swept) -> data.View:
+        """Build the descriptor RAM, a lane a word, and return what it reads, one cycle later."""
+        place = Signal(range(self._tables + 1))
+        write = Signal()
+        m.d.comb += [
+            swept.eq(place == self._tables), self.write_ready.eq(swept),
+            write.eq(self.write_en & swept & (self.write_table < self._tables)),
+        ]
+        with m.If(~swept):
+            m.d.sync += place.eq(place + 1)
+        descriptor: Any = Signal(Descriptor)  # a View, which Amaranth makes of the layout
+        words = []
+        for word in range(_WORDS):
+            ram = Ram(32, self._tables, style="lutram" if self._tables <= 64 else "bram")
+            m.submodules[f"descriptor{word}"] = ram
+            m.d.comb += [
+                ram.read_en.eq(read_en), ram.read_addr.eq(table),
+                ram.write_en.eq(write & (self.write_word == word)),
+                ram.write_addr.eq(self.write_table), ram.write_data.eq(self.write_data),
+            ]
+            if word == 0:
+                with m.If(~swept):
+                    m.d.comb += [ram.write_en.eq(1), ram.write_addr.eq(place),
+                                 ram.write_data.eq(0)]
+            words.append(ram.read_data)
+        m.d.comb += descriptor.eq(Cat(words))
+        return descriptor
+
+
+assert Key.size == ROW_BITS + TABLE_BITS

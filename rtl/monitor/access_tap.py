@@ -1,0 +1,54 @@
+"""Access tap: a log of what a cache decided, for whoever listens."""
+
+from amaranth.hdl import Module, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from rtl.cache import tap_layout
+from rtl.formats import Key
+from rtl.monitor.counters import CounterLayout, count
+from rtl.stream import StreamFIFO
+
+__all__ = ["ACCESS_TAP_COUNTERS", "Access", "AccessEvent", "AccessTap"]
+
+Access = data.StructLayout({"key": Key, "hit": 1, "pending": 1, "conflict": 1, "unmerged": 1})
+"""A lookup of a cache: whether its key was there (``pending``: on its way), and, of a miss, whether
+it found no place (``conflict``) or found its key on its way and may not wait (``unmerged``)."""
+
+AccessEvent = tap_layout(Key)
+
+ACCESS_TAP_COUNTERS = CounterLayout("events", "lost")
+
+
+class AccessTap(wiring.Component):
+    """Turn the cache's events into a stream that never holds the cache up.
+
+    Latency 3 cycles, throughput 1 access per cycle. An event that finds the FIFO full, because the
+    listener is slow, is lost and counted.
+
+    Ports: ``event``, the cache's; ``enable``; ``o``, stream of :data:`Access`; ``counters``;
+    ``idle``.
+    """
+
+    def __init__(self, depth: int = 16):
+        self._depth = depth
+        super().__init__({
+            "event": In(AccessEvent), "enable": In(1), "o": Out(stream.Signature(Access)),
+            "counters": Out(ACCESS_TAP_COUNTERS), "idle": Out(1)})
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+        m.submodules.fifo = fifo = StreamFIFO(Access, self._depth)
+        wiring.connect(m, fifo.o, wiring.flipped(self.o))
+        # A cache decides at the end of its path: there is no logic left, neither for a FIFO's level
+        # nor for whether anyone listens.
+        event, enabled = Signal(AccessEvent), Signal()
+        m.d.sync += [event.eq(self.event), enabled.eq(self.enable)]
+        m.d.comb += [
+            fifo.i.valid.eq(event.valid & enabled),
+            *(fifo.i.payload[name].eq(event[name]) for name in Access.members),
+            self.idle.eq(fifo.idle & ~fifo.i.valid),
+        ]
+        count(m, self.counters, events=fifo.i.valid & fifo.i.ready,
+              lost=fifo.i.valid & ~fifo.i.ready)
+        return m

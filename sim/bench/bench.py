@@ -1,0 +1,96 @@
+"""The figures of DESIGN section 7, measured: ``python -m sim bench``.
+
+Figures are numbers of cycles and shares, the same on every machine, and for the speed of the
+simulation ratios of times within one run. A figure that misses its target is shown like any other;
+only results that are wrong are errors.
+"""
+
+from collections.abc import Callable, Sequence
+
+from sim.bench.blocks import block_jobs
+from sim.bench.dots import dot_jobs
+from sim.bench.gradients import gradient_jobs
+from sim.bench.interaction import interaction_job
+from sim.bench.latency import latency_jobs
+from sim.bench.nic import nic_jobs
+from sim.bench.resources import resource_jobs
+from sim.bench.rows import SECTIONS, Job, Progress
+from sim.files.journal import Journal
+
+__all__ = ["NOT_BUILT", "SCHEMA", "BenchProgress", "bench"]
+
+SCHEMA = "embernic/bench/1"
+
+NOT_BUILT: dict[str, str] = {
+    "HBM store": "caches are on chip only",
+    "resources with link": "links are not there; the rows of a NIC that trains are without",
+}
+"""Rows of DESIGN section 7 whose block does not exist, and why."""
+
+
+def _speed(progress: Progress) -> Sequence[dict]:
+    from sim.bench.speed import speed_rows  # needs the whole cluster, which blocks alone do without
+
+    return speed_rows(progress)
+
+
+_SPEED = Job("speed", "speed of the cluster simulation", _speed)
+
+BenchProgress = Callable[[int, int, str], None]
+"""Called with jobs done, jobs in all and a line on what goes on."""
+
+
+def bench(only: Sequence[str] = (), json_path: str | None = None,
+          progress: BenchProgress = lambda done, total, line: None,
+          finished: Callable[[dict], None] = lambda row: None) -> dict:
+    """Measure and return ``schema``, ``complete``, ``rows`` and ``not_built``.
+
+    Parameters
+    ----------
+    only: names out of :data:`sim.bench.rows.SECTIONS`; none means all.
+    json_path: file that holds each row as soon as it is finished, so that the same call goes on
+        where another was interrupted; ``-`` is standard output, at the end.
+    progress: called now and then. finished: called with each row, those found in the file too.
+
+    A row has ``name``, ``value``, ``unit``, ``target`` (None where DESIGN names a limit only),
+    ``sense`` (``>=`` or ``<=``), ``holds``, ``note``, ``bound`` (what the limit that binds would
+    allow) and ``section``; a latency has ``block``, ``from``, ``to`` and ``stated`` (by the
+    docstring) instead of sense, note and bound.
+
+    Raises
+    ------
+    ValueError
+        ``only`` names no section, or the file holds unfinished rows of something else.
+    """
+    jobs = _jobs(only)
+    with Journal(json_path, SCHEMA, {"only": sorted({job.section for job in jobs})}) as journal:
+        for row in journal.finished.values():
+            finished(row)
+        done = {row["job"] for row in journal.finished.values() if row["job_done"]}
+        for number, job in enumerate(jobs):
+            if job.name in done:
+                continue
+
+            def tell(line: str, number: int = number, job: Job = job) -> None:
+                progress(number, len(jobs), f"{job.name}: {line}")
+
+            progress(number, len(jobs), job.name)
+            rows = [row if isinstance(row, dict) else row.as_dict() for row in job.measure(tell)]
+            for place, row in enumerate(rows):
+                # A job that was interrupted between two of its rows is measured again.
+                if row["name"] not in journal.finished:
+                    row |= {"section": job.section, "job": job.name,
+                            "job_done": place == len(rows) - 1}
+                    journal.add(row["name"], row)
+                    finished(row)
+        progress(len(jobs), len(jobs), "done")
+        return journal.finish({"not_built": NOT_BUILT})
+
+
+def _jobs(only: Sequence[str]) -> list[Job]:
+    for name in only:
+        if name not in SECTIONS:
+            raise ValueError(f"only must be of {', '.join(SECTIONS)}, not {name!r}")
+    every = [*block_jobs(), *gradient_jobs(), *dot_jobs(), *latency_jobs(), *nic_jobs(),
+             interaction_job(), _SPEED, *resource_jobs()]
+    return [job for job in every if not only or job.section in only]

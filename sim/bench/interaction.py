@@ -1,0 +1,84 @@
+"""The row of a NIC that does the interaction with every row in its local cache.
+
+Two runs over the same samples again and again, of which one goes on for longer: what it takes more,
+in cycles and on every link, is what samples take whose rows are all in the cache.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+
+from host.data.generator import generate
+from host.dlrm.interaction import ResultLayout
+from host.model import MODELS, Model
+from host.samples import concatenate
+from host.timing.pcie import Pcie, PcieProfile
+from host.toml.profile import load_profile
+from rtl.formats import BEAT_BYTES
+from sim.bench.nic import limits
+from sim.bench.rows import Job, Progress, Row
+from sim.job.options import RunOptions
+from sim.run.run import run
+
+__all__ = ["interaction_job", "interaction_row"]
+
+_SAMPLES, _WARM, _MEASURED = 512, 2, 8
+"""Samples that are repeated, which have fewer rows than the local cache; how often both runs go
+through them, and how much more often the longer one does."""
+
+_NAME = "NIC, interaction, 1 node, every row cached"
+
+
+def interaction_job() -> Job:
+    """Return the job of a ``kaggle`` NIC with its dot interaction."""
+    def rows(progress: Progress) -> Sequence[Row]:
+        return [interaction_row("kaggle", MODELS["kaggle"], _SAMPLES, progress)]
+
+    return Job("nic", _NAME, rows)
+
+
+def interaction_row(config: str, model: Model, samples: int,
+                    progress: Progress = lambda line: None, settings: tuple[str, ...] = ()) -> Row:
+    """Return the cycles between two results of a NIC whose host keeps it busy.
+
+    Parameters: preset ``config`` with ``settings``; ``model``, one of those that ship; ``samples``
+    that are repeated.
+    """
+    keys = concatenate(generate(model, samples, 1)).rows.reshape(samples, model.tables)
+    results = []
+    with TemporaryDirectory() as folder:
+        for times in (_WARM, _WARM + _MEASURED):
+            path = Path(folder) / f"{times}.npy"
+            np.save(path, np.tile(keys, (times, 1)))
+            total = samples * times
+            result = run(RunOptions(config=config, settings=("interaction=true", *settings),
+                                    model=model.name, nodes=1, data=str(path), format="trace"),
+                         lambda done, cycle, total=total: progress(
+                             f"{done:,} of {total:,} samples"))
+            if not result["bit_identical"]:
+                raise RuntimeError(f"{_NAME}: results differ from the numpy model: "
+                                   f"{result['results']}")
+            results.append(result)
+    shorter, longer = results
+    more = _difference(shorter, longer)
+    missed = more["counters"][0]["local_cache.misses"]
+    limit = limits(more)[0]
+    pcie = Pcie(load_profile(longer["options"]["pcie"], PcieProfile)).from_nic
+    beats = ResultLayout.of(model).beats
+    return Row(
+        _NAME, more["cycles"] / more["samples"], "cycles/result", sense="<=",
+        bound=limit.cycles / more["samples"],
+        note=f"{more['samples']:,} samples in {more['cycles']:,} cycles, {missed:,} of "
+             f"{more['lookups']:,} lookups missed the cache; {limit.name} binds, busy "
+             f"{100 * limit.cycles / more['cycles']:.1f} % of the time; the {beats} beats of a "
+             f"result alone take {beats * BEAT_BYTES * pcie.cycles_per_byte:.1f} cycles of PCIe")
+
+
+def _difference(shorter: dict, longer: dict) -> dict:
+    """Return the result of what ``longer`` did besides what ``shorter`` did."""
+    counters = [{name: count - before[name] for name, count in after.items()}
+                for before, after in zip(shorter["counters"], longer["counters"])]
+    counts = {name: longer[name] - shorter[name] for name in ("samples", "lookups", "cycles")}
+    return longer | counts | {"counters": counters}

@@ -1,0 +1,193 @@
+"""Latency of each block in cycles: measured, and beside it what its docstring states.
+
+The blocks run on Amaranth's simulator with the sizes of ``tiny``: latencies do not depend on sizes.
+"""
+
+from collections.abc import Callable
+
+from host.wire.layouts import unpack
+from host.wire.packets import pack_records
+from rtl.cache import EmbeddingCache, LocalCache
+from rtl.config import NicConfig, preset
+from rtl.control.csr import RegisterBlock
+from rtl.dedupe import DedupeTable
+from rtl.float import FLOAT_ADDER_LATENCY, FloatAdder
+from rtl.formats import QueryRecord, RawBeat, RecordKind, SampleRecord
+from rtl.interaction import DotInteraction, HoldBuffer, Pooler, ResultPackager
+from rtl.keys.owner_split import OwnerSplit
+from rtl.monitor.counters import CounterLayout
+from rtl.query import Dispatcher, HostReporter, QueryChecker
+from rtl.stream import Arbiter, PacketFIFO, SkidBuffer, StreamFIFO
+from sim.bench.latency_network import NETWORK_CASES
+from sim.bench.probe import Latency, Probe, stated
+from sim.bench.rows import Job
+from sim.engines import load
+
+__all__ = ["LATENCY_CASES", "latency_jobs"]
+
+_PLAIN = r"Latency (\d+) cycles?"
+
+
+def _skid(config: NicConfig) -> list[Latency]:
+    probe = Probe(SkidBuffer(RawBeat))
+    return [probe.latency("item", "the same item", _PLAIN, "o", probe.push("i"))]
+
+
+def _fifo(config: NicConfig) -> list[Latency]:
+    probe = Probe(StreamFIFO(RawBeat, 16))
+    return [probe.latency("item", "the same item", _PLAIN, "o", probe.push("i"))]
+
+
+def _packet_fifo(config: NicConfig) -> list[Latency]:
+    probe = Probe(PacketFIFO(RawBeat, 16))
+    return [probe.latency("last item of a packet", "its first item", _PLAIN, "o",
+                          probe.push("i"), probe.push("i", last=1, after=1))]
+
+
+def _arbiter(config: NicConfig) -> list[Latency]:
+    probe = Probe(Arbiter(RawBeat, 2))
+    return [probe.latency("item", "the same item", _PLAIN, "o", probe.push("i__1"))]
+
+
+def _adder(config: NicConfig) -> list[Latency]:
+    running = load(FloatAdder(), "FloatAdder", "pysim").instance(skip=False)
+    running.run(16)
+    one, two, cycles = 0x3F800000, 0x40000000, 0
+    running.set_signal("a", one)
+    running.set_signal("b", one)
+    while running.get_signal("o") != two:
+        running.run(running.cycle + 1)
+        cycles += 1
+        if cycles > 100:
+            raise RuntimeError("FloatAdder: 1 + 1 is not 2 after 100 cycles")
+    return [Latency("FloatAdder", "operands", "sum", cycles, FLOAT_ADDER_LATENCY)]
+
+
+def _owner_split(config: NicConfig) -> list[Latency]:
+    probe = Probe(OwnerSplit(8, config.tables), node=0, nodes=2)
+    probe.load_table()
+    return [probe.latency("key", "its owner", _PLAIN, "o", probe.push("i", user=1))]
+
+
+def _query_checker(config: NicConfig) -> list[Latency]:
+    probe = Probe(QueryChecker(config), node=0, nodes=2)
+    probe.load_table()
+    head = pack_records(SampleRecord, sample=7, slots=1, kind=int(RecordKind.SAMPLE))[0]
+    key = pack_records(QueryRecord, row=5, kind=int(RecordKind.KEY_END))[0]
+    return [probe.latency(
+        "last record of a sample", "its first slot", r"first slot (\d+) cycles", "o",
+        probe.push("i", data=int(head), records=1),
+        probe.push("i", after=20, data=int(key), records=1, last=1))]
+
+
+def _dispatcher(config: NicConfig) -> list[Latency]:
+    probe = Probe(Dispatcher(), node=0)
+    kind = int(RecordKind.KEY_END)
+    return [
+        probe.latency("slot", "own lookup", _PLAIN, "local", probe.push("i", kind=kind)),
+        probe.latency("slot", "lookup to another node", _PLAIN, "remote",
+                      probe.push("i", kind=kind, owner=1))]
+
+
+def _reporter(config: NicConfig) -> list[Latency]:
+    probe = Probe(HostReporter(config))
+    return [probe.latency("error", "its header", r"Latency (\d+) cycles for an error", "headers",
+                          probe.push("errors", sample=1))]
+
+
+def _cache(probe: Probe, lookups: str) -> list[Latency]:
+    """Measure a miss, its fill and a hit; their figures are in EmbeddingCache's docstring."""
+    docs = EmbeddingCache
+    miss = probe.latency("lookup that misses", "miss", r"of a miss: (\d+) to", "misses",
+                         probe.push(lookups, key__row=5), docs=docs)
+    # The first miss was answered by nobody: its key stays pending, so that of another is filled.
+    records, _ = probe.give("misses", probe.push(lookups, key__row=6))
+    miss_id = int(unpack(probe.layout("misses"), records, "id")[0])
+    fill = probe.latency("last beat of a fill", "vector", r", and (\d+) from the last beat",
+                         "vectors", probe.push("fills", id=miss_id, last=1), docs=docs)
+    hit = probe.latency("lookup that hits", "vector", r"of a hit: (\d+) cycles", "vectors",
+                        probe.push(lookups, key__row=6), docs=docs)
+    return [hit, miss, fill]
+
+
+def _dedupe(config: NicConfig) -> list[Latency]:
+    return _cache(Probe(DedupeTable(config), enable=1, vector_beats=1), "requests")
+
+
+def _local_cache(config: NicConfig) -> list[Latency]:
+    return _cache(Probe(LocalCache(config), enable=1, vector_beats=1,
+                        sets=config.local_cache_sets), "lookups")
+
+
+def _hold_buffer(config: NicConfig) -> list[Latency]:
+    probe = Probe(HoldBuffer(config), vector_beats=1)
+    return [probe.latency(
+        "last beat of a vector", "its first beat in slot order", r"first beat out: (\d+) cycles",
+        "o", probe.push("reserve", kind=int(RecordKind.KEY_END), last=1),
+        probe.push("remote", last=1, after=20))]
+
+
+def _pooler(config: NicConfig) -> list[Latency]:
+    found = []
+    for mean, end, figure in ((0, "its sum", r"one vector: (\d+) cycles"),
+                              (1, "its mean", r"its mean: (\d+) cycles")):
+        probe = Probe(Pooler(config), vector_beats=1, mean=mean)
+        found.append(probe.latency(
+            "bag of one vector", end, figure, "o",
+            probe.push("i", kind=int(RecordKind.KEY_END), beat_last=1, sample_last=1)))
+    return found
+
+
+def _dots(config: NicConfig) -> list[Latency]:
+    found = []
+    for dimension, figure in ((16, r"two vectors of 16 values: (\d+) cycles"),
+                              (32, r"and (\d+) where vectors may have several beats")):
+        probe = Probe(DotInteraction(config.with_fields(max_dimension=dimension, dot_units=1)))
+        _, cycles = probe.give("o", probe.push("i", vector_last=1),
+                               probe.push("i", after=1, vector_last=1, sample_last=1))
+        found.append(Latency(
+            "DotInteraction", "last of two vectors",
+            f"last beat of the result, max_dimension {dimension}", int(cycles[-1]),
+            stated(DotInteraction, figure)))
+    return found
+
+
+def _results(config: NicConfig) -> list[Latency]:
+    def last(probe: Probe):
+        return probe.push("i", beat_last=1, bag_last_of_sample=1)
+
+    probe = Probe(ResultPackager(config), vector_beats=1)
+    figure = r"Latency (\d+) cycles from the last beat"
+    return [
+        probe.latency("last beat of a packet", "header", figure, "headers", last(probe)),
+        probe.latency("last beat of a packet", "tag beat", figure, "payload", last(probe))]
+
+
+def _registers(config: NicConfig) -> list[Latency]:
+    block = RegisterBlock(config, {"dedupe": CounterLayout("requests")})
+    probe = Probe(block)
+    address = next(register.address for register in block.registers if register.name == "node")
+    return [Latency("RegisterBlock", start, "answer", probe.access(address, write=write),
+                    stated(RegisterBlock, pattern))
+            for start, write, pattern in (("read", False, r"read (\d+) cycles"),
+                                          ("write", True, r"write (\d+) cycles"))]
+
+
+LATENCY_CASES: dict[str, Callable[[NicConfig], list[Latency]]] = {
+    "SkidBuffer": _skid, "StreamFIFO": _fifo, "PacketFIFO": _packet_fifo, "Arbiter": _arbiter,
+    "FloatAdder": _adder, "OwnerSplit": _owner_split, "QueryChecker": _query_checker,
+    "Dispatcher": _dispatcher, "HostReporter": _reporter, "DedupeTable": _dedupe,
+    "LocalCache": _local_cache, **NETWORK_CASES, "HoldBuffer": _hold_buffer, "Pooler": _pooler,
+    "DotInteraction": _dots, "ResultPackager": _results, "RegisterBlock": _registers,
+}
+"""How to measure each block: from a configuration to its latencies."""
+
+
+def latency_jobs() -> list[Job]:
+    """Return a job for each block."""
+    config = preset("tiny")
+
+    def job(name: str) -> Job:
+        return Job("latency", f"latency of {name}", lambda progress: LATENCY_CASES[name](config))
+
+    return [job(name) for name in LATENCY_CASES]

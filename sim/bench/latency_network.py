@@ -1,0 +1,154 @@
+"""Latencies of the blocks of the network, see :mod:`sim.bench.latency`."""
+
+from collections.abc import Callable
+from functools import lru_cache
+
+import numpy as np
+
+from host.wire.packets import header_beat
+from rtl.config import NicConfig
+from rtl.formats import Opcode
+from rtl.network import (
+    FrameAssembler,
+    FrameParser,
+    LookupCheck,
+    LookupReceiver,
+    PacketMux,
+    RecordPackager,
+    VectorPackager,
+    VectorRouter,
+)
+from sim.bench.probe import Latency, Probe, Push
+from sim.nic.ports import with_framing
+
+__all__ = ["NETWORK_CASES"]
+
+_ADDRESSES = {"mac_base": 0x02454D420000, "ip_base": 0x0A450000, "udp_port": 0x4853}
+_PLAIN = r"Latency (\d+) cycles?"
+
+
+@lru_cache(maxsize=2)
+def _assembler(config: NicConfig) -> Probe:
+    """Return the assembler of node 1, whose frames the parser of node 0 is given."""
+    return Probe(FrameAssembler(config), node=1, **_ADDRESSES)
+
+
+def _packet(config: NicConfig, opcode: Opcode, beats: int) -> tuple[Push, ...]:
+    """Return the header and payload of a packet to node 0 with one record or vector."""
+    probe = _assembler(config)
+    return (probe.push("headers", opcode=int(opcode), destination=0, count=1),
+            *(probe.push("payload", last=int(k == beats - 1), after=10 + k)
+              for k in range(beats)))
+
+
+def _frame_assembler(config: NicConfig) -> list[Latency]:
+    return [_assembler(config).latency(
+        "last payload beat of a packet", "its header beat", _PLAIN, "o",
+        *_packet(config, Opcode.LOOKUPS, 1))]
+
+
+def _frame(config: NicConfig, opcode: Opcode, beats: int) -> np.ndarray:
+    frame, _ = _assembler(config).give("o", *_packet(config, opcode, beats))
+    if len(frame) != beats + 1:
+        raise RuntimeError(f"the assembler made {len(frame)} beats, not {beats + 1}")
+    return frame
+
+
+def _frame_parser(config: NicConfig) -> list[Latency]:
+    probe = Probe(FrameParser(config), node=0, nodes=2, vector_beats=1, **_ADDRESSES)
+
+    def pushes(frame: np.ndarray) -> list[Push]:
+        return [Push("i", frame[k:k + 1], k) for k in range(len(frame))]
+
+    return [
+        probe.latency("last beat of a frame", "first record",
+                      r"Latency (\d+) cycles from a packet's last beat to its first record",
+                      "records", *pushes(_frame(config, Opcode.LOOKUPS, 1))),
+        probe.latency("last beat of a frame", "first vector beat", r", (\d+) to its first vector",
+                      "vectors", *pushes(_frame(config, Opcode.VECTORS, 2)))]
+
+
+def _host_parser(config: NicConfig) -> list[Latency]:
+    probe = Probe(FrameParser(config, "host"), vector_beats=1)
+    packet = np.concatenate([header_beat(Opcode.QUERIES, node=0, step=0, count=1),
+                             np.zeros((1, 16), np.uint32)])
+    beats = with_framing(packet)
+    return [probe.latency(
+        "last beat of a packet of the host", "first record",
+        r"Latency (\d+) cycles from a packet's last beat to its first record", "records",
+        Push("i", beats[:1]), Push("i", beats[1:], 1))]
+
+
+def _record_packager(config: NicConfig) -> list[Latency]:
+    found = []
+    for credited in (False, True):
+        def record(probe: Probe) -> Push:
+            return probe.push("i", destination=1)
+
+        probe = Probe(
+            RecordPackager(config.nodes, config.net_payload_beats, Opcode.LOOKUPS, credited),
+            batch=1, timeout=0xFFFF, **({"window": 64} if credited else {}))
+        more = r".*?, (\d+) more with credits" if credited else ""
+        start = "record that fills a packet" + (", with credits" if credited else "")
+        found += [
+            probe.latency(start, "header", r"(\d+) cycles to the header" + more, "headers",
+                          record(probe)),
+            probe.latency(start, "first beat", r"(\d+) to the first beat" + more, "payload",
+                          record(probe))]
+    return found
+
+
+def _vector_packager(config: NicConfig) -> list[Latency]:
+    probe = Probe(VectorPackager(config), vector_beats=1, timeout=0xFFFF)
+
+    def packet() -> list[Push]:
+        return [probe.push("i", tag__node=1, last=1, after=k)
+                for k in range(min(32, config.net_payload_beats - 1))]
+
+    start = "vector that fills a packet"
+    return [
+        probe.latency(start, "header", r"(\d+) cycles to the header", "headers", *packet()),
+        probe.latency(start, "tag beat", r"(\d+) to the tag beat", "payload", *packet())]
+
+
+def _packet_mux(config: NicConfig) -> list[Latency]:
+    probe = Probe(PacketMux(2))
+    turn = probe.latency("header", "its first payload beat", r"(\d+) cycles from a header",
+                         "payload_out", probe.push("payload__1", last=1),
+                         probe.push("headers__1", opcode=1, after=1))
+    return [
+        turn,
+        probe.latency("header", "the same header", _PLAIN, "header_out",
+                      probe.push("headers__1", opcode=1)),
+        probe.latency("payload beat of that header", "the same beat", _PLAIN, "payload_out",
+                      probe.push("payload__1", last=1))]
+
+
+def _lookup_receiver(config: NicConfig) -> list[Latency]:
+    probe = Probe(LookupReceiver(config), share=8)
+    return [probe.latency("beat of records", "first request", _PLAIN, "o",
+                          probe.push("i", records=1, source=1, last=1))]
+
+
+def _lookup_check(config: NicConfig) -> list[Latency]:
+    probe = Probe(LookupCheck(config.tables), node=0, nodes=2)
+    probe.load_table()
+    return [probe.latency("lookup", "request", _PLAIN, "o", probe.push("i", beat_last=1))]
+
+
+def _vector_router(config: NicConfig) -> list[Latency]:
+    probe = Probe(VectorRouter(), node=0)
+    return [
+        probe.latency("vector beat", "own hold buffer", _PLAIN, "local", probe.push("i", last=1)),
+        probe.latency("vector beat", "network", _PLAIN, "remote",
+                      probe.push("i", tag__node=1, last=1))]
+
+
+NETWORK_CASES: dict[str, Callable[[NicConfig], list[Latency]]] = {
+    "LookupReceiver": _lookup_receiver, "LookupCheck": _lookup_check,
+    "VectorRouter": _vector_router, "RecordPackager": _record_packager,
+    "VectorPackager": _vector_packager, "PacketMux": _packet_mux,
+    "FrameAssembler": _frame_assembler, "FrameParser": _frame_parser,
+    "FrameParser of the host": _host_parser,
+}
+"""How to measure each block of the network: from a configuration to its latencies."""

@@ -1,0 +1,200 @@
+"""How fast clusters are simulated, against the compiled model alone and Amaranth's simulator.
+
+Times are CPU seconds, so that other work on the machine disturbs little; only what threads gain is
+wall time, and says so. What is compared takes turns, as neighbours of the processors come and go: a
+processor that shares its core computes half as fast while the other half is busy. A row is the
+median of the ratios within each turn. The best time of each, which would seem to be the machine
+undisturbed, is not: that one of the two met a quiet moment and the other did not is what it shows.
+"""
+
+import os
+import time
+from dataclasses import dataclass, replace
+from statistics import median
+
+from sim.bench.rows import Progress, Row
+from sim.cluster.crew import Crew
+from sim.engines.compiled import CompiledEngine
+from sim.job.options import RunOptions
+from sim.run.run import Run
+
+__all__ = ["speed_rows"]
+
+TURNS = 8
+
+
+@dataclass(frozen=True)
+class _Timed:
+    """A run: node-cycles evaluated, seconds on the processor and on the clock, its result."""
+
+    cycles: int
+    cpu: float
+    wall: float
+    result: dict
+
+    @property
+    def serial(self) -> float:
+        """Share of the CPU time that is spent while nothing else is done."""
+        spent = self.result["cpu_seconds"]
+        return 1.0 - sum(spent[part] for part in (
+            "nics", "hosts", "checks", "inputs")) / spent["total"]
+
+
+def speed_rows(progress: Progress = lambda line: None, *, config: str = "kaggle",
+               samples: int = 8192, nodes: int = 4, pysim: bool = True) -> list[dict]:
+    """Measure and return rows: ``name``, ``value``, ``unit``, ``target``, ``holds``, ``note``, ...
+
+    Parameters
+    ----------
+    progress: called with a line on what is being measured.
+    config, samples, nodes: of the run; the targets are meant for the defaults.
+    pysim: whether to compare with Amaranth's simulator, which takes the longest.
+    """
+    options = RunOptions(config=config, samples=samples, nodes=nodes, threads=1)
+    progress("the inputs of a cluster's NICs")
+    bare = _Bare(options)
+    several = len(os.sched_getaffinity(0)) > 1 and nodes > 1
+    turns = []
+    for number in range(TURNS):
+        progress(f"clusters and bare loops in turn, {number + 1} of {TURNS}")
+        turns.append(_Turn.take(options, bare, several))
+    ones = [turn.one for turn in turns]
+    cycles = ones[0].cycles
+    rate = cycles / median(one.cpu for one in ones)
+    rows = [
+        _ratio("cluster simulation against a bare loop",
+               [turn.loop.cpu / turn.one.cpu for turn in turns], 0.75,
+               f"{config}, {nodes} nodes, one thread: {rate / 1e3:,.0f} thousand node-cycles per "
+               f"CPU second; the bare loop, with the inputs of the same run, "
+               f"{cycles / median(turn.loop.cpu for turn in turns) / 1e3:,.0f}"),
+        _ratio("cluster simulation against a bare loop, inputs held",
+               [turn.held / turn.one.cpu for turn in turns], None,
+               f"inputs as they are in the middle of the run: the NIC drains, and less of it "
+               f"moves than in a run; {cycles / median(turn.held for turn in turns) / 1e3:,.0f} "
+               f"thousand cycles per second"),
+        Row("part of a cluster simulation that is serial", median(one.serial for one in ones),
+            "of CPU time", 0.25, "<=",
+            note="network and handing out the work; two threads gain 1.6 where it is 0.25"),
+    ]
+    if several:
+        rows += _threads_rows(turns)
+    if pysim:
+        progress("Amaranth's simulator")
+        rows.append(_pysim_row(options, rate))
+    return [row.as_dict() for row in rows]
+
+
+def _ratio(name: str, ratios: list[float], target: float | None, note: str) -> Row:
+    return Row(name, median(ratios), "of its speed", target,
+               note=f"{note}; the median of {len(ratios)} turns, from {min(ratios):.2f} to "
+                    f"{max(ratios):.2f}")
+
+
+def _timed(job: Run) -> _Timed:
+    engines = [node.engine for node in job.cluster.nodes]
+    before = sum(engine.cycles_run for engine in engines)
+    wall, cpu = time.perf_counter(), time.process_time()
+    result = job.execute()
+    cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
+    return _Timed(sum(engine.cycles_run for engine in engines) - before, cpu, wall, result)
+
+
+@dataclass(frozen=True)
+class _Seconds:
+    """On the processor, all threads together, and on the clock."""
+
+    cpu: float
+    wall: float
+
+
+def _engines(job: Run) -> list[CompiledEngine]:
+    return [node.engine for node in job.cluster.nodes if isinstance(node.engine, CompiledEngine)]
+
+
+class _Bare:
+    """As many evaluations as a run takes, with the inputs of the run, and nothing around them."""
+
+    def __init__(self, options: RunOptions):
+        self._options = options
+        job = Run(options)
+        for engine in _engines(job):
+            engine.record()
+        before = [engine.cycles_run for engine in _engines(job)]
+        self._counters = job.execute()["counters"]
+        self._stimuli = [engine.recorded() for engine in _engines(job)]
+        self._cycles = [engine.cycles_run - ran for engine, ran in zip(_engines(job), before)]
+
+    def replay(self, threads: int) -> _Seconds:
+        """Evaluate all of it, a node after the other in each thread.
+
+        ``RuntimeError`` when the NICs did not do what they did in the run.
+        """
+        again = Run(self._options)
+        work = list(zip(_engines(again), self._stimuli))
+        with Crew(work, threads) as crew:
+            wall, cpu = time.perf_counter(), time.process_time()
+            crew.each(lambda one: one[0].replay(one[1]))
+            cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
+        if [registers.counters() for registers in again.registers] != self._counters:
+            raise RuntimeError("the recorded inputs did not lead to the counters of the run")
+        return _Seconds(cpu, wall)
+
+    def held(self) -> float:
+        """Return CPU seconds of as many evaluations with the inputs of the run's middle held."""
+        again = Run(self._options)
+        for engine, stimulus, cycles in zip(_engines(again), self._stimuli, self._cycles):
+            engine.replay(stimulus[:len(stimulus) // cycles * (cycles // 2)])
+        began = time.process_time()
+        for engine, cycles in zip(_engines(again), self._cycles):
+            engine.run_bare(cycles)
+        return time.process_time() - began
+
+
+@dataclass(frozen=True)
+class _Turn:
+    """What is compared, measured one after the other: a run on one thread, the bare loop, that with
+    inputs held, and run and bare loop on two threads."""
+
+    one: _Timed
+    loop: _Seconds
+    held: float
+    two: _Timed | None
+    pair: _Seconds | None
+
+    @classmethod
+    def take(cls, options: RunOptions, bare: _Bare, several: bool) -> "_Turn":
+        return cls(_timed(Run(options)), bare.replay(1), bare.held(),
+                   _timed(Run(replace(options, threads=2))) if several else None,
+                   bare.replay(2) if several else None)
+
+
+def _threads_rows(turns: list[_Turn]) -> list[Row]:
+    ones, twos = [turn.one for turn in turns], [turn.two for turn in turns if turn.two]
+    loops, pairs = [turn.loop for turn in turns], [turn.pair for turn in turns if turn.pair]
+    # Alone on its processors, a run on one thread takes as long as it computes.
+    alone = median(one.cpu / one.wall for one in ones)
+    gains = [one.wall / two.wall for one, two in zip(ones, twos)]
+    machine = [loop.wall / pair.wall for loop, pair in zip(loops, pairs)]
+    return [
+        _ratio("two threads against one", gains, 1.6,
+               f"wall time: {median(two.cycles / two.wall for two in twos) / 1e3:,.0f} thousand "
+               f"node-cycles per second on two; the run on one thread had {alone:.0%} of a "
+               f"processor, so other work "
+               f"{'hardly disturbed' if alone > 0.95 else 'disturbed the measure'}"),
+        _ratio("two bare loops at once against one after another", machine, None,
+               "what the machine's second processor gave at the time, which shares nothing with "
+               "the first but the machine: wall time of the same loops"),
+        _ratio("two threads against one, of what two bare loops gain",
+               [gain / whole for gain, whole in zip(gains, machine)], None,
+               "what a cluster makes of the second processor there is"),
+    ]
+
+
+def _pysim_row(options: RunOptions, rate: float) -> Row:
+    slow = _timed(Run(RunOptions(config=options.config, engine="pysim", nodes=1, samples=2,
+                                 mini_batch=2, threads=1)))
+    slow_rate = slow.cycles / slow.cpu
+    return Row("cluster simulation against Amaranth's simulator", rate / slow_rate,
+               "times its speed", 500,
+               note=f"node-cycles per CPU second; {slow_rate:,.0f} on Amaranth's simulator, one "
+                    f"node, {slow.cycles:,} cycles")

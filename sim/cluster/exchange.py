@@ -1,0 +1,82 @@
+"""Exchange of frames: what leaves the NICs in a quantum goes through the network to others."""
+
+from collections.abc import Sequence
+from itertools import chain, repeat
+from operator import itemgetter
+
+import numpy as np
+
+from host.timing.network import Network
+from host.wire.packets import destinations
+from rtl.formats import BEAT_BYTES
+from sim.engines import Engine
+from sim.nic.ports import DATA_WORDS, Observer, Packets, PacketTap, arrivals, late
+
+__all__ = ["Exchange"]
+
+
+class Exchange:
+    """Takes frames from ``net_tx`` of every engine and hands them to ``net_rx`` of others.
+
+    Parameters
+    ----------
+    engines: the NICs, in the order of their numbers.
+    network: the timing model of links and switch.
+
+    Members: ``frames`` handed on so far, ``frame_bytes`` of them, and ``lost_frames`` of them that
+    were for a node that is not there.
+
+    :class:`sim.native.exchange.CompiledExchange` does the same in C++.
+    """
+
+    def __init__(self, engines: Sequence[Engine], network: Network):
+        self.frames = 0
+        self.frame_bytes = 0
+        self.lost_frames = 0
+        self._engines = engines
+        self._network = network
+        self._taps = [PacketTap(engine, "net_tx") for engine in engines]
+
+    def step(self, now: int, observer: Observer | None = None) -> None:
+        """Hand on the frames that were finished since the last call; every engine is at ``now``.
+
+        ``RuntimeError`` when a beat would reach a NIC in a cycle that has passed.
+        """
+        found: list[tuple[int, int, int, np.ndarray]] = []
+        for number in range(len(self._taps)):
+            beats, begins, ends, cycles = self._taken(number)
+            if begins:
+                self.frames += len(begins)
+                self.frame_bytes += ends[-1] * BEAT_BYTES
+                found += zip(cycles, repeat(number), destinations(beats[begins]),
+                             map(beats.__getitem__, map(slice, begins, ends)))
+        found.sort(key=itemgetter(0, 1))
+        if observer is not None:
+            observer([(cycle, source, frame[:, :DATA_WORDS]) for cycle, source, _, frame in found])
+        inbox: list[list[np.ndarray]] = [[] for _ in self._engines]
+        starts: list[list[float]] = [[] for _ in self._engines]
+        for cycle, source, destination, frame in found:
+            if destination >= len(self._engines):
+                self.lost_frames += 1
+                continue
+            inbox[destination].append(frame)
+            starts[destination].append(self._network.deliver(
+                cycle, source, destination, len(frame) * BEAT_BYTES))
+        frames = list(chain.from_iterable(inbox))
+        if not frames:
+            return
+        beats = np.concatenate(frames)
+        cycles = arrivals(list(chain.from_iterable(starts)), list(map(len, frames)),
+                          BEAT_BYTES * self._network.cycles_per_byte)
+        first = 0
+        for number, mine in enumerate(inbox):
+            last = first + sum(map(len, mine))
+            if mine:
+                if int(cycles[first]) < now:
+                    raise late("net_rx", number, int(cycles[first]), now)
+                self._engines[number].push("net_rx", beats[first:last], cycles[first:last])
+            first = last
+
+    def _taken(self, number: int) -> Packets:
+        """Return the frames that node ``number`` has finished."""
+        return self._taps[number].take()

@@ -1,0 +1,40 @@
+"""Claims: what the paper says, what our results say, and whether the two agree."""
+
+from dataclasses import asdict
+
+# Each enters its claims when it is loaded.
+from sim.experiments.claims import inference, system, training  # noqa: F401
+from sim.experiments.claims.book import Book
+from sim.experiments.claims.verdict import CLAIMS, Claim
+from sim.experiments.points.setting import Setting
+from sim.experiments.sweep.sweep import Results
+
+__all__ = ["judge"]
+
+
+def judge(setting: Setting, results: Results) -> list[dict]:
+    """Return every claim with its verdicts, as plain values.
+
+    ``verdicts`` holds one for each software profile and baseline. The claim as a whole is judged
+    where the paper stands: eager software, baseline ``bl-paper``.
+    """
+    judged = []
+    for name in sorted(CLAIMS, key=lambda name: int(name[1:])):
+        entry = CLAIMS[name]
+        verdicts = [_verdict(entry, Book(setting, results, software, base))
+                    for software in setting.softwares for base in ("bl-paper", "bl-tuned")]
+        first = verdicts[0]
+        judged.append({"claim": name, "text": entry.text, "figures": list(entry.figures),
+                       "agrees": first["agrees"], "ours": first["ours"], "why": first["why"],
+                       "verdicts": verdicts})
+    return judged
+
+
+def _verdict(entry: Claim, book: Book) -> dict:
+    verdict = entry.verdict(book)
+    why = verdict.why
+    if verdict.agrees is None:
+        missing = list(dict.fromkeys(book.asked))
+        more = f" and {len(missing) - 3} more" if len(missing) > 3 else ""
+        why = "not measured: " + ("; ".join(missing[:3]) or "no values") + more
+    return asdict(verdict) | {"why": why, "software": book.software, "base": book.base}

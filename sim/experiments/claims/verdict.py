@@ -1,0 +1,83 @@
+"""Verdicts: how a claim of the paper is judged, and the register of claims."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from sim.experiments.claims.book import Book, mean
+
+__all__ = ["CLAIMS", "HARDLY", "Claim", "Verdict", "claim", "factors", "less", "steps_of", "times"]
+
+HARDLY = 0.05
+"""A change of at most so much is hardly one."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What results say to a claim.
+
+    Members
+    -------
+    ours: our figure, in words. agrees: True, False, or None where it was not measured.
+    why: reasons, made of figures. values: the numbers, by name.
+    """
+
+    ours: str
+    agrees: bool | None
+    why: str = ""
+    values: dict = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A claim of the paper: ``text``, where it is (``figures``), and the function that judges it.
+    """
+
+    name: str
+    text: str
+    figures: tuple[str, ...]
+    verdict: Callable[[Book], Verdict]
+
+
+CLAIMS: dict[str, Claim] = {}
+"""By name; filled by the modules ``claims_...``."""
+
+
+def claim(name: str, text: str, *figures: str) -> Callable:
+    """Enter the decorated function as the judge of a claim."""
+    def enter(function: Callable[[Book], Verdict]) -> Callable[[Book], Verdict]:
+        CLAIMS[name] = Claim(name, text, figures, function)
+        return function
+    return enter
+
+
+def times(values: Mapping[str, float | None]) -> str:
+    """Return factors in words."""
+    return ", ".join(f"{name} {'n/a' if value is None else f'{value:.2f}x'}"
+                     for name, value in values.items())
+
+
+def less(values: Mapping[str, float | None]) -> str:
+    """Return shares in words."""
+    return ", ".join(f"{name} {'n/a' if value is None else f'{value:.0%}'}"
+                     for name, value in values.items())
+
+
+def factors(claimed: float, found: Mapping[str, float | None], why: str = "") -> Verdict:
+    """Judge a mean factor: it agrees when it is not below the claimed one at one decimal, which is
+    what the paper prints."""
+    average = mean(found)
+    return Verdict(f"mean {'n/a' if average is None else f'{average:.2f}x'} ({times(found)})",
+                   None if average is None else round(average, 1) >= claimed, why,
+                   {"mean": average, **found})
+
+
+def steps_of(values: list[float | None], slack: float = 0.0) -> tuple[bool, bool] | None:
+    """Return whether values never fall, and whether they never rise, by more than ``slack`` of
+    them; None where one is missing."""
+    known = [value for value in values if value is not None]
+    if len(known) < len(values) or len(known) < 2:
+        return None
+    steps = list(pairwise(known))
+    return (all(b >= a - slack * abs(a) for a, b in steps),
+            all(b <= a + slack * abs(a) for a, b in steps))

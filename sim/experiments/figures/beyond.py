@@ -1,0 +1,84 @@
+"""Beyond the paper: what else a NIC can do, each against the full system without it.
+
+A further one is a line of `EXTRAS`.
+"""
+
+from dataclasses import dataclass
+
+from sim.experiments.figures.table import Row
+from sim.experiments.points.point import Point
+from sim.experiments.points.setting import Setting
+from sim.experiments.sweep.sweep import Results
+
+__all__ = ["EXTRAS", "Extra", "beyond_points", "beyond_rows"]
+
+
+@dataclass(frozen=True)
+class Extra:
+    """Something more than the paper has.
+
+    Members
+    -------
+    name, about: for people. workload: what it is for.
+    fields: of the full system's point with it, such as settings of the NIC. against: of the point
+        that it is compared with, by default the full system as it is.
+    rtl: whether only RTL tells the two apart. They are then run in it, on the first data set with
+        the first profile, and only where an evaluation runs points in it.
+    """
+
+    name: str
+    about: str
+    workload: str
+    fields: tuple[tuple[str, object], ...]
+    against: tuple[tuple[str, object], ...] = ()
+    rtl: bool = False
+
+
+EXTRAS = (
+    Extra("requester-side merge", "identical keys on their way to other nodes travel once",
+          "inference", (("settings", ("requester_merge=true",)),)),
+    Extra("greedy mini-batches", "samples chosen greedily in place of the graph algorithm",
+          "inference", (("batching", "greedy"),)),
+    Extra("exact gradients", "partial sums travel exactly, so that the weights do not depend on "
+          "the number of nodes; against partial sums rounded to float32", "training",
+          (("settings", ("gradient_partials=exact",)),),
+          (("settings", ("gradient_partials=rounded",)),), rtl=True),
+)
+
+_METRICS = {"inference": ("interval_us", "us"), "training": ("samples_per_second", "samples/s")}
+
+
+def _cases(setting: Setting):
+    for extra in EXTRAS:
+        few, run = (1, {"fidelity": "rtl"}) if extra.rtl else (None, {})
+        if extra.rtl and not setting.markers and setting.fidelity != "rtl":
+            continue
+        for dataset in setting.datasets[:few]:
+            for software in setting.softwares[:few]:
+                own, other = (setting.point(dataset, "fs", extra.workload, software,
+                                            **run | dict(fields))
+                              for fields in (extra.fields, extra.against))
+                yield extra, own, other
+
+
+def beyond_points(setting: Setting) -> list[Point]:
+    """Return the points with and without each extra."""
+    return [point for _, *both in _cases(setting) for point in both]
+
+
+def beyond_rows(setting: Setting, results: Results) -> list[Row]:
+    """Return, for each extra, the speedup that it adds to the full system, and bytes on the network
+    as a share of those without it."""
+    rows = []
+    for extra, own, other in _cases(setting):
+        metric, _ = _METRICS[extra.workload]
+        mine, theirs = (results.value(point, metric) for point in (own, other))
+        speedup = None
+        if mine and theirs:
+            speedup = theirs / mine if extra.workload == "inference" else mine / theirs
+        sent, before = (results.value(point, "traffic.total.bytes") for point in (own, other))
+        for name, value in (("speedup_over_without", speedup),
+                            ("bytes_over_without", sent / before if sent and before else None)):
+            rows.append(Row(own.dataset, own.nodes, own.samples, own.software, own.fidelity,
+                            f"FS + {extra.name}", f"{extra.workload}_{name}", value, "x"))
+    return rows

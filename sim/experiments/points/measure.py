@@ -1,0 +1,193 @@
+"""From a point to its metrics."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from host.placement.shard import ShardPlan
+from host.systems import Devices, NicTimes, Step, StepOptions
+from host.systems.all_on_nic import not_applicable
+from host.systems.nic_gradients import gradient_us
+from rtl.config import preset
+from sim.experiments.points.nic import NicPart, nic_part
+from sim.experiments.points.point import Point
+from sim.experiments.points.requests import request_us
+from sim.experiments.points.steps import Workloads, best_tuning, steps_of, workloads
+from sim.experiments.points.systems import BASELINES, parts_of
+from sim.experiments.points.timing import alone, busy_us, interval_us
+from sim.experiments.points.trace import Trace, trace_of
+from sim.experiments.points.traffic import (
+    all_reduce_traffic,
+    gradient_traffic,
+    software_traffic,
+    totalled,
+)
+from sim.experiments.points.training import trained
+from sim.experiments.points.updates import updates
+from sim.files.store import Store
+
+__all__ = ["measure"]
+
+_NOTHING = ("service_us", "interval_us", "request_us", "samples_per_second", "phases_us", "busy_us",
+            "without_all_reduce", "local_cache", "remote_cache", "saved_lookups", "traffic",
+            "unique_keys", "accesses", "similarity", "updates", "nic_us")
+
+
+def measure(point: Point, runs: Store | None = None) -> dict:
+    """Evaluate a point and return its metrics as plain values.
+
+    ``runs``: where runs of NICs are kept, which points share; they change nothing.
+
+    What a system lacks is None. Times are means over the measured mini-batches, in microseconds:
+
+    ========================  ===================================================================
+    ``point``, ``label``      what was evaluated
+    ``applicable``, ``why``   False and a reason where the system cannot be built; all else is None
+    ``notes``                 list of texts: what is analytical, what a short file changed, ...
+    ``source``                ``generator`` or the files of the samples
+    ``service_us``            one mini-batch alone, inputs leave host memory to last prediction back
+    ``interval_us``           per mini-batch in steady state with ``in_flight`` under way
+    ``request_us``            {``p50``, ``p99``} from a request's arrival to its prediction, Poisson
+                              at 70 % of bl-paper's capacity; inference only
+    ``samples_per_second``    samples of a mini-batch / ``interval_us``
+    ``phases_us``             {phase: us} of `host.systems.PHASES`; their sum is ``service_us``
+    ``busy_us``               {resource: us} per mini-batch, of the busiest node
+    ``without_all_reduce``    training only: {``service_us``, ``interval_us``,
+                              ``samples_per_second``} with the MLPs' all-reduce left out
+    ``local_cache``,          {``rows``, ``hit_rate`` (a repeat inside a mini-batch is a hit),
+    ``remote_cache``          ``hit_rate_unique`` (it is not), ``hits``, ``accesses``}
+    ``saved_lookups``         lookups that did not travel, over the trace
+    ``traffic``               {kind: {``bytes``, ``packets``}} per mini-batch, all nodes; kinds
+                              ``lookups``, ``vectors``, ``gradients``, ``all_reduce``, ``total``
+    ``unique_keys``           different keys of a mini-batch
+    ``accesses``              lookups of a mini-batch
+    ``similarity``            1 - unique_keys / accesses
+    ``updates``               training with a local cache: {``rows`` that a mini-batch updates,
+                              ``misses``: those of them that no cache holds any more}
+    ``nic_us``                of the simulated NICs: {``service``, ``interval``, ``update`` (of
+                              training), ``launches`` (of the busiest node's GPU)}
+    ``mini_batch``            samples of it, fewer than asked for where a file is short
+    ========================  ===================================================================
+
+    Raises ``ValueError`` (:class:`host.errors.InputError` for a malformed file) for a point that
+    names what is not there.
+    """
+    trace = trace_of(point)
+    devices = Devices.load(point.nodes, point.software, point.gpu, point.scaled)
+    work = workloads(trace, point.nodes)
+    result: dict = {"point": point.to_json(), "label": point.label, "applicable": True,
+                    "why": None, "source": trace.source, "mini_batch": trace.mini_batch,
+                    "notes": list(trace.notes)}
+    why = not_applicable(work[0][0]) if point.system == "all-on-nic" else None
+    if why:
+        return result | dict.fromkeys(_NOTHING) | {"applicable": False, "why": why}
+    nic = None
+    if point.system not in BASELINES:
+        nic = nic_part(point, trace, devices, runs)
+        if point.workload == "training":
+            nic = _with_updates(point, trace, devices, work, nic)
+    steps, notes = steps_of(point, work, devices, nic)
+    service, phases = alone(steps)
+    interval = interval_us(steps, point.depth)
+    result["notes"] += [*(nic.notes if nic else ()), *notes]
+    unique, accesses = (float(np.mean([getattr(w, name) for w, _ in work]))
+                        for name in ("distinct", "accesses"))
+    return result | {
+        "service_us": service, "interval_us": interval, "phases_us": phases,
+        "samples_per_second": trace.mini_batch / interval * 1e6,
+        "busy_us": busy_us(steps),
+        "request_us": _requests(point, trace, devices, steps),
+        "without_all_reduce": _without(point, trace, work, devices, nic),
+        "local_cache": nic and nic.local_cache,
+        "remote_cache": nic and _remote(nic, work),
+        "saved_lookups": nic and nic.saved_lookups,
+        "traffic": _traffic(point, work, devices, nic),
+        "unique_keys": unique, "accesses": accesses,
+        "similarity": float(np.mean([w.similarity for w, _ in work])),
+        "updates": _updates(point, trace, nic),
+        "nic_us": nic and {
+            "service": float(np.mean([times.service_us for times in nic.times])),
+            "interval": nic.times[0].interval_us, "update": nic.times[0].update_us or None,
+            "launches": nic.times[0].launches},
+    }
+
+
+def _requests(point: Point, trace: Trace, devices: Devices, steps: list[Step]) -> dict | None:
+    """Return the latency of requests at a load that bl-paper, in file order, could carry."""
+    if point.workload == "training":
+        return None
+    base = replace(point, system="bl-paper", batching="file", window=None,
+                   persistent_gather=False)
+    paper, _ = steps_of(base, workloads(trace_of(base), point.nodes), devices, None)
+    capacity = trace.mini_batch / interval_us(paper, point.depth)
+    return request_us(trace, steps, point.depth, capacity, point.seed)
+
+
+def _without(point: Point, trace: Trace, work: Workloads, devices: Devices,
+             nic: NicPart | None) -> dict | None:
+    """Return the times of training without the MLPs' all-reduce."""
+    if point.workload != "training":
+        return None
+    steps, _ = steps_of(point, work, devices, nic, all_reduce=False)
+    interval = interval_us(steps, point.depth)
+    return {"service_us": alone(steps)[0], "interval_us": interval,
+            "samples_per_second": trace.mini_batch / interval * 1e6}
+
+
+def _with_updates(point: Point, trace: Trace, devices: Devices, work: Workloads,
+                  nic: NicPart) -> NicPart:
+    """Return ``nic`` with the times of the gradient path, where the NICs have it."""
+    if "sc" not in parts_of(point.system) and point.system != "all-on-nic":
+        return nic
+    if point.fidelity == "rtl":
+        ran = trained(point, trace, devices)
+        times: list[NicTimes] = [replace(times, update_us=ran.update_us) for times in nic.times]
+        return replace(nic, times=times, traffic=nic.traffic | {"gradients": ran.gradients})
+    times = [replace(times, update_us=gradient_us(w, devices))
+             for times, (w, _) in zip(nic.times, work)]
+    return replace(nic, times=times, notes=[
+        *nic.notes, "analytical: the gradient path of the NICs, from its rates"])
+
+
+def _updates(point: Point, trace: Trace, nic: NicPart | None) -> dict | None:
+    """Return the rows that a step updates and those that no cache holds; None without one."""
+    if point.workload != "training" or nic is None or nic.local_cache is None:
+        return None
+    return updates(trace.batches, range(trace.warmup, len(trace.batches)),
+                   ShardPlan.deal(trace.model, point.nodes), nic.local_cache["rows"],
+                   preset(point.dataset).local_cache_ways)
+
+
+def _remote(nic: NicPart, work: Workloads) -> dict | None:
+    """Return the remote cache's counts with its hit rate of unique keys."""
+    found = nic.remote_cache
+    if found is None:
+        return None
+    unique = sum(int(w.requested.sum() - np.trace(w.requested)) for w, _ in work)
+    missed = found["accesses"] - found["hits"]
+    return found | {"hit_rate_unique": 1 - missed / unique if unique else None}
+
+
+def _traffic(point: Point, work: Workloads, devices: Devices, nic: NicPart | None) -> dict | None:
+    training = point.workload == "training"
+    plain = [w for w, _ in work]
+    if point.nodes == 1:
+        return None
+    if nic is not None:
+        traffic = {kind: dict(count) for kind, count in nic.traffic.items() if kind != "total"}
+        if training and "gradients" not in traffic:
+            traffic["gradients"] = gradient_traffic(
+                plain, "sc" in parts_of(point.system) or point.system == "all-on-nic")
+        other = {unit: nic.traffic["total"][unit] - sum(
+            nic.traffic[kind][unit] for kind in ("lookups", "vectors"))
+            for unit in ("bytes", "packets")}
+        traffic["other"] = other
+    elif point.system == "bl-tuned":
+        tuning = best_tuning(work[0], devices, StepOptions(training), point.depth)
+        traffic = software_traffic([small if tuning.replicate else w for w, small in work],
+                                   training, tuning)
+    else:
+        traffic = software_traffic(plain, training)
+    if training:
+        traffic["all_reduce"] = all_reduce_traffic(plain)
+    return totalled(traffic)

@@ -1,0 +1,180 @@
+"""The NICs' part of a point: their times for each measured mini-batch, and what they counted."""
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+import numpy as np
+
+from host.placement.shard import ShardPlan
+from host.systems import Devices, NicTimes
+from host.timing.gpu import GpuProfile
+from rtl.config import preset
+from sim.experiments.points.nic_run import NicRun
+from sim.experiments.points.nic_runs import all_runs
+from sim.experiments.points.point import Point
+from sim.experiments.points.systems import parts_of
+from sim.experiments.points.trace import Trace
+from sim.files.store import Store
+from sim.job.options import RunOptions
+from sim.node.dense_vectors import bottom_operations
+
+__all__ = ["HBM", "NicPart", "nic_part"]
+
+HBM = GpuProfile("hbm_u280", launch_us=0.1222, memory_bandwidth_gb_s=152.0, access_bytes=64,
+                 streams=32)
+"""The card's HBM in place of a GPU, as everything-on-the-NIC has it: the latency of a closed row,
+64-byte reads anywhere in memory on all channels (facts of Shuhai and AMD's tutorial)."""
+
+
+@dataclass(frozen=True)
+class NicPart:
+    """Members: ``times`` of each measured mini-batch; ``local_cache``, ``remote_cache``, their
+    rows, hits and hit rates over the measured half, None without; ``saved_lookups`` of that half;
+    ``traffic`` per mini-batch; ``notes`` in words."""
+
+    times: list[NicTimes]
+    local_cache: dict | None
+    remote_cache: dict | None
+    saved_lookups: int | None
+    traffic: dict[str, dict[str, float]]
+    notes: list[str]
+
+
+def nic_part(point: Point, trace: Trace, devices: Devices, runs: Store | None = None) -> NicPart:
+    """Run the NICs of a point; what is in ``runs`` is taken from there, what is not is kept there.
+
+    One mini-batch alone: a run with one in flight. In steady state: a run with ``point.depth`` in
+    flight. What was done and counted in the warm-up is taken off. Each gather on the GPU is
+    launched by a call of the host's thread, which adds to its latency and takes one at a time.
+
+    With the interaction on the NIC, the phase ``irregular`` is what a run with it takes longer than
+    pooled vectors, or the bottom MLP of that run, do: dense vectors are asked for, gathered, and
+    the results made and sent.
+    """
+    on_card = point.system == "all-on-nic"
+    interacts = point.workload == "inference" and ("sc" in parts_of(point.system) or on_card)
+    rows, notes = cache_rows(point, trace)
+    if point.persistent_gather:
+        notes.append("a persistent kernel gathers on the GPU")
+    gpu, called = _answering(point, devices)
+
+    wanted = [(False, 1), (interacts, 1), (interacts, point.depth)]
+    alone, with_interaction, busy = all_runs(
+        [options_of(point, trace, devices, gpu, rows, *each) for each in wanted], trace, runs)
+    first = trace.warmup
+    interval, count = busy.interval_us(first), len(trace.measured)
+    bottom = gpu.latency_us + int(np.ceil(trace.mini_batch / point.nodes)) * bottom_operations(
+        trace.model) / (gpu.float32_tflops * gpu.gemm_fraction * 1e6)
+    times = []
+    for number in range(first, first + count):
+        phases = alone.records[number].phases(alone.one_way)
+        if interacts:
+            more = with_interaction.records[number].us - max(sum(phases.values()), bottom)
+            phases["irregular"] = max(0.0, more)
+        times.append(NicTimes(phases, interval, called * max(busy.launches) / busy.mini_batches,
+                              alone.gathered / alone.mini_batches))
+    local = _cache(alone, "local_cache", rows, "dedupe")
+    remote = _cache(alone, "remote_cache", rows) if point.nodes > 1 else None
+    lookups = None if point.nodes == 1 else remote["hits"] if remote else 0
+    traffic = {kind: {unit: value / alone.mini_batches for unit, value in total.items()}
+               for kind, total in alone.traffic.items()}
+    return NicPart(times, local, remote, lookups, traffic, notes)
+
+
+def _answering(point: Point, devices: Devices) -> tuple[GpuProfile, bool]:
+    """Return what answers the NICs' lookups, and whether each gather is a call of the host."""
+    if point.system == "all-on-nic":
+        return HBM, False
+    gpu = devices.gpu.gpu
+    if point.persistent_gather:  # which takes up a list as quickly as a short kernel ends
+        return replace(gpu, launch_us=gpu.kernel_us), False
+    return replace(gpu, call_us=devices.call_us), True
+
+
+def options_of(point: Point, trace: Trace, devices: Devices, gpu: GpuProfile,
+               rows: dict[str, int | None], interaction: bool, depth: int) -> RunOptions:
+    """Return the options of a run of a point's NICs."""
+    settings = [f"interaction={str(interaction).lower()}"]
+    if not any(setting.startswith("requester_merge=") for setting in point.settings):
+        settings.append("requester_merge=false")
+    config = preset(point.dataset)
+    for cache, held in rows.items():
+        settings.append(f"{cache}={str(held != 0).lower()}")
+        if held:
+            ways = getattr(config, f"{cache}_ways")
+            if held > getattr(config, f"{cache}_rows"):
+                settings.append(f"{cache}_rows={held}")
+            else:
+                settings.append(f"{cache}_sets={held // ways}")
+    if point.nodes > config.nodes:
+        settings.append(f"nodes={point.nodes}")
+    return RunOptions(
+        config=point.dataset, settings=(*settings, *point.settings), nodes=point.nodes,
+        samples=sum(len(batch.samples) for batch in trace.batches), mini_batch=trace.mini_batch,
+        in_flight=depth, data=point.data or None, format=point.format, fidelity=point.fidelity,
+        threads=1, network=devices.network, pcie=devices.pcie, gpu=gpu, mlp="blas",
+        seed=point.seed)
+
+
+def cache_rows(point: Point, trace: Trace) -> tuple[dict[str, int | None], list[str]]:
+    """Return the rows of each cache, 0 where it is off and None for all, and notes.
+
+    A share counts the unique keys of the whole trace that reach a cache, of the mean node: those
+    that it owns for the local one, those of others that it asks for for the remote one. Rows are
+    whole sets, at least one. ``ValueError`` for more rows than the preset has in fidelity rtl.
+    """
+    parts, config = parts_of(point.system), preset(point.dataset)
+    rows: dict[str, int | None] = {}
+    notes = []
+    for cache, part in (("local_cache", "lc"), ("remote_cache", "rc")):
+        share = getattr(point, cache)
+        if part not in parts or share == 0:
+            rows[cache] = 0
+            continue
+        most, ways = (getattr(config, f"{cache}_{what}") for what in ("rows", "ways"))
+        if share is None:
+            rows[cache] = None
+            continue
+        reach = reaching(trace, point.nodes)[cache]
+        rows[cache] = ways * max(1, round(share * reach / ways))
+        if rows[cache] > most:
+            if point.fidelity == "rtl":
+                raise ValueError(f"{cache} must be at most {most / reach:.3f} of the {reach:,.0f} "
+                                 f"unique keys in fidelity rtl, the {most:,} rows of the preset, "
+                                 f"not {share!r}")
+            notes.append(f"{cache} of {rows[cache]:,} rows is above the {most:,} of the preset")
+    return rows, notes
+
+
+@lru_cache(maxsize=8)
+def reaching(trace: Trace, nodes: int) -> dict[str, float]:
+    """Return the unique keys of the trace that reach each cache, of the mean node."""
+    plan = ShardPlan.deal(trace.model, nodes)
+    owned, foreign = [], [[] for _ in range(nodes)]
+    for batch in trace.batches:
+        samples, count = batch.samples, len(batch.samples)
+        sizes = [count // nodes + (node < count % nodes) for node in range(nodes)]
+        requester = np.repeat(np.repeat(np.arange(nodes), sizes), np.diff(samples.key_offsets))
+        owner, keys = plan.owner_of(samples.tables, samples.rows, requester), samples.keys
+        owned.append(keys)
+        for node in range(nodes):
+            foreign[node].append(np.unique(keys[(requester == node) & (owner != node)]))
+    return {"local_cache": len(np.unique(np.concatenate(owned))) / nodes,
+            "remote_cache": sum(len(np.unique(np.concatenate(found)))
+                                for found in foreign) / nodes}
+
+
+def _cache(run: NicRun, cache: str, rows: dict[str, int | None],
+           served: str | None = None) -> dict | None:
+    """Return a cache's counts over the measured half.
+
+    ``served``: the block before it whose requests are all lookups, repeats among them.
+    """
+    if rows[cache] == 0:
+        return None
+    hits, accesses, misses = (run.counts[f"{cache}.{name}"]
+                              for name in ("hits", "accesses", "misses"))
+    requests = run.counts[f"{served}.requests"] if served else accesses
+    return {"rows": rows[cache] or run.rows[cache], "hits": hits, "accesses": accesses,
+            "hit_rate": (requests - misses) / requests if requests else None,
+            "hit_rate_unique": hits / accesses if served and accesses else None}

@@ -1,0 +1,205 @@
+"""A run of simulated NICs over given mini-batches: what happened when, and what was counted."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+
+import numpy as np
+
+from host.batching import MiniBatch
+from host.dlrm.dlrm import Dlrm
+from host.timing.clock import CYCLE_NS
+from rtl.formats import Opcode
+from sim.job.options import RunOptions
+from sim.native.exchange import CompiledExchange
+from sim.node.step import Step
+from sim.run.run import Run
+
+__all__ = ["NicRun", "Record", "run_nics"]
+
+_KINDS = {"lookups": Opcode.LOOKUPS, "vectors": Opcode.VECTORS}
+_LAST = {"lookups": "asked", "vectors": "served"}
+"""Members of a record that the last packet of a kind is for."""
+
+_CACHE = ("hits", "accesses", "misses")
+_COUNTED = tuple(f"{block}.{name}" for block, names in (
+    ("local_cache", _CACHE), ("remote_cache", _CACHE), ("dedupe", ("requests",)))
+    for name in names)
+"""Registers that are read when the caches are warm, and at the end."""
+
+
+@dataclass
+class Record:
+    """What happened to one mini-batch, in cycles of the hosts and NICs.
+
+    Members
+    -------
+    started, finished: first query leaves a host, last answer is in host memory.
+    asked, served: when the last packet of lookups, and of vectors, left a NIC; None for none.
+    """
+
+    started: float = 0.0
+    finished: float = 0.0
+    asked: float | None = None
+    served: float | None = None
+
+    @property
+    def us(self) -> float:
+        """Microseconds from start to end."""
+        return (self.finished - self.started) * CYCLE_NS / 1000
+
+    def phases(self, one_way: float) -> dict[str, float]:
+        """Return the microseconds of each phase, in their order; they add up to :attr:`us`.
+
+        ``one_way``: cycles of the network. Lookups travel up to when the last is at its owner; GPUs
+        and caches serve up to when the last vectors leave; these travel; the rest is the way of
+        answers to the host's memory. Without packets between NICs all but that is lookup.
+        """
+        asked = self.started if self.asked is None else self.asked + one_way
+        served = self.finished if self.served is None else self.served
+        arrived = served if self.served is None else served + one_way
+        marks = np.maximum.accumulate(np.minimum(
+            [self.started, asked, served, arrived, self.finished], self.finished))
+        names = ("input_all_to_all", "embedding_lookup", "embedding_all_to_all", "overhead")
+        return dict(zip(names, (np.diff(marks) * CYCLE_NS / 1000).tolist()))
+
+
+@dataclass(frozen=True)
+class NicRun:
+    """What a run came to.
+
+    Members
+    -------
+    records: of each mini-batch, in their order. one_way: cycles of the network.
+    launches: gathers on each node's GPU, of rows and of dense vectors, ``[nodes]``.
+    gathered: rows that the GPUs read for the NICs.
+    traffic: bytes and packets by kind.
+    mini_batches: that those three are of: all that came to an end behind the warm-up, or, with
+        several under way, as long as there were as many.
+    counts: what registers of that name, ``block.counter``, counted after the warm-up, of all nodes;
+        of the whole run where more than one mini-batch is under way.
+    rows: of each cache, as it is built.
+    """
+
+    records: list[Record]
+    one_way: float
+    launches: list[int]
+    gathered: int
+    traffic: dict[str, dict[str, int]]
+    mini_batches: int
+    counts: dict[str, int]
+    rows: dict[str, int]
+
+    @classmethod
+    def of(cls, values: dict) -> "NicRun":
+        """Return the run of what :meth:`to_json` gave."""
+        return cls(**values | {"records": [Record(**record) for record in values["records"]]})
+
+    def to_json(self) -> dict:
+        """Return the members as plain values."""
+        return asdict(self)
+
+    def interval_us(self, first: int) -> float:
+        """Return the microseconds from one mini-batch's end to the next, from ``first`` on."""
+        ends = sorted(record.finished for record in self.records)[first:]
+        return (ends[-1] - ends[0]) / (len(ends) - 1) * CYCLE_NS / 1000
+
+
+class _NoValues(Dlrm):
+    """A DLRM for modelled NICs, which look at no value: its MLPs are not computed."""
+
+    def bottom(self, dense: np.ndarray) -> np.ndarray:
+        """Return dense vectors of the right shape."""
+        return np.zeros((len(dense), self.model.dimension), np.float32)
+
+
+class _Watched(Run):
+    """A run over given mini-batches whose starts and ends are kept.
+
+    What had been done at the end of the ``warmup`` is noted. With one under way the NICs' counters
+    are too: every lookup of the warm-up is then decided, and none of the next has begun. Reading
+    registers disturbs nothing else in a NIC, and is done before the next query is there. With
+    several under way, what was done is noted again when no more are there to begin; where less
+    than two mini-batches end between, nothing is a warm-up.
+    """
+
+    def __init__(self, options: RunOptions, batches: Sequence[MiniBatch], warmup: int):
+        self._given, self._warmup = batches, warmup if options.in_flight == 1 else 0
+        behind = options.in_flight if options.in_flight > 1 else 0
+        self.span = warmup, len(batches) - behind
+        """How many mini-batches are over at either end of what is counted."""
+        if self.span[1] - self.span[0] < 2:
+            self.span = 0, len(batches)
+        self.records = [Record() for _ in batches]
+        super().__init__(options)
+        self.exchange = self.cluster.exchange
+        assert isinstance(self.exchange, CompiledExchange)
+        self.exchange.tell(_KINDS.values())
+        self._over, self._noted = 0, {0: self.done()}
+
+    def _steps(self, batches: Iterable[MiniBatch]) -> Iterator[Step]:
+        if self.options.fidelity == "model":
+            self._dlrm = _NoValues(self.model, self.options.seed, self.options.mlp)
+        return super()._steps(iter(self._given))
+
+    def _step_finished(self, step: Step, now: float) -> None:
+        record = self.records[step.number]
+        record.started, record.finished = step.started, step.finished
+        if step.number == self._warmup - 1:
+            for registers in self.registers:
+                registers.note(*_COUNTED)
+        self._over += 1
+        if self._over in self.span:
+            self._noted[self._over] = self.done()
+        super()._step_finished(step, now)
+
+    @property
+    def counted(self) -> Counter[tuple[str, ...]]:
+        """What :meth:`done` returned at the end of :attr:`span` less what it did at the start."""
+        first, last = (self._noted[over] for over in self.span)
+        return Counter({what: count - first[what] for what, count in last.items()})
+
+    def done(self) -> Counter[tuple[str, ...]]:
+        """Return what GPUs and network have done so far.
+
+        By ``("launches", node)``, ``("gathered",)``, ``("bytes", kind)`` and ``("packets", kind)``.
+        """
+        done = Counter[tuple[str, ...]]()
+        for number, node in enumerate(self.cluster.nodes):
+            done["launches", str(number)] = node.gpu.launches + (
+                node.dense.launches if node.dense else 0)
+            done["gathered",] += node.gpu.rows
+        exchange = self.exchange
+        for kind, opcode in _KINDS.items():
+            done["packets", kind], done["bytes", kind], _ = exchange.told(opcode, 0)
+        done["packets", "total"], done["bytes", "total"] = exchange.frames, exchange.frame_bytes
+        return done
+
+    def note_last_packets(self) -> None:
+        """Write into the records when the last packets left."""
+        for kind, opcode in _KINDS.items():
+            for record, cycle in zip(self.records,
+                                     self.exchange.told(opcode, len(self.records))[2]):
+                setattr(record, _LAST[kind], cycle or None)
+
+
+def run_nics(options: RunOptions, batches: Sequence[MiniBatch], warmup: int = 0) -> NicRun:
+    """Run NICs, RTL or modelled as the options say, over mini-batches; the options' own are unused.
+
+    ``warmup``: mini-batches that are not counted. ``RuntimeError`` for a run that did not end well.
+    """
+    run = _Watched(options, batches, warmup)
+    result = run.execute()
+    if not result["complete"] or result["bit_identical"] is False:
+        raise RuntimeError(f"the run of the NICs failed: {result['stuck'] or result['results']}")
+    run.note_last_packets()
+    done = run.counted
+    launches = [done["launches", str(node)] for node in range(options.nodes)]
+    traffic = {kind: {unit: done[unit, kind] for unit in ("bytes", "packets")}
+               for kind in (*_KINDS, "total")}
+    counts = {name: sum(counters[name] - registers.noted.get(name, 0) for counters, registers
+                        in zip(result["counters"], run.registers)) for name in _COUNTED}
+    rows = {cache: getattr(run.config, f"{cache}_rows") for cache in (
+        "local_cache", "remote_cache")}
+    return NicRun(run.records, float(run.setup.network.lookahead), launches, done["gathered",],
+                  traffic, run.span[1] - run.span[0], counts, rows)

@@ -1,0 +1,53 @@
+"""Runs of NICs that points share: each is done once, whoever wants it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache, partial
+
+from sim.experiments.points.nic_run import NicRun, run_nics
+from sim.experiments.points.trace import Trace, TraceOf
+from sim.files.store import Store
+from sim.job.options import RunOptions
+
+__all__ = ["RunOf", "all_runs"]
+
+
+@dataclass(frozen=True)
+class RunOf:
+    """What a run is a run of, for its name on disk: all that it depends on but the sources.
+
+    Members: ``options``; ``trace``, over whose mini-batches; ``data``, its files.
+    """
+
+    options: RunOptions
+    trace: TraceOf
+    data: tuple[str, ...]
+
+
+def all_runs(wanted: Sequence[RunOptions], trace: Trace, runs: Store | None) -> list[NicRun]:
+    """Return a run over a trace for each of the options, equal ones once.
+
+    ``runs``: has those of all processes. One that another process is at is left for later, and
+    waited for when nothing else is left. Without it this process keeps the last few.
+    """
+    found: dict[RunOptions, NicRun] = {}
+    if runs is None:
+        found = {options: _run(options, trace) for options in wanted}
+    for wait in (False, True) if runs is not None else ():
+        for options in wanted:
+            if options in found:
+                continue
+            kept = runs.once(RunOf(options, trace.of, trace.of.data),
+                             partial(_plain_run, options, trace), wait)
+            if kept is not None:
+                found[options] = NicRun.of(kept)
+    return [found[options] for options in wanted]
+
+
+@lru_cache(maxsize=32)
+def _run(options: RunOptions, trace: Trace) -> NicRun:
+    return run_nics(options, trace.batches, trace.warmup)
+
+
+def _plain_run(options: RunOptions, trace: Trace) -> dict:
+    return run_nics(options, trace.batches, trace.warmup).to_json()

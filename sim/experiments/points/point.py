@@ -1,0 +1,150 @@
+"""A point of the evaluation: one system, one workload, one setting, one set of metrics."""
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from host.batching import ALGORITHMS
+from host.toml.profile import profile_names
+from sim.experiments.points.systems import BASELINES, canonical, parts_of
+
+__all__ = ["DATASETS", "MINI_BATCH", "Point"]
+
+MINI_BATCH = {"kaggle": 128, "terabyte": 2048, "avazu": 128}
+"""Samples of a mini-batch over all nodes, by data set: the reference setting."""
+
+DATASETS = tuple(MINI_BATCH)
+WORKLOADS = ("inference", "training")
+SOFTWARE = ("eager", "tuned")
+FIDELITIES = ("model", "rtl")
+
+
+@dataclass(frozen=True)
+class Point:
+    """What is evaluated. Hashable; :meth:`to_json` and :meth:`of` go to JSON and back.
+
+    Members
+    -------
+    dataset: its shape and model, one of `DATASETS`.
+    system: a canonical name, see :mod:`sim.experiments.points.systems`; :meth:`named` takes ``fs``
+        and ``ga`` too.
+    workload: ``inference`` or ``training``.
+    nodes: of the cluster.
+    mini_batch: samples of a global mini-batch; None for those of the reference setting.
+    software: profile ``eager`` or ``tuned``, charged to every system alike.
+    gpu: profile of the GPU of each node.
+    fidelity: of the NIC, ``rtl`` or ``model``; systems without one do not depend on it.
+    batching: how mini-batches are formed: ``file``, ``sort``, ``greedy``, ``graph``; all but
+        ``file`` from a ``window`` of samples, None for 16 mini-batches.
+    local_cache, remote_cache: rows of each cache as a share of the unique keys that reach it, of
+        the mean node; 0 for none, None for what the preset has. Ignored by systems without it.
+    in_flight: mini-batches under way; None for 4 in inference, 1 in training.
+    seed: of rows, weights, generated samples and arrivals.
+    data, format: files of samples and their format; without, the generator makes them.
+    warmup, measured: mini-batches, those before that warm the caches and those that are measured.
+    scaled: (profile.constant, factor) for each constant that a sensitivity sweep changes, such as
+        ``("gpu_rtx8000.launch_us", 0.5)``; names as :func:`host.toml.provenance.constants` lists
+        them.
+    settings: further ``field=value`` of the NIC, such as ``requester_merge=true``.
+    persistent_gather: whether a kernel that never ends serves the NICs' lookups on the GPU, so that
+        no call of the host launches a gather: a separate, labelled point. Systems with NICs only.
+
+    Raises ``ValueError`` that names field, value and bound.
+    """
+
+    dataset: str = "kaggle"
+    system: str = "bl-paper"
+    workload: str = "inference"
+    nodes: int = 4
+    mini_batch: int | None = None
+    software: str = "eager"
+    gpu: str = "gpu_rtx8000"
+    fidelity: str = "model"
+    batching: str = "file"
+    window: int | None = None
+    local_cache: float | None = 0.1
+    remote_cache: float | None = 0.1
+    in_flight: int | None = None
+    seed: int = 1
+    data: tuple[str, ...] = ()
+    format: str | None = None
+    warmup: int = 32
+    measured: int = 32
+    scaled: tuple[tuple[str, float], ...] = ()
+    settings: tuple[str, ...] = ()
+    persistent_gather: bool = False
+
+    def __post_init__(self) -> None:
+        for name, known in (("dataset", DATASETS), ("workload", WORKLOADS),
+                            ("software", SOFTWARE), ("fidelity", FIDELITIES),
+                            ("batching", tuple(ALGORITHMS)), ("gpu", profile_names("gpu_"))):
+            if getattr(self, name) not in known:
+                raise ValueError(f"{name} must be one of {', '.join(known)}, "
+                                 f"not {getattr(self, name)!r}")
+        if (system := canonical(self.system, self.workload)) != (self.system, False):
+            raise ValueError(f"system must be the canonical {system[0]}, not {self.system!r}")
+        for name, least in (("nodes", 1), ("seed", 0), ("warmup", 0), ("measured", 2)):
+            if getattr(self, name) < least:
+                raise ValueError(f"{name} must be at least {least}, not {getattr(self, name)!r}")
+        for name, least in (("mini_batch", 1), ("in_flight", 1), ("window", self.samples)):
+            if (value := getattr(self, name)) is not None and value < least:
+                raise ValueError(f"{name} must be at least {least}, not {value!r}")
+        for name in ("local_cache", "remote_cache"):
+            if (value := getattr(self, name)) is not None and not 0 <= value <= 1:
+                raise ValueError(f"{name} must be between 0 and 1, not {value!r}")
+        if self.workload == "training" and self.depth != 1:
+            raise ValueError(f"in_flight must be 1 in training, not {self.in_flight!r}")
+        if self.format is not None and not self.data:
+            raise ValueError(f"format must go with data, not {self.format!r} alone")
+        if self.nodes < 2 and self.system == "cpu-mpi":
+            raise ValueError(f"nodes must be at least 2 of cpu-mpi, not {self.nodes!r}")
+        if self.persistent_gather and (self.system in BASELINES or self.system == "all-on-nic"):
+            raise ValueError(f"persistent_gather must go with a system of GPUs and SmartNICs, "
+                             f"not with {self.system!r}")
+        for name, factor in self.scaled:
+            if not factor > 0:
+                raise ValueError(f"scaled must be above 0, not {factor!r} for {name}")
+
+    @property
+    def samples(self) -> int:
+        """Samples of a mini-batch over all nodes."""
+        return self.mini_batch or MINI_BATCH[self.dataset]
+
+    @property
+    def depth(self) -> int:
+        """Mini-batches under way."""
+        return self.in_flight or (1 if self.workload == "training" else 4)
+
+    @property
+    def label(self) -> str:
+        """Name for people, such as ``BL``, ``GA+LC`` or ``FS``."""
+        parts = parts_of(self.system)
+        graph = self.batching == "graph"
+        everything = {"lc", "sc"} if self.workload == "training" else {"lc", "rc", "sc"}
+        if parts == everything and graph:
+            return "FS"
+        base = self.system.upper() if parts else {
+            "bl-paper": "BL", "bl-tuned": "BL-tuned", "cpu-mpi": "CPU-MPI", "nic": "NIC alone",
+            "all-on-nic": "all on the NIC"}[self.system]
+        return base if self.batching == "file" else f"{'GA' if graph else self.batching}+{base}"
+
+    @classmethod
+    def named(cls, system: str, **fields: Any) -> "Point":
+        """Return the point of a system whose name may have ``ga`` or be ``fs``.
+
+        With ``ga``, mini-batches are formed by the graph algorithm unless ``batching`` is given.
+        """
+        name, graph = canonical(system, fields.get("workload", "inference"))
+        return cls(system=name, **({"batching": "graph"} if graph else {}) | fields)
+
+    @classmethod
+    def of(cls, values: dict) -> "Point":
+        """Return the point of what :meth:`to_json` gave."""
+        lists = {"data": tuple(values.get("data", ())),
+                 "settings": tuple(values.get("settings", ())),
+                 "scaled": tuple((name, factor) for name, factor in values.get("scaled", ()))}
+        return cls(**values | lists)
+
+    def to_json(self) -> dict:
+        """Return the members as plain values."""
+        return asdict(self) | {"data": list(self.data), "settings": list(self.settings),
+                               "scaled": [list(pair) for pair in self.scaled]}

@@ -1,0 +1,118 @@
+"""The setting of an evaluation: what all of its points have in common."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from sim.experiments.points.point import DATASETS, MINI_BATCH, Point
+
+__all__ = ["BASES", "DEMO", "SHARES", "SOFTWARES", "Setting", "Source"]
+
+SHARES = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
+"""Sizes of a cache in a sweep, as shares of the unique keys that reach it."""
+
+SOFTWARES = ("eager", "tuned")
+BASES = ("bl-paper", "bl-tuned")
+"""Baselines on a GPU; every headline is given against both."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where the samples of a data set come from: files of a format, or without any the generator.
+    """
+
+    data: tuple[str, ...] = ()
+    format: str | None = None
+
+    def __str__(self) -> str:
+        if not self.data:
+            return "generator"
+        return f"{', '.join(self.data)} ({self.format})"
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What the points of an evaluation share.
+
+    Members
+    -------
+    datasets: evaluated. sources: of those whose samples come from files.
+    softwares: profiles, charged to baselines and SmartNIC systems alike.
+    fidelity: of the sweeps. markers: whether two points of a figure are run in ``rtl`` besides, on
+        the Kaggle shape with the first profile.
+    nodes: where a figure does not sweep them. scale_nodes: where one does.
+    shares: sizes of caches that are swept.
+    gpu: profile of the GPUs. warmup, measured: mini-batches. seed: of everything drawn.
+    mini_batches: samples of a mini-batch by data set, where not those of the reference setting.
+    swept: mini-batches measured, after as many of warm-up, where a figure sweeps cache sizes or
+        nodes, by data set: those of Terabyte are 16 times as large as the others'. At least those
+        of a window: the last ones of a window are the least alike. Every other size of a cache is
+        left out there too, and nodes but for the least, ``nodes`` and the most.
+    """
+
+    datasets: tuple[str, ...] = DATASETS
+    sources: tuple[tuple[str, Source], ...] = ()
+    softwares: tuple[str, ...] = SOFTWARES
+    fidelity: str = "model"
+    markers: bool = False
+    nodes: int = 4
+    scale_nodes: tuple[int, ...] = (2, 4, 8, 16)
+    shares: tuple[float, ...] = SHARES
+    gpu: str = "gpu_rtx8000"
+    warmup: int = 32
+    measured: int = 32
+    seed: int = 1
+    mini_batches: tuple[tuple[str, int], ...] = ()
+    swept: tuple[tuple[str, int], ...] = (("terabyte", 16),)
+
+    def source(self, dataset: str) -> Source:
+        """Return where the samples of a data set come from."""
+        return dict(self.sources).get(dataset, Source())
+
+    def mini_batch(self, dataset: str) -> int:
+        """Return the samples of a mini-batch over all nodes."""
+        return dict(self.mini_batches).get(dataset, MINI_BATCH[dataset])
+
+    def sizes(self, dataset: str) -> tuple[float, ...]:
+        """Return the sizes of caches that are swept on a data set, the largest among them."""
+        return self.shares[::-2][::-1] if dataset in dict(self.swept) else self.shares
+
+    def numbers_of_nodes(self, dataset: str) -> tuple[int, ...]:
+        """Return the nodes that are swept on a data set, the least and the most among them."""
+        kept = (min(self.scale_nodes), self.nodes, max(self.scale_nodes))
+        return tuple(nodes for nodes in self.scale_nodes
+                     if nodes in kept or dataset not in dict(self.swept))
+
+    def sweep(self, dataset: str) -> dict[str, int]:
+        """Return the fields of a point in a sweep: how many mini-batches."""
+        count = dict(self.swept).get(dataset)
+        return {"warmup": self.warmup if count is None else min(self.warmup, count),
+                "measured": self.measured if count is None else min(self.measured, count)}
+
+    def point(self, dataset: str, system: str, workload: str = "inference",
+              software: str = "eager", **fields: Any) -> Point:
+        """Return a point of this setting; ``system`` may have ``ga`` or be ``fs``.
+
+        Cache sizes that a system does not have are set to a common value, so that it is measured
+        once. A point with a cache size or a number of nodes of its own is one of a sweep.
+        """
+        source = self.source(dataset)
+        common = {"nodes": self.nodes, "mini_batch": self.mini_batch(dataset),
+                  "gpu": self.gpu, "fidelity": self.fidelity, "seed": self.seed,
+                  "data": source.data, "format": source.format,
+                  "warmup": self.warmup, "measured": self.measured}
+        if not fields.keys().isdisjoint(("nodes", "local_cache", "remote_cache")):
+            common |= self.sweep(dataset)
+        point = Point.named(system, dataset=dataset, workload=workload, software=software,
+                            **common | fields)
+        parts = point.system.split("+")
+        if "lc" not in parts:
+            point = replace(point, local_cache=0.0)
+        if "rc" not in parts:
+            point = replace(point, remote_cache=0.0)
+        # A system without a NIC is the same in either fidelity.
+        return point if parts[0] in ("nic", "lc", "rc", "sc") else replace(point, fidelity="model")
+
+
+DEMO = Setting(datasets=("kaggle",), scale_nodes=(2, 4), shares=(0.0, 0.1, 0.5),
+               warmup=16, measured=16)
+"""What ``make demo`` evaluates: one data set, few points."""

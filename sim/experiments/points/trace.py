@@ -1,0 +1,125 @@
+"""The samples of a point, as the mini-batches that its systems are given."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from functools import lru_cache
+
+import numpy as np
+
+from host.batching import Batcher, MiniBatch, algorithm_of
+from host.model import Model
+from host.samples import Samples
+from sim.experiments.points.point import Point
+from sim.job.inputs import choose_model, sample_chunks
+from sim.job.options import RunOptions
+
+__all__ = ["Trace", "TraceOf", "arrivals_of", "trace_key", "trace_of"]
+
+
+@dataclass(frozen=True)
+class TraceOf:
+    """What a trace is made of: the members of a :class:`Point` of the same names."""
+
+    dataset: str
+    data: tuple[str, ...]
+    format: str | None
+    seed: int
+    batching: str
+    window: int | None
+    samples: int
+    warmup: int
+    measured: int
+
+
+@dataclass(frozen=True, eq=False)
+class Trace:
+    """Mini-batches, those that warm up and those that are measured. Equal to itself alone.
+
+    Members
+    -------
+    of: what it is made of.
+    model: DLRM of the data set. source: where the samples come from, in words.
+    batches: all mini-batches in their order. warmup: how many of them come before the measured.
+    mini_batch, window: samples of a mini-batch, and of the window that it is formed from.
+    notes: what is not as the point asks, in words.
+    """
+
+    of: TraceOf
+    model: Model
+    source: str
+    batches: tuple[MiniBatch, ...]
+    warmup: int
+    mini_batch: int
+    window: int
+    notes: tuple[str, ...]
+
+    @property
+    def measured(self) -> tuple[MiniBatch, ...]:
+        """The mini-batches that are measured."""
+        return self.batches[self.warmup:]
+
+    def ready(self, batch: MiniBatch) -> int:
+        """Return the number of the sample with whose arrival ``batch`` can be formed."""
+        last = int(batch.numbers.max())
+        total = sum(len(other.samples) for other in self.batches)
+        return min(total, (last // self.window + 1) * self.window) - 1
+
+
+def trace_of(point: Point) -> Trace:
+    """Return the trace of a point; that of two points which differ in their systems is the same.
+
+    A file that is too short lowers the samples of a mini-batch, which ``notes`` says; samples are
+    not repeated. ``ValueError`` where not even one is left.
+    """
+    return _trace(trace_key(point))
+
+
+def trace_key(point: Point) -> TraceOf:
+    """Return what a point's trace is made of."""
+    return TraceOf(**{field.name: getattr(point, field.name) for field in fields(TraceOf)})
+
+
+@lru_cache(maxsize=8)
+def _trace(of: TraceOf) -> Trace:
+    data, size, window, warmup, measured = (
+        of.data, of.samples, of.window, of.warmup, of.measured)
+    count = (warmup + measured) * size
+    options = RunOptions(config=of.dataset, data=data or None, format=of.format, samples=count,
+                         seed=of.seed, mini_batch=size)
+    model, found = choose_model(options)
+    chunks = list(_first(sample_chunks(options, model, found), count))
+    have, notes = sum(map(len, chunks)), []
+    if have < count:
+        size = have // (warmup + measured)
+        if not size:
+            raise ValueError(f"data must hold at least {warmup + measured} samples, one for each "
+                             f"mini-batch, not {have}")
+        notes.append(f"the file has {have:,} samples: mini-batches of {size}")
+        window = None
+        chunks = list(_first(iter(chunks), (warmup + measured) * size))
+    batcher = Batcher(algorithm_of(of.batching), size, window)
+    batches = tuple(batcher.form(chunks))
+    waits = size if of.batching == "file" else window or 16 * size
+    source = ", ".join(data) if data else f"generator, shape of {of.dataset}, seed {of.seed}"
+    first = len(batches) * warmup // (warmup + measured)
+    return Trace(of, model, source, batches, first, size, waits, tuple(notes))
+
+
+def _first(chunks: Iterator[Samples], count: int) -> Iterator[Samples]:
+    """Yield the first ``count`` samples."""
+    for chunk in chunks:
+        if len(chunk) >= count:
+            if count:
+                yield chunk.slice(0, count)
+            return
+        count -= len(chunk)
+        yield chunk
+
+
+def arrivals_of(trace: Trace, per_us: float, seed: int) -> np.ndarray:
+    """Return when each sample of the trace arrives: a Poisson process of ``per_us`` a microsecond.
+
+    float64 ``[samples]``, microseconds.
+    """
+    count = sum(len(batch.samples) for batch in trace.batches)
+    return np.cumsum(np.random.default_rng(seed).exponential(1 / per_us, count))

@@ -1,0 +1,197 @@
+"""Results that a command finishes one by one: each is on the disk before the next is begun.
+
+The file is valid JSON at any moment: ``{"schema", "complete", "request", "rows": [{"name", …}, …],
+…}``. ``complete`` is false until :meth:`Journal.finish`, which adds what belongs to the whole.
+
+What a later call with the same file does:
+
+=====================================  ============================================================
+the file                               the call
+=====================================  ============================================================
+unfinished, the same was asked         takes its rows and goes on
+unfinished, something else was asked   is refused, so that no finished row is lost by mistake
+complete                               begins anew; the file stays until the first new row is there
+anything else, or none                 begins anew, likewise
+=====================================  ============================================================
+
+To ask for the same means the same request *and* the same sources of EmberNIC: rows of two versions
+of the code are never put together.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from types import MappingProxyType, TracebackType
+
+import gen
+import host
+import rtl
+import sim
+from gen.cache import digest
+from gen.files import write_whole
+
+__all__ = ["Journal", "sources_hash"]
+
+_SUFFIXES = (".py", ".v", ".cpp", ".h", ".toml")
+_OWN = ("schema", "complete", "request", "rows")
+
+
+@cache
+def sources_hash(without: tuple[str, ...] = ()) -> str:
+    """Return a hash of everything that results depend on: hardware, models, simulator.
+
+    ``without``: beginnings of paths, such as ``sim/picture``, of files that do not count.
+    """
+    parts = []
+    for package in (rtl, gen, host, sim):
+        for root in map(Path, package.__path__):
+            for path in sorted(root.rglob("*")):
+                name = f"{package.__name__}/{path.relative_to(root).as_posix()}"
+                if path.suffix in _SUFFIXES and not name.startswith(without):
+                    parts += [name, path.read_text(encoding="utf-8")]
+    return digest(parts)
+
+
+class Journal:
+    """The results of one command, kept as they are finished.
+
+    ::
+
+        with Journal(path, SCHEMA, {"config": "kaggle"}) as journal:
+            for name in names:
+                if name not in journal.finished:
+                    journal.add(name, measure(name))
+            result = journal.finish({"total": 3})
+
+    Inside ``with``, an interrupt says how to go on (a note of the exception, which
+    :func:`sim.cli.main.main` prints).
+
+    Parameters
+    ----------
+    path: of the file. With None or ``-`` nothing is kept; ``-`` prints the whole at the end.
+    schema: name and version of the result.
+    request: what was asked, plain values; a hash of the sources is added to it.
+    field: what the user calls ``path``, for messages.
+
+    Raises
+    ------
+    ValueError
+        The file holds unfinished results of something else. Nothing is written then.
+    OSError
+        The file cannot be read or written.
+    """
+
+    def __init__(self, path: str | None, schema: str, request: Mapping[str, object],
+                 field: str = "json"):
+        self._path = path
+        self._keeps = path not in (None, "-")
+        # Through JSON, so that what is compared is what the file can say.
+        self._head = {"schema": schema, "complete": False,
+                      "request": json.loads(_text({**request, "sources": sources_hash()}))}
+        self._rows: dict[str, dict] = {}
+        if self._keeps:
+            self._rows = _unfinished_rows(str(path), self._head, field)
+        self.resumed = len(self._rows)
+        """Rows that an earlier call had finished."""
+
+    @property
+    def finished(self) -> Mapping[str, dict]:
+        """The finished rows by name, in the order in which they were finished."""
+        return MappingProxyType(self._rows)
+
+    def add(self, name: str, row: Mapping[str, object]) -> None:
+        """Keep a finished row; it is on the disk when this returns.
+
+        ``ValueError`` when there is a row of that name, when ``row`` holds another ``name``, or a
+        value that JSON has not.
+        """
+        if name in self._rows or row.get("name", name) != name:
+            raise ValueError(f"name must be new and that of the row, not {name!r}")
+        rows = self._rows | {name: json.loads(_text({"name": name, **row}))}
+        if self._keeps:
+            self._write(self._head | {"rows": list(rows.values())})
+        self._rows = rows
+
+    def finish(self, extra: Mapping[str, object] | None = None) -> dict:
+        """Return the whole, with ``extra`` beside the rows, and write it as complete.
+
+        ``ValueError`` when ``extra`` has a member that the file itself has.
+        """
+        clash = [name for name in extra or () if name in _OWN]
+        if clash:
+            raise ValueError(f"extra must not hold {clash[0]!r}, which the file itself has")
+        result = self._head | {"complete": True, **(extra or {}),
+                               "rows": list(self._rows.values())}
+        if self._keeps:
+            self._write(result)
+        elif self._path == "-":
+            sys.stdout.write(_text(result))
+            sys.stdout.flush()
+        return result
+
+    def how_to_go_on(self) -> str:
+        """Return what a user has to know when the command ends before :meth:`finish`."""
+        if not self._keeps:
+            return ("finished rows are kept only with --json FILE, where the same command "
+                    "then goes on")
+        if not self._rows:
+            return "no row was finished"
+        return (f"{self._path} holds the {len(self._rows)} finished rows; the same command "
+                f"goes on after them")
+
+    def __enter__(self) -> Journal:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                 _: TracebackType | None) -> None:
+        # Interrupts and exits, not errors: those say what is wrong, and may come again.
+        if error is not None and not isinstance(error, Exception):
+            error.add_note(self.how_to_go_on())
+
+    def _write(self, whole: dict) -> None:
+        write_whole(str(self._path), _text(whole))
+
+
+def _text(value: object) -> str:
+    return json.dumps(value, indent=1, allow_nan=False) + "\n"
+
+
+def _unfinished_rows(path: str, head: dict, field: str) -> dict[str, dict]:
+    """Return the rows that may be gone on with; none where the file is not an unfinished one."""
+    target = Path(path)
+    if not target.is_file():
+        return {}
+    try:
+        found = json.loads(target.read_text(encoding="utf-8"))
+    except ValueError:
+        return {}
+    if not isinstance(found, dict) or found.get("complete") is not False:
+        return {}
+    other = _difference(found, head)
+    if other is None:
+        rows = found.get("rows")
+        if isinstance(rows, list) and all(
+                isinstance(row, dict) and isinstance(row.get("name"), str) for row in rows):
+            return {row["name"]: row for row in rows}
+        other = "rows without names"
+    raise ValueError(f"{field} {path} holds unfinished results of another request ({other}): ask "
+                     f"for that again, name another file, or delete it")
+
+
+def _difference(found: dict, head: dict) -> str | None:
+    """Return in what an unfinished file differs from what is asked now, or None."""
+    if found.get("schema") != head["schema"]:
+        return f"schema {found.get('schema')!r}, not {head['schema']!r}"
+    before, now = found.get("request"), head["request"]
+    if not isinstance(before, dict):
+        return "no request"
+    for name in (*now, *before):
+        if name != "sources" and before.get(name) != now.get(name):
+            return f"{name} was {before.get(name)!r}, now {now.get(name)!r}"
+    if before.get("sources") != now["sources"]:
+        return "made by other sources of EmberNIC"
+    return None

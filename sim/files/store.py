@@ -1,0 +1,107 @@
+"""Results of points on disk, each under a hash of all that it depends on.
+
+A point's name is a hash of its fields, of the contents of the profiles that it names, of size and
+time of its data files, and of the sources of EmberNIC but for those that only draw and judge. What
+another version of the code measured is therefore never taken, and need not be deleted.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock, Timeout
+
+from gen.cache import digest
+from gen.files import write_whole
+from host.data.datasets import input_files
+from sim.files.journal import sources_hash
+
+__all__ = ["Store", "plain"]
+
+# Do not change what is measured, only what is made of it.
+PRESENTATION = tuple(f"sim/{name}" for name in (
+    "cli", "picture", "experiments/figures/", "experiments/book", "experiments/claims",
+    "experiments/page", "experiments/picture", "experiments/reproduce", "experiments/table",
+    "experiments/tornado"))
+
+
+def plain(value: Any) -> Any:
+    """Return ``value`` as it comes back from JSON, so that what was just measured and what was
+    read from disk are the same to the bit. ``ValueError`` for NaN and infinities."""
+    return json.loads(json.dumps(value, allow_nan=False))
+
+
+class Store:
+    """Finished points in a folder.
+
+    Parameters
+    ----------
+    folder: where they are; made when the first is kept.
+    version: stands for the code; by default a hash of EmberNIC's sources.
+
+    Members: ``folder``, ``version``.
+    """
+
+    def __init__(self, folder: str | Path, version: str | None = None):
+        self.folder = Path(folder)
+        self.version = version or sources_hash(PRESENTATION)
+
+    def key(self, point: Any) -> str:
+        """Return the name of a point, a dataclass of plain values."""
+        fields = asdict(point)
+        files = []
+        for name, value in sorted(fields.items()):
+            if isinstance(value, str) and value.endswith(".toml"):
+                files += [name, Path(value).read_text(encoding="utf-8")]
+            elif name == "data" and value:
+                for file in input_files(value):
+                    found = file.stat()
+                    files += [str(file), str(found.st_size), str(found.st_mtime_ns)]
+        return digest([self.version, json.dumps(fields, sort_keys=True), *files])
+
+    def get(self, point: Any) -> dict | None:
+        """Return what was measured at ``point``, or None where it was not.
+
+        A file that holds something else (a disk that filled up) counts as none.
+        """
+        try:
+            found = json.loads(self._path(point).read_text(encoding="utf-8"))
+        except (FileNotFoundError, ValueError):
+            return None
+        if not isinstance(found, dict) or found.get("point") != plain(asdict(point)):
+            return None
+        return found.get("metrics")
+
+    def put(self, point: Any, metrics: Mapping[str, Any]) -> None:
+        """Keep what was measured; it is on the disk, whole, when this returns."""
+        path = self._path(point)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(path, json.dumps({"point": asdict(point), "metrics": metrics}, indent=1,
+                                     allow_nan=False) + "\n")
+
+    def once(self, point: Any, make: Callable[[], dict], wait: bool = True) -> dict | None:
+        """Return what is kept of ``point``; where nothing is, keep what ``make()`` returns.
+
+        No two processes make the same at the same time: one that comes later waits, or without
+        ``wait`` gets None.
+        """
+        kept = self.get(point)
+        if kept is not None:
+            return kept
+        path = self._path(point)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            with FileLock(path.with_suffix(".lock"), timeout=-1 if wait else 0):
+                kept = self.get(point)
+                if kept is None:
+                    kept = plain(make())
+                    self.put(point, kept)
+                return kept
+        except Timeout:
+            return None
+
+    def _path(self, point: Any) -> Path:
+        key = self.key(point)
+        return self.folder / key[:2] / f"{key[2:]}.json"

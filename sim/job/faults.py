@@ -1,0 +1,106 @@
+"""Faults that a run is to bear: parts of the cluster that fall silent, for a while or for good."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from math import ceil, inf
+
+from host.timing.clock import cycles_of_us
+from host.toml.units import quantity
+
+__all__ = ["PARTS", "Silence", "Windows", "parse_faults", "windows"]
+
+PARTS = ("host", "gpu", "network")
+
+_FORM = "silent-PART=START:LENGTH[@NODE], such as silent-gpu=20us:1ms@2"
+
+
+@dataclass(frozen=True)
+class Silence:
+    """A part of a node falls silent.
+
+    Members
+    -------
+    part: ``host``: it takes nothing from its NIC and sends it nothing. ``gpu``: no gather ends.
+        ``network``: the node's link takes nothing, as under a MAC's pause frames. What is on its
+        way arrives.
+    start: microseconds after the first samples were handed out. length: in microseconds, ``inf``
+        for good.
+    node: its number, None for every node.
+    """
+
+    part: str
+    start: float
+    length: float
+    node: int | None = None
+
+
+def parse_faults(text: str | None, nodes: int) -> tuple[Silence, ...]:
+    """Return the faults that ``text`` names, ``silent-PART=START:LENGTH[@NODE]`` each, commas
+    between; times with a unit, LENGTH left out for ever.
+
+    ``ValueError`` or ``TypeError`` says what is wrong.
+    """
+    if text is None:
+        return ()
+    return tuple(_silence(entry.strip(), nodes) for entry in text.split(","))
+
+
+def _silence(entry: str, nodes: int) -> Silence:
+    name, equals, value = entry.partition("=")
+    part = name.removeprefix("silent-")
+    window, at, node = value.partition("@")
+    start, colon, length = window.partition(":")
+    if not equals or not colon or part == name:
+        raise ValueError(f"faults must be {_FORM}, not {entry!r}")
+    if part not in PARTS:
+        raise ValueError(f"part of {name} must be one of {', '.join(PARTS)}, not {part!r}")
+    if at and not (node.isascii() and node.isdigit() and int(node) < nodes):
+        raise ValueError(f"node of {name} must be between 0 and {nodes - 1}, not {node!r}")
+    if part == "network" and nodes < 2:
+        raise ValueError(f"{name} must go with at least 2 nodes, not {nodes!r}")
+    return Silence(part, _time(name, "start", start),
+                   _time(name, "length", length) if length.strip() else inf,
+                   int(node) if at else None)
+
+
+def _time(fault: str, which: str, text: str) -> float:
+    try:
+        time = quantity(f"{which}_us", text)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"{fault}: {error}") from None
+    if time < 0 or (which == "length" and time == 0):
+        low = "at least" if which == "start" else "above"
+        raise ValueError(f"{which} of {fault} must be {low} 0 us, not {text!r}")
+    return float(time)
+
+
+class Windows:
+    """Spans of cycles in which something does not happen.
+
+    Parameters: ``spans``, first cycle and the cycle behind the last (``inf`` for none) of each;
+    those that meet are one.
+    """
+
+    def __init__(self, spans: Iterable[tuple[float, float]] = ()):
+        self.spans: list[tuple[float, float]] = []
+        for first, end in sorted(spans):
+            if self.spans and first <= self.spans[-1][1]:
+                first, before = self.spans.pop()
+                end = max(end, before)
+            self.spans.append((first, end))
+
+    def after(self, time: float) -> float:
+        """Return ``time``, or the end of the span that it lies in."""
+        for first, end in self.spans:
+            if first <= time < end:
+                return end
+        return time
+
+
+def windows(faults: Iterable[Silence], part: str, node: int, start: int) -> Windows:
+    """Return the cycles in which ``part`` of ``node`` is silent, of a run whose first samples are
+    handed out in cycle ``start``."""
+    mine = [fault for fault in faults if fault.part == part and fault.node in (None, node)]
+    return Windows((start + ceil(cycles_of_us(fault.start)),
+                    start + ceil(cycles_of_us(fault.start + fault.length))
+                    if fault.length < inf else inf) for fault in mine)

@@ -1,0 +1,50 @@
+"""Which NIC a run builds, and whether its model and cluster fit that."""
+
+from host.model import Model
+from rtl.config import NicConfig
+from sim.job.options import RunOptions
+from sim.job.settings import Runtime
+
+__all__ = ["built", "check_fit", "check_units"]
+
+
+def built(config: NicConfig, model: Model, runtime: Runtime, options: RunOptions) -> NicConfig:
+    """Return ``config`` without the dot units where nothing uses them.
+
+    They take most of the time of a build and of a simulated cycle. A setting ``dot_units`` stands.
+    """
+    if runtime.interaction and model.interaction == "dot":
+        return config
+    if any(setting.partition("=")[0].strip() == "dot_units" for setting in options.settings):
+        return config
+    return config.with_fields(dot_units=0)
+
+
+def check_fit(config: NicConfig, model: Model, runtime: Runtime, options: RunOptions) -> None:
+    """Raise ``ValueError`` where model or nodes exceed what the NIC was built for."""
+    if options.nodes > config.nodes:
+        raise ValueError(f"nodes must be at most {config.nodes} for config {config.name}, "
+                         f"not {options.nodes!r}")
+    if model.tables > config.tables:
+        raise ValueError(f"tables of the model must be at most {config.tables} for config "
+                         f"{config.name}, not {model.tables!r}")
+    if model.dimension > config.max_dimension:
+        raise ValueError(f"dimension must be at most {config.max_dimension} for config "
+                         f"{config.name}, not {model.dimension!r}")
+    if model.tables > config.sample_slots:
+        raise ValueError(f"hold_vectors must be at least {2 * model.tables}, twice the slots of a "
+                         f"sample of {model.tables} tables, not {config.hold_vectors!r}")
+    if runtime.interaction and model.interaction == "dot":
+        check_units(config, model)
+        vectors = model.tables + 1
+        if vectors > config.interaction_vectors:
+            raise ValueError(f"interaction_vectors must be at least {vectors}, the dense vector "
+                             f"and one of each of {model.tables} tables, "
+                             f"not {config.interaction_vectors!r}")
+
+
+def check_units(config: NicConfig, model: Model) -> None:
+    """Raise ``ValueError`` where ``model`` needs dots and the NIC has nothing that makes them."""
+    if model.interaction == "dot" and not config.dot_units:
+        raise ValueError(f"dot_units must be at least 1 for the interaction dot, "
+                         f"not {config.dot_units!r}")

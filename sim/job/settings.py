@@ -1,0 +1,123 @@
+"""Settings of a run: what ``--set`` may change, at elaboration and by register."""
+
+from dataclasses import dataclass, fields, replace
+
+from gen.options import config_types, parse_settings
+from host.dlrm.embedding import PARTIALS
+from host.model import POOLINGS, Model
+from rtl.config import NicConfig
+from rtl.formats import InteractionMode
+
+__all__ = ["MODES", "Runtime", "apply_settings"]
+
+MODES = {"dot": InteractionMode.DOT, "cat": InteractionMode.CAT}
+"""Register values of the interactions that a model may have."""
+
+_ITSELF = ("true", "false", "model")
+
+
+@dataclass(frozen=True)
+class Runtime:
+    """What the registers of every node are set to before a run.
+
+    Members
+    -------
+    local_cache: whether the local cache is on.
+    local_cache_sets: sets of it in use; 0 for all.
+    remote_cache: whether the remote cache is on.
+    remote_cache_sets: sets of it in use; 0 for all.
+    requester_merge: whether identical keys on their way to other nodes travel once.
+    dedupe: whether the dedupe table is on.
+    pooling: ``sum`` or ``mean``, of all tables; ``model`` for what the model says.
+    interaction: whether NICs do the interaction, dot or cat as the model says, and give its results
+        to their hosts in place of pooled vectors.
+    interaction_itself: whether dots pair a vector with itself: ``true``, ``false``, or ``model``
+        for what the model says.
+    request_batch: lookups, or samples whose dense vectors are wanted, in a request list to the GPU
+        before it leaves.
+    request_timeout, lookup_timeout, vector_timeout, result_timeout, gradient_timeout: cycles after
+        which a request list, a lookups packet, a vectors packet, a packet of results and one of
+        partial sums leave though they are not full.
+    overtake: in training, whether queries of the next step are sent behind the gradients of this
+        one, and their lookups leave for each owner as soon as it is done.
+    local_reduction: in training, whether a node adds up its gradients to the same row before they
+        leave; without, each goes to the row's owner by itself.
+    gradient_partials: in training, what the sums of a node's gradients are before they join those
+        of the others: ``exact``, or ``rounded`` to float32.
+    """
+
+    local_cache: bool = True
+    local_cache_sets: int = 0
+    remote_cache: bool = True
+    remote_cache_sets: int = 0
+    requester_merge: bool = True
+    dedupe: bool = True
+    pooling: str = "model"
+    interaction: bool = False
+    interaction_itself: str = "model"
+    request_batch: int = 128
+    request_timeout: int = 64
+    lookup_timeout: int = 32
+    vector_timeout: int = 64
+    result_timeout: int = 64
+    overtake: bool = False
+    local_reduction: bool = True
+    gradient_partials: str = "exact"
+    gradient_timeout: int = 64
+
+    @property
+    def partials(self) -> str:
+        """What the numbers are that join those of other nodes, see :mod:`host.dlrm.embedding`.
+
+        A gradient that is not added to others is exact.
+        """
+        return self.gradient_partials if self.local_reduction else "exact"
+
+    def of_model(self, model: Model) -> Model:
+        """Return ``model`` with what is set here and is not ``model``."""
+        if self.pooling != "model":
+            model = replace(model, pooling=self.pooling)
+        if self.interaction_itself != "model":
+            model = replace(model, interaction_itself=self.interaction_itself == "true")
+        return model
+
+    def check(self, config: NicConfig) -> None:
+        """Raise ``ValueError`` for a value that the hardware of ``config`` does not have."""
+        for name in ("local_cache_sets", "remote_cache_sets"):
+            value, most = getattr(self, name), getattr(config, name)
+            if not 0 <= value <= most:
+                raise ValueError(f"{name} must be between 0 (all) and {most}, not {value!r}")
+        if config.net_framing != "ethernet":
+            raise ValueError("net_framing must be ethernet where packets cross a network, "
+                             f"not {config.net_framing!r}, which wants a shell's UDP stack")
+        if self.pooling not in ("model", *POOLINGS):
+            raise ValueError(f"pooling must be model, {' or '.join(POOLINGS)}, "
+                             f"not {self.pooling!r}")
+        if self.interaction_itself not in _ITSELF:
+            raise ValueError(f"interaction_itself must be {', '.join(_ITSELF[:-1])} or "
+                             f"{_ITSELF[-1]}, not {self.interaction_itself!r}")
+        if self.gradient_partials not in PARTIALS:
+            raise ValueError(f"gradient_partials must be {' or '.join(PARTIALS)}, "
+                             f"not {self.gradient_partials!r}")
+        most = 8 * config.net_payload_beats
+        if not 1 <= self.request_batch <= most:
+            raise ValueError(f"request_batch must be between 1 and {most}, "
+                             f"not {self.request_batch!r}")
+        for name in ("request_timeout", "lookup_timeout", "vector_timeout", "result_timeout",
+                     "gradient_timeout"):
+            if not 0 <= getattr(self, name) <= 0xFFFF:
+                raise ValueError(f"{name} must be between 0 and {0xFFFF}, "
+                                 f"not {getattr(self, name)!r}")
+
+
+def apply_settings(config: NicConfig, settings: list[str]) -> tuple[NicConfig, Runtime]:
+    """Apply ``field=value`` settings and return the configuration and the registers.
+
+    ``ValueError`` names an unknown field, a value of another kind, or one out of range.
+    """
+    registers = {field.name: field.type for field in fields(Runtime)}
+    values = parse_settings(settings, config_types() | registers)
+    config = config.with_fields(**{k: v for k, v in values.items() if k not in registers})
+    runtime = replace(Runtime(), **{k: v for k, v in values.items() if k in registers})
+    runtime.check(config)
+    return config, runtime

@@ -1,0 +1,251 @@
+"""Nodes whose host and GPU are compiled; the reference is :mod:`sim.node.node`."""
+
+import ctypes
+from collections.abc import Callable
+from ctypes import POINTER, c_bool, c_double, c_uint32, c_uint64, c_void_p
+from dataclasses import dataclass
+from math import inf
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from host.timing.clock import cycles_of_us
+from host.timing.gpu import GpuProfile
+from host.timing.pcie import Pcie, PcieProfile
+from host.wire.packets import vectors_that_fit
+from rtl.config import NicConfig
+from rtl.formats import BEAT_BYTES
+from sim.engines.compiled import CompiledEngine
+from sim.job.faults import Windows
+from sim.nic.ports import LAST_BIT
+from sim.nic.timed import TIMED
+from sim.node.errors import COUNT, OPCODE, ProtocolError
+from sim.node.step import Step
+
+__all__ = ["HOST_FUNCTIONS", "HOST_LONG", "Gathers", "HostConfig", "NativeNode"]
+
+_FAULT = (1 << 64) - 1
+
+
+class _Gpu(ctypes.Structure):
+    _fields_ = (*((name, c_double) for name in (
+        "launch", "cycles_per_row", "mlp_launch", "cycles_per_sample", "call")),
+        ("streams", c_uint64))
+
+
+class HostConfig(ctypes.Structure):
+    """What a compiled host is told."""
+
+    _fields_ = (*((name, c_uint64) for name in (
+        "node", "dimension", "payload_beats", "buffer_beats", "in_flight", "vectors_fit",
+        "latency", "interaction")), ("cycles_per_byte", c_double), ("rows", c_void_p),
+        ("gpu", _Gpu))
+
+
+class _Asked(ctypes.Structure):
+    _fields_ = (("step", c_uint64), ("count", c_uint64), ("records", c_void_p), ("time", c_double),
+                *((name, c_uint32) for name in ("first", "samples", "share_first", "share")),
+                ("parts", c_uint64), ("values", c_uint64),
+                *((name, c_void_p) for name in ("answers", "filled", "status", "left", "dense")))
+
+
+HOST_FUNCTIONS: dict[str, tuple[Any, list]] = {
+    "ember_host_free": (None, [c_void_p]),
+    "ember_host_submit": (None, [c_void_p, POINTER(_Asked)]),
+    "ember_host_advance": (c_uint64, [c_void_p, c_uint64, c_bool]),
+    "ember_host_quantum": (c_uint64, [c_void_p, c_uint64]),
+    "ember_host_finished": (None, [c_void_p, c_void_p]),
+    "ember_host_refusals": (c_uint64, [c_void_p, c_uint64, c_void_p]),
+    "ember_host_next_event": (c_double, [c_void_p]),
+    "ember_host_actions": (c_uint64, [c_void_p]),
+    "ember_host_counts": (None, [c_void_p, c_void_p]),
+}
+"""Functions of a library with a host, as of ``host_calls.h``; `HostConfig` is for the one that
+makes it."""
+HOST_LONG = ("ember_host_advance",)
+"""What takes longer than to let another thread have Python's lock, and to have it back."""
+
+_COUNTS = ("to_nic", "from_nic", "launches", "rows", "dense_launches", "dense_rows",
+           "unanswered", "queries_waiting", "nic_ns", "host_ns", "fault", "value")
+_SHARE = np.dtype([("step", np.uint64), ("started", np.float64), ("finished", np.float64)])
+_FAULTS = (
+    "", "answered sample {}, or a part of it, which was not to come from it now",
+    OPCODE, COUNT,
+    "asked for row {} of a table that does not have it",
+    "asked for the dense vector of sample {}, which it does not hold",
+    "was given a beat for cycle {}, which had passed")
+"""By the C++ ``Fault``."""
+
+
+@dataclass(frozen=True)
+class Gathers:
+    """What a GPU has done: gathers launched, and vectors that they read."""
+
+    launches: int
+    rows: int
+
+    @property
+    def sent(self) -> int:
+        return self.rows
+
+
+class NativeNode:
+    """Does what :class:`sim.node.node.Node` does, to the bit, with its host and GPU in C++.
+
+    It does not train, and its host and GPU do not fall silent.
+
+    Parameters
+    ----------
+    number, engine, config, dimension, pcie, gpu, in_flight, bottom: as of a
+        :class:`sim.node.node.Node`.
+    library: with `HOST_FUNCTIONS`.
+    make: makes a host of that library.
+    rows: address of the C++ ``Rows`` of the GPU's memory; None where vectors have no values.
+    """
+
+    training = None
+
+    def __init__(self, number: int, engine: CompiledEngine, config: NicConfig, dimension: int,
+                 pcie: PcieProfile, gpu: GpuProfile, in_flight: int, bottom: int | None,
+                 library: SimpleNamespace, make: Callable[[HostConfig], int],
+                 rows: int | None = None):
+        self.number, self.engine = number, engine
+        self.pcie = Pcie(pcie)
+        self.silent_host = self.silent_gpu = Windows()
+        self.finished: list[Step] = []
+        """Steps whose share at this node is all answered, in order of time."""
+        self._quanta, self._steps = 0, {}
+        self._interacts, self._values = bottom is not None, rows is not None
+        self._errors: list[tuple[int, int]] = []
+        launch = cycles_of_us(gpu.latency_us)
+        times = _Gpu(launch, gpu.cycles_per_row(4 * dimension), launch,
+                     gpu.cycles_of_products(bottom or 0), cycles_of_us(gpu.call_us), gpu.streams)
+        self._lib = library
+        self._host = make(HostConfig(
+            number, dimension, config.host_payload_beats, config.query_beats, in_flight,
+            vectors_that_fit(dimension, config.host_payload_beats), self.pcie.latency,
+            self._interacts, self.pcie.to_nic.cycles_per_byte, rows, times))
+        self._counted = (c_uint64 * len(_COUNTS))()
+        engine.set_rate("host_tx", cycles_per_beat=BEAT_BYTES * self.pcie.from_nic.cycles_per_byte,
+                        last_bit=LAST_BIT, burst=64)
+
+    def __del__(self):
+        if getattr(self, "_host", None) is not None:
+            self._lib.ember_host_free(self._host)
+
+    def _counts(self) -> dict[str, int]:
+        self._lib.ember_host_counts(self._host, ctypes.addressof(self._counted))
+        return dict(zip(_COUNTS, self._counted))
+
+    @property
+    def actions(self) -> int:
+        """Things that this host has done: while none of them does anything, nothing gets on."""
+        return self._lib.ember_host_actions(self._host)
+
+    @property
+    def gpu(self) -> Gathers:
+        """The GPU's gathers of rows, for their counts."""
+        counts = self._counts()
+        return Gathers(counts["launches"], counts["rows"])
+
+    @property
+    def dense(self) -> Gathers | None:
+        """Its gathers of dense vectors; None where the interaction is not on the NIC."""
+        counts = self._counts()
+        return Gathers(counts["dense_launches"], counts["dense_rows"]) if self._interacts else None
+
+    @property
+    def errors(self) -> list[tuple[int, int]]:
+        """Sample and status of each refusal."""
+        found = np.empty((self._lib.ember_host_refusals(self._host, 0, None), 2), np.uint64)
+        if len(found):
+            self._lib.ember_host_refusals(self._host, len(found), found.ctypes.data)
+            self._errors += [(sample, status) for sample, status in found.tolist()]
+        return self._errors
+
+    @property
+    def seconds(self) -> dict[str, float]:
+        """CPU time of evaluating the NIC, and of the host beside it, from a sample of quanta."""
+        counts = self._counts()
+        return {name: counts[of] * TIMED / 1e9
+                for name, of in (("nics", "nic_ns"), ("hosts", "host_ns"))}
+
+    @property
+    def host_bytes(self) -> dict[str, int]:
+        """Bytes over PCIe."""
+        counts = self._counts()
+        return {name: counts[name] for name in ("to_nic", "from_nic")}
+
+    @property
+    def unanswered(self) -> int:
+        """Samples of this node's shares that are under way or wait to be."""
+        return self._counts()["unanswered"]
+
+    @property
+    def queries_waiting(self) -> int:
+        """Query packets that the host holds back for lack of credit."""
+        return self._counts()["queries_waiting"]
+
+    @property
+    def next_events(self) -> tuple[float, float]:
+        """The cycles before which neither NIC nor host does anything by itself."""
+        nic = self.engine.next_event
+        return inf if nic is None else nic, self._lib.ember_host_next_event(self._host)
+
+    @property
+    def quiet(self) -> bool:
+        """Nothing moves in the NIC or the host until something arrives from outside."""
+        return (self._lib.ember_host_next_event(self._host) == inf
+                and not self.engine.waiting("host_rx") and not self.engine.waiting("net_rx")
+                and bool(self.engine.get_signal("idle")))
+
+    def submit(self, step: Step, time: float) -> None:
+        """Give this host its share of ``step``, to be started in its turn, not before ``time``."""
+        node, share = self.number, int(step.left[self.number])
+        if not share:
+            return
+        self._steps[step.number] = step
+        records = np.ascontiguousarray(step.queries(node), np.uint64)
+        dense = step.dense if self._values else None
+        assert not self._values or (dense is not None) == self._interacts
+        arrays = step.answers, step.filled, step.status, step.left[node:], dense
+        for array, kind in zip(arrays, (np.float32, np.int64, np.int64, np.int64, np.float32)):
+            assert array is None or (array.dtype == kind and array.flags.c_contiguous)
+        parts, values = step.answers.shape[1:]
+        self._lib.ember_host_submit(self._host, _Asked(
+            step.number, len(records), records.ctypes.data, time, step.first & 0xFFFFFFFF,
+            len(step.samples), step.shares[node], share, parts, values if self._values else 0,
+            *(None if array is None else array.ctypes.data for array in arrays)))
+
+    def advance(self, end: int) -> None:
+        """Run NIC and host up to cycle ``end``."""
+        self._quanta += 1
+        if count := self._lib.ember_host_advance(self._host, end, self._quanta % TIMED == 0):
+            self.take(count)
+
+    def host_quantum(self, end: int) -> None:
+        """Let the host act on what the NIC, which is at cycle ``end``, has sent it."""
+        if count := self._lib.ember_host_quantum(self._host, end):
+            self.take(count)
+
+    @property
+    def native(self) -> tuple[int, int]:
+        """Address of the C++ host, and of what advances it and returns what `take` is told."""
+        advance = ctypes.cast(self._lib.ember_host_advance, c_void_p).value
+        assert advance is not None
+        return self._host, advance
+
+    def take(self, count: int) -> None:
+        """Take note of ``count`` shares that are answered. ``ProtocolError`` for the highest
+        number: the NIC did what it must not do."""
+        if count == _FAULT:
+            counts = self._counts()
+            raise ProtocolError(f"node {self.number} "
+                                + _FAULTS[counts["fault"]].format(counts["value"]))
+        shares = np.empty(count, _SHARE)
+        self._lib.ember_host_finished(self._host, shares.ctypes.data)
+        for number, started, finished in shares.tolist():
+            step = self._steps.pop(number)
+            step.starts[self.number], step.ends[self.number] = started, finished
+            self.finished.append(step)

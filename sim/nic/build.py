@@ -1,0 +1,85 @@
+"""From a configuration to running nodes: compile once, instantiate, load the registers."""
+
+import warnings
+from functools import lru_cache
+
+from amaranth.hdl import UnusedElaboratable
+
+from host.model import Model as Dlrm
+from host.placement.shard import ShardPlan
+from rtl.config import NicConfig, beats_of, packing_of
+from rtl.nic import SmartNic
+from sim.engines import Engine, Model, load
+from sim.job.settings import MODES, Runtime
+from sim.nic.registers import RegisterFile
+
+__all__ = ["NicModel", "nic_model", "register_values"]
+
+# A NIC whose Verilog is kept from an earlier run is described but never elaborated.
+warnings.simplefilter("ignore", UnusedElaboratable)
+
+
+class NicModel:
+    """A compiled SmartNic.
+
+    Parameters: its configuration, the name of the engine, and whether its instances are to be
+    traced.
+    """
+
+    def __init__(self, config: NicConfig, engine: str, traced: bool = False):
+        self.config = config
+        nic = SmartNic(config)
+        self.registers = nic.registers
+        self._model: Model = load(nic, f"embernic_{config.name}", engine,
+                                  recipe=f"SmartNic({config!r})", traced=traced)
+
+    def instance(self, *, skip: bool = True,
+                 random_init: int | None = None) -> tuple[Engine, RegisterFile]:
+        """Return a NIC just out of reset, and its registers."""
+        engine = self._model.instance(skip=skip, random_init=random_init)
+        return engine, RegisterFile(engine, self.registers)
+
+    def configure(self, registers: RegisterFile, runtime: Runtime, plan: ShardPlan,
+                  model: Dlrm, *, node: int, nodes: int) -> None:
+        """Queue the writes that make a NIC node ``node`` of ``nodes`` for ``model``."""
+        values = register_values(self.config, runtime, model, node=node, nodes=nodes)
+        for name, value in values.items():
+            registers.write(name, value)
+        for table, words in enumerate(plan.descriptors()):
+            registers.table(table, [int(word) for word in words])
+
+
+def register_values(config: NicConfig, runtime: Runtime, model: Dlrm, *, node: int,
+                    nodes: int) -> dict[str, int]:
+    """Return what the registers of node ``node`` of ``nodes`` are set to, without the tables."""
+    dimension = model.dimension
+    share = config.lookup_beats // nodes
+    return {
+        "node": node, "nodes": nodes, "vector_beats": beats_of(dimension),
+        "vector_packing": packing_of(dimension),
+        "pooling_mean": int(model.pooling == "mean"),
+        "interaction_mode": MODES[model.interaction] if runtime.interaction else 0,
+        "interaction_itself": int(model.interaction_itself),
+        "local_cache_enable": int(runtime.local_cache),
+        "local_cache_sets": runtime.local_cache_sets or config.local_cache_sets,
+        "remote_cache_enable": int(runtime.remote_cache),
+        "remote_cache_sets": runtime.remote_cache_sets or config.remote_cache_sets,
+        "requester_merge": int(runtime.requester_merge),
+        "dedupe_enable": int(runtime.dedupe),
+        "request_batch": runtime.request_batch,
+        "request_timeout": runtime.request_timeout,
+        "lookup_timeout": runtime.lookup_timeout,
+        "vector_timeout": runtime.vector_timeout,
+        "result_timeout": runtime.result_timeout,
+        # An eighth of a requester's share stays free to tell honest peers from others.
+        "lookup_window": max(1, share - share // 8), "lookup_share": share,
+    }
+
+
+@lru_cache(maxsize=4)
+def nic_model(config: NicConfig, engine: str, traced: bool = False) -> NicModel:
+    """Return the :class:`NicModel` of its parameters, the same one to all who ask.
+
+    To describe a NIC anew takes longer than a short run of it.
+    """
+    return NicModel(config, engine, traced)

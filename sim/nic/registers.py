@@ -1,0 +1,65 @@
+"""Registers of a running NIC by name: written before a run, read after it."""
+
+from rtl.control.registers import Register
+from sim.engines import Engine
+
+__all__ = ["RegisterFile"]
+
+
+class RegisterFile:
+    """Access by name to the registers of one engine.
+
+    Parameters: the engine, and the registers of its design.
+    """
+
+    def __init__(self, engine: Engine, registers: list[Register]):
+        self._engine = engine
+        self._by_name = {register.name: register for register in registers}
+        self._noted: list[str] = []
+        self.noted: dict[str, int] = {}
+        """What :meth:`note` asked for, once other registers were read."""
+
+    @property
+    def names(self) -> list[str]:
+        """Every register; those of counters are ``block.name``."""
+        return list(self._by_name)
+
+    def write(self, name: str, value: int, cycle: int = 0) -> None:
+        """Queue a write; ``KeyError`` when there is no such register."""
+        self._engine.write(self._by_name[name].address, value & 0xFFFFFFFF, cycle)
+
+    def table(self, index: int, words: list[int]) -> None:
+        """Queue the load of a table descriptor."""
+        self.write("table_index", index)
+        for position, word in enumerate(words):
+            self.write(f"table_word{position}", word)
+
+    def finish(self, limit: int = 1_000_000) -> None:
+        """Run until every queued access is done; ``RuntimeError`` after ``limit`` cycles."""
+        end = self._engine.cycle + limit
+        while self._engine.registers_pending:
+            if self._engine.cycle >= end:
+                raise RuntimeError(f"registers did not answer within {limit} cycles")
+            self._engine.run(self._engine.cycle + 1)
+
+    def read(self, *names: str) -> dict[str, int]:
+        """Read registers, and run the NIC until all are there; ``KeyError`` for an unknown name."""
+        for name in names:
+            self._engine.read(self._by_name[name].address)
+        self.finish()
+        results = self._engine.read_results()
+        self.noted |= {name: access.data for name, access in zip(self._noted, results)}
+        data = {access.addr: access.data for access in results[len(self._noted):]}
+        self._noted = []
+        return {name: data[self._by_name[name].address] for name in names}
+
+    def note(self, *names: str) -> None:
+        """Queue reads of registers as they are soon, while the NIC runs; ``KeyError`` for an
+        unknown name. Values are in ``noted`` after the next :meth:`read`."""
+        for name in names:
+            self._engine.read(self._by_name[name].address)
+        self._noted += names
+
+    def counters(self) -> dict[str, int]:
+        """Read every counter, ``block.name`` each, and run the NIC until all are there."""
+        return self.read(*(name for name in self.names if "." in name))

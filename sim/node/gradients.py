@@ -1,0 +1,213 @@
+"""The training half of a node's host: gradients for its NIC, and what the NIC makes of them."""
+
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from host.samples import Samples
+from host.wire.gradients import end_packet, gradient_packets
+from host.wire.packets import Header
+from host.wire.partials import Partials, parse_partials, partial_packets
+from host.wire.steps import StepNews, parse_steps
+from rtl.config import LANES, NicConfig
+from rtl.formats import Opcode, ReductionLevel, StepKind
+from sim.node.errors import ProtocolError
+from sim.node.events import EventQueue, Rank
+from sim.node.gpu_memory import GpuMemory
+from sim.node.queries import newly_consumed
+
+__all__ = ["RefusedMessage", "TrainingHost", "TrainingOf", "gradient_payload"]
+
+TrainingOf = Callable[[EventQueue, Callable[[np.ndarray, float], None], Callable[[float], float]],
+                      "TrainingHost"]
+"""Makes a `TrainingHost` of a node's events, what sends a packet at a time, and what says when a
+gather that would end at a time does."""
+
+_NO_SAMPLE = 0xFFFFFFFF
+
+
+class RefusedMessage(NamedTuple):
+    """A message that the NIC refused: its step, modulo 2^16, and :class:`rtl.formats.Status`."""
+
+    step: int
+    status: int
+
+
+def gradient_payload(config: NicConfig) -> int:
+    """Return the beats behind the header of a packet of gradients to a NIC of ``config``."""
+    # The NIC reports what it has consumed at the latest when that is a quarter of the window.
+    return min(config.host_payload_beats, config.gradient_credits // 2)
+
+
+class TrainingHost:
+    """What a host does for the gradients of its samples and the rows of its node.
+
+    A step is `open` as its lookups begin, `gradients` are sent when its time has come, and it is
+    over when the NIC says so. What the NIC spills is kept until the pass has ended, and goes back
+    (docs/training.md).
+
+    Parameters
+    ----------
+    node: its number.
+    memory: the node's tables.
+    window: beats behind headers that may be on their way to the NIC, or wait in it.
+    payload_beats: of a packet at most, see `gradient_payload`.
+    events: of the host. send: sends a packet at a time.
+
+    Members
+    -------
+    step: number of the step that is open or was last, -1 before the first.
+    finished: host's cycle at which its NIC said that this step is over, None while it is open.
+    keys: whose rows this node wrote in the last step, ascending.
+    refused: messages that the NIC refused.
+    spilled, passes: beats and passes with any, by :class:`rtl.formats.ReductionLevel`.
+    """
+
+    def __init__(self, node: int, memory: GpuMemory, window: int, payload_beats: int,
+                 events: EventQueue, send: Callable[[np.ndarray, float], None]):
+        self._node, self.memory = node, memory
+        self._width = min(memory.store.model.dimension, LANES)
+        self._window, self._payload_beats = window, payload_beats
+        self._events, self._send = events, send
+        self._packets: deque[np.ndarray] = deque()
+        self._sent_beats = self._consumed_beats = 0
+        self._kept: list[list[Partials]] = [[], []]
+        self._passed: list[int | None] = [None, None]
+        self._begun = False
+        self.step = -1
+        self.finished: float | None = None
+        self.keys = np.empty(0, np.int64)
+        self.refused: list[RefusedMessage] = []
+        self.spilled, self.passes = [0, 0], [0, 0]
+        self._handlers: Mapping[int, Callable[[np.ndarray, Header, float], None]] = {
+            Opcode.SPILLED: self._take_spilled, Opcode.STEP_REPORTS: self._take_reports,
+            Opcode.ROW_UPDATES: memory.rows_came, Opcode.STATE_REQUESTS: memory.asked,
+            Opcode.STATE_UPDATES: memory.states_came}
+
+    @property
+    def busy(self) -> bool:
+        """Whether gradients are under way, so that the host may answer its NIC at once."""
+        return self._begun
+
+    @property
+    def waiting(self) -> int:
+        """Packets that are held back for lack of credit."""
+        return len(self._packets)
+
+    def open(self, step: int) -> None:
+        """Begin with ``step``."""
+        self.step, self.finished = step, None
+
+    def gradients(self, share: Samples, gradients: np.ndarray, time: float,
+                  others: Iterable[np.ndarray] = ()) -> None:
+        """Send the gradients ``[n, tables, d]`` of this node's ``share`` of the step at ``time``.
+
+        ``others``: packets that go before them, which may be bad ones. One longer than any that the
+        NIC takes never returns its credit.
+        """
+        packets = gradient_packets(
+            share.tables, share.rows, share.bag_lengths.reshape(-1),
+            gradients.reshape(-1, gradients.shape[-1]), node=self._node, step=self.step,
+            payload_beats=self._payload_beats)
+        all_of_it = [*others, *packets, end_packet(node=self._node, step=self.step)]
+        self._events.at(time, lambda now: self._begin(all_of_it, now), Rank.HANDED_OUT)
+
+    def _begin(self, packets: list[np.ndarray], now: float) -> None:
+        self._begun = True
+        self._packets.extend(packets)
+        self._send_some(now)
+
+    def packet(self, packet: np.ndarray, head: Header, now: float) -> bool:
+        """Take a packet of the NIC at ``now``; return whether it belongs to training.
+
+        :class:`ProtocolError` for one that the NIC must not send.
+        """
+        self._consumed(head.acknowledge)
+        handler = self._handlers.get(head.opcode)
+        if handler is not None:
+            if self.finished is not None or head.step != self.step & 0xFFFF:
+                raise ProtocolError(f"node {self._node} sent opcode {head.opcode:#x} of step "
+                                    f"{head.step}, which is not open")
+            handler(packet, head, now)
+        self._send_some(now)
+        return handler is not None
+
+    def errors(self, samples: np.ndarray, steps: np.ndarray, statuses: np.ndarray) -> None:
+        """Take the records of an ERRORS packet."""
+        self.refused += [RefusedMessage(step, status) for sample, step, status in zip(
+            samples.tolist(), steps.tolist(), statuses.tolist()) if sample == _NO_SAMPLE]
+
+    # Credit
+
+    def _consumed(self, acknowledged: int) -> None:
+        self._consumed_beats += newly_consumed(acknowledged, self._consumed_beats)
+        if self._consumed_beats > self._sent_beats:
+            raise ProtocolError(f"node {self._node} acknowledged {self._consumed_beats} beats of "
+                                f"gradients, of which {self._sent_beats} were sent")
+
+    def _send_some(self, now: float) -> None:
+        while self._packets:
+            beats = len(self._packets[0]) - 1
+            if self._sent_beats + beats - self._consumed_beats > self._window:
+                return
+            self._sent_beats += beats
+            self._send(self._packets.popleft(), now)
+
+    # What does not fit the NIC's tables
+
+    def _take_spilled(self, packet: np.ndarray, head: Header, _: float) -> None:
+        partials = parse_partials(packet, head.count, self._width)
+        level = int(partials.levels[0])
+        if (partials.levels != level).any():
+            raise ProtocolError(f"node {self._node} spilled beats of two levels in a packet")
+        self._kept[level].append(partials)
+        self._give_back(level)
+
+    def _take_reports(self, packet: np.ndarray, head: Header, now: float) -> None:
+        for news in parse_steps(packet, head.count):
+            if news.kind == StepKind.PASSED:
+                self._take_pass(news)
+            elif news.kind == StepKind.DONE:
+                self._end(now)
+            else:
+                raise ProtocolError(f"node {self._node} reported a step record of kind "
+                                    f"{news.kind} to its host")
+
+    def _take_pass(self, news: StepNews) -> None:
+        if self._passed[news.level] is not None:
+            raise ProtocolError(f"node {self._node} ended a pass before it had spilled all of the "
+                                f"one before")
+        if news.count:
+            self.passes[news.level] += 1
+            self.spilled[news.level] += news.count
+            self._passed[news.level] = news.count
+        self._give_back(news.level, ended=True)
+
+    def _give_back(self, level: int, ended: bool = False) -> None:
+        """Send back what a pass has spilled, as soon as it has ended and all of it is here."""
+        kept = sum(len(part.rows) for part in self._kept[level])
+        count = self._passed[level]
+        if count is None and not (ended and kept):
+            return
+        if kept > (count or 0):
+            raise ProtocolError(f"node {self._node} spilled {kept} beats at level "
+                                f"{ReductionLevel(level).name}, and reported {count or 0}")
+        if kept < (count or 0):
+            return
+        parts, self._kept[level], self._passed[level] = self._kept[level], [], None
+        tables, rows, beats, _, values = map(np.concatenate, zip(*parts))
+        self._packets.extend(partial_packets(
+            Opcode.RETURNED, tables, rows, beats, values, node=self._node, step=self.step,
+            payload_beats=self._payload_beats, level=level))
+
+    def _end(self, now: float) -> None:
+        for left, what in ((not self._begun, "gradients to begin with"),
+                           (self._packets, "gradients to be sent"),
+                           (any(self._kept) or any(self._passed), "spilled beats to go back"),
+                           (self.memory.unfinished, "rows or states to be written")):
+            if left:
+                raise ProtocolError(f"node {self._node} ended step {self.step} with {what}")
+        self.keys = self.memory.end_step()
+        self.finished, self._begun = now, False

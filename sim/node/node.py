@@ -1,0 +1,245 @@
+"""Node: one SmartNIC and the host and GPU beside it.
+
+NIC and host take turns: the NIC runs up to a cycle before which nothing comes from the host, then
+the host answers what the NIC has sent, event by event in time order. An answer is at the NIC no
+earlier than PCIe's round trip after what caused it, and rows no earlier than a gather on the GPU.
+"""
+
+from collections.abc import Sequence
+from functools import partial
+from math import inf
+from time import thread_time
+
+import numpy as np
+
+from host.timing.gpu import Gather, GpuLookups, GpuProfile, LaunchThread
+from host.timing.pcie import Pcie, PcieProfile
+from host.wire.packets import Header, payload_records
+from host.wire.rows import Answer
+from rtl.config import NicConfig
+from rtl.formats import BEAT_BYTES, Opcode
+from sim.engines import Engine
+from sim.job.faults import Windows
+from sim.native.host_port import host_port
+from sim.nic.ports import LAST_BIT
+from sim.nic.timed import TIMED
+from sim.node.answers import Answers
+from sim.node.dense_vectors import DenseVectors
+from sim.node.errors import COUNT, OPCODE, ProtocolError
+from sim.node.events import EventQueue, Rank
+from sim.node.gradients import TrainingOf
+from sim.node.queries import Queries
+from sim.node.step import Step
+
+__all__ = ["Node"]
+
+
+def _no_time() -> float:
+    return 0.0
+
+
+class Node:
+    """One NIC with its host.
+
+    Parameters
+    ----------
+    number: the node's number.
+    engine: the running NIC.
+    config: its configuration.
+    answer: the rows in GPU memory.
+    dimension: of a vector.
+    pcie, gpu: profiles of the timing models.
+    in_flight: steps that this host keeps going at once.
+    bottom: float32 operations of a sample's bottom MLP where the interaction is on the NIC.
+    training: makes what exchanges gradients and rows with the NIC, where that trains.
+    """
+
+    def __init__(self, number: int, engine: Engine, config: NicConfig, answer: Answer,
+                 dimension: int, pcie: PcieProfile, gpu: GpuProfile, in_flight: int,
+                 bottom: int | None = None, training: TrainingOf | None = None):
+        self.number = number
+        self.engine = engine
+        self._answer = answer
+        self._pcie = Pcie(pcie)
+        self._events = EventQueue()
+        thread = LaunchThread(gpu, self._events.at)
+        self._gpu: GpuLookups[tuple[int, np.ndarray]] = GpuLookups(gpu, 4 * dimension, thread)
+        thread.join(lambda now: self._launched(self._gpu.start(now)))
+        self._queries = Queries(number, config, in_flight, self._send, self._began)
+        self._to_nic: list[np.ndarray] = []
+        self._to_nic_starts: list[float] = []
+        self._port = host_port(engine, number, self._pcie)
+        self._answers = Answers(number, dimension, interaction=bottom is not None,
+                                refused=self._refused)
+        self.errors = self._answers.errors
+        """Sample and status of each refusal."""
+        self.dense = None if bottom is None else DenseVectors(
+            number, gpu, bottom, dimension, config.host_payload_beats, self._events, thread,
+            find=self._answers.find, send=self._send, awake=lambda end: self.silent_gpu.after(end))
+        """What owes the NIC dense vectors, None where the interaction is not on the NIC."""
+        self.training = training and training(
+            self._events, self._send, lambda end: self.silent_gpu.after(end))
+        self.silent_host = self.silent_gpu = Windows()
+        """When the host sends nothing, and when no gather ends."""
+        self.actions = 0
+        """Things that this host has done: while none of them does anything, nothing gets on."""
+        self.seconds = {"nics": 0.0, "hosts": 0.0}
+        """CPU time of evaluating the NIC, and of the host beside it, from a sample of quanta."""
+        self._quanta = 0
+        self.host_bytes = {"to_nic": 0, "from_nic": 0}
+        self.finished: list[Step] = []
+        """Steps whose share at this node is all answered, in order of time."""
+        engine.set_rate("host_tx", cycles_per_beat=BEAT_BYTES * self._pcie.from_nic.cycles_per_byte,
+                        last_bit=LAST_BIT, burst=64)
+
+    @property
+    def next_events(self) -> tuple[float, float]:
+        """The cycles before which neither NIC nor host does anything by itself."""
+        nic, host = self.engine.next_event, self._events.next_time
+        return inf if nic is None else nic, inf if host is None else host
+
+    def _horizon(self) -> float:
+        """Return a cycle before which nothing comes from the host to the NIC.
+
+        A host answers a credit at once where queries wait for one, and news of gradients; requests
+        for rows when a gather on the GPU has read them. What it already has before it counts too.
+        """
+        nic, host = self.next_events
+        answer = nic + self._pcie.lookahead
+        if not self._queries.left and not (self.training and self.training.busy):
+            answer += self._gpu.lookahead
+        return min(answer, host + self._pcie.latency)
+
+    @property
+    def quiet(self) -> bool:
+        """Nothing moves in the NIC or the host until something arrives from outside."""
+        return (not self._events and not self.engine.waiting("host_rx")
+                and not self.engine.waiting("net_rx") and bool(self.engine.get_signal("idle")))
+
+    @property
+    def gpu(self) -> GpuLookups:
+        """The GPU's gathers, for its counts."""
+        return self._gpu
+
+    @property
+    def unanswered(self) -> int:
+        """Samples of this node's shares that are under way or wait to be."""
+        return sum(int(step.left[self.number]) for step in self._answers.steps.values())
+
+    @property
+    def queries_waiting(self) -> int:
+        """Query packets that the host holds back for lack of credit."""
+        return self._queries.waiting
+
+    @property
+    def pcie(self) -> Pcie:
+        """The PCIe connection, for its counts."""
+        return self._pcie
+
+    def submit(self, step: Step, time: float) -> None:
+        """Give this host its share of ``step``, to be started in its turn, not before ``time``."""
+        if not step.left[self.number]:
+            return
+        self._answers.open(step)
+        self._events.at(time, lambda now: self._queries.add(step, now), Rank.HANDED_OUT)
+
+    def advance(self, end: int) -> None:
+        """Run NIC and host up to cycle ``end``."""
+        self._quanta += 1
+        clock = _no_time if self._quanta % TIMED else thread_time
+        cycle = -1
+        while cycle < end:
+            cycle = int(min(end, self._horizon()))
+            began = clock()
+            self.engine.run(cycle)
+            ran = clock()
+            self.host_quantum(cycle)
+            self.seconds["nics"] += (ran - began) * TIMED
+            self.seconds["hosts"] += (clock() - ran) * TIMED
+
+    def host_quantum(self, end: int) -> None:
+        """Let the host act on what the NIC, which is at cycle ``end``, has sent it."""
+        self._receive()
+        horizon = end + self._pcie.latency
+        for time, action in self._events.until(horizon):
+            self.actions += 1
+            action(time)
+        self._push_sent()
+
+    def _receive(self) -> None:
+        packets = self._port.take()
+        if not packets.starts:
+            return
+        beats, starts, ends, cycles = packets
+        self.host_bytes["from_nic"] += ends[-1] * BEAT_BYTES
+        # Whatever the host does about a packet, it does when that has reached it.
+        for at, head, completed in self._answers.take(packets):
+            self._events.at(float(cycles[at]) + self._pcie.latency, partial(
+                self._packet, beats[starts[at]:ends[at]], head, completed), Rank.PACKET)
+
+    def _packet(self, packet: np.ndarray, head: Header, completed: Sequence[Step],
+                now: float) -> None:
+        self._queries.consumed(head.credit)
+        trains = self.training is not None and self.training.packet(packet, head, now)
+        if head.opcode == Opcode.LOOKUP_REQUESTS:
+            records = payload_records(packet[1:], head.count)
+            if len(records) != head.count:
+                raise self._wrong(COUNT, head)
+            self._launched(self._gpu.arrive(now, (head.step, records), head.count))
+        elif head.opcode == Opcode.DENSE_REQUESTS and self.dense is not None:
+            self.dense.asked(packet, head, now)
+        elif not (trains or head.opcode in self._answers.answering
+                  or head.opcode == Opcode.CREDIT):
+            raise self._wrong(OPCODE, head)
+        for step in completed:
+            self._ended(step, now)
+        self._queries.send(now)
+
+    def _wrong(self, what: str, head: Header) -> ProtocolError:
+        return ProtocolError(f"node {self.number} {what.format(head.opcode)}")
+
+    # Rows for the NIC
+
+    def _launched(self, gather: Gather | None) -> None:
+        if gather is not None and (end := self.silent_gpu.after(gather.end)) < inf:
+            self._events.at(end, lambda now: self._gathered(gather, now))
+
+    def _gathered(self, gather: Gather, now: float) -> None:
+        for step, records in gather.lists:
+            for packet in self._answer(records, step):
+                self._send(packet, now)
+        self._launched(self._gpu.finish(now))
+
+    def _send(self, packet: np.ndarray, now: float) -> None:
+        """Let a packet begin its way to the NIC at ``now``, or when the link is free."""
+        now = self.silent_host.after(now)
+        if now == inf:
+            return
+        self.host_bytes["to_nic"] += packet.nbytes
+        self._to_nic.append(packet)
+        self._to_nic_starts.append(self._pcie.to_nic.send(now, packet.nbytes)[0])
+
+    def _push_sent(self) -> None:
+        """Hand all that was sent in this quantum to the engine, at once."""
+        if not self._to_nic:
+            return
+        self._port.give(self._to_nic, self._to_nic_starts, self.engine.cycle)
+        self._to_nic, self._to_nic_starts = [], []
+
+    # Steps
+
+    def _refused(self, samples: np.ndarray, steps: np.ndarray, statuses: np.ndarray) -> None:
+        if self.training is not None:
+            self.training.errors(samples, steps, statuses)
+
+    def _began(self, step: Step, now: float) -> None:
+        if self.dense is not None:
+            self.dense.begin(step, now)
+
+    def _ended(self, step: Step, now: float) -> None:
+        step.ends[self.number] = now
+        self._answers.close(step)
+        if self.dense is not None:
+            self.dense.end(step)
+        self.finished.append(step)
+        self._queries.ended(now)

@@ -1,0 +1,178 @@
+"""What comes back for each mini-batch, and whether it is what it must be.
+
+The answer to a sample is what the NICs give to their hosts: its pooled vectors, or, where the
+interaction is on the NIC, the beats of its interaction's result.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from itertools import accumulate
+from operator import lt
+
+import numpy as np
+
+from host.batching import MiniBatch
+from host.dlrm.dlrm import pooled_reference
+from host.dlrm.interaction import ResultLayout, interaction
+from host.model import Model
+from host.samples import Samples
+from host.wire.packets import query_records
+
+__all__ = ["Step", "StepResult"]
+
+PooledOf = Callable[[Samples, Model, int], np.ndarray]
+InteractionOf = Callable[[Model, np.ndarray, np.ndarray], np.ndarray]
+RecordsOf = Callable[[Samples, int], np.ndarray]
+
+
+@dataclass
+class Step:
+    """One mini-batch under way: its samples, and the answers that came back so far.
+
+    Nodes may work on their shares of it at once: none writes what another one reads.
+
+    Members
+    -------
+    number: the step, counted from 0.
+    first: number that its first sample has for the NICs: those of all steps follow one another.
+    samples: its samples.
+    shares: first sample of each node's share, and the number of samples at the end.
+    answers: float32 ``[samples, parts, values]``, filled as they arrive; the parts are bags or
+        beats.
+    dense: dense vectors, float32 ``[samples, dimension]``, where the interaction is on the NIC.
+    filled: parts that came back for each sample: int64.
+    status: error status of each sample, 0 for none.
+    left: samples of each node's share that are not answered: int64.
+    records: query records of all samples: uint64.
+    bounds: where those of each sample begin and end.
+    batch: the mini-batch that was formed of samples of the input; None for samples in its order.
+    foreign_keys: the different keys of each share that other nodes own.
+    starts, ends: host cycles of the first query and the last result of each share, once there.
+    """
+
+    number: int
+    first: int
+    samples: Samples
+    shares: list[int]
+    answers: np.ndarray
+    dense: np.ndarray | None
+    filled: np.ndarray
+    status: np.ndarray
+    left: np.ndarray
+    records: np.ndarray
+    bounds: np.ndarray
+    batch: MiniBatch | None = None
+    foreign_keys: int = 0
+    starts: dict[int, float] = field(default_factory=dict)
+    ends: dict[int, float] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, number: int, first: int, samples: Samples, nodes: int, answer: tuple[int, int],
+           dense: np.ndarray | None = None, records_of: RecordsOf = query_records,
+           batch: MiniBatch | None = None) -> "Step":
+        """Deal ``samples`` in contiguous shares whose sizes differ by at most one.
+
+        ``answer``: parts and values of a sample's answer. ``records_of`` gives the query records,
+        in place of :func:`host.wire.packets.query_records`.
+        """
+        n = len(samples)
+        sizes = [n // nodes + (node < n % nodes) for node in range(nodes)]
+        return cls(number, first, samples, list(accumulate(sizes, initial=0)),
+                   np.zeros((n, *answer), np.float32), dense, np.zeros(n, np.int64),
+                   np.zeros(n, np.int64), np.array(sizes, np.int64), records_of(samples, first),
+                   np.concatenate(([0], np.cumsum(samples.slots + 1))), batch)
+
+    @property
+    def numbers(self) -> np.ndarray:
+        """Number of each sample in the input: int64 ``[n]``."""
+        if self.batch is None:
+            return np.arange(self.first, self.first + len(self.samples))
+        return self.batch.numbers
+
+    @property
+    def fresh(self) -> bool:
+        """Whether the samples of all steps before are those of the input before this one's."""
+        return self.batch is None or self.batch.fresh
+
+    @property
+    def done(self) -> bool:
+        """Whether every host has heard of the last answer to its share."""
+        return len(self.ends) == sum(map(lt, self.shares, self.shares[1:]))
+
+    @property
+    def started(self) -> float:
+        """Host cycle of the first query; -1 while there is none."""
+        return min(self.starts.values(), default=-1.0)
+
+    @property
+    def finished(self) -> float:
+        """Host cycle of the last result so far that completed a share; -1 while there is none."""
+        return max(self.ends.values(), default=-1.0)
+
+    def queries(self, node: int) -> np.ndarray:
+        """Return the query records of the share of ``node``: uint64."""
+        first, end = self.bounds[self.shares[node:node + 2]]
+        return self.records[first:end]
+
+    def place(self, node: int, at: int, first: int, parts: np.ndarray) -> bool:
+        """Take parts ``first`` on of the answer to the step's sample ``at``.
+
+        Returns whether the sample is complete. ``ValueError`` when they do not belong to the share
+        of ``node`` or the answer.
+        """
+        self._check(node, at)
+        total, before = self.answers.shape[1], self.filled[at]
+        after = first + len(parts)
+        if first != before or after > total:
+            what = "bags" if self.dense is None else "beats"
+            raise ValueError(f"sample {self.numbers[at]} got {what} {first} to {after - 1} "
+                             f"after {before} {what}")
+        self.answers[at, first:after] = parts
+        self.filled[at] = after
+        if after == total:
+            self.left[node] -= 1
+        return bool(after == total)
+
+    def refuse(self, node: int, at: int, status: int) -> None:
+        """Take an error answer for the step's sample ``at``."""
+        self._check(node, at)
+        if self.status[at] or self.filled[at] == self.answers.shape[1]:
+            raise ValueError(f"sample {self.numbers[at]} was answered twice, with error {status} "
+                             f"now")
+        self.status[at] = status
+        self.left[node] -= 1
+
+    def _check(self, node: int, at: int) -> None:
+        if not self.shares[node] <= at < self.shares[node + 1]:
+            raise ValueError(f"sample {self.numbers[at]} was answered at node {node}, which does "
+                             f"not hold it")
+
+
+@dataclass(frozen=True)
+class StepResult:
+    """Verdict on a finished step.
+
+    Members: ``equal``, samples whose answers equal the numpy model's bit for bit; ``different``,
+    the others that were answered in full; ``refused``, answered with an error.
+    """
+
+    equal: int
+    different: int
+    refused: int
+
+    @classmethod
+    def judge(cls, step: Step, model: Model, seed: int, pooled: PooledOf = pooled_reference,
+              interact: InteractionOf = interaction) -> "StepResult":
+        """Compare what came back with the numpy model of the same samples.
+
+        ``pooled``, ``interact``: give pooled vectors and interactions, in place of
+        :func:`host.dlrm.dlrm.pooled_reference` and :func:`host.dlrm.interaction.interaction`, bit
+        by bit.
+        """
+        expected = pooled(step.samples, model, seed)
+        if step.dense is not None:
+            expected = ResultLayout.of(model).to_beats(interact(model, step.dense, expected))
+        same = (expected.view(np.uint32) == step.answers.view(np.uint32)).all(axis=(1, 2))
+        answered = (step.status == 0) & (step.filled == step.answers.shape[1])
+        return cls(int((same & answered).sum()), int((~same & answered).sum()),
+                   int((step.status != 0).sum()))

@@ -1,0 +1,151 @@
+"""What mini-batches of alike samples save, algorithm by algorithm, and what forming them costs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from rich.table import Table
+
+from host.batching import ALGORITHMS, WINDOW_BATCHES, Algorithm, Graph, Refresh, compare, winner
+from host.samples import Samples, concatenate
+from sim.job.inputs import choose_model, sample_chunks
+from sim.job.options import RunOptions
+
+__all__ = ["CASES", "SCHEMA", "Case", "batching", "batching_tables"]
+
+SCHEMA = "embernic/batching/1"
+
+_SAMPLES = 8192
+"""Samples that are generated, or as many as a window where that is more."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """Mini-batches of so many samples from windows of so many."""
+
+    mini_batch: int
+    window: int
+
+
+_SMALL = Case(128, 2048)
+
+CASES = {"kaggle": (_SMALL,), "terabyte": (_SMALL, Case(2048, 32768)), "avazu": (_SMALL,)}
+"""What is compared where no data and no model are named."""
+
+
+def batching(*, data: str | tuple[str, ...] | None = None, format: str | None = None,
+             model: str | None = None, samples: int | None = None, mini_batch: int | None = None,
+             window: int | None = None, hyperedges: Sequence[int] = (), seed: int = 1,
+             progress: Callable[[str], None] = lambda doing: None) -> dict:
+    """Compare the algorithms on the same samples and windows.
+
+    Parameters
+    ----------
+    data, format, model, samples, seed: the input as in :class:`sim.job.options.RunOptions`. Without
+        ``data`` and ``model`` generated samples like those of Kaggle, Terabyte and Avazu; 8,192 of
+        them, or a window, where ``samples`` names no other number.
+    mini_batch, window: samples of each; by default 128, or both of `CASES`, and 16 mini-batches.
+    hyperedges: thresholds n that the graph algorithm is tried with besides its own.
+    progress: is told what is next.
+
+    Returns
+    -------
+    ``schema``, ``seed``, ``rows`` and ``winners``. A row has ``dataset``, ``samples``,
+    ``mini_batch``, ``window``, ``hyperedges`` (None but for the graph algorithm), ``refill``
+    (``drained`` or ``sliding``) and what :func:`host.batching.compare` says. A winner is, for each
+    of the cases, the row of the algorithm of ``--batching`` that saves most.
+
+    Raises
+    ------
+    ValueError
+        An option that is out of range, or an input that cannot be read
+        (:class:`host.errors.InputError`).
+    """
+    algorithms = _algorithms(hyperedges)
+    rows, winners = [], []
+    for dataset, case, held in _cases(data, format, model, samples, mini_batch, window, seed,
+                                      progress):
+        about = {"dataset": dataset, "samples": len(held), "mini_batch": case.mini_batch,
+                 "window": case.window}
+        found = []
+        for refill, refresh, tried in (("drained", Refresh(), algorithms),
+                                       ("sliding", Refresh(sliding=True), _SLIDING)):
+            for name, (known, number, algorithm) in tried.items():
+                progress(f"{dataset}, {case.mini_batch:,} of {case.window:,}: {name}, {refill}")
+                row, = compare(held, case.mini_batch, case.window, {known: algorithm}, refresh)
+                found.append(about | {"algorithm": known, "hyperedges": number, "refill": refill}
+                             | row)
+        best = winner(found[:len(ALGORITHMS)])
+        winners.append(next(row for row in found if row["algorithm"] == best))
+        rows += found
+    return {"schema": SCHEMA, "seed": seed, "rows": rows, "winners": winners}
+
+
+_Tried = Mapping[str, tuple[str, int | None, Algorithm]]
+"""By a name that says all: the name of `ALGORITHMS`, hyperedges, and the algorithm."""
+
+
+def _number(algorithm: Algorithm) -> int | None:
+    return algorithm.hyperedges if isinstance(algorithm, Graph) else None
+
+
+_SLIDING: _Tried = {"graph": ("graph", _number(ALGORITHMS["graph"]), ALGORITHMS["graph"])}
+
+
+def _algorithms(hyperedges: Sequence[int]) -> _Tried:
+    """Return the algorithms of ``--batching`` first, then those with other thresholds."""
+    tried = {name: (name, _number(algorithm), algorithm) for name, algorithm in ALGORITHMS.items()}
+    for name, algorithm in ALGORITHMS.items():
+        if isinstance(algorithm, Graph):
+            tried |= {f"{name}, n = {number}": (name, number, Graph(number, algorithm.refinements))
+                      for number in hyperedges if number != algorithm.hyperedges}
+    return tried
+
+
+def _cases(data: str | tuple[str, ...] | None, format: str | None, model: str | None,
+           samples: int | None, mini_batch: int | None, window: int | None, seed: int,
+           progress: Callable[[str], None]) -> Iterator[tuple[str, Case, Samples]]:
+    """Yield what is compared: its name, sizes and samples."""
+    size = _SMALL.mini_batch if mini_batch is None else mini_batch
+    case = Case(size, WINDOW_BATCHES * size if window is None else window)
+    if data is not None or model is not None:
+        wanted = [(model, case)]
+    elif (mini_batch, window) == (None, None):
+        wanted = [(name, case) for name, cases in CASES.items() for case in cases]
+    else:
+        wanted = [(name, case) for name in CASES]
+    for name, case in wanted:
+        count = max(_SAMPLES, case.window) if data is None and samples is None else samples
+        options = RunOptions(data=data, format=format, model=name, samples=count, seed=seed,
+                             mini_batch=case.mini_batch, batching="graph", window=case.window)
+        shape, kind = choose_model(options)
+        progress(f"{shape.name}: {'generating' if kind is None else 'reading'} samples")
+        yield shape.name, case, concatenate(sample_chunks(options, shape, kind))
+
+
+def batching_tables(result: dict) -> Iterator[Table]:
+    """Yield the tables that the command ends with, one for each case."""
+    for best in result["winners"]:
+        sizes = [best[name] for name in ("dataset", "mini_batch", "window", "samples")]
+        shown = Table(title="{}: mini-batches of {:,} from windows of {:,}, {:,} samples".format(
+            *sizes), title_justify="left", caption=(
+                f"Unique keys: mean of all mini-batches until windows are drained. Alike: "
+                f"similarity of the first and the last of a window. us: CPU time of a mini-batch. "
+                f"Most is saved by {best['algorithm']}."), caption_justify="left")
+        for name in ("algorithm", "refill", "n", "unique keys", "saved", "alike first",
+                     "alike last", "us"):
+            left = name in ("algorithm", "refill")
+            shown.add_column(name, justify="left" if left else "right", no_wrap=left)
+        for row in result["rows"]:
+            if [row[name] for name in ("dataset", "mini_batch", "window", "samples")] == sizes:
+                shown.add_row(*_shown(row))
+        yield shown
+
+
+def _shown(row: dict) -> tuple[str, ...]:
+    return (row["algorithm"], row["refill"],
+            "-" if row["hyperedges"] is None else f"{row['hyperedges']:,}",
+            f"{row['unique_keys']:,.1f}", f"{100 * row['saved']:.1f} %",
+            *(f"{row[name]:.3f}" for name in ("first_similarity", "last_similarity")),
+            f"{row['us_per_mini_batch']:,.0f}")

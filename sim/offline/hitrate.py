@@ -1,0 +1,218 @@
+"""Hit rate of the local cache against its size, from the accesses alone, without RTL.
+
+What a node's local cache sees of a mini-batch is each key that the node owns once, at its first
+lookup: the dedupe table answers the repeats. Keys are taken in the order of the samples. A cluster
+of one looks them up in this order; several nodes look up at once, which interleaves the keys of a
+mini-batch, so that there the RTL may differ by the few keys that are put out and wanted again
+within one mini-batch. Nor does this know of time: of conflict misses (every way of a set pending),
+which the RTL serves and does not keep, and of entries that a full dedupe table retires early. Both
+are counted in the RTL, and where they are 0 the RTL's order gives exactly these hits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+from rich.table import Table
+
+from host.placement.lru import LruSets, NodeCaches
+from host.placement.shard import PLACEMENTS, ShardPlan, key_hash
+from host.samples import first_lookups, rechunk
+from rtl.config import NicConfig, preset
+from sim.files.outputs import LiveJson
+from sim.files.stop import never
+from sim.job.inputs import choose_model, sample_chunks
+from sim.job.options import RunOptions
+from sim.job.settings import apply_settings
+
+__all__ = ["POLICIES", "SCHEMA", "hitrate", "hitrate_stopped", "hitrate_table"]
+
+SCHEMA = "embernic/hitrate/1"
+
+POLICIES = {"lru": LruSets}
+"""Replacement policies that the RTL has, each with its model."""
+
+_MOST_SETS = 1 << 24
+"""The set of a key comes from 24 bits of its hash."""
+
+_DEFAULT_SIZES = (0.25, 0.5, 1, 2, 4)
+"""Of the local cache of the NIC."""
+
+
+class _Caches:
+    """The local caches of all nodes, of one policy and size, and what they hit."""
+
+    def __init__(self, policy: str, size: int, ways: int, nodes: int):
+        self.policy, self.size = policy, size
+        self.ways = (ways or size) if size else 0
+        self._caches = NodeCaches(size // self.ways if size else 0, self.ways, nodes,
+                                  POLICIES[policy])
+        self.hits = 0
+        self._before = 0
+
+    def access(self, owners: np.ndarray, hashes: np.ndarray, keys: np.ndarray) -> None:
+        """Look each key up at its owner."""
+        self.hits += int(self._caches.access(owners, hashes, keys).sum())
+
+    def restart(self) -> None:
+        """Count from here on."""
+        self.hits, self._before = 0, self._caches.evictions
+
+    def row(self, lookups: int, unique: int) -> dict:
+        """Return what was counted; ``unique`` of the ``lookups`` entered the caches."""
+        return {"policy": self.policy, "size": self.size, "sets": self._caches.sets,
+                "ways": self.ways, "hits": self.hits, "misses": unique - self.hits,
+                "evictions": self._caches.evictions - self._before,
+                "hit_rate": (lookups - unique + self.hits) / lookups if lookups else None,
+                "hit_rate_unique": self.hits / unique if unique else None}
+
+
+def hitrate(sizes: Sequence[int] | None = None, *, data: str | tuple[str, ...] | None = None,
+            format: str | None = None, model: str | None = None,
+            policies: Sequence[str] = ("lru",), ways: int | None = None, nodes: int | None = None,
+            placement: str = "table", mini_batch: int = 128, samples: int | None = None,
+            warmup: int = 0, seed: int = 1, config: str | None = None, cluster: str | None = None,
+            progress: Callable[[int], None] = lambda done: None,
+            stop: Callable[[], str | None] = never, live: LiveJson | None = None) -> dict:
+    """Return the hit rates of local caches of each policy and size, cold at the start.
+
+    Memory is bounded by the sizes and the mini-batch, not by the input.
+
+    Parameters
+    ----------
+    sizes: rows of a node's cache, each a multiple of ``ways``; 0 is a cache that is off. By
+        default a quarter to four times that of the NIC.
+    data, format, model, samples, seed: the input as in :class:`sim.job.options.RunOptions`; without
+        ``data``, generated.
+    policies: names out of `POLICIES`.
+    ways: of a set, by default the NIC's; 0 makes every cache fully associative. A key's set is the
+        RTL's.
+    nodes, placement, mini_batch: of the cluster; ``mini_batch`` is over all nodes.
+    warmup: mini-batches that fill the caches and are not counted.
+    config, cluster: what has the NIC, and the nodes, as in :meth:`sim.job.options.RunOptions.of`.
+    progress: called with the samples done.
+    stop: returns the name of a signal when this is to end after the mini-batch; what was counted
+        up to there is returned, with ``complete`` false and the signal as ``interrupted``.
+    live: is kept up to date while this goes on.
+
+    Returns
+    -------
+    ``schema``, ``complete``, ``interrupted``, what was asked, ``samples``, ``lookups``, ``unique``
+    (lookups that enter a cache: one for each key, owner and mini-batch), all without those of the
+    warm-up, and ``rows``, each with ``policy``, ``size``, ``sets``, ``ways``, ``hits``,
+    ``misses``, ``evictions`` and two hit rates: ``hit_rate`` of every lookup, a repeat inside a
+    mini-batch being a hit, and ``hit_rate_unique`` of those that enter a cache.
+
+    Raises
+    ------
+    ValueError
+        An option that is out of range, or an input that cannot be read
+        (:class:`host.errors.InputError`).
+    """
+    options = RunOptions.of(data=data, format=format, model=model, nodes=nodes, warmup=warmup,
+                            placement=placement, mini_batch=mini_batch, samples=samples, seed=seed,
+                            config=config, cluster=cluster)
+    nodes = options.nodes
+    if placement not in PLACEMENTS:
+        raise ValueError(f"placement must be one of {', '.join(PLACEMENTS)}, not {placement!r}")
+    nic, _ = apply_settings(preset(options.config), list(options.settings))
+    ways = nic.local_cache_ways if ways is None else ways
+    sizes = _sizes_of(nic, ways) if sizes is None else sizes
+    caches = [_Caches(policy, size, ways, nodes)
+              for policy, size in _checked(policies, sizes, ways)]
+    shape, kind = choose_model(options)
+    plan = ShardPlan.deal(shape, nodes, placement)
+    done = left_out = lookups = unique = 0
+
+    def result(complete: bool = False, interrupted: str | None = None) -> dict:
+        return {"schema": SCHEMA, "complete": complete, "interrupted": interrupted, "data": data,
+                "format": kind, "model": shape.name, "nodes": nodes, "placement": placement,
+                "mini_batch": mini_batch, "ways": ways, "seed": seed, "config": options.config,
+                "cluster": cluster, "warmup": warmup, "samples": done - left_out,
+                "lookups": lookups, "unique": unique,
+                "rows": [cache.row(lookups, unique) for cache in caches]}
+
+    batch_number = -1
+    for batch_number, batch in enumerate(rechunk(sample_chunks(options, shape, kind), mini_batch)):
+        if batch_number == warmup:
+            left_out, lookups, unique = done, 0, 0
+            for cache in caches:
+                cache.restart()
+        first = first_lookups(batch)
+        tables, rows, keys = batch.tables[first], batch.rows[first], batch.keys[first]
+        owners, hashes = plan.owner_of(tables, rows), key_hash(tables, rows)
+        for cache in caches:
+            cache.access(owners, hashes, keys)
+        done += len(batch)
+        lookups += len(batch.rows)
+        unique += len(keys)
+        progress(done)
+        if batch_number >= warmup and live is not None and live.due():
+            live.write(result())
+        if (signal := stop()) is not None:
+            if batch_number < warmup:
+                left_out, lookups, unique = done, 0, 0
+                for cache in caches:
+                    cache.restart()
+            return result(interrupted=signal)
+    if batch_number < warmup and warmup:
+        raise ValueError(f"warmup must be less than the mini-batches of the input, "
+                         f"{batch_number + 1}, not {warmup!r}")
+    return result(complete=True)
+
+
+def _sizes_of(nic: NicConfig, ways: int) -> list[int]:
+    """Return the sizes to look at for a NIC, whole sets each."""
+    unit = ways or 1
+    sizes = {max(1, int(nic.local_cache_rows * share) // unit) * unit for share in _DEFAULT_SIZES}
+    return sorted(sizes)
+
+
+def _checked(policies: Sequence[str], sizes: Sequence[int], ways: int) -> Iterator[tuple[str, int]]:
+    """Yield each policy with each size; all of them are checked before the first."""
+    if ways < 0:
+        raise ValueError(f"ways must be at least 0 (fully associative), not {ways!r}")
+    for name, values in (("policy", policies), ("sizes", sizes)):
+        if not values or len(set(values)) < len(values):
+            raise ValueError(f"{name} must name each value once and at least one, "
+                             f"not {','.join(map(str, values))!r}")
+    for policy in policies:
+        if policy not in POLICIES:
+            raise ValueError(f"policy must be one of {', '.join(POLICIES)}, not {policy!r}")
+    for size in sizes:
+        if size < 0:
+            raise ValueError(f"sizes must be at least 0 (off), not {size!r}")
+        if ways and size % ways:
+            raise ValueError(f"sizes must be multiples of ways ({ways}), not {size!r}")
+        if ways and size // ways > _MOST_SETS:
+            raise ValueError(f"sizes must be at most {_MOST_SETS * ways}, not {size!r}")
+    for policy in policies:
+        for size in sizes:
+            yield policy, size
+
+
+def hitrate_stopped(result: dict) -> str | None:
+    """Return what a hit rate that was interrupted means; None for any other."""
+    if result["interrupted"] is None:
+        return None
+    return (f"stopped by {result['interrupted']}: the hit rates are those of {result['samples']:,} "
+            f"samples. Contents of caches are not kept: for more, start again, with --samples for "
+            f"a shorter pass")
+
+
+def hitrate_table(result: dict) -> Table:
+    """Return the table that the command ends with."""
+    after = (f" after {result['warmup']:,} mini-batches of warm-up" if result["warmup"] else "")
+    shown = Table(title=f"Local caches of {result['nodes']} nodes, {result['samples']:,} samples"
+                        f"{after}, {result['lookups']:,} lookups, {result['unique']:,} of unique "
+                        f"keys", title_justify="left")
+    for name in ("policy", "rows of a node", "sets", "ways", "hit rate, every lookup",
+                 "hit rate, unique keys", "evictions"):
+        shown.add_column(name, justify="left" if name == "policy" else "right")
+    for row in result["rows"]:
+        rates = ["-" if row[name] is None else f"{row[name]:.4f}"
+                 for name in ("hit_rate", "hit_rate_unique")]
+        shown.add_row(row["policy"], f"{row['size']:,}", f"{row['sets']:,}", f"{row['ways']:,}",
+                      *rates, f"{row['evictions']:,}")
+    return shown

@@ -1,0 +1,295 @@
+"""What a cluster would need for a model, and what would bind it, without running RTL.
+
+Bytes of rows are counted from the placement of the tables; traffic from the lookups of a trace, or
+of generated samples, mini-batch by mini-batch (:mod:`sim.offline.plan_traffic`). Every resource
+then has
+its own time per mini-batch, as if it alone were slow; the longest of them is the bound. A run is
+slower: resources wait for each other. Pooled vectors go to the host, or, with the interaction on
+the NIC, dense vectors to it and results to the host; every lookup of another node's row travels, so
+what remote caches and requester-side merge save comes on top. Where one node owns most tables,
+lookups wait for its answers and packets leave emptier than is expected here: a third fewer bytes a
+packet is possible.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from host.model import Model
+from host.placement.lru import NodeCaches
+from host.placement.shard import PLACEMENTS, ShardPlan, key_hash
+from host.samples import first_lookups, rechunk
+from host.timing.clock import CYCLE_NS
+from host.timing.cluster import Cluster, load_cluster
+from host.timing.gpu import GpuProfile
+from host.timing.network import Network, NetworkProfile
+from host.timing.pcie import PcieProfile
+from host.toml.profile import load_profile
+from rtl.config import NicConfig, beats_of, preset
+from sim.job.fit import check_units
+from sim.job.inputs import choose_model, sample_chunks
+from sim.job.options import RunOptions, check_cluster
+from sim.job.settings import Runtime, apply_settings
+from sim.offline.plan_interaction import InteractionCost
+from sim.offline.plan_memory import STATE_BYTES, balance, caches, node_bytes, nodes_needed
+from sim.offline.plan_traffic import Packing, Traffic
+
+__all__ = ["SCHEMA", "failures", "plan"]
+
+SCHEMA = "embernic/plan/1"
+
+
+def plan(options: RunOptions, *, optimizer: str = "none", hit_rate: float | None = None,
+         progress: Callable[[int], None] = lambda done: None) -> dict:
+    """Return what the cluster of ``options`` would need for its model, and what binds it.
+
+    Parameters
+    ----------
+    options: as for a run, made by :meth:`sim.job.options.RunOptions.of` from a ``cluster``, which
+        has the memories. ``warmup`` mini-batches fill the caches and are not counted.
+    optimizer: whose state the memory must hold too: ``none``, ``sgd`` or ``rowwise-adagrad``.
+    hit_rate: of the lookups that enter a local cache; by default what caches of the NIC's size hit
+        on the samples.
+    progress: called with the samples done.
+
+    Returns
+    -------
+    ``memory`` (bytes of each of the ``nodes``, their ``share`` of the GPU's memory, the fraction of
+    their rows that each of the ``caches`` could have ``held``),
+    ``placements`` (``balance``, largest share by the mean one, of rows and lookups, and
+    ``nodes_needed``, for each way to place the tables), ``checks`` (what is needed, what there is,
+    whether it ``holds``, and whether it is ``required``: what is not costs speed only),
+    ``traffic`` (of each node per mini-batch), ``resources`` (microseconds per mini-batch at the
+    busiest node, ``least_us`` with full packets and ``expected_us``), ``binds`` (the resource of
+    the largest ``least_us``), and ``samples_per_second``, what no run exceeds.
+
+    Raises
+    ------
+    ValueError
+        An option out of range, or a file that cannot be read.
+    """
+    if options.cluster is None:
+        raise ValueError("cluster must be given, which has the sizes of the memories")
+    if optimizer not in STATE_BYTES:
+        raise ValueError(f"optimizer must be one of {', '.join(STATE_BYTES)}, not {optimizer!r}")
+    if hit_rate is not None and not 0 <= hit_rate <= 1:
+        raise ValueError(f"hit_rate must be between 0 and 1, not {hit_rate!r}")
+    system = _System.of(options)
+    model, kind = choose_model(options)
+    model = system.runtime.of_model(model)
+    if system.runtime.interaction:
+        check_units(system.config, model)
+    plans = {name: ShardPlan.deal(model, options.nodes, name) for name in PLACEMENTS}
+    if options.placement not in plans:
+        raise ValueError(f"placement must be one of {', '.join(PLACEMENTS)}, "
+                         f"not {options.placement!r}")
+    traffic, loads = _replay(options, system, model, kind, plans, hit_rate, progress)
+    nodes = node_bytes(model, plans[options.placement], optimizer)
+    per_batch = {name: values / traffic.batches for name, values in traffic.counts.items()}
+    resources = _resources(options, system, model, traffic, per_batch)
+    binds = max(resources, key=lambda resource: resource["least_us"])
+    mini_batch = traffic.samples / traffic.batches
+    unique, misses = (float(traffic.counts[name].sum()) for name in ("unique", "misses"))
+    lookups = float(traffic.counts["lookups"].sum())
+    memory = system.cluster.gpu_memory_bytes
+    stores = caches(model, system.cluster, system.config, system.runtime)
+    return {
+        "schema": SCHEMA, "cluster": system.cluster.name, "config": system.config.name,
+        "model": {"name": model.name, "tables": model.tables, "rows": sum(model.rows),
+                  "dimension": model.dimension},
+        "interaction": None if not system.runtime.interaction else {
+            "mode": model.interaction, "itself": model.interaction_itself,
+            "width": model.interaction_width},
+        "nodes": options.nodes, "placement": options.placement, "optimizer": optimizer,
+        "data": options.data, "format": kind, "seed": options.seed,
+        "mini_batch": options.mini_batch, "in_flight": options.in_flight,
+        "warmup": options.warmup, "samples": traffic.samples, "mini_batches": traffic.batches,
+        "lookups": int(lookups),
+        "hit_rate": {"given": hit_rate, "unique": 1 - misses / unique if unique else None,
+                     "every": 1 - misses / lookups if lookups else None},
+        "memory": {
+            "gpu_bytes": memory, "host_bytes": system.cluster.host_memory_bytes,
+            "nodes": [node | {
+                "share": node["bytes"] / memory if memory else None,
+                "held": {store["name"]: min(1.0, store["rows"] / node["rows"])
+                         if node["rows"] else 1.0 for store in stores}} for node in nodes],
+            "caches": stores},
+        "placements": [
+            {"placement": name,
+             "balance": {"rows": balance([float(rows) for rows in dealt.rows_held()]),
+                         "lookups": balance(loads[name].tolist())},
+             "nodes_needed": nodes_needed(model, name, optimizer, memory)}
+            for name, dealt in plans.items()],
+        "checks": _checks(options, system, model, traffic, nodes),
+        "traffic": {name: values.tolist() for name, values in sorted(per_batch.items())},
+        "resources": resources, "binds": binds["name"],
+        "samples_per_second": mini_batch / (binds["least_us"] * 1e-6),
+        "samples_per_second_expected": mini_batch / (
+            max(resource["expected_us"] for resource in resources) * 1e-6),
+    }
+
+
+def failures(result: dict) -> list[str]:
+    """Return why the cluster cannot hold or run the model, a line each."""
+    return [f"{check['what']} must be at most {check['have']:,} ({check['of']}), "
+            f"not {check['need']:,}" for check in result["checks"]
+            if check["required"] and not check["holds"]]
+
+
+@dataclass(frozen=True)
+class _System:
+    """A cluster with what the options change of it."""
+
+    cluster: Cluster
+    config: NicConfig
+    runtime: Runtime
+    pcie: PcieProfile
+    gpu: GpuProfile
+    network: NetworkProfile
+
+    @classmethod
+    def of(cls, options: RunOptions) -> _System:
+        network = load_profile(options.network, NetworkProfile)
+        Network(network, options.nodes)  # refuses more nodes than it joins
+        return cls(load_cluster(options.cluster or "", check_cluster),
+                   *apply_settings(preset(options.config), list(options.settings)),
+                   load_profile(options.pcie, PcieProfile), load_profile(options.gpu, GpuProfile),
+                   network)
+
+    @property
+    def gather_us(self) -> float:
+        """From a request list in the NIC to the first row back in it, with nothing in the way."""
+        return 2 * self.pcie.one_way_us + self.gpu.latency_us
+
+
+def _replay(options: RunOptions, system: _System, model: Model, kind: str | None,
+            plans: dict[str, ShardPlan], hit_rate: float | None,
+            progress: Callable[[int], None]) -> tuple[Traffic, dict[str, np.ndarray]]:
+    """Return the traffic of all mini-batches behind the warm-up, and the lookups of each node for
+    either placement."""
+    config, runtime, dealt = system.config, system.runtime, plans[options.placement]
+    packing = Packing(config, runtime, options.nodes, model.dimension,
+                      InteractionCost.of(config, model) if runtime.interaction else None)
+    traffic = Traffic(dealt, packing, merge=options.in_flight > 1)
+    sets = (runtime.local_cache_sets or config.local_cache_sets) if runtime.local_cache else 0
+    stores = NodeCaches(sets, config.local_cache_ways, options.nodes)
+    loads = {name: np.zeros(options.nodes) for name in plans}
+    done, entered_before = 0, np.zeros(options.nodes, np.int64)
+    chunks = rechunk(sample_chunks(options, model, kind), options.mini_batch)
+    number = -1
+    for number, batch in enumerate(chunks):
+        owners = dealt.owner_of(batch.tables, batch.rows)
+        entered = first_lookups(batch) if runtime.dedupe else np.arange(len(batch.rows))
+        if hit_rate is None:
+            tables, rows = batch.tables[entered], batch.rows[entered]
+            missed = ~stores.access(owners[entered], key_hash(tables, rows), batch.keys[entered])
+        else:
+            missed = _evenly(owners[entered], 1 - Fraction(str(hit_rate)), entered_before)
+        done += len(batch)
+        progress(done)
+        if number < options.warmup:
+            continue
+        traffic.add(batch, owners, entered, missed)
+        for name, other in plans.items():
+            loads[name] += np.bincount(other.owner_of(batch.tables, batch.rows),
+                                       minlength=options.nodes)
+    if not traffic.batches:
+        raise ValueError(f"warmup must be less than the mini-batches of the input, {number + 1}, "
+                         f"not {options.warmup!r}")
+    return traffic, loads
+
+
+def _evenly(owners: np.ndarray, share: Fraction, before: np.ndarray) -> np.ndarray:
+    """Return a bool for each lookup, true for a ``share`` of those of each owner, evenly spread.
+
+    ``before`` counts the lookups of each owner that went before, and is brought up to date.
+    """
+    chosen = np.zeros(len(owners), bool)
+    for owner in range(len(before)):
+        here = np.flatnonzero(owners == owner)
+        number = before[owner] + np.arange(len(here) + 1)
+        reached = number * share.numerator // share.denominator
+        chosen[here] = np.diff(reached) > 0
+        before[owner] += len(here)
+    return chosen
+
+
+def _resources(options: RunOptions, system: _System, model: Model, traffic: Traffic,
+               counts: dict[str, np.ndarray]) -> list[dict]:
+    """Return each resource's microseconds per mini-batch at the node that uses it most.
+
+    ``counts`` are those of ``traffic``, of a mini-batch.
+    """
+    config, pcie, gpu, network = system.config, system.pcie, system.gpu, system.network
+    cycle_us, beats = CYCLE_NS / 1000, beats_of(model.dimension)
+    pcie_bytes_us, network_bytes_us = pcie.bandwidth_gb_s * 1e3, network.bandwidth_gbit_s * 125
+    row = max(4 * model.dimension, gpu.access_bytes) / (
+        gpu.memory_bandwidth_gb_s * gpu.gather_fraction * 1e3)
+    network_us = network.one_way_us if options.nodes > 1 else 0.0
+    found = []
+
+    def add(name: str, at: str, times: Callable[[str], np.ndarray]) -> None:
+        node = int(np.argmax(times("full")))
+        found.append({"name": name, "rate": at, "node": node,
+                      "least_us": float(times("full").max()),
+                      "expected_us": float(times("expected").max())})
+
+    for name, way in (("PCIe to NIC", "to_nic"), ("PCIe from NIC", "from_nic")):
+        add(name, f"{pcie.bandwidth_gb_s:g} GB/s",
+            lambda kind, way=way: counts[f"{kind}_{way}"] / pcie_bytes_us)
+    if options.nodes > 1:
+        # Cables bring no more than their senders send; a switch has one link to a node.
+        ways = [("network out", "out"), ("network in", "in")][:1 + network.switched]
+        for name, way in ways:
+            add(name, f"{network.bandwidth_gbit_s:g} Gb/s", lambda kind, way=way: (
+                counts[f"{kind}_{way}"] + network.overhead_bytes * counts[f"{kind}_{way}_frames"]
+            ) / network_bytes_us)
+    add("NIC lookups", "1 a cycle", lambda kind: counts["lookups"] * cycle_us)
+    add("NIC vectors out", "1 beat a cycle", lambda kind: counts["lookups"] * beats * cycle_us)
+    add("NIC pooling", "1 beat a cycle", lambda kind: counts["slots"] * beats * cycle_us)
+    if system.runtime.interaction:
+        cycles = InteractionCost.of(config, model).cycles
+        add("NIC interaction", f"{cycles} cycles a sample",
+            lambda kind: counts["samples"] * cycles * cycle_us)
+    add("GPU gather", f"{gpu.memory_bandwidth_gb_s:g} GB/s", lambda kind: counts["misses"] * row)
+    # By Little's law: places that are taken for a time, and the time that a place is taken.
+    add("misses in flight", f"{config.misses_in_flight:,} a gather",
+        lambda kind: counts["misses"] * system.gather_us / config.misses_in_flight)
+    add("hold buffer", f"{config.hold_vectors:,} places",
+        lambda kind: counts["remote"] * 2 * network_us / config.hold_vectors)
+    # To the NIC, to the owner and its GPU and back, to the host; and word to the next mini-batch.
+    trip = 4 * pcie.one_way_us + network_us + (
+        traffic.with_remote * 2 * network_us + traffic.with_misses * system.gather_us
+    ) / traffic.batches
+    add("mini-batches in flight", f"{options.in_flight:,} a round trip",
+        lambda kind: np.full(options.nodes, trip / options.in_flight))
+    return found
+
+
+def _checks(options: RunOptions, system: _System, model: Model, traffic: Traffic,
+            nodes: list[dict]) -> list[dict]:
+    """Return what is needed and what there is."""
+    config, cluster = system.config, system.cluster
+    most = traffic.most
+    largest = max(node["bytes"] for node in nodes)
+    found = [
+        ("nodes", options.nodes, config.nodes, "NIC", True),
+        ("tables", model.tables, config.tables, "NIC", True),
+        ("dimension", model.dimension, config.max_dimension, "NIC", True),
+        ("slots of a sample", most["sample_slots"], config.sample_slots,
+         "half the hold buffer", True),
+        ("bytes of a node", largest, cluster.gpu_memory_bytes, "GPU memory", True),
+        ("bytes of a node", largest, cluster.host_memory_bytes, "host memory", False),
+        ("slots of a node's share", most["slots"], config.hold_vectors, "hold buffer", False),
+        ("unique keys under way", most["unique"] * options.in_flight, config.dedupe_keys,
+         "dedupe table", False),
+    ]
+    if system.runtime.interaction and model.interaction == "dot":
+        found.insert(3, ("vectors of a sample's dots", model.tables + 1,
+                         config.interaction_vectors, "NIC", True))
+    return [{"what": what, "need": need, "have": have, "of": of, "required": required,
+             "holds": need <= have} for what, need, have, of, required in found]

@@ -1,0 +1,79 @@
+"""Where the bytes of a model lie in a cluster, what of them caches could hold, and what fits."""
+
+from __future__ import annotations
+
+from host.model import Model
+from host.placement.shard import ShardPlan
+from host.timing.cluster import CACHES, Cluster, row_bytes
+from rtl.config import NicConfig
+from rtl.formats import NODE_BITS
+from sim.job.settings import Runtime
+
+__all__ = ["STATE_BYTES", "balance", "caches", "node_bytes", "nodes_needed"]
+
+STATE_BYTES = {"none": 0, "sgd": 0, "rowwise-adagrad": 4}
+"""Bytes that an optimizer keeps for each row: row-wise Adagrad one float32, the mean of the squares
+of its gradients (Naumov et al. 2019; FBGEMM)."""
+
+
+def node_bytes(model: Model, plan: ShardPlan, optimizer: str) -> list[dict]:
+    """Return ``rows`` and ``row_bytes``, ``optimizer_bytes``, ``mlp_bytes`` (weights of both MLPs,
+    at every node) and their sum ``bytes`` for each node.
+
+    A node's part of a hashed table is what it holds if the hash is even.
+    """
+    found = []
+    for rows in plan.rows_held():
+        parts = {"row_bytes": rows * row_bytes(model.dimension),
+                 "optimizer_bytes": rows * STATE_BYTES[optimizer],
+                 "mlp_bytes": 4 * model.mlp_parameters}
+        found.append({"rows": rows, **parts, "bytes": sum(parts.values())})
+    return found
+
+
+def balance(values: list[float]) -> float:
+    """Return the largest of the values, by their mean; 1 where all are 0."""
+    return max(values) * len(values) / sum(values) if sum(values) else 1.0
+
+
+def nodes_needed(model: Model, placement: str, optimizer: str, memory: int) -> dict:
+    """Return the fewest ``nodes`` whose memories of ``memory`` bytes each hold the model, None if
+    there are too few nodes in the world of the NIC, and ``why``, where there is a reason."""
+    mlp = 4 * model.mlp_parameters
+    each = row_bytes(model.dimension) + STATE_BYTES[optimizer]
+    room = memory - mlp
+    if room < each:
+        return {"nodes": None, "why": f"the MLPs alone take {mlp:,} of {memory:,} B"}
+    most = (1 << NODE_BITS) - 1
+    first, why = max(1, -(-sum(model.rows) * each // room)), None
+    if placement == "table" and max(model.rows) * each > room:
+        # Only more nodes than tables split them.
+        table = max(range(model.tables), key=lambda t: model.rows[t])
+        first, why = max(first, model.tables + 1), (
+            f"table {table} alone takes {model.rows[table] * each:,} of {room:,} B: rows are "
+            f"hashed where nodes exceed tables")
+    for nodes in range(first, most + 1):
+        if max(ShardPlan.deal(model, nodes, placement).rows_held()) * each <= room:
+            return {"nodes": nodes, "why": why}
+    return {"nodes": None, "why": f"more than {most} nodes"}
+
+
+def caches(model: Model, cluster: Cluster, config: NicConfig, runtime: Runtime) -> list[dict]:
+    """Return what a node has to hold rows nearer than its GPU: the caches of the NIC, and the HBM
+    of the card.
+
+    Each is ``name``, ``built`` (whether this NIC uses it), ``rows``, and ``bytes``, those of as
+    many vectors of the model. The remote cache holds rows of other nodes.
+    """
+    each = row_bytes(model.dimension)
+    found = []
+    for name in CACHES:
+        held = getattr(config, f"{name}_rows", 0)
+        if not getattr(runtime, name, True):
+            held = 0
+        elif getattr(runtime, f"{name}_sets", 0):
+            held = getattr(runtime, f"{name}_sets") * getattr(config, f"{name}_ways")
+        found.append((name, hasattr(config, f"{name}_rows"), held))
+    found.append(("card_memory", False, cluster.card_memory_bytes // each))
+    return [{"name": name, "built": built, "rows": held, "bytes": held * each}
+            for name, built, held in found]

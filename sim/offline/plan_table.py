@@ -1,0 +1,98 @@
+"""The tables that ``plan`` ends with."""
+
+from __future__ import annotations
+
+from rich.console import Group
+from rich.table import Table
+
+__all__ = ["UNITS", "plan_tables", "size"]
+
+UNITS = ("B", "kB", "MB", "GB", "TB")
+
+
+def size(count: float) -> str:
+    """Return bytes in the unit that leaves one to three digits before the point."""
+    unit = 0
+    while count >= 1000 and unit < len(UNITS) - 1:
+        count, unit = count / 1000, unit + 1
+    return f"{count:.3g} {UNITS[unit]}" if count < 1000 else f"{count:,.0f} {UNITS[unit]}"
+
+
+def plan_tables(result: dict) -> Group:
+    """Return the tables of ``result`` of `sim.offline.plan.plan`, and the line that sums it up."""
+    hit = result["hit_rate"]["unique"]
+    given = "given" if result["hit_rate"]["given"] is not None else "of caches of this size"
+    return Group(
+        _memory(result), "", _stores(result), "", _placements(result), "", _checks(result), "",
+        _resources(result), "",
+        f"local cache: {'-' if hit is None else f'{hit:.1%}'} of unique keys hit ({given})",
+        f"{result['binds']} binds: at most {result['samples_per_second'] / 1e6:.3g} million "
+        f"samples/s; {result['samples_per_second_expected'] / 1e6:.3g} with packets as they are "
+        f"expected")
+
+
+def _table(title: str, *columns: str, left: int = 1) -> Table:
+    shown = Table(title=title, title_justify="left")
+    for number, name in enumerate(columns):
+        shown.add_column(name, justify="left" if number < left else "right")
+    return shown
+
+
+def _memory(result: dict) -> Table:
+    model, nodes = result["model"], result["memory"]["nodes"]
+    shown = _table(f"{model['name']}, {result['nodes']} nodes, cluster {result['cluster']}, "
+                   f"placement {result['placement']}", "node", "rows", "bytes", "of GPU memory")
+    first = 0
+    for last, node in enumerate(nodes):
+        if last + 1 < len(nodes) and nodes[last + 1] == node:
+            continue  # one line for neighbours that are alike
+        share = "-" if node["share"] is None else f"{node['share']:.1%}"
+        shown.add_row(str(first) if first == last else f"{first} to {last}",
+                      f"{node['rows']:,}", size(node["bytes"]), share)
+        first = last + 1
+    return shown
+
+
+def _stores(result: dict) -> Table:
+    memory = result["memory"]
+    fullest = max(memory["nodes"], key=lambda node: node["rows"])
+    shown = _table("What could hold rows nearer than the GPU", "where", "rows", "bytes",
+                   "of a node's rows", "used")
+    for store in memory["caches"]:
+        shown.add_row(store["name"].replace("_", " "), f"{store['rows']:,}", size(store["bytes"]),
+                      f"{fullest['held'][store['name']]:.2%}",
+                      "not built yet" if not store["built"] else "yes" if store["rows"] else "off")
+    return shown
+
+
+def _placements(result: dict) -> Table:
+    shown = _table("Busiest node by the mean one, and nodes that hold the model", "placement",
+                   "rows", "lookups", "nodes needed")
+    for row in result["placements"]:
+        needed = row["nodes_needed"]
+        number = None if needed["nodes"] is None else f"{needed['nodes']:,}"
+        shown.add_row(row["placement"], f"{row['balance']['rows']:.2f}",
+                      f"{row['balance']['lookups']:.2f}",
+                      ": ".join(part for part in (number, needed["why"]) if part))
+    return shown
+
+
+def _checks(result: dict) -> Table:
+    shown = _table("What is needed and what there is", "what", "needed", "there is", "of", "fits")
+    shown.columns[3].justify = "left"
+    for row in result["checks"]:
+        fits = "yes" if row["holds"] else "NO" if row["required"] else "no, but runs"
+        need, have = (size(row[name]) if row["what"].startswith("bytes") else f"{row[name]:,}"
+                      for name in ("need", "have"))
+        shown.add_row(row["what"], need, have, row["of"], fits)
+    return shown
+
+
+def _resources(result: dict) -> Table:
+    shown = _table(f"Time for a mini-batch of {result['mini_batch']:,} at the busiest node (us)",
+                   "resource", "rate", "node", "full packets", "expected", left=2)
+    for row in result["resources"]:
+        style = "bold" if row["name"] == result["binds"] else None
+        shown.add_row(row["name"], row["rate"], str(row["node"]), f"{row['least_us']:.2f}",
+                      f"{row['expected_us']:.2f}", style=style)
+    return shown

@@ -1,0 +1,282 @@
+"""One run: samples through a cluster, every result checked, everything measured."""
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from host.batching import MiniBatch
+from host.dlrm.dlrm import Dlrm
+from host.dlrm.interaction import ResultLayout
+from host.placement.shard import ShardPlan
+from host.samples import Samples
+from host.timing.gpu import GpuProfile
+from host.timing.pcie import PcieProfile
+from rtl.config import LANES, preset
+from sim.cluster.stuck import diagnose
+from sim.cluster.watchdog import StuckError
+from sim.engines import Engine
+from sim.engines.compiled import CompiledEngine
+from sim.files.outputs import LiveJson
+from sim.files.stop import never
+from sim.job.fit import built, check_fit
+from sim.job.inputs import GENERATED, batcher_of, choose_model, mini_batches
+from sim.job.options import RunOptions
+from sim.job.settings import apply_settings
+from sim.model.config import WideConfig
+from sim.model.engine import ModelEngine
+from sim.model.node import ModelNode
+from sim.native.host import NativeNode
+from sim.native.node import CompiledNode
+from sim.native.numerics import COMPILED, NUMPY
+from sim.native.rows import row_answers_compiled
+from sim.nic.ports import Observer
+from sim.node.dense_vectors import bottom_operations
+from sim.node.node import Node
+from sim.node.step import Step
+from sim.run.checks import Checks, checker, unchecked
+from sim.run.prefetch import Ahead
+from sim.run.report import summary
+from sim.run.setup import ClusterSetup
+from sim.run.similarity import Alike
+from sim.run.tally import Tally
+
+__all__ = ["Run", "run"]
+
+Progress = Callable[[int, int], None]
+"""Called with samples answered and nodes' cycle now and then."""
+
+
+def run(options: RunOptions, progress: Progress = lambda done, cycle: None) -> dict:
+    """Run a cluster as ``options`` say and return what was measured.
+
+    Raises
+    ------
+    ValueError
+        Options that do not fit each other or the hardware, or an input file that cannot be read
+        (:class:`host.errors.InputError`).
+    """
+    return Run(options).execute(progress)
+
+
+class Run:
+    """A cluster set up for a run."""
+
+    def __init__(self, options: RunOptions):
+        self.options = options
+        self._modelled = options.fidelity == "model"
+        base = preset(options.config)
+        self.config, self.runtime = apply_settings(
+            WideConfig.of(base) if self._modelled else base, list(options.settings))
+        self.model, self._kind = choose_model(options)
+        self.model = self.runtime.of_model(self.model)
+        self.runtime = replace(self.runtime, pooling=self.model.pooling)
+        self.config = built(self.config, self.model, self.runtime, options)
+        check_fit(self.config, self.model, self.runtime, options)
+        self._layout = ResultLayout.of(self.model) if self.runtime.interaction else None
+        self._answer = ((self.model.tables, self.model.dimension) if self._layout is None else
+                        (self._layout.beats, LANES))
+        self.plan = ShardPlan.deal(self.model, options.nodes, options.placement)
+        # Amaranth's simulator is there for machines without a compiler.
+        self._numerics = numerics = NUMPY if options.engine == "pysim" else COMPILED
+        self._dlrm = Dlrm(self.model, options.seed, options.mlp, numerics.linear,
+                          numerics.interaction)
+        self._before: Samples | None = None
+        self.batcher = batcher_of(options)
+        self.steps = Ahead(self._steps(mini_batches(
+            options, self.model, self._kind, self.config, self.batcher, self._sample_before)),
+            beside=options.threads > 1)
+        # The first mini-batch is read before any NIC is built: a bad file is found at once.
+        self._next: Step | None = self.steps.take()
+        if self._next is None:
+            raise ValueError("samples must be at least 1, but the input holds none")
+        self.foreign_keys = 0
+        """Of the mini-batches handed out, see :class:`sim.node.step.Step`."""
+        self._open: dict[int, Step] = {}
+        self._floor = 0
+        self._tally = Tally(Alike(options), options.first_sample)
+        check = unchecked if self._modelled else checker(self._dlrm, numerics, self._layout)
+        self.checks = Checks(check, self._tally.add, most=options.in_flight,
+                             beside=options.threads > 1 and not self._modelled)
+        self._stop: Callable[[], str | None] = never
+        self.setup = ClusterSetup(options, self.config, self.runtime, self.model, self.plan,
+                                   self._node)
+        self.cluster, self.registers = self.setup.cluster, self.setup.registers
+        self.waves = self.setup.waves
+
+    @property
+    def expected_samples(self) -> int | None:
+        """Samples that will run, None when that depends on the length of a file."""
+        last = self.options.samples or (GENERATED if self.options.data is None else None)
+        return last and last - self.options.first_sample
+
+    @property
+    def prediction_before(self) -> float | None:
+        """Prediction of the sample before the first; None where there is none, or its bits may be
+        others (``mlp`` not fixed)."""
+        if self._before is None or self.options.mlp != "fixed":
+            return None
+        return float(self._dlrm.forward(self._before)[0])
+
+    def _sample_before(self, sample: Samples) -> None:
+        self._before = sample
+
+    def _node(self, number: int, engine: Engine, pcie: PcieProfile,
+              gpu: GpuProfile) -> Node | NativeNode:
+        model, options = self.model, self.options
+        bottom = bottom_operations(model) if self._layout else None
+        if not options.silences:
+            if isinstance(engine, ModelEngine):
+                return ModelNode(number, engine, self.config, model.dimension, pcie, gpu,
+                                 options.in_flight, bottom)
+            # Its signals are not written down, and its rows are those that C++ knows.
+            if (type(engine) is CompiledEngine
+                    and self._numerics.row_answers is row_answers_compiled):
+                return CompiledNode(number, engine, self.config, model, options.seed, pcie, gpu,
+                                    options.in_flight, bottom)
+        answer = self._numerics.row_answers(model, options.seed, number,
+                                            self.config.host_payload_beats)
+        return Node(number, engine, self.config, answer, model.dimension, pcie, gpu,
+                    options.in_flight, bottom)
+
+    def _steps(self, batches: Iterator[MiniBatch]) -> Iterator[Step]:
+        first = self.options.first_sample
+        for number, batch in enumerate(batches):
+            samples = batch.samples
+            dense = None if self._layout is None else self._dlrm.bottom(samples.dense)
+            step = Step.of(number, first, samples, self.options.nodes, self._answer, dense,
+                           self._numerics.query_records, batch)
+            if self.options.nodes > 1:
+                step.foreign_keys = self._numerics.foreign_keys(self.plan, samples, step.shares)
+            yield step
+            first += len(samples)
+
+    def _submit(self, now: float) -> None:
+        # A window that was begun is drained: another run can go on behind it.
+        while (self._next is not None and len(self._open) < self.options.in_flight
+               and (self._stop() is None or not self._next.fresh)):
+            step = self._next
+            self._open[step.number] = step
+            self.foreign_keys += step.foreign_keys
+            for node in self.cluster.nodes:
+                node.submit(step, now)
+            self._next = self.steps.take()
+
+    def _steps_finished(self) -> None:
+        """Take the steps that were finished in this quantum, in the order of time."""
+        done = {}
+        for node in self.cluster.nodes:
+            done |= {step.number: step for step in node.finished if step.done}
+            node.finished.clear()
+        for step in sorted(done.values(), key=lambda step: (step.finished, step.number)):
+            self._step_finished(step, step.finished)
+
+    def _step_finished(self, step: Step, now: float) -> None:
+        del self._open[step.number]
+        self._raise_floor(min(self._open, default=step.number + 1), now)
+        self.checks.add(step)
+        self._submit(now + self.setup.hand_out)
+
+    def _raise_floor(self, floor: int, now: float) -> None:
+        """Tell every NIC the oldest step still open, as soon as its host can know of it."""
+        if floor == self._floor:
+            return
+        self._floor = floor
+        for registers in self.registers:
+            registers.write("step_floor", floor & 0xFFFF, math.ceil(now + self.setup.hand_out))
+
+    def _after_quantum(self, cycle: int) -> None:
+        self._steps_finished()
+        self._report_progress(self._tally.samples, cycle)
+        if self._live.due() and self._window_drained:
+            self.checks.settle()
+            if not self._tally.gap:
+                # The NICs' counters are left alone: reading them takes cycles of theirs.
+                self._live.write(self._result(None))
+
+    @property
+    def _window_drained(self) -> bool:
+        """Whether the steps before the oldest that is not finished are whole windows."""
+        oldest = self._open[min(self._open)] if self._open else self._next
+        return oldest is None or oldest.fresh
+
+    def _work_left(self) -> bool:
+        if not self._open or self._stop() is None:
+            return bool(self._open)
+        if not self._window_drained:
+            return True
+        # What was finished is then all samples up to one, so that another run can go on there.
+        self.checks.settle()
+        return self._tally.gap
+
+    def execute(self, progress: Progress = lambda done, cycle: None,
+                observer: Observer | None = None, *,
+                stop: Callable[[], str | None] = never, live: LiveJson | None = None,
+                predictions: Callable[[np.ndarray], None] | None = None) -> dict:
+        """Run to the end and return what was measured.
+
+        Parameters
+        ----------
+        progress: see `Progress`.
+        observer: sees every frame.
+        stop: returns the name of a signal when the run is to end early; the result then holds the
+            mini-batches finished, ``interrupted`` and ``next_sample``, from which another run
+            goes on with ``first_sample``.
+        live: is kept up to date while the run goes on.
+        predictions: is given the predictions (float32 ``[n]``) in the order of the samples.
+        """
+        self._report_progress = progress
+        self.cluster.observer = observer
+        self._stop = stop
+        self._live = live or LiveJson(None)
+        if predictions is not None:
+            self._tally.sink = predictions
+        try:
+            with self.checks, self.steps:
+                return self._execute(stop)
+        finally:
+            self.setup.close()
+
+    def _execute(self, stop: Callable[[], str | None]) -> dict:
+        self._began, self._began_cpu = time.perf_counter(), time.process_time()
+        self._submit(float(self.setup.start))
+        stuck = None
+        try:
+            self.cluster.run(self._work_left, self._after_quantum)
+        except StuckError as error:
+            stuck = (_unknown(error) if self._modelled else
+                     diagnose(self.cluster, self.registers, error))
+        self.checks.settle()
+        self._report_progress(self._tally.samples, self.cluster.cycle)
+        complete = stuck is None and not self._open and self._next is None
+        wall, cpu = time.perf_counter() - self._began, time.process_time() - self._began_cpu
+        if complete:
+            self.cluster.settle()
+        counters = [registers.counters() for registers in self.registers]
+        return self._result(counters, wall=wall, cpu=cpu, stuck=stuck, complete=complete,
+                            interrupted=None if complete or stuck else stop())
+
+    def _result(self, counters: list[dict[str, int]] | None, *, wall: float | None = None,
+                cpu: float | None = None, stuck: dict | None = None, complete: bool = False,
+                interrupted: str | None = None) -> dict:
+        tally = self._tally
+        unanswered = sum(int(step.left.sum()) for step in self._open.values())
+        latencies = tally.latencies
+        return summary(
+            self, counters=counters, stuck=stuck, complete=complete, interrupted=interrupted,
+            wall=time.perf_counter() - self._began if wall is None else wall,
+            cpu=time.process_time() - self._began_cpu if cpu is None else cpu,
+            next_sample=tally.next_sample,
+            under_way=sum(len(step.samples) for step in self._open.values()),
+            unanswered=unanswered if stuck else 0,
+            cycles=int(np.ceil(tally.last_result)) - self.setup.start if tally.samples else 0,
+            samples=tally.samples, lookups=tally.lookups, verdicts=tally.verdicts,
+            latencies=latencies[self.options.warmup:] or latencies, sha256=tally.sha256,
+            batching=tally.alike.result())
+
+
+def _unknown(error: StuckError) -> dict:
+    """Return what is known of a stuck run whose NICs show no streams."""
+    return {"message": str(error), "since": error.since, "causes": [], "nodes": []}

@@ -1,0 +1,118 @@
+"""A cluster set up: NICs built, hosts and network around them, registers written."""
+
+from collections.abc import Callable
+
+from host.model import Model
+from host.placement.shard import ShardPlan
+from host.timing.gpu import GpuProfile
+from host.timing.network import Network, NetworkProfile
+from host.timing.pcie import PcieProfile
+from host.toml.profile import load_profile
+from rtl.config import NicConfig
+from sim.cluster.cluster import Cluster
+from sim.engines import Engine
+from sim.engines.waves import Waves
+from sim.job.faults import PARTS, windows
+from sim.job.options import RunOptions
+from sim.job.settings import Runtime
+from sim.model.nic import ModelNic
+from sim.native.host import NativeNode
+from sim.nic.build import nic_model
+from sim.nic.registers import RegisterFile
+from sim.node.node import Node
+
+__all__ = ["ClusterSetup"]
+
+
+class ClusterSetup:
+    """What a run needs of its cluster, which is idle and may begin.
+
+    Parameters
+    ----------
+    options: of the run. config, runtime, model, plan: what they come to.
+    node: makes a node of its number, engine, and the profiles of PCIe and GPU.
+    configure: queues more writes of registers of a node.
+    patience: cycles without a beat after which the run is given up, more than the options say.
+
+    Members
+    -------
+    cluster; registers, of each node; waves, what traces a NIC, or None; network; gpu, its profile.
+    hand_out: cycles from an answer at one node to what the front end makes of it at another.
+    start: cycle at which the nodes are ready. boot_run: node-cycles run before it.
+    """
+
+    def __init__(self, options: RunOptions, config: NicConfig, runtime: Runtime, model: Model,
+                 plan: ShardPlan,
+                 node: Callable[[int, Engine, PcieProfile, GpuProfile], Node | NativeNode],
+                 configure: Callable[[RegisterFile], None] = lambda registers: None,
+                 patience: int = 0):
+        pcie = load_profile(options.pcie, PcieProfile)
+        self.gpu = load_profile(options.gpu, GpuProfile)
+        self.network = Network(load_profile(options.network, NetworkProfile), options.nodes)
+        traced_by = options.traced
+        if options.fidelity == "model":
+            nic = traced = ModelNic(config)
+        else:
+            nic = traced = nic_model(config, options.engine, traced=traced_by is not None)
+            if traced_by and options.nodes > 1:
+                nic = nic_model(config, options.engine)
+        self.waves: Waves | None = None
+        nodes: list[Node | NativeNode] = []
+        self.registers: list[RegisterFile] = []
+        for number in range(options.nodes):
+            shown = traced_by is not None and number == traced_by.node
+            engine, registers = (traced if shown else nic).instance(skip=options.skip)
+            if traced_by is not None and shown:
+                self.waves = Waves(traced_by, engine)
+            nic.configure(registers, runtime, plan, model, node=number, nodes=options.nodes)
+            configure(registers)
+            nodes.append(node(number, engine, pcie, self.gpu))
+            self.registers.append(registers)
+        # The front end hears of a finished mini-batch and hands out the next: once over the
+        # network and once over PCIe each way.
+        lookahead = nodes[0].pcie.lookahead
+        self.hand_out = lookahead + (self.network.lookahead if options.nodes > 1 else 0)
+        self.cluster = Cluster(nodes, self.network, options.threads, reaction=self.hand_out,
+                               patience=options.patience + patience)
+        try:
+            self.start = self._boot(min(lookahead, self.network.lookahead))
+            self._silence(options)
+            if self.waves is not None:
+                self.waves.begin(self.start)
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Finish the file of waveforms, if there is one."""
+        if self.waves is not None:
+            self.waves.close()
+
+    def _silence(self, options: RunOptions) -> None:
+        """Let what the options name fall silent in its time."""
+        for node in self.cluster.nodes:
+            silent = {part: windows(options.silences, part, node.number, self.start)
+                      for part in PARTS}
+            node.silent_host, node.silent_gpu = silent["host"], silent["gpu"]
+            for part, stream in (("host", "host_tx"), ("network", "net_tx")):
+                for first, end in silent[part].spans:
+                    self.cluster.hold(node.number, stream, first, end)
+
+    def _boot(self, step: int) -> int:
+        """Run every NIC until its registers are written and its tables are swept.
+
+        Return the cycle then, a multiple of ``step`` later than the last register was written.
+        """
+        nodes = self.cluster.nodes
+        for registers in self.registers:
+            registers.finish()
+        first = max(node.engine.cycle for node in nodes)
+        while not all(node.engine.get_signal("idle") for node in nodes):
+            first += step
+            for node in nodes:
+                node.engine.run(first)
+        for node in nodes:
+            node.engine.run(first)
+        self.cluster.cycle = first
+        self.boot_run = sum(node.engine.cycles_run for node in nodes)
+        return first

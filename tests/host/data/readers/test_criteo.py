@@ -1,0 +1,100 @@
+import math
+
+import numpy as np
+import pytest
+
+from host.data.readers import lines
+from host.data.readers.criteo import category_rows, read
+from host.errors import InputError
+from host.hashing import mix64
+from host.model import MODELS
+from host.samples import concatenate
+from tests.host.data.readers.files import criteo_lines
+
+MODEL = MODELS["kaggle"]
+
+
+def plain_row(text, size):
+    value = int(text, 16) if text else 1 << 32
+    return int(mix64(np.array([value], np.uint64))[0]) % size
+
+
+def write(tmp_path, content):
+    path = tmp_path / "train.txt"
+    path.write_bytes(content)
+    return path
+
+
+@pytest.mark.parametrize("size", [2000, 1 << 20])
+def test_samples_are_what_the_lines_say(tmp_path, monkeypatch, size):
+    monkeypatch.setattr(lines.read_chunks, "__defaults__", (size,))
+    lines_of = criteo_lines(60)
+    expected = [line.split("\t") for line in lines_of]
+    path = write(tmp_path, "".join(line + "\n" for line in lines_of).encode())
+    chunks = list(read(path, MODEL))
+    assert (len(chunks) > 1) == (size == 2000)
+    got = concatenate(chunks)
+    assert got.labels.tolist() == [float(line[0]) for line in expected]
+    assert got.dense.tolist() == [
+        [float(np.float32(math.log1p(max(0, int(x or 0))))) for x in line[1:14]]
+        for line in expected]
+    assert (got.bag_lengths == 1).all()
+    assert got.rows.reshape(-1, 26).tolist() == [
+        [plain_row(text, size) for text, size in zip(line[14:], MODEL.rows)]
+        for line in expected]
+    raw = concatenate(read(path, None))
+    assert raw.rows.reshape(-1, 26).tolist() == [
+        [int(text, 16) if text else 1 << 32 for text in line[14:]] for line in expected]
+
+
+def test_an_empty_category_is_a_value_of_its_own():
+    rows = category_rows(np.array([0, 1 << 32, 0xFFFFFFFF]), 1 << 30)
+    assert len(set(rows.tolist())) == 3 and rows[0] == 0
+
+
+LINE = "\t".join(["1", *["2"] * 13, *["0a1b2c3d"] * 26])
+
+
+@pytest.mark.parametrize("line, place, message", [
+    (LINE.rpartition("\t")[0], f"2:{len(LINE) - 8}", "39 columns where 40 belong (label, 13"),
+    (LINE + "\t", f"2:{len(LINE) + 2}", "41 columns where 40 belong"),
+    ("", "2:1", "1 column where 40 belong"),
+    (LINE.replace("0a1b2c3d", "0a1b2c3g", 1), "2:29",
+     "category 1 is not 1 to 8 hexadecimal digits: '0a1b2c3g'"),
+    (LINE + "0", f"2:{len(LINE) - 7}", "category 26 is not 1 to 8 hexadecimal digits"),
+    ("2" + LINE[1:], "2:1", "label must be 0 or 1, not '2'"),
+    ("01" + LINE[1:], "2:1", "label must be 0 or 1, not '01'"),
+    (LINE[1:], "2:1", "label must be 0 or 1, not ''"),
+    ("1\t" + "x" + LINE[3:], "2:3", "integer feature 1 is no integer: 'x'"),
+    ("1\t" + "-" + LINE[3:], "2:3", "integer feature 1 is no integer: '-'"),
+    ("1\t123456789012345678" + LINE[3:], "", ""),
+    ("1\t-123456789012345678" + LINE[3:], "", ""),
+    ("1\t1234567890123456789" + LINE[3:], "2:3",
+     "integer feature 1 is no integer: '1234567890123456789'"),
+    ("1\t12x3456789" + LINE[3:], "2:3", "integer feature 1 is no integer: '12x3456789'"),
+    ("1\t123456789a" + LINE[3:], "2:3", "integer feature 1 is no integer: '123456789a'"),
+    ("1\t" + "2a" + LINE[3:], "2:3", "integer feature 1 is no integer: '2a'"),
+    ("1\t2\t" + "1.5" + LINE[5:], "2:5", "integer feature 2 is no integer: '1.5'"),
+])
+def test_bad_lines_are_refused_with_the_place(tmp_path, line, place, message):
+    path = write(tmp_path, f"{LINE}\n{line}\n{LINE}\n".encode())
+    if not place:  # the longest that is taken
+        value = float(np.float32(math.log1p(max(0, int(line.split("\t")[1])))))
+        assert concatenate(read(path, MODEL)).dense[1, 0] == value
+        return
+    with pytest.raises(InputError) as caught:
+        list(read(path, MODEL))
+    assert str(caught.value).startswith(f"{path}:{place}: {message}")
+
+
+def test_the_first_of_several_errors_is_named(tmp_path):
+    bad = [LINE.replace("0a1b2c3d", "zz"), "3" + LINE[1:]]
+    path = write(tmp_path, f"{LINE}\n{LINE[:-1]}x\n{bad[0]}\n".encode())
+    with pytest.raises(InputError, match=r":2:\d+: category 26 "):
+        list(read(path, MODEL))
+
+
+def test_other_models_are_refused(tmp_path):
+    path = write(tmp_path, LINE.encode())
+    with pytest.raises(ValueError, match="must have 13 dense features and 26 tables, not 1 and 21"):
+        list(read(path, MODELS["avazu"]))

@@ -1,0 +1,145 @@
+import math
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from host.dlrm.embedding import EmbeddingTables, key_gradients, row_gradients
+from host.dlrm.exact import exact_sums, nearest
+from host.dlrm.optimizer import Optimizer
+from host.model import Model
+from host.samples import Samples
+from tests.host.test_samples import bags, random_samples
+
+F = np.float32
+MODEL = Model((100,) * 4, 16, 3, (16,), (1,))
+
+
+def gradients_of(samples, seed=0):
+    rng = np.random.default_rng(seed)
+    shape = (len(samples), samples.table_count, 16)
+    return (rng.standard_normal(shape) * 10.0 ** rng.integers(-20, 3, shape)).astype(F)
+
+
+def plain_rows(samples, gradients, pooling, share):
+    """Terms of each key, from the samples of ``share``."""
+    rows = {}
+    for n in share:
+        for table, bag in enumerate(bags(samples)[n]):
+            for _, row in bag:
+                gradient = gradients[n, table]
+                if pooling == "mean":
+                    gradient = gradient / F(len(bag))
+                rows.setdefault(row | table << 36, []).append(gradient)
+    return {key: np.array([nearest(total) for total in exact_sums(np.array(terms, F))],
+                          np.uint32).view(F) for key, terms in rows.items()}
+
+
+@pytest.mark.parametrize("pooling", ["sum", "mean"])
+@pytest.mark.parametrize("nodes", [1, 3])
+def test_a_row_gets_what_its_keys_have(nodes, pooling):
+    samples = random_samples(20, 4, seed=3)  # bags of none to four keys, rows that repeat
+    samples.rows[:] = samples.rows % 12
+    bag_gradients = gradients_of(samples)
+    each = key_gradients(samples, bag_gradients, pooling)
+    expected = plain_rows(samples, bag_gradients, pooling, range(20))
+    keys, sums = row_gradients(samples, each, nodes)
+    assert keys.tolist() == sorted(expected)
+    assert sums.tolist() == [expected[key].tolist() for key in keys.tolist()]
+    # Partial sums of nodes: 7, 7 and 6 samples.
+    ends = {1: [0, 20], 3: [0, 7, 14, 20]}[nodes]
+    parts = [plain_rows(samples, bag_gradients, pooling, range(*share))
+             for share in pairwise(ends)]
+    got, rounded = row_gradients(samples, each, nodes, "rounded")
+    assert got.tolist() == keys.tolist()
+    for key, values in zip(got.tolist(), rounded):
+        terms = np.array([part[key] for part in parts if key in part])
+        assert values.view(np.uint32).tolist() == [nearest(total) for total in exact_sums(terms)]
+    assert (nodes == 1) == np.array_equal(sums, rounded)
+
+
+def test_a_key_twice_in_a_bag_counts_twice_and_more_nodes_than_samples_do_not_matter():
+    samples = Samples(np.zeros((1, 3), F), np.zeros(1, F), np.array([[3, 0]], np.int32),
+                      np.zeros(3, np.int32), np.array([5, 9, 5]))
+    gradient = np.full((1, 2, 16), 3, F)
+    for pooling, value in (("sum", 3), ("mean", 1)):
+        keys, sums = row_gradients(samples, key_gradients(samples, gradient, pooling), 4, "rounded")
+        assert keys.tolist() == [5, 9]
+        assert sums[:, 0].tolist() == [2 * value, value]
+
+
+@pytest.mark.parametrize("pooling", ["sum", "mean"])
+def test_all_samples_on_one_key(pooling):
+    n = 2000
+    samples = Samples.one_hot(np.zeros((n, 3)), np.zeros(n), np.full((n, 4), 7))
+    gradients = gradients_of(samples)
+    keys, sums = row_gradients(samples, key_gradients(samples, gradients, pooling))
+    assert keys.tolist() == [7 | table << 36 for table in range(4)]
+    for table in range(4):
+        for lane in range(16):
+            # fsum rounds once to float64, which a float32 is next to.
+            assert sums[table, lane] == F(math.fsum(gradients[:, table, lane].tolist()))
+
+
+def test_a_lane_that_is_not_finite_stays_alone_and_empty_bags_touch_nothing():
+    samples = Samples(np.zeros((2, 3), F), np.zeros(2, F), np.array([[1, 0], [1, 0]], np.int32),
+                      np.zeros(2, np.int32), np.array([4, 4]))
+    gradients = np.ones((2, 2, 16), F)
+    gradients[:, 0, 3] = np.inf, -np.inf
+    gradients[0, 0, 5] = -np.inf
+    keys, sums = row_gradients(samples, key_gradients(samples, gradients, "mean"))
+    assert keys.tolist() == [4]
+    assert sums.view(np.uint32)[0].tolist() == [
+        {3: 0x7FC00000, 5: 0xFF800000}.get(lane, 0x40000000) for lane in range(16)]
+    nothing = Samples(np.zeros((2, 3), F), np.zeros(2, F), np.zeros((2, 4), np.int32),
+                      np.zeros(0, np.int32), np.zeros(0, np.int64))
+    tables = EmbeddingTables(MODEL, 0, nodes=2, partials="rounded")
+    assert not tables.pooled(nothing).any()
+    tables.update(nothing, np.ones((2, 4, 16), F))
+    assert len(tables.rows) == 0
+
+
+@pytest.mark.parametrize("partials", ["exact", "rounded"])
+@pytest.mark.parametrize("pooling", ["sum", "mean"])
+def test_no_samples_have_no_gradients(pooling, partials):
+    none = Samples(np.zeros((0, 3), F), np.zeros(0, F), np.zeros((0, 4), np.int32),
+                   np.zeros(0, np.int32), np.zeros(0, np.int64))
+    each = key_gradients(none, np.zeros((0, 4, 16), F), pooling)
+    assert each.shape == (0, 16) and each.dtype == F
+    tables = EmbeddingTables(replace(MODEL, pooling=pooling), 0, nodes=2, partials=partials)
+    tables.update(none, np.zeros((0, 4, 16), F))
+    assert len(tables.rows) == 0
+
+
+@pytest.mark.parametrize("name", ["sgd", "rowwise-adagrad"])
+def test_lookups_see_what_updates_wrote(name):
+    optimizer = Optimizer(name, 0.25)
+    tables = EmbeddingTables(replace(MODEL, pooling="mean"), 5, optimizer)
+    samples = random_samples(30, 4, seed=1)
+    gradients = gradients_of(samples) * F(0.01)
+    keys, sums = row_gradients(samples, key_gradients(samples, gradients, "mean"))
+    vectors, states = tables.rows.read(keys)
+    for _ in range(2):
+        tables.update(samples, gradients)
+        vectors, states = optimizer.apply(vectors, states, sums)
+    got, after = tables.rows.read(keys)
+    assert got.tobytes() == vectors.tobytes() and after.tobytes() == states.tobytes()
+    assert states.any() == (name == "rowwise-adagrad")
+    of = dict(zip(keys.tolist(), vectors))
+    joined = [bag for one in bags(samples) for bag in one]
+    for bag, pooled in zip(joined, tables.pooled(samples).reshape(-1, 16)):
+        total = np.zeros(16, F)
+        for number, (table, row) in enumerate(bag):
+            vector = of[row | table << 36]
+            total = total + vector if number else vector
+        assert pooled.tolist() == (total / F(max(1, len(bag)))).tolist()
+
+
+def test_bad_arguments():
+    with pytest.raises(ValueError, match="nodes must be at least 1, not 0"):
+        EmbeddingTables(MODEL, 0, nodes=0)
+    with pytest.raises(ValueError, match="partials must be exact or rounded, not 'float'"):
+        EmbeddingTables(MODEL, 0, partials="float")
+    with pytest.raises(ValueError, match=r"gradients must have shape \(3, 4, 16\), not \(3, 16\)"):
+        key_gradients(random_samples(3, 4), np.zeros((3, 16), F), "sum")

@@ -1,0 +1,218 @@
+import hashlib
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from host.data.generator import generate
+from host.dlrm.checkpoint import load_checkpoint, save_checkpoint
+from host.dlrm.dense_trainer import DenseTrainer
+from host.dlrm.embedding import EmbeddingTables
+from host.dlrm.interaction import interaction
+from host.dlrm.mlp import linear_fixed
+from host.dlrm.optimizer import Optimizer
+from host.dlrm.trainer import Trainer, reference_trainer, weights_sha256
+from host.errors import InputError
+from host.model import Model
+from host.samples import rechunk
+
+MODEL = Model((50, 3, 4000, 70), 16, 3, (24, 16), (9, 1), bags=((1, 3), (1, 1), (0, 5), (2, 2)))
+ADAGRAD = Optimizer("rowwise-adagrad", 0.05)
+
+
+def batches(count, size=37, model=MODEL):
+    return list(rechunk(generate(model, count * size, 6), size))
+
+
+def trained(trainer, parts):
+    losses = [trainer.step(part).loss for part in parts]
+    return losses, weights_sha256(trainer.dense, trainer.embeddings.rows)
+
+
+@pytest.mark.parametrize("model", [
+    MODEL, replace(MODEL, pooling="mean"), replace(MODEL, interaction="cat"),
+    replace(MODEL, interaction_itself=True)], ids=["sum", "mean", "cat", "itself"])
+def test_exact_sums_give_every_cluster_the_same_weights(model):
+    parts = [*batches(8), batches(1)[0].slice(0, 5)]  # the last is short
+    whole = trained(reference_trainer(model, 3, ADAGRAD), parts)
+    for nodes in (2, 4, 8):
+        assert trained(reference_trainer(model, 3, ADAGRAD, nodes), parts) == whole
+
+
+def test_rounded_partial_sums_are_near_and_stand_for_their_nodes():
+    parts = batches(8)
+    exact, of_exact = trained(reference_trainer(MODEL, 3), parts)
+    shas = set()
+    for nodes in (1, 2, 4, 8):
+        losses, sha = trained(reference_trainer(MODEL, 3, None, nodes, "rounded"), parts)
+        assert losses == pytest.approx(exact, rel=1e-5)
+        assert (sha == of_exact) == (nodes == 1)
+        assert trained(reference_trainer(MODEL, 3, None, nodes, "rounded"), parts)[1] == sha
+        shas.add(sha)
+    assert len(shas) == 4
+
+
+def test_everything_that_should_matter_does():
+    parts = batches(3)
+    runs = [(3, None, parts), (4, None, parts), (3, ADAGRAD, parts), (3, None, parts[:2]),
+            (3, Optimizer("sgd", 0.2), parts), (3, None, parts[::-1])]
+    shas = [trained(reference_trainer(MODEL, seed, optimizer), some)[1]
+            for seed, optimizer, some in runs]
+    assert len(set(shas)) == len(shas)
+
+
+def test_embeddings_may_be_anyones():
+    """What holds the rows sees each step once, between begin and the update of the next."""
+    seen = []
+
+    class Watched(EmbeddingTables):
+        def pooled(self, samples):
+            seen.append(("pooled", len(samples)))
+            return super().pooled(samples)
+
+        def update(self, samples, gradients):
+            seen.append(("update", gradients.shape))
+            super().update(samples, gradients)
+
+    tables = Watched(MODEL, 3)
+    trainer = Trainer(DenseTrainer(MODEL, 3), tables)
+    parts = batches(2)
+    assert trained(trainer, parts) == trained(reference_trainer(MODEL, 3), parts)
+    assert seen == [("pooled", 37), ("update", (37, 4, 16))] * 2 and trainer.steps == 2
+    with pytest.raises(RuntimeError, match="no step was begun"):
+        trainer.dense.finish(tables.pooled(parts[0]))
+
+
+def test_a_step_predicts_before_it_learns():
+    trainer = reference_trainer(MODEL, 3)
+    part, *_ = batches(1)
+    dlrm = trainer.dense.dlrm
+    dense, pooled = trainer.dense.begin(part), trainer.embeddings.pooled(part)
+    assert np.array_equal(dense, dlrm.bottom(part.dense))
+    expected = dlrm.top(interaction(MODEL, dense, pooled))
+    done = trainer.dense.finish(pooled)
+    assert np.array_equal(done.predictions, expected)
+    assert not np.array_equal(dlrm.predict(part.dense, pooled), expected)
+
+
+def test_the_hash_is_of_rows_then_of_bottom_and_top():
+    trainer = reference_trainer(MODEL, 3)
+    trained(trainer, batches(2))
+    dense = hashlib.sha256(b"".join(
+        values.tobytes() for layer in (*trainer.dense.dlrm.bottom_layers,
+                                       *trainer.dense.dlrm.top_layers)
+        for values in (layer.weights, layer.biases))).digest()
+    rows = trainer.embeddings.rows
+    assert weights_sha256(trainer.dense, rows) == hashlib.sha256(rows.digest() + dense).hexdigest()
+
+
+@pytest.mark.parametrize("optimizer", [Optimizer(), ADAGRAD], ids=["sgd", "adagrad"])
+def test_a_checkpoint_goes_on_as_if_nothing_had_been(tmp_path, optimizer):
+    parts = batches(6)
+    whole = trained(reference_trainer(MODEL, 3, optimizer), parts)
+    first = reference_trainer(MODEL, 3, optimizer)
+    losses, _ = trained(first, parts[:3])
+    paths = [tmp_path / name for name in ("a.npz", "b")]
+    for path in paths:
+        save_checkpoint(path, first.steps, first.dense, first.embeddings.rows, optimizer)
+    assert paths[0].read_bytes() == paths[1].read_bytes()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.npz", "b"]
+    again = reference_trainer(MODEL, 3, optimizer)
+    assert load_checkpoint(paths[1], again.dense, again.embeddings.rows, optimizer) == 3
+    more, sha = trained(again, parts[3:])
+    assert (losses + more, sha) == whole
+    with pytest.raises(ValueError, match="rows must be none before a checkpoint is read"):
+        load_checkpoint(paths[1], again.dense, again.embeddings.rows, optimizer)
+
+
+def saved(tmp_path, **changes):
+    """Save a checkpoint, some of its arrays changed or, where None, left out."""
+    trainer = reference_trainer(MODEL, 3)
+    trained(trainer, batches(1))
+    path = tmp_path / "checkpoint.npz"
+    save_checkpoint(path, 1, trainer.dense, trainer.embeddings.rows, Optimizer())
+    with np.load(path) as file:
+        arrays = dict(file) | changes
+    np.savez(path, **{name: array for name, array in arrays.items() if array is not None})
+    return path
+
+
+@pytest.mark.parametrize("changes, message", [
+    ({"about": None}, "is no checkpoint: about is missing or no JSON object"),
+    ({"about": np.array("{}")}, "version is None, not 1 as here"),
+    ({"about": np.array("[")}, "is no checkpoint: about is missing or no JSON object"),
+    ({"about": np.array(3)}, "is no checkpoint: about is missing or no JSON object"),
+    ({"top_1_biases": None}, "is no checkpoint: top_1_biases is missing"),
+    ({"top_1_biases": np.zeros(2, np.float32)}, r"top_1_biases must be float32 of shape \(1,\), "
+                                                r"not float32 of \(2,\)"),
+    ({"states": np.zeros(7, np.float32)}, r"states must be float32 of shape \(\d+,\), not"),
+    ({"steps": np.zeros((), np.float32)}, r"steps must be int64 of shape \(\), not float32 of"),
+    ({"keys": np.array([5, 5]), "vectors": np.zeros((2, 16), np.float32),
+      "states": np.zeros(2, np.float32)}, "keys must ascend"),
+    ({"keys": np.array([51]), "vectors": np.zeros((1, 16), np.float32),
+      "states": np.zeros(1, np.float32)}, "rows of table 0 must be below 50, not 51"),
+])
+def test_what_is_no_checkpoint_is_refused(tmp_path, changes, message):
+    path = saved(tmp_path, **changes)
+    trainer = reference_trainer(MODEL, 3)
+    before = weights_sha256(trainer.dense, trainer.embeddings.rows)
+    with pytest.raises(InputError, match=f"checkpoint.npz: {message}"):
+        load_checkpoint(path, trainer.dense, trainer.embeddings.rows, Optimizer())
+    assert weights_sha256(trainer.dense, trainer.embeddings.rows) == before
+
+
+@pytest.mark.parametrize("model, seed, optimizer, message", [
+    (MODEL, 4, Optimizer(), "seed is 3, not 4 as here"),
+    (replace(MODEL, pooling="mean"), 3, Optimizer(), "model.pooling is 'sum', not 'mean' as here"),
+    (MODEL, 3, ADAGRAD, "optimizer.name is 'sgd', not 'rowwise-adagrad' as here"),
+])
+def test_a_checkpoint_of_another_run_is_refused(tmp_path, model, seed, optimizer, message):
+    trainer = reference_trainer(model, seed, optimizer)
+    with pytest.raises(InputError, match=message):
+        load_checkpoint(saved(tmp_path), trainer.dense, trainer.embeddings.rows, optimizer)
+
+
+def test_other_files_are_refused(tmp_path):
+    path = tmp_path / "file"
+    trainer = reference_trainer(MODEL, 3)
+
+    def load():
+        load_checkpoint(path, trainer.dense, trainer.embeddings.rows, Optimizer())
+
+    with pytest.raises(InputError, match="file: No such file or directory"):
+        load()
+    for content in (b"", b"PK\x03\x04 and no more", b"text\n"):
+        path.write_bytes(content)
+        with pytest.raises(InputError, match="file: is no checkpoint"):
+            load()
+    with path.open("wb") as file:
+        np.save(file, np.zeros(3))
+    with pytest.raises(InputError, match="file: is no checkpoint"):
+        load()
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("name", ["sgd", "rowwise-adagrad"])
+def test_a_run_that_diverges_ends_in_nan_alike_everywhere(name):
+    parts = batches(6)
+    runs = [trained(reference_trainer(MODEL, 3, Optimizer(name, 1e30), nodes), parts)
+            for nodes in (1, 4)]
+    assert np.isnan(runs[0][0][-1]) and runs[0][1] == runs[1][1]
+
+
+def test_layers_may_be_computed_elsewhere_and_by_blas():
+    calls = []
+
+    def counted(inputs, layer):
+        calls.append(layer.weights.shape)
+        return linear_fixed(inputs, layer)
+
+    parts = batches(2)
+    fixed = trained(reference_trainer(MODEL, 3), parts)
+    assert trained(reference_trainer(MODEL, 3, linear=counted), parts) == fixed
+    # Four layers: forward, weights and biases, and inputs of all but the first.
+    assert len(calls) == 2 * (4 + 2 * 4 + 3)
+    losses, _ = trained(reference_trainer(MODEL, 3, mlp="blas"), parts)
+    assert losses == pytest.approx(fixed[0], rel=1e-5)
+    with pytest.raises(ValueError, match="dense must have 3 features, not 2"):
+        DenseTrainer(MODEL, 0).begin(replace(parts[0], dense=parts[0].dense[:, :2]))

@@ -1,0 +1,84 @@
+import numpy as np
+import pytest
+
+from host.model import MODELS
+from host.placement.shard import Placement, ShardPlan, key_hash
+from rtl.formats import DescriptorKind, TableDescriptor
+from rtl.keys.hash_columns import key_hash as plain_hash
+
+
+def test_hash_is_the_hardwares():
+    rng = np.random.default_rng(0)
+    tables, rows = rng.integers(0, 4096, 300), rng.integers(0, 1 << 36, 300)
+    assert key_hash(tables, rows).tolist() == [
+        plain_hash(int(t), int(r)) for t, r in zip(tables, rows)]
+
+
+@pytest.mark.parametrize("nodes", [1, 2, 4, 8, 26])
+def test_whole_tables_are_dealt_once_and_balanced(nodes):
+    model = MODELS["kaggle"]
+    plan = ShardPlan.deal(model, nodes)
+    assert [t.rows for t in plan.tables] == list(model.rows)
+    assert all(t.kind == DescriptorKind.TABLE for t in plan.tables)
+    held = plan.rows_held()
+    assert sum(held) == sum(model.rows)
+    # Largest first: no node exceeds the mean by more than the largest table.
+    assert max(held) <= sum(held) / nodes + max(model.rows)
+    tables = np.arange(26)
+    assert plan.owner_of(tables, tables).tolist() == [t.owner for t in plan.tables]
+    if nodes == 4:  # written out by hand: 10.1, 8.4, 7.0 and 5.5 + 2.2 M lead
+        owners = {t: plan.tables[t].owner for t in (2, 11, 20, 15, 3)}
+        assert owners == {2: 0, 11: 1, 20: 2, 15: 3, 3: 3}
+
+
+def test_rows_are_hashed_evenly_on_request_and_when_nodes_exceed_tables():
+    assert all(t.kind == DescriptorKind.ROW and t.owners == 4
+               for t in ShardPlan.deal(MODELS["kaggle"], 4, "row").tables)
+    plan = ShardPlan.deal(MODELS["movielens"], 3)
+    assert all(t.kind == DescriptorKind.ROW for t in plan.tables)
+    rows = np.arange(60_000)
+    owners = plan.owner_of(np.ones(60_000, int), rows)
+    assert owners[:200].tolist() == [(plain_hash(1, r) & 0xFFFF) * 3 >> 16 for r in range(200)]
+    assert np.abs(np.bincount(owners, minlength=3) / 20_000 - 1).max() < 0.05
+
+
+def test_replicated_tables_answer_at_the_requester():
+    plan = ShardPlan(4, (Placement(DescriptorKind.REPLICATED, 10),
+                         Placement(DescriptorKind.ROW, 10, 2, 2),
+                         Placement(DescriptorKind.TABLE, 10, 3)))
+    got = plan.owner_of(np.array([0, 0, 2, 1]), np.array([1, 2, 3, 4]), np.array([3, 1, 0, 0]))
+    assert got.tolist() == [3, 1, 3, 2 + ((plain_hash(1, 4) & 0xFFFF) * 2 >> 16)]
+    assert plan.rows_held() == [10, 10, 15, 25]
+
+
+def test_descriptor_words_read_back_through_the_layout():
+    plan = ShardPlan(9, (Placement(DescriptorKind.ROW, (7 << 32) + 5, 2, 6),
+                         Placement(DescriptorKind.TABLE, 9, 8)))
+    words = plan.descriptors()
+    assert words.shape == (2, 5) and words.dtype == np.uint32
+    bits = int.from_bytes(words[0].astype("<u4").tobytes(), "little")
+    record = TableDescriptor.from_bits(bits)
+    assert (record.valid, record.kind, record.owner, record.owners) == (1, 1, 2, 6)
+    assert (record.rows_low, record.rows_high, record.base) == (5, 7, 0)
+
+
+@pytest.mark.parametrize("make, message", [
+    (lambda: ShardPlan(2, (Placement(DescriptorKind.COLUMN, 5),)),
+     "table 0 is split by columns, which is not built"),
+    (lambda: ShardPlan(2, (Placement(DescriptorKind.TABLE, 5, 2),)),
+     "owner of table 0 must be between 0 and 1, not 2"),
+    (lambda: ShardPlan(4, (Placement(DescriptorKind.ROW, 5, 2, 3),)),
+     "owner of table 0 must be between 0 and 1, not 2"),
+    (lambda: ShardPlan(2, (Placement(DescriptorKind.ROW, 5, 0, 3),)),
+     "owners of table 0 must be between 1 and 2, not 3"),
+    (lambda: ShardPlan(2, (Placement(DescriptorKind.TABLE, 1 << 36),)),
+     "rows of table 0 must be between 1 and 68719476735, not 68719476736"),
+    (lambda: ShardPlan(0, (Placement(DescriptorKind.TABLE, 1),)),
+     "nodes must be between 1 and 256, not 0"),
+    (lambda: ShardPlan(1, ()), "tables must be between 1 and 4096, not 0"),
+    (lambda: ShardPlan.deal(MODELS["kaggle"], 2, "column"),
+     "placement must be one of table, row, not 'column'"),
+])
+def test_plans_that_cannot_be_are_refused(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()

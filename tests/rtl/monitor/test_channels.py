@@ -1,0 +1,53 @@
+"""The NIC's streams by name: none is left out, and registers show them."""
+
+import pytest
+from amaranth.lib import stream, wiring
+
+from rtl.config import preset
+from rtl.monitor.channels import channel_map, channel_words
+from rtl.nic import SmartNic
+from tests.rtl.control.test_csr import run
+
+UNUSED = {"net_parser.refused", "access_tap.o"}
+"""A network's parser refuses nothing by message; the tap is not part of the NIC's work."""
+
+
+def _outputs(component) -> set[str]:
+    return {name for name, member in component.signature.members.items()
+            if not member.is_port and member.flow == wiring.Out
+            and isinstance(member.signature, stream.Signature)}
+
+
+@pytest.mark.parametrize("training", [False, True])
+def test_every_stream_between_blocks_is_a_channel(training):
+    nic, channels = SmartNic(preset("tiny").with_fields(training=training)), channel_map(training)
+    found = {f"{name}.{port}" for name, block in nic._blocks.items() for port in _outputs(block)}
+    # What leaves for an edge is named after it.
+    found -= {"net_assembler.o", "host_assembler.o", *UNUSED}
+    named = {name for name in channels if name.partition(".")[0] in nic._blocks}
+    assert named == found
+    assert {name for name in channels if "." not in name} == {
+        "net_rx", "host_rx", "net_tx", "host_tx"}
+    parts = {name.partition(".")[0] for name in channels if "." in name}
+    assert set(channels.values()) <= parts | {"net_assembler", "host_assembler", "network", "host"}
+
+
+@pytest.mark.parametrize("training", [False, True])
+def test_registers_show_the_channels(training):
+    channels = channel_map(training)
+
+    async def script(ctx, dut, master, registers):
+        for shift in range(0, len(channels), 1 + 6 * training):
+            valid = 0x5A5A_5A5A_1234_5678_9ABC >> shift & (1 << len(channels)) - 1
+            ctx.set(dut.channels.valid, valid)
+            ctx.set(dut.channels.ready, valid ^ 1 << shift)
+            for member, value in (("valid", valid), ("ready", valid ^ 1 << shift)):
+                places = [registers[f"channel_{member}{k}"]
+                          for k in range(len(channel_words(training)))]
+                answers = await master.read(ctx, *(place.address for place in places))
+                assert answers == [(value >> 32 * k & (1 << place.width) - 1, 0)
+                                   for k, place in enumerate(places)]
+        ctx.set(dut.lookup_next_node, 7)
+        assert await master.read(ctx, registers["lookup_next_node"].address) == [(7, 0)]
+
+    run(script, config=preset("tiny").with_fields(training=training))

@@ -1,0 +1,278 @@
+"""The bench: its rows, what it keeps of an interrupted call, and the latency of every block."""
+
+import json
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from host.placement.lru import set_of
+from host.placement.shard import key_hash
+from rtl.config import preset
+from rtl.formats import RawBeat
+from rtl.stream import StreamFIFO
+from sim.bench import resources as bench_resources
+from sim.bench.bench import NOT_BUILT, bench
+from sim.bench.bench import bench as module
+from sim.bench.dots import dot_jobs, dot_limits, dot_row
+from sim.bench.gradients import gradient_jobs, gradient_rate, on_one_key
+from sim.bench.latency import LATENCY_CASES
+from sim.bench.nic import limits, throughput_row
+from sim.bench.packets import packet_rate
+from sim.bench.pooling import pooling_rate
+from sim.bench.probe import Probe, stated
+from sim.bench.rates import one_set, trace
+from sim.bench.rows import SECTIONS, Job, Row
+from sim.bench.tables import latency_table, note_table, row_table
+from sim.cli.main import main
+from sim.job.options import RunOptions
+from sim.run.run import run
+
+TINY = preset("tiny")
+
+
+class Jobs:
+    """Three jobs, the second of two rows; counts what is measured, and stops where it is told."""
+
+    def __init__(self, monkeypatch):
+        self.measured: list[str] = []
+        self.stop_at = ""
+        monkeypatch.setattr(module, "_jobs", lambda only: [
+            self._job("lookups", "one", 1), self._job("packets", "two", 2),
+            self._job("packets", "three", 1)])
+
+    def _job(self, section: str, name: str, count: int) -> Job:
+        def measure(progress):
+            if name == self.stop_at:
+                raise KeyboardInterrupt
+            self.measured.append(name)
+            progress("half")
+            return [Row(f"{name} {k}", 0.5 + k, "items/cycle", 0.95) for k in range(count)]
+        return Job(section, name, measure)
+
+
+@pytest.fixture
+def jobs(monkeypatch):
+    return Jobs(monkeypatch)
+
+
+def test_rows_are_finished_one_by_one_and_gone_on_with(jobs, tmp_path):
+    path = tmp_path / "bench.json"
+    jobs.stop_at = "three"
+    with pytest.raises(KeyboardInterrupt):
+        bench(json_path=str(path))
+    kept = json.loads(path.read_text())
+    assert [row["name"] for row in kept["rows"]] == ["one 0", "two 0", "two 1"]
+    assert kept["complete"] is False
+    jobs.stop_at = ""
+    shown = []
+    result = bench(json_path=str(path), finished=lambda row: shown.append(row["name"]))
+    assert jobs.measured == ["one", "two", "three"]
+    assert shown == [row["name"] for row in result["rows"]]
+    assert shown == ["one 0", "two 0", "two 1", "three 0"]
+    assert result["complete"] is True and json.loads(path.read_text()) == result
+    assert [row["holds"] for row in result["rows"]] == [False, False, True, False]
+
+
+def test_a_job_whose_last_row_is_missing_is_measured_again(jobs, tmp_path):
+    path = tmp_path / "bench.json"
+
+    def finished(row):
+        if row["name"] == "two 0":
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        bench(json_path=str(path), finished=finished)
+    result = bench(json_path=str(path))
+    assert jobs.measured == ["one", "two", "two", "three"]
+    assert [row["name"] for row in result["rows"]] == ["one 0", "two 0", "two 1", "three 0"]
+
+
+def test_standard_output_is_json_alone(jobs, capsys):
+    with pytest.raises(SystemExit) as stopped:
+        main(["bench", "--json", "-"])
+    assert stopped.value.code == 0
+    out, err = capsys.readouterr()
+    assert [row["value"] for row in json.loads(out)["rows"]] == [0.5, 0.5, 1.5, 0.5]
+    assert "0 of 3" in err and "two: half" in err and "not built yet" in err
+
+
+def test_unknown_section_is_one_line(capsys):
+    with pytest.raises(SystemExit) as stopped:
+        main(["bench", "--only", "lookups,hbm"])
+    assert stopped.value.code == 2
+    line = capsys.readouterr().err.splitlines()
+    assert line == [f"sim: only must be of {', '.join(SECTIONS)}, not 'hbm'"]
+
+
+def test_every_section_has_jobs_and_names_are_unique():
+    every = module._jobs([])
+    assert list(dict.fromkeys(job.section for job in every)) == list(SECTIONS)
+    assert len({job.name for job in every}) == len(every)
+    assert [job.section for job in module._jobs(["nic"])] == ["nic"] * 3
+    assert all(NOT_BUILT.values())
+
+
+@pytest.mark.parametrize("value,target,sense,holds", [
+    (0.95, 0.95, ">=", True), (0.949, 0.95, ">=", False), (60.0, 60.0, "<=", True),
+    (60.1, 60.0, "<=", False), (7.0, None, ">=", None)])
+def test_a_row_holds_on_its_side_of_the_target(value, target, sense, holds):
+    assert Row("x", value, "u", target, sense).holds is holds
+
+
+def test_tables_name_what_misses():
+    console = Console(width=100, record=True)
+    rows = [Row("good", 1.0, "a", 0.95, note="how").as_dict() | {"section": "lookups"},
+            Row("bad", 3, "b", 2, "<=").as_dict() | {"section": "nic"},
+            Row("open", 0.5, "c", bound=0.6).as_dict() | {"section": "nic"},
+            Row("bound", 9, "d", 11, "<=", bound=8).as_dict() | {"section": "nic"}]
+    console.print(row_table(rows), note_table(rows))
+    console.print(latency_table([{"block": "B", "from": "x", "to": "y", "value": 3, "stated": 4}]))
+    text = console.export_text()
+    lines = {line.split()[0]: line for line in text.splitlines() if line.split()}
+    assert "yes" in lines["good"] or "how" in lines["good"]
+    assert "NO" in lines["bad"] and "<= 2" in lines["bad"]
+    assert "<= 11 of 8" in lines["bound"]
+    assert "of 0.600" in lines["open"] and "3 (docstring: 4)" in lines["B"]
+
+
+@pytest.mark.parametrize("block", LATENCY_CASES)
+def test_latency_is_what_the_docstring_states(block):
+    found = LATENCY_CASES[block](TINY)
+    assert found
+    assert [(latency.start, latency.end, latency.cycles) for latency in found] == [
+        (latency.start, latency.end, latency.stated) for latency in found]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("block", LATENCY_CASES)
+def test_latency_does_not_depend_on_sizes(block):
+    assert LATENCY_CASES[block](preset("kaggle")) == LATENCY_CASES[block](TINY)
+
+
+def test_a_probe_measures_one_item_into_an_idle_block():
+    probe = Probe(StreamFIFO(RawBeat, 4))
+    _, cycles = probe.give("o", probe.push("i"), probe.push("i", after=3))
+    assert cycles.tolist() == [-1, 2]
+    with pytest.raises(RuntimeError, match="StreamFIFO: nothing left o within 1 cycles"):
+        probe.latency("item", "item", "Latency", "o", probe.push("i"), within=1)
+    with pytest.raises(RuntimeError, match=r"the docstring of StreamFIFO does not say 'Delay"):
+        stated(StreamFIFO, r"Delay (\d+)")
+
+
+def test_limits_of_a_run_come_from_the_registers():
+    # Each lookup reaches the dedupe table of its owner.
+    result = run(RunOptions(config="tiny", nodes=2, samples=64, mini_batch=16, seed=3,
+                            settings=("remote_cache=false", "requester_merge=false")))
+    found = limits(result)
+    assert [limit.cycles for limit in found] == sorted((x.cycles for x in found), reverse=True)
+    assert len(found) == 10 and found[0].cycles <= result["cycles"]
+    total = {}
+    for limit in found:
+        total[limit.name] = total.get(limit.name, 0) + limit.cycles
+    # PCIe at 12.59 GB/s and the network at 100 Gb/s, 24 bytes around a frame, cycles of 4 ns.
+    assert total["PCIe to the host"] == pytest.approx(
+        result["pcie"]["from_nic_bytes"] / (12.59 * 4))
+    assert total["PCIe from the host"] == pytest.approx(
+        result["pcie"]["to_nic_bytes"] / (12.59 * 4))
+    frames, size = result["network"]["packets"], result["network"]["bytes"]
+    assert total["network out"] == total["network in"] == pytest.approx(
+        (size + 24 * frames) / (12.5 * 4))
+    assert total["dedupe table"] == result["lookups"] == 64 * 26
+    row = throughput_row("nic", result)
+    assert row.value == pytest.approx(64 * 26 / 2 / result["cycles"])
+    assert row.bound is not None and row.bound >= row.value and row.holds is None
+    assert f"{found[0].name} of node {found[0].node} binds" in row.note
+
+
+def test_resources_are_synthesised_once_for_the_same_sources(monkeypatch, tmp_path):
+    calls, text = [], ["module"]
+    used = {"lut": 259_200, "ff": 1, "bram36": 403.5, "uram": 0, "dsp": 3_072, "depth": 10}
+
+    def report(verilog, progress):
+        calls.append(verilog)
+        return {"name": "kaggle", "total": used, "blocks": [
+            {"name": "kaggle__a", "depth": 3}, {"name": "kaggle__b", "depth": 10}]}
+
+    monkeypatch.setenv("EMBERNIC_CACHE", str(tmp_path))
+    monkeypatch.setattr(bench_resources, "translated", lambda _nic, _name, recipe: (
+        text[0] + str("training=True" in recipe), ()))
+    monkeypatch.setattr(bench_resources, "to_verilog", lambda *_: "verilog")
+    monkeypatch.setattr(bench_resources, "report_resources", report)
+    rows = [row for job in bench_resources.resource_jobs() for row in job.measure(print)]
+    assert len(calls) == 2
+    # Per cent of 432,000 LUT, 672 BRAM36, 320 URAM, 3,072 DSP, at most 60, with training 75; at
+    # most 10 LUT deep.
+    assert [(row.value, row.holds) for row in rows] == [
+        found for training in (False, True) for found in (
+            (60.0, True), (pytest.approx(60.0446, abs=1e-3), training), (0.0, True),
+            (100.0, False), (10, True))]
+    assert [row.name.startswith("kaggle with training") for row in rows] == [False] * 5 + [True] * 5
+    assert "deepest block alone: b (10)" in rows[-1].note
+    text[0] = "another module"
+    bench_resources.resources(TINY)
+    assert len(calls) == 3
+
+
+def test_keys_of_one_set_stay_as_equal_as_they_were():
+    samples = trace(64)
+    same = one_set(samples, 16, keys=2000)
+    assert len(np.unique(same.rows)) == len(np.unique(samples.keys)) < 2000
+    assert set(set_of(key_hash(same.tables, same.rows).astype(np.int64), 16)) == {0}
+    first, again = np.unique(samples.keys, return_inverse=True)
+    assert (same.rows == same.rows[np.unique(again, return_index=True)[1]][again]).all()
+    assert len(first) > 500
+
+
+@pytest.mark.few(1)
+@pytest.mark.parametrize("vectors,packets", [(1, 300), (16, 24), (21, 20)])
+def test_packets_of_each_size_fill_the_link(vectors, packets):
+    """The block's own latency is in these few packets: 25 cycles, and a packet to fill."""
+    config = preset("kaggle").with_fields(nodes=4)
+    on_link = packet_rate(config, vectors, packets, engine="pysim")
+    free = packet_rate(config, vectors, packets, link=False, engine="pysim")
+    assert on_link.payload == 22 + 64 * (1 + vectors)
+    wire = packets * (on_link.payload + 66) / 50
+    assert wire <= on_link.cycles <= wire + 25 + 2 * vectors + 8
+    assert packets * (vectors + 2) <= free.cycles < on_link.cycles
+
+
+def test_pooling_keeps_a_beat_a_cycle():
+    """On the build of the pooler's own tests."""
+    rate = pooling_rate(TINY, np.full(1600, 10), name="pooler")
+    assert rate.items == 16_000 and rate.per_cycle >= 0.95
+    wide = pooling_rate(TINY, np.full(1000, 4), vector_beats=4, name="pooler")
+    assert wide.items == 16_000 and wide.per_cycle >= 0.95
+
+
+def test_gradients_keep_a_beat_a_cycle():
+    """What leaves is checked by the measurement itself."""
+    samples = trace(12)
+    for level, keys in (("global", 64), ("local", 32)):
+        rate, answer = gradient_rate(TINY, level, samples, lanes=1, engine="pysim")
+        assert rate.items == 12 * 26 and answer["keys"] == keys and answer["passed"] > 80
+        # The sums and the sets are read out, and the flush waits for the end of a quantum.
+        assert rate.items <= rate.cycles <= rate.items + 4 * keys + 28 + 64
+    hot = on_one_key(trace(200), 0.5)
+    assert 0.45 < ((hot.tables == 0) & (hot.rows == 0)).mean() < 0.55
+    assert len(gradient_jobs()) == 8
+
+
+@pytest.mark.parametrize("name, n, dimension, cycles", [
+    # 351 dots are 22 beats and, by 13, 27 groups; 231 are 15 and 18. The dense vector leaves too.
+    ("kaggle", 27, 16, (27, 23, 27)), ("terabyte", 27, 64, (108, 26, 108)),
+    ("kaggle", 22, 16, (22, 16, 18))])
+def test_limits_of_the_dot_interaction(name, n, dimension, cycles):
+    assert tuple(dot_limits(preset(name), n, dimension).values()) == cycles
+    assert f"dot interaction, {n} x {dimension}" in [job.name for job in dot_jobs()]
+
+
+@pytest.mark.slow
+def test_dots_row_names_what_binds():
+    """Ten vectors: 10 beats in, 4 out, and two units take 23 cycles for their 45 pairs."""
+    config = TINY.with_fields(max_dimension=16, interaction_vectors=10)
+    row = dot_row("dots", config, 10, 16, samples=12, engine="pysim")
+    assert row.bound == 23 and row.target == pytest.approx(11) and row.holds is False
+    # Beyond the groups, the latency of the last sample and what the first one waits for.
+    assert 23 * 12 <= 12 * row.value <= 23 * 12 + 80
+    assert "10 beats in, 4 beats out, 23 groups of dots; groups of dots bind" in row.note

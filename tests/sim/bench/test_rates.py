@@ -1,0 +1,67 @@
+"""Rates of the lookup and vector paths on the trace, in cycles: DESIGN section 7.
+
+On a quarter of the trace, where the cold start weighs more; on all of it they are slow, and rows of
+``sim bench``.
+"""
+
+import pytest
+
+from rtl.config import preset
+from sim.bench.rates import (
+    dedupe_rate,
+    landing_path_rate,
+    local_cache_rate,
+    one_key,
+    one_set,
+    remote_cache_rate,
+    store_path_frames,
+    trace,
+)
+
+KAGGLE = preset("kaggle")
+
+
+@pytest.fixture(scope="module", params=[2048, pytest.param(8192, marks=pytest.mark.slow)])
+def samples(request):
+    made = trace()
+    assert len(made) == 8192 and len(made.rows) == 212_992
+    return made.slice(0, request.param)
+
+
+def test_tag_lookup(samples):
+    assert local_cache_rate(KAGGLE, samples).per_cycle >= 0.95
+    assert local_cache_rate(KAGGLE, one_key(samples)).per_cycle >= 0.95
+    assert local_cache_rate(KAGGLE, samples, sets=1).per_cycle >= 0.95
+
+
+def test_remote_cache_lookup(samples):
+    assert remote_cache_rate(KAGGLE, samples).per_cycle >= 0.95
+    assert remote_cache_rate(KAGGLE, one_key(samples)).per_cycle >= 0.95
+    assert remote_cache_rate(KAGGLE, samples, sets=1).per_cycle >= 0.95
+
+
+def test_remote_cache_without_merge(samples):
+    """A key on its way is fetched once more: at most as many at once as there are miss ids."""
+    merged = remote_cache_rate(KAGGLE, samples)
+    apart = remote_cache_rate(KAGGLE, samples, merge=False)
+    assert apart.per_cycle >= 0.9
+    # The last lookup may be over a cycle sooner, where it waits for nobody.
+    assert apart.cycles >= merged.cycles - 4
+
+
+def test_dedupe_and_scatter(samples):
+    assert dedupe_rate(KAGGLE, samples).per_cycle >= 0.95
+    assert dedupe_rate(KAGGLE, one_key(samples)).per_cycle >= 0.95
+    crowded = one_set(samples, KAGGLE.dedupe_sets)
+    assert dedupe_rate(KAGGLE, crowded, mini_batch=len(samples)).per_cycle >= 0.95
+
+
+def test_store_to_frames_to_hold_buffer(samples):
+    rate, frames = store_path_frames(KAGGLE, samples, requesters=1)
+    assert rate.per_cycle >= 0.95
+    assert landing_path_rate(KAGGLE, frames, len(samples.rows)).per_cycle >= 0.95
+
+
+def test_store_to_frames_of_four_requesters(samples):
+    rate, _ = store_path_frames(KAGGLE, samples, requesters=4)
+    assert rate.per_cycle >= 0.95

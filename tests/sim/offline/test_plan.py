@@ -1,0 +1,348 @@
+"""``sim plan``: against what runs of the RTL counted, against counting by hand, and misused."""
+
+import json
+
+import numpy as np
+import pytest
+
+from host.model import MODELS, Model
+from host.placement.shard import ShardPlan
+from host.timing.cluster import load_cluster
+from host.timing.network import NetworkProfile
+from rtl.config import PRESETS
+from sim.cli.main import main
+from sim.job.options import RunOptions
+from sim.job.settings import Runtime
+from sim.offline.hitrate import hitrate
+from sim.offline.plan import failures, plan
+from sim.offline.plan_memory import balance, node_bytes, nodes_needed
+from sim.offline.plan_traffic import Packing, packets
+from sim.run.run import Run
+
+BAGS = """name = "bags"
+dimension = {dimension}
+dense = 2
+bottom = [{dimension}]
+top = [1]
+[[tables]]
+rows = 50
+[[tables]]
+rows = 3_000
+bag = [0, 3]
+[[tables]]
+rows = 1_048_576
+bag = 2
+[[tables]]
+rows = 7
+bag = [0, 1]
+"""
+
+
+def _model(tmp_path, dimension: int = 16) -> str:
+    path = tmp_path / "bags.toml"
+    path.write_text(BAGS.format(dimension=dimension))
+    return str(path)
+
+
+ALL_SENT = ("remote_cache=false", "requester_merge=false")
+"""The plan counts every lookup of another node's row as one that travels."""
+
+
+def _sums(planned: dict, kind: str) -> dict[str, float]:
+    """Return the bytes of all nodes and mini-batches."""
+    return {name: round(sum(planned["traffic"][f"{kind}_{name}"]) * planned["mini_batches"], 6)
+            for name in ("to_nic", "from_nic", "out", "out_frames")}
+
+
+@pytest.mark.few(2)
+@pytest.mark.parametrize(("nodes", "dimension", "placement"), [
+    pytest.param(4, 64, "row", marks=pytest.mark.slow), (1, 48, "table"), (2, 4, "row"),
+    (1, 8, "table"),
+    *(pytest.param(2, 16, placement, marks=pytest.mark.slow) for placement in ("row", "table"))])
+def test_equal_to_a_run_whose_packets_are_full(tmp_path, nodes, dimension, placement):
+    """Long time-outs, one mini-batch after the other, and no cache: to the byte."""
+    options = RunOptions.of(
+        cluster="direct_pair", network="ethernet_100g_switch", model=_model(tmp_path, dimension),
+        nodes=nodes, placement=placement, mini_batch=4 * nodes, in_flight=1, threads=1, samples=90,
+        settings=(*ALL_SENT, "local_cache=false", "local_cache_rows=64", "request_batch=16",
+                  "lookup_timeout=500", "request_timeout=4000", "vector_timeout=30000"))
+    result = Run(options).execute()
+    assert result["bit_identical"] and result["dedupe"]["retired_early"] == 0
+    assert sum(node["host_reporter.credits"] for node in result["counters"]) == 0
+    planned = plan(options)
+    found = _sums(planned, "full")
+    assert found == _sums(planned, "expected")
+    assert found == {"to_nic": result["pcie"]["to_nic_bytes"],
+                     "from_nic": result["pcie"]["from_nic_bytes"],
+                     "out": result["network"]["bytes"],
+                     "out_frames": result["network"]["packets"]}
+    assert (found["out"] > 10_000) == (nodes > 1)
+    for name, counter in (
+            ("lookups", "dedupe.requests"), ("unique", "dedupe.unique"),
+            ("misses", "request_packager.records"), ("full_lists", "request_packager.packets"),
+            ("remote", "lookup_packager.records"), ("answered", "vector_packager.vectors"),
+            ("slots", "hold_buffer.reserved"), ("bags", "result_packager.vectors")):
+        counted = [node[counter] for node in result["counters"]]
+        assert np.rint(np.multiply(planned["traffic"][name], planned["mini_batches"])).tolist() == (
+            counted), name
+
+
+@pytest.mark.parametrize("placement", ["row", "table"])
+def test_close_to_a_run_with_time_outs(placement):
+    options = RunOptions.of(cluster="paper", samples=1024, placement=placement, threads=1,
+                            settings=ALL_SENT)
+    result = Run(options).execute()
+    planned = plan(options)
+    full, expected = _sums(planned, "full"), _sums(planned, "expected")
+    for name, counted in (("to_nic", result["pcie"]["to_nic_bytes"]),
+                          ("from_nic", result["pcie"]["from_nic_bytes"]),
+                          ("out", result["network"]["bytes"])):
+        assert full[name] <= counted
+        # Where one node owns most tables, lookups wait for its answers and packets leave emptier.
+        assert expected[name] == pytest.approx(counted, rel=0.08 if placement == "row" else 0.15)
+    assert expected["out_frames"] == pytest.approx(
+        result["network"]["packets"], rel=0.15 if placement == "row" else 0.4)
+    # Entries that the dedupe table retires early are looked up again, and hit.
+    assert result["gpu"]["rows"] == pytest.approx(
+        sum(planned["traffic"]["misses"]) * planned["mini_batches"], rel=0.001)
+    reached = result["samples"] / result["simulated_seconds"]
+    # Cold pipes at both ends of so short a run cost a third or so.
+    assert 0.4 * planned["samples_per_second"] < reached < planned["samples_per_second"]
+
+
+def test_packets_by_hand():
+    times = np.array([0, 1, 2, 50, 51, 99, 100])
+    assert packets(times, 3).tolist() == [3, 3, 1]
+    assert packets(times, 3, 50).tolist() == [3, 3, 1]
+    assert packets(times, 9, 50).tolist() == [3, 3, 1]
+    assert packets(times, 9, 51).tolist() == [4, 3]
+    assert packets(times, 2, 1000).tolist() == [2, 2, 2, 1]
+    assert packets(times[:0], 2).tolist() == packets(times[:0], 2, 5).tolist() == []
+
+
+def test_packing_by_hand():
+    """Kaggle's NIC: 22 payload beats of 64 bytes on the network, 64 to the host."""
+    packing = Packing(PRESETS["kaggle"], Runtime(), 4, 16)
+    assert (packing.lookups, packing.vectors, packing.requests) == (176, 21, 128)
+    # 61 vectors take 2 tag beats: 63 beats; 62 with 2 tag beats fill the 64.
+    assert (packing.answers, packing.results, packing.queries) == (62, 63, 512)
+    # 4 vectors of 4 values to a beat; 224 of them take 7 tag beats and 56 others.
+    short = Packing(PRESETS["kaggle"], Runtime(), 4, 4)
+    assert (short.vectors, short.answers, short.results) == (32, 224, 252)
+    assert short.vector_bytes(np.array([1, 4, 5, 32])) == 64 * (3 + 3 + 4 + 10)
+    assert short.answer_bytes(np.array([226])) == 64 * ((1 + 7 + 56) + (1 + 1 + 1))
+    assert packing.record_bytes(np.array([1, 8, 9])) == 64 * (2 + 2 + 3)
+    assert packing.vector_bytes(np.array([1, 21])) == 64 * (3 + 23)
+    # 70 rows: a packet of 62 and one of 8.
+    assert packing.answer_bytes(np.array([70, 2])) == 64 * ((1 + 2 + 62) + (1 + 1 + 8) + (2 + 2))
+
+
+def test_given_hit_rate():
+    options = RunOptions.of(cluster="paper", samples=512, placement="row")
+    for rate in (0, 0.25, 0.7, 1):
+        planned = plan(options, hit_rate=rate)
+        unique, misses = (sum(planned["traffic"][name]) * 4 for name in ("unique", "misses"))
+        assert misses == pytest.approx(unique * (1 - rate), abs=4)
+        assert planned["hit_rate"]["unique"] == pytest.approx(rate, abs=0.001)
+    off = plan(RunOptions.of(cluster="paper", samples=512, placement="row",
+                             settings=("local_cache=false",)))
+    assert off["hit_rate"]["unique"] == 0
+    assert off["traffic"] == plan(options, hit_rate=0)["traffic"]
+    # Repeats inside a mini-batch enter the cache too when nothing merges them.
+    plain = plan(RunOptions.of(cluster="paper", samples=512, settings=("dedupe=false",)))
+    assert sum(plain["traffic"]["unique"]) * 4 == 512 * 26
+
+
+def test_computed_hit_rate():
+    """The same as that of the command that computes nothing else."""
+    cluster = {"cluster": "paper", "nodes": 2, "placement": "row", "samples": 1024, "warmup": 3}
+    settings = ("local_cache_sets=200",)
+    planned = plan(RunOptions.of(settings=settings, **cluster))
+    row = hitrate([1600], **cluster)["rows"][0]
+    assert planned["hit_rate"]["unique"] == pytest.approx(row["hit_rate_unique"])
+    assert planned["hit_rate"]["every"] == pytest.approx(row["hit_rate"])
+    assert (planned["samples"], planned["mini_batches"]) == (640, 5)
+    local = planned["memory"]["caches"][0]
+    assert (local["rows"], local["bytes"]) == (1600, 1600 * 64)
+
+
+def test_empty_bags(tmp_path):
+    """Samples without a key ask nobody: nothing but the hosts' packets, in every second one."""
+    path = tmp_path / "sparse.toml"
+    text = "dimension = 16\ndense = 1\nbottom = [16]\ntop = [1]\n[[tables]]\nrows = 10\n"
+    path.write_text(f"{text}bag = 0\n")
+    planned = plan(RunOptions.of(cluster="paper", samples=64, mini_batch=2, model=str(path)))
+    assert planned["hit_rate"] == {"given": None, "unique": None, "every": None}
+    times = {row["name"]: row["least_us"] for row in planned["resources"]}
+    assert times["NIC lookups"] == times["network out"] == times["GPU gather"] == 0
+    assert times["NIC pooling"] == pytest.approx(0.004)
+    assert times["mini-batches in flight"] == pytest.approx((4 * 0.42 + 1.3795) / 4)
+    path.write_text(f"{text}bag = [0, 1]\n")
+    options = RunOptions.of(cluster="paper", samples=512, mini_batch=1, model=str(path))
+    times = {row["name"]: row["least_us"] for row in plan(options, hit_rate=1)["resources"]}
+    # Half of the mini-batches have a key, three quarters of which are at another node.
+    assert times["mini-batches in flight"] == pytest.approx(
+        (4 * 0.42 + 1.3795 * (1 + 2 * 0.375)) / 4, rel=0.1)
+
+
+def test_times_by_hand():
+    """One node, one table, no cache: what each of 8 samples of a mini-batch takes."""
+    options = RunOptions.of(cluster="paper", nodes=1, samples=32, mini_batch=8, in_flight=2,
+                            model="kaggle")
+    planned = plan(options, hit_rate=0)
+    times = {row["name"]: row["least_us"] for row in planned["resources"]}
+    assert "network out" not in times
+    lookups = 8 * 26
+    assert times["NIC lookups"] == times["NIC pooling"] == pytest.approx(lookups * 0.004)
+    misses = planned["traffic"]["misses"][0]
+    assert times["GPU gather"] == pytest.approx(misses * 64 / 672e3)
+    assert times["misses in flight"] == pytest.approx(misses * (0.84 + 4) / 1024)
+    # Host, NIC, GPU, NIC, host, and hand-out over PCIe both ways; two at once.
+    assert times["mini-batches in flight"] == pytest.approx((6 * 0.42 + 4) / 2)
+    # 8 samples of 26 vectors: a header and a tag each; one list of 128 rows at most.
+    lists = packets(np.arange(round(misses)), 128)
+    down = 8 * (2 + 26) + sum(1 + -(-n // 8) for n in lists.tolist())
+    assert planned["mini_batches"] == 4
+    assert times["PCIe from NIC"] == pytest.approx(64 * down / 12.59e3, rel=0.02)
+    slowest = max(times.values())
+    assert planned["samples_per_second"] == pytest.approx(8 / slowest * 1e6)
+    assert times[planned["binds"]] == slowest
+
+
+def test_bytes_by_hand():
+    model = Model((1000, 10), 16, 1, (16,), (1,))
+    weights = 4 * ((1 + 1) * 16 + (16 + 3 + 1) * 1)
+    nodes = node_bytes(model, ShardPlan.deal(model, 2), "rowwise-adagrad")
+    assert [node["rows"] for node in nodes] == [1000, 10]
+    assert [node["bytes"] for node in nodes] == [68_000 + weights, 680 + weights]
+    assert [n["bytes"] for n in node_bytes(model, ShardPlan.deal(model, 2, "row"), "sgd")] == [
+        64 * 505 + weights] * 2
+    assert balance([1.0, 3.0, 2.0]) == 1.5 and balance([0.0, 0.0]) == 1.0
+
+
+def test_nodes_needed():
+    model = Model((1000, 1000, 500), 16, 1, (16,), (1,))
+    weights = 4 * model.mlp_parameters
+
+    def needed(placement, rows, optimizer="none"):
+        return nodes_needed(model, placement, optimizer, 64 * rows + weights)
+
+    assert needed("row", 2500)["nodes"] == needed("table", 2500)["nodes"] == 1
+    assert needed("row", 1250)["nodes"] == 2 and needed("table", 1499)["nodes"] == 3
+    assert needed("table", 1500)["nodes"] == 2
+    assert needed("row", 1250, "rowwise-adagrad")["nodes"] == 3
+    assert needed("row", 10)["nodes"] == 250
+    split = needed("table", 999)
+    assert split["nodes"] == 4
+    assert split["why"].startswith("table 0 alone takes 64,000 of 63,936 B: rows are hashed")
+    assert needed("row", 9)["why"] == "more than 255 nodes"
+    assert "MLPs alone" in needed("row", 0)["why"]
+
+
+def test_what_does_not_fit(tmp_path, capsys):
+    path = tmp_path / "small.toml"
+    path.write_text('name = "small"\nnodes = 2\nnetwork = "ethernet_100g_direct"\n'
+                    'pcie = "pcie_gen3x16"\ngpu = "gpu_rtx8000"\ngpu_memory = "1 GB"\n'
+                    'host_memory = "1 GB"\ncard_memory = "0 B"\n')
+    target, picture = tmp_path / "plan.json", tmp_path / "plan.png"
+    arguments = ["plan", "--cluster", str(path), "--samples", "64", "--json", str(target)]
+    with pytest.raises(SystemExit) as end:
+        main([*arguments, "--picture", str(picture)])
+    shown = capsys.readouterr()
+    assert end.value.code == 1
+    result = json.loads(target.read_text())
+    over = next(row for row in result["checks"] if not row["holds"] and row["required"])
+    assert shown.err == f"sim: {failures(result)[0]}\n"
+    assert over["what"] == "bytes of a node" and over["have"] == 10**9 < over["need"]
+    assert {row["placement"]: row["nodes_needed"]["nodes"] for row in result["placements"]} == {
+        "table": 3, "row": 3}
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    assert result["memory"]["nodes"][0]["share"] > 1
+    assert result["memory"]["nodes"][0]["held"]["card_memory"] == 0
+    with pytest.raises(SystemExit) as end:
+        main([*arguments, "--nodes", "3", "--network", "ethernet_100g_switch"])
+    assert end.value.code == 0 and capsys.readouterr().err == ""
+
+
+def test_json_on_standard_output(capsys):
+    with pytest.raises(SystemExit) as end:
+        main(["plan", "--samples", "64", "--json", "-"])
+    assert end.value.code == 0
+    shown = capsys.readouterr()
+    result = json.loads(shown.out)
+    assert result["schema"] == "embernic/plan/1" and "binds" in shown.err
+    assert result == json.loads(json.dumps(plan(RunOptions.of(cluster="paper", samples=64))))
+
+
+@pytest.mark.parametrize(("arguments", "said"), [
+    (("--cluster", "none"), "cluster must be one of a100, direct_pair, paper, paper_terabyte or"),
+    (("--model", "none"), "model must be one of"),
+    (("--hit-rate", "1.5"), "hit_rate must be between 0 and 1, not 1.5"),
+    (("--hit-rate", "-0.1"), "hit_rate must be between 0 and 1, not -0.1"),
+    (("--hit-rate", "nan"), "hit_rate must be between 0 and 1, not nan"),
+    (("--optimizer", "adam"), "optimizer must be one of none, sgd, rowwise-adagrad, not 'adam'"),
+    (("--placement", "column"), "placement must be one of table, row, not 'column'"),
+    (("--nodes", "0"), "nodes must be at least 1, not 0"),
+    (("--warmup", "8"), "warmup must be less than the mini-batches of the input, 8, not 8"),
+    (("--network", "ethernet_100g_direct"), "nodes must be between 1 and 3 of ethernet_100g_dir"),
+    (("--gpu", "none.toml"), "none.toml: No such file or directory"),
+    (("--set", "colour=1"), "no such field: colour"),
+    (("--data", "no/such/file"), "no/such/file"),
+    (("--picture", "a.txt"), "picture must end in .png, .svg or .pdf"),
+    (("--json", "."), "json must be a file, not the folder '.'"),
+])
+def test_mistakes_are_one_line(capsys, arguments, said):
+    with pytest.raises(SystemExit) as end:
+        main(["plan", *arguments])
+    shown = capsys.readouterr()
+    assert end.value.code == 2 and shown.out == ""
+    assert shown.err.count("\n") == 1 and shown.err.startswith("sim: ")
+    assert said in shown.err
+
+
+def test_more_nodes_than_the_nic_knows():
+    result = plan(RunOptions.of(cluster="direct_pair", network="ethernet_100g_switch", nodes=9,
+                                samples=18, mini_batch=18, model="avazu"))
+    assert failures(result) == ["nodes must be at most 8 (NIC), not 9"]
+    assert MODELS["avazu"].tables == result["model"]["tables"]
+
+
+def test_options_go_before_the_cluster(tmp_path):
+    path = tmp_path / "mine.toml"
+    path.write_text('nodes = 2\npcie = "pcie_gen3x16"\ngpu = "gpu_a100"\ngpu_memory = "1 GB"\n'
+                    'host_memory = "1 GB"\ncard_memory = "8 GB"\n'
+                    '[network]\nname = "slow"\none_way = "5 us"\nbandwidth = "10 Gb/s"\n'
+                    'overhead = "24 B"\nswitched = true\n[nic]\nconfig = "tiny"\n'
+                    'local_cache_size = "32 KiB"\n[nic.set]\nrequest_batch = 32\ndedupe = false\n')
+    options = RunOptions.of(cluster=str(path), placement="row")
+    assert (options.nodes, options.config, options.placement) == (2, "tiny", "row")
+    assert options.network == NetworkProfile("slow", 5.0, 10.0, 24, True)
+    assert options.settings == ("local_cache_rows=128", "request_batch=32", "dedupe=false")
+    options = RunOptions.of(cluster=str(path), nodes=4, gpu="gpu_v100",
+                            settings=("request_batch=8", "lookup_timeout=9"))
+    assert (options.nodes, options.gpu) == (4, "gpu_v100")
+    assert options.settings == ("local_cache_rows=128", "dedupe=false", "request_batch=8",
+                                "lookup_timeout=9")
+    options = RunOptions.of(cluster=str(path), config="kaggle")
+    assert (options.config, options.settings, options.nodes) == ("kaggle", (), 2)
+    assert RunOptions.of(nodes=None, seed=3) == RunOptions(seed=3)
+    assert load_cluster(path).gpu.name == "gpu_a100"
+
+
+@pytest.mark.parametrize(("old", "new", "said"), [
+    ("dedupe = false", "dedup = false", ":12:1: no such field: dedup (fields: "),
+    ("dedupe = false", "request_batch = 0", ":12:1: request_batch must be between 1 and"),
+    ('"1 GB"', "1", ":4:1: gpu_memory must be a string with a number and a unit"),
+])
+def test_mistakes_in_a_cluster_name_their_place(tmp_path, capsys, old, new, said):
+    path = tmp_path / "mine.toml"
+    path.write_text('nodes = 2\npcie = "pcie_gen3x16"\ngpu = "gpu_a100"\ngpu_memory = "1 GB"\n'
+                    'host_memory = "1 GB"\ncard_memory = "8 GB"\n'
+                    'network = "ethernet_100g_switch"\n[nic]\nconfig = "tiny"\n'
+                    '[nic.set]\ndedupe_keys = 64\ndedupe = false\n'.replace(old, new, 1))
+    for command in ("plan", "run", "hitrate"):
+        with pytest.raises(SystemExit) as end:
+            main([command, "--cluster", str(path)])
+        shown = capsys.readouterr()
+        assert end.value.code == 2 and shown.err.count("\n") == 1
+        assert f"{path}{said}" in shown.err
