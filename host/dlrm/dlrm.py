@@ -78,16 +78,13 @@ class Dlrm:
     seed: all weights and rows follow from it.
     mlp: ``fixed``, the same bits everywhere, or ``blas``, faster, for one machine only.
     linear: computes a layer for ``fixed``, in place of :func:`host.dlrm.mlp.linear_fixed` and with
-        the
-        same bits. interact: the interaction, in place of :func:`host.dlrm.interaction.interaction`
-        and with the same bits.
+        the same bits.
     """
 
     model: Model
     seed: int
     mlp: str = "fixed"
     linear: Callable[[np.ndarray, Layer], np.ndarray] = linear_fixed
-    interact: Callable[[Model, np.ndarray, np.ndarray], np.ndarray] = interaction
 
     def __post_init__(self) -> None:
         if self.mlp not in ("fixed", "blas"):
@@ -125,7 +122,7 @@ class Dlrm:
 
     def predict(self, dense: np.ndarray, pooled: np.ndarray) -> np.ndarray:
         """Return predictions ``[n]`` from dense features and pooled vectors."""
-        return self.top(self.interact(self.model, self.bottom(dense), pooled))
+        return self.top(interaction(self.model, self.bottom(dense), pooled))
 
     def forward(self, samples: Samples) -> np.ndarray:
         """Return the predictions of ``samples``: float32 ``[n]``."""

@@ -1,6 +1,6 @@
 // rtl.interaction.dot_interaction: when the vectors of a sample are taken and its dots leave.
 #pragma once
-#include "layout.h"
+#include "nic_config.h"
 #include "queue.h"
 
 namespace ember {

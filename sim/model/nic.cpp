@@ -11,8 +11,6 @@ using Host = ember::Host<Nic>;
 #pragma GCC visibility push(default)
 extern "C" {
 
-uint32_t ember_config_words() { return sizeof(ember::Config) / sizeof(uint32_t); }
-
 Nic* ember_new(const ember::Config* config, const ember::Plan* plan) {
     return new Nic(*config, *plan);
 }
@@ -33,10 +31,9 @@ uint64_t ember_pop(Nic* nic, uint32_t stream, uint64_t room, uint32_t* beats, ui
     auto& output = nic->outputs[stream];
     const uint64_t count = output.cycles.size();
     if (count > room) return count;
-    std::copy(output.beats.begin(), output.beats.end(), beats);
+    std::copy(output.words.begin(), output.words.end(), beats);
     std::copy(output.cycles.begin(), output.cycles.end(), cycles);
-    output.beats.clear();
-    output.cycles.clear();
+    output.drop(count);
     return count;
 }
 

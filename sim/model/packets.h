@@ -3,7 +3,7 @@
 #include <memory>
 #include <vector>
 
-#include "layout.h"
+#include "nic_config.h"
 #include "queue.h"
 
 namespace ember {

@@ -19,8 +19,8 @@ from sim.files.stop import never
 from sim.job.inputs import GENERATED, batcher_of, choose_model
 from sim.job.options import RunOptions
 from sim.job.settings import Runtime, apply_settings
-from sim.native.numerics import COMPILED, NUMPY
 from sim.nic.ports import Observer
+from sim.run.backend import Backend, choose
 from sim.run.similarity import Alike
 from sim.training.batches import epoch_batches
 from sim.training.checkpoints import Checkpoints
@@ -59,16 +59,16 @@ class Training:
     losses, intervals, samples, lookups, alike: of the steps done since.
     """
 
-    def __init__(self, options: TrainOptions):
+    def __init__(self, options: TrainOptions, backend: Backend | None = None):
         self.options = options
         run = options.run
         self.config, self.runtime = _settings(run)
         model, kind = choose_model(run)
         self.model = self.runtime.of_model(model)
         self.runtime = replace(self.runtime, pooling=self.model.pooling)
-        self.numerics = NUMPY if run.engine == "pysim" else COMPILED
+        self.backend = backend or choose(run)
         self.dense = DenseTrainer(self.model, run.seed, options.optimizer.learning_rate, run.mlp,
-                                  self.numerics.linear)
+                                  self.backend.numerics.linear)
         self._checkpoints = Checkpoints(
             options.checkpoint, self.dense, options.optimizer,
             options.in_common(self.runtime.partials))
@@ -91,7 +91,7 @@ class Training:
 
     def _build(self, rows: RowStore) -> NicCluster:
         self.config = training_config(self.config, self.model, self.runtime, self.options.run)
-        return NicCluster(self.options, self.config, self.runtime, self.model, rows, self.numerics)
+        return NicCluster(self.options, self.config, self.runtime, self.model, rows, self.backend)
 
     def _reference(self, rows: RowStore) -> EmbeddingTables:
         tables = EmbeddingTables(self.model, self.options.run.seed, self.options.optimizer,

@@ -1,10 +1,16 @@
-// A linear layer in float32 with every product and every sum rounded, sums in ascending index from
-// the first product on, the bias last: the bits of host.dlrm.mlp.linear_fixed, many times as fast.
+// The check of results: bags pooled in their order, and linear layers in float32 with every product
+// and every sum rounded, sums in ascending index from the first product on, the bias last. The bits
+// are those of host.dlrm.embedding and host.dlrm.mlp.linear_fixed.
 // Compiled with -ffp-contract=off: a fused multiply-add would round once where two are meant.
 #include <algorithm>
-#include <cstdint>
 #include <cstring>
 #include <vector>
+
+#include "rows.h"
+
+#define EXPORT extern "C" __attribute__((visibility("default")))
+
+using ember::Rows;
 
 namespace {
 
@@ -41,7 +47,7 @@ WHOLE void tile(const float* inputs, uint64_t depth, const Vector* panel, const 
 }  // namespace
 
 // inputs [count][depth], weights [depth][width], biases [width], outputs [count][width].
-extern "C" __attribute__((visibility("default"))) void ember_linear(
+EXPORT void ember_linear(
     const float* inputs, uint64_t count, uint64_t depth, const float* weights, uint64_t width,
     const float* biases, float* outputs) {
     std::vector<Vector> panel(depth * VECTORS);
@@ -66,4 +72,26 @@ extern "C" __attribute__((visibility("default"))) void ember_linear(
                             used * sizeof(float));
         }
     }
+}
+
+// pooled [bags][dimension] of keys joined in bag order; false when a key is outside the model.
+EXPORT bool ember_pooled(const Rows* rows, const int64_t* tables, const int64_t* numbers,
+                         const int64_t* lengths, uint64_t bags, bool mean, float* pooled) {
+    const uint64_t dimension = rows->dimension;
+    std::vector<float> next(dimension);
+    for (uint64_t bag = 0; bag < bags; bag++, pooled += dimension) {
+        if (!lengths[bag]) std::fill_n(pooled, dimension, 0.0f);
+        for (int64_t place = 0; place < lengths[bag]; place++, tables++, numbers++) {
+            if (!inside(*rows, *tables, *numbers)) return false;
+            if (place == 0) {
+                fill(*rows, *tables, *numbers, pooled);
+                continue;
+            }
+            fill(*rows, *tables, *numbers, next.data());
+            for (uint64_t d = 0; d < dimension; d++) pooled[d] += next[d];
+        }
+        if (mean && lengths[bag] > 1)
+            for (uint64_t d = 0; d < dimension; d++) pooled[d] /= static_cast<float>(lengths[bag]);
+    }
+    return true;
 }
