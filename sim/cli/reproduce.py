@@ -14,12 +14,14 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from host.data.datasets import (
     DATA_HELP,
     FORMAT_HELP,
+    check_files,
     input_files,
     known_format,
     one_or_several,
 )
 from sim.experiments.points.point import DATASETS, MINI_BATCH
 from sim.experiments.points.setting import DEMO, Setting, Source
+from sim.files.outputs import check_apart
 
 __all__ = ["reproduce", "setting_of"]
 
@@ -59,6 +61,10 @@ def reproduce(
 
     names = evaluation.chosen(figures or (evaluation.DEMO_FIGURES if demo else ()))
     check_backend(backend, jobs)
+    written = [f"{name}.{kind}" for name in names for kind in ("png", "csv")]
+    check_apart({f"{name} of output": str(Path(output, name))
+                 for name in (*written, "claims.json", "index.html")},
+                {"data": data, "gpu": gpu})
     setting = replace(setting_of(model, one_or_several(data), format, fidelity, gpu, seed, demo),
                       markers=rtl_points and not demo)
     # Raises now what is wrong with the setting, not in every point.
@@ -104,6 +110,7 @@ def setting_of(model: str | None = None, data: str | tuple[str, ...] | None = No
         if format is not None:
             raise ValueError(f"format must go with data, not {format!r} alone")
         return setting if model is None else replace(setting, datasets=(model,))
+    check_files(data, "for the points, each of which reads it")
     kind = known_format(data, format)
     dataset = model or _DATASET_OF.get(kind)
     if dataset is None:

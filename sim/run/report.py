@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from sim.run.run import Run
     from sim.run.setup import ClusterSetup
 
-__all__ = ["SCHEMA", "cell", "failures", "hardware", "percentiles", "stopped", "summary", "table"]
+__all__ = [
+    "SCHEMA", "cell", "cold", "failures", "hardware", "percentiles", "stopped", "summary", "table",
+]
 
 SCHEMA = "embernic/run/1"
 
@@ -167,6 +169,14 @@ def stopped(result: dict) -> str | None:
             f"runs, the predictions put together are those of the whole.")
 
 
+def cold(result: dict) -> str | None:
+    """Return why a run has no latencies where all of its mini-batches were warm-up, else None."""
+    if result["latencies_us"] or not result["samples"]:
+        return None
+    return (f"all mini-batches finished were among the {result['options']['warmup']:,} of warm-up: "
+            f"there are no latencies")
+
+
 def cell(value: object) -> str:
     """Return ``value`` as a table shows it."""
     if value is None:
@@ -203,7 +213,8 @@ def table(result: dict) -> Table:
     row("samples per simulated second",
         _ratio(result["samples"], result["simulated_seconds"] * 1e6), "million")
     for name in ("p50", "p99", "max"):
-        row(f"mini-batch latency {name}", result["latency_us"][name], "us")
+        row(f"mini-batch latency {name}", result["latency_us"][name],
+            "us" if cold(result) is None else "all were warm-up")
     row("dedupe: requests", dedupe.get("requests"))
     row("dedupe: unique keys", dedupe.get("unique"))
     row("dedupe: retired early", dedupe.get("retired_early"))

@@ -21,7 +21,7 @@ from sim.engines import Engine
 from sim.files.outputs import LiveJson
 from sim.files.stop import never
 from sim.job.fit import built, check_fit
-from sim.job.inputs import GENERATED, batcher_of, choose_model, mini_batches
+from sim.job.inputs import GENERATED, batcher_of, check_warmup, choose_model, mini_batches
 from sim.job.options import RunOptions
 from sim.job.settings import apply_settings
 from sim.model.config import WideConfig
@@ -60,6 +60,7 @@ class Run:
 
     def __init__(self, options: RunOptions, backend: Backend | None = None):
         self.options = options
+        check_warmup(options)
         self.backend = backend = backend or choose(options)
         self._modelled = options.fidelity == "model"
         base = preset(options.config)
@@ -252,7 +253,7 @@ class Run:
             unanswered=unanswered if stuck else 0,
             cycles=int(np.ceil(tally.last_result)) - self.setup.start if tally.samples else 0,
             samples=tally.samples, lookups=tally.lookups, verdicts=tally.verdicts,
-            latencies=latencies[self.options.warmup:] or latencies, sha256=tally.sha256,
+            latencies=latencies[self.options.warmup:], sha256=tally.sha256,
             batching=tally.alike.result())
 
 

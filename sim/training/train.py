@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from host.batching import MiniBatch
+from host.data.datasets import check_files
 from host.dlrm.dense_trainer import DenseStep, DenseTrainer
 from host.dlrm.embedding import EmbeddingTables
 from host.dlrm.row_store import RowStore
@@ -62,6 +63,8 @@ class Training:
     def __init__(self, options: TrainOptions, backend: Backend | None = None):
         self.options = options
         run = options.run
+        if run.data is not None and options.epochs > 1:
+            check_files(run.data, f"for {options.epochs} epochs")
         self.config, self.runtime = _settings(run)
         model, kind = choose_model(run)
         self.model = self.runtime.of_model(model)

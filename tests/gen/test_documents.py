@@ -223,6 +223,14 @@ def test_command(tmp_path, capsys):
     assert all(Path(path).read_text() == wanted[Path(path).name] for path in written)
 
 
+def test_the_report_is_not_written_over(tmp_path, capsys):
+    report = tmp_path / "resources.md"
+    report.write_text(json.dumps(REPORT))
+    assert main(["--config", "tiny", "--output", str(tmp_path), "--report", str(report)]) == 2
+    assert "resources.md of output must be another file than" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == [report] and json.loads(report.read_text()) == REPORT
+
+
 @pytest.mark.parametrize("arguments, report, text", [
     (["--config", "huge"], None, "config must be one of tiny, .*, not 'huge'"),
     (["--set", "nodes=0"], None, "nodes must be between 1 and 64, not 0"),
