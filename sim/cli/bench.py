@@ -21,7 +21,7 @@ def bench(
 ) -> None:
     """Measure what the design promises: rates, latencies, resources, each with its target."""
     # What measures loads every block: the other commands do without it.
-    from sim.bench.bench import bench as measured
+    from sim.bench import bench as measured
     from sim.bench.tables import figure, latency_table, note_table, row_table
 
     check_outputs({"json": json})

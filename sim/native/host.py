@@ -61,10 +61,6 @@ class Gathers:
     launches: int
     rows: int
 
-    @property
-    def sent(self) -> int:
-        return self.rows
-
 
 class NativeNode:
     """Does what :class:`sim.node.node.Node` does, to the bit, with its host and GPU in C++.

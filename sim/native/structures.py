@@ -26,7 +26,7 @@ def definition(structure: type[Shared]) -> str:
     """Return the C++ definition of ``structure``, which does not compile where a field lies at
     another offset than in Python."""
     name, lines, checks = structure.__name__, [], []
-    for field, kind in structure._fields_:
+    for field, kind, *_ in structure._fields_:
         known = structure.pointers.get(field) or _TYPES.get(kind) or kind.__name__
         lines.append(f"    {known} {field};")
         checks.append(f"static_assert(offsetof({name}, {field}) == "

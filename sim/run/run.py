@@ -31,6 +31,7 @@ from sim.node.protocol import ClusterNode
 from sim.node.step import Step
 from sim.run.backend import Backend, choose
 from sim.run.checks import Checks, checker, unchecked
+from sim.run.measured import Measured
 from sim.run.prefetch import Ahead
 from sim.run.report import summary
 from sim.run.setup import ClusterSetup
@@ -243,18 +244,20 @@ class Run:
                 interrupted: str | None = None) -> dict:
         tally = self._tally
         unanswered = sum(int(step.left.sum()) for step in self._open.values())
-        latencies = tally.latencies
-        return summary(
-            self, counters=counters, stuck=stuck, complete=complete, interrupted=interrupted,
+        return summary(Measured(
+            options=self.options, config=self.config, runtime=self.runtime, model=self.model,
+            setup=self.setup, counters=counters, stuck=stuck, complete=complete,
+            interrupted=interrupted,
             wall=time.perf_counter() - self._began if wall is None else wall,
             cpu=time.process_time() - self._began_cpu if cpu is None else cpu,
-            next_sample=tally.next_sample,
+            seconds={"checks": self.checks.seconds, "inputs": self.steps.seconds,
+                     "batching": self.batcher.seconds},
+            samples=tally.samples, lookups=tally.lookups, next_sample=tally.next_sample,
             under_way=sum(len(step.samples) for step in self._open.values()),
             unanswered=unanswered if stuck else 0,
             cycles=int(np.ceil(tally.last_result)) - self.setup.start if tally.samples else 0,
-            samples=tally.samples, lookups=tally.lookups, verdicts=tally.verdicts,
-            latencies=latencies[self.options.warmup:], sha256=tally.sha256,
-            batching=tally.alike.result())
+            latencies=tally.latencies[self.options.warmup:], foreign_keys=self.foreign_keys,
+            verdicts=tally.verdicts, sha256=tally.sha256, batching=tally.alike.result()))
 
 
 def _unknown(error: StuckError) -> dict:

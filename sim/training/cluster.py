@@ -29,7 +29,7 @@ from sim.node.gpu_memory import GpuMemory, store_answers
 from sim.node.gradients import TrainingHost, gradient_payload
 from sim.node.node import Node
 from sim.run.backend import Backend
-from sim.run.report import hardware, percentiles
+from sim.run.hardware import hardware, percentiles
 from sim.run.setup import ClusterSetup
 from sim.training.comparison import Comparison
 from sim.training.options import TrainOptions

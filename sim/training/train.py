@@ -27,6 +27,7 @@ from sim.training.batches import epoch_batches
 from sim.training.checkpoints import Checkpoints
 from sim.training.cluster import NicCluster, training_config
 from sim.training.intervals import Intervals
+from sim.training.measured import Measured
 from sim.training.options import TrainOptions
 from sim.training.report import summary
 
@@ -189,11 +190,15 @@ class Training:
                 rows: int | None = None, weights: str | None = None, stuck: dict | None = None,
                 ended: bool = False) -> dict:
         wall = time.perf_counter() - self._began
-        measured = {} if self.nics is None else self.nics.measured(
+        nics = {} if self.nics is None else self.nics.measured(
             wall=wall, samples=self.samples, steps=len(self.losses), ended=ended, stuck=stuck)
-        return summary(self, measured, complete=complete, interrupted=interrupted, rows=rows,
-                       wall=wall, weights=weights,
-                       predictions=self._predictions.hexdigest() if self.losses else None)
+        return summary(Measured(
+            options=self.options, config=self.config, runtime=self.runtime, model=self.model,
+            nics=nics, complete=complete, interrupted=interrupted, first_step=self.first_step,
+            losses=self.losses, intervals=self.intervals.rows, samples=self.samples,
+            lookups=self.lookups, batching=self.alike.result(), wall=wall, rows=rows,
+            weights=weights,
+            predictions=self._predictions.hexdigest() if self.losses else None))
 
 
 def _settings(run: RunOptions) -> tuple[NicConfig, Runtime]:

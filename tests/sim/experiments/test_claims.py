@@ -3,10 +3,10 @@
 import dataclasses
 
 import pytest
-from sim.experiments.claims.verdict import factors, steps_of
 
 from sim.experiments.claims.book import Book, mean
 from sim.experiments.claims.judge import judge
+from sim.experiments.claims.verdict import factors, steps_of
 from sim.experiments.figures import FIGURES
 from sim.experiments.figures.table import rows_of
 from sim.experiments.points.setting import Setting
