@@ -4,12 +4,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from sim.experiments.points.setting import Setting
+from sim.experiments.points.speedup import JUDGED, speedup
 from sim.experiments.sweep.sweep import Results
 
 __all__ = ["Book", "mean"]
-
-_JUDGED = {"inference": "interval_us", "training": "samples_per_second"}
-
 
 def mean(values: Mapping[str, float | None]) -> float | None:
     """Return the mean of what there is, None where a value is missing: a mean over other data sets
@@ -73,16 +71,12 @@ class Book:
         counts, of training samples per second, unless ``metric`` is another (all but
         ``samples_per_second`` are times).
         """
-        metric = metric or _JUDGED[workload]
+        metric = metric or JUDGED[workload]
         found: dict[str, float | None] = {}
         for dataset in self.setting.datasets:
             own = self.value(metric, dataset, system, workload, **fields)
             other = self.value(metric, dataset, base or self.base, workload, **base_fields or {})
-            if not own or not other:
-                found[dataset] = None
-            else:
-                found[dataset] = (own / other if metric.endswith("samples_per_second")
-                                  else other / own)
+            found[dataset] = speedup(metric, own, other)
         return found
 
     def share(self, system: str, phases: tuple[str, ...],

@@ -3,7 +3,7 @@
 from sim.experiments.claims.book import Book, mean
 from sim.experiments.claims.verdict import HARDLY, Verdict, claim, factors, less, steps_of, times
 
-__all__: list[str] = []
+__all__ = ["INFERENCE"]
 
 def also_served_alone(book: Book, system: str, claimed: float, found: float | None) -> str:
     """Say the figure for mini-batches served alone, where it gives another verdict."""
@@ -168,3 +168,8 @@ def _number(value: float | None) -> str:
     if value is None:
         return "n/a"
     return f"{value:,.0f}" if value > 1 else f"{value:.3f}"
+
+
+INFERENCE = (graph, local_cache, local_hits, remote_cache, local_hits_behind_remote, computation,
+             by_dataset, full, scaling, together, most)
+"""The claims about inference."""

@@ -1,20 +1,21 @@
-"""Verdicts: how a claim of the paper is judged, and the register of claims."""
+"""Claims of the paper, and verdicts on them."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import pairwise
 
 from sim.experiments.claims.book import Book, mean
 
-__all__ = ["CLAIMS", "HARDLY", "Claim", "Verdict", "claim", "factors", "less", "steps_of", "times"]
+__all__ = ["HARDLY", "Claim", "Verdict", "claim", "factors", "less", "steps_of", "times"]
 
 HARDLY = 0.05
-"""A change of at most so much is hardly one."""
+"""The largest change that counts as none."""
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What results say to a claim.
+    """What results say about a claim.
 
     Members
     -------
@@ -39,16 +40,9 @@ class Claim:
     verdict: Callable[[Book], Verdict]
 
 
-CLAIMS: dict[str, Claim] = {}
-"""By name; filled by the modules ``claims_...``."""
-
-
-def claim(name: str, text: str, *figures: str) -> Callable:
-    """Enter the decorated function as the judge of a claim."""
-    def enter(function: Callable[[Book], Verdict]) -> Callable[[Book], Verdict]:
-        CLAIMS[name] = Claim(name, text, figures, function)
-        return function
-    return enter
+def claim(name: str, text: str, *figures: str) -> Callable[[Callable[[Book], Verdict]], Claim]:
+    """Make the decorated function a claim, which it judges."""
+    return partial(Claim, name, text, figures)
 
 
 def times(values: Mapping[str, float | None]) -> str:
