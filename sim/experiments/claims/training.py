@@ -10,7 +10,7 @@ _WITHOUT = "without_all_reduce.samples_per_second"
 
 
 def _without_all_reduce(book: Book, *systems: str) -> str:
-    """Say the speedups where the MLPs' all-reduce is left out."""
+    """Return the speedups without the MLPs' all-reduce, in words."""
     return "Without the MLPs' all-reduce: " + times(
         {system: mean(book.speedups(system, "training", metric=_WITHOUT)) for system in systems})
 

@@ -19,8 +19,8 @@ class Verdict:
 
     Members
     -------
-    ours: our figure, in words. agrees: True, False, or None where it was not measured.
-    why: reasons, made of figures. values: the numbers, by name.
+    ours: what we measured, in words. agrees: True, False, or None where it was not measured.
+    why: reasons, with numbers. values: the numbers, by name.
     """
 
     ours: str
@@ -58,8 +58,8 @@ def less(values: Mapping[str, float | None]) -> str:
 
 
 def factors(claimed: float, found: Mapping[str, float | None], why: str = "") -> Verdict:
-    """Judge a mean factor: it agrees when it is not below the claimed one at one decimal, which is
-    what the paper prints."""
+    """Judge a mean factor: it agrees when it is at least the claimed one, rounded to one decimal as
+    the paper prints it."""
     average = mean(found)
     return Verdict(f"mean {'n/a' if average is None else f'{average:.2f}x'} ({times(found)})",
                    None if average is None else round(average, 1) >= claimed, why,
