@@ -4,9 +4,11 @@ import dataclasses
 
 import pytest
 
+from sim.experiments.claims import inference, system, training
 from sim.experiments.claims.book import Book, mean
 from sim.experiments.claims.judge import judge
-from sim.experiments.claims.verdict import factors, steps_of
+from sim.experiments.claims.registry import CLAIMS
+from sim.experiments.claims.verdict import Claim, factors, steps_of
 from sim.experiments.figures.plots.plot import Plot
 from sim.experiments.figures.registry import NAMES, exhibit
 from sim.experiments.points.setting import Setting
@@ -27,6 +29,14 @@ def _results(change=lambda point, metrics: metrics) -> Results:
 @pytest.fixture(scope="module")
 def verdicts() -> dict:
     return {row["claim"]: row for row in judge(SETTING, _results())}
+
+
+def test_every_claim_is_registered_and_names_figures_that_are_there():
+    defined = [value for module in (inference, system, training)
+               for value in vars(module).values() if isinstance(value, Claim)]
+    assert len(CLAIMS) == len(defined) and {claim.name for claim in CLAIMS} == {
+        claim.name for claim in defined}
+    assert {name for claim in CLAIMS for name in claim.figures} <= set(NAMES)
 
 
 def test_every_claim_has_a_verdict_for_both_profiles_and_baselines(verdicts):
