@@ -1,4 +1,4 @@
-"""The page of results: claims, figures, what they hang on; one file with its pictures inside."""
+"""The page of results as one HTML file with its pictures inside."""
 
 import base64
 from collections.abc import Mapping
@@ -6,6 +6,9 @@ from importlib.resources import files
 from pathlib import Path
 
 import jinja2
+from markupsafe import Markup
+
+from sim.experiments.figures.section import Section
 
 __all__ = ["embedded", "render"]
 
@@ -18,10 +21,14 @@ def embedded(picture: str | Path) -> str:
 def render(content: Mapping) -> str:
     """Return the page as HTML.
 
-    ``content`` holds what ``page.html`` names, see :func:`sim.experiments.reproduce.content_of`.
+    ``content`` holds what ``page.html`` names, see :func:`sim.experiments.page.content.content_of`.
     """
-    template = files("sim.experiments.claims") / "page.html"
     environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True,
                                      undefined=jinja2.StrictUndefined)
-    environment.filters["png"] = embedded
+
+    def html(section: Section) -> Markup:
+        return Markup(environment.from_string(section.template).render(section.values).strip())
+
+    environment.filters |= {"png": embedded, "html": html}
+    template = files("sim.experiments.page") / "page.html"
     return environment.from_string(template.read_text(encoding="utf-8")).render(content)
