@@ -47,7 +47,7 @@ public:
                 left -= beat.count;
                 for (uint32_t r = 0; r < beat.count; r++)
                     beat.records[r] = payload[2 * r] | uint64_t{payload[2 * r + 1]} << 32;
-                give(beat, header + 2 + k);
+                give(beat, header + config.parser_record + k);
             }
             return;
         }
