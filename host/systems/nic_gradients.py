@@ -14,10 +14,11 @@ def gradient_us(w: Workload, d: Devices) -> float:
     """Return the time from gradients of bags in GPU memory to the last row written there.
 
     Three parts follow each other, since sums are complete only with a node's last gradient: bags
-    over PCIe, expanded and added up, a beat a cycle (docstrings of ``rtl.gradient``); sums of a
-    requester's keys to their owners, a beat a cycle and as fast as the busiest link; sums of an
-    owner's keys through the optimizer, a beat a cycle, and rows over PCIe to GPU memory. Each takes
-    as long as the slower of its two; every crossing adds its latency. The busiest node counts.
+    over PCIe, expanded and added up, a beat a cycle (``RATE`` of the blocks of ``rtl.gradient``);
+    sums of a requester's keys to their owners, a beat a cycle and as fast as the busiest link; sums
+    of an owner's keys through the optimizer, a beat a cycle, and rows over PCIe to GPU memory. Each
+    takes as long as the slower of its two; every crossing adds its latency. The busiest node
+    counts.
     """
     size, record = vector_bytes(w), RECORD_BITS // 8
     beats = max(1, w.model.dimension // LANES)

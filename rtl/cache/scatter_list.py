@@ -25,8 +25,7 @@ class ScatterList(wiring.Component):
     from then on walked, in the order of closing and of appending: an append in the very cycle of
     the closing still gets into the list. Nodes are given back as they are read.
 
-    Throughput: 1 append and 1 waiter out per cycle, without a gap between lists. Latency from
-    ``close`` to the first waiter: 5 cycles.
+    Latency and rate: see ``LATENCY`` and ``RATE``.
 
     Ports
     -----
@@ -37,6 +36,9 @@ class ScatterList(wiring.Component):
     waiters: output stream of :func:`waiter_layout`.
     idle: no list is closed and not yet given out.
     """
+
+    LATENCY = {("close", "first waiter"): 5}
+    RATE = "1 append and 1 waiter out per cycle, without a gap between lists"
 
     def __init__(self, meta_shape, *, in_flight: int, waiters: int):
         self._meta_bits = Shape.cast(meta_shape).width

@@ -21,8 +21,7 @@ class KeyWalk(wiring.Component):
 
     The beats of a key come one after the other, in ascending order; those that hold nothing are
     left out. After reset the sets are emptied without looking, for a RAM holds anything then: a
-    cycle each. Throughput 1 beat per cycle, and a cycle for an empty set, since the next set is
-    read ahead. Latency 4 cycles from ``start`` to the first beat.
+    cycle each. Latency and rate: see ``LATENCY`` and ``RATE``.
 
     Parameters: ``keys``, ``ways``, ``beats``, as :class:`~rtl.gradient.key_table.KeyTable` has
     them.
@@ -35,6 +34,9 @@ class KeyWalk(wiring.Component):
     o: output stream of :func:`key_reading_layout`.
     read, read_address, line, clear, clear_address: to the key table.
     """
+
+    LATENCY = {("start", "first beat"): 4}
+    RATE = "1 beat per cycle, and a cycle for an empty set, since the next set is read ahead"
 
     def __init__(self, keys: int, ways: int, beats: int):
         self._keys, self._ways, self._beats = keys, ways, beats

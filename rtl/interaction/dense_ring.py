@@ -37,9 +37,7 @@ class DenseRing(wiring.Component):
     free again when its last beat is on its way out. Requests are gathered in DENSE_REQUESTS
     packets, of one step each; none is made before its place is reserved.
 
-    Throughput: one reservation, one beat in and one beat out per cycle. Latency from a vector's
-    last beat to its first beat out: 5 cycles; from the reservation that fills a list to its header:
-    5 cycles.
+    Latency and rate: see ``LATENCY`` and ``RATE``.
 
     Ports
     -----
@@ -58,6 +56,9 @@ class DenseRing(wiring.Component):
 
     Raises ``TypeError`` if ``config`` is not a :class:`~rtl.config.NicConfig`.
     """
+
+    LATENCY = HoldBuffer.LATENCY | {("reservation that fills a list", "its header"): 5}
+    RATE = HoldBuffer.RATE
 
     def __init__(self, config: NicConfig):
         if not isinstance(config, NicConfig):

@@ -26,11 +26,13 @@ class Transposer(wiring.Component):
     takes a slice of all vectors before the next, because the sums over the slices of a pair are
     then as far apart as there are pairs, and none waits for another.
 
-    Throughput 1 beat per cycle. Latency: a sample is held until it is whole.
+    A sample is held until it is whole. Rate: see ``RATE``.
 
     Ports: ``i``, stream of :data:`WholeBeat`; ``o``, stream of :data:`SliceBeat`, no ``void`` among
     them; ``idle``: an unfinished sample that waits for its next beat is idle.
     """
+
+    RATE = "1 beat per cycle"
 
     def __init__(self, config: NicConfig):
         self._vectors, self._slices = config.interaction_vectors, config.vector_beats

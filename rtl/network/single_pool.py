@@ -13,13 +13,15 @@ class SinglePool(PacketPool):
     """Hand out a packet buffer for each item, in the cycles in which a :class:`PacketPool` whose
     buffers have one position does, without what that keeps of open ones.
 
-    Throughput 1 item per cycle.
+    Rate: see ``RATE``.
 
     Parameters: ``destinations``, ``buffers``, as :class:`PacketPool` has them.
 
     Ports: those of :class:`PacketPool`. ``last`` must be 1; ``limit``, ``time`` and ``timeout`` do
     not matter, ``expired`` and ``stepped`` never are.
     """
+
+    RATE = "1 item per cycle"
 
     def __init__(self, destinations: int, buffers: int):
         super().__init__(destinations, buffers, 1, match_step=True)

@@ -30,7 +30,7 @@ class VectorUnpacker(wiring.Component):
     find no room. Each beat holds a vector that was asked for, hence with a place for each vector
     that may be under way an honest peer cannot fill it, however its packets come.
 
-    Latency 2 cycles; throughput 1 vector per cycle.
+    Latency and rate: see ``LATENCY`` and ``RATE``.
 
     Parameters: ``depth``, the vectors that may be under way.
 
@@ -41,6 +41,9 @@ class VectorUnpacker(wiring.Component):
     o: stream of :data:`rtl.network.layouts.ReceivedVector`, ``last`` always 1.
     idle.
     """
+
+    LATENCY = {("beat", "its first vector"): 2}
+    RATE = "1 vector per cycle"
 
     def __init__(self, depth: int):
         self._depth = depth

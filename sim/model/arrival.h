@@ -49,7 +49,7 @@ public:
                 left -= beat.count;
                 for (uint32_t r = 0; r < beat.count; r++)
                     beat.records[r] = record_at(words, k * RECORDS_PER_BEAT + r);
-                give(beat, header + 2 + k);
+                give(beat, header + config.parser_record + k);
             }
             return;
         }

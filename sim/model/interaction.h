@@ -28,7 +28,7 @@ public:
         out.init(clock);
         beats_.fifo(clock, 2 * most_);
         sizes_.skid(clock);
-        groups_.fifo(clock, 16);
+        groups_.fifo(clock, config.result_groups);
     }
     Cycle timer() const {
         if (!open_) return NEVER;
@@ -167,7 +167,7 @@ public:
     void init(Clock* clock, const Config& config, Packets* packets) {
         config_ = &config;
         places.init(clock, config.dense_vectors, config.vector_beats);
-        pool.init(clock, packets, opcode::DENSE_REQUESTS, 1, 4, true, 0);
+        pool.init(clock, packets, opcode::DENSE_REQUESTS, 1, config.one_buffers, true, 0);
         pool.limit = std::min(config.request_batch, RECORDS_PER_BEAT * config.net_payload_beats);
         pool.timeout = config.request_timeout;
         requests.init(clock);

@@ -132,8 +132,7 @@ public:
         depth_ = config.ring_beats;
         bags_ = config.bags;
         most_out_ = config.pooled_beats;
-        const uint32_t loop = config.adder + 2;
-        const uint32_t threads = (loop + beats_ - 1) / beats_;
+        const uint32_t threads = (config.loop + beats_ - 1) / beats_;
         threads_.resize(threads);
         ends_.resize(depth_);
         starts_.resize(bags_);

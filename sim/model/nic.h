@@ -56,23 +56,24 @@ public:
         own_.fifo(&clock, c.request_fifo);
         requests_.skid(&clock);
         remote.init(&clock, {c.remote_sets, c.remote_ways, c.remote_in_flight, c.hold_vectors,
-                             c.vector_beats, c.hits_ahead, bool(c.remote_enable),
+                             c.vector_beats, c.hits_ahead, c.cache_queue, bool(c.remote_enable),
                              bool(c.requester_merge)});
         dedupe.init(&clock, {c.dedupe_sets, c.dedupe_ways, c.dedupe_in_flight, c.scatter_entries,
-                             c.vector_beats, c.hits_ahead, bool(c.dedupe_enable),
+                             c.vector_beats, c.hits_ahead, c.cache_queue, bool(c.dedupe_enable),
                              bool(c.dedupe_enable)});
         local.init(&clock, {c.local_sets, c.local_ways, c.local_in_flight, c.dedupe_in_flight,
-                            c.vector_beats, c.hits_ahead, bool(c.local_enable),
+                            c.vector_beats, c.hits_ahead, c.cache_queue, bool(c.local_enable),
                             bool(c.local_enable)});
-        const uint32_t buffers = std::max(4u, 2 * c.nodes);
-        lookup_pool.init(&clock, &packets_, opcode::LOOKUPS, c.nodes, buffers, true, 0);
+        lookup_pool.init(&clock, &packets_, opcode::LOOKUPS, c.nodes, c.node_buffers, true,
+                         0);
         lookup_pool.limit = RECORDS_PER_BEAT * std::min(c.net_payload_beats, c.lookup_window);
         lookup_pool.timeout = c.lookup_timeout;
         gate.init(&clock, c.nodes, c.lookup_window);
-        request_pool.init(&clock, &packets_, opcode::LOOKUP_REQUESTS, 1, 4, true, 0);
+        request_pool.init(&clock, &packets_, opcode::LOOKUP_REQUESTS, 1, c.one_buffers, true, 0);
         request_pool.limit = std::min(c.request_batch, RECORDS_PER_BEAT * c.net_payload_beats);
         request_pool.timeout = c.request_timeout;
-        vector_pool.init(&clock, &packets_, opcode::VECTORS, c.nodes, buffers, false, 1);
+        vector_pool.init(&clock, &packets_, opcode::VECTORS, c.nodes, c.node_buffers, false,
+                         1);
         vector_pool.limit = std::min(
             32u, ((c.net_payload_beats - 1) << c.vector_packing) / c.vector_beats);
         vector_pool.timeout = c.vector_timeout;
@@ -87,10 +88,10 @@ public:
         results.init(&clock, c, &packets_);
         interaction.init(&clock, c, &packets_);
         reporter_.init(&clock);
-        net_mux_.init(&clock);
-        host_mux_.init(&clock);
-        net_assembler.init(&clock, c.net_payload_beats, c.assembled);
-        host_assembler.init(&clock, c.host_payload_beats, c.assembled);
+        net_mux_.init(&clock, c.mux_order);
+        host_mux_.init(&clock, c.mux_order);
+        net_assembler.init(&clock, c.net_payload_beats, c.assembled, c.assembler_room);
+        host_assembler.init(&clock, c.host_payload_beats, c.assembled, c.assembler_room);
         net_ports_ = {&lookup_reader.out, &vector_reader.out};
         host_ports_ = {&request_reader.out, &interaction.requests.out, &results.out,
                        &interaction.frames.out, &reporter_};
@@ -310,7 +311,7 @@ private:
         const bool reported = host_assembler.header(host_mux_);
         const uint16_t consumed = checker.consumed;
         const uint16_t owed = consumed - told_;
-        if (owed > config.query_beats / 4 && reporter_.headers.room()) {
+        if (owed > config.query_beats / config.credit_share && reporter_.headers.room()) {
             Packet* packet = packets_.get(opcode::CREDIT, 0, 0);
             packet->credit = consumed;
             reporter_.headers.push(packet);
