@@ -16,11 +16,6 @@ struct RecordBeat {
     uint32_t count, source, step;
 };
 
-struct Tag {
-    uint32_t tag;
-    bool dense;
-};
-
 // rtl.network.parser: one reader takes packets apart, a beat a cycle. Whoever takes what it gives
 // is always ready, so that the times are known when a packet is there.
 class Parser {
@@ -158,9 +153,6 @@ private:
     struct Record {
         uint64_t value;
         uint16_t step;
-    };
-    struct Checked {
-        Slot slot;
     };
     // rtl.stream.PacketFIFO.
     void store(bool taken) {
