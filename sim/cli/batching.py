@@ -7,7 +7,7 @@ from rich.console import Console
 
 from host.data.datasets import DATA_HELP, FORMAT_HELP, one_or_several
 from sim.files.outputs import check_writable, write_json
-from sim.job.options import RunOptions
+from sim.job.workload import Workload
 
 __all__ = ["batching"]
 
@@ -27,7 +27,7 @@ def batching(
         show_default="16 mini-batches")] = None,
     hyperedges: Annotated[str | None, typer.Option(
         help="Hyperedge thresholds to try the graph algorithm with, with commas between.")] = None,
-    seed: Annotated[int, typer.Option(help="Of generated samples.")] = RunOptions.seed,
+    seed: Annotated[int, typer.Option(help="Of generated samples.")] = Workload.seed,
     json: Annotated[str | None, typer.Option(
         help="Write the results to this file; - is standard output.")] = None,
 ) -> None:

@@ -10,7 +10,7 @@ from host.data.datasets import DATA_HELP, FORMAT_HELP, one_or_several
 from sim.cli.progress import SampleCount
 from sim.files.outputs import LiveJson, check_picture, check_writable, write_json
 from sim.files.stop import kept_by, stoppable
-from sim.job.options import RunOptions
+from sim.job.workload import Workload
 
 __all__ = ["hitrate"]
 
@@ -27,20 +27,20 @@ def hitrate(
     ways: Annotated[int | None, typer.Option(
         help="Ways of a set; 0: fully associative. Default: those of the NIC.")] = None,
     config: Annotated[str | None, typer.Option(
-        help="Preset of the NIC, for sizes and ways.", show_default=RunOptions.config)] = None,
+        help="Preset of the NIC, for sizes and ways.", show_default=Workload.config)] = None,
     cluster: Annotated[str | None, typer.Option(
         help="Nodes and NIC: a preset or a TOML file. Other options go before it.")] = None,
     nodes: Annotated[int | None, typer.Option(
-        help="Nodes of the cluster.", show_default=str(RunOptions.nodes))] = None,
+        help="Nodes of the cluster.", show_default=str(Workload.nodes))] = None,
     placement: Annotated[str, typer.Option(
-        help="table: whole tables; row: rows hashed over nodes.")] = RunOptions.placement,
+        help="table: whole tables; row: rows hashed over nodes.")] = Workload.placement,
     mini_batch: Annotated[int, typer.Option(
-        help="Samples of a mini-batch, over all nodes.")] = RunOptions.mini_batch,
+        help="Samples of a mini-batch, over all nodes.")] = Workload.mini_batch,
     samples: Annotated[int | None, typer.Option(
         help="Samples to read; default all of a file, 1,024 of the generator.")] = None,
     warmup: Annotated[int, typer.Option(
-        help="Mini-batches that fill the caches and are not counted.")] = RunOptions.warmup,
-    seed: Annotated[int, typer.Option(help="Of generated samples.")] = RunOptions.seed,
+        help="Mini-batches that fill the caches and are not counted.")] = Workload.warmup,
+    seed: Annotated[int, typer.Option(help="Of generated samples.")] = Workload.seed,
     json: Annotated[str | None, typer.Option(
         help="Write the results to this file; - is standard output.")] = None,
     picture: Annotated[str | None, typer.Option(
@@ -53,6 +53,7 @@ def hitrate(
 
     check_writable(json, "json")
     check_picture(picture)
+    check_writable(picture, "picture")
     console = Console(stderr=json == "-")
     live = LiveJson(json)
     with stoppable() as stop, kept_by(live, json), SampleCount(console) as progress:

@@ -20,10 +20,10 @@ from sim.cli.plan import plan
 from sim.cli.reproduce import reproduce
 from sim.cli.train import train
 from sim.engines import BuildError
-from sim.files.outputs import LiveJson, check_part, check_picture, check_writable, write_json
+from sim.files.outputs import LiveJson, write_json
 from sim.files.stop import kept_by, stoppable
 from sim.job.options import RunOptions
-from sim.run.predictions import PredictionFile, check_predictions
+from sim.run.predictions import PredictionFile
 
 __all__ = ["app", "main"]
 
@@ -84,21 +84,9 @@ def run(
         warmup=warmup, batching=batching, window=window, data=one_or_several(data), format=format,
         placement=placement, engine=engine, fidelity=fidelity, threads=threads, skip=skip,
         network=network, pcie=pcie, gpu=gpu, mlp=mlp, seed=seed, faults=faults, patience=patience,
+        json=None if json == "-" else json, predictions=predictions, picture=picture, pcap=pcap,
         waves=waves, waves_node=waves_node, waves_window=waves_window)
-    check_writable(waves, "waves")
-    check_writable(json, "json")
-    check_part(json, first_sample)
-    check_predictions(predictions)
-    check_writable(predictions, "predictions")
-    check_picture(picture)
-    check_writable(pcap, "pcap")
-    if pcap == "-":
-        raise ValueError("pcap must be a file, not '-'")
-    if fidelity == "model":
-        for name, given in (("pcap", pcap), ("predictions", predictions)):
-            if given is not None:
-                raise ValueError(f"{name} must go with fidelity rtl, not with model, which has no "
-                                 f"values")
+    options.check_files()
     raise typer.Exit(_run(options, json, picture, pcap, predictions))
 
 
@@ -129,7 +117,7 @@ def _run(options: RunOptions, json_path: str | None, picture: str | None,
             console=console, disable=not console.is_terminal) as bar:
         # Not before the run is set up: a mistake found there leaves an older file alone.
         sink = files.enter_context(PredictionFile(
-            predictions, options.first_sample, lambda: setup.prediction_before)
+            predictions, options.workload.first_sample, lambda: setup.prediction_before)
         ) if predictions else None
         frames = files.enter_context(PcapFile(pcap)) if pcap else None
         task = bar.add_task("running", total=total, cycle=0)

@@ -7,7 +7,8 @@ import typer
 
 from host.data.datasets import DATA_HELP, FORMAT_HELP
 from sim.engines.waves import WINDOW
-from sim.job.options import RunOptions
+from sim.job.simulation import Simulation
+from sim.job.workload import Workload
 
 __all__ = [
     "DEFAULT", "Batching", "Cluster", "Config", "Data", "Engine", "Faults", "Fidelity", "Format",
@@ -16,7 +17,7 @@ __all__ = [
     "Window",
 ]
 
-DEFAULT = {field.name: field.default for field in fields(RunOptions)}
+DEFAULT = {field.name: field.default for part in (Workload, Simulation) for field in fields(part)}
 
 Config = Annotated[str | None, typer.Option(
     help="Preset of the NIC; replaces the NIC of --cluster.", show_default=DEFAULT["config"])]

@@ -9,7 +9,7 @@ from rich.console import Console
 from host.data.datasets import DATA_HELP, FORMAT_HELP, one_or_several
 from sim.cli.progress import SampleCount
 from sim.files.outputs import check_picture, check_writable, write_json
-from sim.job.options import RunOptions
+from sim.job.workload import Workload
 
 __all__ = ["plan"]
 
@@ -29,7 +29,7 @@ def plan(
     nodes: Annotated[int | None, typer.Option(
         help="Nodes of the cluster.", show_default=_FROM_CLUSTER)] = None,
     placement: Annotated[str, typer.Option(
-        help="table: whole tables; row: rows hashed over nodes.")] = RunOptions.placement,
+        help="table: whole tables; row: rows hashed over nodes.")] = Workload.placement,
     optimizer: Annotated[str, typer.Option(
         help="Whose state the memory must hold: none, sgd or rowwise-adagrad.")] = "none",
     hit_rate: Annotated[float | None, typer.Option(
@@ -40,18 +40,18 @@ def plan(
     samples: Annotated[int | None, typer.Option(
         help="Samples to count; default all of a file, 1,024 of the generator.")] = None,
     mini_batch: Annotated[int, typer.Option(
-        help="Samples of a mini-batch, over all nodes.")] = RunOptions.mini_batch,
+        help="Samples of a mini-batch, over all nodes.")] = Workload.mini_batch,
     in_flight: Annotated[int, typer.Option(
-        help="Mini-batches under way at once.")] = RunOptions.in_flight,
+        help="Mini-batches under way at once.")] = Workload.in_flight,
     warmup: Annotated[int, typer.Option(
-        help="Mini-batches that fill the caches and are not counted.")] = RunOptions.warmup,
+        help="Mini-batches that fill the caches and are not counted.")] = Workload.warmup,
     network: Annotated[str | None, typer.Option(
         help="Network profile: its name or a TOML file.", show_default=_FROM_CLUSTER)] = None,
     gpu: Annotated[str | None, typer.Option(
         help="GPU profile: its name or a TOML file.", show_default=_FROM_CLUSTER)] = None,
     pcie: Annotated[str | None, typer.Option(
         help="PCIe profile: its name or a TOML file.", show_default=_FROM_CLUSTER)] = None,
-    seed: Annotated[int, typer.Option(help="Of generated samples.")] = RunOptions.seed,
+    seed: Annotated[int, typer.Option(help="Of generated samples.")] = Workload.seed,
     json: Annotated[str | None, typer.Option(
         help="Write the results to this file; - is standard output.")] = None,
     picture: Annotated[str | None, typer.Option(
@@ -65,14 +65,15 @@ def plan(
 
     check_writable(json, "json")
     check_picture(picture)
-    options = RunOptions.of(
+    check_writable(picture, "picture")
+    workload = Workload.of(
         cluster=cluster, config=config, settings=tuple(set or ()), model=model, nodes=nodes,
         samples=samples, mini_batch=mini_batch, in_flight=in_flight, warmup=warmup,
         data=one_or_several(data), format=format, placement=placement, network=network, gpu=gpu,
         pcie=pcie, seed=seed)
     console = Console(stderr=json == "-")
     with SampleCount(console) as progress:
-        result = planner.plan(options, optimizer=optimizer, hit_rate=hit_rate, progress=progress)
+        result = planner.plan(workload, optimizer=optimizer, hit_rate=hit_rate, progress=progress)
     write_json(result, json)
     console.print(plan_tables(result))
     if picture:

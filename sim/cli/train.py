@@ -10,13 +10,13 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from host.data.datasets import one_or_several
 from sim.cli import options as option
 from sim.cli.options import DEFAULT
-from sim.files.outputs import LiveJson, check_writable, write_json
+from sim.files.outputs import LiveJson, write_json
 from sim.files.stop import kept_by, stoppable
-from sim.training.options import TrainOptions
+from sim.training.options import Learning, Method, Record, TrainOptions
 
 __all__ = ["train"]
 
-_OPTIMIZER = TrainOptions().optimizer
+_OPTIMIZER = Learning().optimizer
 
 
 def train(
@@ -35,15 +35,15 @@ def train(
     epsilon: Annotated[float, typer.Option(
         help="Of row-wise Adagrad.")] = _OPTIMIZER.epsilon,
     epochs: Annotated[int, typer.Option(
-        help="How often all samples are gone through.")] = TrainOptions.epochs,
+        help="How often all samples are gone through.")] = Learning.epochs,
     interval: Annotated[int, typer.Option(
-        help="Mini-batches over which loss, accuracy and AUC are taken.")] = TrainOptions.interval,
+        help="Mini-batches over which loss, accuracy and AUC are taken.")] = Record.interval,
     checkpoint: Annotated[str | None, typer.Option(
         help="Go on from this file if it is there, and leave the state of training in it: at the "
              "end, when stopped, and every minute.")] = None,
     fidelity: Annotated[str, typer.Option(
         help="rtl: NICs cycle by cycle; model: the numpy reference alone.",
-        )] = TrainOptions.fidelity,
+        )] = Method.fidelity,
     compare: Annotated[bool, typer.Option(
         help="Compare the rows of every step with the numpy reference, bit by bit.")] = True,
     data: option.Data = None,
@@ -75,17 +75,8 @@ def train(
         data=one_or_several(data), format=format, placement=placement, engine=engine,
         threads=threads, skip=skip, network=network, pcie=pcie, gpu=gpu, mlp=mlp, seed=seed,
         faults=faults, patience=patience, waves=waves, waves_node=waves_node,
-        waves_window=waves_window)
-    check_writable(json, "json")
-    if checkpoint == "-":
-        raise ValueError("checkpoint must be a file, not '-'")
-    check_writable(checkpoint, "checkpoint")
-    check_writable(waves, "waves")
-    check_writable(pcap, "pcap")
-    if pcap == "-":
-        raise ValueError("pcap must be a file, not '-'")
-    if pcap and fidelity == "model":
-        raise ValueError("pcap must go with fidelity rtl, not with model")
+        waves_window=waves_window, json=None if json == "-" else json, pcap=pcap)
+    options.check_files()
     raise typer.Exit(_train(options, json, pcap))
 
 
@@ -98,7 +89,7 @@ def _train(options: TrainOptions, json_path: str | None, pcap: str | None) -> in
     console = Console(stderr=json_path == "-")
     setup = Training(options)
     if setup.first_step:
-        console.print(f"{options.checkpoint}: going on after step {setup.first_step:,}",
+        console.print(f"{options.record.checkpoint}: going on after step {setup.first_step:,}",
                       highlight=False, soft_wrap=True)
     live = LiveJson(json_path)
     with stoppable() as stop, kept_by(live, json_path), ExitStack() as files, Progress(

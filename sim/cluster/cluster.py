@@ -18,7 +18,7 @@ from sim.cluster.exchange import Exchange
 from sim.cluster.watchdog import StuckError, Watchdog
 from sim.engines.compiled import CompiledEngine
 from sim.engines.engine import FOREVER
-from sim.job.options import PATIENCE
+from sim.job.simulation import PATIENCE
 from sim.native.crew import CompiledCrew, crew_functions
 from sim.native.exchange import CompiledExchange
 from sim.native.host import NativeNode

@@ -8,7 +8,9 @@ from pathlib import Path
 
 from gen.files import write_whole
 
-__all__ = ["LiveJson", "check_part", "check_picture", "check_writable", "write_json"]
+__all__ = [
+    "LiveJson", "check_part", "check_picture", "check_predictions", "check_writable", "write_json",
+]
 
 
 def check_writable(path: str | None, field: str) -> None:
@@ -28,10 +30,15 @@ def check_writable(path: str | None, field: str) -> None:
 
 
 def check_picture(path: str | None) -> None:
-    """Raise ``ValueError`` unless a picture can be written at ``path``, or it is None."""
-    check_writable(path, "picture")
+    """Raise ``ValueError`` for a name that promises no kind of picture there is."""
     if path and Path(path).suffix not in (".png", ".svg", ".pdf"):
         raise ValueError(f"picture must end in .png, .svg or .pdf, not {path!r}")
+
+
+def check_predictions(path: str | None) -> None:
+    """Raise ``ValueError`` for a name that promises another format, or is standard output."""
+    if path is not None and not path.endswith(".csv"):
+        raise ValueError(f"predictions must end in .csv, not {path!r}")
 
 
 def write_json(result: dict, path: str | None) -> None:

@@ -2,29 +2,29 @@
 
 from host.model import Model
 from rtl.config import NicConfig
-from sim.job.options import RunOptions
 from sim.job.settings import Runtime
+from sim.job.workload import Workload
 
 __all__ = ["built", "check_fit", "check_units"]
 
 
-def built(config: NicConfig, model: Model, runtime: Runtime, options: RunOptions) -> NicConfig:
+def built(config: NicConfig, model: Model, runtime: Runtime, workload: Workload) -> NicConfig:
     """Return ``config`` without the dot units where nothing uses them.
 
     They take most of the time of a build and of a simulated cycle. A setting ``dot_units`` stands.
     """
     if runtime.interaction and model.interaction == "dot":
         return config
-    if any(setting.partition("=")[0].strip() == "dot_units" for setting in options.settings):
+    if any(setting.partition("=")[0].strip() == "dot_units" for setting in workload.settings):
         return config
     return config.with_fields(dot_units=0)
 
 
-def check_fit(config: NicConfig, model: Model, runtime: Runtime, options: RunOptions) -> None:
+def check_fit(config: NicConfig, model: Model, runtime: Runtime, workload: Workload) -> None:
     """Raise ``ValueError`` where model or nodes exceed what the NIC was built for."""
-    if options.nodes > config.nodes:
+    if workload.nodes > config.nodes:
         raise ValueError(f"nodes must be at most {config.nodes} for config {config.name}, "
-                         f"not {options.nodes!r}")
+                         f"not {workload.nodes!r}")
     if model.tables > config.tables:
         raise ValueError(f"tables of the model must be at most {config.tables} for config "
                          f"{config.name}, not {model.tables!r}")

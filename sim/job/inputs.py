@@ -9,7 +9,7 @@ from host.data.generator import generate
 from host.model import MODELS, Model, load_model
 from host.samples import Samples
 from rtl.config import NicConfig
-from sim.job.options import RunOptions
+from sim.job.workload import Workload
 
 __all__ = [
     "GENERATED", "batcher_of", "choose_model", "mini_batches", "sample_chunks", "skip_samples",
@@ -21,26 +21,26 @@ GENERATED = 1024
 _BY_PRESET = {"avazu": "avazu", "terabyte": "terabyte"}
 
 
-def choose_model(options: RunOptions) -> tuple[Model, str | None]:
+def choose_model(workload: Workload) -> tuple[Model, str | None]:
     """Return the model of a run and the format of its file, None for the generator."""
-    if options.data is None:
-        return load_model(options.model or _BY_PRESET.get(options.config, "kaggle")), None
-    kind = known_format(options.data, options.format)
-    if options.model is not None:
-        return load_model(options.model), kind
-    if kind == "criteo" and options.config == "terabyte":
+    if workload.data is None:
+        return load_model(workload.model or _BY_PRESET.get(workload.config, "kaggle")), None
+    kind = known_format(workload.data, workload.format)
+    if workload.model is not None:
+        return load_model(workload.model), kind
+    if kind == "criteo" and workload.config == "terabyte":
         return MODELS["terabyte"], kind
-    found = default_model(options.data, kind)
-    if kind == "dlrm-npz" and options.config == "terabyte":
+    found = default_model(workload.data, kind)
+    if kind == "dlrm-npz" and workload.config == "terabyte":
         return replace(MODELS["terabyte"], rows=found.rows, dense=found.dense), kind
     return found, kind
 
 
-def sample_chunks(options: RunOptions, model: Model, kind: str | None) -> Iterator[Samples]:
+def sample_chunks(workload: Workload, model: Model, kind: str | None) -> Iterator[Samples]:
     """Yield the samples of a file of format ``kind``, or of the generator, in chunks."""
     if kind is None:
-        return generate(model, options.samples or GENERATED, options.seed)
-    return open_samples(options.data or "", kind, model, options.samples)
+        return generate(model, workload.samples or GENERATED, workload.seed)
+    return open_samples(workload.data or "", kind, model, workload.samples)
 
 
 def skip_samples(chunks: Iterator[Samples], count: int,
@@ -62,14 +62,14 @@ def skip_samples(chunks: Iterator[Samples], count: int,
                          f"not {count!r}")
 
 
-def batcher_of(options: RunOptions) -> Batcher:
+def batcher_of(workload: Workload) -> Batcher:
     """Return what forms the mini-batches of a run."""
     # In the order of the file, mini-batches do not depend on windows.
-    return Batcher(algorithm_of(options.batching), options.mini_batch,
-                   options.window_samples or options.mini_batch)
+    return Batcher(algorithm_of(workload.batching), workload.mini_batch,
+                   workload.window_samples or workload.mini_batch)
 
 
-def mini_batches(options: RunOptions, model: Model, kind: str | None, config: NicConfig,
+def mini_batches(workload: Workload, model: Model, kind: str | None, config: NicConfig,
                  batcher: Batcher, before: Callable[[Samples], None] = lambda sample: None,
                  ) -> Iterator[MiniBatch]:
     """Yield mini-batches, whose samples have the numbers that they have in the input.
@@ -77,8 +77,8 @@ def mini_batches(options: RunOptions, model: Model, kind: str | None, config: Ni
     ``before`` is given the sample before the first, where one is left out. ``ValueError`` for a
     sample that is larger than half the hold buffer.
     """
-    first = options.first_sample
-    chunks = skip_samples(sample_chunks(options, model, kind), first, before)
+    first = workload.first_sample
+    chunks = skip_samples(sample_chunks(workload, model, kind), first, before)
     for batch in batcher.form(chunks, first):
         slots = batch.samples.slots
         if int(slots.max(initial=0)) > config.sample_slots:

@@ -80,10 +80,10 @@ def summary(run: Run, *, counters: list[dict[str, int]] | None, wall: float, cpu
     """Return everything that was measured, as plain values."""
     options, nodes = run.options, run.cluster.nodes
     # A model has no values to compare.
-    modelled = options.fidelity == "model"
+    modelled = options.simulation.fidelity == "model"
     measured = hardware(run.setup, run.runtime, counters, wall)
     remote = remote_cache_summary(_block(_total(counters), "remote_cache"), run.foreign_keys)
-    saved = remote["hits"] if counters and options.nodes > 1 else None
+    saved = remote["hits"] if counters and options.workload.nodes > 1 else None
     measured["network"] |= {
         "saved_lookups": saved,
         "saved_bytes": None if saved is None else saved_bytes(saved, run.model.dimension)}
@@ -96,14 +96,13 @@ def summary(run: Run, *, counters: list[dict[str, int]] | None, wall: float, cpu
         "config": asdict(run.config) | {"runtime": asdict(run.runtime)},
         "model": {"name": run.model.name, "tables": run.model.tables,
                   "rows": sum(run.model.rows), "dimension": run.model.dimension},
-        "options": {name: value for name, value in asdict(options).items()
-                    if name not in ("config", "settings")},
+        "options": options.as_dict(),
         "samples": samples,
         "lookups": lookups,
         "batching": batching,
-        "nodes": options.nodes,
-        "engine": None if modelled else options.engine,
-        "fidelity": options.fidelity,
+        "nodes": options.workload.nodes,
+        "engine": None if modelled else options.simulation.engine,
+        "fidelity": options.simulation.fidelity,
         "cycles": cycles,
         "simulated_seconds": cycles * CYCLE_NS * 1e-9,
         "wall_seconds": wall,

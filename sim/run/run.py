@@ -66,28 +66,29 @@ class Run:
 
     def __init__(self, options: RunOptions):
         self.options = options
-        self._modelled = options.fidelity == "model"
-        base = preset(options.config)
+        workload, simulation = options.workload, options.simulation
+        self._modelled = simulation.fidelity == "model"
+        base = preset(workload.config)
         self.config, self.runtime = apply_settings(
-            WideConfig.of(base) if self._modelled else base, list(options.settings))
-        self.model, self._kind = choose_model(options)
+            WideConfig.of(base) if self._modelled else base, list(workload.settings))
+        self.model, self._kind = choose_model(workload)
         self.model = self.runtime.of_model(self.model)
         self.runtime = replace(self.runtime, pooling=self.model.pooling)
-        self.config = built(self.config, self.model, self.runtime, options)
-        check_fit(self.config, self.model, self.runtime, options)
+        self.config = built(self.config, self.model, self.runtime, workload)
+        check_fit(self.config, self.model, self.runtime, workload)
         self._layout = ResultLayout.of(self.model) if self.runtime.interaction else None
         self._answer = ((self.model.tables, self.model.dimension) if self._layout is None else
                         (self._layout.beats, LANES))
-        self.plan = ShardPlan.deal(self.model, options.nodes, options.placement)
+        self.plan = ShardPlan.deal(self.model, workload.nodes, workload.placement)
         # Amaranth's simulator is there for machines without a compiler.
-        self._numerics = numerics = NUMPY if options.engine == "pysim" else COMPILED
-        self._dlrm = Dlrm(self.model, options.seed, options.mlp, numerics.linear,
+        self._numerics = numerics = NUMPY if simulation.engine == "pysim" else COMPILED
+        self._dlrm = Dlrm(self.model, workload.seed, simulation.mlp, numerics.linear,
                           numerics.interaction)
         self._before: Samples | None = None
-        self.batcher = batcher_of(options)
+        self.batcher = batcher_of(workload)
         self.steps = Ahead(self._steps(mini_batches(
-            options, self.model, self._kind, self.config, self.batcher, self._sample_before)),
-            beside=options.threads > 1)
+            workload, self.model, self._kind, self.config, self.batcher, self._sample_before)),
+            beside=simulation.threads > 1)
         # The first mini-batch is read before any NIC is built: a bad file is found at once.
         self._next: Step | None = self.steps.take()
         if self._next is None:
@@ -96,10 +97,10 @@ class Run:
         """Of the mini-batches handed out, see :class:`sim.node.step.Step`."""
         self._open: dict[int, Step] = {}
         self._floor = 0
-        self._tally = Tally(Alike(options), options.first_sample)
+        self._tally = Tally(Alike(workload), workload.first_sample)
         check = unchecked if self._modelled else checker(self._dlrm, numerics, self._layout)
-        self.checks = Checks(check, self._tally.add, most=options.in_flight,
-                             beside=options.threads > 1 and not self._modelled)
+        self.checks = Checks(check, self._tally.add, most=workload.in_flight,
+                             beside=simulation.threads > 1 and not self._modelled)
         self._stop: Callable[[], str | None] = never
         self.setup = ClusterSetup(options, self.config, self.runtime, self.model, self.plan,
                                    self._node)
@@ -109,14 +110,15 @@ class Run:
     @property
     def expected_samples(self) -> int | None:
         """Samples that will run, None when that depends on the length of a file."""
-        last = self.options.samples or (GENERATED if self.options.data is None else None)
-        return last and last - self.options.first_sample
+        workload = self.options.workload
+        last = workload.samples or (GENERATED if workload.data is None else None)
+        return last and last - workload.first_sample
 
     @property
     def prediction_before(self) -> float | None:
         """Prediction of the sample before the first; None where there is none, or its bits may be
         others (``mlp`` not fixed)."""
-        if self._before is None or self.options.mlp != "fixed":
+        if self._before is None or self.options.simulation.mlp != "fixed":
             return None
         return float(self._dlrm.forward(self._before)[0])
 
@@ -125,37 +127,37 @@ class Run:
 
     def _node(self, number: int, engine: Engine, pcie: PcieProfile,
               gpu: GpuProfile) -> Node | NativeNode:
-        model, options = self.model, self.options
+        model, workload = self.model, self.options.workload
         bottom = bottom_operations(model) if self._layout else None
-        if not options.silences:
+        if not workload.silences:
             if isinstance(engine, ModelEngine):
                 return ModelNode(number, engine, self.config, model.dimension, pcie, gpu,
-                                 options.in_flight, bottom)
+                                 workload.in_flight, bottom)
             # Its signals are not written down, and its rows are those that C++ knows.
             if (type(engine) is CompiledEngine
                     and self._numerics.row_answers is row_answers_compiled):
-                return CompiledNode(number, engine, self.config, model, options.seed, pcie, gpu,
-                                    options.in_flight, bottom)
-        answer = self._numerics.row_answers(model, options.seed, number,
+                return CompiledNode(number, engine, self.config, model, workload.seed, pcie, gpu,
+                                    workload.in_flight, bottom)
+        answer = self._numerics.row_answers(model, workload.seed, number,
                                             self.config.host_payload_beats)
         return Node(number, engine, self.config, answer, model.dimension, pcie, gpu,
-                    options.in_flight, bottom)
+                    workload.in_flight, bottom)
 
     def _steps(self, batches: Iterator[MiniBatch]) -> Iterator[Step]:
-        first = self.options.first_sample
+        first = self.options.workload.first_sample
         for number, batch in enumerate(batches):
             samples = batch.samples
             dense = None if self._layout is None else self._dlrm.bottom(samples.dense)
-            step = Step.of(number, first, samples, self.options.nodes, self._answer, dense,
+            step = Step.of(number, first, samples, self.options.workload.nodes, self._answer, dense,
                            self._numerics.query_records, batch)
-            if self.options.nodes > 1:
+            if self.options.workload.nodes > 1:
                 step.foreign_keys = self._numerics.foreign_keys(self.plan, samples, step.shares)
             yield step
             first += len(samples)
 
     def _submit(self, now: float) -> None:
         # A window that was begun is drained: another run can go on behind it.
-        while (self._next is not None and len(self._open) < self.options.in_flight
+        while (self._next is not None and len(self._open) < self.options.workload.in_flight
                and (self._stop() is None or not self._next.fresh)):
             step = self._next
             self._open[step.number] = step
@@ -273,7 +275,7 @@ class Run:
             unanswered=unanswered if stuck else 0,
             cycles=int(np.ceil(tally.last_result)) - self.setup.start if tally.samples else 0,
             samples=tally.samples, lookups=tally.lookups, verdicts=tally.verdicts,
-            latencies=latencies[self.options.warmup:] or latencies, sha256=tally.sha256,
+            latencies=latencies[self.options.workload.warmup:] or latencies, sha256=tally.sha256,
             batching=tally.alike.result())
 
 

@@ -62,8 +62,8 @@ def ran(monkeypatch):
     asked = []
 
     def run(options, batches, warmup):
-        asked.append(options.in_flight)
-        return made_up(options.in_flight)
+        asked.append(options.workload.in_flight)
+        return made_up(options.workload.in_flight)
 
     monkeypatch.setattr(nic_runs, "run_nics", run)
     nic_runs._run.cache_clear()
