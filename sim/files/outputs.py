@@ -9,7 +9,8 @@ from pathlib import Path
 from gen.files import write_whole
 
 __all__ = [
-    "LiveJson", "check_part", "check_picture", "check_predictions", "check_writable", "write_json",
+    "LiveJson", "check_folder", "check_part", "check_picture", "check_predictions",
+    "check_writable", "write_json",
 ]
 
 
@@ -27,6 +28,17 @@ def check_writable(path: str | None, field: str) -> None:
     where = target if target.exists() else target.parent
     if not os.access(where, os.W_OK):
         raise ValueError(f"{field} cannot be written: {path}: permission denied")
+
+
+def check_folder(path: str, field: str) -> None:
+    """Make the folder at ``path``; raise ``ValueError`` where that cannot be."""
+    folder = Path(path)
+    if folder.exists() and not folder.is_dir():
+        raise ValueError(f"{field} must be a folder, not the file {path!r}")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ValueError(f"{field} cannot be made: {path}: {error.strerror}") from None
 
 
 def check_picture(path: str | None) -> None:

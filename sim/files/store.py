@@ -22,9 +22,9 @@ __all__ = ["Store", "plain"]
 
 # Do not change what is measured, only what is made of it.
 PRESENTATION = tuple(f"sim/{name}" for name in (
-    "cli", "picture", "experiments/figures/", "experiments/book", "experiments/claims",
-    "experiments/page", "experiments/picture", "experiments/reproduce", "experiments/table",
-    "experiments/tornado"))
+    "api", "cli", "frame", "picture", "experiments/figures/", "experiments/book",
+    "experiments/claims", "experiments/page", "experiments/picture", "experiments/reproduce",
+    "experiments/request", "experiments/table", "experiments/tornado"))
 
 
 def plain(value: Any) -> Any:

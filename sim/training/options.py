@@ -93,6 +93,10 @@ class TrainOptions:
             if getattr(workload, name) != value:
                 raise ValueError(f"{name} must be {value} in training, "
                                  f"not {getattr(workload, name)!r}")
+        for name in ("predictions", "picture"):
+            if getattr(outputs, name) is not None:
+                raise ValueError(f"{name} must be left out in training, "
+                                 f"not {getattr(outputs, name)!r}")
         if self.method.fidelity == "model":
             for name, given in (("faults", workload.faults), ("waves", outputs.waves),
                                 ("pcap", outputs.pcap)):

@@ -9,7 +9,6 @@ from itertools import pairwise
 import pytest
 
 from sim.cli.main import main
-from sim.cli.reproduce import setting_of
 from sim.experiments.figures import FIGURES
 from sim.experiments.figures.beyond import EXTRAS, beyond_points
 from sim.experiments.figures.likeness import fig06, fig08
@@ -17,6 +16,7 @@ from sim.experiments.figures.sensitivity import FACTORS, doubtful, sensitivity_p
 from sim.experiments.points.setting import DEMO, Setting
 from sim.experiments.points.trace import trace_key
 from sim.experiments.reproduce import NAMES, chosen, in_turn, points_of, reproduce
+from sim.experiments.request import setting_of
 from sim.experiments.sweep.sweep import sweep
 from sim.files.store import Store
 from tests.sim.experiments.measured import failing, told
