@@ -33,7 +33,6 @@ from os import PathLike, fspath
 from typing import Any
 
 from host.data.datasets import one_or_several
-from sim.experiments.points.setting import Setting
 from sim.files.outputs import LiveJson, check_folder, write_json
 from sim.files.stop import kept_by, never
 from sim.frame import frame
@@ -386,9 +385,9 @@ def describe(files: Path | Sequence[Path], *, format: str | None = None,
 
 
 def reproduce(figures: Sequence[str] = (), *, output: Path, model: str | None = None,
-              data: Data = None, format: str | None = None, fidelity: str = Setting.fidelity,
-              gpu: Path = Setting.gpu, backend: str = "loky", jobs: int | None = None,
-              seed: int = Setting.seed, rtl_points: bool = True, demo: bool = False,
+              data: Data = None, format: str | None = None, fidelity: str = "model",
+              gpu: Path = str(Workload.gpu), backend: str = "loky", jobs: int | None = None,
+              seed: int = Workload.seed, rtl_points: bool = True, demo: bool = False,
               progress: Callable[[int, int, float], None] | None = None) -> dict:
     """Make the paper's figures and judge its claims.
 

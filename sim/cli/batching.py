@@ -29,7 +29,7 @@ def batching(
     seed: option.SampleSeed = DEFAULT["seed"],
     json: option.Json = None,
 ) -> None:
-    """Unique keys that each way to form mini-batches saves, and its cost, without running RTL."""
+    """Compare the ways to form mini-batches: keys that each saves, and its cost. Runs no RTL."""
     # The parameters are the options by their names in the API: nothing may be assigned before.
     given = locals() | {"json": to_file(json),
                         "hyperedges": integers(hyperedges or None, "hyperedges") or []}

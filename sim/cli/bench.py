@@ -21,7 +21,7 @@ def bench(
         help="Write each row to this file as soon as it is finished; the same command goes on "
              "after an interruption. - is standard output, at the end.")] = None,
 ) -> None:
-    """Measure what the design promises: rates, latencies, resources, each with its target."""
+    """Measure what the design promises: rates, latencies and resources, each with its target."""
     from sim.bench.tables import figure, latency_table, note_table, row_table
 
     console = Console(stderr=json == "-")

@@ -35,7 +35,7 @@ def describe(
              "with the error. Default: 4,194,304, about 0.5 GB.")] = None,
     json: option.Json = None,
 ) -> None:
-    """Samples, cardinalities, bag sizes, skew and ranges of a data set, in bounded memory."""
+    """Count samples, cardinalities, bag sizes, skew and ranges of a data set, in bounded memory."""
     from sim.offline.datasets import describe_tables
 
     console = Console(stderr=json == "-")

@@ -40,7 +40,7 @@ def hitrate(
     json: option.Json = None,
     picture: option.Picture = None,
 ) -> None:
-    """Hit rate of the local cache against its size, without running RTL."""
+    """Show the hit rate of the local cache by its size, without running RTL."""
     # The parameters are the options by their names in the API: nothing may be assigned before.
     given = locals() | {"json": to_file(json), "sizes": integers(sizes, "sizes"),
                         "policy": [name.strip() for name in policy.split(",")]}

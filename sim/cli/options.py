@@ -42,8 +42,8 @@ CacheWarmup = Annotated[int, typer.Option(
     help="Mini-batches that fill the caches before anything is counted.")]
 Batching = Annotated[str, typer.Option(
     help="How mini-batches are formed from the samples of a window. file: in the order of the "
-         "file; sort: in sorted order; greedy: each of the samples with most keys in common; "
-         "graph: nearly the same, faster; graph-printed: as the paper prints the algorithm.")]
+         "file; sort: in sorted order; greedy: finds the most keys in common; graph: faster than "
+         "greedy; graph-printed: the graph algorithm as the paper prints it.")]
 Window = Annotated[int | None, typer.Option(
     help="Samples that are loaded before mini-batches are formed from them.",
     show_default="16 mini-batches")]
@@ -52,11 +52,12 @@ Format = Annotated[str | None, typer.Option(help=FORMAT_HELP)]
 Placement = Annotated[str, typer.Option(
     help="Where rows are held. table: each table on one node; row: rows hashed over all nodes.")]
 Engine = Annotated[str, typer.Option(
-    help="What runs the RTL: verilator, cxxrtl or pysim. Results are the same, the speed is not.")]
+    help="RTL simulator: verilator, cxxrtl or pysim. All give the same results, at different "
+         "speeds.")]
 Fidelity = Annotated[str, typer.Option(
-    help="rtl: the RTL of the NICs runs; model: a model of them counts and times, and computes no "
-         "values.")]
-Threads = Annotated[int, typer.Option(help="Nodes that run at once.")]
+    help="rtl: run the RTL of the NICs; model: count and time with a model of them, which "
+         "computes no values.")]
+Threads = Annotated[int, typer.Option(help="Nodes to simulate at once.")]
 Network = Annotated[str | None, typer.Option(
     help=_PROFILE.format("Network"), show_default=DEFAULT["network"])]
 NetworkOfCluster = Annotated[str | None, typer.Option(
@@ -82,7 +83,7 @@ Faults = Annotated[str | None, typer.Option(
          "silent-gpu=20us:1ms@2: the GPU of node 2, from 20 us after the first samples, for 1 ms. "
          "Without LENGTH it stays silent.")]
 Patience = Annotated[int, typer.Option(
-    help="Give up after so many cycles in which no beat moves anywhere.")]
+    help="Give up after this many cycles in which no beat moves anywhere.")]
 Skip = Annotated[bool, typer.Option(
     help="Skip cycles in which nothing moves; results stay the same.")]
 Json = Annotated[str | None, typer.Option(

@@ -42,7 +42,7 @@ def plan(
     json: option.Json = None,
     picture: option.Picture = None,
 ) -> None:
-    """What a cluster needs for a model, what fits and what binds, without running RTL."""
+    """Show what a cluster needs for a model, what fits and what binds, without running RTL."""
     # The parameters are the options by their names in the API: nothing may be assigned before.
     given = locals() | {"json": to_file(json), "set": set or ()}
     from sim.offline.plan import failures

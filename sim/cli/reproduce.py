@@ -11,7 +11,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from sim import api
 from sim.cli import options as option
-from sim.experiments.points.setting import Setting
+from sim.cli.options import DEFAULT
 
 __all__ = ["reproduce"]
 
@@ -31,18 +31,18 @@ def reproduce(
     format: option.Format = None,
     fidelity: Annotated[str, typer.Option(
         help="Fidelity of the NICs: model, or rtl, which takes hours.")] = "model",
-    gpu: Annotated[str, typer.Option(help="GPU profile.")] = Setting.gpu,
+    gpu: Annotated[str, typer.Option(help="GPU profile.")] = DEFAULT["gpu"],
     backend: Annotated[str, typer.Option(
         help="What measures the points: loky (processes on this machine), dask or ray.")] = "loky",
     jobs: Annotated[int | None, typer.Option(
         help="Points measured at once.", show_default="processors")] = None,
-    seed: Annotated[int, typer.Option(help="Seed of all random numbers.")] = Setting.seed,
+    seed: Annotated[int, typer.Option(help="Seed of all random numbers.")] = DEFAULT["seed"],
     rtl_points: Annotated[bool, typer.Option(
         help="Also run two points of each figure in rtl, on the Kaggle shape.")] = True,
     demo: Annotated[bool, typer.Option(
         "--demo", help="Take one data set and few points, which takes minutes.")] = False,
 ) -> None:
-    """Make the paper's figures and judge its claims: figNN.png, figNN.csv, claims.json, a page."""
+    """Make the paper's figures (PNG, CSV) and judge its claims (claims.json, index.html)."""
     console = Console()
     with _Points(console) as progress:
         found = api.reproduce(

@@ -24,7 +24,7 @@ def run(
     samples: option.Samples = None,
     first_sample: Annotated[int, typer.Option(
         help="Start at this sample, to go on after a run that was stopped. Samples keep their "
-             "numbers, and --samples counts those before it too.")] = DEFAULT["first_sample"],
+             "numbers; --samples counts the ones left out too.")] = DEFAULT["first_sample"],
     mini_batch: option.MiniBatch = DEFAULT["mini_batch"],
     batching: option.Batching = DEFAULT["batching"],
     window: option.Window = None,

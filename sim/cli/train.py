@@ -37,7 +37,7 @@ def train(
     epochs: Annotated[int, typer.Option(
         help="Passes over all samples.")] = Learning.epochs,
     interval: Annotated[int, typer.Option(
-        help="Mini-batches per line of loss, accuracy and AUC.")] = Record.interval,
+        help="Mini-batches per report of loss, accuracy and AUC.")] = Record.interval,
     checkpoint: Annotated[str | None, typer.Option(
         help="Go on from this file if it exists, and save the state of the training to it: at the "
              "end, when stopped, and every minute.")] = None,

@@ -1,4 +1,4 @@
-"""Which NIC a run builds, and whether its model and cluster fit that."""
+"""Which NIC a run builds, and whether the model and the cluster fit it."""
 
 from host.model import Model
 from rtl.config import NicConfig
@@ -9,9 +9,10 @@ __all__ = ["built", "check_fit", "check_units"]
 
 
 def built(config: NicConfig, model: Model, runtime: Runtime, workload: Workload) -> NicConfig:
-    """Return ``config`` without the dot units where nothing uses them.
+    """Return ``config``, without dot units where nothing uses them.
 
-    They take most of the time of a build and of a simulated cycle. A setting ``dot_units`` stands.
+    Dot units take most of the time of a build and of a simulated cycle. If ``dot_units`` is set,
+    they stay.
     """
     if runtime.interaction and model.interaction == "dot":
         return config
@@ -44,7 +45,7 @@ def check_fit(config: NicConfig, model: Model, runtime: Runtime, workload: Workl
 
 
 def check_units(config: NicConfig, model: Model) -> None:
-    """Raise ``ValueError`` where ``model`` needs dots and the NIC has nothing that makes them."""
+    """Raise ``ValueError`` where ``model`` needs dots and the NIC has no unit for them."""
     if model.interaction == "dot" and not config.dot_units:
         raise ValueError(f"dot_units must be at least 1 for the interaction dot, "
                          f"not {config.dot_units!r}")

@@ -1,4 +1,4 @@
-"""Where samples come from: a file, or the generator; checked against what the NIC holds."""
+"""Samples of a file or of the generator, in mini-batches that the NIC can hold."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -45,9 +45,9 @@ def sample_chunks(workload: Workload, model: Model, kind: str | None) -> Iterato
 
 def skip_samples(chunks: Iterator[Samples], count: int,
                  last: Callable[[Samples], None] = lambda sample: None) -> Iterator[Samples]:
-    """Yield ``chunks`` without their first ``count`` samples; ``last`` is given the last of those.
+    """Yield ``chunks`` without their first ``count`` samples.
 
-    ``ValueError`` when there are no more samples than that.
+    ``last`` is called with the last sample left out. ``ValueError`` when no sample is left.
     """
     seen = 0
     for chunk in chunks:
@@ -72,10 +72,10 @@ def batcher_of(workload: Workload) -> Batcher:
 def mini_batches(workload: Workload, model: Model, kind: str | None, config: NicConfig,
                  batcher: Batcher, before: Callable[[Samples], None] = lambda sample: None,
                  ) -> Iterator[MiniBatch]:
-    """Yield mini-batches, whose samples have the numbers that they have in the input.
+    """Yield mini-batches whose samples keep their numbers in the input.
 
-    ``before`` is given the sample before the first, where one is left out. ``ValueError`` for a
-    sample that is larger than half the hold buffer.
+    ``before`` is called with the last sample left out, if there is one. ``ValueError`` for a sample
+    that is larger than half the hold buffer.
     """
     first = workload.first_sample
     chunks = skip_samples(sample_chunks(workload, model, kind), first, before)

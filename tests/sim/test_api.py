@@ -12,6 +12,7 @@ from sim.bench import bench as bench_module
 from sim.bench.rows import Job, Row
 from sim.cli.main import main
 from sim.experiments import reproduce as evaluation
+from sim.experiments.points.setting import Setting
 from sim.job.options import RunOptions
 from tests.sim import inputs
 
@@ -100,6 +101,12 @@ def test_bench(monkeypatch, capsys, tmp_path):
     assert not _ended(["bench", "--only", "lookups", "--json", "-"])
     assert json.loads(capsys.readouterr().out) == result
     assert api.frame(result)["value"].tolist() == [2.0]
+
+
+def test_defaults_of_an_evaluation_are_those_of_a_run():
+    run = RunOptions()
+    assert (Setting.gpu, Setting.seed) == (run.workload.gpu, run.workload.seed)
+    assert Setting.fidelity == "model"
 
 
 def test_reproduce(monkeypatch, capsys, tmp_path):
