@@ -47,8 +47,8 @@ __all__ = [
     "batching", "bench", "describe", "frame", "hitrate", "plan", "reproduce", "run", "train",
 ]
 
-Path = str | PathLike[str]
-Data = Path | Sequence[Path] | None
+AnyPath = str | PathLike[str]
+Data = AnyPath | Sequence[AnyPath] | None
 Stop = Callable[[], str | None]
 
 
@@ -154,13 +154,18 @@ def train(*, progress: Callable[[int, int | None, float, dict | None], None]
     return train_to_files(TrainOptions.of(**_plain(options)), progress, stop, tell)
 
 
-def bench(*, only: Sequence[str] = (), json: Path | None = None,
+def bench(*, only: Sequence[str] = (), json: AnyPath | None = None,
           progress: Callable[[int, int, str], None] = lambda done, total, line: None,
           finished: Callable[[dict], None] = lambda row: None) -> dict:
     """Measure what the design promises: rates, latencies, resources, each with its target.
 
+    Some sections compile and run much; ``only`` chooses fewer.
+
     >>> bench(only=["latency"])["rows"][0]["unit"]  # doctest: +SKIP
     'cycles'
+    >>> bench(only=["luck"])
+    Traceback (most recent call last):
+    ValueError: only must be of lookups, vectors, ..., speed, resources, not 'luck'
 
     Parameters
     ----------
@@ -188,11 +193,11 @@ def bench(*, only: Sequence[str] = (), json: Path | None = None,
 
 
 def hitrate(*, sizes: Sequence[int] | None = None, data: Data = None, format: str | None = None,
-            model: Path | None = None, policy: Sequence[str] = ("lru",), ways: int | None = None,
-            config: str | None = None, cluster: Path | None = None, nodes: int | None = None,
+            model: AnyPath | None = None, policy: Sequence[str] = ("lru",), ways: int | None = None,
+            config: str | None = None, cluster: AnyPath | None = None, nodes: int | None = None,
             placement: str = Workload.placement, mini_batch: int = Workload.mini_batch,
             samples: int | None = None, warmup: int = Workload.warmup, seed: int = Workload.seed,
-            json: Path | None = None, picture: Path | None = None,
+            json: AnyPath | None = None, picture: AnyPath | None = None,
             progress: Callable[[int], None] = lambda done: None, stop: Stop = never) -> dict:
     """Return the hit rate of the local cache against its size, without running RTL.
 
@@ -243,9 +248,9 @@ def hitrate(*, sizes: Sequence[int] | None = None, data: Data = None, format: st
     return result
 
 
-def batching(*, data: Data = None, format: str | None = None, model: Path | None = None,
+def batching(*, data: Data = None, format: str | None = None, model: AnyPath | None = None,
              samples: int | None = None, mini_batch: int | None = None, window: int | None = None,
-             hyperedges: Sequence[int] = (), seed: int = Workload.seed, json: Path | None = None,
+             hyperedges: Sequence[int] = (), seed: int = Workload.seed, json: AnyPath | None = None,
              progress: Callable[[str], None] = lambda doing: None) -> dict:
     """Return the unique keys that each way to form mini-batches saves, and its cost.
 
@@ -284,14 +289,14 @@ def batching(*, data: Data = None, format: str | None = None, model: Path | None
     return result
 
 
-def plan(*, model: Path | None = None, cluster: Path = "paper", config: str | None = None,
+def plan(*, model: AnyPath | None = None, cluster: AnyPath = "paper", config: str | None = None,
          set: Sequence[str] = (), nodes: int | None = None, placement: str = Workload.placement,
          optimizer: str = "none", hit_rate: float | None = None, data: Data = None,
          format: str | None = None, samples: int | None = None,
          mini_batch: int = Workload.mini_batch, in_flight: int = Workload.in_flight,
-         warmup: int = Workload.warmup, network: Path | None = None, gpu: Path | None = None,
-         pcie: Path | None = None, seed: int = Workload.seed, json: Path | None = None,
-         picture: Path | None = None,
+         warmup: int = Workload.warmup, network: AnyPath | None = None, gpu: AnyPath | None = None,
+         pcie: AnyPath | None = None, seed: int = Workload.seed, json: AnyPath | None = None,
+         picture: AnyPath | None = None,
          progress: Callable[[int], None] = lambda done: None) -> dict:
     """Return what a cluster needs for a model, what fits and what binds, without running RTL.
 
@@ -341,8 +346,8 @@ def plan(*, model: Path | None = None, cluster: Path = "paper", config: str | No
     return result
 
 
-def describe(files: Path | Sequence[Path], *, format: str | None = None,
-             samples: int | None = None, most_keys: int | None = None, json: Path | None = None,
+def describe(files: AnyPath | Sequence[AnyPath], *, format: str | None = None,
+             samples: int | None = None, most_keys: int | None = None, json: AnyPath | None = None,
              progress: Callable[[int], None] = lambda done: None) -> dict:
     """Return what is in a data set: samples, cardinalities, bag sizes, skew and ranges.
 
@@ -384,15 +389,16 @@ def describe(files: Path | Sequence[Path], *, format: str | None = None,
     return result
 
 
-def reproduce(figures: Sequence[str] = (), *, output: Path, model: str | None = None,
+def reproduce(figures: Sequence[str] = (), *, output: AnyPath, model: str | None = None,
               data: Data = None, format: str | None = None, fidelity: str = "model",
-              gpu: Path = str(Workload.gpu), backend: str = "loky", jobs: int | None = None,
+              gpu: AnyPath = str(Workload.gpu), backend: str = "loky", jobs: int | None = None,
               seed: int = Workload.seed, rtl_points: bool = True, demo: bool = False,
               progress: Callable[[int, int, float], None] | None = None) -> dict:
     """Make the paper's figures and judge its claims.
 
-    >>> reproduce(["fig22"], output="claims", demo=True)["points"]  # doctest: +SKIP
-    4
+    >>> result = reproduce(["fig06"], output="claims", demo=True)
+    >>> result["figures"], result["points"], result["failed"]
+    (['fig06'], 0, [])
 
     Parameters
     ----------
@@ -443,7 +449,7 @@ def reproduce(figures: Sequence[str] = (), *, output: Path, model: str | None = 
                            demo))
 
 
-def _outputs(**files: Path | None) -> Outputs:
+def _outputs(**files: AnyPath | None) -> Outputs:
     """Return the files that a function writes, checked."""
     outputs = Outputs(**{name: _path(path) for name, path in files.items()})
     outputs.check_files()

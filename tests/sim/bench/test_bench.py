@@ -11,9 +11,9 @@ from host.placement.shard import key_hash
 from rtl.config import preset
 from rtl.formats import RawBeat
 from rtl.stream import StreamFIFO
+from sim.bench import bench as module
 from sim.bench import resources as bench_resources
 from sim.bench.bench import NOT_BUILT, bench
-from sim.bench.bench import bench as module
 from sim.bench.dots import dot_jobs, dot_limits, dot_row
 from sim.bench.gradients import gradient_jobs, gradient_rate, on_one_key
 from sim.bench.latency import LATENCY_CASES
