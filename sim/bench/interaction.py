@@ -53,7 +53,7 @@ def interaction_row(config: str, model: Model, samples: int,
             path = Path(folder) / f"{times}.npy"
             np.save(path, np.tile(keys, (times, 1)))
             total = samples * times
-            result = run(RunOptions(config=config, settings=("interaction=true", *settings),
+            result = run(RunOptions.of(config=config, settings=("interaction=true", *settings),
                                     model=model.name, nodes=1, data=str(path), format="trace"),
                          lambda done, cycle, total=total: progress(
                              f"{done:,} of {total:,} samples"))

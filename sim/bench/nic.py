@@ -56,7 +56,7 @@ def nic_jobs() -> list[Job]:
         name = f"NIC, inference, 4 nodes, {what}"
 
         def rows(progress: Progress) -> list[Row]:
-            result = run(RunOptions(config="kaggle", nodes=4, samples=_SAMPLES,
+            result = run(RunOptions.of(config="kaggle", nodes=4, samples=_SAMPLES,
                                     placement=placement),
                          lambda done, cycle: progress(f"{done:,} of {_SAMPLES:,} samples"))
             if not result["bit_identical"]:

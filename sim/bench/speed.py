@@ -9,7 +9,7 @@ undisturbed, is not: that one of the two met a quiet moment and the other did no
 
 import os
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from statistics import median
 
 from sim.bench.rows import Progress, Row
@@ -50,7 +50,7 @@ def speed_rows(progress: Progress = lambda line: None, *, config: str = "kaggle"
     config, samples, nodes: of the run; the targets are meant for the defaults.
     pysim: whether to compare with Amaranth's simulator, which takes the longest.
     """
-    options = RunOptions(config=config, samples=samples, nodes=nodes, threads=1)
+    options = RunOptions.of(config=config, samples=samples, nodes=nodes, threads=1)
     progress("the inputs of a cluster's NICs")
     bare = _Bare(options)
     several = len(os.sched_getaffinity(0)) > 1 and nodes > 1
@@ -164,7 +164,7 @@ class _Turn:
     @classmethod
     def take(cls, options: RunOptions, bare: _Bare, several: bool) -> "_Turn":
         return cls(_timed(Run(options)), bare.replay(1), bare.held(),
-                   _timed(Run(replace(options, threads=2))) if several else None,
+                   _timed(Run(options.with_fields(threads=2))) if several else None,
                    bare.replay(2) if several else None)
 
 
@@ -191,8 +191,8 @@ def _threads_rows(turns: list[_Turn]) -> list[Row]:
 
 
 def _pysim_row(options: RunOptions, rate: float) -> Row:
-    slow = _timed(Run(RunOptions(config=options.config, engine="pysim", nodes=1, samples=2,
-                                 mini_batch=2, threads=1)))
+    slow = _timed(Run(RunOptions.of(config=options.workload.config, engine="pysim", nodes=1,
+                                    samples=2, mini_batch=2, threads=1)))
     slow_rate = slow.cycles / slow.cpu
     return Row("cluster simulation against Amaranth's simulator", rate / slow_rate,
                "times its speed", 500,

@@ -5,36 +5,36 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from host.data.datasets import DATA_HELP, FORMAT_HELP, one_or_several
-from sim.files.outputs import check_outputs, write_json
-from sim.job.options import RunOptions
+from sim import api
+from sim.cli import options as option
+from sim.cli.options import DEFAULT, integers, to_file
+from sim.files.outputs import write_json
 
 __all__ = ["batching"]
 
 
 def batching(
-    data: Annotated[list[str] | None, typer.Option(help=DATA_HELP)] = None,
-    format: Annotated[str | None, typer.Option(help=FORMAT_HELP)] = None,
+    data: option.Data = None,
+    format: option.Format = None,
     model: Annotated[str | None, typer.Option(
         help="DLRM: a preset or a TOML file.",
         show_default="without data, each of kaggle, terabyte, avazu")] = None,
     samples: Annotated[int | None, typer.Option(
-        help="Samples to use; default all of a file, 8,192 of the generator.")] = None,
+        help="Samples to use. Default: all samples of a file, or 8,192 generated samples.")] = None,
     mini_batch: Annotated[int | None, typer.Option(
         help="Samples of a mini-batch.", show_default="128, terabyte also 2,048")] = None,
-    window: Annotated[int | None, typer.Option(
-        help="Samples that are loaded before mini-batches are formed of them.",
-        show_default="16 mini-batches")] = None,
+    window: option.Window = None,
     hyperedges: Annotated[str | None, typer.Option(
         help="Hyperedge thresholds to try the graph algorithm with, with commas between.")] = None,
-    seed: Annotated[int, typer.Option(help="Of generated samples.")] = RunOptions.seed,
-    json: Annotated[str | None, typer.Option(
-        help="Write the results to this file; - is standard output.")] = None,
+    seed: option.SampleSeed = DEFAULT["seed"],
+    json: option.Json = None,
 ) -> None:
-    """Unique keys that each way to form mini-batches saves, and its cost, without running RTL."""
-    from sim.offline import batching as model_of
+    """Compare the ways to form mini-batches: keys that each saves, and its cost. Runs no RTL."""
+    # The parameters are the options by their names in the API: nothing may be assigned before.
+    given = locals() | {"json": to_file(json, locals()),
+                        "hyperedges": integers(hyperedges or None, "hyperedges") or []}
+    from sim.offline.batching import batching_tables
 
-    check_outputs({"json": json}, {"data": data, "model": model})
     console = Console(stderr=json == "-")
     with console.status("forming mini-batches") as status:
 
@@ -43,18 +43,8 @@ def batching(
             if not console.is_terminal:
                 console.print(doing, highlight=False)
 
-        result = model_of.batching(
-            data=one_or_several(data), format=format, model=model, samples=samples,
-            mini_batch=mini_batch, window=window, hyperedges=_numbers(hyperedges), seed=seed,
-            progress=progress)
-    write_json(result, json)
-    for table in model_of.batching_tables(result):
+        result = api.batching(**given, progress=progress)
+    if json == "-":
+        write_json(result, json)
+    for table in batching_tables(result):
         console.print(table)
-
-
-def _numbers(text: str | None) -> list[int]:
-    try:
-        return [int(part) for part in text.split(",")] if text else []
-    except ValueError:
-        raise ValueError(f"hyperedges must be integers with commas between, "
-                         f"not {text!r}") from None

@@ -6,8 +6,10 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
+from sim import api
 from sim.bench.rows import SECTIONS
-from sim.files.outputs import check_outputs
+from sim.cli.options import to_file
+from sim.files.outputs import write_json
 
 __all__ = ["bench"]
 
@@ -16,19 +18,16 @@ def bench(
     only: Annotated[str | None, typer.Option(
         metavar="NAME,...", help=f"Measure only these: {', '.join(SECTIONS)}.")] = None,
     json: Annotated[str | None, typer.Option(
-        help="Write each row to this file when it is finished; the same command goes on where it "
-             "was interrupted. - is standard output, at the end.")] = None,
+        help="Write each row to this file as soon as it is finished; the same command goes on "
+             "after an interruption. - is standard output, at the end.")] = None,
 ) -> None:
-    """Measure what the design promises: rates, latencies, resources, each with its target."""
-    # What measures loads every block: the other commands do without it.
-    from sim.bench import bench as measured
+    """Measure what the design promises: rates, latencies and resources, each with its target."""
     from sim.bench.tables import figure, latency_table, note_table, row_table
 
-    check_outputs({"json": json})
     console = Console(stderr=json == "-")
 
     def progress(done: int, total: int, line: str) -> None:
-        # Lines, no bar: a compiler under way has a display of its own.
+        # Lines, no bar: compiling has a display of its own.
         console.print(f"[dim]{done} of {total}:[/dim] {escape(line)}", highlight=False,
                       soft_wrap=True)
 
@@ -37,7 +36,9 @@ def bench(
                       highlight=False, markup=False, soft_wrap=True)
 
     names = [name.strip() for name in only.split(",")] if only is not None else []
-    result = measured.bench(names, json, progress, finished)
+    result = api.bench(only=names, json=to_file(json, locals()), progress=progress, finished=finished)
+    if json == "-":
+        write_json(result, json)
     latencies = [row for row in result["rows"] if row["section"] == "latency"]
     rows = [row for row in result["rows"] if row["section"] != "latency"]
     if rows:

@@ -5,38 +5,39 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from host.data.datasets import FORMAT_HELP
-from sim.files.outputs import check_outputs, write_json
+from sim import api
+from sim.cli import options as option
+from sim.cli.options import to_file
+from sim.files.outputs import write_json
 
 __all__ = ["datasets"]
 
-datasets = typer.Typer(no_args_is_help=True, help="Data sets: what is in their files.")
+datasets = typer.Typer(no_args_is_help=True, help="Show what is in the files of a data set.")
 
 _LOGGED = 1_000_000
-"""Samples between two lines where no progress can be shown."""
+"""Samples from one line of progress to the next where there is no terminal."""
 
 
 @datasets.callback()
 def _commands() -> None:
-    """Data sets: what is in their files."""
+    """Show what is in the files of a data set."""
 
 
 @datasets.command()
 def describe(
     files: Annotated[list[str], typer.Argument(
-        help="Files of samples or folders of such, taken together in order.")],
-    format: Annotated[str | None, typer.Option(help=FORMAT_HELP)] = None,
-    samples: Annotated[int | None, typer.Option(help="Samples to read; default all.")] = None,
+        help="Files of samples or folders of such files, taken together in order.")],
+    format: option.Format = None,
+    samples: Annotated[int | None, typer.Option(
+        help="Samples to read. Default: all of them.")] = None,
     most_keys: Annotated[int | None, typer.Option(
-        help="Keys held in memory, beyond which their number and skew are estimated, with the "
-             "error; default 4,194,304, about 0.5 GB at most.")] = None,
-    json: Annotated[str | None, typer.Option(
-        help="Write the results to this file; - is standard output.")] = None,
+        help="Most keys to hold in memory; with more of them, their number and skew are estimated, "
+             "with the error. Default: 4,194,304, about 0.5 GB.")] = None,
+    json: option.Json = None,
 ) -> None:
-    """Samples, cardinalities, bag sizes, skew and ranges of a data set, in bounded memory."""
-    from sim.offline import datasets as model_of
+    """Count samples, cardinalities, bag sizes, skew and ranges of a data set, in bounded memory."""
+    from sim.offline.datasets import describe_tables
 
-    check_outputs({"json": json}, {"files": files})
     console = Console(stderr=json == "-")
     logged = 0
     with console.status("reading samples") as status:
@@ -48,8 +49,9 @@ def describe(
                 logged = done // _LOGGED
                 console.print(f"{done:,} samples", highlight=False)
 
-        result = model_of.describe(files, format=format, samples=samples, most_keys=most_keys,
-                                   progress=progress)
-    write_json(result, json)
-    for shown in model_of.describe_tables(result):
+        result = api.describe(files, format=format, samples=samples, most_keys=most_keys,
+                              json=to_file(json, locals()), progress=progress)
+    if json == "-":
+        write_json(result, json)
+    for shown in describe_tables(result):
         console.print(shown)

@@ -1,26 +1,26 @@
-"""How ``run`` and ``train`` end: what they say, and their exit status."""
+"""How ``run`` and ``train`` end: what they print, and their exit status."""
 
 import sys
+from collections.abc import Sequence
 
 from rich.console import Console
 from rich.table import Table
 
 from sim.cluster.stuck import stuck_table
-from sim.engines.waves import Waves
 from sim.files.stop import Stop
 
 __all__ = ["conclude"]
 
 
-def conclude(console: Console, result: dict, table: Table, stop: Stop, *, waves: Waves | None,
-             stopped: str | None, failures: list[str]) -> int:
-    """Print ``table`` and what there is to say of the waves, an early end and failures.
+def conclude(console: Console, result: dict, table: Table, lines: Sequence[str], stop: Stop, *,
+             stopped: str | None, failures: Sequence[str]) -> int:
+    """Print ``table``, ``lines``, how the command was ``stopped``, and the ``failures``.
 
-    Returns the exit status: that of the signal that ended it, 1 for failures, else 0.
+    Returns the exit status: that of the signal that stopped the command, 1 for failures, else 0.
     """
     console.print(table)
-    if waves is not None:
-        console.print(waves.summary(), highlight=False, soft_wrap=True)
+    for line in lines:
+        console.print(line, highlight=False, soft_wrap=True)
     if stopped is not None:
         print(f"sim: {stopped}", file=sys.stderr)
     if result["where_stuck"] is not None:

@@ -1,74 +1,129 @@
-"""Options that several commands of ``python -m sim`` have, and their words."""
+"""Options that several commands of ``python -m sim`` have, their defaults and their help."""
 
+from collections.abc import Mapping
 from dataclasses import fields
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from host.data.datasets import DATA_HELP, FORMAT_HELP
 from sim.engines.waves import WINDOW
-from sim.job.options import RunOptions
+from sim.files.outputs import check_apart
+from sim.job.simulation import Simulation
+from sim.job.workload import Workload
 
 __all__ = [
-    "DEFAULT", "Batching", "Cluster", "Config", "Data", "Engine", "Faults", "Fidelity", "Format",
-    "Gpu", "Json", "MiniBatch", "Mlp", "Model", "Network", "Nodes", "Patience", "Pcap", "Pcie",
-    "Placement", "Samples", "Seed", "Set", "Skip", "Threads", "Waves", "WavesNode", "WavesWindow",
-    "Window",
+    "DEFAULT", "Batching", "CacheWarmup", "Cluster", "Config", "ConfigOfCluster", "Data", "Engine",
+    "Faults", "Fidelity", "Format", "Gpu", "GpuOfCluster", "InFlight", "Json", "MiniBatch", "Mlp",
+    "Model", "Network", "NetworkOfCluster", "Nodes", "NodesOfCluster", "Patience", "Pcap", "Pcie",
+    "PcieOfCluster", "Picture", "Placement", "SampleSeed", "Samples", "Seed", "Set", "Skip",
+    "Threads", "Waves", "WavesNode", "WavesWindow", "Window", "integers", "to_file",
 ]
 
-DEFAULT = {field.name: field.default for field in fields(RunOptions)}
+DEFAULT = {field.name: field.default for part in (Workload, Simulation) for field in fields(part)}
 
-Config = Annotated[str | None, typer.Option(
-    help="Preset of the NIC; replaces the NIC of --cluster.", show_default=DEFAULT["config"])]
+_FROM_CLUSTER = "that of the cluster"
+
+_CONFIG = "NIC preset; replaces the NIC of --cluster."
+_NODES = "Nodes of the cluster."
+_SEED = "Seed of the {}."
+_PROFILE = "{} profile: its name or a TOML file."
+
+Config = Annotated[str | None, typer.Option(help=_CONFIG, show_default=DEFAULT["config"])]
+ConfigOfCluster = Annotated[str | None, typer.Option(help=_CONFIG, show_default=_FROM_CLUSTER)]
 Model = Annotated[str | None, typer.Option(help="DLRM: a preset or a TOML file.")]
 Cluster = Annotated[str | None, typer.Option(
-    help="Nodes, links and NIC: a preset or a TOML file. Other options go before it.")]
-Nodes = Annotated[int | None, typer.Option(
-    help="Nodes of the cluster.", show_default=str(DEFAULT["nodes"]))]
+    help="Nodes, links and NIC: a preset or a TOML file. Other options override it.")]
+Nodes = Annotated[int | None, typer.Option(help=_NODES, show_default=str(DEFAULT["nodes"]))]
+NodesOfCluster = Annotated[int | None, typer.Option(help=_NODES, show_default=_FROM_CLUSTER)]
 Samples = Annotated[int | None, typer.Option(
-    help="Samples to run; default all of a file, 1,024 of the generator.")]
+    help="Samples to read. Default: all samples of a file, or 1,024 generated samples.")]
 MiniBatch = Annotated[int, typer.Option(help="Samples of a mini-batch, over all nodes.")]
+InFlight = Annotated[int, typer.Option(help="Mini-batches in flight at once.")]
+CacheWarmup = Annotated[int, typer.Option(
+    help="Mini-batches that fill the caches before anything is counted.")]
 Batching = Annotated[str, typer.Option(
-    help="How mini-batches are formed of the samples of a window: file, in their order; sort; "
-         "greedy, which finds most in common; graph, faster; graph-printed, as the paper has it.")]
+    help="How mini-batches are formed from the samples of a window. file: in the order of the "
+         "file; sort: in sorted order; greedy: finds the most keys in common; graph: faster than "
+         "greedy; graph-printed: the graph algorithm as the paper prints it.")]
 Window = Annotated[int | None, typer.Option(
-    help="Samples that are loaded before mini-batches are formed of them.",
+    help="Samples that are loaded before mini-batches are formed from them.",
     show_default="16 mini-batches")]
 Data = Annotated[list[str] | None, typer.Option(help=DATA_HELP)]
 Format = Annotated[str | None, typer.Option(help=FORMAT_HELP)]
-Placement = Annotated[str, typer.Option(help="table: whole tables; row: rows hashed over nodes.")]
+Placement = Annotated[str, typer.Option(
+    help="Where rows are held. table: each table on one node; row: rows hashed over all nodes.")]
 Engine = Annotated[str, typer.Option(
-    help="verilator, cxxrtl or pysim: one result, three speeds.")]
+    help="RTL simulator: verilator, cxxrtl or pysim. All give the same results, at different "
+         "speeds.")]
 Fidelity = Annotated[str, typer.Option(
-    help="rtl: the NICs' RTL runs; model: they are counted and timed without it, and results "
-         "have no values.")]
-Threads = Annotated[int, typer.Option(help="Nodes run at once.")]
+    help="rtl: run the RTL of the NICs; model: count and time with a model of them, which "
+         "computes no values.")]
+Threads = Annotated[int, typer.Option(help="Nodes to simulate at once.")]
 Network = Annotated[str | None, typer.Option(
-    help="Network profile: its name or a TOML file.", show_default=DEFAULT["network"])]
+    help=_PROFILE.format("Network"), show_default=DEFAULT["network"])]
+NetworkOfCluster = Annotated[str | None, typer.Option(
+    help=_PROFILE.format("Network"), show_default=_FROM_CLUSTER)]
 Gpu = Annotated[str | None, typer.Option(
-    help="GPU profile: its name or a TOML file.", show_default=DEFAULT["gpu"])]
+    help=_PROFILE.format("GPU"), show_default=DEFAULT["gpu"])]
+GpuOfCluster = Annotated[str | None, typer.Option(
+    help=_PROFILE.format("GPU"), show_default=_FROM_CLUSTER)]
 Pcie = Annotated[str | None, typer.Option(
-    help="PCIe profile: its name or a TOML file.", show_default=DEFAULT["pcie"])]
-Mlp = Annotated[str, typer.Option(help="fixed: the same bits everywhere; blas: faster.")]
-Seed = Annotated[int, typer.Option(help="Of rows, weights and generated samples.")]
+    help=_PROFILE.format("PCIe"), show_default=DEFAULT["pcie"])]
+PcieOfCluster = Annotated[str | None, typer.Option(
+    help=_PROFILE.format("PCIe"), show_default=_FROM_CLUSTER)]
+Mlp = Annotated[str, typer.Option(
+    help="How the MLPs are computed. fixed: the same bits on every machine; blas: faster.")]
+Seed = Annotated[int, typer.Option(help=_SEED.format("rows, weights and generated samples"))]
+SampleSeed = Annotated[int, typer.Option(help=_SEED.format("generated samples"))]
 Set = Annotated[list[str] | None, typer.Option(
-    help="field=value of the NIC's configuration or registers; may be repeated.")]
+    metavar="FIELD=VALUE",
+    help="Change a field of the NIC's configuration, or a register; may be repeated.")]
 Faults = Annotated[str | None, typer.Option(
     metavar="silent-PART=START:LENGTH[@NODE],...",
-    help="Let a part (host, gpu, network) of each node, or of one, fall silent, such as "
-         "silent-gpu=20us:1ms@2: from 20 us after the first samples on, for 1 ms; without "
-         "LENGTH for good.")]
+    help="Let a part (host, gpu, network) of one node, or of every node, fall silent. For example "
+         "silent-gpu=20us:1ms@2: the GPU of node 2, from 20 us after the first samples, for 1 ms. "
+         "Without LENGTH it stays silent.")]
 Patience = Annotated[int, typer.Option(
-    help="Cycles without a beat moving anywhere after which the run is given up.")]
+    help="Give up after this many cycles in which no beat moves anywhere.")]
 Skip = Annotated[bool, typer.Option(
-    help="Skip cycles in which nothing moves; changes no result.")]
+    help="Skip cycles in which nothing moves; results stay the same.")]
 Json = Annotated[str | None, typer.Option(
     help="Write the results to this file; - is standard output.")]
+Picture = Annotated[str | None, typer.Option(
+    help="Draw the results to this file (.png, .svg, .pdf).")]
 Pcap = Annotated[str | None, typer.Option(
     help="Write every frame between the nodes to this file, for Wireshark.")]
 Waves = Annotated[str | None, typer.Option(
     help="Write the signals of one NIC to this file (.fst, .vcd), for GTKWave or Surfer.")]
-WavesNode = Annotated[int | None, typer.Option(help="Node of the waves.", show_default="0")]
+WavesNode = Annotated[int | None, typer.Option(
+    help="Node whose signals are written.", show_default="0")]
 WavesWindow = Annotated[str | None, typer.Option(
-    metavar="FIRST:LAST", help="Cycles of the waves, both included.",
-    show_default=f"{WINDOW:,} from the first samples on")]
+    metavar="FIRST:LAST", help="Cycles whose signals are written, both included.",
+    show_default=f"{WINDOW:,} cycles from the first samples")]
+
+
+def integers(text: str | None, field: str) -> list[int] | None:
+    """Return the integers of an option that lists them with commas between; None without it."""
+    if text is None:
+        return None
+    try:
+        return [int(part) for part in text.split(",")]
+    except ValueError:
+        raise ValueError(f"{field} must be integers with commas between, not {text!r}") from None
+
+
+def to_file(path: str | None, given: Mapping[str, Any]) -> str | None:
+    """Return ``path`` unless it is ``-``: the command line itself writes to standard output.
+
+    ``ValueError`` where standard output is a file that another option ``given`` names.
+    """
+    if path != "-":
+        return path
+    outputs, inputs = ({name: given.get(name) for name in names} for names in (_WRITTEN, _READ))
+    check_apart({"json": path} | outputs, inputs)
+    return None
+
+
+_WRITTEN = ("predictions", "picture", "pcap", "waves", "checkpoint")
+_READ = ("data", "files", "model", "cluster", "network", "gpu", "pcie")

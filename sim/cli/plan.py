@@ -6,80 +6,55 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from host.data.datasets import DATA_HELP, FORMAT_HELP, one_or_several
+from sim import api
+from sim.cli import options as option
+from sim.cli.options import DEFAULT, to_file
 from sim.cli.progress import SampleCount
-from sim.files.outputs import check_outputs, check_picture, write_json
-from sim.job.options import RunOptions
+from sim.files.outputs import write_json
 
 __all__ = ["plan"]
 
-_FROM_CLUSTER = "that of the cluster"
-
 
 def plan(
-    model: Annotated[str | None, typer.Option(help="DLRM: a preset or a TOML file.")] = None,
+    model: option.Model = None,
     cluster: Annotated[str, typer.Option(
-        help="Nodes, links, memories and NIC: a preset or a TOML file. Other options go before "
+        help="Nodes, links, memories and NIC: a preset or a TOML file. Other options override "
              "it.")] = "paper",
-    config: Annotated[str | None, typer.Option(
-        help="Preset of the NIC; replaces the NIC of --cluster.",
-        show_default=_FROM_CLUSTER)] = None,
-    set: Annotated[list[str] | None, typer.Option(
-        help="field=value of the NIC's configuration or registers; may be repeated.")] = None,
-    nodes: Annotated[int | None, typer.Option(
-        help="Nodes of the cluster.", show_default=_FROM_CLUSTER)] = None,
-    placement: Annotated[str, typer.Option(
-        help="table: whole tables; row: rows hashed over nodes.")] = RunOptions.placement,
+    config: option.ConfigOfCluster = None,
+    set: option.Set = None,
+    nodes: option.NodesOfCluster = None,
+    placement: option.Placement = DEFAULT["placement"],
     optimizer: Annotated[str, typer.Option(
-        help="Whose state the memory must hold: none, sgd or rowwise-adagrad.")] = "none",
+        help="Optimizer whose state the memory must hold: none, sgd or rowwise-adagrad.")] = "none",
     hit_rate: Annotated[float | None, typer.Option(
-        help="Of the unique keys that enter a local cache; default: what caches of the NIC's size "
-             "hit on the samples.")] = None,
-    data: Annotated[list[str] | None, typer.Option(help=DATA_HELP)] = None,
-    format: Annotated[str | None, typer.Option(help=FORMAT_HELP)] = None,
-    samples: Annotated[int | None, typer.Option(
-        help="Samples to count; default all of a file, 1,024 of the generator.")] = None,
-    mini_batch: Annotated[int, typer.Option(
-        help="Samples of a mini-batch, over all nodes.")] = RunOptions.mini_batch,
-    in_flight: Annotated[int, typer.Option(
-        help="Mini-batches under way at once.")] = RunOptions.in_flight,
-    warmup: Annotated[int, typer.Option(
-        help="Mini-batches that fill the caches and are not counted.")] = RunOptions.warmup,
-    network: Annotated[str | None, typer.Option(
-        help="Network profile: its name or a TOML file.", show_default=_FROM_CLUSTER)] = None,
-    gpu: Annotated[str | None, typer.Option(
-        help="GPU profile: its name or a TOML file.", show_default=_FROM_CLUSTER)] = None,
-    pcie: Annotated[str | None, typer.Option(
-        help="PCIe profile: its name or a TOML file.", show_default=_FROM_CLUSTER)] = None,
-    seed: Annotated[int, typer.Option(help="Of generated samples.")] = RunOptions.seed,
-    json: Annotated[str | None, typer.Option(
-        help="Write the results to this file; - is standard output.")] = None,
-    picture: Annotated[str | None, typer.Option(
-        help="Draw the results to this file (.png, .svg, .pdf).")] = None,
+        help="Hit rate of the unique keys that enter a local cache. Default: what caches of the "
+             "NIC's size hit on the samples.")] = None,
+    data: option.Data = None,
+    format: option.Format = None,
+    samples: option.Samples = None,
+    mini_batch: option.MiniBatch = DEFAULT["mini_batch"],
+    in_flight: option.InFlight = DEFAULT["in_flight"],
+    warmup: option.CacheWarmup = DEFAULT["warmup"],
+    network: option.NetworkOfCluster = None,
+    gpu: option.GpuOfCluster = None,
+    pcie: option.PcieOfCluster = None,
+    seed: option.SampleSeed = DEFAULT["seed"],
+    json: option.Json = None,
+    picture: option.Picture = None,
 ) -> None:
-    """What a cluster needs for a model, what fits and what binds, without running RTL."""
-    # Matplotlib is slow to load, and the other commands do not draw this.
-    from sim.offline import plan as planner
-    from sim.offline.picture_plan import draw_plan
+    """Show what a cluster needs for a model, what fits and what binds, without running RTL."""
+    # The parameters are the options by their names in the API: nothing may be assigned before.
+    given = locals() | {"json": to_file(json, locals()), "set": set or ()}
+    from sim.offline.plan import failures
     from sim.offline.plan_table import plan_tables
 
-    check_picture(picture)
-    check_outputs({"json": json, "picture": picture},
-                  {"data": data, "model": model, "cluster": cluster, "network": network,
-                   "gpu": gpu, "pcie": pcie})
-    options = RunOptions.of(
-        cluster=cluster, config=config, settings=tuple(set or ()), model=model, nodes=nodes,
-        samples=samples, mini_batch=mini_batch, in_flight=in_flight, warmup=warmup,
-        data=one_or_several(data), format=format, placement=placement, network=network, gpu=gpu,
-        pcie=pcie, seed=seed)
     console = Console(stderr=json == "-")
     with SampleCount(console) as progress:
-        result = planner.plan(options, optimizer=optimizer, hit_rate=hit_rate, progress=progress)
-    write_json(result, json)
+        result = api.plan(**given, progress=progress)
+    if json == "-":
+        write_json(result, json)
     console.print(plan_tables(result))
-    if picture:
-        draw_plan(result, picture)
-    found = planner.failures(result)
+    found = failures(result)
     for line in found:
         print(f"sim: {line}", file=sys.stderr)
     raise typer.Exit(1 if found else 0)

@@ -1,18 +1,20 @@
-"""Progress of work that counts samples and may not know how many there are."""
+"""Progress of commands: in place on a terminal, else a line now and then."""
 
 from types import TracebackType
 
 from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-__all__ = ["SampleCount"]
+__all__ = ["RunBar", "SampleCount", "TrainBar"]
 
 _FIRST = 1 << 14
 
 
 class SampleCount:
-    """Shows how many samples were read: in place on a terminal, else a line at every doubling.
+    """Shows how many samples were read, where nobody knows how many there are.
 
-    Called with the samples done; used in a ``with`` statement. Short work prints no line.
+    Called with the samples done; used in a ``with`` statement. Without a terminal there is a line
+    at every doubling; short work prints no line.
     """
 
     def __init__(self, console: Console):
@@ -35,3 +37,72 @@ class SampleCount:
             self._console.print(f"{done:,} samples", highlight=False)
             while self._next <= done:
                 self._next *= 2
+
+
+class _Bar:
+    """A progress bar on a terminal, from the first `_show` to the end of a ``with`` statement.
+
+    Not before: NICs that are compiled first have a display of their own.
+    """
+
+    def __init__(self, console: Console, doing: str, column: str):
+        self._console = console
+        self._doing = doing
+        self._bar = Progress(
+            TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(),
+            TextColumn(column), TimeElapsedColumn(), console=console,
+            disable=not console.is_terminal)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._bar.stop()
+
+    def _show(self, done: int, total: int | None, **values: float) -> None:
+        if not self._bar.task_ids:
+            self._bar.start()
+            self._bar.add_task(self._doing, total=total, completed=done, **values)
+        else:
+            self._bar.update(self._bar.task_ids[0], completed=done, **values)
+
+
+class RunBar(_Bar):
+    """Shows how far a run is; without a terminal, a line at every tenth of the samples."""
+
+    def __init__(self, console: Console):
+        super().__init__(console, "running", "samples, cycle {task.fields[cycle]:,}")
+        self._next: int | None = None
+
+    def __call__(self, done: int, total: int | None, cycle: int) -> None:
+        self._show(done, total, cycle=cycle)
+        if self._console.is_terminal or not total:
+            return
+        step = max(1, total // 10)
+        self._next = step if self._next is None else self._next
+        if done >= self._next:
+            self._console.print(f"{done:,} samples, cycle {cycle:,}", highlight=False)
+            self._next = (done // step + 1) * step
+
+
+class TrainBar(_Bar):
+    """Shows how far a training is, and a line for each interval.
+
+    Parameters: ``checkpoint``, the file that the training may go on from.
+    """
+
+    def __init__(self, console: Console, checkpoint: str | None):
+        super().__init__(console, "training", "steps, loss {task.fields[loss]:.5f}")
+        self._checkpoint = checkpoint
+        self._begun = False
+
+    def __call__(self, done: int, total: int | None, loss: float, interval: dict | None) -> None:
+        from sim.training.report import interval_line  # needs the NICs, which help does without
+
+        if not self._begun and done:
+            self._console.print(f"{self._checkpoint}: going on after step {done:,}",
+                                highlight=False, soft_wrap=True)
+        self._begun = True
+        self._show(done, total, loss=loss)
+        if interval is not None:
+            self._console.print(interval_line(interval), highlight=False)

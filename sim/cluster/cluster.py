@@ -15,7 +15,7 @@ from rtl.formats import BEAT_BYTES
 from sim.cluster.protocols import CrewOf, FrameExchange, NodesAdvance
 from sim.cluster.watchdog import StuckError, Watchdog
 from sim.engines.engine import FOREVER
-from sim.job.options import PATIENCE
+from sim.job.simulation import PATIENCE
 from sim.nic.ports import LAST_BIT, Observer
 from sim.node.protocol import ClusterNode
 

@@ -15,8 +15,8 @@ from host.model import model_names
 from host.timing.cluster import cluster_files
 
 __all__ = [
-    "LiveJson", "check_apart", "check_outputs", "check_part", "check_picture", "check_writable",
-    "write_json",
+    "LiveJson", "check_apart", "check_folder", "check_outputs", "check_part", "check_picture",
+    "check_predictions", "check_writable", "write_json",
 ]
 
 _NOTHING: Mapping[str, Paths | None] = MappingProxyType({})
@@ -100,10 +100,27 @@ def check_writable(path: str | None, field: str) -> None:
         raise ValueError(f"{field} cannot be written: {path}: permission denied")
 
 
+def check_folder(path: str, field: str) -> None:
+    """Make the folder at ``path``; raise ``ValueError`` where that cannot be."""
+    folder = Path(path)
+    if folder.exists() and not folder.is_dir():
+        raise ValueError(f"{field} must be a folder, not the file {path!r}")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ValueError(f"{field} cannot be made: {path}: {error.strerror}") from None
+
+
 def check_picture(path: str | None) -> None:
     """Raise ``ValueError`` for a name that promises no kind of picture there is."""
     if path and Path(path).suffix not in (".png", ".svg", ".pdf"):
         raise ValueError(f"picture must end in .png, .svg or .pdf, not {path!r}")
+
+
+def check_predictions(path: str | None) -> None:
+    """Raise ``ValueError`` for a name that promises another format, or is standard output."""
+    if path is not None and not path.endswith(".csv"):
+        raise ValueError(f"predictions must end in .csv, not {path!r}")
 
 
 def write_json(result: dict, path: str | None) -> None:

@@ -1,4 +1,4 @@
-"""Faults that a run is to bear: parts of the cluster that fall silent, for a while or for good."""
+"""Faults of a run: parts of the cluster that fall silent, for a while or for good."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -20,12 +20,12 @@ class Silence:
 
     Members
     -------
-    part: ``host``: it takes nothing from its NIC and sends it nothing. ``gpu``: no gather ends.
-        ``network``: the node's link takes nothing, as under a MAC's pause frames. What is on its
-        way arrives.
-    start: microseconds after the first samples were handed out. length: in microseconds, ``inf``
-        for good.
-    node: its number, None for every node.
+    part: ``host``: the host takes nothing from its NIC and sends it nothing. ``gpu``: no gather
+        ends. ``network``: the node's link takes nothing, as under a MAC's pause frames; what is
+        already on the wire arrives.
+    start: microseconds after the first samples were handed out. length: microseconds of silence,
+        ``inf`` for good.
+    node: number of the node, None for every node.
     """
 
     part: str
@@ -35,10 +35,10 @@ class Silence:
 
 
 def parse_faults(text: str | None, nodes: int) -> tuple[Silence, ...]:
-    """Return the faults that ``text`` names, ``silent-PART=START:LENGTH[@NODE]`` each, commas
-    between; times with a unit, LENGTH left out for ever.
+    """Return the faults that ``text`` names.
 
-    ``ValueError`` or ``TypeError`` says what is wrong.
+    Each is ``silent-PART=START:LENGTH[@NODE]``, with commas between them. Times have a unit;
+    without LENGTH the part stays silent. ``ValueError`` or ``TypeError`` says what is wrong.
     """
     if text is None:
         return ()
@@ -77,8 +77,8 @@ def _time(fault: str, which: str, text: str) -> float:
 class Windows:
     """Spans of cycles in which something does not happen.
 
-    Parameters: ``spans``, first cycle and the cycle behind the last (``inf`` for none) of each;
-    those that meet are one.
+    Parameters: ``spans``, the first cycle of each and the cycle after its last (``inf`` for a span
+    without end). Spans that meet are merged.
     """
 
     def __init__(self, spans: Iterable[tuple[float, float]] = ()):
@@ -90,7 +90,7 @@ class Windows:
             self.spans.append((first, end))
 
     def after(self, time: float) -> float:
-        """Return ``time``, or the end of the span that it lies in."""
+        """Return ``time``, or the end of the span that contains it."""
         for first, end in self.spans:
             if first <= time < end:
                 return end
@@ -98,8 +98,10 @@ class Windows:
 
 
 def windows(faults: Iterable[Silence], part: str, node: int, start: int) -> Windows:
-    """Return the cycles in which ``part`` of ``node`` is silent, of a run whose first samples are
-    handed out in cycle ``start``."""
+    """Return the cycles in which ``part`` of ``node`` is silent.
+
+    ``start``: the cycle in which the first samples are handed out.
+    """
     mine = [fault for fault in faults if fault.part == part and fault.node in (None, node)]
     return Windows((start + ceil(cycles_of_us(fault.start)),
                     start + ceil(cycles_of_us(fault.start + fault.length))

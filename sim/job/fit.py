@@ -1,30 +1,31 @@
-"""Which NIC a run builds, and whether its model and cluster fit that."""
+"""Which NIC a run builds, and whether the model and the cluster fit it."""
 
 from host.model import Model
 from rtl.config import NicConfig
-from sim.job.options import RunOptions
 from sim.job.settings import Runtime
+from sim.job.workload import Workload
 
 __all__ = ["built", "check_fit", "check_units"]
 
 
-def built(config: NicConfig, model: Model, runtime: Runtime, options: RunOptions) -> NicConfig:
-    """Return ``config`` without the dot units where nothing uses them.
+def built(config: NicConfig, model: Model, runtime: Runtime, workload: Workload) -> NicConfig:
+    """Return ``config``, without dot units where nothing uses them.
 
-    They take most of the time of a build and of a simulated cycle. A setting ``dot_units`` stands.
+    Dot units take most of the time of a build and of a simulated cycle. If ``dot_units`` is set,
+    they stay.
     """
     if runtime.interaction and model.interaction == "dot":
         return config
-    if any(setting.partition("=")[0].strip() == "dot_units" for setting in options.settings):
+    if any(setting.partition("=")[0].strip() == "dot_units" for setting in workload.settings):
         return config
     return config.with_fields(dot_units=0)
 
 
-def check_fit(config: NicConfig, model: Model, runtime: Runtime, options: RunOptions) -> None:
+def check_fit(config: NicConfig, model: Model, runtime: Runtime, workload: Workload) -> None:
     """Raise ``ValueError`` where model or nodes exceed what the NIC was built for."""
-    if options.nodes > config.nodes:
+    if workload.nodes > config.nodes:
         raise ValueError(f"nodes must be at most {config.nodes} for config {config.name}, "
-                         f"not {options.nodes!r}")
+                         f"not {workload.nodes!r}")
     if model.tables > config.tables:
         raise ValueError(f"tables of the model must be at most {config.tables} for config "
                          f"{config.name}, not {model.tables!r}")
@@ -44,7 +45,7 @@ def check_fit(config: NicConfig, model: Model, runtime: Runtime, options: RunOpt
 
 
 def check_units(config: NicConfig, model: Model) -> None:
-    """Raise ``ValueError`` where ``model`` needs dots and the NIC has nothing that makes them."""
+    """Raise ``ValueError`` where ``model`` needs dots and the NIC has no unit for them."""
     if model.interaction == "dot" and not config.dot_units:
         raise ValueError(f"dot_units must be at least 1 for the interaction dot, "
                          f"not {config.dot_units!r}")

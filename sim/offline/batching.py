@@ -10,7 +10,7 @@ from rich.table import Table
 from host.batching import ALGORITHMS, WINDOW_BATCHES, Algorithm, Graph, Refresh, compare, winner
 from host.samples import Samples, concatenate
 from sim.job.inputs import choose_model, sample_chunks
-from sim.job.options import RunOptions
+from sim.job.workload import Workload
 
 __all__ = ["CASES", "SCHEMA", "Case", "batching", "batching_tables"]
 
@@ -42,7 +42,7 @@ def batching(*, data: str | tuple[str, ...] | None = None, format: str | None = 
 
     Parameters
     ----------
-    data, format, model, samples, seed: the input as in :class:`sim.job.options.RunOptions`. Without
+    data, format, model, samples, seed: the input as in :class:`sim.job.workload.Workload`. Without
         ``data`` and ``model`` generated samples like those of Kaggle, Terabyte and Avazu; 8,192 of
         them, or a window, where ``samples`` names no other number.
     mini_batch, window: samples of each; by default 128, or both of `CASES`, and 16 mini-batches.
@@ -117,11 +117,11 @@ def _cases(data: str | tuple[str, ...] | None, format: str | None, model: str | 
         wanted = [(name, case) for name in CASES]
     for name, case in wanted:
         count = max(_SAMPLES, case.window) if data is None and samples is None else samples
-        options = RunOptions(data=data, format=format, model=name, samples=count, seed=seed,
+        workload = Workload(data=data, format=format, model=name, samples=count, seed=seed,
                              mini_batch=case.mini_batch, batching="graph", window=case.window)
-        shape, kind = choose_model(options)
+        shape, kind = choose_model(workload)
         progress(f"{shape.name}: {'generating' if kind is None else 'reading'} samples")
-        yield shape.name, case, concatenate(sample_chunks(options, shape, kind))
+        yield shape.name, case, concatenate(sample_chunks(workload, shape, kind))
 
 
 def batching_tables(result: dict) -> Iterator[Table]:

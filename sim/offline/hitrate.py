@@ -23,8 +23,8 @@ from rtl.config import NicConfig, preset
 from sim.files.outputs import LiveJson
 from sim.files.stop import never
 from sim.job.inputs import choose_model, sample_chunks
-from sim.job.options import RunOptions
 from sim.job.settings import apply_settings
+from sim.job.workload import Workload
 
 __all__ = ["POLICIES", "SCHEMA", "hitrate", "hitrate_stopped", "hitrate_table"]
 
@@ -83,14 +83,14 @@ def hitrate(sizes: Sequence[int] | None = None, *, data: str | tuple[str, ...] |
     ----------
     sizes: rows of a node's cache, each a multiple of ``ways``; 0 is a cache that is off. By
         default a quarter to four times that of the NIC.
-    data, format, model, samples, seed: the input as in :class:`sim.job.options.RunOptions`; without
+    data, format, model, samples, seed: the input as in :class:`sim.job.workload.Workload`; without
         ``data``, generated.
     policies: names out of `POLICIES`.
     ways: of a set, by default the NIC's; 0 makes every cache fully associative. A key's set is the
         RTL's.
     nodes, placement, mini_batch: of the cluster; ``mini_batch`` is over all nodes.
     warmup: mini-batches that fill the caches and are not counted.
-    config, cluster: what has the NIC, and the nodes, as in :meth:`sim.job.options.RunOptions.of`.
+    config, cluster: what has the NIC, and the nodes, as in :meth:`sim.job.workload.Workload.of`.
     progress: called with the samples done.
     stop: returns the name of a signal when this is to end after the mini-batch; what was counted
         up to there is returned, with ``complete`` false and the signal as ``interrupted``.
@@ -110,31 +110,31 @@ def hitrate(sizes: Sequence[int] | None = None, *, data: str | tuple[str, ...] |
         An option that is out of range, or an input that cannot be read
         (:class:`host.errors.InputError`).
     """
-    options = RunOptions.of(data=data, format=format, model=model, nodes=nodes, warmup=warmup,
+    workload = Workload.of(data=data, format=format, model=model, nodes=nodes, warmup=warmup,
                             placement=placement, mini_batch=mini_batch, samples=samples, seed=seed,
                             config=config, cluster=cluster)
-    nodes = options.nodes
+    nodes = workload.nodes
     if placement not in PLACEMENTS:
         raise ValueError(f"placement must be one of {', '.join(PLACEMENTS)}, not {placement!r}")
-    nic, _ = apply_settings(preset(options.config), list(options.settings))
+    nic, _ = apply_settings(preset(workload.config), list(workload.settings))
     ways = nic.local_cache_ways if ways is None else ways
     sizes = _sizes_of(nic, ways) if sizes is None else sizes
     caches = [_Caches(policy, size, ways, nodes)
               for policy, size in _checked(policies, sizes, ways)]
-    shape, kind = choose_model(options)
+    shape, kind = choose_model(workload)
     plan = ShardPlan.deal(shape, nodes, placement)
     done = left_out = lookups = unique = 0
 
     def result(complete: bool = False, interrupted: str | None = None) -> dict:
         return {"schema": SCHEMA, "complete": complete, "interrupted": interrupted, "data": data,
                 "format": kind, "model": shape.name, "nodes": nodes, "placement": placement,
-                "mini_batch": mini_batch, "ways": ways, "seed": seed, "config": options.config,
+                "mini_batch": mini_batch, "ways": ways, "seed": seed, "config": workload.config,
                 "cluster": cluster, "warmup": warmup, "samples": done - left_out,
                 "lookups": lookups, "unique": unique,
                 "rows": [cache.row(lookups, unique) for cache in caches]}
 
     batch_number = -1
-    for batch_number, batch in enumerate(rechunk(sample_chunks(options, shape, kind), mini_batch)):
+    for batch_number, batch in enumerate(rechunk(sample_chunks(workload, shape, kind), mini_batch)):
         if batch_number == warmup:
             left_out, lookups, unique = done, 0, 0
             for cache in caches:

@@ -32,8 +32,8 @@ from host.toml.profile import load_profile
 from rtl.config import NicConfig, beats_of, preset
 from sim.job.fit import check_units
 from sim.job.inputs import choose_model, sample_chunks
-from sim.job.options import RunOptions, check_cluster
 from sim.job.settings import Runtime, apply_settings
+from sim.job.workload import Workload, check_cluster
 from sim.offline.plan_interaction import InteractionCost
 from sim.offline.plan_memory import STATE_BYTES, balance, caches, node_bytes, nodes_needed
 from sim.offline.plan_traffic import Packing, Traffic
@@ -43,14 +43,14 @@ __all__ = ["SCHEMA", "evenly", "failures", "plan"]
 SCHEMA = "embernic/plan/1"
 
 
-def plan(options: RunOptions, *, optimizer: str = "none", hit_rate: float | None = None,
+def plan(workload: Workload, *, optimizer: str = "none", hit_rate: float | None = None,
          progress: Callable[[int], None] = lambda done: None) -> dict:
-    """Return what the cluster of ``options`` would need for its model, and what binds it.
+    """Return what the cluster of ``workload`` would need for its model, and what binds it.
 
     Parameters
     ----------
-    options: as for a run, made by :meth:`sim.job.options.RunOptions.of` from a ``cluster``, which
-        has the memories. ``warmup`` mini-batches fill the caches and are not counted.
+    workload: made by :meth:`sim.job.workload.Workload.of` from a ``cluster``, which has the
+        memories. ``warmup`` mini-batches fill the caches and are not counted.
     optimizer: whose state the memory must hold too: ``none``, ``sgd`` or ``rowwise-adagrad``.
     hit_rate: of the lookups that enter a local cache; by default what caches of the NIC's size hit
         on the samples.
@@ -72,25 +72,25 @@ def plan(options: RunOptions, *, optimizer: str = "none", hit_rate: float | None
     ValueError
         An option out of range, or a file that cannot be read.
     """
-    if options.cluster is None:
+    if workload.cluster is None:
         raise ValueError("cluster must be given, which has the sizes of the memories")
     if optimizer not in STATE_BYTES:
         raise ValueError(f"optimizer must be one of {', '.join(STATE_BYTES)}, not {optimizer!r}")
     if hit_rate is not None and not 0 <= hit_rate <= 1:
         raise ValueError(f"hit_rate must be between 0 and 1, not {hit_rate!r}")
-    system = _System.of(options)
-    model, kind = choose_model(options)
+    system = _System.of(workload)
+    model, kind = choose_model(workload)
     model = system.runtime.of_model(model)
     if system.runtime.interaction:
         check_units(system.config, model)
-    plans = {name: ShardPlan.deal(model, options.nodes, name) for name in PLACEMENTS}
-    if options.placement not in plans:
+    plans = {name: ShardPlan.deal(model, workload.nodes, name) for name in PLACEMENTS}
+    if workload.placement not in plans:
         raise ValueError(f"placement must be one of {', '.join(PLACEMENTS)}, "
-                         f"not {options.placement!r}")
-    traffic, loads = _replay(options, system, model, kind, plans, hit_rate, progress)
-    nodes = node_bytes(model, plans[options.placement], optimizer)
+                         f"not {workload.placement!r}")
+    traffic, loads = _replay(workload, system, model, kind, plans, hit_rate, progress)
+    nodes = node_bytes(model, plans[workload.placement], optimizer)
     per_batch = {name: values / traffic.batches for name, values in traffic.counts.items()}
-    resources = _resources(options, system, model, traffic, per_batch)
+    resources = _resources(workload, system, model, traffic, per_batch)
     binds = max(resources, key=lambda resource: resource["least_us"])
     mini_batch = traffic.samples / traffic.batches
     unique, misses = (float(traffic.counts[name].sum()) for name in ("unique", "misses"))
@@ -104,10 +104,10 @@ def plan(options: RunOptions, *, optimizer: str = "none", hit_rate: float | None
         "interaction": None if not system.runtime.interaction else {
             "mode": model.interaction, "itself": model.interaction_itself,
             "width": model.interaction_width},
-        "nodes": options.nodes, "placement": options.placement, "optimizer": optimizer,
-        "data": options.data, "format": kind, "seed": options.seed,
-        "mini_batch": options.mini_batch, "in_flight": options.in_flight,
-        "warmup": options.warmup, "samples": traffic.samples, "mini_batches": traffic.batches,
+        "nodes": workload.nodes, "placement": workload.placement, "optimizer": optimizer,
+        "data": workload.data, "format": kind, "seed": workload.seed,
+        "mini_batch": workload.mini_batch, "in_flight": workload.in_flight,
+        "warmup": workload.warmup, "samples": traffic.samples, "mini_batches": traffic.batches,
         "lookups": int(lookups),
         "hit_rate": {"given": hit_rate, "unique": 1 - misses / unique if unique else None,
                      "every": 1 - misses / lookups if lookups else None},
@@ -124,7 +124,7 @@ def plan(options: RunOptions, *, optimizer: str = "none", hit_rate: float | None
                          "lookups": balance(loads[name].tolist())},
              "nodes_needed": nodes_needed(model, name, optimizer, memory)}
             for name, dealt in plans.items()],
-        "checks": _checks(options, system, model, traffic, nodes),
+        "checks": _checks(workload, system, model, traffic, nodes),
         "traffic": {name: values.tolist() for name, values in sorted(per_batch.items())},
         "resources": resources, "binds": binds["name"],
         "samples_per_second": mini_batch / (binds["least_us"] * 1e-6),
@@ -142,7 +142,7 @@ def failures(result: dict) -> list[str]:
 
 @dataclass(frozen=True)
 class _System:
-    """A cluster with what the options change of it."""
+    """A cluster with what the workload changes of it."""
 
     cluster: Cluster
     config: NicConfig
@@ -152,12 +152,12 @@ class _System:
     network: NetworkProfile
 
     @classmethod
-    def of(cls, options: RunOptions) -> _System:
-        network = load_profile(options.network, NetworkProfile)
-        Network(network, options.nodes)  # refuses more nodes than it joins
-        return cls(load_cluster(options.cluster or "", check_cluster),
-                   *apply_settings(preset(options.config), list(options.settings)),
-                   load_profile(options.pcie, PcieProfile), load_profile(options.gpu, GpuProfile),
+    def of(cls, workload: Workload) -> _System:
+        network = load_profile(workload.network, NetworkProfile)
+        Network(network, workload.nodes)  # refuses more nodes than it joins
+        return cls(load_cluster(workload.cluster or "", check_cluster),
+                   *apply_settings(preset(workload.config), list(workload.settings)),
+                   load_profile(workload.pcie, PcieProfile), load_profile(workload.gpu, GpuProfile),
                    network)
 
     @property
@@ -166,20 +166,20 @@ class _System:
         return 2 * self.pcie.one_way_us + self.gpu.latency_us
 
 
-def _replay(options: RunOptions, system: _System, model: Model, kind: str | None,
+def _replay(workload: Workload, system: _System, model: Model, kind: str | None,
             plans: dict[str, ShardPlan], hit_rate: float | None,
             progress: Callable[[int], None]) -> tuple[Traffic, dict[str, np.ndarray]]:
     """Return the traffic of all mini-batches behind the warm-up, and the lookups of each node for
     either placement."""
-    config, runtime, dealt = system.config, system.runtime, plans[options.placement]
-    packing = Packing(config, runtime, options.nodes, model.dimension,
+    config, runtime, dealt = system.config, system.runtime, plans[workload.placement]
+    packing = Packing(config, runtime, workload.nodes, model.dimension,
                       InteractionCost.of(config, model) if runtime.interaction else None)
-    traffic = Traffic(dealt, packing, merge=options.in_flight > 1)
+    traffic = Traffic(dealt, packing, merge=workload.in_flight > 1)
     sets = (runtime.local_cache_sets or config.local_cache_sets) if runtime.local_cache else 0
-    stores = NodeCaches(sets, config.local_cache_ways, options.nodes)
-    loads = {name: np.zeros(options.nodes) for name in plans}
-    done, entered_before = 0, np.zeros(options.nodes, np.int64)
-    chunks = rechunk(sample_chunks(options, model, kind), options.mini_batch)
+    stores = NodeCaches(sets, config.local_cache_ways, workload.nodes)
+    loads = {name: np.zeros(workload.nodes) for name in plans}
+    done, entered_before = 0, np.zeros(workload.nodes, np.int64)
+    chunks = rechunk(sample_chunks(workload, model, kind), workload.mini_batch)
     number = -1
     for number, batch in enumerate(chunks):
         owners = dealt.owner_of(batch.tables, batch.rows)
@@ -191,15 +191,15 @@ def _replay(options: RunOptions, system: _System, model: Model, kind: str | None
             missed = evenly(owners[entered], 1 - Fraction(str(hit_rate)), entered_before)
         done += len(batch)
         progress(done)
-        if number < options.warmup:
+        if number < workload.warmup:
             continue
         traffic.add(batch, owners, entered, missed)
         for name, other in plans.items():
             loads[name] += np.bincount(other.owner_of(batch.tables, batch.rows),
-                                       minlength=options.nodes)
+                                       minlength=workload.nodes)
     if not traffic.batches:
         raise ValueError(f"warmup must be less than the mini-batches of the input, {number + 1}, "
-                         f"not {options.warmup!r}")
+                         f"not {workload.warmup!r}")
     return traffic, loads
 
 
@@ -224,7 +224,7 @@ def evenly(owners: np.ndarray, share: Fraction, before: np.ndarray) -> np.ndarra
     return chosen
 
 
-def _resources(options: RunOptions, system: _System, model: Model, traffic: Traffic,
+def _resources(workload: Workload, system: _System, model: Model, traffic: Traffic,
                counts: dict[str, np.ndarray]) -> list[dict]:
     """Return each resource's microseconds per mini-batch at the node that uses it most.
 
@@ -235,7 +235,7 @@ def _resources(options: RunOptions, system: _System, model: Model, traffic: Traf
     pcie_bytes_us, network_bytes_us = pcie.bandwidth_gb_s * 1e3, network.bandwidth_gbit_s * 125
     row = max(4 * model.dimension, gpu.access_bytes) / (
         gpu.memory_bandwidth_gb_s * gpu.gather_fraction * 1e3)
-    network_us = network.one_way_us if options.nodes > 1 else 0.0
+    network_us = network.one_way_us if workload.nodes > 1 else 0.0
     found = []
 
     def add(name: str, at: str, times: Callable[[str], np.ndarray]) -> None:
@@ -247,7 +247,7 @@ def _resources(options: RunOptions, system: _System, model: Model, traffic: Traf
     for name, way in (("PCIe to NIC", "to_nic"), ("PCIe from NIC", "from_nic")):
         add(name, f"{pcie.bandwidth_gb_s:g} GB/s",
             lambda kind, way=way: counts[f"{kind}_{way}"] / pcie_bytes_us)
-    if options.nodes > 1:
+    if workload.nodes > 1:
         # Cables bring no more than their senders send; a switch has one link to a node.
         ways = [("network out", "out"), ("network in", "in")][:1 + network.switched]
         for name, way in ways:
@@ -271,19 +271,19 @@ def _resources(options: RunOptions, system: _System, model: Model, traffic: Traf
     trip = 4 * pcie.one_way_us + network_us + (
         traffic.with_remote * 2 * network_us + traffic.with_misses * system.gather_us
     ) / traffic.batches
-    add("mini-batches in flight", f"{options.in_flight:,} a round trip",
-        lambda kind: np.full(options.nodes, trip / options.in_flight))
+    add("mini-batches in flight", f"{workload.in_flight:,} a round trip",
+        lambda kind: np.full(workload.nodes, trip / workload.in_flight))
     return found
 
 
-def _checks(options: RunOptions, system: _System, model: Model, traffic: Traffic,
+def _checks(workload: Workload, system: _System, model: Model, traffic: Traffic,
             nodes: list[dict]) -> list[dict]:
     """Return what is needed and what there is."""
     config, cluster = system.config, system.cluster
     most = traffic.most
     largest = max(node["bytes"] for node in nodes)
     found = [
-        ("nodes", options.nodes, config.nodes, "NIC", True),
+        ("nodes", workload.nodes, config.nodes, "NIC", True),
         ("tables", model.tables, config.tables, "NIC", True),
         ("dimension", model.dimension, config.max_dimension, "NIC", True),
         ("slots of a sample", most["sample_slots"], config.sample_slots,
@@ -291,7 +291,7 @@ def _checks(options: RunOptions, system: _System, model: Model, traffic: Traffic
         ("bytes of a node", largest, cluster.gpu_memory_bytes, "GPU memory", True),
         ("bytes of a node", largest, cluster.host_memory_bytes, "host memory", False),
         ("slots of a node's share", most["slots"], config.hold_vectors, "hold buffer", False),
-        ("unique keys under way", most["unique"] * options.in_flight, config.dedupe_keys,
+        ("unique keys under way", most["unique"] * workload.in_flight, config.dedupe_keys,
          "dedupe table", False),
     ]
     if system.runtime.interaction and model.interaction == "dot":

@@ -64,22 +64,22 @@ class Backend:
 
     def nic(self, config: NicConfig, *, traced: bool = False) -> NicModel | ModelNic:
         """Return what makes NICs of ``config``: running or modelled, as the options say."""
-        if self.options.fidelity == "model":
+        if self.options.simulation.fidelity == "model":
             return ModelNic(config)
-        return nic_model(config, self.options.engine, traced=traced)
+        return nic_model(config, self.options.simulation.engine, traced=traced)
 
     def node(self, number: int, engine: Engine, config: NicConfig, model: Model,
              pcie: PcieProfile, gpu: GpuProfile, bottom: int | None) -> ClusterNode:
         """Return a node for inference; the parameters are those of :class:`sim.node.node.Node`."""
-        options = self.options
-        rest = pcie, gpu, options.in_flight, bottom
+        workload = self.options.workload
+        rest = pcie, gpu, workload.in_flight, bottom
         if isinstance(engine, ModelEngine):
             return ModelNode(number, engine, config, model.dimension, *rest)
-        plain = self.compiled_hosts and self.rows is None and not options.silences
+        plain = self.compiled_hosts and self.rows is None and not workload.silences
         if plain and isinstance(engine, CompiledEngine) and engine.drivable:
-            return CompiledNode(number, engine, config, model, options.seed, *rest)
+            return CompiledNode(number, engine, config, model, workload.seed, *rest)
         rows = self.rows or row_answers
-        answer = rows(model, options.seed, number, config.host_payload_beats)
+        answer = rows(model, workload.seed, number, config.host_payload_beats)
         return Node(number, engine, config, answer, model.dimension, *rest)
 
     def exchange_between(self, nodes: Sequence[ClusterNode], network: Network) -> FrameExchange:
@@ -103,4 +103,4 @@ class Backend:
 
 def choose(options: RunOptions) -> Backend:
     """Return the fastest implementations that give what ``options`` ask for."""
-    return Backend(options, NUMPY if options.engine == "pysim" else COMPILED)
+    return Backend(options, NUMPY if options.simulation.engine == "pysim" else COMPILED)

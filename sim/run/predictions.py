@@ -13,15 +13,9 @@ from typing import BinaryIO
 
 import numpy as np
 
-__all__ = ["PredictionFile", "check_predictions"]
+__all__ = ["PredictionFile"]
 
 _HEADER = b"sample,prediction\n"
-
-
-def check_predictions(path: str | None) -> None:
-    """Raise ``ValueError`` for a name that promises another format, or is standard output."""
-    if path is not None and not path.endswith(".csv"):
-        raise ValueError(f"predictions must end in .csv, not {path!r}")
 
 
 class PredictionFile:

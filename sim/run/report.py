@@ -18,10 +18,10 @@ def summary(run: Measured) -> dict:
     """Return everything that was measured, as plain values."""
     options, nodes = run.options, run.setup.cluster.nodes
     # A model has no values to compare.
-    modelled = options.fidelity == "model"
+    modelled = options.simulation.fidelity == "model"
     found = hardware(run.setup, run.runtime, run.counters, run.wall)
     remote = remote_cache_summary(block(total(run.counters), "remote_cache"), run.foreign_keys)
-    saved = remote["hits"] if run.counters and options.nodes > 1 else None
+    saved = remote["hits"] if run.counters and options.workload.nodes > 1 else None
     found["network"] |= {
         "saved_lookups": saved,
         "saved_bytes": None if saved is None else saved_bytes(saved, run.model.dimension)}
@@ -34,14 +34,13 @@ def summary(run: Measured) -> dict:
         "config": asdict(run.config) | {"runtime": asdict(run.runtime)},
         "model": {"name": run.model.name, "tables": run.model.tables,
                   "rows": sum(run.model.rows), "dimension": run.model.dimension},
-        "options": {name: value for name, value in asdict(options).items()
-                    if name not in ("config", "settings")},
+        "options": options.as_dict(),
         "samples": run.samples,
         "lookups": run.lookups,
         "batching": run.batching,
-        "nodes": options.nodes,
-        "engine": None if modelled else options.engine,
-        "fidelity": options.fidelity,
+        "nodes": options.workload.nodes,
+        "engine": None if modelled else options.simulation.engine,
+        "fidelity": options.simulation.fidelity,
         "cycles": run.cycles,
         "simulated_seconds": run.cycles * CYCLE_NS * 1e-9,
         "wall_seconds": run.wall,

@@ -61,27 +61,28 @@ class Run:
 
     def __init__(self, options: RunOptions, backend: Backend | None = None):
         self.options = options
-        check_warmup(options)
+        workload, simulation = options.workload, options.simulation
+        check_warmup(workload)
         self.backend = backend = backend or choose(options)
-        self._modelled = options.fidelity == "model"
-        base = preset(options.config)
+        self._modelled = simulation.fidelity == "model"
+        base = preset(workload.config)
         self.config, self.runtime = apply_settings(
-            WideConfig.of(base) if self._modelled else base, list(options.settings))
-        self.model, self._kind = choose_model(options)
+            WideConfig.of(base) if self._modelled else base, list(workload.settings))
+        self.model, self._kind = choose_model(workload)
         self.model = self.runtime.of_model(self.model)
         self.runtime = replace(self.runtime, pooling=self.model.pooling)
-        self.config = built(self.config, self.model, self.runtime, options)
-        check_fit(self.config, self.model, self.runtime, options)
+        self.config = built(self.config, self.model, self.runtime, workload)
+        check_fit(self.config, self.model, self.runtime, workload)
         self._layout = ResultLayout.of(self.model) if self.runtime.interaction else None
         self._answer = ((self.model.tables, self.model.dimension) if self._layout is None else
                         (self._layout.beats, LANES))
-        self.plan = ShardPlan.deal(self.model, options.nodes, options.placement)
-        self._dlrm = Dlrm(self.model, options.seed, options.mlp, backend.numerics.linear)
+        self.plan = ShardPlan.deal(self.model, workload.nodes, workload.placement)
+        self._dlrm = Dlrm(self.model, workload.seed, simulation.mlp, backend.numerics.linear)
         self._before: Samples | None = None
-        self.batcher = batcher_of(options)
+        self.batcher = batcher_of(workload)
         self.steps = Ahead(self._steps(mini_batches(
-            options, self.model, self._kind, self.config, self.batcher, self._sample_before)),
-            beside=options.threads > 1)
+            workload, self.model, self._kind, self.config, self.batcher, self._sample_before)),
+            beside=simulation.threads > 1)
         # The first mini-batch is read before any NIC is built: a bad file is found at once.
         self._next: Step | None = self.steps.take()
         if self._next is None:
@@ -90,11 +91,11 @@ class Run:
         """Of the mini-batches handed out, see :class:`sim.node.step.Step`."""
         self._open: dict[int, Step] = {}
         self._floor = 0
-        self._tally = Tally(Alike(options), options.first_sample)
+        self._tally = Tally(Alike(workload), workload.first_sample)
         check = unchecked if self._modelled else checker(
             self._dlrm, backend.numerics.pooled, self._layout)
-        self.checks = Checks(check, self._tally.add, most=options.in_flight,
-                             beside=options.threads > 1 and not self._modelled)
+        self.checks = Checks(check, self._tally.add, most=workload.in_flight,
+                             beside=simulation.threads > 1 and not self._modelled)
         self._stop: Callable[[], str | None] = never
         self.setup = ClusterSetup(options, self.config, self.runtime, self.model, self.plan,
                                   backend, self._node)
@@ -104,14 +105,15 @@ class Run:
     @property
     def expected_samples(self) -> int | None:
         """Samples that will run, None when that depends on the length of a file."""
-        last = self.options.samples or (GENERATED if self.options.data is None else None)
-        return last and last - self.options.first_sample
+        workload = self.options.workload
+        last = workload.samples or (GENERATED if workload.data is None else None)
+        return last and last - workload.first_sample
 
     @property
     def prediction_before(self) -> float | None:
         """Prediction of the sample before the first; None where there is none, or its bits may be
         others (``mlp`` not fixed)."""
-        if self._before is None or self.options.mlp != "fixed":
+        if self._before is None or self.options.simulation.mlp != "fixed":
             return None
         return float(self._dlrm.forward(self._before)[0])
 
@@ -124,19 +126,19 @@ class Run:
         return self.backend.node(number, engine, self.config, self.model, pcie, gpu, bottom)
 
     def _steps(self, batches: Iterator[MiniBatch]) -> Iterator[Step]:
-        first = self.options.first_sample
+        first, nodes = self.options.workload.first_sample, self.options.workload.nodes
         for number, batch in enumerate(batches):
             samples = batch.samples
             dense = None if self._layout is None else self._dlrm.bottom(samples.dense)
-            step = Step.of(number, first, samples, self.options.nodes, self._answer, dense, batch)
-            if self.options.nodes > 1:
+            step = Step.of(number, first, samples, nodes, self._answer, dense, batch)
+            if nodes > 1:
                 step.foreign_keys = foreign_keys(self.plan, samples, step.shares)
             yield step
             first += len(samples)
 
     def _submit(self, now: float) -> None:
         # A window that was begun is drained: another run can go on behind it.
-        while (self._next is not None and len(self._open) < self.options.in_flight
+        while (self._next is not None and len(self._open) < self.options.workload.in_flight
                and (self._stop() is None or not self._next.fresh)):
             step = self._next
             self._open[step.number] = step
@@ -256,8 +258,9 @@ class Run:
             under_way=sum(len(step.samples) for step in self._open.values()),
             unanswered=unanswered if stuck else 0,
             cycles=int(np.ceil(tally.last_result)) - self.setup.start if tally.samples else 0,
-            latencies=tally.latencies[self.options.warmup:], foreign_keys=self.foreign_keys,
-            verdicts=tally.verdicts, sha256=tally.sha256, batching=tally.alike.result()))
+            latencies=tally.latencies[self.options.workload.warmup:],
+            foreign_keys=self.foreign_keys, verdicts=tally.verdicts, sha256=tally.sha256,
+            batching=tally.alike.result()))
 
 
 def _unknown(error: StuckError) -> dict:

@@ -45,33 +45,34 @@ class ClusterSetup:
                  node: Callable[[int, Engine, PcieProfile, GpuProfile], ClusterNode],
                  configure: Callable[[RegisterFile], None] = lambda registers: None,
                  patience: int = 0):
-        pcie = load_profile(options.pcie, PcieProfile)
-        self.gpu = load_profile(options.gpu, GpuProfile)
-        self.network = Network(load_profile(options.network, NetworkProfile), options.nodes)
+        workload, simulation = options.workload, options.simulation
+        pcie = load_profile(workload.pcie, PcieProfile)
+        self.gpu = load_profile(workload.gpu, GpuProfile)
+        self.network = Network(load_profile(workload.network, NetworkProfile), workload.nodes)
         traced_by = options.traced
         nic = traced = backend.nic(config, traced=traced_by is not None)
-        if traced_by and options.nodes > 1:
+        if traced_by and workload.nodes > 1:
             nic = backend.nic(config)
         self.waves: Waves | None = None
         nodes: list[ClusterNode] = []
         self.registers: list[RegisterFile] = []
-        for number in range(options.nodes):
+        for number in range(workload.nodes):
             shown = traced_by is not None and number == traced_by.node
-            engine, registers = (traced if shown else nic).instance(skip=options.skip)
+            engine, registers = (traced if shown else nic).instance(skip=simulation.skip)
             if traced_by is not None and shown:
                 self.waves = Waves(traced_by, engine)
-            nic.configure(registers, runtime, plan, model, node=number, nodes=options.nodes)
+            nic.configure(registers, runtime, plan, model, node=number, nodes=workload.nodes)
             configure(registers)
             nodes.append(node(number, engine, pcie, self.gpu))
             self.registers.append(registers)
         # The front end hears of a finished mini-batch and hands out the next: once over the
         # network and once over PCIe each way.
         lookahead = nodes[0].pcie.lookahead
-        self.hand_out = lookahead + (self.network.lookahead if options.nodes > 1 else 0)
+        self.hand_out = lookahead + (self.network.lookahead if workload.nodes > 1 else 0)
         self.cluster = Cluster(
             nodes, self.network, backend.exchange_between(nodes, self.network),
-            backend.crew(nodes), options.threads, reaction=self.hand_out,
-            patience=options.patience + patience)
+            backend.crew(nodes), simulation.threads, reaction=self.hand_out,
+            patience=simulation.patience + patience)
         try:
             self.start = self._boot(min(lookahead, self.network.lookahead))
             self._silence(options)
@@ -89,7 +90,7 @@ class ClusterSetup:
     def _silence(self, options: RunOptions) -> None:
         """Let what the options name fall silent in its time."""
         for node in self.cluster.nodes:
-            silent = {part: windows(options.silences, part, node.number, self.start)
+            silent = {part: windows(options.workload.silences, part, node.number, self.start)
                       for part in PARTS}
             node.silent_host, node.silent_gpu = silent["host"], silent["gpu"]
             for part, stream in (("host", "host_tx"), ("network", "net_tx")):

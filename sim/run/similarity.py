@@ -1,7 +1,7 @@
 """How alike the samples of the mini-batches of a run were."""
 
 from host.batching import MiniBatch
-from sim.job.options import RunOptions
+from sim.job.workload import Workload
 
 __all__ = ["Alike"]
 
@@ -9,11 +9,11 @@ __all__ = ["Alike"]
 class Alike:
     """Unique keys and similarity of mini-batches, which may be added in any order.
 
-    Parameters: ``options`` of the run.
+    Parameters: the ``workload`` of the run.
     """
 
-    def __init__(self, options: RunOptions):
-        self._options = options
+    def __init__(self, workload: Workload):
+        self._workload = workload
         self._each: dict[int, tuple[int, float, float | None]] = {}
 
     def add(self, number: int, batch: MiniBatch) -> None:
@@ -31,8 +31,8 @@ class Alike:
         each = [self._each[number] for number in sorted(self._each)]
         unique, similarity, downgrade = map(list, zip(*each)) if each else ([], [], [])
         return {
-            "algorithm": self._options.batching,
-            "window": self._options.window_samples,
+            "algorithm": self._workload.batching,
+            "window": self._workload.window_samples,
             "unique_keys": sum(unique) / len(each) if each else None,
             "similarity": sum(similarity) / len(each) if each else None,
             "each": {"unique_keys": unique, "similarity": similarity, "downgrade": downgrade},

@@ -22,11 +22,11 @@ def epoch_batches(options: TrainOptions, model: Model, kind: str | None, config:
     no packet to the NIC.
     """
     seen, most = 0, None
-    if options.fidelity == "rtl":
+    if options.method.fidelity == "rtl":
         most = longest_bag(gradient_payload(config), model.dimension)
-    for epoch in range(options.epochs):
+    for epoch in range(options.learning.epochs):
         before = seen
-        for batch in mini_batches(options.run, model, kind, config, batcher):
+        for batch in mini_batches(options.run.workload, model, kind, config, batcher):
             if most is not None:
                 _check_bags(batch, most, config)
             seen += 1
@@ -35,8 +35,8 @@ def epoch_batches(options: TrainOptions, model: Model, kind: str | None, config:
         if seen == before:
             raise ValueError("samples must be at least 1, but the input holds none")
     if done and seen <= done:
-        raise ValueError(f"epochs must be more for checkpoint {options.checkpoint}, which has "
-                         f"{done} steps: {options.epochs} have {seen}")
+        raise ValueError(f"epochs must be more for checkpoint {options.record.checkpoint}, which "
+                         f"has {done} steps: {options.learning.epochs} have {seen}")
 
 
 def _check_bags(batch: MiniBatch, most: int, config: NicConfig) -> None:

@@ -23,8 +23,8 @@ from sim.cluster.stuck import diagnose
 from sim.cluster.watchdog import StuckError
 from sim.engines import Engine
 from sim.job.fit import built, check_fit
-from sim.job.options import RunOptions
 from sim.job.settings import Runtime
+from sim.job.workload import Workload
 from sim.node.gpu_memory import GpuMemory, store_answers
 from sim.node.gradients import TrainingHost, gradient_payload
 from sim.node.node import Node
@@ -42,12 +42,12 @@ _MODES = {"sgd": OptimizerMode.SGD, "rowwise-adagrad": OptimizerMode.ROWWISE_ADA
 
 
 def training_config(config: NicConfig, model: Model, runtime: Runtime,
-                    options: RunOptions) -> NicConfig:
+                    workload: Workload) -> NicConfig:
     """Return ``config`` of NICs that train; ``ValueError`` where the model does not fit them."""
-    if any("".join(setting.split()) == "training=false" for setting in options.settings):
+    if any("".join(setting.split()) == "training=false" for setting in workload.settings):
         raise ValueError("training must be true where NICs train, not false")
-    config = built(config.with_fields(training=True), model, runtime, options)
-    check_fit(config, model, runtime, options)
+    config = built(config.with_fields(training=True), model, runtime, workload)
+    check_fit(config, model, runtime, workload)
     return config
 
 
@@ -113,22 +113,22 @@ class NicCluster:
 
     def __init__(self, options: TrainOptions, config: NicConfig, runtime: Runtime, model: Model,
                  rows: RowStore, backend: Backend):
-        run = options.run
+        workload, optimizer = options.run.workload, options.learning.optimizer
         self._config, self._runtime, self._model = config, runtime, model
-        self._plan = single_copies(ShardPlan.deal(model, run.nodes, run.placement))
+        self._plan = single_copies(ShardPlan.deal(model, workload.nodes, workload.placement))
         self._stores = deal_rows(rows, self._plan)
-        registers = training_registers(config, runtime, options.optimizer, run.nodes)
-        check_windows([registers] * run.nodes)
+        registers = training_registers(config, runtime, optimizer, workload.nodes)
+        check_windows([registers] * workload.nodes)
         self.setup = ClusterSetup(
-            run, config, runtime, model, self._plan, backend, self._node,
+            options.run, config, runtime, model, self._plan, backend, self._node,
             lambda file: [file.write(*item) for item in registers.items()])
         dense = DenseTime(self.setup.gpu, model)
         self.clock = Clock(dense, RingAllReduce(
-            self.setup.network, run.nodes, weight_bytes(model),
+            self.setup.network, workload.nodes, weight_bytes(model),
             BEAT_BYTES * config.net_payload_beats), self.setup.hand_out, float(self.setup.start))
         comparison = None
-        if options.compare:
-            reference = EmbeddingTables(model, run.seed, options.optimizer, run.nodes,
+        if options.method.compare:
+            reference = EmbeddingTables(model, workload.seed, optimizer, workload.nodes,
                                         runtime.partials)
             reference.rows = rows
             comparison = Comparison(reference, self._stores, self._plan)

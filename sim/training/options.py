@@ -1,79 +1,146 @@
-"""What a training is asked to do."""
+"""What a training is asked to do: what is trained, how it is simulated, and what is written."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from host.dlrm.optimizer import Optimizer
+from sim.files.outputs import check_outputs
 from sim.job.inputs import GENERATED
 from sim.job.options import RunOptions
+from sim.job.simulation import FIDELITIES
 
-__all__ = ["FIDELITIES", "TrainOptions"]
+__all__ = ["Learning", "Method", "Record", "TrainOptions"]
 
-FIDELITIES = ("rtl", "model")
+
+@dataclass(frozen=True)
+class Learning:
+    """What is learned from the samples.
+
+    Members
+    -------
+    optimizer: of the rows; the MLPs learn at its rate, by SGD.
+    epochs: passes over all samples.
+    """
+
+    optimizer: Optimizer = field(default_factory=Optimizer)
+    epochs: int = 1
+
+    def __post_init__(self) -> None:
+        if self.epochs < 1:
+            raise ValueError(f"epochs must be at least 1, not {self.epochs!r}")
+
+
+@dataclass(frozen=True)
+class Method:
+    """How the steps of a training are simulated.
+
+    Members
+    -------
+    fidelity: ``rtl``, NICs cycle by cycle, or ``model``, the numpy reference alone.
+    compare: whether the rows that every step wrote are compared with those of the reference.
+    """
+
+    fidelity: str = "rtl"
+    compare: bool = True
+
+    def __post_init__(self) -> None:
+        if self.fidelity not in FIDELITIES:
+            raise ValueError(f"fidelity must be {' or '.join(FIDELITIES)}, "
+                             f"not {self.fidelity!r}")
+
+
+@dataclass(frozen=True)
+class Record:
+    """What is written of a training while it goes on.
+
+    Members
+    -------
+    interval: mini-batches over which loss, accuracy and AUC are taken.
+    checkpoint: file that the training goes on from if it is there, and that it leaves.
+    """
+
+    interval: int = 100
+    checkpoint: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.interval < 1:
+            raise ValueError(f"interval must be at least 1, not {self.interval!r}")
+        if self.checkpoint == "-":
+            raise ValueError("checkpoint must be a file, not '-'")
 
 
 @dataclass(frozen=True)
 class TrainOptions:
-    """Options of :func:`sim.training.train.train`; the command line has the same names.
+    """Options of :func:`sim.training.train.train`.
 
     Members
     -------
-    run: samples, model, cluster and engine, see :class:`sim.job.options.RunOptions`; ``in_flight``
-        is 1, ``first_sample`` and ``warmup`` 0.
-    optimizer: of rows; the MLPs learn at its rate, by SGD.
-    epochs: how often all samples are gone through.
-    interval: mini-batches over which loss, accuracy and AUC are taken.
-    fidelity: ``rtl``, NICs cycle by cycle, or ``model``, the numpy reference alone.
-    checkpoint: file that training goes on from if it is there, and that it leaves.
-    compare: whether the rows that every step wrote are compared with those of the reference.
+    run: the workload, the simulation of the cluster and its outputs, see
+        :class:`sim.job.options.RunOptions`; ``in_flight`` is 1, ``first_sample`` and ``warmup``
+        are 0.
+    learning: what is learned. method: how it is simulated. record: what is written of it.
     """
 
-    run: RunOptions = field(default_factory=lambda: RunOptions(in_flight=1))
-    optimizer: Optimizer = field(default_factory=Optimizer)
-    epochs: int = 1
-    interval: int = 100
-    fidelity: str = "rtl"
-    checkpoint: str | None = None
-    compare: bool = True
+    run: RunOptions = field(default_factory=lambda: RunOptions.of(in_flight=1))
+    learning: Learning = field(default_factory=Learning)
+    method: Method = field(default_factory=Method)
+    record: Record = field(default_factory=Record)
 
     def __post_init__(self) -> None:
-        for name in ("epochs", "interval"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, not {getattr(self, name)!r}")
-        if self.fidelity not in FIDELITIES:
-            raise ValueError(f"fidelity must be {' or '.join(FIDELITIES)}, "
-                             f"not {self.fidelity!r}")
+        workload, outputs = self.run.workload, self.run.outputs
         for name, value in (("in_flight", 1), ("first_sample", 0), ("warmup", 0)):
-            if getattr(self.run, name) != value:
+            if getattr(workload, name) != value:
                 raise ValueError(f"{name} must be {value} in training, "
-                                 f"not {getattr(self.run, name)!r}")
-        if self.fidelity == "model":
-            for name in ("faults", "waves"):
-                if getattr(self.run, name) is not None:
+                                 f"not {getattr(workload, name)!r}")
+        for name in ("predictions", "picture"):
+            if getattr(outputs, name) is not None:
+                raise ValueError(f"{name} must be left out in training, "
+                                 f"not {getattr(outputs, name)!r}")
+        if self.method.fidelity == "model":
+            for name, given in (("faults", workload.faults), ("waves", outputs.waves),
+                                ("pcap", outputs.pcap)):
+                if given is not None:
                     raise ValueError(f"{name} must go with fidelity rtl, not with model")
 
     @classmethod
     def of(cls, *, optimizer: str | None = None, learning_rate: float | None = None,
-           epsilon: float | None = None, epochs: int = 1, interval: int = 100,
-           fidelity: str = "rtl", checkpoint: str | None = None, compare: bool = True,
-           **given: Any) -> "TrainOptions":
-        """Return options of what is given; those of the run as :meth:`RunOptions.of` has them."""
+           epsilon: float | None = None, **given: Any) -> "TrainOptions":
+        """Return options of members of the parts; those of the run as :meth:`RunOptions.of` takes
+        them. What is None has its default."""
         chosen = {"name": optimizer, "learning_rate": learning_rate, "epsilon": epsilon}
-        return cls(RunOptions.of(**{"in_flight": 1, **given}),
-                   replace(Optimizer(), **{k: v for k, v in chosen.items() if v is not None}),
-                   epochs, interval, fidelity, checkpoint, compare)
+        given = {"in_flight": 1} | {name: value for name, value in given.items()
+                                    if value is not None}
+
+        def part(kind: type) -> dict[str, Any]:
+            return {field.name: given.pop(field.name) for field in fields(kind)
+                    if field.name in given}
+
+        rule = replace(Optimizer(), **{k: v for k, v in chosen.items() if v is not None})
+        learning = Learning(**{"optimizer": rule} | part(Learning))
+        method, record = Method(**part(Method)), Record(**part(Record))
+        return cls(RunOptions.of(**given), learning, method, record)
+
+    def check_files(self) -> None:
+        """Raise ``ValueError`` unless the files can be written without a loss.
+
+        To be called before any file is opened.
+        """
+        checkpoint = self.record.checkpoint
+        check_outputs(self.run.outputs.files | {
+            "checkpoint": checkpoint, "checkpoint's .part": checkpoint and f"{checkpoint}.part"},
+            self.run.workload.files)
 
     def in_common(self, partials: str) -> Mapping[str, object]:
         """Return what a run that goes on from a checkpoint must have as the one that left it.
 
         How many nodes there are matters only where their partial sums are rounded.
         """
-        run = self.run
-        return {"mini_batch": run.mini_batch,
-                "batching": run.window_samples and [run.batching, run.window_samples],
-                "format": run.format,
-                "data": [run.data] if isinstance(run.data, str) else run.data,
-                "samples": run.samples or (GENERATED if run.data is None else None),
+        asked = self.run.workload
+        return {"mini_batch": asked.mini_batch,
+                "batching": asked.window_samples and [asked.batching, asked.window_samples],
+                "format": asked.format,
+                "data": [asked.data] if isinstance(asked.data, str) else asked.data,
+                "samples": asked.samples or (GENERATED if asked.data is None else None),
                 "gradient_partials": partials,
-                "nodes": run.nodes if partials == "rounded" else None}
+                "nodes": asked.nodes if partials == "rounded" else None}

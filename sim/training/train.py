@@ -18,8 +18,8 @@ from sim.cluster.watchdog import StuckError
 from sim.files.outputs import LiveJson
 from sim.files.stop import never
 from sim.job.inputs import GENERATED, batcher_of, choose_model
-from sim.job.options import RunOptions
 from sim.job.settings import Runtime, apply_settings
+from sim.job.workload import Workload
 from sim.nic.ports import Observer
 from sim.run.backend import Backend, choose
 from sim.run.similarity import Alike
@@ -63,43 +63,46 @@ class Training:
 
     def __init__(self, options: TrainOptions, backend: Backend | None = None):
         self.options = options
-        run = options.run
-        if run.data is not None and options.epochs > 1:
-            check_files(run.data, f"for {options.epochs} epochs")
-        self.config, self.runtime = _settings(run)
-        model, kind = choose_model(run)
+        workload, simulation = options.run.workload, options.run.simulation
+        optimizer, epochs = options.learning.optimizer, options.learning.epochs
+        if workload.data is not None and epochs > 1:
+            check_files(workload.data, f"for {epochs} epochs")
+        self.config, self.runtime = _settings(workload)
+        model, kind = choose_model(workload)
         self.model = self.runtime.of_model(model)
         self.runtime = replace(self.runtime, pooling=self.model.pooling)
-        self.backend = backend or choose(run)
-        self.dense = DenseTrainer(self.model, run.seed, options.optimizer.learning_rate, run.mlp,
-                                  self.backend.numerics.linear)
+        self.backend = backend or choose(options.run)
+        self.dense = DenseTrainer(self.model, workload.seed, optimizer.learning_rate,
+                                  simulation.mlp, self.backend.numerics.linear)
         self._checkpoints = Checkpoints(
-            options.checkpoint, self.dense, options.optimizer,
+            options.record.checkpoint, self.dense, optimizer,
             options.in_common(self.runtime.partials))
-        rows = RowStore(self.model, run.seed)
+        rows = RowStore(self.model, workload.seed)
         self.first_step = self._checkpoints.load(rows)
-        self.alike = Alike(run)
-        self._batches = epoch_batches(options, self.model, kind, self.config, batcher_of(run),
+        self.alike = Alike(workload)
+        self._batches = epoch_batches(options, self.model, kind, self.config, batcher_of(workload),
                                       self.first_step)
         # The first mini-batch is read before anything is built: a bad file is found at once.
         self._next = next(self._batches)
         self.nics: NicCluster | None = None
-        if options.fidelity == "rtl":
+        if options.method.fidelity == "rtl":
             self.nics = self._build(rows)
         self.trainer = Trainer(self.dense, self._reference(rows) if self.nics is None
                                else self.nics.tables)
         self.losses: list[float] = []
-        self.intervals = Intervals(options.interval)
+        self.intervals = Intervals(options.record.interval)
         self.samples = self.lookups = 0
         self._predictions = hashlib.sha256()
 
     def _build(self, rows: RowStore) -> NicCluster:
-        self.config = training_config(self.config, self.model, self.runtime, self.options.run)
+        self.config = training_config(self.config, self.model, self.runtime,
+                                      self.options.run.workload)
         return NicCluster(self.options, self.config, self.runtime, self.model, rows, self.backend)
 
     def _reference(self, rows: RowStore) -> EmbeddingTables:
-        tables = EmbeddingTables(self.model, self.options.run.seed, self.options.optimizer,
-                                 self.options.run.nodes, self.runtime.partials)
+        workload = self.options.run.workload
+        tables = EmbeddingTables(self.model, workload.seed, self.options.learning.optimizer,
+                                 workload.nodes, self.runtime.partials)
         tables.rows = rows
         return tables
 
@@ -107,9 +110,9 @@ class Training:
     def expected_steps(self) -> int | None:
         """Steps that there will be, with those of the checkpoint; None when that depends on the
         length of a file."""
-        run = self.options.run
-        samples = run.samples or (GENERATED if run.data is None else None)
-        return samples and -(-samples // run.mini_batch) * self.options.epochs
+        workload = self.options.run.workload
+        samples = workload.samples or (GENERATED if workload.data is None else None)
+        return samples and -(-samples // workload.mini_batch) * self.options.learning.epochs
 
     @property
     def steps(self) -> int:
@@ -201,11 +204,11 @@ class Training:
             predictions=self._predictions.hexdigest() if self.losses else None))
 
 
-def _settings(run: RunOptions) -> tuple[NicConfig, Runtime]:
+def _settings(workload: Workload) -> tuple[NicConfig, Runtime]:
     """Return configuration and registers; ``ValueError`` for what NICs cannot do in training."""
-    named = {setting.partition("=")[0].strip() for setting in run.settings}
+    named = {setting.partition("=")[0].strip() for setting in workload.settings}
     default = [] if "remote_cache" in named else ["remote_cache=false"]
-    config, runtime = apply_settings(preset(run.config), [*default, *run.settings])
+    config, runtime = apply_settings(preset(workload.config), [*default, *workload.settings])
     if runtime.remote_cache:
         raise ValueError("remote_cache must be false in training: its rows would go stale")
     if runtime.interaction:

@@ -53,7 +53,7 @@ def predictions_sha(model: Model, samples: int) -> str:
 def job_of(model: str, *settings: str, **options) -> Run:
     """Return a run on the NIC."""
     given = {"nodes": 2, "samples": 96, "mini_batch": 32, "threads": 1, "placement": "row"}
-    return Run(RunOptions(config="tiny", model=model, settings=(*NIC, *settings),
+    return Run(RunOptions.of(config="tiny", model=model, settings=(*NIC, *settings),
                           **given | options))
 
 

@@ -110,7 +110,7 @@ def options_of(point: Point, trace: Trace, devices: Devices, gpu: GpuProfile,
                 settings.append(f"{cache}_sets={held // ways}")
     if point.nodes > config.nodes:
         settings.append(f"nodes={point.nodes}")
-    return RunOptions(
+    return RunOptions.of(
         config=point.dataset, settings=(*settings, *point.settings), nodes=point.nodes,
         samples=sum(len(batch.samples) for batch in trace.batches), mini_batch=trace.mini_batch,
         in_flight=depth, data=point.data or None, format=point.format, fidelity=point.fidelity,

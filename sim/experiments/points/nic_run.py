@@ -126,8 +126,9 @@ class _Watched(Run):
     """
 
     def __init__(self, options: RunOptions, batches: Sequence[MiniBatch], warmup: int):
-        self._given, self._warmup = batches, warmup if options.in_flight == 1 else 0
-        behind = options.in_flight if options.in_flight > 1 else 0
+        in_flight = options.workload.in_flight
+        self._given, self._warmup = batches, warmup if in_flight == 1 else 0
+        behind = in_flight if in_flight > 1 else 0
         self.span = warmup, len(batches) - behind
         """How many mini-batches have ended when counting begins, and when it ends."""
         if self.span[1] - self.span[0] < 2:
@@ -140,8 +141,9 @@ class _Watched(Run):
         self._over, self._noted = 0, {0: self.done()}
 
     def _steps(self, batches: Iterable[MiniBatch]) -> Iterator[Step]:
-        if self.options.fidelity == "model":
-            self._dlrm = _NoValues(self.model, self.options.seed, self.options.mlp)
+        if self.options.simulation.fidelity == "model":
+            self._dlrm = _NoValues(self.model, self.options.workload.seed,
+                                   self.options.simulation.mlp)
         return super()._steps(iter(self._given))
 
     def _step_finished(self, step: Step, now: float) -> None:
@@ -196,7 +198,7 @@ def run_nics(options: RunOptions, batches: Sequence[MiniBatch], warmup: int = 0)
         raise RuntimeError(f"the run of the NICs failed: {result['stuck'] or result['results']}")
     run.note_last_packets()
     done = run.counted
-    launches = [done["launches", str(node)] for node in range(options.nodes)]
+    launches = [done["launches", str(node)] for node in range(options.workload.nodes)]
     traffic = {kind: {unit: done[unit, kind] for unit in ("bytes", "packets")}
                for kind in (*_KINDS, "total")}
     counts = {name: sum(counters[name] - registers.noted.get(name, 0) for counters, registers

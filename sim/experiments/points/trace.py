@@ -11,7 +11,7 @@ from host.model import Model
 from host.samples import Samples
 from sim.experiments.points.point import Point
 from sim.job.inputs import choose_model, sample_chunks
-from sim.job.options import RunOptions
+from sim.job.workload import Workload
 
 __all__ = ["Trace", "TraceOf", "arrivals_of", "trace_key", "trace_of"]
 
@@ -84,10 +84,10 @@ def _trace(of: TraceOf) -> Trace:
     data, size, window, warmup, measured = (
         of.data, of.samples, of.window, of.warmup, of.measured)
     count = (warmup + measured) * size
-    options = RunOptions(config=of.dataset, data=data or None, format=of.format, samples=count,
-                         seed=of.seed, mini_batch=size)
-    model, found = choose_model(options)
-    chunks = list(_first(sample_chunks(options, model, found), count))
+    workload = Workload(config=of.dataset, data=data or None, format=of.format, samples=count,
+                        seed=of.seed, mini_batch=size)
+    model, found = choose_model(workload)
+    chunks = list(_first(sample_chunks(workload, model, found), count))
     have, notes = sum(map(len, chunks)), []
     if have < count:
         size = have // (warmup + measured)

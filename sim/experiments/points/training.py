@@ -39,9 +39,9 @@ def trained(point: Point, trace: Trace, devices: Devices) -> Trained:
     formed = {} if point.batching == "file" else {"batching": point.batching,
                                                   "window": trace.window}
     result = train(TrainOptions.of(**{
-        name: getattr(run, name) for name in ("config", "settings", "nodes", "mini_batch", "data",
-                                              "format", "network", "pcie", "gpu", "mlp", "seed",
-                                              "threads")},
+        name: getattr(run.workload, name) for name in (
+            "config", "settings", "nodes", "mini_batch", "data", "format", "network", "pcie", "gpu",
+            "seed")}, mlp=run.simulation.mlp, threads=run.simulation.threads,
         samples=max(STEPS * trace.mini_batch, trace.window if formed else 0), compare=False,
         **formed))
     if result["phases_us"] is None or not result["complete"]:

@@ -162,7 +162,7 @@ def test_a_probe_measures_one_item_into_an_idle_block():
 
 def test_limits_of_a_run_come_from_the_registers():
     # Each lookup reaches the dedupe table of its owner.
-    result = run(RunOptions(config="tiny", nodes=2, samples=64, mini_batch=16, seed=3,
+    result = run(RunOptions.of(config="tiny", nodes=2, samples=64, mini_batch=16, seed=3,
                             settings=("remote_cache=false", "requester_merge=false")))
     found = limits(result)
     assert [limit.cycles for limit in found] == sorted((x.cycles for x in found), reverse=True)

@@ -160,7 +160,8 @@ def test_a_run_stops_and_is_gone_on_with(tmp_path, bags, expected, number):
     assert after["complete"] is True and after["next_sample"] is None
     assert after["samples"] == after["results"]["equal"] == 10 * BATCH
     assert after["predictions_sha256"] == _sha(expected[done:end])
-    whole = run(RunOptions(config="tiny", nodes=2, mini_batch=BATCH, data=str(bags), samples=end))
+    whole = run(RunOptions.of(config="tiny", nodes=2, mini_batch=BATCH, data=str(bags),
+                               samples=end))
     assert whole["predictions_sha256"] == _sha(predictions)
 
 
@@ -355,7 +356,7 @@ def test_handlers_are_put_back():
 
 
 def test_a_stop_that_is_asked_for_at_once_finishes_nothing(bags):
-    result = Run(RunOptions(config="tiny", nodes=2, mini_batch=BATCH, data=str(bags))).execute(
+    result = Run(RunOptions.of(config="tiny", nodes=2, mini_batch=BATCH, data=str(bags))).execute(
         stop=lambda: "SIGINT")
     assert result["interrupted"] == "SIGINT" and result["next_sample"] == 0
     assert result["samples"] == result["cycles"] == result["under_way"] == 0
@@ -381,7 +382,7 @@ def test_a_run_stops_only_where_no_mini_batch_is_left_out(bags, monkeypatch):
             asked.append(True)
 
     monkeypatch.setattr(Tally, "add", add)
-    result = Run(RunOptions(config="tiny", nodes=2, mini_batch=BATCH, data=str(bags))).execute(
+    result = Run(RunOptions.of(config="tiny", nodes=2, mini_batch=BATCH, data=str(bags))).execute(
         stop=lambda: "SIGINT" if asked else None)
     assert asked and not late
     assert 5 * BATCH <= result["next_sample"] == result["samples"] <= 8 * BATCH
@@ -389,7 +390,7 @@ def test_a_run_stops_only_where_no_mini_batch_is_left_out(bags, monkeypatch):
 
 
 def test_live_results_change_nothing(tmp_path, bags):
-    options = RunOptions(config="tiny", nodes=2, mini_batch=BATCH, data=str(bags), samples=160)
+    options = RunOptions.of(config="tiny", nodes=2, mini_batch=BATCH, data=str(bags), samples=160)
     live = LiveJson(str(tmp_path / "live.json"), seconds=0)
     results = [Run(options).execute(), Run(options).execute(live=live)]
     assert live.written

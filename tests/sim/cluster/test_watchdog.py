@@ -22,7 +22,7 @@ PATIENCE = 20_000
 def _options(**changed) -> RunOptions:
     given = {"config": "tiny", "nodes": 4, "samples": 96, "mini_batch": 16, "in_flight": 3,
              "threads": 1, "placement": "row", "patience": PATIENCE}
-    return RunOptions(**given | changed)
+    return RunOptions.of(**given | changed)
 
 
 def _stuck(result: dict) -> dict:

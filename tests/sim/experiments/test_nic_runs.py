@@ -62,8 +62,8 @@ def ran(monkeypatch):
     asked = []
 
     def run(options, batches, warmup):
-        asked.append(options.in_flight)
-        return made_up(options.in_flight)
+        asked.append(options.workload.in_flight)
+        return made_up(options.workload.in_flight)
 
     monkeypatch.setattr(nic_runs, "run_nics", run)
     nic_runs._run.cache_clear()
@@ -123,9 +123,9 @@ def test_a_point_is_the_same_to_the_bit_with_its_runs_on_disk(tmp_path):
 
 def test_requester_side_merge_may_be_asked_for():
     merged = options(replace(POINT, settings=("requester_merge=true",)))
-    assert [setting for setting in merged.settings if "merge" in setting] == [
+    assert [setting for setting in merged.workload.settings if "merge" in setting] == [
         "requester_merge=true"]
-    assert "requester_merge=false" in options().settings
+    assert "requester_merge=false" in options().workload.settings
     counts = run_nics(merged, trace_of(POINT).batches).counts
     assert counts["remote_cache.hits"] > run_nics(
         options(), trace_of(POINT).batches).counts["remote_cache.hits"]

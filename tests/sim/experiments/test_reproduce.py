@@ -9,7 +9,6 @@ from itertools import pairwise
 import pytest
 
 from sim.cli.main import main
-from sim.cli.reproduce import setting_of
 from sim.experiments.figures.beyond import EXTRAS
 from sim.experiments.figures.plots.plot import Plot
 from sim.experiments.figures.registry import NAMES, chosen, exhibit
@@ -18,6 +17,7 @@ from sim.experiments.points.order import in_turn
 from sim.experiments.points.setting import DEMO, Setting
 from sim.experiments.points.trace import trace_key
 from sim.experiments.reproduce import points_of, reproduce
+from sim.experiments.request import setting_of
 from sim.experiments.sweep.sweep import Results, sweep
 from sim.files.store import Store
 from tests.sim.experiments.measured import failing, told

@@ -30,13 +30,13 @@ def test_what_is_read():
 ])
 def test_mistakes(text, nodes, message):
     with pytest.raises((ValueError, TypeError), match=message) as error:
-        RunOptions(nodes=nodes, faults=text)
+        RunOptions.of(nodes=nodes, faults=text)
     assert "\n" not in str(error.value)
 
 
 def test_patience_is_bounded():
     with pytest.raises(ValueError, match="patience must be at least 1, not 0"):
-        RunOptions(patience=0)
+        RunOptions.of(patience=0)
 
 
 def test_windows_that_meet_are_one():

@@ -1,6 +1,5 @@
 """Runs of RTL and of the model of it, side by side."""
 
-from dataclasses import replace
 
 import numpy as np
 
@@ -16,7 +15,7 @@ BLOCKS = ("local_cache", "remote_cache", "dedupe", "network", "gpu", "pcie")
 
 def both(options: RunOptions) -> tuple[dict, dict]:
     """Return the results of a run in RTL and in the model."""
-    rtl, model = (run(replace(options, fidelity=fidelity)) for fidelity in ("rtl", "model"))
+    rtl, model = (run(options.with_fields(fidelity=fidelity)) for fidelity in ("rtl", "model"))
     assert failures(rtl) == [] and failures(model) == []
     return rtl, model
 
@@ -44,6 +43,6 @@ def compared(options: RunOptions) -> float:
     error = float(np.abs(latencies[1] / latencies[0] - 1).mean())
     interval = abs(model["cycles"] / rtl["cycles"] - 1)
     print(f"{rtl['config']['name']}, {rtl['model']['name']}, {rtl['nodes']} nodes, "
-          f"{' '.join(options.settings) or 'defaults'}: {len(latencies[0])} mini-batches, error "
-          f"of the latency {error:.4%}, of the interval {interval:.4%}")
+          f"{' '.join(options.workload.settings) or 'defaults'}: {len(latencies[0])} mini-batches, "
+          f"error of the latency {error:.4%}, of the interval {interval:.4%}")
     return max(error, interval)

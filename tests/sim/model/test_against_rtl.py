@@ -29,7 +29,7 @@ CASES = [
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case['dimension']}-{case['bags']}")
 def test_tiny(tmp_path, case):
     model = model_of(case["dimension"], case["bags"], case["interaction"])
-    assert compared(RunOptions(
+    assert compared(RunOptions.of(
         config="tiny", model=write_model(tmp_path / "model.toml", model), nodes=case["nodes"],
         samples=96, mini_batch=32, threads=1, placement="row",
         settings=(*NIC, *case["settings"]))) <= MOST
@@ -37,7 +37,7 @@ def test_tiny(tmp_path, case):
 
 @pytest.mark.parametrize("settings", [(), EVALUATED], ids=["defaults", "evaluated"])
 def test_kaggle(settings):
-    assert compared(RunOptions(samples=512, threads=1, settings=settings)) <= MOST
+    assert compared(RunOptions.of(samples=512, threads=1, settings=settings)) <= MOST
 
 
 @pytest.mark.slow
@@ -49,7 +49,7 @@ def test_kaggle(settings):
 def test_every_preset(config, settings):
     settings = tuple(setting.replace("=60", "=16").replace("=40", "=8") if config == "tiny"
                      else setting for setting in settings)
-    assert compared(RunOptions(config=config, samples=256 if config == "tiny" else 1024,
+    assert compared(RunOptions.of(config=config, samples=256 if config == "tiny" else 1024,
                                threads=1, settings=settings)) <= MOST
 
 
@@ -58,5 +58,5 @@ def test_every_preset(config, settings):
 @pytest.mark.parametrize("placement", ["table", "row"])
 @pytest.mark.parametrize("in_flight", [1, 8])
 def test_every_cluster(nodes, placement, in_flight):
-    assert compared(RunOptions(samples=1024, threads=1, nodes=nodes, placement=placement,
+    assert compared(RunOptions.of(samples=1024, threads=1, nodes=nodes, placement=placement,
                                in_flight=in_flight, settings=("requester_merge=false",))) <= MOST

@@ -2,7 +2,6 @@
 what a model cannot do."""
 
 import json
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -21,7 +20,7 @@ TIMES = ("wall_seconds", "cpu_seconds", "node_cycles_per_second", "options")
 
 
 def _run(**options) -> dict:
-    result = run(RunOptions(fidelity="model", **{"threads": 1, "samples": 512} | options))
+    result = run(RunOptions.of(fidelity="model", **{"threads": 1, "samples": 512} | options))
     assert failures(result) == [] and result["complete"]
     return result
 
@@ -41,10 +40,10 @@ def test_events_at_one_time_have_one_order():
     """However cycles are cut into quanta, and those into parts: with calls that end at a whole
     cycle, as packets come, a gather may begin with what comes then or without it."""
     gpu = GpuProfile("called", 1.0, 64.0, 64, 2, call_us=0.4)
-    options = RunOptions(fidelity="model", gpu=gpu, samples=1024, in_flight=8, nodes=4, seed=262)
+    options = RunOptions.of(fidelity="model", gpu=gpu, samples=1024, in_flight=8, nodes=4, seed=262)
     results = []
     for threads, quantum in ((1, None), (2, None), (3, 101), (1, 7)):
-        job = Run(replace(options, threads=threads))
+        job = Run(options.with_fields(threads=threads))
         job.cluster.quantum = quantum or job.cluster.quantum
         result = job.execute()
         results.append({name: value for name, value in result.items() if name not in TIMES})
@@ -119,7 +118,7 @@ def test_what_a_model_cannot_do(option, message, capsys, tmp_path, monkeypatch):
 
 def test_unknown_fidelity():
     with pytest.raises(ValueError, match="fidelity must be one of rtl, model, not 'exact'"):
-        RunOptions(fidelity="exact")
+        RunOptions.of(fidelity="exact")
 
 
 def test_a_gpu_that_falls_silent_ends_the_run(tmp_path):

@@ -19,7 +19,7 @@ def _run(**options) -> tuple[Run, dict, list[np.ndarray]]:
     Nothing is kept off the network, so that every lookup reaches its owner.
     """
     settings = (*options.pop("settings", ()), "remote_cache=false", "requester_merge=false")
-    job = Run(RunOptions(threads=1, settings=settings, **options))
+    job = Run(RunOptions.of(threads=1, settings=settings, **options))
     for registers in job.registers:
         registers.write("tap_select", 1)
         registers.finish()

@@ -14,8 +14,8 @@ from host.wire.packets import header_beat, pack_records, parse_header, records_t
 from rtl.config import preset
 from rtl.formats import DenseRecord, Opcode
 from sim.job.fit import built, check_fit
-from sim.job.options import RunOptions
 from sim.job.settings import Runtime, apply_settings
+from sim.job.workload import Workload
 from sim.node.dense_vectors import DenseVectors, bottom_operations
 from sim.node.events import EventQueue
 from sim.node.step import Step, StepResult
@@ -148,24 +148,24 @@ def test_operations_of_the_bottom_mlp():
 def test_dot_units_are_built_where_they_are_used():
     config, dot, cat = preset("kaggle"), MODELS["kaggle"], replace(
         MODELS["kaggle"], interaction="cat")
-    asked = RunOptions(settings=("dot_units=4",))
-    assert built(config, dot, Runtime(), RunOptions()).dot_units == 0
-    assert built(config, dot, Runtime(interaction=True), RunOptions()) == config
-    assert built(config, cat, Runtime(interaction=True), RunOptions()).dot_units == 0
+    asked = Workload(settings=("dot_units=4",))
+    assert built(config, dot, Runtime(), Workload()).dot_units == 0
+    assert built(config, dot, Runtime(interaction=True), Workload()) == config
+    assert built(config, cat, Runtime(interaction=True), Workload()).dot_units == 0
     assert built(config.with_fields(dot_units=4), dot, Runtime(), asked).dot_units == 4
 
 
 def test_more_than_the_dots_of_a_nic():
     config, on = preset("avazu"), Runtime(interaction=True)
     avazu, kaggle = MODELS["avazu"], MODELS["kaggle"]
-    check_fit(config, avazu, on, RunOptions())
-    check_fit(config, kaggle, Runtime(), RunOptions())
-    check_fit(config, replace(kaggle, interaction="cat"), on, RunOptions())
+    check_fit(config, avazu, on, Workload())
+    check_fit(config, kaggle, Runtime(), Workload())
+    check_fit(config, replace(kaggle, interaction="cat"), on, Workload())
     with pytest.raises(ValueError, match=r"^interaction_vectors must be at least 27, .* of 26 "
                                          r"tables, not 22$"):
-        check_fit(config, kaggle, on, RunOptions())
+        check_fit(config, kaggle, on, Workload())
     with pytest.raises(ValueError, match=r"^dot_units must be at least 1 for .* dot, not 0$"):
-        check_fit(config.with_fields(dot_units=0), avazu, on, RunOptions())
+        check_fit(config.with_fields(dot_units=0), avazu, on, Workload())
 
 
 def test_settings():

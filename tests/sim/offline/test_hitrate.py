@@ -18,7 +18,7 @@ def _both(nodes: int, sets: int, mini_batch: int, **given) -> tuple[dict, dict, 
     cluster = {"nodes": nodes, "mini_batch": mini_batch, "placement": "row",
                "samples": 256 if mini_batch == 1 else 1024,
                **given}
-    result = Run(RunOptions(in_flight=1, threads=1, settings=(
+    result = Run(RunOptions.of(in_flight=1, threads=1, settings=(
         f"local_cache_sets={sets}", "remote_cache=false", "requester_merge=false"),
                             **cluster)).execute()
     # Either would be a lookup more or less in the cache than the textbook has.

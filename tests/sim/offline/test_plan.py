@@ -19,6 +19,7 @@ from rtl.config import PRESETS
 from sim.cli.main import main
 from sim.job.options import RunOptions
 from sim.job.settings import Runtime
+from sim.job.workload import Workload
 from sim.offline.hitrate import hitrate
 from sim.offline.plan import evenly, failures, plan
 from sim.offline.plan_memory import balance, node_bytes, nodes_needed
@@ -75,7 +76,7 @@ def test_equal_to_a_run_whose_packets_are_full(tmp_path, nodes, dimension, place
     result = Run(options).execute()
     assert result["bit_identical"] and result["dedupe"]["retired_early"] == 0
     assert sum(node["host_reporter.credits"] for node in result["counters"]) == 0
-    planned = plan(options)
+    planned = plan(options.workload)
     found = _sums(planned, "full")
     assert found == _sums(planned, "expected")
     assert found == {"to_nic": result["pcie"]["to_nic_bytes"],
@@ -98,7 +99,7 @@ def test_close_to_a_run_with_time_outs(placement):
     options = RunOptions.of(cluster="paper", samples=1024, placement=placement, threads=1,
                             settings=ALL_SENT)
     result = Run(options).execute()
-    planned = plan(options)
+    planned = plan(options.workload)
     full, expected = _sums(planned, "full"), _sums(planned, "expected")
     for name, counted in (("to_nic", result["pcie"]["to_nic_bytes"]),
                           ("from_nic", result["pcie"]["from_nic_bytes"]),
@@ -228,18 +229,18 @@ def test_a_hit_rate_of_many_digits(capsys):
 
 
 def test_given_hit_rate():
-    options = RunOptions.of(cluster="paper", samples=512, placement="row")
+    workload = Workload.of(cluster="paper", samples=512, placement="row")
     for rate in (0, 0.25, 0.7, 1):
-        planned = plan(options, hit_rate=rate)
+        planned = plan(workload, hit_rate=rate)
         unique, misses = (sum(planned["traffic"][name]) * 4 for name in ("unique", "misses"))
         assert misses == pytest.approx(unique * (1 - rate), abs=4)
         assert planned["hit_rate"]["unique"] == pytest.approx(rate, abs=0.001)
-    off = plan(RunOptions.of(cluster="paper", samples=512, placement="row",
+    off = plan(Workload.of(cluster="paper", samples=512, placement="row",
                              settings=("local_cache=false",)))
     assert off["hit_rate"]["unique"] == 0
-    assert off["traffic"] == plan(options, hit_rate=0)["traffic"]
+    assert off["traffic"] == plan(workload, hit_rate=0)["traffic"]
     # Repeats inside a mini-batch enter the cache too when nothing merges them.
-    plain = plan(RunOptions.of(cluster="paper", samples=512, settings=("dedupe=false",)))
+    plain = plan(Workload.of(cluster="paper", samples=512, settings=("dedupe=false",)))
     assert sum(plain["traffic"]["unique"]) * 4 == 512 * 26
 
 
@@ -247,7 +248,7 @@ def test_computed_hit_rate():
     """The same as that of the command that computes nothing else."""
     cluster = {"cluster": "paper", "nodes": 2, "placement": "row", "samples": 1024, "warmup": 3}
     settings = ("local_cache_sets=200",)
-    planned = plan(RunOptions.of(settings=settings, **cluster))
+    planned = plan(Workload.of(settings=settings, **cluster))
     row = hitrate([1600], **cluster)["rows"][0]
     assert planned["hit_rate"]["unique"] == pytest.approx(row["hit_rate_unique"])
     assert planned["hit_rate"]["every"] == pytest.approx(row["hit_rate"])
@@ -261,15 +262,15 @@ def test_empty_bags(tmp_path):
     path = tmp_path / "sparse.toml"
     text = "dimension = 16\ndense = 1\nbottom = [16]\ntop = [1]\n[[tables]]\nrows = 10\n"
     path.write_text(f"{text}bag = 0\n")
-    planned = plan(RunOptions.of(cluster="paper", samples=64, mini_batch=2, model=str(path)))
+    planned = plan(Workload.of(cluster="paper", samples=64, mini_batch=2, model=str(path)))
     assert planned["hit_rate"] == {"given": None, "unique": None, "every": None}
     times = {row["name"]: row["least_us"] for row in planned["resources"]}
     assert times["NIC lookups"] == times["network out"] == times["GPU gather"] == 0
     assert times["NIC pooling"] == pytest.approx(0.004)
     assert times["mini-batches in flight"] == pytest.approx((4 * 0.42 + 1.3795) / 4)
     path.write_text(f"{text}bag = [0, 1]\n")
-    options = RunOptions.of(cluster="paper", samples=512, mini_batch=1, model=str(path))
-    times = {row["name"]: row["least_us"] for row in plan(options, hit_rate=1)["resources"]}
+    workload = Workload.of(cluster="paper", samples=512, mini_batch=1, model=str(path))
+    times = {row["name"]: row["least_us"] for row in plan(workload, hit_rate=1)["resources"]}
     # Half of the mini-batches have a key, three quarters of which are at another node.
     assert times["mini-batches in flight"] == pytest.approx(
         (4 * 0.42 + 1.3795 * (1 + 2 * 0.375)) / 4, rel=0.1)
@@ -277,9 +278,9 @@ def test_empty_bags(tmp_path):
 
 def test_times_by_hand():
     """One node, one table, no cache: what each of 8 samples of a mini-batch takes."""
-    options = RunOptions.of(cluster="paper", nodes=1, samples=32, mini_batch=8, in_flight=2,
-                            model="kaggle")
-    planned = plan(options, hit_rate=0)
+    workload = Workload.of(cluster="paper", nodes=1, samples=32, mini_batch=8, in_flight=2,
+                           model="kaggle")
+    planned = plan(workload, hit_rate=0)
     times = {row["name"]: row["least_us"] for row in planned["resources"]}
     assert "network out" not in times
     lookups = 8 * 26
@@ -361,7 +362,7 @@ def test_json_on_standard_output(capsys):
     shown = capsys.readouterr()
     result = json.loads(shown.out)
     assert result["schema"] == "embernic/plan/1" and "binds" in shown.err
-    assert result == json.loads(json.dumps(plan(RunOptions.of(cluster="paper", samples=64))))
+    assert result == json.loads(json.dumps(plan(Workload.of(cluster="paper", samples=64))))
 
 
 @pytest.mark.parametrize(("arguments", "said"), [
@@ -391,8 +392,8 @@ def test_mistakes_are_one_line(capsys, arguments, said):
 
 
 def test_more_nodes_than_the_nic_knows():
-    result = plan(RunOptions.of(cluster="direct_pair", network="ethernet_100g_switch", nodes=9,
-                                samples=18, mini_batch=18, model="avazu"))
+    result = plan(Workload.of(cluster="direct_pair", network="ethernet_100g_switch", nodes=9,
+                              samples=18, mini_batch=18, model="avazu"))
     assert failures(result) == ["nodes must be at most 8 (NIC), not 9"]
     assert MODELS["avazu"].tables == result["model"]["tables"]
 
@@ -404,18 +405,18 @@ def test_options_go_before_the_cluster(tmp_path):
                     '[network]\nname = "slow"\none_way = "5 us"\nbandwidth = "10 Gb/s"\n'
                     'overhead = "24 B"\nswitched = true\n[nic]\nconfig = "tiny"\n'
                     'local_cache_size = "32 KiB"\n[nic.set]\nrequest_batch = 32\ndedupe = false\n')
-    options = RunOptions.of(cluster=str(path), placement="row")
-    assert (options.nodes, options.config, options.placement) == (2, "tiny", "row")
-    assert options.network == NetworkProfile("slow", 5.0, 10.0, 24, True)
-    assert options.settings == ("local_cache_rows=128", "request_batch=32", "dedupe=false")
-    options = RunOptions.of(cluster=str(path), nodes=4, gpu="gpu_v100",
+    workload = Workload.of(cluster=str(path), placement="row")
+    assert (workload.nodes, workload.config, workload.placement) == (2, "tiny", "row")
+    assert workload.network == NetworkProfile("slow", 5.0, 10.0, 24, True)
+    assert workload.settings == ("local_cache_rows=128", "request_batch=32", "dedupe=false")
+    workload = Workload.of(cluster=str(path), nodes=4, gpu="gpu_v100",
                             settings=("request_batch=8", "lookup_timeout=9"))
-    assert (options.nodes, options.gpu) == (4, "gpu_v100")
-    assert options.settings == ("local_cache_rows=128", "dedupe=false", "request_batch=8",
+    assert (workload.nodes, workload.gpu) == (4, "gpu_v100")
+    assert workload.settings == ("local_cache_rows=128", "dedupe=false", "request_batch=8",
                                 "lookup_timeout=9")
-    options = RunOptions.of(cluster=str(path), config="kaggle")
-    assert (options.config, options.settings, options.nodes) == ("kaggle", (), 2)
-    assert RunOptions.of(nodes=None, seed=3) == RunOptions(seed=3)
+    workload = Workload.of(cluster=str(path), config="kaggle")
+    assert (workload.config, workload.settings, workload.nodes) == ("kaggle", (), 2)
+    assert Workload.of(nodes=None, seed=3) == Workload(seed=3)
     assert load_cluster(path).gpu.name == "gpu_a100"
 
 

@@ -8,6 +8,7 @@ import pytest
 from host.model import MODELS, Model
 from rtl.config import preset
 from sim.job.options import RunOptions
+from sim.job.workload import Workload
 from sim.offline.plan import failures, plan
 from sim.offline.plan_interaction import InteractionCost
 from sim.run.run import Run
@@ -29,7 +30,7 @@ def test_equal_to_a_run_whose_packets_are_full(tmp_path, kind, dimension, nodes)
     result = good(Run(options))
     assert result["dedupe"]["retired_early"] == 0
     assert sum(node["host_reporter.credits"] for node in result["counters"]) == 0
-    planned = plan(options)
+    planned = plan(options.workload)
     moved = {name: round(sum(planned["traffic"][name]) * planned["mini_batches"], 6)
              for name in ("full_to_nic", "full_from_nic", "expected_to_nic", "expected_from_nic")}
     down, up = result["pcie"]["to_nic_bytes"], result["pcie"]["from_nic_bytes"]
@@ -57,7 +58,7 @@ def test_results_by_hand():
 
 
 def test_what_it_adds():
-    off, on = (plan(RunOptions.of(cluster="paper", nodes=1, samples=256, settings=settings))
+    off, on = (plan(Workload.of(cluster="paper", nodes=1, samples=256, settings=settings))
                for settings in ((), ("interaction=true",)))
     assert off["interaction"] is None
     assert on["interaction"] == {"mode": "dot", "itself": False, "width": 367}
@@ -75,10 +76,10 @@ def test_what_it_adds():
 
 
 def test_more_vectors_than_the_nic_takes():
-    options = RunOptions.of(cluster="paper", config="avazu", model="kaggle", nodes=1, samples=8,
-                            settings=("interaction=true",))
-    assert failures(plan(options)) == [
+    workload = Workload.of(cluster="paper", config="avazu", model="kaggle", nodes=1, samples=8,
+                           settings=("interaction=true",))
+    assert failures(plan(workload)) == [
         "vectors of a sample's dots must be at most 22 (NIC), not 27"]
     with pytest.raises(ValueError, match=r"^dot_units must be at least 1 for the"):
-        plan(RunOptions.of(cluster="paper", samples=8,
+        plan(Workload.of(cluster="paper", samples=8,
                            settings=("interaction=true", "dot_units=0")))

@@ -37,7 +37,7 @@ def expected(bags, samples):
 
 
 def _options(bags, **changes):
-    return RunOptions(**{
+    return RunOptions.of(**{
         "config": "tiny", "nodes": 2, "mini_batch": BATCH, "data": str(bags), "threads": 1,
         "samples": SAMPLES, "batching": "graph", "window": WINDOW, **changes})
 

@@ -82,7 +82,8 @@ def test_nothing_is_handed_on_after_what_could_not_be(beside):
 
 def test_live_results_count_every_mini_batch():
     """A check that takes long is waited for before results are written."""
-    job = Run(RunOptions(config="tiny", samples=64, mini_batch=16, in_flight=2, nodes=2, threads=2))
+    job = Run(RunOptions.of(config="tiny", samples=64, mini_batch=16, in_flight=2, nodes=2,
+                            threads=2))
     check, seen = job.checks.check, []
 
     def slow(step):

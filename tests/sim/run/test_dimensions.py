@@ -41,7 +41,7 @@ def _check(tmp_path, dimension: int, nodes: int, bags: str, remote: bool, *setti
         f"bottom = {list(model.bottom)}", f"top = {list(model.top)}",
         *(f"[[tables]]\nrows = {rows}\nbag = {list(bag)}" for rows, bag in zip(
             ROWS, BAGS[bags] or [(1, 1)] * len(ROWS)))]) + "\n")
-    job = Run(RunOptions(
+    job = Run(RunOptions.of(
         config="tiny", model=str(path), nodes=nodes, samples=SAMPLES, mini_batch=32, threads=1,
         placement="row", settings=(*settings, *(() if remote else (
             "remote_cache=false", "requester_merge=false")))))

@@ -50,7 +50,7 @@ def _generated_sha(samples: int) -> str:
 def _run(**options) -> dict:
     settings = (*CACHES[options.pop("cache", "on")],
                 *REMOTE[options.pop("remote", "cache, merge")])
-    result = run(RunOptions(settings=settings, threads=1, **options))
+    result = run(RunOptions.of(settings=settings, threads=1, **options))
     assert failures(result) == []
     assert result["bit_identical"] is True
     assert result["results"]["equal"] == result["samples"]
@@ -83,7 +83,7 @@ def test_means(tmp_path, asked):
         'dense = 2\nbottom = [16]\ntop = [1]\n[[tables]]\nrows = 300\nbag = [0, 20]\n'
         '[[tables]]\nrows = 5000\nbag = [1, 3]\n[[tables]]\nrows = 7\n')
     settings = ("pooling=mean",) if asked == "setting" else ()
-    result = run(RunOptions(model=str(path), samples=96, mini_batch=32, nodes=2, threads=1,
+    result = run(RunOptions.of(model=str(path), samples=96, mini_batch=32, nodes=2, threads=1,
                             settings=settings))
     assert failures(result) == [] and result["bit_identical"] is True
     assert result["config"]["runtime"]["pooling"] == "mean"
@@ -110,7 +110,7 @@ def test_criteo_file(tmp_path):
 
 def _measured(quantum: int | None = None, **options) -> dict:
     """Return what a run measured, without what tells only how it was run."""
-    job = Run(RunOptions(samples=128, mini_batch=16, **options))
+    job = Run(RunOptions.of(samples=128, mini_batch=16, **options))
     job.cluster.quantum = quantum or job.cluster.quantum
     result = job.execute()
     assert failures(result) == []
@@ -132,21 +132,21 @@ def test_how_it_is_run_changes_nothing(nodes, network):
 
 def test_threads_evaluate_the_same_cycles():
     assert (_run(samples=256)["node_cycles"]
-            == run(RunOptions(samples=256, threads=2))["node_cycles"])
+            == run(RunOptions.of(samples=256, threads=2))["node_cycles"])
 
 
 @pytest.mark.parametrize(("nodes", "network", "longest"), [
     (1, "ethernet_100g_switch", 210),  # over PCIe and back
     (2, "ethernet_100g_switch", 344), (2, "ethernet_100g_direct", 133)])  # from NIC to NIC
 def test_quanta_of_busy_nodes(nodes, network, longest):
-    job = Run(RunOptions(samples=64, nodes=nodes, threads=1, network=network, skip=False))
+    job = Run(RunOptions.of(samples=64, nodes=nodes, threads=1, network=network, skip=False))
     ends = [job.cluster.cycle]
     job.execute(lambda _, cycle: ends.append(cycle))
     assert max(np.diff(ends)) == longest
 
 
 def test_a_quantum_that_is_too_long_is_found(monkeypatch):
-    job = Run(RunOptions(samples=64, nodes=2, threads=1))
+    job = Run(RunOptions.of(samples=64, nodes=2, threads=1))
     monkeypatch.setattr(Cluster, "_horizon", lambda cluster: cluster.cycle + 400)
     with pytest.raises(RuntimeError, match=r"was given a beat for cycle \d+ in cycle \d+"):
         job.execute()
@@ -156,7 +156,7 @@ def test_idle_time_is_jumped_over():
     """One sample at a time: NIC and host wait for the GPU most of the time."""
     quanta = {}
     for skip in (True, False):
-        job = Run(RunOptions(nodes=1, samples=8, mini_batch=1, in_flight=1, skip=skip))
+        job = Run(RunOptions.of(nodes=1, samples=8, mini_batch=1, in_flight=1, skip=skip))
         ends = [job.cluster.cycle]
         job.execute(lambda _, cycle, ends=ends: ends.append(cycle))
         quanta[skip] = np.diff(ends)

@@ -37,7 +37,7 @@ def _frame(**fields) -> Frame:
 
 def _run(actions, **options) -> tuple[dict, Counter]:
     """Run with ``actions[k](run, cycle)`` done in the k-th quantum."""
-    job = Run(RunOptions(config="tiny", nodes=NODES, samples=24, mini_batch=2, in_flight=2,
+    job = Run(RunOptions.of(config="tiny", nodes=NODES, samples=24, mini_batch=2, in_flight=2,
                          threads=1, **options))
     result = run_with(job, actions)
     counters = Counter()
@@ -96,7 +96,7 @@ def test_bad_frames_are_counted_and_dropped(undisturbed):
 
 
 def test_lookups_of_what_is_not_here(undisturbed):
-    plan = Run(RunOptions(config="tiny", nodes=NODES, samples=2, threads=1)).plan
+    plan = Run(RunOptions.of(config="tiny", nodes=NODES, samples=2, threads=1)).plan
     table = next(t for t, placed in enumerate(plan.tables) if placed.owner != TARGET)
     elsewhere = [0 | table << 36 | k << 48 for k in range(8)]
     wrong_row = [1 << 35 | 0 << 36 | k << 48 for k in range(8)]

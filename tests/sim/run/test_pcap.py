@@ -42,7 +42,7 @@ def capture(tmp_path_factory):
             seen.extend(frames)
             file(frames)
 
-        result = Run(RunOptions(**OPTIONS)).execute(observer=observer)
+        result = Run(RunOptions.of(**OPTIONS)).execute(observer=observer)
     return path, result, seen
 
 

@@ -44,7 +44,7 @@ class _Frames:
 
 
 def _run(*settings: str, nodes: int, samples: int = 768, **options):
-    job = Run(RunOptions(config="kaggle", samples=samples, nodes=nodes, mini_batch=BATCH,
+    job = Run(RunOptions.of(config="kaggle", samples=samples, nodes=nodes, mini_batch=BATCH,
                          threads=1, settings=settings, **options))
     for registers in job.registers:
         registers.write("tap_select", 2)
@@ -57,7 +57,7 @@ def _run(*settings: str, nodes: int, samples: int = 768, **options):
 
 def _foreign_keys(job: Run, samples: int) -> list[list[tuple[int, int, int]]]:
     """Return table, row and hash of the lookups of other nodes' rows at each node, in order."""
-    nodes = job.options.nodes
+    nodes = job.options.workload.nodes
     found: list[list] = [[] for _ in range(nodes)]
     for batch in rechunk(generate(job.model, samples, 1), BATCH):
         shares = [len(batch) * node // nodes for node in range(nodes + 1)]

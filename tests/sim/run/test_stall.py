@@ -19,7 +19,7 @@ SILENT = {
 
 
 def _run(**options) -> dict:
-    return run(RunOptions(config="tiny", nodes=4, samples=96, mini_batch=16, in_flight=3,
+    return run(RunOptions.of(config="tiny", nodes=4, samples=96, mini_batch=16, in_flight=3,
                           threads=1, placement="row", **options))
 
 

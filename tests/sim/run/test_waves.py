@@ -74,7 +74,7 @@ def frames_in(signals, port, first, last):
 def run(**options):
     """Run; return the results without what the clock on the wall says, the frames, and the run."""
     seen = []
-    setup = Run(RunOptions(**(OPTIONS | options)))
+    setup = Run(RunOptions.of(**(OPTIONS | options)))
     result = setup.execute(observer=seen.extend)
     own = {name: value for name, value in result.items() if name == "simulated_seconds"
            or (name != "options" and "second" not in name)}

@@ -16,6 +16,7 @@ from sim.cluster.exchange import Exchange
 from sim.job.fit import check_fit
 from sim.job.options import RunOptions
 from sim.job.settings import Runtime
+from sim.job.workload import Workload
 from sim.nic.build import NicModel
 from sim.nic.registers import RegisterFile
 from sim.run.report import failures
@@ -42,7 +43,7 @@ def _model(tmp_path, dimension: int) -> str:
 def test_dimensions_and_small_tables(tmp_path, dimension, nodes, placement):
     """``tiny`` has 16 misses in flight, 64 rows of cache and scatter nodes, so all of them fill."""
     trace = inputs.multi_hot_trace(tmp_path / "bags.txt", 60, longest=12)
-    result = _good(Run(RunOptions(
+    result = _good(Run(RunOptions.of(
         config="tiny", data=str(trace), format="trace", model=_model(tmp_path, dimension),
         nodes=nodes, placement=placement, mini_batch=16, threads=1)))
     assert result["dedupe"]["retired_early"] > 0
@@ -53,7 +54,7 @@ def test_dimensions_and_small_tables(tmp_path, dimension, nodes, placement):
 
 @pytest.mark.parametrize("probability", [0.3, 0.9])
 def test_stalled_edges_change_nothing(probability):
-    options = RunOptions(config="tiny", samples=24, mini_batch=8, nodes=2, threads=1)
+    options = RunOptions.of(config="tiny", samples=24, mini_batch=8, nodes=2, threads=1)
     calm = run(options)
     job = Run(options)
     for number, node in enumerate(job.cluster.nodes):
@@ -65,7 +66,7 @@ def test_stalled_edges_change_nothing(probability):
 
 
 def test_contents_of_memories_at_power_up_do_not_matter(monkeypatch):
-    options = RunOptions(config="tiny", samples=24, mini_batch=8, nodes=2, threads=1)
+    options = RunOptions.of(config="tiny", samples=24, mini_batch=8, nodes=2, threads=1)
     original = NicModel.instance
     results = []
     for seed in (None, 1, 99):
@@ -95,7 +96,7 @@ def test_engines_agree_on_the_nic(tmp_path, other):
     path.write_text("0:1 1:2 1:2 2:99 3:0\n0:1 1:2 3:6\n")
     results = []
     for engine in ("verilator", other):
-        job = Run(RunOptions(
+        job = Run(RunOptions.of(
             config="tiny", data=str(path), format="trace", model=_model(tmp_path, 16), nodes=2,
             placement="row", engine=engine, mini_batch=2, threads=1))
         names = [name for name in job.registers[0].names if "." in name]
@@ -131,7 +132,7 @@ def test_json_has_what_it_promises(tmp_path):
 
 def test_replicated_tables_stay_at_home(monkeypatch):
     """Small tables at every node: the same predictions with fewer packets."""
-    options = RunOptions(config="tiny", samples=48, mini_batch=16, nodes=3, threads=1)
+    options = RunOptions.of(config="tiny", samples=48, mini_batch=16, nodes=3, threads=1)
     dealt = run(options)
     plan = ShardPlan.deal(MODELS["kaggle"], 3)
     replicated = ShardPlan(3, tuple(
@@ -188,4 +189,4 @@ def test_a_lost_frame_is_found(backend, monkeypatch, capsys):
 
 def test_presets_take_the_models_they_are_named_after():
     for name in ("kaggle", "avazu", "terabyte"):
-        check_fit(preset(name), MODELS[name], Runtime(), RunOptions(config=name))
+        check_fit(preset(name), MODELS[name], Runtime(), Workload(config=name))

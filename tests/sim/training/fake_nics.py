@@ -339,19 +339,19 @@ class FakeNics(NicCluster):
 
     def __init__(self, options: TrainOptions, config, runtime, model: Model, rows: RowStore,
                  backend):
-        run = options.run
-        cluster = FakeCluster(model, run.seed, options.optimizer, run.nodes,
+        workload, optimizer = options.run.workload, options.learning.optimizer
+        cluster = FakeCluster(model, workload.seed, optimizer, workload.nodes,
                               runtime.partials, self.entries, config.gradient_credits,
-                              config.host_payload_beats, run.placement)
+                              config.host_payload_beats, workload.placement)
         cluster.events_left = self.stuck_after
         self.setup = SimpleNamespace(cluster=cluster, start=10, waves=None, close=lambda: None)
         for node, dealt in zip(cluster.nodes, deal_rows(rows, cluster.plan)):
             node.store.write(*dealt.written())
-        reference = EmbeddingTables(model, run.seed, options.optimizer, run.nodes,
+        reference = EmbeddingTables(model, workload.seed, optimizer, workload.nodes,
                                     runtime.partials)
         reference.rows = rows
         self.clock = Clock(DenseTime(GPU, model), RingAllReduce(
-            Network(NETWORK, run.nodes), run.nodes, 1000), 50.0, 10.0)
+            Network(NETWORK, workload.nodes), workload.nodes, 1000), 50.0, 10.0)
         self.tables = ClusterTables(cluster, self.clock, Comparison(
             reference, [node.store for node in cluster.nodes], cluster.plan))
 

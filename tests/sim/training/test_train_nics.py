@@ -122,7 +122,6 @@ def test_what_is_wrong_is_exit_status_1(path, nics, tmp_path, monkeypatch, capsy
             memory._put_rows = lambda keys, beats, values: None
 
     monkeypatch.setattr("sim.training.train.NicCluster", Forgetful)
-    monkeypatch.setattr("sim.cli.train.table", lambda result: "", raising=False)
     monkeypatch.setattr("sim.training.report._add_nics", lambda shown, result: None)
     checkpoint = tmp_path / "c.npz"
     with pytest.raises(SystemExit) as end:

@@ -17,7 +17,7 @@ from rtl.config import preset
 from rtl.formats import Opcode
 from sim.experiments.points.updates import updates
 from sim.job.inputs import choose_model, sample_chunks
-from sim.job.options import RunOptions
+from sim.job.workload import Workload
 from sim.training.options import TrainOptions
 from sim.training.report import failures
 from sim.training.train import Training, train
@@ -80,7 +80,7 @@ def test_rows_are_those_of_the_reference(model, dimension, changes):
 def test_rows_that_caches_have_lost_are_those_of_the_accesses(model, nodes, sets):
     given = {"nodes": nodes, "samples": 128, "placement": "row"}
     ran = train(options(model(), **given, settings=(f"local_cache_sets={sets}",)))
-    like = RunOptions(config="tiny", model=model(), mini_batch=32, **given)
+    like = Workload(config="tiny", model=model(), mini_batch=32, **given)
     shape, kind = choose_model(like)
     batches = tuple(Batcher(algorithm_of("file"), 32, None).form(
         sample_chunks(like, shape, kind)))

@@ -30,7 +30,7 @@ def simulate(folder: Path):
     (folder / _TRACE).write_text("".join(
         " ".join(f"{table}:{rng.randrange(rows)}" for table, rows in enumerate(_ROWS)
                  for _ in range(rng.randrange(4))) + "\n" for _ in range(SAMPLES)))
-    run = Run(RunOptions(config="tiny", data=str(folder / _TRACE), format="trace", nodes=NODES,
+    run = Run(RunOptions.of(config="tiny", data=str(folder / _TRACE), format="trace", nodes=NODES,
                          mini_batch=SAMPLES // 2, seed=SEED, threads=1))
     check, answers = run.checks.check, {}
 

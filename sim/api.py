@@ -1,0 +1,489 @@
+"""The commands of ``python -m sim`` as functions that return plain dictionaries.
+
+=====================  =============================================================
+function               command
+=====================  =============================================================
+:func:`run`            ``sim run``: samples through a cluster, every result checked
+:func:`train`          ``sim train``: a DLRM trained on a cluster
+:func:`bench`          ``sim bench``: the rates, latencies and resources of the design
+:func:`hitrate`        ``sim hitrate``: hit rate of the local cache against its size
+:func:`batching`       ``sim batching``: what each way to form mini-batches saves
+:func:`plan`           ``sim plan``: what a cluster needs for a model, and what binds it
+:func:`describe`       ``sim datasets describe``: what is in a data set
+:func:`reproduce`      ``sim reproduce``: the paper's figures and claims
+:func:`frame`          rows of any of these results as a pandas ``DataFrame``
+=====================  =============================================================
+
+Keyword arguments have the names of the command line's options, and None stands for the default.
+The dictionary that a function returns is what the command writes with ``--json``. Nothing is
+printed on standard output. Where a path may be given, any ``os.PathLike`` will do; ``data`` may be
+several paths.
+
+A mistake in an argument or in an input file is a ``ValueError`` with the line that the command
+prints (:class:`host.errors.InputError` for a file; names of fields and values of a wrong type are
+``TypeError``). A file that cannot be written is ``OSError``, and a NIC that cannot be compiled
+:class:`sim.engines.BuildError`.
+
+Each function checks its output files in one place, before it opens any.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from os import PathLike, fspath
+from os.path import join
+from typing import Any
+
+from host.data.datasets import one_or_several
+from sim.files.outputs import LiveJson, check_apart, check_folder, write_json
+from sim.files.stop import kept_by, never
+from sim.frame import frame
+from sim.job.options import RunOptions
+from sim.job.outputs import Outputs
+from sim.job.workload import Workload
+
+# What does the work is loaded by the function that needs it: RTL blocks and Matplotlib take long,
+# and the command line shows its help without them.
+
+__all__ = [
+    "batching", "bench", "describe", "frame", "hitrate", "plan", "reproduce", "run", "train",
+]
+
+AnyPath = str | PathLike[str]
+Data = AnyPath | Sequence[AnyPath] | None
+Stop = Callable[[], str | None]
+
+
+def run(*, progress: Callable[[int, int | None, int], None] = lambda done, total, cycle: None,
+        stop: Stop = never, tell: Callable[[str], None] = lambda line: None,
+        **options: Any) -> dict:
+    """Run samples through a cluster and check every result bit for bit.
+
+    >>> result = run(config="tiny", fidelity="model", nodes=2, samples=64, mini_batch=16)
+    >>> result["samples"], result["complete"], len(result["latencies_us"])
+    (64, True, 4)
+
+    Parameters
+    ----------
+    config, set, model, nodes, samples, first_sample, mini_batch, batching, window, in_flight,
+    warmup, data, format, placement, network, gpu, pcie, seed, cluster, faults
+        What is simulated, see :class:`sim.job.workload.Workload`. ``set`` is a sequence of
+        ``field=value`` changes of the NIC.
+    engine, fidelity, threads, skip, mlp, patience
+        How, see :class:`sim.job.simulation.Simulation`.
+    json, predictions, picture, pcap, waves, waves_node, waves_window
+        What is written, see :class:`sim.job.outputs.Outputs`.
+    progress
+        Called now and then with the samples answered, all samples (None while nobody knows) and
+        the cycle.
+    stop
+        Returns the name of a signal when the run is to end early, else None.
+    tell
+        Called at the end with a line for each thing that the result does not say, such as which
+        cycles the waves hold.
+
+    Returns
+    -------
+    dict
+        ``schema``, ``complete``, ``interrupted``, ``next_sample`` (where another run goes on),
+        ``under_way``; what was asked: ``config``, ``model``, ``options``, ``nodes``, ``engine``,
+        ``fidelity``; the work: ``samples``, ``lookups``, ``batching``; times: ``cycles``,
+        ``simulated_seconds``, ``wall_seconds``, ``cpu_seconds``, ``latency_us`` (``p50``, ``p99``,
+        ``max``), ``latencies_us`` of the mini-batches, ``phases_us``; the check:
+        ``bit_identical``, ``results``, ``predictions_sha256``, ``errors``, ``stuck``,
+        ``where_stuck``; counts: ``local_cache``, ``remote_cache``, ``dedupe``, ``interaction``,
+        ``network``, ``pcie``, ``gpu``, ``stalls``, ``node_cycles``, ``node_cycles_per_second``,
+        ``counters`` of each NIC. Wrong results are no error: see
+        :func:`sim.run.report.failures`.
+
+    Raises ``ValueError``, ``TypeError``, ``OSError`` and ``BuildError``.
+    """
+    from sim.run.job import run_to_files
+
+    return run_to_files(RunOptions.of(**_plain(options)), progress, stop, tell)
+
+
+def train(*, progress: Callable[[int, int | None, float, dict | None], None]
+          = lambda done, total, loss, interval: None,
+          stop: Stop = never, tell: Callable[[str], None] = lambda line: None,
+          **options: Any) -> dict:
+    """Train a DLRM on a cluster and compare every row that is written, bit for bit.
+
+    >>> result = train(config="tiny", fidelity="model", nodes=2, samples=32, mini_batch=16,
+    ...                model="avazu")
+    >>> result["steps"], len(result["loss"])
+    (2, 2)
+
+    Parameters
+    ----------
+    optimizer, learning_rate, epsilon, epochs
+        What is learned: the optimizer of the rows by its name, its parameters, and passes over
+        the samples. See :class:`sim.training.options.Learning`.
+    fidelity, compare
+        ``rtl`` or ``model``, and whether rows are compared with the reference. See
+        :class:`sim.training.options.Method`.
+    interval, checkpoint
+        Steps of an interval, and the file to go on from and to leave. See
+        :class:`sim.training.options.Record`.
+    config, set, model, nodes, samples, mini_batch, batching, window, data, format, placement,
+    network, gpu, pcie, seed, cluster, faults, engine, threads, skip, mlp, patience, json, pcap,
+    waves, waves_node, waves_window
+        As for :func:`run`.
+    progress
+        Called with the steps done, all steps (None while nobody knows), the loss of the last one
+        and the interval that it ended; first with the steps of the checkpoint and no loss (NaN).
+    stop, tell
+        As for :func:`run`.
+
+    Returns
+    -------
+    dict
+        ``schema``, ``complete``, ``interrupted``; what was asked: ``config``, ``model``,
+        ``options``, ``optimizer``, ``local_reduction``, ``gradient_partials``, ``fidelity``,
+        ``engine``, ``nodes``, ``epochs``, ``checkpoint``; the work: ``first_step``, ``steps``,
+        ``samples``, ``lookups``, ``batching``; what was learned: ``loss`` of each step,
+        ``intervals``, ``rows_written``, ``weights_sha256``, ``predictions_sha256``;
+        ``wall_seconds``; and of the NICs, None without them, what a run has and
+        ``samples_per_second``, ``rows_compared``, ``update_misses``, ``spilled``,
+        ``spilling_passes``, ``backward``, ``all_reduce``. Wrong rows are no error: see
+        :func:`sim.training.report.failures`.
+
+    Raises ``ValueError``, ``TypeError``, ``OSError`` and ``BuildError``.
+    """
+    from sim.training.job import train_to_files
+    from sim.training.options import TrainOptions
+
+    return train_to_files(TrainOptions.of(**_plain(options)), progress, stop, tell)
+
+
+def bench(*, only: Sequence[str] = (), json: AnyPath | None = None,
+          progress: Callable[[int, int, str], None] = lambda done, total, line: None,
+          finished: Callable[[dict], None] = lambda row: None) -> dict:
+    """Measure what the design promises: rates, latencies, resources, each with its target.
+
+    Some sections compile and run much; ``only`` chooses fewer.
+
+    >>> bench(only=["latency"])["rows"][0]["unit"]  # doctest: +SKIP
+    'cycles'
+    >>> bench(only=["luck"])
+    Traceback (most recent call last):
+    ValueError: only must be of lookups, vectors, ..., speed, resources, not 'luck'
+
+    Parameters
+    ----------
+    only
+        Sections to measure, of :data:`sim.bench.rows.SECTIONS`; none means all.
+    json
+        File that holds each row as soon as it is finished; the same call goes on after them.
+    progress
+        Called with the jobs done, all jobs and a line on what goes on.
+    finished
+        Called with each row, those found in the file too.
+
+    Returns
+    -------
+    dict
+        ``schema``, ``complete``, ``request``, ``not_built``, ``rows``; a row is described at
+        :func:`sim.bench.bench.bench`.
+
+    Raises ``ValueError``, ``OSError`` and ``BuildError``.
+    """
+    from sim.bench.bench import bench as measured
+
+    outputs = _outputs({}, json=json)
+    return measured(only, outputs.json, progress, finished)
+
+
+def hitrate(*, sizes: Sequence[int] | None = None, data: Data = None, format: str | None = None,
+            model: AnyPath | None = None, policy: Sequence[str] = ("lru",), ways: int | None = None,
+            config: str | None = None, cluster: AnyPath | None = None, nodes: int | None = None,
+            placement: str = Workload.placement, mini_batch: int = Workload.mini_batch,
+            samples: int | None = None, warmup: int = Workload.warmup, seed: int = Workload.seed,
+            json: AnyPath | None = None, picture: AnyPath | None = None,
+            progress: Callable[[int], None] = lambda done: None, stop: Stop = never) -> dict:
+    """Return the hit rate of the local cache against its size, without running RTL.
+
+    >>> result = hitrate(sizes=[0, 64], samples=128)
+    >>> [row["size"] for row in result["rows"]], result["rows"][0]["hits"]
+    ([0, 64], 0)
+
+    Parameters
+    ----------
+    sizes
+        Rows of a node's cache, 0 for a cache that is off; by default a quarter to four times that
+        of the NIC.
+    policy, ways
+        Names of replacement policies; ways of a set, 0 for fully associative, by default those of
+        the NIC.
+    data, format, model, samples, seed, config, cluster, nodes, placement, mini_batch, warmup
+        As for :func:`run`; the warm-up fills the caches and is not counted.
+    json, picture
+        Files to write: the results, and a picture of them.
+    progress
+        Called with the samples done.
+    stop
+        As for :func:`run`; what was counted up to there is returned.
+
+    Returns
+    -------
+    dict
+        ``schema``, ``complete``, ``interrupted``, what was asked, ``samples``, ``lookups``,
+        ``unique`` and ``rows``, see :func:`sim.offline.hitrate.hitrate`.
+
+    Raises ``ValueError``, ``TypeError`` and ``OSError``.
+    """
+    from sim.offline.hitrate import hitrate as counted
+
+    outputs = _outputs({"data": data, "model": model, "cluster": cluster}, json=json,
+                       picture=picture)
+    live = LiveJson(outputs.json)
+    with kept_by(live, outputs.json):
+        result = counted(
+            sizes, data=_data(data), format=format, model=_path(model), policies=policy, ways=ways,
+            nodes=nodes, placement=placement, mini_batch=mini_batch, samples=samples,
+            warmup=warmup, seed=seed, config=config, cluster=_path(cluster), progress=progress,
+            stop=stop, live=live)
+        write_json(result, outputs.json)
+    if outputs.picture and result["complete"]:
+        from sim.offline.picture_hitrate import draw_hitrate
+
+        draw_hitrate(result, outputs.picture)
+    return result
+
+
+def batching(*, data: Data = None, format: str | None = None, model: AnyPath | None = None,
+             samples: int | None = None, mini_batch: int | None = None, window: int | None = None,
+             hyperedges: Sequence[int] = (), seed: int = Workload.seed, json: AnyPath | None = None,
+             progress: Callable[[str], None] = lambda doing: None) -> dict:
+    """Return the unique keys that each way to form mini-batches saves, and its cost.
+
+    >>> result = batching(model="avazu", samples=64, mini_batch=16, window=32)
+    >>> result["winners"][0]["dataset"], result["rows"][0]["algorithm"]
+    ('avazu', 'file')
+
+    Parameters
+    ----------
+    data, format, model, samples, seed
+        As for :func:`run`; without data and model, samples like those of Kaggle, Terabyte and
+        Avazu.
+    mini_batch, window
+        Samples of a mini-batch (128, for Terabyte also 2,048) and of a window (16 mini-batches).
+    hyperedges
+        Hyperedge thresholds to try the graph algorithm with.
+    json
+        File to write the results to.
+    progress
+        Called with a line on what is next.
+
+    Returns
+    -------
+    dict
+        ``schema``, ``seed``, ``rows`` and ``winners``, see :func:`sim.offline.batching.batching`.
+
+    Raises ``ValueError``, ``TypeError`` and ``OSError``.
+    """
+    from sim.offline.batching import batching as compared
+
+    outputs = _outputs({"data": data, "model": model}, json=json)
+    result = compared(data=_data(data), format=format, model=_path(model), samples=samples,
+                      mini_batch=mini_batch, window=window, hyperedges=hyperedges, seed=seed,
+                      progress=progress)
+    write_json(result, outputs.json)
+    return result
+
+
+def plan(*, model: AnyPath | None = None, cluster: AnyPath = "paper", config: str | None = None,
+         set: Sequence[str] = (), nodes: int | None = None, placement: str = Workload.placement,
+         optimizer: str = "none", hit_rate: float | None = None, data: Data = None,
+         format: str | None = None, samples: int | None = None,
+         mini_batch: int = Workload.mini_batch, in_flight: int = Workload.in_flight,
+         warmup: int = Workload.warmup, network: AnyPath | None = None, gpu: AnyPath | None = None,
+         pcie: AnyPath | None = None, seed: int = Workload.seed, json: AnyPath | None = None,
+         picture: AnyPath | None = None,
+         progress: Callable[[int], None] = lambda done: None) -> dict:
+    """Return what a cluster needs for a model, what fits and what binds, without running RTL.
+
+    >>> result = plan(samples=64, mini_batch=16)
+    >>> result["nodes"], result["binds"] in [row["name"] for row in result["resources"]]
+    (4, True)
+
+    Parameters
+    ----------
+    cluster
+        Cluster with the sizes of the memories. Other arguments override it.
+    optimizer
+        Optimizer whose state the memory must hold: ``none``, ``sgd`` or ``rowwise-adagrad``.
+    hit_rate
+        Hit rate of the lookups that enter a local cache; by default what caches of the NIC's size
+        hit on the samples.
+    model, config, set, nodes, placement, data, format, samples, mini_batch, in_flight, warmup,
+    network, gpu, pcie, seed
+        As for :func:`run`; the warm-up fills the caches and is not counted.
+    json, picture
+        Files to write: the results, and a picture of them.
+    progress
+        Called with the samples done.
+
+    Returns
+    -------
+    dict
+        ``memory``, ``placements``, ``checks``, ``traffic``, ``resources``, ``binds``,
+        ``samples_per_second`` and what was asked, see :func:`sim.offline.plan.plan`. A cluster
+        that cannot hold the model is no error: see :func:`sim.offline.plan.failures`.
+
+    Raises ``ValueError``, ``TypeError`` and ``OSError``.
+    """
+    from sim.offline.plan import plan as planned
+
+    outputs = _outputs({"data": data, "model": model, "cluster": cluster, "network": network,
+                        "gpu": gpu, "pcie": pcie}, json=json, picture=picture)
+    workload = Workload.of(**_plain({
+        "cluster": cluster, "config": config, "set": set, "model": model, "nodes": nodes,
+        "samples": samples, "mini_batch": mini_batch, "in_flight": in_flight, "warmup": warmup,
+        "data": data, "format": format, "placement": placement, "network": network, "gpu": gpu,
+        "pcie": pcie, "seed": seed}))
+    result = planned(workload, optimizer=optimizer, hit_rate=hit_rate, progress=progress)
+    write_json(result, outputs.json)
+    if outputs.picture:
+        from sim.offline.picture_plan import draw_plan
+
+        draw_plan(result, outputs.picture)
+    return result
+
+
+def describe(files: AnyPath | Sequence[AnyPath], *, format: str | None = None,
+             samples: int | None = None, most_keys: int | None = None, json: AnyPath | None = None,
+             progress: Callable[[int], None] = lambda done: None) -> dict:
+    """Return what is in a data set: samples, cardinalities, bag sizes, skew and ranges.
+
+    >>> from pathlib import Path
+    >>> _ = Path("keys.txt").write_text("0:1 1:2\\n0:1 1:3\\n")
+    >>> result = describe("keys.txt")
+    >>> result["format"], result["samples"], result["keys"]["unique"]
+    ('trace', 2, 3)
+
+    Parameters
+    ----------
+    files
+        Files of samples or folders of such files, taken together in order.
+    format
+        Their format; by default what the first file looks like.
+    samples
+        Samples to read; None means all.
+    most_keys
+        Keys held in memory; with more of them their number and skew are estimates.
+    json
+        File to write the results to.
+    progress
+        Called with the samples read.
+
+    Returns
+    -------
+    dict
+        ``schema``, ``files``, ``format``, ``samples``, ``click_rate``, ``dense``, ``keys``,
+        ``tables`` and ``mini_batches``, see :func:`sim.offline.datasets.describe`.
+
+    Raises ``ValueError`` and ``OSError``.
+    """
+    from sim.offline.datasets import describe as described
+
+    outputs = _outputs({"files": files}, json=json)
+    result = described(_several(files), format=format, samples=samples, most_keys=most_keys,
+                       progress=progress)
+    write_json(result, outputs.json)
+    return result
+
+
+def reproduce(figures: Sequence[str] = (), *, output: AnyPath, model: str | None = None,
+              data: Data = None, format: str | None = None, fidelity: str = "model",
+              gpu: AnyPath = str(Workload.gpu), backend: str = "loky", jobs: int | None = None,
+              seed: int = Workload.seed, rtl_points: bool = True, demo: bool = False,
+              progress: Callable[[int, int, float], None] | None = None) -> dict:
+    """Make the paper's figures and judge its claims.
+
+    >>> result = reproduce(["fig06"], output="claims", demo=True)
+    >>> result["figures"], result["points"], result["failed"]
+    (['fig06'], 0, [])
+
+    Parameters
+    ----------
+    figures
+        Names of :data:`sim.experiments.figures.registry.NAMES`; none means all.
+    output
+        Folder of the figures, ``claims.json`` and ``index.html``. Finished points stay in it, and
+        the same call goes on there.
+    model, data, format
+        Data set whose samples the files ``data`` of that format give: kaggle, terabyte or avazu.
+    fidelity
+        Fidelity of the NICs: ``model``, or ``rtl`` in hours.
+    gpu, seed
+        Profile of the GPUs; seed of everything that is drawn.
+    backend, jobs
+        Where the points are measured (``loky``, ``dask`` or ``ray``), and how many at once, by
+        default as many as there are processors.
+    rtl_points
+        Whether two points of each figure are also run in RTL.
+    demo
+        One data set and few points.
+    progress
+        Called with the points done, all points, and the share of the work done.
+
+    Returns
+    -------
+    dict
+        What ``claims.json`` holds: ``schema``, ``version``, ``numpy``, ``blas``, ``profiles``,
+        ``setting``, ``sources``, ``figures``, ``points``, ``failed``, ``headlines``, ``claims``.
+
+    Raises ``ValueError``, ``TypeError`` and ``OSError``.
+    """
+    from sim.experiments import reproduce as evaluation
+    from sim.experiments.figures.registry import chosen, demo_names
+    from sim.experiments.request import command_of, setting_of
+    from sim.experiments.sweep.backends import check_backend
+
+    folder, profile = fspath(output), fspath(gpu)
+    names = chosen(figures or (demo_names() if demo else ()))
+    check_backend(backend, jobs)
+    written = [f"{name}.{kind}" for name in names for kind in ("png", "csv")]
+    check_apart({f"{name} of output": join(folder, name)
+                 for name in (*written, "claims.json", "index.html")},
+                {"data": _data(data), "gpu": profile})
+    setting = replace(setting_of(model, _data(data), format, fidelity, profile, seed, demo),
+                      markers=rtl_points and not demo)
+    # Raises now what is wrong with the setting, not in every point.
+    evaluation.points_of(names, setting)
+    check_folder(folder, "output")
+    return evaluation.reproduce(
+        names, setting, folder, backend, jobs, progress,
+        command=command_of(model, _several(data), format, fidelity, profile, seed, rtl_points,
+                           demo))
+
+
+def _outputs(inputs: Mapping[str, Data], **files: AnyPath | None) -> Outputs:
+    """Return the files that a function writes, checked against those that it reads."""
+    outputs = Outputs(**{name: _path(path) for name, path in files.items()})
+    outputs.check_files({name: _data(given) for name, given in inputs.items()})
+    return outputs
+
+
+def _plain(options: dict[str, Any]) -> dict[str, Any]:
+    """Return options by the names that their dataclasses have, with paths as text."""
+    plain = {name: _path(value) for name, value in options.items() if name not in ("set", "data")}
+    if options.get("set"):
+        plain["settings"] = tuple(options["set"])
+    return plain | {"data": _data(options.get("data"))}
+
+
+def _data(paths: Data) -> str | tuple[str, ...] | None:
+    return one_or_several(_several(paths))
+
+
+def _several(paths: Data) -> list[str]:
+    """Return the paths as text."""
+    if paths is None:
+        return []
+    return [fspath(path) for path in ([paths] if isinstance(paths, str | PathLike) else paths)]
+
+
+def _path(value: Any) -> Any:
+    """Return a path as text, and anything else as it is."""
+    return fspath(value) if isinstance(value, PathLike) else value

@@ -1,0 +1,72 @@
+"""What ``reproduce`` is asked for: the setting that its options mean, and the options in words."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from host.data.datasets import input_files, known_format
+from sim.experiments.points.point import DATASETS, MINI_BATCH
+from sim.experiments.points.samples import samples_of
+from sim.experiments.points.setting import DEMO, Setting, Source
+
+__all__ = ["command_of", "setting_of"]
+
+_DATASET_OF = {"criteo": "kaggle", "avazu": "avazu", "dlrm-npz": "kaggle"}
+"""The data set whose samples a file gives, where no model is named."""
+
+
+def command_of(model: str | None, data: Sequence[str], format: str | None, fidelity: str, gpu: str,
+               seed: int, rtl_points: bool, demo: bool) -> str:
+    """Return the options of the command line that ask for the same, for the page."""
+    said = "".join(f" --{name} {value}" for name, value in (
+        ("model", model), *(("data", path) for path in data), ("format", format)) if value)
+    if fidelity != "model":
+        said += f" --fidelity {fidelity}"
+    if gpu != Setting.gpu:
+        said += f" --gpu {gpu}"
+    if seed != Setting.seed:
+        said += f" --seed {seed}"
+    if not rtl_points:
+        said += " --no-rtl-points"
+    return said + (" --demo" if demo else "")
+
+
+def setting_of(model: str | None = None, data: str | tuple[str, ...] | None = None,
+               format: str | None = None, fidelity: str = "model", gpu: str = Setting.gpu,
+               seed: int = Setting.seed, demo: bool = False) -> Setting:
+    """Return the setting that these options ask for.
+
+    ``data`` takes the place of the generator for the data set ``model``, by default that of the
+    format. The files are read as far as the evaluation will; a shorter one lowers the number of
+    mini-batches' samples.
+
+    Raises ``ValueError`` and :class:`host.errors.InputError`.
+    """
+    setting = replace(DEMO if demo else Setting(), fidelity=fidelity, gpu=gpu, seed=seed)
+    if model is not None and model not in DATASETS:
+        raise ValueError(f"model must be one of {', '.join(DATASETS)}, not {model!r}")
+    if data is None:
+        if format is not None:
+            raise ValueError(f"format must go with data, not {format!r} alone")
+        return setting if model is None else replace(setting, datasets=(model,))
+    kind = known_format(data, format)
+    dataset = model or _DATASET_OF.get(kind)
+    if dataset is None:
+        raise ValueError(f"model must be given with the format {kind}: one of "
+                         f"{', '.join(DATASETS)}")
+    source = Source(tuple(str(path) for path in input_files(data)), kind)
+    datasets = (dataset,) if demo else setting.datasets
+    setting = replace(setting, datasets=datasets, sources=((dataset, source),))
+    return _fitting(setting, dataset)
+
+
+def _fitting(setting: Setting, dataset: str) -> Setting:
+    """Return the setting with mini-batches so small that the samples of a file are enough."""
+    batches = setting.warmup + setting.measured
+    wanted = batches * setting.mini_batch(dataset)
+    found = len(samples_of(setting, dataset, wanted))
+    size = min(MINI_BATCH[dataset], found // batches)
+    if size < setting.nodes:
+        raise ValueError(f"data must have at least {batches * setting.nodes} samples of "
+                         f"{dataset}, not {found}")
+    return setting if found >= wanted else replace(
+        setting, mini_batches=((dataset, size),))

@@ -1,0 +1,62 @@
+"""Results of commands as tables of pandas."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+__all__ = ["frame"]
+
+_ROWS = {
+    "embernic/bench/1": "rows", "embernic/hitrate/1": "rows", "embernic/batching/1": "rows",
+    "embernic/plan/1": "resources", "embernic/datasets/1": "tables", "embernic-claims-1": "claims"}
+"""The rows of a result by its schema."""
+
+
+def frame(result: dict) -> DataFrame:
+    """Return the rows of a result of :mod:`sim.api` as a ``DataFrame``.
+
+    Those of a run are its mini-batches (``latency_us``, NaN in the warm-up, ``unique_keys``,
+    ``similarity``, ``downgrade``), and those of a training its steps (``loss`` besides, and no
+    latency without NICs). ``bench``, ``hitrate`` and ``batching`` have rows themselves; of ``plan``
+    they are the resources, of ``describe`` the tables, of ``reproduce`` the claims. Members of a
+    row that are dictionaries become columns such as ``bags.mean``.
+
+    Parameters: ``result``, as it was returned or read from the JSON.
+
+    Raises
+    ------
+    ImportError
+        pandas is not installed.
+    ValueError
+        The result is of none of these functions.
+    """
+    try:
+        import pandas
+    except ImportError:
+        raise ImportError("frame needs the extra 'pandas': "
+                          "pip install 'embernic[pandas]'") from None
+    schema = result.get("schema")
+    if schema in _ROWS:
+        return pandas.json_normalize(result[_ROWS[schema]])
+    if schema == "embernic/run/1":
+        columns = _batches(result)
+        return pandas.DataFrame(columns).rename_axis("mini_batch")
+    if schema == "embernic/train/1":
+        columns = {"loss": result["loss"]} | _batches(result)
+        first = result["first_step"]
+        index = pandas.RangeIndex(first, first + result["steps"], name="step")
+        return pandas.DataFrame(columns, index=index)
+    raise ValueError(f"schema must be one of {', '.join(_ROWS)}, embernic/run/1, "
+                     f"embernic/train/1, not {schema!r}")
+
+
+def _batches(result: dict) -> dict[str, list]:
+    """Return what is known of each mini-batch; latencies are those of the last ones."""
+    each = result["batching"]["each"]
+    count, latencies = len(each["unique_keys"]), result["latencies_us"]
+    known = {} if latencies is None else {
+        "latency_us": [float("nan")] * (count - len(latencies)) + latencies}
+    return known | each

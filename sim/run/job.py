@@ -1,0 +1,55 @@
+"""A run with all the files that it writes."""
+
+from collections.abc import Callable
+from contextlib import ExitStack
+
+from sim.files.outputs import LiveJson, write_json
+from sim.files.stop import kept_by, never
+from sim.job.options import RunOptions
+from sim.run.pcap import PcapFile
+from sim.run.predictions import PredictionFile
+from sim.run.run import Run
+
+__all__ = ["RunProgress", "run_to_files"]
+
+RunProgress = Callable[[int, int | None, int], None]
+"""Called with the samples answered, all samples (None while nobody knows) and the cycle."""
+
+
+def run_to_files(options: RunOptions, progress: RunProgress = lambda done, total, cycle: None,
+                 stop: Callable[[], str | None] = never,
+                 tell: Callable[[str], None] = lambda line: None) -> dict:
+    """Run a cluster, write the outputs that ``options`` name, and return what was measured.
+
+    Parameters
+    ----------
+    progress: called when the cluster is set up, and now and then.
+    stop: returns the name of a signal when the run is to end early, see
+        :meth:`sim.run.run.Run.execute`; such a run draws no picture.
+    tell: called at the end with a line for each thing that the result does not say.
+
+    Raises ``ValueError`` and ``OSError``.
+    """
+    outputs = options.outputs
+    options.check_files()
+    job = Run(options)
+    total = job.expected_samples
+    live = LiveJson(outputs.json)
+    with kept_by(live, outputs.json), ExitStack() as files:
+        # Not before the run is set up: a mistake found there leaves an older file alone.
+        predictions = files.enter_context(PredictionFile(
+            outputs.predictions, options.workload.first_sample, lambda: job.prediction_before)
+        ) if outputs.predictions else None
+        frames = files.enter_context(PcapFile(outputs.pcap)) if outputs.pcap else None
+        progress(0, total, 0)
+        result = job.execute(lambda done, cycle: progress(done, total, cycle), frames, stop=stop,
+                             live=live, predictions=predictions)
+        write_json(result, outputs.json)
+    if outputs.picture and result["interrupted"] is None:
+        # Matplotlib is slow to load.
+        from sim.run.picture import draw_run
+
+        draw_run(result, outputs.picture)
+    if job.waves is not None:
+        tell(job.waves.summary())
+    return result

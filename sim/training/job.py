@@ -1,0 +1,51 @@
+"""A training with all the files that it writes."""
+
+from collections.abc import Callable
+from contextlib import ExitStack
+
+from sim.files.outputs import LiveJson, write_json
+from sim.files.stop import kept_by, never
+from sim.run.pcap import PcapFile
+from sim.training.options import TrainOptions
+from sim.training.train import Training
+
+__all__ = ["TrainProgress", "train_to_files"]
+
+TrainProgress = Callable[[int, int | None, float, dict | None], None]
+"""Called with the steps done, all steps (None while nobody knows), the loss of the last one and the
+interval that it ended."""
+
+
+def train_to_files(options: TrainOptions,
+                   progress: TrainProgress = lambda done, total, loss, interval: None,
+                   stop: Callable[[], str | None] = never,
+                   tell: Callable[[str], None] = lambda line: None) -> dict:
+    """Train, write the outputs that ``options`` name, and return what came of it.
+
+    Parameters
+    ----------
+    progress: called when the training is set up, with the steps of the checkpoint and no loss
+        (NaN), and after each step.
+    stop: returns the name of a signal when the training is to end early, see
+        :meth:`sim.training.train.Training.execute`.
+    tell: called at the end with a line for each thing that the result does not say.
+
+    Raises ``ValueError`` and ``OSError``.
+    """
+    outputs = options.run.outputs
+    options.check_files()
+    training = Training(options)
+    total = training.expected_steps
+    live = LiveJson(outputs.json)
+    with kept_by(live, outputs.json), ExitStack() as files:
+        # Not before the training is set up: a mistake found there leaves an older file alone.
+        frames = files.enter_context(PcapFile(outputs.pcap)) if outputs.pcap else None
+        progress(training.first_step, total, float("nan"), None)
+        result = training.execute(
+            lambda done, loss, interval: progress(done, total, loss, interval), frames, stop=stop,
+            live=live)
+        write_json(result, outputs.json)
+    waves = None if training.nics is None else training.nics.setup.waves
+    if waves is not None:
+        tell(waves.summary())
+    return result
