@@ -36,7 +36,8 @@ def bench(
                       highlight=False, markup=False, soft_wrap=True)
 
     names = [name.strip() for name in only.split(",")] if only is not None else []
-    result = api.bench(only=names, json=to_file(json, locals()), progress=progress, finished=finished)
+    result = api.bench(only=names, json=to_file(json, {}), progress=progress,
+                         finished=finished)
     if json == "-":
         write_json(result, json)
     latencies = [row for row in result["rows"] if row["section"] == "latency"]

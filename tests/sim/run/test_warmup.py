@@ -38,7 +38,7 @@ def _run(capsys, tmp_path, *arguments: str) -> tuple[int, dict, str, str]:
     ({"samples": 100, "batching": "graph", "window": 24}, 9),
     ({"samples": 96, "batching": "graph", "window": 48, "first_sample": 48}, 3)])
 def test_mini_batches_that_are_known(options, most):
-    asked = RunOptions(**(_FEW | options))
+    asked = RunOptions.of(**(_FEW | options))
     assert most_mini_batches(asked) == most
     if most and "data" not in options:
         assert len(run(asked)["latencies_us"]) == most
@@ -55,10 +55,10 @@ def test_refused_before_the_run(capsys, tmp_path, more):
 
 
 def test_the_others_are_measured(bags):
-    all_of_them = run(RunOptions(data=bags, **_FEW))["latencies_us"]
+    all_of_them = run(RunOptions.of(data=bags, **_FEW))["latencies_us"]
     assert len(all_of_them) == 8
     for warmup in (1, 7):
-        result = run(RunOptions(data=bags, warmup=warmup, **_FEW))
+        result = run(RunOptions.of(data=bags, warmup=warmup, **_FEW))
         assert result["latencies_us"] == all_of_them[warmup:] and cold(result) is None
         assert result["latency_us"]["p50"] == float(np.median(all_of_them[warmup:]))
 
@@ -77,7 +77,7 @@ def test_a_file_that_is_too_short(capsys, tmp_path, bags, more):
 
 def test_a_run_that_is_stopped_early(bags, tmp_path):
     asked = []
-    options = RunOptions(data=bags, warmup=6, in_flight=1, **_FEW)
+    options = RunOptions.of(data=bags, warmup=6, in_flight=1, **_FEW)
     result = Run(options).execute(lambda done, cycle: asked.append(done),
                                   stop=lambda: "SIGINT" if asked and asked[-1] else None)
     assert result["interrupted"] == "SIGINT" and 0 < result["samples"] < 6 * 16
