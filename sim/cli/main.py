@@ -67,6 +67,7 @@ def run(
     faults: option.Faults = None,
     patience: option.Patience = DEFAULT["patience"],
     skip: option.Skip = True,
+    clock_gating: option.ClockGating = True,
     json: option.Json = None,
     predictions: Annotated[str | None, typer.Option(
         help="Write the prediction of each sample to this file (.csv).")] = None,
@@ -83,8 +84,9 @@ def run(
         samples=samples, first_sample=first_sample, mini_batch=mini_batch, in_flight=in_flight,
         warmup=warmup, batching=batching, window=window, data=one_or_several(data), format=format,
         placement=placement, engine=engine, fidelity=fidelity, threads=threads, skip=skip,
-        network=network, pcie=pcie, gpu=gpu, mlp=mlp, seed=seed, faults=faults, patience=patience,
-        waves=waves, waves_node=waves_node, waves_window=waves_window)
+        clock_gating=clock_gating, network=network, pcie=pcie, gpu=gpu, mlp=mlp, seed=seed,
+        faults=faults, patience=patience, waves=waves, waves_node=waves_node,
+        waves_window=waves_window)
     check_writable(waves, "waves")
     check_writable(json, "json")
     check_part(json, first_sample)

@@ -10,10 +10,10 @@ from sim.engines.waves import WINDOW
 from sim.job.options import RunOptions
 
 __all__ = [
-    "DEFAULT", "Batching", "Cluster", "Config", "Data", "Engine", "Faults", "Fidelity", "Format",
-    "Gpu", "Json", "MiniBatch", "Mlp", "Model", "Network", "Nodes", "Patience", "Pcap", "Pcie",
-    "Placement", "Samples", "Seed", "Set", "Skip", "Threads", "Waves", "WavesNode", "WavesWindow",
-    "Window",
+    "DEFAULT", "Batching", "ClockGating", "Cluster", "Config", "Data", "Engine", "Faults",
+    "Fidelity", "Format", "Gpu", "Json", "MiniBatch", "Mlp", "Model", "Network", "Nodes",
+    "Patience", "Pcap", "Pcie", "Placement", "Samples", "Seed", "Set", "Skip", "Threads", "Waves",
+    "WavesNode", "WavesWindow", "Window",
 ]
 
 DEFAULT = {field.name: field.default for field in fields(RunOptions)}
@@ -62,6 +62,9 @@ Patience = Annotated[int, typer.Option(
     help="Cycles without a beat moving anywhere after which the run is given up.")]
 Skip = Annotated[bool, typer.Option(
     help="Skip cycles in which nothing moves; changes no result.")]
+ClockGating = Annotated[bool, typer.Option(
+    "--clock-gating/--no-clock-gating",
+    help="Let blocks of training stand while they are idle, with verilator; changes no result.")]
 Json = Annotated[str | None, typer.Option(
     help="Write the results to this file; - is standard output.")]
 Pcap = Annotated[str | None, typer.Option(

@@ -60,6 +60,7 @@ def train(
     faults: option.Faults = None,
     patience: option.Patience = DEFAULT["patience"],
     skip: option.Skip = True,
+    clock_gating: option.ClockGating = True,
     json: option.Json = None,
     pcap: option.Pcap = None,
     waves: option.Waves = None,
@@ -73,8 +74,8 @@ def train(
         cluster=cluster, config=config, settings=tuple(set or ()), model=model, nodes=nodes,
         samples=samples, mini_batch=mini_batch, batching=batching, window=window,
         data=one_or_several(data), format=format, placement=placement, engine=engine,
-        threads=threads, skip=skip, network=network, pcie=pcie, gpu=gpu, mlp=mlp, seed=seed,
-        faults=faults, patience=patience, waves=waves, waves_node=waves_node,
+        threads=threads, skip=skip, clock_gating=clock_gating, network=network, pcie=pcie, gpu=gpu,
+        mlp=mlp, seed=seed, faults=faults, patience=patience, waves=waves, waves_node=waves_node,
         waves_window=waves_window)
     check_writable(json, "json")
     if checkpoint == "-":

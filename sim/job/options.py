@@ -40,9 +40,10 @@ class RunOptions:
     placement: ``table`` or ``row``.
     fidelity: ``rtl``, or ``model``: NICs are counted and timed without RTL (:mod:`sim.model`),
         and may have more nodes and larger caches than RTL.
-    engine, threads, skip: how the RTL runs: ``verilator``, ``cxxrtl`` or ``pysim``, which give the
-        same results; ``threads`` nodes run at once, with several beside the making of mini-batches
-        and the check of the results; ``skip`` leaves out idle cycles.
+    engine, threads, skip, clock_gating: how the RTL runs: ``verilator``, ``cxxrtl`` or ``pysim``,
+        which give the same results; ``threads`` nodes run at once, with several beside the making
+        of mini-batches and the check of the results; ``skip`` leaves out idle cycles;
+        ``clock_gating`` leaves out idle blocks of training, with ``verilator`` (docs/engines.md).
     network, pcie, gpu: profiles of the timing models, or names or TOML files of such.
     waves, waves_node, waves_window: file, node and cycles (``FIRST:LAST``) of waveforms, see
         :class:`sim.engines.waves.WavesOptions`.
@@ -70,6 +71,7 @@ class RunOptions:
     fidelity: str = "rtl"
     threads: int = 2
     skip: bool = True
+    clock_gating: bool = True
     network: str | NetworkProfile = "ethernet_100g_switch"
     pcie: str | PcieProfile = "pcie_gen3x16"
     gpu: str | GpuProfile = "gpu_rtx8000"

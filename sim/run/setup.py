@@ -53,9 +53,10 @@ class ClusterSetup:
         if options.fidelity == "model":
             nic = traced = ModelNic(config)
         else:
-            nic = traced = nic_model(config, options.engine, traced=traced_by is not None)
+            nic = traced = nic_model(config, options.engine, traced=traced_by is not None,
+                                     clock_gating=options.clock_gating)
             if traced_by and options.nodes > 1:
-                nic = nic_model(config, options.engine)
+                nic = nic_model(config, options.engine, clock_gating=options.clock_gating)
         self.waves: Waves | None = None
         nodes: list[Node | NativeNode] = []
         self.registers: list[RegisterFile] = []

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from rich.table import Table
 
-from sim.run.report import cell
+from sim.run.report import UNREPORTED, cell
 from sim.training.intervals import finite
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def summary(training: Training, measured: dict, *, complete: bool, interrupted: 
         "model": {"name": model.name, "tables": model.tables, "rows": sum(model.rows),
                   "dimension": model.dimension},
         "options": {name: value for name, value in asdict(run).items()
-                    if name not in ("config", "settings")},
+                    if name not in UNREPORTED},
         "optimizer": asdict(options.optimizer),
         "local_reduction": training.runtime.local_reduction,
         "gradient_partials": training.runtime.gradient_partials,
