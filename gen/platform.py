@@ -4,18 +4,31 @@ from collections.abc import Iterable, Iterator
 from dataclasses import fields, is_dataclass
 
 from amaranth.back import rtlil
-from amaranth.hdl import ClockDomain, ClockSignal, Const, Instance, ResetSignal, Signal, Value
+from amaranth.hdl import (
+    ClockDomain,
+    ClockSignal,
+    Const,
+    Fragment,
+    Instance,
+    ResetSignal,
+    Signal,
+    Value,
+)
 from amaranth.hdl import Module as Elaborated
+from amaranth.hdl._ir import PortDirection
 from amaranth.lib import wiring
-from amaranth.lib.wiring import In
+from amaranth.lib.wiring import In, Out
 
 from gen.collector import collect_later
-from gen.rtlil import Module, parse_modules, rename_modules
+from gen.rtlil import Module, flat_name, parse_modules, rename_modules
+from rtl.gateable import Gateable
 
 __all__ = ["RAM_MODULES", "VerilogPlatform", "ram_instance"]
 
 RAM_MODULES = {1: "ember_ram", 0: "ember_ram_async"}
 """The owned memory module for each read latency; its source is ``gen/<module>.v``."""
+
+_DIRECTIONS = {In: PortDirection.Input, Out: PortDirection.Output}
 
 
 def ram_instance(ram) -> Instance:
@@ -45,6 +58,7 @@ class VerilogPlatform:
     Members
     -------
     texts: RTLIL of the shared units converted so far, in the order in which they were finished.
+    gateable: names of the modules converted so far that are :class:`rtl.gateable.Gateable`.
     """
 
     def __init__(self, prefix: str, *, sources: bool = False):
@@ -52,6 +66,7 @@ class VerilogPlatform:
             raise ValueError(f"prefix must be an identifier, not {prefix!r}")
         self.prefix, self.sources = prefix, sources
         self.texts: list[str] = []
+        self.gateable: list[str] = []
         self._shared: dict[str, tuple[wiring.Component, Module]] = {}
 
     def ram_instance(self, ram) -> Instance:
@@ -110,10 +125,23 @@ class VerilogPlatform:
         return Instance(module.name, **connections)
 
     def convert(self, component: wiring.Component, name: str) -> str:
-        """Return the RTLIL of ``component`` as a module called ``name``."""
+        """Return the RTLIL of ``component`` as a module called ``name``.
+
+        ``ValueError`` when a block in it that is :class:`rtl.gateable.Gateable` has no ``idle``.
+        """
         with collect_later():
-            return rename_modules(rtlil.convert(
-                component, name=name, platform=self, emit_src=self.sources))
+            # As `rtlil.convert` does it, which does not say what became of which block.
+            ports = {"__".join(map(str, path)): (Value.cast(value), _DIRECTIONS[member.flow])
+                     for path, member, value in component.signature.flatten(component)}
+            design = Fragment.get(component, self).prepare(ports, hierarchy=(name,))
+            text, _names = rtlil.convert_fragment(design, name=name, emit_src=self.sources)
+        for block, fragment in design.elaboratables.items():
+            if isinstance(block, Gateable):
+                path = ".".join(design.fragments[fragment].name)
+                if "idle" not in block.signature.members:
+                    raise ValueError(f"gateable block {path} must have a port idle")
+                self.gateable.append(flat_name(path))
+        return rename_modules(text)
 
     def _convert(self, unit: wiring.Component, name: str) -> Module:
         # Elaborating the unit may convert further shared units: they are appended before it.

@@ -4,7 +4,8 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
-__all__ = ["Cell", "Module", "Port", "parse_modules", "rename_modules", "without_sources"]
+__all__ = ["Cell", "Module", "Port", "flat_name", "parse_modules", "rename_modules",
+           "without_sources"]
 
 _MODULE = re.compile(r"^module \\(\S+)$")
 _PORT = re.compile(r"^  wire width (\d+) (input|output) \d+  ?(?:signed )?\\(\S+)$")
@@ -89,10 +90,14 @@ def _parameter(text: str) -> int | str:
 
 
 def rename_modules(text: str) -> str:
-    """Turn the dots in module names into ``__`` and ``$`` into ``_``, so that no name has to be
+    """Make the names of modules those of :func:`flat_name`."""
+    return _MODULE_USE.sub(lambda match: match[1] + flat_name(match[2]), text)
+
+
+def flat_name(name: str) -> str:
+    """Turn the dots in a module's name into ``__`` and ``$`` into ``_``, so that it has not to be
     escaped in Verilog. Amaranth calls a submodule without a name ``U$0``."""
-    return _MODULE_USE.sub(
-        lambda match: match[1] + match[2].replace(".", "__").replace("$", "_"), text)
+    return name.replace(".", "__").replace("$", "_")
 
 
 def without_sources(text: str) -> str:

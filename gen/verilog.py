@@ -33,12 +33,15 @@ class Verilog:
     text: Verilog of all modules.
     ports: flat ports of the top: members of a stream are ``port__payload``, ``port__valid``, ...
     modules: every module with its instances, by name, memories left out.
+    gateable: names of the modules below the top whose blocks may stand still while they are idle,
+        see :class:`rtl.gateable.Gateable`; nothing of the text says so.
     """
 
     name: str
     text: str
     ports: tuple[Port, ...]
     modules: dict[str, Module]
+    gateable: tuple[str, ...] = ()
 
     def memories(self) -> list[dict]:
         """Return the memories in the design: name (path), width, depth, style and bits of each."""
@@ -95,7 +98,8 @@ def to_verilog(component: wiring.Component, name: str,
     for ram in RAM_MODULES.values():
         if ram in used:
             parts.append(memory_text(ram))
-    return Verilog(name, "\n".join(parts), tuple(modules[name].ports), modules)
+    return Verilog(name, "\n".join(parts), tuple(modules[name].ports), modules,
+                   tuple(module for module in platform.gateable if module != name))
 
 
 def _write_verilog(texts: list[str]) -> str:

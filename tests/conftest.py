@@ -5,7 +5,7 @@ import signal
 from collections import defaultdict
 
 import pytest
-from amaranth.hdl import Shape, _ast
+from amaranth import hdl
 
 
 def pytest_configure() -> None:
@@ -19,18 +19,24 @@ def _keep_shapes() -> None:
     """Let Amaranth work out the shape of an expression once.
 
     It does so from the operands, down to the signals, each of the dozen times that the simulator's
-    compiler asks, for each expression inside another: a tenth of all that the tests take. An
-    expression never changes.
-    """
-    worked_out = _ast.Operator.shape
+    compiler asks, for each expression inside another. An expression never changes.
 
-    def shape(self) -> Shape:
+    Measured on six files of ``tests/rtl`` (float, cache, gradient), twice: 54 and 47 CPU seconds
+    with it, 59 and 53 without, a tenth of the whole. An Amaranth whose class has no such method,
+    or no room for what is kept, is left as it is.
+    """
+    operator = getattr(getattr(hdl, "_ast", None), "Operator", None)
+    worked_out = getattr(operator, "shape", None)
+    if operator is None or worked_out is None or not getattr(operator, "__dictoffset__", 0):
+        return
+
+    def shape(self) -> hdl.Shape:
         known = self.__dict__.get("_known_shape")
         if known is None:
             known = self._known_shape = worked_out(self)
         return known
 
-    _ast.Operator.shape = shape
+    operator.shape = shape
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -8,6 +8,7 @@ import numpy as np
 from host.dlrm.backward import Linear, activations, interaction_backward, mlp_backward
 from host.dlrm.dlrm import Dlrm
 from host.dlrm.exact_keys import canonical
+from host.dlrm.interaction import interaction
 from host.dlrm.loss import binary_cross_entropy
 from host.dlrm.mlp import Layer, linear_blas, linear_fixed
 from host.dlrm.optimizer import Optimizer
@@ -75,7 +76,7 @@ class DenseTrainer:
         (samples, bottom), self._begun = self._begun, None
         dlrm, linear = self.dlrm, self._linear
         with np.errstate(over="ignore", invalid="ignore"):
-            top = activations(dlrm.interact(dlrm.model, bottom[-1], pooled), dlrm.top_layers,
+            top = activations(interaction(dlrm.model, bottom[-1], pooled), dlrm.top_layers,
                               linear, last_relu=False)
             loss = binary_cross_entropy(top[-1][:, 0], samples.labels)
             top_gradients, mixed = mlp_backward(top, dlrm.top_layers, loss.gradient[:, None],

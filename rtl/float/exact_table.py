@@ -19,6 +19,7 @@ from rtl.float.exact_lane import (
     SUM_LATENCY,
     ExactLane,
 )
+from rtl.gateable import Gateable
 from rtl.memory import Ram
 from rtl.shared import Shared
 
@@ -35,7 +36,7 @@ def exact_operation_layout(entries: int, meta_shape: ShapeLike,
         "entry": range(entries), "data": 32 * lanes, "meta": meta_shape, "first": 1, "take": 1})
 
 
-class ExactTable(wiring.Component):
+class ExactTable(Gateable, wiring.Component):
     """Exact sums of float32 vectors by entry: what gradient reduction adds up in (paper, 4.2).
 
     One term per cycle, whatever the entries: the same one in every cycle too. The order of the

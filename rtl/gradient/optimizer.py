@@ -15,6 +15,7 @@ from rtl.float import (
     dot_tree_latency,
 )
 from rtl.formats import OptimizerMode
+from rtl.gateable import Gateable
 from rtl.gradient.adagrad import ADAGRAD_LATENCY, ADAGRAD_STATE_CYCLE, AdagradStep, delayed
 from rtl.gradient.records import update_layout, updated_layout
 from rtl.gradient.row_lanes import (
@@ -53,7 +54,7 @@ def _waiting(slices: int, several: bool) -> int:
             + ADAGRAD_LATENCY + _FIFO_CYCLES + 1 + ROW_CYCLE)
 
 
-class RowOptimizer(wiring.Component):
+class RowOptimizer(Gateable, wiring.Component):
     """Update rows by the sums of their gradients, as plain SGD or exact row-wise Adagrad.
 
     With a row ``w``, its gradient ``g`` of ``d`` values and its state ``m``::

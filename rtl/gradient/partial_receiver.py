@@ -15,6 +15,7 @@ from rtl.formats import (
     ReductionLevel,
     Status,
 )
+from rtl.gateable import Gateable
 from rtl.gradient.partial_buffer import PARTIAL_BUFFER_COUNTERS, PartialBuffer
 from rtl.gradient.partial_layouts import PartialArrived, PartialLost, ReceivedPartial
 from rtl.keys.owner_split import OwnerSplit
@@ -37,7 +38,7 @@ _User = data.StructLayout({
 _Out = data.StructLayout({"partial": ReceivedPartial, "bad": 1})
 
 
-class PartialReceiver(wiring.Component):
+class PartialReceiver(Gateable, wiring.Component):
     """Take packets of PARTIALS, or of RETURNED, apart; drop and count what must not be reduced.
 
     What is sent against credits has room, see :class:`~rtl.gradient.partial_buffer.PartialBuffer`.

@@ -14,6 +14,7 @@ from rtl.formats import (
     RecordBeat,
     Refused,
 )
+from rtl.gateable import Gateable
 from rtl.gradient.checker import GRADIENT_CHECK_COUNTERS, GradientCheck
 from rtl.gradient.expander import GRADIENT_EXPANDER_COUNTERS, GradientExpander
 from rtl.gradient.unpacker import GRADIENT_UNPACKER_COUNTERS, GradientUnpacker
@@ -21,7 +22,7 @@ from rtl.gradient.unpacker import GRADIENT_UNPACKER_COUNTERS, GradientUnpacker
 __all__ = ["GradientReceiver"]
 
 
-class GradientReceiver(wiring.Component):
+class GradientReceiver(Gateable, wiring.Component):
     """Unpacker, check and expander in one: the way of gradients from the parser to the reduction.
 
     Latency and rate: see ``LATENCY`` and ``RATE``.

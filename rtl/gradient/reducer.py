@@ -7,6 +7,7 @@ from amaranth.lib.wiring import In, Out
 from rtl.config import LANES
 from rtl.float import ExactTable, ExactTerms, exact_sum_layout, exact_term_layout
 from rtl.formats import STEP_BITS
+from rtl.gateable import Gateable
 from rtl.gradient.key_table import KeyTable
 from rtl.gradient.key_walk import KeyWalk
 from rtl.gradient.reducer_layouts import (
@@ -25,7 +26,7 @@ GRADIENT_REDUCER_COUNTERS = (
     "stall_step")
 
 
-class GradientReducer(wiring.Component):
+class GradientReducer(Gateable, wiring.Component):
     """Add up the gradients of each key until the step is flushed (paper, 4.2.1 and 4.2.2).
 
     Sums are exact (:class:`~rtl.float.ExactTable`), so that neither the order of the gradients nor

@@ -17,6 +17,7 @@ from rtl.formats import (
     StepKind,
     StepRecord,
 )
+from rtl.gateable import Gateable
 from rtl.gradient.reducer_layouts import Flushed
 from rtl.keys.owner_split import OwnerSplit
 from rtl.memory import Ram, sweep
@@ -35,7 +36,7 @@ StepEnd = data.StructLayout({"step": STEP_BITS, "count": 32})
 _User = data.StructLayout({"step": STEP_BITS, "beat": BEAT_INDEX_BITS, "data": BEAT_BITS})
 
 
-class GradientSender(wiring.Component):
+class GradientSender(Gateable, wiring.Component):
     """Send each beat to the owner of its key, and tell the owners when a step is over
     (docs/training.md; paper, 4.2.1).
 

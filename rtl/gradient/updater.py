@@ -13,6 +13,7 @@ from rtl.formats import (
     OutgoingRecord,
     RecordBeat,
 )
+from rtl.gateable import Gateable
 from rtl.gradient.optimizer import RowOptimizer
 from rtl.gradient.records import ROW_NUMBER_BITS, RowLookup
 from rtl.gradient.reducer_layouts import Flushed, reduced_beat_layout
@@ -29,7 +30,7 @@ ROW_UPDATER_COUNTERS = CounterLayout(
     "stall_rows", "stall_states", "stall_output", "stall_written")
 
 
-class RowUpdater(wiring.Component):
+class RowUpdater(Gateable, wiring.Component):
     """Fetch the row of each summed gradient, update it, and write it back (paper, 4.2.2).
 
     A row is looked up in the local cache, which fetches it from the GPU if it is not there; its

@@ -17,6 +17,7 @@ from rtl.formats import (
     RawBeat,
     ReductionLevel,
 )
+from rtl.gateable import Gateable
 from rtl.network import CreditReturn, PacketMux, PartialPackager, RecordPackager
 from rtl.network.layouts import Credit
 from rtl.stream import Arbiter
@@ -26,7 +27,7 @@ __all__ = ["TrainingDeparture"]
 _STEP_SOURCES, _REPORT_SOURCES = 2, 3
 
 
-class TrainingDeparture(wiring.Component):
+class TrainingDeparture(Gateable, wiring.Component):
     """Packagers of training, merged to one stream of packets for the network and one for the host.
 
     Partials and steps carry the credit of the partials consumed; whoever is owed too much of it and

@@ -13,7 +13,7 @@ from sim.job.simulation import Simulation
 from sim.job.workload import Workload
 
 __all__ = [
-    "DEFAULT", "Batching", "CacheWarmup", "Cluster", "Config", "ConfigOfCluster", "Data", "Engine",
+    "DEFAULT", "Batching", "CacheWarmup", "ClockGating", "Cluster", "Config", "ConfigOfCluster", "Data", "Engine",
     "Faults", "Fidelity", "Format", "Gpu", "GpuOfCluster", "InFlight", "Json", "MiniBatch", "Mlp",
     "Model", "Network", "NetworkOfCluster", "Nodes", "NodesOfCluster", "Patience", "Pcap", "Pcie",
     "PcieOfCluster", "Picture", "Placement", "SampleSeed", "Samples", "Seed", "Set", "Skip",
@@ -88,6 +88,9 @@ Patience = Annotated[int, typer.Option(
     help="Give up after this many cycles in which no beat moves anywhere.")]
 Skip = Annotated[bool, typer.Option(
     help="Skip cycles in which nothing moves; results stay the same.")]
+ClockGating = Annotated[bool, typer.Option(
+    "--clock-gating/--no-clock-gating",
+    help="Stop the clocks of idle training blocks in the compiled model; results stay the same.")]
 Json = Annotated[str | None, typer.Option(
     help="Write the results to this file; - is standard output.")]
 Picture = Annotated[str | None, typer.Option(

@@ -60,6 +60,7 @@ def train(
     faults: option.Faults = None,
     patience: option.Patience = DEFAULT["patience"],
     skip: option.Skip = True,
+    clock_gating: option.ClockGating = True,
     json: option.Json = None,
     pcap: option.Pcap = None,
     waves: option.Waves = None,

@@ -41,8 +41,9 @@ def load_cxxrtl(component: wiring.Component, name: str,
                 recipe: str | None = None) -> CompiledModel:
     """Return ``component`` compiled; taken from the cache where nothing has changed."""
     design = describe(component)
-    text, ports = translated(component, name, recipe)
-    source = text + "\n" + verilog_wrapper(name, ports)
+    translation = translated(component, name, recipe)
+    ports = translation.ports
+    source = translation.text + "\n" + verilog_wrapper(name, ports)
     glue = cxxrtl_glue(name, TOP, "design.h", ports)
     clock = next((i for i, port in enumerate(ports) if port.name == "clk"), None)
     key = digest(["cxxrtl", source, SCRIPT, yosys_id(), compiler_id(), *CXX_FLAGS, *DEFINES, LEVEL,

@@ -1,10 +1,12 @@
-"""Let a compiled model leave out blocks in which nothing moves: a clock of their own that stands.
+"""Clock gating of a compiled model: a block in which nothing moves has a clock that stands.
 
 Verilator evaluates, at every edge of a clock, all that hangs on it, moving or not. The blocks of
-training are three quarters of a NIC's code, and idle most of the time. So each of them gets a clock
-that ticks while the block is not ``idle``, while an input stream is valid, when any other input
-changes, and :data:`LINGER` cycles longer: what is in its pipelines then, valid or not, stands still
-too. Nothing that can be seen changes, neither beats nor cycles nor counters.
+training are three quarters of a NIC's code, and idle most of the time. They are
+:class:`~rtl.gateable.Gateable`, and each of them gets a clock that ticks while the block is not
+``idle``, while an input stream is valid, when any other input changes, and :data:`LINGER` cycles
+longer: what is in its pipelines then, valid or not, stands still too. Nothing that can be seen
+changes, neither beats nor cycles nor counters. The clock of a block inside another is made from
+that one's.
 
 What is to move it is seen while the main clock is low, in time for the edge. What follows from an
 input is evaluated whenever the block that drives it is; settings would have nearly everything
@@ -14,18 +16,11 @@ clock stands until the reset, which a simulation has only at its beginning, is o
 """
 
 import re
+from collections.abc import Collection
 
-__all__ = ["GATED", "LINGER", "gate_blocks"]
+from rtl.gateable import LINGER
 
-GATED = tuple(f"training_path__{name}" for name in (
-    "global_reducer", "global_reducer__sums", "local_reducer", "local_reducer__sums",
-    "row_updater", "row_updater__optimizer", "receiver", "gradient_sender", "partial_receiver",
-    "returned_receiver", "departure"))
-"""Their paths in the design. Each has ``idle``, streams, and inputs of other kinds, which are not
-high for longer than :data:`LINGER` cycles, moving something, without changing. The clock of one
-inside another is made from that one's."""
-
-LINGER = 31
+__all__ = ["gate_blocks"]
 
 WIDEST = 64
 """Bits of an input that may be a setting; wider ones are payloads, whatever their name."""
@@ -61,13 +56,11 @@ endmodule
 """
 
 
-def gate_blocks(verilog: str, top: str) -> str:
-    """Return ``verilog``, of :func:`gen.verilog.to_verilog` with ``top``, with the blocks that are
-    :data:`GATED` on clocks of their own."""
-    paths = "|".join(path.replace("__", r"(?:_\d+)?__") for path in GATED)
-    wanted = re.compile(rf"{re.escape(top)}__(?:{paths})(?:_\d+)?$")
+def gate_blocks(verilog: str, gateable: Collection[str]) -> str:
+    """Return ``verilog``, of :func:`gen.verilog.to_verilog`, with the modules named ``gateable`` on
+    clocks of their own; unchanged without any."""
     inputs = {match[1]: {pin: int(high or 0) + 1 for high, pin in _INPUT.findall(match[3])}
-              for match in _MODULE.finditer(verilog) if wanted.match(match[1])}
+              for match in _MODULE.finditer(verilog) if match[1] in gateable}
     if not inputs:
         return verilog
 

@@ -21,7 +21,7 @@ TRACED = {"verilator": partial(load_verilator, traced=True),
 
 
 def load(component: wiring.Component, name: str, engine: str = "verilator",
-         recipe: str | None = None, *, traced: bool = False) -> Model:
+         recipe: str | None = None, *, traced: bool = False, clock_gating: bool = True) -> Model:
     """Return ``component`` ready to be instantiated on ``engine``.
 
     Its ports may be streams, plain signals and an AXI4-Lite port ``csr``; ``idle`` and ``time``
@@ -29,11 +29,15 @@ def load(component: wiring.Component, name: str, engine: str = "verilator",
     (``EMBERNIC_CACHE``, else the user's cache folder), and so is its Verilog where a ``recipe``
     says what the component follows from, besides the sources of ``rtl``. A model is ``traced``, so
     that its instances can write waveforms, at the price of a build of its own and of speed.
-    ``ValueError`` for an unknown engine, or one that has no traces; ``BuildError`` when a tool
-    fails.
+    With ``clock_gating``, a model of Verilator that is not traced leaves out blocks that are idle
+    (docs/engines.md); no result hangs on it. ``ValueError`` for an unknown engine, or one that has
+    no traces; ``BuildError`` when a tool fails.
     """
     if engine not in ENGINES:
         raise ValueError(f"engine must be one of {', '.join(ENGINES)}, not {engine!r}")
     if traced and engine not in TRACED:
         raise ValueError(f"engine must be one of {', '.join(TRACED)} for waves, not {engine!r}")
-    return (TRACED if traced else ENGINES)[engine](component, name, recipe)
+    loader = (TRACED if traced else ENGINES)[engine]
+    if engine == "verilator":
+        loader = partial(loader, clock_gating=clock_gating)
+    return loader(component, name, recipe)

@@ -1,9 +1,9 @@
-"""Verilog of a component, kept where it is known from what it follows."""
+"""Verilog of a component and what goes with it, kept where it is known what it follows from."""
 
 import inspect
 import json
 import sys
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -16,12 +16,21 @@ from gen.cache import cached, digest
 from gen.rtlil import Port
 from gen.verilog import to_verilog
 
-__all__ = ["translated"]
+__all__ = ["Translation", "translated"]
 
 
-def translated(component: wiring.Component, name: str,
-               recipe: str | None) -> tuple[str, tuple[Port, ...]]:
-    """Return the Verilog of ``component`` as module ``name``, and its ports.
+@dataclass(frozen=True)
+class Translation:
+    """Verilog ``text`` of a component, its ``ports``, and the names of its modules whose blocks are
+    ``gateable`` (:class:`rtl.gateable.Gateable`), which the text does not say."""
+
+    text: str
+    ports: tuple[Port, ...]
+    gateable: tuple[str, ...]
+
+
+def translated(component: wiring.Component, name: str, recipe: str | None) -> Translation:
+    """Return the Verilog of ``component`` as module ``name``, and what goes with it.
 
     Conversion of a whole NIC takes many seconds. With a ``recipe``, a text from which, with the
     sources of ``rtl`` and ``gen`` and of the module that defines the component's class, the
@@ -29,17 +38,20 @@ def translated(component: wiring.Component, name: str,
     """
     if recipe is None:
         verilog = to_verilog(component, name)
-        return verilog.text, verilog.ports
+        return Translation(verilog.text, verilog.ports, verilog.gateable)
 
     def build(folder: Path) -> None:
         verilog = to_verilog(component, name)
         (folder / "design.v").write_text(verilog.text, encoding="utf-8")
         (folder / "ports.json").write_text(json.dumps([asdict(port) for port in verilog.ports]))
+        (folder / "gateable.json").write_text(json.dumps(verilog.gateable))
 
     key = digest([recipe, name, *_own_source(type(component)), _sources()])
     entry = cached(f"{name}-verilog-{key}", build)
     ports = json.loads((entry / "ports.json").read_text())
-    return (entry / "design.v").read_text(encoding="utf-8"), tuple(Port(**port) for port in ports)
+    return Translation((entry / "design.v").read_text(encoding="utf-8"),
+                       tuple(Port(**port) for port in ports),
+                       tuple(json.loads((entry / "gateable.json").read_text())))
 
 
 @cache

@@ -50,14 +50,20 @@ _FLOWS = {False: _Flow(), True: _Flow(
     (*RUNTIME, "verilated_vcd_c.cpp"))}
 
 
-def load_verilator(component: wiring.Component, name: str,
-                   recipe: str | None = None, traced: bool = False) -> CompiledModel:
-    """Return ``component`` compiled; taken from the cache where nothing has changed."""
+def load_verilator(component: wiring.Component, name: str, recipe: str | None = None, *,
+                   traced: bool = False, clock_gating: bool = True) -> CompiledModel:
+    """Return ``component`` compiled; taken from the cache where nothing has changed.
+
+    What ``traced`` and ``clock_gating`` make of its Verilog: docs/engines.md.
+    """
     design = describe(component)
     flow = _FLOWS[traced]
-    text, ports = translated(component, name, recipe)
+    translation = translated(component, name, recipe)
+    text, ports = translation.text, translation.ports
     if not traced:  # a trace shows each instance as it was written
-        text, shared = share_units(gate_blocks(text, name), name)
+        if clock_gating:
+            text = gate_blocks(text, translation.gateable)
+        text, shared = share_units(text, name)
         if shared:
             flow = replace(flow, flags=(*flow.flags, *SHARED_FLAGS))
     glue = verilator_glue(name, PREFIX, ports, traced)

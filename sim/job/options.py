@@ -18,7 +18,8 @@ _REPORTED = (
     "window", "data", "format", "placement", "engine", "fidelity", "threads", "skip", "network",
     "pcie", "gpu", "mlp", "seed", "cluster", "waves", "waves_node", "waves_window", "faults",
     "patience")
-"""Members of a report's ``options`` in their order; it has the NIC beside them."""
+"""Members of a report's ``options`` in their order; it has the NIC beside them. Clock gating is no
+member: it changes the speed of a run and nothing that is reported."""
 
 
 @dataclass(frozen=True)

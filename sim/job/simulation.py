@@ -23,6 +23,8 @@ class Simulation:
     threads: nodes that run at once. With several threads, mini-batches are formed and results are
         checked on threads of their own.
     skip: whether cycles in which nothing moves are skipped; results stay the same.
+    clock_gating: whether idle training blocks stand still in a model compiled by Verilator, see
+        docs/engines.md; results stay the same.
     mlp: how the MLPs are computed, ``fixed`` (the same bits everywhere) or ``blas``.
     patience: cycles without a beat anywhere after which the run is given up.
     """
@@ -31,6 +33,7 @@ class Simulation:
     fidelity: str = "rtl"
     threads: int = 2
     skip: bool = True
+    clock_gating: bool = True
     mlp: str = "fixed"
     patience: int = PATIENCE
 

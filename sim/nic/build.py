@@ -22,16 +22,18 @@ warnings.simplefilter("ignore", UnusedElaboratable)
 class NicModel:
     """A compiled SmartNic.
 
-    Parameters: its configuration, the name of the engine, and whether its instances are to be
-    traced.
+    Parameters: its configuration, the name of the engine, whether its instances are to be traced,
+    and whether idle blocks are left out, see :func:`sim.engines.load`.
     """
 
-    def __init__(self, config: NicConfig, engine: str, traced: bool = False):
+    def __init__(self, config: NicConfig, engine: str, traced: bool = False,
+                 clock_gating: bool = True):
         self.config = config
         nic = SmartNic(config)
         self.registers = nic.registers
         self._model: Model = load(nic, f"embernic_{config.name}", engine,
-                                  recipe=f"SmartNic({config!r})", traced=traced)
+                                  recipe=f"SmartNic({config!r})", traced=traced,
+                                  clock_gating=clock_gating)
 
     def instance(self, *, skip: bool = True,
                  random_init: int | None = None) -> tuple[Engine, RegisterFile]:
@@ -77,9 +79,10 @@ def register_values(config: NicConfig, runtime: Runtime, model: Dlrm, *, node: i
 
 
 @lru_cache(maxsize=4)
-def nic_model(config: NicConfig, engine: str, traced: bool = False) -> NicModel:
+def nic_model(config: NicConfig, engine: str, traced: bool = False,
+              clock_gating: bool = True) -> NicModel:
     """Return the :class:`NicModel` of its parameters, the same one to all who ask.
 
     To describe a NIC anew takes longer than a short run of it.
     """
-    return NicModel(config, engine, traced)
+    return NicModel(config, engine, traced, clock_gating)

@@ -66,7 +66,8 @@ class Backend:
         """Return what makes NICs of ``config``: running or modelled, as the options say."""
         if self.options.simulation.fidelity == "model":
             return ModelNic(config)
-        return nic_model(config, self.options.simulation.engine, traced=traced)
+        return nic_model(config, self.options.simulation.engine, traced=traced,
+                         clock_gating=self.options.simulation.clock_gating)
 
     def node(self, number: int, engine: Engine, config: NicConfig, model: Model,
              pcie: PcieProfile, gpu: GpuProfile, bottom: int | None) -> ClusterNode:

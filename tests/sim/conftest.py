@@ -1,13 +1,21 @@
-"""Inputs that several system tests share."""
+"""Inputs that several system tests share, and what holds for all of them."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from sim.run.backend import choose
+from tests.sim.callbacks import raised_in_callbacks
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call() -> Generator[None, object, object]:
+    """Let no assertion be lost in a function that C++ calls."""
+    with raised_in_callbacks():
+        return (yield)
 
 
 @pytest.fixture(scope="session")

@@ -133,11 +133,11 @@ def run(width, bench, *, hbm_ns, stall=0.0, wake_ns=0.0):
     for each in (*memory.benches(), *benches):
         sim.add_testbench(told(each), background=True)
     sim.add_testbench(watch)
-    sim.run.run()
+    sim.run()
     # Benches that never end go now, see tests/support.py.
     over = True
     sim.reset()
-    sim.run.run()
+    sim.run()
     assert len(left) == len(benches), "no end after 3,000 cycles"
     return memory
 

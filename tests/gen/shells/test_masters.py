@@ -327,7 +327,7 @@ def exchange(top, packets, *, clock, into, out, memories, memory_clock, start, o
 
     sim = Simulator(top)
     sim.add_testbench(bench)
-    sim.run.run()
+    sim.run()
     return answers
 
 

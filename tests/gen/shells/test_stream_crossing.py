@@ -47,7 +47,7 @@ def test_items_wait_for_the_other_side(source_ns, target_ns, asleep):
 
     sim.add_testbench(give)
     sim.add_testbench(take)
-    sim.run.run()
+    sim.run()
     assert taken == ITEMS and over
 
 

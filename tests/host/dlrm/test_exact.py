@@ -18,19 +18,27 @@ def fraction(bits: int) -> Fraction:
     return Fraction(float(np.uint32(bits).view(np.float32)))
 
 
+def sums_of_lanes(bits: np.ndarray) -> list[ExactSum]:
+    """Return the sum of each column of ``bits``: as many as there are."""
+    sums = exact_sums(bits.view(np.float32))
+    assert len(sums) == bits.shape[1] > 0
+    return sums
+
+
 @pytest.mark.parametrize("kind", FINITE)
 @pytest.mark.parametrize("terms", [1, 2, 3, 50])
 def test_sums_are_those_of_fractions(kind, terms):
     bits = terms_of_kind(kind, terms, 20, terms)
-    for lane, total in enumerate(exact_sums(bits.view(np.float32))):
+    for lane, total in enumerate(sums_of_lanes(bits)):
         assert total.value * UNIT == sum(map(fraction, bits[:, lane].tolist()))
         assert not total.plus and not total.minus
 
 
 @pytest.mark.parametrize("kind", FINITE)
 def test_100_000_terms_as_fsum_has_them(kind):
-    values = terms_of_kind(kind, 100_000, 2, 1).view(np.float32)
-    for lane, total in enumerate(exact_sums(values)):
+    bits = terms_of_kind(kind, 100_000, 2, 1)
+    values = bits.view(np.float32)
+    for lane, total in enumerate(sums_of_lanes(bits)):
         # fsum rounds the exact sum once, to float64.
         assert math.ldexp(total.value, -149) == math.fsum(values[:, lane].tolist())
 
@@ -39,7 +47,7 @@ def test_100_000_terms_as_fsum_has_them(kind):
 def test_nearest_as_numpy_rounds_what_float64_holds(kind):
     bits = terms_of_kind(kind, 2, 4000, 3)
     exact = 0
-    for lane, total in enumerate(exact_sums(bits.view(np.float32))):
+    for lane, total in enumerate(sums_of_lanes(bits)):
         value = math.ldexp(total.value, -149)
         if int(math.ldexp(value, 149)) == total.value and total.value:
             with np.errstate(over="ignore"):
@@ -51,20 +59,23 @@ def test_nearest_as_numpy_rounds_what_float64_holds(kind):
 @pytest.mark.parametrize("kind", FINITE)
 def test_nearest_is_nearest(kind):
     bits = terms_of_kind(kind, 5, 300, 4)
-    for total in exact_sums(bits.view(np.float32)):
+    compared = 0
+    for total in sums_of_lanes(bits):
         got = nearest(total)
         if got & 0x7FFFFFFF >= 0x7F7FFFFF or not got & 0x7FFFFFFF:
             continue
+        compared += 1
         off = abs(fraction(got) - total.value * UNIT)
         for other in (got - 1, got + 1):
             away = abs(fraction(other) - total.value * UNIT)
             assert off < away or (off == away and got % 2 == 0)
+    assert compared > 100
 
 
 @pytest.mark.parametrize("kind", FINITE)
 def test_a_list_adds_up_and_is_short(kind):
     bits = terms_of_kind(kind, 6, 200, 5)
-    for total in exact_sums(bits.view(np.float32)):
+    for total in sums_of_lanes(bits):
         terms = split(total)
         assert sums_of_bits(terms) == total
         # Each further term lies 25 bits lower at least.

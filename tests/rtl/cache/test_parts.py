@@ -36,7 +36,7 @@ def test_order_is_that_of_a_list(ways):
             await ctx.tick()
 
     sim.add_testbench(bench)
-    sim.run.run()
+    sim.run()
 
 
 @pytest.mark.parametrize("count", [2, 5, 100])

@@ -18,7 +18,7 @@ def test_every_exponent_and_edge():
         rng.integers(0, 1 << 32, 500, dtype=np.uint32)])
     operands = np.concatenate([operands, operands ^ np.uint32(1 << 31)]).tolist()
     for bits, word in zip(operands, drive(
-            made(ExactPlacer), EXACT_PLACER_LATENCY, {"i": operands})):
+            made(ExactPlacer), EXACT_PLACER_LATENCY, {"i": operands}), strict=True):
         placed = PLACED.from_bits(word)
         value = placed.bits << SEGMENT_BITS * placed.segment
         expected = sums_of_bits([bits])

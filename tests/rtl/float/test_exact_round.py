@@ -41,7 +41,7 @@ def test_rounds_once(seed):
     sums = around_ties(seed) + SPECIAL_SUMS
     got = drive(made(ExactRounder, rest=False), EXACT_ROUNDER_LATENCY,
                 {"i": [exact_word(total) for total in sums]})
-    for total, bits in zip(sums, got):
+    for total, bits in zip(sums, got, strict=True):
         assert bits == nearest(total), f"{total} gave {bits:08x}, not {nearest(total):08x}"
 
 
@@ -50,7 +50,7 @@ def test_first_of_a_list_and_whether_it_is_the_last():
     got = drive(made(ExactRounder, rest=True), EXACT_ROUNDER_LATENCY,
                 {"i": [exact_word(total) for total in sums], "enter": [1] * len(sums)},
                 results=("o", "done"))
-    for total, found in zip(sums, got):
+    for total, found in zip(sums, got, strict=True):
         term, left = taken(total)
         assert found == (term, left.value == 0), f"{total} gave {found[0]:08x}, not {term:08x}"
 

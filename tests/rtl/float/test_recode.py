@@ -28,7 +28,7 @@ def operands():
 
 def test_value_sign_and_class():
     bits = operands()
-    for value, recoded in zip(bits.view(np.float32).tolist(), recode(bits)):
+    for value, recoded in zip(bits.view(np.float32).tolist(), recode(bits), strict=True):
         assert recoded.nan == math.isnan(value)
         assert recoded.infinite == math.isinf(value)
         if math.isnan(value):

@@ -34,6 +34,6 @@ def test_every_event_is_given_or_counted(stall):
         assert ctx.get(dut.counters.lost) == len(sent) - len(taken)
 
     simulate(dut, produce, background=[receiver(dut.o, taken, 1000, stall=stall)])
-    assert (len(taken) < len(sent)) == (stall > 0)
+    assert 50 < len(taken) <= len(sent) and (len(taken) < len(sent)) == (stall > 0)
     rest = iter(sent)
     assert all(access in rest for access in taken), "accesses must come in order"

@@ -1,6 +1,7 @@
 """The NIC's streams by name: none is left out, and registers show them."""
 
 import pytest
+from amaranth.hdl import Fragment, Module, Signal, Value
 from amaranth.lib import stream, wiring
 
 from rtl.config import preset
@@ -30,6 +31,41 @@ def test_every_stream_between_blocks_is_a_channel(training):
         "net_rx", "host_rx", "net_tx", "host_tx"}
     parts = {name.partition(".")[0] for name in channels if "." in name}
     assert set(channels.values()) <= parts | {"net_assembler", "host_assembler", "network", "host"}
+
+
+def _takers(nic: SmartNic) -> dict[str, str]:
+    """Return which block takes from each stream, by the wiring: whose ``ready`` is the stream's."""
+    for block in (*nic._blocks.values(), nic._csr):
+        block.elaborate = lambda platform: Module()  # only what is around them counts
+    top = Fragment.get(nic, None)
+    parts = {name: part.origins[0] for part, name, _source in top.subfragments}
+    ports = [(name, Value.cast(value)) for name, part in parts.items()
+             for _path, _member, value in part.signature.flatten(part)]
+    ports += [(edge, getattr(nic, edge).ready) for edge in ("net_tx", "host_tx")]
+    owners = {id(value): name for name, value in ports}
+    drivers = {id(assign.lhs): assign.rhs for assign in top.statements["comb"]
+               if isinstance(assign.lhs, Signal)}
+
+    def taker(source) -> str:
+        return owners[id(drivers[id(source.ready)])]
+
+    taking = {edge: taker(getattr(nic, edge)) for edge in ("net_rx", "host_rx")}
+    for name, part in parts.items():
+        for port in _outputs(part):
+            if f"{name}.{port}" not in UNUSED:
+                taking[f"{name}.{port}"] = taker(getattr(part, port))
+    return taking
+
+
+@pytest.mark.parametrize("training", [False, True])
+def test_every_channel_names_the_block_that_takes_from_it(training):
+    nic = SmartNic(preset("tiny").with_fields(training=training))
+    taking = _takers(nic)
+    # The edges: a stream of an assembler is named after the edge that it leaves by.
+    assert taking.pop("net_assembler.o") == "net_tx"
+    assert taking.pop("host_assembler.o") == "host_tx"
+    taking |= {"net_tx": "network", "host_tx": "host"}
+    assert {name: taking[name] for name in channel_map(training)} == channel_map(training)
 
 
 @pytest.mark.parametrize("training", [False, True])

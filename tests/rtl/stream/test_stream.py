@@ -113,26 +113,30 @@ def test_fifo_depth_is_checked(depth):
 def test_packet_fifo_drops_whole_packets(depth, stalls):
     rng = random.Random(depth)
     packets = [(rng.randrange(1, depth + 4), rng.random() < 0.3) for _ in range(80)]
-    items, expected, drops = [], [], 0
+    items, expected, drops, too_long = [], [], 0, 0
     for k, (length, drop) in enumerate(packets):
         beats = [(k * 31 + j) & 0xFFFF for j in range(length)]
         items += [{"item": b, "last": int(j == length - 1), "drop": int(drop)}
                   for j, b in enumerate(beats)]
         if drop or length > depth:
             drops += 1
+            too_long += length > depth
         else:
             expected += [{"item": b, "last": int(j == length - 1), "drop": 0}
                          for j, b in enumerate(beats)]
-    dut, taken, dropped = made(PacketFIFO, 16, depth), [], [0]
+    dut, taken, dropped = made(PacketFIFO, 16, depth), [], []
 
     async def watch(ctx):
-        async for _, _, event in ctx.tick().sample(dut.dropped):
-            dropped[0] += event
+        async for _, _, event, overflow in ctx.tick().sample(dut.dropped, dut.overflow):
+            assert event or not overflow
+            if event:
+                dropped.append(overflow)
 
     simulate(dut, sender(dut.i, items, stall=stalls[0]),
              receiver(dut.o, taken, len(expected), stall=stalls[1]), background=[watch])
     assert taken == expected
-    assert dropped[0] <= drops
+    assert 0 < too_long < drops
+    assert (len(dropped), sum(dropped)) == (drops, too_long)
 
 
 PACKETS = data.StructLayout({"port": 4, "packet": 8, "beat": 4, "last": 1})

@@ -14,10 +14,11 @@ from rtl.config import preset
 from rtl.dedupe import DedupeTable
 from rtl.float import FLOAT_ADDER_LATENCY, FloatAdder
 from rtl.formats import Beat, Opcode, OutgoingRecord, Request
+from rtl.gateable import Gateable
 from rtl.network import FrameParser, RecordPackager
 from rtl.shared import Shared
 from rtl.stream import Arbiter, PacketFIFO, SkidBuffer, StreamFIFO, packet_layout
-from sim.engines import ENGINES, gating, load, units
+from sim.engines import ENGINES, load, units
 from tests.rtl.network import frames
 from tests.rtl.network.test_parser import broken, records_frame, vectors_frame
 
@@ -54,15 +55,20 @@ class Adders(wiring.Component):
         return m
 
 
+def gateable(kind):
+    """Return ``kind`` of blocks with the mark that those of training have."""
+    return type(kind.__name__, (Gateable, kind), {})
+
+
 class Blocks(wiring.Component):
     """Every block with its ports as they are, under its name."""
 
     def __init__(self):
         self._blocks = {
-            "adders": Adders(), "arbiter": Arbiter(40, 3), "packets": PacketFIFO(40, 6),
-            "skid": SkidBuffer(65), "dedupe": DedupeTable(CONFIG),
-            "parser": FrameParser(CONFIG, depth=60),
-            "packager": RecordPackager(3, 2, Opcode.LOOKUPS, False),
+            "adders": Adders(), "arbiter": Arbiter(40, 3), "packets": gateable(PacketFIFO)(40, 6),
+            "skid": gateable(SkidBuffer)(65), "dedupe": gateable(DedupeTable)(CONFIG),
+            "parser": gateable(FrameParser)(CONFIG, depth=60),
+            "packager": gateable(RecordPackager)(3, 2, Opcode.LOOKUPS, False),
         }
         super().__init__({name: Out(block.signature) for name, block in self._blocks.items()})
 
@@ -156,11 +162,9 @@ def run(engine, seed, stall):
 
 @pytest.fixture(scope="module")
 def models():
-    # Verilator shares the code of the two adders, as it does in designs that have many, and blocks
-    # have clocks of their own, as those of training have.
+    # Verilator shares the code of the two adders, as it does in designs that have many.
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(units, "MANY", 2)
-        patch.setattr(gating, "GATED", ("dedupe", "packager", "packets", "parser", "skid"))
         return {name: load(Blocks(), "blocks", name) for name in ENGINES}
 
 

@@ -3,16 +3,18 @@
 import re
 
 import pytest
-from amaranth.hdl import Fragment, Module
+from amaranth.hdl import Module
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from gen.generate import build_nic
+from gen.platform import VerilogPlatform
 from gen.tools import run_verilator
 from gen.verilog import to_verilog
 from rtl.config import preset
-from sim.engines import gating
+from rtl.gateable import Gateable
+from rtl.training import TrainingPath
 from sim.engines.gating import gate_blocks
+from sim.engines.translate import translated
 
 
 class Inner(wiring.Component):
@@ -42,9 +44,10 @@ class Outer(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        names = ("part", "other")
-        for number, name in enumerate(names):
-            m.submodules[name] = part = Outer(False) if self._deep and not number else Inner()
+        kinds = (GateableOuter(False) if self._deep else Inner(),
+                 Inner() if self._deep else GateableInner())
+        for number, (name, part) in enumerate(zip(("part", "other"), kinds)):
+            m.submodules[name] = part
             m.d.comb += [getattr(part, port).eq(getattr(self, port))
                          for port in ("step", "learning_rate", "time")]
             m.d.comb += [part.i.valid.eq(self.i.valid), part.i.payload.eq(self.i.payload),
@@ -54,9 +57,17 @@ class Outer(wiring.Component):
         return m
 
 
+class GateableInner(Gateable, Inner):
+    """May stand still."""
+
+
+class GateableOuter(Gateable, Outer):
+    """May stand still, and a block in it besides."""
+
+
 @pytest.fixture(scope="module")
 def verilog():
-    return to_verilog(Outer(True), "top").text
+    return to_verilog(Outer(True), "top")
 
 
 def modules(text):
@@ -64,33 +75,62 @@ def modules(text):
         r"^module (\w+)\(.*?\);(.*?)^endmodule", text, re.MULTILINE | re.DOTALL)}
 
 
-def test_only_those_that_are_named_are_changed(verilog, monkeypatch):
-    assert gate_blocks(verilog, "top") == verilog
-    monkeypatch.setattr(gating, "GATED", ("art", "part__oth", "no"))
-    assert gate_blocks(verilog, "top") == verilog
-    monkeypatch.setattr(gating, "GATED", ("part",))
-    before, after = modules(verilog), modules(gate_blocks(verilog, "top"))
+def test_blocks_say_themselves_that_they_may_stand_still(verilog):
+    assert sorted(verilog.gateable) == ["top__part", "top__part__other"]
+    # Alone at the top there is nothing around it that could make its clock.
+    assert to_verilog(GateableInner(), "alone").gateable == ()
+
+
+def test_what_blocks_say_is_kept_beside_their_verilog(verilog, monkeypatch, tmp_path):
+    monkeypatch.setenv("EMBERNIC_CACHE", str(tmp_path))
+    for _ in range(2):
+        found = translated(Outer(True), "top", "Outer(True)")
+        assert (found.text, found.ports) == (verilog.text, verilog.ports)
+        assert found.gateable == verilog.gateable
+
+
+def test_a_block_that_may_stand_still_says_when_it_is_idle():
+    class Never(Gateable, wiring.Component):
+        o: Out(1)
+
+        def elaborate(self, platform):
+            m = Module()
+            m.d.sync += self.o.eq(~self.o)
+            return m
+
+    class Around(wiring.Component):
+        o: Out(1)
+
+        def elaborate(self, platform):
+            m = Module()
+            m.submodules.never = never = Never()
+            m.d.comb += self.o.eq(never.o)
+            return m
+
+    with pytest.raises(ValueError, match=r"gateable block top\.never must have a port idle"):
+        to_verilog(Around(), "top")
+
+
+def test_only_those_that_are_named_are_changed(verilog):
+    text = verilog.text
+    assert gate_blocks(text, ()) == gate_blocks(text, ("top__par", "part", "other")) == text
+    before, after = modules(text), modules(gate_blocks(text, ("top__part",)))
     assert {name for name in before if after[name] != before[name]} == {"top"}
-    assert set(after) >= set(before)
+    assert set(after) > set(before)
 
 
-def test_each_is_a_block_of_a_nic_that_trains():
-    """A path that names none would leave its block on the NIC's clock, and nobody would see it."""
-    nic = build_nic(preset("tiny").with_fields(training=True))
-    whole = Fragment.get(nic.blocks["training_path"], None)
-    for path in gating.GATED:
-        first, *names = path.split("__")
-        assert first == "training_path"
-        fragment = whole
-        for name in names:
-            inside = {known: part for part, known, _source in fragment.subfragments}
-            assert name in inside, path
-            fragment = inside[name]
+def test_blocks_of_training_that_may_stand_still():
+    """One that lost its mark would be left on the NIC's clock, and nobody would see it."""
+    platform = VerilogPlatform("path")
+    platform.convert(TrainingPath(preset("tiny").with_fields(training=True)), "path")
+    assert sorted(platform.gateable) == [f"path__{name}" for name in (
+        "departure", "global_reducer", "global_reducer__sums", "gradient_sender", "local_reducer",
+        "local_reducer__sums", "partial_receiver", "receiver", "returned_receiver", "row_updater",
+        "row_updater__optimizer")]
 
 
-def test_clock_reset_and_inputs(verilog, monkeypatch, tmp_path):
-    monkeypatch.setattr(gating, "GATED", ("part", "part__other"))
-    text = gate_blocks(verilog, "top")
+def test_clock_reset_and_inputs(verilog, tmp_path):
+    text = gate_blocks(verilog.text, verilog.gateable)
     for parent, name in (("top", "part"), ("top__part", "other")):
         body = modules(text)[parent]
         cell = re.search(rf"^  top__\w+ {name} \((.*?)^  \);", body, re.MULTILINE | re.DOTALL)

@@ -37,7 +37,7 @@ def test_every_system_adds_up(workload, systems):
         assert sum(found["phases_us"].values()) == pytest.approx(found["service_us"])
         assert 0 < found["interval_us"] <= found["service_us"] * 1.0001
         assert found["samples_per_second"] == pytest.approx(16 / found["interval_us"] * 1e6)
-        assert max(found["busy_us"].values()) <= found["service_us"]
+        assert 0 < max(found["busy_us"].values()) <= found["service_us"]
         assert (found["request_us"] is None) == (workload == "training")
         assert (found["without_all_reduce"] is None) == (workload == "inference")
         assert found["traffic"]["total"]["bytes"] == pytest.approx(sum(
@@ -136,8 +136,9 @@ def test_phases_of_a_record_by_hand():
         "overhead": 0.0}
     # Marks never go back, nor beyond the end.
     odd = Record(started=0, finished=1000, asked=900, served=500)
-    assert sum(odd.phases(250).values()) == pytest.approx(odd.us) == 4.0
-    assert min(odd.phases(250).values()) >= 0
+    assert odd.phases(250) == {"input_all_to_all": 4.0, "embedding_lookup": 0.0,
+                               "embedding_all_to_all": 0.0, "overhead": 0.0}
+    assert odd.us == 4.0
 
 
 def step(us: float) -> Step:

@@ -12,6 +12,7 @@ import pytest
 from sim.native.crew import CompiledCrew
 from sim.nic.timed import TIMED
 from sim.node.errors import ProtocolError
+from tests.sim.callbacks import nothing_if_raised
 
 _ADVANCE = CFUNCTYPE(c_uint64, c_void_p, c_uint64, c_bool)
 FIRST = 70
@@ -29,7 +30,7 @@ class _Nodes:
             self.calls.append((host - 1, end, timed))
             return act(host - 1, end)
 
-        self._kept = _ADVANCE(advance)
+        self._kept = _ADVANCE(nothing_if_raised(advance))
         address = ctypes.cast(self._kept, c_void_p).value
         self.nodes = [SimpleNamespace(native=(at + 1, address), engine=SimpleNamespace(cycle=FIRST),
                                       take=lambda count, at=at: self.take(at, count))

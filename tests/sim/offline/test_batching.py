@@ -45,8 +45,8 @@ def test_a_file_of_any_model(tmp_path, capsys):
     assert end.value.code == 0 and "of 8 from windows of 128, 90 samples" in shown.err
     rows = json.loads(shown.out)["rows"]
     assert {row["samples"] for row in rows} == {90} and {row["window"] for row in rows} == {128}
-    assert all(0 <= row["saved"] < 1 and row["us_per_mini_batch"] > 0 for row in rows
-               if row["algorithm"] == "greedy")
+    greedy = [row for row in rows if row["algorithm"] == "greedy"]
+    assert greedy and all(0 < row["saved"] < 1 and row["us_per_mini_batch"] > 0 for row in greedy)
 
 
 def test_without_data_three_shapes_are_generated():
@@ -60,9 +60,10 @@ def test_what_is_compared_by_default():
     assert [(row["dataset"], row["mini_batch"], row["window"]) for row in result["winners"]] == [
         ("kaggle", 128, 2048), ("terabyte", 128, 2048), ("terabyte", 2048, 32768),
         ("avazu", 128, 2048)]
-    for row in result["rows"]:
-        if row["algorithm"] == "graph":
-            assert row["saved"] >= 0.2, row
+    graphs = [row for row in result["rows"] if row["algorithm"] == "graph"]
+    assert len(graphs) >= len(result["winners"])
+    for row in graphs:
+        assert row["saved"] >= 0.2, row
 
 
 def test_real_samples(ratings):

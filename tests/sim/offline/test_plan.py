@@ -104,7 +104,7 @@ def test_close_to_a_run_with_time_outs(placement):
     for name, counted in (("to_nic", result["pcie"]["to_nic_bytes"]),
                           ("from_nic", result["pcie"]["from_nic_bytes"]),
                           ("out", result["network"]["bytes"])):
-        assert full[name] <= counted
+        assert 0.5 * counted < full[name] <= counted
         # Where one node owns most tables, lookups wait for its answers and packets leave emptier.
         assert expected[name] == pytest.approx(counted, rel=0.08 if placement == "row" else 0.15)
     assert expected["out_frames"] == pytest.approx(
