@@ -15,7 +15,7 @@ from host.data.similarity import skew, uniques_per_batch
 from host.model import MODELS
 from host.samples import Samples, concatenate
 
-__all__ = ["TARGETS", "Figures", "describe", "compare", "format_report", "main"]
+__all__ = ["TARGETS", "Figures", "compare", "describe", "format_report", "main"]
 
 
 @dataclass(frozen=True)
