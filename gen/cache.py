@@ -1,4 +1,4 @@
-"""Cache of built files: each entry is a folder that appears whole or not at all."""
+"""Cache of built files: each entry is a folder that is written atomically."""
 
 import hashlib
 import os
@@ -30,10 +30,10 @@ def digest(parts: Iterable[str]) -> str:
 
 
 def cached(key: str, build: Callable[[Path], None]) -> Path:
-    """Return the folder of entry ``key``; ``build(folder)`` fills it if there is none.
+    """Return the folder of entry ``key``; ``build(folder)`` fills it if it does not exist.
 
-    Processes that want the same entry wait for the one that builds it. A build that fails or is
-    interrupted leaves no entry.
+    Processes that need an entry that is being built wait for it. A failed or interrupted build
+    leaves no entry.
     """
     root = cache_dir()
     entry = root / key

@@ -1,4 +1,4 @@
-"""Latency and throughput of the NIC's blocks as Markdown, as their docstrings state them."""
+"""Generator of the latency page: latency and throughput stated in the blocks' docstrings."""
 
 from collections.abc import Mapping
 
@@ -11,9 +11,9 @@ __all__ = ["latency_markdown"]
 
 
 def latency_markdown(name: str, blocks: Mapping[str, wiring.Component], note: str) -> str:
-    """Return ``latency.md``: what the docstring of each of ``blocks`` says of cycles.
+    """Return ``latency.md``: the cycles stated in the docstring of each of ``blocks``.
 
-    Blocks of one class share a row. Those that say nothing (counters beside the path) are left out.
+    Blocks of one class share a row. Blocks without them (counters outside the path) are left out.
     """
     rows: dict[str, list[str]] = {}
     for label, block in _flat(blocks):
@@ -29,7 +29,7 @@ def latency_markdown(name: str, blocks: Mapping[str, wiring.Component], note: st
 
 
 def _flat(blocks: Mapping[str, wiring.Component]) -> list[tuple[str, wiring.Component]]:
-    """Return the blocks by name, those that are made of others replaced by these."""
+    """Return the blocks by name; composite blocks are replaced by their parts."""
     found: list[tuple[str, wiring.Component]] = []
     for label, block in blocks.items():
         inner = getattr(block, "blocks", None)

@@ -1,4 +1,4 @@
-"""The wire format as Markdown: packets, header and records from :mod:`rtl.formats`."""
+"""Generator of the wire format page: packets, header and records from :mod:`rtl.formats`."""
 
 import inspect
 import re
@@ -18,7 +18,7 @@ _CODES = (formats.RecordKind, formats.Status, formats.StepKind, formats.Reductio
 
 
 def record_layouts() -> list[str]:
-    """Return the names of the layouts that packets carry behind the header, in order of source."""
+    """Return the names of the layouts that packets carry after the header, in source order."""
     used = {packet.records for packet in PACKETS.values()} | {"SampleRecord"}
     return [name for name, value in vars(formats).items()
             if isinstance(value, data.StructLayout) and name in used]
@@ -49,7 +49,7 @@ def wire_format_markdown(note: str) -> str:
 
 
 def _prose(paragraphs: list[str]) -> str:
-    """Return the module's paragraphs; what is indented is a drawing."""
+    """Return the module's paragraphs; indented ones are drawings."""
     parts = []
     for paragraph in paragraphs:
         if paragraph.startswith("    "):
