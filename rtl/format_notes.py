@@ -1,6 +1,6 @@
-"""What :mod:`rtl.formats` says in words: each field of a record, and what a packet is made of.
+"""Documentation of :mod:`rtl.formats`: each field of a record, and the content of each packet.
 
-Here and not in comments, so that documents can be made of it; a test holds it against the layouts.
+It is data, not comments, so that documents can be generated; a test compares it with the layouts.
 """
 
 from typing import NamedTuple
@@ -10,7 +10,7 @@ from rtl.formats import Opcode, Status
 __all__ = ["CODES", "FIELDS", "PACKETS", "Packet"]
 
 FIELDS = {
-    # Header beat. Names that stand alone hold wherever no "Record.field" says otherwise.
+    # Header beat. A name without a record applies unless a "Record.field" overrides it.
     "mac_destination": "MAC address of the receiver, zero on host ports",
     "mac_source": "MAC address of the sender, zero on host ports",
     "ethertype": "0x0800, IPv4; zero on host ports, as all up to the UDP checksum",
@@ -81,7 +81,7 @@ FIELDS = {
     "column_count": "lanes of 16 values, likewise",
     "base": "address of the table in a store on the card",
 }
-"""Meaning of a field by its name, or by ``Layout.field`` where that says more."""
+"""Meaning of a field by its name, or by ``Layout.field`` for a more specific one."""
 
 CODES = {
     Status.OPCODE: "no packet that a host sends, or another version",
@@ -102,7 +102,7 @@ CODES = {
 
 class Packet(NamedTuple):
     """What follows the header beat: ``records``, the layout of the records or tag that come first,
-    "" for none; ``behind``, what comes then; ``sender``; ``training``, only there."""
+    "" for none; ``behind``, what comes next; ``sender``; ``training``, only sent in training."""
 
     sender: str
     records: str = ""

@@ -1,4 +1,4 @@
-"""Lookup check: what a peer asks for must exist and live here."""
+"""Lookup check: a peer may only look up rows that exist and belong to this node."""
 
 from amaranth.hdl import Module, Signal
 from amaranth.lib import stream, wiring
@@ -18,7 +18,7 @@ LOOKUP_CHECK_COUNTERS = CounterLayout("requests", "bad_table", "bad_row", "bad_o
 class LookupCheck(wiring.Component):
     """Pass on lookups of rows that this node owns; drop and count the others.
 
-    An honest peer never sends such a record, and a beat that holds one gives no credit back: a
+    An honest peer never sends such a record, and a beat that holds one gives no credit back, so a
     peer that asks for what is not here runs dry. Latency 6 cycles, throughput 1 lookup per cycle.
 
     Ports
@@ -26,7 +26,7 @@ class LookupCheck(wiring.Component):
     i: stream of :data:`LookupItem`.
     o: stream of :data:`rtl.formats.Request`.
     freed: event :data:`Freed`: a beat of that requester was consumed.
-    node, nodes: this node's number, and how many there are.
+    node, nodes: this node's number, and the number of nodes.
     write_en, write_table, write_word, write_data, write_ready: table descriptors, see
         :class:`rtl.keys.owner_split.OwnerSplit`.
     counters, idle.

@@ -1,4 +1,4 @@
-"""Vector packager: vectors gathered into packets, one destination each."""
+"""Vector packager: gathers vectors into packets, one destination each."""
 
 from amaranth.hdl import C, Cat, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
@@ -29,18 +29,18 @@ VECTOR_PACKAGER_COUNTERS = CounterLayout(
 
 
 class VectorPackager(wiring.Component):
-    """Gather vectors by destination; send a packet when it is full or old.
+    """Gather vectors by destination; send full or old packets.
 
     A packet is a tag beat (the vectors' landings, unused places zero) and the vectors, in order of
     arrival; its step is that of its first vector. Vectors of 4 or 8 values share beats, the first
-    in the lowest lanes, and what is left of the last beat is zero. A packet is full with 32 vectors
-    or when ``net_payload_beats`` hold no other.
+    in the lowest lanes; unused lanes of the last beat are zero. A packet is full with 32 vectors or
+    when ``net_payload_beats`` hold no other.
 
     Latency from the beat that fills a packet: 5 cycles to the header, 7 to the tag beat;
     throughput 1 beat per cycle in and out, whatever the order of destinations: n beats of a packet
     take n cycles to leave, so vectors that share beats leave faster than they can come.
 
-    Parameters: ``config``; ``buffers``, packet buffers, by default 2 a node, at least 4.
+    Parameters: ``config``; ``buffers``, packet buffers, by default 2 per node, at least 4.
 
     Ports
     -----
@@ -71,7 +71,7 @@ class VectorPackager(wiring.Component):
         })
 
     def _most(self, vector_beats: int, vector_packing: int = 0) -> int:
-        """Return how many vectors a packet takes."""
+        """Return the most vectors of a packet."""
         return min(TAGS_PER_BEAT, ((self._beats - 1) << vector_packing) // vector_beats)
 
     def elaborate(self, platform) -> Module:
@@ -114,7 +114,8 @@ class VectorPackager(wiring.Component):
         return m
 
     def _store(self, m, pool, item, reader):
-        """Keep vectors, and tags a cycle after they got their position; read the tag beat first."""
+        """Store vectors, and tags a cycle after their position is known; read the tag beat first.
+        """
         m.submodules.store = store = VectorStore(
             self._buffers, self._beats, self._positions, first=1)
         tag, buffer = Signal(TAG_BITS), Signal.like(pool.buffer)
