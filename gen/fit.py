@@ -5,7 +5,7 @@ from typing import Any
 
 from gen.ram_cost import ram_cost
 
-__all__ = ["SLR", "too_large"]
+__all__ = ["SLR", "oversize_warnings"]
 
 SLR = {"lut": 432_000, "bram36": 672, "uram": 320, "dsp": 3_072}
 """Resources of one super logic region of an Alveo U280."""
@@ -13,7 +13,8 @@ SLR = {"lut": 432_000, "bram36": 672, "uram": 320, "dsp": 3_072}
 _NAMES = {"lut": "LUTs", "bram36": "BRAM36", "uram": "UltraRAMs", "dsp": "DSPs"}
 
 
-def too_large(memories: Iterable[dict[str, Any]], report: dict[str, Any] | None) -> list[str]:
+def oversize_warnings(memories: Iterable[dict[str, Any]],
+                      report: dict[str, Any] | None) -> list[str]:
     """Return a line for each kind of resource of which the design needs more than one SLR has, with
     both figures and the share.
 

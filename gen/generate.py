@@ -10,7 +10,7 @@ from typing import Any
 from amaranth.lib import wiring
 
 from gen.files import write_whole
-from gen.fit import too_large
+from gen.fit import oversize_warnings
 from gen.platform import VerilogPlatform
 from gen.verilog import Verilog, to_verilog
 from gen.vivado_ooc import CLOCK_NS, not_estimated, ooc_name, ooc_script
@@ -117,7 +117,7 @@ def generate(config: NicConfig, output: Path, *, shell: str = "none",
             (output / path).parent.mkdir(exist_ok=True)
             write_whole(output / path, text)
     return {**document, "files": [str(output / path) for path in files], "report": resources,
-            "warnings": too_large(document["memories"], resources)}
+            "warnings": oversize_warnings(document["memories"], resources)}
 
 
 def _check_folder(folder: Path, name: str) -> None:

@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 
 from amaranth.lib import wiring
 
-from gen.shells.opennic import OpenNicPlugin, OpenNicPorts, for_ethernet
+from gen.shells.opennic import OpenNicPlugin, OpenNicPorts, require_ethernet
 from gen.shells.opennic_files import opennic_files
-from gen.shells.vitis import VitisKernel, for_udp
+from gen.shells.vitis import VitisKernel, adapt_to_udp
 from gen.shells.vitis_files import vitis_files
 from gen.verilog import Verilog
 from rtl.config import NicConfig
@@ -43,8 +43,8 @@ class Shell(NamedTuple):
 
 
 SHELLS = {
-    "opennic": Shell("OpenNIC, box at 250 MHz", for_ethernet, OpenNicPlugin, opennic_files,
+    "opennic": Shell("OpenNIC, box at 250 MHz", require_ethernet, OpenNicPlugin, opennic_files,
                      OpenNicPorts),
-    "vitis": Shell("Vitis RTL kernel", for_udp, VitisKernel, vitis_files),
+    "vitis": Shell("Vitis RTL kernel", adapt_to_udp, VitisKernel, vitis_files),
 }
 """Shells by their names for ``python -m gen --shell``."""

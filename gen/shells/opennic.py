@@ -18,7 +18,7 @@ from rtl.formats import BEAT_BYTES, Beat
 from rtl.memory.axi4 import ADDRESS_BITS, HBM_CHANNELS
 from rtl.shared import Shared
 
-__all__ = ["CSR_ADDRESS_BITS", "OpenNicPlugin", "OpenNicPorts", "for_ethernet"]
+__all__ = ["CSR_ADDRESS_BITS", "OpenNicPlugin", "OpenNicPorts", "require_ethernet"]
 
 CSR_ADDRESS_BITS = 20
 """Address bits of the box's window in BAR2, 0x100000 to 0x1FFFFF."""
@@ -53,7 +53,7 @@ class OpenNicPorts:
         return self.functions * self.qdma
 
 
-def for_ethernet(config: NicConfig) -> NicConfig:
+def require_ethernet(config: NicConfig) -> NicConfig:
     """Return ``config``. Raises ``ValueError`` unless its network uses Ethernet frames."""
     if config.net_framing != "ethernet":
         raise ValueError(f"net_framing must be ethernet with shell opennic, "

@@ -14,7 +14,7 @@ from rtl.formats import BEAT_BYTES, NODE_BITS, Beat, HeaderBeat
 from rtl.memory.axi4 import Address
 from rtl.shared import Shared
 
-__all__ = ["SOCKETS", "STREAMS", "UDP_BEATS", "VitisKernel", "for_udp"]
+__all__ = ["SOCKETS", "STREAMS", "UDP_BEATS", "VitisKernel", "adapt_to_udp"]
 
 SOCKETS = 16
 """Size of the socket table of the 100 Gb/s UDP kernel: entry n leads to node n."""
@@ -38,7 +38,7 @@ STREAMS = {
 """The kernel's streams: direction, and signals in addition to data, keep, last, valid and ready."""
 
 
-def for_udp(config: NicConfig) -> NicConfig:
+def adapt_to_udp(config: NicConfig) -> NicConfig:
     """Return ``config`` with the framing and packet length that the UDP kernel needs.
 
     Raises ``ValueError`` if there are more nodes than the kernel has sockets.

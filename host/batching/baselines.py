@@ -6,10 +6,10 @@ import numpy as np
 
 from host.samples import Samples
 
-__all__ = ["file_order", "in_runs", "key_order"]
+__all__ = ["file_order", "key_order", "split_runs"]
 
 
-def in_runs(order: np.ndarray, size: int) -> Iterator[np.ndarray]:
+def split_runs(order: np.ndarray, size: int) -> Iterator[np.ndarray]:
     """Yield runs of ``size`` entries of ``order``; the last may be shorter."""
     for first in range(0, len(order), size):
         yield order[first:first + size]
@@ -17,7 +17,7 @@ def in_runs(order: np.ndarray, size: int) -> Iterator[np.ndarray]:
 
 def file_order(window: Samples, size: int) -> Iterator[np.ndarray]:
     """Yield mini-batches of ``size`` samples in arrival order: their positions in ``window``."""
-    return in_runs(np.arange(len(window)), size)
+    return split_runs(np.arange(len(window)), size)
 
 
 def key_order(window: Samples, size: int) -> Iterator[np.ndarray]:
@@ -37,4 +37,4 @@ def key_order(window: Samples, size: int) -> Iterator[np.ndarray]:
         ranks, group = np.unique(group * base + value, return_inverse=True)
         if len(ranks) == len(window):
             break
-    yield from in_runs(np.argsort(group, kind="stable"), size)
+    yield from split_runs(np.argsort(group, kind="stable"), size)

@@ -55,12 +55,12 @@ def _row(name: str, algorithm: Algorithm, samples: Samples, size: int, window: i
     formed = [(batch.fresh, batch.unique, batch.similarity) for batch in batcher.form([samples])]
     if not formed:
         raise ValueError("samples must be at least 1, not 0")
-    fresh, unique, alike = map(np.array, zip(*formed))
+    fresh, unique, similarities = map(np.array, zip(*formed))
     last = np.append(fresh[1:], True)
     return {"algorithm": name, "mini_batches": len(formed), "unique_keys": float(unique.mean()),
-            "saved": 0.0, "similarity": float(alike.mean()),
-            "first_similarity": float(alike[fresh].mean()),
-            "last_similarity": float(alike[last].mean()),
+            "saved": 0.0, "similarity": float(similarities.mean()),
+            "first_similarity": float(similarities[fresh].mean()),
+            "last_similarity": float(similarities[last].mean()),
             "us_per_mini_batch": 1e6 * batcher.seconds / batcher.formed}
 
 

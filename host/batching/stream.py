@@ -6,7 +6,7 @@ from time import thread_time
 import numpy as np
 
 from host.batching.algorithms import WINDOW_BATCHES, Algorithm
-from host.batching.baselines import in_runs
+from host.batching.baselines import split_runs
 from host.batching.mini_batch import MiniBatch, similarity
 from host.batching.refresh import Refresh
 from host.samples import Samples, concatenate
@@ -74,7 +74,7 @@ class Batcher:
             turn += 1
             low = batch.downgrade is not None and batch.downgrade < self._refresh.downgrade
             if low and not sliding:
-                choices = in_runs(np.flatnonzero(left), self._size)
+                choices = split_runs(np.flatnonzero(left), self._size)
                 continue
             kept = np.flatnonzero(left)
             sliding = sliding and not low and not (
@@ -103,9 +103,9 @@ def _mini_batch(pool: Samples, numbers: np.ndarray, chosen: np.ndarray, fresh: b
     run = np.array_equal(chosen, np.arange(start, stop))
     samples = pool.slice(start, stop) if run else pool.take(chosen)
     unique = len(np.unique(samples.keys))
-    alike = similarity(unique, len(samples.rows))
-    first = alike if fresh else first
-    return MiniBatch(samples, numbers[chosen], fresh, unique, alike / first if first else None)
+    current = similarity(unique, len(samples.rows))
+    first = current if fresh else first
+    return MiniBatch(samples, numbers[chosen], fresh, unique, current / first if first else None)
 
 
 class _Supply:

@@ -6,7 +6,7 @@ from time import perf_counter
 from typing import Any
 
 from host.calibrate.check import Check
-from host.calibrate.readings import profiles
+from host.calibrate.readings import derive_profiles
 from host.calibrate.torch_bench import Sizes, TorchBench
 from host.devices.gpu_time import GpuTime
 from host.devices.software import SoftwareProfile
@@ -57,7 +57,7 @@ def measure_gpu(torch: Any, name: str, device: str = "cuda", repeats: int = 7,
     with torch.no_grad():
         bench = TorchBench(torch, device, repeats, clock)
         progress("rates and calls")
-        found = profiles(name, bench.readings(sizes or Sizes()))
+        found = derive_profiles(name, bench.readings(sizes or Sizes()))
         gpu = GpuTime(found[0], found[2])
         checks = []
         for count in samples:

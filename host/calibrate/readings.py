@@ -8,7 +8,7 @@ from host.timing.gpu import GpuProfile
 from host.timing.pcie import PcieProfile
 from host.toml.profile import load_profile
 
-__all__ = ["DIMENSION", "Readings", "profiles"]
+__all__ = ["DIMENSION", "Readings", "derive_profiles"]
 
 DIMENSION = 16
 """Dimension of the rows that `Readings` gathers."""
@@ -49,7 +49,7 @@ class Readings:
     repeats: int
 
 
-def profiles(name: str, readings: Readings) -> tuple[
+def derive_profiles(name: str, readings: Readings) -> tuple[
         GpuProfile, PcieProfile, SoftwareProfile, SoftwareProfile]:
     """Return the profiles derived from ``readings``: GPU, PCIe link, eager and tuned software.
 
@@ -66,13 +66,13 @@ def profiles(name: str, readings: Readings) -> tuple[
     launch = readings.single_us - readings.call_us - readings.node_us - readings.idle_us
     beside = readings.single_us - readings.node_us
     stream = dense_work.elementwise(readings.values).streamed_bytes / (
-        _rest(readings.elementwise_us, beside) * 1e3)
+        _remainder(readings.elementwise_us, beside) * 1e3)
     gather = embedding_work.gather(readings.rows, readings.rows, DIMENSION)
     traffic = gather.row_traffic(model.access_bytes) / (
-        _rest(readings.gather_us, beside + gather.streamed_bytes / (stream * 1e3)) * 1e3)
+        _remainder(readings.gather_us, beside + gather.streamed_bytes / (stream * 1e3)) * 1e3)
     gpu = replace(
         model, name=name, launch_us=max(launch, 0.1), memory_bandwidth_gb_s=stream,
-        float32_tflops=2 * readings.side**3 / _rest(readings.product_us, beside) / 1e6,
+        float32_tflops=2 * readings.side**3 / _remainder(readings.product_us, beside) / 1e6,
         kernel_us=readings.node_us, gather_fraction=min(1.0, traffic / stream), source={
             "launch_us": f"{source}a small operator and its wait, less its parts; at least 0.1",
             "memory_bandwidth_gb_s": f"{source}element-wise operators of {readings.values} values",
@@ -87,7 +87,7 @@ def profiles(name: str, readings: Readings) -> tuple[
             "call_us": _text(model, "call_us")})
     bus = name.replace("gpu_", "pcie_", 1)
     link = replace(pcie, name=bus, bandwidth_gb_s=readings.copied_bytes / (
-        _rest(readings.moved_us, readings.copy_us) * 1e3), source={
+        _remainder(readings.moved_us, readings.copy_us) * 1e3), source={
             "one_way_us": f"{_text(pcie, 'one_way_us')}; not measured",
             "bandwidth_gb_s": f"{source}copies of {readings.copied_bytes} B to the GPU"})
     return (gpu, link, _software("eager", name, readings, source),
@@ -112,6 +112,6 @@ def _text(profile: GpuProfile | PcieProfile | SoftwareProfile, field: str) -> st
     return profile.source[field]
 
 
-def _rest(whole: float, part: float) -> float:
+def _remainder(whole: float, part: float) -> float:
     """Return ``whole`` less ``part``, kept positive in spite of noise."""
     return max(whole - part, 0.05 * whole)

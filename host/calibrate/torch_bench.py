@@ -51,7 +51,7 @@ class TorchBench:
         torch.manual_seed(0)
 
     def readings(self, sizes: Sizes) -> Readings:
-        """Measure what :func:`host.calibrate.readings.profiles` needs."""
+        """Measure what :func:`host.calibrate.readings.derive_profiles` needs."""
         torch, large = self.torch, self._waited
         small = self._floats(_SMALL)
         node, graph = self._graph(lambda: torch.add(small, small, out=small))

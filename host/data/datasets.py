@@ -173,7 +173,7 @@ def default_model(paths: Paths, format: str) -> Model:
     """
     files = input_files(paths)
     model = _known(format).model
-    return _explained(format, lambda: model(files))
+    return _explain_format(format, lambda: model(files))
 
 
 def open_samples(paths: Paths, format: str, model: Model | None,
@@ -195,7 +195,7 @@ def open_samples(paths: Paths, format: str, model: Model | None,
     left = limit
     for path in input_files(paths):
         chunks = reader(path, model)
-        while (chunk := _explained(format, lambda: next(chunks, None))) is not None:
+        while (chunk := _explain_format(format, lambda: next(chunks, None))) is not None:
             if left is not None and len(chunk) >= left:
                 yield chunk.slice(0, left)
                 return
@@ -203,7 +203,7 @@ def open_samples(paths: Paths, format: str, model: Model | None,
             left = left and left - len(chunk)
 
 
-def _explained(format: str, action: Callable):
+def _explain_format(format: str, action: Callable):
     """Run ``action``; if the file looks like another format, say so in its `InputError`."""
     try:
         return action()

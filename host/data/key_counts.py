@@ -75,8 +75,8 @@ class KeyCounts:
 
     def add(self, samples: Samples) -> None:
         """Count the keys of ``samples``."""
-        self._accesses = _grown(self._accesses, samples.table_count)
-        self._thinned = _grown(self._thinned, samples.table_count)
+        self._accesses = _zero_extend(self._accesses, samples.table_count)
+        self._thinned = _zero_extend(self._thinned, samples.table_count)
         self._accesses[:samples.table_count] += samples.bag_lengths.sum(axis=0, dtype=np.int64)
         self._waiting.append(samples.keys)
         self._wait += len(samples.rows)
@@ -176,5 +176,5 @@ def _error(levels: np.ndarray) -> float:
     return float(np.sqrt((weights * (weights - 1)).sum()))
 
 
-def _grown(values: np.ndarray, size: int) -> np.ndarray:
+def _zero_extend(values: np.ndarray, size: int) -> np.ndarray:
     return np.pad(values, (0, max(0, size - len(values))))
