@@ -31,8 +31,8 @@ def registers_markdown(name: str, registers: list[Entry],
                        blocks: Mapping[str, wiring.Component], note: str) -> str:
     """Return ``registers.md``; ``blocks`` by the names of their counters before the dot."""
     text = f"# Registers of `{name}`\n\n{note}\n\nAXI4-Lite, 32-bit words at byte addresses. An "
-    text += ("access to an address without a register, a write to what is read only and a read of "
-             "what is written only are answered SLVERR. Bits above those named read 0.\n")
+    text += ("access to an address without a register, a write to a read-only register and a read "
+             "of a write-only one are answered SLVERR. Bits above those named read 0.\n")
     bounds = [base for base, *_ in _SECTIONS[1:]] + [1 << 16]
     for (base, title, said), stop in zip(_SECTIONS, bounds):
         section = [r for r in registers if base <= r.address < stop]

@@ -29,10 +29,10 @@ def wire_format_markdown(note: str) -> str:
     docs = attribute_docs(formats)
     said = (inspect.getdoc(formats) or "").split("\n\n")[1:]
     text = f"# Packets and records\n\n{note}\n\n{_prose(said)}\n## Packets\n\n"
-    text += ("A host port takes and gives the same packets, with the first 42 bytes and the CRC "
+    text += ("A host port accepts and sends the same packets, with the first 42 bytes and the CRC "
              "zero. Records lie eight a beat, the first lowest; unused places and lanes are zero. "
              "*Training* packets are refused by a NIC that was not built to train.\n\n")
-    text += table(("opcode", "name", "from, to", "behind the header beat", "training"), (
+    text += table(("opcode", "name", "from, to", "after the header beat", "training"), (
         (f"{int(code):#04x}", code.name, packet.sender, _payload(packet.records, packet.behind),
          "yes" if packet.training else "") for code, packet in PACKETS.items()))
     text += "\n## Header beat\n\n"

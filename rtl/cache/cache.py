@@ -101,7 +101,7 @@ class EmbeddingCache(wiring.Component):
         arrived.
     tap: event: a lookup was decided, in order.
     counters: see :data:`CACHE_COUNTERS`. ``hits`` includes ``hits_pending``, ``misses`` includes
-        ``conflict_misses`` and ``unmerged``, of a key on its way; ``stall_*`` are cycles in which a
+        ``conflict_misses`` and ``unmerged``, of a key in flight; ``stall_*`` are cycles in which a
         lookup waits, by cause. Lookups while ``frozen`` are not in these, nor in ``tap``; (updated)
         ``frozen`` counts them.
     idle: nothing moves until an input does. Lookups that wait for a fill are idle.

@@ -20,7 +20,7 @@ class FreeList(wiring.Component):
     -----
     taken: output stream of numbers.
     given: ``valid`` and ``number`` given back; always accepted, since there is room for each.
-    idle: no number is on its way to ``taken``.
+    idle: no number is moving to ``taken``.
 
     Raises ``ValueError`` for a count below 2.
     """

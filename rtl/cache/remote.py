@@ -43,7 +43,7 @@ class RemoteCache(wiring.Component):
     lookups: input stream of :data:`rtl.formats.OutgoingRecord`, ``landing`` a reserved place.
     misses: output stream of the same, ``landing`` a miss id.
     fills: input stream of :data:`rtl.formats.TaggedBeat`, ``tag`` a miss id; always ready after the
-        sweep. A vector that nobody waits for is dropped and counted in ``bad_fills``.
+        sweep. A vector that no lookup waits for is dropped and counted in ``bad_fills``.
     vectors: output stream of :data:`rtl.formats.TaggedBeat`, ``tag`` the place.
     enable: 0: a vector serves the lookups that wait for it, but no later one.
     merge: 0: each lookup of a key in flight is sent.

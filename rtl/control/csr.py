@@ -61,7 +61,7 @@ class RegisterBlock(wiring.Component):
     gradient_timeout, gradient_window, gradient_share (``config.training``): those of the
     gradient path.
     mac_base: 48 bits, from ``mac_base_low`` and ``mac_base_high``.
-    idle: no access under way.
+    idle: no access in progress.
 
     Raises ``TypeError``, ``ValueError`` as :func:`rtl.control.registers.register_map` does.
     """

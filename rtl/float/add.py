@@ -25,7 +25,7 @@ class FloatAdder(wiring.Component):
     bit has exponents at most one apart, and is exact.
 
     Latency :data:`FLOAT_ADDER_LATENCY` cycles, throughput one sum per cycle. There is no enable:
-    who starts a sum takes it when it is ready.
+    the user must take each sum when it is ready.
 
     Parameters: ``keep``: whether to have a port of that name, which costs 33 LUTs.
 

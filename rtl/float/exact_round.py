@@ -43,7 +43,7 @@ class ExactRounder(wiring.Component):
         cycles ago.
     hold: In(1), the sum that entered 5 cycles ago stays unchanged.
     once: In(1), sums are not rounded again: infinity instead of the largest number. Must not change
-        while a sum is under way.
+        while a sum is in flight.
     done: Out(1), together with ``o``: the remainder is 0. An infinity or NaN has none.
     soon: Out(1), the same for the sum that entered a cycle later.
     """

@@ -63,7 +63,7 @@ class RowOptimizer(wiring.Component):
 
     Every operation is rounded to binary32, to nearest even, and a NaN is 0x7FC00000. The dot
     product has the interaction's order: products are rounded, 16 lanes go through one balanced
-    tree, slices are added in ascending order (DESIGN, section 6). SGD leaves the state as it is.
+    tree, slices are added in ascending order (DESIGN, section 6). SGD does not change the state.
 
     A beat is processed in halves, in two cycles: global reduction also delivers a beat of sums in
     two cycles, and this halves the number of adders and multipliers. The tree of a slice is

@@ -65,7 +65,7 @@ class RowUpdater(wiring.Component):
         at the end of each pass.
     done: output stream of steps whose rows are all written.
     mode, dimension, learning_rate, epsilon: as in :class:`RowOptimizer`. vector_beats: beats of a
-        row. All change only while no step is under way.
+        row. All may change only while no step is in progress.
     time: counts cycles, including those skipped while idle.
     counters: ``rows`` updated; ``update_misses``, rows that the cache did not hold; ``states``
         taken, ``bad_states`` dropped. Cycles: ``stall_places`` a beat waits for a place,

@@ -36,7 +36,7 @@ class PartialPackager(Packager):
 
     Ports
     -----
-    i: stream of :data:`rtl.formats.OutgoingPartial`; lanes out of use are +0.
+    i: stream of :data:`rtl.formats.OutgoingPartial`; unused lanes are +0.
     vector_packing: log2 of the vectors that share a beat, 0 to 2; 0 with more beats than 1. May
         change while idle.
     window (credited): as in :class:`RecordPackager`, but at least 2.

@@ -45,7 +45,7 @@ class VectorPackager(wiring.Component):
     Ports
     -----
     i: stream of :data:`rtl.formats.VectorBeat`; ``tag.node`` is the destination, below
-        ``config.nodes``; the beats of a vector follow each other; lanes out of use are +0.
+        ``config.nodes``; the beats of a vector follow each other; unused lanes are +0.
     headers, payload: streams of :data:`rtl.formats.FrameInfo` and :data:`rtl.formats.RawBeat`, to
         a frame assembler.
     vector_beats: beats of a vector, 1 to ``config.vector_beats``. vector_packing: log2 of the
