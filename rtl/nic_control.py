@@ -84,8 +84,7 @@ def control(m: Module, config: NicConfig, csr: RegisterBlock, parts: dict, time:
 
 def watch(m: Module, config: NicConfig, csr: RegisterBlock, parts: dict,
           nic: wiring.Component) -> None:
-    """Show the state of ``nic``: the streams of its ``parts`` and edges, and outstanding answers.
-    """
+    """Expose the state of ``nic``: streams of its ``parts`` and edges, and outstanding answers."""
     blocks, streams = SimpleNamespace(**parts), {}
     for name in channel_map(config.training):
         part, _, port = name.partition(".")

@@ -106,8 +106,7 @@ def _line(points: list[Point], channels: list[str]) -> str:
 
 
 def _text(points: list[Point], label: str, taken: list[tuple[float, float, float, float]]) -> str:
-    """Return ``label`` on the line, near its source, where it overlaps no other; extend ``taken``.
-    """
+    """Return ``label`` on the line, near its source, overlapping no other; extend ``taken``."""
     width, height = 5.7 * len(label) + 4, 12
     places = [_between(one, other, t) for one, other in itertools.pairwise(points)
               for t in (0.6, 0.7, 0.5, 0.8, 0.4, 0.9, 0.3)]
@@ -122,8 +121,7 @@ def _text(points: list[Point], label: str, taken: list[tuple[float, float, float
 
 
 def _between(one: Point, other: Point, t: float) -> Point:
-    """Return the point at ``t``, 0 to 1, of the curve that :func:`_line` draws between two points.
-    """
+    """Return the point at ``t``, 0 to 1, of the curve of :func:`_line` between two points."""
     (x0, y0), (x1, y1) = one, other
     ease = 3 * t * t - 2 * t ** 3
     level = y0 * (1 - t) ** 3 + 3 * (y0 + y1) / 2 * t * (1 - t) + y1 * t ** 3

@@ -26,8 +26,7 @@ GLOBAL_BITS = 64
 """Bits of an address in global memory."""
 _GLOBAL = data.StructLayout({**Address.members, "address": GLOBAL_BITS})
 _CONSTANT = {"cache": (4, 0b0011), "prot": (3, 0b000)}
-"""AXI attributes: normal memory, bufferable, not cached; data, secure, unprivileged (AMBA AXI, A4).
-"""
+"""AXI attributes (AMBA AXI, A4): bufferable, not cached; data, secure, unprivileged."""
 
 STREAMS = {
     "s_axis_net": ("in", {"tdest": _DEST_BITS, "tuser": _USER_BITS}),

@@ -18,8 +18,8 @@ class RounderBank(wiring.Component):
     """One :class:`~rtl.float.ExactTerms` for the sums of two reductions.
 
     Local sums of a step leave before this node ends the step, and global ones after every node has
-    ended it, so neither waits for the other, and separate units would be idle half of the time. The
-    turn changes when the other side has sums and nothing is in flight; waiting sums stay in their
+    ended it, so neither waits for the other, and separate units would stand idle. The turn
+    changes when the other side has sums and nothing is in flight; waiting sums stay in their
     table.
 
     Latency and throughput are those of :class:`~rtl.float.ExactTerms`; 1 cycle more where the turn

@@ -93,8 +93,7 @@ class BagRing(wiring.Component):
         return m
 
     def _fill(self, m: Module, ring: Ram, tail, committed, free, start, starts_waiting, begin):
-        """Write beats into the ring, and where each bag begins. Return whether a vector is whole.
-        """
+        """Store beats, and where each bag begins; return whether a vector is complete."""
         bits, bags = len(tail) - 2, self._bags
         bag_bits = ceil_log2(bags)
         m.submodules.starts = starts = Ram(len(tail), bags, style="lutram", latency=0)

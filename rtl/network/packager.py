@@ -77,8 +77,7 @@ class Packager(wiring.Component):
         raise NotImplementedError
 
     def _store(self, m: Module, pool: PacketPool, item: data.View, reader: PacketReader) -> None:
-        """Store ``item`` at the place from ``pool``, and form ``reader.data`` from the beat read.
-        """
+        """Store ``item`` where ``pool`` says, and form ``reader.data`` from the beat read."""
         raise NotImplementedError
 
     def elaborate(self, platform) -> Module:

@@ -114,8 +114,7 @@ class VectorPackager(wiring.Component):
         return m
 
     def _store(self, m, pool, item, reader):
-        """Store vectors, and tags a cycle after their position is known; read the tag beat first.
-        """
+        """Store vectors, and tags a cycle after their positions; read the tag beat first."""
         m.submodules.store = store = VectorStore(
             self._buffers, self._beats, self._positions, first=1)
         tag, buffer = Signal(TAG_BITS), Signal.like(pool.buffer)
