@@ -9,6 +9,7 @@ import typer
 from rich.console import Console
 
 from gen.command import Config, Output, Settings, run_command
+from gen.distinct import check_distinct
 from gen.documents.write import documents
 from gen.files import write_whole
 
@@ -25,6 +26,8 @@ def command(
 ) -> None:
     """Write register map, wire format, block diagram, latency and resources of a SmartNIC."""
     files = documents(config, settings or (), None if report is None else _read(report))
+    check_distinct({f"{name} of output": output / name for name in files},
+                   {"report": [] if report is None else [report]})
     output.mkdir(parents=True, exist_ok=True)
     for name, text in files.items():
         write_whole(output / name, text)

@@ -1,16 +1,12 @@
-"""Reader of docstrings: of a module's assignments, and sections and sentences of a class's."""
+"""Reader of docstrings: of a module's assignments, and of a class's counters and members."""
 
 import ast
 import inspect
 import re
-import sys
 from functools import cache
 from types import ModuleType
 
-__all__ = ["attribute_docs", "counters_text", "latency_text", "members_text"]
-
-_DATA = re.compile(r":data:`~?(?:[\w.]*\.)?(\w+)`")
-_CLASS = re.compile(r":class:`~?(?:[\w.]*\.)?(\w+)`")
+__all__ = ["attribute_docs", "counters_text", "members_text"]
 
 
 @cache
@@ -32,36 +28,6 @@ def attribute_docs(module: ModuleType) -> dict[str, str]:
 
     visit(ast.parse(inspect.getsource(module)).body, "")
     return docs
-
-
-def latency_text(kind: type) -> str:
-    """Return the sentences of the docstring of ``kind`` that give its latency or throughput.
-
-    If they only refer to other classes, the sentences of these follow, by name; "" if there are
-    none. Named constants are replaced by their values.
-    """
-    return " ".join(_latency(kind, ()))
-
-
-def _latency(kind: type, seen: tuple[type, ...]) -> list[str]:
-    module = sys.modules[kind.__module__]
-    doc = inspect.getdoc(kind) or ""
-    found = [s for s in _sentences(doc) if re.search(r"\b(latency|throughput)\b", s, re.I)]
-    found = [_DATA.sub(lambda m: str(getattr(module, m[1], m[1])), s) for s in found]
-    if found and not any(re.search(r"\d", s) for s in found):
-        for name in dict.fromkeys(_CLASS.findall(" ".join(found)) or _CLASS.findall(doc)):
-            other = getattr(module, name, None)
-            if isinstance(other, type) and other not in seen:
-                more = _latency(other, (*seen, kind))
-                if more:
-                    found.append(f"{name}: {' '.join(more)}")
-    return found
-
-
-def _sentences(doc: str) -> list[str]:
-    prose = doc.split("\nParameters")[0].split("\nPorts")[0]
-    return [sentence for paragraph in re.split(r"\n\s*\n", prose)
-            for sentence in re.split(r"(?<=[.:])\s+(?=[A-Z])", " ".join(paragraph.split()))]
 
 
 def counters_text(kind: type) -> str:

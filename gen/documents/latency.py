@@ -1,31 +1,39 @@
-"""Generator of the latency page: latency and throughput stated in the blocks' docstrings."""
+"""Generator of the latency page, from the blocks' ``LATENCY`` and ``RATE``."""
 
 from collections.abc import Mapping
 
 from amaranth.lib import wiring
 
-from gen.documents.docstrings import latency_text
-from gen.documents.markdown import plain, table
+from gen.documents.markdown import table
+from rtl.figures import latency_of, rate_of
 
 __all__ = ["latency_markdown"]
 
 
 def latency_markdown(name: str, blocks: Mapping[str, wiring.Component], note: str) -> str:
-    """Return ``latency.md``: the cycles stated in the docstring of each of ``blocks``.
+    """Return ``latency.md``: the latency and the rate of each of ``blocks``.
 
-    Blocks of one class share a row. Blocks without them (counters outside the path) are left out.
+    Blocks of one class share a row. Blocks that have neither (counters outside the path) are left
+    out.
     """
     rows: dict[str, list[str]] = {}
     for label, block in _flat(blocks):
         rows.setdefault(f"{type(block).__module__}.{type(block).__name__}", []).append(label)
     kinds = {f"{type(b).__module__}.{type(b).__name__}": type(b) for _, b in _flat(blocks)}
     text = f"# Latency of the blocks of `{name}`\n\n{note}\n\n"
-    text += ("In cycles of 4 ns at 250 MHz, by the docstring of each block; `python -m sim "
-             "bench` measures most of them and compares. Latencies add up along a path, "
-             "whose throughput is that of its slowest block.\n\n")
-    return text + table(("blocks", "class", "latency and throughput"), (
-        (", ".join(f"`{label}`" for label in labels), f"`{kind}`", plain(said))
-        for kind, labels in rows.items() if (said := latency_text(kinds[kind]))))
+    text += ("Latencies in cycles of 4 ns at 250 MHz, where nothing else is under way, and rates, "
+             "by `LATENCY` and `RATE` of each class; `python -m sim bench` measures most of these "
+             "blocks and compares. Latencies add up along a path, whose rate is that of its "
+             "slowest block.\n\n")
+    return text + table(("blocks", "class", "latency in cycles", "rate"), (
+        (", ".join(f"`{label}`" for label in labels), f"`{kind}`", _latency(kinds[kind]),
+         rate_of(kinds[kind]))
+        for kind, labels in rows.items() if latency_of(kinds[kind]) or rate_of(kinds[kind])))
+
+
+def _latency(kind: type) -> str:
+    return "; ".join(f"{start} → {end}: **{cycles}**"
+                     for (start, end), cycles in latency_of(kind).items())
 
 
 def _flat(blocks: Mapping[str, wiring.Component]) -> list[tuple[str, wiring.Component]]:

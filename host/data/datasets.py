@@ -1,4 +1,10 @@
-"""Data sets by format: opens a file of any format as a stream of samples."""
+"""Data sets by format: opens a file of any format as a stream of samples.
+
+A file may be a pipe, as ``/dev/stdin`` or a shell's ``<(zcat day_0.gz)``: each sample in it comes
+once, whether the format is guessed or named. Text of Criteo or Avazu, and a trace for which a model
+is named, of any length. What has to be read twice is kept in a temporary file up to a limit, see
+:mod:`host.data.readers.pipes`: other traces, MovieLens, and arrays.
+"""
 
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -9,12 +15,16 @@ from pathlib import Path
 from host.data.readers import avazu, criteo, movielens, npz, trace
 from host.data.readers.arrays import storage
 from host.data.readers.lines import head
+from host.data.readers.pipes import forget, is_pipe, look
 from host.errors import InputError
 from host.model import MODELS, Model
 from host.samples import Samples
 
-__all__ = ["DATA_HELP", "FORMATS", "FORMAT_HELP", "Format", "Paths", "default_model",
-           "guess_format", "input_files", "known_format", "one_or_several", "open_samples"]
+__all__ = [
+    "DATA_HELP", "FORMATS", "FORMAT_HELP", "Format", "Paths", "check_files", "default_model",
+    "guess_format", "input_files", "is_sample_file", "known_format", "one_or_several",
+    "open_samples",
+]
 
 Paths = str | Path | Sequence[str | Path]
 """A file, a folder of files, or several of these."""
@@ -100,8 +110,7 @@ def input_files(paths: Paths) -> list[Path]:
             files.append(path)
             continue
         try:
-            found = [file for file in path.iterdir()
-                     if file.name[0] not in "._" and not file.is_dir()]
+            found = [file for file in path.iterdir() if is_sample_file(file)]
         except OSError as error:
             raise InputError(path, 0, 0, error.strerror or str(error)) from None
         if not found:
@@ -110,6 +119,11 @@ def input_files(paths: Paths) -> list[Path]:
     if not files:
         raise ValueError("data must name at least one file")
     return files
+
+
+def is_sample_file(path: Path) -> bool:
+    """Return whether a folder that is given for its files stands for this one of them too."""
+    return path.name[:1] not in (".", "_") and not path.is_dir()
 
 
 def _by_number(path: Path) -> list[tuple[int, str]]:
@@ -156,9 +170,10 @@ def known_format(paths: Paths, format: str | None = None) -> str:
     if kind is None:
         path = input_files(paths)[0]
         try:
-            path.open("rb").close()
+            look(path, 1)
         except OSError as error:
             raise InputError(path, 0, 0, error.strerror or str(error)) from None
+        forget(path)
         raise InputError(path, 1, 1, "the format is unknown; name it with --format")
     return kind
 
@@ -173,7 +188,12 @@ def default_model(paths: Paths, format: str) -> Model:
     """
     files = input_files(paths)
     model = _known(format).model
-    return _explain_format(format, lambda: model(files))
+    try:
+        return _explain_format(format, lambda: model(files))
+    except InputError:
+        for file in files:
+            forget(file)
+        raise
 
 
 def open_samples(paths: Paths, format: str, model: Model | None,
@@ -193,22 +213,55 @@ def open_samples(paths: Paths, format: str, model: Model | None,
     if limit is not None and limit < 1:
         raise ValueError(f"limit must be at least 1, not {limit!r}")
     left = limit
+    for path in _each_once(input_files(paths)):
+        guess = _guess_of(path)
+        try:
+            chunks = reader(path, model)
+            while (chunk := _explain_format(format, lambda: next(chunks, None), guess)) is not None:
+                if left is not None and len(chunk) >= left:
+                    yield chunk.slice(0, left)
+                    return
+                yield chunk
+                left = left and left - len(chunk)
+        finally:
+            forget(path)
+
+
+def check_files(paths: Paths, why: str) -> None:
+    """Raise ``ValueError`` where a path is a pipe; ``why`` says what it is read more than once for.
+    """
     for path in input_files(paths):
-        chunks = reader(path, model)
-        while (chunk := _explain_format(format, lambda: next(chunks, None))) is not None:
-            if left is not None and len(chunk) >= left:
-                yield chunk.slice(0, left)
-                return
-            yield chunk
-            left = left and left - len(chunk)
+        if is_pipe(path):
+            raise ValueError(f"data is a pipe, which can be read only once; write {str(path)!r} to "
+                             f"a file first {why}")
 
 
-def _explain_format(format: str, action: Callable):
+def _each_once(files: list[Path]) -> list[Path]:
+    """Return ``files``; raise `InputError` for a pipe that is named a second time."""
+    pipes: list[Path] = []
+    for file in filter(is_pipe, files):
+        if any(file.samefile(other) for other in pipes):
+            raise InputError(file, 0, 0, "is a pipe, which can be read only once, and named twice")
+        pipes.append(file)
+    return files
+
+
+def _guess_of(path: Path) -> Callable[[str], str | None]:
+    """Return `guess_format` for a file that is about to be read; of a pipe it is too late to look
+    when its reader finds a mistake."""
+    if not is_pipe(path):
+        return guess_format
+    likely = guess_format(path)
+    return lambda _: likely
+
+
+def _explain_format(format: str, action: Callable,
+               guess: Callable[[str], str | None] = guess_format):
     """Run ``action``; if the file looks like another format, say so in its `InputError`."""
     try:
         return action()
     except InputError as error:
-        likely = guess_format(error.path)
+        likely = guess(error.path)
         if likely in (None, format):
             raise
         raise InputError(error.path, error.line, error.column,

@@ -78,14 +78,12 @@ class Dlrm:
     seed: determines all weights and rows.
     mlp: ``fixed``, bit-identical everywhere, or ``blas``, faster, for one machine only.
     linear: a bit-identical replacement of :func:`host.dlrm.mlp.linear_fixed` for ``fixed``.
-    interact: a bit-identical replacement of :func:`host.dlrm.interaction.interaction`.
     """
 
     model: Model
     seed: int
     mlp: str = "fixed"
     linear: Callable[[np.ndarray, Layer], np.ndarray] = linear_fixed
-    interact: Callable[[Model, np.ndarray, np.ndarray], np.ndarray] = interaction
 
     def __post_init__(self) -> None:
         if self.mlp not in ("fixed", "blas"):
@@ -123,7 +121,7 @@ class Dlrm:
 
     def predict(self, dense: np.ndarray, pooled: np.ndarray) -> np.ndarray:
         """Return predictions ``[n]`` from dense features and pooled vectors."""
-        return self.top(self.interact(self.model, self.bottom(dense), pooled))
+        return self.top(interaction(self.model, self.bottom(dense), pooled))
 
     def forward(self, samples: Samples) -> np.ndarray:
         """Return the predictions of ``samples``: float32 ``[n]``."""

@@ -1,5 +1,6 @@
 """Cluster descriptions: nodes, their network, and the devices of each."""
 
+import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from importlib.resources import files
@@ -12,7 +13,9 @@ from host.toml.profile import load_profile
 from host.toml.schema import read_toml
 from rtl.config import NicConfig, check_dimension, preset
 
-__all__ = ["CACHES", "Cluster", "Nic", "cluster_names", "load_cluster", "row_bytes"]
+__all__ = [
+    "CACHES", "Cluster", "Nic", "cluster_files", "cluster_names", "load_cluster", "row_bytes",
+]
 
 CACHES = ("local_cache", "remote_cache")
 """Caches that a NIC may have; those that are implemented have ``_rows`` in ``NicConfig``."""
@@ -134,6 +137,22 @@ def cluster_names() -> list[str]:
     """Return the names of the clusters that ship."""
     return sorted(file.name.removesuffix(".toml") for file in _folder().iterdir()
                   if file.name.endswith(".toml"))
+
+
+def cluster_files(name_or_path: str | Path) -> list[Path]:
+    """Return the files that `load_cluster` reads: that at the path and the profiles it names.
+
+    None for a cluster that ships. What is malformed is left to `load_cluster`.
+    """
+    path = Path(name_or_path)
+    if str(name_or_path) in cluster_names():
+        return []
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    except (OSError, ValueError, RecursionError):
+        return [path]
+    return [path, *(path.parent / text for text in content.values()
+                    if isinstance(text, str) and text.endswith(".toml"))]
 
 
 def load_cluster(name_or_path: str | Path,

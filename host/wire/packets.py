@@ -198,9 +198,9 @@ def vectors_packet(head: np.ndarray, tags: np.ndarray, vectors: np.ndarray) -> n
 
 @cache
 def vectors_that_fit(dimension: int, payload_beats: int) -> int:
-    """Return how many vectors, with their tag beats, fit a payload."""
-    return max(k for k in range(1, LANES // 4 * payload_beats)
-               if -(-k // TAGS_PER_BEAT) - -k * dimension // LANES <= payload_beats)
+    """Return how many vectors, with their tag beats, fit a payload; 0 if none does."""
+    return max((k for k in range(1, LANES // 4 * payload_beats)
+                if -(-k // TAGS_PER_BEAT) - -k * dimension // LANES <= payload_beats), default=0)
 
 
 def gpu_vectors(tags: np.ndarray, vectors: np.ndarray, *, node: int, step: int,

@@ -54,11 +54,8 @@ class EmbeddingCache(wiring.Component):
     id or a node of the scatter lists, which are released as fills arrive and vectors leave; a full
     table thus slows lookups down but never changes an answer.
 
-    Latency of a hit: 11 cycles from ``lookups`` to ``vectors``; of a miss: 10 to ``misses``, and 9
-    from the last beat of its fill to ``vectors``. Throughput: 1 lookup, 1 miss, 1 fill beat and 1
-    beat out per cycle, runs of one key or one set included; a hit takes 2 cycles while no node is
-    free. After reset the block sweeps its tables for max(rows / ways, in_flight) cycles and accepts
-    nothing.
+    Latency and rate: see ``LATENCY`` and ``RATE``. After reset the block sweeps its tables for
+    max(rows / ways, in_flight) cycles and accepts nothing.
 
     Parameters
     ----------
@@ -111,6 +108,17 @@ class EmbeddingCache(wiring.Component):
     TypeError, ValueError
         A size is not an integer or out of range.
     """
+
+    LATENCY = {
+        ("lookup that hits", "vector"): 11,
+        ("lookup that misses", "miss"): 10,
+        ("last beat of a fill", "vector"): 9,
+    }
+    RATE = (
+        "1 lookup, 1 miss, 1 fill beat and 1 beat out per cycle, runs of one key or one set "
+        "included; a hit takes 2 cycles while no node is free")
+    QUEUE = 4
+    """Decisions that may wait for the store, or for ``misses``."""
 
     def __init__(self, key_bits: int, meta_shape, *, rows: int, ways: int, in_flight: int,
                  waiters: int, vector_beats: int, hash_key: Callable[[Value], Value],
@@ -210,7 +218,7 @@ class EmbeddingCache(wiring.Component):
         operation = data.StructLayout({
             "miss": 1, "listed": 1, "id": decision.id.shape(), "slot": slot_bits(self._rows),
             "key": self._key_bits, "meta": Shape.cast(self._meta).width})
-        m.submodules.queue = queue = StreamFIFO(operation, 4)
+        m.submodules.queue = queue = StreamFIFO(operation, self.QUEUE)
         go, pending, direct = Signal(), Signal(), Signal()
         op = queue.i.payload
         # The miss table's answer arrives late in the cycle. So it is not used while a node is free;

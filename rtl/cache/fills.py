@@ -35,7 +35,7 @@ class FillWriter(wiring.Component):
     outstanding, stays so: the beats already written are not read before a good vector of the id
     has overwritten them. ``fills.ready`` is always 1.
 
-    Latency 2 cycles from the last beat to ``write``; the id is closed one cycle earlier.
+    Latency: see ``LATENCY``.
 
     Ports
     -----
@@ -48,6 +48,12 @@ class FillWriter(wiring.Component):
     bad: 1 in the cycle in which a bad vector ends.
     idle: no beat inside.
     """
+
+    LATENCY = {
+        ("last beat", "write"): 2,
+        ("last beat", "close of its id"): 1,
+    }
+    RATE = "1 beat per cycle"
 
     def __init__(self, *, rows: int, in_flight: int, vector_beats: int):
         self._rows, self._beats = rows, vector_beats

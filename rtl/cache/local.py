@@ -53,6 +53,9 @@ class LocalCache(wiring.Component):
         :data:`LOCAL_CACHE_COUNTERS`.
     """
 
+    LATENCY = EmbeddingCache.LATENCY
+    RATE = EmbeddingCache.RATE
+
     def __init__(self, config: NicConfig):
         if not isinstance(config, NicConfig):
             raise TypeError(f"config must be a NicConfig, not {config!r}")

@@ -52,6 +52,9 @@ class RemoteCache(wiring.Component):
     Raises ``TypeError`` if ``config`` is not a :class:`~rtl.config.NicConfig`.
     """
 
+    LATENCY = EmbeddingCache.LATENCY
+    RATE = EmbeddingCache.RATE
+
     def __init__(self, config: NicConfig):
         if not isinstance(config, NicConfig):
             raise TypeError(f"config must be a NicConfig, not {config!r}")

@@ -25,8 +25,7 @@ class ScatterList(wiring.Component):
     lists are walked in closing order, waiters in append order. An append in the same cycle as the
     closing still enters the list. Nodes are released as they are read.
 
-    Throughput: 1 append and 1 waiter out per cycle, without a gap between lists. Latency from
-    ``close`` to the first waiter: 5 cycles.
+    Latency and rate: see ``LATENCY`` and ``RATE``.
 
     Ports
     -----
@@ -37,6 +36,9 @@ class ScatterList(wiring.Component):
     waiters: output stream of :func:`waiter_layout`.
     idle: no list is closed but not yet given out.
     """
+
+    LATENCY = {("close", "first waiter"): 5}
+    RATE = "1 append and 1 waiter out per cycle, without a gap between lists"
 
     def __init__(self, meta_shape, *, in_flight: int, waiters: int):
         self._meta_bits = Shape.cast(meta_shape).width

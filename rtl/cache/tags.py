@@ -68,7 +68,7 @@ class TagPipeline(wiring.Component):
     write back, 6 decision. A decision reaches the lookups behind it directly: whole sets at stages
     3 and 4, and at stage 4 the match of the way just allocated is whether the two keys are equal.
 
-    Latency 6 cycles, throughput 1 lookup per cycle, whatever the keys.
+    Latency and rate: see ``LATENCY`` and ``RATE``.
 
     Parameters: ``key_bits``; ``meta_shape`` of the data carried with a lookup; ``rows``, ``ways``,
     ``in_flight`` (numbers of miss ids); ``hash_key``, from a key to 32 hash bits.
@@ -87,6 +87,9 @@ class TagPipeline(wiring.Component):
     starved: a lookup waits for a free miss id.
     idle: no lookup inside.
     """
+
+    LATENCY = {("lookup", "its decision"): 6}
+    RATE = "1 lookup per cycle, whatever the keys"
 
     def __init__(self, key_bits: int, meta_shape, *, rows: int, ways: int, in_flight: int,
                  hash_key: Callable[[Value], Value]):

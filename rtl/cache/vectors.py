@@ -40,9 +40,9 @@ class VectorStore(wiring.Component):
     A waiter reads the landing row of its id and never the slot, so the slot is free for the next
     key, whose vector may arrive at any time, as soon as the reads of its direct hits are issued.
 
-    Beat ``b`` of row ``r`` lies at ``b * rows + r``, so that no address needs a product. Throughput
-    1 beat per cycle; a waiter goes when no hit is there, or after :data:`HITS_AHEAD` hits. Latency
-    2 cycles.
+    Beat ``b`` of row ``r`` lies at ``b * rows + r``, so that no address needs a product. A waiter
+    goes when no hit is there, or after :data:`HITS_AHEAD` hits. Latency and rate: see ``LATENCY``
+    and ``RATE``.
 
     Parameters: ``meta_shape``; ``rows``; ``in_flight``; ``vector_beats``, the largest; ``style`` of
     the slots' RAM; ``store_bits`` that are stored of a beat, the others are read as 0;
@@ -60,6 +60,9 @@ class VectorStore(wiring.Component):
     released: the last waiter of an id has read its landing row: the id is free.
     idle.
     """
+
+    LATENCY = {("hit or waiter", "its first beat"): 2}
+    RATE = "1 beat per cycle"
 
     def __init__(self, meta_shape, *, rows: int, in_flight: int, vector_beats: int, style: str,
                  store_bits: int = BEAT_BITS, updated: bool = False):

@@ -25,7 +25,7 @@ class AxiLiteSlave(wiring.Component):
 
     Address and data of a write may arrive in any order. Every output of the bus is a register, and
     ready does not wait for valid. A write and a read may be under way at once; the bus orders them
-    only by their answers. Latency 1 cycle before the access and 1 behind it.
+    only by their answers. Latency and rate: see ``LATENCY`` and ``RATE``.
 
     Ports
     -----
@@ -37,6 +37,12 @@ class AxiLiteSlave(wiring.Component):
     read_done, read_data, read_error: the result of the read; for a cycle.
     idle: no access in progress.
     """
+
+    LATENCY = {
+        ("address and data on the bus", "access"): 1,
+        ("end of the access", "answer on the bus"): 1,
+    }
+    RATE = "1 read and 1 write at a time"
 
     def __init__(self):
         super().__init__({

@@ -35,8 +35,8 @@ class RegisterBlock(wiring.Component):
     A descriptor in use is changed by writing its word 0 (``valid``) with 0 first, and last with
     its new value: each word takes effect when it is written.
 
-    Latency from address (and data) taken to the answer: read 4 cycles, write 5 cycles, a table word
-    later while ``table_ready`` is 0. One read and one write at a time.
+    From address (and data) taken to the answer see ``LATENCY``; the answer to a table word comes
+    later while ``table_ready`` is 0. One read and one write at a time, see ``RATE``.
 
     Parameters: ``config``; ``counters``, the layout of each block's counters by block name.
 
@@ -65,6 +65,12 @@ class RegisterBlock(wiring.Component):
 
     Raises ``TypeError``, ``ValueError`` as :func:`rtl.control.registers.register_map` does.
     """
+
+    LATENCY = {
+        ("read", "answer"): 4,
+        ("write", "answer"): 5,
+    }
+    RATE = "1 read and 1 write at a time"
 
     def __init__(self, config: NicConfig, counters: dict[str, data.StructLayout]):
         self.registers = register_map(config, counters)

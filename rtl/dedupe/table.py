@@ -65,6 +65,9 @@ class DedupeTable(wiring.Component):
     idle: nothing moves until an input does.
     """
 
+    LATENCY = EmbeddingCache.LATENCY
+    RATE = EmbeddingCache.RATE
+
     def __init__(self, config: NicConfig):
         if not isinstance(config, NicConfig):
             raise TypeError(f"config must be a NicConfig, not {config!r}")

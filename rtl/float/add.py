@@ -24,13 +24,16 @@ class FloatAdder(wiring.Component):
     round, sticky), which are enough for one rounding: a difference that loses more than one leading
     bit has exponents at most one apart, and is exact.
 
-    Latency :data:`FLOAT_ADDER_LATENCY` cycles, throughput one sum per cycle. There is no enable:
-    the user must take each sum when it is ready.
+    Latency and rate: see ``LATENCY`` and ``RATE``. There is no enable: the user must take
+    each sum when it is ready.
 
     Parameters: ``keep``: whether to have a port of that name, which costs 33 LUTs.
 
     Ports: ``a``, ``b``: operands; ``keep``: ``o`` is ``a``, bit for bit, NaN included; ``o``.
     """
+
+    LATENCY = {("operands", "sum"): FLOAT_ADDER_LATENCY}
+    RATE = "1 sum per cycle"
 
     def __init__(self, *, keep: bool = True):
         super().__init__({"a": In(32), "b": In(32), **({"keep": In(1)} if keep else {}),

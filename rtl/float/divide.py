@@ -38,7 +38,7 @@ class CountDivider(wiring.Component):
     which way to round and which quotients are exact. (After T. Granlund and P. Montgomery,
     "Division by Invariant Integers using Multiplication", 1994.)
 
-    Latency :data:`COUNT_DIVIDER_LATENCY` cycles, throughput one beat per cycle, no enable.
+    Latency and rate: see ``LATENCY`` and ``RATE``; no enable.
 
     Ports
     -----
@@ -46,6 +46,9 @@ class CountDivider(wiring.Component):
     n: In(16), from 1; quotients by 0 are undefined.
     o: Out(512), NaN as 0x7FC00000.
     """
+
+    LATENCY = {("sum and count", "quotients"): COUNT_DIVIDER_LATENCY}
+    RATE = "1 beat per cycle"
 
     x: In(32 * LANES)
     n: In(COUNT_BITS)
@@ -74,12 +77,15 @@ class CountDivider(wiring.Component):
 class CountDividerLane(wiring.Component):
     """One lane: ``x`` divided by a count with a given reciprocal, see :class:`CountDivider`.
 
-    Latency :data:`COUNT_DIVIDER_LANE_LATENCY` cycles, throughput one value per cycle, no enable.
+    Latency and rate: see ``LATENCY`` and ``RATE``; no enable.
 
     Ports: ``x``: In(32), binary32. ``factor``, ``exponent``: the outputs of
     :class:`~rtl.float.reciprocal.CountReciprocal` for the count. ``o``: Out(32), NaN as
     0x7FC00000.
     """
+
+    LATENCY = {("value", "quotient"): COUNT_DIVIDER_LANE_LATENCY}
+    RATE = "1 value per cycle"
 
     x: In(32)
     factor: In(RECIPROCAL_BITS + 1)

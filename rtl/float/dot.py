@@ -53,6 +53,12 @@ class DotProduct(wiring.Component):
     o: Out(32), at cycle :data:`DOT_LATENCY`.
     """
 
+    LATENCY = {
+        ("operands", "sum of the tree"): DOT_TREE_LATENCY,
+        ("operands", "sum with those before"): DOT_LATENCY,
+    }
+    RATE = "1 slice per cycle"
+
     def __init__(self, *, accumulate: bool = True, lanes: int = LANES):
         self._accumulate, self._lanes = accumulate, lanes
         operand = data.ArrayLayout(RECODED, lanes)

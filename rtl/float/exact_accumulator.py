@@ -18,12 +18,17 @@ class ExactAccumulator(wiring.Component):
     Local reduction splits: the beats that it sends add up to exactly what was added, so that the
     owner's sum does not depend on which node reduced which gradient. Global reduction rounds, once.
 
-    One term per cycle, and one beat per cycle with a unit for each lane. Latency 11 cycles from a
-    taking operation to its first beat, 10 more behind a term.
+    Latency and rate: see ``LATENCY`` and ``RATE``.
 
     Parameters and ports ``i``: see :class:`~rtl.float.exact_table.ExactTable`; ``split`` and ``o``:
     see :class:`~rtl.float.exact_terms.ExactTerms`, as ``units``; ``idle``.
     """
+
+    LATENCY = {
+        ("taking operation", "its first beat"): 11,
+        ("taking operation behind a term", "its first beat"): 21,
+    }
+    RATE = "1 term per cycle, and 1 beat per cycle with a unit for each lane"
 
     def __init__(self, entries: int, meta_shape: ShapeLike, *, split: bool, style: str = "bram",
                  lanes: int = LANES, units: int | None = None):

@@ -32,10 +32,13 @@ _BORDERS = range(SEGMENT_BITS, _LARGEST + 1, SEGMENT_BITS)
 class ExactPlacer(wiring.Component):
     """Find the segment and the place in it of a binary32, subnormals included; exact.
 
-    Latency :data:`EXACT_PLACER_LATENCY` cycles, one term per cycle, no enable.
+    Latency and rate: see ``LATENCY`` and ``RATE``; no enable.
 
     Ports: ``i``: In(32), binary32. ``o``: Out(:data:`PLACED`).
     """
+
+    LATENCY = {("term", "its place"): EXACT_PLACER_LATENCY}
+    RATE = "1 term per cycle"
 
     i: In(32)
     o: Out(PLACED)

@@ -27,7 +27,7 @@ class ExactRounder(wiring.Component):
     magnitude less 1. The remainder is l or l - 2^s: the bits of x with those from s on all 0 or all
     1, without a subtraction.
 
-    Latency :data:`EXACT_ROUNDER_LATENCY` cycles, one sum per cycle, no enable.
+    Latency and rate: see ``LATENCY`` and ``RATE``; no enable.
 
     Parameters: ``rest``: sums can be rounded again, less what was given out for them. Then none
     overflows: the largest finite number is given out instead, and the remainder may be even larger.
@@ -47,6 +47,9 @@ class ExactRounder(wiring.Component):
     done: Out(1), together with ``o``: the remainder is 0. An infinity or NaN has none.
     soon: Out(1), the same for the sum that entered a cycle later.
     """
+
+    LATENCY = {("exact sum", "binary32"): EXACT_ROUNDER_LATENCY}
+    RATE = "1 sum per cycle"
 
     def __init__(self, *, rest: bool):
         self._rest = rest

@@ -51,8 +51,8 @@ class ExactTable(wiring.Component):
     A read meets a write to its own entry only when the term is taken from the lanes' registers, so
     that the memory's output does not matter.
 
-    Latency from a taking operation to ``sums`` 1 cycle, 10 more behind a term. Memory: 67 columns
-    of 72 bits for 16 lanes, of 512 entries in block RAM or of 4,096 in UltraRAM.
+    Latency and rate: see ``LATENCY`` and ``RATE``. Memory: 67 columns of 72 bits for 16 lanes, of
+    512 entries in block RAM or of 4,096 in UltraRAM.
 
     Parameters
     ----------
@@ -76,6 +76,12 @@ class ExactTable(wiring.Component):
 
     Raises ``ValueError`` for entries, lanes or units out of range.
     """
+
+    LATENCY = {
+        ("taking operation", "sums"): 1,
+        ("taking operation behind a term", "sums"): 11,
+    }
+    RATE = "1 term per cycle, whatever the entries; a sum leaves in lanes / units cycles"
 
     def __init__(self, entries: int, meta_shape: ShapeLike, *, style: str = "bram",
                  lanes: int = LANES, units: int | None = None):

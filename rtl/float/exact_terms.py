@@ -32,10 +32,7 @@ class ExactTerms(wiring.Component):
 
     A unit rounds ``lanes / units`` lanes of a beat, one after the other. Entries rotate in a ring
     of 8 places, and each takes that many: one beat per turn, so that beats of different entries
-    take turns; those of one come in order. Throughput, with a unit for each lane, one beat per
-    cycle where 8 entries are there or each needs one beat; with half the units half a beat, where
-    4 entries are there. Latency 10 cycles to the first beat with its last lanes, 8 more for each
-    further one.
+    take turns; those of one come in order. Latency and rate: see ``LATENCY`` and ``RATE``.
 
     Without ``split``, or with its input ``rounded``, each entry gives one beat, its sums rounded
     once, and the entries keep their order.
@@ -50,6 +47,14 @@ class ExactTerms(wiring.Component):
 
     Raises ``ValueError`` for lanes or units out of range.
     """
+
+    LATENCY = {
+        ("sums of an entry, with their last lanes", "its first beat"): 10,
+        ("beat of an entry", "its next beat"): 8,
+    }
+    RATE = (
+        "1 beat per cycle with a unit for each lane, where 8 entries are there or each needs "
+        "one beat; half a beat with half the units, where 4 entries are there")
 
     def __init__(self, meta_shape: ShapeLike, *, split: bool, lanes: int = LANES,
                  units: int | None = None):

@@ -29,10 +29,13 @@ class FloatMultiplier(wiring.Component):
     A recoded operand is normalised, so the product is too, except for one place. The product of
     the significands is two partial products, of 24 x 17 and of 24 x 7 bits, one DSP each.
 
-    Latency :data:`FLOAT_MULTIPLIER_LATENCY` cycles, throughput one product per cycle, no enable.
+    Latency and rate: see ``LATENCY`` and ``RATE``; no enable.
 
     Ports: ``a``, ``b``: :data:`RECODED`; ``o``: binary32, NaN as 0x7FC00000.
     """
+
+    LATENCY = {("operands", "product"): FLOAT_MULTIPLIER_LATENCY}
+    RATE = "1 product per cycle"
 
     a: In(RECODED)
     b: In(RECODED)
@@ -75,10 +78,13 @@ class FloatMultiplier(wiring.Component):
 class PlainMultiplier(wiring.Component):
     """``o = a * b`` in binary32: two recoders followed by a :class:`FloatMultiplier`.
 
-    Latency :data:`PLAIN_MULTIPLIER_LATENCY` cycles, throughput one product per cycle, no enable.
+    Latency and rate: see ``LATENCY`` and ``RATE``; no enable.
 
     Ports: ``a``, ``b``: operands; ``o``: product, NaN as 0x7FC00000.
     """
+
+    LATENCY = {("operands", "product"): PLAIN_MULTIPLIER_LATENCY}
+    RATE = "1 product per cycle"
 
     a: In(32)
     b: In(32)

@@ -32,11 +32,14 @@ class FloatDivider(wiring.Component):
     next step, which adds the divisor instead of subtracting it. A step is one adder, and the final
     remainder tells exact quotients from others.
 
-    Latency :data:`FLOAT_DIVIDER_LATENCY` cycles, throughput one quotient per cycle, no enable.
+    Latency and rate: see ``LATENCY`` and ``RATE``; no enable.
 
     Ports: ``a``, ``b``: operands; ``o``: quotient. x / 0 is infinite, 0 / 0 and infinite over
     infinite are NaN.
     """
+
+    LATENCY = {("operands", "quotient"): FLOAT_DIVIDER_LATENCY}
+    RATE = "1 quotient per cycle"
 
     a: In(32)
     b: In(32)

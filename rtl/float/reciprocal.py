@@ -26,11 +26,14 @@ class CountReciprocal(wiring.Component):
     With ``exponent`` = floor(log2(``n``)), ``o`` is above 2^(``exponent`` + 42) / ``n``, by at most
     1, or equal to it.
 
-    Latency :data:`RECIPROCAL_LATENCY` cycles, one count per cycle, no enable.
+    Latency and rate: see ``LATENCY`` and ``RATE``; no enable.
 
     Ports: ``n``: 16 bits, from 1 (the result for 0 is undefined); ``o``: 43 bits;
     ``exponent``: 4 bits.
     """
+
+    LATENCY = {("count", "reciprocal"): RECIPROCAL_LATENCY}
+    RATE = "1 count per cycle"
 
     n: In(COUNT_BITS)
     o: Out(RECIPROCAL_BITS + 1)

@@ -28,11 +28,13 @@ RECODER_LATENCY = 2
 class Recoder(wiring.Component):
     """Recode a binary32 (after the recoded format of J. Hauser's HardFloat, with own fields).
 
-    Exact: nothing is rounded. Latency :data:`RECODER_LATENCY` cycles, one operand per cycle, no
-    enable.
+    Exact: nothing is rounded. Latency and rate: see ``LATENCY`` and ``RATE``; no enable.
 
     Ports: ``i``: binary32; ``o``: :data:`RECODED`.
     """
+
+    LATENCY = {("binary32", "recoded operand"): RECODER_LATENCY}
+    RATE = "1 operand per cycle"
 
     i: In(32)
     o: Out(RECODED)

@@ -15,13 +15,16 @@ ROUNDER_LATENCY = 2
 class ProductRounder(wiring.Component):
     """Round ``significand * 2^(scale + 2 - 127 - 25)`` to binary32, to nearest even.
 
-    Latency :data:`ROUNDER_LATENCY` cycles, one result per cycle, no enable.
+    Latency and rate: see ``LATENCY`` and ``RATE``; no enable.
 
     Ports: ``significand``: 26 bits; if ``scale`` is not negative, bit 25 or 24 is 1. ``sticky``:
     a bit below ``significand`` is 1. ``scale``: the exponent field of a significand with bit
     25 set, less 2. ``sign``, ``infinite``, ``nan``: of the result, overriding the other ports;
     ``o``: the result, NaN as 0x7FC00000.
     """
+
+    LATENCY = {("significand and scale", "binary32"): ROUNDER_LATENCY}
+    RATE = "1 result per cycle"
 
     significand: In(26)
     sticky: In(1)

@@ -35,10 +35,13 @@ class FloatRoot(wiring.Component):
     No root of a binary32 lies half-way between two of them (its square would need twice as many
     bits), so one more bit decides the rounding; and none is subnormal.
 
-    Latency :data:`FLOAT_ROOT_LATENCY` cycles, throughput one root per cycle, no enable.
+    Latency and rate: see ``LATENCY`` and ``RATE``; no enable.
 
     Ports: ``i``: operand; ``o``: root. The root of -0 is -0, that of a negative number is NaN.
     """
+
+    LATENCY = {("operand", "root"): FLOAT_ROOT_LATENCY}
+    RATE = "1 root per cycle"
 
     i: In(32)
     o: Out(32)

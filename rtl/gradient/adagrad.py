@@ -48,7 +48,7 @@ class AdagradStep(wiring.Component):
     Every operation is rounded to binary32, to nearest even; a NaN is 0x7FC00000. (J. Duchi et al.,
     "Adaptive Subgradient Methods", 2011, with one state for all values of a row.)
 
-    Latency :data:`ADAGRAD_LATENCY` cycles, throughput one row per cycle, no enable.
+    Latency and rate: see ``LATENCY`` and ``RATE``; no enable.
 
     Ports
     -----
@@ -59,6 +59,9 @@ class AdagradStep(wiring.Component):
     new_state: Out(32), at cycle :data:`ADAGRAD_LATENCY`.
     step: Out(RECODED), at the same cycle, as a multiplier's operand.
     """
+
+    LATENCY = {("total and state", "new state and step"): ADAGRAD_LATENCY}
+    RATE = "1 row per cycle"
 
     total: In(32)
     state: In(32)

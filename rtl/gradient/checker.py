@@ -46,7 +46,7 @@ class GradientCheck(wiring.Component):
 
     A packet of one EMPTY record without vectors ends its step: that is passed on among the keys.
 
-    Latency from a packet's last record to its first key 8 cycles; throughput 1 record per cycle.
+    Latency and rate: see ``LATENCY`` and ``RATE``.
 
     Ports
     -----
@@ -63,6 +63,9 @@ class GradientCheck(wiring.Component):
         :class:`rtl.keys.owner_split.OwnerSplit`.
     counters: ``packets`` passed on and ``dropped``. idle.
     """
+
+    LATENCY = {("last record of a packet", "its first key"): 8}
+    RATE = "1 record per cycle"
 
     def __init__(self, config: NicConfig):
         if not isinstance(config, NicConfig):

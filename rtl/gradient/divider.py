@@ -34,8 +34,7 @@ class GradientDivider(wiring.Component):
     binary32, NaN as 0x7FC00000; otherwise it stays unchanged. Reciprocals are computed ahead, so
     the division adds only its multipliers to the path.
 
-    Latency from a bag's number of keys 27 cycles, of a mean 32; throughput 1 beat per cycle out,
-    dropped beats included.
+    Latency and rate: see ``LATENCY`` and ``RATE``.
 
     Parameters: ``length``, shape of the number of keys of a bag.
 
@@ -52,6 +51,12 @@ class GradientDivider(wiring.Component):
     o: event :data:`DividedBeat`; below 16 values its upper lanes are +0.
     idle.
     """
+
+    LATENCY = {
+        ("number of keys of a bag", "its first beat"): 27,
+        ("number of keys of a bag", "its first beat, of a mean"): 32,
+    }
+    RATE = "1 beat per cycle out, dropped beats included"
 
     def __init__(self, length: Shape):
         self._length = length

@@ -25,8 +25,7 @@ class GradientExpander(wiring.Component):
     """Repeat the vector of each bag, divided once for a mean, for each of the bag's keys.
 
     Vectors wait in a ring of 64 beats until their last key has gone, so the next bags are divided
-    meanwhile. Latency from a packet's keys, bags and verdict to the first beat 29 cycles, of a mean
-    34; throughput 1 beat per cycle out for any lengths of bags.
+    meanwhile. Latency and rate: see ``LATENCY`` and ``RATE``.
 
     Ports
     -----
@@ -40,6 +39,12 @@ class GradientExpander(wiring.Component):
         cycles in which a beat was not taken; ``stall_vector``, cycles in which a key waited for
         its vector while the sink waited for a beat. idle.
     """
+
+    LATENCY = {
+        ("keys, bags and verdict of a packet", "first beat"): 29,
+        ("keys, bags and verdict of a packet", "first beat, of a mean"): 34,
+    }
+    RATE = "1 beat per cycle out for any lengths of bags"
 
     def __init__(self, config: NicConfig):
         if not isinstance(config, NicConfig):

@@ -42,7 +42,7 @@ class KeyTable(wiring.Component):
     back, 6 operation. A decision reaches the lookups behind it directly: whole sets at stages 3 and
     4, and at stage 4 the match of the way just taken is whether the two keys are equal.
 
-    Latency 6 cycles.
+    Latency and rate: see ``LATENCY`` and ``RATE``.
 
     Parameters: ``keys``, ``ways``, powers of two; ``beats`` of the longest vector; ``lanes``.
 
@@ -58,6 +58,9 @@ class KeyTable(wiring.Component):
     clear, clear_address: empty a set; likewise, or after reset, when contents are undefined.
     idle: no beat inside.
     """
+
+    LATENCY = {("beat", "its operation"): 6}
+    RATE = "1 beat per cycle, whatever the keys"
 
     def __init__(self, keys: int, ways: int, beats: int, lanes: int = LANES):
         self._keys, self._ways, self._beats, self._lanes = keys, ways, beats, lanes

@@ -19,10 +19,9 @@ def key_reading_layout(keys: int, beats: int) -> data.StructLayout:
 class KeyWalk(wiring.Component):
     """Read out the beats of every entry of a key table, set by set, and empty the sets.
 
-    The beats of a key come one after the other, in ascending order; empty ones are left out.
-    After reset the sets are emptied without reading, because a RAM's content is undefined then: a
-    cycle each. Throughput 1 beat per cycle, and a cycle for an empty set, since the next set is
-    read ahead. Latency 4 cycles from ``start`` to the first beat.
+    The beats of a key come one after the other, in ascending order; empty ones are left
+    out. After reset the sets are emptied without reading, because a RAM's content is undefined
+    then: a cycle each. Latency and rate: see ``LATENCY`` and ``RATE``.
 
     Parameters: ``keys``, ``ways``, ``beats``, as in :class:`~rtl.gradient.key_table.KeyTable`.
 
@@ -34,6 +33,9 @@ class KeyWalk(wiring.Component):
     o: output stream of :func:`key_reading_layout`.
     read, read_address, line, clear, clear_address: to the key table.
     """
+
+    LATENCY = {("start", "first beat"): 4}
+    RATE = "1 beat per cycle, and a cycle for an empty set, since the next set is read ahead"
 
     def __init__(self, keys: int, ways: int, beats: int):
         self._keys, self._ways, self._beats = keys, ways, beats

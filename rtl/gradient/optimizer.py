@@ -72,9 +72,7 @@ class RowOptimizer(wiring.Component):
     Halves wait in block RAM, gradients recoded, while the step of their row is computed; rows leave
     in arrival order. In SGD, a row leaves once it is complete.
 
-    Latency of the beats of a row of ``n``, from the cycle in which each is taken: SGD 2 ``n`` + 14
-    cycles, at least 18; Adagrad 8 ``n`` + 106 at most, and 99 where ``max_dimension`` is 16 or
-    less. Throughput one beat in two cycles in both modes, for rows of any number of beats.
+    Latency and rate: see ``LATENCY`` and ``RATE``.
 
     Parameters
     ----------
@@ -96,6 +94,13 @@ class RowOptimizer(wiring.Component):
 
     Raises ``TypeError`` or ``ValueError`` for a parameter of the wrong type or size.
     """
+
+    LATENCY = {
+        ("beat of a row of n beats", "the same beat, SGD"): "2 n + 14, at least 18",
+        ("beat of a row of n beats", "the same beat, Adagrad"): "8 n + 106 at most",
+        ("beat of a row of one beat", "the same beat, Adagrad, max_dimension 16 or less"): 99,
+    }
+    RATE = "1 beat in 2 cycles in both modes, for rows of any number of beats"
 
     def __init__(self, config: NicConfig, *, id_bits: int = 32):
         if not isinstance(config, NicConfig):

@@ -33,8 +33,7 @@ class PartialBuffer(wiring.Component):
     beats here, with it, must not exceed ``share``, and all beats must not exceed ``depth``. A
     sender that keeps to its credits always fits; other packets are dropped and counted.
 
-    Latency 3 cycles from the beat behind one of records to its first record, and from a beat of
-    values to itself; throughput 1 beat per cycle in, 1 record and 1 beat of values per cycle out.
+    Latency and rate: see ``LATENCY`` and ``RATE``.
 
     Parameters: ``sources``, the number of senders, told apart by the number in the beats, which is
     ignored if there is only 1. ``depth``, beats that all sources together may send ahead.
@@ -55,6 +54,12 @@ class PartialBuffer(wiring.Component):
 
     Raises ``TypeError`` or ``ValueError`` for a parameter of the wrong kind or size.
     """
+
+    LATENCY = {
+        ("beat behind one of records", "first record of that"): 3,
+        ("beat of values", "the same beat"): 3,
+    }
+    RATE = "1 beat per cycle in, 1 record and 1 beat of values per cycle out"
 
     def __init__(self, sources: int, depth: int):
         for name, value, low, high in (("sources", sources, 1, 1 << NODE_BITS),

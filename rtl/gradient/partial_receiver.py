@@ -48,9 +48,7 @@ class PartialReceiver(wiring.Component):
     level is that of the local reduction, which takes rows of all). An honest peer never sends one.
     Dropped partials still count as arrived, so that the announced number is reached.
 
-    Latency to a packet's first partial 10 cycles from its first beat, or 4 from its first beat of
-    values where that is later; throughput 1 partial per cycle, also where several share a beat, and
-    1 beat per cycle in.
+    Latency and rate: see ``LATENCY`` and ``RATE``.
 
     Parameters
     ----------
@@ -82,6 +80,12 @@ class PartialReceiver(wiring.Component):
 
     Raises ``TypeError`` or ``ValueError`` for a parameter of the wrong type.
     """
+
+    LATENCY = {
+        ("first beat of a packet", "its first partial"): 10,
+        ("first beat of values of a packet, where that is later", "its first partial"): 4,
+    }
+    RATE = "1 partial per cycle, also where several share a beat, and 1 beat per cycle in"
 
     def __init__(self, config: NicConfig, framing: str = "ethernet"):
         if not isinstance(config, NicConfig):

@@ -24,9 +24,7 @@ __all__ = ["GradientReceiver"]
 class GradientReceiver(wiring.Component):
     """Unpacker, check and expander together: the path of gradients from parser to reduction.
 
-    Latency from a packet's last beat to its first key's first beat, for n records: n + 39 cycles,
-    of a mean n + 44; throughput 1 beat per cycle out for any lengths of bags, as far as the packets
-    bring it in: a beat comes in for 8 records, and one for each beat of vectors.
+    Latency and rate: see ``LATENCY`` and ``RATE``.
 
     Parameters: ``config``, sizes; ``depth``, see :class:`~rtl.gradient.unpacker.GradientUnpacker`.
 
@@ -42,6 +40,14 @@ class GradientReceiver(wiring.Component):
     unpacker_counters, check_counters, expander_counters: those of the blocks.
     idle: nothing inside except beats of a packet that is still arriving.
     """
+
+    LATENCY = {
+        ("last beat of a packet of n records", "first beat of its first key"): "n + 39",
+        ("last beat of a packet of n records", "first beat of its first key, of a mean"): "n + 44",
+    }
+    RATE = (
+        "1 beat per cycle out for any lengths of bags, as far as the packets bring it in: a "
+        "beat comes in for 8 records, and one for each beat of vectors")
 
     def __init__(self, config: NicConfig, *, depth: int = 512):
         self._unpacker = GradientUnpacker(config, depth=depth)

@@ -37,14 +37,12 @@ class GradientReducer(wiring.Component):
     One step at a time: a beat of another step waits until the open one is flushed. The first beat
     after a flush opens its step. A beat numbered ``beats`` or more is dropped.
 
-    Throughput 1 beat per cycle, whatever the keys, also where they are passed on. A beat of sums
-    leaves in as many cycles as ``units`` go into ``lanes``: 2, for sums leave once a step, to a
-    network that takes 0.7 of them a cycle, or to rows for which PCIe has 50 bytes a cycle; a unit
-    for each lane would be 10 thousand LUTs more where sums leave as lists.
+    A beat of sums leaves in as many cycles as ``units`` go into ``lanes``: 2, for sums leave once a
+    step, to a network that takes 0.7 of them a cycle, or to rows for which PCIe has 50 bytes a
+    cycle; a unit for each lane would be 10 thousand LUTs more where sums leave as lists.
 
-    Latency to ``passed`` 8 cycles. From a flush to its answer the cycles of the beats that leave,
-    at most one for each empty set, and 17 more, if nothing waits and sums leave rounded. After
-    reset a cycle for each set passes before the first beat goes on.
+    Latency and rate: see ``LATENCY`` and ``RATE``. After reset a cycle for each set passes before
+    the first beat goes on.
 
     Parameters
     ----------
@@ -86,6 +84,16 @@ class GradientReducer(wiring.Component):
 
     Raises ``ValueError`` for keys, ways or beats out of range, naming the bound.
     """
+
+    LATENCY = {
+        ("beat", "passed"): 8,
+        ("flush",
+         "its answer, besides the beats that leave and at most 1 for "
+         "each empty set, if nothing waits and sums leave rounded"): 17,
+    }
+    RATE = (
+        "1 beat per cycle, whatever the keys, also where they are passed on; a beat of sums "
+        "leaves in lanes / units cycles")
 
     def __init__(self, keys: int, ways: int, *, beats: int = 1, split: bool,
                  style: str = "bram", lanes: int = LANES, units: int | None = None):

@@ -22,7 +22,7 @@ class RounderBank(wiring.Component):
     changes when the other side has sums and nothing is in flight; waiting sums stay in their
     table.
 
-    Latency and throughput are those of :class:`~rtl.float.ExactTerms`; 1 cycle more where the turn
+    Latency and rate are those of :class:`~rtl.float.ExactTerms`, a cycle more where the turn
     changes.
 
     Parameters: ``meta_shape``, ``lanes``; ``units``, by default half of the lanes.
@@ -38,6 +38,9 @@ class RounderBank(wiring.Component):
 
     Raises ``ValueError`` for lanes or units out of range.
     """
+
+    LATENCY = ExactTerms.LATENCY
+    RATE = f"{ExactTerms.RATE}; a cycle more where the turn changes"
 
     def __init__(self, meta_shape: ShapeLike, *, lanes: int = LANES, units: int | None = None):
         self._units = -(-lanes // 2) if units is None else units

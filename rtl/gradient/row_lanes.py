@@ -35,7 +35,7 @@ ROW_LANES_LATENCY = ROW_CYCLE + FLOAT_ADDER_LATENCY
 class RowLanes(wiring.Component):
     """``o = row - step * gradient`` in 8 lanes of binary32; product and difference are rounded.
 
-    Latency :data:`ROW_LANES_LATENCY` cycles, throughput half a beat per cycle, no enable.
+    Latency and rate: see ``LATENCY`` and ``RATE``; no enable.
 
     Ports
     -----
@@ -46,6 +46,9 @@ class RowLanes(wiring.Component):
         stay zeros.
     o: Out(256), at cycle :data:`ROW_LANES_LATENCY`; NaN as 0x7FC00000 in the lanes that are used.
     """
+
+    LATENCY = {("operands", "new values"): ROW_LANES_LATENCY}
+    RATE = "half a beat per cycle"
 
     step: In(RECODED)
     gradient: In(RECODED_HALF)

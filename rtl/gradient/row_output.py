@@ -19,7 +19,7 @@ class RowOutput(wiring.Component):
     """Send each beat of an updated row to the host and, where the cache holds it, to its slot.
 
     With the last beat of a row its state goes to the host, in Adagrad mode, and its place is free.
-    Latency 2 cycles, throughput 1 beat per cycle. What one of the outputs does not take holds up
+    Latency and rate: see ``LATENCY`` and ``RATE``. What one of the outputs does not take holds up
     the others.
 
     Ports
@@ -33,6 +33,9 @@ class RowOutput(wiring.Component):
     sent: row beats and states that left ``rows`` and ``states``, modulo 2^32.
     waits: a beat waits for an output. idle.
     """
+
+    LATENCY = {("beat", "the same beat"): 2}
+    RATE = "1 beat per cycle"
 
     def __init__(self, config: NicConfig):
         self._config = config

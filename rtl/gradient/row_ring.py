@@ -29,9 +29,8 @@ class RowRing(wiring.Component):
     after later requests have left: its number is still unique. A missing beat of the sum counts as
     +0.
 
-    Throughput 1 beat per cycle. Latency, of a row of one beat that lies in an idle ring, from its
-    vector to ``o``: 2 cycles; from ``sums`` to ``lookups`` 2 cycles. After reset a cycle for each
-    place passes before the first beat is taken.
+    Latency and rate: see ``LATENCY`` and ``RATE``. After reset a cycle for each place passes before
+    the first beat is taken.
 
     Ports
     -----
@@ -54,6 +53,12 @@ class RowRing(wiring.Component):
         leave; the oldest row waits for its vector, for its state (not moving).
     idle: nothing moves until an input does.
     """
+
+    LATENCY = {
+        ("vector of a row of one beat in an idle ring", "its beat out"): 2,
+        ("sums", "lookups"): 2,
+    }
+    RATE = "1 beat per cycle"
 
     def __init__(self, config: NicConfig):
         self._config = config

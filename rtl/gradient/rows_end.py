@@ -16,7 +16,7 @@ class RowsEnd(wiring.Component):
     A pass that passed nothing on is the last one of its step. Its end is accepted, so that the
     reduction may begin the next step, when ``done`` has left.
 
-    Latency from ``flushed`` to ``reports`` 1 cycle; from ``written`` to ``done`` 1 cycle.
+    Latency: see ``LATENCY``.
 
     Ports
     -----
@@ -28,6 +28,11 @@ class RowsEnd(wiring.Component):
     frozen: from the cycle after ``begins`` until ``done`` is taken.
     waits: for the host to write. idle.
     """
+
+    LATENCY = {
+        ("flushed", "reports"): 1,
+        ("written", "done"): 1,
+    }
 
     def __init__(self):
         super().__init__({

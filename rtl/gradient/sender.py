@@ -46,11 +46,8 @@ class GradientSender(wiring.Component):
 
     Keys have been checked before; a beat whose key has no owner is dropped and counted.
 
-    Latency from ``terms`` or ``passed`` to ``own`` or ``remote`` 6 cycles, to ``spilled`` 1;
-    throughput 1 beat per cycle, sums before what is passed on. From ``flushed``, if nothing is on
-    its way, to the report 2 cycles, to the END of node 0 3 cycles, then one a cycle; ``flushed`` is
-    taken when all have been handed on. After reset nothing is taken until descriptors and counts
-    are swept.
+    Latency and rate: see ``LATENCY`` and ``RATE``. ``flushed`` is taken when all have been handed
+    on. After reset nothing is taken until descriptors and counts are swept.
 
     Parameters: ``config``, a :class:`rtl.config.NicConfig`.
 
@@ -73,6 +70,14 @@ class GradientSender(wiring.Component):
 
     Raises ``TypeError`` if ``config`` is not a NicConfig.
     """
+
+    LATENCY = {
+        ("terms or passed", "own or remote"): 6,
+        ("terms or passed", "spilled"): 1,
+        ("flushed, if nothing is on its way", "report"): 2,
+        ("flushed, if nothing is on its way", "END of node 0"): 3,
+    }
+    RATE = "1 beat per cycle, sums before what is passed on; 1 END per cycle"
 
     def __init__(self, config: NicConfig):
         if not isinstance(config, NicConfig):

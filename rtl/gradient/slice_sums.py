@@ -40,8 +40,7 @@ class SliceSums(wiring.Component):
 
     Nothing moves while no slice waits, however long that is.
 
-    Latency :func:`slice_sums_latency` at most, throughput one slice per cycle in, one sum in ``n``
-    cycles out.
+    Latency :func:`slice_sums_latency` at most; rate: see ``RATE``.
 
     Parameters: ``slices``, the largest number of slices of a row, from 2.
 
@@ -51,6 +50,8 @@ class SliceSums(wiring.Component):
     o_valid, o: the sum of a row, in order.
     idle: no slice waits or is being added.
     """
+
+    RATE = "1 slice per cycle in, 1 sum in n cycles out"
 
     def __init__(self, slices: int):
         if isinstance(slices, bool) or not isinstance(slices, int):

@@ -21,13 +21,16 @@ class StateUnpacker(wiring.Component):
     quarter wait as beats, if each has two records and there is one a cycle: all have a place here,
     and an honest host's packets never wait. A host that sends more blocks its own packets.
 
-    Latency 2 cycles, throughput 1 record per cycle.
+    Latency and rate: see ``LATENCY`` and ``RATE``.
 
     Parameters: ``states``, the most that are requested at once.
 
     Ports: ``i``, stream of :data:`rtl.formats.RecordBeat`; ``o``, stream of
     :data:`rtl.formats.StateRecord`; ``idle``.
     """
+
+    LATENCY = {("beat", "its first record"): 2}
+    RATE = "1 record per cycle"
 
     def __init__(self, states: int):
         self._depth = states // 4 + 2  # the first leaves 2 cycles after it came

@@ -33,8 +33,7 @@ class GradientUnpacker(wiring.Component):
     It is dropped whole, counted, and leaves a ``bare`` item that says so, unless ``depth`` packets
     wait already.
 
-    Latency 3 cycles from a packet's last beat to its first record; throughput 1 beat per cycle in,
-    1 record and 1 beat of vectors per cycle out, and a cycle for each packet without a record.
+    Latency and rate: see ``LATENCY`` and ``RATE``.
 
     Parameters: ``config``, sizes; a packet has at most ``host_payload_beats`` beats, which the
     parser checks. ``depth``, beats of each buffer; the host may send :attr:`credits` ahead.
@@ -52,6 +51,11 @@ class GradientUnpacker(wiring.Component):
 
     Raises ``TypeError`` or ``ValueError`` for a parameter of the wrong kind or size.
     """
+
+    LATENCY = {("last beat of a packet", "its first record"): 3}
+    RATE = (
+        "1 beat per cycle in, 1 record and 1 beat of vectors per cycle out, and a cycle for "
+        "each packet without a record")
 
     def __init__(self, config: NicConfig, *, depth: int = 512):
         if not isinstance(config, NicConfig):

@@ -41,11 +41,8 @@ class RowUpdater(wiring.Component):
     In row-wise Adagrad a state is requested, delivered and sent back under the number of its row,
     modulo 2^16, in ``landing``.
 
-    Throughput 1 beat in two cycles, that of the optimizer and of sums that leave global reduction,
-    while ``update_rows`` cover the way from the sum to the end of the row. Latency from the sum of
-    a row of 16 values to ``rows``, where the :class:`~rtl.cache.LocalCache` holds it: 37 cycles in
-    SGD; in Adagrad 110 and what the state takes. After reset ``update_rows`` cycles pass before the
-    first sum is taken.
+    Latency and rate: see ``LATENCY`` and ``RATE``. After reset ``update_rows`` cycles pass before
+    the first sum is taken.
 
     Ports
     -----
@@ -76,6 +73,15 @@ class RowUpdater(wiring.Component):
 
     Raises ``TypeError`` if ``config`` is not a :class:`~rtl.config.NicConfig`.
     """
+
+    LATENCY = {
+        ("sum of a row of 16 values that the local cache holds", "rows, SGD"): 37,
+        ("sum of a row of 16 values that the local cache holds",
+         "rows, Adagrad, besides what the state takes"): 110,
+    }
+    RATE = (
+        "1 beat in 2 cycles, that of the optimizer and of sums that leave global reduction, "
+        "while update_rows cover the way from the sum to the end of the row")
 
     def __init__(self, config: NicConfig):
         if not isinstance(config, NicConfig):

@@ -41,8 +41,7 @@ class BagRing(wiring.Component):
 
     Nothing moves while no whole vector waits, however long that is.
 
-    Latency from a beat that ends a vector to the first beat on ``o``: 3 cycles, if its thread's
-    turn comes. Throughput 1 beat per cycle.
+    Latency and rate: see ``LATENCY`` and ``RATE``.
 
     Parameters
     ----------
@@ -64,6 +63,9 @@ class BagRing(wiring.Component):
     stall: vectors waited a cycle ago, but that turn's thread had none.
     idle: no whole vector waits and none is being read.
     """
+
+    LATENCY = {("beat that ends a vector", "first beat out, if its thread's turn comes"): 3}
+    RATE = "1 beat per cycle"
 
     def __init__(self, beats: int, depth: int, bags: int):
         self._beats, self._depth, self._bags = beats, depth, bags

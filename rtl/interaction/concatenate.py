@@ -17,7 +17,7 @@ class Concatenator(wiring.Component):
     Both come in sample order, so they need not be matched: a dense vector leaves, then every bag of
     its sample, then the next dense vector. A dense vector does not wait for its bags.
 
-    Latency 1 cycle, throughput 1 beat per cycle, without a gap between samples.
+    Latency and rate: see ``LATENCY`` and ``RATE``.
 
     Ports
     -----
@@ -29,6 +29,9 @@ class Concatenator(wiring.Component):
         for the dense one of its sample.
     idle: a sample whose next vector has not come is idle.
     """
+
+    LATENCY = {("beat", "the same beat"): 1}
+    RATE = "1 beat per cycle, without a gap between samples"
 
     def __init__(self):
         super().__init__({

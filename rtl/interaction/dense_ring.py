@@ -36,9 +36,7 @@ class DenseRing(wiring.Component):
     is free again when its last beat is leaving. Requests are gathered in DENSE_REQUESTS packets, of
     one step each; no request is made before its place is reserved.
 
-    Throughput: one reservation, one beat in and one beat out per cycle. Latency from a vector's
-    last beat to its first beat out: 5 cycles; from the reservation that fills a list to its header:
-    5 cycles.
+    Latency and rate: see ``LATENCY`` and ``RATE``.
 
     Ports
     -----
@@ -57,6 +55,9 @@ class DenseRing(wiring.Component):
 
     Raises ``TypeError`` if ``config`` is not a :class:`~rtl.config.NicConfig`.
     """
+
+    LATENCY = HoldBuffer.LATENCY | {("reservation that fills a list", "its header"): 5}
+    RATE = HoldBuffer.RATE
 
     def __init__(self, config: NicConfig):
         if not isinstance(config, NicConfig):

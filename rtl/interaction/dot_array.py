@@ -58,8 +58,7 @@ class DotArray(wiring.Component):
     of 64 vectors, against 1 and two flip-flops for each bit of one), and lets the pairs be taken in
     result order, whatever their number, so nothing has to be reordered afterwards.
 
-    Latency: :data:`rtl.float.DOT_LATENCY` + 1 cycles, an adder's less if ``max_dimension`` is 16;
-    throughput one group per cycle.
+    Latency and rate: see ``LATENCY`` and ``RATE``.
 
     Ports
     -----
@@ -69,6 +68,12 @@ class DotArray(wiring.Component):
     dots: its dots, unit 0 lowest; for slices before the final one, the sums so far.
     idle: no group is in flight.
     """
+
+    LATENCY = {
+        ("group", "its dots, where vectors have one slice"): 1 + DOT_TREE_LATENCY,
+        ("group", "its dots, where vectors may have several slices"): 1 + DOT_LATENCY,
+    }
+    RATE = "1 group per cycle"
 
     def __init__(self, config: NicConfig):
         self._config, self._group = config, DotGroup(config)
@@ -82,10 +87,16 @@ class DotArray(wiring.Component):
             "dots": Out(32 * self._units), "idle": Out(1),
         })
 
+    @classmethod
+    def latency(cls, config: NicConfig) -> int:
+        """Return the cycles from a group to its dots in a NIC of ``config``."""
+        several = "may have several slices" if config.vector_beats > 1 else "have one slice"
+        return cls.LATENCY["group", f"its dots, where vectors {several}"]
+
     def elaborate(self, platform) -> Module:
         m = Module()
         several = self._config.vector_beats > 1
-        latency = 1 + (DOT_LATENCY if several else DOT_TREE_LATENCY)
+        latency = self.latency(self._config)
         valid = [self.valid, *(Signal(name=f"valid{k}") for k in range(latency))]
         # Without a reset these become shift registers in LUTs.
         groups = [self.group, *(Signal(self._group, name=f"group{k}", reset_less=True)

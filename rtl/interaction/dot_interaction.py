@@ -17,10 +17,6 @@ from rtl.stream import SkidBuffer, StreamFIFO
 
 __all__ = ["DotInteraction"]
 
-_ROOM = 64
-"""Beats of dots, and of dense vectors, that may wait: LUTRAM's depth. A group's beat is reserved
-when it begins, some 40 cycles before the beat is available."""
-
 _DenseBeat = data.StructLayout(
     {"data": BEAT_BITS, "sample": 32, "step": STEP_BITS, "vector_last": 1, "dots": 1})
 
@@ -35,11 +31,8 @@ class DotInteraction(wiring.Component):
     :class:`~rtl.float.DotProduct`, slices in ascending order. Successive samples overlap: while one
     is multiplied the next is loaded and the previous one leaves.
 
-    Cycles per sample: the largest of its beats in, of its beats out and, for each slice, of its
-    pairs divided by ``dot_units`` and rounded up (see
-    :class:`~rtl.interaction.dot_schedule.DotSchedule` for small samples). Latency of 27 vectors of
-    16 values with 13 units: 65 cycles from the last beat in to the last one out; of two vectors of
-    16 values: 39 cycles, and 48 where vectors may have several beats.
+    Latency and rate: see ``LATENCY`` and ``RATE``, for small samples
+    :class:`~rtl.interaction.dot_schedule.DotSchedule`.
 
     Vectors beyond ``interaction_vectors`` are dropped and counted; the result is that of the
     others.
@@ -58,6 +51,18 @@ class DotInteraction(wiring.Component):
     Raises ``TypeError`` if ``config`` is not a :class:`~rtl.config.NicConfig`.
     """
 
+    LATENCY = {
+        ("last of two vectors", "last beat of the result, max_dimension 16"): 39,
+        ("last of two vectors", "last beat of the result, max_dimension 32"): 48,
+        ("last of 27 vectors of 16 values", "last beat of the result, with 13 dot_units"): 65,
+    }
+    RATE = (
+        "a sample takes as many cycles as the largest of its beats in, of its beats out and, "
+        "for each slice, of its pairs divided by dot_units and rounded up")
+    ROOM = 64
+    """Beats of dots, and of dense vectors, that may wait: LUTRAM's depth. A group's beat is
+    reserved when it begins, some 40 cycles before the beat is there."""
+
     def __init__(self, config: NicConfig):
         if not isinstance(config, NicConfig):
             raise TypeError(f"config must be a NicConfig, not {config!r}")
@@ -73,11 +78,11 @@ class DotInteraction(wiring.Component):
     def elaborate(self, platform) -> Module:
         m = Module()
         config = self._config
-        m.submodules.dense = dense = StreamFIFO(_DenseBeat, _ROOM, style="lutram")
+        m.submodules.dense = dense = StreamFIFO(_DenseBeat, self.ROOM, style="lutram")
         m.submodules.loader = loader = SliceLoader(config)
-        m.submodules.schedule = schedule = DotSchedule(config, _ROOM)
+        m.submodules.schedule = schedule = DotSchedule(config, self.ROOM)
         m.submodules.array = array = DotArray(config)
-        m.submodules.flattener = flattener = Flattener(config, _ROOM)
+        m.submodules.flattener = flattener = Flattener(config, self.ROOM)
         m.submodules.output = output = SkidBuffer(ResultBeat)
         wiring.connect(m, loader.slices, schedule.slices)
         wiring.connect(m, output.o, wiring.flipped(self.o))

@@ -10,15 +10,15 @@ from rtl.float import DOT_LATENCY, DOT_TREE_LATENCY
 from rtl.interaction.pairs import pair, pair_count, pair_groups
 from rtl.interaction.slices import Slice, ring_depth
 
-__all__ = ["DotGroup", "DotSchedule", "group_count"]
+__all__ = ["REUSE", "DotGroup", "DotSchedule", "group_count"]
 
-_REUSE = DOT_LATENCY - DOT_TREE_LATENCY + 2
+REUSE = DOT_LATENCY - DOT_TREE_LATENCY + 2
 """Cycles from a group to the first one that may add to its sums: they are written to a RAM."""
 
 
 def group_count(config: NicConfig) -> int:
     """Return the most groups of a slice, and at least as many as keep two slices apart."""
-    return max(pair_groups(config.interaction_vectors, config.dot_units, itself=True), _REUSE)
+    return max(pair_groups(config.interaction_vectors, config.dot_units, itself=True), REUSE)
 
 
 def DotGroup(config: NicConfig) -> data.StructLayout:
@@ -41,9 +41,9 @@ class DotSchedule(wiring.Component):
     come from a table. Only dots of the final slice leave; a group of it that fills a beat begins
     only when there is room for the beat.
 
-    Throughput: a group per cycle, one slice after another, but for two cases. A sample whose last
-    group fills one beat and begins another takes a cycle more for the second. A slice of fewer than
-    8 groups takes 8 cycles where another slice of its sample follows, whose sums add to its own.
+    A sample whose last group fills one beat and begins another takes a cycle more for the second. A
+    slice of fewer than :data:`REUSE` groups takes so many cycles where another slice of its sample
+    follows, whose sums add to its own. Otherwise see ``RATE``.
 
     Parameters: ``config``; ``room``, the initial room in beats.
 
@@ -58,6 +58,8 @@ class DotSchedule(wiring.Component):
     waiting: in the previous cycle, a group waited for room.
     idle: no slice is being processed; one may wait at ``slices``.
     """
+
+    RATE = "1 group per cycle, one slice after another"
 
     def __init__(self, config: NicConfig, room: int):
         self._config, self._room = config, room
@@ -93,7 +95,7 @@ class DotSchedule(wiring.Component):
             emit.eq(spilled | (now.final & some & (ending | filled[4]))),
             spills.eq(ending & (filled > LANES)),
             waits.eq(active & emit & (room == 0)), go.eq(active & ~waits),
-            done.eq(go & ending & ~spills & (now.final | (number >= _REUSE - 1))),
+            done.eq(go & ending & ~spills & (now.final | (number >= REUSE - 1))),
         ]
         m.d.sync += [self.waiting.eq(waits), self.released.eq(Mux(done, now.vectors, 0))]
         m.d.sync += room.eq(room - (go & emit) + self.left)

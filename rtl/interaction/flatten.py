@@ -19,12 +19,15 @@ class Flattener(wiring.Component):
     beyond lane 15 are then in the lowest lanes, and begin the next beat. The schedule decides when
     a beat is full, and begins a group only if there is room for its beat: nothing stalls here.
 
-    Latency 4 cycles, throughput one group per cycle.
+    Latency and rate: see ``LATENCY`` and ``RATE``.
 
     Ports: ``valid``, ``group``, ``dots``: of :class:`~rtl.interaction.dot_array.DotArray`; ``o``:
     stream of :data:`~rtl.formats.RawBeat`, ``last`` on the beat that ends a sample, zeros after
     its last dot; ``idle``: a beat that is not full is idle.
     """
+
+    LATENCY = {("group's dots", "beat"): 4}
+    RATE = "1 group per cycle"
 
     def __init__(self, config: NicConfig, room: int):
         self._room, self._dots = room, 32 * config.dot_units

@@ -28,8 +28,7 @@ class HoldBuffer(wiring.Component):
     changes its meaning with every lap of the ring, so nothing is cleared
     while the buffer runs; after reset the bits are swept, one a cycle.
 
-    Throughput: one reservation, one beat in and one beat out per cycle. Latency from a vector's
-    last beat to its first beat out: 5 cycles.
+    Latency and rate: see ``LATENCY`` and ``RATE``.
 
     Parameters: ``config``; ``places``, a power of two, by default ``config.hold_vectors``.
 
@@ -52,6 +51,9 @@ class HoldBuffer(wiring.Component):
 
     Raises ``TypeError`` if ``config`` is not a :class:`~rtl.config.NicConfig`.
     """
+
+    LATENCY = {("last beat of a vector", "its first beat in slot order"): 5}
+    RATE = "1 reservation, 1 beat in and 1 beat out per cycle"
 
     def __init__(self, config: NicConfig, *, places: int | None = None):
         if not isinstance(config, NicConfig):

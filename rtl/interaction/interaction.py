@@ -35,6 +35,9 @@ class Interaction(wiring.Component):
     Raises ``TypeError`` if ``config`` is not a :class:`~rtl.config.NicConfig`.
     """
 
+    LATENCY = DotInteraction.LATENCY | VectorFlattener.LATENCY
+    RATE = f"dots: {DotInteraction.RATE}; flattening: {VectorFlattener.RATE}"
+
     def __init__(self, config: NicConfig):
         if not isinstance(config, NicConfig):
             raise TypeError(f"config must be a NicConfig, not {config!r}")

@@ -20,7 +20,7 @@ class LandingCheck(wiring.Component):
     the lap of the place. ``remote`` goes first; each source has its own beat count, so vectors of
     the two may interleave. If both write to one place, ``local`` wins: no peer owns that place.
 
-    Latency 2 cycles to the write; 1 beat per cycle. After reset, ``places`` cycles of sweep.
+    Latency and rate: see ``LATENCY`` and ``RATE``. After reset, ``places`` cycles of sweep.
 
     Parameters: ``places``, a power of two; ``beats`` of the longest vector.
 
@@ -37,6 +37,9 @@ class LandingCheck(wiring.Component):
     vector_in, bad, beats_in: events: a place filled, a vector dropped, beats of a filled place.
     swept: the filled bits are ready. idle.
     """
+
+    LATENCY = {("beat", "its write"): 2}
+    RATE = "1 beat per cycle"
 
     def __init__(self, places: int, beats: int):
         self._places, self._beats = places, beats

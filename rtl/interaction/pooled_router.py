@@ -12,13 +12,16 @@ __all__ = ["PooledRouter"]
 class PooledRouter(wiring.Component):
     """Send every pooled vector to ``vectors`` if ``interact``, else to ``packets``.
 
-    Combinational, without state: latency 0 cycles, and never busy. It stands between the FIFO of
-    the pooler and blocks whose inputs are registered.
+    Combinational, without state, and never busy. It stands between the FIFO of the pooler and
+    blocks whose inputs are registered.
 
     Ports: ``i``, ``packets``, ``vectors``: streams of
     :data:`~rtl.interaction.records.PooledBeat`; ``interact``, which may change while ``i`` is
     empty; ``idle``, always.
     """
+
+    LATENCY = {("beat", "the same beat"): 0}
+    RATE = "1 beat per cycle"
 
     def __init__(self):
         super().__init__({

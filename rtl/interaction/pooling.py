@@ -24,7 +24,7 @@ from rtl.monitor.counters import CounterLayout, count
 from rtl.shared import Shared
 from rtl.stream import StreamFIFO
 
-__all__ = ["Pooler"]
+__all__ = ["BAGS", "OUT_BEATS", "Pooler"]
 
 BAGS = 64
 """Bags between their first beat in and their last beat out. They leave in order: while one of 100
@@ -50,8 +50,7 @@ class Pooler(wiring.Component):
     The reciprocal of a bag's number is computed while its last vector is added and stored with the
     sum, so the division adds only its multipliers to the path.
 
-    Latency of a bag of one vector: 13 cycles; of its mean: 36 cycles. Throughput 1 beat per cycle
-    in and out for bags of any length.
+    Latency and rate: see ``LATENCY`` and ``RATE``.
 
     Parameters
     ----------
@@ -71,7 +70,15 @@ class Pooler(wiring.Component):
     Raises ``TypeError`` or ``ValueError`` for a parameter of the wrong type or size.
     """
 
-    def __init__(self, config: NicConfig, *, queue_beats: int = 4096):
+    LATENCY = {
+        ("bag of one vector", "its sum"): 13,
+        ("bag of one vector", "its mean"): 36,
+    }
+    RATE = "1 beat per cycle in and out for bags of any length"
+    QUEUE_BEATS = 4096
+    """Beats that may wait to be added, by default."""
+
+    def __init__(self, config: NicConfig, *, queue_beats: int = QUEUE_BEATS):
         if not isinstance(config, NicConfig):
             raise TypeError(f"config must be a NicConfig, not {config!r}")
         if isinstance(queue_beats, bool) or not isinstance(queue_beats, int):

@@ -23,8 +23,7 @@ class ResultFrames(wiring.Component):
     header counts results, or the beats of a part. Beats wait until their packet is closed; there is
     room for two packets, so that one fills while the other leaves.
 
-    Throughput: 1 beat per cycle in, and out at most the tag beats more. Latency 5 cycles from the
-    last beat that fits a packet to its header and first tag beat, 4 from that of a part.
+    Latency and rate: see ``LATENCY`` and ``RATE``.
 
     Ports
     -----
@@ -39,6 +38,12 @@ class ResultFrames(wiring.Component):
 
     Raises ``TypeError`` if ``config`` is not a :class:`~rtl.config.NicConfig`.
     """
+
+    LATENCY = {
+        ("last beat that fits a packet", "header and first tag beat"): 5,
+        ("last beat of a part", "header and tag beat"): 4,
+    }
+    RATE = "1 beat per cycle in, and out at most the tag beats more"
 
     def __init__(self, config: NicConfig):
         if not isinstance(config, NicConfig):

@@ -11,10 +11,6 @@ from rtl.stream import StreamFIFO
 __all__ = ["ResultGroup", "ResultGrouper", "ResultSize", "tag_beats"]
 
 
-_GROUPS = 16
-"""Packets that may wait to leave."""
-
-
 def tag_beats(most: int) -> int:
     """Return the most tag beats of a packet of ``most`` payload beats."""
     return -(-most // (SAMPLES_PER_BEAT + 1))
@@ -42,8 +38,7 @@ class ResultGrouper(wiring.Component):
     A packet closes when another result of its length would not fit, when a result of another length
     or step comes, or a part, or on time-out.
 
-    Throughput 1 result per cycle; a part that closes a packet takes a cycle more. Latency 3 cycles
-    from the result that fills a packet to the packet on ``groups``.
+    Latency and rate: see ``LATENCY`` and ``RATE``.
 
     Parameters: ``most``, payload beats of the largest packet, at least 2.
 
@@ -56,6 +51,11 @@ class ResultGrouper(wiring.Component):
     full, expired, changed: a packet closes in this cycle, and why.
     idle: no packet is open or waits.
     """
+
+    LATENCY = {("result that fills a packet", "packet on groups"): 3}
+    RATE = "1 result per cycle; a part that closes a packet takes a cycle more"
+    GROUPS = 16
+    """Packets that may wait to leave."""
 
     def __init__(self, most: int):
         self._most = most
@@ -70,9 +70,9 @@ class ResultGrouper(wiring.Component):
     def elaborate(self, platform) -> Module:
         m = Module()
         most, item = self._most, self.i.payload
-        m.submodules.groups = groups = StreamFIFO(ResultGroup(most), _GROUPS)
+        m.submodules.groups = groups = StreamFIFO(ResultGroup(most), self.GROUPS)
         # Room for the tags of an open packet, in addition to any waiting ones.
-        m.submodules.tags = tags = StreamFIFO(BEAT_BITS, max(_GROUPS, 2 * tag_beats(most)))
+        m.submodules.tags = tags = StreamFIFO(BEAT_BITS, max(self.GROUPS, 2 * tag_beats(most)))
         wiring.connect(m, groups.o, wiring.flipped(self.groups))
         wiring.connect(m, tags.o, wiring.flipped(self.tags))
         # The open packet: length and step of its results, their number, beats, and beats with tags.

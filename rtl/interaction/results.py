@@ -27,8 +27,7 @@ class ResultPackager(wiring.Component):
     counts vectors and the tag tells whether the sample ends; the buffer holds two packets, so that
     one fills while the other leaves.
 
-    Throughput: 1 beat per cycle in, and out at most one tag beat more a packet. Latency 3 cycles
-    from the last beat of a packet to its header and tag beat.
+    Latency and rate: see ``LATENCY`` and ``RATE``.
 
     Ports
     -----
@@ -43,6 +42,12 @@ class ResultPackager(wiring.Component):
 
     Raises ``TypeError`` if ``config`` is not a :class:`~rtl.config.NicConfig`.
     """
+
+    LATENCY = {
+        ("last beat of a packet", "header"): 3,
+        ("last beat of a packet", "tag beat"): 3,
+    }
+    RATE = "1 beat per cycle in, and out at most 1 tag beat more a packet"
 
     def __init__(self, config: NicConfig):
         if not isinstance(config, NicConfig):

@@ -38,7 +38,7 @@ class SliceLoader(wiring.Component):
     The places of a slice are consecutive, modulo :func:`ring_depth`; they are free again when the
     slice is released as a whole, in the order in which slices came.
 
-    Throughput 1 vector per cycle; a slice is announced 4 cycles after its last vector came.
+    Latency and rate: see ``LATENCY`` and ``RATE``.
 
     Ports
     -----
@@ -50,6 +50,9 @@ class SliceLoader(wiring.Component):
     released: number of vectors of a finished slice, for one cycle.
     idle: an unfinished slice that waits for its next vector is idle.
     """
+
+    LATENCY = {("last vector of a slice", "its announcement"): 4}
+    RATE = "1 vector per cycle"
 
     def __init__(self, config: NicConfig):
         self._depth, self._slice = ring_depth(config), Slice(config)

@@ -26,11 +26,13 @@ class Transposer(wiring.Component):
     needs a slice of all vectors before the next slice, because the additions to a pair's sum are
     then as far apart as there are pairs, and none waits for another.
 
-    Throughput 1 beat per cycle. Latency: a sample is held until it is whole.
+    A sample is held until it is whole. Rate: see ``RATE``.
 
     Ports: ``i``, stream of :data:`WholeBeat`; ``o``, stream of :data:`SliceBeat`, without ``void``
     ones; ``idle``: an unfinished sample that waits for its next beat is idle.
     """
+
+    RATE = "1 beat per cycle"
 
     def __init__(self, config: NicConfig):
         self._vectors, self._slices = config.interaction_vectors, config.vector_beats

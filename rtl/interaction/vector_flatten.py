@@ -18,7 +18,7 @@ class VectorFlattener(wiring.Component):
     Vectors of 16 k values are whole beats already; 2 vectors of 8 values or 4 of 4 share a beat,
     the first in the lowest lanes, zeros after the last.
 
-    Latency 1 cycle, throughput 1 beat in per cycle.
+    Latency and rate: see ``LATENCY`` and ``RATE``.
 
     Ports
     -----
@@ -28,6 +28,9 @@ class VectorFlattener(wiring.Component):
     o: stream of :data:`~rtl.interaction.records.ResultBeat`.
     idle: an unfinished beat that waits for its next vector is idle.
     """
+
+    LATENCY = {("vectors that fill a beat", "that beat"): 1}
+    RATE = "1 beat in per cycle"
 
     def __init__(self):
         super().__init__({

@@ -36,7 +36,7 @@ class OwnerSplit(wiring.Component):
     supported; REPLICATED where a row must have one owner), ROW (beyond the table's rows) and TABLE
     (the owner is not one of ``nodes``); then ``owner`` is invalid. ``own``: it is this node.
 
-    Latency 5 cycles, throughput 1 key per cycle. Keys keep their order. After reset ``tables``
+    Latency and rate: see ``LATENCY`` and ``RATE``. Keys keep their order. After reset ``tables``
     cycles make every descriptor invalid; meanwhile nothing is taken.
 
     Parameters: ``user_shape``, of the data carried with a key; ``tables``, number of descriptors;
@@ -58,6 +58,9 @@ class OwnerSplit(wiring.Component):
     Raises ``TypeError`` if ``user_shape`` is not a shape, ``ValueError`` if ``tables`` is not
     between 1 and 4,096.
     """
+
+    LATENCY = {("key", "its owner"): 5}
+    RATE = "1 key per cycle"
 
     def __init__(self, user_shape, tables: int, *, replicated: bool = True):
         if not isinstance(user_shape, (ShapeCastable, Shape, int)):

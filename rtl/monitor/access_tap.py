@@ -24,12 +24,15 @@ ACCESS_TAP_COUNTERS = CounterLayout("events", "lost")
 class AccessTap(wiring.Component):
     """Turn the cache's events into a stream that never stalls the cache.
 
-    Latency 3 cycles, throughput 1 access per cycle. An event that finds the FIFO full, because the
+    Latency and rate: see ``LATENCY`` and ``RATE``. An event that finds the FIFO full, because the
     listener is slow, is lost and counted.
 
     Ports: ``event``, the cache's; ``enable``; ``o``, stream of :data:`Access`; ``counters``;
     ``idle``.
     """
+
+    LATENCY = {("event", "access"): 3}
+    RATE = "1 access per cycle"
 
     def __init__(self, depth: int = 16):
         self._depth = depth

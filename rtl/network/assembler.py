@@ -37,8 +37,6 @@ __all__ = ["ASSEMBLER_COUNTERS", "FrameAssembler"]
 
 ASSEMBLER_COUNTERS = CounterLayout("packets", "beats", "stall_output")
 
-_PACKETS = 16  # finished packets whose header beat has not left, and those in the CRC pipeline
-
 
 class FrameAssembler(wiring.Component):
     """Prefix each packet's payload with its header beat and send it.
@@ -48,8 +46,7 @@ class FrameAssembler(wiring.Component):
     (RFC 768), since the CRC covers addresses, header and payload. ``sequence`` counts this
     assembler's packets mod 2^24.
 
-    Latency 10 cycles from a packet's last payload beat to its header beat; throughput: a packet of
-    n payload beats leaves in n + 1 cycles, packets back to back.
+    Latency and rate: see ``LATENCY`` and ``RATE``.
 
     Parameters
     ----------
@@ -74,6 +71,16 @@ class FrameAssembler(wiring.Component):
     Raises ``TypeError`` or ``ValueError`` for a wrong ``framing``.
     """
 
+    LATENCY = {
+        ("last payload beat of a packet", "its header beat"): 10,
+        ("last payload beat behind its buffer", "CRC and length, for the header"): 5,
+    }
+    RATE = "a packet of n payload beats leaves in n + 1 cycles, packets back to back"
+    PACKETS = 16
+    """Finished packets whose header beat is yet to leave, and those in the CRC pipeline."""
+    ROOM = PACKETS - 6
+    """Finished packets with which another may begin: 4 may be on their way behind it."""
+
     def __init__(self, config: NicConfig, framing: str = "ethernet"):
         self._framing, network = framing, edge_of(framing) == "network"
         self._max_beats = config.net_payload_beats if network else config.host_payload_beats
@@ -90,7 +97,7 @@ class FrameAssembler(wiring.Component):
         beats_shape = range(self._max_beats + 1)
         finished = data.StructLayout({"ember": EmberHeader, "beats": beats_shape})
         m.submodules.waiting = waiting = StreamFIFO(RawBeat, 2 * self._max_beats + 4)
-        m.submodules.finished = done = StreamFIFO(finished, _PACKETS)
+        m.submodules.finished = done = StreamFIFO(finished, self.PACKETS)
         offered = data.StructLayout({"beat": Beat, "beats": range(self._max_beats + 2)})
         m.submodules.output = output = SkidBuffer(offered)
         m.d.comb += [
@@ -113,7 +120,7 @@ class FrameAssembler(wiring.Component):
         wiring.connect(m, wiring.flipped(self.headers), info.i)
         wiring.connect(m, wiring.flipped(self.payload), beats.i)
         item = info.o.payload
-        m.d.sync += room.eq(done.level <= _PACKETS - 6)  # 4 more may already be in the pipeline
+        m.d.sync += room.eq(done.level <= self.ROOM)
         m.d.comb += [
             info.o.ready.eq(~inside & room), take_header.eq(info.o.valid & info.o.ready),
             beats.o.ready.eq(inside & waiting.ready), take_beat.eq(beats.o.valid & beats.o.ready),

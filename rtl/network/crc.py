@@ -35,7 +35,7 @@ class Crc32c(wiring.Component):
     pipeline stage), and the previous remainder enters like the beat's first 32 bits, so that the
     loop from beat to beat is one small matrix product (2 levels).
 
-    Latency 2 cycles, throughput 1 beat per cycle.
+    Latency and rate: see ``LATENCY`` and ``RATE``.
 
     Ports
     -----
@@ -43,6 +43,9 @@ class Crc32c(wiring.Component):
     crc: CRC of the packet up to the beat of two cycles ago (held while no beat comes).
     idle.
     """
+
+    LATENCY = {("last beat of a packet", "its CRC"): 2}
+    RATE = "1 beat per cycle"
 
     def __init__(self):
         super().__init__({

@@ -24,8 +24,8 @@ class CreditReturn(wiring.Component):
     it. So once all is consumed, the unreported part stays below a quarter: packets of at most three
     quarters of a window always get through (:class:`PartialPackager`).
 
-    After each event all nodes are looked at, one a cycle: latency up to ``nodes`` + 2 cycles;
-    throughput a record per cycle.
+    After each event all nodes are looked at, one a cycle. Latency and rate: see ``LATENCY`` and
+    ``RATE``.
 
     Parameters: ``nodes``; ``readers``, number of blocks that read the counts.
 
@@ -39,6 +39,9 @@ class CreditReturn(wiring.Component):
     steps: stream of :data:`rtl.formats.OutgoingRecord`, to the packager of STEPS.
     counters: ``beats`` consumed, ``credits`` sent. idle.
     """
+
+    LATENCY = {("event", "its record, at most"): "nodes + 2"}
+    RATE = "1 record per cycle"
 
     def __init__(self, nodes: int, readers: int = 1):
         self._nodes, self._readers = nodes, readers

@@ -73,7 +73,7 @@ class CreditGate(wiring.Component):
     last and the number sent is accepted, one beyond counts as all, an older one is ignored. Packets
     pass in order: the first that does not fit blocks the others.
 
-    Latency 2 cycles, throughput a packet in 2 cycles.
+    Latency and rate: see ``LATENCY`` and ``RATE``.
 
     Parameters: ``shape`` of a packet, with members ``destination`` and ``beats``; ``nodes``.
 
@@ -85,6 +85,9 @@ class CreditGate(wiring.Component):
     stalled: a packet waits for credit in this cycle.
     idle: nothing waits, not even for credit, because ``stalled`` is counted.
     """
+
+    LATENCY = {("packet", "the same packet"): 2}
+    RATE = "1 packet in 2 cycles"
 
     def __init__(self, shape: data.StructLayout, nodes: int):
         check_nodes(nodes)

@@ -54,7 +54,7 @@ def CheckedBeat(max_beats: int) -> data.StructLayout:
 class FrameCheck(wiring.Component):
     """Check packets at full rate: addresses, lengths, CRC-32C, opcode, nodes, count.
 
-    A fixed pipeline that never waits: latency 4 cycles, throughput 1 beat per cycle. With framing
+    A fixed pipeline that never waits. Latency and rate: see ``LATENCY`` and ``RATE``. With framing
     ``host`` only length, opcode and count are checked: PCIe protects the rest; with ``udp`` also
     CRC-32C and nodes, since the shell's UDP stack has checked the rest.
 
@@ -72,6 +72,9 @@ class FrameCheck(wiring.Component):
         applies, and ``drop`` says that there is one.
     idle.
     """
+
+    LATENCY = {("beat", "the same beat"): 4}
+    RATE = "1 beat per cycle"
 
     def __init__(self, max_beats: int, framing: str, *, training: bool = False):
         edge = edge_of(framing)

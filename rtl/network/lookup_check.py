@@ -18,8 +18,8 @@ LOOKUP_CHECK_COUNTERS = CounterLayout("requests", "bad_table", "bad_row", "bad_o
 class LookupCheck(wiring.Component):
     """Pass on lookups of rows that this node owns; drop and count the others.
 
-    An honest peer never sends such a record, and a beat that holds one gives no credit back, so a
-    peer that asks for what is not here runs dry. Latency 6 cycles, throughput 1 lookup per cycle.
+    An honest peer never sends such a record, and a beat that holds one gives no credit back: a peer
+    that asks for what is not here runs dry. Latency and rate: see ``LATENCY`` and ``RATE``.
 
     Ports
     -----
@@ -31,6 +31,9 @@ class LookupCheck(wiring.Component):
         :class:`rtl.keys.owner_split.OwnerSplit`.
     counters, idle.
     """
+
+    LATENCY = {("lookup", "request"): 6}
+    RATE = "1 lookup per cycle"
 
     def __init__(self, tables: int):
         self._split = OwnerSplit(LookupItem, tables)

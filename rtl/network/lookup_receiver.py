@@ -22,7 +22,7 @@ class LookupReceiver(wiring.Component):
     If a requester already has ``share`` beats here, or the FIFO is full, the requester has exceeded
     its window: the beat is dropped and counted. The order of beats is kept.
 
-    Latency 5 cycles, throughput 1 record per cycle.
+    Latency and rate: see ``LATENCY`` and ``RATE``.
 
     Parameters: ``config``: ``lookup_beats`` is the FIFO's depth, ``nodes`` the requesters.
 
@@ -35,6 +35,9 @@ class LookupReceiver(wiring.Component):
     share: beats that one requester may have in the FIFO.
     counters: ``beats`` and ``records`` taken, beats ``over_credit``. idle.
     """
+
+    LATENCY = {("beat of records", "first request"): 5}
+    RATE = "1 record per cycle"
 
     def __init__(self, config: NicConfig):
         self._nodes, self._depth = config.nodes, config.lookup_beats

@@ -9,7 +9,7 @@ from rtl.formats import CREDIT_BITS, NODE_BITS, FrameInfo, Opcode, RawBeat
 from rtl.monitor.counters import CounterLayout, count
 from rtl.network.credits import CreditGate
 from rtl.network.layouts import Credit
-from rtl.network.packet_pool import PacketPool
+from rtl.network.packet_pool import PacketPool, packet_buffers
 from rtl.network.packet_reader import PacketReader, Ready
 from rtl.network.single_pool import SinglePool
 from rtl.stream import SkidBuffer
@@ -42,7 +42,7 @@ class Packager(wiring.Component):
         self._opcode, self._items, self._bits = Opcode(opcode), items, bits
         self._destinations, self._max_beats = destinations, max_beats
         self._item, self._units, self._credited = item, units, credited
-        self._buffers = max(4, 2 * destinations) if buffers is None else buffers
+        self._buffers = packet_buffers(destinations) if buffers is None else buffers
         self._pool = (SinglePool(destinations, self._buffers) if units == 1 else
                       PacketPool(destinations, self._buffers, units, match_step=True))
         super().__init__({

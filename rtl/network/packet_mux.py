@@ -14,13 +14,22 @@ class PacketMux(wiring.Component):
     """Merge ``ports`` pairs of header and payload streams, whole packets at a time, round robin.
 
     Each pair gives its payloads in the order of its headers; a header with ``empty`` set has none.
-    Latency 1 cycle for a header, and for a payload beat whose turn it is; 3 cycles from a header to
-    its first payload beat, if nothing else is under way. Throughput 1 payload beat per cycle, and a
-    header passes while the payload of an earlier packet does.
+    Latency and rate: see ``LATENCY`` and ``RATE``.
 
     Ports: ``headers`` and ``payload``, arrays of input streams; ``header_out``, ``payload_out``;
     ``idle``.
     """
+
+    LATENCY = {
+        ("header", "the same header"): 1,
+        ("payload beat of that header", "the same beat"): 1,
+        ("header", "its first payload beat"): 3,
+    }
+    RATE = (
+        "1 payload beat per cycle, and a header passes while the payload of an earlier packet "
+        "does")
+    ORDER = 4
+    """Packets whose headers have passed and whose payload has not."""
 
     def __init__(self, ports: int):
         if not isinstance(ports, int) or ports < 1:
@@ -39,7 +48,7 @@ class PacketMux(wiring.Component):
         n = self._ports
         m.submodules.arbiter = arbiter = Arbiter(FrameInfo, n)
         # The order of the granted headers: which port's payload comes next.
-        m.submodules.order = order = StreamFIFO(range(max(2, n)), 4, early=True)
+        m.submodules.order = order = StreamFIFO(range(max(2, n)), self.ORDER, early=True)
         m.submodules.buffer = buffer = SkidBuffer(RawBeat)
         wiring.connect(m, arbiter.o, wiring.flipped(self.header_out))
         wiring.connect(m, buffer.o, wiring.flipped(self.payload_out))

@@ -9,7 +9,7 @@ from rtl.formats import NODE_BITS, STEP_BITS
 from rtl.memory import Ram
 from rtl.stream import StreamFIFO
 
-__all__ = ["FreedBuffer", "PacketPool", "Place", "free_buffers"]
+__all__ = ["FreedBuffer", "PacketPool", "Place", "free_buffers", "packet_buffers"]
 
 
 def Place(buffers: int, positions: int) -> data.StructLayout:
@@ -35,8 +35,8 @@ class PacketPool(wiring.Component):
       (rounded up to a power of two) is looked at in each cycle, so it closes at most that many
       cycles and a unit late; ``timeout`` 0 closes at the next look.
 
-    Since an open buffer means not idle, ``time`` goes up by one while any look matters.
-    Throughput 1 item per cycle; a close by time-out takes a cycle from the input.
+    Since an open buffer means not idle, ``time`` goes up by one while any look matters. Rate: see
+    ``RATE``.
 
     Parameters
     ----------
@@ -57,6 +57,8 @@ class PacketPool(wiring.Component):
         for a free one.
     idle: no buffer is open, or closed but unread, and the sweep after reset is done.
     """
+
+    RATE = "1 item per cycle; a close by time-out takes a cycle from the input"
 
     def __init__(self, destinations: int, buffers: int, positions: int, *, match_step: bool):
         for name, value, low in (("destinations", destinations, 1),
@@ -170,6 +172,11 @@ class PacketPool(wiring.Component):
             m.d.sync += [late.eq(1), late_index.eq(look)]
         m.d.comb += self.idle.eq(swept & ~opened.any() & ~late & ~push & closed.idle)
         return m
+
+
+def packet_buffers(destinations: int) -> int:
+    """Return the packet buffers of a packager by default: two a destination, at least four."""
+    return max(4, 2 * destinations)
 
 
 def free_buffers(m: Module, buffers: int, freed) -> tuple:

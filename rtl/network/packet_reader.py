@@ -22,8 +22,7 @@ def Ready(buffers: int, units: int, beats: int) -> data.StructLayout:
 class PacketReader(wiring.Component):
     """Send a header and then the beats of each packet, read from a RAM of latency 1.
 
-    Latency 1 cycle to the header, 3 to the first beat; throughput 1 beat per cycle, packets back to
-    back.
+    Latency and rate: see ``LATENCY`` and ``RATE``.
 
     Parameters: ``opcode`` of the packets; ``buffers``, ``units`` and ``beats`` as in :func:`Ready`;
     ``bits``: number of low bits of a beat that can be nonzero.
@@ -40,6 +39,12 @@ class PacketReader(wiring.Component):
     credit_node, credit: the destination of a header, and the credit that it carries.
     idle.
     """
+
+    LATENCY = {
+        ("packet", "its header"): 1,
+        ("packet", "its first beat"): 3,
+    }
+    RATE = "1 beat per cycle, packets back to back"
 
     def __init__(self, opcode: int, buffers: int, units: int, beats: int, *,
                  bits: int = BEAT_BITS):

@@ -25,7 +25,7 @@ def _reading(buffers: int, beats: int) -> dict:
 class RecordStore(wiring.Component):
     """Records of packet buffers, written one by one and read as beats of eight.
 
-    A record is in the RAM 2 cycles after ``write``; latency of a read 1 cycle.
+    Latency: see ``LATENCY``.
 
     Parameters: ``buffers``; ``beats`` of records in a buffer; ``lanes``: records that a beat can
     hold.
@@ -34,6 +34,11 @@ class RecordStore(wiring.Component):
     ``read_beat``; ``index`` and ``units``, the number of the beat in the RAM's output and the
     records in its buffer, and ``data``, that beat, zero after the last record.
     """
+
+    LATENCY = {
+        ("write", "record in the RAM"): 2,
+        ("read", "its data"): 1,
+    }
 
     def __init__(self, buffers: int, beats: int, lanes: int = RECORDS_PER_BEAT):
         self._buffers, self._beats, self._lanes = buffers, beats, lanes
@@ -70,7 +75,7 @@ class VectorStore(wiring.Component):
     """Beats of vectors of packet buffers; vectors of 4 or 8 values share them
     (:mod:`rtl.stream.packing`).
 
-    A beat is in the RAM 2 cycles after ``write``; latency of a read 1 cycle.
+    Latency: see ``LATENCY``.
 
     Parameters: ``buffers``; ``beats`` of a buffer; ``positions`` of a buffer; ``first``, the beat
     of position 0.
@@ -78,6 +83,11 @@ class VectorStore(wiring.Component):
     Ports: ``write``, ``buffer``, ``position``, ``vector``; ``vector_packing``; ``read_en``,
     ``read_buffer``, ``read_beat``; ``data``, the beat read.
     """
+
+    LATENCY = {
+        ("write", "beat in the RAM"): 2,
+        ("read", "its data"): 1,
+    }
 
     def __init__(self, buffers: int, beats: int, positions: int, first: int = 0):
         self._buffers, self._beats, self._first = buffers, beats, first

@@ -43,10 +43,9 @@ class FrameParser(wiring.Component):
     than the configuration); ``bad_crc`` (IPv4 checksum or CRC-32C); ``bad_opcode`` (or version);
     ``bad_node``; ``bad_length`` (``count`` against payload); ``overruns``.
 
-    Latency 8 cycles from a packet's last beat to its first record, 9 to its first vector beat, 11
-    where beats hold several vectors; throughput 1 beat per cycle, header and tag beats included.
-    Several vectors of a beat leave one a cycle and wait in a FIFO of their own, so that nothing
-    else does, see :class:`rtl.network.vector_unpacker.VectorUnpacker`.
+    Latency and rate: see ``LATENCY`` and ``RATE``. Several vectors of a beat leave one a cycle and
+    wait in a FIFO of their own, so that nothing else does, see
+    :class:`rtl.network.vector_unpacker.VectorUnpacker`.
 
     Parameters
     ----------
@@ -88,6 +87,15 @@ class FrameParser(wiring.Component):
     TypeError, ValueError
         ``framing`` or ``depth`` is wrong.
     """
+
+    LATENCY = {
+        ("last beat of a frame", "first record"): 8,
+        ("last beat of a packet of the host", "first record"): 8,
+        ("last beat of a frame", "first vector beat"): 9,
+        ("last beat of a frame", "first vector beat, where beats hold several vectors"): 11,
+        ("header read", "first record"): 2,
+    }
+    RATE = "1 beat per cycle, header and tag beats included"
 
     def __init__(self, config: NicConfig, framing: str = "ethernet", *, depth: int = 512,
                  training: bool = False):

@@ -25,9 +25,7 @@ class PartialPackager(Packager):
     window: it always has credit for that many, see :class:`CreditReturn`. If packets must be
     separated by more than the step, such as the level of spilled beats, that is the destination.
 
-    Latency from the beat that fills a packet: 5 cycles to the header, 7 to the first beat, 2 more
-    with credits. Throughput: 1 beat per cycle in, less 1 cycle where a packet closes by step or by
-    time-out, and 1 beat per cycle out: 19 beats that nothing shares leave in a packet of 22.
+    Latency and rate: see ``LATENCY`` and ``RATE``.
 
     Parameters
     ----------
@@ -50,6 +48,16 @@ class PartialPackager(Packager):
     TypeError, ValueError
         A size is not an integer or out of range.
     """
+
+    LATENCY = {
+        ("beat that fills a packet", "header"): 5,
+        ("beat that fills a packet", "first beat"): 7,
+        ("beat that fills a packet, with credits", "header"): 7,
+        ("beat that fills a packet, with credits", "first beat"): 9,
+    }
+    RATE = (
+        "1 beat per cycle in, less 1 cycle where a packet closes by step or by time-out, and 1 "
+        "beat per cycle out: 19 beats that nothing shares leave in a packet of 22")
 
     def __init__(self, destinations: int, max_beats: int, opcode: int, credited: bool, *,
                  buffers: int | None = None):

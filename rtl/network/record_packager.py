@@ -19,9 +19,7 @@ class RecordPackager(Packager):
     Records of one destination keep their order, within and across packets. Unused places of the
     last beat are zero.
 
-    Latency from the record that fills a packet: 5 cycles to the header, 7 to the first beat, 2
-    more with credits; throughput 1 record per cycle, less 1 cycle where a packet closes by step or
-    by time-out.
+    Latency and rate: see ``LATENCY`` and ``RATE``.
 
     Parameters
     ----------
@@ -54,6 +52,14 @@ class RecordPackager(Packager):
     TypeError, ValueError
         A size is not an integer or out of range.
     """
+
+    LATENCY = {
+        ("record that fills a packet", "header"): 5,
+        ("record that fills a packet", "first beat"): 7,
+        ("record that fills a packet, with credits", "header"): 7,
+        ("record that fills a packet, with credits", "first beat"): 9,
+    }
+    RATE = "1 record per cycle, less 1 cycle where a packet closes by step or by time-out"
 
     def __init__(self, destinations: int, max_beats: int, opcode: int, credited: bool, *,
                  buffers: int | None = None, records: int | None = None):

@@ -13,13 +13,15 @@ class SinglePool(PacketPool):
     """Hand out a packet buffer for each item, in the cycles in which a :class:`PacketPool` whose
     buffers have one position does, without its state of open buffers.
 
-    Throughput 1 item per cycle.
+    Rate: see ``RATE``.
 
     Parameters: ``destinations``, ``buffers``, as in :class:`PacketPool`.
 
     Ports: those of :class:`PacketPool`. ``last`` must be 1; ``limit``, ``time`` and ``timeout`` are
     ignored, ``expired`` and ``stepped`` never happen.
     """
+
+    RATE = "1 item per cycle"
 
     def __init__(self, destinations: int, buffers: int):
         super().__init__(destinations, buffers, 1, match_step=True)

@@ -17,7 +17,7 @@ from rtl.formats import (
 )
 from rtl.memory import Ram
 from rtl.monitor.counters import CounterLayout, count
-from rtl.network.packet_pool import PacketPool
+from rtl.network.packet_pool import PacketPool, packet_buffers
 from rtl.network.packet_reader import PacketReader
 from rtl.network.packet_store import VectorStore
 from rtl.stream import SkidBuffer
@@ -36,9 +36,7 @@ class VectorPackager(wiring.Component):
     in the lowest lanes; unused lanes of the last beat are zero. A packet is full with 32 vectors or
     when ``net_payload_beats`` hold no other.
 
-    Latency from the beat that fills a packet: 5 cycles to the header, 7 to the tag beat;
-    throughput 1 beat per cycle in and out, whatever the order of destinations: n beats of a packet
-    take n cycles to leave, so vectors that share beats leave faster than they can come.
+    Latency and rate: see ``LATENCY`` and ``RATE``.
 
     Parameters: ``config``; ``buffers``, packet buffers, by default 2 per node, at least 4.
 
@@ -56,9 +54,17 @@ class VectorPackager(wiring.Component):
         a buffer; packets closed ``full`` and by ``timeouts``. idle.
     """
 
+    LATENCY = {
+        ("vector that fills a packet", "header"): 5,
+        ("vector that fills a packet", "tag beat"): 7,
+    }
+    RATE = (
+        "1 beat per cycle in and out, whatever the order of destinations: n beats of a packet "
+        "take n cycles to leave, so vectors that share beats leave faster than they can come")
+
     def __init__(self, config: NicConfig, *, buffers: int | None = None):
         self._beats, self._vector_beats = config.net_payload_beats, config.vector_beats
-        self._buffers = max(4, 2 * config.nodes) if buffers is None else buffers
+        self._buffers = packet_buffers(config.nodes) if buffers is None else buffers
         self._positions = max(self._beats - 1, self._most(1, 2))
         self._pool = PacketPool(config.nodes, self._buffers, self._positions, match_step=False)
         super().__init__({

@@ -13,11 +13,17 @@ __all__ = ["VectorRouter"]
 class VectorRouter(wiring.Component):
     """Send each vector beat to ``local`` if its tag names this node, else to ``remote``.
 
-    Latency 2 cycles, throughput 1 beat per cycle.
+    Latency and rate: see ``LATENCY`` and ``RATE``.
 
     Ports: ``i``, ``local``, ``remote``: streams of :data:`rtl.formats.VectorBeat`; ``node``, this
     node's number; ``idle``.
     """
+
+    LATENCY = {
+        ("vector beat", "own hold buffer"): 2,
+        ("vector beat", "network"): 2,
+    }
+    RATE = "1 beat per cycle"
 
     def __init__(self):
         super().__init__({

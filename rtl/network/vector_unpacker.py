@@ -30,7 +30,7 @@ class VectorUnpacker(wiring.Component):
     no room. Each beat holds a requested vector, so with a place for each vector in flight an honest
     peer cannot fill it, in whatever pattern its packets arrive.
 
-    Latency 2 cycles; throughput 1 vector per cycle.
+    Latency and rate: see ``LATENCY`` and ``RATE``.
 
     Parameters: ``depth``, the most vectors in flight.
 
@@ -41,6 +41,9 @@ class VectorUnpacker(wiring.Component):
     o: stream of :data:`rtl.network.layouts.ReceivedVector`, ``last`` always 1.
     idle.
     """
+
+    LATENCY = {("beat", "its first vector"): 2}
+    RATE = "1 vector per cycle"
 
     def __init__(self, depth: int):
         self._depth = depth

@@ -63,8 +63,7 @@ class QueryChecker(wiring.Component):
     answered already. A sample may continue in the next packet; its step is that of its SAMPLE
     record.
 
-    Latency from a sample's last record to its first slot 11 cycles; throughput 1 record per cycle,
-    and one cycle more for each TRUNCATED or CREDIT.
+    Latency and rate: see ``LATENCY`` and ``RATE``.
 
     Ports
     -----
@@ -81,6 +80,9 @@ class QueryChecker(wiring.Component):
         outside a sample; over_credit, beats dropped.
     idle: also 1 while an unfinished sample waits for the host.
     """
+
+    LATENCY = {("last record of a sample", "its first slot"): 11}
+    RATE = "1 record per cycle, and a cycle more for each TRUNCATED or CREDIT"
 
     def __init__(self, config: NicConfig):
         if not isinstance(config, NicConfig):

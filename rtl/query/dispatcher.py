@@ -40,8 +40,7 @@ class Dispatcher(wiring.Component):
     its owner has written the rows of the open one: no other owner's rows concern it. Slots stay in
     order, so the first one for an owner that is not done blocks later ones.
 
-    Latency 2 cycles, throughput 1 slot per cycle; of those that overtake one in 2 cycles, 4 cycles
-    after ``written``.
+    Latency and rate: see ``LATENCY`` and ``RATE``.
 
     Parameters: ``nodes``, the largest number of them.
 
@@ -63,6 +62,13 @@ class Dispatcher(wiring.Component):
         ordered (stall_dense), or for its step (stall_step).
     idle: no slot inside.
     """
+
+    LATENCY = {
+        ("slot", "own lookup"): 2,
+        ("slot", "lookup to another node"): 2,
+        ("written", "slot that overtakes"): 4,
+    }
+    RATE = "1 slot per cycle; of those that overtake 1 in 2 cycles"
 
     def __init__(self, nodes: int = 1):
         check_nodes(nodes)

@@ -10,7 +10,7 @@ from rtl.monitor.counters import CounterLayout, count
 from rtl.query.checker import NO_SAMPLE_NUMBER
 from rtl.stream import Arbiter, SkidBuffer
 
-__all__ = ["REPORTER_COUNTERS", "CreditReport", "HostReporter"]
+__all__ = ["REPORTER_COUNTERS", "CreditReport", "HostReporter", "OwedCredit"]
 
 REPORTER_COUNTERS = CounterLayout("errors", "credits")
 
@@ -22,8 +22,7 @@ CreditReport = data.StructLayout({"valid": 1, "value": CREDIT_BITS})
 class OwedCredit(wiring.Component):
     """Whether enough credit of the host is unreported that a packet should carry it alone.
 
-    Parameters: ``window``, beats that the host may send ahead. Latency: what is consumed counts at
-    once, what is told in the next cycle.
+    Parameters: ``window``, beats that the host may send ahead. Latency: see ``LATENCY``.
 
     Ports
     -----
@@ -34,8 +33,15 @@ class OwedCredit(wiring.Component):
     owed: more than a quarter of the window.
     """
 
+    LATENCY = {
+        ("what is consumed", "its count"): 0,
+        ("what is told", "its count"): 1,
+    }
+    SHARE = 4
+    """A packet goes when more than the window divided by this is owed."""
+
     def __init__(self, window: int):
-        self._threshold = window // 4
+        self._threshold = window // self.SHARE
         super().__init__({"consumed": In(CREDIT_BITS), "told": In(1), "reported": In(CreditReport),
                           "owed": Out(1)})
 
@@ -63,8 +69,8 @@ class HostReporter(wiring.Component):
     training the same applies to ``config.gradient_credits``, and the field ``acknowledge``, which
     the assembler puts into every packet.
 
-    Latency 2 cycles for an error, 1 for a credit; throughput 1 packet per cycle. Errors go first:
-    their headers carry the credit too.
+    Latency and rate: see ``LATENCY`` and ``RATE``. Errors go first: their headers carry the credit
+    too.
 
     Ports
     -----
@@ -81,6 +87,12 @@ class HostReporter(wiring.Component):
     counters: errors and credits sent.
     idle: nothing inside, and no credit to be reported.
     """
+
+    LATENCY = {
+        ("error", "its header"): 2,
+        ("credit", "its header"): 1,
+    }
+    RATE = "1 packet per cycle"
 
     def __init__(self, config: NicConfig):
         if not isinstance(config, NicConfig):

@@ -30,7 +30,7 @@ class QueryUnpacker(wiring.Component):
     a ``gap`` at the next record, or a marker if there is none: a sample that is open at the gap
     lost records and must not continue with those of another sample.
 
-    Latency 3 cycles, throughput 1 record per cycle.
+    Latency and rate: see ``LATENCY`` and ``RATE``.
 
     Parameters: ``beats``, beats of the buffer.
 
@@ -42,6 +42,9 @@ class QueryUnpacker(wiring.Component):
     dropped: a beat is dropped in this cycle.
     idle: no record and no marker inside.
     """
+
+    LATENCY = {("beat", "its first record"): 3}
+    RATE = "1 record per cycle"
 
     def __init__(self, beats: int):
         self._fifo = StreamFIFO(_Held, beats)

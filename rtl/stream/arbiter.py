@@ -15,12 +15,15 @@ class Arbiter(wiring.Component):
     """Merge ``ports`` streams, round robin, or with the lowest port first if ``priority``.
 
     With ``last``, a grant is held from a packet's first item to the item for which
-    ``last(payload)`` is 1. Latency 1 cycle, throughput 1 item per cycle. Every port is served
+    ``last(payload)`` is 1. Latency and rate: see ``LATENCY`` and ``RATE``. Every port is served
     within ``ports`` packets of the others (round robin).
 
     Ports: ``i``, an array of input streams of ``shape``; ``o``, the output stream; ``grant``, the
     port whose item is taken in this cycle; ``idle``.
     """
+
+    LATENCY = {("item", "the same item"): 1}
+    RATE = "1 item per cycle"
 
     def __init__(self, shape, ports: int, *, last: Callable[..., Value] | None = None,
                  priority: bool = False):

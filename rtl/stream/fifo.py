@@ -12,7 +12,7 @@ __all__ = ["StreamFIFO"]
 class StreamFIFO(wiring.Component):
     """First-in first-out queue of ``depth`` items, plus one in the RAM's output register.
 
-    Latency 2 cycles, throughput 1 item per cycle.
+    Latency and rate: see ``LATENCY`` and ``RATE``.
 
     Parameters: ``shape`` of an item; ``depth``; ``style`` of the RAM, by default LUTRAM up to 64
     items and block RAM above; ``early``: whether ``i.ready`` comes from its own register, with the
@@ -22,6 +22,9 @@ class StreamFIFO(wiring.Component):
 
     Raises ``ValueError`` for a depth below 2.
     """
+
+    LATENCY = {("item", "the same item"): 2}
+    RATE = "1 item per cycle"
 
     def __init__(self, shape, depth: int, *, style: str | None = None, early: bool = False):
         if not isinstance(depth, int) or depth < 2:

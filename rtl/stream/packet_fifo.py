@@ -18,8 +18,8 @@ class PacketFIFO(wiring.Component):
     """FIFO that outputs a packet only if its last item came without ``drop``.
 
     A packet of more than ``depth`` items is dropped whole: an input that meets a full RAM holding
-    no finished packet would wait for ever otherwise. Latency 2 cycles after the last item,
-    throughput 1 item per cycle.
+    no finished packet would wait for ever otherwise. Latency and rate: see ``LATENCY`` and
+    ``RATE``.
 
     Parameters: ``shape`` of an item; ``depth`` in items; ``style`` of the RAM.
 
@@ -32,6 +32,9 @@ class PacketFIFO(wiring.Component):
     level: items in the RAM, including those of unfinished packets.
     idle: no output. An unfinished packet waits for its input and does not count.
     """
+
+    LATENCY = {("last item of a packet", "its first item"): 2}
+    RATE = "1 item per cycle"
 
     def __init__(self, shape, depth: int, *, style: str | None = None):
         if not isinstance(depth, int) or depth < 2:

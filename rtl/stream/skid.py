@@ -19,13 +19,16 @@ which control logic uses, stay registers."""
 class SkidBuffer(wiring.Component):
     """Two-entry buffer with registered ``valid``, ``payload`` and ``ready``.
 
-    Fields of 128 bits and more lie in LUTRAM. Latency 1 cycle, throughput 1 item per cycle.
+    Fields of 128 bits and more lie in LUTRAM. Latency and rate: see ``LATENCY`` and ``RATE``.
 
     Parameters: ``shape`` of an item; ``lutram``: if false, every output bit is a register, as
     crossings between dies require.
 
     Ports: ``i`` and ``o``, streams of ``shape``; ``idle``.
     """
+
+    LATENCY = {("item", "the same item"): 1}
+    RATE = "1 item per cycle"
 
     def __init__(self, shape, *, lutram: bool = True):
         self._shape, self._lutram = shape, lutram

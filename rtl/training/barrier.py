@@ -32,8 +32,7 @@ class StepBarrier(wiring.Component):
     clear it: at that time each lookup of the step has been answered, and none of the next can have
     left for this node, because it is not done.
 
-    Latency: from ``own`` to the first DONE 2 cycles, then one a cycle; from the last DONE received
-    to ``open_step`` 2 cycles.
+    Latency and rate: see ``LATENCY`` and ``RATE``.
 
     Parameters: ``nodes``, the largest number of them.
 
@@ -52,6 +51,12 @@ class StepBarrier(wiring.Component):
 
     Raises ``TypeError`` or ``ValueError`` for ``nodes`` that are not between 1 and 256.
     """
+
+    LATENCY = {
+        ("own", "first DONE"): 2,
+        ("last DONE received", "open_step"): 2,
+    }
+    RATE = "1 DONE per cycle out"
 
     def __init__(self, nodes: int):
         check_nodes(nodes)

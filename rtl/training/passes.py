@@ -25,7 +25,7 @@ class PassSource(wiring.Component):
     spilled; all others are dropped and counted. A returned beat that was dropped before, because it
     names no row, is no longer waited for: the pass ends without it.
 
-    Latency 1 cycle, throughput 1 beat per cycle. An end goes on when all beats before it were
+    Latency and rate: see ``LATENCY`` and ``RATE``. An end goes on when all beats before it were
     taken.
 
     Ports
@@ -41,6 +41,9 @@ class PassSource(wiring.Component):
     counters: beats ``returned``; ``bad_returned``, those dropped.
     idle: nothing inside; a pass that waits for the host moves nothing.
     """
+
+    LATENCY = {("beat", "the same beat"): 1}
+    RATE = "1 beat per cycle"
 
     def __init__(self):
         super().__init__({

@@ -45,10 +45,7 @@ class StepCounter(wiring.Component):
 
     Nodes are examined in order, each until it is complete, and its count is then cleared: later
     events of it are ignored. After reset nothing is taken for ``nodes`` cycles, until all
-    counts are clear. Latency from the last event, one of node ``k``, to ``complete`` at most 4
-    cycles and one for each node from 0 on, at least 4 and one for each from ``k`` on; a cycle more
-    from a record. From a DONE record to its event 2 cycles. Throughput 1 event of each port and 1
-    beat of records per cycle.
+    counts are clear. Latency and rate: see ``LATENCY`` and ``RATE``.
 
     Parameters: ``nodes``, the largest number of them.
 
@@ -71,6 +68,14 @@ class StepCounter(wiring.Component):
 
     Raises ``TypeError`` or ``ValueError`` for ``nodes`` that are not between 1 and 256.
     """
+
+    LATENCY = {
+        ("last event, one of node k of n", "complete, at least"): "4 + n - k",
+        ("last event", "complete, at most"): "4 + n",
+        ("last event as a record", "complete, at most"): "5 + n",
+        ("DONE record", "its event"): 2,
+    }
+    RATE = "1 event of each port and 1 beat of records per cycle"
 
     def __init__(self, nodes: int):
         check_nodes(nodes)

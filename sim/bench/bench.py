@@ -55,7 +55,7 @@ def bench(only: Sequence[str] = (), json_path: str | None = None,
     A row has ``name``, ``value``, ``unit``, ``target`` (None where DESIGN names a limit only),
     ``sense`` (``>=`` or ``<=``), ``holds``, ``note``, ``bound`` (what the limit that binds would
     allow) and ``section``; a latency has ``block``, ``from``, ``to`` and ``stated`` (by the
-    docstring) instead of sense, note and bound.
+    block's ``LATENCY``) instead of sense, note and bound.
 
     Raises
     ------

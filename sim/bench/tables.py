@@ -48,7 +48,7 @@ def note_table(rows: Sequence[dict]) -> Table:
 
 
 def latency_table(rows: Sequence[dict]) -> Table:
-    """Return a table of latencies; where a docstring says something else, both are shown."""
+    """Return a table of latencies; where a block states something else, both are shown."""
     table = Table(title="Latency of idle blocks, in cycles", title_justify="left",
                   box=box.SIMPLE, padding=(0, 1, 0, 0), pad_edge=False)
     for heading in ("block", "from", "to the first"):
@@ -58,7 +58,7 @@ def latency_table(rows: Sequence[dict]) -> Table:
     for row in rows:
         differs = row["value"] != row["stated"]
         table.add_row(row["block"] if row["block"] != block else "", row["from"], row["to"],
-                      f"{row['value']} (docstring: {row['stated']})" if differs
+                      f"{row['value']} (stated: {row['stated']})" if differs
                       else str(row["value"]))
         block = row["block"]
     return table

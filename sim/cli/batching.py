@@ -6,7 +6,7 @@ import typer
 from rich.console import Console
 
 from host.data.datasets import DATA_HELP, FORMAT_HELP, one_or_several
-from sim.files.outputs import check_writable, write_json
+from sim.files.outputs import check_outputs, write_json
 from sim.job.options import RunOptions
 
 __all__ = ["batching"]
@@ -34,7 +34,7 @@ def batching(
     """Unique keys that each way to form mini-batches saves, and its cost, without running RTL."""
     from sim.offline import batching as model_of
 
-    check_writable(json, "json")
+    check_outputs({"json": json}, {"data": data, "model": model})
     console = Console(stderr=json == "-")
     with console.status("forming mini-batches") as status:
 

@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from sim.bench.rows import SECTIONS
-from sim.files.outputs import check_writable
+from sim.files.outputs import check_outputs
 
 __all__ = ["bench"]
 
@@ -21,10 +21,10 @@ def bench(
 ) -> None:
     """Measure what the design promises: rates, latencies, resources, each with its target."""
     # What measures loads every block: the other commands do without it.
-    from sim.bench.bench import bench as measured
+    from sim.bench import bench as measured
     from sim.bench.tables import figure, latency_table, note_table, row_table
 
-    check_writable(json, "json")
+    check_outputs({"json": json})
     console = Console(stderr=json == "-")
 
     def progress(done: int, total: int, line: str) -> None:

@@ -6,7 +6,7 @@ import typer
 from rich.console import Console
 
 from host.data.datasets import FORMAT_HELP
-from sim.files.outputs import check_writable, write_json
+from sim.files.outputs import check_outputs, write_json
 
 __all__ = ["datasets"]
 
@@ -36,7 +36,7 @@ def describe(
     """Samples, cardinalities, bag sizes, skew and ranges of a data set, in bounded memory."""
     from sim.offline import datasets as model_of
 
-    check_writable(json, "json")
+    check_outputs({"json": json}, {"files": files})
     console = Console(stderr=json == "-")
     logged = 0
     with console.status("reading samples") as status:

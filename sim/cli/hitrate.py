@@ -8,7 +8,7 @@ from rich.console import Console
 
 from host.data.datasets import DATA_HELP, FORMAT_HELP, one_or_several
 from sim.cli.progress import SampleCount
-from sim.files.outputs import LiveJson, check_picture, check_writable, write_json
+from sim.files.outputs import LiveJson, check_outputs, check_picture, write_json
 from sim.files.stop import kept_by, stoppable
 from sim.job.options import RunOptions
 
@@ -51,8 +51,9 @@ def hitrate(
     from sim.offline import hitrate as model_of
     from sim.offline.picture_hitrate import draw_hitrate
 
-    check_writable(json, "json")
     check_picture(picture)
+    check_outputs({"json": json, "picture": picture},
+                  {"data": data, "model": model, "cluster": cluster})
     console = Console(stderr=json == "-")
     live = LiveJson(json)
     with stoppable() as stop, kept_by(live, json), SampleCount(console) as progress:

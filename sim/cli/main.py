@@ -20,7 +20,7 @@ from sim.cli.plan import plan
 from sim.cli.reproduce import reproduce
 from sim.cli.train import train
 from sim.engines import BuildError
-from sim.files.outputs import LiveJson, check_part, check_picture, check_writable, write_json
+from sim.files.outputs import LiveJson, check_outputs, check_part, check_picture, write_json
 from sim.files.stop import kept_by, stoppable
 from sim.job.options import RunOptions
 from sim.run.predictions import PredictionFile, check_predictions
@@ -85,13 +85,13 @@ def run(
         placement=placement, engine=engine, fidelity=fidelity, threads=threads, skip=skip,
         network=network, pcie=pcie, gpu=gpu, mlp=mlp, seed=seed, faults=faults, patience=patience,
         waves=waves, waves_node=waves_node, waves_window=waves_window)
-    check_writable(waves, "waves")
-    check_writable(json, "json")
-    check_part(json, first_sample)
     check_predictions(predictions)
-    check_writable(predictions, "predictions")
     check_picture(picture)
-    check_writable(pcap, "pcap")
+    check_outputs({"json": json, "predictions": predictions, "picture": picture, "pcap": pcap,
+                   "waves": waves},
+                  {"data": data, "model": model, "cluster": cluster, "network": network,
+                   "gpu": gpu, "pcie": pcie})
+    check_part(json, first_sample)
     if pcap == "-":
         raise ValueError("pcap must be a file, not '-'")
     if fidelity == "model":
@@ -116,7 +116,7 @@ def _run(options: RunOptions, json_path: str | None, picture: str | None,
     from sim.cli.end import conclude
     from sim.run.pcap import PcapFile
     from sim.run.picture import draw_run
-    from sim.run.report import failures, stopped, table
+    from sim.run.report import cold, failures, stopped, table
     from sim.run.run import Run
 
     console = Console(stderr=json_path == "-")
@@ -141,6 +141,8 @@ def _run(options: RunOptions, json_path: str | None, picture: str | None,
 
         result = setup.execute(progress, frames, stop=stop, live=live, predictions=sink)
         write_json(result, json_path)
+    if (why := cold(result)) is not None:
+        print(f"sim: {why}", file=sys.stderr)
     how = stopped(result)
     if how is None and picture:
         draw_run(result, picture)

@@ -8,7 +8,7 @@ from rich.console import Console
 
 from host.data.datasets import DATA_HELP, FORMAT_HELP, one_or_several
 from sim.cli.progress import SampleCount
-from sim.files.outputs import check_picture, check_writable, write_json
+from sim.files.outputs import check_outputs, check_picture, write_json
 from sim.job.options import RunOptions
 
 __all__ = ["plan"]
@@ -63,8 +63,10 @@ def plan(
     from sim.offline.picture_plan import draw_plan
     from sim.offline.plan_table import plan_tables
 
-    check_writable(json, "json")
     check_picture(picture)
+    check_outputs({"json": json, "picture": picture},
+                  {"data": data, "model": model, "cluster": cluster, "network": network,
+                   "gpu": gpu, "pcie": pcie})
     options = RunOptions.of(
         cluster=cluster, config=config, settings=tuple(set or ()), model=model, nodes=nodes,
         samples=samples, mini_batch=mini_batch, in_flight=in_flight, warmup=warmup,

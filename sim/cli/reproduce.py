@@ -14,12 +14,17 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from host.data.datasets import (
     DATA_HELP,
     FORMAT_HELP,
+    check_files,
     input_files,
     known_format,
     one_or_several,
 )
+from sim.experiments.figures.registry import chosen, demo_names, in_words
 from sim.experiments.points.point import DATASETS, MINI_BATCH
+from sim.experiments.points.samples import samples_of
 from sim.experiments.points.setting import DEMO, Setting, Source
+from sim.experiments.sweep.backends import check_backend
+from sim.files.outputs import check_apart
 
 __all__ = ["reproduce", "setting_of"]
 
@@ -32,7 +37,7 @@ _DATASET_OF = {"criteo": "kaggle", "avazu": "avazu", "dlrm-npz": "kaggle"}
 
 def reproduce(
     figures: Annotated[list[str] | None, typer.Argument(
-        help="fig06, fig08, fig14 to fig27, tornado, beyond; all by default.")] = None,
+        help=f"{in_words()}; all by default.")] = None,
     output: Annotated[str, typer.Option(
         help="Folder of figures, claims.json and index.html; finished points stay in it, and the "
              "same command goes on there.")] = ...,  # type: ignore[assignment]
@@ -55,10 +60,13 @@ def reproduce(
     """Make the paper's figures and judge its claims: figNN.png, figNN.csv, claims.json, a page."""
     # Matplotlib is slow to load.
     from sim.experiments import reproduce as evaluation
-    from sim.experiments.sweep.backends import check_backend
 
-    names = evaluation.chosen(figures or (evaluation.DEMO_FIGURES if demo else ()))
+    names = chosen(figures or (demo_names() if demo else ()))
     check_backend(backend, jobs)
+    written = [f"{name}.{kind}" for name in names for kind in ("png", "csv")]
+    check_apart({f"{name} of output": str(Path(output, name))
+                 for name in (*written, "claims.json", "index.html")},
+                {"data": data, "gpu": gpu})
     setting = replace(setting_of(model, one_or_several(data), format, fidelity, gpu, seed, demo),
                       markers=rtl_points and not demo)
     # Raises now what is wrong with the setting, not in every point.
@@ -104,6 +112,7 @@ def setting_of(model: str | None = None, data: str | tuple[str, ...] | None = No
         if format is not None:
             raise ValueError(f"format must go with data, not {format!r} alone")
         return setting if model is None else replace(setting, datasets=(model,))
+    check_files(data, "for the points, each of which reads it")
     kind = known_format(data, format)
     dataset = model or _DATASET_OF.get(kind)
     if dataset is None:
@@ -117,8 +126,6 @@ def setting_of(model: str | None = None, data: str | tuple[str, ...] | None = No
 
 def _fitting(setting: Setting, dataset: str) -> Setting:
     """Return the setting with mini-batches so small that the samples of a file are enough."""
-    from sim.experiments.figures.likeness import samples_of
-
     batches = setting.warmup + setting.measured
     wanted = batches * setting.mini_batch(dataset)
     found = len(samples_of(setting, dataset, wanted))

@@ -10,7 +10,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from host.data.datasets import one_or_several
 from sim.cli import options as option
 from sim.cli.options import DEFAULT
-from sim.files.outputs import LiveJson, check_writable, write_json
+from sim.files.outputs import LiveJson, check_outputs, write_json
 from sim.files.stop import kept_by, stoppable
 from sim.training.options import TrainOptions
 
@@ -76,12 +76,12 @@ def train(
         threads=threads, skip=skip, network=network, pcie=pcie, gpu=gpu, mlp=mlp, seed=seed,
         faults=faults, patience=patience, waves=waves, waves_node=waves_node,
         waves_window=waves_window)
-    check_writable(json, "json")
     if checkpoint == "-":
         raise ValueError("checkpoint must be a file, not '-'")
-    check_writable(checkpoint, "checkpoint")
-    check_writable(waves, "waves")
-    check_writable(pcap, "pcap")
+    check_outputs({"json": json, "checkpoint": checkpoint, "pcap": pcap, "waves": waves,
+                   "checkpoint's .part": checkpoint and f"{checkpoint}.part"},
+                  {"data": data, "model": model, "cluster": cluster, "network": network,
+                   "gpu": gpu, "pcie": pcie})
     if pcap == "-":
         raise ValueError("pcap must be a file, not '-'")
     if pcap and fidelity == "model":

@@ -7,23 +7,17 @@ ends, and can arrive only in a later one, so that the order in which nodes are a
 threads do it, changes nothing. Cycles in which every NIC is idle do not count.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from math import inf
 
 from host.timing.network import Network
 from rtl.formats import BEAT_BYTES
-from sim.cluster.crew import Crew
-from sim.cluster.exchange import Exchange
+from sim.cluster.protocols import CrewOf, FrameExchange, NodesAdvance
 from sim.cluster.watchdog import StuckError, Watchdog
-from sim.engines.compiled import CompiledEngine
 from sim.engines.engine import FOREVER
 from sim.job.options import PATIENCE
-from sim.native.crew import CompiledCrew, crew_functions
-from sim.native.exchange import CompiledExchange
-from sim.native.host import NativeNode
 from sim.nic.ports import LAST_BIT, Observer
-from sim.node.node import Node
+from sim.node.protocol import ClusterNode
 
 __all__ = ["Cluster"]
 
@@ -37,8 +31,8 @@ class Cluster:
     Parameters
     ----------
     nodes: the nodes, in the order of their numbers.
-    network: the timing model of links and switch.
-    threads: nodes that run at once.
+    network: the timing model of links and switch. exchange: hands frames through it.
+    crew: makes the threads that advance the nodes. threads: nodes that run at once.
     reaction: cycles that pass at least from what a host does until that has an effect on a host's
         work through what ``run`` calls after each quantum.
     observer: sees every frame; may be changed between runs.
@@ -48,15 +42,15 @@ class Cluster:
     between the nodes, with what it counted.
     """
 
-    def __init__(self, nodes: list[Node | NativeNode], network: Network, threads: int = 1, *,
-                 reaction: int, observer: Observer | None = None, patience: int = PATIENCE):
+    def __init__(self, nodes: Sequence[ClusterNode], network: Network, exchange: FrameExchange,
+                 crew: CrewOf, threads: int = 1, *, reaction: int,
+                 observer: Observer | None = None, patience: int = PATIENCE):
         if threads < 1:
             raise ValueError(f"threads must be at least 1, not {threads!r}")
         self.nodes = nodes
         self.observer = observer
-        self.exchange = exchange_between(nodes, network)
-        if all(isinstance(node, NativeNode) for node in nodes):
-            crew_functions()  # what has to be compiled is, before the clock of a run begins
+        self.exchange = exchange
+        self._crew = crew
         self._threads = min(threads, len(nodes))
         self.quantum = self._patience = patience
         self._holds: list[tuple[float, float, int, str]] = []
@@ -75,13 +69,13 @@ class Cluster:
         ``StuckError`` when work is left and nothing is on its way with every NIC idle, or when for
         ``patience`` cycles no beat moved.
         """
-        with _crew(self.nodes, self._threads) as advance:
+        with self._crew(self._threads) as crew:
             watchdog = Watchdog(self._patience, self.cycle)
             # Hosts are ahead of their NICs by the way between them, from the start on.
             for node in self.nodes:
                 node.host_quantum(self.cycle)
             while work_left():
-                self._advance(advance)
+                self._advance(crew)
                 at_quantum(self.cycle)
                 if all(node.quiet for node in self.nodes) and work_left():
                     raise StuckError(f"nothing moves after cycle {self.cycle:,}", self.cycle)
@@ -101,12 +95,12 @@ class Cluster:
     def settle(self, cycles: int = 1_000_000) -> None:
         """Run until every NIC is idle and nothing is on its way, at most ``cycles``."""
         end = self.cycle + cycles
-        with _crew(self.nodes, 1) as advance:
-            self._advance(advance)
+        with self._crew(1) as crew:
+            self._advance(crew)
             while self.cycle < end and not all(node.quiet for node in self.nodes):
-                self._advance(advance)
+                self._advance(crew)
 
-    def _advance(self, advance: Callable[[int], None]) -> None:
+    def _advance(self, crew: NodesAdvance) -> None:
         """Advance every node by a quantum and hand on what left them in it."""
         end = min(self._horizon(), self.cycle + self.quantum)
         while self._holds:
@@ -116,7 +110,7 @@ class Cluster:
                 break
             self.nodes[number].engine.hold(stream, int(min(until, FOREVER)))
             del self._holds[0]
-        advance(end)
+        crew.advance(end)
         self.exchange.step(end, self.observer)
         self.cycle = end
 
@@ -128,25 +122,3 @@ class Cluster:
         horizon = min(min(nic, host + pcie) + self._lookahead,
                       min(nic, host - pcie) + self._reaction)
         return self.cycle + IDLE_QUANTUM if horizon == inf else int(horizon)
-
-
-@contextmanager
-def _crew(nodes: Sequence[Node | NativeNode],
-          threads: int) -> Iterator[Callable[[int], None]]:
-    """Give what runs all nodes up to a cycle, several at once: compiled where all nodes are."""
-    native = [node for node in nodes if isinstance(node, NativeNode)]
-    if len(native) == len(nodes):
-        with CompiledCrew(native, threads) as crew:
-            yield crew.advance
-    else:
-        with Crew(nodes, threads) as crew:
-            yield lambda end: crew.each(lambda node: node.advance(end))
-
-
-def exchange_between(nodes: Sequence[Node], network: Network) -> Exchange | CompiledExchange:
-    """Return what hands frames from node to node: compiled where the NICs are."""
-    engines = [node.engine for node in nodes]
-    compiled = [engine for engine in engines if isinstance(engine, CompiledEngine)]
-    if len(compiled) == len(engines):
-        return CompiledExchange(compiled, network)
-    return Exchange(engines, network)

@@ -4,9 +4,11 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from typing import Generic, TypeVar
+from typing import Generic, Self, TypeVar
 
-__all__ = ["Crew"]
+from sim.node.protocol import ClusterNode
+
+__all__ = ["Crew", "NodeCrew"]
 
 T = TypeVar("T")
 
@@ -43,7 +45,7 @@ class Crew(Generic[T]):
         for job in jobs:
             job.result()
 
-    def __enter__(self) -> "Crew[T]":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -58,3 +60,11 @@ def _taken(items: deque[T], take: Callable[[deque[T]], T]) -> Iterator[T]:
         except IndexError:
             return
         yield item
+
+
+class NodeCrew(Crew[ClusterNode]):
+    """Advances the nodes of a cluster, several at once."""
+
+    def advance(self, end: int) -> None:
+        """Run every NIC and its host up to cycle ``end``; raises what one of them raises."""
+        self.each(lambda node: node.advance(end))

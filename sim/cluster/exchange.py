@@ -1,18 +1,28 @@
 """Exchange of frames: what leaves the NICs in a quantum goes through the network to others."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from itertools import chain, repeat
 from operator import itemgetter
 
 import numpy as np
 
 from host.timing.network import Network
-from host.wire.packets import destinations
+from host.wire.packets import destinations, parse_header
 from rtl.formats import BEAT_BYTES
 from sim.engines import Engine
 from sim.nic.ports import DATA_WORDS, Observer, Packets, PacketTap, arrivals, late
 
 __all__ = ["Exchange"]
+
+
+@dataclass
+class _Kind:
+    """Frames of one opcode, and by step the cycle in which the last left."""
+
+    frames: int = 0
+    bytes: int = 0
+    last: dict[int, int] = field(default_factory=dict)
 
 
 class Exchange:
@@ -33,6 +43,7 @@ class Exchange:
         self.frames = 0
         self.frame_bytes = 0
         self.lost_frames = 0
+        self._told: dict[int, _Kind] = {}
         self._engines = engines
         self._network = network
         self._taps = [PacketTap(engine, "net_tx") for engine in engines]
@@ -51,6 +62,8 @@ class Exchange:
                 found += zip(cycles, repeat(number), destinations(beats[begins]),
                              map(beats.__getitem__, map(slice, begins, ends)))
         found.sort(key=itemgetter(0, 1))
+        if self._told:
+            self._count(found)
         if observer is not None:
             observer([(cycle, source, frame[:, :DATA_WORDS]) for cycle, source, _, frame in found])
         inbox: list[list[np.ndarray]] = [[] for _ in self._engines]
@@ -76,6 +89,24 @@ class Exchange:
                     raise late("net_rx", number, int(cycles[first]), now)
                 self._engines[number].push("net_rx", beats[first:last], cycles[first:last])
             first = last
+
+    def tell(self, opcodes: Sequence[int]) -> None:
+        """Count the frames of each of ``opcodes`` apart from now on."""
+        self._told |= {opcode: _Kind() for opcode in opcodes}
+
+    def told(self, opcode: int, steps: int) -> tuple[int, int, list[int]]:
+        """Return what there was of ``opcode``: frames, bytes, and for each of the first ``steps``
+        steps the cycle in which the last one left, 0 for none."""
+        kind = self._told[opcode]
+        return kind.frames, kind.bytes, [kind.last.get(step, 0) for step in range(steps)]
+
+    def _count(self, found: Sequence[tuple[int, int, int, np.ndarray]]) -> None:
+        for cycle, _, _, frame in found:
+            head = parse_header(frame[0, :DATA_WORDS])
+            if (kind := self._told.get(head.opcode)) is not None:
+                kind.frames += 1
+                kind.bytes += len(frame) * BEAT_BYTES
+                kind.last[head.step] = cycle
 
     def _taken(self, number: int) -> Packets:
         """Return the frames that node ``number`` has finished."""

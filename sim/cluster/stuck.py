@@ -1,20 +1,14 @@
 """Where a cluster is stuck: the state of every stream, and what waits for what."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from rich.table import Table
 
 from rtl.monitor.channels import CHANNELS, channel_map
+from sim.cluster.cluster import Cluster
 from sim.cluster.watchdog import StuckError
 from sim.nic.registers import RegisterFile
-
-if TYPE_CHECKING:
-    from sim.cluster.cluster import Cluster
-    from sim.native.host import NativeNode
-    from sim.node.node import Node
+from sim.node.protocol import ClusterNode
 
 __all__ = ["diagnose", "stuck_table"]
 
@@ -44,7 +38,7 @@ def diagnose(cluster: Cluster, registers: Sequence[RegisterFile], error: StuckEr
     return {"message": f"{error}: {means}", "since": error.since, "causes": causes, "nodes": nodes}
 
 
-def _node(node: Node | NativeNode, registers: RegisterFile) -> dict:
+def _node(node: ClusterNode, registers: RegisterFile) -> dict:
     # Before any register is read, which lets the NIC run on.
     state = node.engine.channels()
     # A NIC that trains shows more of them.

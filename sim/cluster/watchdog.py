@@ -1,13 +1,8 @@
 """Watchdog: ends a run in which nothing moves any more."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from sim.native.host import NativeNode
-    from sim.node.node import Node
+from sim.node.protocol import ClusterNode
 
 __all__ = ["StuckError", "Watchdog"]
 
@@ -35,7 +30,7 @@ class Watchdog:
         self._actions = -1
         self._since = cycle
 
-    def look(self, cycle: int, actions: int, nodes: Sequence[Node | NativeNode]) -> None:
+    def look(self, cycle: int, actions: int, nodes: Sequence[ClusterNode]) -> None:
         """Raise `StuckError` when nothing moved for too long before ``cycle``.
 
         ``actions``: what hosts and network have done so far.

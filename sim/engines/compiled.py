@@ -99,7 +99,13 @@ class Room:
 
 
 class CompiledEngine(Engine):
-    """One instance. Long calls release Python's lock: instances may run in threads of their own."""
+    """One instance. Long calls release Python's lock: instances may run in threads of their own.
+
+    Members: ``drivable``, whether other C++ may drive an instance for quanta on end, through the
+    functions that :meth:`native` names.
+    """
+
+    drivable = True
 
     def __init__(self, model: CompiledModel, skip: bool, seed: int):
         super().__init__(model.design)
@@ -187,24 +193,15 @@ class CompiledEngine(Engine):
         places = [place for place in map(self._at, names) if place != _NO_PORT]
         return (c_uint32 * len(places))(*places)
 
-    @property
-    def native_calls(self) -> tuple[int, int]:
-        """Addresses of ``ember_pop`` and ``ember_push`` of ``harness.cpp``, for other C++."""
-        pop, push = (ctypes.cast(call, c_void_p).value or 0
-                     for call in (self._lib.ember_pop, self._lib.ember_push))
-        return pop, push
-
-    @property
-    def native_clock(self) -> tuple[int, int, int]:
-        """Addresses of ``ember_run``, ``ember_cycle`` and ``ember_next_event``."""
-        run, cycle, event = (ctypes.cast(call, c_void_p).value or 0 for call in (
-            self._lib.ember_run, self._lib.ember_cycle, self._lib.ember_next_event))
-        return run, cycle, event
-
-    def native(self, *streams: str) -> tuple[int, ...]:
-        """Return the instance as those calls know it, then the place of each stream."""
+    def native(self, output: str, input: str) -> tuple[int, ...]:
+        """Return what other C++ needs to drive this instance: its address, the places of the two
+        streams, and the addresses of ``ember_run``, ``ember_cycle``, ``ember_next_event``,
+        ``ember_pop`` and ``ember_push`` of ``harness.cpp``."""
         assert self._engine is not None
-        return self._engine, *(self._index[stream] for stream in streams)
+        lib = self._lib
+        calls = (ctypes.cast(call, c_void_p).value or 0 for call in (
+            lib.ember_run, lib.ember_cycle, lib.ember_next_event, lib.ember_pop, lib.ember_push))
+        return self._engine, self._index[output], self._index[input], *calls
 
     def close(self) -> None:
         if self._engine is not None:
@@ -280,6 +277,8 @@ class CompiledEngine(Engine):
 
 class TracedEngine(CompiledEngine):
     """An instance of a design that was compiled so that its signals can be traced."""
+
+    drivable = False  # what a trace raises comes out after each call
 
     _sink: TraceSink | None = None
     _failure: BaseException | None = None

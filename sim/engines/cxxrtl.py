@@ -2,6 +2,7 @@
 
 import json
 import time
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -46,12 +47,14 @@ def load_cxxrtl(component: wiring.Component, name: str,
     clock = next((i for i, port in enumerate(ports) if port.name == "clk"), None)
     key = digest(["cxxrtl", source, SCRIPT, yosys_id(), compiler_id(), *CXX_FLAGS, *DEFINES, LEVEL,
                   (_HERE / "cxxrtl_split.py").read_text(encoding="utf-8")])
-    objects = cached(f"{name}-cxxrtl-objects-{key}",
-                     lambda folder: _build(name, source, clock, folder))
-    runtime = _runtime()
-    whole = digest([objects.name, glue, runtime.name])
-    entry = cached(f"{name}-cxxrtl-{whole}",
-                   lambda folder: _link(glue, objects, runtime, folder))
+    objects, runtime = f"{name}-cxxrtl-objects-{key}", _runtime_key()
+
+    def build(folder: Path) -> None:
+        # Only who links needs the objects, which are as large again as the model.
+        _link(glue, cached(objects, partial(_build, name, source, clock)),
+              cached(runtime, _build_runtime), folder)
+
+    entry = cached(f"{name}-cxxrtl-{digest([objects, glue, runtime])}", build)
     positions = {port.name: i for i, port in enumerate(ports)}
     return CompiledModel(name, design, entry / "model.so", positions)
 
@@ -64,17 +67,18 @@ def _include() -> Path:
     return Path(spec.origin).parent / "share" / "include" / "backends" / "cxxrtl" / "runtime"
 
 
-def _runtime() -> Path:
-    """Compile the harness, which every design shares, once."""
+def _runtime_key() -> str:
+    """Return the cache key of what :func:`_build_runtime` makes."""
     sources = [_HERE / "harness.cpp", _HERE / "harness.h"]
-    key = digest(["cxxrtl runtime", compiler_id(), *CXX_FLAGS,
-                  *(source.read_text(encoding="utf-8") for source in sources)])
+    return "cxxrtl-runtime-" + digest([
+        "cxxrtl runtime", compiler_id(), *CXX_FLAGS,
+        *(source.read_text(encoding="utf-8") for source in sources)])
 
-    def build(folder: Path) -> None:
-        with announce("compiling the simulation runtime"):
-            compile_files(sources[:1], folder, (), [_HERE])
 
-    return cached(f"cxxrtl-runtime-{key}", build)
+def _build_runtime(folder: Path) -> None:
+    """Compile the harness, which every design shares, once."""
+    with announce("compiling the simulation runtime"):
+        compile_files([_HERE / "harness.cpp"], folder, (), [_HERE])
 
 
 def _build(name: str, source: str, clock: int | None, folder: Path) -> None:

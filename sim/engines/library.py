@@ -4,6 +4,7 @@ once for each content."""
 import ctypes
 from collections.abc import Collection, Mapping, Sequence
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -35,23 +36,30 @@ def bind(path: Path, functions: Functions, long: Collection[str] = ()) -> Simple
 
 
 def library(source: Path, functions: Functions, *, long: Collection[str] = (),
-            include: Sequence[Path] = ()) -> SimpleNamespace:
+            include: Sequence[Path] = (),
+            generated: Mapping[str, str] | None = None) -> SimpleNamespace:
     """Return ``functions`` of ``source`` compiled, as :func:`bind` does.
 
-    It may include headers beside it and of the folders ``include``. ``BuildError`` when the C++
-    compiler fails; the first call compiles where nothing is cached.
+    It may include headers beside it, those of the folders ``include``, and ``generated`` ones,
+    texts by file name. ``BuildError`` when the C++ compiler fails; the first call compiles where
+    nothing is cached.
     """
-    return bind(_compiled(source, tuple(include)), functions, long)
+    made = tuple((generated or {}).items())
+    return bind(_compiled(source, tuple(include), made), functions, long)
 
 
 @cache
-def _compiled(source: Path, include: tuple[Path, ...]) -> Path:
+def _compiled(source: Path, include: tuple[Path, ...],
+              generated: tuple[tuple[str, str], ...]) -> Path:
     name, folders = source.stem, (source.parent, *include)
     headers = [header for folder in folders for header in sorted(folder.glob("*.h"))]
     key = digest([name, *(path.read_text(encoding="utf-8") for path in (source, *headers)),
-                  compiler_id(), *CXX_FLAGS, *FLAGS])
+                  *chain(*generated), compiler_id(), *CXX_FLAGS, *FLAGS])
 
     def build(folder: Path) -> None:
-        link(compile_files([source], folder, FLAGS, folders), folder / f"{name}.so")
+        for header, text in generated:
+            (folder / header).write_text(text, encoding="utf-8")
+        objects = compile_files([source], folder, FLAGS, [*folders, folder])
+        link(objects, folder / f"{name}.so")
 
     return cached(f"{name}-{key}", build) / f"{name}.so"

@@ -4,6 +4,7 @@ import json
 import time
 from collections import Counter, defaultdict
 from dataclasses import dataclass, replace
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
@@ -61,30 +62,35 @@ def load_verilator(component: wiring.Component, name: str,
             flow = replace(flow, flags=(*flow.flags, *SHARED_FLAGS))
     glue = verilator_glue(name, PREFIX, ports, traced)
     source = (traceable(text) if traced else text) + "\n" + verilog_wrapper(name, ports, traced)
-    runtime = _runtime(flow)
+    runtime = _runtime_key(flow)
     key = digest(["verilator", source, version("verilator"), compiler_id(), *CXX_FLAGS,
                   LEVEL, *flow.defines, *flow.flags])
-    objects = cached(f"{name}-objects-{key}", lambda folder: _build(name, source, flow, folder))
-    whole = digest([objects.name, glue, runtime.name])
-    entry = cached(f"{name}-{whole}",
-                   lambda folder: _link(name, glue, flow, objects, runtime, folder))
+    objects = f"{name}-objects-{key}"
+
+    def build(folder: Path) -> None:
+        # Only who links needs the objects, which are as large again as the model.
+        _link(glue, flow, cached(objects, partial(_build, name, source, flow)),
+              cached(runtime, partial(_build_runtime, flow)), folder)
+
+    entry = cached(f"{name}-{digest([objects, glue, runtime])}", build)
     positions = {port.name: i for i, port in enumerate(ports)}
     return CompiledModel(name, design, entry / "model.so", positions, traced)
 
 
-def _runtime(flow: _Flow) -> Path:
-    """Compile what every design shares, the harness and Verilator's own runtime, once."""
+def _runtime_key(flow: _Flow) -> str:
+    """Return the cache key of what :func:`_build_runtime` makes."""
     sources = [_HERE / "harness.cpp", _HERE / "harness.h"]
-    key = digest(["runtime", version("verilator"), compiler_id(), *CXX_FLAGS,
-                  *flow.defines, *(source.read_text(encoding="utf-8") for source in sources)])
+    return "runtime-" + digest([
+        "runtime", version("verilator"), compiler_id(), *CXX_FLAGS, *flow.defines,
+        *(source.read_text(encoding="utf-8") for source in sources)])
 
-    def build(folder: Path) -> None:
-        include = verilator_root() / "include"
-        with announce("compiling the simulation runtime"):
-            compile_files([_HERE / "harness.cpp", *(include / name for name in flow.runtime)],
-                          folder, flow.defines, _includes())
 
-    return cached(f"runtime-{key}", build)
+def _build_runtime(flow: _Flow, folder: Path) -> None:
+    """Compile what every design shares, the harness and Verilator's own runtime, once."""
+    include = verilator_root() / "include"
+    with announce("compiling the simulation runtime"):
+        compile_files([_HERE / "harness.cpp", *(include / name for name in flow.runtime)],
+                      folder, flow.defines, _includes())
 
 
 def _includes() -> list[Path]:
@@ -129,8 +135,7 @@ def _unite(sources: list[Path], folder: Path) -> list[Path]:
     return list(units)
 
 
-def _link(name: str, glue: str, flow: _Flow, objects: Path, runtime: Path,
-          folder: Path) -> None:
+def _link(glue: str, flow: _Flow, objects: Path, runtime: Path, folder: Path) -> None:
     """Compile the glue and link design, glue and runtime."""
     source = folder / "glue.cpp"
     source.write_text(glue, encoding="utf-8")

@@ -4,11 +4,84 @@ import json
 import os
 import sys
 import time
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 
+from gen.distinct import check_distinct
 from gen.files import write_whole
+from host.data.datasets import Paths, input_files, is_sample_file
+from host.model import model_names
+from host.timing.cluster import cluster_files
 
-__all__ = ["LiveJson", "check_part", "check_picture", "check_writable", "write_json"]
+__all__ = [
+    "LiveJson", "check_apart", "check_outputs", "check_part", "check_picture", "check_writable",
+    "write_json",
+]
+
+_NOTHING: Mapping[str, Paths | None] = MappingProxyType({})
+
+
+def check_outputs(outputs: Mapping[str, str | None],
+                  inputs: Mapping[str, Paths | None] = _NOTHING) -> None:
+    """Raise ``ValueError`` unless each output can be written and `check_apart` accepts it.
+
+    To be called before anything is opened, with all files of a command.
+    """
+    check_apart(outputs, inputs)
+    for field, path in outputs.items():
+        check_writable(path, field)
+
+
+def check_apart(outputs: Mapping[str, str | None],
+                inputs: Mapping[str, Paths | None] = _NOTHING) -> None:
+    """Raise ``ValueError`` where an output is an input or another output.
+
+    Parameters
+    ----------
+    outputs: files by the options that name them; ``-`` is standard output.
+    inputs: what the options that name inputs were given. ``data`` and ``files`` are files and
+        folders of samples: no output may be a file of a folder, nor become one. Of the others,
+        what ships with EmberNIC is no file; a ``cluster`` is all files that it is read from.
+    """
+    check_distinct(outputs, {field: list(_files_of(field, given))
+                             for field, given in inputs.items() if given is not None})
+    for field, given in inputs.items():
+        if field in _SAMPLES and given is not None:
+            _check_outside(outputs, field, given)
+
+
+_SAMPLES = ("data", "files")
+"""Options that name samples, where a folder stands for its files."""
+
+
+def _files_of(field: str, given: Paths) -> Iterable[str | Path]:
+    """Return the files that an option names."""
+    if field in _SAMPLES:
+        return input_files(given)
+    name = str(given)
+    if field == "cluster":
+        return cluster_files(name)
+    if field == "model":
+        return () if name in model_names() else (name,)
+    return (name,) if name.endswith(".toml") else ()
+
+
+def _check_outside(outputs: Mapping[str, str | None], field: str, given: Paths) -> None:
+    """Raise ``ValueError`` for an output that would become one of a folder's samples."""
+    for folder in _folders(given):
+        for output, path in outputs.items():
+            if path in (None, "-") or not is_sample_file(Path(path)):
+                continue
+            if os.path.realpath(Path(path).parent) == os.path.realpath(folder):
+                raise ValueError(f"{output} must lie outside the folder {str(folder)!r}, which is "
+                                 f"given as {field}")
+
+
+def _folders(given: Paths) -> Iterator[Path]:
+    for path in [given] if isinstance(given, str | Path) else given:
+        if Path(path).is_dir():
+            yield Path(path)
 
 
 def check_writable(path: str | None, field: str) -> None:
@@ -28,8 +101,7 @@ def check_writable(path: str | None, field: str) -> None:
 
 
 def check_picture(path: str | None) -> None:
-    """Raise ``ValueError`` unless a picture can be written at ``path``, or it is None."""
-    check_writable(path, "picture")
+    """Raise ``ValueError`` for a name that promises no kind of picture there is."""
     if path and Path(path).suffix not in (".png", ".svg", ".pdf"):
         raise ValueError(f"picture must end in .png, .svg or .pdf, not {path!r}")
 

@@ -12,7 +12,8 @@ from rtl.config import NicConfig
 from sim.job.options import RunOptions
 
 __all__ = [
-    "GENERATED", "batcher_of", "choose_model", "mini_batches", "sample_chunks", "skip_samples",
+    "GENERATED", "batcher_of", "check_warmup", "choose_model", "mini_batches",
+    "most_mini_batches", "sample_chunks", "skip_samples",
 ]
 
 GENERATED = 1024
@@ -60,6 +61,28 @@ def skip_samples(chunks: Iterator[Samples], count: int,
     if count and seen <= count:
         raise ValueError(f"first_sample must be below the {seen} samples of the input, "
                          f"not {count!r}")
+
+
+def most_mini_batches(options: RunOptions) -> int | None:
+    """Return the mini-batches that a run has at most; None where a file's length decides.
+
+    Samples that are asked for are more than there are only where a file has fewer.
+    """
+    samples = options.samples or (GENERATED if options.data is None else None)
+    if samples is None:
+        return None
+    left, size = samples - options.first_sample, options.mini_batch
+    window = options.window_samples or size
+    whole, rest = divmod(left, window)
+    return max(0, whole * -(-window // size) + -(-rest // size))
+
+
+def check_warmup(options: RunOptions) -> None:
+    """Raise ``ValueError`` where it is known that all mini-batches of a run are warm-up."""
+    most = most_mini_batches(options)
+    if options.warmup and most is not None and options.warmup >= most:
+        raise ValueError(f"warmup must be below the {most:,} mini-batches of the run, "
+                         f"not {options.warmup!r}")
 
 
 def batcher_of(options: RunOptions) -> Batcher:

@@ -32,7 +32,8 @@ class RunOptions:
     model: name or TOML file of the DLRM; default by format, else by preset.
     nodes, samples, mini_batch, in_flight: of the run; ``samples`` None means all of a file, or
         1,024 of the generator. first_sample: those before it, which ``samples`` counts too, are
-        left out; the others keep their numbers. warmup: mini-batches left out of the latencies.
+        left out; the others keep their numbers. warmup: mini-batches left out of the latencies;
+        a run that finishes no others has no latencies.
     batching, window: how mini-batches are formed, one of :data:`host.batching.ALGORITHMS`, from
         windows of how many samples; None for 16 mini-batches. In the order of the file there are
         no windows.

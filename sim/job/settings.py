@@ -37,7 +37,8 @@ class Runtime:
         before it leaves.
     request_timeout, lookup_timeout, vector_timeout, result_timeout, gradient_timeout: cycles after
         which a request list, a lookups packet, a vectors packet, a packet of results and one of
-        partial sums leave though they are not full.
+        partial sums leave though they are not full; with 0 they leave when they are next looked at,
+        one cycle later at the earliest.
     overtake: in training, whether queries of the next step are sent behind the gradients of this
         one, and their lookups leave for each owner as soon as it is done.
     local_reduction: in training, whether a node adds up its gradients to the same row before they

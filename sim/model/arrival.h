@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <vector>
 
+#include "beats.h"
 #include "cache.h"
-#include "layout.h"
+#include "nic_config.h"
+#include "plan.h"
 #include "queue.h"
 
 namespace ember {
@@ -12,11 +14,6 @@ namespace ember {
 struct RecordBeat {
     uint64_t records[RECORDS_PER_BEAT];
     uint32_t count, source, step;
-};
-
-struct Tag {
-    uint32_t tag;
-    bool dense;
 };
 
 // rtl.network.parser: one reader takes packets apart, a beat a cycle. Whoever takes what it gives
@@ -36,24 +33,24 @@ public:
         free_ = header + 1 + count;
         packets++;
         beats += count;
-        uint32_t left = config.count.get(words);
-        const uint32_t stride = config.beat_words, *payload = words + stride;
+        uint32_t left = header::count.get(words);
+        const uint32_t* payload = words + BEAT_WORDS;
         if (records) {
-            for (uint32_t k = 0; k < count; k++, payload += stride) {
+            for (uint32_t k = 0; k < count; k++) {
                 RecordBeat beat{};
-                beat.source = config.source.get(words);
-                beat.step = config.step.get(words);
+                beat.source = header::source.get(words);
+                beat.step = header::step.get(words);
                 beat.count = std::min(left, RECORDS_PER_BEAT);
                 left -= beat.count;
                 for (uint32_t r = 0; r < beat.count; r++)
-                    beat.records[r] = payload[2 * r] | uint64_t{payload[2 * r + 1]} << 32;
-                give(beat, header + 2 + k);
+                    beat.records[r] = record_at(words, k * RECORDS_PER_BEAT + r);
+                give(beat, header + config.parser_record + k);
             }
             return;
         }
         const uint32_t tags = (left + 31) / 32;
         for (uint32_t k = 0; k < left; k++) {
-            const uint32_t word = payload[k / 32 * stride + k % 32 / 2];
+            const uint32_t word = payload[k / 32 * BEAT_WORDS + k % 32 / 2];
             const uint32_t tag = word >> 16 * (k % 2) & 0xFFFF;
             Cycle out = header + 1 + tags;
             if (config.vector_packing) {
@@ -141,7 +138,7 @@ public:
         if (taken) {
             const Slot& slot = front();
             samples += slot.last;
-            (slot.kind == config_->empty ? empty_bags : keys)++;
+            (slot.kind == record::EMPTY ? empty_bags : keys)++;
             first_++;
         }
         store(taken);
@@ -156,9 +153,6 @@ private:
     struct Record {
         uint64_t value;
         uint16_t step;
-    };
-    struct Checked {
-        Slot slot;
     };
     // rtl.stream.PacketFIFO.
     void store(bool taken) {
@@ -189,12 +183,10 @@ private:
         slots_.swap(larger);
     }
     void check(const Record& record) {
-        const Config& config = *config_;
-        uint32_t words[2] = {uint32_t(record.value), uint32_t(record.value >> 32)};
-        const uint32_t kind = config.query_kind.get(words);
-        if (kind == config.head) {
-            sample_ = config.sample_number.get(words);
-            left_ = config.sample_slots_field.get(words);
+        const uint32_t kind = query::kind.of(record.value);
+        if (kind == record::SAMPLE) {
+            sample_ = sample::sample.of(record.value);
+            left_ = sample::slots.of(record.value);
             step_ = record.step;
             return;
         }
@@ -203,15 +195,11 @@ private:
         slot.sample = sample_;
         slot.step = step_;
         slot.last = --left_ == 0;
-        if (kind != config.empty) {
-            const uint64_t table = config.query_table.get(words);
-            slot.key = config.query_row.get(words) | table << config.query_row.bits;
-            slot.hash = plan_->hash_of(slot.key);
-            const int64_t placed = plan_->kinds[table];
-            slot.owner = placed == config.everywhere ? config.node : plan_->owner[table];
-            if (placed == config.by_row)
-                slot.owner += (slot.hash & ((1u << config.owner_bits) - 1)) * plan_->owners[table]
-                              >> config.owner_bits;
+        if (kind != record::EMPTY) {
+            const uint64_t table = query::table.of(record.value);
+            slot.key = query::row.of(record.value) | table << query::row.bits;
+            slot.hash = hash_of(*plan_, slot.key);
+            slot.owner = owner_of(*plan_, table, slot.hash, config_->node);
         }
         staged_.push(slot);
     }
@@ -280,11 +268,9 @@ private:
     };
     void unpack() {
         const uint64_t record = current_.records[current_.count - left_--];
-        uint32_t words[2] = {uint32_t(record), uint32_t(record >> 32)};
-        const uint64_t key = config_->lookup_row.get(words)
-                             | config_->lookup_table.get(words) << config_->lookup_row.bits;
-        output_.push({{key, plan_->hash_of(key),
-                       {uint32_t(config_->lookup_landing.get(words)), uint16_t(current_.source),
+        const uint64_t key = lookup::row.of(record) | lookup::table.of(record) << lookup::row.bits;
+        output_.push({{key, hash_of(*plan_, key),
+                       {uint32_t(lookup::landing.of(record)), uint16_t(current_.source),
                         uint16_t(current_.step)}}, !left_});
     }
 

@@ -37,7 +37,7 @@ public:
             bad_fills, beats_in, beats_out;
     };
     struct Sizes {
-        uint32_t sets, ways, in_flight, waiters, vector_beats, hits_ahead;
+        uint32_t sets, ways, in_flight, waiters, vector_beats, hits_ahead, queue;
         bool enable, merge;
     };
     Counters counters{};
@@ -58,7 +58,7 @@ public:
         entry.skid(clock);
         misses.skid(clock);
         vectors.skid(clock);
-        queue_.fifo(clock, 4);
+        queue_.fifo(clock, sizes.queue);
         ids_.fifo(clock, 0);
         nodes_.fifo(clock, 0);
         closed_.fifo(clock, 0);

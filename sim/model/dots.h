@@ -1,6 +1,6 @@
 // rtl.interaction.dot_interaction: when the vectors of a sample are taken and its dots leave.
 #pragma once
-#include "layout.h"
+#include "nic_config.h"
 #include "queue.h"
 
 namespace ember {
@@ -20,11 +20,10 @@ public:
         clock_ = clock;
         config_ = &config;
         wide_ = config.wide;
-        depth_ = 1;
-        while (depth_ < 2 * config.interaction_vectors) depth_ *= 2;
+        depth_ = config.slice_ring;
         room_ = config.dot_room;
         dense_.fifo(clock, config.dot_room);
-        slices_.fifo(clock, depth_, 4);
+        slices_.fifo(clock, depth_, config.slice_loaded);
         beats_.init(clock, config.dot_first, 0);
         out.skid(clock);
     }

@@ -1,6 +1,5 @@
 """A modelled NIC as an engine: it takes and gives the packets of one that runs, in its cycles."""
 
-import ctypes
 from collections.abc import Mapping
 from ctypes import POINTER, c_int64, c_uint32, c_uint64, c_void_p
 from functools import cache
@@ -16,8 +15,10 @@ from sim.engines.compiled import CompiledEngine, Room
 from sim.engines.design import Design
 from sim.engines.library import library
 from sim.model.counters import COUNTED
-from sim.model.layout import PlanWords, config_words
-from sim.native.host import HOST_FUNCTIONS, HOST_LONG, HostConfig
+from sim.model.layout import Config, config_of, generated_headers
+from sim.native.host import HOST_FUNCTIONS, HOST_LONG
+from sim.native.plan import plan_of
+from sim.native.structures import HostConfig, Plan
 from sim.nic.ports import BEAT_WORDS
 
 __all__ = ["ModelEngine"]
@@ -25,8 +26,7 @@ __all__ = ["ModelEngine"]
 _STREAMS = {"host_tx": 0, "net_tx": 1, "host_rx": 0, "net_rx": 1}
 _NEVER = (1 << 64) - 1
 _FUNCTIONS: dict[str, tuple[Any, list]] = {
-    "ember_config_words": (c_uint32, []),
-    "ember_new": (c_void_p, [c_void_p, c_void_p]),
+    "ember_new": (c_void_p, [POINTER(Config), POINTER(Plan)]),
     "ember_free": (None, [c_void_p]),
     "ember_run": (None, [c_void_p, c_uint64]),
     "ember_push": (None, [c_void_p, c_uint32, c_uint64, c_void_p, c_void_p]),
@@ -50,7 +50,7 @@ _FUNCTIONS: dict[str, tuple[Any, list]] = {
 def _library() -> SimpleNamespace:
     here = Path(__file__).parent
     return library(here / "nic.cpp", _FUNCTIONS, long=("ember_run", *HOST_LONG),
-                   include=(here.parent / "native",))
+                   include=(here.parent / "native",), generated=generated_headers())
 
 
 class ModelEngine(CompiledEngine):
@@ -73,12 +73,10 @@ class ModelEngine(CompiledEngine):
             config.dedupe_in_flight)
 
     def begin(self, registers: Mapping[str, int], plan: ShardPlan) -> None:
-        """Come to be a NIC with these ``registers`` and descriptors."""
-        words, self._plan = config_words(self._config, registers), PlanWords.of(plan)
-        if len(words) != self._lib.ember_config_words():
-            raise RuntimeError(f"the model wants {self._lib.ember_config_words()} words of "
-                               f"configuration, not {len(words)}")
-        self._engine = self._lib.ember_new(words.ctypes.data, ctypes.addressof(self._plan))
+        """Create the NIC with these register values and table descriptors."""
+        # Its arrays are used as long as the NIC is there.
+        self._plan = plan_of(plan)
+        self._engine = self._lib.ember_new(config_of(self._config, registers), self._plan)
 
     def floor(self, step: int, cycle: int) -> None:
         """Take note from ``cycle`` on that no step before ``step`` is open."""

@@ -28,7 +28,7 @@ public:
         out.init(clock);
         beats_.fifo(clock, 2 * most_);
         sizes_.skid(clock);
-        groups_.fifo(clock, 16);
+        groups_.fifo(clock, config.result_groups);
     }
     Cycle timer() const {
         if (!open_) return NEVER;
@@ -59,7 +59,7 @@ private:
             out.headers.push(current_);
             out.payload.push({current_, false});
             packets++;
-            if (current_->opcode == config_->results) results += current_->count;
+            if (current_->opcode == opcode::RESULTS) results += current_->count;
             return;
         }
         if (!out.payload.room() || (!tags_ && !beats_.has())) return;
@@ -84,7 +84,7 @@ private:
         if (old != old_) clock_->moved = true;
         old_ = old;
         if (close) {
-            Packet* packet = made_->get(config_->results, 0, step_);
+            Packet* packet = made_->get(opcode::RESULTS, 0, step_);
             packet->count = count_;
             packet->tags = (count_ + 15) / 16;
             packet->beats = beats_of_ + packet->tags;
@@ -92,14 +92,14 @@ private:
             groups_.push(packet);
         }
         if (parts) {
-            Packet* packet = made_->get(config_->result_part, 0, item.step);
+            Packet* packet = made_->get(opcode::RESULT_PART, 0, item.step);
             packet->count = item.beats;
             packet->tags = 1;
             packet->beats = item.beats + 1;
             packet->words.assign(DATA_WORDS, 0);
-            config_->part_sample.set(packet->words.data(), item.sample);
-            config_->part_first.set(packet->words.data(), item.first);
-            config_->part_last.set(packet->words.data(), item.last);
+            part_tag::sample.set(packet->words.data(), item.sample);
+            part_tag::first_beat.set(packet->words.data(), item.first);
+            part_tag::last.set(packet->words.data(), item.last);
             groups_.push(packet);
             results += item.last;
         }
@@ -167,7 +167,7 @@ public:
     void init(Clock* clock, const Config& config, Packets* packets) {
         config_ = &config;
         places.init(clock, config.dense_vectors, config.vector_beats);
-        pool.init(clock, packets, config.dense_requests, 1, 4, true, 0);
+        pool.init(clock, packets, opcode::DENSE_REQUESTS, 1, config.one_buffers, true, 0);
         pool.limit = std::min(config.request_batch, RECORDS_PER_BEAT * config.net_payload_beats);
         pool.timeout = config.request_timeout;
         requests.init(clock);
@@ -191,8 +191,8 @@ public:
         if (wanted.has() && places.ready() && pool.input.room()) {
             const DenseSlot slot = wanted.pop();
             uint32_t words[2] = {};
-            config_->dense_sample.set(words, slot.sample);
-            config_->dense_landing.set(words, places.next_landing());
+            dense::sample.set(words, slot.sample);
+            dense::landing.set(words, places.next_landing());
             pool.input.push({0, slot.step, words[0] | uint64_t{words[1]} << 32, true});
             places.reserve({slot.sample, slot.step, false, true, true});
         }

@@ -132,8 +132,7 @@ public:
         depth_ = config.ring_beats;
         bags_ = config.bags;
         most_out_ = config.pooled_beats;
-        const uint32_t loop = config.adder + 2;
-        const uint32_t threads = (loop + beats_ - 1) / beats_;
+        const uint32_t threads = (config.loop + beats_ - 1) / beats_;
         threads_.resize(threads);
         ends_.resize(depth_);
         starts_.resize(bags_);
@@ -311,13 +310,13 @@ private:
         }
         if (!item.last) return;
         if (closes) {
-            Packet* packet = made_->get(config.pooled, 0, item.step);
+            Packet* packet = made_->get(opcode::POOLED, 0, item.step);
             packet->count = in_packet_ + 1;
             packet->beats = payload_ + 1;
             packet->words.assign(DATA_WORDS, 0);
-            config.tag_sample.set(packet->words.data(), item.sample);
-            config.tag_first.set(packet->words.data(), bags_ - in_packet_);
-            config.tag_last.set(packet->words.data(), item.ends);
+            pooled_tag::sample.set(packet->words.data(), item.sample);
+            pooled_tag::first_bag.set(packet->words.data(), bags_ - in_packet_);
+            pooled_tag::last.set(packet->words.data(), item.ends);
             packets_.push(packet);
             payload_ = 0;
             samples += item.ends;

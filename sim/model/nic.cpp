@@ -1,5 +1,6 @@
 // The interface of a modelled NIC for ctypes: that of harness.cpp, as far as a cluster uses it, and
 // that of the host beside it.
+#include "counters.h"
 #include "host.h"
 #include "nic.h"
 
@@ -10,8 +11,6 @@ using Host = ember::Host<Nic>;
 
 #pragma GCC visibility push(default)
 extern "C" {
-
-uint32_t ember_config_words() { return sizeof(ember::Config) / sizeof(uint32_t); }
 
 Nic* ember_new(const ember::Config* config, const ember::Plan* plan) {
     return new Nic(*config, *plan);
@@ -33,10 +32,9 @@ uint64_t ember_pop(Nic* nic, uint32_t stream, uint64_t room, uint32_t* beats, ui
     auto& output = nic->outputs[stream];
     const uint64_t count = output.cycles.size();
     if (count > room) return count;
-    std::copy(output.beats.begin(), output.beats.end(), beats);
+    std::copy(output.words.begin(), output.words.end(), beats);
     std::copy(output.cycles.begin(), output.cycles.end(), cycles);
-    output.beats.clear();
-    output.cycles.clear();
+    output.drop(count);
     return count;
 }
 
@@ -66,42 +64,7 @@ uint64_t ember_evaluated(Nic* nic) { return nic->evaluated; }
 
 Host* ember_host_new(Nic* nic, const ember::HostConfig* config) { return new Host(*nic, *config); }
 
-// In the order of sim.model.counters.
-void ember_counters(Nic* nic, uint64_t* values) {
-    const auto give = [&](std::initializer_list<uint64_t> counts) {
-        values = std::copy(counts.begin(), counts.end(), values);
-    };
-    give({nic->host_parser.packets, nic->host_parser.beats, nic->net_parser.packets,
-          nic->net_parser.beats, nic->checker.samples, nic->checker.keys,
-          nic->checker.empty_bags, nic->dispatched_local, nic->dispatched_remote});
-    const auto& remote = nic->remote.counters;
-    give({remote.accesses, remote.hits, remote.hits_pending, remote.misses,
-          remote.conflict_misses, remote.unmerged, remote.evictions, remote.bad_fills,
-          remote.beats_in, remote.beats_out});
-    const auto& local = nic->local.counters;
-    give({local.accesses, local.hits, local.hits_pending, local.misses, local.conflict_misses,
-          local.evictions, local.bad_fills, local.beats_in, local.beats_out});
-    const auto& dedupe = nic->dedupe.counters;
-    give({dedupe.accesses, dedupe.misses, dedupe.hits, dedupe.conflict_misses, dedupe.bad_fills,
-          dedupe.beats_in, dedupe.beats_out, nic->retired_early});
-    for (auto* pair : {&nic->lookup_pool, &nic->request_pool}) {
-        auto& reader = pair == &nic->lookup_pool ? nic->lookup_reader : nic->request_reader;
-        give({pair->units, reader.packets, pair->full, pair->expired, pair->stepped});
-    }
-    const auto& vectors = nic->vector_pool;
-    give({vectors.units, vectors.units * nic->config.vector_beats, nic->vector_reader.packets,
-          vectors.full, vectors.expired});
-    give({nic->receiver.beats_taken, nic->receiver.records, nic->receiver.records});
-    give({nic->hold.reserved, nic->hold.vectors_in, nic->hold.beats_out});
-    give({nic->pooler.beats_in, nic->pooler.beats_out, nic->pooler.adds});
-    give({nic->results.samples, nic->results.packets, nic->results.vectors});
-    give({nic->interaction.places.reserved, nic->interaction.places.vectors_in,
-          nic->interaction.places.beats_out, nic->interaction.requests.packets});
-    give({nic->interaction.frames.results, nic->interaction.frames.packets});
-    give({nic->credits});
-    give({nic->net_assembler.packets, nic->net_assembler.beats, nic->host_assembler.packets,
-          nic->host_assembler.beats});
-}
+void ember_counters(const Nic* nic, uint64_t* values) { ember::count(*nic, values); }
 
 }  // extern "C"
 #pragma GCC visibility pop

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "arrival.h"
+#include "beats.h"
 #include "cache.h"
 #include "interaction.h"
 #include "landing.h"
@@ -13,9 +14,7 @@ namespace ember {
 constexpr uint32_t FRACTION = 20;  // fractional bits of link time, as in the harness of the RTL
 
 // An output at the rate of its link.
-struct Output {
-    std::vector<uint32_t> beats;
-    std::vector<uint64_t> cycles;
+struct Output : Beats {
     uint64_t beat_cost = 0, packet_cost = 0, burst = 0, free = 0, held_until = 0;
 
     bool open(Cycle now) const {
@@ -57,23 +56,23 @@ public:
         own_.fifo(&clock, c.request_fifo);
         requests_.skid(&clock);
         remote.init(&clock, {c.remote_sets, c.remote_ways, c.remote_in_flight, c.hold_vectors,
-                             c.vector_beats, c.hits_ahead, bool(c.remote_enable),
+                             c.vector_beats, c.hits_ahead, c.cache_queue, bool(c.remote_enable),
                              bool(c.requester_merge)});
         dedupe.init(&clock, {c.dedupe_sets, c.dedupe_ways, c.dedupe_in_flight, c.scatter_entries,
-                             c.vector_beats, c.hits_ahead, bool(c.dedupe_enable),
+                             c.vector_beats, c.hits_ahead, c.cache_queue, bool(c.dedupe_enable),
                              bool(c.dedupe_enable)});
         local.init(&clock, {c.local_sets, c.local_ways, c.local_in_flight, c.dedupe_in_flight,
-                            c.vector_beats, c.hits_ahead, bool(c.local_enable),
+                            c.vector_beats, c.hits_ahead, c.cache_queue, bool(c.local_enable),
                             bool(c.local_enable)});
-        lookup_pool.init(&clock, &packets_, c.lookups, c.nodes, std::max(4u, 2 * c.nodes), true,
+        lookup_pool.init(&clock, &packets_, opcode::LOOKUPS, c.nodes, c.node_buffers, true,
                          0);
         lookup_pool.limit = RECORDS_PER_BEAT * std::min(c.net_payload_beats, c.lookup_window);
         lookup_pool.timeout = c.lookup_timeout;
         gate.init(&clock, c.nodes, c.lookup_window);
-        request_pool.init(&clock, &packets_, c.lookup_requests, 1, 4, true, 0);
+        request_pool.init(&clock, &packets_, opcode::LOOKUP_REQUESTS, 1, c.one_buffers, true, 0);
         request_pool.limit = std::min(c.request_batch, RECORDS_PER_BEAT * c.net_payload_beats);
         request_pool.timeout = c.request_timeout;
-        vector_pool.init(&clock, &packets_, c.vectors, c.nodes, std::max(4u, 2 * c.nodes), false,
+        vector_pool.init(&clock, &packets_, opcode::VECTORS, c.nodes, c.node_buffers, false,
                          1);
         vector_pool.limit = std::min(
             32u, ((c.net_payload_beats - 1) << c.vector_packing) / c.vector_beats);
@@ -89,10 +88,10 @@ public:
         results.init(&clock, c, &packets_);
         interaction.init(&clock, c, &packets_);
         reporter_.init(&clock);
-        net_mux_.init(&clock);
-        host_mux_.init(&clock);
-        net_assembler.init(&clock, c.net_payload_beats, c.assembled);
-        host_assembler.init(&clock, c.host_payload_beats, c.assembled);
+        net_mux_.init(&clock, c.mux_order);
+        host_mux_.init(&clock, c.mux_order);
+        net_assembler.init(&clock, c.net_payload_beats, c.assembled, c.assembler_room);
+        host_assembler.init(&clock, c.host_payload_beats, c.assembled, c.assembler_room);
         net_ports_ = {&lookup_reader.out, &vector_reader.out};
         host_ports_ = {&request_reader.out, &interaction.requests.out, &results.out,
                        &interaction.frames.out, &reporter_};
@@ -122,14 +121,14 @@ public:
 
     void push(uint32_t stream, uint64_t count, const uint32_t* beats, const uint64_t* cycles) {
         Input& input = inputs[stream];
-        for (uint64_t k = 0; k < count; k++, beats += config.beat_words) {
+        for (uint64_t k = 0; k < count; k++, beats += BEAT_WORDS) {
             Cycle cycle = std::max(cycles[k], clock.now);
             if (input.any) cycle = std::max(cycle, input.crossed + 1);
             input.any = true;
             input.crossed = cycle;
-            input.words.insert(input.words.end(), beats, beats + config.beat_words);
+            input.words.insert(input.words.end(), beats, beats + BEAT_WORDS);
             input.beats++;
-            if (!(beats[config.last_bit / 32] >> config.last_bit % 32 & 1)) continue;
+            if (!ends_packet(beats)) continue;
             stream == HOST ? from_host(input.words.data(), input.beats - 1, cycle)
                            : from_net(input.words.data(), input.beats - 1, cycle);
             input.words.clear();
@@ -200,20 +199,20 @@ private:
 
     // A packet of `count` beats behind its header, the last of which came in cycle `end`.
     void from_host(const uint32_t* words, uint32_t count, Cycle end) {
-        const uint32_t opcode = config.opcode.get(words);
-        host_parser.take(words, count, end, opcode == config.queries,
+        const uint32_t opcode = header::opcode.get(words);
+        host_parser.take(words, count, end, opcode == opcode::QUERIES,
                          [&](const RecordBeat& beat, Cycle at) { checker.beats.put(beat, at + 2); },
                          [&](uint32_t tag, Cycle at) {
-                             (opcode == config.dense_vectors_op ? dense_fills_ : local_fills_)
+                             (opcode == opcode::DENSE_VECTORS ? dense_fills_ : local_fills_)
                                  .put(tag, at);
                          });
     }
     void from_net(const uint32_t* words, uint32_t count, Cycle end) {
-        const uint32_t opcode = config.opcode.get(words);
+        const uint32_t opcode = header::opcode.get(words);
         // The header's credit: through the check, and a register on each side.
-        gate.events.put({uint32_t(config.source.get(words)),
-                         uint16_t(config.credit_field.get(words))}, end + 6);
-        net_parser.take(words, count, end, opcode == config.lookups,
+        gate.events.put({uint32_t(header::source.get(words)),
+                         uint16_t(header::credit.get(words))}, end + 6);
+        net_parser.take(words, count, end, opcode == opcode::LOOKUPS,
                         [&](const RecordBeat& beat, Cycle at) { receiver.beats.put(beat, at + 3); },
                         [&](uint32_t tag, Cycle at) { remote_fills_.put(tag, at); });
     }
@@ -280,18 +279,18 @@ private:
     void depart(Assembler& assembler, Output& output, uint32_t stream) {
         if (!assembler.out.has() || !output.open(clock.now)) return;
         const FrameBeat beat = assembler.out.pop();
-        const size_t at = output.beats.size();
-        output.beats.resize(at + config.beat_words, 0);
-        uint32_t* words = &output.beats[at];
+        const size_t at = output.words.size();
+        output.words.resize(at + BEAT_WORDS, 0);
+        uint32_t* words = &output.words[at];
         if (!beat.index) {
             const Packet& packet = *beat.packet;
-            config.version.set(words, config.version_value);
-            config.opcode.set(words, packet.opcode);
-            config.source.set(words, config.node);
-            config.destination.set(words, packet.destination);
-            config.step.set(words, packet.step);
-            config.credit_field.set(words, packet.credit);
-            config.count.set(words, packet.count);
+            header::version.set(words, VERSION);
+            header::opcode.set(words, packet.opcode);
+            header::source.set(words, config.node);
+            header::destination.set(words, packet.destination);
+            header::step.set(words, packet.step);
+            header::credit.set(words, packet.credit);
+            header::count.set(words, packet.count);
         } else {
             const auto& payload = beat.packet->words;
             const size_t first = size_t(beat.index - 1) * DATA_WORDS;
@@ -299,8 +298,8 @@ private:
                 std::copy(payload.begin() + first,
                           payload.begin() + std::min(first + DATA_WORDS, payload.size()), words);
         }
-        for (uint32_t k = 0; k < config.keep_words; k++) words[config.keep_word + k] = ~0u;
-        if (beat.last) words[config.last_bit / 32] |= 1u << config.last_bit % 32;
+        for (uint32_t k = 0; k < KEEP_WORDS; k++) words[KEEP_WORD + k] = ~0u;
+        if (beat.last) words[LAST_BIT / 32] |= 1u << LAST_BIT % 32;
         output.take(clock.now, beat.last);
         if (beat.last) packets_.give(beat.packet);
     }
@@ -312,8 +311,8 @@ private:
         const bool reported = host_assembler.header(host_mux_);
         const uint16_t consumed = checker.consumed;
         const uint16_t owed = consumed - told_;
-        if (owed > config.query_beats / 4 && reporter_.headers.room()) {
-            Packet* packet = packets_.get(config.credit, 0, 0);
+        if (owed > config.query_beats / config.credit_share && reporter_.headers.room()) {
+            Packet* packet = packets_.get(opcode::CREDIT, 0, 0);
             packet->credit = consumed;
             reporter_.headers.push(packet);
             told_ = consumed;
@@ -340,17 +339,13 @@ private:
     }
     void ask_gpu(const Miss& miss) { request_pool.input.push({0, 0, record(miss), true}); }
     uint64_t record(const Miss& miss) const {
-        uint32_t words[2] = {};
-        const uint32_t bits = config.lookup_row.bits;
-        config.lookup_row.set(words, miss.key & ((uint64_t{1} << bits) - 1));
-        config.lookup_table.set(words, miss.key >> bits);
-        config.lookup_landing.set(words, miss.id);
-        return words[0] | uint64_t{words[1]} << 32;
+        return lookup::row.at(miss.key) | lookup::table.at(miss.key >> lookup::row.bits)
+               | lookup::landing.at(miss.id);
     }
     // From the dedupe table, whose keys have their step above them.
     void look_up(const Miss& miss) {
         const uint64_t key = miss.key & ((uint64_t{1} << 48) - 1);
-        local.entry.push({key, plan.hash_of(key), {miss.id, 0, 0}});
+        local.entry.push({key, hash_of(plan, key), {miss.id, 0, 0}});
     }
     void arbitrate() {
         const bool mine = own_.has(), other = receiver.out.has();
@@ -368,12 +363,12 @@ private:
     void dispatch() {
         if (!dispatch_.head.has()) return;
         const Slot& slot = dispatch_.head.front();
-        const bool key = slot.kind != config.empty, mine = slot.owner == config.node;
+        const bool key = slot.kind != record::EMPTY, mine = slot.owner == config.node;
         auto& way = mine ? dispatch_.local : dispatch_.remote;
         const bool begins = config.interaction && !dispatch_.inside;
         if ((key && !way.room()) || (begins && !dispatch_.dense.room()) || !hold.ready()) return;
         const uint32_t place = hold.next_landing();
-        hold.reserve({slot.sample, slot.step, !key, slot.kind != config.key, slot.last});
+        hold.reserve({slot.sample, slot.step, !key, slot.kind != record::KEY, slot.last});
         if (key) {
             way.push({slot.key, slot.hash,
                       {place, uint16_t(mine ? config.node : slot.owner), slot.step}});

@@ -7,7 +7,6 @@ from host.placement.shard import ShardPlan
 from rtl.config import NicConfig
 from rtl.control.csr import RegisterBlock
 from rtl.nic import SmartNic
-from sim.bench.probe import stated
 from sim.job.settings import Runtime
 from sim.model.engine import ModelEngine
 from sim.nic.build import register_values
@@ -26,7 +25,7 @@ class ModelRegisters:
 
     def __init__(self, engine: ModelEngine):
         self._engine = engine
-        self._write, self._ready = stated(RegisterBlock, r"write (\d+) cycles"), 0
+        self._write, self._ready = RegisterBlock.LATENCY["write", "answer"], 0
         self.noted: dict[str, int] = {}
         """What :meth:`note` asked for."""
 

@@ -3,7 +3,7 @@
 #include <memory>
 #include <vector>
 
-#include "layout.h"
+#include "nic_config.h"
 #include "queue.h"
 
 namespace ember {
@@ -287,10 +287,10 @@ public:
     Queue<Packet*> headers;
     Queue<PayloadBeat> payload;
 
-    void init(Clock* clock) {
+    void init(Clock* clock, uint32_t order) {
         headers.skid(clock);
         payload.skid(clock);
-        order_.fifo(clock, 4);
+        order_.fifo(clock, order);
     }
     void step(const std::vector<Departure*>& ports) {
         if (order_.has()) {
@@ -331,8 +331,9 @@ public:
     uint64_t packets = 0, beats = 0;
     Queue<FrameBeat> out;
 
-    void init(Clock* clock, uint32_t max_beats, uint32_t assembled) {
+    void init(Clock* clock, uint32_t max_beats, uint32_t assembled, uint32_t most) {
         clock_ = clock;
+        most_ = most;
         out.skid(clock);
         info_.skid(clock);
         payload_.skid(clock);
@@ -380,7 +381,7 @@ private:
     }
     void take() {
         const bool room = room_;
-        room_ = level() <= 10;
+        room_ = level() <= most_;
         if (!inside_) {
             if (!room || !info_.has()) return;
             Packet* packet = info_.pop();
@@ -394,9 +395,9 @@ private:
             done_.push(beat.packet);
         }
     }
-    // Finished packets whose header is not begun, as the FIFO of 16 counts them.
+    // Finished packets whose header is not begun, as their FIFO counts them.
     size_t level() const {
-        if (done_.size() <= 10) return 0;
+        if (done_.size() <= most_) return 0;
         size_t held = 0;
         for (size_t k = 0; k < done_.size(); k++) held += done_.at(k) < clock_->now + 2;
         // The first lies in the output register; if one left in this cycle, only from the next on.
@@ -408,7 +409,7 @@ private:
     Queue<PayloadBeat> payload_, waiting_;
     Packet* stages_[3] = {};
     bool inside_ = false, sending_ = false, room_ = true;
-    uint32_t index_ = 0;
+    uint32_t index_ = 0, most_ = 0;  // most: with so many finished, another packet may begin
 };
 
 }  // namespace ember

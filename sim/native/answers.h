@@ -6,23 +6,9 @@
 #include <list>
 #include <vector>
 
-#include "wire.h"
+#include "beats.h"
 
 namespace ember {
-
-// A share of a mini-batch to ask for, and where the answers go; in the order of sim.native.host.
-struct Asked {
-    uint64_t step, count;  // the mini-batch, and the query records of the share
-    const uint64_t* records;
-    double time;
-    uint32_t first, samples;      // number of the mini-batch's first sample; how many it has
-    uint32_t share_first, share;  // of this node: place of the first one, how many
-    uint64_t parts, values;       // of an answer, and of each part: 0 from a NIC without values
-    float* answers;               // [samples][parts][values]
-    int64_t *filled, *status;     // of each sample: parts that are there, and its refusal
-    int64_t* left;                // samples of the share that are not answered
-    const float* dense;           // [samples][dimension]; none without values
-};
 
 struct Step : Asked {
     std::vector<uint64_t> kept;  // the records
@@ -55,26 +41,25 @@ public:
     std::vector<Step*> completed;  // by the packet taken last
     Fault fault;
 
-    Answers(const Wire& wire, bool interaction) : wire_(wire), interaction_(interaction) {}
+    explicit Answers(bool interaction) : interaction_(interaction) {}
 
     // Whether a packet only answers samples; it is taken then.
     bool take(const uint32_t* words, uint64_t beats, const Head& head) {
-        const Wire& w = wire_;
-        const uint32_t *tag = words + w.beat_words, *values = tag + w.beat_words;
+        const uint32_t *tag = words + BEAT_WORDS, *values = tag + BEAT_WORDS;
         completed.clear();
         if (!answers(head.opcode)) return false;
-        if (beats < 2 || (head.opcode == w.errors && head.count > RECORDS_PER_BEAT * (beats - 1))) {
+        if (beats < 2 || (head.opcode == opcode::ERRORS && head.count > RECORDS_PER_BEAT * (beats - 1))) {
             wrong(Fault::COUNT, head.opcode);
-        } else if (head.opcode == w.errors) {
+        } else if (head.opcode == opcode::ERRORS) {
             for (uint32_t k = 0; k < head.count; k++) {
-                const uint64_t record = record_at(w, words, k);
-                refuse(uint32_t(w.error_sample.of(record)), uint32_t(w.error_status.of(record)));
+                const uint64_t record = record_at(words, k);
+                refuse(uint32_t(error::sample.of(record)), uint32_t(error::status.of(record)));
             }
-        } else if (head.opcode == w.pooled) {
-            part(w.tag_sample.get(tag), w.tag_first.get(tag), head.count, w.tag_last.get(tag),
+        } else if (head.opcode == opcode::POOLED) {
+            part(pooled_tag::sample.get(tag), pooled_tag::first_bag.get(tag), head.count, pooled_tag::last.get(tag),
                  values, beats - 2);
-        } else if (head.opcode == w.result_part) {
-            part(w.part_sample.get(tag), w.part_first.get(tag), head.count, w.part_last.get(tag),
+        } else if (head.opcode == opcode::RESULT_PART) {
+            part(part_tag::sample.get(tag), part_tag::first_beat.get(tag), head.count, part_tag::last.get(tag),
                  values, beats - 2);
         } else {
             results(tag, beats - 1, head.count);
@@ -83,9 +68,9 @@ public:
     }
     // Whether packets of an opcode only answer samples.
     bool answers(uint32_t opcode) const {
-        return opcode == wire_.errors
-            || (interaction_ ? opcode == wire_.results || opcode == wire_.result_part
-                             : opcode == wire_.pooled);
+        return opcode == opcode::ERRORS
+            || (interaction_ ? opcode == opcode::RESULTS || opcode == opcode::RESULT_PART
+                             : opcode == opcode::POOLED);
     }
     Step* find(uint32_t sample) {
         for (auto& step : steps)
@@ -114,7 +99,7 @@ private:
             return;
         }
         float* to = step->answers + (at * step->parts + first) * step->values;
-        for (uint64_t left = count * step->values; left; values += wire_.beat_words) {
+        for (uint64_t left = count * step->values; left; values += BEAT_WORDS) {
             const uint64_t some = std::min<uint64_t>(left, DATA_WORDS);
             std::memcpy(to, values, some * sizeof(float));
             to += some;
@@ -131,8 +116,8 @@ private:
             return;
         }
         for (uint32_t k = 0; k < count; k++)
-            part(tags[k / DATA_WORDS * wire_.beat_words + k % DATA_WORDS], 0, uint32_t(each), true,
-                 tags + (first + k * each) * wire_.beat_words, each);
+            part(tags[k / DATA_WORDS * BEAT_WORDS + k % DATA_WORDS], 0, uint32_t(each), true,
+                 tags + (first + k * each) * BEAT_WORDS, each);
     }
     void refuse(uint32_t sample, uint32_t status) {
         refusals.push_back({sample, status});
@@ -150,7 +135,6 @@ private:
         if (!--*step.left) completed.push_back(&step);
     }
 
-    const Wire& wire_;
     const bool interaction_;
 };
 

@@ -5,12 +5,9 @@
 #include <utility>
 #include <vector>
 
-namespace ember {
+#include "formats.h"
 
-struct GpuTimes {
-    double launch, cycles_per_row, mlp_launch, cycles_per_sample, call;
-    uint64_t streams;
-};
+namespace ember {
 
 // A list of rows, or of dense vectors, that a NIC wants for a step: its records, and the dense
 // vectors themselves where they have values.

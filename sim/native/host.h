@@ -1,5 +1,5 @@
-// The host and GPU beside a NIC: what sim/node/node.py does for inference, in the same order and to the
-// bit. Compiled with -ffp-contract=off: times are those of Python.
+// The host and GPU beside a NIC, in inference: acts as sim/node/node.py does, in the same order, to
+// the bit. Compiled with -ffp-contract=off: times are those of Python.
 #pragma once
 #include <cstdint>
 #include <ctime>
@@ -16,23 +16,8 @@
 
 namespace ember {
 
-// In the order of sim.native.host.
-struct HostConfig {
-    uint64_t node, dimension, payload_beats, buffer_beats, in_flight, vectors_fit, latency,
-        interaction;
-    double cycles_per_byte;  // of PCIe, towards the NIC
-    const Rows* rows;        // none: vectors have no values, nor have answers
-    GpuTimes gpu;
-};
-
-// A share of a mini-batch that was answered.
-struct Share {
-    uint64_t step;
-    double started, finished;
-};
-
-// A NIC has: `config`, at least a Wire; run(cycle), cycle(), next_event(); received(), beats and
-// their cycles that nobody took yet; arrive(words, beats, cycles), for a packet.
+// A NIC has run(cycle), cycle(), next_event(); received(), the Beats that were not dropped yet;
+// arrive(words, beats, cycles), for a packet.
 template <class Nic>
 class Host {
 public:
@@ -45,10 +30,10 @@ public:
     std::vector<Share> finished;
 
     Host(Nic& nic, const HostConfig& given)
-        : answers(nic.config, given.interaction),
-          outbox(nic.config, uint32_t(given.node), given.latency, given.cycles_per_byte),
+        : answers(given.interaction),
+          outbox(uint32_t(given.node), given.latency, given.cycles_per_byte),
           thread{given.gpu.call}, gpu(given.gpu, thread), dense(given.gpu, thread), nic_(nic),
-          wire_(nic.config), config_(given) {}
+          config_(given) {}
 
     void submit(const Asked& asked) {
         answers.steps.emplace_back(asked);
@@ -82,12 +67,16 @@ public:
         if (late != ~uint64_t(0)) answers.wrong(Fault::LATE, late);
     }
     bool faulty() const { return answers.fault.kind != Fault::NONE; }
+    // Shares that were answered; the highest number after a fault.
+    uint64_t answered() const { return faulty() ? NEVER : finished.size(); }
     double next_event() const { return events_.empty() ? INFINITE : events_.top().time; }
-    uint64_t queries_waiting() const { return queries_.size(); }
-    uint64_t unanswered() const {
-        uint64_t left = 0;
-        for (const auto& step : answers.steps) left += uint64_t(*step.left);
-        return left;
+    HostCounts counts() const {
+        uint64_t unanswered = 0;
+        for (const auto& step : answers.steps) unanswered += uint64_t(*step.left);
+        return {.to_nic = outbox.bytes, .from_nic = from_nic, .launches = gpu.launches,
+                .rows = gpu.rows, .dense_launches = dense.launches, .dense_rows = dense.rows,
+                .unanswered = unanswered, .queries_waiting = queries_.size(), .nic_ns = nic_ns,
+                .host_ns = host_ns, .fault = answers.fault.kind, .value = answers.fault.value};
     }
 
 private:
@@ -146,22 +135,16 @@ private:
     // Packets that the NIC has sent: answers are put in place, the rest acts when it is here.
     void receive() {
         auto& output = nic_.received();
-        const size_t stride = wire_.beat_words;
-        size_t first = 0;
-        for (size_t beat = 0; beat < output.cycles.size() && !faulty(); beat++) {
-            const uint32_t* words = &output.beats[beat * stride];
-            if (!(words[wire_.last_bit / 32] >> wire_.last_bit % 32 & 1)) continue;
-            take(&output.beats[first * stride], beat + 1 - first, output.cycles[beat]);
-            first = beat + 1;
-        }
-        output.beats.erase(output.beats.begin(), output.beats.begin() + first * stride);
-        output.cycles.erase(output.cycles.begin(), output.cycles.begin() + first);
-        from_nic += first * sizeof(uint32_t) * DATA_WORDS;
+        const size_t whole = output.split([&](size_t first, size_t beats, uint64_t cycle) {
+            if (!faulty()) take(&output.words[first * BEAT_WORDS], beats, cycle);
+        });
+        output.drop(whole);
+        from_nic += whole * BEAT_BYTES;
     }
     void take(const uint32_t* words, size_t beats, uint64_t cycle) {
-        const Head head{uint32_t(wire_.opcode.get(words)), uint32_t(wire_.step.get(words)),
-                        uint32_t(wire_.credit_field.get(words)),
-                        uint32_t(wire_.count.get(words))};
+        const Head head{uint32_t(header::opcode.get(words)), uint32_t(header::step.get(words)),
+                        uint32_t(header::credit.get(words)),
+                        uint32_t(header::count.get(words))};
         const bool answers_only = answers.take(words, beats, head);
         // Acknowledgements of gradients do not change where nothing trains.
         if (answers_only && answers.completed.empty() && head.credit == credit_) return;
@@ -181,7 +164,7 @@ private:
             answers.wrong(Fault::COUNT, head.opcode);
         else
             for (uint32_t k = 0; k < head.count; k++)
-                kept.records.push_back(record_at(wire_, words, k));
+                kept.records.push_back(record_at(words, k));
         put(double(cycle + config_.latency), {Event::PACKET, nullptr, at});
     }
 
@@ -214,12 +197,12 @@ private:
         const int16_t ahead = int16_t(uint16_t(head.credit - consumed_));
         if (ahead > 0) consumed_ += uint64_t(ahead);
         bool keeps = false;
-        if (head.opcode == wire_.lookup_requests) {
+        if (head.opcode == opcode::LOOKUP_REQUESTS) {
             List rows{head.step, taken_[at].records};
             launched(gpu.arrive(now, std::move(rows)), Event::GATHERED);
-        } else if (head.opcode == wire_.dense_requests && config_.interaction) {
+        } else if (head.opcode == opcode::DENSE_REQUESTS && config_.interaction) {
             keeps = ask(at, now);
-        } else if (head.opcode != wire_.credit && !answers.answers(head.opcode)) {
+        } else if (head.opcode != opcode::CREDIT && !answers.answers(head.opcode)) {
             answers.wrong(Fault::OPCODE, head.opcode);
         }
         for (Step* step : std::vector<Step*>(taken_[at].completed)) ended(step, now);
@@ -232,7 +215,7 @@ private:
         Step* step = nullptr;
         List wanted;
         for (const uint64_t record : kept.records) {
-            const uint32_t sample = uint32_t(wire_.dense_sample.of(record));
+            const uint32_t sample = uint32_t(dense::sample.of(record));
             Step* own = answers.own(sample);
             if (!step) step = own;
             if (!own || own != step) {
@@ -244,7 +227,7 @@ private:
             wanted.dense.insert(wanted.dense.end(), vector, vector + config_.dimension);
         }
         if (!step) {
-            answers.wrong(Fault::COUNT, wire_.dense_requests);
+            answers.wrong(Fault::COUNT, opcode::DENSE_REQUESTS);
             return false;
         }
         wanted.step = uint32_t(step->step);
@@ -297,12 +280,12 @@ private:
                 step.started = now;
                 if (config_.interaction) step.ready = dense.compute(now, step.share);
             }
-            uint32_t* words = outbox.send(wire_.queries, uint32_t(step.step),
+            uint32_t* words = outbox.send(opcode::QUERIES, uint32_t(step.step),
                                           uint32_t(query.count), query.beats + 1, query.beats + 1,
                                           now);
             for (size_t k = 0; k < query.count; k++) {
                 const uint64_t record = step.kept[query.first + k];
-                uint32_t* place = words + (1 + k / RECORDS_PER_BEAT) * wire_.beat_words
+                uint32_t* place = words + (1 + k / RECORDS_PER_BEAT) * BEAT_WORDS
                                   + 2 * (k % RECORDS_PER_BEAT);
                 place[0] = uint32_t(record);
                 place[1] = uint32_t(record >> 32);
@@ -324,16 +307,16 @@ private:
 
     void send_rows(const List& list, double now) {
         const Rows* rows = config_.rows;
-        outbox.send_vectors(wire_.gpu_vectors, list, wire_.lookup_landing, config_.dimension,
+        outbox.send_vectors(opcode::GPU_VECTORS, list, lookup::landing, config_.dimension,
                             config_.vectors_fit, now, rows, [&](uint64_t k, float* vector) {
-            const uint64_t table = wire_.lookup_table.of(list.records[k]);
-            const uint64_t row = wire_.lookup_row.of(list.records[k]);
+            const uint64_t table = lookup::table.of(list.records[k]);
+            const uint64_t row = lookup::row.of(list.records[k]);
             if (inside(*rows, table, row)) fill(*rows, table, row, vector);
             else answers.wrong(Fault::ROW, row);
         });
     }
     void send_dense(const List& list, double now) {
-        outbox.send_vectors(wire_.dense_vectors_op, list, wire_.dense_landing, config_.dimension,
+        outbox.send_vectors(opcode::DENSE_VECTORS, list, dense::landing, config_.dimension,
                             config_.vectors_fit, now, !list.dense.empty(),
                             [&](uint64_t k, float* vector) {
             std::copy_n(&list.dense[k * config_.dimension], config_.dimension, vector);
@@ -341,7 +324,6 @@ private:
     }
 
     Nic& nic_;
-    const Wire& wire_;
     const HostConfig config_;
     std::list<Step> over_;  // whose shares are answered, with queries that were not sent yet
     std::deque<Step*> waiting_;

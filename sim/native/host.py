@@ -2,7 +2,7 @@
 
 import ctypes
 from collections.abc import Callable
-from ctypes import POINTER, c_bool, c_double, c_uint32, c_uint64, c_void_p
+from ctypes import POINTER, c_bool, c_double, c_uint64, c_void_p
 from dataclasses import dataclass
 from math import inf
 from types import SimpleNamespace
@@ -18,57 +18,33 @@ from rtl.config import NicConfig
 from rtl.formats import BEAT_BYTES
 from sim.engines.compiled import CompiledEngine
 from sim.job.faults import Windows
+from sim.native.structures import Asked, GpuTimes, HostConfig, HostCounts, Share
 from sim.nic.ports import LAST_BIT
 from sim.nic.timed import TIMED
 from sim.node.errors import COUNT, OPCODE, ProtocolError
 from sim.node.step import Step
 
-__all__ = ["HOST_FUNCTIONS", "HOST_LONG", "Gathers", "HostConfig", "NativeNode"]
+__all__ = ["HOST_FUNCTIONS", "HOST_LONG", "Gathers", "NativeNode"]
 
 _FAULT = (1 << 64) - 1
 
 
-class _Gpu(ctypes.Structure):
-    _fields_ = (*((name, c_double) for name in (
-        "launch", "cycles_per_row", "mlp_launch", "cycles_per_sample", "call")),
-        ("streams", c_uint64))
-
-
-class HostConfig(ctypes.Structure):
-    """What a compiled host is told."""
-
-    _fields_ = (*((name, c_uint64) for name in (
-        "node", "dimension", "payload_beats", "buffer_beats", "in_flight", "vectors_fit",
-        "latency", "interaction")), ("cycles_per_byte", c_double), ("rows", c_void_p),
-        ("gpu", _Gpu))
-
-
-class _Asked(ctypes.Structure):
-    _fields_ = (("step", c_uint64), ("count", c_uint64), ("records", c_void_p), ("time", c_double),
-                *((name, c_uint32) for name in ("first", "samples", "share_first", "share")),
-                ("parts", c_uint64), ("values", c_uint64),
-                *((name, c_void_p) for name in ("answers", "filled", "status", "left", "dense")))
-
-
 HOST_FUNCTIONS: dict[str, tuple[Any, list]] = {
     "ember_host_free": (None, [c_void_p]),
-    "ember_host_submit": (None, [c_void_p, POINTER(_Asked)]),
+    "ember_host_submit": (None, [c_void_p, POINTER(Asked)]),
     "ember_host_advance": (c_uint64, [c_void_p, c_uint64, c_bool]),
     "ember_host_quantum": (c_uint64, [c_void_p, c_uint64]),
     "ember_host_finished": (None, [c_void_p, c_void_p]),
     "ember_host_refusals": (c_uint64, [c_void_p, c_uint64, c_void_p]),
     "ember_host_next_event": (c_double, [c_void_p]),
     "ember_host_actions": (c_uint64, [c_void_p]),
-    "ember_host_counts": (None, [c_void_p, c_void_p]),
+    "ember_host_counts": (None, [c_void_p, POINTER(HostCounts)]),
 }
-"""Functions of a library with a host, as of ``host_calls.h``; `HostConfig` is for the one that
-makes it."""
+"""Functions of a library with a host, those of ``host_calls.h``."""
 HOST_LONG = ("ember_host_advance",)
 """What takes longer than to let another thread have Python's lock, and to have it back."""
 
-_COUNTS = ("to_nic", "from_nic", "launches", "rows", "dense_launches", "dense_rows",
-           "unanswered", "queries_waiting", "nic_ns", "host_ns", "fault", "value")
-_SHARE = np.dtype([("step", np.uint64), ("started", np.float64), ("finished", np.float64)])
+_SHARE = np.dtype(Share)
 _FAULTS = (
     "", "answered sample {}, or a part of it, which was not to come from it now",
     OPCODE, COUNT,
@@ -84,10 +60,6 @@ class Gathers:
 
     launches: int
     rows: int
-
-    @property
-    def sent(self) -> int:
-        return self.rows
 
 
 class NativeNode:
@@ -119,14 +91,13 @@ class NativeNode:
         self._interacts, self._values = bottom is not None, rows is not None
         self._errors: list[tuple[int, int]] = []
         launch = cycles_of_us(gpu.latency_us)
-        times = _Gpu(launch, gpu.cycles_per_row(4 * dimension), launch,
+        times = GpuTimes(launch, gpu.cycles_per_row(4 * dimension), launch,
                      gpu.cycles_of_products(bottom or 0), cycles_of_us(gpu.call_us), gpu.streams)
         self._lib = library
         self._host = make(HostConfig(
             number, dimension, config.host_payload_beats, config.query_beats, in_flight,
             vectors_that_fit(dimension, config.host_payload_beats), self.pcie.latency,
             self._interacts, self.pcie.to_nic.cycles_per_byte, rows, times))
-        self._counted = (c_uint64 * len(_COUNTS))()
         engine.set_rate("host_tx", cycles_per_beat=BEAT_BYTES * self.pcie.from_nic.cycles_per_byte,
                         last_bit=LAST_BIT, burst=64)
 
@@ -134,9 +105,10 @@ class NativeNode:
         if getattr(self, "_host", None) is not None:
             self._lib.ember_host_free(self._host)
 
-    def _counts(self) -> dict[str, int]:
-        self._lib.ember_host_counts(self._host, ctypes.addressof(self._counted))
-        return dict(zip(_COUNTS, self._counted))
+    def _counts(self) -> HostCounts:
+        counts = HostCounts()
+        self._lib.ember_host_counts(self._host, counts)
+        return counts
 
     @property
     def actions(self) -> int:
@@ -147,13 +119,13 @@ class NativeNode:
     def gpu(self) -> Gathers:
         """The GPU's gathers of rows, for their counts."""
         counts = self._counts()
-        return Gathers(counts["launches"], counts["rows"])
+        return Gathers(counts.launches, counts.rows)
 
     @property
     def dense(self) -> Gathers | None:
         """Its gathers of dense vectors; None where the interaction is not on the NIC."""
         counts = self._counts()
-        return Gathers(counts["dense_launches"], counts["dense_rows"]) if self._interacts else None
+        return Gathers(counts.dense_launches, counts.dense_rows) if self._interacts else None
 
     @property
     def errors(self) -> list[tuple[int, int]]:
@@ -168,24 +140,23 @@ class NativeNode:
     def seconds(self) -> dict[str, float]:
         """CPU time of evaluating the NIC, and of the host beside it, from a sample of quanta."""
         counts = self._counts()
-        return {name: counts[of] * TIMED / 1e9
-                for name, of in (("nics", "nic_ns"), ("hosts", "host_ns"))}
+        return {"nics": counts.nic_ns * TIMED / 1e9, "hosts": counts.host_ns * TIMED / 1e9}
 
     @property
     def host_bytes(self) -> dict[str, int]:
         """Bytes over PCIe."""
         counts = self._counts()
-        return {name: counts[name] for name in ("to_nic", "from_nic")}
+        return {"to_nic": counts.to_nic, "from_nic": counts.from_nic}
 
     @property
     def unanswered(self) -> int:
         """Samples of this node's shares that are under way or wait to be."""
-        return self._counts()["unanswered"]
+        return self._counts().unanswered
 
     @property
     def queries_waiting(self) -> int:
         """Query packets that the host holds back for lack of credit."""
-        return self._counts()["queries_waiting"]
+        return self._counts().queries_waiting
 
     @property
     def next_events(self) -> tuple[float, float]:
@@ -213,7 +184,7 @@ class NativeNode:
         for array, kind in zip(arrays, (np.float32, np.int64, np.int64, np.int64, np.float32)):
             assert array is None or (array.dtype == kind and array.flags.c_contiguous)
         parts, values = step.answers.shape[1:]
-        self._lib.ember_host_submit(self._host, _Asked(
+        self._lib.ember_host_submit(self._host, Asked(
             step.number, len(records), records.ctypes.data, time, step.first & 0xFFFFFFFF,
             len(step.samples), step.shares[node], share, parts, values if self._values else 0,
             *(None if array is None else array.ctypes.data for array in arrays)))
@@ -242,7 +213,7 @@ class NativeNode:
         if count == _FAULT:
             counts = self._counts()
             raise ProtocolError(f"node {self.number} "
-                                + _FAULTS[counts["fault"]].format(counts["value"]))
+                                + _FAULTS[counts.fault].format(counts.value))
         shares = np.empty(count, _SHARE)
         self._lib.ember_host_finished(self._host, shares.ctypes.data)
         for number, started, finished in shares.tolist():

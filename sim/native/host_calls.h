@@ -13,12 +13,12 @@ void ember_host_submit(Host* host, const ember::Asked* asked) { host->submit(*as
 // Returns how many shares are answered that were not taken yet, the highest number after a fault.
 uint64_t ember_host_advance(Host* host, uint64_t end, bool timed) {
     host->advance(end, timed);
-    return host->faulty() ? ~uint64_t(0) : host->finished.size();
+    return host->answered();
 }
 
 uint64_t ember_host_quantum(Host* host, uint64_t end) {
     host->quantum(end);
-    return host->faulty() ? ~uint64_t(0) : host->finished.size();
+    return host->answered();
 }
 
 void ember_host_finished(Host* host, ember::Share* shares) {
@@ -40,15 +40,7 @@ double ember_host_next_event(Host* host) { return host->next_event(); }
 
 uint64_t ember_host_actions(Host* host) { return host->actions; }
 
-// What it has done, in the order of sim.native.host.
-void ember_host_counts(Host* host, uint64_t* values) {
-    const auto& fault = host->answers.fault;
-    for (const uint64_t count : {host->outbox.bytes, host->from_nic, host->gpu.launches,
-                                 host->gpu.rows, host->dense.launches, host->dense.rows,
-                                 host->unanswered(), host->queries_waiting(), host->nic_ns,
-                                 host->host_ns, uint64_t(fault.kind), fault.value})
-        *values++ = count;
-}
+void ember_host_counts(Host* host, ember::HostCounts* counts) { *counts = host->counts(); }
 
 }  // extern "C"
 #pragma GCC visibility pop

@@ -1,7 +1,7 @@
 """A compiled NIC with its host and GPU, all of it compiled."""
 
 import ctypes
-from ctypes import POINTER, c_uint32, c_void_p
+from ctypes import POINTER, c_void_p
 from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,28 +12,21 @@ from host.timing.pcie import PcieProfile
 from rtl.config import NicConfig
 from sim.engines.compiled import CompiledEngine
 from sim.engines.library import library
-from sim.native.host import HOST_FUNCTIONS, HOST_LONG, HostConfig, NativeNode
+from sim.native.formats import header_text
+from sim.native.host import HOST_FUNCTIONS, HOST_LONG, NativeNode
 from sim.native.rows import rows_of
-from sim.native.wire import wire_words
+from sim.native.structures import EnginePort, HostConfig
 
 __all__ = ["CompiledNode"]
 
 
-class _Calls(ctypes.Structure):
-    _fields_ = tuple((name, c_void_p) for name in ("run", "cycle", "next_event", "pop", "push"))
-
-
-_FUNCTIONS = {
-    "ember_host_new": (c_void_p, [c_void_p, POINTER(_Calls), c_void_p, c_uint32, c_uint32,
-                                  POINTER(HostConfig)]),
-    "ember_wire_words": (c_uint32, []),
-}
+_FUNCTIONS = {"ember_host_new": (c_void_p, [POINTER(EnginePort), POINTER(HostConfig)])}
 
 
 @cache
 def _library() -> SimpleNamespace:
     return library(Path(__file__).with_name("host.cpp"), HOST_FUNCTIONS | _FUNCTIONS,
-                   long=HOST_LONG)
+                   long=HOST_LONG, generated={"formats.h": header_text()})
 
 
 class CompiledNode(NativeNode):
@@ -53,14 +46,8 @@ class CompiledNode(NativeNode):
     def __init__(self, number: int, engine: CompiledEngine, config: NicConfig, model: Model,
                  seed: int, pcie: PcieProfile, gpu: GpuProfile, in_flight: int,
                  bottom: int | None = None):
-        functions, wire = _library(), wire_words()
-        if len(wire) != functions.ember_wire_words():
-            raise RuntimeError(f"the host wants {functions.ember_wire_words()} words of layouts, "
-                               f"not {len(wire)}")
+        functions, port = _library(), EnginePort(*engine.native("host_tx", "host_rx"))
         self._rows = rows_of(model, seed)  # used as long as the host is there
-        calls = _Calls(*engine.native_clock, *engine.native_calls)
         super().__init__(
             number, engine, config, model.dimension, pcie, gpu, in_flight, bottom, functions,
-            lambda host: functions.ember_host_new(
-                wire.ctypes.data, calls, *engine.native("host_tx", "host_rx"), host),
-            ctypes.addressof(self._rows))
+            lambda host: functions.ember_host_new(port, host), ctypes.addressof(self._rows))

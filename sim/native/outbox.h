@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "gathers.h"
-#include "wire.h"
 
 namespace ember {
 
@@ -15,29 +14,28 @@ class Outbox {
 public:
     uint64_t bytes = 0;  // that were sent
 
-    Outbox(const Wire& wire, uint32_t node, uint64_t latency, double cycles_per_byte)
-        : wire_(wire), node_(node), latency_(double(latency)), cycles_per_byte_(cycles_per_byte) {}
+    Outbox(uint32_t node, uint64_t latency, double cycles_per_byte)
+        : node_(node), latency_(double(latency)), cycles_per_byte_(cycles_per_byte) {}
 
     // Let a packet begin its way at `now`, or when the link is free; returns its words, zero behind
     // the header, of which the NIC looks at `shown` beats. They stay where they are until the next.
     uint32_t* send(uint32_t opcode, uint32_t step, uint32_t count, uint64_t beats, uint64_t shown,
                    double now) {
-        constexpr uint64_t BYTES = sizeof(uint32_t) * DATA_WORDS;
-        bytes += beats * BYTES;
+        bytes += beats * BEAT_BYTES;
         const double begins = std::max(now, free_);
-        free_ = begins + double(beats * BYTES) * cycles_per_byte_;
+        free_ = begins + double(beats * BEAT_BYTES) * cycles_per_byte_;
         packets_.push_back({words_.size(), arrivals_.size(), uint32_t(beats)});
         for (uint64_t beat = 1; beat <= beats; beat++)
             arrivals_.push_back(uint64_t(std::ceil(
-                begins + double(beat) * (double(BYTES) * cycles_per_byte_) + latency_)));
-        words_.resize(words_.size() + shown * wire_.beat_words, 0);
+                begins + double(beat) * (double(BEAT_BYTES) * cycles_per_byte_) + latency_)));
+        words_.resize(words_.size() + shown * BEAT_WORDS, 0);
         uint32_t* words = &words_[packets_.back().words];
-        wire_.version.set(words, wire_.version_value);
-        wire_.opcode.set(words, opcode);
-        wire_.source.set(words, node_);
-        wire_.destination.set(words, node_);
-        wire_.step.set(words, step & 0xFFFF);
-        wire_.count.set(words, count);
+        header::version.set(words, VERSION);
+        header::opcode.set(words, opcode);
+        header::source.set(words, node_);
+        header::destination.set(words, node_);
+        header::step.set(words, step & 0xFFFF);
+        header::count.set(words, count);
         return words;
     }
     // Vectors for the records of a list, at most `most` in a packet; `fill` writes the one for
@@ -45,19 +43,18 @@ public:
     template <class Fill>
     void send_vectors(uint32_t opcode, const List& list, const Field& landing, uint64_t dimension,
                       uint64_t most, double now, bool values, Fill fill) {
-        constexpr uint64_t TAGS = 2 * DATA_WORDS;  // of a beat
         vector_.resize(dimension);
         for (uint64_t first = 0; first < list.records.size(); first += most) {
             const uint64_t count = std::min<uint64_t>(most, list.records.size() - first);
-            const uint64_t tag_beats = (count + TAGS - 1) / TAGS;
+            const uint64_t tag_beats = (count + TAGS_PER_BEAT - 1) / TAGS_PER_BEAT;
             const uint64_t beats = 1 + tag_beats
                                    + (count * dimension + DATA_WORDS - 1) / DATA_WORDS;
             uint32_t* words = send(opcode, list.step, uint32_t(count), beats,
                                    values ? beats : 1 + tag_beats, now);
-            uint32_t* data = words + (1 + tag_beats) * wire_.beat_words;
+            uint32_t* data = words + (1 + tag_beats) * BEAT_WORDS;
             for (uint64_t k = 0; k < count; k++) {
                 const uint64_t record = list.records[first + k];
-                words[(1 + k / TAGS) * wire_.beat_words + k % TAGS / 2] |=
+                words[(1 + k / TAGS_PER_BEAT) * BEAT_WORDS + k % TAGS_PER_BEAT / 2] |=
                     uint32_t(landing.of(record)) << 16 * (k % 2);
                 if (!values) continue;
                 fill(first + k, vector_.data());
@@ -91,14 +88,13 @@ private:
         for (uint64_t done = 0; done < vector_.size();) {
             const uint64_t some = std::min<uint64_t>(vector_.size() - done,
                                                      DATA_WORDS - at % DATA_WORDS);
-            std::memcpy(data + at / DATA_WORDS * wire_.beat_words + at % DATA_WORDS,
+            std::memcpy(data + at / DATA_WORDS * BEAT_WORDS + at % DATA_WORDS,
                         &vector_[done], some * sizeof(float));
             done += some;
             at += some;
         }
     }
 
-    const Wire& wire_;
     const uint32_t node_;
     const double latency_, cycles_per_byte_;
     double free_ = 0;

@@ -1,15 +1,9 @@
 // Rows of embedding tables as host.dlrm.rows.row_values makes them: the same 64-bit hashes, the same
 // float64 value rounded once.
 #pragma once
-#include <cstdint>
+#include "formats.h"
 
-struct Rows {
-    const int64_t* sizes;
-    const uint64_t* seeds;
-    const double* scales;
-    const uint64_t* steps;
-    uint64_t tables, dimension;
-};
+namespace ember {
 
 inline uint64_t mix64(uint64_t h) {
     h ^= h >> 33;
@@ -38,3 +32,5 @@ inline void fill(const Rows& rows, uint64_t table, uint64_t row, float* __restri
         vector[2 * pair + 1] = value(hash >> 16 & 0xFFFFFF, scale);
     }
 }
+
+}  // namespace ember

@@ -54,7 +54,7 @@ class DenseVectors:
         """Dense vectors that were asked for and not sent yet."""
 
     @property
-    def sent(self) -> int:
+    def rows(self) -> int:
         """Dense vectors that gathers have copied, or begun to."""
         return self._gathers.rows
 

@@ -18,8 +18,6 @@ class HostPort:
     ----------
     engine: the NIC. number: of its node, for messages.
     cycles_per_byte: of the link to the NIC. latency: of that link, in cycles.
-
-    :class:`sim.native.host_port.CompiledHostPort` does the same in C++.
     """
 
     def __init__(self, engine: Engine, number: int, cycles_per_byte: float, latency: int):

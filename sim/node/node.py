@@ -20,7 +20,6 @@ from rtl.config import NicConfig
 from rtl.formats import BEAT_BYTES, Opcode
 from sim.engines import Engine
 from sim.job.faults import Windows
-from sim.native.host_port import host_port
 from sim.nic.ports import LAST_BIT
 from sim.nic.timed import TIMED
 from sim.node.answers import Answers
@@ -28,6 +27,7 @@ from sim.node.dense_vectors import DenseVectors
 from sim.node.errors import COUNT, OPCODE, ProtocolError
 from sim.node.events import EventQueue, Rank
 from sim.node.gradients import TrainingOf
+from sim.node.host_port import HostPort
 from sim.node.queries import Queries
 from sim.node.step import Step
 
@@ -68,7 +68,7 @@ class Node:
         self._queries = Queries(number, config, in_flight, self._send, self._began)
         self._to_nic: list[np.ndarray] = []
         self._to_nic_starts: list[float] = []
-        self._port = host_port(engine, number, self._pcie)
+        self._port = HostPort(engine, number, self._pcie.to_nic.cycles_per_byte, self._pcie.latency)
         self._answers = Answers(number, dimension, interaction=bottom is not None,
                                 refused=self._refused)
         self.errors = self._answers.errors

@@ -18,11 +18,10 @@ from host.model import Model
 from host.samples import Samples
 from host.wire.packets import query_records
 
-__all__ = ["Step", "StepResult"]
+__all__ = ["PooledOf", "Step", "StepResult"]
 
 PooledOf = Callable[[Samples, Model, int], np.ndarray]
-InteractionOf = Callable[[Model, np.ndarray, np.ndarray], np.ndarray]
-RecordsOf = Callable[[Samples, int], np.ndarray]
+"""What returns pooled vectors as :func:`host.dlrm.dlrm.pooled_reference` does."""
 
 
 @dataclass
@@ -68,18 +67,16 @@ class Step:
 
     @classmethod
     def of(cls, number: int, first: int, samples: Samples, nodes: int, answer: tuple[int, int],
-           dense: np.ndarray | None = None, records_of: RecordsOf = query_records,
-           batch: MiniBatch | None = None) -> "Step":
+           dense: np.ndarray | None = None, batch: MiniBatch | None = None) -> "Step":
         """Deal ``samples`` in contiguous shares whose sizes differ by at most one.
 
-        ``answer``: parts and values of a sample's answer. ``records_of`` gives the query records,
-        in place of :func:`host.wire.packets.query_records`.
+        ``answer``: parts and values of a sample's answer.
         """
         n = len(samples)
         sizes = [n // nodes + (node < n % nodes) for node in range(nodes)]
         return cls(number, first, samples, list(accumulate(sizes, initial=0)),
                    np.zeros((n, *answer), np.float32), dense, np.zeros(n, np.int64),
-                   np.zeros(n, np.int64), np.array(sizes, np.int64), records_of(samples, first),
+                   np.zeros(n, np.int64), np.array(sizes, np.int64), query_records(samples, first),
                    np.concatenate(([0], np.cumsum(samples.slots + 1))), batch)
 
     @property
@@ -161,17 +158,15 @@ class StepResult:
     refused: int
 
     @classmethod
-    def judge(cls, step: Step, model: Model, seed: int, pooled: PooledOf = pooled_reference,
-              interact: InteractionOf = interaction) -> "StepResult":
+    def judge(cls, step: Step, model: Model, seed: int,
+              pooled: PooledOf = pooled_reference) -> "StepResult":
         """Compare what came back with the numpy model of the same samples.
 
-        ``pooled``, ``interact``: give pooled vectors and interactions, in place of
-        :func:`host.dlrm.dlrm.pooled_reference` and :func:`host.dlrm.interaction.interaction`, bit
-        by bit.
+        ``pooled``: gives pooled vectors, the bits of :func:`host.dlrm.dlrm.pooled_reference`.
         """
         expected = pooled(step.samples, model, seed)
         if step.dense is not None:
-            expected = ResultLayout.of(model).to_beats(interact(model, step.dense, expected))
+            expected = ResultLayout.of(model).to_beats(interaction(model, step.dense, expected))
         same = (expected.view(np.uint32) == step.answers.view(np.uint32)).all(axis=(1, 2))
         answered = (step.status == 0) & (step.filled == step.answers.shape[1])
         return cls(int((same & answered).sum()), int((~same & answered).sum()),

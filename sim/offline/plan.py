@@ -38,7 +38,7 @@ from sim.offline.plan_interaction import InteractionCost
 from sim.offline.plan_memory import STATE_BYTES, balance, caches, node_bytes, nodes_needed
 from sim.offline.plan_traffic import Packing, Traffic
 
-__all__ = ["SCHEMA", "failures", "plan"]
+__all__ = ["SCHEMA", "evenly", "failures", "plan"]
 
 SCHEMA = "embernic/plan/1"
 
@@ -188,7 +188,7 @@ def _replay(options: RunOptions, system: _System, model: Model, kind: str | None
             tables, rows = batch.tables[entered], batch.rows[entered]
             missed = ~stores.access(owners[entered], key_hash(tables, rows), batch.keys[entered])
         else:
-            missed = _evenly(owners[entered], 1 - Fraction(str(hit_rate)), entered_before)
+            missed = evenly(owners[entered], 1 - Fraction(str(hit_rate)), entered_before)
         done += len(batch)
         progress(done)
         if number < options.warmup:
@@ -203,15 +203,21 @@ def _replay(options: RunOptions, system: _System, model: Model, kind: str | None
     return traffic, loads
 
 
-def _evenly(owners: np.ndarray, share: Fraction, before: np.ndarray) -> np.ndarray:
+def evenly(owners: np.ndarray, share: Fraction, before: np.ndarray) -> np.ndarray:
     """Return a bool for each lookup, true for a ``share`` of those of each owner, evenly spread.
 
     ``before`` counts the lookups of each owner that went before, and is brought up to date.
+    Lookup n of an owner, counted from 0, is chosen where the integer part of n times ``share`` goes
+    up; the arithmetic is exact.
     """
     chosen = np.zeros(len(owners), bool)
     for owner in range(len(before)):
         here = np.flatnonzero(owners == owner)
-        number = before[owner] + np.arange(len(here) + 1)
+        first = int(before[owner])
+        largest = (first + len(here) + 1) * max(share.numerator, share.denominator)
+        # A share of many digits takes Python's integers, which are slower.
+        kind = np.int64 if largest <= np.iinfo(np.int64).max else object
+        number = first + np.arange(len(here) + 1).astype(kind)
         reached = number * share.numerator // share.denominator
         chosen[here] = np.diff(reached) > 0
         before[owner] += len(here)

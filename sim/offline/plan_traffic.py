@@ -37,8 +37,8 @@ _HEADER, _TAG = 1, 1
 def packets(times: np.ndarray, most: int, timeout: float | None = None) -> np.ndarray:
     """Return the units in each packet of units that come at ``times``, ascending: int64.
 
-    A packet takes at most ``most`` units; its last one comes less than ``timeout`` after its
-    first, if one is given.
+    A packet takes at most ``most`` units, 1 or more; its last one comes less than ``timeout`` after
+    its first, if one is given, and a ``timeout`` of 0 leaves it one unit.
     """
     if timeout is None:
         whole, rest = divmod(len(times), most)
@@ -46,7 +46,7 @@ def packets(times: np.ndarray, most: int, timeout: float | None = None) -> np.nd
     ends = np.searchsorted(times, times + timeout, side="left")
     sizes, at = [], 0
     while at < len(times):
-        end = min(int(ends[at]), at + most)
+        end = max(at + 1, min(int(ends[at]), at + most))
         sizes.append(end - at)
         at = end
     return np.array(sizes, np.int64)
@@ -62,6 +62,9 @@ class Packing:
     nodes: of the cluster.
     dimension: of the model; vectors below 16 values share beats.
     interaction: what it costs where it is on the NIC, else None.
+
+    Vectors too long for a packet of this NIC count as a packet each: their dimension is one that
+    the NIC does not take.
     """
 
     config: NicConfig
@@ -80,8 +83,7 @@ class Packing:
     @property
     def vectors(self) -> int:
         """Vectors of a vectors packet, behind its tag beat."""
-        return min(TAGS_PER_BEAT,
-                   (self.config.net_payload_beats - _TAG) * LANES // self.dimension)
+        return min(TAGS_PER_BEAT, self._together(self.config.net_payload_beats))
 
     @property
     def requests(self) -> int:
@@ -91,12 +93,12 @@ class Packing:
     @property
     def answers(self) -> int:
         """Vectors of a packet from the GPU."""
-        return vectors_that_fit(self.dimension, self.config.host_payload_beats)
+        return max(1, vectors_that_fit(self.dimension, self.config.host_payload_beats))
 
     @property
     def results(self) -> int:
         """Pooled vectors of a packet to the host."""
-        return (self.config.host_payload_beats - _TAG) * LANES // self.dimension
+        return self._together(self.config.host_payload_beats)
 
     @property
     def queries(self) -> int:
@@ -107,6 +109,10 @@ class Packing:
     def lateness(self) -> float:
         """Cycles by which packets of a destination each close late: they are looked at in turn."""
         return (1 << (self.config.nodes - 1).bit_length()) / 2
+
+    def _together(self, beats: int) -> int:
+        """Return the vectors of a payload of ``beats``, one of them the tags."""
+        return max(1, (beats - _TAG) * LANES // self.dimension)
 
     def record_bytes(self, sizes: np.ndarray) -> int:
         """Return the bytes of packets of records."""

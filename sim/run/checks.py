@@ -10,8 +10,7 @@ import numpy as np
 
 from host.dlrm.dlrm import Dlrm
 from host.dlrm.interaction import ResultLayout
-from sim.native.numerics import Numerics
-from sim.node.step import Step, StepResult
+from sim.node.step import PooledOf, Step, StepResult
 
 __all__ = ["Checks", "checker", "unchecked"]
 
@@ -20,16 +19,16 @@ Check = Callable[[Step], tuple[StepResult, np.ndarray]]
 Take = Callable[[Step, StepResult, np.ndarray], None]
 
 
-def checker(dlrm: Dlrm, numerics: Numerics, layout: ResultLayout | None) -> Check:
+def checker(dlrm: Dlrm, pooled: PooledOf, layout: ResultLayout | None) -> Check:
     """Return what judges answers and predicts from them; NaN for samples that were refused.
 
-    ``layout``: of the interaction results, where the NICs answer with them.
+    ``pooled``: gives pooled vectors. ``layout``: of the interaction results, where the NICs answer
+    with them.
     """
     dlrm.draw()  # a part of setting up, not of the first check
 
     def check(step: Step) -> tuple[StepResult, np.ndarray]:
-        verdict = StepResult.judge(step, dlrm.model, dlrm.seed, numerics.pooled,
-                                   numerics.interaction)
+        verdict = StepResult.judge(step, dlrm.model, dlrm.seed, pooled)
         if layout is None:
             predictions = dlrm.predict(step.samples.dense, step.answers)
         else:

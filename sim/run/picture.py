@@ -37,13 +37,18 @@ def draw_run(result: dict, path: str | Path) -> None:
     latency.plot(range(len(steps)), steps, color=BLUE, marker=".", linewidth=1)
     for name, colour, style in (("p50", ORANGE, "-"), ("p99", GREEN, "--")):
         value = result["latency_us"][name]
-        latency.axhline(value, color=colour, linestyle=style, label=f"{name} {value:.1f} us")
-    latency.set_ylim(0, 1.25 * max(steps))
+        if value is not None:
+            latency.axhline(value, color=colour, linestyle=style, label=f"{name} {value:.1f} us")
+    if steps:
+        latency.set_ylim(0, 1.25 * max(steps))
+        latency.legend(loc="upper right", ncols=2)
+    else:
+        latency.text(0.5, 0.5, "all mini-batches were warm-up", ha="center", va="center",
+                     transform=latency.transAxes)
     latency.xaxis.set_major_locator(MaxNLocator(integer=True))
     latency.set_xlabel("mini-batch")
     latency.set_ylabel("latency (us)")
     latency.set_title("First query leaves the host to last result", fontsize=10)
-    latency.legend(loc="upper right", ncols=2)
     for axes in (funnel, latency):
         axes.spines[["top", "right"]].set_visible(False)
     figure.suptitle(

@@ -1,142 +1,73 @@
 """What a run reports: one dictionary for JSON, one table for the terminal."""
 
-from __future__ import annotations
-
-from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING
 
-import numpy as np
 from rich.table import Table
 
 from host.timing.clock import CYCLE_NS
 from sim.nic.savings import remote_cache_summary, saved_bytes
-from sim.nic.stalls import stalls
+from sim.run.hardware import block, hardware, percentiles, ratio, total
+from sim.run.measured import Measured
 
-if TYPE_CHECKING:
-    from sim.job.settings import Runtime
-    from sim.run.run import Run
-    from sim.run.setup import ClusterSetup
-
-__all__ = ["SCHEMA", "cell", "failures", "hardware", "percentiles", "stopped", "summary", "table"]
+__all__ = ["SCHEMA", "cell", "cold", "failures", "stopped", "summary", "table"]
 
 SCHEMA = "embernic/run/1"
 
 
-def _block(counters: Mapping[str, int], name: str) -> dict[str, int]:
-    """Return the counters of one block, without its name."""
-    return {key.split(".", 1)[1]: value for key, value in counters.items()
-            if key.split(".", 1)[0] == name}
-
-
-def _ratio(part: float, whole: float) -> float | None:
-    return part / whole if whole else None
-
-
-def hardware(setup: ClusterSetup, runtime: Runtime, counters: list[dict[str, int]] | None,
-             wall: float) -> dict:
-    """Return what NICs, network, hosts and GPUs counted in ``wall`` seconds, as plain values.
-
-    Without ``counters``, which cannot be read while the run goes on, what they say is None.
-    """
-    nodes, exchange = setup.cluster.nodes, setup.cluster.exchange
-    total = _total(counters)
-    cache, dedupe = _block(total, "local_cache"), _block(total, "dedupe")
-    ran = sum(node.engine.cycles_run for node in nodes)
-    return {
-        "node_cycles": {"run": ran, "skipped": sum(node.engine.cycles_skipped for node in nodes),
-                        "boot": setup.boot_run},
-        "node_cycles_per_second": _ratio(ran - setup.boot_run, wall),
-        "stalls": stalls(counters) if counters and None not in total.values() else None,
-        "local_cache": None if not (total and runtime.local_cache) else cache | {
-            # A repeat inside a mini-batch, which the dedupe table serves, counts as a hit.
-            "hit_rate": _ratio(dedupe["requests"] - cache.get("misses", 0), dedupe["requests"]),
-            # Of the lookups that entered the cache: one for each key of a mini-batch and owner.
-            "hit_rate_unique": _ratio(cache["hits"], cache["accesses"]),
-        },
-        "dedupe": None if not (total and runtime.dedupe) else dedupe,
-        "network": {"packets": exchange.frames, "bytes": exchange.frame_bytes,
-                    "lost": exchange.lost_frames},
-        "pcie": {"to_nic_bytes": sum(node.host_bytes["to_nic"] for node in nodes),
-                 "from_nic_bytes": sum(node.host_bytes["from_nic"] for node in nodes)},
-        "gpu": {"launches": sum(node.gpu.launches for node in nodes),
-                "rows": sum(node.gpu.rows for node in nodes)},
-        "counters": counters,
-    }
-
-
-def _total(counters: list[dict] | None) -> dict:
-    """Return the sums over nodes, None of what a model does not count."""
-    if not counters:
-        return {}
-    return {name: None if value is None else sum(node[name] for node in counters)
-            for name, value in counters[0].items()}
-
-
-def summary(run: Run, *, counters: list[dict[str, int]] | None, wall: float, cpu: float,
-            stuck: dict | None, complete: bool, interrupted: str | None, next_sample: int,
-            under_way: int, unanswered: int, cycles: int, samples: int, lookups: int,
-            verdicts: dict[str, int], latencies: list[float], sha256: str, batching: dict) -> dict:
+def summary(run: Measured) -> dict:
     """Return everything that was measured, as plain values."""
-    options, nodes = run.options, run.cluster.nodes
+    options, nodes = run.options, run.setup.cluster.nodes
     # A model has no values to compare.
     modelled = options.fidelity == "model"
-    measured = hardware(run.setup, run.runtime, counters, wall)
-    remote = remote_cache_summary(_block(_total(counters), "remote_cache"), run.foreign_keys)
-    saved = remote["hits"] if counters and options.nodes > 1 else None
-    measured["network"] |= {
+    found = hardware(run.setup, run.runtime, run.counters, run.wall)
+    remote = remote_cache_summary(block(total(run.counters), "remote_cache"), run.foreign_keys)
+    saved = remote["hits"] if run.counters and options.nodes > 1 else None
+    found["network"] |= {
         "saved_lookups": saved,
         "saved_bytes": None if saved is None else saved_bytes(saved, run.model.dimension)}
     return {
         "schema": SCHEMA,
-        "complete": complete,
-        "interrupted": interrupted,
-        "next_sample": None if complete else next_sample,
-        "under_way": under_way,
+        "complete": run.complete,
+        "interrupted": run.interrupted,
+        "next_sample": None if run.complete else run.next_sample,
+        "under_way": run.under_way,
         "config": asdict(run.config) | {"runtime": asdict(run.runtime)},
         "model": {"name": run.model.name, "tables": run.model.tables,
                   "rows": sum(run.model.rows), "dimension": run.model.dimension},
         "options": {name: value for name, value in asdict(options).items()
                     if name not in ("config", "settings")},
-        "samples": samples,
-        "lookups": lookups,
-        "batching": batching,
+        "samples": run.samples,
+        "lookups": run.lookups,
+        "batching": run.batching,
         "nodes": options.nodes,
         "engine": None if modelled else options.engine,
         "fidelity": options.fidelity,
-        "cycles": cycles,
-        "simulated_seconds": cycles * CYCLE_NS * 1e-9,
-        "wall_seconds": wall,
+        "cycles": run.cycles,
+        "simulated_seconds": run.cycles * CYCLE_NS * 1e-9,
+        "wall_seconds": run.wall,
         # Of the process: evaluating the NICs, the hosts beside them, the check of the results with
         # the predictions, making mini-batches, and all that is left, which is the network, handing
         # out the work, and threads that look for more of it. Of another clock, as the first of them
         # is formed before the run begins: forming mini-batches.
-        "cpu_seconds": {"total": cpu, "checks": run.checks.seconds, "inputs": run.steps.seconds,
-                        "batching": run.batcher.seconds} | {
+        "cpu_seconds": {"total": run.cpu, **run.seconds} | {
             part: sum(node.seconds[part] for node in nodes) for part in ("nics", "hosts")},
-        "bit_identical": None if modelled else bool(samples) and not (
-            verdicts["different"] or verdicts["refused"] or unanswered or stuck),
-        "results": verdicts | {"unanswered": unanswered} | (
+        "bit_identical": None if modelled else bool(run.samples) and not (
+            run.verdicts["different"] or run.verdicts["refused"] or run.unanswered or run.stuck),
+        "results": run.verdicts | {"unanswered": run.unanswered} | (
             {"equal": None, "different": None} if modelled else {}),
-        "stuck": stuck and stuck["message"],
-        "where_stuck": stuck,
+        "stuck": run.stuck and run.stuck["message"],
+        "where_stuck": run.stuck,
         "remote_cache": remote if saved is not None and run.runtime.remote_cache else None,
         "interaction": None if not run.runtime.interaction else {
             "mode": run.model.interaction, "itself": run.model.interaction_itself,
             "width": run.model.interaction_width,
-            "dense_vectors": sum(node.dense.sent for node in nodes)},
+            "dense_vectors": sum(node.dense.rows for node in nodes)},
         "errors": sum(len(node.errors) for node in nodes),
-        "latency_us": percentiles(latencies),
-        "latencies_us": latencies,
+        "latency_us": percentiles(run.latencies),
+        "latencies_us": run.latencies,
         "phases_us": None,
-        "predictions_sha256": sha256 if samples and not modelled else None,
-    } | measured
-
-
-def percentiles(values: Sequence[float]) -> dict[str, float | None]:
-    """Return the median, the 99th percentile and the largest of ``values``, None of none."""
-    return {name: float(np.percentile(values, part)) if values else None
-            for name, part in (("p50", 50), ("p99", 99), ("max", 100))}
+        "predictions_sha256": run.sha256 if run.samples and not modelled else None,
+    } | found
 
 
 def failures(result: dict) -> list[str]:
@@ -165,6 +96,14 @@ def stopped(result: dict) -> str | None:
             f"--first-sample {following} and name other files for all but --predictions, which "
             f"goes on in its file. Caches start cold there: latencies and counters are of two "
             f"runs, the predictions put together are those of the whole.")
+
+
+def cold(result: dict) -> str | None:
+    """Return why a run has no latencies where all of its mini-batches were warm-up, else None."""
+    if result["latencies_us"] or not result["samples"]:
+        return None
+    return (f"all mini-batches finished were among the {result['options']['warmup']:,} of warm-up: "
+            f"there are no latencies")
 
 
 def cell(value: object) -> str:
@@ -201,9 +140,10 @@ def table(result: dict) -> Table:
     row("bit-identical to the numpy model", result["bit_identical"])
     row("simulated time", result["simulated_seconds"] * 1e6, "us")
     row("samples per simulated second",
-        _ratio(result["samples"], result["simulated_seconds"] * 1e6), "million")
+        ratio(result["samples"], result["simulated_seconds"] * 1e6), "million")
     for name in ("p50", "p99", "max"):
-        row(f"mini-batch latency {name}", result["latency_us"][name], "us")
+        row(f"mini-batch latency {name}", result["latency_us"][name],
+            "us" if cold(result) is None else "all were warm-up")
     row("dedupe: requests", dedupe.get("requests"))
     row("dedupe: unique keys", dedupe.get("unique"))
     row("dedupe: retired early", dedupe.get("retired_early"))

@@ -10,7 +10,7 @@ import numpy as np
 from host.batching import MiniBatch
 from host.dlrm.dlrm import Dlrm
 from host.dlrm.interaction import ResultLayout
-from host.placement.shard import ShardPlan
+from host.placement.shard import ShardPlan, foreign_keys
 from host.samples import Samples
 from host.timing.gpu import GpuProfile
 from host.timing.pcie import PcieProfile
@@ -18,25 +18,20 @@ from rtl.config import LANES, preset
 from sim.cluster.stuck import diagnose
 from sim.cluster.watchdog import StuckError
 from sim.engines import Engine
-from sim.engines.compiled import CompiledEngine
 from sim.files.outputs import LiveJson
 from sim.files.stop import never
 from sim.job.fit import built, check_fit
-from sim.job.inputs import GENERATED, batcher_of, choose_model, mini_batches
+from sim.job.inputs import GENERATED, batcher_of, check_warmup, choose_model, mini_batches
 from sim.job.options import RunOptions
 from sim.job.settings import apply_settings
 from sim.model.config import WideConfig
-from sim.model.engine import ModelEngine
-from sim.model.node import ModelNode
-from sim.native.host import NativeNode
-from sim.native.node import CompiledNode
-from sim.native.numerics import COMPILED, NUMPY
-from sim.native.rows import row_answers_compiled
 from sim.nic.ports import Observer
 from sim.node.dense_vectors import bottom_operations
-from sim.node.node import Node
+from sim.node.protocol import ClusterNode
 from sim.node.step import Step
+from sim.run.backend import Backend, choose
 from sim.run.checks import Checks, checker, unchecked
+from sim.run.measured import Measured
 from sim.run.prefetch import Ahead
 from sim.run.report import summary
 from sim.run.setup import ClusterSetup
@@ -62,10 +57,12 @@ def run(options: RunOptions, progress: Progress = lambda done, cycle: None) -> d
 
 
 class Run:
-    """A cluster set up for a run."""
+    """A cluster set up for a run. ``backend``: implementations other than :func:`choose` picks."""
 
-    def __init__(self, options: RunOptions):
+    def __init__(self, options: RunOptions, backend: Backend | None = None):
         self.options = options
+        check_warmup(options)
+        self.backend = backend = backend or choose(options)
         self._modelled = options.fidelity == "model"
         base = preset(options.config)
         self.config, self.runtime = apply_settings(
@@ -79,10 +76,7 @@ class Run:
         self._answer = ((self.model.tables, self.model.dimension) if self._layout is None else
                         (self._layout.beats, LANES))
         self.plan = ShardPlan.deal(self.model, options.nodes, options.placement)
-        # Amaranth's simulator is there for machines without a compiler.
-        self._numerics = numerics = NUMPY if options.engine == "pysim" else COMPILED
-        self._dlrm = Dlrm(self.model, options.seed, options.mlp, numerics.linear,
-                          numerics.interaction)
+        self._dlrm = Dlrm(self.model, options.seed, options.mlp, backend.numerics.linear)
         self._before: Samples | None = None
         self.batcher = batcher_of(options)
         self.steps = Ahead(self._steps(mini_batches(
@@ -97,12 +91,13 @@ class Run:
         self._open: dict[int, Step] = {}
         self._floor = 0
         self._tally = Tally(Alike(options), options.first_sample)
-        check = unchecked if self._modelled else checker(self._dlrm, numerics, self._layout)
+        check = unchecked if self._modelled else checker(
+            self._dlrm, backend.numerics.pooled, self._layout)
         self.checks = Checks(check, self._tally.add, most=options.in_flight,
                              beside=options.threads > 1 and not self._modelled)
         self._stop: Callable[[], str | None] = never
         self.setup = ClusterSetup(options, self.config, self.runtime, self.model, self.plan,
-                                   self._node)
+                                  backend, self._node)
         self.cluster, self.registers = self.setup.cluster, self.setup.registers
         self.waves = self.setup.waves
 
@@ -124,32 +119,18 @@ class Run:
         self._before = sample
 
     def _node(self, number: int, engine: Engine, pcie: PcieProfile,
-              gpu: GpuProfile) -> Node | NativeNode:
-        model, options = self.model, self.options
-        bottom = bottom_operations(model) if self._layout else None
-        if not options.silences:
-            if isinstance(engine, ModelEngine):
-                return ModelNode(number, engine, self.config, model.dimension, pcie, gpu,
-                                 options.in_flight, bottom)
-            # Its signals are not written down, and its rows are those that C++ knows.
-            if (type(engine) is CompiledEngine
-                    and self._numerics.row_answers is row_answers_compiled):
-                return CompiledNode(number, engine, self.config, model, options.seed, pcie, gpu,
-                                    options.in_flight, bottom)
-        answer = self._numerics.row_answers(model, options.seed, number,
-                                            self.config.host_payload_beats)
-        return Node(number, engine, self.config, answer, model.dimension, pcie, gpu,
-                    options.in_flight, bottom)
+              gpu: GpuProfile) -> ClusterNode:
+        bottom = bottom_operations(self.model) if self._layout else None
+        return self.backend.node(number, engine, self.config, self.model, pcie, gpu, bottom)
 
     def _steps(self, batches: Iterator[MiniBatch]) -> Iterator[Step]:
         first = self.options.first_sample
         for number, batch in enumerate(batches):
             samples = batch.samples
             dense = None if self._layout is None else self._dlrm.bottom(samples.dense)
-            step = Step.of(number, first, samples, self.options.nodes, self._answer, dense,
-                           self._numerics.query_records, batch)
+            step = Step.of(number, first, samples, self.options.nodes, self._answer, dense, batch)
             if self.options.nodes > 1:
-                step.foreign_keys = self._numerics.foreign_keys(self.plan, samples, step.shares)
+                step.foreign_keys = foreign_keys(self.plan, samples, step.shares)
             yield step
             first += len(samples)
 
@@ -263,18 +244,20 @@ class Run:
                 interrupted: str | None = None) -> dict:
         tally = self._tally
         unanswered = sum(int(step.left.sum()) for step in self._open.values())
-        latencies = tally.latencies
-        return summary(
-            self, counters=counters, stuck=stuck, complete=complete, interrupted=interrupted,
+        return summary(Measured(
+            options=self.options, config=self.config, runtime=self.runtime, model=self.model,
+            setup=self.setup, counters=counters, stuck=stuck, complete=complete,
+            interrupted=interrupted,
             wall=time.perf_counter() - self._began if wall is None else wall,
             cpu=time.process_time() - self._began_cpu if cpu is None else cpu,
-            next_sample=tally.next_sample,
+            seconds={"checks": self.checks.seconds, "inputs": self.steps.seconds,
+                     "batching": self.batcher.seconds},
+            samples=tally.samples, lookups=tally.lookups, next_sample=tally.next_sample,
             under_way=sum(len(step.samples) for step in self._open.values()),
             unanswered=unanswered if stuck else 0,
             cycles=int(np.ceil(tally.last_result)) - self.setup.start if tally.samples else 0,
-            samples=tally.samples, lookups=tally.lookups, verdicts=tally.verdicts,
-            latencies=latencies[self.options.warmup:] or latencies, sha256=tally.sha256,
-            batching=tally.alike.result())
+            latencies=tally.latencies[self.options.warmup:], foreign_keys=self.foreign_keys,
+            verdicts=tally.verdicts, sha256=tally.sha256, batching=tally.alike.result()))
 
 
 def _unknown(error: StuckError) -> dict:

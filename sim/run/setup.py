@@ -15,11 +15,9 @@ from sim.engines.waves import Waves
 from sim.job.faults import PARTS, windows
 from sim.job.options import RunOptions
 from sim.job.settings import Runtime
-from sim.model.nic import ModelNic
-from sim.native.host import NativeNode
-from sim.nic.build import nic_model
 from sim.nic.registers import RegisterFile
-from sim.node.node import Node
+from sim.node.protocol import ClusterNode
+from sim.run.backend import Backend
 
 __all__ = ["ClusterSetup"]
 
@@ -30,7 +28,8 @@ class ClusterSetup:
     Parameters
     ----------
     options: of the run. config, runtime, model, plan: what they come to.
-    node: makes a node of its number, engine, and the profiles of PCIe and GPU.
+    backend: the implementations. node: makes a node of its number, engine, and the profiles of
+        PCIe and GPU.
     configure: queues more writes of registers of a node.
     patience: cycles without a beat after which the run is given up, more than the options say.
 
@@ -42,22 +41,19 @@ class ClusterSetup:
     """
 
     def __init__(self, options: RunOptions, config: NicConfig, runtime: Runtime, model: Model,
-                 plan: ShardPlan,
-                 node: Callable[[int, Engine, PcieProfile, GpuProfile], Node | NativeNode],
+                 plan: ShardPlan, backend: Backend,
+                 node: Callable[[int, Engine, PcieProfile, GpuProfile], ClusterNode],
                  configure: Callable[[RegisterFile], None] = lambda registers: None,
                  patience: int = 0):
         pcie = load_profile(options.pcie, PcieProfile)
         self.gpu = load_profile(options.gpu, GpuProfile)
         self.network = Network(load_profile(options.network, NetworkProfile), options.nodes)
         traced_by = options.traced
-        if options.fidelity == "model":
-            nic = traced = ModelNic(config)
-        else:
-            nic = traced = nic_model(config, options.engine, traced=traced_by is not None)
-            if traced_by and options.nodes > 1:
-                nic = nic_model(config, options.engine)
+        nic = traced = backend.nic(config, traced=traced_by is not None)
+        if traced_by and options.nodes > 1:
+            nic = backend.nic(config)
         self.waves: Waves | None = None
-        nodes: list[Node | NativeNode] = []
+        nodes: list[ClusterNode] = []
         self.registers: list[RegisterFile] = []
         for number in range(options.nodes):
             shown = traced_by is not None and number == traced_by.node
@@ -72,8 +68,10 @@ class ClusterSetup:
         # network and once over PCIe each way.
         lookahead = nodes[0].pcie.lookahead
         self.hand_out = lookahead + (self.network.lookahead if options.nodes > 1 else 0)
-        self.cluster = Cluster(nodes, self.network, options.threads, reaction=self.hand_out,
-                               patience=options.patience + patience)
+        self.cluster = Cluster(
+            nodes, self.network, backend.exchange_between(nodes, self.network),
+            backend.crew(nodes), options.threads, reaction=self.hand_out,
+            patience=options.patience + patience)
         try:
             self.start = self._boot(min(lookahead, self.network.lookahead))
             self._silence(options)

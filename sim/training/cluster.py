@@ -25,11 +25,11 @@ from sim.engines import Engine
 from sim.job.fit import built, check_fit
 from sim.job.options import RunOptions
 from sim.job.settings import Runtime
-from sim.native.numerics import Numerics
 from sim.node.gpu_memory import GpuMemory, store_answers
 from sim.node.gradients import TrainingHost, gradient_payload
 from sim.node.node import Node
-from sim.run.report import hardware, percentiles
+from sim.run.backend import Backend
+from sim.run.hardware import hardware, percentiles
 from sim.run.setup import ClusterSetup
 from sim.training.comparison import Comparison
 from sim.training.options import TrainOptions
@@ -106,13 +106,13 @@ class NicCluster:
     ----------
     options: of the training. config, runtime, model: what they come to; see `training_config`.
     rows: those written so far.
-    numerics: of the hosts.
+    backend: the implementations.
 
     Members: ``tables``, what a trainer needs of them; ``setup``, the cluster.
     """
 
     def __init__(self, options: TrainOptions, config: NicConfig, runtime: Runtime, model: Model,
-                 rows: RowStore, numerics: Numerics):
+                 rows: RowStore, backend: Backend):
         run = options.run
         self._config, self._runtime, self._model = config, runtime, model
         self._plan = single_copies(ShardPlan.deal(model, run.nodes, run.placement))
@@ -120,7 +120,7 @@ class NicCluster:
         registers = training_registers(config, runtime, options.optimizer, run.nodes)
         check_windows([registers] * run.nodes)
         self.setup = ClusterSetup(
-            run, config, runtime, model, self._plan, self._node,
+            run, config, runtime, model, self._plan, backend, self._node,
             lambda file: [file.write(*item) for item in registers.items()])
         dense = DenseTime(self.setup.gpu, model)
         self.clock = Clock(dense, RingAllReduce(
@@ -132,8 +132,8 @@ class NicCluster:
                                         runtime.partials)
             reference.rows = rows
             comparison = Comparison(reference, self._stores, self._plan)
-        self.tables = ClusterTables(self.setup.cluster, self.clock, numerics.query_records,
-                                    comparison, ended=self._step_ended)
+        self.tables = ClusterTables(self.setup.cluster, self.clock, comparison,
+                                    ended=self._step_ended)
 
     def _node(self, number: int, engine: Engine, pcie: PcieProfile, gpu: GpuProfile) -> Node:
         config, store = self._config, self._stores[number]

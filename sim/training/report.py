@@ -1,36 +1,26 @@
 """What a training reports: one dictionary for JSON, one table for the terminal."""
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import asdict
-from typing import TYPE_CHECKING
 
 from rich.table import Table
 
 from sim.run.report import cell
 from sim.training.intervals import finite
-
-if TYPE_CHECKING:
-    from sim.training.train import Training
+from sim.training.measured import Measured
 
 __all__ = ["SCHEMA", "failures", "interval_line", "stopped", "summary", "table"]
 
 SCHEMA = "embernic/train/1"
 
 
-def summary(training: Training, measured: dict, *, complete: bool, interrupted: str | None,
-            rows: int | None, wall: float, weights: str | None, predictions: str | None) -> dict:
-    """Return everything that a training came to, as plain values.
-
-    ``measured``: what NICs came to, empty without. While training goes on, ``rows`` and
-    ``weights``, which take long to tell, are None.
-    """
+def summary(training: Measured) -> dict:
+    """Return everything that a training came to, as plain values."""
     options, run, model = training.options, training.options.run, training.model
     return {
         "schema": SCHEMA,
-        "complete": complete,
-        "interrupted": interrupted,
+        "complete": training.complete,
+        "interrupted": training.interrupted,
         "config": asdict(training.config) | {"runtime": asdict(training.runtime)},
         "model": {"name": model.name, "tables": model.tables, "rows": sum(model.rows),
                   "dimension": model.dimension},
@@ -48,14 +38,14 @@ def summary(training: Training, measured: dict, *, complete: bool, interrupted: 
         "steps": len(training.losses),
         "samples": training.samples,
         "lookups": training.lookups,
-        "batching": training.alike.result(),
+        "batching": training.batching,
         "loss": [finite(loss) for loss in training.losses],
-        "intervals": training.intervals.rows,
-        "rows_written": rows,
-        "weights_sha256": weights,
-        "predictions_sha256": predictions,
-        "wall_seconds": wall,
-    } | _NO_NICS | measured
+        "intervals": training.intervals,
+        "rows_written": training.rows,
+        "weights_sha256": training.weights,
+        "predictions_sha256": training.predictions,
+        "wall_seconds": training.wall,
+    } | _NO_NICS | training.nics
 
 
 _NO_NICS = dict.fromkeys((

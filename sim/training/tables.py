@@ -12,7 +12,7 @@ from host.timing.all_reduce import RingAllReduce
 from host.timing.clock import CYCLE_NS
 from host.timing.dense_time import DenseTime
 from sim.node.gradients import TrainingHost
-from sim.node.step import RecordsOf, Step, StepResult
+from sim.node.step import Step, StepResult
 from sim.training.comparison import Comparison
 
 __all__ = ["Clock", "ClusterTables", "TrainingCluster", "TrainingNode"]
@@ -100,7 +100,6 @@ class ClusterTables:
     ----------
     cluster: of nodes that train.
     clock: of the steps.
-    records_of: makes query records, see :meth:`sim.node.step.Step.of`.
     comparison: with the reference; None to compare nothing.
     ended: is called with the number of steps begun when one is over.
 
@@ -113,11 +112,11 @@ class ClusterTables:
         behind its gradients; they are the next that are looked up.
     """
 
-    def __init__(self, cluster: TrainingCluster, clock: Clock, records_of: RecordsOf,
+    def __init__(self, cluster: TrainingCluster, clock: Clock,
                  comparison: Comparison | None = None,
                  ended: Callable[[int], None] = lambda steps: None):
         self.cluster, self.clock, self.comparison = cluster, clock, comparison
-        self._records_of, self._ended = records_of, ended
+        self._ended = ended
         self.others: Mapping[tuple[int, int], Sequence[np.ndarray]] = {}
         self._model = cluster.nodes[0].training.memory.store.model
         self.following: Samples | None = None
@@ -159,7 +158,7 @@ class ClusterTables:
     def _begin(self, samples: Samples) -> Step:
         """Return the next step."""
         step = Step.of(self.steps, self._samples, samples, len(self.cluster.nodes),
-                       (self._model.tables, self._model.dimension), None, self._records_of)
+                       (self._model.tables, self._model.dimension), None)
         self.steps += 1
         self._samples += len(samples)
         return step

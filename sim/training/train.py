@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from host.batching import MiniBatch
+from host.data.datasets import check_files
 from host.dlrm.dense_trainer import DenseStep, DenseTrainer
 from host.dlrm.embedding import EmbeddingTables
 from host.dlrm.row_store import RowStore
@@ -19,13 +20,14 @@ from sim.files.stop import never
 from sim.job.inputs import GENERATED, batcher_of, choose_model
 from sim.job.options import RunOptions
 from sim.job.settings import Runtime, apply_settings
-from sim.native.numerics import COMPILED, NUMPY
 from sim.nic.ports import Observer
+from sim.run.backend import Backend, choose
 from sim.run.similarity import Alike
 from sim.training.batches import epoch_batches
 from sim.training.checkpoints import Checkpoints
 from sim.training.cluster import NicCluster, training_config
 from sim.training.intervals import Intervals
+from sim.training.measured import Measured
 from sim.training.options import TrainOptions
 from sim.training.report import summary
 
@@ -59,16 +61,18 @@ class Training:
     losses, intervals, samples, lookups, alike: of the steps done since.
     """
 
-    def __init__(self, options: TrainOptions):
+    def __init__(self, options: TrainOptions, backend: Backend | None = None):
         self.options = options
         run = options.run
+        if run.data is not None and options.epochs > 1:
+            check_files(run.data, f"for {options.epochs} epochs")
         self.config, self.runtime = _settings(run)
         model, kind = choose_model(run)
         self.model = self.runtime.of_model(model)
         self.runtime = replace(self.runtime, pooling=self.model.pooling)
-        self.numerics = NUMPY if run.engine == "pysim" else COMPILED
+        self.backend = backend or choose(run)
         self.dense = DenseTrainer(self.model, run.seed, options.optimizer.learning_rate, run.mlp,
-                                  self.numerics.linear)
+                                  self.backend.numerics.linear)
         self._checkpoints = Checkpoints(
             options.checkpoint, self.dense, options.optimizer,
             options.in_common(self.runtime.partials))
@@ -91,7 +95,7 @@ class Training:
 
     def _build(self, rows: RowStore) -> NicCluster:
         self.config = training_config(self.config, self.model, self.runtime, self.options.run)
-        return NicCluster(self.options, self.config, self.runtime, self.model, rows, self.numerics)
+        return NicCluster(self.options, self.config, self.runtime, self.model, rows, self.backend)
 
     def _reference(self, rows: RowStore) -> EmbeddingTables:
         tables = EmbeddingTables(self.model, self.options.run.seed, self.options.optimizer,
@@ -186,11 +190,15 @@ class Training:
                 rows: int | None = None, weights: str | None = None, stuck: dict | None = None,
                 ended: bool = False) -> dict:
         wall = time.perf_counter() - self._began
-        measured = {} if self.nics is None else self.nics.measured(
+        nics = {} if self.nics is None else self.nics.measured(
             wall=wall, samples=self.samples, steps=len(self.losses), ended=ended, stuck=stuck)
-        return summary(self, measured, complete=complete, interrupted=interrupted, rows=rows,
-                       wall=wall, weights=weights,
-                       predictions=self._predictions.hexdigest() if self.losses else None)
+        return summary(Measured(
+            options=self.options, config=self.config, runtime=self.runtime, model=self.model,
+            nics=nics, complete=complete, interrupted=interrupted, first_step=self.first_step,
+            losses=self.losses, intervals=self.intervals.rows, samples=self.samples,
+            lookups=self.lookups, batching=self.alike.result(), wall=wall, rows=rows,
+            weights=weights,
+            predictions=self._predictions.hexdigest() if self.losses else None))
 
 
 def _settings(run: RunOptions) -> tuple[NicConfig, Runtime]:

@@ -14,17 +14,16 @@ from amaranth.lib import data
 
 from gen.documents import documents, renew_command
 from gen.documents.__main__ import main
-from gen.documents.docstrings import attribute_docs, latency_text, members_text
+from gen.documents.docstrings import attribute_docs, members_text
 from gen.documents.fields import descriptor_pieces, layout_fields
 from gen.documents.layers import layered
 from gen.documents.wire_format import record_layouts
 from gen.generate import build_nic
 from rtl import formats
+from rtl.cache import EmbeddingCache
 from rtl.config import NicConfig, preset
-from rtl.float import CountDivider
 from rtl.format_notes import CODES, FIELDS, PACKETS
 from rtl.formats import HeaderBeat, Opcode, Status, TableDescriptor
-from rtl.interaction import Interaction
 from rtl.monitor.channels import channel_map
 from rtl.network.opcodes import RECORDS, TRAINING, VECTORS
 
@@ -147,13 +146,14 @@ def test_notes_are_of_what_there_is(kaggle):
 def test_latencies(kaggle, training):
     for text in (kaggle["latency.md"], training["latency.md"]):
         rows = [line.split(" | ") for line in text.splitlines() if line.startswith("| `")]
-        # Whoever says nothing in cycles of its own refers to who does.
-        assert rows and all(re.search(r"\d| one ", row[2]) for row in rows)
-        assert ":data:" not in text and "``" not in text
+        assert rows and all(len(row) == 4 for row in rows)
+        assert all(re.search(r": \*\*\w", row[2]) or re.search(r"\d", row[3]) for row in rows)
     assert "`row_updater`" in training["latency.md"] and "`step_barrier`" in training["latency.md"]
-    assert re.match(r"Latency \d+ cycles, throughput", latency_text(CountDivider))
-    assert "DotInteraction: Latency" in latency_text(Interaction)
-    assert latency_text(int) == ""
+    # Those of a block that is made of others are theirs.
+    [row] = [line for line in kaggle["latency.md"].splitlines() if line.startswith("| `dedupe`")]
+    assert all(f"{start} → {end}: **{cycles}**" in row
+               for (start, end), cycles in EmbeddingCache.LATENCY.items())
+    assert row.endswith(f" | {EmbeddingCache.RATE} |")
 
 
 def test_members_of_a_docstring():
@@ -221,6 +221,14 @@ def test_command(tmp_path, capsys):
     wanted = documents("tiny", report=REPORT)
     assert written == [str(tmp_path / "new" / "docs" / name) for name in wanted]
     assert all(Path(path).read_text() == wanted[Path(path).name] for path in written)
+
+
+def test_the_report_is_not_written_over(tmp_path, capsys):
+    report = tmp_path / "resources.md"
+    report.write_text(json.dumps(REPORT))
+    assert main(["--config", "tiny", "--output", str(tmp_path), "--report", str(report)]) == 2
+    assert "resources.md of output must be another file than" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == [report] and json.loads(report.read_text()) == REPORT
 
 
 @pytest.mark.parametrize("arguments, report, text", [

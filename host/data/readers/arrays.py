@@ -18,6 +18,7 @@ from typing import BinaryIO, Protocol
 
 import numpy as np
 
+from host.data.readers.pipes import look
 from host.errors import InputError
 
 __all__ = ["ArrayFile", "array_error", "open_npy", "open_npz", "storage"]
@@ -30,8 +31,7 @@ _LOCAL_HEADER = struct.Struct("<4s22xHH")
 def storage(path: str | Path) -> str | None:
     """Return ``npy`` or ``npz`` by the first bytes of a file, None for other files."""
     try:
-        with Path(path).open("rb") as file:
-            first = file.read(8)
+        first = look(path, 8)
     except OSError:
         return None
     return next((kind for magic, kind in _MAGIC.items() if first.startswith(magic)), None)

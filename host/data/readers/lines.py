@@ -1,6 +1,7 @@
 """Reader of a text file in chunks of whole lines, in bounded memory."""
 
 import gzip
+import io
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -10,11 +11,15 @@ from typing import BinaryIO
 
 import numpy as np
 
+from host.data.readers.pipes import is_pipe, look, opened
 from host.errors import InputError
 
 __all__ = ["CHUNK_BYTES", "Chunk", "head", "place", "read_body", "read_chunks"]
 
 CHUNK_BYTES = 1 << 20
+_LOOKED = 1 << 16
+"""Bytes of a pipe from which its format is guessed, packed if they are."""
+
 _GZIP_MAGIC = b"\x1f\x8b"
 _BOM = b"\xef\xbb\xbf"
 _UNREADABLE = (OSError, EOFError, zlib.error)
@@ -64,8 +69,11 @@ def place(chunk: Chunk, at: int, message: str) -> InputError:
     return InputError(chunk.path, line, at - chunk.data.rfind(b"\n", 0, at), message)
 
 
-def read_chunks(path: str | Path, size: int = CHUNK_BYTES) -> Iterator[Chunk]:
+def read_chunks(path: str | Path, size: int = CHUNK_BYTES, *, keep: bool = False,
+                ) -> Iterator[Chunk]:
     """Yield the lines of ``path``, about ``size`` bytes at a time; gzip is detected by content.
+
+    With ``keep`` a pipe can be opened again afterwards, see :mod:`host.data.readers.pipes`.
 
     Raises
     ------
@@ -76,19 +84,20 @@ def read_chunks(path: str | Path, size: int = CHUNK_BYTES) -> Iterator[Chunk]:
     """
     path = Path(path)
     try:
-        with path.open("rb") as raw:
+        with opened(path, keep=keep) as raw:
             yield from _split(path, _blocks(raw, size), size)
     except OSError as error:
         raise InputError(path, 0, 0, error.strerror or str(error)) from None
 
 
-def read_body(path: str | Path, header: bytes, content: str) -> Iterator[Chunk]:
+def read_body(path: str | Path, header: bytes, content: str, *, keep: bool = False,
+              ) -> Iterator[Chunk]:
     """Yield the lines after the first as `read_chunks` does; the first must be ``header``.
 
     ``content`` says what must follow. Raises `InputError` if nothing does.
     """
     any_line = False
-    for chunk in read_chunks(path):
+    for chunk in read_chunks(path, keep=keep):
         if chunk.first_line == 1:
             found, _, rest = chunk.data.partition(b"\n")
             if found != header:
@@ -104,12 +113,19 @@ def read_body(path: str | Path, header: bytes, content: str) -> Iterator[Chunk]:
 
 def head(path: str | Path, size: int = 1 << 16) -> bytes:
     """Return the first ``size`` bytes of the text in ``path``, without gzip and byte order mark;
-    fewer if the file is shorter, b"" if nothing can be read."""
+    fewer if the file is shorter, b"" if nothing can be read. A pipe loses nothing by it."""
     try:
-        with Path(path).open("rb") as raw:
+        with _first_bytes(path) as raw:
             return next(_blocks(raw, size)).removeprefix(_BOM)
     except (*_UNREADABLE, StopIteration):
         return b""
+
+
+def _first_bytes(path: str | Path) -> BinaryIO:
+    """Return a file, or what stands for the first bytes of a pipe."""
+    if is_pipe(path):
+        return io.BufferedReader(io.BytesIO(look(path, _LOOKED)))  # type: ignore[arg-type]
+    return Path(path).open("rb")
 
 
 def _blocks(raw: BinaryIO, size: int) -> Iterator[bytes]:

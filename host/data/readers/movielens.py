@@ -55,8 +55,8 @@ def read(path: str | Path, model: Model | None) -> Iterator[Samples]:
         yield Samples.one_hot(seconds[:, None], label, rows)
 
 
-def _body(path: str | Path) -> Iterator[Chunk]:
-    return read_body(path, HEADER, "ratings")
+def _body(path: str | Path, keep: bool = False) -> Iterator[Chunk]:
+    return read_body(path, HEADER, "ratings", keep=keep)
 
 
 def _timestamps(fields: Fields) -> np.ndarray:
@@ -68,7 +68,7 @@ def _timestamps(fields: Fields) -> np.ndarray:
 
 def _span(path: str | Path) -> tuple[int, int]:
     low, high = [], []
-    for chunk in _body(path):
+    for chunk in _body(path, keep=True):
         times = _timestamps(split(chunk, b",", 4, _LAYOUT))
         low.append(int(times.min()))
         high.append(int(times.max()))

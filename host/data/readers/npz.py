@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from host.data.readers.arrays import ArrayFile, array_error, open_npz
+from host.data.readers.pipes import opened
 from host.data.readers.shapes import MOST_ROWS, check_model
 from host.errors import InputError
 from host.model import Model
@@ -71,17 +72,19 @@ def read(path: str | Path, model: Model | None) -> Iterator[Samples]:
 
 def model_shape(path: str | Path) -> tuple[int, tuple[int, ...]]:
     """Return the number of dense features, and ``counts``. Raises `InputError`."""
-    with _opened(Path(path)) as (arrays, counts):
+    with _opened(Path(path), keep=True) as (arrays, counts):
         if counts is None:
             raise array_error(path, "counts", "the array is missing; name a model")
         return arrays["X_int"].shape[1], tuple(counts.tolist())
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[tuple[dict[str, ArrayFile], np.ndarray | None]]:
-    """Yield the arrays of the file, whose shapes are consistent, and its counts."""
+def _opened(path: Path, keep: bool = False,
+            ) -> Iterator[tuple[dict[str, ArrayFile], np.ndarray | None]]:
+    """Yield the arrays of the file, whose shapes are consistent, and its counts; with ``keep`` a
+    pipe can be opened again."""
     try:
-        with path.open("rb") as file:
+        with opened(path, keep=keep, seek=True) as file:
             arrays = open_npz(path, file, ARRAYS)
             yield arrays, _check(path, arrays)
     except OSError as error:

@@ -53,11 +53,14 @@ def read(path: str | Path, model: Model | None) -> Iterator[Samples]:
 
 
 def scan_rows(path: str | Path) -> tuple[int, ...]:
-    """Return one more than the largest row of each table of a trace; 1 for an unused table."""
+    """Return one more than the largest row of each table of a trace; 1 for an unused table.
+
+    A pipe can be read again afterwards, see :mod:`host.data.readers.pipes`.
+    """
     if storage(path) == "npy":
         return trace_array.scan_rows(path)
     largest = np.zeros(1, np.int64)
-    for chunk in read_chunks(path):
+    for chunk in read_chunks(path, keep=True):
         tables, rows, _, _ = _keys(chunk, None)
         if len(tables):
             grown = np.zeros(max(len(largest), tables.max() + 1), np.int64)

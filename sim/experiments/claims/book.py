@@ -1,19 +1,17 @@
-"""What claims ask of results: metrics, speedups and their means over data sets."""
+"""The results as claims read them: metrics, speedups and their means over data sets."""
 
 from collections.abc import Mapping
 from typing import Any
 
 from sim.experiments.points.setting import Setting
+from sim.experiments.points.speedup import JUDGED, speedup
 from sim.experiments.sweep.sweep import Results
 
 __all__ = ["Book", "mean"]
 
-_JUDGED = {"inference": "interval_us", "training": "samples_per_second"}
-
-
 def mean(values: Mapping[str, float | None]) -> float | None:
-    """Return the mean of what there is, None where a value is missing: a mean over other data sets
-    is another figure."""
+    """Return the mean, None where a value is missing: over fewer data sets it would be another
+    figure."""
     found = [value for value in values.values() if value is not None]
     return sum(found) / len(found) if found and len(found) == len(values) else None
 
@@ -27,7 +25,8 @@ class Book:
     software: profile that is charged, ``eager`` or ``tuned``.
     base: baseline of speedups.
 
-    Members: the parameters; ``asked``, what claims asked for and there is none, with reasons.
+    Members: the parameters; ``asked``: values that claims asked for and that are missing, with
+    reasons.
     """
 
     def __init__(self, setting: Setting, results: Results, software: str = "eager",
@@ -73,16 +72,12 @@ class Book:
         counts, of training samples per second, unless ``metric`` is another (all but
         ``samples_per_second`` are times).
         """
-        metric = metric or _JUDGED[workload]
+        metric = metric or JUDGED[workload]
         found: dict[str, float | None] = {}
         for dataset in self.setting.datasets:
             own = self.value(metric, dataset, system, workload, **fields)
             other = self.value(metric, dataset, base or self.base, workload, **base_fields or {})
-            if not own or not other:
-                found[dataset] = None
-            else:
-                found[dataset] = (own / other if metric.endswith("samples_per_second")
-                                  else other / own)
+            found[dataset] = speedup(metric, own, other)
         return found
 
     def share(self, system: str, phases: tuple[str, ...],
@@ -98,7 +93,7 @@ class Book:
         return found
 
     def largest(self, system: str, workload: str = "inference") -> str:
-        """Return in words which phase and which resource take most time of a system."""
+        """Return in words which phase and which resource of a system take most time."""
         said = []
         for dataset in self.setting.datasets:
             outcome = self.results.get(

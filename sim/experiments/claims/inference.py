@@ -3,10 +3,11 @@
 from sim.experiments.claims.book import Book, mean
 from sim.experiments.claims.verdict import HARDLY, Verdict, claim, factors, less, steps_of, times
 
-__all__: list[str] = []
+__all__ = ["INFERENCE"]
+
 
 def also_served_alone(book: Book, system: str, claimed: float, found: float | None) -> str:
-    """Say the figure for mini-batches served alone, where it gives another verdict."""
+    """Return the speedup of mini-batches served alone in words, where it gives another verdict."""
     alone = mean(book.speedups(system, metric="service_us"))
     if alone is None or found is None or (round(alone, 1) >= claimed) == (
             round(found, 1) >= claimed):
@@ -150,7 +151,7 @@ def _with_size(book: Book, metric: str, system: str, cache: str, name: str,
     """Judge whether a metric only rises, or only falls, with the size of a cache."""
     found, ways = {}, []
     for dataset in book.setting.datasets:
-        # A cache that is off has no hits to tell.
+        # A cache that is off has no hit rate.
         shares = [share for share in book.setting.sizes(dataset) if share or not rises]
         values = [book.value(metric, dataset, system, **{cache: share}) for share in shares]
         found[dataset] = dict(zip(map(str, shares), values))
@@ -168,3 +169,8 @@ def _number(value: float | None) -> str:
     if value is None:
         return "n/a"
     return f"{value:,.0f}" if value > 1 else f"{value:.3f}"
+
+
+INFERENCE = (graph, local_cache, local_hits, remote_cache, local_hits_behind_remote, computation,
+             by_dataset, full, scaling, together, most)
+"""The claims about inference."""

@@ -1,12 +1,11 @@
-"""Claims: what the paper says, what our results say, and whether the two agree."""
+"""Judge all claims: what the paper says, what our results say, and whether the two agree."""
 
 from dataclasses import asdict
 
-# Each enters its claims when it is loaded.
-from sim.experiments.claims import inference, system, training  # noqa: F401
 from sim.experiments.claims.book import Book
-from sim.experiments.claims.verdict import CLAIMS, Claim
-from sim.experiments.points.setting import Setting
+from sim.experiments.claims.registry import CLAIMS
+from sim.experiments.claims.verdict import Claim
+from sim.experiments.points.setting import BASES, Setting
 from sim.experiments.sweep.sweep import Results
 
 __all__ = ["judge"]
@@ -19,19 +18,18 @@ def judge(setting: Setting, results: Results) -> list[dict]:
     where the paper stands: eager software, baseline ``bl-paper``.
     """
     judged = []
-    for name in sorted(CLAIMS, key=lambda name: int(name[1:])):
-        entry = CLAIMS[name]
-        verdicts = [_verdict(entry, Book(setting, results, software, base))
-                    for software in setting.softwares for base in ("bl-paper", "bl-tuned")]
+    for claim in CLAIMS:
+        verdicts = [_verdict(claim, Book(setting, results, software, base))
+                    for software in setting.softwares for base in BASES]
         first = verdicts[0]
-        judged.append({"claim": name, "text": entry.text, "figures": list(entry.figures),
+        judged.append({"claim": claim.name, "text": claim.text, "figures": list(claim.figures),
                        "agrees": first["agrees"], "ours": first["ours"], "why": first["why"],
                        "verdicts": verdicts})
     return judged
 
 
-def _verdict(entry: Claim, book: Book) -> dict:
-    verdict = entry.verdict(book)
+def _verdict(claim: Claim, book: Book) -> dict:
+    verdict = claim.verdict(book)
     why = verdict.why
     if verdict.agrees is None:
         missing = list(dict.fromkeys(book.asked))

@@ -4,10 +4,10 @@ from math import log
 
 from sim.experiments.claims.book import Book, mean
 from sim.experiments.claims.verdict import Verdict, claim, less, times
-from sim.experiments.figures.likeness import batching_rows
-from sim.experiments.figures.scaling import BATCH_FACTORS, few
+from sim.experiments.figures.fig26 import BATCH_FACTORS, batch_fields
+from sim.experiments.figures.similarity import compared
 
-__all__: list[str] = []
+__all__ = ["SYSTEM"]
 
 _ALL_TO_ALL = ("input_all_to_all", "embedding_all_to_all")
 _CUTS = (
@@ -48,7 +48,7 @@ def breakdown(book: Book) -> Verdict:
 def refresh(book: Book) -> Verdict:
     found = {}
     for dataset in book.setting.datasets:
-        row = next(row for row in batching_rows(book.setting, dataset)
+        row = next(row for row in compared(book.setting, dataset)
                    if row["algorithm"] == "graph")
         found[dataset] = {name: row[name] for name in ("first_similarity", "last_similarity")}
     text = "; ".join(f"{dataset} {row['first_similarity']:.2f} falls to "
@@ -100,7 +100,8 @@ def growth(book: Book) -> Verdict:
     for dataset in book.setting.datasets:
         small, large = (
             [book.value(f"traffic.{kind}.bytes", dataset, "bl-paper", "training",
-                        **few(book.setting, dataset, factor)) for kind in ("lookups", "vectors")]
+                        **batch_fields(book.setting, dataset, factor))
+             for kind in ("lookups", "vectors")]
             for factor in (1, last))
         found[dataset] = None if None in small + large or not any(small) else (
             log(sum(filter(None, large)) / sum(filter(None, small))) / log(last))
@@ -140,3 +141,7 @@ def relief(book: Book) -> Verdict:
     return Verdict(f"relief of {text}", agrees,
                    "Bytes on the network, busy time of GPU memory and of the GPU per mini-batch; "
                    "GA against bl-paper, the others against the NIC alone.", found)
+
+
+SYSTEM = (breakdown, refresh, all_on_nic, pressure, growth, relief)
+"""The claims about the system as a whole."""

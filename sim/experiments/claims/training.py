@@ -2,15 +2,15 @@
 
 from sim.experiments.claims.book import Book, mean
 from sim.experiments.claims.verdict import HARDLY, Verdict, claim, less, steps_of, times
-from sim.experiments.figures.scaling import BATCH_FACTORS, few
+from sim.experiments.figures.fig26 import BATCH_FACTORS, batch_fields
 
-__all__: list[str] = []
+__all__ = ["TRAINING"]
 
 _WITHOUT = "without_all_reduce.samples_per_second"
 
 
 def _without_all_reduce(book: Book, *systems: str) -> str:
-    """Say the speedups where the MLPs' all-reduce is left out."""
+    """Return the speedups without the MLPs' all-reduce, in words."""
     return "Without the MLPs' all-reduce: " + times(
         {system: mean(book.speedups(system, "training", metric=_WITHOUT)) for system in systems})
 
@@ -63,7 +63,7 @@ def saturation(book: Book) -> Verdict:
     for dataset in book.setting.datasets:
         values = []
         for factor in BATCH_FACTORS:
-            fields = few(book.setting, dataset, factor)
+            fields = batch_fields(book.setting, dataset, factor)
             values.append(book.speedups("sc", "training", base_fields=fields, **fields)[dataset])
         found[dataset] = dict(zip(map(str, BATCH_FACTORS), values))
         known = [value for value in values if value is not None]
@@ -115,3 +115,7 @@ def updates(book: Book) -> Verdict:
                    "Counted from the accesses of each step: looked up in its forward pass, put "
                    "out by what was looked up after it. A cache below the keys of one mini-batch "
                    "cannot hold them all; sim train counts update_misses in RTL.", found)
+
+
+TRAINING = (techniques, local_cache, full, saturation, scaling, graph, updates)
+"""The claims about training."""

@@ -1,25 +1,26 @@
-"""Verdicts: how a claim of the paper is judged, and the register of claims."""
+"""Claims of the paper, and verdicts on them."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import pairwise
 
 from sim.experiments.claims.book import Book, mean
 
-__all__ = ["CLAIMS", "HARDLY", "Claim", "Verdict", "claim", "factors", "less", "steps_of", "times"]
+__all__ = ["HARDLY", "Claim", "Verdict", "claim", "factors", "less", "steps_of", "times"]
 
 HARDLY = 0.05
-"""A change of at most so much is hardly one."""
+"""The largest change that counts as none."""
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What results say to a claim.
+    """What results say about a claim.
 
     Members
     -------
-    ours: our figure, in words. agrees: True, False, or None where it was not measured.
-    why: reasons, made of figures. values: the numbers, by name.
+    ours: what we measured, in words. agrees: True, False, or None where it was not measured.
+    why: reasons, with numbers. values: the numbers, by name.
     """
 
     ours: str
@@ -39,16 +40,9 @@ class Claim:
     verdict: Callable[[Book], Verdict]
 
 
-CLAIMS: dict[str, Claim] = {}
-"""By name; filled by the modules ``claims_...``."""
-
-
-def claim(name: str, text: str, *figures: str) -> Callable:
-    """Enter the decorated function as the judge of a claim."""
-    def enter(function: Callable[[Book], Verdict]) -> Callable[[Book], Verdict]:
-        CLAIMS[name] = Claim(name, text, figures, function)
-        return function
-    return enter
+def claim(name: str, text: str, *figures: str) -> Callable[[Callable[[Book], Verdict]], Claim]:
+    """Make the decorated function a claim, which it judges."""
+    return partial(Claim, name, text, figures)
 
 
 def times(values: Mapping[str, float | None]) -> str:
@@ -64,8 +58,8 @@ def less(values: Mapping[str, float | None]) -> str:
 
 
 def factors(claimed: float, found: Mapping[str, float | None], why: str = "") -> Verdict:
-    """Judge a mean factor: it agrees when it is not below the claimed one at one decimal, which is
-    what the paper prints."""
+    """Judge a mean factor: it agrees when it is at least the claimed one, rounded to one decimal as
+    the paper prints it."""
     average = mean(found)
     return Verdict(f"mean {'n/a' if average is None else f'{average:.2f}x'} ({times(found)})",
                    None if average is None else round(average, 1) >= claimed, why,

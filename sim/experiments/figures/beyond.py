@@ -1,21 +1,24 @@
 """Beyond the paper: what else a NIC can do, each against the full system without it.
 
-A further one is a line of `EXTRAS`.
+To add one, add a line to `EXTRAS`.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from sim.experiments.figures.table import Row
+from sim.experiments.figures.exhibit import Table
+from sim.experiments.figures.row import Row
 from sim.experiments.points.point import Point
 from sim.experiments.points.setting import Setting
+from sim.experiments.points.speedup import JUDGED, speedup
 from sim.experiments.sweep.sweep import Results
 
-__all__ = ["EXTRAS", "Extra", "beyond_points", "beyond_rows"]
+__all__ = ["EXHIBIT", "EXTRAS", "Extra"]
 
 
 @dataclass(frozen=True)
 class Extra:
-    """Something more than the paper has.
+    """Something that the paper does not have.
 
     Members
     -------
@@ -45,10 +48,8 @@ EXTRAS = (
           (("settings", ("gradient_partials=rounded",)),), rtl=True),
 )
 
-_METRICS = {"inference": ("interval_us", "us"), "training": ("samples_per_second", "samples/s")}
-
-
-def _cases(setting: Setting):
+def _cases(setting: Setting) -> Iterator[tuple[Extra, Point, Point]]:
+    """Yield each extra with the point that has it and the point that it is compared with."""
     for extra in EXTRAS:
         few, run = (1, {"fidelity": "rtl"}) if extra.rtl else (None, {})
         if extra.rtl and not setting.markers and setting.fidelity != "rtl":
@@ -61,24 +62,31 @@ def _cases(setting: Setting):
                 yield extra, own, other
 
 
-def beyond_points(setting: Setting) -> list[Point]:
-    """Return the points with and without each extra."""
-    return [point for _, *both in _cases(setting) for point in both]
+@dataclass(frozen=True)
+class _Beyond(Table):
+    """Each extra against the full system without it."""
+
+    def points(self, setting: Setting) -> list[Point]:
+        """Return the points with and without each extra."""
+        return [point for _, *both in _cases(setting) for point in both]
+
+    def rows(self, setting: Setting, results: Results) -> list[Row]:
+        """Return, for each extra, the speedup that it adds to the full system, and bytes on the
+        network as a share of those without it."""
+        rows = []
+        for extra, own, other in _cases(setting):
+            metric = JUDGED[extra.workload]
+            faster = speedup(metric, *(results.value(point, metric) for point in (own, other)))
+            sent, before = (results.value(point, "traffic.total.bytes") for point in (own, other))
+            for name, value in (("speedup_over_without", faster),
+                                ("bytes_over_without", sent / before if sent and before else None)):
+                rows.append(Row(own.dataset, own.nodes, own.samples, own.software, own.fidelity,
+                                f"FS + {extra.name}", f"{extra.workload}_{name}", value, "x"))
+        return rows
+
+    def notes(self) -> list[tuple[str, str]]:
+        """Return what each extra is."""
+        return [(extra.name, extra.about) for extra in EXTRAS]
 
 
-def beyond_rows(setting: Setting, results: Results) -> list[Row]:
-    """Return, for each extra, the speedup that it adds to the full system, and bytes on the network
-    as a share of those without it."""
-    rows = []
-    for extra, own, other in _cases(setting):
-        metric, _ = _METRICS[extra.workload]
-        mine, theirs = (results.value(point, metric) for point in (own, other))
-        speedup = None
-        if mine and theirs:
-            speedup = theirs / mine if extra.workload == "inference" else mine / theirs
-        sent, before = (results.value(point, "traffic.total.bytes") for point in (own, other))
-        for name, value in (("speedup_over_without", speedup),
-                            ("bytes_over_without", sent / before if sent and before else None)):
-            rows.append(Row(own.dataset, own.nodes, own.samples, own.software, own.fidelity,
-                            f"FS + {extra.name}", f"{extra.workload}_{name}", value, "x"))
-    return rows
+EXHIBIT = _Beyond("beyond", "Beyond the paper")

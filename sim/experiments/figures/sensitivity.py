@@ -1,31 +1,30 @@
-"""What the answer hangs on: every constant that is not verified, halved and doubled."""
+"""Sensitivity of the full system's speedup to every constant that is not verified."""
 
 from dataclasses import dataclass
 
 from host.systems.devices import profiles_of
 from host.toml.profile import load_profile
 from host.toml.provenance import Constant, uncertain
-from sim.experiments.figures.table import Row
+from sim.experiments.figures.row import Row
 from sim.experiments.points.point import Point
 from sim.experiments.points.setting import Setting
+from sim.experiments.points.speedup import JUDGED, speedup
 from sim.experiments.sweep.sweep import Results
 
-__all__ = ["FACTORS", "Swing", "doubtful", "pairs", "sensitivity_points", "sensitivity_rows",
-           "swings", "width"]
+__all__ = ["BASE_OF", "FACTORS", "Swing", "doubtful", "pairs", "sensitivity_points",
+           "sensitivity_rows", "swings", "width"]
 
 FACTORS = (0.5, 2.0)
 
-_BASES = {"eager": "bl-paper", "tuned": "bl-tuned"}
-"""A profile goes with the baseline that is written for it."""
+BASE_OF = {"eager": "bl-paper", "tuned": "bl-tuned"}
+"""The baseline that is written for a software profile."""
 
 _UNUSED = {"eager": ("cpu_", "nccl_"), "tuned": ("cpu_", "mpi_")}
-"""Profiles that neither the full system nor its baseline is charged: their collectives are the
-other library's, and no CPU computes."""
+"""Beginnings of the names of profiles that neither the full system nor its baseline is charged:
+their collectives are the other library's, and no CPU computes."""
 
 _MINI_BATCHES = 16
-"""Measured at most, after as many of warm-up: a sweep asks for differences."""
-
-_METRICS = {"inference": "interval_us", "training": "samples_per_second"}
+"""Measured at most, after as many of warm-up: a few are enough to tell differences."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +55,7 @@ def doubtful(setting: Setting, software: str) -> dict[str, Constant]:
 
 def pairs(setting: Setting) -> list[tuple[str, str]]:
     """Return the cases that are swept: software profile and workload."""
-    return [(software, workload) for software in setting.softwares for workload in _METRICS]
+    return [(software, workload) for software in setting.softwares for workload in JUDGED]
 
 
 def sensitivity_points(setting: Setting) -> list[Point]:
@@ -99,18 +98,15 @@ def _both(setting: Setting, software: str, workload: str,
     few = {name: min(_MINI_BATCHES, getattr(setting, name)) for name in ("warmup", "measured")}
     fs, base = (
         setting.point(setting.datasets[0], system, workload, software, scaled=scaled, **few)
-        for system in ("fs", _BASES[software]))
+        for system in ("fs", BASE_OF[software]))
     return fs, base
 
 
 def _speedup(setting: Setting, results: Results, software: str, workload: str,
              scaled: tuple[tuple[str, float], ...]) -> float | None:
-    metric = _METRICS[workload]
-    fs, base = (results.value(point, metric)
-                for point in _both(setting, software, workload, scaled))
-    if not fs or not base:
-        return None
-    return base / fs if workload == "inference" else fs / base
+    metric = JUDGED[workload]
+    return speedup(metric, *(results.value(point, metric)
+                             for point in _both(setting, software, workload, scaled)))
 
 
 def width(swing: Swing, as_is: float | None) -> float:

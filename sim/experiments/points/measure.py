@@ -1,4 +1,4 @@
-"""From a point to its metrics."""
+"""Measure a point: return all of its metrics."""
 
 from dataclasses import replace
 
@@ -36,9 +36,10 @@ _NOTHING = ("service_us", "interval_us", "request_us", "samples_per_second", "ph
 def measure(point: Point, runs: Store | None = None) -> dict:
     """Evaluate a point and return its metrics as plain values.
 
-    ``runs``: where runs of NICs are kept, which points share; they change nothing.
+    ``runs``: keeps runs of NICs that points share; it changes no metric.
 
-    What a system lacks is None. Times are means over the measured mini-batches, in microseconds:
+    A metric that a system does not have is None. Times are means over the measured mini-batches,
+    in microseconds:
 
     ========================  ===================================================================
     ``point``, ``label``      what was evaluated

@@ -22,8 +22,9 @@ __all__ = ["HBM", "NicPart", "nic_part"]
 
 HBM = GpuProfile("hbm_u280", launch_us=0.1222, memory_bandwidth_gb_s=152.0, access_bytes=64,
                  streams=32)
-"""The card's HBM in place of a GPU, as everything-on-the-NIC has it: the latency of a closed row,
-64-byte reads anywhere in memory on all channels (facts of Shuhai and AMD's tutorial)."""
+"""The card's HBM in place of a GPU, for the system with everything on the NIC: the latency of a
+closed row, 64-byte reads anywhere in memory on all channels (facts of Shuhai and AMD's tutorial).
+"""
 
 
 @dataclass(frozen=True)
@@ -41,15 +42,16 @@ class NicPart:
 
 
 def nic_part(point: Point, trace: Trace, devices: Devices, runs: Store | None = None) -> NicPart:
-    """Run the NICs of a point; what is in ``runs`` is taken from there, what is not is kept there.
+    """Run the NICs of a point; runs that ``runs`` holds are taken from there, others kept there.
 
-    One mini-batch alone: a run with one in flight. In steady state: a run with ``point.depth`` in
-    flight. What was done and counted in the warm-up is taken off. Each gather on the GPU is
-    launched by a call of the host's thread, which adds to its latency and takes one at a time.
+    The times of a mini-batch alone come from a run with one in flight, those in steady state from a
+    run with ``point.depth`` in flight; neither counts the warm-up. Each gather on the GPU is
+    launched by a call of the host's thread, which adds to its latency; the thread makes one call at
+    a time.
 
-    With the interaction on the NIC, the phase ``irregular`` is what a run with it takes longer than
-    pooled vectors, or the bottom MLP of that run, do: dense vectors are asked for, gathered, and
-    the results made and sent.
+    With the interaction on the NIC, the phase ``irregular`` is the time by which a run with it is
+    longer than one of pooled vectors alone, or than the bottom MLP where that takes longer. In that
+    time dense vectors are asked for and gathered, and results are computed and sent.
     """
     on_card = point.system == "all-on-nic"
     interacts = point.workload == "inference" and ("sc" in parts_of(point.system) or on_card)
@@ -86,7 +88,7 @@ def _answering(point: Point, devices: Devices) -> tuple[GpuProfile, bool]:
     if point.system == "all-on-nic":
         return HBM, False
     gpu = devices.gpu.gpu
-    if point.persistent_gather:  # which takes up a list as quickly as a short kernel ends
+    if point.persistent_gather:  # it takes up a list in the time of the shortest kernel
         return replace(gpu, launch_us=gpu.kernel_us), False
     return replace(gpu, call_us=devices.call_us), True
 
@@ -168,7 +170,7 @@ def _cache(run: NicRun, cache: str, rows: dict[str, int | None],
            served: str | None = None) -> dict | None:
     """Return a cache's counts over the measured half.
 
-    ``served``: the block before it whose requests are all lookups, repeats among them.
+    ``served``: the block before the cache; its requests are all lookups, repeats included.
     """
     if rows[cache] == 0:
         return None

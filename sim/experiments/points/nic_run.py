@@ -49,11 +49,12 @@ class Record:
         return (self.finished - self.started) * CYCLE_NS / 1000
 
     def phases(self, one_way: float) -> dict[str, float]:
-        """Return the microseconds of each phase, in their order; they add up to :attr:`us`.
+        """Return the microseconds of each phase, in order; their sum is :attr:`us`.
 
-        ``one_way``: cycles of the network. Lookups travel up to when the last is at its owner; GPUs
-        and caches serve up to when the last vectors leave; these travel; the rest is the way of
-        answers to the host's memory. Without packets between NICs all but that is lookup.
+        ``one_way``: cycles of the network. The input all-to-all lasts until the last lookup is at
+        its owner, the embedding lookup until the last vectors leave, their all-to-all until these
+        arrive; the rest, the way of answers to the host's memory, is overhead. Without packets
+        between NICs all of the time is lookup.
         """
         asked = self.started if self.asked is None else self.asked + one_way
         served = self.finished if self.served is None else self.served
@@ -66,7 +67,7 @@ class Record:
 
 @dataclass(frozen=True)
 class NicRun:
-    """What a run came to.
+    """The result of a run.
 
     Members
     -------
@@ -74,10 +75,10 @@ class NicRun:
     launches: gathers on each node's GPU, of rows and of dense vectors, ``[nodes]``.
     gathered: rows that the GPUs read for the NICs.
     traffic: bytes and packets by kind.
-    mini_batches: that those three are of: all that came to an end behind the warm-up, or, with
-        several under way, as long as there were as many.
-    counts: what registers of that name, ``block.counter``, counted after the warm-up, of all nodes;
-        of the whole run where more than one mini-batch is under way.
+    mini_batches: how many of them these three counts cover: those that ended after the warm-up
+        while as many as the options say were under way, or all where these are fewer than two.
+    counts: by ``block.counter``, what these registers of all nodes counted after the warm-up; in
+        the whole run where more than one mini-batch is under way.
     rows: of each cache, as it is built.
     """
 
@@ -114,20 +115,21 @@ class _NoValues(Dlrm):
 
 
 class _Watched(Run):
-    """A run over given mini-batches whose starts and ends are kept.
+    """A run over given mini-batches that keeps the start and end of each.
 
-    What had been done at the end of the ``warmup`` is noted. With one under way the NICs' counters
-    are too: every lookup of the warm-up is then decided, and none of the next has begun. Reading
-    registers disturbs nothing else in a NIC, and is done before the next query is there. With
-    several under way, what was done is noted again when no more are there to begin; where less
-    than two mini-batches end between, nothing is a warm-up.
+    The counts of GPUs and network are noted at the end of the ``warmup``. With one mini-batch
+    under way the NICs' counters are noted too: then no lookup of the warm-up is under way, and none
+    of the next mini-batch has begun. Registers are read before the next query is there, and reading
+    disturbs nothing else in a NIC. With several under way, the counts of GPUs and network are noted
+    again when no mini-batch is left to begin; where fewer than two end in between, the whole run
+    counts.
     """
 
     def __init__(self, options: RunOptions, batches: Sequence[MiniBatch], warmup: int):
         self._given, self._warmup = batches, warmup if options.in_flight == 1 else 0
         behind = options.in_flight if options.in_flight > 1 else 0
         self.span = warmup, len(batches) - behind
-        """How many mini-batches are over at either end of what is counted."""
+        """How many mini-batches have ended when counting begins, and when it ends."""
         if self.span[1] - self.span[0] < 2:
             self.span = 0, len(batches)
         self.records = [Record() for _ in batches]
@@ -184,9 +186,9 @@ class _Watched(Run):
 
 
 def run_nics(options: RunOptions, batches: Sequence[MiniBatch], warmup: int = 0) -> NicRun:
-    """Run NICs, RTL or modelled as the options say, over mini-batches; the options' own are unused.
+    """Run NICs, RTL or modelled, over given mini-batches in place of those of the options.
 
-    ``warmup``: mini-batches that are not counted. ``RuntimeError`` for a run that did not end well.
+    ``warmup``: mini-batches that are not counted. ``RuntimeError`` for a run that failed.
     """
     run = _Watched(options, batches, warmup)
     result = run.execute()

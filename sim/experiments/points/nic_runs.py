@@ -1,4 +1,4 @@
-"""Runs of NICs that points share: each is done once, whoever wants it."""
+"""Runs of NICs, each done once for all points that share it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ __all__ = ["RunOf", "all_runs"]
 
 @dataclass(frozen=True)
 class RunOf:
-    """What a run is a run of, for its name on disk: all that it depends on but the sources.
+    """All that a run depends on but EmberNIC's sources: its key on disk.
 
     Members: ``options``; ``trace``, over whose mini-batches; ``data``, its files.
     """
@@ -27,8 +27,8 @@ class RunOf:
 def all_runs(wanted: Sequence[RunOptions], trace: Trace, runs: Store | None) -> list[NicRun]:
     """Return a run over a trace for each of the options, equal ones once.
 
-    ``runs``: has those of all processes. One that another process is at is left for later, and
-    waited for when nothing else is left. Without it this process keeps the last few.
+    ``runs``: keeps the runs of all processes. A run that another process is doing is left for
+    later, and waited for when no other is left. Without ``runs`` this process keeps the last few.
     """
     found: dict[RunOptions, NicRun] = {}
     if runs is None:

@@ -7,7 +7,7 @@ from host.batching import ALGORITHMS
 from host.toml.profile import profile_names
 from sim.experiments.points.systems import BASELINES, canonical, parts_of
 
-__all__ = ["DATASETS", "MINI_BATCH", "Point"]
+__all__ = ["DATASETS", "MINI_BATCH", "WORKLOADS", "Point"]
 
 MINI_BATCH = {"kaggle": 128, "terabyte": 2048, "avazu": 128}
 """Samples of a mini-batch over all nodes, by data set: the reference setting."""

@@ -10,7 +10,7 @@ from sim.experiments.points.trace import Trace, arrivals_of
 __all__ = ["LOAD", "request_us"]
 
 LOAD = 0.7
-"""Share of bl-paper's capacity that requests arrive with."""
+"""Arrival rate of requests, as a share of bl-paper's capacity."""
 
 
 def request_us(trace: Trace, steps: Sequence[Step], in_flight: int, capacity: float,
@@ -18,7 +18,8 @@ def request_us(trace: Trace, steps: Sequence[Step], in_flight: int, capacity: fl
     """Return median and 99th percentile over the samples of the measured mini-batches.
 
     Samples arrive as a Poisson process at `LOAD` of ``capacity``, samples a microsecond. A
-    mini-batch is ready when the last sample of its window, in file order its own last, is there.
+    mini-batch is ready when the last sample of its window has arrived; in file order, when its own
+    last sample has.
     """
     arrived = arrivals_of(trace, LOAD * capacity, seed)
     ready = np.maximum.accumulate([arrived[trace.ready(batch)] for batch in trace.measured])

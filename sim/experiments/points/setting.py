@@ -1,4 +1,4 @@
-"""The setting of an evaluation: what all of its points have in common."""
+"""The setting of an evaluation: what all points have in common."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -41,12 +41,13 @@ class Setting:
         the Kaggle shape with the first profile.
     nodes: where a figure does not sweep them. scale_nodes: where one does.
     shares: sizes of caches that are swept.
-    gpu: profile of the GPUs. warmup, measured: mini-batches. seed: of everything drawn.
-    mini_batches: samples of a mini-batch by data set, where not those of the reference setting.
+    gpu: profile of the GPUs. warmup, measured: mini-batches. seed: of all random numbers.
+    mini_batches: samples of a mini-batch by data set, where it is not the reference setting's.
     swept: mini-batches measured, after as many of warm-up, where a figure sweeps cache sizes or
-        nodes, by data set: those of Terabyte are 16 times as large as the others'. At least those
-        of a window: the last ones of a window are the least alike. Every other size of a cache is
-        left out there too, and nodes but for the least, ``nodes`` and the most.
+        nodes, by data set: those of Terabyte are 16 times as large as the others'. At least a
+        whole window, since similarity falls from its first mini-batch to its last. On such a data
+        set every other size of a cache is left out, and of the numbers of nodes all but the least,
+        ``nodes`` and the most.
     """
 
     datasets: tuple[str, ...] = DATASETS

@@ -28,7 +28,8 @@ from sim.experiments.points.trace import Trace
 __all__ = ["Workloads", "steps_of", "workloads"]
 
 Workloads = Sequence[tuple[Workload, Workload]]
-"""Each measured mini-batch under the plan of all systems, and with small tables replicated."""
+"""Each measured mini-batch: with tables placed as for all systems, and with small ones replicated.
+"""
 
 
 @lru_cache(maxsize=8)

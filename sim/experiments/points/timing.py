@@ -1,4 +1,4 @@
-"""Times of steps: alone, in steady state, and where they went."""
+"""Times of steps: alone, in steady state, and by resource."""
 
 from collections.abc import Sequence
 
@@ -8,7 +8,7 @@ __all__ = ["alone", "busy_us", "interval_us"]
 
 
 def alone(steps: Sequence[Step]) -> tuple[float, dict[str, float]]:
-    """Return the mean time of a step with everything for itself, and its phases' means."""
+    """Return the mean time of a step that runs alone, and the means of its phases."""
     total, phases = 0.0, dict.fromkeys(PHASES, 0.0)
     for step in steps:
         times = schedule([step])
@@ -19,10 +19,10 @@ def alone(steps: Sequence[Step]) -> tuple[float, dict[str, float]]:
 
 
 def interval_us(steps: Sequence[Step], in_flight: int) -> float:
-    """Return the mean time from one step's end to the next where they go on for ever.
+    """Return the mean time from one step's end to the next, in steady state.
 
-    The steps are scheduled twice in a row, and from the end of one to its end the second time is
-    what all of them take: neither filling the pipeline counts nor emptying it.
+    The steps are scheduled twice in a row. What counts is the time between the two ends of one
+    step, so that neither filling the pipeline counts nor emptying it.
     """
     count = len(steps)
     ends = schedule([*steps, *steps], in_flight).finished

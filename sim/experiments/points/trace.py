@@ -1,4 +1,4 @@
-"""The samples of a point, as the mini-batches that its systems are given."""
+"""The trace of a point: the mini-batches that its systems are given."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
@@ -33,7 +33,7 @@ class TraceOf:
 
 @dataclass(frozen=True, eq=False)
 class Trace:
-    """Mini-batches, those that warm up and those that are measured. Equal to itself alone.
+    """Mini-batches, those of the warm-up and those that are measured. Compared by identity.
 
     Members
     -------
@@ -41,7 +41,7 @@ class Trace:
     model: DLRM of the data set. source: where the samples come from, in words.
     batches: all mini-batches in their order. warmup: how many of them come before the measured.
     mini_batch, window: samples of a mini-batch, and of the window that it is formed from.
-    notes: what is not as the point asks, in words.
+    notes: where it differs from what the point asks, in words.
     """
 
     of: TraceOf
@@ -59,17 +59,17 @@ class Trace:
         return self.batches[self.warmup:]
 
     def ready(self, batch: MiniBatch) -> int:
-        """Return the number of the sample with whose arrival ``batch`` can be formed."""
+        """Return the number of the sample after whose arrival ``batch`` can be formed."""
         last = int(batch.numbers.max())
         total = sum(len(other.samples) for other in self.batches)
         return min(total, (last // self.window + 1) * self.window) - 1
 
 
 def trace_of(point: Point) -> Trace:
-    """Return the trace of a point; that of two points which differ in their systems is the same.
+    """Return the trace of a point; points that differ in their systems alone share it.
 
     A file that is too short lowers the samples of a mini-batch, which ``notes`` says; samples are
-    not repeated. ``ValueError`` where not even one is left.
+    not repeated. ``ValueError`` where it would be less than one.
     """
     return _trace(trace_key(point))
 

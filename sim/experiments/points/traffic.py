@@ -44,7 +44,7 @@ def all_reduce_traffic(work: Sequence[Workload]) -> dict[str, float]:
 
 
 def totalled(traffic: Traffic) -> Traffic:
-    """Return ``traffic`` with the sum of its kinds as ``total``."""
+    """Return ``traffic`` with the sum of all kinds as ``total``."""
     return traffic | {"total": {unit: sum(kind[unit] for kind in traffic.values())
                                 for unit in ("bytes", "packets")}}
 

@@ -1,4 +1,4 @@
-"""The gradient path of RTL: how long it takes and what it sends, from a training that is run."""
+"""The gradient path in RTL: its time and its traffic, from a training run."""
 
 from dataclasses import dataclass
 
@@ -12,12 +12,12 @@ from sim.training.train import train
 __all__ = ["STEPS", "Trained", "trained"]
 
 STEPS = 8
-"""Steps that are trained for it; a whole window where mini-batches are formed from one."""
+"""Steps of the training run; a whole window where mini-batches are formed from one."""
 
 
 @dataclass(frozen=True)
 class Trained:
-    """What the gradient path did, of the mean mini-batch.
+    """Time and traffic of the gradient path, for the mean mini-batch.
 
     Members
     -------

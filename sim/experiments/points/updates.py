@@ -14,10 +14,10 @@ __all__ = ["updates"]
 
 def updates(batches: Sequence[MiniBatch], measured: Iterable[int], plan: ShardPlan, rows: int,
             ways: int) -> dict[str, float]:
-    """Return the rows that a mini-batch updates, and how many of them its caches have lost.
+    """Return the rows that a mini-batch updates, and how many of them its caches have evicted.
 
     The forward pass looks every key of a mini-batch up in the local cache of its owner; when the
-    gradients come, a row may have been put out by one that was looked up after it. Counted from the
+    gradients come, a row may have been evicted by one that was looked up after it. Counted from the
     accesses, in the order of the samples and with the sets of the NIC, as ``sim hitrate`` does and
     with its bounds; ``update_misses`` of ``sim train`` counts the same in RTL.
 

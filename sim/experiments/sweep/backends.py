@@ -12,14 +12,14 @@ from typing import Any
 __all__ = ["BACKENDS", "check_backend", "each"]
 
 BACKENDS = ("loky", "dask", "ray")
-"""``loky`` starts processes here; the others are extras and use the cluster that they are told of
-(``DASK_SCHEDULER_ADDRESS``, ``RAY_ADDRESS``), else one on this machine."""
+"""``loky`` starts processes on this machine. The others are extras and use the cluster named by
+``DASK_SCHEDULER_ADDRESS`` or ``RAY_ADDRESS``, else one on this machine."""
 
 _PACKAGES = {"loky": "joblib", "dask": "distributed", "ray": "ray"}
 
 
 def check_backend(backend: str, jobs: int | None) -> int:
-    """Return the number of jobs, that of the processors for None.
+    """Return the number of jobs, by default one for each processor.
 
     Raises ``ValueError`` for a backend that does not exist or is not installed, or for fewer jobs
     than one.
@@ -39,7 +39,8 @@ def each(function: Callable[[Any], Any], items: Iterable[Any], backend: str = "l
          jobs: int | None = None) -> Iterator[Any]:
     """Yield ``function(item)`` of every item, as they are finished.
 
-    One job of ``loky`` is this process. Left early, by an exception too, what is under way ends.
+    With one job of ``loky`` this process calls it. When the caller stops early, also by an
+    exception, the calls under way are ended.
     """
     jobs = check_backend(backend, jobs)
     if backend == "loky" and jobs == 1:
@@ -51,7 +52,7 @@ def each(function: Callable[[Any], Any], items: Iterable[Any], backend: str = "l
     with ExitStack() as stack:
         _connect(backend, jobs, stack)
         work = joblib.delayed(_quietly)
-        # One at a time: points take seconds, and one that is finished is to be kept at once.
+        # In batches of one: a point takes seconds, and is kept as soon as it is finished.
         outcomes = joblib.Parallel(n_jobs=jobs, batch_size=1, pre_dispatch="2*n_jobs",
                                    return_as="generator_unordered")(
             work(function, item, os.getpid()) for item in items)
@@ -62,7 +63,8 @@ def each(function: Callable[[Any], Any], items: Iterable[Any], backend: str = "l
 
 
 def _quietly(function: Callable[[Any], Any], item: Any, parent: int) -> Any:
-    """Leave Ctrl-C, which a terminal sends to every process, to the one that started the others."""
+    """Call ``function``; another process ignores Ctrl-C, which a terminal sends to all of them, and
+    leaves it to the one that started it."""
     if os.getpid() != parent and threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, signal.SIG_IGN)
     return function(item)

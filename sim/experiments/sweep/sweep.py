@@ -1,4 +1,4 @@
-"""Measure many points: each once, each kept as soon as it is finished, whoever measures it."""
+"""Measure many points, each once, and keep each as soon as it is finished."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ Progress = Callable[[int, int, float], None]
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a point: ``metrics``, or ``error``, in one line the reason why there are none.
+    """The outcome of a point: ``metrics``, or ``error``, the reason in one line why there are none.
     """
 
     point: Any
@@ -66,16 +66,16 @@ def sweep(points: Iterable[Any], measure: Callable[[Any], dict], store: Store,
 
     Parameters
     ----------
-    points: hashable dataclasses; one that comes twice is measured once.
+    points: hashable dataclasses; one that is there twice is measured once.
     measure: gives a point's metrics; for more than one job it must be importable.
     backend, jobs: see :mod:`sim.experiments.sweep.backends`. They change no byte of the results.
-    progress: called with the points done and all, and the share of the work done, now and after
-        each.
+    progress: called at the start and after each point, with the number of points done, of all
+        points, and the share of the work done.
     order: returns points in the order in which they are to be begun; it changes no results.
-    effort: that a point is of the work.
+    effort: returns how much work a point is.
 
-    A point that raises an exception is an outcome without metrics, and is measured anew by the next
-    sweep. When a signal ends the sweep, what was finished stays and a note says so.
+    A point whose measuring raises an exception is an outcome without metrics; the next sweep
+    measures it again. When a signal ends the sweep, finished points are kept and a note says so.
 
     Raises
     ------
@@ -122,6 +122,6 @@ class _Work:
             return Outcome(point, plain(self._measure(point)))
         except InputError as error:
             return error
-        except Exception as error:  # one point must not take the others with it
+        except Exception as error:  # the other points are measured all the same
             text = " ".join(str(error).split()) or "no message"
             return Outcome(point, None, f"{type(error).__name__}: {text}")

@@ -18,7 +18,7 @@ from tests.rtl.power_up import powered_up
 from tests.support import made, receiver, sender, simulate
 
 ENTRIES = 5
-LATENCY = 21
+LATENCY = ExactAccumulator.LATENCY["taking operation behind a term", "its first beat"]
 """Behind a term."""
 
 

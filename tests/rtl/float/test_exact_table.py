@@ -11,7 +11,7 @@ from tests.rtl.power_up import powered_up
 from tests.support import made, sender, simulate
 
 ENTRIES = 7
-LATENCY = 11
+LATENCY = ExactTable.LATENCY["taking operation behind a term", "sums"]
 """Behind a term."""
 SMALL = ["gaussian", "any_finite", "cancelling", "edges", "zeros", "any"]
 

@@ -12,8 +12,8 @@ from tests.rtl.float.test_exact_round import SPECIAL_SUMS, around_ties
 from tests.rtl.power_up import powered_up
 from tests.support import made, receiver, sender, simulate
 
-RING = 8
-LATENCY = 10
+RING = ExactTerms.LATENCY["beat of an entry", "its next beat"]
+LATENCY = ExactTerms.LATENCY["sums of an entry, with their last lanes", "its first beat"]
 LIMIT = 3000
 
 

@@ -193,7 +193,7 @@ async def _stream(ctx, dut, items):
     (16, 1, 140), *(pytest.param(*sizes, marks=pytest.mark.slow) for sizes in (
         (64, 4, 40), (256, 16, 22), (256, 1, 140), (256, 5, 50)))])
 def test_a_beat_in_two_cycles(maximum, beats, rows):
-    """Latencies are those of the docstring; the first eight rows may settle into their turns."""
+    """Latencies are those of the block; the first eight rows may settle into their turns."""
     dut = made(RowOptimizer, preset("tiny").with_fields(max_dimension=maximum))
     items = beats_in(*random_rows(rows, 16 * beats, beats))
     longest = 99 if maximum == 16 else 8 * beats + 106

@@ -138,7 +138,7 @@ def test_full_rate(destinations, width):
 
 
 def test_latency():
-    """The docstring's cycles from the beat that fills a packet."""
+    """The cycles that the block states from the beat that fills a packet."""
     for credited in (False, True):
         at, clock = {}, [0]
         dut = made(PartialPackager, 1, 4, Opcode.PARTIALS, credited)
@@ -156,8 +156,9 @@ def test_latency():
 
         registers = {"timeout": 1000} | ({"window": 22} if credited else {})
         run_packager(dut, items, registers, background=[watch])
-        more = 2 if credited else 0
-        assert (at["header"] - at["in"], at["beat"] - at["in"]) == (5 + more, 7 + more)
+        start = "beat that fills a packet" + (", with credits" if credited else "")
+        assert (at["header"] - at["in"], at["beat"] - at["in"]) == (
+            PartialPackager.LATENCY[start, "header"], PartialPackager.LATENCY[start, "first beat"])
 
 
 def test_arguments_are_checked():

@@ -3,12 +3,14 @@
 import dataclasses
 
 import pytest
-from sim.experiments.claims.verdict import factors, steps_of
 
+from sim.experiments.claims import inference, system, training
 from sim.experiments.claims.book import Book, mean
 from sim.experiments.claims.judge import judge
-from sim.experiments.figures import FIGURES
-from sim.experiments.figures.table import rows_of
+from sim.experiments.claims.registry import CLAIMS
+from sim.experiments.claims.verdict import Claim, factors, steps_of
+from sim.experiments.figures.plots.plot import Plot
+from sim.experiments.figures.registry import NAMES, exhibit
 from sim.experiments.points.setting import Setting
 from sim.experiments.sweep.sweep import Outcome, Results, sweep
 from sim.files.store import Store
@@ -16,8 +18,8 @@ from tests.sim.experiments.measured import told
 
 SETTING = Setting(datasets=("kaggle", "avazu"), scale_nodes=(2, 16), shares=(0.0, 0.1, 0.5),
                   mini_batches=(("kaggle", 32), ("avazu", 32)))
-POINTS = list(dict.fromkeys(point for figure in FIGURES.values()
-                            for point in figure.points(SETTING)))
+PLOTS = {name: found for name in NAMES if isinstance(found := exhibit(name), Plot)}
+POINTS = list(dict.fromkeys(point for plot in PLOTS.values() for point in plot.points(SETTING)))
 
 
 def _results(change=lambda point, metrics: metrics) -> Results:
@@ -27,6 +29,14 @@ def _results(change=lambda point, metrics: metrics) -> Results:
 @pytest.fixture(scope="module")
 def verdicts() -> dict:
     return {row["claim"]: row for row in judge(SETTING, _results())}
+
+
+def test_every_claim_is_registered_and_names_figures_that_are_there():
+    defined = [value for module in (inference, system, training)
+               for value in vars(module).values() if isinstance(value, Claim)]
+    assert len(CLAIMS) == len(defined) and {claim.name for claim in CLAIMS} == {
+        claim.name for claim in defined}
+    assert {name for claim in CLAIMS for name in claim.figures} <= set(NAMES)
 
 
 def test_every_claim_has_a_verdict_for_both_profiles_and_baselines(verdicts):
@@ -111,12 +121,12 @@ def test_training_speedups_are_of_rates_and_inference_of_times():
 
 
 def test_rows_of_a_figure():
-    rows = rows_of(FIGURES["fig22"], SETTING, _results())
+    rows = PLOTS["fig22"].rows(SETTING, _results())
     row = next(row for row in rows if (row.dataset, row.profile, row.system, row.metric) == (
         "avazu", "tuned", "RC", "interval_speedup_vs_bl-tuned"))
     assert row.value == pytest.approx(1000 / 1120) and row.unit == "x"
     assert (row.nodes, row.mini_batch, row.fidelity) == (4, 32, "model")
-    size = next(row for row in rows_of(FIGURES["fig20"], SETTING, _results())
+    size = next(row for row in PLOTS["fig20"].rows(SETTING, _results())
                 if row.system == "GA+RC 50%" and row.metric == "saved_lookups")
     assert size.value == 500
 
@@ -126,7 +136,7 @@ def test_a_baseline_is_the_same_point_in_every_figure_and_fidelity(tmp_path):
     assert rtl.point("kaggle", "bl-paper") == SETTING.point("kaggle", "bl-paper")
     assert rtl.point("kaggle", "lc").fidelity == "rtl"
     assert SETTING.point("kaggle", "lc") == SETTING.point("kaggle", "lc", remote_cache=0.5)
-    figure = FIGURES["fig25"].points(SETTING)
+    figure = PLOTS["fig25"].points(SETTING)
     swept = sweep(figure, told, Store(tmp_path, "v"), jobs=1)
     assert len(swept) == len(set(figure)) < len(figure)
 
@@ -139,6 +149,6 @@ def test_sweeps_of_terabyte_are_shorter_but_drain_a_window():
     assert (swept.warmup, swept.measured) == (16, 16)
     assert setting.point("terabyte", "fs").measured == 32
     assert setting.point("kaggle", "fs", nodes=8).measured == 32
-    entry = next(entry for entry in FIGURES["fig16"].entries(setting)
+    entry = next(entry for entry in PLOTS["fig16"].entries(setting)
                  if entry.point.dataset == "terabyte")
     assert dict(entry.bases)["bl-paper"].measured == entry.point.measured

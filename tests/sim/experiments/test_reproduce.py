@@ -10,14 +10,15 @@ import pytest
 
 from sim.cli.main import main
 from sim.cli.reproduce import setting_of
-from sim.experiments.figures import FIGURES
-from sim.experiments.figures.beyond import EXTRAS, beyond_points
-from sim.experiments.figures.likeness import fig06, fig08
+from sim.experiments.figures.beyond import EXTRAS
+from sim.experiments.figures.plots.plot import Plot
+from sim.experiments.figures.registry import NAMES, chosen, exhibit
 from sim.experiments.figures.sensitivity import FACTORS, doubtful, sensitivity_points, swings
+from sim.experiments.points.order import in_turn
 from sim.experiments.points.setting import DEMO, Setting
 from sim.experiments.points.trace import trace_key
-from sim.experiments.reproduce import NAMES, chosen, in_turn, points_of, reproduce
-from sim.experiments.sweep.sweep import sweep
+from sim.experiments.reproduce import points_of, reproduce
+from sim.experiments.sweep.sweep import Results, sweep
 from sim.files.store import Store
 from tests.sim.experiments.measured import failing, told
 
@@ -112,16 +113,17 @@ def test_names():
 
 
 def test_figures_of_samples():
-    rows = fig06(SMALL)
+    nothing = Results({})
+    rows = exhibit("fig06").rows(SMALL, nothing)
     named = {row.metric: row.value for row in rows}
     assert named["accesses"] == 8192 * 26 and 0.5 < (named["top_1_percent_share"] or 0) < 0.7
     ranked = [row.value for row in rows if row.metric.startswith("accesses_of_rank_")]
     assert ranked == sorted(ranked, reverse=True) and ranked[-1] == 1
-    alike = fig08(SMALL)
-    fresh = [row for row in alike if row.metric.startswith("similarity_after_refresh")
+    formed = exhibit("fig08").rows(SMALL, nothing)
+    fresh = [row for row in formed if row.metric.startswith("similarity_after_refresh")
              and row.system == "graph"]
     assert [row.metric.rpartition("_")[2] for row in fresh] == ["0", "16", "32"]
-    saved = {row.system: row.value for row in alike if row.metric == "saved"}
+    saved = {row.system: row.value for row in formed if row.metric == "saved"}
     assert saved["file"] == 0 < saved["graph"]
 
 
@@ -141,10 +143,11 @@ def test_sensitivity_halves_and_doubles_each_doubtful_constant(tmp_path):
 
 
 def test_extras_differ_from_what_they_are_compared_with():
+    beyond = exhibit("beyond")
     modelled = [extra for extra in EXTRAS if not extra.rtl]
-    assert len(beyond_points(SMALL)) == 2 * len(modelled) * len(SMALL.softwares)
-    points = beyond_points(replace(SMALL, markers=True))
-    assert len(points) == len(beyond_points(SMALL)) + 2 * (len(EXTRAS) - len(modelled))
+    assert len(beyond.points(SMALL)) == 2 * len(modelled) * len(SMALL.softwares)
+    points = beyond.points(replace(SMALL, markers=True))
+    assert len(points) == len(beyond.points(SMALL)) + 2 * (len(EXTRAS) - len(modelled))
     assert [point.fidelity for point in points[-2:]] == ["rtl", "rtl"]
     assert all(own != other and own.label.endswith("FS") | (own.batching == "greedy")
                for own, other in zip(points[::2], points[1::2]))
@@ -198,10 +201,12 @@ def test_a_short_file_lowers_the_mini_batch(tmp_path):
 
 def test_two_points_of_a_figure_are_run_in_rtl_besides(tmp_path):
     setting = replace(SMALL, markers=True)
-    for name, figure in FIGURES.items():
+    for name in NAMES:
+        if not isinstance(figure := exhibit(name), Plot):
+            continue
         marked = figure.marked(setting)
         assert len(marked) == (0 if name in ("fig26", "fig21") and not marked else 2), name
         assert all(entry.point.fidelity == "rtl" for entry in marked)
         assert {entry.point for entry in marked} <= set(figure.points(setting))
         assert figure.marked(SMALL) == figure.marked(replace(setting, fidelity="rtl")) == []
-    assert {entry.point.label for entry in FIGURES["fig22"].marked(setting)} == {"FS", "LC"}
+    assert {entry.point.label for entry in exhibit("fig22").marked(setting)} == {"FS", "LC"}

@@ -75,7 +75,7 @@ def test_vectors_are_sent_when_the_mlp_has_run():
     assert (head.opcode, head.step, head.count) == (Opcode.DENSE_VECTORS, 3, 2)
     assert packet[1:2].view(np.uint16).reshape(-1)[:2].tolist() == [9, 65535]
     assert packet[2:].view(np.float32).tolist() == DENSE[[3, 5]].tolist()
-    assert (host.dense.waiting, host.dense.sent) == (0, 2)
+    assert (host.dense.waiting, host.dense.rows) == (0, 2)
 
 
 def test_vectors_that_are_there_wait_for_a_gather_only():

@@ -1,10 +1,16 @@
 """``sim plan``: against what runs of the RTL counted, against counting by hand, and misused."""
 
 import json
+import re
+from dataclasses import fields
+from fractions import Fraction
 
 import numpy as np
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
+from gen.options import config_types
 from host.model import MODELS, Model
 from host.placement.shard import ShardPlan
 from host.timing.cluster import load_cluster
@@ -14,7 +20,7 @@ from sim.cli.main import main
 from sim.job.options import RunOptions
 from sim.job.settings import Runtime
 from sim.offline.hitrate import hitrate
-from sim.offline.plan import failures, plan
+from sim.offline.plan import evenly, failures, plan
 from sim.offline.plan_memory import balance, node_bytes, nodes_needed
 from sim.offline.plan_traffic import Packing, packets
 from sim.run.run import Run
@@ -117,7 +123,61 @@ def test_packets_by_hand():
     assert packets(times, 9, 50).tolist() == [3, 3, 1]
     assert packets(times, 9, 51).tolist() == [4, 3]
     assert packets(times, 2, 1000).tolist() == [2, 2, 2, 1]
+    assert packets(np.array([0, 0, 1]), 9, 0).tolist() == [1, 1, 1]
     assert packets(times[:0], 2).tolist() == packets(times[:0], 2, 5).tolist() == []
+
+
+@pytest.mark.parametrize("interaction", ["false", "true"])
+@pytest.mark.parametrize("value", ["0", "1", "65535"])
+@pytest.mark.parametrize("name", ["request", "lookup", "vector", "result"])
+def test_any_time_out_ends(name, value, interaction):
+    planned = plan(RunOptions.of(cluster="paper", samples=32, mini_batch=16, settings=(
+        f"{name}_timeout={value}", f"interaction={interaction}")))
+    assert planned["samples_per_second_expected"] <= planned["samples_per_second"]
+
+
+@pytest.mark.few(2)
+def test_lists_of_the_shortest_time_outs():
+    """A NIC looks at a list a cycle after its first lookup at the earliest: 0 and 1 are alike.
+    Hardly two misses come that close."""
+    lists, runs = [], []
+    for timeout in (0, 1):
+        options = RunOptions.of(cluster="paper", config="tiny", model="avazu", nodes=2, samples=128,
+                                threads=1, settings=(*ALL_SENT, f"request_timeout={timeout}"))
+        result, planned = Run(options).execute(), plan(options)
+        runs.append([(node["request_packager.packets"], node["request_packager.records"])
+                     for node in result["counters"]])
+        lists.append((planned["traffic"]["expected_lists"], planned["traffic"]["misses"]))
+    assert runs[0] == runs[1] and all(sent > 0.9 * records for sent, records in runs[0])
+    assert lists[0] == lists[1] == (lists[0][1], lists[0][1])
+
+
+def test_every_setting_at_its_extremes_ends():
+    """With a plan or a line that says what is out of range."""
+    refused = []
+    for name, kind in (config_types() | {
+            field.name: field.type for field in fields(Runtime)}).items():
+        if kind is str:
+            continue
+        for value in ("true", "false") if kind is bool else ("0", "1", "65535", "65536", "131072"):
+            options = RunOptions.of(cluster="paper", samples=4, mini_batch=4,
+                                    settings=(f"{name}={value}",))
+            try:
+                plan(options, hit_rate=0.5)
+            except ValueError as error:
+                assert re.search(rf"\b{name}\b.* must be |must be .*\b{name}\b", str(error)), error
+                refused.append(name)
+    assert "request_timeout" in refused and "nodes" in refused
+
+
+@pytest.mark.parametrize("interaction", ["false", "true"])
+def test_vectors_that_no_packet_holds(tmp_path, interaction):
+    """The check of the dimension says so."""
+    planned = plan(RunOptions.of(
+        cluster="paper", samples=8, mini_batch=4, model=_model(tmp_path, 256), settings=(
+            "net_payload_beats=2", "host_payload_beats=2", "request_batch=1", "dot_units=1",
+            f"interaction={interaction}")))
+    assert failures(planned) == ["dimension must be at most 16 (NIC), not 256"]
 
 
 def test_packing_by_hand():
@@ -135,6 +195,36 @@ def test_packing_by_hand():
     assert packing.vector_bytes(np.array([1, 21])) == 64 * (3 + 23)
     # 70 rows: a packet of 62 and one of 8.
     assert packing.answer_bytes(np.array([70, 2])) == 64 * ((1 + 2 + 62) + (1 + 1 + 8) + (2 + 2))
+
+
+_RATES = st.one_of(st.floats(0, 1), st.fractions(0, 1).map(float), st.just(1 / 13))
+
+
+@given(_RATES, st.lists(st.lists(st.integers(0, 2), max_size=60), min_size=1, max_size=4),
+       st.integers(0, 1 << 40))
+@example(3.6e-302, [[]], 0)
+@settings(deadline=None)
+def test_chosen_lookups_are_those_of_exact_arithmetic(rate, chunks, first):
+    """Lookup n of an owner is chosen where the integer part of n times the share goes up."""
+    share = 1 - Fraction(str(rate))
+    before, counts = np.full(3, first), [first] * 3
+    for chunk in chunks:
+        found = evenly(np.array(chunk, np.int64), share, before)
+        for owner, chosen in zip(chunk, found.tolist(), strict=True):
+            assert chosen == ((counts[owner] + 1) * share // 1 > counts[owner] * share // 1)
+            counts[owner] += 1
+        assert before.tolist() == counts
+
+
+def test_a_hit_rate_of_many_digits(capsys):
+    """One in 13, as Python writes it, times a number of lookups is more than an int64."""
+    with pytest.raises(SystemExit) as end:
+        main(["plan", "--hit-rate", "0.07692307692307693", "--samples", "640", "--json", "-"])
+    assert end.value.code == 0
+    result = json.loads(capsys.readouterr().out)
+    unique, misses = (sum(result["traffic"][name]) * 5 for name in ("unique", "misses"))
+    assert abs(misses - unique * 12 / 13) < result["nodes"]
+    assert result["hit_rate"]["unique"] == pytest.approx(1 / 13, abs=result["nodes"] / unique)
 
 
 def test_given_hit_rate():

@@ -1,0 +1,12 @@
+"""The registry of claims: to add one is a function and its name in the tuple of its module."""
+
+from sim.experiments.claims.inference import INFERENCE
+from sim.experiments.claims.system import SYSTEM
+from sim.experiments.claims.training import TRAINING
+from sim.experiments.claims.verdict import Claim
+
+__all__ = ["CLAIMS"]
+
+CLAIMS: tuple[Claim, ...] = tuple(sorted(
+    (*INFERENCE, *TRAINING, *SYSTEM), key=lambda claim: int(claim.name.removeprefix("C"))))
+"""All claims, in the order of their numbers."""

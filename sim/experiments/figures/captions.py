@@ -1,0 +1,42 @@
+"""What stands below the title of a picture: the setting that its values have in common."""
+
+from collections.abc import Iterable, Sequence
+
+from sim.experiments.points.point import Point
+from sim.experiments.points.setting import Setting
+
+__all__ = ["mini_batches", "of_points", "of_samples"]
+
+
+def mini_batches(setting: Setting) -> str:
+    """Return the samples of a mini-batch of each data set, in words."""
+    return ", ".join(f"{setting.mini_batch(name):,} ({name})" for name in setting.datasets)
+
+
+def of_samples(setting: Setting) -> str:
+    """Return where the samples of the data sets come from, in words."""
+    of = {dataset: "a file" if setting.source(dataset).data else "generated"
+          for dataset in setting.datasets}
+    if len(set(of.values())) == 1:
+        return f"samples {next(iter(of.values()))}"
+    return "samples " + ", ".join(f"{source} ({dataset})" for dataset, source in of.items())
+
+
+def of_points(points: Sequence[Point]) -> str:
+    """Return what points have in common: nodes, mini-batches, fidelity, source of samples."""
+    sizes: dict[str, set[int]] = {}
+    for point in points:
+        sizes.setdefault(point.dataset, set()).add(point.samples)
+    same = {frozenset(each) for each in sizes.values()}
+    batch = _span(next(iter(sizes.values()))) if len(same) == 1 else ", ".join(
+        f"{_span(each)} ({dataset})" for dataset, each in sizes.items())
+    nodes = _span({point.nodes for point in points})
+    fidelity = " and ".join(sorted({point.fidelity for point in points}))
+    source = {"a file" if point.data else "generated" for point in points}
+    return (f"{nodes} node{'' if nodes == '1' else 's'}, mini-batch {batch}, NIC fidelity "
+            f"{fidelity}, {points[0].gpu}, samples {' and '.join(sorted(source))}")
+
+
+def _span(values: Iterable[int]) -> str:
+    low, high = min(values), max(values)
+    return f"{low:,}" if low == high else f"{low:,} to {high:,}"

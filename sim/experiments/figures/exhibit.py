@@ -1,0 +1,73 @@
+"""What every figure and table of the evaluation has: points to measure, rows, a place on the page.
+
+To add one, write a file in this folder that has an `EXHIBIT`, and add the file's name to
+:mod:`sim.experiments.figures.registry`.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from sim.experiments.figures.row import Row
+from sim.experiments.figures.section import Section, section_of_rows
+from sim.experiments.points.point import Point
+from sim.experiments.points.setting import Setting
+from sim.experiments.sweep.sweep import Results
+
+__all__ = ["Exhibit", "Figure", "Table"]
+
+
+@dataclass(frozen=True)
+class Exhibit(ABC):
+    """A figure or a table of the evaluation.
+
+    Members
+    -------
+    name: its file in this folder, its name on the command line and that of its files, such as
+        ``fig22.csv``. title: what it shows. about: how it is made, a sentence or two for the page.
+    demo: whether ``--demo`` makes it too.
+    """
+
+    name: str
+    title: str
+    about: str = field(default="", kw_only=True)
+    demo: bool = field(default=False, kw_only=True)
+
+    def points(self, setting: Setting) -> list[Point]:
+        """Return the points that must be measured; none where data sets alone are described."""
+        return []
+
+    @abstractmethod
+    def rows(self, setting: Setting, results: Results) -> list[Row]:
+        """Return the rows of the CSV file; a point that failed gives rows without value."""
+
+    def sections(self, setting: Setting, results: Results, rows: Sequence[Row]) -> list[Section]:
+        """Return the sections of the page above the pictures."""
+        return []
+
+
+class Figure(Exhibit):
+    """An exhibit with a picture, which lies under the heading ``Figures`` of the page."""
+
+    @abstractmethod
+    def draw(self, setting: Setting, results: Results, rows: Sequence[Row],
+             path: str | Path) -> None:
+        """Draw to ``path``, a PNG."""
+
+    @property
+    def heading(self) -> str:
+        """The first line of the picture."""
+        return f"{self.name}: {self.title}"
+
+
+class Table(Exhibit):
+    """An exhibit without a picture, whose rows are a section of the page."""
+
+    def notes(self) -> list[tuple[str, str]]:
+        """Return names and explanations to put below the table."""
+        return []
+
+    def sections(self, setting: Setting, results: Results, rows: Sequence[Row]) -> list[Section]:
+        """Return a section with all rows."""
+        return [section_of_rows(self.title, rows, self.notes())]

@@ -1,0 +1,28 @@
+"""Figure 27: where the time of a mini-batch goes."""
+
+from sim.experiments.figures.plots.entry import Entry
+from sim.experiments.figures.plots.plot import Plot
+from sim.experiments.figures.plots.series import cases
+from sim.experiments.figures.plots.stacked import PHASE_METRICS, Stacked
+from sim.experiments.points.setting import Setting
+
+__all__ = ["EXHIBIT"]
+
+_BARS = tuple(
+    (workload, label, system)
+    for workload, bars in (
+        ("inference", (("BL", "bl-paper"), ("LC", "lc"), ("RC", "rc"), ("SC", "sc"), ("FS", "fs"))),
+        ("training", (("BL", "bl-paper"), ("LC", "lc"), ("SC", "sc"), ("FS", "fs"))))
+    for label, system in bars)
+
+
+def _entries(setting: Setting) -> list[Entry]:
+    return [Entry(dataset, software, f"{label}\n{workload[0].upper()}", f"{label} {workload}",
+                  setting.point(dataset, system, workload, software))
+            for dataset, software in cases(setting) for workload, label, system in _BARS]
+
+
+EXHIBIT = Plot(
+    "fig27", "Where the time of a mini-batch goes", _entries, PHASE_METRICS,
+    Stacked("time of a mini-batch served alone (us)", "I: inference, T: training"), demo=True,
+    about="Each microsecond of the critical path belongs to one phase.")

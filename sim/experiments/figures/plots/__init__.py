@@ -1,0 +1,1 @@
+"""Figures made of points: what they measure, which metrics they show, how they are drawn."""

@@ -1,0 +1,36 @@
+"""Panels of bars, one for each system."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from matplotlib.axes import Axes
+
+from sim.experiments.figures.picture import COLOURS
+from sim.experiments.figures.plots.entry import Entry
+from sim.experiments.figures.plots.metric import Metric, value_of
+from sim.experiments.figures.plots.panel import Panel
+from sim.experiments.sweep.sweep import Results
+
+__all__ = ["Bars"]
+
+_OF_SYSTEM = dict(zip(("BL-tuned", "GA", "NIC", "LC", "RC", "SC", "FS"), COLOURS))
+"""A system has the same colour wherever it is a bar; the others share the last one."""
+
+
+@dataclass(frozen=True)
+class Bars(Panel):
+    """The first metric, a speedup, as bars."""
+
+    def fill(self, axes: Axes, metrics: Sequence[Metric], results: Results,
+             entries: Sequence[Entry]) -> None:
+        """Draw entries into ``axes``."""
+        names = [str(entry.x) for entry in entries]
+        values = [value_of(results, entry, metrics[0]) for entry in entries]
+        colours = [_OF_SYSTEM.get(name, COLOURS[-1]) for name in names]
+        bars = axes.bar(names, [value or 0 for value in values], 0.7, color=colours)
+        axes.bar_label(bars, ["n/a" if value is None else f"{value:.2f}" for value in values],
+                       fontsize=8, padding=5)  # above a marker of the same height
+        axes.axhline(1, color="0.4", linewidth=0.8, linestyle=":")
+        axes.set_ylim(0, 1.24 * max([1.0, *(value or 0 for value in values)]))
+        axes.tick_params(axis="x", labelsize=8, rotation=0 if len(names) < 7 else 45)
+        axes.set_ylabel(self.y_label, fontsize=8)

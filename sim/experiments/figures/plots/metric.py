@@ -1,0 +1,53 @@
+"""Metrics of a plot: a value of a point, or the ratio of it to a baseline's."""
+
+from dataclasses import dataclass
+
+from sim.experiments.figures.plots.entry import Entry
+from sim.experiments.points.speedup import speedup
+from sim.experiments.sweep.sweep import Results
+
+__all__ = ["Metric", "speedups", "value_of"]
+
+
+@dataclass(frozen=True)
+class Metric:
+    """What is taken from a point.
+
+    Members
+    -------
+    name: in the CSV file. path: in the metrics of a point, such as ``local_cache.hit_rate``.
+    unit: of the value.
+    base: name of the baseline that the value is a speedup over; None for the value itself.
+    """
+
+    name: str
+    path: str
+    unit: str
+    base: str | None = None
+
+
+def value_of(results: Results, entry: Entry, metric: Metric) -> float | None:
+    """Return the value of a metric at an entry, None where a point of it has none."""
+    own = results.value(entry.point, metric.path)
+    if metric.base is None:
+        return own
+    return speedup(metric.path, own, results.value(dict(entry.bases)[metric.base], metric.path))
+
+
+def speedups(workload: str) -> tuple[Metric, ...]:
+    """Return the metrics of a speedup.
+
+    First the one over the paper's kind of baseline, which is drawn and judged, then the one over
+    the tuned baseline, then the values themselves.
+    """
+    if workload == "training":
+        return (Metric("throughput_speedup_vs_bl-paper", "samples_per_second", "x", "bl-paper"),
+                Metric("throughput_speedup_vs_bl-tuned", "samples_per_second", "x", "bl-tuned"),
+                Metric("throughput_speedup_without_all_reduce_vs_bl-paper",
+                       "without_all_reduce.samples_per_second", "x", "bl-paper"),
+                Metric("samples_per_second", "samples_per_second", "samples/s"))
+    return (Metric("interval_speedup_vs_bl-paper", "interval_us", "x", "bl-paper"),
+            Metric("interval_speedup_vs_bl-tuned", "interval_us", "x", "bl-tuned"),
+            Metric("service_speedup_vs_bl-paper", "service_us", "x", "bl-paper"),
+            Metric("service_speedup_vs_bl-tuned", "service_us", "x", "bl-tuned"),
+            Metric("interval_us", "interval_us", "us"), Metric("service_us", "service_us", "us"))

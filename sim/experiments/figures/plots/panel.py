@@ -1,0 +1,32 @@
+"""What every kind of panel has: it fills its axes, and knows where a marker stands."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from matplotlib.axes import Axes
+
+from sim.experiments.figures.plots.entry import Entry
+from sim.experiments.figures.plots.metric import Metric, value_of
+from sim.experiments.sweep.sweep import Results
+
+__all__ = ["Panel"]
+
+
+@dataclass(frozen=True)
+class Panel(ABC):
+    """How the panels of a plot are drawn; each kind has a file in this folder.
+
+    Members: ``y_label`` of the axis.
+    """
+
+    y_label: str
+
+    @abstractmethod
+    def fill(self, axes: Axes, metrics: Sequence[Metric], results: Results,
+             entries: Sequence[Entry]) -> None:
+        """Draw entries into ``axes``."""
+
+    def height(self, metrics: Sequence[Metric], results: Results, entry: Entry) -> float | None:
+        """Return where the marker of an entry stands: at the metric that is drawn."""
+        return value_of(results, entry, metrics[0])

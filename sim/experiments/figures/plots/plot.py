@@ -1,0 +1,99 @@
+"""A plot: a figure of which every value is a metric of a measured point."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from matplotlib.axes import Axes
+
+from sim.experiments.figures.captions import of_points
+from sim.experiments.figures.exhibit import Figure
+from sim.experiments.figures.picture import grid, save
+from sim.experiments.figures.plots.entry import Entry
+from sim.experiments.figures.plots.metric import Metric, value_of
+from sim.experiments.figures.plots.panel import Panel
+from sim.experiments.figures.row import Row
+from sim.experiments.points.point import Point
+from sim.experiments.points.setting import Setting
+from sim.experiments.points.systems import BASELINES
+from sim.experiments.sweep.sweep import Results
+
+__all__ = ["Plot"]
+
+_MARKED_FIRST = ("FS", "LC", "RC")
+
+
+@dataclass(frozen=True)
+class Plot(Figure):
+    """A figure made of points.
+
+    Members
+    -------
+    entries: its points in a setting. metrics: of each of them; a panel draws the first, or all.
+    panel: how a panel is drawn.
+    """
+
+    entries: Callable[[Setting], list[Entry]]
+    metrics: tuple[Metric, ...]
+    panel: Panel
+
+    def marked(self, setting: Setting) -> list[Entry]:
+        """Return the entries whose NICs are run in ``rtl`` besides: at most two, at the reference
+        setting, the full system or caches alone where the figure has them."""
+        if not setting.markers or setting.fidelity == "rtl" or "kaggle" not in setting.datasets:
+            return []
+        near = [entry for entry in self.entries(setting) if entry.drawn and _at_reference(
+            entry.point, setting) and entry.point.software == setting.softwares[0]]
+        near.sort(key=lambda entry: _MARKED_FIRST.index(entry.point.label)
+                  if entry.point.label in _MARKED_FIRST else len(_MARKED_FIRST))
+        return [replace(entry, point=replace(entry.point, fidelity="rtl")) for entry in near[:2]]
+
+    def points(self, setting: Setting) -> list[Point]:
+        """Return every point that the figure needs, baselines included."""
+        return [point for entry in (*self.entries(setting), *self.marked(setting))
+                for point in (entry.point, *(base for _, base in entry.bases))]
+
+    def rows(self, setting: Setting, results: Results) -> list[Row]:
+        """Return every metric of every entry."""
+        return [Row(entry.point.dataset, entry.point.nodes, entry.point.samples,
+                    entry.point.software, entry.point.fidelity, entry.system, metric.name,
+                    value_of(results, entry, metric), metric.unit)
+                for entry in (*self.entries(setting), *self.marked(setting))
+                for metric in self.metrics]
+
+    def draw(self, setting: Setting, results: Results, rows: Sequence[Row],
+             path: str | Path) -> None:
+        """Draw a column of panels for each data set, and a row of them for each software profile.
+
+        Without rows of panels where the points have fewer profiles than the setting.
+        """
+        entries = [entry for entry in self.entries(setting) if entry.drawn]
+        marked = self.marked(setting)
+        softwares = list(dict.fromkeys(entry.point.software for entry in entries))
+        datasets = [dataset for dataset in setting.datasets
+                    if any(entry.panel == dataset for entry in entries)]
+        named = {f"{software} software": software for software in softwares}
+        if len(softwares) < len(setting.softwares):
+            named = {"": softwares[0]}
+
+        def draw(axes: Axes, dataset: str, name: str) -> None:
+            own, own_marked = (
+                [entry for entry in among if entry.panel == dataset
+                 and entry.point.software == named[name]] for among in (entries, marked))
+            self.panel.fill(axes, self.metrics, results, own)
+            found = [(entry.x, self.panel.height(self.metrics, results, entry))
+                     for entry in own_marked]
+            there = [(x, value) for x, value in found if value is not None]
+            if there:
+                axes.plot(*zip(*there), linestyle="none", marker="D", markersize=8, color="black",
+                          fillstyle="none", markeredgewidth=1.5, label="RTL")
+
+        save(grid(datasets, list(named), self.heading,
+                  of_points([entry.point for entry in entries]), draw), path)
+
+
+def _at_reference(point: Point, setting: Setting) -> bool:
+    """Return whether a point has a NIC, on the Kaggle shape, at the reference setting."""
+    return (point.dataset == "kaggle" and point.system not in (*BASELINES, "all-on-nic")
+            and point.nodes == setting.nodes and point.samples == setting.mini_batch("kaggle")
+            and {point.local_cache, point.remote_cache} <= {0.0, 0.1})

@@ -1,0 +1,76 @@
+"""The registry of figures and tables: to add one is a file in this folder and a line in `NAMES`."""
+
+from collections.abc import Iterable
+from importlib import import_module
+
+from sim.experiments.figures.exhibit import Exhibit
+
+__all__ = ["NAMES", "chosen", "demo_names", "exhibit", "in_words"]
+
+NAMES: tuple[str, ...] = (
+    "fig06",
+    "fig08",
+    "fig14",
+    "fig15",
+    "fig16",
+    "fig17",
+    "fig18",
+    "fig19",
+    "fig20",
+    "fig21",
+    "fig22",
+    "fig23",
+    "fig24",
+    "fig25",
+    "fig26",
+    "fig27",
+    "tornado",
+    "beyond",
+)
+"""Files of this folder with an `EXHIBIT`, in the order in which they are measured and shown."""
+
+
+def exhibit(name: str) -> Exhibit:
+    """Return the figure or table of a name of `NAMES`."""
+    # Loaded on demand: Matplotlib is slow to load, and the help of a command needs names only.
+    return import_module(f"sim.experiments.figures.{name}").EXHIBIT
+
+
+def chosen(names: Iterable[str]) -> tuple[str, ...]:
+    """Return the names without repeats, in the order of `NAMES`; ``all`` or no name means all.
+
+    Raises ``ValueError`` for an unknown name.
+    """
+    wanted = list(names) or ["all"]
+    for name in wanted:
+        if name not in (*NAMES, "all"):
+            raise ValueError(f"figure must be one of {', '.join(NAMES)} or all, not {name!r}")
+    return tuple(name for name in NAMES if name in wanted or "all" in wanted)
+
+
+def demo_names() -> tuple[str, ...]:
+    """Return the names of what ``--demo`` makes."""
+    return tuple(name for name in NAMES if exhibit(name).demo)
+
+
+def in_words() -> str:
+    """Return the names as a list in which ``fig14 to fig27`` stands for three or more in a row."""
+    runs: list[list[str]] = []
+    for name in NAMES:
+        if runs and _follows(runs[-1][-1], name):
+            runs[-1].append(name)
+        else:
+            runs.append([name])
+    return ", ".join(f"{run[0]} to {run[-1]}" if len(run) > 2 else ", ".join(run) for run in runs)
+
+
+def _follows(before: str, name: str) -> bool:
+    """Return whether two names differ in their numbers alone, and those by one."""
+    (stem, first), (other, second) = _split(before), _split(name)
+    return stem == other and bool(first and second) and int(second) == int(first) + 1
+
+
+def _split(name: str) -> tuple[str, str]:
+    """Return a name without the number at its end, and the number, empty for none."""
+    stem = name.rstrip("0123456789")
+    return stem, name.removeprefix(stem)

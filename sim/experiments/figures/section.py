@@ -1,0 +1,42 @@
+"""Sections of the page: what a figure or table shows there besides a picture."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from sim.experiments.figures.row import Row
+
+__all__ = ["Section", "section_of_rows"]
+
+_ROWS = """\
+<h2>{{ title }}</h2>
+<table>
+<tr><th>what</th><th>data set</th><th>software</th><th>metric</th><th>value</th></tr>
+{% for row in rows %}
+<tr><td>{{ row.system }}</td><td>{{ row.dataset }}</td><td>{{ row.profile }}</td>
+<td>{{ row.metric }}</td>
+<td class="n">{{ "n/a" if row.value is none else "%.3f" | format(row.value) }}</td></tr>
+{% endfor %}
+</table>
+{% for name, text in notes %}
+<p class="about"><b>{{ name }}</b>: {{ text }}.</p>
+{% endfor %}
+"""
+
+
+@dataclass(frozen=True)
+class Section:
+    """A section of the page, above the pictures.
+
+    Members
+    -------
+    template: HTML with Jinja's fields. values: of the fields.
+    """
+
+    template: str
+    values: Mapping
+
+
+def section_of_rows(title: str, rows: Sequence[Row],
+                    notes: Sequence[tuple[str, str]] = ()) -> Section:
+    """Return a section with a table of rows, and below it ``notes``: names and explanations."""
+    return Section(_ROWS, {"title": title, "rows": rows, "notes": notes})

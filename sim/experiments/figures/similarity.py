@@ -1,0 +1,34 @@
+"""Similarity of mini-batches, by the algorithm that forms them, over windows of a data set."""
+
+from collections.abc import Iterator
+from functools import cache
+
+from host.batching import ALGORITHMS, WINDOW_BATCHES, Batcher, algorithm_of, compare
+from host.samples import Samples
+from sim.experiments.points.samples import samples_of
+from sim.experiments.points.setting import Setting
+
+__all__ = ["compared", "similarities"]
+
+_WINDOWS, _LARGE, _FEWER = 3, 1024, 2
+"""Windows; fewer for mini-batches of so many samples: greedy selection grows with the square."""
+
+
+def similarities(setting: Setting, dataset: str, algorithm: str) -> Iterator[tuple[bool, float]]:
+    """Yield, for each mini-batch, whether its window is a new one, and its similarity."""
+    batcher = Batcher(algorithm_of(algorithm), setting.mini_batch(dataset))
+    for batch in batcher.form([_samples(setting, dataset)]):
+        yield batch.fresh, batch.similarity
+
+
+@cache
+def compared(setting: Setting, dataset: str) -> list[dict]:
+    """Return what :func:`host.batching.compare` finds, an entry for each algorithm."""
+    return compare(_samples(setting, dataset), setting.mini_batch(dataset), algorithms=ALGORITHMS)
+
+
+def _samples(setting: Setting, dataset: str) -> Samples:
+    """Return the samples of the windows."""
+    size = setting.mini_batch(dataset)
+    return samples_of(setting, dataset,
+                      (_FEWER if size >= _LARGE else _WINDOWS) * WINDOW_BATCHES * size)

@@ -1,0 +1,1 @@
+"""The page of results: what it shows, and how it is rendered."""

@@ -1,0 +1,84 @@
+"""What the page of results shows."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from sim.experiments.claims.verdict import times
+from sim.experiments.figures.captions import mini_batches
+from sim.experiments.figures.section import Section
+from sim.experiments.points.setting import Setting
+from sim.experiments.sweep.sweep import Results
+
+__all__ = ["Shown", "content_of"]
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A figure or table that is written, as the page shows it.
+
+    Members
+    -------
+    name, title, about: of the exhibit. command: that makes it again.
+    picture: where it is, None for a table. sections: of the page, above the pictures.
+    """
+
+    name: str
+    title: str
+    about: str
+    command: str
+    picture: Path | None
+    sections: list[Section]
+
+
+def content_of(found: dict, setting: Setting, results: Results, shown: Sequence[Shown]) -> dict:
+    """Return the fields of ``page.html``.
+
+    ``found``: what ``claims.json`` holds, see :func:`sim.experiments.reproduce.reproduce`.
+    """
+    claims = found["claims"]
+    agree, differ = (sum(row["agrees"] is value for row in claims) for value in (True, False))
+    notes = sorted({note for outcome in results.values() if outcome.metrics
+                    for note in outcome.metrics.get("notes") or ()})
+    return {
+        "setting": _setting_lines(found, setting),
+        "headlines": [row | {"mean": "n/a" if row["mean"] is None else f"{row['mean']:.2f}x",
+                             "each": times(row["speedups"])} for row in found["headlines"]],
+        "claims": claims,
+        "tally": f"Of {len(claims)} claims {agree} agree, {differ} do not, "
+                 f"{len(claims) - agree - differ} were not measured.",
+        "sections": [section for each in shown for section in each.sections],
+        "figures": [each for each in shown if each.picture],
+        "failed": found["failed"], "notes": notes}
+
+
+def _setting_lines(found: dict, setting: Setting) -> list[tuple[str, str]]:
+    return [
+        ("data", "; ".join(f"{name}: {source}" for name, source in found["sources"].items())),
+        ("cluster", f"{setting.nodes} nodes where a figure does not sweep them, {setting.gpu}, "
+                    "100 Gb/s through one switch, MTU 1,500"),
+        ("mini-batch", f"{mini_batches(setting)} samples over all nodes, dealt in contiguous "
+                       "shares"),
+        ("graph algorithm", "window of 16 mini-batches, over the global stream"),
+        ("caches", "each of 10 % of the unique keys that reach it; LRU, float32; requester-side "
+                   "merge off, dedupe on"),
+        ("measured", f"{setting.measured} mini-batches after {setting.warmup} of warm-up"),
+        ("sweeps", "; ".join(
+            f"{name}: {setting.sweep(name)['measured']} mini-batches after as many, where cache "
+            f"sizes or nodes are swept, every other size, {_nodes_swept(setting, name)} nodes"
+            for name, _ in setting.swept if name in setting.datasets)
+            or "as many"),
+        ("in flight", "4 mini-batches in inference, 1 in training"),
+        ("NIC fidelity", setting.fidelity + (
+            ", and rtl at the diamonds" if setting.markers else "")),
+        ("judged on", "inference: time per mini-batch in steady state; training: samples per "
+                      "second, the MLPs' all-reduce included"),
+        ("points", f"{found['points']}, of which {len(found['failed'])} failed"),
+        ("made with", f"EmberNIC {found['version']}, NumPy {found['numpy']}, {found['blas']}; "
+                      + ", ".join(f"{name} {digest[:8]}"
+                                  for name, digest in found["profiles"].items()))]
+
+
+def _nodes_swept(setting: Setting, dataset: str) -> str:
+    *others, last = setting.numbers_of_nodes(dataset)
+    return f"{', '.join(map(str, others))} and {last}" if others else str(last)

@@ -1,0 +1,14 @@
+// Types of an engine's functions, those of harness.cpp. Engines may be of several libraries.
+#pragma once
+#include <cstdint>
+
+namespace ember {
+
+using Run = void(void* engine, uint64_t until);
+using Ask = uint64_t(void* engine);
+using Pop = uint64_t(void* engine, uint32_t stream, uint64_t room, uint32_t* beats,
+                     uint64_t* cycles);
+using Push = void(void* engine, uint32_t stream, uint64_t count, const uint32_t* beats,
+                  const uint64_t* cycles);
+
+}  // namespace ember

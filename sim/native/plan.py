@@ -1,0 +1,19 @@
+"""Where the rows of each table are, as C++ knows it."""
+
+import numpy as np
+
+from host.placement.shard import ShardPlan, hash_tables
+from sim.native.structures import Plan
+
+__all__ = ["plan_of"]
+
+
+def plan_of(plan: ShardPlan) -> Plan:
+    """Return the C++ ``Plan`` of ``plan``, which holds the arrays that it points to."""
+    columns = [np.array([getattr(table, name) for table in plan.tables], np.int64)
+               for name in ("kind", "owner", "owners")]
+    hashes = np.ascontiguousarray(hash_tables(), np.uint32)
+    placed = Plan(*(column.ctypes.data for column in columns), hashes.ctypes.data,
+                  len(plan.tables), len(hashes))
+    placed.arrays = columns, hashes
+    return placed

@@ -1,0 +1,132 @@
+"""Structures that Python and C++ share: defined here once, written out for C++ by `definition`."""
+
+import ctypes
+from ctypes import c_bool, c_double, c_int64, c_uint32, c_uint64, c_void_p
+from typing import ClassVar
+
+__all__ = ["Asked", "EnginePort", "Exchanged", "GpuTimes", "HostConfig", "HostCounts", "Link",
+           "Plan", "Rows", "Share", "Shared", "definition", "fields"]
+
+_TYPES = {c_bool: "bool", c_double: "double", c_int64: "int64_t", c_uint32: "uint32_t",
+          c_uint64: "uint64_t", c_void_p: "void*"}
+
+
+def fields(kind: type, *names: str) -> tuple[tuple[str, type], ...]:
+    """Return ``names``, each as a field of type ``kind``."""
+    return tuple((name, kind) for name in names)
+
+
+class Shared(ctypes.Structure):
+    """A structure that C++ knows by the same name. ``pointers``: C++ types of its pointers."""
+
+    pointers: ClassVar[dict[str, str]] = {}
+
+
+def definition(structure: type[Shared]) -> str:
+    """Return the C++ definition of ``structure``, which does not compile where a field lies at
+    another offset than in Python."""
+    name, lines, checks = structure.__name__, [], []
+    for field, kind, *_ in structure._fields_:
+        known = structure.pointers.get(field) or _TYPES.get(kind) or kind.__name__
+        lines.append(f"    {known} {field};")
+        checks.append(f"static_assert(offsetof({name}, {field}) == "
+                      f"{getattr(structure, field).offset});")
+    checks.append(f"static_assert(sizeof({name}) == {ctypes.sizeof(structure)});")
+    return "\n".join([f"struct {name} {{", *lines, "};", *checks]) + "\n"
+
+
+class Plan(Shared):
+    """Where the rows of each table are, and the hash of keys, ``[bytes of a key][256]``."""
+
+    _fields_ = (*fields(c_void_p, "kinds", "owner", "owners", "hash"),
+                *fields(c_uint64, "tables", "hash_bytes"))
+    pointers = {**dict.fromkeys(("kinds", "owner", "owners"), "const int64_t*"),
+                "hash": "const uint32_t*"}
+
+
+class Rows(Shared):
+    """The constants from which rows of embedding tables are made."""
+
+    _fields_ = (*fields(c_void_p, "sizes", "seeds", "scales", "steps"),
+                *fields(c_uint64, "tables", "dimension"))
+    pointers = {"sizes": "const int64_t*", "seeds": "const uint64_t*", "scales": "const double*",
+                "steps": "const uint64_t*"}
+
+
+class GpuTimes(Shared):
+    """What work on the GPU takes, in cycles, and how many gathers run at once."""
+
+    _fields_ = (*fields(c_double, "launch", "cycles_per_row", "mlp_launch", "cycles_per_sample",
+                        "call"), ("streams", c_uint64))
+
+
+class HostConfig(Shared):
+    """A host. ``cycles_per_byte``: of PCIe towards the NIC. ``rows``: none where vectors, and so
+    answers, have no values."""
+
+    _fields_ = (*fields(c_uint64, "node", "dimension", "payload_beats", "buffer_beats",
+                        "in_flight", "vectors_fit", "latency", "interaction"),
+                ("cycles_per_byte", c_double), ("rows", c_void_p), ("gpu", GpuTimes))
+    pointers = {"rows": "const Rows*"}
+
+
+class Asked(Shared):
+    """A share of a mini-batch to ask for, and where the answers go.
+
+    ``count`` query ``records``. ``first``: number of the mini-batch's first sample, of ``samples``.
+    ``share_first``, ``share``: place of this node's first sample, and how many it has. An answer
+    has ``parts`` of ``values`` each, 0 from a NIC without values: ``answers``
+    [samples][parts][values]. Of each sample ``filled``, the parts that are there, and ``status``,
+    its refusal. ``left``: samples of the share that are not answered. ``dense``:
+    [samples][dimension], none without values.
+    """
+
+    _fields_ = (*fields(c_uint64, "step", "count"), ("records", c_void_p), ("time", c_double),
+                *fields(c_uint32, "first", "samples", "share_first", "share"),
+                *fields(c_uint64, "parts", "values"),
+                *fields(c_void_p, "answers", "filled", "status", "left", "dense"))
+    pointers = {"records": "const uint64_t*", "answers": "float*", "filled": "int64_t*",
+                "status": "int64_t*", "left": "int64_t*", "dense": "const float*"}
+
+
+class Share(Shared):
+    """A share of a mini-batch that was answered."""
+
+    _fields_ = (("step", c_uint64), *fields(c_double, "started", "finished"))
+
+
+class HostCounts(Shared):
+    """What a host and its GPU have done. ``fault``, ``value``: see :mod:`sim.native.host`."""
+
+    _fields_ = fields(c_uint64, "to_nic", "from_nic", "launches", "rows", "dense_launches",
+                      "dense_rows", "unanswered", "queries_waiting", "nic_ns", "host_ns", "fault",
+                      "value")
+
+
+class EnginePort(Shared):
+    """An output and an input of an engine, and the engine's functions."""
+
+    _fields_ = (("engine", c_void_p), *fields(c_uint32, "from_", "to"),
+                *fields(c_void_p, "run", "cycle", "next_event", "pop", "push"))
+    pointers = {"run": "Run*", "cycle": "Ask*", "next_event": "Ask*", "pop": "Pop*",
+                "push": "Push*"}
+
+
+class Link(Shared):
+    """The links of a network: ``free`` has the cycle from which each queue is free,
+    ``[source, or 0 of a switch][destination]``."""
+
+    _fields_ = (*fields(c_uint64, "overhead", "switched"),
+                *fields(c_double, "lookahead", "cycles_per_byte"), ("free", c_void_p))
+    pointers = {"free": "double*"}
+
+
+class Exchanged(Shared):
+    """What an exchange handed on, and the beat that came too late, where there is one."""
+
+    _fields_ = fields(c_uint64, "frames", "bytes", "lost", "late_node", "late_cycle")
+    frames: int
+    bytes: int
+    lost: int
+    late_node: int
+    late_cycle: int

@@ -1,0 +1,79 @@
+"""What a cluster asks of a node."""
+
+from typing import Protocol
+
+from host.timing.pcie import Pcie
+from sim.engines import Engine
+from sim.job.faults import Windows
+from sim.node.step import Step
+
+__all__ = ["ClusterNode", "GatherCounts"]
+
+
+class GatherCounts(Protocol):
+    """Gathers of one kind on a node's GPU: ``launches``, and ``rows`` that they read."""
+
+    @property
+    def launches(self) -> int: ...
+    @property
+    def rows(self) -> int: ...
+
+
+class ClusterNode(Protocol):
+    """One NIC with its host and GPU.
+
+    Members
+    -------
+    number: of the node. engine: its NIC. pcie: between NIC and host.
+    finished: steps whose share at this node is all answered, in order of time.
+    silent_host, silent_gpu: when the host sends nothing, and when no gather ends.
+    actions: actions that the host has performed; a watchdog reports a hang when no sum grows.
+    next_events: the cycles before which neither NIC nor host does anything by itself.
+    quiet: whether nothing moves in NIC or host until something arrives from outside.
+    errors: sample and status of each refusal. seconds: CPU time of NIC and host.
+    host_bytes: bytes over PCIe each way. gpu, dense: gathers of rows, and of dense vectors, None
+    where the interaction is not on the NIC. unanswered: samples under way or waiting.
+    queries_waiting: query packets that the host holds back for lack of credit.
+    """
+
+    number: int
+    finished: list[Step]
+    silent_host: Windows
+    silent_gpu: Windows
+
+    @property
+    def engine(self) -> Engine: ...
+    @property
+    def pcie(self) -> Pcie: ...
+    @property
+    def actions(self) -> int: ...
+    @property
+    def next_events(self) -> tuple[float, float]: ...
+    @property
+    def quiet(self) -> bool: ...
+    @property
+    def errors(self) -> list[tuple[int, int]]: ...
+    @property
+    def seconds(self) -> dict[str, float]: ...
+    @property
+    def host_bytes(self) -> dict[str, int]: ...
+    @property
+    def gpu(self) -> GatherCounts: ...
+    @property
+    def dense(self) -> GatherCounts | None: ...
+    @property
+    def unanswered(self) -> int: ...
+    @property
+    def queries_waiting(self) -> int: ...
+
+    def submit(self, step: Step, time: float) -> None:
+        """Give this host its share of ``step``, to be started in its turn, not before ``time``."""
+        ...
+
+    def advance(self, end: int) -> None:
+        """Run NIC and host up to cycle ``end``."""
+        ...
+
+    def host_quantum(self, end: int) -> None:
+        """Let the host act on what the NIC, which is at cycle ``end``, has sent it."""
+        ...

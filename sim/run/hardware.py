@@ -1,0 +1,67 @@
+"""What NICs, network, hosts and GPUs counted, for reports of runs and of training."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from sim.job.settings import Runtime
+from sim.nic.stalls import stalls
+from sim.run.setup import ClusterSetup
+
+__all__ = ["block", "hardware", "percentiles", "ratio", "total"]
+
+
+def block(counters: Mapping[str, int], name: str) -> dict[str, int]:
+    """Return the counters of one block, without its name."""
+    return {key.split(".", 1)[1]: value for key, value in counters.items()
+            if key.split(".", 1)[0] == name}
+
+
+def ratio(part: float, whole: float) -> float | None:
+    return part / whole if whole else None
+
+
+def hardware(setup: ClusterSetup, runtime: Runtime, counters: list[dict[str, int]] | None,
+             wall: float) -> dict:
+    """Return what NICs, network, hosts and GPUs counted in ``wall`` seconds, as plain values.
+
+    Without ``counters``, which cannot be read while the run goes on, what they say is None.
+    """
+    nodes, exchange = setup.cluster.nodes, setup.cluster.exchange
+    sums = total(counters)
+    cache, dedupe = block(sums, "local_cache"), block(sums, "dedupe")
+    ran = sum(node.engine.cycles_run for node in nodes)
+    return {
+        "node_cycles": {"run": ran, "skipped": sum(node.engine.cycles_skipped for node in nodes),
+                        "boot": setup.boot_run},
+        "node_cycles_per_second": ratio(ran - setup.boot_run, wall),
+        "stalls": stalls(counters) if counters and None not in sums.values() else None,
+        "local_cache": None if not (sums and runtime.local_cache) else cache | {
+            # A repeat inside a mini-batch, which the dedupe table serves, counts as a hit.
+            "hit_rate": ratio(dedupe["requests"] - cache.get("misses", 0), dedupe["requests"]),
+            # Of the lookups that entered the cache: one for each key of a mini-batch and owner.
+            "hit_rate_unique": ratio(cache["hits"], cache["accesses"]),
+        },
+        "dedupe": None if not (sums and runtime.dedupe) else dedupe,
+        "network": {"packets": exchange.frames, "bytes": exchange.frame_bytes,
+                    "lost": exchange.lost_frames},
+        "pcie": {"to_nic_bytes": sum(node.host_bytes["to_nic"] for node in nodes),
+                 "from_nic_bytes": sum(node.host_bytes["from_nic"] for node in nodes)},
+        "gpu": {"launches": sum(node.gpu.launches for node in nodes),
+                "rows": sum(node.gpu.rows for node in nodes)},
+        "counters": counters,
+    }
+
+
+def total(counters: list[dict] | None) -> dict:
+    """Return the sums over nodes, None of what a model does not count."""
+    if not counters:
+        return {}
+    return {name: None if value is None else sum(node[name] for node in counters)
+            for name, value in counters[0].items()}
+
+
+def percentiles(values: Sequence[float]) -> dict[str, float | None]:
+    """Return the median, the 99th percentile and the largest of ``values``, None of none."""
+    return {name: float(np.percentile(values, part)) if values else None
+            for name, part in (("p50", 50), ("p99", 99), ("max", 100))}
