@@ -1,13 +1,13 @@
 """Inputs that several system tests share."""
 
 import os
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-import sim.run.run
-from sim.native.numerics import COMPILED
+from sim.run.backend import choose
 
 
 @pytest.fixture(scope="session")
@@ -21,9 +21,16 @@ def ratings() -> Path:
 
 
 @pytest.fixture
-def python_hosts(monkeypatch) -> None:
-    """Hosts in Python beside compiled NICs too, so that a test can change what they do."""
-    def rows(*given):
-        return COMPILED.row_answers(*given)
+def backend(monkeypatch) -> Callable[..., None]:
+    """Return a function that replaces parts of the backend of every run set up from now on."""
+    def replaced(**parts: object) -> None:
+        monkeypatch.setattr("sim.run.run.choose",
+                            lambda options: replace(choose(options), **parts))
 
-    monkeypatch.setattr(sim.run.run, "COMPILED", replace(COMPILED, row_answers=rows))
+    return replaced
+
+
+@pytest.fixture
+def python_hosts(backend) -> None:
+    """Hosts in Python beside compiled NICs too, so that a test can change what they do."""
+    backend(compiled_hosts=False)

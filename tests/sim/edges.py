@@ -26,20 +26,18 @@ class Edge:
         self.streams = output, input
         self.received: list[tuple[np.ndarray, np.ndarray]] = []
         self.send(np.empty((0, BEAT_WORDS), np.uint32), np.empty(0, np.uint64))
-        self._kept = _POP(self._native_pop), _PUSH(self._native_push)
-        pop, push = (ctypes.cast(call, c_void_p).value for call in self._kept)
-        self.native_calls = pop, push
         self.cycle, self.next_event = 0, None
-        self._clock = (_RUN(lambda engine, until: setattr(self, "cycle", until)),
-                       _TELL(lambda engine: self.cycle), _TELL(lambda engine: _NEVER))
-        self.native_clock = tuple(ctypes.cast(call, c_void_p).value for call in self._clock)
+        self._calls = (_RUN(lambda engine, until: setattr(self, "cycle", until)),
+                       _TELL(lambda engine: self.cycle), _TELL(lambda engine: _NEVER),
+                       _POP(self._native_pop), _PUSH(self._native_push))
 
     def set_rate(self, stream: str, **rate) -> None:
         assert stream == self.streams[0]
 
     def native(self, *streams: str) -> tuple[int, ...]:
         assert streams == self.streams
-        return id(self), _OUT, _IN
+        calls = (ctypes.cast(call, c_void_p).value or 0 for call in self._calls)
+        return id(self), _OUT, _IN, *calls
 
     def send(self, beats: np.ndarray, cycles: np.ndarray) -> None:
         self._sent = beats, cycles

@@ -1,18 +1,16 @@
 """The watchdog: a stuck run ends and says where; a slow one goes on."""
 
 import json
-from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-import sim.run.run
+from host.wire.rows import row_answers
 from sim.cli.main import main
 from sim.cluster.exchange import Exchange
 from sim.cluster.watchdog import StuckError, Watchdog
 from sim.job.options import RunOptions
-from sim.native.numerics import COMPILED
 from sim.nic.ports import DATA_WORDS, Packets
 from sim.run.report import failures
 from sim.run.run import Run, run
@@ -54,11 +52,11 @@ def test_an_edge_that_takes_nothing_any_more(fault, part, stream):
     assert held[stream]["for"] == part
 
 
-def test_a_row_that_the_gpu_never_reads(monkeypatch):
+def test_a_row_that_the_gpu_never_reads(backend):
     lost = []
 
     def but_one(model, seed, node, payload_beats):
-        answer = COMPILED.row_answers(model, seed, node, payload_beats)
+        answer = row_answers(model, seed, node, payload_beats)
 
         def without_one(records, step):
             if node == 1 and not lost and len(records) > 1:
@@ -68,7 +66,7 @@ def test_a_row_that_the_gpu_never_reads(monkeypatch):
 
         return without_one
 
-    monkeypatch.setattr(sim.run.run, "COMPILED", replace(COMPILED, row_answers=but_one))
+    backend(rows=but_one)
     where = _stuck(run(_options()))
     assert lost
     cause = where["causes"][0]
@@ -92,10 +90,10 @@ class _NoCredits(Exchange):
         return packets
 
 
-def test_a_peer_that_returns_no_credits(monkeypatch):
+def test_a_peer_that_returns_no_credits(backend, monkeypatch):
     monkeypatch.setattr("tests.rtl.network.frames.MAC_BASE", 0x02454D420000)
     monkeypatch.setattr("tests.rtl.network.frames.IP_BASE", 0x0A450000)
-    monkeypatch.setattr("sim.cluster.cluster.CompiledExchange", _NoCredits)
+    backend(exchange=_NoCredits)
     where = _stuck(run(_options(settings=("remote_cache=false", "requester_merge=false"))))
     cause = where["causes"][0]
     assert (cause["part"], cause["peer"]) == ("peers", 1)

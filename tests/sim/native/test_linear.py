@@ -7,7 +7,7 @@ from host.data.generator import generate
 from host.dlrm.dlrm import Dlrm
 from host.dlrm.mlp import Layer, linear_fixed
 from host.model import MODELS
-from sim.native.linear import linear_compiled
+from sim.native.check import linear_compiled
 
 
 def _layer(rng, depth: int, width: int) -> Layer:

@@ -3,20 +3,19 @@
 import json
 import subprocess
 import sys
-from dataclasses import replace
 from functools import partial
 
 import pytest
 
 from host.model import MODELS
 from host.placement.shard import Placement, ShardPlan
+from host.wire.rows import row_answers
 from rtl.config import preset
 from rtl.formats import DescriptorKind
 from sim.cluster.exchange import Exchange
 from sim.job.fit import check_fit
 from sim.job.options import RunOptions
 from sim.job.settings import Runtime
-from sim.native.numerics import COMPILED
 from sim.nic.build import NicModel
 from sim.nic.registers import RegisterFile
 from sim.run.report import failures
@@ -144,13 +143,12 @@ def test_replicated_tables_stay_at_home(monkeypatch):
     assert result["network"]["bytes"] < dealt["network"]["bytes"]
 
 
-def test_a_wrong_row_is_found(monkeypatch, capsys):
+def test_a_wrong_row_is_found(backend, capsys):
     """A GPU that answers one wrong bit: the run says so and ends with exit status 1."""
-    import sim.run.run
     from sim.cli.main import main
 
     def wrong_rows(model, seed, node, payload_beats):
-        answer = COMPILED.row_answers(model, seed, node, payload_beats)
+        answer = row_answers(model, seed, node, payload_beats)
 
         def with_a_wrong_bit(records, step):
             packets = answer(records, step)
@@ -159,14 +157,14 @@ def test_a_wrong_row_is_found(monkeypatch, capsys):
 
         return with_a_wrong_bit
 
-    monkeypatch.setattr(sim.run.run, "COMPILED", replace(COMPILED, row_answers=wrong_rows))
+    backend(rows=wrong_rows)
     with pytest.raises(SystemExit) as end:
         main(["run", "--config", "tiny", "--samples", "64", "--nodes", "2", "--mini-batch", "32"])
     assert end.value.code == 1
     assert "differ from the numpy model" in capsys.readouterr().err
 
 
-def test_a_lost_frame_is_found(monkeypatch, capsys):
+def test_a_lost_frame_is_found(backend, monkeypatch, capsys):
     """A network that loses a frame: samples stay unanswered, and the run ends and says so."""
     from sim.cli.main import main
     original, seen = Exchange._taken, []
@@ -181,7 +179,7 @@ def test_a_lost_frame_is_found(monkeypatch, capsys):
         return frames
 
     monkeypatch.setattr(Exchange, "_taken", lossy)
-    monkeypatch.setattr("sim.cluster.cluster.CompiledExchange", Exchange)
+    backend(exchange=Exchange)
     with pytest.raises(SystemExit) as end:
         main(["run", "--config", "tiny", "--samples", "32", "--nodes", "2", "--mini-batch", "16"])
     assert end.value.code == 1

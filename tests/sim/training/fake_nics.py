@@ -28,7 +28,6 @@ from host.wire.packets import (
     pack_records,
     parse_header,
     parse_records,
-    query_records,
     records_to_beats,
 )
 from host.wire.partials import parse_partials, partial_packets
@@ -339,7 +338,7 @@ class FakeNics(NicCluster):
     entries, stuck_after = 1 << 20, float("inf")
 
     def __init__(self, options: TrainOptions, config, runtime, model: Model, rows: RowStore,
-                 numerics):
+                 backend):
         run = options.run
         cluster = FakeCluster(model, run.seed, options.optimizer, run.nodes,
                               runtime.partials, self.entries, config.gradient_credits,
@@ -353,7 +352,7 @@ class FakeNics(NicCluster):
         reference.rows = rows
         self.clock = Clock(DenseTime(GPU, model), RingAllReduce(
             Network(NETWORK, run.nodes), run.nodes, 1000), 50.0, 10.0)
-        self.tables = ClusterTables(cluster, self.clock, query_records, Comparison(
+        self.tables = ClusterTables(cluster, self.clock, Comparison(
             reference, [node.store for node in cluster.nodes], cluster.plan))
 
     def _hardware(self, wall, ended, stuck):

@@ -13,7 +13,6 @@ from host.samples import rechunk
 from host.timing.all_reduce import RingAllReduce
 from host.timing.dense_time import DenseTime
 from host.timing.network import Network
-from host.wire.packets import query_records
 from sim.node.step import Step
 from sim.training.comparison import Comparison
 from sim.training.tables import Clock, ClusterTables
@@ -30,7 +29,7 @@ def tables_of(cluster: FakeCluster, compare: bool = True) -> ClusterTables:
                   RingAllReduce(Network(NETWORK, nodes), nodes, 1000), 50.0, 10.0)
     reference = EmbeddingTables(cluster.model, cluster.seed, cluster.optimizer, nodes,
                                 cluster.partials)
-    return ClusterTables(cluster, clock, query_records, Comparison(
+    return ClusterTables(cluster, clock, Comparison(
         reference, [node.store for node in cluster.nodes], cluster.plan) if compare else None)
 
 
