@@ -1,4 +1,4 @@
-"""Verilog and documents from a configuration: ``python -m gen``."""
+"""Generator of Verilog and documents from a configuration: ``python -m gen``."""
 
 from gen.platform import VerilogPlatform
 from gen.verilog import Verilog, to_verilog

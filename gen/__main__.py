@@ -1,4 +1,4 @@
-"""``python -m gen``: write the Verilog of a configuration."""
+"""Command line ``python -m gen``: write the Verilog of a configuration."""
 
 import sys
 from typing import Annotated
@@ -22,7 +22,7 @@ def command(
     config: Config = "kaggle",
     settings: Settings = None,
     shell: Annotated[str, typer.Option(
-        help=f"none, or what wraps the NIC: {', '.join(SHELLS)}")] = "none",
+        help=f"none, or the shell that wraps the NIC: {', '.join(SHELLS)}")] = "none",
     functions: Annotated[int | None, typer.Option(
         help="of OpenNIC, as -num_phys_func of its build.tcl: 1 to 4")] = None,
     qdma: Annotated[int | None, typer.Option(
@@ -33,7 +33,7 @@ def command(
         "--report", help="also estimate LUT, FF, RAM, DSP and logic depth by Yosys")] = False,
 ) -> None:
     """Write NAME.v, NAME.json and a script for Vivado of a configuration of the SmartNIC, or all
-    that a shell takes."""
+    files that a shell needs."""
     console = Console(stderr=True)
     options = {"functions": functions, "qdma": qdma, "macs": macs}
     done = generate(configure(preset(config), settings or ()), output, shell=shell,

@@ -1,4 +1,4 @@
-"""Cache of built files: each entry is a folder that appears whole or not at all.
+"""Cache of built files: each entry is a folder that is written atomically.
 
 Entries are loaded as machine code. So the cache and what is in it must be writable by the user
 alone (:mod:`gen.cache_owner`), and an entry is compared with its manifest before a process first
@@ -42,10 +42,10 @@ def digest(parts: Iterable[str]) -> str:
 
 
 def cached(key: str, build: Callable[[Path], None]) -> Path:
-    """Return the folder of entry ``key``; ``build(folder)`` fills it if there is none.
+    """Return the folder of entry ``key``; ``build(folder)`` fills it if it does not exist.
 
-    Processes that want the same entry wait for the one that builds it. A build that fails or is
-    interrupted leaves no entry. An entry that is damaged, or has no manifest, is built again;
+    Processes that need an entry that is being built wait for it. A failed or interrupted build
+    leaves no entry. An entry that is damaged, or has no manifest, is built again;
     ``ValueError`` for one that another user may have written.
     """
     root = cache_dir()

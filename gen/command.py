@@ -1,4 +1,4 @@
-"""What command lines share: options, an exit status, and one line that says what is wrong."""
+"""Shared parts of the command lines: options, exit status, one-line error messages."""
 
 import sys
 from pathlib import Path
@@ -12,14 +12,14 @@ from rtl.config import PRESETS
 
 __all__ = ["Config", "Output", "Settings", "run_command"]
 
-Output = Annotated[Path, typer.Option(help="folder for the files; made if it is missing")]
+Output = Annotated[Path, typer.Option(help="folder for the files; created if missing")]
 Config = Annotated[str, typer.Option(help=f"preset: {', '.join(PRESETS)}")]
 Settings = Annotated[list[str] | None, typer.Option(
     "--set", metavar="FIELD=VALUE", help="change a field of the preset")]
 
 
 def run_command(app: typer.Typer, arguments: list[str] | None = None) -> int:
-    """Run a command line; return the exit status: 0, 2 for bad usage or input, or 128 and the
+    """Run a command line; return the exit status: 0, 2 for bad usage or input, or 128 plus the
     number of the signal that ended it."""
     try:
         with interruptible():

@@ -1,4 +1,4 @@
-"""A component of this package inside another Amaranth design, converted on its own."""
+"""Instance of a separately converted component in another Amaranth design."""
 
 from amaranth.hdl import ClockSignal, Instance, Module, ResetSignal, Value
 from amaranth.lib import wiring
@@ -12,14 +12,14 @@ __all__ = ["Converted"]
 class Converted(wiring.Component):
     """``component`` as one instance of its own Verilog, in a design for a vendor's tools.
 
-    Shared units and memories stay modules, which makes a whole NIC some megabytes of Verilog; left
-    to the design's own conversion it would be written out unit by unit, see :mod:`rtl.shared`.
+    Shared units and memories stay modules, so that a whole NIC is some megabytes of Verilog; the
+    design's own conversion would write out each unit separately, see :mod:`rtl.shared`.
 
     Parameters: ``component``; ``name`` of its module and file.
     Ports: those of ``component``, in domain ``sync``.
 
-    Raises ``TypeError`` when elaborated for a platform that takes no files, ``ValueError`` for a
-    ``name`` that cannot be a module's.
+    Raises ``TypeError`` if elaborated for a platform that takes no files, ``ValueError`` for a
+    ``name`` that is not a valid module name.
     """
 
     def __init__(self, component: wiring.Component, name: str):

@@ -1,4 +1,4 @@
-"""Longest paths through a mapped netlist, in LUTs, and the registers at their ends."""
+"""Analysis of a mapped netlist: longest paths in LUTs, and the registers at their ends."""
 
 from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 __all__ = ["Path", "Reach", "Timing", "analyse", "ram_timing"]
 
 REGISTER = ""
-"""Where a path starts that does not come in by a port."""
+"""Start of a path that does not begin at a port."""
 _FREE = ("INV", "BUF", "BUFG", "MUXF7", "MUXF8", "MUXF9")
 _CLOCKS = ("C", "CLK", "clk")
 
@@ -21,24 +21,24 @@ class Path(NamedTuple):
 
 
 class Reach(NamedTuple):
-    """LUTs between a port and ``register``, the name of the one that is the farthest from it."""
+    """LUTs between a port and ``register``, the name of the register farthest from it."""
 
     depth: int
     register: str = ""
 
 
-# Arrival of a signal: LUTs behind each source, an input port by name or any register.
+# Arrival of a signal: LUTs after each source, an input port by name or any register.
 Arrival = dict[str, Reach]
 
 
 @dataclass
 class Timing:
-    """Depths of a module: what a user of it has to know to go on counting.
+    """Depths of a module, as needed to continue its paths outside.
 
     Members
     -------
     inner: deepest path between two registers inside.
-    launch: from a register to each output port that has one behind it.
+    launch: from a register to each output port that a register drives.
     capture: from each input port to a register.
     through: depth from input port to output port, without a register.
     """
@@ -50,7 +50,7 @@ class Timing:
 
     @property
     def deepest(self) -> Path:
-        """Deepest path of any kind; of equals the one between registers."""
+        """Deepest path of any kind; in a tie, the one between registers."""
         return max((
             self.inner,
             *(Path(reach.depth, reach.register, port) for port, reach in self.launch.items()),
@@ -60,7 +60,7 @@ class Timing:
 
 
 def ram_timing(latency: int, levels: int) -> Timing:
-    """Return the timing of an owned memory: a register, or ``levels`` LUTs to read LUTRAM."""
+    """Return the timing of an owned memory: a register, or ``levels`` LUTs that read LUTRAM."""
     ports = ("write_en", "write_addr", "write_data", "read_en", "read_addr")
     if latency:
         return Timing(launch={"read_data": Reach(0)}, capture=dict.fromkeys(ports, Reach(0)))
@@ -73,9 +73,9 @@ def analyse(module: Mapping[str, Any], boxes: Mapping[str, Timing],
             registers: Container[str] = ()) -> Timing:
     """Return the timing of ``module``, as Yosys writes it to JSON after mapping.
 
-    ``boxes`` gives the timing of the cells that are modules of their own, by cell name. LUTs count
-    1, a carry chain 1, multiplexers between LUTs nothing; registers, RAMs and DSPs end a path. A
-    register has the name of the net it drives: of several that one which is in ``registers``.
+    ``boxes`` has the timing of black-box cells by cell name. A LUT counts 1, a carry chain 1,
+    multiplexers between LUTs 0; registers, RAMs and DSPs end a path. A register is named after the
+    net it drives; if there are several, after the one in ``registers``.
     """
     return _Netlist(module, boxes, registers).timing()
 
@@ -90,7 +90,7 @@ class _Netlist:
         self.drivers: dict[int, tuple[str, str]] = {}
         self.names: dict[int, str] = {}
         nets = module.get("netnames", {})
-        # The last name of a bit is the one that stays.
+        # If a bit has several names, the last one is kept.
         for name in sorted(nets, key=lambda name: (name in registers, "$" not in name, name)):
             self.names.update(dict.fromkeys(nets[name]["bits"], name))
         for name, cell in self.cells.items():
@@ -126,7 +126,7 @@ class _Netlist:
         return result
 
     def _endpoints(self, name: str, cell: Mapping[str, Any]) -> list[tuple[str, Reach]]:
-        """Return the input ports of a cell at which paths end, and how far behind them."""
+        """Return the input ports of a cell where paths end, and their depth inside the cell."""
         if name in self.boxes:
             return [(port, _inside(name, reach))
                     for port, reach in self.boxes[name].capture.items()]
@@ -144,7 +144,7 @@ class _Netlist:
         return next((self.names[bit] for bit in driven if bit in self.names), name)
 
     def _fan_in(self, bit: int) -> tuple[Arrival, list[tuple[int, int]]]:
-        """Return what arrives at ``bit`` by itself, and the bits it depends on with their cost."""
+        """Return the sources at ``bit`` itself, and the bits it depends on with their cost."""
         if bit not in self.drivers:
             return {}, []
         name, port = self.drivers[bit]
@@ -178,8 +178,8 @@ class _Netlist:
                 waiting.pop()
                 continue
             own, inputs = self._fan_in(current)
-            # A bit that is under way already would close a loop: boxes are described port by
-            # port, so that two bits of one port may seem to. It adds nothing.
+            # A bit in progress would close a loop. Boxes are described port by port, so two bits
+            # of one port may seem to form one; it adds nothing.
             missing = [b for b, _ in inputs if b not in self.arrivals and b not in under_way]
             if missing:
                 under_way.add(current)

@@ -1,11 +1,11 @@
-"""Wireshark dissector in Lua, written from :mod:`rtl.formats`: ``python -m gen.dissector``.
+"""Generator of the Wireshark dissector, from :mod:`rtl.formats`: ``python -m gen.dissector``.
 
 The text goes to standard output; ``docs/embernic.lua`` is a copy of it. It decodes the EmberNIC
 header of every UDP packet from or to the NIC's default port, the records of a lookups packet and
-the tags and vectors of a vectors packet. The CRC is shown and not checked.
+the tags and vectors of a vectors packet. The CRC is shown but not checked.
 
-Vectors below 16 values share beats, and a packet does not tell how many values they have. Where its
-length leaves that open (one beat of two vectors), the preference ``embernic.dimension`` decides, or
+Vectors below 16 values share beats, and a packet does not contain their length. If the packet's
+length is ambiguous (one beat of two vectors), the preference ``embernic.dimension`` decides;
 without it the beat is shown undivided.
 """
 
@@ -180,7 +180,7 @@ def _record_field(name: str, bits: int) -> str:
     offset = LookupRecord[name].offset
     first, stop = offset // 8, -(-(offset + bits) // 8)
     low, high = (1 << min(bits, 32)) - 1, (1 << max(bits - 32, 0)) - 1
-    # A field may end inside a byte, so its value is cut out of the whole record.
+    # A field may end inside a byte, so its value is extracted from the whole record.
     return (f'  {{name = "{name}", offset = {offset}, first = {first}, bytes = {stop - first}, '
             f'mask = UInt64.new({low:#x}, {high:#x}),\n'
             f'   field = ProtoField.uint64("embernic.record.{name}", "{name}")}},')

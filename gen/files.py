@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all."""
+"""Atomic writing of files."""
 
 import os
 from pathlib import Path
@@ -7,11 +7,11 @@ __all__ = ["write_whole"]
 
 
 def write_whole(path: str | os.PathLike[str], text: str) -> None:
-    """Write ``text`` to ``path`` so that, whatever happens, the file is the old or the new one.
+    """Write ``text`` to ``path`` atomically: the file is always either the old or the new one.
 
-    The text goes to a file beside it that takes its place when it is on the disk (``fsync``, then
-    ``rename``, which POSIX makes atomic). A link keeps pointing where it points. What is not a
-    plain file (``/dev/null``, a pipe), or lies in a folder that takes no new file, is written in
+    The text goes to a temporary file in the same folder, which replaces the old one when it is on
+    the disk (``fsync``, then ``rename``, which POSIX makes atomic). A symbolic link is followed.
+    What is not a plain file (``/dev/null``, a pipe), or lies in a read-only folder, is written in
     place. ``OSError`` names ``path``.
     """
     try:
@@ -42,7 +42,7 @@ def write_whole(path: str | os.PathLike[str], text: str) -> None:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Put the new name itself on the disk, where the system can."""
+    """Force the new directory entry to disk, if the system supports it."""
     try:
         handle = os.open(folder, os.O_RDONLY)
     except OSError:

@@ -1,24 +1,25 @@
-"""Whether a design fits the die of the card that it is for."""
+"""Check of whether a design fits the die of its card."""
 
 from collections.abc import Iterable
 from typing import Any
 
 from gen.ram_cost import ram_cost
 
-__all__ = ["SLR", "too_large"]
+__all__ = ["SLR", "oversize_warnings"]
 
 SLR = {"lut": 432_000, "bram36": 672, "uram": 320, "dsp": 3_072}
-"""What one super logic region of an Alveo U280 has."""
+"""Resources of one super logic region of an Alveo U280."""
 
 _NAMES = {"lut": "LUTs", "bram36": "BRAM36", "uram": "UltraRAMs", "dsp": "DSPs"}
 
 
-def too_large(memories: Iterable[dict[str, Any]], report: dict[str, Any] | None) -> list[str]:
-    """Return a line for each kind of resource of which one SLR has less than the design takes,
-    with both figures and the share.
+def oversize_warnings(memories: Iterable[dict[str, Any]],
+                      report: dict[str, Any] | None) -> list[str]:
+    """Return a line for each kind of resource of which the design needs more than one SLR has, with
+    both figures and the share.
 
     ``memories`` have ``width``, ``depth`` and ``style``. Without a ``report``
-    (:func:`gen.report.report_resources`), only they are looked at: they are known from their sizes.
+    (:func:`gen.report.report_resources`), only memories are checked, since their sizes are known.
     """
     if report is not None:
         used = report["total"]

@@ -1,4 +1,4 @@
-"""Write the Verilog of a configured SmartNIC and the JSON document that describes it."""
+"""Generator of a configured SmartNIC's Verilog, and of the JSON document that describes it."""
 
 import dataclasses
 import json
@@ -10,7 +10,7 @@ from typing import Any
 from amaranth.lib import wiring
 
 from gen.files import write_whole
-from gen.fit import too_large
+from gen.fit import oversize_warnings
 from gen.platform import VerilogPlatform
 from gen.verilog import Verilog, to_verilog
 from gen.vivado_ooc import CLOCK_NS, not_estimated, ooc_name, ooc_script
@@ -23,7 +23,7 @@ SCHEMA = "embernic/gen/1"
 
 def build_nic(config: NicConfig) -> wiring.Component:
     """Return the SmartNIC of ``config``."""
-    # The whole NIC is not needed to convert a block, nor to parse settings.
+    # Imported here because converting a block or parsing settings does not need the whole NIC.
     from rtl.nic import SmartNic
 
     return SmartNic(config)
@@ -31,8 +31,8 @@ def build_nic(config: NicConfig) -> wiring.Component:
 
 def describe_nic(nic: wiring.Component, verilog: Verilog, config: NicConfig,
                  shell: str = "none") -> dict[str, Any]:
-    """Return what ``<name>.json`` says: shell, configuration, ports, registers, memories, modules,
-    and the memory masters that ``nic`` may have.
+    """Return the content of ``<name>.json``: shell, configuration, ports, registers, memories,
+    modules, and the memory masters of ``nic``, if any.
 
     ``nic.registers`` lists the registers, objects with ``name``, ``address``, ``access``,
     ``reset`` and ``description``.
@@ -60,20 +60,20 @@ def generate(config: NicConfig, output: Path, *, shell: str = "none",
              options: Mapping[str, Any] | None = None, report: bool = False,
              build: Callable[[NicConfig], wiring.Component] = build_nic,
              progress: Callable[[str], None] = lambda _line: None) -> dict[str, Any]:
-    """Write ``<name>.v``, ``<name>.json`` and ``<name>.vivado.tcl``, a script that has Vivado
-    implement the design alone; with ``report`` also ``<name>.report.json``.
+    """Write ``<name>.v``, ``<name>.json`` and ``<name>.vivado.tcl``, a script that implements the
+    design alone in Vivado; with ``report`` also ``<name>.report.json``.
 
     With a ``shell`` of :data:`gen.shells.SHELLS`, ``<name>`` is the configuration's and the
-    shell's, and ``output`` gets all that the shell takes; the report is that of the bare NIC. Such
-    a folder is taken whole, so it must be new, empty, or hold an earlier result. ``options`` has
-    what the shell leaves to choose, by name: :class:`gen.shells.OpenNicPorts`.
+    shell's, and ``output`` gets all files of the shell; the report is that of the bare NIC. Since
+    the shell reads the whole folder, it must be new, empty, or hold an earlier result. ``options``
+    has the shell's choices by name: :class:`gen.shells.OpenNicPorts`.
 
-    The same configuration gives the same bytes. Files are written when all of them are there, each
-    whole: whoever ends this before leaves ``output`` as it was. ``build`` makes the component of a
-    configuration; ``progress`` is told what is being done. Returns the description, with ``files``,
-    the ``report`` and ``warnings`` added. ``OSError`` when ``output`` cannot be written,
-    ``ValueError`` when the configuration has no usable name, there is no such shell, it has no
-    such option, or ``output`` holds something else.
+    The same configuration gives the same bytes. Files are written at the end, each atomically: if
+    the command is ended before, ``output`` is unchanged. ``build`` makes the component of a
+    configuration; ``progress`` is called with each step. Returns the description, with ``files``,
+    the ``report`` and ``warnings`` added. Raises ``OSError`` if ``output`` cannot be written,
+    ``ValueError`` if the configuration's name is unusable, the shell or an option is unknown, or
+    ``output`` holds other files.
     """
     from gen.shells import SHELLS
 
@@ -117,7 +117,7 @@ def generate(config: NicConfig, output: Path, *, shell: str = "none",
             (output / path).parent.mkdir(exist_ok=True)
             write_whole(output / path, text)
     return {**document, "files": [str(output / path) for path in files], "report": resources,
-            "warnings": too_large(document["memories"], resources)}
+            "warnings": oversize_warnings(document["memories"], resources)}
 
 
 def _check_folder(folder: Path, name: str) -> None:
@@ -130,7 +130,7 @@ def _check_folder(folder: Path, name: str) -> None:
 
 @contextmanager
 def _made(folder: Path) -> Iterator[None]:
-    """Make ``folder`` where it is missing; take away what was made if nothing came into it."""
+    """Make ``folder`` if it is missing; remove it again if it stays empty."""
     missing = [path for path in (folder, *folder.parents) if not path.exists()]
     folder.mkdir(parents=True, exist_ok=True)
     try:

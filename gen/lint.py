@@ -1,4 +1,4 @@
-"""Check generated Verilog with Verilator's lint."""
+"""Lint of generated Verilog with Verilator."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,21 +8,21 @@ from gen.tools import run_verilator
 __all__ = ["WAIVED", "lint"]
 
 WAIVED = {
-    "CASEINCOMPLETE": "what a case assigns has its value from the statement before it",
+    "CASEINCOMPLETE": "a case's targets are assigned by the statement before it",
     "DECLFILENAME": "all modules of a design are in one file",
-    "INITIALDLY": "what starts the processes changes when all of them wait, not before",
-    "PROCASSINIT": "a register has a value at power-up and after reset, which FPGAs give both",
-    "WIDTHEXPAND": "Yosys leaves it to Verilog's rules to extend the shorter operand",
+    "INITIALDLY": "the signal that starts processes must change after all of them wait",
+    "PROCASSINIT": "a register has a value at power-up and after reset, which FPGAs support",
+    "WIDTHEXPAND": "Yosys relies on Verilog's rules to extend the shorter operand",
     "WIDTHTRUNC": "Yosys writes !x for x == 0, which lint takes for a truncation",
-    "SYNCASYNCNET": "a FIFO between clocks is emptied by the reset of either, as it comes",
+    "SYNCASYNCNET": "a FIFO between clocks is emptied by the asynchronous reset of either side",
     "SYMRSVDWORD": "a kernel's port has the name that Vitis gives it, interrupt",
-    "UNUSEDSIGNAL": "a submodule's port that its user leaves open stays a named signal",
+    "UNUSEDSIGNAL": "an unconnected submodule port stays a named signal",
 }
-"""Warnings that are left off, and why; every other warning of ``-Wall`` is an error."""
+"""Disabled warnings with the reason for each; every other warning of ``-Wall`` is an error."""
 
 
 def lint(files: Sequence[Path], top: str) -> None:
-    """Check module ``top`` of ``files``; ``BuildError`` says what is wrong."""
+    """Check module ``top`` of ``files``; ``BuildError`` has the warnings."""
     run_verilator(["--lint-only", "-Wall", *(f"-Wno-{name}" for name in WAIVED),
                    "--no-timing", "--top-module", top, *(str(path.resolve()) for path in files)],
                   cwd=Path.cwd())

@@ -1,9 +1,9 @@
-"""Verilog of the owned memories: behavioural, or the vendor's macro where ``EMBER_XPM`` is defined.
+"""Verilog of the owned memories: behavioural, or the vendor's macro if ``EMBER_XPM`` is defined.
 
-``gen/ember_ram.v`` and ``gen/ember_ram_async.v`` are the same memory to whoever instantiates them,
-with the define or without. Simulators go without, and Vivado may too: ``ram_style`` tells it where
-the cells go. With the define it gets ``xpm_memory_sdpram``, which leaves nothing to inference
-(UG974); a simulator then needs :data:`XPM_TWIN`.
+``gen/ember_ram.v`` and ``gen/ember_ram_async.v`` behave the same with and without the define.
+Simulators go without, and Vivado may too: ``ram_style`` tells it which cells to use. With the
+define it gets ``xpm_memory_sdpram``, which leaves nothing to inference (UG974); a simulator then
+needs :data:`XPM_TWIN`.
 """
 
 from pathlib import Path
@@ -11,7 +11,7 @@ from pathlib import Path
 __all__ = ["XPM_DEFINE", "XPM_TWIN", "memory_text"]
 
 XPM_DEFINE = "EMBER_XPM"
-"""Macro that chooses ``xpm_memory_sdpram``; in Vivado's Tcl: ``set_property verilog_define
+"""Define that selects ``xpm_memory_sdpram``; in Vivado's Tcl: ``set_property verilog_define
 EMBER_XPM [current_fileset]``, or ``-verilog_define`` of ``synth_design``."""
 
 XPM_TWIN = Path(__file__).parent / "xpm_memory_sdpram.v"
@@ -21,7 +21,7 @@ _RANDOMIZE = "ember_randomize.vh"
 
 
 def memory_text(module: str) -> str:
-    """Return the Verilog of the owned memory ``module``, whole: what it includes is in it."""
+    """Return the Verilog of the owned memory ``module`` with its includes expanded."""
     folder = Path(__file__).parent
     text = (folder / f"{module}.v").read_text(encoding="utf-8")
     randomize = (folder / _RANDOMIZE).read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Settings given as ``field=value`` on a command line."""
+"""Parser of ``field=value`` settings on a command line."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import fields
@@ -21,8 +21,8 @@ def parse_settings(settings: Iterable[str], types: Mapping[str, type]) -> dict[s
     """Return the values of ``settings``, each ``field=value``, by field.
 
     ``types`` maps the fields that may be set to ``int`` (decimal, 0x..., with ``_``), ``bool``,
-    ``float`` or ``str``. ``ValueError`` names the setting that is malformed, of an unknown field,
-    given twice or not of its type.
+    ``float`` or ``str``. ``ValueError`` names a setting that is malformed, repeated, of an unknown
+    field or not of its type.
     """
     values: dict[str, Any] = {}
     for setting in settings:
@@ -53,5 +53,5 @@ def _value(name: str, text: str, kind: type) -> Any:
 
 
 def configure(base: NicConfig, settings: Iterable[str]) -> NicConfig:
-    """Return ``base`` with ``settings`` applied; ``ValueError`` when they do not work."""
+    """Return ``base`` with ``settings`` applied. Raises ``ValueError`` if they are invalid."""
     return base.with_fields(**parse_settings(settings, config_types()))

@@ -1,4 +1,4 @@
-"""The platform that Verilog is elaborated for: what Amaranth should not write out itself."""
+"""Elaboration platform for Verilog: replaces what Amaranth should not write out itself."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import fields, is_dataclass
@@ -26,7 +26,7 @@ from rtl.gateable import Gateable
 __all__ = ["RAM_MODULES", "VerilogPlatform", "ram_instance"]
 
 RAM_MODULES = {1: "ember_ram", 0: "ember_ram_async"}
-"""The owned memory module for each read latency; its source is ``gen/<module>.v``."""
+"""The owned memory module by read latency; its source is ``gen/<module>.v``."""
 
 _DIRECTIONS = {In: PortDirection.Input, Out: PortDirection.Output}
 
@@ -53,11 +53,11 @@ class VerilogPlatform:
     Parameters
     ----------
     prefix: name of the top; the module of shared unit ``x`` is called ``<prefix>_x``.
-    sources: whether to keep where in which file each signal is declared.
+    sources: whether to keep the file and line of each signal's declaration.
 
     Members
     -------
-    texts: RTLIL of the shared units converted so far, in the order in which they were finished.
+    texts: RTLIL of the shared units converted so far, in completion order.
     gateable: names of the modules converted so far that are :class:`rtl.gateable.Gateable`.
     """
 
@@ -70,7 +70,7 @@ class VerilogPlatform:
         self._shared: dict[str, tuple[wiring.Component, Module]] = {}
 
     def ram_instance(self, ram) -> Instance:
-        """Return the owned memory module in place of ``rtl.memory.Ram``'s behavioural one."""
+        """Return the owned memory module that replaces `rtl.memory.Ram`'s behavioural one."""
         return ram_instance(ram)
 
     def get_ff_sync(self, crossing) -> Elaborated:
@@ -103,10 +103,11 @@ class VerilogPlatform:
         return m
 
     def shared_instance(self, unit: wiring.Component, name: str, ports) -> Instance:
-        """Return an instance of ``unit``'s module, which is converted on its first use only.
+        """Return an instance of ``unit``'s module, which is converted only on its first use.
 
-        ``ValueError`` when ``name`` was used for a unit of another class, with other ports or with
-        other settings (attributes that are numbers, strings, or tuples and dataclasses of them).
+        Raises ``ValueError`` if ``name`` was used for a unit of another class, with other ports or
+        with other settings (attributes that are numbers, strings, or tuples and dataclasses of
+        them).
         """
         if name in self._shared:
             first, module = self._shared[name]
@@ -151,8 +152,9 @@ class VerilogPlatform:
 
 
 def _clocks(present: Iterable[str], ports: wiring.Component) -> Iterator[tuple[str, Value]]:
-    """Yield the clocks and resets among the ports ``present`` of a module, with what drives them:
-    those of domain ``x`` are called ``x_clk`` and ``x_rst``, and of ``sync`` by that alone."""
+    """Yield the clocks and resets among the ports ``present`` of a module, with their drivers:
+    those of domain ``x`` are called ``x_clk`` and ``x_rst``, those of ``sync`` ``clk`` and ``rst``.
+    """
     own = {"__".join(map(str, path)) for path, _, _ in ports.signature.flatten(ports)}
     for port in sorted(set(present) - own):
         domain, _, kind = port.rpartition("_")
@@ -164,7 +166,7 @@ def _identity(unit: wiring.Component) -> tuple:
     ports = [(path, member.flow, Value.cast(value).shape())
              for path, member, value in unit.signature.flatten(unit)]
     own = set(unit.signature.members)
-    # Amaranth itself notes at the elaboratable whether it was used.
+    # Amaranth records on the elaboratable itself whether it was used.
     settings = {key: value for key, value in vars(unit).items()
                 if key not in own and not key.startswith("_MustUse") and _plain(value)}
     return type(unit), repr(ports), settings

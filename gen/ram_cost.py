@@ -1,4 +1,4 @@
-"""Primitives that a memory takes in an UltraScale+ device, from its size and style."""
+"""Primitives of a memory in an UltraScale+ device, from its size and style."""
 
 from typing import NamedTuple
 
@@ -10,11 +10,11 @@ _URAM = (4096, 72)
 # Simple dual-port LUTRAM: RAM32M16 holds 32 x 14 bits, RAM64M8 64 x 7, in 8 LUTs each.
 _LUTRAM_LUTS = 8
 AUTO_LUTRAM_DEPTH = 64
-"""Up to this depth a memory of style ``auto`` is taken to be LUTRAM, above it block RAM."""
+"""Deepest memory of style ``auto`` that is counted as LUTRAM; a deeper one is block RAM."""
 
 
 class RamCost(NamedTuple):
-    """LUTs, 36-kbit block RAMs (halves are 18-kbit ones), UltraRAMs, and levels of read logic."""
+    """LUTs, 36-kbit block RAMs (18-kbit ones count half), UltraRAMs, and levels of read logic."""
 
     lut: int = 0
     bram36: float = 0
@@ -23,10 +23,10 @@ class RamCost(NamedTuple):
 
 
 def ram_cost(width: int, depth: int, style: str) -> RamCost:
-    """Return what a simple dual-port memory of ``depth`` words of ``width`` bits takes.
+    """Return the cost of a simple dual-port memory of ``depth`` words of ``width`` bits.
 
     ``style`` is Vivado's: ``distributed``, ``block``, ``ultra`` or ``auto``. UltraRAM and block
-    RAM cascade in depth by themselves; LUTRAM above 64 words adds LUTs to select.
+    RAM cascade in depth by themselves; LUTRAM above 64 words needs LUTs to select.
     """
     if style == "ultra":
         return RamCost(uram=_pieces(width, depth, _URAM))
@@ -36,7 +36,7 @@ def ram_cost(width: int, depth: int, style: str) -> RamCost:
         return RamCost(bram36=min(whole, halves / 2))
     per_word = 14 if depth <= 32 else 7
     banks = -(-depth // 64)
-    # A LUT6 selects one of four; the levels are those of the tree of them.
+    # A LUT6 selects one of four; the levels are those of their tree.
     levels, left, muxes = 1, banks, 0
     while left > 1:
         left = -(-left // 4)

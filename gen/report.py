@@ -1,10 +1,9 @@
-"""Estimate LUT, FF, RAM, DSP and logic depth of a design, block by block, by Yosys.
+"""Resource report: LUT, FF, RAM, DSP and logic depth of a design, block by block, by Yosys.
 
-A block is an instance in the top, or a shared unit; each distinct one is synthesised once, out of
-context, with the shared units in it left out, so that the memory that Yosys needs stays small;
-its netlist is kept on disk for the same source (:mod:`gen.cache`).
-Memories are not mapped cell by cell (a behavioural array of megabits would take hours): they are
-counted from their sizes and styles, see :mod:`gen.ram_cost`.
+A block is an instance in the top, or a shared unit. Each distinct one is synthesised once, out of
+context and without the shared units in it, so that Yosys needs little memory; its netlist is cached
+by its source (:mod:`gen.cache`). Memories are not mapped cell by cell (a behavioural array of
+megabits would take hours) but counted from their sizes and styles, see :mod:`gen.ram_cost`.
 """
 
 import gzip
@@ -43,18 +42,18 @@ _RAM_PORTS = [
 
 def report_resources(verilog: Verilog, progress: Callable[[str], None] = lambda _line: None, *,
                      whole: bool = False) -> dict[str, Any]:
-    """Return the resources of each block of ``verilog`` and of the whole.
+    """Return the resources of each block of ``verilog`` and of the whole design.
 
-    ``blocks`` lists each distinct block: its name (module), how many instances there are, and for
-    one of them ``lut``, ``ff``, ``bram36``, ``uram``, ``dsp`` and ``depth``, the longest path in
-    LUTs between registers, RAMs, DSPs and its ports. ``total`` sums over the instances; its
-    ``depth`` follows paths from block to block.
+    ``blocks`` lists each distinct block: its name (module), its number of instances, and for one of
+    them ``lut``, ``ff``, ``bram36``, ``uram``, ``dsp`` and ``depth``, the longest path in LUTs
+    between registers, RAMs, DSPs and its ports. ``total`` sums over the instances; its ``depth``
+    follows paths across blocks.
 
     ``path`` has the ends of that longest path, ``from`` and ``to``: ``signal``, the register or
-    port, behind the instances in which it is; ``module``, the one that has it; ``source``, the
-    file and line that declares it or else its module, "" where ``verilog`` does not know.
+    port, prefixed with its instances; ``module``, which contains it; ``source``, the file and line
+    of its declaration or else of its module, "" if ``verilog`` does not know.
 
-    ``whole`` takes the top as one block, which for a small design is faster.
+    ``whole`` treats the top as one block, which is faster for a small design.
     """
     units = _units(verilog, whole)
     texts = {match[1]: match[0] for match in _MODULE.finditer(verilog.text)}
@@ -70,13 +69,13 @@ def report_resources(verilog: Verilog, progress: Callable[[str], None] = lambda 
         progress(f"synthesised {unit} ({len(done)} of {len(distinct)})")
         return netlist
 
-    # Each run has its own memory, up to a few GiB: two at once are enough.
+    # Each run has its own memory, up to a few GiB, so at most two run at once.
     with ThreadPoolExecutor(min(2, os.cpu_count() or 1)) as pool:
         netlists = dict(zip(distinct, pool.map(one, distinct.values())))
     counts = verilog.counts()
     timings: dict[str, Timing] = {}
     blocks = []
-    for unit in units:  # what a unit contains comes before it
+    for unit in units:  # a unit comes after the units it contains
         netlist = netlists[_fingerprint(sources[unit], unit)]
         timings[unit] = _timing(netlist, timings, _registers(verilog, unit, units))
         blocks.append({"name": unit, "instances": counts[unit], **_resources(netlist),
@@ -92,11 +91,11 @@ def report_resources(verilog: Verilog, progress: Callable[[str], None] = lambda 
 
 
 def _units(verilog: Verilog, whole: bool) -> list[str]:
-    """Return the modules that are synthesised on their own, inner ones first."""
-    # A submodule is called after the module around it, a shared unit is not.
+    """Return the modules that are synthesised separately, inner ones first."""
+    # A submodule is named after its enclosing module, a shared unit is not.
     shared = {cell.module for module in verilog.modules.values() for cell in module.cells
               if cell.module in verilog.modules and not cell.module.startswith(f"{module.name}__")}
-    # A module that only wraps a memory or a shared unit belongs to where it is used.
+    # A module that only wraps a memory or a shared unit counts as part of its user.
     wrapped = shared | _LATENCY.keys()
     wrappers = {name for name, module in verilog.modules.items()
                 if len(module.cells) == 1 and module.cells[0].module in wrapped}
@@ -147,7 +146,7 @@ def _box(name: str, ports: list[Port], parameters: str = "") -> str:
 
 
 def _fingerprint(source: str, unit: str) -> str:
-    """Return a hash of ``source`` that does not depend on where in the design it is."""
+    """Return a hash of ``source`` that is independent of its place in the design."""
     same = re.sub(rf"\b{re.escape(unit)}(?=__|\b)", "UNIT", source)
     return hashlib.sha256(same.encode()).hexdigest()
 
@@ -165,11 +164,11 @@ def _synthesise(unit: str, source: str) -> dict[str, Any]:
         (folder / "unit.json.gz").write_bytes(gzip.compress(written.read_bytes(), 1, mtime=0))
         written.unlink()
 
-    # What takes minutes is kept: a report that was stopped goes on where it was.
+    # The synthesis takes minutes, so it is cached: an interrupted report resumes.
     entry = cached(f"netlist-{digest([yosys_id(), script, source])}", build)
     modules = json.loads(gzip.decompress((entry / "unit.json.gz").read_bytes()))["modules"]
     netlist = modules[unit]
-    # Names that Verilog has to escape keep a backslash inside.
+    # Escaped Verilog names keep a backslash inside.
     netlist["netnames"] = {
         name.replace("\\", ""): net for name, net in netlist["netnames"].items()}
     return netlist
@@ -189,7 +188,7 @@ def _resources(netlist: dict[str, Any]) -> dict[str, float]:
         return sum(n for kind, n in kinds.items() if kind.startswith(prefixes))
 
     return {
-        # Shift registers and inferred LUTRAM sit in LUTs too.
+        # Shift registers and inferred LUTRAM occupy LUTs too.
         "lut": (total("LUT", "SRL") + 8 * total("RAM32M", "RAM64M") + _route_throughs(netlist)
                 + sum(r.lut for r in rams)),
         "ff": total("FD"),
@@ -199,7 +198,7 @@ def _resources(netlist: dict[str, Any]) -> dict[str, float]:
 
 
 def _route_throughs(netlist: dict[str, Any]) -> int:
-    """Return the LUTs that only pass a signal on: a carry chain takes its sums from LUTs."""
+    """Return the LUTs that only pass a signal on, because a carry chain is fed by LUTs."""
     from_lut = {bit for cell in netlist["cells"].values() if cell["type"].startswith("LUT")
                 for bit in cell["connections"]["O"]}
     return sum(isinstance(bit, int) and bit not in from_lut
@@ -218,7 +217,7 @@ def _timing(netlist: dict[str, Any], timings: dict[str, Timing], registers: set[
 
 
 def _registers(verilog: Verilog, unit: str, units: list[str]) -> set[str]:
-    """Return the names that the registers in ``unit`` have when it is flattened."""
+    """Return the names of the registers in ``unit`` after flattening."""
     found: set[str] = set()
 
     def visit(name: str, prefix: str) -> None:
@@ -239,7 +238,7 @@ def _deepest(verilog: Verilog, unit: str, path: DepthPath) -> dict[str, Any]:
 
 
 def _place(verilog: Verilog, unit: str, signal: str) -> dict[str, str]:
-    """Return the module that ``signal`` of ``unit`` is in, and where that declares it."""
+    """Return the module that contains ``signal`` of ``unit``, and the place of its declaration."""
     module, rest = verilog.modules[unit], signal
     while cell := next((cell for cell in module.cells if cell.module in verilog.modules
                         and rest.startswith(f"{cell.name}.")), None):

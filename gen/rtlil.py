@@ -1,4 +1,4 @@
-"""Read what Amaranth's RTLIL says about modules: ports, registers and what they instantiate."""
+"""Reader of Amaranth's RTLIL: ports, registers and instances of each module."""
 
 import re
 from dataclasses import dataclass, field
@@ -38,10 +38,10 @@ class Cell:
 
 @dataclass
 class Module:
-    """A module: ports in order and the instances in it (primitive operators left out).
+    """A module: ports in order and its instances (without primitive operators).
 
-    ``registers`` maps its registers to where they are declared, as ``rtl/block.py:12``; "" where
-    that is not known or is not in this repository. ``source`` says the same of the module.
+    ``registers`` maps each register to the place of its declaration, as ``rtl/block.py:12``; "" if
+    it is unknown or outside this repository. ``source`` is that of the module.
     """
 
     name: str
@@ -62,7 +62,7 @@ def parse_modules(text: str) -> list[Module]:
             if match := _SOURCE.match(line + "\n"):
                 source = _in_repository(match[1])
             continue
-        # Amaranth gives each register its initial value, and nothing else one.
+        # Amaranth gives an initial value to each register and to nothing else.
         if stored and (match := _WIRE.match(line)):
             modules[-1].registers[match[1]] = source
         if match := _MODULE.match(line):
@@ -95,18 +95,18 @@ def rename_modules(text: str) -> str:
 
 
 def flat_name(name: str) -> str:
-    """Turn the dots in a module's name into ``__`` and ``$`` into ``_``, so that it has not to be
-    escaped in Verilog. Amaranth calls a submodule without a name ``U$0``."""
+    """Turn the dots in a module's name into ``__`` and ``$`` into ``_``, so that Verilog needs no
+    escaped name. Amaranth calls an unnamed submodule ``U$0``."""
     return name.replace(".", "__").replace("$", "_")
 
 
 def without_sources(text: str) -> str:
-    """Return RTLIL ``text`` without the lines that say where in which file something is."""
+    """Return RTLIL ``text`` without the attributes that give source locations."""
     return _SOURCE.sub("", text)
 
 
 def _in_repository(source: str) -> str:
-    """Return ``source``, a file and a line, from the root of the repository; "" if outside it."""
+    """Return ``source``, a file and a line, relative to the repository; "" if outside it."""
     name, _, line = source.rpartition(":")
     try:
         return f"{Path(name).relative_to(_ROOT).as_posix()}:{line}"

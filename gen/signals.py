@@ -1,4 +1,4 @@
-"""What a command does when it is asked to end: Ctrl-C, ``kill``, a terminal that closes."""
+"""Termination of a command by a signal: Ctrl-C, ``kill``, a closing terminal."""
 
 import signal
 import threading
@@ -14,12 +14,13 @@ Handler = Callable[[int, FrameType | None], None]
 
 
 class Interrupted(BaseException):
-    """A signal asks the command to end; not an `Exception`, so that nothing takes it for a mistake.
+    """A signal asks the command to end. It is no `Exception`, so that no handler takes it for an
+    error.
 
-    Nor is it a ``KeyboardInterrupt``, which libraries of command lines turn into a status of their
-    own and the code below into nothing.
+    It is no ``KeyboardInterrupt`` either: command line libraries turn that into a status of their
+    own, and code underneath may swallow it.
 
-    Members: ``signal``, the signal's name; ``status``, the exit status that shells know it by.
+    Members: ``signal``, the signal's name; ``status``, the exit status for the shell.
     """
 
     def __init__(self, number: int):
@@ -30,16 +31,16 @@ class Interrupted(BaseException):
 
 @contextmanager
 def handling(handler: Handler) -> Iterator[None]:
-    """Let ``handler`` take SIGINT, SIGTERM and SIGHUP for a while, but none that is ignored.
+    """Let ``handler`` handle SIGINT, SIGTERM and SIGHUP in the block, unless they are ignored.
 
-    A signal that is ignored stays so: ``nohup`` and shells in the background ask for that. Outside
-    the main thread, where Python lets nobody handle signals, this does nothing.
+    Ignored signals stay ignored: ``nohup`` and background shells rely on that. Outside the main
+    thread, where Python allows no signal handlers, this does nothing.
     """
     before = {}
     if threading.current_thread() is threading.main_thread():
         for name in _SIGNALS:
-            number = getattr(signal, name, None)  # Windows knows two of them
-            # None: a handler that was not set from Python, and cannot be put back.
+            number = getattr(signal, name, None)  # Windows has only two of them
+            # None: a handler that was not installed from Python, and cannot be restored.
             if number is not None and signal.getsignal(number) not in (signal.SIG_IGN, None):
                 before[number] = signal.signal(number, handler)
     try:
@@ -50,7 +51,7 @@ def handling(handler: Handler) -> Iterator[None]:
 
 
 def interruptible():
-    """Return a context in which these signals raise `Interrupted` where the program is."""
+    """Return a context in which these signals raise `Interrupted` at the current statement."""
     return handling(_raise)
 
 

@@ -27,7 +27,7 @@ def summary_table(document: dict[str, Any]) -> Table:
 
 def report_table(report: dict[str, Any]) -> Table:
     """Return a table of the resources of each block and of the whole."""
-    # Eight columns have to fit a terminal of 80 characters: no lines between them.
+    # Eight columns must fit a terminal of 80 characters, so there are no lines between them.
     table = Table(title=f"{report['name']}: estimate by Yosys", box=box.SIMPLE,
                   padding=(0, 0, 0, 1), pad_edge=False)
     table.add_column("block", no_wrap=True, min_width=16)
@@ -49,7 +49,7 @@ def report_table(report: dict[str, Any]) -> Table:
 
 
 def path_table(report: dict[str, Any], deepest: int = 8) -> Table:
-    """Return a table of the ends of the longest path of the ``deepest`` blocks."""
+    """Return a table of the ``deepest`` blocks with the ends of their longest paths."""
     table = Table(title=f"{report['name']}: deepest paths", box=box.SIMPLE, padding=(0, 0, 0, 1),
                   pad_edge=False)
     table.add_column("block", no_wrap=True)

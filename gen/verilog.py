@@ -1,4 +1,4 @@
-"""Turn a component into Verilog: the same bytes each time, hierarchy kept, repeated units once."""
+"""Conversion of a component to Verilog: deterministic, hierarchical, repeated units once."""
 
 import re
 from collections.abc import Iterator
@@ -29,10 +29,10 @@ class Verilog:
     Members
     -------
     name: name of the top module; the others are called ``<name>__...`` (submodules) and
-        ``<name>_...`` (shared units), besides the memories ``ember_ram`` and ``ember_ram_async``.
+        ``<name>_...`` (shared units), except the memories ``ember_ram`` and ``ember_ram_async``.
     text: Verilog of all modules.
     ports: flat ports of the top: members of a stream are ``port__payload``, ``port__valid``, ...
-    modules: every module with its instances, by name, memories left out.
+    modules: every module with its instances, by name, without memories.
     gateable: names of the modules below the top whose blocks may stand still while they are idle,
         see :class:`rtl.gateable.Gateable`; nothing of the text says so.
     """
@@ -54,7 +54,7 @@ class Verilog:
         return found
 
     def counts(self) -> dict[str, int]:
-        """Return how many instances of each module the design has."""
+        """Return the number of instances of each module in the design."""
         counts = dict.fromkeys(self.modules, 0)
         counts[self.name] = 1
         for _path, cell in self._instances(self.name, ()):
@@ -63,7 +63,7 @@ class Verilog:
         return counts
 
     def instances(self) -> Iterator[tuple[tuple[str, ...], str]]:
-        """Yield path and module of every instance below the top, memories left out."""
+        """Yield path and module of every instance below the top, without memories."""
         for path, cell in self._instances(self.name, ()):
             if cell.module in self.modules:
                 yield path, cell.module
@@ -71,7 +71,7 @@ class Verilog:
     def _instances(self, module: str, path: tuple[str, ...]) -> Iterator[tuple[tuple, Cell]]:
         for cell in self.modules[module].cells:
             inner = (*path, cell.name)
-            # A memory sits alone in the module of its Ram: its own instance name says nothing.
+            # A memory is alone in the module of its Ram, so its instance name says nothing.
             yield (path if cell.module in RAM_MODULES.values() else inner), cell
             if cell.module in self.modules:
                 yield from self._instances(cell.module, inner)
@@ -81,9 +81,9 @@ def to_verilog(component: wiring.Component, name: str,
                platform: VerilogPlatform | None = None) -> Verilog:
     """Convert ``component`` to a Verilog module called ``name``.
 
-    ``platform`` collects shared units; each conversion needs its own, with prefix ``name``. With
-    ``sources`` set it has ``modules`` say where their registers are declared; the text is the same.
-    ``ValueError`` when ``name`` is not an identifier or two modules come out with one name.
+    ``platform`` collects shared units; each conversion needs its own, with prefix ``name``. If its
+    ``sources`` is set, ``modules`` say where registers are declared; the text is the same. Raises
+    ``ValueError`` if ``name`` is not an identifier or two modules get the same name.
     """
     platform = VerilogPlatform(name) if platform is None else platform
     top = platform.convert(component, name)
@@ -114,11 +114,11 @@ def _start_processes(module: re.Match) -> str:
     """Make every simulator run each process at least once.
 
     ``always @*`` runs when something that it reads changes. So Yosys gives each module a register
-    that does so at time 0, and has processes read it, with two gaps. Where a process copies a
-    constant or a signal to some bits of a variable, it leaves the reading out. And the register
-    has its value from its declaration, which is a change in Verilog, but none in SystemVerilog:
-    there, processes that read only what is declared with a value, such as the state of a state
-    machine, would not run. A nonblocking assignment is a change in both, after all processes wait.
+    that changes at time 0, and has processes read it, with two gaps. A process that copies a
+    constant or a signal to some bits of a variable does not read it. And the register's value comes
+    from its declaration, which is a change in Verilog but not in SystemVerilog: there, processes
+    that read only signals declared with a value, such as the state of a state machine, would not
+    run. A nonblocking assignment, made after all processes wait, is a change in both.
     """
     text = _YOSYS_START.sub(r"\\$start ", module[0])
     text, count = _COPY.subn(

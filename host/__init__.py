@@ -1,1 +1,1 @@
-"""What is around the NIC, in numpy: models, data sets, sharding, packets and timing models."""
+"""The host side of the NIC in numpy: models, data sets, sharding, packets and timing models."""

@@ -1,30 +1,30 @@
-"""InputError: what is wrong with an input file, and where."""
+"""InputError: an error in an input file, with its place."""
 
 from os import PathLike, fspath
 
 __all__ = ["InputError", "shown"]
 
 _MOST = 60
-"""Characters of a value in a message."""
+"""Most characters of a value that a message shows."""
 
 
 def shown(value: object) -> str:
-    """Return ``value`` as a message shows it: on one line, its middle left out if it is long."""
+    """Return ``value`` as one line for a message; the middle of a long one is left out."""
     try:
         text = repr(value)
-    except ValueError:  # an integer of more digits than Python writes
+    except ValueError:  # Python refuses to print integers of very many digits
         text = f"{type(value).__name__} of very many digits"
     return text if len(text) <= _MOST else f"{text[:_MOST // 2]}...{text[-_MOST // 4:]}"
 
 
 class InputError(ValueError):
-    """A file cannot be read as what it is said to be.
+    """An input file is malformed or unreadable.
 
     Parameters
     ----------
     path: the file.
-    line, column: the place, both counted from 1, the column in bytes; 0 where there is none.
-    message: what is wrong; made to fit one line.
+    line, column: the place, both counted from 1, the column in bytes; 0 if there is none.
+    message: the error; white space is collapsed so that it fits one line.
 
     ``str`` is one line, ``file:line:column: message``, or ``file: message`` without a place.
     """
@@ -38,5 +38,5 @@ class InputError(ValueError):
         super().__init__(f"{place}: {self.message}")
 
     def __reduce__(self):
-        # Between processes: an exception is otherwise made anew from its message alone.
+        # Without this, pickling between processes would rebuild the error from its message alone.
         return type(self), (self.path, self.line, self.column, self.message)

@@ -1,4 +1,4 @@
-"""Integer hashes of the host side, vectorised over uint64 arrays. Fixed: results depend on them."""
+"""Integer hashes over uint64 arrays. They must never change: results depend on them."""
 
 import numpy as np
 
@@ -13,7 +13,7 @@ _M1, _M2 = 0xFF51AFD7ED558CCD, 0xC4CEB9FE1A85EC53
 
 def mix64(values: np.ndarray) -> np.ndarray:
     """Return the 64-bit finaliser of MurmurHash3 of each value, a bijection on uint64."""
-    h = np.array(values, np.uint64)  # a copy, worked on in place
+    h = np.array(values, np.uint64)  # a copy, modified in place
     h ^= h >> np.uint64(33)
     h *= np.uint64(_M1)
     h ^= h >> np.uint64(33)
@@ -23,7 +23,7 @@ def mix64(values: np.ndarray) -> np.ndarray:
 
 
 def mix64_int(*values: int) -> int:
-    """Return one 64-bit hash of several integers, for seeds."""
+    """Return one 64-bit hash of several integers, to derive seeds."""
     h = 0
     for value in values:
         h = (h + GOLDEN) & _MASK ^ value & _MASK

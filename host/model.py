@@ -1,4 +1,4 @@
-"""Model: what a DLRM looks like: tables, vector dimension, interaction, and the two MLPs."""
+"""The shape of a DLRM: tables, vector dimension, interaction, and the two MLPs."""
 
 import dataclasses
 from dataclasses import dataclass, replace
@@ -26,14 +26,14 @@ AVAZU_ROWS = (
     7, 7, 4737, 7745, 26, 8552, 559, 36, 2686408, 6729486, 8251, 5, 4,
     2626, 8, 9, 435, 4, 68, 172, 60)
 """Cardinalities of the 21 sparse columns of Avazu, C1 to C21 without ``id`` and ``hour``. Those of
-C14 to C21 are the ones commonly published, and are not verified."""
+C14 to C21 are commonly published values, not verified."""
 
 
 POOLINGS = ("sum", "mean")
-"""How the vectors of a bag become one."""
+"""How the vectors of a bag are combined into one."""
 
 INTERACTIONS = ("dot", "cat")
-"""What is made of a sample's dense and pooled vectors: DLRM's ``arch_interaction_op``."""
+"""How a sample's dense and pooled vectors are combined: DLRM's ``arch_interaction_op``."""
 
 
 @dataclass(frozen=True)
@@ -42,23 +42,23 @@ class Model:
 
     Members
     -------
-    name: used in reports, and to choose a reader's defaults.
+    name: appears in reports and selects a reader's defaults.
     rows: rows of each embedding table.
     dimension: float32 values of an embedding vector: 4, 8 or a multiple of 16, at most 256.
     dense: number of dense features.
     bottom: widths of the bottom MLP's layers after its input; the last is ``dimension``.
     top: widths of the top MLP's layers after its input; the last is 1.
-    bags: fewest and most keys that a generated sample has in each table; empty for one key in
-        every table. A file of samples brings its own.
-    pooling: ``sum``, or ``mean``, which is the sum divided by float32 of the number of keys.
+    bags: fewest and most keys of a generated sample in each table; empty means one key in every
+        table. Samples read from a file have their own.
+    pooling: ``sum``, or ``mean``: the sum divided by float32 of the number of keys.
     interaction: ``dot``, the dense vector and the dot products of all pairs of vectors, or ``cat``,
-        all vectors one behind the other.
+        the concatenation of all vectors.
     interaction_itself: whether dots pair a vector with itself too (``arch_interaction_itself``).
 
     Raises
     ------
     TypeError, ValueError
-        A field is of another kind, out of range, or does not go with another.
+        A field has the wrong type, is out of range, or contradicts another field.
     """
 
     rows: tuple[int, ...]
@@ -91,7 +91,7 @@ class Model:
         if not self.top or self.top[-1] != 1:
             raise ValueError(f"top must end in 1, not {self.top!r}")
         if self.bags and len(self.bags) != len(self.rows):
-            raise ValueError(f"bags must be one for each of {len(self.rows)} tables, "
+            raise ValueError(f"bags must have one entry for each of {len(self.rows)} tables, "
                              f"not {self.bags!r}")
         for index, bag in enumerate(self.bags):
             _bag(f"bags[{index}]", bag)
@@ -119,9 +119,9 @@ class Model:
 
     @property
     def interaction_width(self) -> int:
-        """Values of a sample's interaction, the input of the top MLP.
+        """Width of a sample's interaction, the input of the top MLP.
 
-        The dense vector, then one dot product a pair, or the pooled vectors.
+        The dense vector and one dot product per pair, or the concatenated vectors.
         """
         vectors = self.tables + 1
         if self.interaction == "cat":
@@ -139,7 +139,7 @@ class Model:
         return tuple(zip((self.interaction_width, *self.top), self.top))
 
     def with_rows(self, rows: tuple[int, ...]) -> "Model":
-        """Return this model with other tables."""
+        """Return this model with ``rows`` as its tables."""
         return replace(self, rows=tuple(rows))
 
 
@@ -159,36 +159,36 @@ MODELS = {
     "kaggle": Model(KAGGLE_ROWS, 16, 13, (512, 256, 64, 16), (512, 256, 1), "kaggle"),
     "terabyte": Model(TERABYTE_ROWS, 64, 13, (512, 256, 64), (512, 512, 256, 1), "terabyte"),
     "avazu": Model(AVAZU_ROWS, 16, 1, (512, 256, 64, 16), (512, 256, 1), "avazu"),
-    # Users and movies of ml-latest-small by their own numbers, which count from 1.
+    # Users and movies of ml-latest-small, numbered from 1.
     "movielens": Model((610 + 1, 193609 + 1), 16, 1, (64, 16), (64, 1), "movielens"),
     "trace": Model((1 << 20,) * 8, 16, 1, (64, 16), (64, 1), "trace"),
 }
-"""The models that ship. ``trace`` stands for key traces that bring no model of their own."""
+"""The built-in models. ``trace`` is for key traces that have no model of their own."""
 
 
 _MOST_KEYS = 1 << 12
 
 
 def _bag(name: str, bag: tuple[int, ...]) -> None:
-    """Check the fewest and most keys of a bag."""
+    """Check the fewest and most keys of ``bag``."""
     if not isinstance(bag, tuple) or len(bag) != 2:
         raise TypeError(f"{name} must be the fewest and the most keys, not {bag!r}")
     for value in bag:
         _in_range(name, value, 0, _MOST_KEYS)
     if bag[0] > bag[1]:
-        raise ValueError(f"{name} must have its fewest keys first, not {bag!r}")
+        raise ValueError(f"{name} must give the fewest keys first, not {bag!r}")
 
 
 @dataclass(frozen=True)
 class TableFile:
-    """A ``[[tables]]`` of a model file.
+    """One ``[[tables]]`` entry of a model file.
 
     Members
     -------
-    rows: of the table.
-    name: for the reader of the file.
-    bag: keys that a generated sample has in it, or the fewest and the most.
-    dimension, pooling: those of the model, where given.
+    rows: number of rows.
+    name: a label for readers of the file.
+    bag: number of keys of a generated sample, or the fewest and the most.
+    dimension, pooling: must equal the model's if given.
     """
 
     rows: int
@@ -227,16 +227,16 @@ class _ModelFile:
 
     def __post_init__(self) -> None:
         if self.rows and self.tables:
-            raise ValueError("rows and tables are the same: only one may be given")
+            raise ValueError("rows and tables must not both be given")
         for index, table in enumerate(self.tables):
             if table.dimension not in (None, self.dimension):
                 raise ValueError(f"tables[{index}].dimension must be that of the model, "
                                  f"{self.dimension}, not {table.dimension!r}: tables of different "
-                                 f"dimensions are not built yet")
+                                 f"dimensions are not supported")
             if table.pooling not in (None, self.pooling):
                 raise ValueError(f"tables[{index}].pooling must be that of the model, "
                                  f"{self.pooling!r}, not {table.pooling!r}: the NIC pools all "
-                                 f"tables alike")
+                                 f"tables in the same way")
         bags = tuple(table.keys for table in self.tables)
         model = Model(self.rows or tuple(table.rows for table in self.tables), self.dimension,
                       self.dense, self.bottom, self.top, self.name,
@@ -250,20 +250,20 @@ def _folder():
 
 
 def model_names() -> list[str]:
-    """Return the names of the models that ship."""
+    """Return the names of the models and model files that ship."""
     return [*MODELS, *sorted(file.name.removesuffix(".toml") for file in _folder().iterdir()
                              if file.name.endswith(".toml"))]
 
 
 def load_model(name_or_path: str | Path) -> Model:
-    """Return the model of that name, or read the TOML file at that path.
+    """Return the model of that name, or read a TOML file.
 
     Raises
     ------
     ValueError
         Neither a known name nor the name of a TOML file.
     InputError
-        The file is malformed; names the place.
+        The file is malformed; the error names the place.
     """
     name = str(name_or_path)
     if name in MODELS:

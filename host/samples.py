@@ -1,4 +1,4 @@
-"""Samples: a chunk of samples with their bags of keys, column by column."""
+"""Samples: a chunk of samples with their bags of keys, stored by column."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -9,11 +9,11 @@ import numpy as np
 __all__ = ["KEY_ROW_BITS", "Samples", "concatenate", "first_lookups", "rechunk", "segment_indices"]
 
 KEY_ROW_BITS = 36
-"""A key as one integer is ``row | table << KEY_ROW_BITS``, as `rtl.formats.Key` has it."""
+"""A key as one integer is ``row | table << KEY_ROW_BITS``, as in `rtl.formats.Key`."""
 
 
 def segment_indices(starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """Return ``starts[i], starts[i]+1, … starts[i]+lengths[i]-1`` for each i, joined (int64)."""
+    """Return the ranges ``starts[i] … starts[i]+lengths[i]-1`` of all i, concatenated (int64)."""
     lengths = np.asarray(lengths, np.int64)
     total = int(lengths.sum())
     before = np.cumsum(lengths) - lengths
@@ -24,21 +24,21 @@ def segment_indices(starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
 class Samples:
     """A chunk of samples.
 
-    The keys of a sample are joined, tables ascending, each bag in the order in which the input
-    gave it; the keys of all samples are joined in the order of the samples.
+    The keys of a sample are concatenated by ascending table, each bag in input order; the keys of
+    all samples are concatenated in sample order.
 
     Members
     -------
     dense: float32 ``[n, dense features]``.
     labels: float32 ``[n]``, 0 or 1.
     bag_lengths: int32 ``[n, tables]``, keys of each bag; 0 is an empty bag.
-    tables: int32 ``[k]``, table of each key.
-    rows: int64 ``[k]``, row of each key.
+    tables: int32 ``[k]``, the table of each key.
+    rows: int64 ``[k]``, the row of each key.
 
     Raises
     ------
     ValueError
-        The shapes do not go together.
+        The shapes are inconsistent.
     """
 
     dense: np.ndarray
@@ -62,7 +62,7 @@ class Samples:
 
     @classmethod
     def one_hot(cls, dense: np.ndarray, labels: np.ndarray, rows: np.ndarray) -> "Samples":
-        """Make samples with one key in each table from ``rows`` ``[n, tables]``."""
+        """Make samples that have one key in each table, from ``rows`` ``[n, tables]``."""
         n, tables = rows.shape
         return cls(np.ascontiguousarray(dense, np.float32), np.asarray(labels, np.float32),
                    np.ones((n, tables), np.int32), np.tile(np.arange(tables, dtype=np.int32), n),
@@ -73,7 +73,7 @@ class Samples:
 
     @property
     def table_count(self) -> int:
-        """Number of tables, that is of bags a sample."""
+        """Number of tables, which is the number of bags per sample."""
         return self.bag_lengths.shape[1]
 
     @property
@@ -83,21 +83,21 @@ class Samples:
 
     @cached_property
     def key_offsets(self) -> np.ndarray:
-        """First key of each sample, and the number of keys at the end: int64 ``[n + 1]``."""
+        """Index of each sample's first key, then the number of keys: int64 ``[n + 1]``."""
         return _offsets(self.bag_lengths.sum(axis=1, dtype=np.int64))
 
     @property
     def bag_offsets(self) -> np.ndarray:
-        """First key of each bag, sample by sample, and the number of keys: int64."""
+        """Index of each bag's first key, sample by sample, then the number of keys: int64."""
         return _offsets(self.bag_lengths.reshape(-1).astype(np.int64))
 
     @property
     def slots(self) -> np.ndarray:
-        """Slots of each sample: its keys, and one for each empty bag. int64 ``[n]``."""
+        """Slots of each sample: one per key and one per empty bag; int64 ``[n]``."""
         return np.maximum(self.bag_lengths, 1).sum(axis=1, dtype=np.int64)
 
     def take(self, indices: np.ndarray | Sequence[int]) -> "Samples":
-        """Return the samples at ``indices``, in that order; an index may repeat."""
+        """Return the samples at ``indices``, in that order; indices may repeat."""
         indices = np.asarray(indices, np.int64)
         offsets = self.key_offsets
         where = segment_indices(offsets[indices], np.diff(offsets)[indices])
@@ -105,7 +105,7 @@ class Samples:
                        self.tables[where], self.rows[where])
 
     def slice(self, start: int, stop: int) -> "Samples":
-        """Return samples ``start`` to ``stop - 1``, or to the last one, as views of this chunk."""
+        """Return samples ``start`` to ``stop - 1``, clipped to the end, as views of this chunk."""
         stop = min(stop, len(self))
         first, last = self.key_offsets[start], self.key_offsets[stop]
         return Samples(self.dense[start:stop], self.labels[start:stop],
@@ -120,7 +120,7 @@ def _offsets(lengths: np.ndarray) -> np.ndarray:
 
 
 def concatenate(chunks: Iterable[Samples]) -> Samples:
-    """Join chunks; at least one is needed (``ValueError``)."""
+    """Concatenate chunks. Raises ``ValueError`` if there are none."""
     chunks = list(chunks)
     if not chunks:
         raise ValueError("concatenate needs at least one chunk, not []")
@@ -129,7 +129,7 @@ def concatenate(chunks: Iterable[Samples]) -> Samples:
 
 
 def rechunk(chunks: Iterable[Samples], size: int) -> Iterator[Samples]:
-    """Cut a stream of chunks into chunks of ``size`` samples; the last may be shorter."""
+    """Re-cut a stream of chunks into chunks of ``size`` samples; the last may be shorter."""
     if size < 1:
         raise ValueError(f"size must be at least 1, not {size!r}")
     held: list[Samples] = []
@@ -148,5 +148,5 @@ def rechunk(chunks: Iterable[Samples], size: int) -> Iterator[Samples]:
 
 
 def first_lookups(batch: Samples) -> np.ndarray:
-    """Return the index of each key's first lookup, in the order of the samples: int64."""
+    """Return the index of the first lookup of each distinct key, in sample order: int64."""
     return np.sort(np.unique(batch.keys, return_index=True)[1])

@@ -1,1 +1,1 @@
-"""Hardware of EmberNIC: Amaranth components, imported folder by folder."""
+"""Hardware of EmberNIC: Amaranth components, one folder per area."""

@@ -1,4 +1,4 @@
-"""NicConfig: every size of a SmartNIC is chosen here; everything else is derived from it."""
+"""NicConfig: all sizes of a SmartNIC; everything else is derived from them."""
 
 from dataclasses import dataclass, fields, replace
 from typing import ClassVar
@@ -7,16 +7,16 @@ __all__ = ["BEAT_BITS", "LANES", "PRESETS", "NicConfig", "beats_of", "check_dime
            "packing_of", "preset"]
 
 BEAT_BITS = 512
-"""Bits of one beat, the width of every data path."""
+"""Bits of a beat, the width of every data path."""
 
 LANES = 16
-"""float32 values of one beat."""
+"""float32 values per beat."""
 
 
 def check_dimension(name: str, value: object) -> None:
     """Raise ``TypeError`` or ``ValueError`` if ``value`` is not 4, 8 or 16 k, at most 256.
 
-    Lanes of a beat are used whole, by halves or by quarters.
+    A vector then uses whole beats, or a half or a quarter of one.
     """
     _in_range(name, value, 4, 256)
     if value not in (4, 8) and value % LANES:  # type: ignore[operator]
@@ -34,9 +34,9 @@ def packing_of(dimension: int) -> int:
 
 
 def partials_in(beats: int, packing: int) -> int:
-    """Return how many beats of values fit a payload with the records that name them, eight a beat.
+    """Return how many beats of values fit a payload with their records, eight per beat.
 
-    ``packing``: log2 of those that share a beat. 0 when not one fits.
+    ``packing``: log2 of the values' vectors that share a beat. 0 if none fits.
     """
     most = beats << packing
     while most and -(-most // 8) - -most // (1 << packing) > beats:
@@ -60,8 +60,8 @@ def _power_of_two(name: str, value: int) -> None:
 class NicConfig:
     """Sizes of one SmartNIC, fixed at elaboration.
 
-    What may change while it runs (caches on or off, sets in use, vector beats, time-outs, table
-    descriptors, node numbers) is in the register block, see :mod:`rtl.control.csr`.
+    Settings that may change at run time (caches on or off, sets in use, vector beats, time-outs,
+    table descriptors, node numbers) are in the register block, see :mod:`rtl.control.csr`.
 
     Members
     -------
@@ -80,30 +80,30 @@ class NicConfig:
     dedupe_in_flight: dedupe entries that may wait for their vector at once.
     scatter_entries: requests that may wait in the scatter lists of the dedupe table.
     hold_vectors: vectors of ``max_dimension`` in the hold buffer.
-    dense_vectors: samples whose dense vector may be on its way or waiting for their pooled vectors.
+    dense_vectors: samples whose dense vector may be in flight or wait for their pooled vectors.
     query_beats: beats of queries that the host may send ahead (host credits).
     lookup_beats: beats of lookups that all requesters together may send ahead (owner's credits).
-    net_payload_beats: beats behind the header beat of a network packet (22 fit an MTU of 1,500).
-    host_payload_beats: beats behind the header beat of a packet to the host.
-    net_framing: packets on the network: ``ethernet`` frames, or ``udp``, what a UDP stack of the
-        shell puts into datagrams.
+    net_payload_beats: beats after the header beat of a network packet (22 fit an MTU of 1,500).
+    host_payload_beats: beats after the header beat of a packet to the host.
+    net_framing: packets on the network: ``ethernet`` frames, or ``udp``, datagram payloads for a
+        UDP stack of the shell.
     interaction_vectors: most vectors of a sample's dot interaction, its dense vector included.
     dot_units: dot products of 16 lanes that the interaction begins each cycle. More than 16 would
         give more than a beat of results a cycle; 0 leaves the dot interaction out.
-    training: gradients are reduced and rows updated; without, what is below plays no part.
+    training: gradients are reduced and rows updated; otherwise the fields below are unused.
     local_gradient_keys: keys of this node's samples whose gradients are summed at once.
     global_gradient_keys: keys of this node's rows whose partial sums are summed at once.
     gradient_ways: ways of a set of either gradient reduction.
-    gradient_beats: beats of gradients, and again of those that were spilled, that the host may send
-        ahead (host credits).
+    gradient_beats: beats of gradients, and again of spilled ones, that the host may send ahead
+        (host credits).
     partial_beats: beats of partials that all nodes together may send ahead (owner's credits).
-    update_rows: rows that may be on their way through the optimizer at once.
+    update_rows: rows that may be in flight through the optimizer at once.
 
     Raises
     ------
     TypeError, ValueError
-        A size is not an integer, out of range, or does not go with another; the message names
-        field, value and bound.
+        A size is not an integer, out of range, or contradicts another; the message names field,
+        value and bound.
     """
 
     name: str = "custom"
@@ -175,7 +175,7 @@ class NicConfig:
                              f"not {self.lookup_beats!r}")
 
     def _check_training(self) -> None:
-        """Raise for a size of the gradient path that cannot be."""
+        """Raise for an invalid size of the gradient path."""
         if not isinstance(self.training, bool):
             raise TypeError(f"training must be True or False, not {self.training!r}")
         for name, low, high in (
@@ -199,7 +199,7 @@ class NicConfig:
 
     @property
     def store_bits(self) -> int:
-        """Bits that memories of vectors keep of a beat: the lanes that are ever used."""
+        """Bits of a beat that memories of vectors store: the lanes that can be in use."""
         return min(BEAT_BITS, 32 * self.max_dimension)
 
     @property
@@ -219,15 +219,15 @@ class NicConfig:
 
     @property
     def sample_slots(self) -> int:
-        """Slots of the largest sample: the hold buffer takes at least two of them."""
+        """Slots of the largest sample: the hold buffer holds at least two such samples."""
         return self.hold_vectors // 2
 
     @property
     def lookup_window(self) -> int:
         """Lookup beats that each of ``nodes`` requesters may have outstanding at one owner.
 
-        One eighth of an owner's share stays free, so that a peer which breaks its window is found
-        out before it takes the place of an honest one.
+        One eighth of an owner's share stays free, so that a peer that exceeds its window is
+        detected before it takes the place of an honest one.
         """
         share = self.lookup_beats // self.nodes
         return max(1, share - share // 8)
@@ -235,7 +235,7 @@ class NicConfig:
     @property
     def gradient_credits(self) -> int:
         """Beats of gradients and of returned spills that the host may send ahead, together."""
-        # A packet is let in with room for the longest one, which is known a cycle late.
+        # Admission requires room for the longest packet, and that check is one cycle old.
         return self.gradient_beats - self.host_payload_beats - 2
 
     @property
@@ -246,7 +246,7 @@ class NicConfig:
 
     @property
     def net_vectors(self) -> int:
-        """Vectors of ``max_dimension`` in a network packet, behind their tag beat."""
+        """Vectors of ``max_dimension`` in a network packet, after their tag beat."""
         return min(32, ((self.net_payload_beats - 1) << self.vector_packing) // self.vector_beats)
 
     def with_fields(self, **changes: object) -> "NicConfig":
@@ -276,7 +276,7 @@ PRESETS = {
 
 
 def preset(name: str) -> NicConfig:
-    """Return the preset called ``name``; ``ValueError`` lists those there are."""
+    """Return the preset called ``name``; ``ValueError`` lists the presets."""
     if name not in PRESETS:
         raise ValueError(f"config must be one of {', '.join(PRESETS)}, not {name!r}")
     return PRESETS[name]

@@ -1,6 +1,6 @@
-"""What :mod:`rtl.formats` says in words: each field of a record, and what a packet is made of.
+"""Documentation of :mod:`rtl.formats`: each field of a record, and the content of each packet.
 
-Here and not in comments, so that documents can be made of it; a test holds it against the layouts.
+It is data, not comments, so that documents can be generated; a test compares it with the layouts.
 """
 
 from typing import NamedTuple
@@ -10,7 +10,7 @@ from rtl.formats import Opcode, Status
 __all__ = ["CODES", "FIELDS", "PACKETS", "Packet"]
 
 FIELDS = {
-    # Header beat. Names that stand alone hold wherever no "Record.field" says otherwise.
+    # Header beat. A name without a record applies unless a "Record.field" overrides it.
     "mac_destination": "MAC address of the receiver, zero on host ports",
     "mac_source": "MAC address of the sender, zero on host ports",
     "ethertype": "0x0800, IPv4; zero on host ports, as all up to the UDP checksum",
@@ -30,26 +30,26 @@ FIELDS = {
     "udp_checksum": "0: the CRC covers addresses, header and payload",
     "version": "version of the formats, 1",
     "opcode": "what the packet carries, see the packets",
-    "source": "number of the node that sends; not looked at from a host",
-    "EmberHeader.destination": "number of the node that receives; in SPILLED the level",
+    "source": "number of the sending node; ignored from a host",
+    "EmberHeader.destination": "number of the receiving node; in SPILLED the level",
     "channel": "0, reserved",
     "flags": "0, reserved",
-    "step": "step of what is carried, modulo 2^16",
+    "step": "step of the content, modulo 2^16",
     "sequence": "packets of this sender and edge before this one, modulo 2^24; shown, not checked",
     "acknowledge": "to the host: beats of gradients and of returned spills consumed, modulo 2^16",
     "credit": "beats consumed of what the receiver of this packet sends against credit, modulo "
               "2^16: lookups, or in PARTIALS and STEPS partials, between NICs; queries towards the "
               "host",
     "EmberHeader.count": "records, or vectors; in RESULT_PART beats of the part",
-    "crc": "CRC-32C of the packet as said above; 0 on host ports",
+    "crc": "CRC-32C of the packet as described above; 0 on host ports",
     # Records.
     "row": "row of the table",
     "table": "number of the table",
-    "landing": "place reserved for what is asked for, comes back with it",
+    "landing": "place reserved for the answer, which echoes it",
     "LookupRecord.landing": "id of the miss that the vector answers, of the remote cache between "
                             "NICs and of the local one towards the host; in STATE_REQUESTS the "
                             "number of the row, modulo 2^16",
-    "StateRecord.landing": "number of the row that asked, modulo 2^16",
+    "StateRecord.landing": "number of the requesting row, modulo 2^16",
     "kind": "kind of record",
     "QueryRecord.kind": "RecordKind: KEY, KEY_END or EMPTY",
     "GradientRecord.kind": "RecordKind: KEY or KEY_END; EMPTY ends the step",
@@ -81,10 +81,10 @@ FIELDS = {
     "column_count": "lanes of 16 values, likewise",
     "base": "address of the table in a store on the card",
 }
-"""Meaning of a field by its name, or by ``Layout.field`` where that says more."""
+"""Meaning of a field by its name, or by ``Layout.field`` for a more specific one."""
 
 CODES = {
-    Status.OPCODE: "no packet that a host sends, or another version",
+    Status.OPCODE: "not a packet that a host sends, or another version",
     Status.LENGTH: "count, records or vectors do not fit the payload",
     Status.TABLE: "a table without a valid descriptor, or with an owner outside the cluster",
     Status.ROW: "a row that the table does not have",
@@ -92,17 +92,17 @@ CODES = {
     Status.TRUNCATED: "records end before the sample or the bag does",
     Status.NO_SAMPLE: "slots outside a sample",
     Status.CREDIT: "sent without a credit, and lost",
-    Status.KIND: "a record of a kind that has no place there, a table split by columns, or in "
+    Status.KIND: "a record of a kind that is not allowed there, a table split by columns, or in "
                  "training one that is replicated",
     Status.STEP: "gradients of a step that is not open or has ended; a sample of one far ahead",
-    Status.RETURNED: "a returned beat names no row or beat that there is; its sum lacks it",
+    Status.RETURNED: "a returned beat names an unknown row or beat; its sum lacks it",
 }
 """Meaning of a status."""
 
 
 class Packet(NamedTuple):
     """What follows the header beat: ``records``, the layout of the records or tag that come first,
-    "" for none; ``behind``, what comes then; ``sender``; ``training``, only there."""
+    "" for none; ``behind``, what comes next; ``sender``; ``training``, only sent in training."""
 
     sender: str
     records: str = ""
@@ -110,7 +110,7 @@ class Packet(NamedTuple):
     training: bool = False
 
 
-_VECTORS = "the vectors, float32, one behind the other; those of 4 or 8 values share beats"
+_VECTORS = "the vectors, float32, one after the other; those of 4 or 8 values share beats"
 _VALUES = "a beat of float32 for each record; those of 4 or 8 values share beats"
 
 PACKETS = {

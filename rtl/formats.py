@@ -1,8 +1,8 @@
-"""Every record that crosses a block, a bus or the wire. Host code packs with these same layouts.
+"""All records on blocks, buses and the wire. Host code packs with these same layouts.
 
 Layouts are least significant bit first: byte ``i`` of a beat is bits ``8i`` to ``8i+7``, so fields
 of EmberNIC's own (header, records, tags, floats) are little-endian. Ethernet, IPv4 and UDP fields
-are in network order, as RFC 894, RFC 791 and RFC 768 have them.
+are in network order, as in RFC 894, RFC 791 and RFC 768.
 
 A packet is one header beat and ``n`` whole payload beats::
 
@@ -46,7 +46,7 @@ IP_PROTOCOL_UDP = 17
 TABLE_BITS, ROW_BITS, LANDING_BITS = 12, 36, 16
 NODE_BITS, STEP_BITS, CREDIT_BITS, COLUMN_BITS = 8, 16, 16, 8
 BEAT_INDEX_BITS = 4
-"""Of the number of a beat in its vector, which has at most 16."""
+"""Bits of a beat's number in its vector, which has at most 16 beats."""
 RECORD_BITS = 64
 RECORDS_PER_BEAT = BEAT_BITS // RECORD_BITS
 TAG_BITS = 16
@@ -85,44 +85,44 @@ class Opcode(IntEnum):
 
 
 class InteractionMode(IntEnum):
-    """What becomes of a sample's pooled vectors, register ``interaction_mode``."""
+    """How a sample's pooled vectors are processed, register ``interaction_mode``."""
 
     OFF = 0
-    """They go to the host as they are."""
+    """They go to the host unchanged."""
     DOT = 1
     """The dense vector, and the dots of it and the pooled vectors with each other."""
     CAT = 2
-    """The dense vector, and the pooled vectors behind it."""
+    """The dense vector, followed by the pooled vectors."""
 
 
 class OptimizerMode(IntEnum):
-    """How rows follow the sums of their gradients."""
+    """How rows are updated by the sums of their gradients."""
 
     SGD = 0
     """A row loses the learning rate times its gradient."""
     ROWWISE_ADAGRAD = 1
-    """The step of a row gets shorter with the squares of all its gradients."""
+    """The step of a row shrinks with the sum of squares of all its gradients."""
 
 
 class StepKind(IntEnum):
     """What a :data:`StepRecord` says of its step, whose number is in the header."""
 
     END = 0
-    """To an owner: ``count`` partials of the step are all that come from here."""
+    """To an owner: this node has sent ``count`` partials of the step, and sends no more."""
     DONE = 1
-    """To every node: the rows of the step at this owner are written, all of them. To the host: so
-    are those at every owner."""
+    """To every node: all rows of the step at this owner are written. To the host: the rows at every
+    owner are."""
     CREDIT = 2
-    """To a node: nothing but the credit in the header."""
+    """To a node: only the credit in the header matters."""
     PASSED = 3
     """To the host: a pass of reduction ``level`` is over, which spilled ``count`` beats."""
 
 
 class ReductionLevel(IntEnum):
-    """Which of the two gradient reductions of a NIC."""
+    """The two gradient reductions of a NIC."""
 
     LOCAL = 0
-    """Gradients of this node's samples, of whatever rows (paper, 4.2.1)."""
+    """Gradients of this node's samples, of rows at any owner (paper, 4.2.1)."""
     GLOBAL = 1
     """Sums that all nodes send for the rows of this node (paper, 4.2.2)."""
 
@@ -131,12 +131,12 @@ class RecordKind(IntEnum):
     """Kind of a query record."""
 
     KEY = 0
-    """A key, more of its bag follow."""
+    """A key that is not the last of its bag."""
     KEY_END = 1
     """The last key of its bag."""
     EMPTY = 2
-    """A bag without keys; it takes a slot, and pools to +0. Alone in a packet of gradients: the
-    step's gradients end."""
+    """An empty bag; it takes a slot, and pools to +0. Alone in a packet of gradients: the step's
+    gradients end."""
     SAMPLE = 3
     """Head of a sample, see :data:`SampleRecord`."""
 
@@ -155,18 +155,18 @@ class Status(IntEnum):
     KIND = 9
     STEP = 10
     RETURNED = 11
-    """A beat that the host returned names no row or no beat of its vector; it is in no sum."""
+    """A beat that the host returned names an unknown row or beat; it is in no sum."""
 
 
 class DescriptorKind(IntEnum):
-    """How the rows of a table are spread over nodes."""
+    """How the rows of a table are distributed over nodes."""
 
     TABLE = 0
     """All rows at ``owner``."""
     ROW = 1
     """Rows hashed over ``owners`` nodes from ``owner`` on."""
     COLUMN = 2
-    """Dimension split over nodes; in the format, not executed."""
+    """Columns split over nodes; defined in the format, but not supported."""
     REPLICATED = 3
     """A copy at every node."""
 
@@ -197,10 +197,10 @@ Key = data.StructLayout({"row": ROW_BITS, "table": TABLE_BITS})
 """A row of a table."""
 
 LookupRecord = data.StructLayout({"row": ROW_BITS, "table": TABLE_BITS, "landing": LANDING_BITS})
-"""A key and the reserved place of its vector: a hold-buffer slot, or a miss id towards the GPU."""
+"""A key and the place reserved for its vector: a hold-buffer slot, or a miss id for the GPU."""
 
 DenseRecord = data.StructLayout({"sample": SAMPLE_BITS, "landing": LANDING_BITS, "reserved": 16})
-"""A sample whose dense vector is wanted, and the place reserved for it, echoed as its tag."""
+"""A sample whose dense vector is requested, and the place reserved for it, echoed as its tag."""
 
 QueryRecord = data.StructLayout(
     {"row": ROW_BITS, "table": TABLE_BITS, "kind": 2, "reserved": 14})
@@ -213,30 +213,30 @@ records of whole bags, eight a beat, then a vector a bag, packed as in GPU_VECTO
 
 PartialRecord = data.StructLayout(
     {"row": ROW_BITS, "table": TABLE_BITS, "beat": BEAT_INDEX_BITS, "level": 1, "reserved": 11})
-"""Whose a beat is, and which of its vector's: in PARTIALS, SPILLED, RETURNED and ROW_UPDATES. Such
-a packet is its records, eight a beat, then as many beats of values, packed as in VECTORS packets;
-``level``, where it matters, is a :class:`ReductionLevel`, the same in the whole packet."""
+"""The key of a beat, and its number in the vector: in PARTIALS, SPILLED, RETURNED and ROW_UPDATES.
+Such a packet is its records, eight a beat, then as many beats of values, packed as in VECTORS
+packets; ``level``, where it matters, is a :class:`ReductionLevel`, the same in the whole packet."""
 
 StepRecord = data.StructLayout({"count": 32, "kind": 2, "level": 1, "reserved": 29})
-"""Where a step stands; ``kind`` is a :class:`StepKind`. WRITTEN, from the host, is one of these
-too: ``count`` row beats and states that the host has written so far, modulo 2^32."""
+"""Progress of a step; ``kind`` is a :class:`StepKind`. WRITTEN, from the host, is one of these too:
+``count`` row beats and states that the host has written so far, modulo 2^32."""
 
 StateRecord = data.StructLayout({"state": 32, "landing": LANDING_BITS, "reserved": 16})
-"""The optimizer's state of a row, binary32, and the place that was named when it was asked for."""
+"""The optimizer's state of a row, binary32, and the landing of its request."""
 
 SampleRecord = data.StructLayout({"sample": 32, "slots": 16, "kind": 2, "reserved": 14})
 """Head of a sample: its number and how many slot records follow. ``kind`` = SAMPLE."""
 
 ErrorRecord = data.StructLayout({"sample": 32, "step": STEP_BITS, "status": 8, "reserved": 8})
-"""What became of a sample that was refused; sample 0xFFFFFFFF when none can be named."""
+"""The status of a refused sample; sample 0xFFFFFFFF when none can be named."""
 
 PooledTag = data.StructLayout({"sample": 32, "first_bag": 16, "last": 1, "reserved": 463})
 """Tag beat of pooled vectors: sample, bag of the first vector, whether the sample ends here."""
 
 ResultPartTag = data.StructLayout(
     {"sample": SAMPLE_BITS, "first_beat": 16, "last": 1, "reserved": 463})
-"""Tag beat of a part of a long result: sample, which of its beats is the first here, and whether it
-ends here."""
+"""Tag beat of a part of a long result: sample, number of the part's first beat in the result, and
+whether the result ends here."""
 
 TableDescriptor = data.StructLayout({
     "valid": 1, "kind": 2, "reserved0": 5, "owner": NODE_BITS, "owners": NODE_BITS, "reserved1": 8,
@@ -252,20 +252,20 @@ Request = data.StructLayout({
 """A lookup at its owner: key, and the requester's node, reserved place and step."""
 
 ScatterTag = data.StructLayout({"landing": LANDING_BITS, "node": NODE_BITS, "step": STEP_BITS})
-"""Where a vector goes: what the scatter list keeps of a :data:`Request`."""
+"""Destination of a vector: what the scatter list keeps of a :data:`Request`."""
 
 VectorBeat = data.StructLayout({"data": BEAT_BITS, "tag": ScatterTag, "last": 1})
 """A beat of a vector on its way to a requester; ``last`` on the final beat of the vector."""
 
 GradientBeat = data.StructLayout(
     {"key": Key, "beat": BEAT_INDEX_BITS, "step": STEP_BITS, "data": BEAT_BITS})
-"""Beat ``beat`` of a gradient of a key, or of a part of it that is to be added to others."""
+"""Beat ``beat`` of a gradient of a key, or of a partial sum of its gradients."""
 
 FrameInfo = data.StructLayout({
     "opcode": 8, "destination": NODE_BITS, "step": STEP_BITS, "count": 16, "credit": CREDIT_BITS,
     "empty": 1,
 })
-"""What a packager tells the frame assembler of a packet; ``empty`` when it has no payload."""
+"""A packet's header fields from a packager to the frame assembler; ``empty``: no payload."""
 
 RecordBeat = data.StructLayout({
     "data": BEAT_BITS, "records": 4, "source": NODE_BITS, "step": STEP_BITS, "last": 1})
@@ -279,7 +279,7 @@ Refused = data.StructLayout({"status": 8, "step": STEP_BITS})
 
 OutgoingRecord = data.StructLayout(
     {"destination": NODE_BITS, "step": STEP_BITS, "record": RECORD_BITS})
-"""A record on its way to a packet: where it goes and of what step it is."""
+"""A record on its way to a packet: its destination and step."""
 
 OutgoingPartial = data.StructLayout(
     {"destination": NODE_BITS, "step": STEP_BITS, "record": PartialRecord, "data": BEAT_BITS})
@@ -289,7 +289,7 @@ HoldSlot = data.StructLayout({"kind": 2, "sample": 32, "step": STEP_BITS, "last"
 """A slot to be reserved: its :class:`RecordKind`, and ``last`` if it ends its sample."""
 
 DenseSlot = data.StructLayout({"sample": SAMPLE_BITS, "step": STEP_BITS})
-"""A sample whose dense vector is to be reserved a place and asked for."""
+"""A sample whose dense vector must be requested, after a place is reserved for it."""
 
 assert EmberHeader.size == 176 and HeaderBeat.size == BEAT_BITS
 assert LookupRecord.size == QueryRecord.size == SampleRecord.size == ErrorRecord.size == RECORD_BITS

@@ -1,4 +1,4 @@
-"""SmartNic: the blocks wired in the order in which data flows.
+"""SmartNic: the top of the NIC, with its blocks wired in data flow order.
 
 The path of a lookup (paper, figures 9 to 11)::
 
@@ -24,34 +24,35 @@ The path of a lookup (paper, figures 9 to 11)::
           dispatcher -> samples -----> dense_ring ---+                            host_tx
                                              +-> requests -> host_tx
 
-Why nothing can wait in a circle
---------------------------------
-Every item that a peer or the host sends has a place that was reserved before it was asked for:
+Why there is no deadlock
+------------------------
+Every item that a peer or the host sends has a place that was reserved before it was requested:
 queries a beat of the query buffer (host credits), lookups a beat of the owner's receiver (credits
 per requester), vectors of other nodes and of the GPU the landing row of their miss, from which they
 go to places of the hold buffer that were reserved in sample order before the lookup left, dense
-vectors a place of the dense ring. So ``net_rx`` and ``host_rx`` are always accepted, and what
-remains are waits in one direction: queries wait for places in the hold buffer, for miss ids of the
+vectors a place of the dense ring. So ``net_rx`` and ``host_rx`` are always accepted, and the
+remaining waits go in one direction: queries wait for places in the hold buffer, for miss ids of the
 remote cache, for room towards the owners and for places in the dense ring; lookups wait for
-entries, miss ids and scatter nodes; those are freed by vectors, which wait for nothing but
-``net_tx`` and ``host_tx``; and the edges always take what they are offered sooner or later. The
-oldest sample of the ring holds all its places once it has been dispatched, and a sample takes at
-most half of the ring, so places free up in order.
+entries, miss ids and scatter nodes; those are freed by vectors, which wait only for ``net_tx`` and
+``host_tx``; and these edges always accept what they are offered eventually. The oldest sample of
+the ring holds all its places once it has been dispatched, and a sample takes at most half of the
+ring, so places are freed in order.
 
-Where there is an interaction, pooled vectors wait for the dense vector of their sample. Its place
-was ordered with the sample's first slot, and places are given in the order of the samples: those
-before it have theirs and need nothing of it. Once the place is given, the request leaves, filled or
-by time-out, and the host owes the vector whatever else it waits for. Vectors, dots and results
-behind that wait only for ``host_tx``, and each buffer there takes more than what has to come
-together: a dense vector leaves before its bags, a packet of results closes without the next one.
+With an interaction, pooled vectors wait for the dense vector of their sample. Its place was
+requested with the sample's first slot, and places are granted in sample order: earlier samples have
+theirs and do not depend on it. Once the place is granted, the request leaves, when its packet is
+full or by time-out, and the host must send the vector whatever else it waits for. Vectors, dots and
+results after that wait only for ``host_tx``, and each buffer there holds more than what must come
+together: a dense vector leaves before its bags, and a packet of results closes without the next
+one.
 
-With ``config.training``, the path of gradients (:class:`rtl.training.TrainingPath`) hangs on the
+With ``config.training``, the gradient path (:class:`rtl.training.TrainingPath`) is connected to the
 parsers, the local cache, the dispatcher, which holds back lookups of later steps, and the muxes
-(:mod:`rtl.nic_training`); docs/training.md says why nothing waits in a circle there.
+(:mod:`rtl.nic_training`); docs/training.md explains why it cannot deadlock.
 
 Lookup credits return in the headers of the vectors that answer them: the last answer carries the
-last credit. :func:`rtl.monitor.channels.channel_map` names every stream, for whoever wants to see
-who waits for whom.
+last credit. :func:`rtl.monitor.channels.channel_map` names every stream, to show which block waits
+for which.
 """
 
 from types import MappingProxyType, SimpleNamespace
@@ -98,11 +99,11 @@ from rtl.training import TrainingPath
 __all__ = ["SmartNic"]
 
 REQUEST_FIFO = 64
-"""Own lookups that may wait for the dedupe table while it serves a burst of a peer's."""
+"""This node's lookups that may wait for the dedupe table while it serves a burst of a peer's."""
 
 
 class SmartNic(wiring.Component):
-    """The whole SmartNIC (paper, figure 3), shell neutral.
+    """The whole SmartNIC (paper, figure 3), independent of the shell.
 
     Parameters: ``config``, a :class:`rtl.config.NicConfig`.
 
@@ -114,15 +115,15 @@ class SmartNic(wiring.Component):
         length with the first beat.
     csr: AXI4-Lite, 32-bit data, see :class:`rtl.control.csr.RegisterBlock`.
     time: cycles, for time-outs; may jump while ``idle``.
-    idle: nothing will move until an input does. After reset it is 0 until every table is swept,
-        and only then the NIC takes packets and table descriptors.
-    tap: what a cache decided on each lookup, in order, stream of
+    idle: nothing will move until an input does. After reset it is 0 until every table is swept;
+        only then does the NIC accept packets and table descriptors.
+    tap: a cache's decision on each lookup, in order, stream of
         :data:`rtl.monitor.access_tap.Access`; silent unless register ``tap_select`` names the
         cache.
     channels: ``valid`` and ``ready`` of every stream between the blocks and at the edges, in the
         order of :func:`rtl.monitor.channels.channel_map`; registers show them a cycle later.
 
-    Attribute ``registers`` lists the registers; ``blocks`` has those that count something, by the
+    Attribute ``registers`` lists the registers; ``blocks`` has the blocks with counters, by the
     names of their counters.
     """
 
@@ -189,7 +190,7 @@ class SmartNic(wiring.Component):
         m.submodules.net_mux = net_mux = PacketMux(2 + self.config.training)
         m.submodules.host_mux = host_mux = PacketMux(5 + self.config.training)
 
-        # Arrival: packets checked whole, taken apart.
+        # Arrival: packets checked whole and taken apart.
         wiring.connect(m, wiring.flipped(self.host_rx), blocks.host_parser.i)
         wiring.connect(m, wiring.flipped(self.net_rx), blocks.net_parser.i)
         # Requester: samples to slots, slots to places and lookups.
@@ -217,7 +218,7 @@ class SmartNic(wiring.Component):
             fill.payload.id.eq(found.payload.meta), fill.payload.data.eq(found.payload.data),
             fill.payload.last.eq(found.payload.last),
         ]
-        # GPU: what the local cache misses leaves in lists and comes back by miss id.
+        # GPU: misses of the local cache leave in lists and return by miss id.
         wanted, listed = blocks.local_cache.misses, blocks.request_packager.i
         record = Signal(LookupRecord)
         m.d.comb += [
@@ -231,13 +232,13 @@ class SmartNic(wiring.Component):
             landed.payload.id.eq(fetched.payload.tag), landed.payload.data.eq(fetched.payload.data),
             landed.payload.last.eq(fetched.payload.last),
         ]
-        # Vectors to their requesters, and into the places reserved for them.
+        # Vectors to their requesters, and into their reserved places.
         wiring.connect(m, blocks.dedupe.vectors, router.i)
         wiring.connect(m, router.local, blocks.hold_buffer.local)
         wiring.connect(m, router.remote, blocks.vector_packager.i)
         wiring.connect(m, blocks.net_parser.vectors, blocks.remote_cache.fills)
         wiring.connect(m, blocks.remote_cache.vectors, blocks.hold_buffer.remote)
-        # Results: pooled vectors as they are, or joined with dense vectors that are asked for.
+        # Results: pooled vectors alone, or joined with the requested dense vectors.
         wiring.connect(m, blocks.hold_buffer.o, blocks.pooler.i)
         wiring.connect(m, blocks.pooler.o, pooled.i)
         wiring.connect(m, pooled.packets, blocks.result_packager.i)

@@ -1,4 +1,4 @@
-"""What the registers of a SmartNIC set in its blocks, and what they show of them."""
+"""Connections between the register block of a SmartNIC and its other blocks."""
 
 from types import SimpleNamespace
 
@@ -14,20 +14,20 @@ __all__ = ["control", "watch"]
 
 _DESCRIPTOR_PORTS = ("write_en", "write_table", "write_word", "write_data")
 _PORTS = ("node", "nodes", "vector_beats", "mac_base", "ip_base", "udp_port")
-"""Registers that drive the port of their name wherever there is one."""
+"""Registers that drive the port of the same name in every block that has one."""
 _TRAINING_PORTS = (
     "pooling_mean", "local_reduction", "gradient_partials", "optimizer", "learning_rate",
     "epsilon", "gradient_timeout", "gradient_window", "gradient_share", "request_batch",
     "request_timeout")
-"""Registers of the path of gradients, where there is one."""
+"""The same for the registers of the gradient path."""
 
 
 def control(m: Module, config: NicConfig, csr: RegisterBlock, parts: dict, time: Signal) -> None:
-    """Registers to ``parts``, the blocks of the NIC by name; counters to registers."""
+    """Connect registers to ``parts``, the blocks of the NIC by name, and counters to registers."""
     blocks = SimpleNamespace(**parts)
     packing, interact = Signal(2), Signal()
     m.d.comb += [
-        # Longer vectors have beats of their own.
+        # Longer vectors do not share beats.
         packing.eq(Mux(csr.vector_beats == 1, csr.vector_packing, 0)),
         interact.eq(csr.interaction_mode != InteractionMode.OFF),
     ]
@@ -62,7 +62,7 @@ def control(m: Module, config: NicConfig, csr: RegisterBlock, parts: dict, time:
         blocks.remote_cache.enable.eq(csr.remote_cache_enable),
         blocks.remote_cache.sets.eq(csr.remote_cache_sets),
         blocks.remote_cache.merge.eq(csr.requester_merge),
-        # Lookups go out in packets as full as they get.
+        # Lookups leave in packets as full as possible.
         blocks.lookup_packager.batch.eq(8 * config.net_payload_beats),
         blocks.lookup_packager.timeout.eq(csr.lookup_timeout),
         blocks.lookup_packager.window.eq(csr.lookup_window),
@@ -84,7 +84,7 @@ def control(m: Module, config: NicConfig, csr: RegisterBlock, parts: dict, time:
 
 def watch(m: Module, config: NicConfig, csr: RegisterBlock, parts: dict,
           nic: wiring.Component) -> None:
-    """Show where ``nic`` stands: the streams of its ``parts`` and edges, and what others owe it."""
+    """Expose the state of ``nic``: streams of its ``parts`` and edges, and outstanding answers."""
     blocks, streams = SimpleNamespace(**parts), {}
     for name in channel_map(config.training):
         part, _, port = name.partition(".")

@@ -1,4 +1,4 @@
-"""How the path of gradients hangs on the other blocks of a SmartNIC that trains."""
+"""Connections of the gradient path to the other blocks of a SmartNIC that trains."""
 
 from types import SimpleNamespace
 

@@ -1,8 +1,8 @@
-"""The hook for units that are instantiated many times: converted once, instantiated by name.
+"""Shared: a unit that is instantiated many times but converted only once.
 
-Amaranth writes every instance of a component out again. A platform that converts to Verilog offers
-``shared_instance(unit, name, ports)``, which converts ``unit`` once and returns an ``Instance`` of
-it; Amaranth's own simulator, which has no such platform, elaborates the unit in place.
+Amaranth writes out every instance of a component separately. A platform that converts to Verilog
+offers ``shared_instance(unit, name, ports)``, which converts ``unit`` once and returns an
+``Instance`` of it; Amaranth's own simulator has no such platform and elaborates the unit in place.
 """
 
 from amaranth.hdl import Elaboratable, Module
@@ -32,7 +32,7 @@ class Shared(wiring.Component):
         hook = getattr(platform, "shared_instance", None)
         if hook is not None:
             m.submodules.unit = hook(self._unit, self._name, self)
-            # Only the first of equal units is converted; Amaranth would warn of the others.
+            # Only the first of equal units is converted; Amaranth would warn about the others.
             self._unit._MustUse__silence = True
         else:
             m.submodules.unit = self._unit

@@ -1062,7 +1062,7 @@
 #define EMBER_STATUS_STEP 0xau
 #define EMBER_STATUS_RETURNED 0xbu
 
-/* How the rows of a table are spread over nodes */
+/* How the rows of a table are distributed over nodes */
 #define EMBER_DESCRIPTOR_KIND_TABLE 0x0u
 #define EMBER_DESCRIPTOR_KIND_ROW 0x1u
 #define EMBER_DESCRIPTOR_KIND_COLUMN 0x2u
@@ -1074,12 +1074,12 @@
 #define EMBER_RECORD_KIND_EMPTY 0x2u
 #define EMBER_RECORD_KIND_SAMPLE 0x3u
 
-/* What becomes of a sample's pooled vectors, register interaction_mode */
+/* How a sample's pooled vectors are processed, register interaction_mode */
 #define EMBER_INTERACTION_MODE_OFF 0x0u
 #define EMBER_INTERACTION_MODE_DOT 0x1u
 #define EMBER_INTERACTION_MODE_CAT 0x2u
 
-/* How rows follow the sums of their gradients */
+/* How rows are updated by the sums of their gradients */
 #define EMBER_OPTIMIZER_MODE_SGD 0x0u
 #define EMBER_OPTIMIZER_MODE_ROWWISE_ADAGRAD 0x1u
 
@@ -1089,7 +1089,7 @@
 #define EMBER_STEP_KIND_CREDIT 0x2u
 #define EMBER_STEP_KIND_PASSED 0x3u
 
-/* Which of the two gradient reductions of a NIC */
+/* The two gradient reductions of a NIC */
 #define EMBER_REDUCTION_LEVEL_LOCAL 0x0u
 #define EMBER_REDUCTION_LEVEL_GLOBAL 0x1u
 

@@ -1,4 +1,4 @@
-"""Documents of a configuration, made from the source: ``python -m gen.documents``."""
+"""Generator of a configuration's documents from the source: ``python -m gen.documents``."""
 
 from gen.documents.write import documents, renew_command
 

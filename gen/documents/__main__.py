@@ -1,4 +1,4 @@
-"""``python -m gen.documents``: write the documents of a configuration."""
+"""Command line ``python -m gen.documents``: write the documents of a configuration."""
 
 import json
 import sys
@@ -24,7 +24,7 @@ def command(
     report: Annotated[Path | None, typer.Option(
         help="NAME.report.json of python -m gen --report, for resources.md")] = None,
 ) -> None:
-    """Write register map, wire format, block diagram, latencies and resources of a SmartNIC."""
+    """Write register map, wire format, block diagram, latency and resources of a SmartNIC."""
     files = documents(config, settings or (), None if report is None else _read(report))
     check_distinct({f"{name} of output": output / name for name in files},
                    {"report": [] if report is None else [report]})
@@ -40,7 +40,7 @@ def _read(path: Path) -> Any:
     except json.JSONDecodeError as error:
         raise ValueError(f"{path}:{error.lineno}:{error.colno}: {error.msg}") from None
     except UnicodeDecodeError:
-        raise ValueError(f"{path}: not a text") from None
+        raise ValueError(f"{path}: not a text file") from None
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -14,7 +14,7 @@ __all__ = ["nic_diagram"]
 Point = tuple[float, float]
 
 _EDGES = {"net_tx": "net_assembler", "host_tx": "host_assembler"}
-"""Which block drives an edge of the NIC; an edge that is driven from outside has its own box."""
+"""The block that drives each edge of the NIC; an edge driven from outside has its own box."""
 
 _OUTSIDE = ("host", "network", "host_rx", "net_rx", "host_tx", "net_tx")
 
@@ -22,17 +22,17 @@ _COLOURS = {
     "network": "#cfe3f7", "query": "#fde3c3", "cache": "#d5ecd0", "dedupe": "#f6d5e5",
     "interaction": "#e3daf3", "training": "#f6e7a8", "stream": "#e6e6e6",
 }
-"""By the folder of ``rtl`` in which a block is; what only passes streams on is ``stream``."""
+"""Colours by a block's folder in ``rtl``; blocks that only pass streams on are ``stream``."""
 
 _FONT, _HEIGHT, _STEP, _MARGIN = 13, 26, 66, 12
 _ASIDE = 7
-"""How far from the middle of a box a stream and one the other way are drawn."""
+"""Distance from the middle of a box of a stream that has another in the opposite direction."""
 
 
 def nic_diagram(name: str, training: bool, blocks: Mapping[str, wiring.Component]) -> str:
-    """Return an SVG of the blocks and the streams between them, several between two as one line.
+    """Return an SVG of the blocks and streams, with one line for all streams between two blocks.
 
-    Hovering over a line names its streams. ``blocks``: components by name, for colours.
+    Hovering over a line shows their names. ``blocks``: components by name, for colours.
     """
     streams: dict[tuple[str, str], list[str]] = {}
     for channel, target in channel_map(training).items():
@@ -64,7 +64,7 @@ def nic_diagram(name: str, training: bool, blocks: Mapping[str, wiring.Component
 
 
 def _folder(node: str, blocks: Mapping[str, wiring.Component]) -> str:
-    """Return the folder of a block's class, "" for what is outside the NIC."""
+    """Return the folder of a block's class, "" for a node outside the NIC."""
     if node in _OUTSIDE:
         return ""
     folder = type(blocks[node]).__module__.split(".")[1] if node in blocks else "stream"
@@ -84,7 +84,7 @@ def _box(node: str, layout: Layout, width: float, folder: str) -> str:
 
 
 def _points(layout: Layout, edge: tuple[str, str], aside: float) -> list[Point]:
-    """Return where the line of ``edge`` leaves its box, its joints, and where it comes in."""
+    """Return the points of the line of ``edge``: at its source, its joints, and its target."""
     way = layout.ways[edge]
     down = way[0][1] < way[-1][1]
     points = []
@@ -106,7 +106,7 @@ def _line(points: list[Point], channels: list[str]) -> str:
 
 
 def _text(points: list[Point], label: str, taken: list[tuple[float, float, float, float]]) -> str:
-    """Return ``label`` on the line, near its source, where nothing is yet; ``taken`` grows."""
+    """Return ``label`` on the line, near its source, overlapping no other; extend ``taken``."""
     width, height = 5.7 * len(label) + 4, 12
     places = [_between(one, other, t) for one, other in itertools.pairwise(points)
               for t in (0.6, 0.7, 0.5, 0.8, 0.4, 0.9, 0.3)]
@@ -121,7 +121,7 @@ def _text(points: list[Point], label: str, taken: list[tuple[float, float, float
 
 
 def _between(one: Point, other: Point, t: float) -> Point:
-    """Return the point at ``t``, 0 to 1, of the curve that :func:`_line` draws between two."""
+    """Return the point at ``t``, 0 to 1, of the curve of :func:`_line` between two points."""
     (x0, y0), (x1, y1) = one, other
     ease = 3 * t * t - 2 * t ** 3
     level = y0 * (1 - t) ** 3 + 3 * (y0 + y1) / 2 * t * (1 - t) + y1 * t ** 3
@@ -129,8 +129,8 @@ def _between(one: Point, other: Point, t: float) -> Point:
 
 
 def _label(channels: list[str]) -> str:
-    """Return the ports of ``channels``, less what goes without saying; a header and its payload are
-    a packet."""
+    """Return the ports of ``channels`` without redundant ones; a header and its payload form a
+    packet."""
     ports = [channel.split(".")[-1] for channel in channels]
     if all(port.split("_")[-1] in ("headers", "payload", "header", "out") for port in ports):
         return "packets"

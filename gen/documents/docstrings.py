@@ -1,4 +1,4 @@
-"""What docstrings say of assignments in a module, and of the counters and members of a class."""
+"""Reader of docstrings: of a module's assignments, and of a class's counters and members."""
 
 import ast
 import inspect
@@ -11,8 +11,8 @@ __all__ = ["attribute_docs", "counters_text", "members_text"]
 
 @cache
 def attribute_docs(module: ModuleType) -> dict[str, str]:
-    """Return the docstrings behind assignments of ``module``, by name, those of its classes too:
-    ``Class.MEMBER``, and ``Class`` for the class's own."""
+    """Return the docstrings after assignments in ``module``, by name, including those in its
+    classes: ``Class.MEMBER``, and ``Class`` for the class's own."""
     docs: dict[str, str] = {}
 
     def visit(body: list[ast.stmt], prefix: str) -> None:
@@ -31,14 +31,14 @@ def attribute_docs(module: ModuleType) -> dict[str, str]:
 
 
 def counters_text(kind: type) -> str:
-    """Return what the docstring of ``kind`` says of its port ``counters``, "" if nothing."""
+    """Return the description of the port ``counters`` in the docstring of ``kind``, or ""."""
     found = re.search(r"^counters: (.*(?:\n +.*)*)", inspect.getdoc(kind) or "", re.MULTILINE)
     text = " ".join(found[1].split()) if found else ""
     return text.removesuffix(" idle.")
 
 
 def members_text(kind: type) -> dict[str, str]:
-    """Return what the section Members of the docstring of ``kind`` says of each, by name."""
+    """Return the section Members of the docstring of ``kind``: descriptions by name."""
     section = (inspect.getdoc(kind) or "").split("Members\n-------\n")[-1].split("\n\n")[0]
     return {name: " ".join(text.split())
             for name, text in re.findall(r"^(\w+): (.*(?:\n +.*)*)", section, re.MULTILINE)}

@@ -1,4 +1,4 @@
-"""Fields of layouts, found by reflection, with what :mod:`rtl.format_notes` says of them."""
+"""Fields of layouts, found by reflection, with their meanings in :mod:`rtl.format_notes`."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -13,7 +13,7 @@ __all__ = ["Field", "Piece", "descriptor_pieces", "layout_fields", "meaning"]
 
 
 class Field(NamedTuple):
-    """A field: first bit and width, and what it means."""
+    """A field: first bit, width and meaning."""
 
     name: str
     offset: int
@@ -22,7 +22,7 @@ class Field(NamedTuple):
 
 
 class Piece(NamedTuple):
-    """What of a field lies in one 32-bit word: bits ``low`` to ``high``, whose lowest is bit
+    """The part of a field in one 32-bit word: bits ``low`` to ``high``, whose lowest is bit
     ``first`` of the field."""
 
     name: str
@@ -34,18 +34,18 @@ class Piece(NamedTuple):
 
     @property
     def bits(self) -> str:
-        """The bits in words."""
+        """The bits as text."""
         return str(self.low) if self.low == self.high else f"{self.high}:{self.low}"
 
 
 def meaning(layout: str, field: str) -> str:
-    """Return what ``field`` of ``layout`` means; ``KeyError`` if nobody says it."""
+    """Return the meaning of ``field`` of ``layout``; ``KeyError`` if it is not documented."""
     full = f"{layout}.{field}"
     return FIELDS[full] if full in FIELDS else FIELDS[field]
 
 
 def layout_fields(name: str, layout: data.StructLayout, base: int = 0) -> Iterator[Field]:
-    """Yield the fields of ``layout``, called ``name``; a nested layout gives its own fields."""
+    """Yield the fields of ``layout``, named ``name``; a nested layout yields its own fields."""
     for field_name, field in layout:
         offset = base + field.offset
         if isinstance(field.shape, data.StructLayout):
@@ -57,8 +57,8 @@ def layout_fields(name: str, layout: data.StructLayout, base: int = 0) -> Iterat
 
 
 def descriptor_pieces() -> list[Piece]:
-    """Return the fields of a table descriptor as they lie in its words; those of more words than
-    one are called ``name_0``, ``name_1`` ..., lowest first. Reserved ones are left out."""
+    """Return the fields of a table descriptor by word; a field in several words yields ``name_0``,
+    ``name_1`` ..., lowest first. Reserved fields are left out."""
     pieces = []
     for field in layout_fields("TableDescriptor", TableDescriptor):
         if field.name.startswith("reserved"):

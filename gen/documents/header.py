@@ -1,4 +1,4 @@
-"""The register map as a C header."""
+"""Generator of the register map as a C header."""
 
 import re
 from enum import IntEnum
@@ -15,7 +15,7 @@ _ENUMS = (formats.Opcode, formats.Status, formats.DescriptorKind, formats.Record
 
 def registers_header(name: str, registers: list[Register], note: str) -> str:
     """Return ``registers.h``: ``EMBER_<NAME>`` for each address, with ``_WIDTH``, ``_MASK`` and
-    ``_RESET``, for control registers ``_LOW`` and ``_HIGH``; pieces of a table descriptor with
+    ``_RESET``, for control registers ``_LOW`` and ``_HIGH``; parts of a table descriptor with
     ``_WORD``, ``_SHIFT`` and ``_MASK`` (in place); codes. C99 and C++."""
     guard = f"EMBER_{_upper(name)}_REGISTERS_H"
     lines = [f"/* Registers of the SmartNIC {name}. {note} */", f"#ifndef {guard}",

@@ -1,4 +1,4 @@
-"""Latency and rate of the NIC's blocks as Markdown, from ``LATENCY`` and ``RATE``."""
+"""Generator of the latency page, from the blocks' ``LATENCY`` and ``RATE``."""
 
 from collections.abc import Mapping
 
@@ -13,7 +13,7 @@ __all__ = ["latency_markdown"]
 def latency_markdown(name: str, blocks: Mapping[str, wiring.Component], note: str) -> str:
     """Return ``latency.md``: the latency and the rate of each of ``blocks``.
 
-    Blocks of one class share a row. Those that have neither (counters beside the path) are left
+    Blocks of one class share a row. Blocks that have neither (counters outside the path) are left
     out.
     """
     rows: dict[str, list[str]] = {}
@@ -37,7 +37,7 @@ def _latency(kind: type) -> str:
 
 
 def _flat(blocks: Mapping[str, wiring.Component]) -> list[tuple[str, wiring.Component]]:
-    """Return the blocks by name, those that are made of others replaced by these."""
+    """Return the blocks by name; composite blocks are replaced by their parts."""
     found: list[tuple[str, wiring.Component]] = []
     for label, block in blocks.items():
         inner = getattr(block, "blocks", None)

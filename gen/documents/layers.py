@@ -1,8 +1,9 @@
-"""Layered layout of a directed graph, top to bottom: ranks, orders in them, places.
+"""Layered layout of a directed graph, top to bottom: ranks, orders within ranks, positions.
 
 After Sugiyama, Tagawa and Toda, "Methods for visual understanding of hierarchical system
-structures" (1981): edges against the direction are turned, long ones get a joint in each rank
-between, joints and nodes are ordered by the mean place of their neighbours, then moved towards it.
+structures" (1981): edges against the direction are reversed, long ones get a joint in each rank
+between, joints and nodes are ordered by the mean position of their neighbours, then moved towards
+it.
 """
 
 import itertools
@@ -12,13 +13,13 @@ __all__ = ["Layout", "layered"]
 
 Edge = tuple[str, str]
 Node = str | tuple[str, str, int]
-"""A node by name, or a joint of an edge: its ends and rank."""
+"""A node by name, or a joint of an edge: the edge's ends and the joint's rank."""
 
 _SWEEPS = 24
 
 
 class Layout:
-    """Places: ``x`` and ``rank`` of each node; ``ways``, for each edge the ``(x, rank)`` of its
+    """Positions: ``x`` and ``rank`` of each node; ``ways``, for each edge the ``(x, rank)`` of its
     source, its joints and its target."""
 
     def __init__(self, x: dict[Node, float], rank: dict[Node, int],
@@ -28,9 +29,9 @@ class Layout:
 
 def layered(edges: Sequence[Edge], widths: Mapping[str, float], last: Iterable[str] = (), *,
             gap: float = 14, joint: float = 10) -> Layout:
-    """Return the layout of the graph of ``edges``, none of which leads back to its own node.
+    """Return the layout of the graph of ``edges``, none of which is a self-loop.
 
-    ``widths`` of the nodes; those in ``last`` stand in the lowest rank. ``gap``: room between
+    ``widths`` of the nodes; those in ``last`` are in the lowest rank. ``gap``: space between
     neighbours; ``joint``: width of a joint.
     """
     down = _without_circles(edges)
@@ -63,7 +64,7 @@ def layered(edges: Sequence[Edge], widths: Mapping[str, float], last: Iterable[s
 
 
 def _without_circles(edges: Sequence[Edge]) -> list[Edge]:
-    """Return ``edges`` with those turned that close a circle, each pair of nodes once."""
+    """Return ``edges`` with the edges that close a cycle reversed, each pair of nodes once."""
     after: dict[str, list[str]] = {}
     for source, target in edges:
         after.setdefault(source, []).append(target)
@@ -87,7 +88,7 @@ def _without_circles(edges: Sequence[Edge]) -> list[Edge]:
 
 
 def _ranks(edges: list[Edge], last: list[str]) -> dict[str, int]:
-    """Return the longest way from the top to each node, then let sources sink to their targets."""
+    """Return each node's longest path from the top, with sources sunk towards their targets."""
     nodes = list(dict.fromkeys(node for edge in edges for node in edge))
     rank = dict.fromkeys(nodes, 0)
     for _ in nodes:
@@ -100,7 +101,7 @@ def _ranks(edges: list[Edge], last: list[str]) -> dict[str, int]:
         for node in nodes:
             targets = [rank[t] for s, t in edges if s == node]
             sources = [rank[s] for s, t in edges if t == node]
-            # Down to its targets where that makes more edges shorter than longer.
+            # Move it down to its targets if that shortens more edges than it lengthens.
             if targets and node in has_source and len(targets) > len(sources):
                 rank[node] = min(targets) - 1
     return rank
@@ -144,7 +145,7 @@ def _places(rows: list[list[Node]], above, below, size, gap: float) -> dict[Node
             wanted = []
             for node in row:
                 near = above[node] + below[node]
-                # Joints keep straight: an edge's own neighbours weigh more there.
+                # An edge's own neighbours weigh more at joints, which keeps edges straight.
                 wanted.append(sum(x[n] for n in near) / len(near) if near else x[node])
             left, right = list(wanted), list(wanted)
             for k in range(1, len(row)):

@@ -1,4 +1,4 @@
-"""The register map as Markdown and as JSON."""
+"""Generator of the register map as Markdown and as JSON."""
 
 import json
 from collections.abc import Callable, Iterable, Mapping
@@ -29,10 +29,10 @@ _SECTIONS = (
 
 def registers_markdown(name: str, registers: list[Entry],
                        blocks: Mapping[str, wiring.Component], note: str) -> str:
-    """Return ``registers.md``; ``blocks`` by the names that counters have before the dot."""
+    """Return ``registers.md``; ``blocks`` by the names of their counters before the dot."""
     text = f"# Registers of `{name}`\n\n{note}\n\nAXI4-Lite, 32-bit words at byte addresses. An "
-    text += ("access to an address without a register, a write to what is read only and a read of "
-             "what is written only are answered SLVERR. Bits above those named read 0.\n")
+    text += ("access to an address without a register, a write to a read-only register and a read "
+             "of a write-only one are answered SLVERR. Bits above those named read 0.\n")
     bounds = [base for base, *_ in _SECTIONS[1:]] + [1 << 16]
     for (base, title, said), stop in zip(_SECTIONS, bounds):
         section = [r for r in registers if base <= r.address < stop]
@@ -82,7 +82,7 @@ def _value(value: int | None) -> str:
 
 
 def registers_json(name: str, registers: list[Entry]) -> str:
-    """Return ``registers.json``: every register, and the pieces of a table descriptor."""
+    """Return ``registers.json``: every register, and the parts of a table descriptor."""
     document = {"schema": "embernic/registers/1", "name": name,
                 "registers": [asdict(register) for register in registers],
                 "table_descriptor": [p._asdict() for p in descriptor_pieces()]}

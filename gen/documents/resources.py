@@ -1,4 +1,4 @@
-"""The resource report as Markdown."""
+"""Generator of the resource page as Markdown."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ _KINDS = ("lut", "ff", "bram36", "uram", "dsp")
 def resources_markdown(report: dict[str, Any], note: str) -> str:
     """Return ``resources.md`` from a report of :func:`gen.report.report_resources`.
 
-    ``ValueError`` when ``report`` is not one.
+    Raises ``ValueError`` if ``report`` has another form.
     """
     try:
         name, blocks, total = report["name"], report["blocks"], report["total"]

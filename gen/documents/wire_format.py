@@ -1,4 +1,4 @@
-"""The wire format as Markdown: packets, header and records from :mod:`rtl.formats`."""
+"""Generator of the wire format page: packets, header and records from :mod:`rtl.formats`."""
 
 import inspect
 import re
@@ -18,7 +18,7 @@ _CODES = (formats.RecordKind, formats.Status, formats.StepKind, formats.Reductio
 
 
 def record_layouts() -> list[str]:
-    """Return the names of the layouts that packets carry behind the header, in order of source."""
+    """Return the names of the layouts that packets carry after the header, in source order."""
     used = {packet.records for packet in PACKETS.values()} | {"SampleRecord"}
     return [name for name, value in vars(formats).items()
             if isinstance(value, data.StructLayout) and name in used]
@@ -29,10 +29,10 @@ def wire_format_markdown(note: str) -> str:
     docs = attribute_docs(formats)
     said = (inspect.getdoc(formats) or "").split("\n\n")[1:]
     text = f"# Packets and records\n\n{note}\n\n{_prose(said)}\n## Packets\n\n"
-    text += ("A host port takes and gives the same packets, with the first 42 bytes and the CRC "
+    text += ("A host port accepts and sends the same packets, with the first 42 bytes and the CRC "
              "zero. Records lie eight a beat, the first lowest; unused places and lanes are zero. "
              "*Training* packets are refused by a NIC that was not built to train.\n\n")
-    text += table(("opcode", "name", "from, to", "behind the header beat", "training"), (
+    text += table(("opcode", "name", "from, to", "after the header beat", "training"), (
         (f"{int(code):#04x}", code.name, packet.sender, _payload(packet.records, packet.behind),
          "yes" if packet.training else "") for code, packet in PACKETS.items()))
     text += "\n## Header beat\n\n"
@@ -49,7 +49,7 @@ def wire_format_markdown(note: str) -> str:
 
 
 def _prose(paragraphs: list[str]) -> str:
-    """Return the module's paragraphs; what is indented is a drawing."""
+    """Return the module's paragraphs; indented ones are drawings."""
     parts = []
     for paragraph in paragraphs:
         if paragraph.startswith("    "):

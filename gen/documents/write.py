@@ -1,4 +1,4 @@
-"""All documents of a configuration."""
+"""Generator of all documents of a configuration."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -17,7 +17,7 @@ __all__ = ["documents", "renew_command"]
 
 
 def renew_command(config: str, settings: Sequence[str] = (), output: str = "DIR") -> str:
-    """Return the command that writes the documents of preset ``config``, again or first."""
+    """Return the command that writes the documents of preset ``config``."""
     sets = "".join(f" --set {setting}" for setting in settings)
     return f"python -m gen.documents --config {config}{sets} --output {output}"
 
@@ -26,12 +26,11 @@ def documents(config: str, settings: Sequence[str] = (),
               report: dict[str, Any] | None = None) -> dict[str, str]:
     """Return the text of each document by file name, for preset ``config`` with ``settings``.
 
-    ``registers.md``, ``.h`` and ``.json``, ``wire-format.md``, ``nic.svg``, ``latency.md``; with
-    ``report``, what ``python -m gen --report`` wrote of the same configuration, ``resources.md``.
-    The same source gives the same bytes. Nothing is elaborated.
+    ``registers.md``, ``.h`` and ``.json``, ``wire-format.md``, ``nic.svg``, ``latency.md``; and
+    ``resources.md`` if ``report``, from ``python -m gen --report`` of the same configuration, is
+    given. The same source gives the same bytes. Nothing is elaborated.
 
-    Raises ``ValueError`` or ``TypeError`` for a configuration that cannot be, or a report of
-    another one.
+    Raises ``ValueError`` or ``TypeError`` for an invalid configuration, or a report of another one.
     """
     sizes = configure(preset(config), settings)
     nic = build_nic(sizes)

@@ -1,4 +1,4 @@
-"""Shells of the Alveo U280 that the SmartNIC goes into."""
+"""Wrappers that put the SmartNIC into shells of the Alveo U280."""
 
 from gen.shells.axi_lite_crossing import AxiLiteCrossing
 from gen.shells.kinds import SHELLS, Shell

@@ -1,4 +1,4 @@
-"""AXI4-Lite from the clock of a shell's control bus to the clock of the NIC."""
+"""AXI4-Lite clock crossing from a shell's control bus to the NIC."""
 
 from amaranth.hdl import DomainRenamer, Module, Mux, Signal
 from amaranth.lib import wiring
@@ -12,15 +12,15 @@ __all__ = ["AxiLiteCrossing"]
 
 
 class AxiLiteCrossing(wiring.Component):
-    """Carry single accesses from one clock domain to another, whatever their clocks.
+    """Carry single accesses from one clock domain to another with an unrelated clock.
 
-    An access is held in registers while a toggle goes across through two flip-flops; its answer
-    comes back the same way. So only the toggles need synchronizers, and what is held is stable
-    when the other side looks at it (``held_*`` to ``taken_*`` registers: a constraint has to bound
-    their skew, see :mod:`gen.shells.xdc`). Both domains must be in reset together.
+    An access is held in registers while a toggle crosses through two flip-flops; its answer comes
+    back the same way. So only the toggles need synchronizers, and the held data are stable when the
+    other side samples them (``held_*`` to ``taken_*`` registers: a constraint must bound their
+    skew, see :mod:`gen.shells.xdc`). Both domains must be in reset together.
 
-    Of addresses, ``address_bits`` count; what lies beyond the NIC's registers is answered SLVERR
-    here. One access at a time; of a read and a write that wait, they take turns. Latency of an
+    Only ``address_bits`` of an address count; addresses beyond the NIC's registers are answered
+    SLVERR here. One access at a time; a waiting read and a waiting write take turns. Latency of an
     access: that of the NIC's registers and 8 cycles of either clock at most.
 
     Parameters: ``address_bits`` of the shell's window, at least those of
@@ -67,11 +67,11 @@ class AxiLiteCrossing(wiring.Component):
         return m
 
     def _ask(self, m, write, word, data, strobe, asked, served, answer, error) -> None:
-        """The shell's side: hold an access, tell the other side, wait for its answer."""
+        """Shell side: hold an access, signal the other side, wait for its answer."""
         m.submodules.slave = slave = DomainRenamer(self._domain)(AxiLiteSlave())
         wiring.connect(m, wiring.flipped(self.s), slave.bus)
         step = m.d[self._domain]
-        # Whether the address held lies beyond the NIC's registers, either way.
+        # Whether the held address, of a write or a read, lies beyond the NIC's registers.
         beyond_write, beyond_read, wrote, refuse = (
             Signal(name=name) for name in ("beyond_write", "beyond_read", "wrote", "refuse"))
         with m.If(self.s.awvalid & self.s.awready):
@@ -105,13 +105,13 @@ class AxiLiteCrossing(wiring.Component):
                 m.next = "ANSWER"
             with m.State("ANSWER"):
                 m.d.comb += [slave.write_done.eq(write), slave.read_done.eq(~write)]
-                # A cycle in which the slave still shows what was just answered.
+                # Wait a cycle in which the slave still shows the access just answered.
                 m.next = "DONE"
             with m.State("DONE"):
                 m.next = "WAIT"
 
     def _serve(self, m, write, word, data, strobe, asked, served, answer, error) -> None:
-        """The NIC's side: do what is asked for, hold the answer, tell the other side."""
+        """NIC side: perform the requested access, hold the answer, signal the other side."""
         taken_write = Signal()
         taken_word = Signal(len(word))
         taken_data = Signal(32)

@@ -1,4 +1,4 @@
-"""One access at a time to an AXI4-Lite slave."""
+"""AXI4-Lite master that performs one access at a time."""
 
 from amaranth.hdl import C, Cat, Module, Mux
 from amaranth.lib import wiring
@@ -10,16 +10,17 @@ __all__ = ["AxiLiteMaster"]
 
 
 class AxiLiteMaster(wiring.Component):
-    """Do the access that is wanted, and say when it is done.
+    """Perform the requested access and signal its completion.
 
     Latency: that of the slave and 3 cycles.
 
     Ports
     -----
-    wanted: an access is wanted; holds, with ``write``, ``word``, ``data`` and ``strobe``, until
-        ``done``.
-    write: it is a write. word: of 32 bits. data, strobe: for a write.
-    done: for a cycle. answer: what was read. error: the slave refused; both hold from ``done`` on.
+    wanted: an access is requested; must hold, with ``write``, ``word``, ``data`` and ``strobe``,
+        until ``done``.
+    write: it is a write. word: address in 32-bit words. data, strobe: for a write.
+    done: for one cycle. answer: data read. error: the slave answered with an error; both hold from
+        ``done`` on.
     bus: :data:`rtl.control.axi_lite.AxiLite`, master side.
     """
 

@@ -1,4 +1,4 @@
-"""From an AXI4 master of the NIC to a port of the HBM IP: other width, other clock."""
+"""Adapter from an AXI4 master of the NIC to a port of the HBM IP, with another width and clock."""
 
 from amaranth.hdl import C, Cat, DomainRenamer, Module, Signal
 from amaranth.lib import data, wiring
@@ -20,14 +20,14 @@ HbmAddress = data.StructLayout(
 
 
 class HbmPort(wiring.Component):
-    """Take an AXI4 master to the clock and the width of a pseudo-channel's port.
+    """Adapt an AXI4 master to the clock and the width of a pseudo-channel's port.
 
-    Register stages (the NIC is on another die), on each channel a FIFO from clock to clock, then,
-    on the memory's side, beats of 512 bits are two of 256, and what is read is joined by ID: the
-    memory may interleave bursts. A joined beat has the error bits of both halves.
+    Register stages (the NIC is on another die) are followed, on each channel, by a FIFO between the
+    clocks. On the memory's side, beats of 512 bits are split into two of 256, and read data are
+    joined by ID, since the memory may interleave bursts. A joined beat has the error bits of both
+    halves.
 
-    The memory's side may be in reset, and its clock stand still, longer than ``sync``: bursts
-    wait.
+    The memory's side may be in reset, and its clock stopped, longer than ``sync``: bursts wait.
 
     Latency of a read, besides the memory's own: some 12 cycles of ``sync`` and 12 of ``hbm``.
     Throughput of each channel: 1 beat per cycle of ``sync``, or 256 bits per cycle of ``hbm``.
@@ -37,8 +37,8 @@ class HbmPort(wiring.Component):
     Ports
     -----
     i: :func:`rtl.memory.axi4.axi4_master`, from the NIC, in ``sync``.
-    o: the same of 256 bits with :data:`HbmAddress`, to the memory, in ``hbm``; all of it leaves
-        from registers.
+    o: the same with 256 bits and :data:`HbmAddress`, to the memory, in ``hbm``; all outputs are
+        registers.
 
     Raises ``ValueError`` for another ``width``.
     """
@@ -79,7 +79,7 @@ class HbmPort(wiring.Component):
         return m
 
     def _leave(self, m, name: str, near, port):
-        """Take channel ``name`` to ``hbm``; return what comes there, and the last register."""
+        """Take channel ``name`` to ``hbm``; return the stream there, and the last register."""
         m.submodules[f"{name}_crossing"] = crossing = StreamCrossing(
             near.payload.shape(), "sync", "hbm")
         m.submodules[f"{name}_stage"] = stage = DomainRenamer("hbm")(
@@ -89,7 +89,7 @@ class HbmPort(wiring.Component):
         return crossing.o, stage.i
 
     def _write(self, m, wide, out) -> None:
-        """A beat is written low half first."""
+        """Write the low half of a beat first."""
         upper = Signal()
         last = ~C(self._split) | upper
         m.d.comb += [
@@ -107,7 +107,7 @@ class HbmPort(wiring.Component):
                 m.d.hbm += upper.eq(~upper)
 
     def _join(self, m, half, whole) -> None:
-        """The low half of a beat waits, by its ID, for the upper one."""
+        """Hold the low half of a beat, by its ID, until the upper half arrives."""
         waiting = Signal(1 << ID_BITS)
         m.submodules.low_halves = low = DomainRenamer("hbm")(
             Ram(HBM_WIDTH + 2, 1 << ID_BITS, style="lutram", latency=0))

@@ -1,4 +1,4 @@
-"""Control registers of a Vitis kernel, and the way to the NIC's registers behind them."""
+"""Control registers of a Vitis kernel, and access to the NIC's registers after them."""
 
 from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import wiring
@@ -11,7 +11,7 @@ __all__ = ["KERNEL_ADDRESS_BITS", "NIC_BASE", "REGISTERS", "KernelControl", "poi
 
 KERNEL_ADDRESS_BITS = ADDRESS_BITS + 1
 NIC_BASE = 1 << ADDRESS_BITS
-"""Byte address at which the NIC's registers begin; below are those of the kernel."""
+"""Byte address at which the NIC's registers begin; the kernel's own are below."""
 REGISTERS = {"control": 0x00, "interrupt_global": 0x04, "interrupt_enable": 0x08,
              "interrupt_status": 0x0C, "packets": 0x10}
 """Byte addresses of the kernel's own registers (UG1393, ap_ctrl_hs; arguments from 0x10)."""
@@ -20,9 +20,9 @@ _POINTER_BITS = 64
 
 
 def pointer_address(number: int) -> int:
-    """Return the byte address of the low word of pointer ``number``, the high one follows it.
+    """Return the byte address of the low word of pointer ``number``; the high word follows it.
 
-    Arguments of 64 bits lie 12 bytes apart, behind ``packets`` and the word that it leaves free.
+    Arguments of 64 bits are 12 bytes apart, after ``packets`` and its unused word.
     """
     return REGISTERS["packets"] + 8 + 12 * number
 
@@ -30,28 +30,28 @@ def pointer_address(number: int) -> int:
 class KernelControl(wiring.Component):
     """AXI4-Lite slave with the block control protocol ``ap_ctrl_hs`` of Vitis.
 
-    The NIC serves from its reset on: a run of the kernel is a count. It begins with ``ap_start``
-    and is done when ``packets`` packets have come from the host since and the NIC is idle; with
-    ``packets`` 0 as soon as it is idle. ``ap_done`` is cleared when it is read; the status bits of
-    the interrupt toggle where 1 is written.
+    The NIC runs from its reset on; a run of the kernel only counts packets. It begins with
+    ``ap_start`` and is done when ``packets`` packets have come from the host since and the NIC is
+    idle; with ``packets`` 0 as soon as it is idle. Reading ``ap_done`` clears it; writing 1 toggles
+    a status bit of the interrupt.
 
-    With ``pointers``, as many arguments of 64 bits follow ``packets``, see :func:`pointer_address`:
-    where in global memory each master's own part begins. Who sets them stops the kernel's masters
-    before.
+    With ``pointers``, that many arguments of 64 bits follow ``packets``, see
+    :func:`pointer_address`: the address of each master's buffer in global memory. The kernel's
+    masters must be stopped while they are set.
 
-    Of an access to the kernel's own registers, byte strobes count; what does not exist is answered
-    SLVERR. Latency 3 cycles, 4 and the NIC's own for its registers.
+    Byte strobes apply to the kernel's own registers; other addresses are answered SLVERR. Latency 3
+    cycles, 4 and the NIC's own for its registers.
 
     Ports
     -----
     s: :data:`rtl.control.axi_lite.AxiLite`, slave side; s_awaddr_high, s_araddr_high: 1 for the
         NIC's registers, valid with the addresses.
     m: :data:`rtl.control.axi_lite.AxiLite`, master side, to the NIC.
-    taken: a packet of the host has been taken. idle: the NIC is idle.
+    taken: a packet of the host has been accepted. idle: the NIC is idle.
     interrupt: as enabled.
     pointer0, pointer1, ...: as set, registers.
 
-    Parameters: ``pointers``, how many.
+    Parameters: ``pointers``, their number.
     """
 
     def __init__(self, pointers: int = 0):
@@ -163,7 +163,7 @@ class KernelControl(wiring.Component):
             m.d.sync += [running.eq(restart), done.eq(1), taken.eq(0), status.eq(status | enable)]
 
     def _pointer_words(self) -> dict[int, Value]:
-        """Return the halves of the pointers by their word address."""
+        """Return the halves of the pointers by word address."""
         return {pointer_address(k) // 4 + high: getattr(self, f"pointer{k}")[32 * high:][:32]
                 for k in range(self._pointers) for high in range(2)}
 

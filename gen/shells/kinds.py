@@ -1,4 +1,4 @@
-"""The shells that there are: how each wraps a NIC, and the files it wants."""
+"""Registry of the shells: how each wraps a NIC, and the files it needs."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import fields
@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 
 from amaranth.lib import wiring
 
-from gen.shells.opennic import OpenNicPlugin, OpenNicPorts, for_ethernet
+from gen.shells.opennic import OpenNicPlugin, OpenNicPorts, require_ethernet
 from gen.shells.opennic_files import opennic_files
-from gen.shells.vitis import VitisKernel, for_udp
+from gen.shells.vitis import VitisKernel, adapt_to_udp
 from gen.shells.vitis_files import vitis_files
 from gen.verilog import Verilog
 from rtl.config import NicConfig
@@ -19,10 +19,10 @@ __all__ = ["SHELLS", "Shell"]
 class Shell(NamedTuple):
     """A shell.
 
-    Members: ``title``, for people; ``prepare``, a configuration in, out as the shell wants it, or
-    ``ValueError``; ``wrap``, a NIC and options in, the shell's top out; ``files``, what the shell
-    takes of configuration, top and its Verilog: texts by path; ``options``, a dataclass of what
-    else can be chosen, or None.
+    Members: ``title``, for messages; ``prepare``, adapts a configuration to the shell or raises
+    ``ValueError``; ``wrap``, makes the shell's top from a NIC and options; ``files``, makes the
+    shell's files from configuration, top and its Verilog: texts by path; ``options``, a dataclass
+    of further choices, or None.
     """
 
     title: str
@@ -32,8 +32,8 @@ class Shell(NamedTuple):
     options: type | None = None
 
     def choose(self, values: Mapping[str, Any]) -> tuple[Any, ...]:
-        """Return what ``wrap`` takes behind the NIC: nothing, or ``options`` made of ``values``,
-        which names the fields of any shell; ``ValueError`` unless they are this one's."""
+        """Return the arguments of ``wrap`` after the NIC: none, or ``options`` made of ``values``,
+        which names fields of any shell; ``ValueError`` if they are not this shell's."""
         known = [] if self.options is None else [field.name for field in fields(self.options)]
         for name in values:
             if name not in known:
@@ -43,8 +43,8 @@ class Shell(NamedTuple):
 
 
 SHELLS = {
-    "opennic": Shell("OpenNIC, box at 250 MHz", for_ethernet, OpenNicPlugin, opennic_files,
+    "opennic": Shell("OpenNIC, box at 250 MHz", require_ethernet, OpenNicPlugin, opennic_files,
                      OpenNicPorts),
-    "vitis": Shell("Vitis RTL kernel", for_udp, VitisKernel, vitis_files),
+    "vitis": Shell("Vitis RTL kernel", adapt_to_udp, VitisKernel, vitis_files),
 }
-"""Shells by the name that ``python -m gen --shell`` knows them by."""
+"""Shells by their names for ``python -m gen --shell``."""

@@ -32,7 +32,7 @@ class MemoryStages(wiring.Component):
             here, there = getattr(self.i, name), getattr(self.o, name)
             stages = RegisterStages(here.payload.shape(), self._stages)
             m.submodules[name] = stages
-            # Seen from inside, the master's own channels arrive, the answers leave.
+            # Seen from inside, the master's own channels arrive and the answers leave.
             source, target = (here, there) if name in ("aw", "w", "ar") else (there, here)
             wiring.connect(m, wiring.flipped(source), stages.i)
             wiring.connect(m, stages.o, wiring.flipped(target))

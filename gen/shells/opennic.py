@@ -18,10 +18,10 @@ from rtl.formats import BEAT_BYTES, Beat
 from rtl.memory.axi4 import ADDRESS_BITS, HBM_CHANNELS
 from rtl.shared import Shared
 
-__all__ = ["CSR_ADDRESS_BITS", "OpenNicPlugin", "OpenNicPorts", "for_ethernet"]
+__all__ = ["CSR_ADDRESS_BITS", "OpenNicPlugin", "OpenNicPorts", "require_ethernet"]
 
 CSR_ADDRESS_BITS = 20
-"""Of the box's window in BAR2, 0x100000 to 0x1FFFFF."""
+"""Address bits of the box's window in BAR2, 0x100000 to 0x1FFFFF."""
 _USER_BITS = 16
 _RESET_CYCLES = 100
 _OUTGOING = data.StructLayout({"beat": Beat, "bytes": _USER_BITS})
@@ -29,7 +29,7 @@ _OUTGOING = data.StructLayout({"beat": Beat, "bytes": _USER_BITS})
 
 @dataclass(frozen=True)
 class OpenNicPorts:
-    """How many of each the shell is built with.
+    """Numbers of ports that the shell is built with.
 
     Members: ``functions`` (``-num_phys_func``, 1 to 4) of each of ``qdma`` (``-num_qdma``, 1 or 2)
     QDMA subsystems, ``macs`` (``-num_cmac_port``, 1 or 2). Raises ``TypeError``, ``ValueError``.
@@ -49,12 +49,12 @@ class OpenNicPorts:
 
     @property
     def host(self) -> int:
-        """Streams from and to PCIe."""
+        """Number of streams from and to PCIe."""
         return self.functions * self.qdma
 
 
-def for_ethernet(config: NicConfig) -> NicConfig:
-    """Return ``config``; ``ValueError`` unless it makes Ethernet frames."""
+def require_ethernet(config: NicConfig) -> NicConfig:
+    """Return ``config``. Raises ``ValueError`` unless its network uses Ethernet frames."""
     if config.net_framing != "ethernet":
         raise ValueError(f"net_framing must be ethernet with shell opennic, "
                          f"not {config.net_framing!r}")
@@ -64,36 +64,37 @@ def for_ethernet(config: NicConfig) -> NicConfig:
 class OpenNicPlugin(wiring.Component):
     """Wrap a SmartNIC with the ports of OpenNIC's ``box_250mhz``, by the shell's own names.
 
-    The NIC has function 0 of QDMA 0 and MAC port 0. What comes in on the others is taken and
+    The NIC uses function 0 of QDMA 0 and MAC port 0. Packets that arrive at the others are
     dropped, and nothing leaves there. Packets to the network have ``tuser_dst`` set to the MAC
     port, those to the host to the function; ``tuser_size`` is the packet's length on every beat.
-    The packet adapter of the shell drops frames with a wrong FCS before they come here.
+    The packet adapter of the shell drops frames with a wrong FCS before they arrive here.
 
-    Registers are at 0x00000 to 0x0FFFF of the box's window; beyond is answered SLVERR. Streams
-    pass two register stages each way, since QDMA and MAC sit on other dies than most of the NIC.
+    Registers are at 0x00000 to 0x0FFFF of the box's window; other addresses are answered SLVERR.
+    Streams pass two register stages each way, since QDMA and MAC are on other dies than most of the
+    NIC.
 
     Latency 2 cycles more than the NIC's own on each stream; throughput 1 beat per cycle.
 
     A design may have an attribute ``masters``, entries of
-    :class:`rtl.memory.axi4.MemoryMaster`. The shell has no HBM: each comes out as a port of the
-    HBM IP wants it (:class:`gen.shells.hbm_port.HbmPort`), its pseudo-channel before the address,
-    and :mod:`gen.shells.opennic_hbm` puts the IP beside this module.
+    :class:`rtl.memory.axi4.MemoryMaster`. The shell has no HBM: each master becomes a port in the
+    form of the HBM IP (:class:`gen.shells.hbm_port.HbmPort`), its pseudo-channel before the
+    address, and :mod:`gen.shells.opennic_hbm` puts the IP beside this module.
 
     Parameters: ``nic``, a component with the edges of :class:`rtl.nic.SmartNic`; ``ports``, kept as
-    an attribute, like ``masters``. Raises as :func:`gen.shells.masters.check_masters`.
+    an attribute, like ``masters``. Raises like :func:`gen.shells.masters.check_masters`.
 
     Ports
     -----
     s_axil_*: control, 32 bits, on ``axil_aclk``.
     s_axis_qdma_h2c_*, m_axis_qdma_c2h_*: from and to PCIe, a concatenation of ``ports.host``.
     m_axis_adap_tx_250mhz_*, s_axis_adap_rx_250mhz_*: to and from the MACs, ``ports.macs``.
-    mod_rstn, mod_rst_done: reset of this module, on ``axil_aclk``. Done when the NIC has swept its
-        tables.
+    mod_rstn, mod_rst_done: reset of this module, on ``axil_aclk``. Done when the NIC has cleared
+        its tables.
     axil_aclk, axis_aclk: clocks, 125 and 250 MHz; their phases do not matter.
-    m_axi_<name>_*: an AXI3 master of 256 bits for each entry of ``masters``, on ``hbm_aclk``; with
-        them also ``hbm_aclk``, a clock of up to 450 MHz, ``hbm_ready``, that it runs and the
-        memory has been set up, and ``hbm_aresetn``, reset of the memory's ports. The module is not
-        out of reset before.
+    m_axi_<name>_*: an AXI3 master of 256 bits for each entry of ``masters``, on ``hbm_aclk``. With
+        masters there are also ``hbm_aclk``, a clock of up to 450 MHz, ``hbm_ready``, which says
+        that the clock runs and the memory is initialised, and ``hbm_aresetn``, reset of the
+        memory's ports. The module stays in reset until then.
     """
 
     def __init__(self, nic: wiring.Component, ports: OpenNicPorts | None = None):
@@ -161,8 +162,8 @@ class OpenNicPlugin(wiring.Component):
                      self.mod_rst_done.eq(reset.mod_rst_done)]
 
     def _memory(self, m, nic, reset):
-        """The masters, and their clock, in ``reset`` until it runs; return, on ``axil``, whether
-        the memory is ready."""
+        """Connect the masters, and keep their clock domain in ``reset`` until the clock runs;
+        return, on ``axil``, whether the memory is ready."""
         m.domains.hbm = hbm = ClockDomain("hbm")
         wanted, there, ready = Signal(), Signal(), Signal()
         held = Signal(init=1, reset_less=True)
@@ -190,7 +191,7 @@ class OpenNicPlugin(wiring.Component):
         wiring.connect(m, crossing.m, nic.csr)
 
     def _arrive(self, m, name: str, edge, stages: str) -> None:
-        """Packets of port 0 to the NIC; the others are taken and dropped."""
+        """Pass packets of port 0 to the NIC, and drop those of the others."""
         m.submodules[stages] = into = RegisterStages(Beat)
         beat = into.i.payload
         ready = getattr(self, f"{name}_tready")
@@ -205,7 +206,7 @@ class OpenNicPlugin(wiring.Component):
 
     def _depart(self, m, name: str, edge, length, stages: str, *, source: int,
                 destination: int) -> None:
-        """Packets of the NIC to port 0; nothing to the others."""
+        """Pass packets of the NIC to port 0, and send nothing to the others."""
         m.submodules[stages] = out = RegisterStages(_OUTGOING)
         beat, valid = out.o.payload.beat, Signal()
         m.d.comb += [

@@ -1,4 +1,4 @@
-"""The folder that OpenNIC's ``build.tcl -user_plugin`` takes."""
+"""Files of the folder for OpenNIC's ``build.tcl -user_plugin``."""
 
 from gen.shells.opennic import OpenNicPlugin, OpenNicPorts
 from gen.shells.opennic_hbm import HBM_MHZ, box_name, hbm_box, hbm_readme, hbm_tcl
@@ -17,8 +17,8 @@ _BOX = "box_250mhz"
 def opennic_files(config: NicConfig, plugin: OpenNicPlugin, verilog: Verilog) -> dict[str, str]:
     """Return the text of each file of the plugin, by its path in the folder.
 
-    ``verilog`` is that of ``plugin``. The box at 322 MHz is left out: the shell then takes its own
-    that passes packets on.
+    ``verilog`` is that of ``plugin``. The box at 322 MHz is left out, so that the shell uses its
+    own, which passes packets on.
     """
     top, ports, masters = verilog.name, plugin.ports, plugin.masters
     longest = BEAT_BYTES * (1 + max(config.net_payload_beats, config.host_payload_beats))

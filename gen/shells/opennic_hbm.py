@@ -1,6 +1,6 @@
-"""HBM for OpenNIC, which has none: the vendor's IP beside the wrapper, and the Tcl that makes it.
+"""HBM for OpenNIC, which has none: the vendor's IP beside the wrapper, and its Tcl script.
 
-Ports and properties of the IP: PG276. Vivado has not been run on it here.
+Ports and properties of the IP: PG276. Not tested with Vivado.
 """
 
 from collections.abc import Sequence
@@ -24,13 +24,13 @@ _ADDRESS_BITS = ADDRESS_BITS + HBM_CHANNELS.bit_length() - 1
 
 
 def box_name(top: str) -> str:
-    """Return the module that holds ``top`` and the HBM."""
+    """Return the name of the module that contains ``top`` and the HBM."""
     return f"{top}_box"
 
 
 def hbm_box(verilog: Verilog, masters: Sequence[MemoryMaster]) -> str:
-    """Return Verilog of a module with the ports that ``verilog``'s top has in the box, and
-    ``ref_clk_100mhz``: the top, the HBM IP, and the clock of its ports."""
+    """Return Verilog of a module with the box ports of ``verilog``'s top and ``ref_clk_100mhz``. It
+    contains the top, the HBM IP, and the clock of its ports."""
     top, stacks = verilog.name, _stacks(masters)
     outer = [port for port in verilog.ports if not port.name.startswith(("m_axi_", "hbm_"))]
     inner = [port for port in verilog.ports if port.name.startswith("m_axi_")]
@@ -73,7 +73,7 @@ endmodule
 
 
 def hbm_tcl(top: str, masters: Sequence[MemoryMaster]) -> str:
-    """Return Tcl that reads :func:`hbm_box` and makes the IPs in it."""
+    """Return Tcl that reads :func:`hbm_box` and creates the IPs in it."""
     stacks, enabled = _stacks(masters), _enabled(masters)
     properties = {
         "USER_HBM_STACK": stacks, "USER_HBM_DENSITY": f"{_STACK_GB * stacks}GB",
@@ -94,7 +94,7 @@ def hbm_tcl(top: str, masters: Sequence[MemoryMaster]) -> str:
 
 
 def hbm_readme(top: str, masters: Sequence[MemoryMaster]) -> str:
-    """Return what the folder's README says of the memory."""
+    """Return the README's section about the memory."""
     rows = "\n".join(f"| `{master.name}` | {master.width} | {master.channel} |"
                      for master in masters)
     return f"""
@@ -116,7 +116,7 @@ def _stacks(masters: Sequence[MemoryMaster]) -> int:
 
 
 def _enabled(masters: Sequence[MemoryMaster]) -> list[int]:
-    """Return the ports of the IP that exist: those of masters; a stack has one at least."""
+    """Return the enabled ports of the IP: those of masters, and at least one per stack."""
     channels = {master.channel for master in masters}
     for stack in range(_stacks(masters)):
         if not any(channel // _PER_STACK == stack for channel in channels):
@@ -125,7 +125,7 @@ def _enabled(masters: Sequence[MemoryMaster]) -> list[int]:
 
 
 def _connections(channel: int, master: MemoryMaster | None) -> list[str]:
-    """Return the connections of a port of the IP, which is idle without a ``master``."""
+    """Return the connections of a port of the IP, idle without a ``master``."""
     prefix = f"AXI_{channel:02}"
     connections = [f".{prefix}_ACLK(hbm_aclk)", f".{prefix}_ARESET_N(hbm_aresetn)",
                    f".{prefix}_WDATA_PARITY({HBM_WIDTH // 8}'d0)", f".{prefix}_RDATA_PARITY()"]

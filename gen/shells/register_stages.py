@@ -10,7 +10,7 @@ __all__ = ["RegisterStages"]
 
 
 class RegisterStages(wiring.Component):
-    """``stages`` skid buffers in a row, so that each die has registers of its own on both ways.
+    """``stages`` skid buffers in a row, so that each die has its own registers in both directions.
 
     Latency ``stages`` cycles, throughput 1 item per cycle.
 
@@ -18,7 +18,7 @@ class RegisterStages(wiring.Component):
 
     Ports: ``i`` and ``o``, streams of ``shape``.
 
-    Raises ``TypeError`` or ``ValueError`` for ``stages`` that cannot be.
+    Raises ``TypeError`` or ``ValueError`` for invalid ``stages``.
     """
 
     def __init__(self, shape, stages: int = 2):

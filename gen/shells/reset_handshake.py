@@ -1,4 +1,4 @@
-"""Reset as OpenNIC asks for it: a pulse in, a level out, and word that it is over."""
+"""OpenNIC's reset handshake: a pulse in, a level out, and a signal that it is over."""
 
 from amaranth.hdl import Module, Signal
 from amaranth.lib import wiring
@@ -10,16 +10,16 @@ __all__ = ["ResetHandshake"]
 class ResetHandshake(wiring.Component):
     """Hold a reset for ``duration`` cycles after each pulse, and at power-up.
 
-    ``mod_rstn`` may be low for a single cycle (OpenNIC, system configuration). Its own registers
-    are those that nothing resets: they have their values from power-up on.
+    ``mod_rstn`` may be low for a single cycle (OpenNIC, system configuration). The block's own
+    registers are never reset: they have their initial values at power-up.
 
-    Parameters: ``duration``, cycles that the reset lasts, long enough for every domain to see it;
-    ``domain``, where it runs.
+    Parameters: ``duration``, cycles of the reset, long enough for every domain to see it;
+    ``domain``, its clock domain.
 
     Ports
     -----
-    mod_rstn: reset wanted, active low.
-    ready: what was reset can work again; must be 0 by the end of the reset.
+    mod_rstn: reset request, active low.
+    ready: the design that was reset can work again; must be 0 by the end of the reset.
     reset: the reset, active high, a register.
     mod_rst_done: the last reset is over and ``ready``; 0 from the pulse on.
 

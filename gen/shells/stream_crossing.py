@@ -1,4 +1,4 @@
-"""A stream from one clock to another."""
+"""Clock crossing of a stream."""
 
 from amaranth.hdl import Module, ResetSignal, Shape
 from amaranth.lib import stream, wiring
@@ -11,9 +11,9 @@ __all__ = ["StreamCrossing"]
 class StreamCrossing(wiring.Component):
     """Carry a stream between unrelated clocks through a FIFO with Gray-coded pointers.
 
-    Every path between the clocks has to take less than the shorter of their periods, see
-    :mod:`gen.shells.xdc`. While the side that takes is in reset, nothing leaves and nothing is
-    lost; a reset of the side that gives empties the FIFO.
+    Every path between the clocks must take less than the shorter of their periods, see
+    :mod:`gen.shells.xdc`. While the target side is in reset, nothing leaves and nothing is lost; a
+    reset of the source side empties the FIFO.
 
     Latency 1 cycle of ``source`` and 4 of ``target``; throughput 1 item per cycle of the slower.
 
@@ -22,7 +22,7 @@ class StreamCrossing(wiring.Component):
 
     Ports: ``i``, stream of ``shape`` in ``source``; ``o``, the same in ``target``.
 
-    Raises ``ValueError`` for a ``depth`` that cannot be.
+    Raises ``ValueError`` for an invalid ``depth``.
     """
 
     def __init__(self, shape, source: str, target: str, depth: int = 16):

@@ -14,19 +14,19 @@ from rtl.formats import BEAT_BYTES, NODE_BITS, Beat, HeaderBeat
 from rtl.memory.axi4 import Address
 from rtl.shared import Shared
 
-__all__ = ["SOCKETS", "STREAMS", "UDP_BEATS", "VitisKernel", "for_udp"]
+__all__ = ["SOCKETS", "STREAMS", "UDP_BEATS", "VitisKernel", "adapt_to_udp"]
 
 SOCKETS = 16
-"""Of the 100 Gb/s UDP kernel: entry n of its table leads to node n."""
+"""Size of the socket table of the 100 Gb/s UDP kernel: entry n leads to node n."""
 UDP_BEATS = 21
-"""Beats behind the header beat that the UDP kernel takes: 22 are its 1,408 bytes."""
+"""Beats after the header beat that the UDP kernel accepts: 22 are its 1,408 bytes."""
 _DEST_BITS, _USER_BITS = 16, 96
 
 GLOBAL_BITS = 64
-"""Of an address in global memory."""
+"""Bits of an address in global memory."""
 _GLOBAL = data.StructLayout({**Address.members, "address": GLOBAL_BITS})
 _CONSTANT = {"cache": (4, 0b0011), "prot": (3, 0b000)}
-"""Normal memory, bufferable and not cached; and data, secure, unprivileged (AMBA AXI, A4)."""
+"""AXI attributes (AMBA AXI, A4): bufferable, not cached; data, secure, unprivileged."""
 
 STREAMS = {
     "s_axis_net": ("in", {"tdest": _DEST_BITS, "tuser": _USER_BITS}),
@@ -34,13 +34,13 @@ STREAMS = {
     "s_axis_host": ("in", {}),
     "m_axis_host": ("out", {}),
 }
-"""The kernel's streams: direction, and what each has beside data, keep, last, valid and ready."""
+"""The kernel's streams: direction, and signals in addition to data, keep, last, valid and ready."""
 
 
-def for_udp(config: NicConfig) -> NicConfig:
-    """Return ``config`` with the framing and packet length that the UDP kernel wants.
+def adapt_to_udp(config: NicConfig) -> NicConfig:
+    """Return ``config`` with the framing and packet length that the UDP kernel needs.
 
-    ``ValueError`` when there are more nodes than it has sockets.
+    Raises ``ValueError`` if there are more nodes than the kernel has sockets.
     """
     if config.nodes > SOCKETS:
         raise ValueError(f"nodes must be at most {SOCKETS} with shell vitis, one for each socket "
@@ -52,20 +52,20 @@ def for_udp(config: NicConfig) -> NicConfig:
 class VitisKernel(wiring.Component):
     """Wrap a SmartNIC as a kernel: one clock, AXI4-Lite control, four streams.
 
-    Streams ``net`` go to and from the 100 Gb/s UDP kernel (``S_AXIS_sk2nl``, ``M_AXIS_nl2sk``):
-    what leaves is the payload of a datagram, ``tdest`` the number of the node that it is for.
-    Streams ``host`` carry whole packets from and to whatever moves them to and from memory;
+    Streams ``net`` go to and from the 100 Gb/s UDP kernel (``S_AXIS_sk2nl``, ``M_AXIS_nl2sk``): an
+    outgoing packet is the payload of a datagram, ``tdest`` the number of its destination node.
+    Streams ``host`` carry whole packets to and from the kernels that move them from and to memory;
     ``tlast`` ends a packet. Every stream passes two register stages, for crossings between dies.
 
     Latency 2 cycles more than the NIC's own on each stream; throughput 1 beat per cycle.
 
     A design may have an attribute ``masters``, entries of
-    :class:`rtl.memory.axi4.MemoryMaster`, kept as an attribute: each comes out as an AXI4 master
-    behind two register stages. To its addresses the wrapper adds a pointer, an argument of the
-    kernel, which is where XRT put the buffer in that master's pseudo-channel.
+    :class:`rtl.memory.axi4.MemoryMaster`, kept as an attribute: each becomes an AXI4 master after
+    two register stages. The wrapper adds a pointer to its addresses, an argument of the kernel:
+    where XRT put the buffer in that master's pseudo-channel.
 
     Parameters: ``nic``, a component with the edges of :class:`rtl.nic.SmartNic` whose framing is
-    ``udp``. Raises as :func:`gen.shells.masters.check_masters`.
+    ``udp``. Raises like :func:`gen.shells.masters.check_masters`.
 
     Ports
     -----
@@ -145,7 +145,7 @@ class VitisKernel(wiring.Component):
         return out.o
 
     def _address(self, m, out) -> None:
-        """The socket of a packet is the node that its header names, on every beat."""
+        """Set a packet's socket, on every beat, to the node that its header names."""
         field = HeaderBeat["ember"]
         start = field.offset + field.shape["destination"].offset
         inside, held, now = Signal(), Signal(NODE_BITS), Signal(NODE_BITS)
@@ -160,7 +160,7 @@ class VitisKernel(wiring.Component):
             m.d.comb += self.m_axis_net_tdest.eq(now)
 
     def _memory(self, m, nic, control: KernelControl) -> None:
-        """The masters, each from where its pointer says."""
+        """Connect the masters, each offset by its pointer."""
         for k, master in enumerate(self.masters):
             name, near = axi_name(master), getattr(nic, master.name)
             m.submodules[f"{master.name}_stages"] = stages = Shared(

@@ -1,4 +1,4 @@
-"""What Vitis takes of a kernel: Verilog, kernel.xml, packaging script, link settings."""
+"""Files of a Vitis kernel: Verilog, kernel.xml, packaging script, link settings."""
 
 from collections.abc import Sequence
 from xml.etree import ElementTree as Xml
@@ -35,7 +35,7 @@ def vitis_files(config: NicConfig, kernel: VitisKernel, verilog: Verilog) -> dic
 def kernel_xml(name: str, masters: Sequence[MemoryMaster] = ()) -> str:
     """Return ``kernel.xml`` of a kernel called ``name`` (UG1393, RTL kernel XML).
 
-    For each of ``masters`` it has a port and an argument, a pointer to its memory.
+    Each of ``masters`` has a port and an argument, the pointer to its memory.
     """
     root = Xml.Element("root", versionMajor="1", versionMinor="6")
     kernel = Xml.SubElement(
@@ -111,7 +111,7 @@ package_xo -force -xo_path $here/{top}.xo -kernel_name {top} -ip_directory $pack
 
 
 def _pointers(masters: Sequence[MemoryMaster]) -> str:
-    """Tell the packager which register holds the pointer of which master."""
+    """Return Tcl that tells the packager the pointer register of each master."""
     lines = ["set map [ipx::add_memory_map -quiet s_axi_control $core]",
              "set block [ipx::add_address_block -quiet reg0 $map]"]
     for number, master in enumerate(masters):

@@ -1,4 +1,4 @@
-"""Verilog as a shell's scripts give it to Vivado."""
+"""Form of Verilog for the scripts in which a shell calls Vivado."""
 
 from gen.memories import XPM_DEFINE
 from gen.verilog import Verilog
@@ -7,10 +7,9 @@ __all__ = ["for_vivado"]
 
 
 def for_vivado(verilog: Verilog) -> str:
-    """Return the text of ``verilog`` with the vendor's memories wherever it is synthesised.
+    """Return the text of ``verilog`` so that synthesis always uses the vendor's memories.
 
     Synthesis defines ``SYNTHESIS``; simulators and lint do not, and keep the behavioural memories.
-    The scripts that shells read sources with may set defines of their own and drop others, so that
-    the choice is in the file.
+    The shells' scripts may set their own defines and drop others, so the file itself decides.
     """
     return f"`ifdef SYNTHESIS\n`define {XPM_DEFINE}\n`endif\n{verilog.text}"

@@ -1,4 +1,4 @@
-"""Constraints of a shell wrapper: one for every crossing that the design has."""
+"""Timing constraints of a shell wrapper's clock crossings."""
 
 from collections.abc import Sequence
 
@@ -9,16 +9,16 @@ __all__ = ["crossings_xdc"]
 
 def crossings_xdc(verilog: Verilog, period_ns: float,
                   between: Sequence[tuple[str, str, float]] = ()) -> str:
-    """Return XDC for the crossings of ``verilog``, to be read scoped to its top (``-ref``).
+    """Return XDC for all crossings of ``verilog``, to be read scoped to its top (``-ref``).
 
     Toggles and levels cross through synchronizers, modules whose registers are ``crossed0``,
-    ``crossed1``, ...: no path to the first is timed. What is held while a toggle crosses goes from
-    ``held_*`` to ``taken_*`` registers of one module: it may take ``period_ns``, the shorter of
-    both clocks' periods, since the toggle takes at least that long.
+    ``crossed1``, ...: paths to the first are not timed. Data held while a toggle crosses go from
+    ``held_*`` to ``taken_*`` registers of one module; these paths may take ``period_ns``, the
+    shorter of both clocks' periods, since the toggle takes at least that long.
 
     ``between`` lists pairs of clock ports of the top with the shorter of their periods: every path
-    from one clock to the other, either way, may take that long. Counters in Gray code cross so:
-    none of their bits may be a cycle behind the others. ``ValueError`` where one would without.
+    between the two clocks may take that long. Counters in Gray code cross like this: none of their
+    bits may be a cycle later than the others. Raises ``ValueError`` for an unconstrained crossing.
     """
     lines = [f"# Clock crossings of {verilog.name}. Read with: read_xdc -ref {verilog.name} FILE"]
     for path, registers, wide in sorted(_registers(verilog), key=lambda found: found[0]):
@@ -44,8 +44,8 @@ def crossings_xdc(verilog: Verilog, period_ns: float,
 
 
 def _registers(verilog: Verilog):
-    """Yield the path of each instance from the top, its registers, and whether it has ports of
-    more than a bit."""
+    """Yield the path of each instance from the top, its registers, and whether it has ports wider
+    than one bit."""
     for path, name in verilog.instances():
         module = verilog.modules[name]
         yield "/".join(path), set(module.registers), any(port.width > 1 for port in module.ports)

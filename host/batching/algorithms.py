@@ -1,4 +1,4 @@
-"""The algorithms by name."""
+"""Registry of the batching algorithms by name."""
 
 from collections.abc import Callable, Iterator
 
@@ -13,19 +13,18 @@ __all__ = ["ALGORITHMS", "HYPEREDGES", "PRINTED_HYPEREDGES", "WINDOW_BATCHES", "
            "algorithm_of"]
 
 Algorithm = Callable[[Samples, int], Iterator[np.ndarray]]
-"""Takes a window and the samples of a mini-batch; yields the places in the window of each
-mini-batch's samples (int64), one mini-batch at a time, until every sample was given. Only the
-last may be short."""
+"""Takes a window and the mini-batch size; yields the positions in the window of each mini-batch's
+samples (int64), until every sample was used. Only the last mini-batch may be short."""
 
 HYPEREDGES = 16
-"""The hyperedge threshold of ``graph``, one for all data sets: of 4 to 128 the one that saves most
-on the mean of generated samples like Criteo's two sets and Avazu's (128 of 2,048)."""
+"""Hyperedge threshold of ``graph`` for all data sets: of 4 to 128 the one that saves most on
+average over generated samples like Criteo's two sets and Avazu's (128 of 2,048)."""
 
 PRINTED_HYPEREDGES = 128
-"""That of ``graph-printed``, found likewise among 32 to 384. It matters more there."""
+"""Hyperedge threshold of ``graph-printed``, chosen likewise among 32 to 384; more sensitive."""
 
 WINDOW_BATCHES = 16
-"""Mini-batches of a window where no window is named."""
+"""Default window size in mini-batches."""
 
 ALGORITHMS: dict[str, Algorithm] = {
     "file": file_order,
@@ -38,7 +37,7 @@ ALGORITHMS: dict[str, Algorithm] = {
 
 
 def algorithm_of(name: str) -> Algorithm:
-    """Return an algorithm by its name; ``ValueError`` where there is none."""
+    """Return the algorithm ``name``. Raises ``ValueError`` if there is none."""
     if name not in ALGORITHMS:
         raise ValueError(f"batching must be one of {', '.join(ALGORITHMS)}, not {name!r}")
     return ALGORITHMS[name]

@@ -1,4 +1,4 @@
-"""What algorithms save on the same samples, and what they cost."""
+"""Comparison of batching algorithms on the same samples: savings and cost."""
 
 from collections.abc import Mapping, Sequence
 
@@ -15,21 +15,20 @@ __all__ = ["compare", "saving", "winner"]
 def compare(samples: Samples, size: int, window: int | None = None,
             algorithms: Mapping[str, Algorithm] | None = None,
             refresh: Refresh | None = None) -> list[dict]:
-    """Form mini-batches of ``samples`` with each of the algorithms, windows and all.
+    """Form mini-batches of ``samples`` with each algorithm, window by window.
 
     Parameters
     ----------
-    size, window, refresh: of the mini-batches, see :class:`host.batching.stream.Batcher`.
-    algorithms: by name, by default all there are. Savings are against ``file``.
+    size, window, refresh: see :class:`host.batching.stream.Batcher`.
+    algorithms: by name, all by default. Savings are relative to ``file``.
 
     Returns
     -------
-    A row for each: ``algorithm``; ``mini_batches``; ``unique_keys``, the mean of all of them, from
-    windows that are full to those that are drained; ``saved``, the share of unique keys saved
-    against the order of the file on the same windows; ``similarity``, the mean;
-    ``first_similarity``, that of the first mini-batches of the windows, and
-    ``last_similarity``, of the last; ``us_per_mini_batch``, CPU time of the algorithm on this
-    machine.
+    One row per algorithm: ``algorithm``; ``mini_batches``; ``unique_keys``, the mean over all
+    mini-batches, of full and of drained windows; ``saved``, the share of unique keys saved relative
+    to file order on the same windows; ``similarity``, the mean; ``first_similarity``, that of the
+    windows' first mini-batches, and ``last_similarity``, of their last; ``us_per_mini_batch``, CPU
+    time of the algorithm on this machine.
     """
     plain = _row("file", ALGORITHMS["file"], samples, size, window, None)
     rows = []
@@ -41,12 +40,12 @@ def compare(samples: Samples, size: int, window: int | None = None,
 
 
 def saving(algorithm: Algorithm, samples: Samples, size: int, window: int | None = None) -> float:
-    """Return the share of unique keys per mini-batch that one algorithm saves, see `compare`."""
+    """Return the share of unique keys per mini-batch that ``algorithm`` saves, see `compare`."""
     return compare(samples, size, window, {"it": algorithm})[0]["saved"]
 
 
 def winner(rows: Sequence[dict]) -> str:
-    """Return the algorithm that saves most unique keys; the first of equal ones."""
+    """Return the algorithm that saves most unique keys; in a tie, the first."""
     return max(rows, key=lambda row: row["saved"])["algorithm"]
 
 
@@ -56,12 +55,12 @@ def _row(name: str, algorithm: Algorithm, samples: Samples, size: int, window: i
     formed = [(batch.fresh, batch.unique, batch.similarity) for batch in batcher.form([samples])]
     if not formed:
         raise ValueError("samples must be at least 1, not 0")
-    fresh, unique, alike = map(np.array, zip(*formed))
+    fresh, unique, similarities = map(np.array, zip(*formed))
     last = np.append(fresh[1:], True)
     return {"algorithm": name, "mini_batches": len(formed), "unique_keys": float(unique.mean()),
-            "saved": 0.0, "similarity": float(alike.mean()),
-            "first_similarity": float(alike[fresh].mean()),
-            "last_similarity": float(alike[last].mean()),
+            "saved": 0.0, "similarity": float(similarities.mean()),
+            "first_similarity": float(similarities[fresh].mean()),
+            "last_similarity": float(similarities[last].mean()),
             "us_per_mini_batch": 1e6 * batcher.seconds / batcher.formed}
 
 

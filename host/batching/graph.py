@@ -1,4 +1,4 @@
-"""The graph algorithm: samples that the most popular hyperedges join make a mini-batch."""
+"""The graph algorithm: mini-batches of the samples joined by the most popular hyperedges."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,22 +13,22 @@ __all__ = ["Graph"]
 
 @dataclass(frozen=True)
 class Graph:
-    """Algorithm 1 of the paper (section 3.1), and refinements of what it finds.
+    """Algorithm 1 of the paper (section 3.1), with refinements.
 
     Samples are the nodes of a hypergraph; a key that at least two samples look up is a hyperedge
-    that joins them. The ``hyperedges`` that join most of the samples left are selected, ties in
-    the order in which their keys arrived; the samples that appear most often in these make the
-    mini-batch, in that order, ties by arrival. They are deleted, and so on.
+    that joins them. The algorithm selects the ``hyperedges`` that join most of the remaining
+    samples, ties in arrival order of their keys. The samples that appear most often in these make
+    the mini-batch, in that order, ties by arrival. They are deleted, and the algorithm repeats.
 
-    As it is printed, the algorithm ranks samples by keys that the whole window finds popular, and
-    these join samples of different kinds. So each refinement ranks the samples left anew, by the
-    hyperedges of the mini-batch just found, that is by the keys that at least two of its samples
-    look up; that mini-batch takes the place of the first. It ends early where nothing changes.
+    As printed, the algorithm ranks samples by keys that are popular in the whole window, which
+    joins samples of different kinds. Each refinement therefore ranks the remaining samples again by
+    the hyperedges of the mini-batch just found, that is by the keys that at least two of its
+    samples look up; the result replaces that mini-batch. Refinement ends early if nothing changes.
 
     Members
     -------
     hyperedges: the hyperedge threshold n.
-    refinements: how often a mini-batch is refined; 0 is the algorithm as it is printed.
+    refinements: rounds of refinement per mini-batch; 0 is the algorithm as printed.
 
     Raises
     ------
@@ -45,7 +45,7 @@ class Graph:
                 raise ValueError(f"{name} must be at least {low}, not {getattr(self, name)!r}")
 
     def __call__(self, window: Samples, size: int) -> Iterator[np.ndarray]:
-        """Yield mini-batches of ``size`` samples: their places in ``window``."""
+        """Yield mini-batches of ``size`` samples: their positions in ``window``."""
         place = np.arange(len(window))
         matrix = Incidence.of(window)
         degree = matrix.degree
@@ -64,7 +64,7 @@ class Graph:
 
 
 def _popular(degree: np.ndarray, most: int) -> np.ndarray:
-    """Which edges are the ``most`` hyperedges of highest degree: bool ``[edges]``."""
+    """Return which edges are the ``most`` hyperedges of highest degree: bool ``[edges]``."""
     chosen = degree >= 2
     if np.count_nonzero(chosen) <= most:
         return chosen
@@ -75,7 +75,7 @@ def _popular(degree: np.ndarray, most: int) -> np.ndarray:
 
 
 def _highest(score: np.ndarray, size: int) -> np.ndarray:
-    """Return the places of the ``size`` highest scores, highest first, ties in their order."""
+    """Return the positions of the ``size`` highest scores, highest first, ties in order."""
     return np.argsort(-score, kind="stable")[:size]
 
 
@@ -85,7 +85,7 @@ def _entries(matrix: Incidence, chosen: np.ndarray) -> np.ndarray:
 
 
 def _degree_among(matrix: Incidence, chosen: np.ndarray) -> np.ndarray:
-    """Return how many of the ``chosen`` samples each edge has."""
+    """Return each edge's degree among the ``chosen`` samples."""
     return np.bincount(matrix.edge[_entries(matrix, chosen)], minlength=matrix.edges)
 
 

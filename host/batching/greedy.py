@@ -1,4 +1,4 @@
-"""Greedy mini-batches: always the sample with most of its keys already there."""
+"""The greedy algorithm: each step adds the sample that shares most keys with the mini-batch."""
 
 from collections.abc import Iterator
 
@@ -10,19 +10,18 @@ from host.samples import Samples, segment_indices
 __all__ = ["greedy_order"]
 
 _GONE = -1 << 40
-"""Added to the score of a sample that was taken."""
+"""Added to the score of a used sample, so that it is not chosen again."""
 
 
 def greedy_order(window: Samples, size: int) -> Iterator[np.ndarray]:
-    """Yield mini-batches of ``size`` samples, chosen greedily: their places in ``window``.
+    """Yield mini-batches of ``size`` samples, chosen greedily: their positions in ``window``.
 
-    A mini-batch starts with the oldest sample left; then the sample with most of its keys already
-    in the mini-batch is added, ties by arrival, until it is full. The keys of a sample are counted
-    once each.
+    A mini-batch starts with the oldest remaining sample; then the sample that shares most keys with
+    the mini-batch is added, ties by arrival, until it is full. A sample's keys count once each.
     """
     matrix = Incidence.of(window)
     n, offsets, edge = matrix.samples, matrix.offsets, matrix.edge
-    # The inverted index: samples of each edge.
+    # The inverted index: the samples of each edge.
     holders = matrix.sample[np.argsort(edge, kind="stable")]
     held_by = matrix.degree
     held_first = np.cumsum(held_by) - held_by
@@ -45,5 +44,5 @@ def greedy_order(window: Samples, size: int) -> Iterator[np.ndarray]:
             inside[new] = True
             touched = holders[segment_indices(held_first[new], held_by[new])]
             score += np.bincount(touched, minlength=n)
-            chosen = int(score.argmax())  # the first of the largest: ties go by arrival
+            chosen = int(score.argmax())  # the first maximum: ties go by arrival
         yield order

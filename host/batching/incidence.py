@@ -1,4 +1,4 @@
-"""Which sample of a window looks up which key: the incidence matrix of the hypergraph."""
+"""Incidence matrix of the hypergraph: which sample of a window looks up which key."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,13 +14,13 @@ __all__ = ["Incidence"]
 class Incidence:
     """The ones of an incidence matrix: samples are nodes, keys are edges (paper, section 3.1).
 
-    A key that a sample has twice in a bag is one entry.
+    A key that occurs twice in a sample's bag is one entry.
 
     Members
     -------
-    samples, edges: how many there are. Edges have the numbers in which their keys arrive.
-    offsets: first entry of each sample, and the number of entries: int64 ``[samples + 1]``.
-    edge: edge of each entry, sample by sample: int64.
+    samples, edges: their numbers. Edges are numbered in arrival order of their keys.
+    offsets: first entry of each sample, then the number of entries: int64 ``[samples + 1]``.
+    edge: the edge of each entry, sample by sample: int64.
     """
 
     samples: int
@@ -44,16 +44,16 @@ class Incidence:
 
     @cached_property
     def sample(self) -> np.ndarray:
-        """Sample of each entry: int64."""
+        """The sample of each entry: int64."""
         return np.repeat(np.arange(self.samples), np.diff(self.offsets))
 
     @property
     def degree(self) -> np.ndarray:
-        """Samples of each edge: int64 ``[edges]``."""
+        """Number of samples of each edge: int64 ``[edges]``."""
         return np.bincount(self.edge, minlength=self.edges)
 
     def among(self, chosen: np.ndarray) -> np.ndarray:
-        """Return for each sample how many of its edges are ``chosen`` (bool ``[edges]``)."""
+        """Return each sample's number of edges that are ``chosen`` (bool ``[edges]``)."""
         counts = np.zeros(len(self.edge) + 1, np.int64)
         np.cumsum(chosen[self.edge], out=counts[1:])
         return np.diff(counts[self.offsets])

@@ -1,4 +1,4 @@
-"""A mini-batch, and how alike its samples are."""
+"""A mini-batch and its similarity."""
 
 from dataclasses import dataclass
 
@@ -11,17 +11,17 @@ __all__ = ["MiniBatch"]
 
 @dataclass(frozen=True)
 class MiniBatch:
-    """Samples that were chosen from a window.
+    """Samples chosen from a window.
 
     Members
     -------
     samples: its samples.
-    numbers: number of each in the stream that it came from: int64 ``[n]``.
-    fresh: whether every sample of the stream before the lowest of ``numbers`` was given before,
-        and no other: the window had just been loaded.
-    unique: different keys.
+    numbers: each sample's number in the stream: int64 ``[n]``.
+    fresh: whether exactly the samples of the stream before the lowest of ``numbers`` were used
+        before: the window had just been loaded.
+    unique: number of distinct keys.
     downgrade: its similarity relative to that of the first mini-batch since the window was loaded;
-        None where that had none.
+        None if that was 0.
     """
 
     samples: Samples
@@ -32,10 +32,10 @@ class MiniBatch:
 
     @property
     def similarity(self) -> float:
-        """1 - unique keys / accesses; 0 where there are no accesses."""
+        """1 - unique keys / accesses; 0 without accesses."""
         return similarity(self.unique, len(self.samples.rows))
 
 
 def similarity(unique: int, accesses: int) -> float:
-    """Return the similarity of samples with ``unique`` keys in so many accesses."""
+    """Return the similarity of samples with ``unique`` keys in ``accesses`` accesses."""
     return 1 - unique / accesses if accesses else 0.0

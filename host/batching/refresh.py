@@ -1,4 +1,4 @@
-"""When a window is filled again."""
+"""Policy that decides when a window is refilled."""
 
 from dataclasses import dataclass
 
@@ -9,18 +9,18 @@ __all__ = ["Refresh"]
 class Refresh:
     """How a window is refilled (paper, section 3.2).
 
-    By default a window is loaded, drained to its last sample, and loaded again. A ``sliding`` one
-    gets new samples for those of each mini-batch; a refresh ends this, and it is drained and loaded
-    again.
+    By default a window is loaded, drained to its last sample, and loaded again. A ``sliding``
+    window replaces the samples of each mini-batch by new ones; a refresh ends this: the window is
+    drained and loaded again.
 
     Members
     -------
-    sliding: whether a window gets new samples while it is used.
+    sliding: whether the window takes new samples while it is in use.
     downgrade: a refresh is due when a mini-batch's similarity, relative to that of the first after
-        the window was loaded, falls below this. A window that is being drained then gives its
-        left-over samples in the order in which they arrived. 0 for never.
-    wait: a refresh of a sliding window is due when its oldest sample has waited for so many
-        mini-batches. None for twice those of a window.
+        the window was loaded, falls below this. A window that is being drained then yields its
+        remaining samples in arrival order. 0 for never.
+    wait: a refresh of a sliding window is due when its oldest sample has waited for this many
+        mini-batches. None for twice the mini-batches of a window.
 
     Raises
     ------

@@ -6,7 +6,7 @@ from time import thread_time
 import numpy as np
 
 from host.batching.algorithms import WINDOW_BATCHES, Algorithm
-from host.batching.baselines import in_runs
+from host.batching.baselines import split_runs
 from host.batching.mini_batch import MiniBatch, similarity
 from host.batching.refresh import Refresh
 from host.samples import Samples, concatenate
@@ -15,7 +15,7 @@ __all__ = ["Batcher"]
 
 
 class Batcher:
-    """Forms mini-batches.
+    """Forms mini-batches from a stream of samples.
 
     Parameters
     ----------
@@ -26,7 +26,7 @@ class Batcher:
 
     Members
     -------
-    formed: mini-batches so far. seconds: CPU time of the algorithm for them.
+    formed: mini-batches so far. seconds: CPU time the algorithm took for them.
 
     Raises
     ------
@@ -50,19 +50,19 @@ class Batcher:
         self.seconds = 0.0
 
     def form(self, chunks: Iterable[Samples], first: int = 0) -> Iterator[MiniBatch]:
-        """Yield mini-batches of the samples of a stream, each sample in one of them.
+        """Yield mini-batches of a stream's samples, each sample in exactly one.
 
-        The last mini-batch of a window that is drained, and the last window, may be short.
-        ``first``: number of the first sample.
+        The last mini-batch of a drained window, and the last window, may be short. ``first``:
+        number of the first sample.
         """
         supply = _Supply(chunks, first)
         while len(window := supply.take(self._window)):
             yield from self._until_drained(window, supply)
 
     def _until_drained(self, pool: Samples, supply: "_Supply") -> Iterator[MiniBatch]:
-        """Yield mini-batches from a window just loaded, ``pool``, until it is empty."""
+        """Yield mini-batches from a newly loaded window, ``pool``, until it is empty."""
         numbers = np.arange(supply.next - len(pool), supply.next)
-        arrived = np.zeros(len(pool), np.int64)  # mini-batches before it was loaded
+        arrived = np.zeros(len(pool), np.int64)  # mini-batches formed before it was loaded
         left = np.ones(len(pool), bool)
         sliding, first, turn = self._refresh.sliding, 0.0, 0
         choices = self._algorithm(pool, self._size)
@@ -74,7 +74,7 @@ class Batcher:
             turn += 1
             low = batch.downgrade is not None and batch.downgrade < self._refresh.downgrade
             if low and not sliding:
-                choices = in_runs(np.flatnonzero(left), self._size)
+                choices = split_runs(np.flatnonzero(left), self._size)
                 continue
             kept = np.flatnonzero(left)
             sliding = sliding and not low and not (
@@ -97,19 +97,19 @@ class Batcher:
 
 def _mini_batch(pool: Samples, numbers: np.ndarray, chosen: np.ndarray, fresh: bool,
                 first: float) -> MiniBatch:
-    """Return the mini-batch of the samples of ``pool`` at ``chosen``; ``first``: similarity of
-    the first of its window, unless it is that one."""
+    """Return the mini-batch of the samples of ``pool`` at ``chosen``; ``first``: similarity of the
+    window's first mini-batch, unless this is it."""
     start, stop = int(chosen[0]), int(chosen[0]) + len(chosen)
     run = np.array_equal(chosen, np.arange(start, stop))
     samples = pool.slice(start, stop) if run else pool.take(chosen)
     unique = len(np.unique(samples.keys))
-    alike = similarity(unique, len(samples.rows))
-    first = alike if fresh else first
-    return MiniBatch(samples, numbers[chosen], fresh, unique, alike / first if first else None)
+    current = similarity(unique, len(samples.rows))
+    first = current if fresh else first
+    return MiniBatch(samples, numbers[chosen], fresh, unique, current / first if first else None)
 
 
 class _Supply:
-    """Samples of a stream, as many at a time as are asked for.
+    """Delivers the samples of a stream in requested numbers.
 
     Members: ``next``, number of the next sample.
     """
@@ -117,11 +117,11 @@ class _Supply:
     def __init__(self, chunks: Iterable[Samples], first: int):
         self._chunks = iter(chunks)
         self._held: list[Samples] = []
-        self._start = 0  # of the first held, those before were taken
+        self._start = 0  # index of the first sample held; earlier ones were taken
         self.next = first
 
     def take(self, count: int) -> Samples:
-        """Return the next ``count`` samples, fewer at the end."""
+        """Return the next ``count`` samples; fewer at the end of the stream."""
         held = sum(map(len, self._held)) - self._start
         while held < count and (chunk := next(self._chunks, None)) is not None:
             self._held.append(chunk)
@@ -139,4 +139,4 @@ class _Supply:
 
 
 _NONE = Samples.one_hot(np.zeros((0, 0)), np.zeros(0), np.zeros((0, 0)))
-"""What an empty stream gives."""
+"""The samples of an empty stream."""

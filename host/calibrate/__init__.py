@@ -1,1 +1,1 @@
-"""``python -m host.calibrate cpu|gpu``: profiles measured on a machine; see :mod:`host.devices`."""
+"""Measure a machine and write its profiles: ``python -m host.calibrate cpu|gpu``."""

@@ -1,4 +1,4 @@
-"""Command line: ``python -m host.calibrate cpu|gpu``."""
+"""Command line of the calibration: ``python -m host.calibrate cpu|gpu``."""
 
 import os
 import sys
@@ -20,16 +20,16 @@ __all__ = ["app", "main"]
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False,
                   help="Measure this machine's operators and write profiles.")
 
-Output = Annotated[Path, typer.Option(help="Folder that the profiles are written to.")]
-Repeats = Annotated[int, typer.Option(help="Measurements of each, whose median it is.", min=1)]
+Output = Annotated[Path, typer.Option(help="Folder to write the profiles to.")]
+Repeats = Annotated[int, typer.Option(help="Measurements per value; the median counts.", min=1)]
 
 
 @app.command()
 def cpu(output: Output = Path("."), name: Annotated[str, typer.Option(
-        help="Of the profile and its files, behind cpu_.")] = "this_machine",
+        help="Name of the profile and its files, after cpu_.")] = "this_machine",
         repeats: Repeats = 7, mebibytes: Annotated[int, typer.Option(
-            help="Memory that is read; more than the caches hold.", min=1)] = 256) -> None:
-    """Measure the CPU with NumPy: cpu_NAME.toml, and cpu_NAME.csv with model and measurement."""
+            help="MiB of memory to read; more than the caches hold.", min=1)] = 256) -> None:
+    """Measure the CPU with NumPy: write cpu_NAME.toml, and model against measurement as CSV."""
     _folder(output)
     called = f"cpu_{_checked(name)}"
     console, load = Console(stderr=True), _load()
@@ -42,15 +42,15 @@ def cpu(output: Output = Path("."), name: Annotated[str, typer.Option(
 
 @app.command()
 def gpu(output: Output = Path("."), name: Annotated[str | None, typer.Option(
-        help="Of the profiles and their files, behind gpu_ and so on; default the GPU's.")] = None,
+        help="Name of the profiles and files, after gpu_ etc.; default: the GPU's name.")] = None,
         device: Annotated[str, typer.Option(
-            help="PyTorch's device: cuda; cpu only tries the command out.")] = "cuda",
+            help="PyTorch's device: cuda; cpu only tests the command.")] = "cuda",
         repeats: Repeats = 7, scale: Annotated[float, typer.Option(
-            help="Size of the large operators; less than 1 for little memory.", min=1e-6,
+            help="Size of the large operators; below 1 if memory is short.", min=1e-6,
             max=1.0)] = 1.0) -> None:
     """Measure the GPU with PyTorch: gpu_, pcie_, software_eager_ and software_tuned_NAME.toml.
 
-    gpu_NAME.csv has model and measurement of the operators of Criteo Kaggle's model.
+    gpu_NAME.csv has modelled and measured times of the operators of Criteo Kaggle's model.
     """
     torch = find_device(device)
     _folder(output)
@@ -80,10 +80,10 @@ def _folder(output: Path) -> None:
 
 
 def _load() -> str:
-    """Return in words how busy the machine is, and warn where others share its cores."""
+    """Describe how busy the machine is, and warn if other work shares its cores."""
     try:
         load = os.getloadavg()[0]
-    except (AttributeError, OSError):  # not on this system
+    except (AttributeError, OSError):  # not available on this system
         return ""
     if load > 0.5 * cores():
         print(f"host.calibrate: the machine is busy (load {load:.1f} on {cores()} cores): times "
@@ -95,12 +95,12 @@ def _conclude(written: list[Path], table: Path, checks: list[Check]) -> None:
     write_checks(table, checks)
     for path in (*written, table):
         print(path)
-    print(f"model against measurement: off by a factor of {typical_factor(checks):.2f} or less for "
-          f"half of {len(checks)} operators")
+    print(f"model against measurement: half of {len(checks)} operators are off by a factor of "
+          f"{typical_factor(checks):.2f} or less")
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run a command; a user's mistake is one line on standard error and exit status 2."""
+    """Run a command; a user's error is one line on standard error and exit status 2."""
     try:
         status = app(args=arguments, prog_name="host.calibrate", standalone_mode=False)
     except (ValueError, OSError, MemoryError) as error:
@@ -109,7 +109,7 @@ def main(arguments: list[str] | None = None) -> None:
         print("host.calibrate: stopped by SIGINT", file=sys.stderr)
         sys.exit(130)
     except Exception as error:
-        if hasattr(error, "format_message"):  # click's own complaints about the command line
+        if hasattr(error, "format_message"):  # click's own errors about the command line
             _complain(error.format_message())
         raise
     sys.exit(status if isinstance(status, int) else 0)

@@ -1,4 +1,4 @@
-"""Model against measurement, for operations that a profile was not made from."""
+"""Comparison of model and measurement, for operations that no profile was derived from."""
 
 import csv
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ __all__ = ["Check", "typical_factor", "write_checks"]
 
 @dataclass(frozen=True)
 class Check:
-    """One operation: its name with its size, and its microseconds by the model and measured."""
+    """One operation: its name and size, and its modelled and measured microseconds."""
 
     name: str
     model_us: float
@@ -20,12 +20,12 @@ class Check:
 
     @property
     def ratio(self) -> float:
-        """Model by measurement."""
+        """Modelled time divided by measured time."""
         return self.model_us / self.measured_us
 
 
 def typical_factor(checks: Sequence[Check]) -> float:
-    """Return the factor by which half of the models are off or less, upwards or downwards."""
+    """Return the factor that half of the modelled times are within, too high or too low."""
     return exp(median(abs(log(check.ratio)) for check in checks))
 
 

@@ -1,4 +1,4 @@
-"""This machine's CPU: its constants by NumPy, and operations to check the model with."""
+"""Calibration of this machine's CPU with NumPy, and operations to check the model."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -25,17 +25,17 @@ def cores() -> int:
     """Return the number of cores that this process may use."""
     try:
         return len(os.sched_getaffinity(0))
-    except AttributeError:  # not on this system
+    except AttributeError:  # not available on this system
         return os.cpu_count() or 1
 
 
 def measure_cpu(name: str, watch: Stopwatch | None = None, mebibytes: int = 256,
                 side: int = 1536) -> tuple[CpuProfile, list[Check]]:
-    """Measure a `CpuProfile`, and operations of the Kaggle model beside what it says of them.
+    """Measure a `CpuProfile`, and compare operations of the Kaggle model with its predictions.
 
-    Streams are copies, random accesses are rows of 64 bytes taken by index, both by one thread a
-    core; matrix products are BLAS', by the threads that it takes. All are of ``mebibytes`` MiB,
-    which have to be more than the caches hold, and of matrices ``side`` wide.
+    Streams are copies and random accesses take rows of 64 bytes by index, both with one thread per
+    core; BLAS multiplies matrices with as many threads as it chooses. Buffers have ``mebibytes``
+    MiB, which must exceed the caches; matrices are ``side`` wide.
     """
     watch = watch or Stopwatch()
     source = f"[M] median of {watch.repeats}: "
@@ -43,13 +43,13 @@ def measure_cpu(name: str, watch: Stopwatch | None = None, mebibytes: int = 256,
         profile = CpuProfile(
             name, cores(), *_memory(watch, team, mebibytes), _ACCESS, _tflops(watch, side),
             watch.us(team(lambda part: None, 1)), {
-                "cores": "[M] those that the process may use",
+                "cores": "[M] cores available to the process",
                 "memory_bandwidth_gb_s": f"{source}copies of {mebibytes} MiB",
                 "random_bandwidth_gb_s":
-                    f"{source}rows of 64 B of {mebibytes} MiB, less the bytes in order",
+                    f"{source}rows of 64 B of {mebibytes} MiB, less the sequential bytes",
                 "access_bytes": "[C] a cache line",
                 "float32_tflops": f"{source}products of matrices {side} wide",
-                "operator_us": f"{source}a call of NumPy on one thread a core, no work"})
+                "operator_us": f"{source}an empty NumPy call on one thread per core"})
         return profile, list(_checks(watch, team, CpuTime(profile)))
 
 
@@ -58,7 +58,7 @@ Team = Callable[[Callable[[slice], object], int], Callable[[], object]]
 
 @contextmanager
 def _team(members: int) -> Iterator[Team]:
-    """Give what makes an action of a part of it that each thread does."""
+    """Yield a function that splits an action into one part per thread."""
     with ThreadPoolExecutor(members) as pool:
 
         def team(action: Callable[[slice], object], count: int) -> Callable[[], object]:
@@ -72,7 +72,7 @@ def _team(members: int) -> Iterator[Team]:
 
 
 def _memory(watch: Stopwatch, team: Team, mebibytes: int) -> tuple[float, float]:
-    """Return GB/s in order and of rows anywhere."""
+    """Return GB/s of sequential and of random accesses."""
     rows = mebibytes * _MEBI // _ACCESS
     table, target = (np.ones((rows, _ACCESS // 4), np.float32) for _ in range(2))
     copied = watch.us(team(lambda part: np.copyto(target[part], table[part]), rows))
@@ -80,7 +80,7 @@ def _memory(watch: Stopwatch, team: Team, mebibytes: int) -> tuple[float, float]
     taken = rows // 4
     where = np.random.default_rng(0).integers(0, rows, taken)
     us = watch.us(team(lambda part: np.take(table, where[part], 0, target[part], "clip"), taken))
-    # Indices are read and rows written in order, at the rate of a copy.
+    # Indices are read and rows are written sequentially, at the rate of a copy.
     rest = us - taken * (_ACCESS + where.itemsize) / (ordered * 1e3)
     return ordered, min(ordered, taken * _ACCESS / rest / 1e3) if rest > 0 else ordered
 

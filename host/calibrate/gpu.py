@@ -1,4 +1,4 @@
-"""This machine's GPU: its profiles by PyTorch, and operators to check the models with."""
+"""Calibration of this machine's GPU with PyTorch, and operators to check the models."""
 
 import re
 from collections.abc import Callable
@@ -6,7 +6,7 @@ from time import perf_counter
 from typing import Any
 
 from host.calibrate.check import Check
-from host.calibrate.readings import profiles
+from host.calibrate.readings import derive_profiles
 from host.calibrate.torch_bench import Sizes, TorchBench
 from host.devices.gpu_time import GpuTime
 from host.devices.software import SoftwareProfile
@@ -22,9 +22,9 @@ Profiles = tuple[GpuProfile, PcieProfile, SoftwareProfile, SoftwareProfile]
 
 
 def find_device(device: str) -> Any:
-    """Return PyTorch, where it has the ``device``.
+    """Return PyTorch if it supports ``device``.
 
-    ``ValueError`` where it is not installed, where it sees no CUDA device, and for a device that is
+    Raises ``ValueError`` if PyTorch is not installed or sees no CUDA device, or if the device is
     neither ``cuda`` nor ``cpu``.
     """
     if device not in ("cuda", "cpu"):
@@ -39,7 +39,7 @@ def find_device(device: str) -> Any:
 
 
 def default_name(torch: Any, device: str) -> str:
-    """Return ``gpu_`` and what the device calls itself, in small letters and underscores."""
+    """Return ``gpu_`` and the device's name in lower case, with underscores."""
     said = torch.cuda.get_device_name() if device == "cuda" else "none"
     return "gpu_" + re.sub(r"\W+", "_", said.lower()).strip("_")
 
@@ -49,15 +49,15 @@ def measure_gpu(torch: Any, name: str, device: str = "cuda", repeats: int = 7,
                 clock: Callable[[], float] = perf_counter,
                 progress: Callable[[str], object] = lambda line: None
                 ) -> tuple[Profiles, list[Check]]:
-    """Measure a GPU, and the operators of Kaggle's model beside what the profiles say of them.
+    """Measure a GPU, and compare operators of Kaggle's model with the profiles' predictions.
 
-    A check calls an operator and waits for it, with what both cost; the model is that of an eager
-    framework. ``progress`` is called with the name of what is measured.
+    A check calls an operator and waits for it, and includes the cost of both; the model is that of
+    an eager framework. ``progress`` is called with the name of each measurement.
     """
     with torch.no_grad():
         bench = TorchBench(torch, device, repeats, clock)
         progress("rates and calls")
-        found = profiles(name, bench.readings(sizes or Sizes()))
+        found = derive_profiles(name, bench.readings(sizes or Sizes()))
         gpu = GpuTime(found[0], found[2])
         checks = []
         for count in samples:

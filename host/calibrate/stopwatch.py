@@ -1,4 +1,4 @@
-"""Times of actions: the median of repeats."""
+"""A stopwatch that takes the median of repeated measurements."""
 
 from collections.abc import Callable
 from statistics import median
@@ -8,16 +8,16 @@ __all__ = ["Stopwatch"]
 
 
 class Stopwatch:
-    """Measures actions.
+    """Measures the time of actions.
 
-    An action that is short is done several times in a row between two looks at the clock, so that
-    the clock's own time does not count. A first time, which is not counted, warms caches up.
+    A short action is repeated between two readings of the clock, so that reading the clock does
+    not count. An uncounted first run warms up the caches.
 
     Parameters
     ----------
-    repeats: measurements, whose median it is. shortest_us: of a measurement.
-    wait: done before the clock is looked at, such as waiting for a GPU; its own time counts.
-    clock: seconds.
+    repeats: measurements, of which the median counts. shortest_us: least time of a measurement.
+    wait: runs before the clock is read, such as waiting for a GPU; its own time counts.
+    clock: returns seconds.
     """
 
     def __init__(self, repeats: int = 7, shortest_us: float = 2000.0,
@@ -31,9 +31,9 @@ class Stopwatch:
         self._clock = clock
 
     def us(self, action: Callable[[], object], times: int | None = None) -> float:
-        """Return the microseconds of one time of ``action``, waited for after the last of a row.
+        """Return the microseconds of one ``action``, with one wait at the end of each series.
 
-        ``times`` in a row; by default as many as the shortest measurement takes.
+        ``times``: repetitions in a series; by default enough for the shortest measurement.
         """
         first = self._row(action, 1)  # warms up
         if times is None:
@@ -42,7 +42,7 @@ class Stopwatch:
         return median(self._row(action, times) for _ in range(self.repeats)) / times
 
     def us_once(self, action: Callable[[], object]) -> float:
-        """Return the microseconds of ``action`` done once, neither warmed up nor waited for."""
+        """Return the microseconds of a single ``action``, without warm-up and without a wait."""
         start = self._clock()
         action()
         return (self._clock() - start) * 1e6

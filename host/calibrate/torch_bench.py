@@ -1,4 +1,4 @@
-"""Operators of PyTorch, timed on one of its devices."""
+"""Benchmarks of PyTorch operators on one of its devices."""
 
 from collections.abc import Callable, Iterator
 from time import perf_counter
@@ -13,16 +13,16 @@ from host.model import Model
 __all__ = ["Sizes", "TorchBench"]
 
 _SMALL = 16
-"""Values of an operator that is nothing but its call."""
+"""Values of an operator so small that only its call takes time."""
 _NODES = 32
-"""Kernels of a graph; calls that are made in a row."""
+"""Kernels of a graph, and calls in a series."""
 
 
 class Sizes:
-    """How large the large operators are, for a GPU; ``scale`` shrinks them.
+    """Sizes of the large operators for a GPU; ``scale`` shrinks them.
 
-    Members: ``values`` of element-wise ones, ``table`` rows and ``rows`` taken of them, ``side`` of
-    matrices, ``copied`` bytes.
+    Members: ``values`` of element-wise operators, ``table`` rows and ``rows`` gathered from them,
+    ``side`` of matrices, ``copied`` bytes.
     """
 
     def __init__(self, scale: float = 1.0):
@@ -34,11 +34,10 @@ class Sizes:
 
 
 class TorchBench:
-    """What a device takes for operators. Weights and gradients are not tracked, products are
-    float32 throughout.
+    """Times the operators of a device. No gradients are tracked, products are float32.
 
-    Parameters: ``torch``, the module; ``device``, ``cuda`` or, to try things out, ``cpu``, where
-    nothing is asynchronous and there are no graphs; ``repeats``; ``clock``, seconds.
+    Parameters: ``torch``, the module; ``device``, ``cuda``, or ``cpu`` for tests, where nothing is
+    asynchronous and there are no graphs; ``repeats``; ``clock``, which returns seconds.
     """
 
     def __init__(self, torch: Any, device: str, repeats: int = 7,
@@ -52,11 +51,11 @@ class TorchBench:
         torch.manual_seed(0)
 
     def readings(self, sizes: Sizes) -> Readings:
-        """Measure what :func:`host.calibrate.readings.profiles` needs."""
+        """Measure what :func:`host.calibrate.readings.derive_profiles` needs."""
         torch, large = self.torch, self._waited
         small = self._floats(_SMALL)
         node, graph = self._graph(lambda: torch.add(small, small, out=small))
-        # Few enough calls that no queue of the driver fills, which would make the host wait.
+        # Few enough calls not to fill the driver's queue, which would make the host wait.
         call = self._queued(lambda: torch.add(small, small, out=small))
         return Readings(
             call, large.us(lambda: torch.add(small, small, out=small), 1),
@@ -67,9 +66,9 @@ class TorchBench:
 
     def cases(self, model: Model, samples: int) -> Iterator[
             tuple[str, tuple[Operation, ...], Callable[[], object]]]:
-        """Give operators as ``model`` has them: name with its size, operations, action.
+        """Yield the operators of ``model``: name with size, operations of the model, action.
 
-        Each action is one call of an operator, or as many as its operations say.
+        Each action calls as many operators as there are operations.
         """
         torch, floats = self.torch, self._floats
         tables, width = model.tables, model.dimension
@@ -119,7 +118,7 @@ class TorchBench:
                lambda: table.index_add_(0, where, gradients, alpha=-0.1))
 
     def us(self, action: Callable[[], object]) -> float:
-        """Return the microseconds of one ``action``, waited for."""
+        """Return the microseconds of one ``action`` with its wait."""
         return self._waited.us(action, 1)
 
     def _wait(self) -> None:
@@ -127,7 +126,7 @@ class TorchBench:
             self.torch.cuda.synchronize()
 
     def _queued(self, action: Callable[[], object]) -> float:
-        """Return the host's microseconds for each of `_NODES` actions, none waited for."""
+        """Return the host's microseconds per action, for `_NODES` actions without a wait."""
 
         def row() -> None:
             for _ in range(_NODES):
@@ -140,7 +139,7 @@ class TorchBench:
         return sorted(times)[len(times) // 2]
 
     def _graph(self, action: Callable[[], object]) -> tuple[float, float]:
-        """Return the microseconds of a kernel inside a graph, and the host's of launching one."""
+        """Return the microseconds of a kernel inside a graph, and the host's per graph launch."""
         if not self._asynchronous:
             us = self._free.us(action)
             return us, us
@@ -156,7 +155,7 @@ class TorchBench:
         for _ in range(2 * self._free.repeats):
             self._wait()
             launches.append(self._free.us_once(graph.replay))
-        # Graphs behind each other: the device is what they wait for, and a launch is hidden.
+        # Back-to-back graphs are limited by the device, which hides the launches.
         return self._waited.us(graph.replay, _NODES) / _NODES, sorted(launches)[len(launches) // 2]
 
     def _elementwise_us(self, count: int) -> float:

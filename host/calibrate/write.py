@@ -1,4 +1,4 @@
-"""A profile as the TOML file that it is read from."""
+"""Writer of a profile as a TOML file."""
 
 import json
 from dataclasses import fields
@@ -9,7 +9,7 @@ __all__ = ["write_profile"]
 
 
 def write_profile(path: Path, profile: Any, comment: str) -> None:
-    """Write a profile of plain numbers, strings and its ``source``, under a line of ``comment``."""
+    """Write a profile of plain numbers, strings and its ``source``, headed by ``comment``."""
     lines = [f"# {' '.join(comment.split())}"]
     for field in fields(profile):
         value = getattr(profile, field.name)
@@ -17,7 +17,7 @@ def write_profile(path: Path, profile: Any, comment: str) -> None:
             continue
         if isinstance(value, float):
             value = float(f"{value:.6g}")
-        # TOML's strings, whole numbers, truth values and floats of this size are those of JSON.
+        # JSON's strings, integers, booleans and floats of this size are valid TOML.
         lines.append(f"{field.name} = {json.dumps(value, ensure_ascii=False)}")
     lines += ["", "[source]"]
     lines += [f"{name} = {json.dumps(text, ensure_ascii=False)}"

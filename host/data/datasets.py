@@ -1,4 +1,4 @@
-"""Data sets by format: one call that opens any of them as a stream of samples.
+"""Data sets by format: opens a file of any format as a stream of samples.
 
 A file may be a pipe, as ``/dev/stdin`` or a shell's ``<(zcat day_0.gz)``: each sample in it comes
 once, whether the format is guessed or named. Text of Criteo or Avazu, and a trace for which a model
@@ -27,7 +27,7 @@ __all__ = [
 ]
 
 Paths = str | Path | Sequence[str | Path]
-"""A file, a folder of files, or several of both."""
+"""A file, a folder of files, or several of these."""
 
 
 @dataclass(frozen=True)
@@ -36,10 +36,10 @@ class Format:
 
     Members
     -------
-    read: the reader; without a model it takes any row, see there.
-    model: the model of some files of this format where none is named.
-    tables: names of the tables, where the format gives them.
-    about: what it is, in a few words.
+    read: the reader; without a model it accepts any row.
+    model: returns the model for some files of this format if the user names none.
+    tables: names of the tables, if the format defines them.
+    about: a short description.
     """
 
     read: Callable[[str | Path, Model | None], Iterator[Samples]]
@@ -74,9 +74,9 @@ FORMATS: dict[str, Format] = {
 """The formats by name."""
 
 FORMAT_HELP = f"{', '.join(FORMATS)}; guessed from the first file if left out."
-DATA_HELP = ("File of samples or folder of such; may be repeated, samples are run through in "
-             "order. Without it the generator makes them.")
-"""What the command line says of the options that name a format and files."""
+DATA_HELP = ("File of samples or folder of such files; may be repeated, files are read in order. "
+             "Without it the generator makes the samples.")
+"""Help texts of the options that name a format and files."""
 
 
 def _known(name: str) -> Format:
@@ -86,20 +86,20 @@ def _known(name: str) -> Format:
 
 
 def one_or_several(paths: Sequence[str] | None) -> str | tuple[str, ...] | None:
-    """Return what an option that may be repeated names: a path, several, or None."""
+    """Return the paths of an option that may be repeated: one path, several, or None."""
     return None if not paths else paths[0] if len(paths) == 1 else tuple(paths)
 
 
 def input_files(paths: Paths) -> list[Path]:
     """Return the files that ``paths`` name, in order.
 
-    A folder stands for the files in it whose names do not begin with ``.`` or ``_``, in the order
-    of their names, numbers in them by value: ``day_2`` comes before ``day_10``.
+    A folder stands for its files whose names do not begin with ``.`` or ``_``, sorted by name with
+    numbers by value: ``day_2`` comes before ``day_10``.
 
     Raises
     ------
     InputError
-        A folder cannot be read or holds no file.
+        A folder cannot be read or contains no file.
     ValueError
         There are no paths.
     """
@@ -114,7 +114,7 @@ def input_files(paths: Paths) -> list[Path]:
         except OSError as error:
             raise InputError(path, 0, 0, error.strerror or str(error)) from None
         if not found:
-            raise InputError(path, 0, 0, "the folder holds no file")
+            raise InputError(path, 0, 0, "the folder contains no file")
         files += sorted(found, key=_by_number)
     if not files:
         raise ValueError("data must name at least one file")
@@ -132,10 +132,10 @@ def _by_number(path: Path) -> list[tuple[int, str]]:
 
 
 def guess_format(paths: Paths) -> str | None:
-    """Return the format that the content of the first file looks like, or None.
+    """Guess the format of the first file from its content; None if no format fits.
 
-    Arrays and archives are known by their first bytes, text, plain or gzip, by its first line; a
-    key trace may begin with empty lines.
+    Arrays and archives are recognised by their first bytes; text, plain or gzip, by its first line.
+    A key trace may begin with empty lines.
     """
     path = input_files(paths)[0]
     kind = storage(path)
@@ -154,12 +154,12 @@ def guess_format(paths: Paths) -> str | None:
 
 
 def known_format(paths: Paths, format: str | None = None) -> str:
-    """Return ``format``, or what `guess_format` finds where it is None.
+    """Return ``format``, or if it is None the one that `guess_format` finds.
 
     Raises
     ------
     InputError
-        The first file cannot be read or looks like no format.
+        The first file cannot be read, or its format is unknown.
     ValueError
         There is no such format.
     """
@@ -174,22 +174,22 @@ def known_format(paths: Paths, format: str | None = None) -> str:
         except OSError as error:
             raise InputError(path, 0, 0, error.strerror or str(error)) from None
         forget(path)
-        raise InputError(path, 1, 1, "looks like no known format; name it with --format")
+        raise InputError(path, 1, 1, "the format is unknown; name it with --format")
     return kind
 
 
 def default_model(paths: Paths, format: str) -> Model:
-    """Return the model for files when none is named.
+    """Return the model for files when the user names none.
 
-    That is ``kaggle`` for Criteo, ``avazu`` for Avazu and ``movielens`` for MovieLens; for a trace
-    it is ``trace`` with as many tables and rows as the files name, which are read through for it;
-    for DLRM's archives ``kaggle`` with the tables and rows of their ``counts`` and as many dense
-    features as they have. Of several files a table has the most rows that one of them gives it.
+    ``kaggle`` for Criteo, ``avazu`` for Avazu and ``movielens`` for MovieLens; for a trace,
+    ``trace`` with the tables and rows that occur in the files, which takes a pass over them; for
+    DLRM's archives, ``kaggle`` with the tables and rows of their ``counts`` and their number of
+    dense features. With several files, each table has the largest number of rows of any file.
     """
     files = input_files(paths)
     model = _known(format).model
     try:
-        return _explained(format, lambda: model(files))
+        return _explain_format(format, lambda: model(files))
     except InputError:
         for file in files:
             forget(file)
@@ -198,16 +198,16 @@ def default_model(paths: Paths, format: str) -> Model:
 
 def open_samples(paths: Paths, format: str, model: Model | None,
                  limit: int | None = None) -> Iterator[Samples]:
-    """Yield the samples of the files in their order, in chunks, at most ``limit`` samples.
+    """Yield chunks of the samples of the files, in order, at most ``limit`` samples.
 
-    Without a model any row is taken, see the readers.
+    Without a model, readers accept any row.
 
     Raises
     ------
     InputError
-        A file cannot be read as ``format``; says so where it looks like another.
+        A file cannot be read as ``format``; the message says if it looks like another format.
     ValueError
-        There is no such format, the model does not fit it, or ``limit`` is below 1.
+        The format is unknown, the model does not fit it, or ``limit`` is below 1.
     """
     reader = _known(format).read
     if limit is not None and limit < 1:
@@ -217,7 +217,7 @@ def open_samples(paths: Paths, format: str, model: Model | None,
         guess = _guess_of(path)
         try:
             chunks = reader(path, model)
-            while (chunk := _explained(format, lambda: next(chunks, None), guess)) is not None:
+            while (chunk := _explain_format(format, lambda: next(chunks, None), guess)) is not None:
                 if left is not None and len(chunk) >= left:
                     yield chunk.slice(0, left)
                     return
@@ -255,9 +255,9 @@ def _guess_of(path: Path) -> Callable[[str], str | None]:
     return lambda _: likely
 
 
-def _explained(format: str, action: Callable,
+def _explain_format(format: str, action: Callable,
                guess: Callable[[str], str | None] = guess_format):
-    """Run ``action``; add to its `InputError` what the file looks like, if another format."""
+    """Run ``action``; if the file looks like another format, say so in its `InputError`."""
     try:
         return action()
     except InputError as error:

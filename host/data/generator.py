@@ -1,21 +1,20 @@
-"""Samples like those of click logs: skewed, alike, learnable; any number, from a seed.
+"""Generator of samples like those of click logs: skewed, similar, learnable, from a seed.
 
-How a sample comes about
-------------------------
-A sample shows an entity (a user with an item, say): with probability ``cluster_share`` one of
-those that the sample's cluster prefers, else any. An entity has a value in each column; with
-probability ``noise`` a column is drawn by itself instead, so that samples of one entity are alike,
+How a sample is made
+--------------------
+A sample shows an entity (a user with an item, say): with probability ``cluster_share`` one that
+the sample's cluster prefers, else any. An entity has a value in each column; with probability
+``noise`` a column is drawn independently instead, so that samples of one entity are similar but
 not equal. Clusters, entities and values have Zipf-Mandelbrot popularity,
 ``P(rank x) ~ (x + shift)^-exponent``; a share ``missing`` of the values of every large column is
-one and the same. Columns of up to 1,000 rows and larger ones have parameters of their own. Every
-draw is a hash of (seed, what is drawn, for what), so that sample i is the same whatever was
-generated before, and memory stays at one chunk. Where the model has bags, their lengths are drawn
-evenly, and an entity has as many values in a column as the bag has keys.
+one fixed value. Columns of up to 1,000 rows and larger ones have separate parameters. Every draw is
+a hash of (seed, what is drawn, for what), so that sample i does not depend on the samples generated
+before it, and memory is limited to one chunk. If the model has bags, their lengths are drawn
+uniformly, and an entity has as many values in a column as the bag has keys.
 
-The parameters are fitted, nothing more: see :mod:`host.data.likeness` for what they reproduce and
-how
-well: every share within 7 %, what greedy selection saves within 4 points. Labels follow a hidden
-logistic model of keys and dense features.
+The parameters are only fitted: :mod:`host.data.similarity_report` shows what they reproduce and how
+well: every share within 7 %, the savings of greedy selection within 4 points. Labels follow a
+hidden logistic model of keys and dense features.
 """
 
 from collections.abc import Iterator
@@ -31,7 +30,7 @@ __all__ = ["AVAZU", "CRITEO", "GeneratorProfile", "generate", "profile_for"]
 
 _CHUNK = 4096
 _LARGE_COLUMN = 1000
-"""Columns of more rows than this are large."""
+"""Columns with more rows than this are large."""
 _ENTITIES = 1e9
 
 _CLUSTER, _ENTITY, _PREFERRED, _FROM_CLUSTER, _USES_CLUSTER, _VALUE, _OWN, _NOISE, _DENSE, \
@@ -46,8 +45,8 @@ class Popularity:
     shift: float
 
     def ranks(self, u: np.ndarray, count: float) -> np.ndarray:
-        """Return the ranks below ``count`` of uniforms ``u``, by the inverse distribution."""
-        # The exponent 1, where the power law turns into a logarithm, is approached, not met.
+        """Map uniforms ``u`` to ranks below ``count`` by the inverse distribution function."""
+        # The exponent 1 would need a logarithm, so it is approached but never reached.
         power = 1.0 - self.exponent - 1e-9
         low, high = self.shift ** power, (self.shift + count) ** power
         x = (low + u * (high - low)) ** (1.0 / power) - self.shift
@@ -56,10 +55,10 @@ class Popularity:
 
 @dataclass(frozen=True)
 class GeneratorProfile:
-    """Parameters of the generator; see the module for what they mean.
+    """Parameters of the generator, explained in the module's docstring.
 
-    ``large`` and ``small`` are the values of large and small columns, ``noise_large`` and
-    ``noise_small`` their noise.
+    ``large`` and ``small`` are the popularities of values in large and small columns,
+    ``noise_large`` and ``noise_small`` their noise.
     """
 
     name: str
@@ -87,16 +86,16 @@ AVAZU = GeneratorProfile(
 
 
 def profile_for(model: Model) -> GeneratorProfile:
-    """Return the profile that fits a model: ``AVAZU`` for its tables, else ``CRITEO``."""
+    """Return the profile for a model: ``AVAZU`` for Avazu's tables, else ``CRITEO``."""
     return AVAZU if model.name == "avazu" else CRITEO
 
 
 def generate(model: Model, count: int, seed: int = 0, profile: GeneratorProfile | None = None,
              chunk: int = _CHUNK) -> Iterator[Samples]:
-    """Yield ``count`` samples for the tables, bags and dense features of ``model``.
+    """Yield chunks of ``count`` samples for the tables, bags and dense features of ``model``.
 
-    The samples depend on the model's rows, bags and dense features, on ``seed`` and on ``profile``
-    (default: `profile_for` the model) only.
+    The samples depend only on the model's rows, bags and dense features, on ``seed`` and on
+    ``profile`` (default: `profile_for` the model).
 
     Raises
     ------
@@ -112,7 +111,7 @@ def generate(model: Model, count: int, seed: int = 0, profile: GeneratorProfile 
 
 
 def _hashes(seed: int, what: tuple[int, ...], index: np.ndarray) -> np.ndarray:
-    """One hash for each index of what is drawn."""
+    """Return one hash per index for the draw ``what``."""
     base = mix64_int(seed, 0x67656E, *what)
     return mix64(mix64(index.astype(np.uint64) * np.uint64(GOLDEN) + np.uint64(base))
                  ^ np.uint64(base))
@@ -127,7 +126,7 @@ def _chunk(model: Model, index: np.ndarray, seed: int, profile: GeneratorProfile
     logit = np.zeros(len(index))
     entity = _entities(index, cluster, seed, profile)
     bags = model.bags or ((1, 1),) * model.tables
-    # Every key that a sample might have, and whether it has it, table by table.
+    # Every key that a sample could have, and whether it does, table by table.
     rows = np.empty((len(index), sum(most for _, most in bags)), np.int64)
     there = np.empty(rows.shape, bool)
     lengths = np.empty((len(index), model.tables), np.int32)
@@ -140,7 +139,7 @@ def _chunk(model: Model, index: np.ndarray, seed: int, profile: GeneratorProfile
         else:
             lengths[:, table] = most
         for nth in range(most):
-            # The first key is the one of a model without bags.
+            # The first key is the same as in a model without bags.
             key = (table, nth) if nth else (table,)
             rows[:, column] = _values(index, entity, key, size, seed, profile)
             there[:, column] = nth < lengths[:, table]
@@ -148,7 +147,7 @@ def _chunk(model: Model, index: np.ndarray, seed: int, profile: GeneratorProfile
                 logit += there[:, column] * (
                     _draw(seed, (_WEIGHT, table), rows[:, column]) - 0.5)
             column += 1
-    # Twenty-six weights of deviation 0.29 each: together of deviation about 1.5.
+    # The sum of 26 weights of standard deviation 0.29 has a standard deviation of about 1.5.
     logit *= 5.0 / np.sqrt(model.tables)
 
     dense = np.empty((len(index), model.dense), np.float32)
@@ -167,7 +166,7 @@ def _chunk(model: Model, index: np.ndarray, seed: int, profile: GeneratorProfile
 
 def _values(index: np.ndarray, entity: np.ndarray, key: tuple[int, ...], size: int, seed: int,
             profile: GeneratorProfile) -> np.ndarray:
-    """The row of each sample for ``key``: a table of ``size`` rows, and the place in its bag."""
+    """Return each sample's row for ``key``: a table of ``size`` rows, and the place in its bag."""
     if size > _LARGE_COLUMN:
         values, noise, missing = profile.large, profile.noise_large, profile.missing
     else:
@@ -180,7 +179,7 @@ def _values(index: np.ndarray, entity: np.ndarray, key: tuple[int, ...], size: i
 
 def _entities(index: np.ndarray, cluster: np.ndarray, seed: int,
               profile: GeneratorProfile) -> np.ndarray:
-    """The entity of each sample."""
+    """Return the entity of each sample."""
     own = profile.entities.ranks(_draw(seed, (_ENTITY,), index), _ENTITIES)
     nth = profile.preferred.ranks(_draw(seed, (_PREFERRED,), index), _ENTITIES)
     of_cluster = profile.entities.ranks(
@@ -190,7 +189,7 @@ def _entities(index: np.ndarray, cluster: np.ndarray, seed: int,
 
 
 def _scramble(rank: np.ndarray, table: int, size: int, seed: int) -> np.ndarray:
-    """Spread ranks over the rows of a table, one to one."""
+    """Map the ranks to rows of a table, one to one."""
     factor = mix64_int(seed, _ROWS, table) % min(size, 1 << 26) | 1
     while np.gcd(factor, size) != 1:
         factor += 2
@@ -198,9 +197,9 @@ def _scramble(rank: np.ndarray, table: int, size: int, seed: int) -> np.ndarray:
 
 
 def _feature(index: np.ndarray, feature: int, seed: int) -> np.ndarray:
-    """A dense feature: log(1 + x) of a count x with a heavy tail, 0 in some samples."""
+    """Return a dense feature: log(1 + x) of a heavy-tailed count x, 0 in some samples."""
     scale = 1.0 + 2.0 * float(_draw(seed, (_DENSE, feature, 1), np.zeros(1, int))[0])
     u = _draw(seed, (_DENSE, feature), index)
-    # A sixth is missing; of the others, log(1 + x) is exponential.
+    # A sixth of the values is missing; for the others, log(1 + x) is exponential.
     heavy = np.abs(np.log(np.minimum(1.0, u * 1.2))) * scale
     return np.log1p(np.floor(np.expm1(np.minimum(heavy, 20.0)))).astype(np.float32)

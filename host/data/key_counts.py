@@ -1,11 +1,11 @@
-"""How often each key is used, in bounded memory: exact as long as it fits, estimated beyond.
+"""Counts of how often each key is used, in bounded memory: exact if they fit, else estimated.
 
-While the keys fit they are all held, with their counts. When they do not, the table with the most
-keys is thinned: half of its keys, those whose hash has a zero in the next bit, are dropped, and the
-others stand for two each; not so the keys that are used most, which stay for themselves. From then
-on the table takes no key that would have been dropped. So every key is held with a probability
-that is known, and sums over the keys held, each weighted with its inverse, are unbiased (Horvitz
-and Thompson 1952; thinning by hash: Gibbons, Distinct sampling, VLDB 2001).
+All keys and their counts are held until memory is full. Then the table with the most keys is
+thinned: half of its keys, those whose hash has a zero in the next bit, are dropped, and each other
+key stands for two. The most used keys are exempt and stand for themselves. From then on the table
+rejects every key that would have been dropped. Each key is thus held with a known probability, and
+sums over the held keys, weighted with its inverse, are unbiased (Horvitz and Thompson 1952;
+thinning by hash: Gibbons, Distinct sampling, VLDB 2001).
 """
 
 import math
@@ -20,21 +20,21 @@ from rtl.formats import TABLE_BITS
 __all__ = ["MOST_KEYS", "KeyCounts", "Skew", "TableKeys"]
 
 MOST_KEYS = 1 << 22
-"""Keys held by default: about 350 MB while they are counted."""
+"""Keys held by default; counting them takes about 350 MB."""
 
 _HEAVY = 8
-"""One key in so many of a table is held for itself when the table is thinned."""
+"""When a table is thinned, one key in this many is exempt."""
 
 
 @dataclass(frozen=True)
 class Skew:
-    """Shares of accesses.
+    """How unevenly keys are used.
 
     Members
     -------
-    accesses, unique: accesses, and keys among them.
+    accesses, unique: number of accesses, and of distinct keys.
     top1, top10: share of the accesses that go to the most used 1 % and 10 % of the keys.
-    error: standard error of ``unique``, 0 where all figures are exact.
+    error: standard error of ``unique``; 0 if all figures are exact.
     """
 
     accesses: int
@@ -46,7 +46,7 @@ class Skew:
 
 @dataclass(frozen=True)
 class TableKeys:
-    """Keys of one table: ``accesses``, ``unique`` keys and the standard ``error`` of these."""
+    """One table's ``accesses`` and ``unique`` keys, with their standard ``error``."""
 
     accesses: int
     unique: int
@@ -58,7 +58,7 @@ class KeyCounts:
 
     Parameters
     ----------
-    most: keys that are held, None for all; half as many, at least 2^20, may wait to be counted.
+    most: keys to hold, None for all; half as many, at least 2^20, may wait to be counted.
     """
 
     def __init__(self, most: int | None = MOST_KEYS):
@@ -67,16 +67,16 @@ class KeyCounts:
         self._most = most
         self._keys = np.zeros(0, np.int64)
         self._counts = np.zeros(0, np.int64)
-        self._levels = np.zeros(0, np.uint8)  # a key stands for 2^level keys
-        self._thinned = np.zeros(0, np.int64)  # how often, of each table
+        self._levels = np.zeros(0, np.uint8)  # a key of level n stands for 2^n keys
+        self._thinned = np.zeros(0, np.int64)  # times each table was thinned
         self._accesses = np.zeros(0, np.int64)  # of each table
         self._waiting: list[np.ndarray] = []
         self._wait = 0
 
     def add(self, samples: Samples) -> None:
-        """Count the keys of some samples."""
-        self._accesses = _grown(self._accesses, samples.table_count)
-        self._thinned = _grown(self._thinned, samples.table_count)
+        """Count the keys of ``samples``."""
+        self._accesses = _zero_extend(self._accesses, samples.table_count)
+        self._thinned = _zero_extend(self._thinned, samples.table_count)
         self._accesses[:samples.table_count] += samples.bag_lengths.sum(axis=0, dtype=np.int64)
         self._waiting.append(samples.keys)
         self._wait += len(samples.rows)
@@ -84,11 +84,11 @@ class KeyCounts:
             self._count()
 
     def skew(self) -> Skew:
-        """Return how unevenly keys are used; 1 % and 10 % of them are rounded up to whole keys."""
+        """Return how unevenly keys are used; 1 % and 10 % are rounded up to whole keys."""
         self._count()
         order = np.argsort(self._counts)[::-1]
         weights = (1 << self._levels[order].astype(np.int64))
-        held = np.cumsum(weights)  # keys that the most used of those held stand for
+        held = np.cumsum(weights)  # keys that the most used held keys stand for
         used = np.cumsum(weights * self._counts[order])
         unique = int(held[-1]) if len(held) else 0
         total = int(self._accesses.sum())
@@ -98,13 +98,13 @@ class KeyCounts:
             at = int(np.searchsorted(held, wanted))
             if wanted == 0:
                 return 0.0
-            beyond = (held[at] - wanted) * self._counts[order[at]]  # of the last, which counts part
+            beyond = (held[at] - wanted) * self._counts[order[at]]  # only part of the last counts
             return min(1.0, float((used[at] - beyond) / max(1, total)))
 
         return Skew(total, unique, share(0.01), share(0.1), _error(self._levels))
 
     def tables(self) -> list[TableKeys]:
-        """Return for each table its accesses, its keys, and how far off their number may be."""
+        """Return each table's accesses, unique keys, and standard error."""
         self._count()
         bounds = self._bounds()
         found = []
@@ -115,7 +115,7 @@ class KeyCounts:
         return found
 
     def _count(self) -> None:
-        """Merge what waits into what is held, both sorted."""
+        """Merge the waiting keys into the held ones; both are sorted."""
         if not self._waiting:
             return
         keys = np.concatenate(self._waiting)
@@ -139,11 +139,11 @@ class KeyCounts:
             self._thin()
 
     def _bounds(self) -> np.ndarray:
-        """Where the keys of each table begin, and the number of all."""
+        """Return the index of each table's first key, then the number of keys."""
         return np.searchsorted(self._keys, np.arange(len(self._accesses) + 1) << KEY_ROW_BITS)
 
     def _thin(self) -> None:
-        """Thin the table with the most keys that can be thinned, once."""
+        """Thin, once, the largest table that can be thinned."""
         bounds = self._bounds()
         table = int(np.diff(bounds).argmax())
         part = slice(bounds[table], bounds[table + 1])
@@ -161,7 +161,7 @@ class KeyCounts:
 
 
 def _passes(keys: np.ndarray, levels: np.ndarray) -> np.ndarray:
-    """Which keys stay when their table is thinned to a level: those whose hash begins with so many
+    """Return which keys survive thinning to a level: those whose hash begins with that many
     zeros."""
     levels = np.asarray(levels, np.uint64)
     if not levels.any():
@@ -171,10 +171,10 @@ def _passes(keys: np.ndarray, levels: np.ndarray) -> np.ndarray:
 
 
 def _error(levels: np.ndarray) -> float:
-    """Standard error of the number of keys that those held stand for."""
+    """Return the standard error of the number of keys that the held ones stand for."""
     weights = 1 << levels.astype(np.int64)
     return float(np.sqrt((weights * (weights - 1)).sum()))
 
 
-def _grown(values: np.ndarray, size: int) -> np.ndarray:
+def _zero_extend(values: np.ndarray, size: int) -> np.ndarray:
     return np.pad(values, (0, max(0, size - len(values))))

@@ -1,4 +1,4 @@
-"""How alike samples are: skew of keys, and unique keys per mini-batch."""
+"""Similarity of samples: skew of keys, and unique keys per mini-batch."""
 
 import numpy as np
 
@@ -12,7 +12,7 @@ _MOST_GROUPS = 1 << (63 - _KEY_BITS)
 
 
 def skew(samples: Samples) -> Skew:
-    """Return how unevenly keys are used, exactly.
+    """Return exactly how unevenly keys are used.
 
     See :meth:`host.data.key_counts.KeyCounts.skew`.
     """
@@ -24,7 +24,7 @@ def skew(samples: Samples) -> Skew:
 def uniques_per_batch(samples: Samples, batch: int) -> np.ndarray:
     """Return the unique keys of each mini-batch: int64 ``[mini-batches]``.
 
-    Mini-batches are runs of ``batch`` samples as they come, the last may be short.
+    Mini-batches are runs of ``batch`` consecutive samples; the last may be short.
     """
     if batch < 1:
         raise ValueError(f"batch must be at least 1, not {batch!r}")
@@ -40,7 +40,7 @@ def uniques_per_batch(samples: Samples, batch: int) -> np.ndarray:
 
 
 def _uniques(groups: np.ndarray, keys: np.ndarray, count: int) -> np.ndarray:
-    """Return the different keys of each of ``count`` groups, at most `_MOST_GROUPS`."""
+    """Return the distinct keys of each of ``count`` groups, at most `_MOST_GROUPS`."""
     pairs = groups << _KEY_BITS | keys
     pairs.sort()
     first = np.ones(len(pairs), bool)
@@ -49,7 +49,7 @@ def _uniques(groups: np.ndarray, keys: np.ndarray, count: int) -> np.ndarray:
 
 
 class BatchUniques:
-    """Unique keys per mini-batch of a stream of samples, in its order.
+    """Unique keys per mini-batch of a stream of samples, in stream order.
 
     Parameters
     ----------
@@ -57,9 +57,9 @@ class BatchUniques:
 
     Members
     -------
-    batches, lookups, unique: full mini-batches so far, their lookups, and the sum of the different
-        keys of each. Samples that do not fill a mini-batch are left out, unless they are the only
-        ones.
+    batches, lookups, unique: full mini-batches so far, their lookups, and the sum of their unique
+        keys. Samples that do not fill a mini-batch are left out, unless there is no full
+        mini-batch.
     """
 
     def __init__(self, batch: int):
@@ -81,7 +81,7 @@ class BatchUniques:
             self._held, self._count = [joined.slice(full, len(joined))], len(joined) - full
 
     def finish(self) -> None:
-        """Count the only mini-batch where it is short."""
+        """End the stream: count a short mini-batch if it is the only one."""
         if not self.batches and self._count:
             self._take(concatenate(self._held))
 

@@ -1,45 +1,44 @@
-"""Models of time: what actions cost on a GPU, a CPU, a copy engine or a network, in microseconds.
+"""Timing models: cost of actions on a GPU, CPU, copy engine or network, in microseconds.
 
-Three things are kept apart. **What is to be done** is an :class:`operation.Operation` (bytes,
-rows, arithmetic; whatever it runs on), made by the functions of ``embedding_work`` and
-``dense_work``. **What does it** is a profile, a TOML file of constants (``host/profiles``) loaded
-with :func:`host.toml.profile.load_profile`. **What it takes** is a :class:`cost.Cost`: ``us`` from
-begin
-to end with all resources free, ``overhead_us`` of them in which nothing of the work itself is done
+Three things are kept apart. **The work** is an :class:`operation.Operation` (bytes, rows,
+arithmetic; independent of the device), made by the functions of ``embedding_work`` and
+``dense_work``. **The device** is a profile, a TOML file of constants (``host/profiles``) loaded
+with :func:`host.toml.profile.load_profile`. **The cost** is a :class:`cost.Cost`: ``us`` from start
+to end with all resources free, ``overhead_us`` of them in which no part of the work itself is done
 (the phase ``overhead``), and ``busy``, the microseconds that each of ``gpu``, ``gpu_memory``,
 ``cpu``, ``cpu_memory``, ``pcie``, ``nic`` and ``link`` is occupied. A scheduler places a stage for
 ``us``, lets it hold the resources of ``busy``, and books ``overhead_us`` and ``work_us`` to their
-phases. ``a + b`` is one after the other. Nothing here keeps state, but for ``Topology.send``.
+phases. ``a + b`` runs one after the other. Only ``Topology.send`` keeps state.
 
 - ``GpuTime(gpu, software).run(*operations)``: operators called one after the other by one thread;
-  with CUDA graphs, all that one call is given is one graph. ``GpuTime.synchronize()``: the host
-  waits for the GPU.
+  with CUDA graphs, each call of ``run`` is one graph. ``GpuTime.synchronize()``: the host waits
+  for the GPU.
 - ``CpuTime(cpu).run(*operations)``: the same operations on a CPU.
 - ``CopyTime(pcie, software).copy(size)``: host to GPU memory or back.
 - ``MpiCollectives(mpi, topology, copies, call_us)``: ``all_to_all(traffic)``, ``all_reduce(size)``,
-  with copies between GPU and host memory around them, or None for a CPU; and the framework's call.
+  with copies between GPU and host memory before and after, None for a CPU; and the framework's
+  call.
 - ``NcclCollectives(nccl, topology, software)``: the same, from GPU memory to GPU memory.
 - ``Topology(profile)``: the links. ``uniform(size)`` makes traffic; ``send`` queues messages.
-- ``TopologyProfile.of(network, nodes)``: the one level of an Ethernet profile. Two levels and 128
-  endpoints: ``topology_leaf_spine``, and in hosts of eight GPUs ``topology_zionex``.
+- ``TopologyProfile.of(network, nodes)``: the single level of an Ethernet profile. Two levels and
+  128 endpoints: ``topology_leaf_spine``, and in hosts of eight GPUs ``topology_zionex``.
 
-``traffic`` is bytes from each endpoint to each, float64 ``[endpoints, endpoints]``. ``software`` is
-``software_eager`` or ``software_tuned``; ``software.collective`` says which library goes with it,
-``software.fused_embedding`` whether ``gather(..., fused=True)`` does. One profile is charged to a
-baseline and to a system with SmartNICs alike: each operator, copy and collective that is left on
-the GPU goes through these same calls. As an example, the top MLP of 32 samples, and its predictions
-back in host memory::
+``traffic`` is the bytes from each endpoint to each, float64 ``[endpoints, endpoints]``.
+``software`` is ``software_eager`` or ``software_tuned``; ``software.collective`` names its library
+and ``software.fused_embedding`` says whether it uses ``gather(..., fused=True)``. Baselines and
+systems with SmartNICs are charged by the same profile: each operator, copy and collective left on
+the GPU goes through the same calls. For example, the top MLP of 32 samples, and the copy of its
+predictions to host memory::
 
     software = load_profile("software_eager", SoftwareProfile)
     gpu = GpuTime(load_profile("gpu_rtx8000", GpuProfile), software)
     copies = CopyTime(load_profile("pcie_gen3x16", PcieProfile), software)
     cost = gpu.run(*mlp(32, model.top_layers)) + copies.copy(4 * 32) + gpu.synchronize()
 
-Profiles know how far each of their numbers is to be trusted: :func:`host.toml.provenance.constants`
-lists name, value, status and source of all, :func:`host.toml.provenance.uncertain` those that a
-sensitivity sweep
-halves and doubles with :func:`host.toml.provenance.scaled`. ``python -m host.calibrate`` measures
-profiles of a machine.
+:func:`host.toml.provenance.constants` lists the name, value, status and source of all numbers of a
+profile; :func:`host.toml.provenance.uncertain` lists those that a sensitivity sweep halves and
+doubles with :func:`host.toml.provenance.scaled`. ``python -m host.calibrate`` measures the profiles
+of a machine.
 
 =======================  =======================================================================
 prefix of the profile    dataclass

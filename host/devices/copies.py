@@ -1,4 +1,4 @@
-"""Copies between host and GPU memory."""
+"""Timing model of copies between host and GPU memory."""
 
 from host.devices.cost import Cost
 from host.devices.software import SoftwareProfile
@@ -10,8 +10,8 @@ __all__ = ["CopyTime"]
 class CopyTime:
     """Copies over a node's PCIe link, in either direction, from or to page-locked memory.
 
-    A copy costs the software's ``copy_us``, which includes the latency of the link, and its bytes
-    the link's rate. Parameters: ``pcie``, ``software``.
+    A copy costs the software's ``copy_us``, which includes the latency of the link, plus its bytes
+    at the link's rate. Parameters: ``pcie``, ``software``.
     """
 
     def __init__(self, pcie: PcieProfile, software: SoftwareProfile):
@@ -19,9 +19,9 @@ class CopyTime:
         self.software = software
 
     def copy(self, size: float, calls: int = 1) -> Cost:
-        """Return the cost of ``size`` bytes in ``calls`` copies, one after the other.
+        """Return the cost of ``calls`` consecutive copies of ``size`` bytes in total.
 
-        ``ValueError`` for a negative size or number of calls, and for bytes without a call.
+        Raises ``ValueError`` for a negative size or number of calls, and for bytes without a call.
         """
         for name, value in (("size", size), ("calls", calls)):
             if not value >= 0:

@@ -1,4 +1,4 @@
-"""What an action costs: time from begin to end, and which resources it occupies for how long."""
+"""Cost of an action: its duration, and how long it occupies each resource."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,20 +11,20 @@ RESOURCES = ("gpu", "gpu_memory", "cpu", "cpu_memory", "pcie", "nic", "link")
 
 @dataclass(frozen=True)
 class Cost:
-    """Time of an action that has its resources for itself.
+    """Duration of an action that does not share its resources.
 
     Members
     -------
-    us: microseconds from when its inputs are there until its outputs are.
-    overhead_us: the part of ``us`` in which nothing of the work itself is done: the host's calls,
-        launches, the costs of a copy or a message beside its bytes.
-    busy: microseconds that each resource of `RESOURCES` is occupied, at most ``us`` each. Where
-        several actions share one, a resource is free for others the rest of the time.
+    us: microseconds from when its inputs are available until its outputs are.
+    overhead_us: the part of ``us`` in which no part of the work itself is done: the host's calls,
+        launches, the costs of a copy or a message other than its bytes.
+    busy: microseconds that each resource of `RESOURCES` is occupied, at most ``us`` each. For the
+        rest of the time, other actions may use the resource.
 
-    The sum of two is one after the other.
+    The sum of two costs is one action after the other.
 
-    Raises ``ValueError`` for a negative time, more overhead or use of a resource than time, or an
-    unknown resource.
+    Raises ``ValueError`` for a negative time, for overhead or use of a resource longer than ``us``,
+    or for an unknown resource.
     """
 
     us: float = 0.0
@@ -32,7 +32,7 @@ class Cost:
     busy: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        slack = 1e-9 * max(1.0, self.us)  # of rounding, where many are summed
+        slack = 1e-9 * max(1.0, self.us)  # rounding error of long sums
         if not self.us >= 0:
             raise ValueError(f"us must be at least 0, not {self.us!r}")
         if not 0 <= self.overhead_us <= self.us + slack:
@@ -46,7 +46,7 @@ class Cost:
 
     @property
     def work_us(self) -> float:
-        """Microseconds of the work itself."""
+        """Microseconds without overhead."""
         return self.us - self.overhead_us
 
     def __add__(self, other: "Cost") -> "Cost":

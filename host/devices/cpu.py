@@ -1,4 +1,4 @@
-"""A CPU: its profile, and the time of operations on it."""
+"""A CPU: its profile, and its timing model."""
 
 from dataclasses import dataclass, field
 
@@ -11,21 +11,21 @@ __all__ = ["CpuProfile", "CpuTime"]
 
 @dataclass(frozen=True)
 class CpuProfile:
-    """Constants of a CPU, all its cores together.
+    """Constants of a CPU, for all its cores together.
 
     Members
     -------
     name: of the profile.
-    cores: that compute.
-    memory_bandwidth_gb_s: of reads and writes in order.
-    random_bandwidth_gb_s: of whole accesses anywhere in memory, as many under way as the cores can
-        have, at most ``memory_bandwidth_gb_s``.
-    access_bytes: bytes that an access moves at least, a cache line.
-    float32_tflops: 10^12 float32 operations in a second, in matrix products that are large.
-    operator_us: of the framework, for one call of an operator.
+    cores: number of cores that compute.
+    memory_bandwidth_gb_s: rate of sequential reads and writes.
+    random_bandwidth_gb_s: rate of whole random accesses with as many in flight as the cores
+        support, at most ``memory_bandwidth_gb_s``.
+    access_bytes: least bytes that an access moves, a cache line.
+    float32_tflops: 10^12 float32 operations per second in large matrix products.
+    operator_us: the framework's time for one call of an operator.
     source: of each number, see :mod:`host.toml.provenance`.
 
-    Raises ``ValueError`` for a constant that cannot be.
+    Raises ``ValueError`` for a constant out of range.
     """
 
     name: str
@@ -48,8 +48,8 @@ class CpuProfile:
 class CpuTime:
     """A CPU that runs operations one after the other on all its cores.
 
-    A roofline for each, as in :class:`host.devices.gpu_time.GpuTime`, behind the framework's call;
-    nothing overlaps the call, since the cores that make it are those that work. Parameter: ``cpu``.
+    Each is a roofline, as in :class:`host.devices.gpu_time.GpuTime`, after the framework's call;
+    nothing overlaps the call, since the same cores make it and do the work. Parameter: ``cpu``.
     """
 
     def __init__(self, cpu: CpuProfile):
@@ -57,19 +57,19 @@ class CpuTime:
 
     def memory_us(self, operation: Operation) -> float:
         """Return the microseconds that the memory needs for the bytes of ``operation``."""
-        # A sweep may have scaled one of the rates alone.
+        # A sweep may have scaled only one of the two rates.
         random = min(self.cpu.random_bandwidth_gb_s, self.cpu.memory_bandwidth_gb_s)
         return (operation.streamed_bytes / (self.cpu.memory_bandwidth_gb_s * 1e3)
                 + operation.row_traffic(self.cpu.access_bytes) / (random * 1e3))
 
     def work_us(self, operation: Operation) -> float:
-        """Return the microseconds that the CPU is at ``operation``, calls left out."""
+        """Return the microseconds that the CPU works on ``operation``, without calls."""
         return max(self.memory_us(operation), operation.flops / (self.cpu.float32_tflops * 1e6))
 
     def run(self, *operations: Operation) -> Cost:
-        """Return the cost of ``operations`` one after the other.
+        """Return the cost of consecutive ``operations``.
 
-        Overhead are the calls of the framework. Busy are ``cpu``, and ``cpu_memory`` for its bytes.
+        The framework's calls are overhead. ``cpu`` is busy, and ``cpu_memory`` for the bytes.
         """
         work = sum(self.work_us(operation) for operation in operations)
         overhead = self.cpu.operator_us * sum(operation.operators for operation in operations)

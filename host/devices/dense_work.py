@@ -1,7 +1,8 @@
 """Operations of a DLRM's dense part: its MLPs, the interaction, the loss and the optimizer.
 
-float32 throughout. Operators are those of an eager framework, each with one kernel; a bias is added
-in its product. An MLP's layers are pairs (inputs, outputs), as :class:`host.model.Model` has them.
+Everything is float32. Operators are those of an eager framework with one kernel each; the bias is
+added by the matrix product. An MLP's layers are pairs (inputs, outputs) as in
+:class:`host.model.Model`.
 """
 
 from collections.abc import Sequence
@@ -16,17 +17,17 @@ Layers = Sequence[tuple[int, int]]
 
 
 def elementwise(values: int, inputs: int = 1, name: str = "elementwise") -> Operation:
-    """Make ``values`` values of as many of each of ``inputs`` inputs, one operation each."""
+    """Compute ``values`` values from ``inputs`` arrays of that size, one operation per value."""
     return Operation(name, 4 * values * (inputs + 1), flops=values * inputs)
 
 
 def concat(values: int) -> Operation:
-    """Copy ``values`` values behind each other."""
+    """Copy ``values`` values into one concatenated array."""
     return Operation("concat", 8 * values)
 
 
 def transpose(values: int) -> Operation:
-    """Copy ``values`` values into another order of their dimensions."""
+    """Copy ``values`` values in another order of dimensions."""
     return Operation("transpose", 8 * values)
 
 
@@ -38,23 +39,23 @@ def product(rows: int, inner: int, columns: int, batch: int = 1,
 
 
 def linear(samples: int, inputs: int, outputs: int) -> Operation:
-    """Apply a layer, its weights and biases, to ``samples`` samples."""
+    """Apply a layer's weights and biases to ``samples`` samples."""
     work = product(samples, inputs, outputs)
     return Operation("linear", work.streamed_bytes + 4 * outputs,
                      flops=work.flops + samples * outputs, matrix=True)
 
 
 def mlp(samples: int, layers: Layers) -> tuple[Operation, ...]:
-    """Apply layers with the activation behind each: ReLU or, at the end, a sigmoid."""
+    """Apply layers, each followed by its activation: ReLU or, for the last, a sigmoid."""
     return tuple(operation for inputs, outputs in layers for operation in (
         linear(samples, inputs, outputs), elementwise(samples * outputs, name="activation")))
 
 
 def mlp_backward(samples: int, layers: Layers,
                  input_gradient: bool = True) -> tuple[Operation, ...]:
-    """Make the gradients of weights, biases and, between layers, of their inputs.
+    """Compute the gradients of weights, biases and the layers' inputs.
 
-    ``input_gradient``: whether that of the first layer's input is wanted too, as of a top MLP's.
+    ``input_gradient``: whether to compute that of the first layer's input, as for a top MLP.
     """
     result = []
     for index, (inputs, outputs) in reversed(list(enumerate(layers))):
@@ -67,10 +68,10 @@ def mlp_backward(samples: int, layers: Layers,
 
 
 def interaction(samples: int, model: Model) -> tuple[Operation, ...]:
-    """Join the dense and pooled vectors; multiply each with each; take the pairs; join again.
+    """Concatenate the vectors, multiply all pairs, select the pairs, and concatenate again.
 
-    What facebookresearch/dlrm does for ``dot``: a batched product of whole n by n matrices, of
-    which the pairs below the diagonal are taken by index. For ``cat`` the first is all.
+    This is what facebookresearch/dlrm does for ``dot``: a batched product to whole n by n matrices,
+    from which the pairs below the diagonal are taken by index. ``cat`` needs only the first step.
     """
     vectors = model.tables + 1
     joined = concat(samples * vectors * model.dimension)
@@ -83,11 +84,11 @@ def interaction(samples: int, model: Model) -> tuple[Operation, ...]:
 
 
 def interaction_backward(samples: int, model: Model) -> tuple[Operation, ...]:
-    """Make the gradients of the dense and pooled vectors of that of the interaction.
+    """Compute the gradients of the dense and pooled vectors from that of the interaction.
 
-    For ``dot``: the pairs are put into zeroed n by n matrices, which multiply the vectors from
-    either side; both are summed. Frameworks that sort the indices when they put do more than that.
-    For ``cat``, and for the vectors of ``dot`` at the end, gradients are views.
+    For ``dot``, the pairs are written to zeroed n by n matrices, which are multiplied with the
+    vectors from either side; both products are summed. Frameworks that sort the indices of such
+    writes do more work. For ``cat``, and at the end of ``dot``, the gradients are views.
     """
     vectors = model.tables + 1
     if model.interaction == "cat":
@@ -109,7 +110,7 @@ def loss(samples: int) -> tuple[Operation, ...]:
 
 
 def dense_update(parameters: int, tensors: int = 1) -> Operation:
-    """Update ``parameters`` weights and biases with SGD, one operator for each of ``tensors``."""
+    """Update ``parameters`` weights and biases by SGD, one operator for each of ``tensors``."""
     calls = max(1, tensors)
     return Operation("dense_update", 12 * parameters, flops=2 * parameters, operators=calls,
                      kernels=calls)

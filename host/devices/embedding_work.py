@@ -1,21 +1,21 @@
-"""Operations of the embedding tables: lookups, their keys, and what training writes back."""
+"""Operations of the embedding tables: lookups, key handling, and updates in training."""
 
 from host.devices.operation import Operation
 
 __all__ = ["expand", "gather", "layout", "row_state", "scatter_update", "segment_sum", "unique"]
 
 _INDEX = 8
-"""Bytes of an index or an offset: int64, as frameworks have them."""
+"""Bytes of an index or an offset: int64, as in frameworks."""
 _SORT_BITS = 8
-"""Bits of a key that a pass of a radix sort orders by."""
+"""Bits of a key sorted per pass of the radix sort."""
 
 
 def gather(rows: int, bags: int, dimension: int, tables: int = 1,
            fused: bool = False) -> Operation:
     """Read ``rows`` rows of ``dimension`` float32 and pool them to ``bags`` vectors.
 
-    One operator a table, or one for all where ``fused``; a kernel each. Indices and offsets are
-    read, pooled vectors written.
+    One operator per table, or a single one if ``fused``, with one kernel each. It reads indices and
+    offsets and writes pooled vectors.
     """
     calls = 1 if fused else max(1, tables)
     return Operation("gather", _INDEX * (rows + bags) + 4 * dimension * bags, rows, 4 * dimension,
@@ -26,17 +26,18 @@ def gather(rows: int, bags: int, dimension: int, tables: int = 1,
 def layout(values: int, size: int = _INDEX, operators: int = 1) -> Operation:
     """Rearrange ``values`` values of ``size`` bytes: indices and offsets split, joined, permuted.
 
-    Each is read and written once.
+    Each value is read and written once.
     """
     return Operation("layout", 2 * size * values, operators=operators, kernels=operators)
 
 
 def unique(keys: int, size: int = _INDEX) -> Operation:
-    """Sort ``keys`` keys of ``size`` bytes and number the different ones, for dedupe.
+    """Sort ``keys`` keys of ``size`` bytes and number the distinct ones, for dedupe.
 
-    A radix sort of the keys with their places, 8 bits a pass, each of which reads and writes all of
-    them once (Adinets and Merrill, "Onesweep", 2022); then the borders, their prefix sum, and each
-    place's number: three more passes. One operator, a kernel a pass and one for the histogram.
+    A radix sort of keys and positions, 8 bits per pass, each of which reads and writes everything
+    once (Adinets and Merrill, "Onesweep", 2022); then three more passes for the segment borders,
+    their prefix sum, and each position's number. One operator, one kernel per pass and one for the
+    histogram.
     """
     passes = 8 * size // _SORT_BITS
     return Operation("unique", 2 * (size + _INDEX) * keys * passes + (size + 3 * 2 * _INDEX) * keys,
@@ -44,18 +45,18 @@ def unique(keys: int, size: int = _INDEX) -> Operation:
 
 
 def expand(rows: int, bags: int, dimension: int) -> Operation:
-    """Write the gradient of each of ``bags`` bags once for every one of its ``rows`` rows."""
+    """Copy the gradient of each of ``bags`` bags to all of its ``rows`` rows."""
     return Operation("expand", 4 * dimension * (bags + rows) + _INDEX * (rows + bags))
 
 
 def segment_sum(rows: int, groups: int, dimension: int) -> Operation:
-    """Sum ``rows`` vectors, read anywhere in the order of their keys, to ``groups`` vectors."""
+    """Sum ``rows`` vectors, read randomly in key order, to ``groups`` vectors."""
     return Operation("segment_sum", 4 * dimension * groups + _INDEX * rows, rows, 4 * dimension,
                      (rows - groups) * dimension if rows > groups else 0)
 
 
 def scatter_update(rows: int, dimension: int) -> Operation:
-    """Read, update and write ``rows`` rows anywhere in memory, each with its gradient: SGD."""
+    """Read, update and write ``rows`` random rows, each with its gradient, by SGD."""
     return Operation("scatter_update", (4 * dimension + _INDEX) * rows, 2 * rows, 4 * dimension,
                      2 * rows * dimension)
 

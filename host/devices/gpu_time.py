@@ -1,4 +1,4 @@
-"""Time of operations on a GPU: a roofline for each, under what launching them costs."""
+"""Timing model of operations on a GPU: a roofline for each, plus launch costs."""
 
 from host.devices.cost import Cost
 from host.devices.operation import Operation
@@ -11,12 +11,12 @@ __all__ = ["GpuTime"]
 class GpuTime:
     """A GPU under a software profile; see :class:`host.timing.gpu.GpuProfile` for its constants.
 
-    An operator's kernels take the largest of the time its bytes need at the memory's rate, the time
-    its operations need at the GPU's, and ``kernel_us`` a kernel (Williams, Waterman and Patterson,
-    "Roofline", Commun. ACM 52(4), 2009). What a kernel reaches of either rate are the profile's
-    fractions.
+    An operator's kernels take the longest of: the time for its bytes at the memory's rate, the time
+    for its arithmetic at the GPU's rate, and ``kernel_us`` per kernel (Williams, Waterman and
+    Patterson, "Roofline", Commun. ACM 52(4), 2009). The profile's fractions say how much of either
+    rate a kernel reaches.
 
-    Parameters: ``gpu``; ``software``, what calls it.
+    Parameters: ``gpu``; ``software``, which calls it.
     """
 
     def __init__(self, gpu: GpuProfile, software: SoftwareProfile):
@@ -36,20 +36,20 @@ class GpuTime:
         return operation.flops / (self.gpu.float32_tflops * 1e6 * fraction)
 
     def work_us(self, operation: Operation) -> float:
-        """Return the microseconds that the GPU is at ``operation``, launches left out."""
+        """Return the microseconds that the GPU works on ``operation``, without launches."""
         return max(operation.kernels * self.gpu.kernel_us, self.memory_us(operation),
                    self.compute_us(operation))
 
     def run(self, *operations: Operation) -> Cost:
-        """Return the cost of ``operations`` one after the other, on a GPU that waits for them.
+        """Return the cost of consecutive ``operations`` on an idle GPU.
 
-        The host calls one operator after the other and does not wait for the GPU, on which an
-        operator starts ``launch_us`` after its call, when the one before it has ended. With
-        ``graphs`` there is one call for all of them. Inputs are in GPU memory, and so are the
-        outputs at the end; :meth:`synchronize` is the host's waiting for them.
+        The host calls one operator after the other without waiting for the GPU. On the GPU, an
+        operator starts ``launch_us`` after its call, but not before the previous one has ended.
+        With ``graphs`` there is one call for all of them. Inputs and outputs are in GPU memory;
+        :meth:`synchronize` makes the host wait for the outputs.
 
-        Overhead is the time in which the GPU waits for the host. Busy are ``gpu`` while a kernel is
-        on it, ``gpu_memory`` for its bytes, and ``cpu`` for the calls.
+        Overhead is the time in which the GPU waits for the host. ``gpu`` is busy while a kernel
+        runs, ``gpu_memory`` for its bytes, and ``cpu`` for the calls.
         """
         software = self.software
         called = software.graph_us if software.graphs and operations else 0.0
@@ -67,5 +67,5 @@ class GpuTime:
                     {"gpu": work, "gpu_memory": memory, "cpu": called} if operations else {})
 
     def synchronize(self) -> Cost:
-        """Return what it costs the host to wait for the GPU, beside the GPU's time."""
+        """Return the host's cost of waiting for the GPU, in addition to the GPU's time."""
         return Cost(self.software.synchronize_us, self.software.synchronize_us)

@@ -15,7 +15,7 @@ __all__ = ["MpiCollectives", "MpiProfile"]
 
 @dataclass(frozen=True)
 class MpiProfile:
-    """Constants of an MPI library; ``message_us``: host time of each message, sent and received.
+    """Constants of an MPI library; ``message_us``: host time per message, for both ends.
 
     ``source``: see :mod:`host.toml.provenance`.
     """
@@ -36,10 +36,10 @@ class MpiCollectives:
     Parameters
     ----------
     mpi, topology: the library and the links.
-    copies: of each endpoint between its GPU and its host's memory, None where data are in host
-        memory already. The GPU has finished before; its host waits for no copy but by MPI.
-    call_us: host time of a framework's call of one collective, such as ``operator_us`` of its
-        software or of a CPU; none where a program calls MPI itself.
+    copies: each endpoint's copies between its GPU and its host's memory; None if data are already
+        in host memory. The GPU has finished before; the host waits for copies only inside MPI.
+    call_us: host time of the framework's call of a collective, such as ``operator_us`` of its
+        software or of a CPU; 0 if a program calls MPI directly.
     """
 
     def __init__(self, mpi: MpiProfile, topology: Topology, copies: CopyTime | None = None,
@@ -54,10 +54,10 @@ class MpiCollectives:
     def all_to_all(self, traffic: np.ndarray) -> Cost:
         """Return the cost of exchanging ``traffic``, bytes ``[endpoints, endpoints]``.
 
-        Every endpoint posts a message to each other one it has bytes for, one after the other, and
-        all are under way at once: the calls, one latency, and the bytes of the busiest link.
-        Before, what goes to others is copied to the host in one call; after, what came is copied
-        back. Nothing for nobody costs nothing.
+        Every endpoint posts its messages one after the other, and all are in flight at once: the
+        cost is the calls, one latency, and the bytes of the busiest link. Before, outgoing data are
+        copied to the host in one call; after, incoming data are copied back. An empty exchange
+        costs nothing.
         """
         traffic = self.topology.checked(traffic) * (1 - np.eye(self.topology.endpoints))
         if not traffic.any():
@@ -71,10 +71,10 @@ class MpiCollectives:
                             float(traffic.sum(axis=0).max()))
 
     def all_reduce(self, size: float) -> Cost:
-        """Return the cost of summing ``size`` bytes of each endpoint, so that each has the sums.
+        """Return the cost of an all-reduce of ``size`` bytes over all endpoints.
 
-        A ring (:class:`host.devices.ring.Ring`), each turn with its message and the longest
-        latency. Nothing for one endpoint.
+        A ring (:class:`host.devices.ring.Ring`); each turn takes a message and the longest latency.
+        With one endpoint it costs nothing.
         """
         if self.topology.endpoints == 1:
             return Cost()
@@ -86,7 +86,7 @@ class MpiCollectives:
                                  {"link": ring.moving_us, "cpu": calls}), size, size)
 
     def _copied(self, cost: Cost, out: float, back: float) -> Cost:
-        """Return ``cost`` between copies of what goes out and of what comes back."""
+        """Return ``cost`` with copies of the outgoing data before and the incoming data after."""
         if self.copies is None:
             return cost
         return self.copies.copy(out, 1) + cost + self.copies.copy(back, 1)

@@ -1,4 +1,4 @@
-"""Collectives of NCCL between GPUs."""
+"""Timing model of NCCL's collectives between GPUs."""
 
 from dataclasses import dataclass, field
 
@@ -17,20 +17,20 @@ _PROTOCOLS = ("ll", "ll128", "simple")
 
 @dataclass(frozen=True)
 class NcclProfile:
-    """Constants of NCCL's protocols LL, LL128 and Simple, as its own tuning model has them.
+    """Constants of NCCL's protocols LL, LL128 and Simple, as in its own tuning model.
 
     Members
     -------
     name: of the profile.
-    base_..._us: of an operation, whatever its size and peers.
-    hop_..._us: from one GPU to the next over the network, its latency included.
+    base_..._us: fixed time of an operation, independent of size and peers.
+    hop_..._us: from one GPU to the next over the network, including its latency.
     local_hop_..._us: the same inside a host.
-    ll_fraction, ll128_fraction: of what a link moves that is data, the rest being flags.
-    ll_most_bytes: that a send of a group may have to go by LL; larger ones go by Simple.
-    parallel_peers: sends and receives of a group that are under way at once.
+    ll_fraction, ll128_fraction: share of a link's bytes that is data; the rest is flags.
+    ll_most_bytes: largest send of a group that uses LL; larger ones use Simple.
+    parallel_peers: concurrent sends and receives of a group.
     source: of each number, see :mod:`host.toml.provenance`.
 
-    Raises ``ValueError`` for a constant that cannot be.
+    Raises ``ValueError`` for a constant out of range.
     """
 
     name: str
@@ -73,7 +73,7 @@ class NcclCollectives:
     """Grouped sends and receives, and ring all-reduce, over a topology of GPUs.
 
     Data are in GPU memory before and after. Parameters: ``nccl``; ``topology``; ``software``, whose
-    call of an operator is charged once, unless it is in a graph.
+    operator call is charged once, unless it is in a graph.
     """
 
     def __init__(self, nccl: NcclProfile, topology: Topology, software: SoftwareProfile):
@@ -89,9 +89,9 @@ class NcclCollectives:
     def all_to_all(self, traffic: np.ndarray) -> Cost:
         """Return the cost of exchanging ``traffic``, bytes ``[endpoints, endpoints]``.
 
-        The base, a hop for each ``parallel_peers`` peers of the busiest endpoint, over the network
-        and inside the host, and the bytes of the busiest link. The largest message decides the
-        protocol of all. Nothing for nobody costs nothing.
+        The cost is the base, a hop per ``parallel_peers`` peers of the busiest endpoint, over the
+        network and inside the host, and the bytes of the busiest link. The largest message decides
+        the protocol of all. An empty exchange costs nothing.
         """
         topology, nccl = self.topology, self.nccl
         traffic = topology.checked(traffic) * (1 - np.eye(topology.endpoints))
@@ -108,10 +108,10 @@ class NcclCollectives:
         return Cost(overhead + moving, overhead, {"link": moving, "cpu": call})
 
     def all_reduce(self, size: float) -> Cost:
-        """Return the cost of summing ``size`` bytes of each endpoint, so that each has the sums.
+        """Return the cost of an all-reduce of ``size`` bytes over all endpoints.
 
-        A ring (:class:`host.devices.ring.Ring`) by the protocol that is quickest, which is how NCCL
-        chooses. Nothing for one endpoint.
+        A ring (:class:`host.devices.ring.Ring`) with the fastest protocol, which is how NCCL
+        chooses. With one endpoint it costs nothing.
         """
         if self.topology.endpoints == 1:
             return Cost()
@@ -126,6 +126,6 @@ class NcclCollectives:
         return min(found, key=lambda cost: cost.us)
 
     def _rounds(self, pairs: np.ndarray) -> int:
-        """Return how often an endpoint of ``pairs`` has to wait for peers, at most."""
+        """Return the most rounds of peers that any endpoint of ``pairs`` has to wait for."""
         peers = int(np.maximum(pairs.sum(axis=0), pairs.sum(axis=1)).max())
         return -(-peers // self.nccl.parallel_peers)

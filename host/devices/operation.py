@@ -1,4 +1,4 @@
-"""Operations: what an operator of a DLRM has to move and to compute, whatever it runs on."""
+"""Device-independent work of a DLRM operator: bytes to move and arithmetic to do."""
 
 from dataclasses import dataclass
 
@@ -7,21 +7,21 @@ __all__ = ["Operation"]
 
 @dataclass(frozen=True)
 class Operation:
-    """Work of one action, or of several of the same kind one after the other.
+    """Work of one action, or of several consecutive ones of the same kind.
 
     Members
     -------
     name: of its kind, for reports.
-    streamed_bytes: read and written in the order of their addresses.
-    rows, row_bytes: rows read or written anywhere in memory, and the bytes of each.
+    streamed_bytes: bytes read and written in address order.
+    rows, row_bytes: number of rows read or written at random addresses, and the bytes of each.
     flops: float32 operations; a multiplication and an addition are two.
-    operators: calls of the framework that it takes, each of its own kernels.
-    kernels: that it launches, at least ``operators``.
-    matrix: whether its operations are those of a matrix product.
-    fused_embedding: whether it is a batched embedding operator of a framework, whose calls have a
-        price of their own.
+    operators: framework calls, each with its own kernels.
+    kernels: kernels launched, at least ``operators``.
+    matrix: whether its arithmetic is a matrix product.
+    fused_embedding: whether it is a framework's batched embedding operator, whose calls have their
+        own cost.
 
-    Raises ``ValueError`` for what is negative, and for fewer kernels than operators.
+    Raises ``ValueError`` for a negative number, and for fewer kernels than operators.
     """
 
     name: str
@@ -41,5 +41,5 @@ class Operation:
                 raise ValueError(f"{name} must be at least {least}, not {getattr(self, name)!r}")
 
     def row_traffic(self, access_bytes: int) -> int:
-        """Return the bytes that its rows move where an access moves whole ``access_bytes``."""
+        """Return the bytes that its rows move if an access moves whole ``access_bytes``."""
         return self.rows * -(-self.row_bytes // access_bytes) * access_bytes

@@ -1,4 +1,4 @@
-"""What a ring all-reduce moves over the links of a topology."""
+"""Traffic of a ring all-reduce over the links of a topology."""
 
 from host.devices.topology import Topology
 
@@ -6,18 +6,18 @@ __all__ = ["Ring"]
 
 
 class Ring:
-    """Sum ``size`` bytes of every endpoint in a ring, in the order of their numbers.
+    """All-reduce of ``size`` bytes over all endpoints, in a ring in numerical order.
 
-    ``turns`` times, ``part`` bytes go from each endpoint to the next (Patarasuk and Yuan 2009, see
-    :class:`host.timing.all_reduce.RingAllReduce`, which counts frames and cycles of one network).
-    Where
-    several links leave a host side by side, their level's rate is that of all: rings share them.
+    In each of ``turns`` turns, ``part`` bytes go from each endpoint to the next (Patarasuk and Yuan
+    2009, see :class:`host.timing.all_reduce.RingAllReduce`, which counts frames and cycles of one
+    network). If several links leave a host side by side, their level's rate is the total rate of
+    all: rings share them.
 
-    Members: ``turns``, 2 (endpoints - 1); ``outside``, those of them that wait for a link between
+    Members: ``turns``, 2 (endpoints - 1); ``outside``, the turns that wait for a link between
     hosts, 2 (hosts - 1); ``part``, bytes; ``part_us``, the microseconds that the slowest link needs
     for one part; ``moving_us``, those of all turns.
 
-    ``ValueError`` for less than one byte.
+    Raises ``ValueError`` for less than one byte.
     """
 
     def __init__(self, topology: Topology, size: float):
@@ -27,7 +27,7 @@ class Ring:
         self.turns = 2 * (topology.endpoints - 1)
         self.outside = 2 * (profile.hosts - 1)
         self.part = size / topology.endpoints
-        # Each group has one neighbour behind it and one before: one part up and one down a turn.
+        # Each group has one predecessor and one successor: one part up and one down per turn.
         self.part_us = max((self.part / (level.bandwidth_gb_s * 1e3) for level in profile.levels
                             if level.joins > 1), default=0.0)
         self.moving_us = self.turns * self.part_us

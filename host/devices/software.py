@@ -1,4 +1,4 @@
-"""Software profiles: what the host's software charges for each GPU, copy and launch action."""
+"""Software profiles: the host's cost of each GPU call, copy and launch."""
 
 from dataclasses import dataclass, field
 
@@ -14,20 +14,20 @@ COLLECTIVES = ("mpi", "nccl")
 class SoftwareProfile:
     """Costs of software around a GPU: ``eager`` or ``tuned``.
 
-    The same profile is charged to a baseline and to a system with SmartNICs, action by action; a
-    ratio of two profiles says nothing about a system.
+    Baselines and systems with SmartNICs are charged by the same profile, action by action; a ratio
+    of results under two profiles says nothing about a system.
 
     Members
     -------
     name: of the profile.
-    operator_us: host time of one call of an operator, the launches of its kernels included.
+    operator_us: host time of one operator call, including the launches of its kernels.
     fused_embedding_us: host time of one call of a batched embedding operator.
-    copy_us: each copy between host and GPU memory, beside its bytes.
-    synchronize_us: from the end of the GPU's last action until the host's thread goes on.
+    copy_us: fixed time of each copy between host and GPU memory, without its bytes.
+    synchronize_us: from the end of the GPU's last action until the host's thread continues.
     graphs: whether a sequence of operators is launched as one CUDA graph.
-    graph_us: host time of launching one.
-    fused_embedding: whether a node's tables are looked up by one batched operator.
-    collective: `COLLECTIVES`, the library between nodes.
+    graph_us: host time of a graph launch.
+    fused_embedding: whether one batched operator looks up all tables of a node.
+    collective: one of `COLLECTIVES`, the library between nodes.
     source: of each number, see :mod:`host.toml.provenance`.
 
     Raises ``ValueError`` for a negative time or an unknown library.

@@ -1,4 +1,4 @@
-"""A hierarchy of links: endpoints in hosts, hosts behind switches, switches behind switches."""
+"""Topology: a hierarchy of links that join endpoints to hosts, and these to switches."""
 
 from dataclasses import dataclass, field
 
@@ -10,19 +10,19 @@ from host.toml.provenance import check_source
 __all__ = ["Level", "Topology", "TopologyProfile"]
 
 _MOST = 4096
-"""Endpoints of a topology; a matrix of bytes between all of them is square."""
+"""Limit on the endpoints: a matrix of bytes between all of them is square."""
 
 
 @dataclass(frozen=True)
 class Level:
-    """One class of links: what joins the groups of the level below.
+    """One class of links, which joins the groups of the level below.
 
     Members
     -------
     name: of the class, such as ``nvlink`` or ``spine``.
     joins: groups of the level below (endpoints, for the first level) that one switch joins.
-    bandwidth_gb_s: of the link of each such group to the switch, in each direction, of payload.
-    one_way_us: from endpoint to endpoint where this is the highest level between them.
+    bandwidth_gb_s: payload rate of the link from each such group to the switch, per direction.
+    one_way_us: latency between endpoints if this is the highest level between them.
     local: whether it is inside a host.
     source: of each number, see :mod:`host.toml.provenance`.
     """
@@ -45,9 +45,9 @@ class Level:
 
 @dataclass(frozen=True)
 class TopologyProfile:
-    """Levels from the inside out: ``levels[0]`` joins endpoints, the next one their groups.
+    """Levels from the inside out: ``levels[0]`` joins endpoints, the next joins their groups.
 
-    An endpoint is what sends and receives: a GPU, a NIC, or a host where it has only one of them.
+    An endpoint sends and receives: a GPU, a NIC, or a host that has only one of them.
     """
 
     name: str
@@ -58,8 +58,8 @@ class TopologyProfile:
             raise ValueError("levels must be at least one, not none")
         for index, level in enumerate(self.levels[1:], 1):
             if level.local and not self.levels[index - 1].local:
-                raise ValueError(f"levels[{index}].local must be false: the level below is outside "
-                                 f"the host")
+                raise ValueError(f"levels[{index}].local must be false: the level below is not "
+                                 f"inside a host")
         if self.endpoints > _MOST:
             raise ValueError(f"levels must join at most {_MOST} endpoints, not {self.endpoints}")
 
@@ -70,16 +70,17 @@ class TopologyProfile:
 
     @property
     def hosts(self) -> int:
-        """Number of groups of endpoints that only levels outside a host join."""
+        """Number of groups of endpoints that are joined only by levels outside a host."""
         return int(np.prod([level.joins for level in self.levels if not level.local],
                            dtype=object))
 
     @classmethod
     def of(cls, network: NetworkProfile, nodes: int, payload: int = 1472,
            header: int = 42) -> "TopologyProfile":
-        """Return the one level of a network's links between ``nodes`` nodes.
+        """Return the single level of a network's links between ``nodes`` nodes.
 
-        ``payload`` and ``header`` are bytes of a full frame: by default UDP in an MTU of 1,500.
+        ``payload`` and ``header`` are the bytes of a full frame: by default UDP with an MTU of
+        1,500.
         """
         share = payload / (payload + header + network.overhead_bytes)
         return cls(network.name, (Level(network.name, nodes, network.bandwidth_gbit_s / 8 * share,
@@ -87,11 +88,11 @@ class TopologyProfile:
 
 
 class Topology:
-    """What a `TopologyProfile` does with messages.
+    """Timing model of messages over a `TopologyProfile`.
 
-    Every group of each level has one link up and one down, each of which moves what passes it one
-    byte after the other at its level's rate. Bytes between two endpoints pass the links of every
-    level up to the lowest that joins them, and wait in the queue of each.
+    Every group of each level has one link up and one down; each link moves its bytes one after the
+    other at its level's rate. Bytes between two endpoints pass the links of every level up to the
+    lowest that joins them, and wait in the queue of each.
 
     Members: ``profile``; ``endpoints``, their number; ``group``, int ``[levels, endpoints]``, the
     group of each endpoint whose link goes to that level (the endpoint itself at the first).
@@ -106,11 +107,11 @@ class Topology:
         self._free: dict[tuple[int, int, int], float] = {}
 
     def level(self, source: int, destination: int) -> int:
-        """Return the lowest level that joins two different endpoints."""
+        """Return the lowest level that joins two distinct endpoints."""
         return int(np.argmax(self._switch[:, source] == self._switch[:, destination]))
 
     def one_way_us(self, source: int, destination: int) -> float:
-        """Return the latency between two endpoints, 0 from one to itself."""
+        """Return the latency between two endpoints, 0 from an endpoint to itself."""
         if source == destination:
             return 0.0
         return self.profile.levels[self.level(source, destination)].one_way_us
@@ -123,14 +124,14 @@ class Topology:
     def link_us(self, traffic: np.ndarray) -> np.ndarray:
         """Return the microseconds that the busiest link of each level needs for ``traffic``.
 
-        ``traffic``: bytes ``[endpoints, endpoints]`` from each to each; what an endpoint has for
-        itself passes no link. No exchange of these bytes ends earlier than the largest of them.
+        ``traffic``: bytes ``[endpoints, endpoints]`` from each to each; an endpoint's bytes for
+        itself use no link. No exchange of these bytes can end before the longest of these times.
         """
         traffic = self.checked(traffic)
         result = np.zeros(len(self.profile.levels))
         outside = ~np.eye(self.endpoints, dtype=bool)
         for k, level in enumerate(self.profile.levels):
-            # What stays under one switch of the level below does not come up here.
+            # Traffic below one switch of the level below does not reach this level.
             if k:
                 outside &= self._switch[k - 1][:, None] != self._switch[k - 1]
             crossing = np.where(outside, traffic, 0.0)
@@ -143,8 +144,9 @@ class Topology:
     def send(self, time_us: float, source: int, destination: int, size: float) -> float:
         """Send a message at ``time_us``; return when its last byte has arrived.
 
-        It cuts through: its head goes on while its tail is behind, and each link on its way is then
-        taken for its bytes. Calls come in the order of time; :meth:`clear` empties the queues.
+        Switching is cut-through: the head moves on before the tail has arrived, and each link on
+        the path is occupied for the message's bytes. Calls must be in time order; :meth:`clear`
+        empties the queues.
         """
         if source == destination:
             return time_us
@@ -159,15 +161,15 @@ class Topology:
         return tail + self.profile.levels[top].one_way_us
 
     def clear(self) -> None:
-        """Forget the messages that links are taken by."""
+        """Clear the queues of all links."""
         self._free.clear()
 
     def uniform(self, size: float) -> np.ndarray:
-        """Return the traffic in which each endpoint has ``size`` bytes for each other one."""
+        """Return traffic of ``size`` bytes from each endpoint to each other endpoint."""
         return np.where(np.eye(self.endpoints, dtype=bool), 0.0, float(size))
 
     def checked(self, traffic: np.ndarray) -> np.ndarray:
-        """Return ``traffic`` as float64, or raise ``ValueError`` for what is none."""
+        """Return ``traffic`` as float64. Raises ``ValueError`` if it is invalid."""
         traffic = np.asarray(traffic, np.float64)
         if traffic.shape != (self.endpoints, self.endpoints) or not (traffic >= 0).all():
             raise ValueError(f"traffic must be bytes of {self.endpoints} by {self.endpoints} "
@@ -175,7 +177,7 @@ class Topology:
         return traffic
 
     def _highest(self, level: int) -> np.ndarray:
-        """Return which pairs of different endpoints ``level`` is the lowest to join."""
+        """Return the pairs of distinct endpoints for which ``level`` is the lowest that joins."""
         joined = self._switch[level][:, None] == self._switch[level]
         below = (self._switch[level - 1][:, None] == self._switch[level - 1] if level
                  else np.eye(self.endpoints, dtype=bool))

@@ -1,4 +1,4 @@
-"""Gradients of the MLPs and interactions in float32, bit by bit the same on every machine."""
+"""Gradients of the MLPs and interactions in float32, bit-identical on every machine."""
 
 from collections.abc import Callable
 
@@ -10,14 +10,14 @@ from host.model import Model
 __all__ = ["Linear", "activations", "interaction_backward", "mlp_backward"]
 
 Linear = Callable[[np.ndarray, Layer], np.ndarray]
-"""Computes a layer, as :func:`host.dlrm.mlp.linear_fixed` does."""
+"""Computes a layer like :func:`host.dlrm.mlp.linear_fixed`."""
 
 _BLOCK_SAMPLES = 128
 
 
 def activations(inputs: np.ndarray, layers: list[Layer], linear: Linear = linear_fixed,
                 last_relu: bool = True) -> list[np.ndarray]:
-    """Return ``inputs`` and what each layer makes of it, as :func:`host.dlrm.mlp.forward` does."""
+    """Return ``inputs`` and the output of each layer, as :func:`host.dlrm.mlp.forward` does."""
     values = [np.ascontiguousarray(inputs, np.float32)]
     for number, layer in enumerate(layers):
         relu = last_relu or number + 1 < len(layers)
@@ -28,18 +28,17 @@ def activations(inputs: np.ndarray, layers: list[Layer], linear: Linear = linear
 def mlp_backward(values: list[np.ndarray], layers: list[Layer], gradient: np.ndarray,
                  linear: Linear = linear_fixed, last_relu: bool = True,
                  inputs: bool = True) -> tuple[list[Layer], np.ndarray | None]:
-    """Return the gradients of each layer, as a `Layer`, and those of the MLP's inputs.
+    """Return the gradients of each layer as a `Layer`, and those of the MLP's inputs.
 
     Parameters
     ----------
-    values: `activations` of the whole mini-batch. gradient: of the loss on the last of them.
-    linear, last_relu: as there.
-    inputs: whether the inputs' gradients are wanted; None is returned where not.
+    values: `activations` of the whole mini-batch. gradient: of the loss by the last of them.
+    linear, last_relu: as in `activations`.
+    inputs: whether to compute the inputs' gradients; if not, None is returned for them.
 
-    Every sum is one of ``linear``, with a bias of +0 added last: a weight's gradient runs over the
-    samples in their order, x · g each; a bias's likewise, 1 · g each; an input's runs over the
-    outputs in ascending index, g · w each. A ReLU passes a gradient where its output is above 0,
-    and +0 else.
+    ``linear`` computes every sum, with a bias of +0 added last: a weight's gradient sums x · g over
+    the samples in order, a bias's sums 1 · g likewise, an input's sums g · w over the outputs in
+    ascending index. A ReLU passes a gradient if its output is above 0, and +0 otherwise.
     """
     gradients = []
     for number in reversed(range(len(layers))):
@@ -60,14 +59,15 @@ def interaction_backward(model: Model, dense: np.ndarray, pooled: np.ndarray,
                          gradient: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the gradients of ``dense [n, d]`` and ``pooled [n, tables, d]``.
 
-    ``gradient [n, width]`` is that of the loss on the results of
+    ``gradient [n, width]`` is that of the loss by the results of
     :func:`host.dlrm.interaction.interaction`.
 
-    With z the dense vector and then the pooled ones, and g(i, j) the gradient of the dot of z_i and
-    z_j, the gradient of z_i is the sum of g(i, j) · z_j over j in ascending order, each product and
-    sum rounded to float32; j = i is left out, or, where vectors are paired with themselves too,
-    contributes (2 · g(i, i)) · z_i. The sum of the dense vector starts from its own part of
-    ``gradient``, all others from their first product. A concatenation's gradients are moved only.
+    Let z be the dense vector followed by the pooled ones, and g(i, j) the gradient of the dot of
+    z_i and z_j. The gradient of z_i is the sum of g(i, j) · z_j over j in ascending order, each
+    product and sum rounded to float32; j = i is left out or, if vectors are also paired with
+    themselves, contributes (2 · g(i, i)) · z_i. The sum of the dense vector starts from its own
+    part of ``gradient``, all others from their first product. A concatenation only moves its
+    gradients.
     """
     (n, dimension), tables = dense.shape, pooled.shape[1]
     if gradient.shape != (n, model.interaction_width):

@@ -1,4 +1,4 @@
-"""Checkpoints of training: the rows written and the weights of the MLPs, in one ``.npz``."""
+"""Checkpoints of training: the written rows and the weights of the MLPs, in one ``.npz``."""
 
 import json
 import zipfile
@@ -24,10 +24,10 @@ _NOTHING: Mapping[str, object] = MappingProxyType({})
 
 def save_checkpoint(path: str | Path, steps: int, dense: DenseTrainer, rows: RowStore,
                     optimizer: Optimizer, run: Mapping[str, object] = _NOTHING) -> None:
-    """Write the state after ``steps`` steps to ``path``, all of it or nothing.
+    """Write the state after ``steps`` steps to ``path`` atomically.
 
-    ``run``: what else a run that goes on from it must have in common, of what JSON can hold. The
-    same state gives the same bytes. ``OSError`` where it cannot be written.
+    ``run``: further JSON values that a resumed run must have in common. The same state gives the
+    same bytes. Raises ``OSError`` if the file cannot be written.
     """
     keys, vectors, states = rows.written()
     arrays = {"about": np.array(json.dumps(_about(dense, rows, optimizer, run))),
@@ -45,16 +45,16 @@ def save_checkpoint(path: str | Path, steps: int, dense: DenseTrainer, rows: Row
 
 def load_checkpoint(path: str | Path, dense: DenseTrainer, rows: RowStore,
                     optimizer: Optimizer, run: Mapping[str, object] = _NOTHING) -> int:
-    """Read `save_checkpoint`'s file into ``dense`` and ``rows``, which has none yet.
+    """Read `save_checkpoint`'s file into ``dense`` and the empty ``rows``.
 
-    Returns the steps done.
+    Returns the number of completed steps.
 
     Raises
     ------
     InputError
-        The file is no checkpoint, or one of another model, seed, optimizer or ``run``; says which.
+        The file is not a checkpoint, or of another model, seed, optimizer or ``run``; says which.
     ValueError
-        Rows were written already.
+        ``rows`` is not empty.
     """
     if len(rows):
         raise ValueError(f"rows must be none before a checkpoint is read, not {len(rows)}")
@@ -62,7 +62,7 @@ def load_checkpoint(path: str | Path, dense: DenseTrainer, rows: RowStore,
     for field, value in _about(dense, rows, optimizer, run).items():
         found = about.get(field)
         if found != value:
-            raise InputError(path, 0, 0, f"{field} is {found!r}, not {value!r} as here")
+            raise InputError(path, 0, 0, f"{field} is {found!r}, not {value!r} as in this run")
     layers = {name: [_layer(path, arrays, f"{name}_{number}", layer)
                      for number, layer in enumerate(old)] for name, old in _mlps(dense)}
     keys = _array(path, arrays, "keys", np.int64, (-1,))
@@ -82,32 +82,32 @@ def load_checkpoint(path: str | Path, dense: DenseTrainer, rows: RowStore,
 
 
 def _read(path: str | Path) -> tuple[dict[str, np.ndarray], dict]:
-    """Return the arrays of a checkpoint, and what it is about."""
+    """Return the arrays of a checkpoint, and its description."""
     try:
         with np.load(path, allow_pickle=False) as file:
             arrays = dict(file)
     except OSError as error:
         raise InputError(path, 0, 0, error.strerror or str(error)) from None
     except (ValueError, TypeError, EOFError, NotImplementedError, zipfile.BadZipFile, zlib.error):
-        # TypeError: a lone array.
-        raise InputError(path, 0, 0, "is no checkpoint") from None
+        # TypeError: a single array without an archive.
+        raise InputError(path, 0, 0, "is not a checkpoint") from None
     try:
         about = json.loads(str(arrays["about"]))
     except (KeyError, ValueError):
         about = None
     if not isinstance(about, dict):
-        raise InputError(path, 0, 0, "is no checkpoint: about is missing or no JSON object")
+        raise InputError(path, 0, 0, "is not a checkpoint: about is missing or not a JSON object")
     return arrays, about
 
 
 def _about(dense: DenseTrainer, rows: RowStore, optimizer: Optimizer,
            run: Mapping[str, object]) -> dict:
-    """Return what a checkpoint has to have in common with the run that goes on from it."""
+    """Return what a checkpoint must have in common with the run that resumes from it."""
     about = {"version": _VERSION, "seed": rows.seed, "mlp": dense.dlrm.mlp,
              **{f"model.{name}": value for name, value in asdict(rows.model).items()},
              **{f"optimizer.{name}": value for name, value in asdict(optimizer).items()},
              **{f"run.{name}": value for name, value in run.items()}}
-    return json.loads(json.dumps(about))  # as a file gives it back: tuples are lists
+    return json.loads(json.dumps(about))  # as read from a file: tuples become lists
 
 
 def _mlps(dense: DenseTrainer) -> list[tuple[str, list[Layer]]]:
@@ -121,10 +121,10 @@ def _layer(path: str | Path, arrays: dict, name: str, old: Layer) -> Layer:
 
 def _array(path: str | Path, arrays: dict, name: str, dtype: type,
            shape: tuple[int, ...]) -> np.ndarray:
-    """Return an array of the file; -1 in ``shape`` is any length."""
+    """Return an array of the file; -1 in ``shape`` allows any length."""
     array = arrays.get(name)
     if array is None:
-        raise InputError(path, 0, 0, f"is no checkpoint: {name} is missing")
+        raise InputError(path, 0, 0, f"is not a checkpoint: {name} is missing")
     fits = len(array.shape) == len(shape) and all(
         want in (-1, have) for want, have in zip(shape, array.shape))
     if array.dtype != dtype or not fits:

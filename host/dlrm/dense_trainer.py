@@ -20,12 +20,12 @@ __all__ = ["DenseStep", "DenseTrainer"]
 
 @dataclass(frozen=True)
 class DenseStep:
-    """What a step comes to.
+    """Results of a training step's dense part.
 
     Members
     -------
-    loss: mean over the mini-batch, before the update. predictions: float32 ``[n]``, likewise.
-    gradients: of the loss on each pooled vector, float32 ``[n, tables, d]``.
+    loss: mean over the mini-batch before the update. predictions: float32 ``[n]``, likewise.
+    gradients: of the loss by each pooled vector, float32 ``[n, tables, d]``.
     """
 
     loss: float
@@ -34,18 +34,17 @@ class DenseStep:
 
 
 class DenseTrainer:
-    """MLPs in training by SGD. A step is `begin`, then `finish` with the pooled vectors.
+    """Trains the MLPs by SGD. A step is `begin`, then `finish` with the pooled vectors.
 
     Parameters
     ----------
     model, seed: shape and initial weights.
     learning_rate: of both MLPs, rounded to float32.
-    mlp: ``fixed``, the same bits everywhere, or ``blas``, faster, for one machine only.
-    linear: computes a layer for ``fixed``, in place of :func:`host.dlrm.mlp.linear_fixed` and with
-        the same bits.
+    mlp: ``fixed``, bit-identical everywhere, or ``blas``, faster, for one machine only.
+    linear: a bit-identical replacement of :func:`host.dlrm.mlp.linear_fixed` for ``fixed``.
 
-    The mini-batch is always the global one: gradients of weights are its sums in sample order,
-    which is what the nodes' all-reduce stands for. ``dlrm`` holds the weights of the moment.
+    The mini-batch is always the global one: gradients of weights are sums over it in sample order,
+    which models the nodes' all-reduce. ``dlrm`` holds the current weights.
     """
 
     def __init__(self, model: Model, seed: int, learning_rate: float = 0.1, mlp: str = "fixed",
@@ -67,9 +66,9 @@ class DenseTrainer:
         return bottom[-1]
 
     def finish(self, pooled: np.ndarray) -> DenseStep:
-        """Finish the step that was begun with its ``pooled [n, tables, d]``; update the MLPs.
+        """Finish the begun step with its ``pooled [n, tables, d]`` and update the MLPs.
 
-        ``RuntimeError`` if none was begun.
+        Raises ``RuntimeError`` if no step was begun.
         """
         if self._begun is None:
             raise RuntimeError("no step was begun")

@@ -1,4 +1,4 @@
-"""DLRM inference in numpy: the reference that every simulated cluster is compared with."""
+"""DLRM inference in numpy: the reference for every simulated cluster."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,17 +19,17 @@ _BLOCK_KEYS = 1 << 16
 
 
 def pool(vectors: np.ndarray, lengths: np.ndarray, pooling: str = "sum") -> np.ndarray:
-    """Pool bags in float32: ``vectors [k, d]`` joined in bag order, ``lengths [bags]``.
+    """Pool bags in float32: ``vectors [k, d]`` concatenated in bag order, ``lengths [bags]``.
 
-    A sum starts from the bag's first vector and adds the others in order; an empty bag is +0.
-    For ``pooling`` ``mean`` it is divided by float32 of the bag's length. Returns float32
+    A sum starts from the bag's first vector and adds the others in order; an empty bag gives +0.
+    For ``pooling`` ``mean`` the sum is divided by float32 of the bag's length. Returns float32
     ``[bags, d]``.
     """
     lengths = np.asarray(lengths, np.int64)
     result = np.zeros((len(lengths), vectors.shape[1]), np.float32)
     first = np.cumsum(lengths) - lengths
     longest_first = np.argsort(-lengths, kind="stable")
-    # The bags that have a vector at a position are then a prefix.
+    # With bags sorted by length, those that have a vector at a position are contiguous.
     reaching = len(lengths) - np.searchsorted(np.sort(lengths), np.arange(lengths.max(initial=0)),
                                               side="right")
     for position, count in enumerate(reaching):
@@ -75,10 +75,9 @@ class Dlrm:
     Parameters
     ----------
     model: its shape.
-    seed: all weights and rows follow from it.
-    mlp: ``fixed``, the same bits everywhere, or ``blas``, faster, for one machine only.
-    linear: computes a layer for ``fixed``, in place of :func:`host.dlrm.mlp.linear_fixed` and with
-        the same bits.
+    seed: determines all weights and rows.
+    mlp: ``fixed``, bit-identical everywhere, or ``blas``, faster, for one machine only.
+    linear: a bit-identical replacement of :func:`host.dlrm.mlp.linear_fixed` for ``fixed``.
     """
 
     model: Model
@@ -91,10 +90,10 @@ class Dlrm:
             raise ValueError(f"mlp must be fixed or blas, not {self.mlp!r}")
 
     def draw(self) -> None:
-        """Draw the weights now, which takes a while, and not when they are first used."""
+        """Draw the weights now, which takes a while, instead of at first use."""
         _ = self.bottom_layers, self.top_layers
 
-    # Drawn when they are wanted: a modelled NIC's answers have no values.
+    # Drawn at first use: the answers of a modelled NIC have no values and need no weights.
     @cached_property
     def bottom_layers(self) -> list[Layer]:
         """Layers of the bottom MLP."""
@@ -110,14 +109,14 @@ class Dlrm:
         return self.linear if self.mlp == "fixed" else linear_blas
 
     def bottom(self, dense: np.ndarray) -> np.ndarray:
-        """Return the dense vectors: float32 ``[n, dimension]``; a ReLU ends the last layer too."""
+        """Return the dense vectors: float32 ``[n, dimension]``; the last layer has a ReLU too."""
         if dense.shape[1] != self.model.dense:
             raise ValueError(f"dense must have {self.model.dense} features, "
                              f"not {dense.shape[1]!r}")
         return forward(dense, self.bottom_layers, self._linear)
 
     def top(self, values: np.ndarray) -> np.ndarray:
-        """Return the predictions: float32 ``[n]``, from interaction results."""
+        """Return the predictions, float32 ``[n]``, from interaction results."""
         return sigmoid(forward(values, self.top_layers, self._linear, last_relu=False)[:, 0])
 
     def predict(self, dense: np.ndarray, pooled: np.ndarray) -> np.ndarray:

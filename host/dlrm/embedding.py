@@ -1,4 +1,4 @@
-"""The embedding part of training without any NIC: pooled vectors out, gradients of bags in."""
+"""Embedding part of training without a NIC: pooled vectors forward, bag gradients backward."""
 
 from itertools import accumulate, pairwise
 
@@ -14,14 +14,14 @@ from host.samples import Samples
 __all__ = ["PARTIALS", "EmbeddingTables", "key_gradients", "row_gradients"]
 
 PARTIALS = ("exact", "rounded")
-"""What the sum of a node's gradients to a row is before it joins those of the other nodes."""
+"""How a node's sum of gradients of a row is held before it joins those of the other nodes."""
 
 
 def key_gradients(samples: Samples, gradients: np.ndarray, pooling: str) -> np.ndarray:
-    """Return the gradient of each key: float32 ``[k, d]``, from those of bags ``[n, tables, d]``.
+    """Return the gradient of each key, float32 ``[k, d]``, from those of bags ``[n, tables, d]``.
 
-    Each key of a bag has the gradient of the bag, for ``pooling`` ``mean`` divided, once a bag, by
-    float32 of the bag's length. A key twice in a bag has it twice.
+    Each key of a bag has the gradient of the bag; for ``pooling`` ``mean`` it is divided, once per
+    bag, by float32 of the bag's length. A key that occurs twice in a bag has it twice.
     """
     shape = (*samples.bag_lengths.shape, gradients.shape[-1])
     if gradients.shape != shape:
@@ -29,19 +29,20 @@ def key_gradients(samples: Samples, gradients: np.ndarray, pooling: str) -> np.n
     lengths = samples.bag_lengths.reshape(-1)
     bags = gradients.reshape(len(lengths), shape[-1])
     if pooling == "mean":
-        with np.errstate(invalid="ignore"):  # a signalling NaN
+        with np.errstate(invalid="ignore"):  # signalling NaNs
             bags = bags / np.maximum(lengths, 1).astype(np.float32)[:, None]
     return np.repeat(bags, lengths, axis=0)
 
 
 def row_gradients(samples: Samples, gradients: np.ndarray, nodes: int = 1,
                   partials: str = "exact") -> tuple[np.ndarray, np.ndarray]:
-    """Return the different keys of a mini-batch, ascending, and the gradients of their rows.
+    """Return the distinct keys of a mini-batch, ascending, and the gradients of their rows.
 
-    ``gradients [k, d]`` are those of the keys. For ``partials`` ``exact`` a row's is the exact sum
-    of all, rounded once, whatever ``nodes``; for ``rounded`` it is the exact sum, rounded once, of
-    what the keys of each node's samples come to, themselves summed exactly and rounded once. Nodes
-    have contiguous shares of the samples whose sizes differ by at most one, the larger ones first.
+    ``gradients [k, d]`` are those of the keys. For ``partials`` ``exact``, a row's gradient is the
+    exact sum of all, rounded once, for any ``nodes``. For ``rounded``, the keys of each node's
+    samples are summed exactly and rounded once; the row's gradient is the exact sum of these,
+    rounded once. Nodes have contiguous shares of the samples whose sizes differ by at most one, the
+    larger ones first.
     """
     if partials == "exact":
         return sums_by_key(samples.keys, gradients)
@@ -54,7 +55,7 @@ def row_gradients(samples: Samples, gradients: np.ndarray, nodes: int = 1,
 
 
 class EmbeddingTables:
-    """Tables that are looked up and updated, as a cluster of ``nodes`` does it.
+    """Tables with lookups and updates like those of a cluster of ``nodes``.
 
     Parameters
     ----------
@@ -62,7 +63,7 @@ class EmbeddingTables:
     optimizer: of the rows.
     nodes, partials: how gradients are summed, see `row_gradients`.
 
-    ``rows`` are those written.
+    ``rows`` are the written rows.
     """
 
     def __init__(self, model: Model, seed: int, optimizer: Optimizer | None = None,

@@ -1,4 +1,4 @@
-"""Exact sums of float32, as the hardware keeps them: in whole numbers of 2^-149."""
+"""Exact sums of float32, held like the hardware's as integer multiples of 2^-149."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ class ExactSum:
     -------
     value: sum of the finite terms in units of 2^-149.
     plus, minus: a term was +inf or -inf; a NaN sets both.
-    other: a term was not -0. A zero is -0 where no term was anything else, +0 if any was.
+    other: a term was not -0. A zero sum is -0 if all terms were -0, else +0.
     """
 
     value: int = 0
@@ -40,8 +40,7 @@ class ExactSum:
 def exact_sums(values: np.ndarray) -> list[ExactSum]:
     """Return the sum of each column of float32 ``values`` [terms, lanes].
 
-    Raises ``TypeError`` for values of another type, and ``ValueError`` where there are more than
-    2^38 terms.
+    Raises ``TypeError`` for values of another type, and ``ValueError`` for more than 2^38 terms.
     """
     if values.dtype != np.float32:
         raise TypeError(f"values must be float32, not {values.dtype}")
@@ -54,7 +53,7 @@ def exact_sums(values: np.ndarray) -> list[ExactSum]:
         negative = bits >= _SIGN
         special, nan = field == _FIELDS, (field == _FIELDS) & (fraction != 0)
         significand = np.where(special, 0, fraction | (field != 0).astype(np.int64) << 23)
-        # Terms of the same exponent field add up to less than 2^63.
+        # Sums of terms with the same exponent field are below 2^63.
         by_field = np.zeros(_FIELDS + 1, np.int64)
         np.add.at(by_field, field, np.where(negative, -significand, significand))
         sums.append(ExactSum(
@@ -65,7 +64,7 @@ def exact_sums(values: np.ndarray) -> list[ExactSum]:
 
 
 def nearest(total: ExactSum) -> int:
-    """Return the bits of the float32 nearest to ``total``: to even, to infinity, NaN 0x7FC00000."""
+    """Return the bits of the float32 nearest to ``total``: ties to even, NaN is 0x7FC00000."""
     if total.plus or total.minus:
         return _special(total)
     if not total.other:
@@ -75,14 +74,14 @@ def nearest(total: ExactSum) -> int:
     significand, left = magnitude >> low, magnitude & (1 << low) - 1
     half = (1 << low) // 2
     significand += left > half or (left == half > 0 and significand & 1)
-    # The hidden bit and a carry add to the exponent field.
+    # The hidden bit and a rounding carry add to the exponent field.
     return min((low << 23) + significand, _INFINITY) | (_SIGN if total.value < 0 else 0)
 
 
 def taken(total: ExactSum) -> tuple[int, ExactSum]:
-    """Return the bits of the finite float32 nearest to ``total``, and what is left without it.
+    """Return the bits of the finite float32 nearest to ``total``, and the remainder.
 
-    An infinity or NaN leaves nothing; nothing is left where ``value`` is 0.
+    An infinity or NaN leaves no remainder; the remainder is empty if its ``value`` is 0.
     """
     term = nearest(total)
     if total.plus or total.minus:
@@ -93,9 +92,9 @@ def taken(total: ExactSum) -> tuple[int, ExactSum]:
 
 
 def split(total: ExactSum) -> list[int]:
-    """Return the bits of the float32 of which ``total`` is the exact sum, the largest first.
+    """Return the bits of the float32 values whose exact sum is ``total``, largest first.
 
-    Each is the finite one nearest to what is left; an infinity or NaN stands alone.
+    Each is the finite one nearest to the remainder; an infinity or NaN is the only one.
     """
     term, left = taken(total)
     terms = [term]

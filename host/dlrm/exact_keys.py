@@ -1,7 +1,7 @@
 """Exact sums of float32 by key, each rounded once: :mod:`host.dlrm.exact` for whole arrays.
 
-A float32 is a whole number of 2^-149. It is cut into limbs of 28 bits; the limbs of a key's terms
-are added up in int64, so that neither order nor grouping can matter, and only the end is rounded.
+A float32 is an integer multiple of 2^-149. It is cut into limbs of 28 bits; the limbs of a key's
+terms are summed in int64, so that neither order nor grouping matters. Only the result is rounded.
 """
 
 import numpy as np
@@ -17,9 +17,9 @@ NAN = np.uint32(nearest(ExactSum(plus=True, minus=True))).view(np.float32)
 _LIMB = 28
 _MASK = (1 << _LIMB) - 1
 _MOST_TERMS = 1 << 33
-"""So many limbs, of either sign, add up to less than 2^62, and carry less than 2^29 two on."""
+"""This many limbs, of either sign, sum to less than 2^62, and carry less than 2^29 two limbs up."""
 _GROWTH = 2
-"""Limbs above a term's first one: what its shift moves there, and what so many terms carry on."""
+"""Limbs above a term's first: for its shift, and for the carries of the most terms."""
 _FIELDS = 255
 _MINUS_ZERO = 1 << 31
 
@@ -30,19 +30,19 @@ def canonical(values: np.ndarray) -> np.ndarray:
 
 
 def sums_by_key(keys: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the different ``keys [n]``, ascending, and of each the sum of its ``values``.
+    """Return the distinct ``keys [n]``, ascending, and the sum of each key's ``values``.
 
     ``values`` are float32 ``[n, lanes]``. A sum is exact until it is rounded, once, to the nearest
-    float32, as :func:`host.dlrm.exact.nearest` has it: infinities and NaN stay in their lane, and a
+    float32, as in :func:`host.dlrm.exact.nearest`: infinities and NaN stay in their lane, and a
     zero is +0 unless every term is -0.
 
-    Raises ``TypeError`` for values of another type, and ``ValueError`` where there is not a key to
-    each row of values, or there are more than 2^33.
+    Raises ``TypeError`` for values of another type, and ``ValueError`` unless there is one key per
+    row of values, and for more than 2^33.
     """
     if values.dtype != np.float32:
         raise TypeError(f"values must be float32, not {values.dtype}")
     if values.ndim != 2 or keys.shape != values.shape[:1]:
-        raise ValueError(f"keys must be one for each row of values, not of shape {keys.shape!r} "
+        raise ValueError(f"keys must be one per row of values, not of shape {keys.shape!r} "
                          f"for {values.shape!r}")
     if len(keys) > _MOST_TERMS:
         raise ValueError(f"keys must be at most {_MOST_TERMS}, not {len(keys)}")
@@ -78,7 +78,7 @@ def _sums(bits: np.ndarray, starts: np.ndarray) -> np.ndarray:
     sums = _nearest(limbs, lowest)
     sums[np.logical_and.reduceat(bits == _MINUS_ZERO, starts)] = -0.0
     if special.any():
-        # A NaN counts as an infinity of either sign.
+        # A NaN counts as infinities of both signs.
         negative = bits >= _MINUS_ZERO
         plus, minus = (np.logical_or.reduceat(special & (sign | (fraction != 0)), starts)
                        for sign in (~negative, negative))
@@ -89,14 +89,14 @@ def _sums(bits: np.ndarray, starts: np.ndarray) -> np.ndarray:
 
 
 def _carry(limbs: np.ndarray) -> None:
-    """Leave 28 bits in every limb; the last one keeps the sign."""
+    """Propagate carries: leave 28 bits in every limb; the last one keeps the sign."""
     for number in range(len(limbs) - 1):
         limbs[number + 1] += limbs[number] >> _LIMB
         limbs[number] &= _MASK
 
 
 def _nearest(limbs: np.ndarray, lowest: int) -> np.ndarray:
-    """Return the float32 nearest to numbers of ``limbs``, the first worth 2^(28 lowest - 149)."""
+    """Return the float32 nearest to each number; its first limb has weight 2^(28 lowest - 149)."""
     _carry(limbs)
     negative = limbs[-1] < 0
     np.negative(limbs, out=limbs, where=negative)
@@ -105,9 +105,9 @@ def _nearest(limbs: np.ndarray, lowest: int) -> np.ndarray:
     top = np.maximum(len(limbs) - 1 - used[::-1].argmax(axis=0), 1)
     first, second = (np.take_along_axis(limbs, place[None], axis=0)[0] for place in (top, top - 1))
     head = first << _LIMB | second
-    # Two limbs hold at least 5 bits more than a float32: whatever lies below can be one bit there.
+    # Two limbs hold at least 5 bits more than a float32: one sticky bit stands for all lower ones.
     head |= (first != 0) & (used.argmax(axis=0) < top - 1)
-    # Rounded here; the power of two that follows is exact, or makes it infinite.
+    # Rounding happens here; scaling by a power of two is exact, or overflows to infinity.
     rounded = head.astype(np.float32).astype(np.float64)
     with np.errstate(over="ignore"):
         sums = np.ldexp(rounded, _LIMB * (top - 1 + lowest) - 149).astype(np.float32)

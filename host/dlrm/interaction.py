@@ -1,4 +1,4 @@
-"""Interactions of DLRM, bit by bit as the hardware orders them, and where their values lie."""
+"""Interactions of DLRM, bit-identical to the hardware's, and the layout of their results."""
 
 from dataclasses import dataclass
 
@@ -17,9 +17,9 @@ def dot_interaction(dense: np.ndarray, pooled: np.ndarray, *, itself: bool = Fal
 
     The dots are those of the pairs (i, j), j < i, row-major, of Z = [dense; pooled]; with
     ``itself`` (DLRM's ``arch_interaction_itself``) those with j = i too. Each product
-    is rounded to float32; the 16 products of a slice go through one balanced tree that adds
-    neighbours, ((0+1)+(2+3)) + …; the sums of the slices are added in ascending order. Lanes of the
-    last slice that ``d`` leaves free are +0, and go through the tree too.
+    is rounded to float32; the 16 products of a slice are summed by one balanced tree that adds
+    neighbours, ((0+1)+(2+3)) + …; the sums of the slices are added in ascending order. Unused lanes
+    of the last slice are +0, and go through the tree too.
     """
     n, dimension = dense.shape
     lanes = -(-dimension // LANES) * LANES
@@ -60,15 +60,15 @@ def interaction(model: Model, dense: np.ndarray, pooled: np.ndarray) -> np.ndarr
 
 @dataclass(frozen=True)
 class ResultLayout:
-    """Where the values of a sample's interaction lie in the beats that a NIC sends of it.
+    """Layout of a sample's interaction in the beats that a NIC sends.
 
-    Dots begin on a beat of their own, behind the dense vector; concatenated vectors follow each
-    other without a gap. What is left of a beat is zero.
+    Dots begin on a new beat after the dense vector; concatenated vectors follow each other without
+    a gap. Unused lanes of a beat are zero.
 
     Members
     -------
-    width: values of a result. head: those before ``rest``, value of a beat's lanes, counted from
-        the first beat, at which the others begin.
+    width: values of a result. head: values of the dense vector. rest: lane, counted from the first
+        beat, at which the other values begin.
     """
 
     width: int
@@ -84,7 +84,7 @@ class ResultLayout:
 
     @property
     def beats(self) -> int:
-        """Beats of a result."""
+        """Beats per result."""
         return -(-(self.rest + self.width - self.head) // LANES)
 
     def to_beats(self, values: np.ndarray) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Numbers for keys, in the order in which they come: an open hash table of numpy arrays."""
+"""Numbering of keys in arrival order: an open-addressing hash table of numpy arrays."""
 
 import numpy as np
 
@@ -10,9 +10,9 @@ _FEWEST = 1 << 10
 
 
 class KeyIndex:
-    """Gives each key, an int64, a number from 0 on; at most half of its places are taken.
+    """Numbers int64 keys from 0; at most half of the hash table's slots are used.
 
-    Memory: 8 bytes a key, and 16 to 32 for its places.
+    Memory: 8 bytes per key, and 16 to 32 for its slots.
     """
 
     def __init__(self) -> None:
@@ -25,11 +25,11 @@ class KeyIndex:
 
     @property
     def keys(self) -> np.ndarray:
-        """The keys in the order of their numbers."""
+        """The keys in numerical order."""
         return self._keys[:self._count]
 
     def find(self, keys: np.ndarray) -> np.ndarray:
-        """Return the number of each of ``keys [n]``, -1 where it has none: int64."""
+        """Return the number of each of ``keys [n]``, -1 for an unknown key: int64."""
         found = np.full(len(keys), -1, np.int64)
         left = np.arange(len(keys))
         place = self._first_place(keys)
@@ -43,7 +43,7 @@ class KeyIndex:
         return found
 
     def add(self, keys: np.ndarray) -> np.ndarray:
-        """Number ``keys``, all different; return the numbers, old and new."""
+        """Number the distinct ``keys``; return their numbers, old and new."""
         found = self.find(keys)
         new = found < 0
         first, self._count = self._count, self._count + int(new.sum())
@@ -62,7 +62,7 @@ class KeyIndex:
         while len(numbers):
             free = self._places[place] < 0
             self._places[place[free]] = numbers[free]
-            # Of several that want a place one has it, the others look on.
+            # Of several keys that want a slot one gets it, the others probe further.
             on = self._places[place] != numbers
             numbers, place = numbers[on], self._next_place(place[on])
 

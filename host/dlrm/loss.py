@@ -12,13 +12,13 @@ __all__ = ["Loss", "binary_cross_entropy"]
 
 @dataclass(frozen=True)
 class Loss:
-    """What a mini-batch's logits come to.
+    """Loss, predictions and gradients of a mini-batch's logits.
 
     Members
     -------
     mean: the loss, a float32.
     predictions: float32 ``[n]``, the sigmoid of each logit.
-    gradient: float32 ``[n]``, of the mean on each logit.
+    gradient: float32 ``[n]``, of the mean by each logit.
     """
 
     mean: float
@@ -27,16 +27,16 @@ class Loss:
 
 
 def binary_cross_entropy(logits: np.ndarray, labels: np.ndarray) -> Loss:
-    """Return the mean loss of float32 ``logits [n]`` against ``labels [n]``, 0 or 1.
+    """Return the mean loss of float32 ``logits [n]`` for ``labels [n]``, 0 or 1.
 
     A sample's loss, ``max(z, 0) - z · y + log(1 + exp(-|z|))``, is computed in float64 and rounded
-    once to float32. The exact sum of all is rounded once and divided by float32 of n. The gradient
-    is ``(p - y) / n`` with p the prediction, both operations rounded to float32.
+    once to float32. The exact sum of all losses is rounded once and divided by float32 of n. The
+    gradient is ``(p - y) / n`` for prediction p, both operations rounded to float32.
 
     Raises ``ValueError`` for an empty mini-batch, or labels of another shape.
     """
     if logits.ndim != 1 or not len(logits):
-        raise ValueError(f"logits must be those of at least one sample, not of shape "
+        raise ValueError(f"logits must be of at least one sample, not of shape "
                          f"{logits.shape!r}")
     if labels.shape != logits.shape:
         raise ValueError(f"labels must have shape {logits.shape!r}, not {labels.shape!r}")

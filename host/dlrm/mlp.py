@@ -1,4 +1,4 @@
-"""Multi-layer perceptrons in float32 whose results are the same on every machine."""
+"""Multi-layer perceptrons in float32 whose results are bit-identical on every machine."""
 
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ __all__ = ["Layer", "forward", "initial_layers", "linear_blas", "linear_fixed"]
 
 _BLOCK_SAMPLES = 256
 _BLOCK_VALUES = 1 << 15
-"""A block's sums and products stay in the processor's second-level cache."""
+"""Size of a block, chosen so that its sums and products stay in the second-level cache."""
 
 
 @dataclass(frozen=True)
@@ -24,13 +24,13 @@ class Layer:
 def _normals(seed: int, count: int) -> np.ndarray:
     """Return ``count`` near-normal float64 values of mean 0 and deviation 1.
 
-    Each is the sum of twelve 16-bit uniforms out of three hashes: exact integers, hence the same
-    on every machine and with every NumPy, which neither ``log`` nor NumPy's generators promise.
+    Each is the sum of twelve 16-bit uniforms from three hashes: exact integers, hence the same on
+    every machine and with every NumPy. Neither ``log`` nor NumPy's generators promise that.
     """
     index = np.arange(1, 3 * count + 1, dtype=np.uint64)
     parts = mix64(index * np.uint64(GOLDEN) + np.uint64(seed)).view(np.uint16)
     total = parts.astype(np.int64).reshape(count, 12).sum(axis=1)
-    # Twelve uniforms on 0 … 65535 have mean 12 · 32767.5 and variance 65536² - 1.
+    # The sum of twelve uniforms on 0 … 65535 has mean 12 · 32767.5 and variance 65536² - 1.
     return (total - 12 * 65535 // 2) / np.sqrt(65536.0 ** 2 - 1)
 
 
@@ -53,10 +53,10 @@ def initial_layers(shapes: tuple[tuple[int, int], ...], seed: int) -> list[Layer
 def linear_fixed(inputs: np.ndarray, layer: Layer) -> np.ndarray:
     """Return ``inputs @ weights + biases`` with every product and sum rounded to float32.
 
-    Sums run from the first product on in ascending index, the bias comes last.
+    Sums start from the first product and run in ascending index; the bias comes last.
 
-    Every operation is one element by itself, so a sample's result depends neither on the samples
-    beside it nor on the machine. ``inputs`` is float32 ``[n, inputs]``.
+    Every operation is element-wise, so a sample's result depends neither on its neighbours nor on
+    the machine. ``inputs`` is float32 ``[n, inputs]``.
     """
     n, depth = inputs.shape
     width = layer.weights.shape[1]
@@ -79,7 +79,7 @@ def linear_fixed(inputs: np.ndarray, layer: Layer) -> np.ndarray:
 def linear_blas(inputs: np.ndarray, layer: Layer) -> np.ndarray:
     """Return ``inputs @ weights + biases`` by BLAS.
 
-    Fast; its last bits depend on the number of rows, on the kernel and on the machine.
+    Fast, but its last bits depend on the number of rows, on the kernel and on the machine.
     """
     return inputs @ layer.weights + layer.biases
 
@@ -92,5 +92,5 @@ def forward(inputs: np.ndarray, layers: list[Layer], linear=linear_fixed,
         values = linear(values, layer)
         if last_relu or number + 1 < len(layers):
             values = np.maximum(values, np.float32(0))
-            values += np.float32(0)  # maximum may return either zero; this makes it +0
+            values += np.float32(0)  # maximum may return -0; this makes it +0
     return values

@@ -1,4 +1,4 @@
-"""Optimizers of embedding rows, every operation rounded to float32 as the NIC does it."""
+"""Optimizers of embedding rows; every operation is rounded to float32 as in the NIC."""
 
 import math
 from dataclasses import dataclass
@@ -15,18 +15,18 @@ OPTIMIZERS = ("sgd", "rowwise-adagrad")
 
 @dataclass(frozen=True)
 class Optimizer:
-    """How a row follows the sum of its gradients.
+    """How a row is updated by the sum of its gradients.
 
     Parameters
     ----------
-    name: ``sgd``, or ``rowwise-adagrad`` (exact: duplicates are summed before it), which keeps one
-        float32 a row, +0 at first.
-    learning_rate, epsilon: rounded to float32; ``epsilon`` matters to Adagrad alone.
+    name: ``sgd``, or ``rowwise-adagrad`` (exact: duplicates are summed first), which keeps one
+        float32 per row, initially +0.
+    learning_rate, epsilon: rounded to float32; only Adagrad uses ``epsilon``.
 
     Raises
     ------
     ValueError
-        There is no such optimizer, or a number is not finite and positive as a float32.
+        The optimizer is unknown, or a number is not finite and positive as a float32.
     """
 
     name: str = "sgd"
@@ -47,9 +47,10 @@ class Optimizer:
               gradients: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the new ``vectors [n, d]`` and ``states [n]`` of rows with ``gradients [n, d]``.
 
-        SGD: ``w - lr · g``. Row-wise Adagrad: ``m + dot(g, g) / d`` is the new state m, the dot
-        product in the order of the interaction's, and ``w - (lr / (√m + epsilon)) · g`` the new
-        vector. Every operation is rounded to float32, a NaN is 0x7FC00000.
+        SGD: ``w - lr · g``. Row-wise Adagrad: the new state m is ``m + dot(g, g) / d``, with the
+        dot product summed like the interaction's; the new vector is
+        ``w - (lr / (√m + epsilon)) · g``. Every operation is rounded to float32, a NaN is
+        0x7FC00000.
         """
         rate = np.float32(self.learning_rate)
         with np.errstate(over="ignore", invalid="ignore"):
@@ -62,6 +63,6 @@ class Optimizer:
 
 def _squares(vectors: np.ndarray) -> np.ndarray:
     """Return the dot product of each of ``vectors [n, d]`` with itself."""
-    # With no other vector, the last value of an interaction is that of the first with itself.
+    # Without other vectors, the interaction's last value is the first vector's dot with itself.
     return dot_interaction(vectors, np.empty((len(vectors), 0, vectors.shape[1]), np.float32),
                            itself=True)[:, -1]

@@ -1,4 +1,4 @@
-"""Rows that training has written; all others keep their initial value, which is a function."""
+"""Store of the rows written in training; all others have their initial value, a function."""
 
 import hashlib
 
@@ -15,14 +15,14 @@ _BLOCK = 1 << 16
 
 
 class RowStore:
-    """The tables of a model: what was written, and else :func:`host.dlrm.rows.row_values`.
+    """The tables of a model: the written rows, else :func:`host.dlrm.rows.row_values`.
 
     Parameters
     ----------
     model, seed: tables and their initial rows.
 
-    Keys are integers, ``row | table << 36``, as `host.samples.Samples.keys` has them. With each row
-    goes one float32 of the optimizer, +0 at first. Memory goes with the rows written.
+    Keys are integers, ``row | table << 36``, as in `host.samples.Samples.keys`. Each row has one
+    float32 of optimizer state, initially +0. Memory is proportional to the written rows.
     """
 
     def __init__(self, model: Model, seed: int) -> None:
@@ -38,7 +38,7 @@ class RowStore:
     def read(self, keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the vectors, float32 ``[n, d]``, and optimizer states ``[n]`` of ``keys [n]``.
 
-        ``ValueError`` for a key outside the model.
+        Raises ``ValueError`` for a key outside the model.
         """
         found = self._index.find(keys)
         new = found < 0
@@ -51,11 +51,11 @@ class RowStore:
         return vectors, states
 
     def write(self, keys: np.ndarray, vectors: np.ndarray, states: np.ndarray) -> None:
-        """Write the rows of ``keys``, all different, as `read` gives them."""
+        """Write the rows of the distinct ``keys``, in the form that `read` returns."""
         numbers = self._index.add(keys)
         missing = len(self) - len(self._states)
         if missing > 0:
-            # As much again, so that a row is moved a few times at most.
+            # Doubling the capacity limits how often a row is moved.
             more = max(missing, len(self._states))
             self._vectors = np.concatenate(
                 (self._vectors, np.empty((more, self.model.dimension), np.float32)))
@@ -64,15 +64,15 @@ class RowStore:
         self._states[numbers] = states
 
     def written(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return the keys written, ascending, with their vectors and states."""
+        """Return the written keys, ascending, with their vectors and states."""
         order = np.argsort(self._index.keys)
         return self._index.keys[order], self._vectors[order], self._states[order]
 
     def digest(self) -> bytes:
-        """Return the SHA-256 of the rows written, in the order of their keys.
+        """Return the SHA-256 of the written rows, in key order.
 
-        Each is its table (4 bytes), row (8) and the bits of its vector (4 each), little-endian; the
-        optimizer's states are left out.
+        Each row contributes its table (4 bytes), row (8) and the bits of its vector (4 each),
+        little-endian; the optimizer's states are left out.
         """
         hashed = hashlib.sha256()
         order = np.argsort(self._index.keys)

@@ -1,4 +1,4 @@
-"""Initial values of embedding rows: a pure function of seed, table and row. Never a table."""
+"""Initial values of embedding rows: a pure function of seed, table and row, never stored."""
 
 from functools import lru_cache
 from typing import NamedTuple
@@ -11,14 +11,14 @@ from host.model import Model
 __all__ = ["RowConstants", "row_constants", "row_values"]
 
 _BLOCK = 8192
-"""Keys hashed at a time, so that what is in work stays in the processor's cache."""
+"""Keys hashed at a time, so that the working set stays in the processor's cache."""
 
 
 class RowConstants(NamedTuple):
-    """What the rows of a model have in common.
+    """Constants shared by the rows of a model.
 
-    Members: of each table ``sizes``, its rows, ``seeds`` and ``scales``; ``steps``, what is added
-    to the hash of a row for each pair of elements.
+    Members: per table ``sizes``, its rows, ``seeds`` and ``scales``; ``steps``, what is added to
+    the hash of a row for each pair of elements.
     """
 
     sizes: np.ndarray
@@ -29,7 +29,7 @@ class RowConstants(NamedTuple):
 
 @lru_cache(maxsize=16)
 def row_constants(rows: tuple[int, ...], dimension: int, seed: int) -> RowConstants:
-    """Return the constants of tables of ``rows`` rows; they are not to be written to."""
+    """Return the constants of tables of ``rows`` rows, as read-only arrays."""
     sizes = np.array(rows, np.int64)
     return RowConstants(
         sizes,
@@ -43,8 +43,9 @@ def row_values(model: Model, seed: int, tables: np.ndarray, rows: np.ndarray) ->
 
     Uniform in ±√(1 / rows of the table), as DLRM initialises. Element ``d`` comes from 24 bits of
     ``mix64(mix64(row ^ seed of the table) + (d // 2 + 1) · golden)``: the upper 24 for an even
-    ``d``, the next 24 for an odd one. With ``u`` these bits, the value is
-    ``(2u + 1 - 2^24) / 2^24 · √(1 / rows)``, in float64 rounded once, so it is never 0.
+    ``d``, the next 24 for an odd one. If ``u`` is these bits, the value is
+    ``(2u + 1 - 2^24) / 2^24 · √(1 / rows)``, computed in float64 and rounded once, so it is never
+    0.
 
     Raises
     ------
@@ -53,7 +54,7 @@ def row_values(model: Model, seed: int, tables: np.ndarray, rows: np.ndarray) ->
     """
     tables = np.asarray(tables, np.int64)
     rows = np.asarray(rows, np.int64)
-    # A negative number is a huge one without its sign.
+    # Seen as unsigned, a negative number is huge.
     if len(tables) and tables.view(np.uint64).max() >= model.tables:
         raise ValueError(f"tables must be between 0 and {model.tables - 1}, "
                          f"not {tables.min()} to {tables.max()}")

@@ -1,4 +1,4 @@
-"""Training of a DLRM in numpy: the reference that every simulated training is compared with."""
+"""Training of a DLRM in numpy: the reference for every simulated training."""
 
 import hashlib
 from typing import Protocol
@@ -18,7 +18,7 @@ __all__ = ["Embeddings", "Trainer", "reference_trainer", "weights_sha256"]
 
 
 class Embeddings(Protocol):
-    """What holds the rows in training, in numpy or in NICs."""
+    """Interface of the rows in training, held in numpy or in NICs."""
 
     def pooled(self, samples: Samples) -> np.ndarray:
         """Return the pooled vectors of every bag: float32 ``[n, tables, d]``."""
@@ -30,14 +30,14 @@ class Embeddings(Protocol):
 
 
 class Trainer:
-    """A dense part and its embeddings, one step after the other.
+    """Trains a dense part and its embeddings step by step.
 
     Parameters
     ----------
     dense: MLPs, interaction and loss.
-    embeddings: `host.dlrm.embedding.EmbeddingTables`, or anything else that does what they do.
+    embeddings: `host.dlrm.embedding.EmbeddingTables`, or another implementation of `Embeddings`.
 
-    ``steps`` counts those done.
+    ``steps`` counts completed steps.
     """
 
     def __init__(self, dense: DenseTrainer, embeddings: Embeddings) -> None:
@@ -57,12 +57,12 @@ class Trainer:
 def reference_trainer(model: Model, seed: int, optimizer: Optimizer | None = None, nodes: int = 1,
                       partials: str = "exact", mlp: str = "fixed",
                       linear: Linear = linear_fixed) -> Trainer:
-    """Return a trainer without any NIC; the MLPs learn at the rate of ``optimizer``, by SGD."""
+    """Return a trainer without a NIC; the MLPs use SGD with the rate of ``optimizer``."""
     optimizer = optimizer or Optimizer()
     return Trainer(DenseTrainer(model, seed, optimizer.learning_rate, mlp, linear),
                    EmbeddingTables(model, seed, optimizer, nodes, partials))
 
 
 def weights_sha256(dense: DenseTrainer, rows: RowStore) -> str:
-    """Return the SHA-256, in hex, of the digests of the rows written and of the MLPs' weights."""
+    """Return the SHA-256, in hex, of the digests of the written rows and of the MLPs' weights."""
     return hashlib.sha256(rows.digest() + dense.digest()).hexdigest()

@@ -1,4 +1,4 @@
-"""A textbook set-associative LRU cache, to compare with and to predict hit rates by."""
+"""A textbook set-associative LRU cache, as a reference and to predict hit rates."""
 
 from collections import OrderedDict, defaultdict
 from collections.abc import Hashable
@@ -11,15 +11,15 @@ __all__ = ["LruSets", "NodeCaches", "set_of"]
 def set_of(key_hash, sets: int):
     """Return the set of a key: its hash's bits 31 to 8, scaled to ``sets``.
 
-    ``key_hash`` is an int, or an int64 array for the sets of several keys.
+    ``key_hash`` is an int, or an int64 array of several hashes.
     """
     return ((key_hash >> 8) & 0xFFFFFF) * sets >> 24
 
 
 class LruSets:
-    """Sets of ``ways`` keys each; a miss replaces the key that was used longest ago.
+    """Sets of ``ways`` keys each; a miss replaces the least recently used key.
 
-    Memory is taken by the keys held, not by ``sets``.
+    Memory is proportional to the keys held, not to ``sets``.
 
     Raises ``ValueError`` for fewer than one set or way.
     """
@@ -32,12 +32,12 @@ class LruSets:
         self.sets = sets
         self._sets: defaultdict[int, OrderedDict[Hashable, None]] = defaultdict(OrderedDict)
         self.evicted: Hashable | None = None
-        """The key that the last access put out, or None."""
+        """The key that the last access evicted, or None."""
 
     def access(self, index: int, key: Hashable) -> bool:
-        """Look ``key`` up in set ``index`` and make it the newest; True when it was there.
+        """Look up ``key`` in set ``index`` and make it the most recent; True for a hit.
 
-        Raises ``IndexError`` for a set that there is not.
+        Raises ``IndexError`` for an index out of range.
         """
         if not 0 <= index < self.sets:
             raise IndexError(f"index must be between 0 and {self.sets - 1}, not {index!r}")
@@ -52,7 +52,7 @@ class LruSets:
         return False
 
     def holds(self, index: int, key: Hashable) -> bool:
-        """Return whether ``key`` is in set ``index``, which stays as it is."""
+        """Return whether ``key`` is in set ``index``, without an access."""
         return key in self._sets.get(index, ())
 
     def __contains__(self, key: Hashable) -> bool:
@@ -60,15 +60,15 @@ class LruSets:
 
 
 class NodeCaches:
-    """The caches of all nodes of a cluster, alike and empty at first.
+    """The caches of all nodes of a cluster, identical and initially empty.
 
     Parameters
     ----------
-    sets, ways: of each; no sets for caches that are off, which hit nothing.
+    sets, ways: of each cache; 0 sets for disabled caches, which never hit.
     nodes: number of caches.
-    policy: what models one, by default LRU.
+    policy: the model of a cache, LRU by default.
 
-    ``evictions`` counts the keys put out.
+    ``evictions`` counts the evicted keys.
     """
 
     def __init__(self, sets: int, ways: int, nodes: int, policy: type[LruSets] = LruSets):
@@ -77,7 +77,7 @@ class NodeCaches:
         self.evictions = 0
 
     def access(self, owners: np.ndarray, hashes: np.ndarray, keys: np.ndarray) -> np.ndarray:
-        """Look each key up at its owner, one after the other; return which were there: bool [n].
+        """Look up each key in order at its owner; return which hit: bool [n].
 
         ``hashes`` are :func:`host.placement.shard.key_hash` of the keys.
         """
@@ -92,7 +92,7 @@ class NodeCaches:
         return np.array(hits, bool)
 
     def held(self, owners: np.ndarray, hashes: np.ndarray, keys: np.ndarray) -> np.ndarray:
-        """Return which keys are at their owners: bool [n]. Nothing is looked up by it."""
+        """Return which keys are held by their owners, without an access: bool [n]."""
         if not self._nodes:
             return np.zeros(len(keys), bool)
         indices = set_of(hashes.astype(np.int64), self.sets)

@@ -1,4 +1,4 @@
-"""ShardPlan: which node holds which row."""
+"""ShardPlan: the assignment of rows to nodes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ __all__ = ["OWNER_BITS", "PLACEMENTS", "Placement", "ShardPlan", "foreign_keys",
            "key_hash"]
 
 PLACEMENTS = ("table", "row")
-"""How `ShardPlan.deal` may place tables: whole, or their rows hashed over all nodes."""
+"""How `ShardPlan.deal` may place tables: whole, or with their rows hashed over all nodes."""
 
 OWNER_BITS = 16
 """Low bits of the key hash that choose the owner of a row."""
@@ -27,7 +27,7 @@ OWNER_BITS = 16
 def hash_tables() -> np.ndarray:
     """Return the XOR of the hash constants of every value of every byte of a key.
 
-    uint32 ``[bytes, 256]``, not to be written to.
+    uint32 ``[bytes, 256]``, read-only.
     """
     tables = np.zeros((KEY_BITS // 8, 256), np.uint32)
     for bit, column in enumerate(COLUMNS):
@@ -47,7 +47,7 @@ def key_hash(tables: np.ndarray, rows: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Placement:
-    """Where one table lives: the fields of `rtl.formats.TableDescriptor`.
+    """Placement of one table: the fields of `rtl.formats.TableDescriptor`.
 
     ``kind`` TABLE: all rows at ``owner``. ROW: hashed over ``owners`` nodes from ``owner`` on.
     REPLICATED: a copy at every node.
@@ -66,8 +66,8 @@ class ShardPlan:
     Raises
     ------
     ValueError
-        A table is split by columns, which is not built; or names nodes beyond the cluster, or
-        rows beyond the descriptor.
+        A table is split by columns, which is not supported; or refers to nodes beyond the cluster
+        or rows beyond the descriptor.
     """
 
     nodes: int
@@ -81,8 +81,8 @@ class ShardPlan:
                              f"not {len(self.tables)!r}")
         for number, table in enumerate(self.tables):
             if table.kind == DescriptorKind.COLUMN:
-                raise ValueError(f"table {number} is split by columns, which is not built: kind "
-                                 f"must be TABLE, ROW or REPLICATED, not {table.kind!r}")
+                raise ValueError(f"table {number} is split by columns, which is not supported: "
+                                 f"kind must be TABLE, ROW or REPLICATED, not {table.kind!r}")
             if not 1 <= table.rows < 1 << ROW_BITS:
                 raise ValueError(f"rows of table {number} must be between 1 and "
                                  f"{(1 << ROW_BITS) - 1}, not {table.rows!r}")
@@ -98,9 +98,9 @@ class ShardPlan:
     def deal(cls, model: Model, nodes: int, placement: str = "table") -> "ShardPlan":
         """Place the tables of ``model``.
 
-        ``table`` deals whole tables, the largest first, each to the node with the fewest rows
-        (ties: the lower node), so that rows are balanced; ``row`` hashes the rows of every table
-        over all nodes, which is also done where nodes exceed tables.
+        ``table`` assigns whole tables, largest first, to the node with the fewest rows (ties: the
+        lower node), so that rows are balanced; ``row`` hashes the rows of every table over all
+        nodes. If there are more nodes than tables, rows are always hashed.
         """
         if placement not in PLACEMENTS:
             raise ValueError(f"placement must be one of {', '.join(PLACEMENTS)}, "
@@ -117,7 +117,7 @@ class ShardPlan:
         return cls(nodes, tuple(tables))  # type: ignore[arg-type]
 
     def descriptors(self) -> np.ndarray:
-        """Return the words of each table's descriptor: uint32 ``[tables, 5]``."""
+        """Return the descriptor words of each table: uint32 ``[tables, 5]``."""
         def column(name: str) -> np.ndarray:
             return np.array([getattr(table, name) for table in self.tables], np.int64)
 
@@ -142,7 +142,7 @@ class ShardPlan:
         return np.where(kind == DescriptorKind.REPLICATED, requester, owner)
 
     def rows_held(self) -> list[int]:
-        """Return the rows at each node; rows of a hashed table in equal shares, rounded down."""
+        """Return each node's number of rows; hashed tables count equal shares, rounded down."""
         held = [0] * self.nodes
         for table in self.tables:
             if table.kind == DescriptorKind.REPLICATED:
@@ -156,9 +156,9 @@ class ShardPlan:
 
 
 def foreign_keys(plan: ShardPlan, samples: Samples, shares: Sequence[int]) -> int:
-    """Return how many different keys the nodes need from others, each for its share of ``samples``.
+    """Return the number of distinct keys that nodes need from others for their shares.
 
-    ``shares``: first sample of each node's share, and the number of samples at the end.
+    ``shares``: first sample of each node's share, then the number of samples.
     """
     found = 0
     for node, (first, last) in enumerate(pairwise(shares)):

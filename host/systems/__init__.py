@@ -1,4 +1,4 @@
-"""Systems as graphs of stages over named resources, and the schedule that they follow."""
+"""Evaluated systems as graphs of stages over named resources, with their scheduler."""
 
 from host.systems.all_on_nic import all_on_nic
 from host.systems.bl_paper import bl_paper

@@ -1,4 +1,4 @@
-"""Everything on the SmartNIC (paper, section 4.3): analytical, from what the hardware leaves."""
+"""System with everything on the SmartNIC (paper, section 4.3), modelled analytically."""
 
 from dataclasses import dataclass
 
@@ -15,16 +15,16 @@ from host.systems.workload import Workload
 __all__ = ["CARD_BYTES", "FpgaDense", "all_on_nic", "not_applicable"]
 
 CARD_BYTES = 8 * 10**9
-"""HBM on the card, PG276: what a node's tables have to fit in."""
+"""HBM on the card, PG276, which must hold a node's tables."""
 
 
 @dataclass(frozen=True)
 class FpgaDense:
-    """Multipliers that the NIC leaves for MLPs.
+    """Multipliers that the NIC leaves free for MLPs.
 
     Members
     -------
-    dsp: in the SLR that the NIC is in, 3,072 less 469 (docs/kaggle/resources.md).
+    dsp: free in the NIC's SLR, 3,072 less 469 (docs/kaggle/resources.md).
     dsp_per_product: of one exact float32 multiplier.
     clock_mhz: of the NIC.
     """
@@ -34,12 +34,12 @@ class FpgaDense:
     clock_mhz: float = 250.0
 
     def us(self, products: float) -> float:
-        """Return the microseconds of ``products`` multiplications, every multiplier always busy."""
+        """Return the microseconds of ``products`` multiplications with no multiplier ever idle."""
         return products / (self.dsp // self.dsp_per_product * self.clock_mhz)
 
 
 def not_applicable(w: Workload) -> str | None:
-    """Return why the tables do not fit the cards, None where they do."""
+    """Return why the tables do not fit on the cards, None if they do."""
     most = max(w.plan.rows_held()) * vector_bytes(w)
     if most <= CARD_BYTES:
         return None
@@ -49,11 +49,11 @@ def not_applicable(w: Workload) -> str | None:
 
 def all_on_nic(w: Workload, d: Devices, options: StepOptions, nic: NicTimes,
                fpga: FpgaDense = FpgaDense()) -> Step:
-    """Return a step with no GPU: rows in the card's HBM, MLPs on the multipliers that are left.
+    """Return a step without a GPU: rows in the card's HBM, MLPs on the remaining multipliers.
 
-    Samples go over PCIe to the NIC by one copy, predictions back by another: no kernel is called.
-    ``nic``: times of NICs whose rows are in HBM. MLPs take their multiplications alone, which is
-    the least they could; a training step takes three times those of a forward pass.
+    One copy over PCIe takes samples to the NIC, another takes predictions back; no kernel is
+    called. ``nic``: times of NICs whose rows are in HBM. MLPs cost only their multiplications, a
+    lower bound; a training step takes three times those of a forward pass.
     """
     step = Step()
     samples = int(w.samples.max())

@@ -1,4 +1,4 @@
-"""``bl-paper``: GPUs that run one operator after the other, and MPI between their hosts."""
+"""``bl-paper``: the paper's baseline of GPUs with sequential operators and MPI between hosts."""
 
 from collections.abc import Sequence
 
@@ -17,12 +17,12 @@ __all__ = ["bl_paper"]
 
 
 def bl_paper(w: Workload, d: Devices, options: StepOptions) -> Step:
-    """Return a step of the paper's GPU baseline (section 2.1, figure 1), one thing after the other.
+    """Return a step of the paper's GPU baseline (section 2.1, figure 1), fully sequential.
 
-    Indices go by MPI from host to host, with where each bag begins; they are copied to the GPU and
-    put in the order of the tables; a gather a table, or one for all where the software profile
-    fuses them, pools them; pooled vectors go through host memory and MPI to where the samples are.
-    Training sends a gradient a bag back, and sums and applies those of each row likewise.
+    MPI exchanges indices and bag offsets between hosts; they are copied to the GPU and sorted by
+    table. One gather per table, or one for all if the software profile fuses them, pools the rows.
+    Pooled vectors go through host memory and MPI to the nodes of their samples. Training sends one
+    gradient per bag back the same way, and sums and applies those of each row.
     """
     step, fused = Step(), d.software.fused_embedding
     at: tuple[int, ...] = ()
@@ -50,7 +50,7 @@ def bl_paper(w: Workload, d: Devices, options: StepOptions) -> Step:
 
 def _exchange(step: Step, name: str, phase: str, w: Workload, d: Devices, vectors: np.ndarray,
               after: Sequence[int]) -> tuple[int, ...]:
-    """Send ``vectors`` ``[from, to]`` through host memory: the host waits for the GPU first."""
+    """Send ``vectors`` ``[from, to]`` through host memory after the host has waited for the GPU."""
     if w.nodes == 1:
         return tuple(after)
     at = charge(step, name, phase, d.gpu.synchronize(), after)

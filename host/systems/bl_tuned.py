@@ -1,4 +1,4 @@
-"""``bl-tuned``: GPUs with what software alone can do."""
+"""``bl-tuned``: a GPU baseline with every optimisation that software alone can make."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
@@ -21,21 +21,21 @@ from rtl.formats import DescriptorKind
 __all__ = ["SMALL_ROWS", "Tuning", "bl_tuned", "tunings"]
 
 SMALL_ROWS = 10_000
-"""Rows of a table of which each node may have a copy: a choice. 640 KB at dimension 16."""
+"""Most rows of a table that is copied to every node: a choice. 640 KB at dimension 16."""
 
 
 @dataclass(frozen=True)
 class Tuning:
-    """Optimisations of a baseline, each of which may be left out.
+    """Optional optimisations of a baseline.
 
     Members
     -------
     fused: one operator looks up, and one updates, all tables of a node.
-    nccl: GPUs exchange data between their memories; otherwise MPI through host memory.
+    nccl: GPUs exchange data between their memories; otherwise MPI does, through host memory.
     dedupe: a requester asks for each key once, and sends one gradient for it.
     replicate: every node has a copy of each table of at most `SMALL_ROWS` rows; in training their
-        gradients are summed over the nodes as those of the MLPs are.
-    overlap: the bottom MLP is computed, and the MLPs' gradients are summed, while vectors travel.
+        gradients are summed over the nodes, like those of the MLPs.
+    overlap: the bottom MLP and the sum of the MLPs' gradients overlap the exchange of vectors.
     """
 
     fused: bool = True
@@ -46,7 +46,7 @@ class Tuning:
 
 
 def tunings() -> Iterator[Tuning]:
-    """Yield every choice of them."""
+    """Yield every combination of optimisations."""
     for chosen in product((True, False), repeat=len(fields(Tuning))):
         yield Tuning(*chosen)
 
@@ -55,9 +55,9 @@ def bl_tuned(w: Workload, small: Workload, d: Devices, options: StepOptions,
              tuning: Tuning | None = None) -> Step:
     """Return a step of the tuned GPU baseline.
 
-    ``small``: the same mini-batch under the plan in which small tables are replicated, see
-    :func:`host.systems.workload.replicate_small`. Without a ``tuning``, the one whose step takes
-    least: an optimisation that costs more than it saves, here, is left out.
+    ``small``: the same mini-batch under the plan with replicated small tables, see
+    :func:`host.systems.workload.replicate_small`. Without a ``tuning``, the fastest step is
+    returned: an optimisation that costs more than it saves is left out.
     """
     if tuning is None:
         steps = [bl_tuned(w, small, d, options, choice) for choice in tunings()]
@@ -91,12 +91,12 @@ class _Tuned:
         return step
 
     def _forward(self, copied: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Return the last stages of pooled vectors, and of the bottom MLP if it is beside them."""
+        """Return the last stages of the pooled vectors, and of the bottom MLP if it overlaps."""
         w, d, step, tuning = self._w, self._d, self._step, self._tuning
         indices = w.requested if tuning.dedupe else w.lookups + w.bags
         at: tuple[int, ...] = (copied,)
         if tuning.dedupe:
-            # The sizes of what is sent are known to the host only after the GPU has found them.
+            # The host learns the message sizes only after the GPU has found them.
             at = (operators(step, d.gpu, [("different keys", "irregular", [
                 unique(int(w.lookups.sum(axis=1).max()))])], at),)
             at = (charge(step, "sizes", "overhead",
@@ -117,7 +117,7 @@ class _Tuned:
         return at, bottom
 
     def _rows(self, after: tuple[int, ...]) -> tuple[int, ...]:
-        """Exchange gradients of rows and apply them; nothing where there is nothing before."""
+        """Exchange gradients of rows and apply them; do nothing if ``after`` is empty."""
         w, d, step, tuning = self._w, self._d, self._step, self._tuning
         if not after:
             return ()
@@ -131,7 +131,7 @@ class _Tuned:
                        update_cost(w, d.gpu, tuning.fused, tuning.dedupe), at),)
 
     def _weights(self, after: tuple[int, ...]) -> int:
-        """The bottom MLP backward, and the MLPs' gradients summed and applied."""
+        """Run the bottom MLP backward, sum the MLPs' gradients, and apply them."""
         w, d, step = self._w, self._d, self._step
         at = operators(step, d.gpu, [dense.bottom_backward(w)], after)
         if w.nodes > 1 and (copied := _copied_rows(w)):
@@ -154,5 +154,5 @@ class _Tuned:
 
 
 def _copied_rows(w: Workload) -> int:
-    """Return the rows of the tables of which every node has a copy."""
+    """Return the rows of the tables that every node has a copy of."""
     return sum(table.rows for table in w.plan.tables if table.kind == DescriptorKind.REPLICATED)

@@ -1,4 +1,4 @@
-"""Where the time of a step went: each microsecond of its critical path has one phase."""
+"""Breakdown of a step's time: each microsecond of its critical path belongs to one phase."""
 
 from dataclasses import dataclass
 
@@ -19,7 +19,7 @@ class Breakdown:
 
     Members
     -------
-    phases: microseconds of each of :data:`PHASES`; together from release to finish.
+    phases: microseconds of each of :data:`PHASES`; their sum is the time from release to finish.
     path: (stage, its number, microseconds that it waited for a resource), first to last.
     """
 
@@ -30,9 +30,9 @@ class Breakdown:
 def breakdown(step: Step, times: Schedule, number: int) -> Breakdown:
     """Follow step ``number`` of ``times`` back from its last stage to its release.
 
-    Of the stages before another, the one that ended last is on the path (the first of several).
-    What a stage of the path waited for a resource counts as ``wait``, be it held by another step
-    or by another stage of this one.
+    Of a stage's predecessors, the one that ended last is on the path (in a tie, the first). Time
+    that a stage of the path waited for a resource counts as ``wait``, whether another step or
+    another stage of this one held it.
     """
     phases = dict.fromkeys(PHASES, 0.0)
     path: list[tuple[int, float]] = []

@@ -1,4 +1,4 @@
-"""From what actions cost to stages of a step."""
+"""Conversion of action costs to stages of a step."""
 
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
@@ -11,19 +11,19 @@ from host.systems.stage import Step
 __all__ = ["charge", "longest_us", "operators", "slowest"]
 
 _FIRST = frozenset({"cpu"})
-"""Resources that an action needs at its beginning; it needs the others at its end."""
+"""Resources that an action needs at its start; it needs the others at its end."""
 
 
 def slowest(costs: Iterable[Cost]) -> Cost:
-    """Return the cost that takes longest: nodes that do the same side by side and wait for all."""
+    """Return the longest cost, for nodes that work in parallel and wait for each other."""
     return max(costs, key=lambda cost: cost.us, default=Cost())
 
 
 def charge(step: Step, name: str, phase: str, cost: Cost, after: Sequence[int] = ()) -> int:
     """Add an action to ``step`` and return the number of its last stage.
 
-    Its overhead comes first and has the phase ``overhead``. Each resource is held for as long as it
-    is busy: the host's ``cpu`` from the beginning on, the others up to the end.
+    Its overhead comes first and has the phase ``overhead``. Each resource is held for its busy
+    time: the host's ``cpu`` from the start on, the others up to the end.
     """
     spans = {resource: (0.0, busy) if resource in _FIRST else (cost.us - busy, cost.us)
              for resource, busy in cost.busy.items() if busy > 0}
@@ -42,10 +42,10 @@ def charge(step: Step, name: str, phase: str, cost: Cost, after: Sequence[int] =
 
 def operators(step: Step, gpu: GpuTime, parts: Sequence[tuple[str, str, Sequence[Operation]]],
               after: Sequence[int] = ()) -> int:
-    """Add operators that one thread calls one after the other, or one graph of all of them.
+    """Add operators that one thread calls one after the other, or as one graph.
 
-    ``parts``: name, phase and operators of each group. A group takes what it adds to those before
-    it, so that the calls of later ones hide behind earlier work. Returns the last stage.
+    ``parts``: name, phase and operators of each group. A group is charged the time it adds to the
+    previous ones, so that calls of later groups hide behind earlier work. Returns the last stage.
     """
     done: list[Operation] = []
     before, at = Cost(), tuple(after)
@@ -56,7 +56,7 @@ def operators(step: Step, gpu: GpuTime, parts: Sequence[tuple[str, str, Sequence
         cost = gpu.run(*done)
         us = max(0.0, cost.us - before.us)
         overhead = min(us, max(0.0, cost.overhead_us - before.overhead_us))
-        # The host calls as early as it can: its time is the beginning of all the groups'.
+        # The host calls as early as it can, so its time is charged to the first groups.
         calls = min(us, called)
         called -= calls
         busy = {resource: min(us, busy - before.busy.get(resource, 0.0))
@@ -67,7 +67,7 @@ def operators(step: Step, gpu: GpuTime, parts: Sequence[tuple[str, str, Sequence
 
 
 def longest_us(step: Step) -> float:
-    """Return how long a step takes where no stage waits for a resource."""
+    """Return the length of a step if no stage waits for a resource."""
     ends: list[float] = []
     for stage in step.stages:
         ends.append(stage.us + max((ends[other] for other in stage.after), default=0.0))

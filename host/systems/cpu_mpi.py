@@ -1,4 +1,4 @@
-"""``cpu-mpi``: CPUs alone, MPI between them: the base of the paper's scalability (section 5.3)."""
+"""``cpu-mpi``: CPUs and MPI without GPUs, the base of the paper's scalability (section 5.3)."""
 
 from host.devices.dense_work import dense_update
 from host.devices.embedding_work import layout
@@ -14,9 +14,9 @@ __all__ = ["cpu_mpi"]
 
 
 def cpu_mpi(w: Workload, d: Devices, options: StepOptions) -> Step:
-    """Return a step on CPUs, one thing after the other; nothing is copied, nothing launched.
+    """Return a fully sequential step on CPUs, without copies and launches.
 
-    The software profile of GPUs does not apply: a CPU's own ``operator_us`` does.
+    The GPUs' software profile does not apply; the CPU's own ``operator_us`` does.
     """
     step = Step()
     size = vector_bytes(w)

@@ -1,4 +1,4 @@
-"""The dense part of a step on a GPU: what every system with a GPU does alike."""
+"""Dense part of a step on a GPU, common to all systems with GPUs."""
 
 from collections.abc import Sequence
 
@@ -22,36 +22,36 @@ Part = tuple[str, str, Sequence[Operation]]
 
 
 def _most(w: Workload) -> int:
-    """Samples of the largest share: the nodes do the same side by side."""
+    """Return the samples of the largest share: the nodes work on theirs in parallel."""
     return int(w.samples.max())
 
 
 def bottom(w: Workload) -> Part:
-    """The bottom MLP forward."""
+    """Return the bottom MLP forward."""
     return "bottom MLP", "mlp", mlp(_most(w), w.model.bottom_layers)
 
 
 def top(w: Workload, interact: bool = True) -> list[Part]:
-    """The interaction, unless the NIC does it, and the top MLP forward."""
+    """Return the interaction, unless the NIC does it, and the top MLP forward."""
     parts: list[Part] = [("top MLP", "mlp", mlp(_most(w), w.model.top_layers))]
     return ([("interaction", "irregular", interaction(_most(w), w.model))] if interact else []) \
         + parts
 
 
 def backward(w: Workload) -> list[Part]:
-    """Loss, then the gradients of the top MLP and of the interaction, hence of pooled vectors."""
+    """Return the loss and the gradients of the top MLP, the interaction and the pooled vectors."""
     return [("loss", "mlp", loss(_most(w))),
             ("top MLP backward", "mlp", mlp_backward(_most(w), w.model.top_layers)),
             ("interaction backward", "irregular", interaction_backward(_most(w), w.model))]
 
 
 def bottom_backward(w: Workload) -> Part:
-    """The gradients of the bottom MLP."""
+    """Return the gradients of the bottom MLP."""
     return "bottom MLP backward", "mlp", mlp_backward(_most(w), w.model.bottom_layers, False)
 
 
 def predictions(step: Step, w: Workload, d: Devices, after: Sequence[int]) -> int:
-    """Predictions back in host memory."""
+    """Add the copy of the predictions to host memory."""
     cost = d.copies.copy(4 * _most(w)) + d.gpu.synchronize()
     return charge(step, "predictions", "overhead", cost, after)
 

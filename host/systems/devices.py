@@ -1,4 +1,4 @@
-"""The devices of a cluster, each under the profile that an evaluation names."""
+"""Timing models of a cluster's devices under the profiles of an evaluation."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,22 +24,22 @@ _NETWORK, _PCIE = "ethernet_100g_switch", "pcie_gen3x16"
 
 
 def profiles_of(software: str, gpu: str) -> dict[str, type]:
-    """Return the profiles that an evaluation with these uses, each with its dataclass."""
+    """Return the profiles of an evaluation with these, each with its dataclass."""
     return {f"software_{software}": SoftwareProfile, gpu: GpuProfile, _CPU: CpuProfile,
             _MPI: MpiProfile, _NCCL: NcclProfile, _NETWORK: NetworkProfile, _PCIE: PcieProfile}
 
 
 @dataclass(frozen=True)
 class Devices:
-    """Models of time of a node's devices and of the network between nodes.
+    """Timing models of a node's devices and of the network between nodes.
 
     Members
     -------
     software, network, pcie: profiles.
     gpu, cpu, copies: of each node.
     cpu_mpi: MPI between CPUs. host_mpi: between the host memories of nodes with GPUs. mpi: between
-        GPU memories, through host memory; each called by the framework.
-    nccl: between GPU memories.
+        GPU memories, through host memory. The framework calls each of them.
+    nccl: NCCL between GPU memories.
     """
 
     software: SoftwareProfile
@@ -59,7 +59,7 @@ class Devices:
         """Return the devices of ``nodes`` nodes behind one switch.
 
         ``scaled``: (profile.constant, factor), see :func:`host.toml.provenance.scaled`. Raises
-        ``ValueError`` for a profile or constant that is not used.
+        ``ValueError`` for an unused profile or constant.
         """
         kinds = profiles_of(software, gpu)
         found = {name: load_profile(name, kind) for name, kind in kinds.items()}
@@ -82,12 +82,12 @@ class Devices:
 
     @property
     def call_us(self) -> float:
-        """Host time of one launch of one operator on the GPU."""
+        """Host time of one operator launch on the GPU."""
         return self.software.graph_us if self.software.graphs else self.software.operator_us
 
     def all_reduce(self, size: float) -> Cost:
         """Return the cost of summing the MLPs' gradients, by the library of the software profile.
 
-        The same for every system with a GPU: none of them is about it.
+        It is the same for every system with a GPU, since none of them changes it.
         """
         return (self.nccl if self.software.collective == "nccl" else self.mpi).all_reduce(size)

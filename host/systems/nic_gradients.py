@@ -1,4 +1,4 @@
-"""How long the gradient path of SmartNICs takes for a step: analytical, from its rates."""
+"""Analytical time of the SmartNICs' gradient path for a step, from its rates."""
 
 from host.systems.devices import Devices
 from host.systems.tables import vector_bytes
@@ -13,12 +13,12 @@ __all__ = ["gradient_us"]
 def gradient_us(w: Workload, d: Devices) -> float:
     """Return the time from gradients of bags in GPU memory to the last row written there.
 
-    Three parts follow each other, since sums are complete only with a node's last gradient: bags
-    over PCIe, expanded and added up, a beat a cycle (``RATE`` of the blocks of ``rtl.gradient``);
-    sums of a requester's keys to their owners, a beat a cycle and as fast as the busiest link; sums
-    of an owner's keys through the optimizer, a beat a cycle, and rows over PCIe to GPU memory. Each
-    takes as long as the slower of its two; every crossing adds its latency. The busiest node
-    counts.
+    Three parts follow each other, since sums are complete only with a node's last gradient: bags go
+    over PCIe and are expanded and summed, a beat per cycle (``RATE`` of the blocks of
+    ``rtl.gradient``); sums of a requester's keys go to their owners, a beat per cycle, limited by
+    the busiest link; sums of an owner's keys go through the optimizer, a beat per cycle, and rows
+    over PCIe to GPU memory. Each part takes the time of its slower half; every crossing adds its
+    latency. The busiest node counts.
     """
     size, record = vector_bytes(w), RECORD_BITS // 8
     beats = max(1, w.model.dimension // LANES)

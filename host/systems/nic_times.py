@@ -1,4 +1,4 @@
-"""What a cluster of SmartNICs takes for one mini-batch, whoever found it out."""
+"""Times of a cluster of SmartNICs for one mini-batch, simulated or modelled."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,15 +8,15 @@ __all__ = ["NicTimes"]
 
 @dataclass(frozen=True)
 class NicTimes:
-    """Times of one mini-batch on the NICs with GPUs that answer their lookups, in microseconds.
+    """Times of one mini-batch on the NICs, with GPUs that answer their lookups, in microseconds.
 
     Members
     -------
-    phases: from the first query leaving a host to the last answer in its memory, the mini-batch
-        alone, by phase in the order in which they follow each other.
+    phases: from the first query leaving a host to the last answer in its memory, for a single
+        mini-batch, by phase in chronological order.
     interval_us: from one mini-batch to the next with several in flight.
-    launches: gathers on the busiest node's GPU that the host calls.
-    gathered: rows that they read.
+    launches: gathers on the busiest node's GPU that the host launches.
+    gathered: rows that these read.
     update_us: in training, from the last node's gradients to the last row written.
     """
 

@@ -1,4 +1,4 @@
-"""What a step of any system is asked to include."""
+"""Options of a step, common to all systems."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""When each stage runs: list scheduling over resources that serve one stage at a time."""
+"""List scheduler: when each stage runs on resources that serve one stage at a time."""
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
@@ -15,14 +15,15 @@ __all__ = ["Schedule", "schedule"]
 
 @dataclass(frozen=True)
 class Schedule:
-    """What :func:`schedule` found.
+    """Result of :func:`schedule`.
 
     Members, in microseconds
     ------------------------
     released: when each step could begin, float64 ``[steps]``.
-    ready, start, end: for each step, float64 ``[stages]``: all before it done; and its time.
+    ready, start, end: for each step, float64 ``[stages]``: when all predecessors are done, when
+        the stage starts and when it ends.
     held: for each step and stage the stage, (step, stage), whose end it waited for on a resource,
-        or None when it started as soon as it was ready.
+        or None if it started as soon as it was ready.
     busy: how long each resource served.
     """
 
@@ -44,12 +45,12 @@ def schedule(steps: Sequence[Step], in_flight: int = 1,
              arrivals: Sequence[float] | None = None) -> Schedule:
     """Run ``steps`` with at most ``in_flight`` of them at once.
 
-    Step k is released when step k - ``in_flight`` is finished, and neither before its arrival nor
-    before step k - 1. A stage that is ready starts when all its resources are free; of those that
-    could start, the one of the earliest step, then the earliest in its step. A stage never waits
-    for one that could not start yet: resources are handed out in time order, nothing is reserved.
+    Step k is released when step k - ``in_flight`` is finished, but not before its arrival and not
+    before step k - 1. A ready stage starts when all its resources are free; if several could start,
+    the earliest step goes first, then the earliest stage of the step. A stage never waits for one
+    that cannot start yet: resources are granted in time order, nothing is reserved.
 
-    ``ValueError`` for ``in_flight`` below 1, or arrivals that are fewer than steps or go back.
+    Raises ``ValueError`` for ``in_flight`` below 1, or arrivals that are too few or not ascending.
     """
     if in_flight < 1:
         raise ValueError(f"in_flight must be at least 1, not {in_flight!r}")
@@ -60,7 +61,7 @@ def schedule(steps: Sequence[Step], in_flight: int = 1,
 
 
 class _Run:
-    """The state of a schedule that is being made."""
+    """The state of a schedule under construction."""
 
     def __init__(self, steps: Sequence[Step], in_flight: int, arrivals: Sequence[float] | None):
         self._steps, self._in_flight = steps, in_flight
@@ -77,9 +78,9 @@ class _Run:
                     later[other].append(number)
         self._left = [len(step.stages) for step in steps]
         self._finish = np.zeros(len(steps))
-        self._events: list[tuple[float, int, int]] = []  # time, step, stage that ends; -1: released
-        self._waiting: list[tuple[int, int]] = []        # stages that are ready, by step and number
-        self._last: dict[Hashable, tuple[int, int]] = {}  # who had each resource last
+        self._events: list[tuple[float, int, int]] = []  # time, step, ending stage; -1: released
+        self._waiting: list[tuple[int, int]] = []        # ready stages, by step and number
+        self._last: dict[Hashable, tuple[int, int]] = {}  # last stage to hold each resource
         self._taken: set[Hashable] = set()
         self._busy: dict[Hashable, float] = {}
         self._unreleased, self._planned = 0, 0.0
@@ -99,7 +100,7 @@ class _Run:
                         self._busy)
 
     def _release(self) -> None:
-        """Plan the release of each further step of which it is known."""
+        """Schedule the release of each further step whose release time is known."""
         while self._unreleased < len(self._steps):
             step, before = self._unreleased, self._unreleased - self._in_flight
             if before >= 0 and (self._left[before] or self._released[before] == inf):
@@ -152,7 +153,7 @@ class _Run:
             if stage.us:
                 self._taken.update(stage.resources)
                 heappush(self._events, (now + stage.us, step, number))
-            else:  # what comes after it may start before what is later in the order
+            else:  # its successors may start before later stages in the order
                 self._ended(step, number, now)
         for where in kept:
             heappush(self._waiting, where)

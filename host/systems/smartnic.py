@@ -20,15 +20,15 @@ def smartnic(w: Workload, d: Devices, options: StepOptions, nic: NicTimes,
     """Return a step of a system with SmartNICs.
 
     The host hands the queries to its NIC with one copy, and dense features to its GPU with another.
-    NICs exchange lookups and vectors; GPUs gather what no cache holds, each gather a call of the
-    host's thread, before those of the bottom MLP. Pooled vectors land in GPU memory, of which the
-    host hears as it hears of the end of a kernel.
+    NICs exchange lookups and vectors; GPUs gather the rows that no cache holds. The host's thread
+    launches each gather, before the operators of the bottom MLP. Pooled vectors land in GPU memory,
+    and the host is notified as at the end of a kernel.
 
-    ``computation``: in inference NICs do the interaction, once the bottom MLP is there; in training
-    they reduce gradients, exchange them and update rows. Without it in training, gradients of bags
-    go from GPU to GPU through the NICs, as bytes (analytical), and GPUs do as they do in
-    ``bl-paper``; updated rows are then written to the ``local_cache``, if there is one.
-    ``nic``: what the simulated NICs took; it holds ``nic`` for its interval.
+    ``computation``: in inference, NICs do the interaction once the bottom MLP is done; in training,
+    they reduce gradients, exchange them and update rows. Without it in training, NICs carry
+    gradients of bags from GPU to GPU as bytes (analytical), and GPUs work as in ``bl-paper``;
+    updated rows are then written to the ``local_cache``, if there is one. ``nic``: times of the
+    simulated NICs; the step holds the resource ``nic`` for its interval.
     """
     step = Step()
     queries = charge(step, "queries", "overhead", d.copies.copy(0.0, 1))
@@ -61,7 +61,7 @@ def smartnic(w: Workload, d: Devices, options: StepOptions, nic: NicTimes,
 
 def _nic(step: Step, phases: dict[str, float], hold: float,
          after: Sequence[int]) -> tuple[int, ...]:
-    """Add the NIC's phases, the first ``hold`` microseconds of which keep it from others."""
+    """Add the NIC's phases, the first ``hold`` microseconds of which occupy the NIC."""
     at = tuple(after)
     for phase, us in phases.items():
         held = min(us, hold)
@@ -73,7 +73,7 @@ def _nic(step: Step, phases: dict[str, float], hold: float,
 
 
 def _gather_calls(step: Step, d: Devices, nic: NicTimes, after: Sequence[int]) -> tuple[int, ...]:
-    """The host's calls of gathers, whose latency is in the NIC's times already."""
+    """Add the host's gather launches; the NIC's times already include their latency."""
     if not nic.launches:
         return tuple(after)
     calls = nic.launches * d.call_us
@@ -81,7 +81,7 @@ def _gather_calls(step: Step, d: Devices, nic: NicTimes, after: Sequence[int]) -
 
 
 def _nic_update(step: Step, w: Workload, d: Devices, nic: NicTimes, after: Sequence[int]) -> int:
-    """Gradients handed to the NIC, reduced, exchanged and applied there."""
+    """Add the NIC's update: gradients are handed over, reduced, exchanged and applied."""
     at = charge(step, "gradients", "overhead", d.gpu.synchronize() + d.copies.copy(0.0, 1), after)
     moving = min(nic.update_us, _link_us(w, d, w.requested))
     return charge(step, "rows", "backward_all_to_all",
@@ -90,12 +90,12 @@ def _nic_update(step: Step, w: Workload, d: Devices, nic: NicTimes, after: Seque
 
 def _gpu_update(step: Step, w: Workload, d: Devices, local_cache: bool,
                 after: Sequence[int]) -> int:
-    """Gradients of bags from GPU to GPU through the NICs; the owners' GPUs apply them."""
+    """Add the GPUs' update: NICs carry bag gradients to the owners' GPUs, which apply them."""
     at = charge(step, "gradients", "overhead", d.gpu.synchronize() + d.copies.copy(0.0, 1), after)
     size = vector_bytes(w)
     if w.nodes > 1:
         link = _link_us(w, d, w.bags)
-        # The slowest of three links in a row: PCIe at either end, the network between.
+        # The slowest of three consecutive links: PCIe at either end, the network between.
         crossing = max(link, float(size * max(w.bags.sum(axis=1).max(), w.bags.sum(axis=0).max()))
                        / (d.pcie.bandwidth_gb_s * 1e3))
         latency = 2 * d.pcie.one_way_us + d.network.one_way_us
@@ -110,5 +110,5 @@ def _gpu_update(step: Step, w: Workload, d: Devices, local_cache: bool,
 
 
 def _link_us(w: Workload, d: Devices, vectors) -> float:
-    """Return what the busiest link needs for ``vectors`` ``[nodes, nodes]``."""
+    """Return the time of the busiest link for ``vectors`` ``[nodes, nodes]``."""
     return float(d.host_mpi.topology.link_us(vector_bytes(w) * vectors).max())

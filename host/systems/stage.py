@@ -1,5 +1,4 @@
-"""A stage: something that takes time, on resources, after others. A step: the stages of one unit.
-"""
+"""Stages, which take time on resources after others, and steps, which are graphs of stages."""
 
 from collections.abc import Hashable
 from dataclasses import dataclass, field
@@ -9,7 +8,7 @@ __all__ = ["PHASES", "Stage", "Step"]
 
 PHASES = ("input_all_to_all", "embedding_lookup", "embedding_all_to_all", "irregular", "mlp",
           "backward_all_to_all", "all_reduce", "overhead")
-"""What a stage can be for; time in which a step waits for a resource is ``wait`` besides."""
+"""Purposes of a stage; time in which a step waits for a resource has the further phase ``wait``."""
 
 
 @dataclass(frozen=True)
@@ -18,14 +17,14 @@ class Stage:
 
     Members
     -------
-    name: for people.
+    name: for reports.
     phase: one of :data:`PHASES`.
-    us: how long it takes, in microseconds; 0 for a point where paths meet.
-    resources: what it holds from its start to its end, such as ``("gpu", 0)``; none for what only
-        takes time, such as the latency of a link.
+    us: its duration in microseconds; 0 for a point where paths meet.
+    resources: what it holds from start to end, such as ``("gpu", 0)``; none for pure delays, such
+        as the latency of a link.
     after: numbers of the stages of the same step that end before it starts; each below its own.
 
-    Raises ``ValueError``.
+    Raises ``ValueError`` for an unknown phase, a negative time or a repeated resource.
     """
 
     name: str
@@ -45,16 +44,16 @@ class Stage:
 
 @dataclass
 class Step:
-    """The stages of one mini-batch, or of one micro-batch of it, in an order that they could run.
+    """The stages of one mini-batch, or of one of its micro-batches, in topological order.
 
-    Build it by :meth:`add`, which gives a stage's number for the ``after`` of later ones.
+    Build it with :meth:`add`, which returns a stage's number for the ``after`` of later ones.
     """
 
     stages: list[Stage] = field(default_factory=list)
 
     def add(self, name: str, phase: str, us: float, *resources: Hashable,
             after: tuple[int, ...] | list[int] = ()) -> int:
-        """Append a stage and return its number. ``ValueError`` for one after itself or later."""
+        """Append a stage and return its number. Raises ``ValueError`` for a later ``after``."""
         number = len(self.stages)
         for other in after:
             if not 0 <= other < number:

@@ -1,4 +1,4 @@
-"""The embedding tables' part of a step on GPUs or CPUs: lookups, their inputs, their updates."""
+"""Embedding part of a step on GPUs or CPUs: inputs, lookups and updates of the tables."""
 
 from dataclasses import replace
 
@@ -13,7 +13,7 @@ from host.systems.workload import Workload
 __all__ = ["INDEX", "input_bytes", "lookup_cost", "update_cost", "vector_bytes"]
 
 INDEX = 8
-"""Bytes of an index, or of where a bag begins: int64, as frameworks have them."""
+"""Bytes of an index or a bag offset: int64, as in frameworks."""
 
 
 def vector_bytes(w: Workload) -> int:
@@ -24,7 +24,7 @@ def vector_bytes(w: Workload) -> int:
 def input_bytes(w: Workload, arrived: bool = True) -> float:
     """Return the bytes of dense features, indices and offsets of the node with most of them.
 
-    ``arrived``: indices as owners have them, behind the input all-to-all; otherwise as requesters.
+    ``arrived``: count indices as at owners, after the input all-to-all; otherwise at requesters.
     """
     axis = 0 if arrived else 1
     return float((4 * w.model.dense * w.samples
@@ -33,9 +33,9 @@ def input_bytes(w: Workload, arrived: bool = True) -> float:
 
 def lookup_cost(w: Workload, device: GpuTime | CpuTime, fused: bool = False,
                 requested: bool = False) -> Cost:
-    """Return the cost of the gathers of the node that takes longest, one a table or ``fused``.
+    """Return the cost of the slowest node's gathers, one per table or ``fused``.
 
-    ``requested``: each key of a requester's share once, not pooled.
+    ``requested``: gather each key of a requester's share once, without pooling.
     """
     rows = (w.requested if requested else w.lookups).sum(axis=0)
     bags = rows if requested else w.bags.sum(axis=0)
@@ -45,11 +45,11 @@ def lookup_cost(w: Workload, device: GpuTime | CpuTime, fused: bool = False,
 
 def update_cost(w: Workload, device: GpuTime | CpuTime, fused: bool = False,
                 reduced: bool = False) -> Cost:
-    """Return the cost of updating rows by the gradients that came, on the node that takes longest.
+    """Return the cost of updating rows by the arrived gradients on the slowest node.
 
-    A gradient a bag is copied for each of its rows; those of a row are put side by side, summed and
-    applied: once for every table, or for all at once where ``fused``. ``reduced``: one for each key
-    of a requester's share came.
+    A bag's gradient is copied for each of its rows; the gradients of a row are grouped, summed and
+    applied: once per table, or for all tables at once if ``fused``. ``reduced``: one gradient per
+    key of a requester's share has arrived.
     """
     dimension, costs = w.model.dimension, []
     came = w.requested if reduced else w.lookups
@@ -64,6 +64,6 @@ def update_cost(w: Workload, device: GpuTime | CpuTime, fused: bool = False,
 
 
 def _times(operation: Operation, tables: int) -> Operation:
-    """Return ``operation`` called once for each table, its work dealt over the calls."""
+    """Return ``operation`` called once per table, with its work divided over the calls."""
     return replace(operation, operators=operation.operators * tables,
                    kernels=operation.kernels * tables)

@@ -1,4 +1,4 @@
-"""What one mini-batch asks of a cluster: lookups, pooled vectors and keys between nodes."""
+"""Traffic of one mini-batch on a cluster: lookups, pooled vectors and keys between nodes."""
 
 from dataclasses import dataclass, replace
 
@@ -14,20 +14,20 @@ __all__ = ["Workload", "replicate_small", "workload_of"]
 
 @dataclass(frozen=True, eq=False)
 class Workload:
-    """Counts of one mini-batch, dealt in contiguous shares over the nodes. Equal to itself alone.
+    """Counts of one mini-batch, dealt in contiguous shares over the nodes. Compared by identity.
 
     Members, all int64
     ------------------
     model, plan: of the tables.
     samples: of each node's share, ``[nodes]``.
     lookups: keys that a requester's samples have at each owner, ``[requester, owner]``.
-    bags: bags of them, each of which an owner pools to one vector, ``[requester, owner]``. A bag
-        whose rows are at several owners counts at each; an empty one nowhere.
-    requested: different keys of a requester's share at each owner, ``[requester, owner]``.
-    unique: different keys of the mini-batch that each owner is asked for, ``[owner]``. A replicated
-        table's are asked for where the samples are.
-    tables: that each node holds rows of, ``[node]``; replicated ones among them.
-    distinct: different keys of the mini-batch, wherever they are.
+    bags: bags of these keys, each of which an owner pools to one vector, ``[requester, owner]``. A
+        bag whose rows are at several owners counts at each; an empty one nowhere.
+    requested: distinct keys of a requester's share at each owner, ``[requester, owner]``.
+    unique: distinct keys of the mini-batch requested from each owner, ``[owner]``. Those of a
+        replicated table count where the samples are.
+    tables: number of tables that each node holds rows of, including replicated ones, ``[node]``.
+    distinct: distinct keys of the mini-batch over all owners.
     """
 
     model: Model
@@ -52,12 +52,12 @@ class Workload:
 
     @property
     def similarity(self) -> float:
-        """1 - unique keys / accesses; 0 of none."""
+        """1 - unique keys / accesses; 0 without accesses."""
         return 1 - self.distinct / self.accesses if self.accesses else 0.0
 
 
 def workload_of(samples: Samples, model: Model, plan: ShardPlan) -> Workload:
-    """Return the counts of a mini-batch whose samples go over the nodes of ``plan``."""
+    """Return the counts of a mini-batch whose samples are dealt over the nodes of ``plan``."""
     nodes, count = plan.nodes, len(samples)
     shares = np.array([count // nodes + (node < count % nodes) for node in range(nodes)])
     requester = np.repeat(np.repeat(np.arange(nodes), shares), np.diff(samples.key_offsets))
@@ -76,8 +76,8 @@ def workload_of(samples: Samples, model: Model, plan: ShardPlan) -> Workload:
 def replicate_small(plan: ShardPlan, model: Model, rows: int) -> ShardPlan:
     """Return ``plan`` with a copy at every node of each table of at most ``rows`` rows.
 
-    The others are dealt anew, as :meth:`host.placement.shard.ShardPlan.deal` deals tables, where
-    whole tables are dealt; hashed ones stay where they are.
+    If whole tables are dealt, the others are dealt anew, as in
+    :meth:`host.placement.shard.ShardPlan.deal`; hashed ones stay in place.
     """
     small = [size <= rows for size in model.rows]
     if not any(small) or plan.nodes == 1:
@@ -100,7 +100,7 @@ def _square(pairs: np.ndarray, nodes: int) -> np.ndarray:
 
 
 def _groups(group: np.ndarray, item: np.ndarray, items: int) -> np.ndarray:
-    """Return the group of each different pair of a group and one of ``items`` items."""
+    """Return the group of each distinct pair of a group and one of ``items`` items."""
     return np.unique(group * np.int64(max(1, items)) + item) // max(1, items)
 
 

@@ -1,4 +1,4 @@
-"""All-reduce of the MLPs' gradients in a ring of nodes, by formula."""
+"""Timing model of a ring all-reduce of the MLPs' gradients."""
 
 from host.model import Model
 from host.timing.network import Network
@@ -12,21 +12,21 @@ def weight_bytes(model: Model) -> int:
 
 
 class RingAllReduce:
-    """Sum ``size`` bytes of each of ``nodes`` nodes, so that each of them has the sums.
+    """All-reduce of ``size`` bytes over ``nodes`` nodes.
 
-    A ring: ``size / nodes`` bytes go from each node to the next, ``nodes - 1`` times to be summed
-    and as often again to be handed round (Patarasuk and Yuan, "Bandwidth optimal all-reduce
-    algorithms for clusters of workstations", J. Parallel Distrib. Comput. 69, 2009). All links are
-    used at once, in one direction, and nothing else is on them; each turn waits for the latency of
-    the network. Bytes are those of full frames with their overhead.
+    A ring: each node sends ``size / nodes`` bytes to the next, ``nodes - 1`` times to sum and as
+    often again to distribute the sums (Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms
+    for clusters of workstations", J. Parallel Distrib. Comput. 69, 2009). All links are used at
+    once, in one direction, without other traffic; each turn waits for the latency of the network.
+    Bytes are those of full frames with their overhead.
 
     Parameters
     ----------
     network: of the nodes. payload, header: bytes of a full frame for data, and for headers.
 
-    Members: ``cycles`` that it takes, ``bytes`` of frames that leave all nodes together.
+    Members: ``cycles``, the duration; ``bytes`` of the frames that leave all nodes together.
 
-    ``ValueError`` for less than one node or byte.
+    Raises ``ValueError`` for less than one node or byte.
     """
 
     def __init__(self, network: Network, nodes: int, size: int, payload: int = 1408,

@@ -1,4 +1,4 @@
-"""Time of the host models: cycles of the NIC's clock, and resources that serve one by one."""
+"""Time base of the host models: cycles of the NIC's clock, and resources with a rate."""
 
 __all__ = ["CYCLE_NS", "Link", "cycles_of_us"]
 
@@ -25,7 +25,7 @@ class Link:
         self.busy = 0.0
 
     def send(self, time: float, size: int) -> tuple[float, float]:
-        """Move ``size`` bytes that are there at ``time``; return when they start and end."""
+        """Move ``size`` bytes available at ``time``; return when they start and end."""
         start = max(time, self.free)
         self.free = start + size * self.cycles_per_byte
         self.busy += self.free - start

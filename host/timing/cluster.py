@@ -1,4 +1,4 @@
-"""Cluster: nodes, what joins them, and what each of them is made of."""
+"""Cluster descriptions: nodes, their network, and the devices of each."""
 
 import tomllib
 from collections.abc import Callable
@@ -18,7 +18,7 @@ __all__ = [
 ]
 
 CACHES = ("local_cache", "remote_cache")
-"""Caches that a NIC may have; ``NicConfig`` has the ``_rows`` of those that are built."""
+"""Caches that a NIC may have; those that are implemented have ``_rows`` in ``NicConfig``."""
 
 
 def row_bytes(dimension: int) -> int:
@@ -33,12 +33,12 @@ class Nic:
     Members
     -------
     config: preset of its sizes.
-    local_cache_size_bytes, remote_cache_size_bytes: vectors that the caches hold, in bytes; by
-        default what the preset has.
-    set: changes of the preset's fields, and of registers, as ``--set`` makes them.
+    local_cache_size_bytes, remote_cache_size_bytes: vectors that the caches hold, in bytes; the
+        preset's by default.
+    set: changes of the preset's fields, and of registers, in the form of ``--set``.
 
-    Raises ``TypeError`` or ``ValueError`` for what the hardware cannot be; fields of ``set`` that
-    are no field of `NicConfig` are left to whoever writes the registers.
+    Raises ``TypeError`` or ``ValueError`` for an impossible configuration. Fields of ``set`` that
+    `NicConfig` does not have are checked by the writer of the registers.
     """
 
     config: str = "kaggle"
@@ -72,20 +72,20 @@ class Nic:
         return tuple(f"{name}={str(value).lower()}" for name, value in values.items())
 
     def _sizes(self) -> dict[str, int]:
-        """Return the rows of each cache whose bytes are given."""
+        """Return the rows of each cache that is given in bytes."""
         base = preset(self.config)
         dimension = self.set.get("max_dimension", base.max_dimension)
         try:
             check_dimension("max_dimension", dimension)
         except (TypeError, ValueError):
-            return {}  # which with_fields refuses
+            return {}  # with_fields rejects the configuration
         rows = {}
         for cache in CACHES:
             size = getattr(self, f"{cache}_size_bytes")
             if size is None:
                 continue
             if not hasattr(base, f"{cache}_rows"):
-                raise ValueError(f"{cache}_size must be left out: the cache is not built yet")
+                raise ValueError(f"{cache}_size must be left out: the cache is not supported")
             if size % row_bytes(dimension):
                 raise ValueError(f"{cache}_size must be a multiple of a vector, "
                                  f"{row_bytes(dimension)} B, not {size} B")
@@ -95,17 +95,17 @@ class Nic:
 
 @dataclass(frozen=True)
 class Cluster:
-    """What ``--cluster`` describes.
+    """The description that ``--cluster`` names.
 
     Members
     -------
-    nodes: of the cluster.
+    nodes: number of nodes.
     network, pcie, gpu: profiles of the links and of the GPU of each node.
-    gpu_memory_bytes: memory of a node's GPU, where the rows are.
+    gpu_memory_bytes: memory of a node's GPU, which holds the rows.
     host_memory_bytes: memory of a node's host.
     card_memory_bytes: HBM on the card of the SmartNIC.
     nic: the SmartNIC.
-    name: used in reports.
+    name: appears in reports.
     """
 
     nodes: int
@@ -157,17 +157,17 @@ def cluster_files(name_or_path: str | Path) -> list[Path]:
 
 def load_cluster(name_or_path: str | Path,
                  check: Callable[[Cluster], object] = lambda cluster: None) -> Cluster:
-    """Return the cluster of that name, or read the TOML file at that path.
+    """Return the cluster of that name, or read a TOML file.
 
-    Names of profiles in it may be paths of files, counted from its own folder. ``check`` may raise
-    ``ValueError`` for what the caller cannot do.
+    Paths of profiles in a file are relative to its folder. ``check`` may raise ``ValueError`` for
+    what the caller does not support.
 
     Raises
     ------
     ValueError
         Neither a known name nor the name of a TOML file.
     InputError
-        The file is malformed, or ``check`` refuses it; names the place.
+        The file is malformed, or ``check`` rejects it; the error names the place.
     """
     name = str(name_or_path)
     if name in cluster_names():

@@ -1,4 +1,4 @@
-"""Time of the dense part of a step of training on the GPU beside each NIC."""
+"""Timing model of a training step's dense part on a node's GPU."""
 
 from dataclasses import dataclass
 
@@ -15,18 +15,18 @@ def _weights(layers: tuple[tuple[int, int], ...]) -> int:
 
 @dataclass(frozen=True)
 class DenseOperations:
-    """float32 operations of a sample's dense part; biases, ReLUs and the loss are left out.
+    """float32 operations of a sample's dense part, without biases, ReLUs and the loss.
 
-    A weight costs two forward, two for its own gradient and two for that of its input, which
-    nothing needs of the first bottom layer. A dot product costs 2 d forward, and a vector times a
-    number for each of its two vectors backward.
+    A weight costs two forward, two for its own gradient and two for that of its input, which is not
+    needed in the first bottom layer. A dot product costs 2 d forward, and backward a scaled vector
+    for each of its two vectors.
 
     Members
     -------
     bottom: the bottom MLP forward.
     top: from pooled vectors to the gradients of bags: interaction and top MLP, forward and
         backward.
-    backward: the bottom MLP backward, after which every gradient of a weight is there.
+    backward: the bottom MLP backward, after which all weights have gradients.
     """
 
     bottom: int
@@ -35,7 +35,7 @@ class DenseOperations:
 
     @classmethod
     def of(cls, model: Model) -> "DenseOperations":
-        """Return those of ``model``."""
+        """Return the operations of ``model``."""
         bottom, top = _weights(model.bottom_layers), _weights(model.top_layers)
         first = model.bottom_layers[0][0] * model.bottom_layers[0][1]
         pairs = model.interaction_width - model.dimension if model.interaction == "dot" else 0
@@ -43,13 +43,13 @@ class DenseOperations:
 
 
 class DenseTime:
-    """A GPU that computes the dense part of its node's share of a step, at its rate of products.
+    """A GPU that computes the dense part of its node's share of a step, at its product rate.
 
-    Kernels of later layers are launched while the first computes, so that what has to wait for
+    Kernels of later layers are launched while the first computes, so that work that waits for
     vectors, or begins a step, waits for one launch; see :class:`host.timing.gpu.GpuMlp`.
 
     Parameters: ``profile`` of the GPU, ``model``. Each method takes a time in cycles and the number
-    of samples and returns when its results are in GPU memory.
+    of samples, and returns when its results are in GPU memory.
     """
 
     def __init__(self, profile: GpuProfile, model: Model):
@@ -59,17 +59,17 @@ class DenseTime:
         self._weights = 2 * model.mlp_parameters
 
     def bottom(self, time: float, samples: int) -> float:
-        """The bottom MLP forward, begun at ``time``."""
+        """Run the bottom MLP forward, starting at ``time``."""
         return time + self._launch + samples * self._operations.bottom * self._operation
 
     def top(self, time: float, samples: int) -> float:
-        """Gradients of bags, where dense and pooled vectors are there at ``time``."""
+        """Compute gradients of bags; dense and pooled vectors are available at ``time``."""
         return time + self._launch + samples * self._operations.top * self._operation
 
     def backward(self, time: float, samples: int) -> float:
-        """Gradients of all weights, where those of bags are there at ``time``."""
+        """Compute gradients of all weights; those of bags are available at ``time``."""
         return time + samples * self._operations.backward * self._operation
 
     def weights(self, time: float) -> float:
-        """New weights, where the gradients of all nodes are summed at ``time``."""
+        """Update all weights; the summed gradients of all nodes are available at ``time``."""
         return time + self._launch + self._weights * self._operation

@@ -1,6 +1,6 @@
-"""The GPU as the NIC sees it: lists of rows go in, their vectors come out some time later.
+"""Timing model of the GPU as the NIC sees it: lists of rows in, vectors out after some time.
 
-It also computes the bottom MLP, whose output the NIC asks for as it asks for rows.
+It also computes the bottom MLP, whose output the NIC requests like rows.
 """
 
 from collections import deque
@@ -25,16 +25,16 @@ class GpuProfile:
     name: of the profile.
     launch_us: from a list in GPU memory to the first row read, and until a kernel computes.
     memory_bandwidth_gb_s: of the GPU's memory.
-    access_bytes: bytes that a row read moves at least.
-    streams: gathers under way at once.
-    float32_tflops: 10^12 float32 operations that it computes in a second; default that of the
-        Quadro RTX 8000, for profiles that do not say.
-    kernel_us: that the shortest kernel occupies the GPU, up to the start of the next behind it.
-    gather_fraction, stream_fraction: of the memory's bandwidth that kernels reach on rows anywhere
-        in memory, and on bytes in order.
-    gemm_fraction: of ``float32_tflops`` that matrix products reach.
-    call_us: that a launch keeps the host's thread, before ``launch_us`` begins; the thread calls
-        gathers one after the other. 0 for lists that no thread has to hand on.
+    access_bytes: least bytes that a row read moves.
+    streams: concurrent gathers.
+    float32_tflops: 10^12 float32 operations per second; default that of the Quadro RTX 8000, for
+        profiles without it.
+    kernel_us: least time that a kernel occupies the GPU, up to the start of the next kernel.
+    gather_fraction, stream_fraction: shares of the memory's bandwidth that kernels reach on random
+        rows, and on sequential bytes.
+    gemm_fraction: share of ``float32_tflops`` that matrix products reach.
+    call_us: time that a launch occupies the host's thread, before ``launch_us`` begins; the thread
+        launches gathers one after the other. 0 if no thread is involved.
     source: of each number, see :mod:`host.toml.provenance`.
     """
 
@@ -66,22 +66,22 @@ class GpuProfile:
 
     @property
     def latency_us(self) -> float:
-        """Microseconds from a list that a free thread takes up to the first row read."""
+        """Microseconds from a list's arrival at a free thread to the first row read."""
         return self.call_us + self.launch_us
 
     def cycles_per_row(self, row_bytes: int) -> float:
-        """Return the cycles that the memory takes for a row of a gather."""
+        """Return the memory cycles of a gathered row."""
         return max(row_bytes, self.access_bytes) / (
             self.memory_bandwidth_gb_s * self.gather_fraction * CYCLE_NS)
 
     def cycles_of_products(self, operations: int) -> float:
-        """Return the cycles of so many float32 operations of matrix products."""
+        """Return the cycles of ``operations`` float32 operations of matrix products."""
         return cycles_of_us(operations / (self.float32_tflops * self.gemm_fraction * 1e6))
 
 
 @dataclass(frozen=True)
 class Gather(Generic[T]):
-    """One launch: the lists it serves and when their vectors are there, in cycles."""
+    """One launch: the lists it serves and when their vectors are ready, in cycles."""
 
     lists: tuple[T, ...]
     start: float
@@ -91,8 +91,8 @@ class Gather(Generic[T]):
 class LaunchThread:
     """The thread of a host that launches gathers, one call after the other.
 
-    While it calls, lists wait, and go into the next launch together. Where several queues of lists
-    share it, they take turns. Without a ``call_us`` in the profile it is always free.
+    During a call, lists wait and join the next launch. Several queues of lists that share the
+    thread take turns. With ``call_us`` 0 in the profile it is always free.
 
     Parameters: ``profile``; ``at(time, action)``, which calls ``action(time)`` at that time.
     """
@@ -103,11 +103,11 @@ class LaunchThread:
         self._queues: deque[Callable[[float], None]] = deque()
 
     def join(self, start: Callable[[float], None]) -> None:
-        """Let ``start(time)`` be called when the thread is free: it launches what waits, if any."""
+        """Call ``start(time)``, which launches any waiting lists, when the thread is free."""
         self._queues.append(start)
 
     def take(self, time: float) -> None:
-        """Begin a call at ``time``."""
+        """Start a call at ``time``."""
         if self._cycles:
             self.free = False
             self._at(time + self._cycles, self._release)
@@ -123,11 +123,11 @@ class LaunchThread:
 
 
 class GpuLookups(Generic[T]):
-    """Serves request lists: all that wait when stream and thread are free go into one launch.
+    """Serves request lists: all that wait when stream and thread are free share one launch.
 
-    The caller keeps the clock: :meth:`arrive` when a list is in GPU memory, :meth:`finish` when a
-    gather ends, :meth:`start` when the ``thread`` is free again; each returns the gather that
-    starts then, if any. Without a thread, calls take their time but do not wait for each other.
+    The caller keeps the clock and calls :meth:`arrive` when a list is in GPU memory, :meth:`finish`
+    when a gather ends, and :meth:`start` when the ``thread`` is free again; each returns the gather
+    that starts then, if any. Without a thread, calls take time but do not wait for each other.
     """
 
     def __init__(self, profile: GpuProfile, row_bytes: int, thread: LaunchThread | None = None):
@@ -145,11 +145,11 @@ class GpuLookups(Generic[T]):
 
     @property
     def lookahead(self) -> float:
-        """Cycles that pass at least between a list's arrival and the first of its vectors."""
+        """Least cycles between a list's arrival and the first of its vectors."""
         return self._launch
 
     def arrive(self, time: float, request: T, rows: int) -> Gather[T] | None:
-        """Take a list of ``rows`` rows that is there at ``time``."""
+        """Accept a list of ``rows`` rows that arrives at ``time``."""
         self._waiting.append((request, rows))
         return self.start(time)
 
@@ -159,7 +159,7 @@ class GpuLookups(Generic[T]):
         return self.start(time)
 
     def start(self, time: float) -> Gather[T] | None:
-        """Launch what waits, if stream and thread are free at ``time``."""
+        """Launch the waiting lists if stream and thread are free at ``time``."""
         if not self._free or not self._waiting or (self._thread and not self._thread.free):
             return None
         self._free -= 1
@@ -168,7 +168,7 @@ class GpuLookups(Generic[T]):
         lists = tuple(request for request, _ in self._waiting)
         rows = sum(count for _, count in self._waiting)
         self._waiting.clear()
-        # Launches overlap; the memory is one.
+        # Launches overlap, but there is only one memory.
         start = max(time + self._launch, self._memory_free)
         self._memory_free = start + rows * self._cycles_per_row
         self.launches += 1
@@ -178,10 +178,10 @@ class GpuLookups(Generic[T]):
 
 
 class GpuMlp:
-    """Computes an MLP for mini-batches one after the other, at the GPU's rate of matrix products.
+    """Computes an MLP for consecutive mini-batches, at the GPU's matrix product rate.
 
     Kernels of later layers are launched while the first computes, so that a mini-batch waits for
-    one launch. Parameters: ``operations``, of a sample: a multiplication and an addition a weight.
+    one launch. Parameters: ``operations`` per sample: a multiplication and an addition per weight.
     """
 
     def __init__(self, profile: GpuProfile, operations: int):
@@ -190,6 +190,6 @@ class GpuMlp:
         self._free = 0.0
 
     def run(self, time: float, samples: int) -> float:
-        """Begin with a mini-batch at ``time``; return when its outputs are in GPU memory."""
+        """Start a mini-batch at ``time``; return when its outputs are in GPU memory."""
         self._free = max(time + self._launch, self._free) + samples * self._cycles_per_sample
         return self._free

@@ -1,4 +1,4 @@
-"""The network between NICs: links of limited rate, latency, and queues at the switch's outputs."""
+"""Timing model of the network between NICs: link rates, latency, and switch output queues."""
 
 from dataclasses import dataclass, field
 
@@ -10,7 +10,7 @@ from host.toml.provenance import check_source
 __all__ = ["Network", "NetworkProfile"]
 
 _DIRECT_NODES = 3
-"""A U280 has two ports, so that cables join at most three in full mesh."""
+"""A U280 has two ports, so cables can join at most three nodes in a full mesh."""
 _SWITCHED_NODES = 256
 """Node numbers have eight bits."""
 
@@ -22,10 +22,10 @@ class NetworkProfile:
     Members
     -------
     name: of the profile.
-    one_way_us: from MAC to MAC, of an empty network.
+    one_way_us: latency from MAC to MAC in an empty network.
     bandwidth_gbit_s: of every link.
-    overhead_bytes: on the wire besides the frame.
-    switched: one switch whose outputs queue; otherwise a cable between each pair of nodes.
+    overhead_bytes: bytes on the wire in addition to the frame.
+    switched: True for a switch with output queues, False for a cable between each pair of nodes.
     source: of each number, see :mod:`host.toml.provenance`.
     """
 
@@ -46,17 +46,17 @@ class NetworkProfile:
 
 
 class Network:
-    """Delivers frames in order for each pair of nodes, and loses nothing.
+    """Delivers frames losslessly and in order for each pair of nodes.
 
-    A frame is handed on when its last byte has left the sender's MAC (the sender's link is part of
-    its NIC: whoever runs the NIC takes beats at the link's rate). It arrives ``lookahead`` cycles
-    later at the earliest, and behind what is queued for the same receiver.
+    A frame is handed over when its last byte has left the sender's MAC (the sender's link is part
+    of its NIC, whose beats are taken at the link's rate). It arrives at the earliest ``lookahead``
+    cycles later, and after the frames queued for the same receiver.
 
     Raises ``ValueError`` for more nodes than direct cables can join.
 
     Members: ``lookahead``; ``overhead_bytes`` and ``switched`` of the profile; ``cycles_per_byte``
-    of a link, ``overhead_cycles`` of a frame; ``free``, the cycle from which on each queue can
-    take the next frame, float64 ``[sources, nodes]``, where a switch has one source.
+    of a link, ``overhead_cycles`` of a frame; ``free``, the cycle at which each queue can accept
+    the next frame, float64 ``[sources, nodes]``, with one source for a switch.
     """
 
     def __init__(self, profile: NetworkProfile, nodes: int):
@@ -74,8 +74,8 @@ class Network:
     def deliver(self, time: float, source: int, destination: int, size: int) -> float:
         """Return when the first byte of a frame of ``size`` bytes reaches ``destination``.
 
-        ``time`` is when its last byte left ``source``; calls come in the order of time for each
-        destination.
+        ``time`` is when its last byte left ``source``; for each destination, calls must be in time
+        order.
         """
         queue = 0 if self.switched else source, destination
         start = max(time + self.lookahead, float(self.free[queue]))

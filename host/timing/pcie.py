@@ -1,4 +1,4 @@
-"""PCIe between a NIC and its host: latency, and one link of limited rate in each direction."""
+"""Timing model of PCIe between a NIC and its host: latency, and a link in each direction."""
 
 from dataclasses import dataclass, field
 
@@ -10,7 +10,7 @@ __all__ = ["Pcie", "PcieProfile"]
 
 @dataclass(frozen=True)
 class PcieProfile:
-    """Constants of a PCIe connection; ``one_way_us`` and ``bandwidth_gb_s`` of each direction.
+    """Constants of a PCIe connection; ``one_way_us`` and ``bandwidth_gb_s`` per direction.
 
     ``source`` of each number: see :mod:`host.toml.provenance`.
     """
@@ -30,8 +30,8 @@ class PcieProfile:
 class Pcie:
     """One NIC's PCIe connection.
 
-    ``latency`` is one way, in whole cycles; nothing comes back to the NIC earlier than
-    ``lookahead`` cycles after it sent what caused it.
+    ``latency`` is one way, in whole cycles; a reply reaches the NIC at least ``lookahead`` cycles
+    after the request left it.
     """
 
     def __init__(self, profile: PcieProfile):
@@ -41,5 +41,5 @@ class Pcie:
 
     @property
     def lookahead(self) -> int:
-        """Cycles of the round trip."""
+        """Cycles of a round trip."""
         return 2 * self.latency

@@ -1,4 +1,4 @@
-"""Where each key and item of a TOML file stands, for complaints about it."""
+"""Positions of the keys and items of a TOML file, for error messages."""
 
 import tomllib
 
@@ -8,7 +8,7 @@ from tree_sitter import Language, Node, Parser
 __all__ = ["Path", "Places"]
 
 Path = tuple[str | int, ...]
-"""Keys and indices from the top of a file down, such as ``("tables", 2, "rows")``."""
+"""Keys and indices from the top level down, such as ``("tables", 2, "rows")``."""
 
 _TABLES = {"table", "table_array_element"}
 
@@ -24,7 +24,7 @@ class Places:
         self._elements: dict[Path, int] = {}
         raw = text.encode()
         self.end = (raw.count(b"\n") + 1, 1)
-        """Line and column of the end of the file, where a missing key would stand."""
+        """Line and column of the end of the file, the place of a missing key."""
         root = Parser(Language(tree_sitter_toml.language())).parse(raw).root_node
         for node in root.named_children:
             if node.type == "pair":
@@ -33,8 +33,8 @@ class Places:
                 self._table(node)
 
     def of(self, path: Path) -> tuple[int, int]:
-        """Return line and column of ``path``, both from 1 (the column in bytes), or of the nearest
-        thing around it that is in the file; the first place for the file itself."""
+        """Return line and column of ``path``, both from 1 (the column in bytes), or of its nearest
+        enclosing element in the file; the start of the file for the file itself."""
         while path not in self._at and path:
             path = path[:-1]
         return self._at.get(path, (1, 1))
@@ -60,7 +60,7 @@ class Places:
                 self._pair(path, pair)
 
     def _inside(self, path: Path) -> Path:
-        """Return ``path``, or the newest element of the array of tables that it names."""
+        """Return ``path``, or the latest element of the array of tables that it names."""
         return (*path, self._elements[path]) if path in self._elements else path
 
     def _pair(self, path: Path, node: Node) -> None:
@@ -82,7 +82,7 @@ class Places:
 
 
 def _leaves(key: Node) -> list[Node]:
-    """Return the parts of a key, which may be dotted."""
+    """Return the parts of a possibly dotted key."""
     if key.type != "dotted_key":
         return [key]
     return [leaf for part in key.named_children for leaf in _leaves(part)]

@@ -29,9 +29,9 @@ def profile_names(prefix: str = "") -> list[str]:
 def load_profile(name: str | T, kind: type[T], folder: str | Path = ".") -> T:
     """Return the profile of that name, or the TOML file at that path, as a dataclass.
 
-    A path counts from ``folder``. A profile that is one already is returned as it is.
+    A path is relative to ``folder``. A profile object is returned unchanged.
 
-    Raises ``ValueError``, which lists the profiles of this kind, for a name that none of them has;
+    Raises ``ValueError``, which lists the profiles of this kind, for an unknown name, and
     :class:`host.errors.InputError` for a malformed file.
     """
     if isinstance(name, kind):
@@ -48,13 +48,13 @@ def load_profile(name: str | T, kind: type[T], folder: str | Path = ".") -> T:
 
 @cache
 def _members(name: str) -> frozenset[str]:
-    """Return the names that a profile that ships gives values to."""
+    """Return the names of the fields that a built-in profile sets."""
     return frozenset(tomllib.loads((_folder() / f"{name}.toml").read_text()))
 
 
 def profile_hash(profile: Any) -> str:
-    """Return the SHA-256, in hexadecimal, of a profile's fields, for results that depend on it.
+    """Return the SHA-256, in hexadecimal, of a profile's fields, to identify results made with it.
 
-    Where its numbers come from is part of it; how the file writes them, and comments, are not.
+    It covers the sources of the numbers, but not the file's notation and comments.
     """
     return sha256(json.dumps(asdict(profile), sort_keys=True).encode()).hexdigest()

@@ -1,4 +1,4 @@
-"""Where a profile's constants come from, and how far each of them can be trusted."""
+"""Provenance of a profile's constants: the source of each, and how reliable it is."""
 
 import re
 from collections.abc import Iterator
@@ -13,14 +13,14 @@ __all__ = ["STATUSES", "Constant", "check_source", "constants", "scaled", "uncer
 T = TypeVar("T")
 
 STATUSES = {
-    "S": "read in the source named",
-    "S2": "second hand: a source that cites or describes another",
+    "S": "read in the named source",
+    "S2": "second hand: from a source that cites or describes another",
     "D": "derived from constants of the statuses S and M",
     "M": "measured on a machine by host.calibrate",
-    "C": "a choice of who builds or runs the system; nothing to measure",
-    "U": "unverified, or derived from what is",
+    "C": "a design choice, not a measurement",
+    "U": "unverified, or derived from unverified constants",
 }
-"""Letters that a constant's source begins with, in square brackets."""
+"""Letters in square brackets that begin a constant's source."""
 
 _UNCERTAIN = ("U", "S2")
 _FORM = re.compile(rf"\[({'|'.join(STATUSES)})\] \S.*", re.DOTALL)
@@ -29,12 +29,12 @@ _UNSAID = "the profile does not say"
 
 @dataclass(frozen=True)
 class Constant:
-    """One number of a profile.
+    """One constant of a profile.
 
     Members
     -------
-    name: the field; of a field inside another one its path, such as ``levels[1].one_way_us``.
-    value: of it. status: one of `STATUSES`. source: in words, without the status.
+    name: the field, or the path of a nested field, such as ``levels[1].one_way_us``.
+    value: the number. status: one of `STATUSES`. source: the source, without the status.
     """
 
     name: str
@@ -44,14 +44,14 @@ class Constant:
 
     @property
     def uncertain(self) -> bool:
-        """Whether a sensitivity sweep has to halve and double it."""
+        """Whether a sensitivity sweep must halve and double it."""
         return self.status in _UNCERTAIN
 
 
 def check_source(profile: Any) -> None:
-    """Check the ``source`` of a profile: field names without or with the unit, each with a text.
+    """Check a profile's ``source``: field names with or without the unit, each with a text.
 
-    Raises ``ValueError``, whose message begins with the path of what is wrong.
+    Raises ``ValueError`` whose message begins with the path of the error.
     """
     known = {field.name for field in fields(profile) if _number(getattr(profile, field.name))}
     for name, text in profile.source.items():
@@ -60,27 +60,27 @@ def check_source(profile: Any) -> None:
                              f"{', '.join(sorted(known))}")
         if not _FORM.fullmatch(text):
             raise ValueError(f"source.{name} must begin with one of "
-                             f"{', '.join(f'[{status}]' for status in STATUSES)} and say where "
-                             f"from, not {shown(text)}")
+                             f"{', '.join(f'[{status}]' for status in STATUSES)} and name the "
+                             f"source, not {shown(text)}")
 
 
 def constants(profile: Any) -> tuple[Constant, ...]:
     """Return every number of a profile in the order of its fields.
 
-    ``profile``: a dataclass that may have ``source``, a text beginning with a status in brackets
-    for each number. One without such a text is unverified. Numbers of dataclasses in its fields, or
-    in tuples, follow in their place.
+    ``profile``: a dataclass whose optional ``source`` has, for each number, a text that begins with
+    a status in brackets. A number without a text is unverified. Numbers of nested dataclasses, also
+    in tuples, are listed at their field's position.
     """
     return tuple(_constants(profile, ""))
 
 
 def uncertain(profile: Any) -> tuple[Constant, ...]:
-    """Return the constants of `constants` that are unverified or known at second hand."""
+    """Return the `constants` that are unverified or second hand."""
     return tuple(constant for constant in constants(profile) if constant.uncertain)
 
 
 def scaled(profile: T, name: str, factor: float) -> T:
-    """Return ``profile`` with the constant of that name (see `Constant`) times ``factor``.
+    """Return ``profile`` with the constant ``name`` (see `Constant`) multiplied by ``factor``.
 
     Whole numbers stay whole and at least 1; a fraction (``..._fraction``) stays at most 1.
 
@@ -126,7 +126,7 @@ def _constants(profile: Any, before: str) -> Iterator[Constant]:
 
 
 def _field(profile: Any, name: str) -> str:
-    """Return the field that a name in ``source`` is for."""
+    """Return the field that a name in ``source`` stands for."""
     return next((field.name for field in fields(profile)
                  if name in (field.name, quantity_field(field.name))), name)
 

@@ -1,4 +1,4 @@
-"""TOML files read strictly into frozen dataclasses; every complaint names its place."""
+"""Strict reader of TOML files into frozen dataclasses; every error names its place."""
 
 import re
 import tomllib
@@ -17,14 +17,14 @@ __all__ = ["read_toml"]
 T = TypeVar("T")
 
 _LARGEST = 1e100
-"""Numbers beyond this are no measure of anything, and overflow what is computed from them."""
+"""Larger numbers are meaningless, and overflow what is computed from them."""
 
 _WORDS = {int: "an integer", float: "a number", str: "a string", bool: "true or false",
           tuple: "a list", dict: "a table"}
 
 
 class _Problem(Exception):
-    """What is wrong with the value at ``path``; ``missing`` if there is none."""
+    """An error in the value at ``path``; ``missing`` if there is no value."""
 
     def __init__(self, path: places.Path, message: str, missing: bool = False):
         super().__init__(message)
@@ -38,21 +38,21 @@ def read_toml(path: str | Path, kind: type[T],
 
     Field types may be ``int``, ``float`` (an integer will do), ``bool``, ``str``,
     ``tuple[X, ...]``, ``dict[str, X]``, another dataclass (a table), and unions of these; None in
-    a union stands for a field that is not there. A field without a default must be in the file. A
-    field whose name ends in a unit, as ``one_way_us``, may also be given without it (``one_way``),
-    as a string with a unit; see :mod:`host.toml.units`.
+    a union marks an optional field. A field without a default must be in the file. A field whose
+    name ends in a unit, such as ``one_way_us``, may also be given without it (``one_way``), as a
+    string with a unit; see :mod:`host.toml.units`.
 
     Parameters
     ----------
-    named: called with a string and a dataclass where the file has a string in the place of a
-        table: returns what goes by that name.
-    check: called with what was read; may raise as the dataclass may.
+    named: called with a string and a dataclass if the file has a string instead of a table;
+        returns the object of that name.
+    check: called with the result; may raise the same errors as the dataclass.
 
     Raises
     ------
     InputError
-        The file is not TOML, a field is unknown, missing or of another type, or a dataclass,
-        ``named`` or ``check`` refuses a value (``TypeError``, ``ValueError`` whose message begins
+        The file is not TOML, a field is unknown, missing or has a wrong type, or a dataclass,
+        ``named`` or ``check`` rejects a value (``TypeError``, ``ValueError`` whose message begins
         with the field's name). Names the place.
     """
     path = Path(path)
@@ -70,7 +70,7 @@ def read_toml(path: str | Path, kind: type[T],
         found = re.search(r"\(at line (\d+), column (\d+)\)", str(error))
         line, column = map(int, found.groups()) if found else (text.count("\n") + 1, 1)
         raise InputError(path, line, column, str(error).split(" (at ")[0]) from None
-    except ValueError as error:  # an integer of more digits than Python reads
+    except ValueError as error:  # an integer with more digits than Python accepts
         raise InputError(path, 0, 0, str(error)) from None
     except RecursionError:
         raise InputError(path, 0, 0, "tables or lists are nested too deeply") from None
@@ -85,7 +85,7 @@ def read_toml(path: str | Path, kind: type[T],
 
 
 def _table(content: dict, kind: type, at: places.Path, named: Callable | None) -> Any:
-    """Make a ``kind`` of the table ``content``, which stands at ``at``."""
+    """Make a ``kind`` from the table ``content`` at path ``at``."""
     hints = get_type_hints(kind)
     known = {field.name: field for field in fields(kind) if field.init}
     short = {quantity_field(name): name for name in known if quantity_field(name)}
@@ -97,7 +97,7 @@ def _table(content: dict, kind: type, at: places.Path, named: Callable | None) -
             raise _Problem((*at, key), f"no such field: {key} (fields: {', '.join(names)})")
         if name in values:
             other = next(k for k in content if k != key and name in (k, short.get(k)))
-            raise _Problem((*at, key), f"{key} and {other} are the same: only one may be given")
+            raise _Problem((*at, key), f"{key} and {other} must not both be given")
         if key == name:
             values[name] = _convert(key, value, hints[name], (*at, key), named)
         else:
@@ -109,7 +109,7 @@ def _table(content: dict, kind: type, at: places.Path, named: Callable | None) -
 
 
 def _checked(content: dict, kind: type, at: places.Path, action: Callable[[], T]) -> T:
-    """Run ``action``, which may refuse a field of ``content``."""
+    """Run ``action``, which may reject a field of ``content``."""
     try:
         return action()
     except InputError:
@@ -123,9 +123,9 @@ def _checked(content: dict, kind: type, at: places.Path, action: Callable[[], T]
 
 
 def _keys(content: Any, steps: list[str | int]) -> list[str | int]:
-    """Return the path in ``content`` of the field that a message begins with."""
+    """Return the path in ``content`` to the field that a message begins with."""
     if steps and isinstance(content, dict):
-        # The file may have the name of a quantity without its unit, and a table around a field.
+        # The file may name a quantity without its unit, and may nest a table around a field.
         names = (steps[0], quantity_field(str(steps[0])))
         key = next((key for key in content if key in names), None)
         if key is not None:
@@ -143,7 +143,7 @@ def _quantity(name: str, value: object, hint: Any, at: places.Path) -> Any:
     except (TypeError, ValueError) as error:
         raise _Problem(at, str(error)) from None
     if float in (hint, *get_args(hint)):
-        return float(amount)  # which the form of a quantity keeps finite
+        return float(amount)  # finite, by the syntax of a quantity
     if amount.denominator != 1:
         unit = name.removeprefix(f"{quantity_field(name)}_")
         raise _Problem(at, f"{quantity_field(name)} must be a whole number of {unit}, "

@@ -1,4 +1,4 @@
-"""Quantities in files: a number and its unit, such as ``"8 GiB"`` or ``"1.2 us"``."""
+"""Quantities in files: a number with a unit, such as ``"8 GiB"`` or ``"1.2 us"``."""
 
 import re
 from fractions import Fraction
@@ -13,7 +13,7 @@ _TIMES = {"ns": Fraction(1, 1000), "us": 1, "ms": 10**3, "s": 10**6}
 _BITS_PER_SECOND = {"Mb/s": 10**6, "Gb/s": 10**9, "Tb/s": 10**12,
                     "MB/s": 8 * 10**6, "GB/s": 8 * 10**9, "TB/s": 8 * 10**12}
 
-_FIELDS = {  # end of a field's name: the units it may be given in, and what one of its own is
+_FIELDS = {  # suffix of a field's name: its possible units, the value of its own, an example
     "_gbit_s": (_BITS_PER_SECOND, _BITS_PER_SECOND["Gb/s"], "100 Gb/s"),
     "_gb_s": (_BITS_PER_SECOND, _BITS_PER_SECOND["GB/s"], "12.5 GB/s"),
     "_bytes": (_BYTES, _BYTES["B"], "8 GiB"),
@@ -23,10 +23,10 @@ _FORM = re.compile(r"([-+]?\d{1,30}(?:\.\d{1,30})?(?:[eE][-+]?\d{1,2})?) *([^\W\
 
 
 def quantity_field(field: str) -> str | None:
-    """Return the name of ``field`` without the unit at its end, None if there is none.
+    """Return the name of ``field`` without its unit suffix, None if it has no unit.
 
-    ``one_way_us`` is a plain number of microseconds; a file may instead give ``one_way`` as a
-    string with a unit.
+    ``one_way_us`` is a plain number of microseconds; a file may give ``one_way``, a string with a
+    unit, instead.
     """
     for end in _FIELDS:
         if field.endswith(end):
@@ -35,10 +35,10 @@ def quantity_field(field: str) -> str | None:
 
 
 def quantity(field: str, given: object) -> Fraction:
-    """Return what ``given`` is in the unit at the end of the name of ``field``.
+    """Convert ``given`` to the unit in the suffix of the name of ``field``.
 
-    Raises ``TypeError`` for what is no string of a number and a unit, and ``ValueError`` for a unit
-    that does not measure the same; both list the units that do.
+    Raises ``TypeError`` if it is not a string with a number and a unit, and ``ValueError`` for a
+    unit of another dimension; both list the valid units.
     """
     units, own, example = next(entry for end, entry in _FIELDS.items() if field.endswith(end))
     name, known = quantity_field(field), ", ".join(units)

@@ -1,4 +1,4 @@
-"""Packets of gradients: what a GPU's backward pass gives the NIC, one vector for each bag."""
+"""Packets of gradients: one vector per bag, from a GPU's backward pass to the NIC."""
 
 import numpy as np
 
@@ -12,22 +12,21 @@ __all__ = ["end_packet", "gradient_packets", "longest_bag"]
 def gradient_packets(tables: np.ndarray, rows: np.ndarray, bag_lengths: np.ndarray,
                      gradients: np.ndarray, *, node: int, step: int,
                      payload_beats: int) -> list[np.ndarray]:
-    """Return GRADIENTS packets, the fewest that hold the bags in order, each bag whole.
+    """Return the fewest GRADIENTS packets that hold the bags in order, each bag whole.
 
     Parameters
     ----------
     tables, rows: of the keys, bag by bag: integers ``[keys]``.
-    bag_lengths: keys of each bag: integers ``[bags]``. A bag without keys has no row that its
-        gradient could go to, and is left out.
+    bag_lengths: keys of each bag: integers ``[bags]``. An empty bag has no row for its gradient
+        and is left out.
     gradients: float32 ``[bags, dimension]``.
     node, step: of the headers.
-    payload_beats: of a packet at most, behind its header.
+    payload_beats: most beats of a packet after its header.
 
     Raises
     ------
     ValueError
-        Shapes that do not go together, a value that its field cannot hold, or a bag that does not
-        fit a packet.
+        The shapes are inconsistent, a value does not fit its field, or a bag does not fit a packet.
     """
     lengths = np.asarray(bag_lengths, np.int64)
     _check(tables, rows, lengths, gradients, payload_beats)
@@ -39,7 +38,7 @@ def gradient_packets(tables: np.ndarray, rows: np.ndarray, bag_lengths: np.ndarr
     records = pack_records(GradientRecord, row=rows, table=tables, kind=kinds)
     packets, first = [], 0
     while first < len(lengths):
-        # Every bag takes a record, so that a packet has no more bags than records.
+        # Every bag has a record, so a packet has no more bags than records.
         ends = key_ends[first + 1:first + RECORDS_PER_BEAT * payload_beats + 1]
         beats = _beats(ends - key_ends[first], np.arange(1, len(ends) + 1), vectors.shape[1])
         stop = first + int(np.searchsorted(beats, payload_beats, side="right"))
@@ -52,7 +51,7 @@ def gradient_packets(tables: np.ndarray, rows: np.ndarray, bag_lengths: np.ndarr
 
 
 def end_packet(*, node: int, step: int) -> np.ndarray:
-    """Return the GRADIENTS packet that ends those of a step: one record, of kind EMPTY."""
+    """Return the GRADIENTS packet that ends a step: one record, of kind EMPTY."""
     record = pack_records(GradientRecord, count=1, kind=RecordKind.EMPTY)
     return np.concatenate((header_beat(Opcode.GRADIENTS, node=node, step=step, count=1),
                            records_to_beats(record)))
@@ -64,9 +63,9 @@ def longest_bag(payload_beats: int, dimension: int) -> int:
 
 
 def _check(tables, rows, lengths, gradients, payload_beats: int) -> None:
-    """Raise ``ValueError`` for arrays that do not go together, or a bag that is too long."""
+    """Raise ``ValueError`` for inconsistent arrays, or a bag that is too long."""
     if gradients.ndim != 2 or len(gradients) != len(lengths):
-        raise ValueError(f"gradients must be {len(lengths)} vectors, one for each bag, "
+        raise ValueError(f"gradients must be {len(lengths)} vectors, one per bag, "
                          f"not of shape {gradients.shape}")
     if lengths.size and lengths.min() < 0:
         raise ValueError(f"bag_lengths must be at least 0, not {int(lengths.min())}")
@@ -81,5 +80,5 @@ def _check(tables, rows, lengths, gradients, payload_beats: int) -> None:
 
 
 def _beats(keys: np.ndarray, bags: np.ndarray, dimension: int) -> np.ndarray:
-    """Return the payload beats of packets with so many keys and bags."""
+    """Return the payload beats of packets with these numbers of keys and bags."""
     return -(-keys // RECORDS_PER_BEAT) - -bags * dimension // LANES

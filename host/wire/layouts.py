@@ -1,4 +1,4 @@
-"""Records of `rtl.formats` as numpy arrays: packed and unpacked by the layouts themselves."""
+"""Records of `rtl.formats` as numpy arrays, packed and unpacked by their Amaranth layouts."""
 
 from collections.abc import Iterator
 from functools import cache
@@ -14,13 +14,13 @@ WORD_BITS = 32
 
 
 def word_count(layout: data.StructLayout) -> int:
-    """Return how many 32-bit words a record takes."""
+    """Return the number of 32-bit words of a record."""
     return -(-layout.size // WORD_BITS)
 
 
 @cache
 def field_bits(layout: data.StructLayout) -> dict[str, tuple[int, int]]:
-    """Return offset and width in bits of each field; a field of a nested record as ``a.b``."""
+    """Return offset and width in bits of each field; a nested field is named ``a.b``."""
     return dict(_fields(layout, "", 0))
 
 
@@ -44,12 +44,12 @@ def pack(layout: data.StructLayout, count: int | None = None, **values: Any) -> 
     """Return ``count`` records as little-endian uint32 words ``[count, word_count(layout)]``.
 
     ``values`` are integers or arrays of ``count`` integers by field name (``a__b`` for ``a.b``);
-    fields that are not named are 0. ``count`` defaults to the length of the longest array.
+    other fields are 0. ``count`` defaults to the length of the longest array.
 
     Raises
     ------
     ValueError
-        No such field, a value that does not fit its field, or a field of more than 64 bits.
+        A field is unknown, a value does not fit its field, or a field has more than 64 bits.
     """
     if count is None:
         count = max((len(v) for v in values.values() if np.ndim(v)), default=1)

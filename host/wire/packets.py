@@ -1,6 +1,6 @@
-"""Packets between host and NIC, packed and parsed with the layouts of :mod:`rtl.formats`.
+"""Packets between host and NIC, packed and parsed by the layouts of :mod:`rtl.formats`.
 
-A packet here is an array of beats, uint32 ``[n, 16]`` little-endian words, header beat first.
+A packet is an array of beats, uint32 ``[n, 16]`` little-endian words, header beat first.
 """
 
 from functools import cache
@@ -40,7 +40,7 @@ WORDS = BEAT_BYTES // 4
 
 
 class Header(NamedTuple):
-    """Fields of an EmberNIC header that a host looks at; the low 16 bits of ``acknowledge``."""
+    """The fields of an EmberNIC header that a host uses; the low 16 bits of ``acknowledge``."""
 
     opcode: int
     source: int
@@ -53,11 +53,11 @@ class Header(NamedTuple):
 
 _WIDTHS = dict(EmberHeader.members)
 _SHIFTS = {name: 8 * EMBER_OFFSET + EmberHeader[name].offset for name in _WIDTHS}
-"""Bit of a header beat at which each field begins."""
+"""First bit of each field in a header beat."""
 
 
 def _header_struct() -> Struct:
-    """Return what reads the fields of :class:`Header` from the bytes of a header beat."""
+    """Return a `Struct` that reads the fields of :class:`Header` from a header beat's bytes."""
     code, at = "<", 0
     for name in Header._fields:
         start, size = _SHIFTS[name] // 8, _WIDTHS[name] // 8
@@ -93,12 +93,12 @@ def parse_header(beat: np.ndarray) -> Header:
 
 
 def field_place(name: str) -> tuple[int, int]:
-    """Return the first bit of a header's field in the header beat, and its width."""
+    """Return the first bit and the width of a header's field in the header beat."""
     return _SHIFTS[name], _WIDTHS[name]
 
 
 def destinations(beats: np.ndarray) -> list[int]:
-    """Return the numbers of the nodes that header beats, uint32 ``[n, 16]`` or wider, are for."""
+    """Return the destination nodes of header beats, uint32 ``[n, 16]`` or wider."""
     word, shift = divmod(_SHIFTS["destination"], 32)
     mask = (1 << _WIDTHS["destination"]) - 1
     return (beats[:, word] >> np.uint32(shift) & np.uint32(mask)).tolist()
@@ -126,14 +126,14 @@ def record_fields(layout: StructLayout, records: np.ndarray) -> dict[str, np.nda
 
 
 def records_to_beats(records: np.ndarray) -> np.ndarray:
-    """Return payload beats of 64-bit records, the rest of the last beat zero."""
+    """Return payload beats of 64-bit records; the last beat is zero-padded."""
     padded = np.zeros(-(-len(records) // RECORDS_PER_BEAT) * RECORDS_PER_BEAT, "<u8")
     padded[:len(records)] = records
     return padded.view("<u4").reshape(-1, WORDS)
 
 
 def values_to_beats(values: np.ndarray) -> np.ndarray:
-    """Return beats of vectors, float32 ``[n, dimension]``, one behind the other; the rest is 0."""
+    """Return beats of concatenated vectors, float32 ``[n, dimension]``, zero-padded."""
     beats = np.zeros((-(-values.size // LANES), WORDS), "<u4")
     beats.reshape(-1).view("<f4")[:values.size] = values.reshape(-1)
     return beats
@@ -142,12 +142,12 @@ def values_to_beats(values: np.ndarray) -> np.ndarray:
 def query_records(samples: Samples, first_sample: int) -> np.ndarray:
     """Return the query records of ``samples``, numbered from ``first_sample``: uint64.
 
-    Each sample is its head, then a record a slot: its keys, bag by bag, and one for an empty bag.
+    Each sample is a head, then one record per slot: its keys, bag by bag, or one for an empty bag.
     """
     lengths = samples.bag_lengths
     n, tables = lengths.shape
     slots = np.maximum(lengths, 1).reshape(-1).astype(np.int64)
-    # Places of the slots: one record before each sample for its head.
+    # Positions of the slots: each sample has one record before them, its head.
     slot_sample = np.repeat(np.repeat(np.arange(n), tables), slots)
     total = int(slots.sum())
     place = np.arange(total) + slot_sample + 1
@@ -173,7 +173,7 @@ def query_records(samples: Samples, first_sample: int) -> np.ndarray:
 
 def query_packets(records: np.ndarray, *, node: int, step: int,
                   payload_beats: int) -> list[np.ndarray]:
-    """Return QUERIES packets of ``records``, at most ``payload_beats`` each behind the header."""
+    """Return QUERIES packets of ``records``, with at most ``payload_beats`` after the header."""
     per_packet = payload_beats * RECORDS_PER_BEAT
     packets = []
     for start in range(0, len(records), per_packet):
@@ -186,7 +186,7 @@ def query_packets(records: np.ndarray, *, node: int, step: int,
 def vectors_packet(head: np.ndarray, tags: np.ndarray, vectors: np.ndarray) -> np.ndarray:
     """Return header beat, tag beats and vectors (float32 ``[n, dimension]``) as one packet.
 
-    The vectors lie one behind the other, and the rest of the last beat is zero.
+    The vectors are concatenated, and the last beat is zero-padded.
     """
     first = 1 - -len(tags) // TAGS_PER_BEAT
     packet = np.zeros((first - -vectors.size // LANES, WORDS), "<u4")
@@ -198,7 +198,7 @@ def vectors_packet(head: np.ndarray, tags: np.ndarray, vectors: np.ndarray) -> n
 
 @cache
 def vectors_that_fit(dimension: int, payload_beats: int) -> int:
-    """Return how many vectors fit a payload with the tag beats that they need; 0 if none does."""
+    """Return how many vectors, with their tag beats, fit a payload; 0 if none does."""
     return max((k for k in range(1, LANES // 4 * payload_beats)
                 if -(-k // TAGS_PER_BEAT) - -k * dimension // LANES <= payload_beats), default=0)
 
@@ -207,7 +207,7 @@ def gpu_vectors(tags: np.ndarray, vectors: np.ndarray, *, node: int, step: int,
                 payload_beats: int, opcode: Opcode = Opcode.GPU_VECTORS) -> list[np.ndarray]:
     """Return packets that answer the miss ids ``tags`` with ``vectors``.
 
-    With ``opcode`` DENSE_VECTORS they answer requests for dense vectors, whose places are the tags.
+    With ``opcode`` DENSE_VECTORS they answer requests for dense vectors; the tags are their slots.
     """
     per_packet = vectors_that_fit(vectors.shape[1], payload_beats)
     packets = []
@@ -226,13 +226,13 @@ def parse_pooled(packet: np.ndarray, count: int,
                  dimension: int) -> tuple[int, int, bool, np.ndarray]:
     """Return sample, first bag, whether it ends the sample, and the vectors of a POOLED packet.
 
-    ``ValueError`` when ``count`` vectors do not take the beats of the packet.
+    Raises ``ValueError`` if the packet's beats do not match ``count`` vectors.
     """
     tag = int.from_bytes(packet[1].tobytes(), "little")
     sample, first_bag, last = (tag >> offset & mask for offset, mask in _POOLED_TAG)
     values = np.ascontiguousarray(packet[2:]).view("<f4")
     if -(-count * dimension // LANES) != len(values):
-        raise ValueError(f"count must be of vectors in {len(values)} beats, not {count!r}")
+        raise ValueError(f"count must match {len(values)} beats of vectors, not {count!r}")
     vectors = values.reshape(-1)[:count * dimension].reshape(count, dimension)
     return sample, first_bag, bool(last), vectors
 

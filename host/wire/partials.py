@@ -1,7 +1,7 @@
-"""Packets of single beats of gradients and rows: PARTIALS, SPILLED, RETURNED, ROW_UPDATES.
+"""Packets of single gradient or row beats: PARTIALS, SPILLED, RETURNED, ROW_UPDATES.
 
-A beat here has 16 values, or as many as the vector where that has 4 or 8: those share the beats of
-a packet, see :mod:`rtl.stream.packing`.
+A partial's beat has 16 values, or the whole vector if that has 4 or 8 values: several of those
+share a packet, see :mod:`rtl.stream.packing`.
 """
 
 from typing import NamedTuple
@@ -22,7 +22,7 @@ __all__ = ["Partials", "parse_partials", "partial_packets", "partials_that_fit"]
 
 
 class Partials(NamedTuple):
-    """Beats and whose they are: uint64 ``[n]`` each, values float32 ``[n, 4, 8 or 16]``."""
+    """Partial beats and their keys: uint64 ``[n]`` each, values float32 ``[n, 4, 8 or 16]``."""
 
     tables: np.ndarray
     rows: np.ndarray
@@ -42,9 +42,9 @@ def _check_width(width: int) -> None:
 
 
 def partials_that_fit(payload_beats: int, width: int = LANES) -> int:
-    """Return how many partials of ``width`` values fit the beats behind a header.
+    """Return how many partials of ``width`` values fit ``payload_beats`` after a header.
 
-    ``ValueError`` when not one does, or for a width other than 4, 8 and 16.
+    Raises ``ValueError`` if none fits, or for a width other than 4, 8 and 16.
     """
     _check_width(width)
     if payload_beats < 2:
@@ -55,20 +55,19 @@ def partials_that_fit(payload_beats: int, width: int = LANES) -> int:
 def partial_packets(opcode: Opcode, tables: np.ndarray, rows: np.ndarray, beats: np.ndarray | int,
                     values: np.ndarray, *, node: int, step: int, payload_beats: int,
                     level: int = 0, **fields: int) -> list[np.ndarray]:
-    """Return packets of partials in order, each as full as it goes.
+    """Return packets of partials in order, each as full as possible.
 
     Parameters
     ----------
     opcode: PARTIALS, SPILLED, RETURNED or ROW_UPDATES.
-    tables, rows, beats: integers ``[n]``: the key of each partial, and which beat of its vector
-        it is (0 where every vector is a single beat).
+    tables, rows, beats: integers ``[n]``: the key of each partial, and its beat within its vector
+        (0 if every vector is a single beat).
     values: float32 ``[n, 4, 8 or 16]``.
-    node, step: of the headers; ``fields``, more of them, as ``source`` and ``credit``.
-    payload_beats: of a packet at most, behind its header.
+    node, step: of the headers; ``fields``: further ones, such as ``source`` and ``credit``.
+    payload_beats: most beats of a packet after its header.
     level: of all records, see :class:`rtl.formats.ReductionLevel`.
 
-    Raises ``ValueError`` for shapes that do not go together and values that their fields cannot
-    hold.
+    Raises ``ValueError`` for inconsistent shapes and values that do not fit their fields.
     """
     if values.ndim != 2 or len(values) != len(tables) or len(rows) != len(tables):
         raise ValueError(f"values must be {len(tables)} beats, one for each of tables and rows "
@@ -88,7 +87,7 @@ def partial_packets(opcode: Opcode, tables: np.ndarray, rows: np.ndarray, beats:
 def parse_partials(packet: np.ndarray, count: int, width: int = LANES) -> Partials:
     """Return the ``count`` partials of ``width`` values in a packet, header beat included.
 
-    ``ValueError`` when the packet does not have the beats of so many.
+    Raises ``ValueError`` if the packet's beats do not match ``count``.
     """
     _check_width(width)
     if not count or len(packet) - 1 != _payload(count, width):

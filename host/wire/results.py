@@ -1,4 +1,4 @@
-"""Packets of interaction results, parsed with the layouts of :mod:`rtl.formats`."""
+"""Packets of interaction results, parsed by the layouts of :mod:`rtl.formats`."""
 
 import numpy as np
 
@@ -12,8 +12,8 @@ __all__ = ["parse_result_part", "parse_results"]
 def parse_results(packet: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the samples (uint32 ``[count]``) and beats of a RESULTS packet.
 
-    The beats are float32 ``[count, beats of a result, 16]``. ``ValueError`` when ``count`` results
-    of one length do not fill the packet.
+    The beats are float32 ``[count, beats of a result, 16]``. Raises ``ValueError`` if ``count``
+    results of equal length do not fill the packet.
     """
     first = 1 - -count // SAMPLES_PER_BEAT
     beats = len(packet) - first
@@ -31,7 +31,7 @@ _PART_TAG = [(offset, (1 << width) - 1) for offset, width in map(
 def parse_result_part(packet: np.ndarray, count: int) -> tuple[int, int, bool, np.ndarray]:
     """Return sample, first beat, whether it ends the result, and beats of a RESULT_PART packet.
 
-    The beats are float32 ``[count, 16]``. ``ValueError`` when there are not ``count`` of them.
+    The beats are float32 ``[count, 16]``. Raises ``ValueError`` if their number is not ``count``.
     """
     tag = int.from_bytes(packet[1].tobytes(), "little")
     sample, first_beat, last = (tag >> offset & mask for offset, mask in _PART_TAG)

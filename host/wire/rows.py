@@ -1,4 +1,4 @@
-"""Packets of rows: what a GPU answers the NIC's lookup records with."""
+"""Packets of rows: a GPU's answers to the NIC's lookup records."""
 
 from collections.abc import Callable
 
@@ -12,14 +12,14 @@ from rtl.formats import LookupRecord
 __all__ = ["Answer", "row_answers"]
 
 Answer = Callable[[np.ndarray, int], list[np.ndarray]]
-"""Packets with the rows that lookup records (uint64 ``[n]``) of a step name."""
+"""Returns packets with the rows that a step's lookup records (uint64 ``[n]``) name."""
 
 
 def row_answers(model: Model, seed: int, node: int, payload_beats: int) -> Answer:
-    """Return what makes the GPU_VECTORS packets of ``node``.
+    """Return a function that makes the GPU_VECTORS packets of ``node``.
 
-    ``payload_beats``: of a packet at most, behind its header. What is returned raises
-    ``ValueError`` when a key is outside the model.
+    ``payload_beats``: most beats of a packet after its header. The function raises ``ValueError``
+    for a key outside the model.
     """
     def answer(records: np.ndarray, step: int) -> list[np.ndarray]:
         wanted = record_fields(LookupRecord, records)

@@ -1,4 +1,4 @@
-"""Packets that say where a step stands, and those of the optimizer's states.
+"""Packets of step records and of optimizer states.
 
 STEPS, STEP_REPORTS and WRITTEN carry :data:`rtl.formats.StepRecord`, STATES and STATE_UPDATES
 :data:`rtl.formats.StateRecord`; STATE_REQUESTS carry lookup records, which
@@ -17,7 +17,7 @@ __all__ = ["StepNews", "parse_states", "parse_steps", "state_packets", "step_pac
 
 
 class StepNews(NamedTuple):
-    """What a step record says; its step is in the header."""
+    """Content of a step record; the step itself is in the header."""
 
     kind: int
     count: int = 0
@@ -26,10 +26,10 @@ class StepNews(NamedTuple):
 
 def step_packet(opcode: Opcode, news: list[StepNews], *, node: int, step: int,
                 **fields: int) -> np.ndarray:
-    """Return a STEPS or STEP_REPORTS packet; ``fields`` are more of its header."""
+    """Return a STEPS or STEP_REPORTS packet; ``fields`` are further fields of its header."""
     records = pack_records(StepRecord, kind=np.array([item.kind for item in news]),
                            level=np.array([item.level for item in news]))
-    # ``count`` is also how many records ``pack_records`` is asked for: the field, the lowest, here.
+    # ``pack_records`` also has a parameter ``count``, so the field, the lowest, is set here.
     records |= np.array([item.count for item in news], np.uint64)
     return np.concatenate((
         header_beat(opcode, node=node, step=step, count=len(news), **fields),
@@ -44,7 +44,7 @@ def parse_steps(packet: np.ndarray, count: int) -> list[StepNews]:
 
 
 def written_packet(total: int, *, node: int, step: int) -> np.ndarray:
-    """Return the WRITTEN packet: ``total`` row beats and states are written, modulo 2^32."""
+    """Return the WRITTEN packet for ``total`` written row beats and states, modulo 2^32."""
     return step_packet(Opcode.WRITTEN, [StepNews(StepKind.END, total & 0xFFFFFFFF)],
                        node=node, step=step)
 

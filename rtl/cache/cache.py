@@ -24,7 +24,7 @@ CACHE_COUNTERS = (
 
 
 def tap_layout(key_shape) -> data.StructLayout:
-    """Layout of the event that a lookup was decided, in the order of lookups."""
+    """Layout of the event that a lookup was decided, in lookup order."""
     return data.StructLayout({
         "valid": 1, "key": key_shape, "hit": 1, "pending": 1, "conflict": 1, "unmerged": 1})
 
@@ -32,27 +32,27 @@ def tap_layout(key_shape) -> data.StructLayout:
 class EmbeddingCache(wiring.Component):
     """Answer every lookup with the vector of its key, fetching each vector that is not here.
 
-    Exact LRU in each set, allocation at lookup (paper, section 4.1.1). A lookup whose key is here
-    reads its slot; one whose vector is still to come waits in the scatter list of that fetch (a
-    hit, also counted in ``hits_pending``); any other takes a miss id and asks for the vector, with
-    a way of its set or, when the oldest way's vector is still to come, without (a conflict miss,
-    see :class:`TagPipeline`). Hits are served while misses are outstanding, so answers come in
-    another order than lookups; ``meta`` tells whose they are.
+    Exact LRU in each set, allocation at lookup (paper, section 4.1.1). A lookup whose vector is
+    here reads its slot; one whose vector is being fetched waits in the scatter list of that fetch
+    (a hit, also counted in ``hits_pending``); any other takes a miss id and requests the vector,
+    with a way of its set or, if the oldest way is still being fetched, without one (a conflict
+    miss, see :class:`TagPipeline`). Hits are served while misses are outstanding, so answers are
+    not in lookup order; ``meta`` identifies them.
 
     **No row is overwritten while a read of it is queued.** Direct hits and misses leave the tag
-    pipeline through one queue. A miss passes to ``misses`` only after the reads of all direct hits
-    in front of it were issued, so the vector it asks for cannot reach the slot before. A vector
-    waited for is read from the landing row of its miss id, which is given back after its last read.
+    pipeline through one queue. A miss passes to ``misses`` only after the reads of all earlier
+    direct hits were issued, so the requested vector cannot reach the slot before. A waiting lookup
+    reads the landing row of its miss id, which is released after its last read.
 
-    **Rows are updated** where they lie, with ``updated``. While ``frozen`` is 1, lookups find rows,
-    or have them fetched for themselves, and no slot changes its key. So where a vector was
-    ``held`` its new values may be written to its ``slot``, as long as ``frozen`` stays 1. A fetch
-    under way since before could still put an old row into a slot: ``settled`` says that there is
-    none, and whoever looks up in order to update waits for it.
+    **Rows are updated** in place through ``updated``. While ``frozen`` is 1, lookups hit, or fetch
+    only for themselves, and no slot changes its key. So where a vector was ``held``, its new values
+    may be written to its ``slot``, as long as ``frozen`` stays 1. A fetch that began earlier could
+    still write an old row to a slot: ``settled`` says that there is none, and lookups for updates
+    wait for it.
 
     **Progress.** Fills are accepted in every cycle, whatever else waits. A lookup waits for a miss
-    id or a node of the scatter lists, which come back as fills arrive and vectors leave; a full
-    table so slows lookups down and never changes an answer.
+    id or a node of the scatter lists, which are released as fills arrive and vectors leave; a full
+    table thus slows lookups down but never changes an answer.
 
     Latency and rate: see ``LATENCY`` and ``RATE``. After reset the block sweeps its tables for
     max(rows / ways, in_flight) cycles and accepts nothing.
@@ -60,48 +60,48 @@ class EmbeddingCache(wiring.Component):
     Parameters
     ----------
     key_bits: bits of a key.
-    meta_shape: shape of what comes back with the vector.
+    meta_shape: shape of the data returned with the vector.
     rows: vectors that it holds, a multiple of ``ways``, at least two sets.
     ways: ways of a set, a power of two.
     in_flight: fetches that may be outstanding, a power of two.
     waiters: lookups that may wait in scatter lists.
     vector_beats: beats of the longest vector.
-    hash_key: from the value of a key to 32 hash bits.
+    hash_key: maps the value of a key to 32 hash bits.
     store_style: style of the RAM of the slots.
-    store_bits: bits that are kept of a beat; the others, of lanes out of use, are given out as 0.
-    updated: rows may be updated; else the ports marked so are not there.
+    store_bits: bits of a beat that are stored; the others, of unused lanes, are read as 0.
+    updated: rows may be updated; otherwise the ports marked so do not exist.
 
     Ports
     -----
     lookups: input stream of ``key`` and ``meta``.
     vectors: output stream of ``data``, ``meta``, ``last``: the beats of a vector one after another.
-        (updated) Also ``slot`` and ``held``: the vector lies in that slot; 0 for one that came, or
-        waited, for a fetch.
+        (updated) Also ``slot`` and ``held``: the vector lies in that slot; 0 for one that was
+        fetched, or waited for a fetch.
     misses: output stream of ``key``, ``id`` and the ``meta`` of the lookup that missed: vectors to
         be fetched.
-    fills: input stream of ``id``, ``data``, ``last``: a vector, in any order of ids. Ready is 1
-        always, but for the sweep. A vector whose id is not outstanding or which has not
-        ``vector_beats`` beats is swallowed and counted in ``bad_fills``.
+    fills: input stream of ``id``, ``data``, ``last``: a vector, in any order of ids. Ready is
+        always 1, except during the sweep. A vector whose id is not outstanding or that does not
+        have ``vector_beats`` beats is dropped and counted in ``bad_fills``.
     sets: sets in use, 1 to ``rows / ways``: set = hash[31:8] * sets / 2^24. Change it while the
-        block is idle; what lies in sets out of use is not found.
-    enable: vectors that have arrived serve later lookups. merge: a vector on its way serves the
+        block is idle; rows in unused sets are not found.
+    enable: vectors that have arrived serve later lookups. merge: a vector in flight serves the
         lookups of its key. Both 0: each lookup is fetched for itself; see :class:`TagPipeline`.
     vector_beats: beats of a vector now. Fixed once there were lookups; reset to change it.
-    forget: nothing is found any more, as after reset; only while no lookup is inside or waits for a
-        fill, and none comes in that cycle.
-    frozen (updated): lookups leave slots, sets and their order as they are.
+    forget: clear all entries, as after reset; only while no lookup is inside or waits for a fill,
+        and none arrives in that cycle.
+    frozen (updated): lookups leave slots, sets and their order unchanged.
     settled (updated): ``frozen``, and every slot's row is here.
     write (updated): input stream of :func:`~rtl.cache.vectors.row_write_layout`: a beat of a row
         for its slot. One a cycle, but for those in which a fill is written to a slot, of which
         there is none while ``settled``; then lookups taken after it see it.
-    evicted: event: a key that was here no longer is. landed: event: a vector that was asked for
-        is here.
+    evicted: event: a key that was here no longer is. landed: event: a requested vector has
+        arrived.
     tap: event: a lookup was decided, in order.
     counters: see :data:`CACHE_COUNTERS`. ``hits`` includes ``hits_pending``, ``misses`` includes
-        ``conflict_misses`` and ``unmerged``, of a key on its way; ``stall_*`` are cycles in which a
+        ``conflict_misses`` and ``unmerged``, of a key in flight; ``stall_*`` are cycles in which a
         lookup waits, by cause. Lookups while ``frozen`` are not in these, nor in ``tap``; (updated)
         ``frozen`` counts them.
-    idle: nothing moves until an input does. Lookups that wait for a fill do not count.
+    idle: nothing moves until an input does. Lookups that wait for a fill are idle.
 
     Raises
     ------
@@ -178,7 +178,7 @@ class EmbeddingCache(wiring.Component):
             updated=self._updated, **sizes)
         m.submodules.asking = asking = SkidBuffer(self._miss)
 
-        # After reset, and to forget, the words whose contents matter are written once.
+        # After reset, and on forget, the words whose contents matter are written once.
         sweep_length = max(self._rows // self._ways, self._ids)
         sweeping, sweep = Signal(init=1), Signal(range(sweep_length))
         with m.If(sweeping):
@@ -194,7 +194,7 @@ class EmbeddingCache(wiring.Component):
         ]
 
         beats = Signal(range(self._beats + 1), init=1)
-        # A setting that cannot be stands for the nearest one that can.
+        # An invalid setting is replaced by the nearest valid one.
         m.d.sync += beats.eq(Mux(self.vector_beats == 0, 1, self.vector_beats))
         if self._beats + 1 < 1 << len(self.vector_beats):
             with m.If(self.vector_beats > self._beats):
@@ -213,7 +213,7 @@ class EmbeddingCache(wiring.Component):
         wiring.connect(m, asking.o, wiring.flipped(self.misses))
         wiring.connect(m, store.vectors, wiring.flipped(self.vectors))
 
-        # A decision: wait in a list, or go on to the queue as a direct hit or as a miss.
+        # A decision: wait in a list, or enter the queue as a direct hit or as a miss.
         decision = tags.decisions.payload
         operation = data.StructLayout({
             "miss": 1, "listed": 1, "id": decision.id.shape(), "slot": slot_bits(self._rows),
@@ -221,8 +221,8 @@ class EmbeddingCache(wiring.Component):
         m.submodules.queue = queue = StreamFIFO(operation, self.QUEUE)
         go, pending, direct = Signal(), Signal(), Signal()
         op = queue.i.payload
-        # The miss table's answer comes late in the cycle: so while there is a free node it is not
-        # asked whether one is needed, and otherwise a direct hit goes on one cycle later.
+        # The miss table's answer arrives late in the cycle. So it is not used while a node is free;
+        # otherwise a direct hit proceeds one cycle later.
         m.d.sync += direct.eq(tags.decisions.valid & ~go & decision.hit & ~table.waiting)
         m.d.comb += [
             tags.decisions.ready.eq(queue.i.ready & (scatter.space | direct)),
@@ -234,8 +234,8 @@ class EmbeddingCache(wiring.Component):
             scatter.add.eq(go & (~decision.hit | table.waiting)),
             scatter.add_first.eq(~decision.hit), scatter.add_id.eq(decision.id),
             scatter.add_meta.eq(decision.meta),
-            # What waits in a list passes through the queue too, and is dropped behind it: whether
-            # it waits is known too late to count in the queue's level.
+            # Listed lookups pass through the queue too, and are dropped after it: whether one
+            # waits is known too late to affect the queue's level.
             queue.i.valid.eq(go), op.listed.eq(pending),
             op.miss.eq(~decision.hit), op.id.eq(decision.id), op.slot.eq(decision.slot),
             op.key.eq(decision.key), op.meta.eq(decision.meta),
@@ -250,7 +250,7 @@ class EmbeddingCache(wiring.Component):
             queue.o.ready.eq(Mux(out.miss, asking.i.ready, store.hits.ready | out.listed)),
         ]
 
-        # Vectors that arrive.
+        # Arriving vectors.
         m.d.comb += [
             writer.fills.payload.eq(self.fills.payload),
             writer.fills.valid.eq(self.fills.valid & ~sweeping), self.fills.ready.eq(~sweeping),
@@ -289,12 +289,12 @@ class EmbeddingCache(wiring.Component):
         return m
 
     def _freeze(self, m: Module, go: Value) -> None:
-        """Let lookups leave the slots as they are, and rows be written where they lie."""
+        """Let lookups leave the slots unchanged, and write rows in place."""
         tags, store, writer = m.submodules.tags, m.submodules.store, m.submodules.writer
         decision = tags.decisions.payload
         wiring.connect(m, wiring.flipped(self.write), store.updates)
-        # Lookups that may yet take a slot, and those that wait for the vector of the slot. Whether
-        # one enters is known late in a cycle, so that it is counted in the next.
+        # Lookups that may still take a slot, and those that wait for the slot's vector. Whether one
+        # enters is known late in a cycle, so it is counted in the next.
         unsettled, entered = Signal(range(self._ids + 16)), Signal()
         m.d.sync += [
             entered.eq(tags.lookups.valid & tags.lookups.ready & ~self.frozen),

@@ -1,4 +1,4 @@
-"""Fill writer: vectors that arrive, checked and put in their places."""
+"""Fill writer: checks arriving vectors and writes them to their slots."""
 
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
@@ -12,13 +12,13 @@ __all__ = ["FILL_ID_BITS", "FillBeat", "FillWriter", "write_signature"]
 
 FILL_ID_BITS = 16
 FillBeat = data.StructLayout({"id": FILL_ID_BITS, "data": BEAT_BITS, "last": 1})
-"""A beat of a vector that was fetched, with the miss id of its request."""
+"""A beat of a fetched vector, with the miss id of its request."""
 
 
 def write_signature(rows: int, in_flight: int, vector_beats: int) -> wiring.Signature:
     """Signature of the write of a beat to the landing store and, if ``stored``, to a slot.
 
-    ``offset`` is the beat's number times ``rows``, where the stores keep it.
+    ``offset`` is the beat's number times ``rows``, its address in the stores.
     """
     return wiring.Signature({
         "valid": Out(1), "stored": Out(1), "slot": Out(slot_bits(rows)),
@@ -30,10 +30,10 @@ def write_signature(rows: int, in_flight: int, vector_beats: int) -> wiring.Sign
 class FillWriter(wiring.Component):
     """Write the vectors that arrive, one beat per cycle, and close their miss ids.
 
-    A vector is good when its id is outstanding at the first beat, all its beats bear that id, and
-    it has exactly ``vector_beats`` beats. Any other is swallowed and counted once, and its id, if
-    outstanding, stays so: what was written of it lies where nobody reads before a good vector of
-    the id has overwritten it. ``fills.ready`` is always 1.
+    A vector is good when its id is outstanding at the first beat, all its beats have that id, and
+    it has exactly ``vector_beats`` beats. Any other is dropped and counted once, and its id, if
+    outstanding, stays so: the beats already written are not read before a good vector of the id
+    has overwritten them. ``fills.ready`` is always 1.
 
     Latency: see ``LATENCY``.
 
@@ -81,7 +81,7 @@ class FillWriter(wiring.Component):
             good.eq(Mux(first, self.busy & (beat.id[self._id_bits:] == 0),
                         ~spoiled & (beat.id == owner))),
             final.eq(number + 1 == self.vector_beats),
-            # Closed at once, so that a second vector of the id right behind is already bad.
+            # Closed at once, so that a second vector with the same id is already bad.
             close.eq(valid & beat.last & good & final),
             self.close.eq(close),
             self.bad.eq(valid & beat.last & ~close),
@@ -95,7 +95,7 @@ class FillWriter(wiring.Component):
             with m.Elif(~final & good):
                 m.d.sync += [number.eq(number + 1), offset.eq(offset + self._rows)]
             with m.Elif(first):
-                m.d.sync += number.eq(1)  # no longer at the first beat, though it is spoiled
+                m.d.sync += number.eq(1)  # past the first beat, although the vector is bad
 
         write = self.write
         allocated, phase, complete = Signal(), Signal(), Signal()

@@ -1,4 +1,4 @@
-"""Free list: numbers that are taken and given back."""
+"""Free list: allocates and releases numbers."""
 
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import stream, wiring
@@ -19,8 +19,8 @@ class FreeList(wiring.Component):
     Ports
     -----
     taken: output stream of numbers.
-    given: ``valid`` and ``number`` given back; always accepted, since there is a place for each.
-    idle: no number is on its way to ``taken``.
+    given: ``valid`` and ``number`` given back; always accepted, since there is room for each.
+    idle: no number is moving to ``taken``.
 
     Raises ``ValueError`` for a count below 2.
     """

@@ -1,4 +1,4 @@
-"""LocalCache: the cache of an owner's rows, in front of the GPU."""
+"""LocalCache: the cache of an owner's rows, between the dedupe table and the GPU."""
 
 from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
@@ -15,23 +15,23 @@ from rtl.monitor.counters import CounterLayout
 __all__ = ["LOCAL_CACHE_COUNTERS", "LocalCache"]
 
 LOCAL_CACHE_COUNTERS = tuple(name for name in CACHE_COUNTERS if name != "unmerged")
-"""Those of an :class:`EmbeddingCache`, in which a key on its way always serves its lookups. In
-training there is ``frozen``, too."""
+"""Counters of an :class:`EmbeddingCache` in which a key in flight always serves its lookups. In
+training there is also ``frozen``."""
 
 
 class LocalCache(wiring.Component):
-    """Cache of the rows that this node owns; what it misses, the GPU looks up (paper, 4.1.1).
+    """Cache of the rows that this node owns; the GPU looks up its misses (paper, 4.1.1).
 
-    Its lookups come from the dedupe table, so ``meta`` is the id of the fetch there, and at most
-    ``dedupe_in_flight`` lookups are here at once: there is a scatter node for each.
+    Its lookups come from the dedupe table, so ``meta`` is the id of the fetch there, and there are
+    at most ``dedupe_in_flight`` lookups at once: each has a scatter node.
 
     With ``config.training``, rows are updated: they are looked up (``updates``, ``updated``) while
-    the cache is ``frozen`` and, where they lie here, written back (``write``). A lookup for an
-    update waits until the cache has settled: a row that it found on its way here would be stale
-    once the update is done. In honest use there is none: gradients follow from the vectors of all
-    lookups of their step. Without ``enable`` nothing is held, and in sets out of use nothing is
-    found; what lies there goes stale meanwhile, so the cache must be reset before it is enabled
-    again, or ``sets`` change, once rows were updated.
+    the cache is ``frozen`` and, if they are cached, written back (``write``). A lookup for an
+    update waits until the cache has settled: a row still being fetched would be stale once the
+    update is done. With honest peers there is none: gradients follow from the vectors of all
+    lookups of their step. Without ``enable`` nothing is cached, and in unused sets nothing is
+    found; rows stored there become stale meanwhile, so once rows were updated the cache must be
+    reset before it is enabled again or ``sets`` change.
 
     An :class:`EmbeddingCache` of ``config.local_cache_rows``: latency, throughput, progress and
     the meaning of the ports are found there. The first lookup of a run for updates takes a cycle
@@ -41,14 +41,14 @@ class LocalCache(wiring.Component):
     -----
     lookups: input stream of ``key`` (:data:`rtl.formats.Key`) and ``meta``, 16 bits.
     vectors: output stream of ``data``, ``meta``, ``last``.
-    updates (training): input stream like ``lookups``: rows that are to be updated.
+    updates (training): input stream like ``lookups``: rows to be updated.
     updated (training): output stream of their vectors, with ``slot`` and ``held``.
     frozen (training): from before the first lookup for an update until its row is written, here
         and in GPU memory.
     write (training): see :class:`EmbeddingCache`.
     misses: output stream of ``key`` and ``id``, 16 bits: vectors to be fetched.
     fills: input stream of ``id``, ``data``, ``last``; always ready after the sweep.
-    enable: 0: each lookup is fetched for itself.
+    enable: 0: each lookup is fetched separately.
     sets, vector_beats, evicted, landed, tap, idle: as in :class:`EmbeddingCache`. counters: see
         :data:`LOCAL_CACHE_COUNTERS`.
     """
@@ -114,11 +114,11 @@ class LocalCache(wiring.Component):
         return m
 
     def _share(self, m: Module, cache: EmbeddingCache) -> None:
-        """Let lookups and updates use the cache in turns, and give each its vectors: the top bit of
+        """Let lookups and updates use the cache in turns, and route the vectors: the top bit of
         the meta tells whose they are.
 
-        Whose turn it is was settled in the cycle before, so that nobody's ready depends on the
-        other's valid; lookups, which must not wait, have it unless there are updates.
+        The turn is decided in the previous cycle, so that no ready depends on the other input's
+        valid; lookups, which must not wait, have the turn unless there are updates.
         """
         wiring.connect(m, wiring.flipped(self.write), cache.write)
         turn = Signal()

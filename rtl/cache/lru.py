@@ -1,8 +1,8 @@
 """Exact least-recently-used order of the ways of a set, as a matrix of pairs.
 
-One bit a pair of ways ``i < j`` says whether ``i`` was used after ``j``. Against a rank a way this
-costs ``ways * (ways - 1) / 2`` bits instead of ``ways * log2(ways)``, but a touch is one LUT level
-and the oldest way two, which lets a set be read, decided and written back in one cycle.
+One bit per pair of ways ``i < j`` says whether ``i`` was used after ``j``. Compared with a rank per
+way this costs ``ways * (ways - 1) / 2`` bits instead of ``ways * log2(ways)``, but a touch is one
+LUT level and the oldest way two, so a set can be read, decided and written back in one cycle.
 """
 
 from functools import reduce
@@ -17,7 +17,7 @@ __all__ = ["oldest", "order_bits", "touch"]
 def order_bits(ways: int) -> int:
     """Return the bits of the order of ``ways`` ways; 1 for a single way, which needs none.
 
-    All zero is an order too: way 0 is the oldest, the last way the newest.
+    All zero is a valid order: way 0 is the oldest, the last way the newest.
     """
     return max(1, ways * (ways - 1) // 2)
 
@@ -27,7 +27,7 @@ def _pairs(ways: int) -> dict[tuple[int, int], int]:
 
 
 def oldest(order: Value, ways: int) -> Value:
-    """Return, one-hot, the way that was used longest ago."""
+    """Return, one-hot, the least recently used way."""
     pairs = _pairs(ways)
 
     def older(i: int, j: int) -> Value:
@@ -39,7 +39,7 @@ def oldest(order: Value, ways: int) -> Value:
 
 
 def touch(order: Value, used: Value, ways: int) -> Value:
-    """Return the order after a use of the ways in ``used`` (one-hot; zero leaves it as it is)."""
+    """Return the order after a use of the ways in ``used`` (one-hot; zero leaves it unchanged)."""
     if ways == 1:
         return order
     return Value.cast(Cat(*(

@@ -1,4 +1,4 @@
-"""Miss table: what is known of each fetch under way, by miss id."""
+"""Miss table: the state of each outstanding fetch, by miss id."""
 
 from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import wiring
@@ -12,23 +12,23 @@ __all__ = ["MissTable"]
 
 
 class MissTable(wiring.Component):
-    """Remember for each miss id whether it is outstanding, and which slot waits for its vector.
+    """Store for each miss id whether it is outstanding, and which slot waits for its vector.
 
-    One port opens an id and asks about one, for the lookup at hand; the other asks about and closes
-    the id of the vector at hand. Each writes its own memory: an id is outstanding while its bits in
-    two one-bit memories differ, of which the one is written on opening, the other on closing. Both
+    One port opens and queries an id, for the current lookup; the other queries and closes the id
+    of the current vector. Each port writes its own memory: an id is outstanding while its bits in
+    two one-bit memories differ, one of which is written on opening, the other on closing. Both
     answers are combinational (LUTRAM); a change shows in the next cycle.
 
     Parameters: ``rows`` of the vector store; ``in_flight``, the number of ids.
 
     Ports
     -----
-    id: the id at the lookup; ``open`` makes it outstanding, for ``slot`` with ``phase`` if
+    id: the id of the lookup; ``open`` makes it outstanding, for ``slot`` with ``phase`` if
         ``allocated``. It must not be outstanding yet.
     waiting: ``id`` is outstanding on behalf of ``slot``.
-    fill_id: the id at the vector: ``busy`` while it is outstanding, ``fill_slot``,
+    fill_id: the id of the vector: ``busy`` while it is outstanding, ``fill_slot``,
         ``fill_allocated``, ``fill_phase`` as opened; ``close`` ends it.
-    clear, clear_address: the id of an address is not outstanding.
+    clear, clear_address: make the id of an address not outstanding.
     """
 
     def __init__(self, *, rows: int, in_flight: int):
@@ -44,7 +44,7 @@ class MissTable(wiring.Component):
     def elaborate(self, platform) -> Module:
         m = Module()
 
-        # Memories have one read port, so each is kept twice: once for either side.
+        # Memories have one read port, so each is kept twice, one copy per side.
         def pair(name: str, width: int) -> tuple[Ram, Ram]:
             copies = (Ram(width, self._count, style="lutram", latency=0),
                       Ram(width, self._count, style="lutram", latency=0))
@@ -72,7 +72,7 @@ class MissTable(wiring.Component):
                          ram.write_data.eq(Cat(self.slot, self.allocated, self.phase))]
         m.d.comb += [
             entry.eq(entries[0].read_data), fill_entry.eq(entries[1].read_data),
-            # An id may since have come to serve another slot, or a fetch without a slot.
+            # An id may meanwhile serve another slot, or a fetch without a slot.
             self.waiting.eq((opened[0].read_data ^ closed[0].read_data)
                             & (entry[:-1] == Cat(self.slot, 1))),
             self.busy.eq(opened[1].read_data ^ closed[1].read_data),

@@ -21,32 +21,32 @@ from rtl.monitor.counters import CounterLayout
 __all__ = ["RemoteCache"]
 
 _Wanted = data.StructLayout({"landing": LANDING_BITS, "step": STEP_BITS, "owner": NODE_BITS})
-"""What goes along with a lookup: the place of its vector, its step and where to ask."""
+"""Data carried with a lookup: the place of its vector, its step and its owner."""
 
 
 class RemoteCache(wiring.Component):
-    """Cache of rows that other nodes own, checked before a lookup leaves (paper, 4.1.2).
+    """Cache of rows that other nodes own, looked up before a lookup leaves (paper, 4.1.2).
 
-    A lookup that misses goes on to its owner with a miss id in the place of the landing index; the
-    owner echoes the id, the vector fills the cache and goes from there to the place that was
-    reserved for it. So identical keys can travel once (requester-side merge): with ``merge``, one
-    answer serves all that wait. Without it, a key on its way travels once more for each lookup, as
-    in the paper.
+    A lookup that misses goes to its owner with a miss id instead of the landing index; the owner
+    echoes the id, the vector fills the cache and goes from there to its reserved place. So
+    identical keys need to travel only once (requester-side merge): with ``merge``, one answer
+    serves all waiting lookups. Without it, a key in flight is sent again for each lookup, as in
+    the paper.
 
     An :class:`EmbeddingCache` of ``config.remote_cache_rows``: latency, throughput, progress and
     the exact meaning of the settings are found there. Each vector from another node passes through
-    here, also with both settings off. There is a scatter node for each place of the hold buffer,
-    so none is ever missing.
+    this block, even with both settings off. There is a scatter node for each place of the hold
+    buffer, so they never run out.
 
     Ports
     -----
     lookups: input stream of :data:`rtl.formats.OutgoingRecord`, ``landing`` a reserved place.
     misses: output stream of the same, ``landing`` a miss id.
     fills: input stream of :data:`rtl.formats.TaggedBeat`, ``tag`` a miss id; always ready after the
-        sweep. A vector that nobody waits for is dropped and counted in ``bad_fills``.
+        sweep. A vector that no lookup waits for is dropped and counted in ``bad_fills``.
     vectors: output stream of :data:`rtl.formats.TaggedBeat`, ``tag`` the place.
-    enable: 0: a vector serves the lookups that wait for it, and no later one.
-    merge: 0: each lookup of a key on its way is sent.
+    enable: 0: a vector serves the lookups that wait for it, but no later one.
+    merge: 0: each lookup of a key in flight is sent.
     sets, vector_beats, evicted, landed, tap, counters, idle: as in :class:`EmbeddingCache`.
 
     Raises ``TypeError`` if ``config`` is not a :class:`~rtl.config.NicConfig`.

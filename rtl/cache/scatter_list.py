@@ -1,4 +1,4 @@
-"""Scatter lists: for each miss id, who waits for its vector."""
+"""Scatter lists: the lookups that wait for the vector of each miss id."""
 
 from amaranth.hdl import Module, Shape, Signal
 from amaranth.lib import data, stream, wiring
@@ -13,17 +13,17 @@ __all__ = ["ScatterList", "waiter_layout"]
 
 
 def waiter_layout(meta_shape, in_flight: int) -> data.StructLayout:
-    """Layout of a waiter: the id whose vector it takes, its meta, whether it is the id's last."""
+    """Layout of a waiter: the id of its vector, its meta, whether it is the id's last waiter."""
     return data.StructLayout({
         "meta": meta_shape, "id": max(1, ceil_log2(in_flight)), "last": 1})
 
 
 class ScatterList(wiring.Component):
-    """One linked list of waiters an id, out of a common pool of ``waiters`` nodes.
+    """One linked list of waiters per id, from a common pool of ``waiters`` nodes.
 
-    A waiter is appended while the id is outstanding. When the id is closed its list is queued, and
-    from then on walked, in the order of closing and of appending: an append in the very cycle of
-    the closing still gets into the list. Nodes are given back as they are read.
+    A waiter is appended while the id is outstanding. When the id is closed its list is queued;
+    lists are walked in closing order, waiters in append order. An append in the same cycle as the
+    closing still enters the list. Nodes are released as they are read.
 
     Latency and rate: see ``LATENCY`` and ``RATE``.
 
@@ -34,7 +34,7 @@ class ScatterList(wiring.Component):
     space: a node is free.
     close: 1: the list of ``close_id`` is complete. It must have a waiter.
     waiters: output stream of :func:`waiter_layout`.
-    idle: no list is closed and not yet given out.
+    idle: no list is closed but not yet given out.
     """
 
     LATENCY = {("close", "first waiter"): 5}
@@ -59,10 +59,10 @@ class ScatterList(wiring.Component):
             self._meta_bits, nodes, style="lutram" if nodes <= 64 else "bram")
         m.submodules.following = following = Ram(node_bits, nodes, style="lutram", latency=0)
         m.submodules.heads = heads = Ram(node_bits, ids, style="lutram", latency=0)
-        # The tail is read by the append and by the walk, and memories have one read port.
+        # The append and the walk both read the tail, and memories have one read port.
         m.submodules.tails = tails = Ram(node_bits, ids, style="lutram", latency=0)
         m.submodules.tails_walk = tails_walk = Ram(node_bits, ids, style="lutram", latency=0)
-        # There is a place for every id, so a closing never waits.
+        # There is room for every id, so a closing never waits.
         m.submodules.closed = closed = StreamFIFO(range(ids), ids)
 
         node = free.taken.payload
@@ -81,7 +81,7 @@ class ScatterList(wiring.Component):
             m.d.comb += [ram.write_en.eq(self.add), ram.write_addr.eq(self.add_id),
                          ram.write_data.eq(node)]
 
-        # The next list, its ends read ahead, so that it follows the current one without a gap.
+        # The next list, whose ends are read ahead, so that it follows the current without a gap.
         next_valid, next_id = Signal(), Signal.like(self.close_id)
         next_head, next_tail = Signal(node_bits), Signal(node_bits)
         valid, here, tail = Signal(), Signal(node_bits), Signal(node_bits)

@@ -20,7 +20,7 @@ def slot_bits(rows: int) -> int:
 
 
 def decision_layout(key_bits: int, meta_shape, rows: int, in_flight: int) -> data.StructLayout:
-    """Layout of a decision: what a lookup found, and what it did to its set."""
+    """Layout of a decision: what a lookup found, and how it changed its set."""
     return data.StructLayout({
         "key": key_bits, "meta": meta_shape, "hit": 1, "allocate": 1, "conflict": 1,
         "unmerged": 1, "phase": 1, "frozen": 1,
@@ -37,32 +37,31 @@ class TagPipeline(wiring.Component):
     """Decide for each lookup: hit, miss with allocation, or miss without.
 
     A set is one word of a RAM: key, valid bit, phase and miss id of each way, and the exact LRU
-    order. Allocation is at lookup: the oldest way takes the key while its vector is still to come,
+    order. Allocation is at lookup: the oldest way takes the key while its vector is being fetched,
     so a later lookup of the key is a hit. The victim is always the oldest way; an invalid way is
     older than any valid one, since the order starts with the ways in sequence and only use moves a
-    way. If the vector of the oldest way is itself still to come, the lookup is a conflict miss: it
-    is fetched for itself and leaves the set as it is. No younger way is taken in its stead: so as
-    long as nothing conflicts, hits and evictions are those of a textbook LRU, access by access, and
-    a set whose ways are all pending is only one case of the rule.
+    way. If the oldest way itself is still being fetched, the lookup is a conflict miss: it is
+    fetched for itself and leaves the set unchanged. No younger way is taken instead: without
+    conflicts, hits and evictions are exactly those of a textbook LRU, access by access, and a set
+    whose ways are all pending needs no extra rule.
 
     **Pending.** A way is pending while its phase in the set differs from its bit in the phase RAM:
-    allocation turns the phase, the arrival of the vector copies it into the phase RAM. So the tag
-    RAM's write port serves lookups alone. The bit that a lookup reads may be a few cycles old;
-    then it can only make the way look pending although it is not, which is safe. It cannot
-    happen the other way round: that takes a second allocation of the way after the bit was read,
-    whose lookup must have seen the first vector's arrival, and lookups read in order, so every
-    later lookup saw it as well.
+    allocation flips the phase, the arrival of the vector copies it into the phase RAM. So the tag
+    RAM's write port serves only lookups. The bit that a lookup reads may be a few cycles old;
+    then it can only make an arrived way look pending, which is safe. The reverse cannot happen: it
+    takes a second allocation of the way after the bit was read, whose lookup must have seen the
+    first vector's arrival; lookups read in order, so every later lookup saw it as well.
 
     **Two kinds of hits.** ``enable`` lets a key hit whose vector has arrived, ``merge`` one whose
-    vector is still to come. Without ``merge``, a lookup whose key is on its way is fetched for
-    itself and leaves all but the order of its set as it is (``unmerged``). Without ``enable``, an
-    entry serves only while its vector is to come: later its own way is renewed, with a new fetch,
-    so that no key is ever twice in a set. A late bit in the phase RAM can, for a few cycles after
-    the vector arrived, still make a lookup unmerged, or serve it from the slot where ``enable`` is
-    0: the vector is right in either case.
+    vector is being fetched. Without ``merge``, a lookup whose key is in flight is fetched for
+    itself and changes only the order of its set (``unmerged``). Without ``enable``, an entry serves
+    only while its vector is being fetched: afterwards its own way is renewed, with a new fetch, so
+    that no key is ever twice in a set. A late bit in the phase RAM can, for a few cycles after
+    the vector arrived, still make a lookup unmerged, or serve it from the slot although ``enable``
+    is 0: the vector is right in either case.
 
-    **Frozen** lookups leave their set as it is, its order too. They hit as others do; one whose key
-    is not here is fetched for itself, without being a conflict. So between two frozen lookups
+    **Frozen** lookups leave their set and its order unchanged. They hit as others do; one whose key
+    is not here is fetched for itself, without counting as a conflict. So between two frozen lookups
     every row keeps its slot.
 
     **Pipeline**, all stages moving together: 1 hash, 2 set, 3 RAM out, 4 compare, 5 decide and
@@ -71,7 +70,7 @@ class TagPipeline(wiring.Component):
 
     Latency and rate: see ``LATENCY`` and ``RATE``.
 
-    Parameters: ``key_bits``; ``meta_shape`` of what goes along with a lookup; ``rows``, ``ways``,
+    Parameters: ``key_bits``; ``meta_shape`` of the data carried with a lookup; ``rows``, ``ways``,
     ``in_flight`` (numbers of miss ids); ``hash_key``, from a key to 32 hash bits.
 
     Ports
@@ -83,9 +82,9 @@ class TagPipeline(wiring.Component):
     filled: the vector of a slot has arrived, with the phase of its allocation.
     sets: sets in use, 1 to ``rows / ways``; set = hash[31:8] * sets / 2^24.
     enable, merge: which entries hit. Both 0: every lookup is a miss without allocation.
-    frozen: lookups that enter now leave their sets as they are.
+    frozen: lookups that enter now leave their sets unchanged.
     clear, clear_address: write the set and the phases of an address as after reset.
-    starved: a lookup waits because there is no free miss id.
+    starved: a lookup waits for a free miss id.
     idle: no lookup inside.
     """
 
@@ -126,15 +125,15 @@ class TagPipeline(wiring.Component):
         meta = {k: Signal(self._meta_bits, name=f"meta{k}") for k in range(1, 6)}
         set_ = {k: Signal(set_bits, name=f"set{k}") for k in range(2, 6)}
         line = {k: Signal(line_layout, name=f"line{k}") for k in (4, 5, 6)}
-        # Whether a lookup may look is settled once: were it to change between compare and decide, a
-        # key could come to be in its set twice.
+        # Whether a lookup may hit is decided once: a change between compare and decide could put a
+        # key into its set twice.
         keep = {k: Signal(name=f"keep{k}") for k in range(1, 6)}
         merge = {k: Signal(name=f"merge{k}") for k in range(1, 6)}
         frozen = {k: Signal(name=f"frozen{k}") for k in range(1, 6)}
         looks, allots = Signal(), Signal()
         writes = {k: Signal(name=f"writes{k}") for k in (5, 6)}
         hashed, match, arrived = Signal(32), Signal(ways), Signal(ways)
-        # Same set at two stages, and same key at stages 4 and 5; all found one cycle ahead.
+        # Same set at two stages, and same key at stages 4 and 5; all computed one cycle ahead.
         same35, same36, same45, same_key = (Signal(name=n) for n in (
             "same35", "same36", "same45", "same_key"))
 
@@ -148,7 +147,7 @@ class TagPipeline(wiring.Component):
             present.eq(match.any()), victim.eq(oldest(now.order, ways)),
             coming.eq((match & (phases ^ arrived)).any()),
             pending.eq((victim & (phases ^ arrived)).any()),
-            # A key on its way serves its lookups with ``merge``, one that is here with ``keep``.
+            # A key in flight serves its lookups with ``merge``, one that has arrived with ``keep``.
             hit.eq((match & Mux(keep[5], -1, phases ^ arrived)
                     & Mux(merge[5], -1, ~(phases ^ arrived))).any()),
             renew.eq(present & ~coming & ~keep[5] & ~frozen[5]),
@@ -156,7 +155,7 @@ class TagPipeline(wiring.Component):
             fresh.eq(~present & allots),
             allocate.eq(renew | (fresh & ~pending)),
             conflict.eq(fresh & pending),
-            # What is known late, ``pending``, comes in last.
+            # The late signal ``pending`` enters last.
             placed.eq(Mux(renew, match, 0) | (Mux(fresh, victim, 0) & Mux(pending, 0, -1))),
             used.eq(match | placed),
         ]
@@ -202,8 +201,8 @@ class TagPipeline(wiring.Component):
         with m.Elif(self.decisions.ready):
             m.d.sync += shown.eq(0)
 
-        # Stages 1 to 5. A word read in the cycle it is written is the old one: stage 6 keeps the
-        # last set written for the lookup that read it then. Frozen lookups write none.
+        # Stages 1 to 5. A word that is read while it is written has the old value, so stage 6 keeps
+        # the last set written for that lookup. Frozen lookups write none.
         limit = Signal(range(sets + 1))
         m.d.sync += limit.eq(Mux(self.sets > sets, sets, self.sets))
         with m.If(advance):
@@ -235,7 +234,7 @@ class TagPipeline(wiring.Component):
                     same45 & writes[5] & placed[w], same_key,
                     stored.valid & (stored.key == key[4])))
 
-        # Phase RAM: a bit a way and set, written when a vector arrives, read at stage 3.
+        # Phase RAM: a bit per way and set, written when a vector arrives, read at stage 3.
         for w in range(ways):
             m.submodules[f"phases{w}"] = ram = Ram(
                 1, sets, style="lutram" if sets <= 256 else "bram")

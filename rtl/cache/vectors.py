@@ -1,4 +1,4 @@
-"""Vector store and landing rows: vectors in, vectors out."""
+"""Vector store: the vectors of slots and landing rows, with their read-out."""
 
 from amaranth.hdl import C, Module, Mux, Shape, Signal, Value
 from amaranth.lib import data, stream, wiring
@@ -18,35 +18,35 @@ __all__ = ["HITS_AHEAD", "VectorStore", "row_write_layout", "vector_beat_layout"
 def vector_beat_layout(meta_shape, slots: int = 0) -> data.StructLayout:
     """Layout of a beat of a vector with the meta of the lookup that it answers.
 
-    With a number of ``slots``, also where the vector lies: in ``slot`` if it is ``held``.
+    With a number of ``slots``, also the vector's location: in ``slot`` if it is ``held``.
     """
     place = {"slot": slot_bits(slots), "held": 1} if slots else {}
     return data.StructLayout({"data": BEAT_BITS, "meta": meta_shape, "last": 1} | place)
 
 
 def row_write_layout(slots: int, vector_beats: int) -> data.StructLayout:
-    """Layout of a beat to be written to a slot: which of the vector's, and its values."""
+    """Layout of a beat to be written to a slot: its number in the vector, and its values."""
     return data.StructLayout({
         "slot": slot_bits(slots), "beat": range(max(2, vector_beats)), "data": BEAT_BITS})
 
 
 HITS_AHEAD = 31
-"""Direct hits that may pass a waiter: they then take at least 31 of 32 vectors."""
+"""Direct hits that may pass a waiter: hits then take at least 31 of 32 vectors."""
 
 
 class VectorStore(wiring.Component):
-    """Keep the vectors of all slots, and of each miss id the vector that came for it.
+    """Store the vectors of all slots, and the vector fetched for each miss id.
 
-    A waiter reads the landing row of its id and never the slot: so the slot is free for the next
-    key, whose fetch may come back at any time, as soon as the reads of its direct hits are issued.
+    A waiter reads the landing row of its id and never the slot, so the slot is free for the next
+    key, whose vector may arrive at any time, as soon as the reads of its direct hits are issued.
 
     Beat ``b`` of row ``r`` lies at ``b * rows + r``, so that no address needs a product. A waiter
     goes when no hit is there, or after :data:`HITS_AHEAD` hits. Latency and rate: see ``LATENCY``
     and ``RATE``.
 
     Parameters: ``meta_shape``; ``rows``; ``in_flight``; ``vector_beats``, the largest; ``style`` of
-    the slots' RAM; ``store_bits`` that are kept of a beat, the others are given out as 0;
-    ``updated``: rows are written by others than fills, too.
+    the slots' RAM; ``store_bits`` that are stored of a beat, the others are read as 0;
+    ``updated``: rows are also written by updates.
 
     Ports
     -----
@@ -105,14 +105,14 @@ class VectorStore(wiring.Component):
 
         updates_idle = self._update(m, slots) if self._updated else C(1)
 
-        # Read out: the RAMs hold their output until the buffer takes it.
+        # Read-out: the RAMs hold their output until the buffer takes it.
         out_valid, out_waiter, out_last = Signal(), Signal(), Signal()
         out_meta = Signal(Shape.cast(self._meta).width)
         # A grant holds from the first beat of a vector to its last.
         beat, offset = Signal(range(max(2, self._beats))), Signal.like(write.offset)
         current, waiter, issue, final = (Signal() for _ in range(4))
-        # Lookups wait for their direct hits but not for their waiters, so hits go first, and the
-        # waiters take the cycles that misses leave free; not for ever, though.
+        # Lookups wait for their direct hits but not for their waiters, so hits go first and waiters
+        # use the cycles that misses leave free, but without starving.
         passed, due = Signal(range(HITS_AHEAD + 1)), Signal()
         hit_meta, waiter_meta = Signal.like(out_meta), Signal.like(out_meta)
         m.d.comb += [
@@ -156,8 +156,7 @@ class VectorStore(wiring.Component):
         return m
 
     def _update(self, m: Module, slots: Ram) -> Value:
-        """Write rows to their slots in the cycles in which no fill is; return whether none waits.
-        """
+        """Write rows to their slots in cycles without fills; return whether none waits."""
         m.submodules.updates = updates = SkidBuffer(self.updates.payload.shape())
         wiring.connect(m, wiring.flipped(self.updates), updates.i)
         row, offset = updates.o.payload, Signal.like(self.write.offset)

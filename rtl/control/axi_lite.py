@@ -17,25 +17,25 @@ AxiLite = wiring.Signature({
     "araddr": Out(ADDRESS_BITS), "arvalid": Out(1), "arready": In(1),
     "rdata": In(32), "rresp": In(2), "rvalid": In(1), "rready": Out(1),
 })
-"""The bus as its master sees it: 32-bit data, without the protection bits, which are not used."""
+"""The bus as seen by its master: 32-bit data, without the unused protection bits."""
 
 
 class AxiLiteSlave(wiring.Component):
     """Take one write and one read at a time from an AXI4-Lite bus.
 
-    Address and data of a write may come in any order. Every output of the bus is a register, and
+    Address and data of a write may arrive in any order. Every output of the bus is a register, and
     ready does not wait for valid. A write and a read may be under way at once; the bus orders them
     only by their answers. Latency and rate: see ``LATENCY`` and ``RATE``.
 
     Ports
     -----
     bus: :data:`AxiLite`, slave side.
-    write, write_word, write_data, write_strobe: a write is wanted, of 32-bit word ``write_word``;
+    write, write_word, write_data, write_strobe: a write request to 32-bit word ``write_word``;
         they hold until ``write_done``.
     write_done, write_error: the write is done, or was refused; for a cycle.
-    read, read_word: a read is wanted; they hold until ``read_done``.
-    read_done, read_data, read_error: what was read; for a cycle.
-    idle: no access under way.
+    read, read_word: a read request; they hold until ``read_done``.
+    read_done, read_data, read_error: the result of the read; for a cycle.
+    idle: no access in progress.
     """
 
     LATENCY = {
@@ -56,7 +56,7 @@ class AxiLiteSlave(wiring.Component):
     def elaborate(self, platform) -> Module:
         m = Module()
         bus = self.bus
-        # What each channel holds, from its handshake until the answer has been taken.
+        # The content of each channel, from its handshake until the answer was accepted.
         address_held, data_held, read_held = Signal(), Signal(), Signal()
         write_answered, read_answered = Signal(), Signal()
         m.d.comb += [

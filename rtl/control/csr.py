@@ -27,10 +27,10 @@ class RegisterBlock(wiring.Component):
     """The registers of :func:`rtl.control.registers.register_map` behind an AXI4-Lite slave.
 
     A write of a value outside a register's bounds, to a register that cannot be written or to an
-    address without one changes nothing and is answered SLVERR; so is a read of what cannot be
-    read. Byte strobes are kept: a write joins its bytes with the register's own before the bounds
-    are checked; words of a table descriptor are written whole or not at all. The two lowest
-    address bits are ignored.
+    unused address changes nothing and is answered SLVERR; so is a read of a register that cannot be
+    read. Byte strobes are supported: a write merges its bytes with the register's own before the
+    bounds are checked; words of a table descriptor must be written whole. The two lowest address
+    bits are ignored.
 
     A descriptor in use is changed by writing its word 0 (``valid``) with 0 first, and last with
     its new value: each word takes effect when it is written.
@@ -61,7 +61,7 @@ class RegisterBlock(wiring.Component):
     gradient_timeout, gradient_window, gradient_share (``config.training``): those of the
     gradient path.
     mac_base: 48 bits, from ``mac_base_low`` and ``mac_base_high``.
-    idle: no access under way.
+    idle: no access in progress.
 
     Raises ``TypeError``, ``ValueError`` as :func:`rtl.control.registers.register_map` does.
     """
@@ -122,7 +122,7 @@ class RegisterBlock(wiring.Component):
         return m
 
     def _read(self, m: Module, slave, readable) -> None:
-        """Select in two steps: inside each group of words, then among the groups."""
+        """Select in two steps: within each group of words, then among the groups."""
         size = 1 << _GROUP_BITS
         chosen = {}
         for group in sorted({word // size for word in readable}):
@@ -151,7 +151,7 @@ class RegisterBlock(wiring.Component):
         m.d.comb += [slave.read_data.eq(found), slave.read_error.eq(~exists)]
 
     def _write(self, m: Module, slave, writable) -> None:
-        """Join the bytes with what is there, check the bounds, then write."""
+        """Merge the bytes with the old value, check the bounds, then write."""
         first = TABLE_BASE // 4 + 1
         own, low, high, merged = (Signal(32, name=n) for n in ("own", "low", "high", "merged"))
         is_control, is_table, refused = Signal(), Signal(), Signal()

@@ -1,4 +1,4 @@
-"""The register map as data: what is where, for hardware, documents and the simulator's driver."""
+"""The register map as data, for hardware, documents and the simulator's driver."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
@@ -37,9 +37,9 @@ class Register:
     access: ``ro``, ``rw`` or ``wo``.
     reset: value after reset.
     description: one line.
-    low, high: smallest and largest value that a write may leave; others are refused.
+    low, high: smallest and largest value after a write; others are refused.
 
-    Raises ``TypeError`` or ``ValueError`` for a field that cannot be.
+    Raises ``TypeError`` or ``ValueError`` for an invalid field.
     """
 
     name: str
@@ -78,7 +78,7 @@ def register_map(config: NicConfig, counters: dict[str, data.StructLayout]) -> l
     """Return the registers of a NIC, by ascending address.
 
     Parameters: ``config``; ``counters``, the layout of each block's counters by block name.
-    Raises ``TypeError`` for other kinds and ``ValueError`` if a counter has more than 32 bits or
+    Raises ``TypeError`` for other types and ``ValueError`` if a counter has more than 32 bits or
     the counters do not fit the address space.
     """
     if not isinstance(config, NicConfig):
@@ -114,7 +114,7 @@ def register_map(config: NicConfig, counters: dict[str, data.StructLayout]) -> l
 
 def _identity(config: NicConfig, others: list[Register], sizes: int,
               counts: int) -> list[Register]:
-    """Return the words at address 0: what this is, and where the ``others`` are."""
+    """Return the words at address 0: the identity, and the addresses of the ``others``."""
     words = (
         ("magic", MAGIC, 'identity: the bytes "EMBR"'),
         ("version", VERSION, "version of formats and registers"),
@@ -137,8 +137,8 @@ def _identity(config: NicConfig, others: list[Register], sizes: int,
 
 
 def map_fingerprint(registers: Iterable[Register]) -> int:
-    """Return the CRC-32 (IEEE 802.3, as zlib has it) of what a driver has to know of a map: a line
-    "name address width access" for each of ``registers``, numbers in decimal."""
+    """Return the CRC-32 (IEEE 802.3, as in zlib) of the parts of a map that a driver depends on: a
+    line "name address width access" for each of ``registers``, numbers in decimal."""
     lines = (f"{r.name} {r.address} {r.width} {r.access}\n" for r in registers)
     return crc32("".join(lines).encode())
 
@@ -186,7 +186,7 @@ def _controls(config: NicConfig):
 
 
 def _training_controls(config: NicConfig):
-    """Yield those of the gradient path, likewise; binary32 words may be any."""
+    """Yield the same for the gradient path; binary32 words may have any value."""
     share, words = config.partial_beats // config.nodes, (1 << 32) - 1
     yield "training", 1, 0, 0, 1, "lookups of a step wait until the rows of the one before are new"
     yield ("overtake", 1, 0, 0, 1,

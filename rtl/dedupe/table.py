@@ -1,4 +1,4 @@
-"""DedupeTable: the same key in the same step is looked up once."""
+"""DedupeTable: each key is looked up only once per step."""
 
 from amaranth.hdl import C, Cat, Module, Signal, Value
 from amaranth.lib import data, stream, wiring
@@ -12,7 +12,7 @@ from rtl.monitor.counters import CounterLayout, count
 
 __all__ = ["DEDUPE_COUNTERS", "DedupeTable"]
 
-_PASSED_ON = {  # counter here: counter of the cache that it is
+_PASSED_ON = {  # counter here: the cache's counter with the same value
     "requests": "accesses", "unique": "misses", "merged": "hits", "conflict_misses":
     "conflict_misses", "bad_fills": "bad_fills", "beats_in": "beats_in", "beats_out": "beats_out",
     "stall_in_flight": "stall_in_flight", "stall_waiters": "stall_waiters",
@@ -24,27 +24,27 @@ DEDUPE_COUNTERS = (*_PASSED_ON, "retired_early")
 def _hash_request(key: Value) -> Value:
     """Return the hash of a key and, above it, its step.
 
-    The step, low bits first, turns the top bits of the key's hash: equal keys of neighbouring
-    steps lie in different sets, and the sets are as evenly used as without it.
+    The step, low bits first, is XORed with the top bits of the key's hash: equal keys of
+    neighbouring steps are in different sets, and sets are used as evenly as without it.
     """
     step = key[Key.size:]
     return hash_bits(key[:Key.size]) ^ Cat(C(0, 32 - STEP_BITS), *reversed(list(step)))
 
 
 class DedupeTable(wiring.Component):
-    """Merge the requests of a step for the same key, whoever asks (paper, section 4.1.1, figure 9).
+    """Merge the requests of a step for the same key, from any node (paper, 4.1.1, figure 9).
 
     An :class:`~rtl.cache.EmbeddingCache` keyed by step and key, with the requester's node, reserved
-    place and step as meta: the first request of a key in a step goes on to ``misses``, those behind
+    place and step as meta: the first request of a key in a step goes on to ``misses``; later ones
     wait in its scatter list or, once the vector is here, take it from the entry. Latency,
     throughput and progress are found there.
 
-    An entry keeps its vector until it is the oldest of a full set. Those of finished steps become
-    the oldest by themselves, for they are no longer used, and need no clearing. One of a step
-    that may still come is retired early: counted, and its key looked up again if it comes again.
-    Steps count modulo 2^16, so an entry would be met by a request of 65,536 steps later, unless a
-    new key has passed through its set ``dedupe_ways`` times in between. Training, where rows change
-    from step to step, has the entries forgotten before that.
+    An entry keeps its vector until it is the oldest of a full set. Entries of finished steps are no
+    longer used, so they become the oldest and need no clearing. An entry of a step still in use
+    may be retired early: this is counted, and a later request of its key is looked up again. Steps
+    count modulo 2^16, so a request 65,536 steps later could hit an old entry, unless
+    ``dedupe_ways`` new keys have passed through its set in between. Training, where rows change
+    from step to step, clears the entries before that.
 
     Ports
     -----
@@ -54,14 +54,14 @@ class DedupeTable(wiring.Component):
     fills: input stream of ``id``, ``data``, ``last``; always ready after the sweep.
     step_floor: lowest step that requests may still belong to, modulo 2^16; within 2^15 of every
         step in use.
-    forget: event: forget all entries. Requests wait from the next cycle on; when those inside have
-        been answered, the table is swept as after reset. forgetting: that is under way.
+    forget: event: clear all entries. Requests wait from the next cycle on; when those inside have
+        been answered, the table is swept as after reset. forgetting: this is in progress.
     enable: 0: nothing is merged.
     vector_beats: beats of a vector, fixed once there were requests.
     counters: see :data:`DEDUPE_COUNTERS`. ``requests`` = ``unique`` + ``merged``, where ``unique``
-        counts requests that went on to ``misses``. ``retired_early`` counts entries evicted whose
-        step may still come, and conflict misses, which got no entry: while it is 0, ``unique``
-        is the number of different keys, step by step.
+        counts requests that went on to ``misses``. ``retired_early`` counts evicted entries of
+        steps still in use, and conflict misses, which got no entry: while it is 0, ``unique`` is
+        the number of distinct keys, summed over the steps.
     idle: nothing moves until an input does.
     """
 

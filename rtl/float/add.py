@@ -20,14 +20,14 @@ _Special = data.StructLayout({"sign": 1, "subtract": 1, "keep": 1, "nan": 1, "in
 class FloatAdder(wiring.Component):
     """``o = a + b`` in binary32, subnormals included; NaN is always 0x7FC00000.
 
-    The significand of the operand of smaller magnitude is shifted into place with three more bits
-    (guard, round, sticky), which are enough for one rounding: a difference that loses more than
-    one leading bit comes of exponents at most one apart, and is exact.
+    The significand of the operand of smaller magnitude is aligned with three more bits (guard,
+    round, sticky), which are enough for one rounding: a difference that loses more than one leading
+    bit has exponents at most one apart, and is exact.
 
-    Latency and rate: see ``LATENCY`` and ``RATE``. There is no enable: who starts a sum takes it
-    when it comes.
+    Latency and rate: see ``LATENCY`` and ``RATE``. There is no enable: the user must take
+    each sum when it is ready.
 
-    Parameters: ``keep``: whether there is a port of that name, which costs 33 LUTs.
+    Parameters: ``keep``: whether to have a port of that name, which costs 33 LUTs.
 
     Ports: ``a``, ``b``: operands; ``keep``: ``o`` is ``a``, bit for bit, NaN included; ``o``.
     """
@@ -43,7 +43,7 @@ class FloatAdder(wiring.Component):
     def elaborate(self, platform) -> Module:
         m = Module()
 
-        # 1: order by magnitude. Adding -0 keeps everything but the bits of a NaN.
+        # 1: order by magnitude. Adding -0 changes nothing but the bits of a NaN.
         b, swap, keep = Signal(32), Signal(), self.keep if self._keep else Const(0, 1)
         m.d.comb += [
             b.eq(Mux(keep, 1 << 31, self.b)),
@@ -63,7 +63,7 @@ class FloatAdder(wiring.Component):
         m.d.sync += [
             first.eq(Cat(self.a[:23], some_a)), second.eq(Cat(b[:23], some_b)), swapped.eq(swap),
             exponent1.eq(larger),
-            # No bit of a significand is left after 31 places.
+            # After 31 places no bit of a significand is left.
             near.eq(distance[:5] | distance[5:].any().replicate(5)),
             unlike1.eq(smaller.all() & (self.a[31] ^ b[31])),
             flags1.sign.eq(Mux(swap, b[31], self.a[31])),
@@ -71,7 +71,7 @@ class FloatAdder(wiring.Component):
             flags1.keep.eq(keep),
         ]
 
-        # 2: begin to shift the smaller one's significand into place. The first two steps lose only
+        # 2: begin to align the smaller significand. The first two steps lose only
         # zeros.
         large, small = Mux(swapped, second, first), Mux(swapped, first, second)
         partly, lost = shift_right(Cat(Const(0, 3), small), near, (1, 2, 4))
@@ -86,18 +86,18 @@ class FloatAdder(wiring.Component):
         # 3: shift to the end, and add or subtract.
         shifted, lost = shift_right(shifted2, far, (8, 16))
         total, exponent3, flags3 = Signal(_SUM_BITS), Signal(8), Signal(_Special)
-        # One adder: -x is ~x + 1, and the 1 comes in by a bit below the others.
+        # One adder: -x is ~x + 1, and the 1 enters at a bit below the others.
         change = (shifted | lost | lost2) ^ flags2.subtract.replicate(27)
         raised = Cat(flags2.subtract, Const(0, 3), significand) + Cat(flags2.subtract, change)
         m.d.sync += [
-            # A difference is positive: its carry out says so, and is no bit of it.
+            # A difference is positive: its carry out only says so, and is not part of it.
             total.eq(Cat(raised[1:28], raised[28] & ~flags2.subtract)),
             exponent3.eq(exponent2), flags3.eq(flags2),
             flags3.nan.eq(flags2.infinite & (significand[:23].any() | unlike2)),
         ]
 
-        # 4: normalise, by 16 and by 8. A step is taken where the bits above are 0 and the exponent
-        # allows it: a subnormal result is shifted no further than its exponent, bit by bit.
+        # 4: normalise, by 16 and by 8. A step is taken if the bits above are 0 and the exponent
+        # allows it: a subnormal result is shifted no further than its exponent allows.
         by16, by8, left16, left8 = Signal(), Signal(), Signal(_SUM_BITS), Signal(_SUM_BITS)
         ample, fourth = exponent3[5:].any(), Signal()
         m.d.comb += [
@@ -112,7 +112,7 @@ class FloatAdder(wiring.Component):
         m.d.comb += none.eq(~total.any())
         m.d.sync += [
             total4.eq(left8), exponent4.eq(exponent3), done.eq(Cat(by8, by16)),
-            # 8 or more of the exponent is left.
+            # At least 8 of the exponent is left.
             ample4.eq(ample | fourth | (exponent3[3] & ~by8)),
             flags4.eq(flags3),
             # x - x = +0, whatever the sign of x.
@@ -141,7 +141,7 @@ class FloatAdder(wiring.Component):
         with m.If(none4):
             m.d.sync += exponent5.eq(0)
 
-        # 6: round to nearest even; a carry runs on into the exponent, up to infinity. What is left
+        # 6: round to nearest even; a carry propagates into the exponent, up to infinity. The rest
         # of the exponent counts from the carry bit, so that a hidden bit adds 1 to it.
         normal = Mux(last, total5 << 1, total5)[:_SUM_BITS]
         guard, rest, odd = normal[3], normal[:3].any(), normal[4]

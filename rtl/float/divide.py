@@ -24,7 +24,7 @@ COUNT_DIVIDER_LATENCY = RECIPROCAL_LATENCY + COUNT_DIVIDER_LANE_LATENCY
 """Cycles from the operands of :class:`CountDivider` to its quotients."""
 
 _DSP_BITS = 17
-"""What of an unsigned factor goes into a DSP's shorter port; its cascade shifts by as much."""
+"""Bits of an unsigned factor that fit a DSP's shorter port; its cascade shifts by as much."""
 
 _State = data.StructLayout({"scale": signed(11), "sign": 1, "infinite": 1, "nan": 1})
 
@@ -33,7 +33,7 @@ class CountDivider(wiring.Component):
     """``o = x / n`` in 16 lanes of binary32, subnormals included: a mean from a sum.
 
     One reciprocal of ``n`` serves all lanes. Its product with a significand is the quotient in
-    units of its last place or of twice that, too large by less than 2^-18. A quotient that is no
+    units of its last place or of twice that, too large by less than 2^-18. A quotient that is not a
     tie is at least 1 / (4 ``n``), more than 2^-18, away from any; so the bits down to 2^-18 tell
     which way to round and which quotients are exact. (After T. Granlund and P. Montgomery,
     "Division by Invariant Integers using Multiplication", 1994.)
@@ -43,7 +43,7 @@ class CountDivider(wiring.Component):
     Ports
     -----
     x: In(512), 16 binary32, lane 0 lowest.
-    n: In(16), from 1; the quotients by 0 mean nothing.
+    n: In(16), from 1; quotients by 0 are undefined.
     o: Out(512), NaN as 0x7FC00000.
     """
 
@@ -75,12 +75,12 @@ class CountDivider(wiring.Component):
 
 
 class CountDividerLane(wiring.Component):
-    """One lane: ``x`` divided by a count whose reciprocal is there, see :class:`CountDivider`.
+    """One lane: ``x`` divided by a count with a given reciprocal, see :class:`CountDivider`.
 
     Latency and rate: see ``LATENCY`` and ``RATE``; no enable.
 
-    Ports: ``x``: In(32), binary32. ``factor``, ``exponent``: what
-    :class:`~rtl.float.reciprocal.CountReciprocal` made of the count. ``o``: Out(32), NaN as
+    Ports: ``x``: In(32), binary32. ``factor``, ``exponent``: the outputs of
+    :class:`~rtl.float.reciprocal.CountReciprocal` for the count. ``o``: Out(32), NaN as
     0x7FC00000.
     """
 
@@ -95,8 +95,8 @@ class CountDividerLane(wiring.Component):
     def elaborate(self, platform) -> Module:
         m = Module()
 
-        # 1: partial products. A subnormal's significand need not be normalised: its quotient is
-        # no larger.
+        # 1: partial products. A subnormal's significand need not be normalised, because its
+        # quotient is no larger.
         fraction, field = self.x[:23], self.x[23:31]
         hidden = field.any()
         significand = Cat(fraction, hidden)
@@ -112,7 +112,7 @@ class CountDividerLane(wiring.Component):
             state[0].nan.eq(field.all() & fraction.any()),
         ]
 
-        # 2 and 3: their sum, as far as it counts.
+        # 2 and 3: their sum, without bits that have no effect.
         sum2, high2 = Signal(len(middle) + 1), Signal.like(high)
         sum3, below = Signal(len(high)), Signal(_DSP_BITS)
         m.d.sync += [
@@ -120,7 +120,7 @@ class CountDividerLane(wiring.Component):
             sum3.eq(high2 + (sum2 >> _DSP_BITS)), below.eq(sum2),
             state[1].eq(state[0]), state[2].eq(state[1]),
         ]
-        # Bit 42 of all is a unit, and bit 24 is 2^-18.
+        # Bit 42 of the sum is a unit, and bit 24 is 2^-18.
         product = Cat(below, sum3)
         point = RECIPROCAL_BITS - _DSP_BITS
 

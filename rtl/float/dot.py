@@ -1,4 +1,4 @@
-"""Dot product of one slice of two vectors, and its addition to the slices before."""
+"""Dot product of one slice of two vectors, added to the sum of earlier slices."""
 
 from amaranth.hdl import Module, Value
 from amaranth.lib import data, wiring
@@ -23,7 +23,7 @@ def dot_tree_latency(lanes: int) -> int:
 
 DOT_TREE_LATENCY = dot_tree_latency(LANES)
 """Cycles from the operands of :class:`DotProduct` to the sum of its tree; ``previous`` and
-``first`` belong to this cycle."""
+``first`` must be valid at this cycle."""
 
 DOT_LATENCY = DOT_TREE_LATENCY + FLOAT_ADDER_LATENCY
 """Cycles from the operands of an accumulating :class:`DotProduct` to its sum."""
@@ -33,10 +33,10 @@ class DotProduct(wiring.Component):
     """``o = a . b``, or ``previous + a . b``: one slice of a dot product per cycle.
 
     Each product is rounded to binary32; one balanced tree adds neighbours, ((0+1)+(2+3)) + ...,
-    and rounds each sum. Slices are added in ascending order by giving the sum of those before as
-    ``previous``, which the block around it keeps: sums of many pairs may be under way.
+    and rounds each sum. Slices are added in ascending order by feeding the sum of earlier ones to
+    ``previous``, which the surrounding block stores: sums of many pairs may be in flight.
 
-    No enable, and nothing that tells valid sums from others: that is the user's.
+    There is no enable and no valid signal: the user tracks which sums are valid.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What the blocks of exact sums share: how a lane's sum is kept, and the records between them."""
+"""Common parts of the exact-sum blocks: the format of a lane's sum, and their records."""
 
 from amaranth.hdl import ShapeLike
 from amaranth.lib import data
@@ -10,19 +10,19 @@ __all__ = ["CHUNKS", "CHUNK_BITS", "EXACT", "EXACT_BITS", "EXACT_SEGMENTS", "EXA
            "exact_term_layout", "segment_slice"]
 
 EXACT_TERMS = 1 << 20
-"""How many terms, whatever they are, a sum surely holds."""
+"""Terms that a sum can hold, whatever their values."""
 
 EXACT_VALUE_BITS = 277 + (EXACT_TERMS - 1).bit_length() + 1
-"""A binary32 is an integer of 277 bits in units of 2^-149; the terms' number; the sign."""
+"""Width: a binary32 is an integer of 277 bits in units of 2^-149; the number of terms; the sign."""
 
 EXACT = data.StructLayout({"value": EXACT_VALUE_BITS, "plus": 1, "minus": 1, "other": 1})
 """The exact sum of one lane, 301 bits; all zero is the sum of no terms.
 
 ``value``: sum of the finite terms in units of 2^-149, two's complement. Only the whole sum needs
 to fit: a partial sum that wraps comes back. ``plus``, ``minus``: a term was +inf or -inf; a NaN
-sets both, as the two infinities do together. ``other``: a term was not -0. A sum of zero is -0
-where every term is -0, and +0 else, as the sum of the terms in any order, rounded as IEEE-754 has
-it, would be.
+sets both, like two opposite infinities. ``other``: a term was not -0. A zero sum is -0 if every
+term is -0, and +0 otherwise, as it would be if the terms were added in any order and rounded as in
+IEEE-754.
 """
 
 EXACT_BITS = EXACT.size
@@ -35,18 +35,18 @@ EXACT_SEGMENTS = -(-EXACT_BITS // SEGMENT_BITS)
 """Segments of a sum; the last one is short and holds the flags too."""
 
 CHUNK_BITS = 27
-"""Unit of the search for the leading bit: two hold a significand wherever it begins in the
+"""Unit of the search for the leading bit: two chunks hold a significand that begins anywhere in the
 first."""
 
 CHUNKS = (EXACT_VALUE_BITS - 1) // CHUNK_BITS
-"""Chunks below the sign, which they leave nothing of."""
+"""Chunks below the sign; they cover all bits."""
 
 assert CHUNKS * CHUNK_BITS == EXACT_VALUE_BITS - 1 and EXACT_BITS == 301
 assert (EXACT_SEGMENTS - 1) * SEGMENT_BITS < EXACT_VALUE_BITS, "the flags share a segment"
 
 
 def segment_slice(segment: int) -> slice:
-    """Return which bits of an :data:`EXACT` are those of ``segment``."""
+    """Return the bits of an :data:`EXACT` that belong to ``segment``."""
     return slice(SEGMENT_BITS * segment, min(SEGMENT_BITS * (segment + 1), EXACT_BITS))
 
 
@@ -65,15 +65,15 @@ def check_units(units: object, lanes: int) -> None:
 
 
 def exact_sum_layout(meta_shape: ShapeLike, lanes: int = LANES) -> data.StructLayout:
-    """Layout of the sums of one entry, or of so many lanes of them, and of the meta with which
-    they were asked for."""
+    """Layout of the sums of one entry, or of ``lanes`` lanes of them, and of the meta of the
+    request."""
     return data.StructLayout({"lanes": data.ArrayLayout(EXACT, lanes), "meta": meta_shape})
 
 
 def exact_term_layout(meta_shape: ShapeLike, lanes: int = LANES) -> data.StructLayout:
     """Layout of one beat of binary32 of an entry.
 
-    ``count``: the beats of this entry until here; with ``last``, the beats of all. A sum takes no
+    ``count``: the beats of this entry so far; with ``last``, the beats of all. A sum takes no
     more than 2^20 terms of the largest finite number, and 12 below them.
     """
     return data.StructLayout({

@@ -1,4 +1,4 @@
-"""Exact accumulator: float32 vectors in, by entry, and what they add up to out."""
+"""Exact accumulator: adds float32 vectors by entry, and outputs the sums."""
 
 from amaranth.hdl import Module, ShapeLike
 from amaranth.lib import stream, wiring
@@ -13,10 +13,10 @@ __all__ = ["ExactAccumulator"]
 
 
 class ExactAccumulator(wiring.Component):
-    """A table of exact sums and the beats that it gives for them (paper, 4.2.1 and 4.2.2).
+    """A table of exact sums and the converter of its sums to beats (paper, 4.2.1 and 4.2.2).
 
-    Local reduction splits: the beats that it sends on are exactly what was added, so that the
-    owner's sum does not depend on who reduced what. Global reduction rounds, once.
+    Local reduction splits: the beats that it sends add up to exactly what was added, so that the
+    owner's sum does not depend on which node reduced which gradient. Global reduction rounds, once.
 
     Latency and rate: see ``LATENCY`` and ``RATE``.
 

@@ -1,4 +1,4 @@
-"""One lane of a table of exact sums: adds terms to sums that lie in a memory."""
+"""One lane of a table of exact sums: adds terms to sums stored in a memory."""
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, wiring
@@ -16,10 +16,10 @@ from rtl.float.exact_place import EXACT_PLACER_LATENCY, PLACED, ExactPlacer
 __all__ = ["CONTROL_LATENCY", "HELD_LATENCY", "LANE_CONTROL", "SUM_LATENCY", "ExactLane"]
 
 LANE_CONTROL = data.StructLayout({"clear": 1, "again1": 1, "again2": 1})
-"""What becomes of a term.
+"""How a term is added.
 
-``clear``: the sum begins with it. ``again1``, ``again2``: the term so many cycles ago was added to
-the same sum; the nearest counts.
+``clear``: the sum begins with it. ``again1``, ``again2``: the term 1 or 2 cycles earlier was added
+to the same sum; the nearest counts.
 """
 
 CONTROL_LATENCY = EXACT_PLACER_LATENCY
@@ -33,25 +33,24 @@ SUM_LATENCY = HELD_LATENCY + 1
 
 
 class ExactLane(wiring.Component):
-    """Add one binary32 per cycle to one of many exact sums, which a memory outside keeps.
+    """Add one binary32 per cycle to one of many exact sums, which an external memory stores.
 
     A sum is cut into segments. Segment k is read, added to and written k cycles after segment 0,
-    so that the carry out of a segment is in time for the next: a cycle adds no more than
-    :data:`~rtl.float.exact.SEGMENT_BITS` bits, and no carry needs a place in the memory.
+    so that a segment's carry is in time for the next: a cycle adds no more than
+    :data:`~rtl.float.exact.SEGMENT_BITS` bits, and no carry has to be stored.
 
-    What the memory gives may be older than the last two terms of the same sum, which are still in
-    registers: those are taken instead, as ``control`` says. What it gives is added to as it comes,
-    without a register between: a choice of three and the sum of two bits are one LUT, where a
-    register in front of them would be a LUT more for each of the 301 bits of a lane.
+    The memory's output may be older than the last two terms of the same sum, which are still in
+    registers: then those are used instead, as ``control`` says. The memory's output is added
+    without a register in between: a choice of three and the sum of two bits are one LUT, where a
+    register before them would cost a LUT more for each of the 301 bits of a lane.
 
-    No enable, and nothing that tells valid terms from others: that is the user's, who writes or
-    does not write.
+    There is no enable and no valid signal: the user decides whether to write a sum.
 
     Ports
     -----
     x: In(32), binary32, the term.
     control: In(:data:`LANE_CONTROL`), :data:`CONTROL_LATENCY` cycles after ``x``.
-    held: In(EXACT), what the memory held; segment k comes :data:`HELD_LATENCY` + k cycles after
+    held: In(EXACT), the memory's output; segment k comes :data:`HELD_LATENCY` + k cycles after
         ``x``.
     sum: Out(EXACT), to be written; segment k comes :data:`SUM_LATENCY` + k cycles after ``x``.
     """
@@ -81,7 +80,7 @@ class ExactLane(wiring.Component):
     def _segment(self, m: Module, segment: int, term, control, carry: Value) -> Value:
         """Add ``segment``; return its carry, in time for the next one.
 
-        ``term`` and ``control`` are there a cycle before ``held`` and ``carry``.
+        ``term`` and ``control`` are valid a cycle before ``held`` and ``carry``.
         """
         where = segment_slice(segment)
         stored = where.stop - where.start
@@ -90,8 +89,8 @@ class ExactLane(wiring.Component):
             Signal(stored, reset_less=True, name=f"{name}{segment}") for name in ("new", "written"))
         addend = Signal(bits, reset_less=True, name=f"addend{segment}")
 
-        # 1: the part of the term that lies in this segment, and what it is added to: 3 the sum of
-        # the term before, 2 that of the one before it, 1 what the memory held, 0 nothing.
+        # 1: the part of the term in this segment, and what it is added to: 3 the sum of the
+        # previous term, 2 that of the one before it, 1 the memory's output, 0 nothing.
         part = (Mux(term.segment == segment, term.bits[:SEGMENT_BITS], 0)
                 | Mux(term.segment == segment - 1, term.bits[SEGMENT_BITS:], 0))
         choice = Signal(2, name=f"choice{segment}")
@@ -107,8 +106,8 @@ class ExactLane(wiring.Component):
         m.d.comb += [
             begin.eq(Mux(choice[1], Mux(choice[0], new, written),
                          given & choice[0].replicate(stored))),
-            # x + y + c as (2 x + c) - (2 ~y + 1): a carry chain takes what it subtracts from as
-            # it is, so that what chooses ``begin`` shares the LUT of the difference.
+            # x + y + c as (2 x + c) - (2 ~y + 1): a carry chain uses its minuend directly, so that
+            # the selection of ``begin`` shares the LUT of the difference.
             total.eq(Cat(carry, addend) - Cat(Const(1, 1), ~begin[:bits])),
         ]
         sum_bits = total[1:bits + 1]

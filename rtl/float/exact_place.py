@@ -1,4 +1,4 @@
-"""A binary32 as a term of an exact sum: where its significand lies among the segments."""
+"""Conversion of a binary32 to a term of an exact sum: its significand's place in the segments."""
 
 from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, wiring
@@ -16,7 +16,7 @@ PLACED = data.StructLayout({
 """A term of an exact sum.
 
 ``bits``: the significand at its place in ``segment`` and the one above it; 0 for infinities and
-NaN. ``negative``: the term is less ``bits``. ``plus``, ``minus``, ``other``: what the term sets of
+NaN. ``negative``: subtract ``bits``. ``plus``, ``minus``, ``other``: flags to set in
 :data:`~rtl.float.exact.EXACT`.
 """
 

@@ -1,4 +1,4 @@
-"""What is left of an exact sum without the binary32 that was given out for it."""
+"""Remainder of an exact sum after subtracting the binary32 that was given out."""
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import wiring
@@ -16,16 +16,16 @@ _TOP = CHUNK_BITS - 24
 
 
 class ExactRest(wiring.Component):
-    """The way back in :class:`~rtl.float.exact_round.ExactRounder`, for sums rounded again.
+    """The feedback path of :class:`~rtl.float.exact_round.ExactRounder`, for repeated rounding.
 
-    Bits of the sum below the significand are kept, and those from it on filled with 1 where the
-    number given out is above the sum, with 0 where not. Or a new sum is let in.
+    Bits of the sum below the significand are kept; the others are filled with 1 if the number given
+    out is above the sum, else with 0. Alternatively, a new sum enters.
 
     Ports, each with the stage of the rounder in which it is there:
 
     - ``x``: In(EXACT), 3, the sum.
     - ``lead``: In(:data:`CHUNKS`), 5, one-hot, the chunk of the leading bit.
-    - ``shift``: In(5), 5, how far the significand lies below the top of this chunk.
+    - ``shift``: In(5), 5, distance of the significand from the top of this chunk.
     - ``hold``: In(1), 5, nothing is given out.
     - ``up``: In(1), 6, the number given out is the next one above the sum's leading bits.
     - ``over``: In(1), 7, it is the largest finite one, with the sum's sign.
@@ -45,7 +45,7 @@ class ExactRest(wiring.Component):
 
     def elaborate(self, platform) -> Module:
         m = Module()
-        # The sum waits. Without a reset it would in shift registers: of those a LUT a bit, where a
+        # Delays of the sum. Without a reset they would be shift registers, at a LUT per bit, and a
         # NIC that trains has more flip-flops left than LUTs.
         waiting = [self.x]
         for stage in range(4, 9):
@@ -54,8 +54,8 @@ class ExactRest(wiring.Component):
             waiting.append(following)
         x5, x6, x7, x8 = waiting[2:]
 
-        # 5: of which chunks all bits are kept, or those below the significand. What is left of an
-        # infinity or NaN does not count.
+        # 5: chunks whose bits are all kept, or kept below the significand. The remainder of an
+        # infinity or NaN does not matter.
         special, plain = x5.plus | x5.minus, Signal()
         m.d.comb += plain.eq(~special & ~self.hold)
         some = plain.replicate(CHUNKS)
@@ -71,7 +71,7 @@ class ExactRest(wiring.Component):
             hold6.eq(self.hold),
         ]
 
-        # 6: what the others are filled with.
+        # 6: the fill value of the others.
         fill7, hold7 = Signal(), Signal()
         m.d.sync += [
             fill7.eq(Mux(hold6, x6.value[-1], self.up & ~(x6.plus | x6.minus))), hold7.eq(hold6),

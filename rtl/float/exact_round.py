@@ -1,4 +1,4 @@
-"""Exact sums to binary32: the nearest, and what is left of the sum without it."""
+"""Rounding of exact sums to binary32, and the remainders."""
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, wiring
@@ -23,14 +23,14 @@ class ExactRounder(wiring.Component):
     """Round an exact sum once to binary32: to nearest even, subnormals, overflow to infinity.
 
     With x = h * 2^s + l, 0 <= l < 2^s, h the leading 24 bits and the sign, the nearest is h or
-    h + 1, whatever the sign; this is its magnitude, for the complement of a negative h is its
-    magnitude less 1. What is left is l or l - 2^s: the bits of x with those from s on all 0 or all
-    1, and no subtraction.
+    h + 1, for either sign. The result is its magnitude, since the complement of a negative h is its
+    magnitude less 1. The remainder is l or l - 2^s: the bits of x with those from s on all 0 or all
+    1, without a subtraction.
 
     Latency and rate: see ``LATENCY`` and ``RATE``; no enable.
 
     Parameters: ``rest``: sums can be rounded again, less what was given out for them. Then none
-    overflows: the largest finite number is given out instead, and what is left may be larger still.
+    overflows: the largest finite number is given out instead, and the remainder may be even larger.
 
     Ports
     -----
@@ -41,11 +41,11 @@ class ExactRounder(wiring.Component):
 
     enter: In(1), take ``i``; otherwise what is left of the sum of :data:`EXACT_ROUNDER_LATENCY`
         cycles ago.
-    hold: In(1), the sum that entered 5 cycles ago stays as it is.
+    hold: In(1), the sum that entered 5 cycles ago stays unchanged.
     once: In(1), sums are not rounded again: infinity instead of the largest number. Must not change
-        while a sum is under way.
-    done: Out(1), together with ``o``: nothing is left. An infinity or NaN leaves nothing.
-    soon: Out(1), the same of the sum that entered a cycle later.
+        while a sum is in flight.
+    done: Out(1), together with ``o``: the remainder is 0. An infinity or NaN has none.
+    soon: Out(1), the same for the sum that entered a cycle later.
     """
 
     LATENCY = {("exact sum", "binary32"): EXACT_ROUNDER_LATENCY}
@@ -62,7 +62,7 @@ class ExactRounder(wiring.Component):
     def elaborate(self, platform) -> Module:
         m = Module()
 
-        # 1: the sum. The highest bit that is not like the sign is looked for by chunks.
+        # 1: the sum. Chunks are searched for the highest bit that differs from the sign.
         x1 = Signal(EXACT, reset_less=True)
         if self._rest:
             m.submodules.rest = rest = ExactRest()
@@ -123,7 +123,7 @@ class ExactRounder(wiring.Component):
             low6.eq(first - shift5), flags6.eq(flags5),
         ]
 
-        # 6: round; a carry runs on into the exponent. An exponent field of s, and 1 more for the
+        # 6: round; a carry propagates into the exponent. The exponent field is s, plus 1 for the
         # hidden bit.
         up = window6[0] & (lost6 | window6[1])
         significand = window6[1:] ^ flags6.sign.replicate(24)
@@ -136,7 +136,7 @@ class ExactRounder(wiring.Component):
         ]
         m.d.sync += [packed7.eq(packed), over7.eq(over), flags7.eq(flags6)]
 
-        # 7: pack. Whether anything is left is known here from a register: much hangs on it.
+        # 7: pack. Whether there is a remainder comes from a register, since much depends on it.
         nan, infinite = flags7.plus & flags7.minus, flags7.plus | flags7.minus
         if self._rest:
             soon7 = Signal()

@@ -31,13 +31,13 @@ _READ = HELD_LATENCY - 1
 
 def exact_operation_layout(entries: int, meta_shape: ShapeLike,
                            lanes: int = LANES) -> data.StructLayout:
-    """Layout of what is to be done with one entry, see :class:`ExactTable`."""
+    """Layout of an operation on one entry, see :class:`ExactTable`."""
     return data.StructLayout({
         "entry": range(entries), "data": 32 * lanes, "meta": meta_shape, "first": 1, "take": 1})
 
 
 class ExactTable(Gateable, wiring.Component):
-    """Exact sums of float32 vectors by entry: what gradient reduction adds up in (paper, 4.2).
+    """Exact sums of float32 vectors by entry: the memory of gradient reduction (paper, 4.2).
 
     One term per cycle, whatever the entries: the same one in every cycle too. The order of the
     terms does not matter, and each lane keeps its own infinities and NaN.
@@ -45,12 +45,12 @@ class ExactTable(Gateable, wiring.Component):
     Nothing is ever swept: the user says which term is the first of an entry, and an entry whose
     sum was taken is free in the next cycle, for a first term.
 
-    Sums are taken while no term is under way: a memory then gives all segments at once, needs no
-    queue behind it, and nothing in the lanes. A sum leaves in as many cycles as ``units`` go into
-    ``lanes``, its lowest lanes first.
+    Sums are taken while no term is in flight: a memory then outputs all segments at once, without
+    a queue after it and without use of the lanes. A sum leaves in ``lanes / units`` cycles, its
+    lowest lanes first.
 
-    A read meets a write to its own entry only where the term is taken from the lanes' registers:
-    what a memory gives then does not matter.
+    A read meets a write to its own entry only when the term is taken from the lanes' registers, so
+    that the memory's output does not matter.
 
     Latency and rate: see ``LATENCY`` and ``RATE``. Memory: 67 columns of 72 bits for 16 lanes, of
     512 entries in block RAM or of 4,096 in UltraRAM.
@@ -58,22 +58,22 @@ class ExactTable(Gateable, wiring.Component):
     Parameters
     ----------
     entries: at least 2.
-    meta_shape: of what goes with a sum that is taken, for the user.
+    meta_shape: of the data that accompany a taken sum, for the user.
     style: ``bram`` or ``uram``.
     lanes: binary32 of a beat.
     units: lanes that leave in a cycle; by default all.
 
     Ports
     -----
-    i: input stream of :func:`exact_operation_layout`. ``take``: the sum is given out with
-        ``meta``; else ``data`` is added to ``entry``. ``first``: the entry held nothing that
-        counts. A term waits until the sum before it has left, a taking operation also until the
-        terms before it are written.
+    i: input stream of :func:`exact_operation_layout`. ``take``: the sum is output with ``meta``;
+        otherwise ``data`` is added to ``entry``. ``first``: the entry's old content is ignored. A
+        term waits until the previous sum has left, a taking operation also until the previous terms
+        are written.
     sums: output stream of :func:`~rtl.float.exact.exact_sum_layout` of ``units`` lanes, in the
-        order of the taking operations. Who takes the first part of a sum takes the others in the
-        cycles after it: so what waits for a sum to leave does not depend on ``ready`` in that
-        cycle, but with all lanes in one part.
-    idle: Out(1), nothing is under way; what entries hold does not count.
+        order of the taking operations. After the first part of a sum, the others must be accepted
+        in the following cycles: so the wait for a sum to leave does not depend on ``ready`` in the
+        same cycle, unless all lanes are one part.
+    idle: Out(1), nothing is in flight; the content of entries does not count.
 
     Raises ``ValueError`` for entries, lanes or units out of range.
     """
@@ -101,7 +101,7 @@ class ExactTable(Gateable, wiring.Component):
     def elaborate(self, platform) -> Module:
         m = Module()
         operation, add, take = self.i.payload, Signal(), Signal()
-        # Terms are ``busy`` on their way, or a sum is ``held`` in the memories' output.
+        # Terms in flight (``busy``), or a sum in the memories' output (``held``).
         busy, held, final = Signal(), Signal(), Signal()
         m.d.comb += [
             self.i.ready.eq(Mux(operation.take, ~busy & (~held | final), ~held)),
@@ -145,9 +145,9 @@ class ExactTable(Gateable, wiring.Component):
         return m
 
     def _give(self, m: Module, take: Value, held: Signal, final: Value, lanes: list) -> None:
-        """Give out the sum that is ``held`` in the memories' output, part by part.
+        """Output the sum that is ``held`` in the memories' output, part by part.
 
-        A sum that is taken is there a cycle later; with its ``final`` part the next one may be.
+        A taken sum is there a cycle later; the next one may follow its ``final`` part.
         """
         turns, sums = self._lanes // self._units, self.sums.payload
         part = Signal(range(turns))
@@ -168,11 +168,11 @@ class ExactTable(Gateable, wiring.Component):
                                  for number in range(self._units)]
 
     def _control(self, m: Module, operation, entry: list[Value], add: list[Value]) -> Value:
-        """Return what the lanes are told, in time for their ``control``."""
+        """Return the lanes' ``control``, in time."""
         clear, control = [operation.first], Signal(LANE_CONTROL)
         for stage in range(1, CONTROL_LATENCY):
             _extend(m, clear, f"clear{stage}")
-        # A read sees what was written up to the cycle before it, three operations ago.
+        # A read sees writes of three or more operations ago.
         again = Signal(2)
         m.d.sync += [
             again.eq(Cat(add[ago] & (entry[ago] == entry[1]) for ago in (2, 3))),

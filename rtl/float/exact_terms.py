@@ -1,4 +1,4 @@
-"""Beats of binary32 for exact sums: the nearest, or the shortest list that adds up to them."""
+"""Conversion of exact sums to beats of binary32: the nearest, or the shortest exact list."""
 
 from amaranth.hdl import Cat, Module, Mux, ShapeLike, Signal
 from amaranth.lib import data, stream, wiring
@@ -19,19 +19,19 @@ from rtl.stream import StreamFIFO
 __all__ = ["ExactTerms"]
 
 _PLACES = 32
-"""Beats that may wait for who takes them: the FIFO is LUTRAM, whose size this is anyway."""
+"""Output beats that may wait: the FIFO is LUTRAM, which has this size anyway."""
 
 
 class ExactTerms(wiring.Component):
-    """Give out each entry's sums as binary32.
+    """Output each entry's sums as binary32.
 
-    With ``split`` as the beats whose exact sum they are: the nearest binary32, the nearest of what
-    is left, and so on. Lanes that are finished give +0, or -0 where the sum is -0: the beats of an
+    With ``split`` as the beats whose exact sum they are: the nearest binary32, the nearest of the
+    remainder, and so on. Finished lanes give +0, or -0 if the sum is -0, so that the beats of an
     entry may be added to another sum as its terms would be. Infinities and NaN are finished at
     once; sums beyond the largest finite number give that out as often as needed.
 
-    A unit rounds ``lanes / units`` lanes of a beat, one after the other. Entries go round in a ring
-    of 8 places, of which each takes so many: one beat per turn, so that beats of different entries
+    A unit rounds ``lanes / units`` lanes of a beat, one after the other. Entries rotate in a ring
+    of 8 places, and each takes that many: one beat per turn, so that beats of different entries
     take turns; those of one come in order. Latency and rate: see ``LATENCY`` and ``RATE``.
 
     Without ``split``, or with its input ``rounded``, each entry gives one beat, its sums rounded
@@ -82,21 +82,21 @@ class ExactTerms(wiring.Component):
         for number, unit in enumerate(units):
             m.submodules[f"rounder{number}"] = unit
 
-        # ring[n]: what entered n + 1 cycles ago. ``emit``: it has a place among the beats.
+        # ring[n]: what entered n + 1 cycles ago. ``emit``: it has a place among the output beats.
         place = data.StructLayout({
             "valid": 1, "emit": 1, "meta": self._meta, "count": range(2 * EXACT_TERMS)})
         ring = [Signal(place, name=f"ring{n}") for n in range(EXACT_ROUNDER_LATENCY)]
         entering, front = Signal(place), ring[-1]
         taken, room, enter, last, on, some = Signal(range(_PLACES + 1)), Signal(), *(
             Signal() for _ in range(4))
-        # Which part of an entry enters the ring, and which is at its end: the turns of an entry
-        # begin at the same one each time, and what the first part does, the others do.
+        # Which part of an entry enters the ring, and which leaves it. All turns of an entry begin
+        # with the same part, and the other parts follow the first.
         turns = self._lanes // self._units
         turn, entered, begin, counted = Signal(range(turns)), Signal(), Signal(), Signal()
         m.d.sync += [later.eq(sooner) for later, sooner in zip(ring, [entering, *ring])]
         m.d.comb += [
             some.eq(Cat(slot.valid for slot in ring).any()), begin.eq(turn == 0),
-            # One that took its place a cycle ago is not counted yet: with parts, none did.
+            # A place taken a cycle ago is not counted yet; with several parts, there is none.
             room.eq(taken < _PLACES - (turns == 1)), last.eq(1),
             on.eq(front.valid & ~(front.emit & last)),
             enter.eq(Mux(begin, ~on & room & self.sums.valid, entered)),
@@ -110,11 +110,11 @@ class ExactTerms(wiring.Component):
             self.idle.eq((taken == 0) & ~self.sums.valid & ~some),
         ]
         m.d.sync += [
-            # Whether one enters is known late in a cycle, so that it is counted in the next.
+            # Whether one enters is known late in a cycle, so it is counted in the next.
             counted.eq(entering.emit & begin),
             taken.eq(taken + counted - (self.o.valid & self.o.ready)),
             entered.eq(enter),
-            # It stands while nothing is there, so that idle cycles do not count.
+            # It stops while the ring is empty, so that idle cycles do not count.
             turn.eq(Mux((some | enter) & (turn != turns - 1), turn + 1, 0)),
         ]
         given = Cat(unit.o for unit in units)

@@ -18,7 +18,7 @@ PLAIN_MULTIPLIER_LATENCY = RECODER_LATENCY + FLOAT_MULTIPLIER_LATENCY
 """Cycles from the operands of :class:`PlainMultiplier` to their product."""
 
 _DSP_BITS = 17
-"""What of an unsigned factor goes into a DSP's shorter port; its cascade shifts by as much."""
+"""Bits of an unsigned factor that fit a DSP's shorter port; its cascade shifts by as much."""
 
 _Flags = data.StructLayout({"sign": 1, "infinite": 1, "nan": 1})
 
@@ -26,8 +26,8 @@ _Flags = data.StructLayout({"sign": 1, "infinite": 1, "nan": 1})
 class FloatMultiplier(wiring.Component):
     """``o = a * b`` of recoded operands, rounded to binary32; subnormals included.
 
-    A recoded operand is normalised, so that the product is too, but for one place. The product of
-    the significands is two partial ones, of 24 x 17 and of 24 x 7 bits, each a DSP's.
+    A recoded operand is normalised, so the product is too, except for one place. The product of
+    the significands is two partial products, of 24 x 17 and of 24 x 7 bits, one DSP each.
 
     Latency and rate: see ``LATENCY`` and ``RATE``; no enable.
 
@@ -76,7 +76,7 @@ class FloatMultiplier(wiring.Component):
 
 
 class PlainMultiplier(wiring.Component):
-    """``o = a * b`` in binary32: a :class:`FloatMultiplier` behind two recoders.
+    """``o = a * b`` in binary32: two recoders followed by a :class:`FloatMultiplier`.
 
     Latency and rate: see ``LATENCY`` and ``RATE``; no enable.
 

@@ -13,7 +13,7 @@ from rtl.shared import Shared
 __all__ = ["FLOAT_DIVIDER_LATENCY", "FloatDivider"]
 
 _BITS = 26
-"""Bits of a quotient before it is rounded: one in front of the point and 25 behind it."""
+"""Bits of a quotient before rounding: one before the point and 25 after it."""
 
 _BITS_PER_CYCLE = 2
 _STAGES = _BITS // _BITS_PER_CYCLE
@@ -28,9 +28,9 @@ class FloatDivider(wiring.Component):
     """``o = a / b`` in binary32, subnormals included; NaN is always 0x7FC00000.
 
     Both operands are normalised first, so that the quotient of the significands is between 1/2
-    and 2. It is found bit by bit, without restoring: a remainder below 0 is mended by the next
-    step, which adds the divisor instead of subtracting it. A step is one adder, and what is left
-    tells exact quotients from others.
+    and 2. It is computed bit by bit, without restoring: a remainder below 0 is corrected in the
+    next step, which adds the divisor instead of subtracting it. A step is one adder, and the final
+    remainder tells exact quotients from others.
 
     Latency and rate: see ``LATENCY`` and ``RATE``; no enable.
 
@@ -57,7 +57,7 @@ class FloatDivider(wiring.Component):
         # Without a reset these become shift registers in LUTs.
         state = [Signal(_State, name=f"state{k}", reset_less=True) for k in range(_STAGES + 1)]
         m.d.sync += [
-            # The offsets of the two exponents cancel. x / infinity is too small for any rounding.
+            # The offsets of the two exponents cancel. x / infinity rounds to 0.
             state[0].scale.eq(Mux(b.infinite, -512, a.exponent - b.exponent + 125)),
             state[0].sign.eq(a.sign ^ b.sign), state[0].infinite.eq(a.infinite | none_b),
             state[0].nan.eq(a.nan | b.nan | (none_a & none_b) | (a.infinite & b.infinite)),
@@ -83,7 +83,7 @@ class FloatDivider(wiring.Component):
                 registers, (remainder, quotient, divisor))]
             remainder, quotient, divisor = registers
 
-        # A division without a rest leaves 0, or what is 0 once it is mended.
+        # An exact division leaves 0, or a remainder that the correction makes 0.
         significand, sticky = Signal(_BITS), Signal()
         m.d.sync += [
             significand.eq(quotient),

@@ -28,7 +28,7 @@ class CountReciprocal(wiring.Component):
 
     Latency and rate: see ``LATENCY`` and ``RATE``; no enable.
 
-    Ports: ``n``: 16 bits, from 1 (of 0, the result means nothing); ``o``: 43 bits;
+    Ports: ``n``: 16 bits, from 1 (the result for 0 is undefined); ``o``: 43 bits;
     ``exponent``: 4 bits.
     """
 
@@ -48,7 +48,7 @@ class CountReciprocal(wiring.Component):
         divisor, exponent = Signal(COUNT_BITS), Signal(4)
         m.d.sync += [divisor.eq(count << zeros), exponent.eq(~zeros)]
 
-        # Then 2^57 / divisor, bit by bit: a remainder below 0 is mended by the next step, which
+        # Then 2^57 / divisor, bit by bit: a remainder below 0 is corrected in the next step, which
         # adds the divisor instead of subtracting it. The remainder starts with the highest bit.
         remainder: Signal | Const = Const(1 << (COUNT_BITS - 1), COUNT_BITS + 1)
         quotient = Const(0, 0)
@@ -67,6 +67,6 @@ class CountReciprocal(wiring.Component):
                 stage, (remainder, quotient, divisor, exponent))]
             remainder, quotient, divisor, exponent = stage
 
-        # A quotient of all ones, of a divisor of 2^15, becomes the 1.0 that it should be.
+        # A quotient of all ones, for the divisor 2^15, becomes the exact 1.0.
         m.d.sync += [self.o.eq(quotient + 1), self.exponent.eq(exponent)]
         return m

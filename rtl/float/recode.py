@@ -1,4 +1,4 @@
-"""Recoded binary32: normalised, so that a multiplier needs to normalise nothing."""
+"""Recoded binary32: normalised, so that a multiplier needs no normalisation."""
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed
 from amaranth.lib import data, wiring
@@ -9,16 +9,16 @@ from rtl.float.shift import leading_zeros
 __all__ = ["RECODED", "RECODER_LATENCY", "Recoder"]
 
 EXPONENT_OFFSET = 64
-"""What the exponent of :data:`RECODED` is less than binary32's exponent field."""
+"""Difference between binary32's exponent field and the exponent of :data:`RECODED`."""
 
 RECODED = data.StructLayout({
     "fraction": 23, "exponent": signed(9), "sign": 1, "infinite": 1, "nan": 1})
 """A binary32 with its subnormals normalised, 35 bits.
 
-``fraction``: what follows the leading 1. ``exponent``: binary32's exponent field less 64; from
--86 for the smallest subnormal to 190, and -256 for zero: a product with it is too small for any
-rounding to see. The offset lets the exponents of two factors add up to what the multiplier wants.
-``infinite`` and ``nan`` exclude each other; neither needs the other fields but the sign.
+``fraction``: the bits after the leading 1. ``exponent``: binary32's exponent field less 64; from
+-86 for the smallest subnormal to 190, and -256 for zero, so that a product with it always rounds to
+0. With this offset the sum of two factors' exponents is in the form that the multiplier needs.
+``infinite`` and ``nan`` exclude each other; with either, only the sign of the other fields counts.
 """
 
 RECODER_LATENCY = 2
@@ -42,7 +42,7 @@ class Recoder(wiring.Component):
     def elaborate(self, platform) -> Module:
         m = Module()
 
-        # 1: classify; a subnormal is shifted until its leading 1 is gone.
+        # 1: classify; a subnormal is shifted until its leading 1 is shifted out.
         fraction, field = self.i[:23], self.i[23:31]
         kept, exponent, shift = Signal(23), Signal(8), Signal(5)
         sign, infinite, nan = Signal(), Signal(), Signal()
@@ -54,7 +54,7 @@ class Recoder(wiring.Component):
             infinite.eq(field.all() & ~fraction.any()), nan.eq(field.all() & fraction.any()),
         ]
 
-        # 2: shift. The fraction that begins k zeros below the point stands for 2^-(k + 1).
+        # 2: shift. A fraction that begins k zeros below the point stands for 2^-(k + 1).
         m.d.sync += [
             self.o.fraction.eq(Mux(subnormal, Cat(Const(0, 1), kept) << shift, kept)),
             self.o.exponent.eq(Mux(zero, -256, (

@@ -1,4 +1,4 @@
-"""The end of a multiplication or division: shift, round to binary32, pack."""
+"""Final stage of a multiplication or division: shift, round to binary32, pack."""
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed
 from amaranth.lib import wiring
@@ -17,9 +17,9 @@ class ProductRounder(wiring.Component):
 
     Latency and rate: see ``LATENCY`` and ``RATE``; no enable.
 
-    Ports: ``significand``: 26 bits; where ``scale`` is not negative, bit 25 or 24 is 1. ``sticky``:
-    1 where a bit below ``significand`` is. ``scale``: the exponent field of a significand with bit
-    25 set, less 2. ``sign``, ``infinite``, ``nan``: of the result, whatever the other ports are;
+    Ports: ``significand``: 26 bits; if ``scale`` is not negative, bit 25 or 24 is 1. ``sticky``:
+    a bit below ``significand`` is 1. ``scale``: the exponent field of a significand with bit
+    25 set, less 2. ``sign``, ``infinite``, ``nan``: of the result, overriding the other ports;
     ``o``: the result, NaN as 0x7FC00000.
     """
 
@@ -37,7 +37,7 @@ class ProductRounder(wiring.Component):
     def elaborate(self, platform) -> Module:
         m = Module()
 
-        # 1: a leading 0 is shifted out, where the exponent allows it; a subnormal is shifted right
+        # 1: a leading 0 is shifted out, if the exponent allows it; a subnormal is shifted right
         # by 1 - exponent, which is ~scale. After 31 places no bit counts.
         small, left, right = self.scale[-1], Signal(), Signal(5)
         m.d.comb += [
@@ -63,8 +63,8 @@ class ProductRounder(wiring.Component):
         with m.If(small):
             m.d.sync += exponent.eq(0)
 
-        # 2: shift to the end, in the order that takes the fewest LUTs, and round; a carry runs on
-        # into the exponent, up to infinity.
+        # 2: finish the shift, in the order that takes the fewest LUTs, and round; a carry
+        # propagates into the exponent, up to infinity.
         normal, lost = shift_right(value, rest, (1, 2, 4))
         guard, odd = normal[0], normal[1]
         packed = Signal(31)

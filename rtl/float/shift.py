@@ -1,4 +1,4 @@
-"""Shifts that remember what they lose, and the count of leading zeros."""
+"""Right shift with sticky bit, and count of leading zeros."""
 
 from collections.abc import Sequence
 
@@ -8,10 +8,10 @@ __all__ = ["leading_zeros", "shift_right"]
 
 
 def shift_right(value: Value, distance: Value, steps: Sequence[int]) -> tuple[Value, Value]:
-    """Return ``value`` shifted right by some of the bits of ``distance``, and what was lost.
+    """Return ``value`` shifted right by some of the bits of ``distance``, and the sticky bit.
 
-    ``steps`` are the powers of two to shift by, in that order, each where its bit of ``distance``
-    is 1. The second value is 1 where a bit that is 1 was shifted out.
+    ``steps`` are the powers of two to shift by, in that order, each if its bit of ``distance``
+    is 1. The second value is 1 if a 1 was shifted out.
     """
     lost: Value = Const(0, 1)
     for step in steps:
@@ -22,9 +22,9 @@ def shift_right(value: Value, distance: Value, steps: Sequence[int]) -> tuple[Va
 
 
 def leading_zeros(value: Value) -> Value:
-    """Return how many bits above the highest 1 of ``value`` are 0 (5 bits; at most 31 bits wide).
+    """Return the number of zeros above the highest 1 of ``value`` (5 bits; at most 31 bits wide).
 
-    Of 0 it returns the width.
+    For 0 it returns the width.
     """
     # Padded to 32 bits by ones below, counted by halves.
     bits = Cat(Const(-1, 32 - len(value)), value)

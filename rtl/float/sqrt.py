@@ -12,7 +12,7 @@ from rtl.shared import Shared
 __all__ = ["FLOAT_ROOT_LATENCY", "FloatRoot"]
 
 _BITS = 25
-"""Bits of a root before it is rounded: the leading 1, 23 of the fraction, and one to round by."""
+"""Bits of a root before rounding: the leading 1, 23 of the fraction, and a rounding bit."""
 
 _BITS_PER_CYCLE = 2
 _STAGES = (_BITS - 1) // _BITS_PER_CYCLE
@@ -27,17 +27,17 @@ class FloatRoot(wiring.Component):
     """``o`` = the square root of ``i`` in binary32, subnormals included; NaN is 0x7FC00000.
 
     The operand is normalised to a significand between 1 and 4 and an even exponent, so that the
-    root's leading bit is 1. The others are found one by one, without restoring, two digits of the
-    significand each: with the root ``q`` so far, a rest of at least 0 is followed by
+    root's leading bit is 1. The others are computed one by one, without restoring, with two digits
+    of the significand each: with the root ``q`` so far, a remainder of at least 0 is followed by
     ``4 rest + digits - (4 q + 1)``, one below 0 by ``4 rest + digits + (4 q + 3)``. Both are
     ``4 (rest + (q or ~q)) + digits + 3``, one adder as wide as the root is long by then.
 
-    No root of a binary32 lies half-way between two of them (its square would take twice as many
-    bits), so that one bit more decides the rounding; and none is subnormal.
+    No root of a binary32 lies half-way between two of them (its square would need twice as many
+    bits), so one more bit decides the rounding; and none is subnormal.
 
     Latency and rate: see ``LATENCY`` and ``RATE``; no enable.
 
-    Ports: ``i``: operand; ``o``: root. The root of -0 is -0, that of less is NaN.
+    Ports: ``i``: operand; ``o``: root. The root of -0 is -0, that of a negative number is NaN.
     """
 
     LATENCY = {("operand", "root"): FLOAT_ROOT_LATENCY}
@@ -55,13 +55,13 @@ class FloatRoot(wiring.Component):
         m.d.comb += [
             # Zero is the only exponent below -128.
             none.eq(operand.exponent[7:9] == 0b10),
-            # The field counts from 127, so that it is odd where the exponent is even.
+            # The field counts from 127, so it is odd where the exponent is even.
             even.eq(operand.exponent[0]),
         ]
         # Without a reset these become shift registers in LUTs.
         state = [Signal(_State, name=f"state{k}", reset_less=True) for k in range(_STAGES)]
         m.d.sync += [
-            # Half of the exponent, rounded down: field and bias are 64 + 127 more than its double.
+            # Half of the exponent, rounded down: field and bias exceed its double by 64 + 127.
             state[0].exponent.eq((operand.exponent + 191) >> 1),
             state[0].sign.eq(operand.sign), state[0].zero.eq(none),
             state[0].infinite.eq(operand.infinite),
@@ -69,7 +69,7 @@ class FloatRoot(wiring.Component):
         ]
         m.d.sync += [after.eq(before) for before, after in pairwise(state)]
 
-        # Two bits in front of the point, 1 to 3, and 24 behind it. The root's first bit takes 1.
+        # Two bits before the point, 1 to 3, and 24 after it. The root's first bit subtracts 1.
         digits, half = Signal(24), operand.fraction[-1]
         m.d.comb += digits.eq(Mux(even, Cat(Const(0, 1), operand.fraction),
                                   Cat(Const(0, 2), operand.fraction[:-1])))
@@ -77,7 +77,7 @@ class FloatRoot(wiring.Component):
         for stage in range(_STAGES):
             for step in range(_BITS_PER_CYCLE):
                 width = len(rest)
-                # Two digits and 3; behind the significand there are only zeros.
+                # Two digits and 3; after the significand there are only zeros.
                 low, carry = Const(3, 2), Const(0, 1)
                 if len(digits):
                     pair, digits = digits[-2:], digits[:-2]

@@ -1,5 +1,5 @@
-"""Gradients: from the host's packets to one for each key, their exact sums, and on their way into
-the rows."""
+"""Gradient path: from the host's packets to one gradient per key, their exact sums, and the update
+of the rows."""
 
 from rtl.gradient.checker import GRADIENT_CHECK_COUNTERS, GradientCheck
 from rtl.gradient.expander import GRADIENT_EXPANDER_COUNTERS, GradientExpander

@@ -1,4 +1,4 @@
-"""Row-wise Adagrad's step from the sum of a gradient's squares."""
+"""Row-wise Adagrad: step from the sum of a gradient's squares."""
 
 from amaranth.hdl import Module, Signal, Value
 from amaranth.lib import wiring
@@ -34,7 +34,7 @@ ADAGRAD_LATENCY = ADAGRAD_STATE_CYCLE + FLOAT_ADDER_LATENCY + _STEP_LATENCY
 
 
 def delayed(m: Module, value: Value, cycles: int, name: str) -> Value:
-    """Return ``value`` so many cycles later; without a reset, as shift registers in LUTs."""
+    """Return ``value`` delayed by ``cycles``; without a reset, as shift registers in LUTs."""
     for cycle in range(cycles):
         following = Signal(Value.cast(value).shape(), name=f"{name}{cycle}", reset_less=True)
         m.d.sync += following.eq(value)
@@ -55,9 +55,9 @@ class AdagradStep(wiring.Component):
     total: In(32), sum of the squares of the row's gradient, at cycle 0.
     state: In(32), ``m``, at cycle :data:`ADAGRAD_STATE_CYCLE`.
     dimension: In(range(257)), ``d``; must stand for ``RECIPROCAL_LATENCY`` cycles before it counts.
-    learning_rate, epsilon: In(32), ``lr`` and ``eps``; may change while no row is under way.
+    learning_rate, epsilon: In(32), ``lr`` and ``eps``; may change while no row is in flight.
     new_state: Out(32), at cycle :data:`ADAGRAD_LATENCY`.
-    step: Out(RECODED), at the same cycle, ready to be multiplied.
+    step: Out(RECODED), at the same cycle, as a multiplier's operand.
     """
 
     LATENCY = {("total and state", "new state and step"): ADAGRAD_LATENCY}

@@ -1,4 +1,4 @@
-"""Arrivals: what has come for the rows of a ring."""
+"""Arrivals: which rows of a ring have received an item."""
 
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import wiring
@@ -12,18 +12,18 @@ __all__ = ["Arrivals"]
 
 
 class Arrivals(wiring.Component):
-    """Remember for each row of a ring of ``places`` whether something has come for it.
+    """Remember for each row of a ring of ``places`` whether an item has come for it.
 
-    Rows are numbered modulo 2^16 and take the places in turn, so each bit of memory has to say only
-    in which round of the ring something came last, even or odd: it is of no use until the round of
-    the row that asks. Answers are combinational (LUTRAM); a change shows in the next cycle. After
+    Rows are numbered modulo 2^16 and use the places in turn, so each bit of memory only says
+    whether the last item came in an even or an odd round of the ring. Answers are combinational
+    (LUTRAM); a change shows in the next cycle. After
     reset the memory is swept for ``places`` cycles.
 
     Ports
     -----
-    number: of a row: ``known``, it has come for it; ``come``: it comes now.
-    asked: of a row: ``here``, it has come for it.
-    sweeping: the block is not yet in use.
+    number: of a row: ``known``, its item has come; ``come``: its item comes now.
+    asked: of a row: ``here``, its item has come.
+    sweeping: the block is not ready yet.
     """
 
     def __init__(self, places: int):

@@ -1,4 +1,4 @@
-"""What the blocks between the host's gradients and the local reduction hand to each other."""
+"""Layouts between the blocks from the host's gradients to the local reduction."""
 
 from amaranth.hdl import Shape, unsigned
 from amaranth.lib import data
@@ -9,13 +9,13 @@ from rtl.formats import RECORD_BITS, RECORDS_PER_BEAT, STEP_BITS, Key
 __all__ = ["BagKey", "GradientItem", "bag_length", "packet_records"]
 
 BagKey = data.StructLayout({"key": Key, "step": STEP_BITS, "end": 1, "over": 1})
-"""A checked key of a bag; ``end`` on the last of its bag. Or, with ``over``, no key: the gradients
-of the step end here."""
+"""A checked key of a bag; ``end`` on the last of its bag. With ``over`` there is no key: the
+gradients of the step end here."""
 
 GradientItem = data.StructLayout({
     "record": RECORD_BITS, "step": STEP_BITS, "bare": 1, "lost": 1, "last": 1, "beats": 8})
-"""A record of a packet with ``beats`` beats of vectors; ``last`` of its packet. A packet that has
-no record is one ``bare`` item, and ``lost`` if that is because it was sent without a credit."""
+"""A record of a packet with ``beats`` beats of vectors; ``last`` of its packet. A packet without
+records is one ``bare`` item, and ``lost`` if it was sent without a credit."""
 
 
 def packet_records(config: NicConfig) -> int:
@@ -24,5 +24,5 @@ def packet_records(config: NicConfig) -> int:
 
 
 def bag_length(config: NicConfig) -> Shape:
-    """Return the shape of a number of keys of a bag, which lies whole in a packet."""
+    """Return the shape of the number of keys of a bag, which is not split over packets."""
     return unsigned(packet_records(config).bit_length())

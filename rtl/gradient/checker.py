@@ -1,4 +1,4 @@
-"""Gradient check: packets of gradients from the host, checked whole before anything acts."""
+"""Gradient check: checks whole packets of gradients from the host before they have any effect."""
 
 from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
@@ -27,11 +27,11 @@ _User = data.StructLayout({
     "kind": 2, "step": STEP_BITS, "late": 1, "bare": 1, "lost": 1, "last": 1, "beats": 8})
 
 _VERDICTS = 16
-"""Packets that may be judged while the vectors of those before them are still here."""
+"""Packets that may be judged while the vectors of earlier ones are still here."""
 
 
 class GradientCheck(wiring.Component):
-    """Let pass whole good packets, and answer each bad one with one refusal (DESIGN 6.2, 6.6).
+    """Pass whole good packets, and answer each bad one with one refusal (DESIGN 6.2, 6.6).
 
     The first fault of a packet names its status:
 
@@ -42,9 +42,9 @@ class GradientCheck(wiring.Component):
     - TABLE: the table has no valid descriptor, or an owner outside the cluster;
     - ROW: a key's row is beyond its table;
     - TRUNCATED: the last record leaves its bag open;
-    - LENGTH: the beats of vectors are not those of one vector for each KEY_END.
+    - LENGTH: the number of vector beats does not match one vector per KEY_END.
 
-    A packet of one record EMPTY without vectors ends its step: that goes on among the keys.
+    A packet of one EMPTY record without vectors ends its step: that is passed on among the keys.
 
     Latency and rate: see ``LATENCY`` and ``RATE``.
 
@@ -53,12 +53,12 @@ class GradientCheck(wiring.Component):
     i: stream of :data:`~rtl.gradient.bags.GradientItem`.
     keys: packet stream (:func:`rtl.stream.packet_layout`) of :data:`~rtl.gradient.bags.BagKey`.
     bags: packet stream of the number of keys of each bag.
-    verdicts: stream of 1 bit, for each packet that has vectors whether they must be dropped.
+    verdicts: stream of 1 bit, for each packet with vectors: whether they must be dropped.
     refused: stream of :data:`rtl.formats.Refused`.
     step: the step that takes gradients now; may change while idle.
     vector_beats: beats of a vector. vector_packing: log2 of the vectors that share a beat of a
         packet, 0 to 2; 0 with more beats than 1. They may change while idle.
-    node, nodes: this node's number, and how many there are.
+    node, nodes: this node's number, and the number of nodes.
     write_en, write_table, write_word, write_data, write_ready: table descriptors, see
         :class:`rtl.keys.owner_split.OwnerSplit`.
     counters: ``packets`` passed on and ``dropped``. idle.
@@ -121,13 +121,13 @@ class GradientCheck(wiring.Component):
         return m
 
     def _judge(self, m: Module, i, keys, bags, verdicts, refused) -> None:
-        """Follow the packets: judge each record, commit or revoke at each packet's end."""
+        """Track the packets: judge each record, commit or revoke at each packet's end."""
         user = i.payload.user
         end, fault, status = Signal(), Signal(), Signal(8)
         bad, kept = Signal(), Signal.like(status)
-        # Vectors of the beat begun, beats of vectors and keys of the bag before this record.
+        # Vectors of the current beat, beats of vectors and keys of the bag before this record.
         place, beats, length = Signal(2), Signal(16), Signal(self._length)
-        # The packet begins here; its only record ends the step; which step ended last.
+        # The packet begins here; its only record ends the step; the last step that ended.
         first, over, ended = Signal(init=1), Signal(), Signal(STEP_BITS + 1)
         expected, final_place = Signal.like(beats), Signal.like(place)
         m.d.sync += final_place.eq((1 << self.vector_packing) - 1)
@@ -153,7 +153,7 @@ class GradientCheck(wiring.Component):
             drop.eq(bad | fault), has_vectors.eq(user.beats != 0),
             go.eq(i.valid & keys.ready & bags.ready & verdicts.ready & refused.ready),
             i.ready.eq(keys.ready & bags.ready & verdicts.ready & refused.ready),
-            # A packet that is bad leaves nothing behind but the end that takes it back.
+            # A bad packet stores nothing but the end that revokes it.
             keys.valid.eq(go & (user.last | ~drop)),
             keys.payload.item.key.eq(i.payload.key), keys.payload.item.over.eq(over),
             keys.payload.item.step.eq(user.step), keys.payload.item.end.eq(end),

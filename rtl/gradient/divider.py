@@ -1,4 +1,4 @@
-"""Gradient divider: the vector of each bag, divided by the number of its keys for a mean."""
+"""Gradient divider: divides the vector of each bag by its number of keys, for a mean."""
 
 from itertools import pairwise
 
@@ -24,15 +24,15 @@ DividedBeat = data.StructLayout({"valid": 1, "data": BEAT_BITS})
 """Event: a beat of the vector of a bag."""
 
 _AHEAD = 32
-"""Bags whose reciprocal is on its way or waits; more than the cycles that one takes."""
+"""Bags whose reciprocal is in flight or waits; more than the cycles that one takes."""
 
 
 class GradientDivider(wiring.Component):
-    """Give the vector of each bag in order, a beat at a time, and drop those of bad packets.
+    """Output the vector of each bag in order, a beat at a time, and drop those of bad packets.
 
-    For a mean, each value is divided by float32 of the bag's number of keys, exactly as binary32
-    does it, NaN as 0x7FC00000; else it stays as it is. Reciprocals are made ahead, so that dividing
-    takes no other place in the path than its multipliers.
+    For a mean, each value is divided by float32 of the bag's number of keys, exactly as in
+    binary32, NaN as 0x7FC00000; otherwise it stays unchanged. Reciprocals are computed ahead, so
+    the division adds only its multipliers to the path.
 
     Latency and rate: see ``LATENCY`` and ``RATE``.
 
@@ -46,7 +46,7 @@ class GradientDivider(wiring.Component):
         good packets.
     vector_beats: beats of a vector. vector_packing: log2 of the vectors that share a beat of
         ``vectors``, 0 to 2; 0 with more beats than 1. mean. All may change while idle.
-    go: a beat may be begun. begun: one is begun in this cycle, and will come out.
+    go: a beat may start. begun: a beat starts in this cycle, and will be output.
     bag_begun: with it, the first of its bag.
     o: event :data:`DividedBeat`; below 16 values its upper lanes are +0.
     idle.
@@ -73,7 +73,7 @@ class GradientDivider(wiring.Component):
         divisors, dividing = self._reciprocals(m)
         divisor = divisors.o.payload
 
-        # A beat of the packet, a verdict, a bag and a place for the result come together.
+        # A beat of the packet, a verdict, a bag and a free place for the result are all needed.
         part, place = Signal(range(LANES)), Signal(2)
         final_part, final_place = Signal.like(part), Signal.like(place)
         judged, drop, final, emptied = Signal(), Signal(), Signal(), Signal()
@@ -122,8 +122,8 @@ class GradientDivider(wiring.Component):
         return m
 
     def _reciprocals(self, m: Module) -> tuple[StreamFIFO, Value]:
-        """Take bags ahead, and return the FIFO of their divisors and whether one is on its way."""
-        # From taking a bag to counting its divisor as used, where the others follow at once.
+        """Take bags ahead, and return the FIFO of their divisors and whether one is in flight."""
+        # From taking a bag to counting its divisor as used, if the others follow at once.
         assert RECIPROCAL_LATENCY + 3 <= _AHEAD
         m.submodules.reciprocal = unit = CountReciprocal()
         width = len(unit.o) + len(unit.exponent)

@@ -1,4 +1,4 @@
-"""Gradient expander: each key of a bag gets the vector of the bag."""
+"""Gradient expander: repeats the vector of a bag for each of its keys."""
 
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import stream, wiring
@@ -18,7 +18,7 @@ GRADIENT_EXPANDER_COUNTERS = CounterLayout("bags", "keys", "beats", "stall_sink"
 
 _RING = 64
 """Beats of vectors between the divider and their last key: 4 of the longest vectors, and more than
-the cycles from beginning a beat to giving its place back."""
+the cycles from starting a beat to releasing its place."""
 
 
 class GradientExpander(wiring.Component):
@@ -33,7 +33,7 @@ class GradientExpander(wiring.Component):
     bags, verdicts, vectors, vector_beats, vector_packing, mean: see
         :class:`~rtl.gradient.divider.GradientDivider`.
     o: stream of :data:`rtl.formats.GradientBeat`, keys in the order of their records.
-    flush: stream of the step whose gradients end, offered when every beat before has been taken;
+    flush: stream of the step whose gradients end, offered when every earlier beat has been taken;
         no beat is offered until it is.
     counters: ``bags`` whose vector was taken; ``keys`` and ``beats`` given out; ``stall_sink``,
         cycles in which a beat was not taken; ``stall_vector``, cycles in which a key waited for
@@ -63,14 +63,14 @@ class GradientExpander(wiring.Component):
     def elaborate(self, platform) -> Module:
         m = Module()
         m.submodules.divider = divider = self._divider
-        # Block RAM, though it fills an eighth of it: a NIC that trains is short of LUTs.
+        # Block RAM, although only an eighth of it is used: a NIC that trains is short of LUTs.
         m.submodules.ring = ring = Ram(BEAT_BITS, _RING, style="bram")
         for name in ("bags", "verdicts", "vectors"):
             wiring.connect(m, wiring.flipped(getattr(self, name)), getattr(divider, name))
         for name in ("vector_beats", "vector_packing", "mean"):
             m.d.comb += getattr(divider, name).eq(getattr(self, name))
 
-        # Beats promised a place, beats that are there, and where the oldest vector begins.
+        # Beats with a reserved place, beats that are there, and where the oldest vector begins.
         promised, present = Signal(range(_RING + 1)), Signal(range(_RING + 1))
         base, end = Signal(range(_RING)), Signal(range(_RING))
         part, final_part = Signal(4), Signal(4)

@@ -1,4 +1,4 @@
-"""Key table of gradient reduction: which sum a beat is added to, or that it is passed on."""
+"""Key table of gradient reduction: finds the entry of a beat's sum, or passes the beat on."""
 
 from functools import reduce
 from operator import or_
@@ -23,9 +23,9 @@ __all__ = ["KeyTable", "key_addition_layout"]
 
 
 def key_addition_layout(keys: int, beats: int, lanes: int = LANES) -> data.StructLayout:
-    """Layout of what is added to an entry.
+    """Layout of an addition to an entry.
 
-    ``first``: this beat of the entry held nothing. ``made``: nor did any other; the entry is new.
+    ``first``: this beat of the entry was empty. ``made``: so were all others; the entry is new.
     """
     return key_operation_layout(keys, beats, data.StructLayout({
         "data": 32 * lanes, "first": 1, "made": 1}))
@@ -34,9 +34,9 @@ def key_addition_layout(keys: int, beats: int, lanes: int = LANES) -> data.Struc
 class KeyTable(wiring.Component):
     """Find or make the entry of each beat's key, in order, one beat per cycle whatever the keys.
 
-    A set is one word of a RAM: the keys, and of each which beats are there. Sets fill first come
-    first served, and nothing leaves them but by the walk: what finds its set full of other keys is
-    passed on, and so is all else of its key until the sets are emptied.
+    A set is one word of a RAM: its keys, and which beats of each are present. Sets fill first come
+    first served, and only the walk removes keys: a beat that finds its set full of other keys is
+    passed on, and so are all other beats of its key until the sets are emptied.
 
     Pipeline, all stages moving together: 1 hash, 2 set, 3 RAM out, 4 compare, 5 decide and write
     back, 6 operation. A decision reaches the lookups behind it directly: whole sets at stages 3 and
@@ -48,13 +48,13 @@ class KeyTable(wiring.Component):
 
     Ports
     -----
-    i: input stream of :func:`passed_beat_layout`, ``beat`` below ``beats``; ready depends on those
-        of ``o`` and ``passed``.
+    i: input stream of :func:`passed_beat_layout`, ``beat`` below ``beats``; its ready depends on
+        those of ``o`` and ``passed``.
     o: output stream of :func:`key_addition_layout`.
     passed: output stream of :func:`passed_beat_layout`.
     walking, read, read_address, line: while ``walking``, sets are read from outside; ``line`` is
-        there a cycle after ``read``, and stays. Only while ``idle``.
-    enable: without, no entry is found or made, all is passed on. May change while sets are empty.
+        valid a cycle after ``read``, and stays. Only while ``idle``.
+    enable: if 0, no entry is found or made, all is passed on. May change while sets are empty.
     clear, clear_address: empty a set; likewise, or after reset, when contents are undefined.
     idle: no beat inside.
     """
@@ -78,7 +78,7 @@ class KeyTable(wiring.Component):
         m = Module()
         ways, sets = self._ways, self._sets
         layout = key_line_layout(ways, self._beats)
-        # Block RAM also for few sets: a NIC that trains is short of LUTs.
+        # Block RAM even for few sets: a NIC that trains is short of LUTs.
         m.submodules.lines = lines = Ram(layout.size, sets, style="bram")
 
         # Stage registers, indexed by stage.
@@ -89,7 +89,7 @@ class KeyTable(wiring.Component):
         set_ = {k: Signal(max(1, ceil_log2(sets)), name=f"set{k}") for k in range(2, 6)}
         line = {k: Signal(layout, name=f"line{k}") for k in (4, 5, 6)}
         hashed, match, place = Signal(32), Signal(ways), Signal(self._beats)
-        # Same set at two stages, and same key at stages 4 and 5; all found one cycle ahead.
+        # Same set at two stages, and same key at stages 4 and 5; all computed one cycle ahead.
         same35, same36, same45, same_key = (Signal(name=n) for n in (
             "same35", "same36", "same45", "same_key"))
 
@@ -107,7 +107,7 @@ class KeyTable(wiring.Component):
             with m.If(~known & free[w]):
                 m.d.comb += after.ways[w].key.eq(key[5])
 
-        # Stage 6: what becomes of the beat.
+        # Stage 6: output the beat.
         advance, passing, addition = Signal(), Signal(), self.o.payload
         m.d.comb += [
             advance.eq(~valid[6] | Mux(passing, self.passed.ready, self.o.ready)),
@@ -135,8 +135,8 @@ class KeyTable(wiring.Component):
                 addition.payload.made.eq(~known), passing.eq(~used.any()),
             ]
 
-        # Stages 1 to 5. A word read in the cycle it is written is the old one: stage 6 keeps the
-        # last set written for the lookup that read it then.
+        # Stages 1 to 5. A word that is read while it is written has the old value, so stage 6 keeps
+        # the last set written for that lookup.
         with m.If(advance):
             m.d.sync += [
                 valid[1].eq(self.i.valid), key[1].eq(self.i.payload.key),

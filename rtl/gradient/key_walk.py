@@ -1,4 +1,4 @@
-"""Walk through the sets of a key table: every beat there is named once, and every set emptied."""
+"""Key walk: reads out every beat of a key table once, and empties its sets."""
 
 from amaranth.hdl import C, Cat, Module, Signal
 from amaranth.lib import data, stream, wiring
@@ -12,24 +12,23 @@ __all__ = ["KeyWalk", "key_reading_layout"]
 
 
 def key_reading_layout(keys: int, beats: int) -> data.StructLayout:
-    """Layout of what is read out; ``last`` of the beats of ``key``."""
+    """Layout of a beat that is read out; ``last`` of the beats of ``key``."""
     return key_operation_layout(keys, beats, data.StructLayout({"key": Key.size, "last": 1}))
 
 
 class KeyWalk(wiring.Component):
-    """Name the beats of every entry of a key table, set by set, and empty the sets.
+    """Read out the beats of every entry of a key table, set by set, and empty the sets.
 
-    The beats of a key come one after the other, in ascending order; those that hold nothing are
-    left out. After reset the sets are emptied without looking, for a RAM holds anything then: a
-    cycle each. Latency and rate: see ``LATENCY`` and ``RATE``.
+    The beats of a key come one after the other, in ascending order; empty ones are left
+    out. After reset the sets are emptied without reading, because a RAM's content is undefined
+    then: a cycle each. Latency and rate: see ``LATENCY`` and ``RATE``.
 
-    Parameters: ``keys``, ``ways``, ``beats``, as :class:`~rtl.gradient.key_table.KeyTable` has
-    them.
+    Parameters: ``keys``, ``ways``, ``beats``, as in :class:`~rtl.gradient.key_table.KeyTable`.
 
     Ports
     -----
     start: In(1), begin; only while neither ``sweeping`` nor ``walking``.
-    sweeping: Out(1), sets are emptied after reset.
+    sweeping: Out(1), sets are being emptied after reset.
     walking: Out(1), until the last beat has been taken.
     o: output stream of :func:`key_reading_layout`.
     read, read_address, line, clear, clear_address: to the key table.
@@ -52,8 +51,8 @@ class KeyWalk(wiring.Component):
     def elaborate(self, platform) -> Module:
         m = Module()
         sets, line = self._sets, key_line_layout(self._ways, self._beats)
-        # The set to be read next; the one whose line is there; the one being named, whose ways
-        # move down as they are done with, and the number of the lowest.
+        # The set to be read next; the set whose line is available; the set being read out, whose
+        # ways move down as they are finished, and the number of its lowest way.
         following, fetched_set = Signal(range(sets + 1)), Signal(range(sets))
         fetched, now_set, way = Signal(), Signal(range(sets)), Signal(ceil_log2(self._ways))
         left = Signal(line)

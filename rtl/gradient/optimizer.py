@@ -1,4 +1,4 @@
-"""The optimizer: rows take a step along the sums of their gradients."""
+"""Row optimizer: updates rows by the sums of their gradients."""
 
 from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
@@ -49,7 +49,7 @@ _Step = data.StructLayout({"state": 32, "step": RECODED})
 
 
 def _waiting(slices: int, several: bool) -> int:
-    """Return the most cycles from the first half of a row to the end of its waiting."""
+    """Return the most cycles from the first half of a row to the end of its wait."""
     return (1 + _IN_CYCLES + _SQUARES_LATENCY + (slice_sums_latency(slices) if several else 0)
             + ADAGRAD_LATENCY + _FIFO_CYCLES + 1 + ROW_CYCLE)
 
@@ -64,21 +64,21 @@ class RowOptimizer(Gateable, wiring.Component):
 
     Every operation is rounded to binary32, to nearest even, and a NaN is 0x7FC00000. The dot
     product has the interaction's order: products are rounded, 16 lanes go through one balanced
-    tree, slices are added in ascending order (DESIGN, section 6). SGD leaves the state as it is.
+    tree, slices are added in ascending order (DESIGN, section 6). SGD does not change the state.
 
-    A beat is taken by halves, in two cycles: so fast do sums come, of which a beat leaves global
-    reduction in two cycles, and it takes half of the adders and multipliers. The tree of a slice is
+    A beat is processed in halves, in two cycles: global reduction also delivers a beat of sums in
+    two cycles, and this halves the number of adders and multipliers. The tree of a slice is
     that of its lower lanes, that of its upper ones, and the sum of both.
 
     Halves wait in block RAM, gradients recoded, while the step of their row is computed; rows leave
-    in the order in which they came. In SGD, a row leaves once it is whole.
+    in arrival order. In SGD, a row leaves once it is complete.
 
     Latency and rate: see ``LATENCY`` and ``RATE``.
 
     Parameters
     ----------
     config: sizes; ``vector_beats`` is the largest number of beats of a row.
-    id_bits: bits of what tells the rows apart, 1 to 64.
+    id_bits: bits of a row's identification, 1 to 64.
 
     Ports
     -----
@@ -87,13 +87,13 @@ class RowOptimizer(Gateable, wiring.Component):
     o: stream of :func:`~rtl.gradient.records.updated_layout`; those lanes are +0 too.
     mode: :class:`~rtl.formats.OptimizerMode`.
     dimension: values of a row, 4, 8 or a multiple of 16.
-    learning_rate, epsilon: ``lr`` and ``eps``, binary32. These four may change while no row is
-        under way; the first beat must not come within 32 cycles of it.
+    learning_rate, epsilon: ``lr`` and ``eps``, binary32. These four may change while no row is in
+        flight; the first beat must not come within 32 cycles of it.
     counters: ``rows``, ``beats`` updated; ``stall_in``, cycles in which a beat finds no place
-        at the input; ``stall_out``, in which one whose step is there waits for the output.
+        at the input; ``stall_out``, in which a beat whose step is ready waits for the output.
     idle: an unfinished row that waits for its next beat is idle.
 
-    Raises ``TypeError`` or ``ValueError`` for a parameter of the wrong kind or size.
+    Raises ``TypeError`` or ``ValueError`` for a parameter of the wrong type or size.
     """
 
     LATENCY = {
@@ -133,9 +133,9 @@ class RowOptimizer(Gateable, wiring.Component):
         adagrad = Signal()
         m.d.comb += adagrad.eq(self.mode == OptimizerMode.ROWWISE_ADAGRAD)
 
-        # In, by halves. What comes later, gradients, states and steps, finds place where the first
-        # of them found it, because it leaves no later. More places are kept for what comes while
-        # the levels are looked at: the half before, and the other one of this beat.
+        # In, by halves. Gradients, states and steps come later but leave no later than what came
+        # first, so its places suffice for them. More places are kept for what arrives before the
+        # levels are updated: the previous half, and the other half of this beat.
         beat, take, whole, ready, upper = (
             self.i.payload, Signal(), Signal(), Signal(), Signal())
         row, gradient = Signal(HALF_BITS), Signal(HALF_BITS)
@@ -150,7 +150,7 @@ class RowOptimizer(Gateable, wiring.Component):
             ids.i.valid.eq(whole), ids.i.payload.eq(beat.id),
             states.i.valid.eq(whole & adagrad), states.i.payload.eq(beat.state),
         ]
-        # Also long enough for every FIFO to come to rest.
+        # Also long enough for every FIFO to settle.
         taken = Signal(_IN_CYCLES + _FIFO_CYCLES)
         m.d.sync += taken.eq(Cat(take, taken))
         arrived, last = Signal(HALF_BITS), delayed(m, beat.last & upper, _IN_CYCLES, "last")
@@ -166,7 +166,7 @@ class RowOptimizer(Gateable, wiring.Component):
             gradients.i.payload.last.eq(last),
         ]
 
-        # A step for every row.
+        # Compute a step for every row.
         done, result, busy = self._adagrad(m, come & adagrad, come_upper, recoded, last, states)
         m.submodules.recoder_rate = rate = Shared(Recoder(), "recoder")
         m.d.comb += [
@@ -175,8 +175,8 @@ class RowOptimizer(Gateable, wiring.Component):
             steps.i.payload.eq(Mux(adagrad, result, Cat(beat.state, rate.o))),
         ]
 
-        # Out. A row's id is there long before its step, its gradient in SGD a little later. The
-        # lower half of a beat has a place for both among those that leave.
+        # Out. A row's id is available long before its step, its gradient in SGD a little later. The
+        # lower half of a beat reserves a place for both among the leaving ones.
         leave, room, under_way = Signal(), Signal(), Signal(range(OUT_BEATS + 1))
         leaving_upper, given = Signal(), self.o.valid & self.o.ready
         ends = gradients.o.payload.last
@@ -204,7 +204,7 @@ class RowOptimizer(Gateable, wiring.Component):
                  states: StreamFIFO) -> tuple[Value, Value, Value]:
         """Compute Adagrad's state and step of each row whose gradient comes, by halves.
 
-        Returns whether one is done, the :data:`_Step`, and whether slices are under way.
+        Returns whether one is done, the :data:`_Step`, and whether slices are in flight.
         """
         m.submodules.squares = squares = DotProduct(accumulate=False, lanes=HALF)
         m.submodules.both = both = Shared(FloatAdder(keep=False), "float_adder_plain")

@@ -1,4 +1,4 @@
-"""Partial buffer: the beats of partials that others may send ahead, records apart from values."""
+"""Partial buffer: holds the beats of partials that are sent ahead, records apart from values."""
 
 from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
@@ -17,7 +17,7 @@ __all__ = ["PARTIAL_BUFFER_COUNTERS", "PartialBuffer"]
 PARTIAL_BUFFER_COUNTERS = CounterLayout("packets", "beats", "over_credit")
 
 _URAM = 2048
-"""Beats from which a buffer is worth UltraRAM."""
+"""Least beats of a buffer in UltraRAM."""
 
 _Beat = data.StructLayout({
     "data": BEAT_BITS, "records": 4, "source": NODE_BITS, "step": STEP_BITS, "beats": 8,
@@ -26,31 +26,31 @@ _Beat = data.StructLayout({
 
 
 class PartialBuffer(wiring.Component):
-    """Hold the packets that were sent against credits; give their records one by one, and values.
+    """Hold the packets that were sent against credits; output their records one by one, and values.
 
-    Records and values wait apart, so that a partial leaves in each cycle although a packet's
-    records come before all of its values. A packet is let in whole or not at all: if the beats of
-    its source here come to no more than ``share`` with it, and all beats to no more than ``depth``.
-    Who sends against credits never finds it otherwise; what does is dropped and counted.
+    Records and values wait separately, so that a partial leaves in each cycle although a packet's
+    records come before all of its values. A packet is admitted whole or not at all: its source's
+    beats here, with it, must not exceed ``share``, and all beats must not exceed ``depth``. A
+    sender that keeps to its credits always fits; other packets are dropped and counted.
 
     Latency and rate: see ``LATENCY`` and ``RATE``.
 
-    Parameters: ``sources``, who sends, told apart by the number in the beats; with 1 that is not
-    looked at. ``depth``, beats that all sources together may send ahead.
+    Parameters: ``sources``, the number of senders, told apart by the number in the beats, which is
+    ignored if there is only 1. ``depth``, beats that all sources together may send ahead.
 
     Ports
     -----
-    i: stream of :data:`rtl.network.layouts.CountedBeat`: in each packet the beats that its count
-        makes of records, then of values, which the parser sees to. Always ready once the counts are
-        cleared, ``sources`` cycles after reset.
+    i: stream of :data:`rtl.network.layouts.CountedBeat`: in each packet the beats of records that
+        its count requires, then of values, which the parser checks. Always ready once the counts
+        are cleared, ``sources`` cycles after reset.
     items: stream of :data:`~rtl.gradient.partial_layouts.PartialItem`.
-    values: stream of beats of values as they came.
+    values: stream of beats of values as received.
     share: beats that a source may have here (more than one source only).
     vector_packing: log2 of the values that share a beat, 0 to 2; may change while idle.
     freed: event :data:`rtl.network.layouts.FreedBeats`, the beats of a packet whose last value has
         left; they make room from the next cycle on.
-    refused: beats of a packet that is not let in, in the cycle in which it is dropped, else 0.
-    counters: ``packets`` let in and their ``beats``; packets ``over_credit``. idle.
+    refused: beats of a packet that is not admitted, in the cycle in which it is dropped, else 0.
+    counters: ``packets`` admitted and their ``beats``; packets ``over_credit``. idle.
 
     Raises ``TypeError`` or ``ValueError`` for a parameter of the wrong kind or size.
     """
@@ -79,12 +79,12 @@ class PartialBuffer(wiring.Component):
     def elaborate(self, platform) -> Module:
         m = Module()
         style = "uram" if self._depth >= _URAM else None
-        # Each record has a value, or a share of one, so that no more than half is records.
+        # Each record has a value, or a share of one, so at most half of the beats are records.
         m.submodules.records = records = StreamFIFO(_Beat, self._depth // 2, style=style)
         m.submodules.values = values = StreamFIFO(BEAT_BITS, self._depth, style=style)
         wiring.connect(m, values.o, wiring.flipped(self.values))
 
-        # The beat as it came, and the beats of its packet, which count on the first.
+        # The beat as received, and the beats of its packet, valid on the first.
         given, beat, come = self.i.payload, Signal(CountedBeat), Signal()
         needed, rest, ready = Signal(8), Signal(2), Signal()
         shared = self.vector_packing
@@ -96,7 +96,7 @@ class PartialBuffer(wiring.Component):
                 needed.eq(((given.count + RECORDS_PER_BEAT - 1) >> 3)
                           + ((given.count + rest) >> shared)),
             ]
-        # A beat of records waits for the one behind it, to know whether it is the final one.
+        # A beat of records waits for the next beat, to know whether it is the final one.
         of_records, leave = Signal(), Signal()
         m.d.comb += [
             of_records.eq(beat.beat.records != 0),
@@ -128,7 +128,7 @@ class PartialBuffer(wiring.Component):
         return m
 
     def _count_shares(self, m: Module, source, needed, taken, room, ready) -> None:
-        """Count the beats here, in all and by source; say whether a packet has ``room``."""
+        """Count the beats here, in total and by source; compute whether a packet has ``room``."""
         inside = Signal(range(self._depth + 1))
         freed = Mux(self.freed.valid, self.freed.beats, 0)
         m.d.sync += inside.eq(inside + Mux(taken, needed, 0) - freed)
@@ -136,7 +136,7 @@ class PartialBuffer(wiring.Component):
         if self._sources == 1:
             m.d.comb += [ready.eq(1), room.eq(fits)]
             return
-        # What came in and went out of each, mod 2^16; three memories, since both ends look.
+        # Beats that came in and went out of each, mod 2^16; three memories, since both ends read.
         came, gone, gone_copy = (Ram(16, self._sources, latency=0) for _ in range(3))
         m.submodules += [came, gone, gone_copy]
         address, swept = sweep(m, self._sources)
@@ -158,7 +158,7 @@ class PartialBuffer(wiring.Component):
         m.d.comb += [ram.read_en.eq(1) for ram in (came, gone, gone_copy)]
 
     def _serialise(self, m: Module, records) -> SkidBuffer:
-        """Give the records of beats, lowest first; return the buffer that they leave by."""
+        """Output the records of beats, lowest first; return the buffer that they leave by."""
         buffer = SkidBuffer(PartialItem)
         wiring.connect(m, buffer.o, wiring.flipped(self.items))
         beat, item = records.payload, buffer.i.payload

@@ -1,4 +1,4 @@
-"""What the blocks that receive partials hand to each other and to their neighbours."""
+"""Layouts of the data that the receivers of partials exchange with each other and neighbours."""
 
 from amaranth.lib import data
 
@@ -11,10 +11,10 @@ PartialItem = data.StructLayout({
 """A record of a packet of ``beats`` payload beats; ``last`` of its packet."""
 
 ReceivedPartial = data.StructLayout({"beat": GradientBeat, "source": NODE_BITS, "level": 1})
-"""A partial, who sent it, and for which :class:`rtl.formats.ReductionLevel`."""
+"""A partial, its sender, and its :class:`rtl.formats.ReductionLevel`."""
 
 PartialArrived = data.StructLayout({"valid": 1, "source": NODE_BITS, "step": STEP_BITS})
-"""Event: a partial of ``step`` from ``source`` was handed on, or was dropped as bad."""
+"""Event: a partial of ``step`` from ``source`` was passed on, or dropped as bad."""
 
 PartialLost = data.StructLayout({"valid": 1, "level": 1, "step": STEP_BITS})
-"""Event: what the host returned to the reduction ``level`` in ``step`` was dropped as bad."""
+"""Event: a beat that the host returned for ``level`` in ``step`` was dropped as bad."""

@@ -1,4 +1,4 @@
-"""Partial receiver: packets of partials, from peers or back from the host, one partial a cycle."""
+"""Partial receiver: packets of partials from peers or the host in, one partial per cycle out."""
 
 from amaranth.hdl import C, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
@@ -39,16 +39,15 @@ _Out = data.StructLayout({"partial": ReceivedPartial, "bad": 1})
 
 
 class PartialReceiver(Gateable, wiring.Component):
-    """Take packets of PARTIALS, or of RETURNED, apart; drop and count what must not be reduced.
+    """Take packets of PARTIALS, or of RETURNED, apart; drop and count partials that are invalid.
 
     What is sent against credits has room, see :class:`~rtl.gradient.partial_buffer.PartialBuffer`.
-    A partial is dropped under the first of: ``bad_step`` (not the open step, or none is open; of
-    what the host returns :class:`rtl.training.PassSource` looks at the step),
-    ``bad_beat`` (not a beat of a vector), ``bad_table``, ``bad_row`` (see
-    :class:`rtl.keys.owner_split.OwnerSplit`), ``bad_owner`` (another node's row; not looked at
-    where the
-    level is that of the local reduction, which takes rows of all). An honest peer sends none such.
-    They have arrived all the same: what a peer announced comes to an end.
+    A partial is dropped under the first of: ``bad_step`` (not the open step, or none is open; for
+    partials from the host :class:`rtl.training.PassSource` checks the step), ``bad_beat`` (not a
+    beat of a vector), ``bad_table``, ``bad_row`` (see
+    :class:`rtl.keys.owner_split.OwnerSplit`), ``bad_owner`` (another node's row; ignored if the
+    level is that of the local reduction, which takes rows of all). An honest peer never sends one.
+    Dropped partials still count as arrived, so that the announced number is reached.
 
     Latency and rate: see ``LATENCY`` and ``RATE``.
 
@@ -64,23 +63,23 @@ class PartialReceiver(Gateable, wiring.Component):
     o: stream of :data:`~rtl.gradient.partial_layouts.ReceivedPartial`; lanes that a vector does not
         use are +0. ``level`` is GLOBAL for what comes from other nodes.
     arrived: event :data:`~rtl.gradient.partial_layouts.PartialArrived`, in the cycle after a
-        partial left or was dropped, ``bad_step`` excepted.
+        partial left or was dropped, except for ``bad_step``.
     lost: event :data:`~rtl.gradient.partial_layouts.PartialLost`, in the cycle in which one that
         the host returned is dropped (host only).
-    pending: a partial that was checked has not left yet.
+    pending: a checked partial has not left yet.
     share: beats that a source may have here (ethernet only).
     freed: event :data:`rtl.network.layouts.FreedBeats`: the beats of a packet are consumed.
-    consumed: beats consumed, modulo 2^16; of what the host returned also those that found no room.
-    open_step, open: the step whose partials are taken, and whether any are (ethernet only).
+    consumed: beats consumed, modulo 2^16; for the host's also those that found no room.
+    open_step, open: the step whose partials are accepted, and whether any are (ethernet only).
     vector_beats: beats of a vector. vector_packing: log2 of the vectors that share a beat, 0 to 2;
         0 with more beats than 1. They may change while idle.
-    node, nodes: this node's number, and how many there are.
+    node, nodes: this node's number, and the number of nodes.
     write_en, write_table, write_word, write_data, write_ready: table descriptors, see
         :class:`rtl.keys.owner_split.OwnerSplit`.
-    counters: ``packets`` and ``beats`` let in, packets ``over_credit``; ``partials`` given on,
+    counters: ``packets`` and ``beats`` admitted, packets ``over_credit``; ``partials`` passed on,
         those dropped; ``stall_sink``, cycles in which one was not taken. idle.
 
-    Raises ``TypeError`` or ``ValueError`` for a parameter of the wrong kind.
+    Raises ``TypeError`` or ``ValueError`` for a parameter of the wrong type.
     """
 
     LATENCY = {
@@ -132,7 +131,7 @@ class PartialReceiver(Gateable, wiring.Component):
         ]
         self._join(m, split.o, buffer.values, output.i)
 
-        # Out: what is bad goes nowhere.
+        # Out: bad partials go nowhere.
         left, bad = output.o.payload, output.o.payload.bad
         gone = Signal()
         m.d.comb += [
@@ -157,7 +156,7 @@ class PartialReceiver(Gateable, wiring.Component):
         return m
 
     def _join(self, m: Module, checked, values, out) -> None:
-        """Bring records that were looked up and values together, and judge them."""
+        """Join looked-up records and values, and judge them."""
         user, place, final_place = checked.payload.user, Signal(2), Signal(2)
         late, done, shared = Signal(), Signal(), Signal()
         m.d.sync += [final_place.eq((1 << self.vector_packing) - 1),

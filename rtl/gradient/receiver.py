@@ -1,4 +1,4 @@
-"""Gradient receiver: packets of gradients from the host in, a gradient for each key out."""
+"""Gradient receiver: packets of gradients from the host in, one gradient per key out."""
 
 from amaranth.hdl import Module
 from amaranth.lib import stream, wiring
@@ -23,7 +23,7 @@ __all__ = ["GradientReceiver"]
 
 
 class GradientReceiver(Gateable, wiring.Component):
-    """Unpacker, check and expander in one: the way of gradients from the parser to the reduction.
+    """Unpacker, check and expander together: the path of gradients from parser to reduction.
 
     Latency and rate: see ``LATENCY`` and ``RATE``.
 
@@ -39,7 +39,7 @@ class GradientReceiver(Gateable, wiring.Component):
         packet, 0 to 2; 0 with more beats than 1. All four may change while idle.
     o, flush: see :class:`~rtl.gradient.expander.GradientExpander`.
     unpacker_counters, check_counters, expander_counters: those of the blocks.
-    idle: nothing inside but beats of a packet that is still arriving.
+    idle: nothing inside except beats of a packet that is still arriving.
     """
 
     LATENCY = {
@@ -70,7 +70,7 @@ class GradientReceiver(Gateable, wiring.Component):
 
     @property
     def credits(self) -> int:
-        """Beats that the host may have sent and not seen in ``consumed``."""
+        """Beats that the host may have sent but not seen in ``consumed``."""
         return self._unpacker.credits
 
     def elaborate(self, platform) -> Module:

@@ -1,4 +1,4 @@
-"""What passes between the blocks of the gradient path."""
+"""Records that the blocks of the gradient path exchange."""
 
 from amaranth.lib import data
 
@@ -8,10 +8,10 @@ from rtl.formats import Key
 __all__ = ["ROW_NUMBER_BITS", "RowLookup", "update_layout", "updated_layout"]
 
 ROW_NUMBER_BITS = 16
-"""Rows to be updated are numbered in the order in which they came, modulo 2^16."""
+"""Rows to be updated are numbered in arrival order, modulo 2^16."""
 
 RowLookup = data.StructLayout({"key": Key, "meta": ROW_NUMBER_BITS})
-"""A row that is wanted, and its number."""
+"""A row to look up, and its number."""
 
 
 def update_layout(id_bits: int) -> data.StructLayout:

@@ -1,4 +1,4 @@
-"""GradientReducer: the gradients of a step for the same key become one exact sum."""
+"""GradientReducer: sums the gradients of a step for each key exactly."""
 
 from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
@@ -27,13 +27,13 @@ GRADIENT_REDUCER_COUNTERS = (
 
 
 class GradientReducer(Gateable, wiring.Component):
-    """Add up the gradients of each key until the step is flushed (paper, 4.2.1 and 4.2.2).
+    """Sum the gradients of each key until the step is flushed (paper, 4.2.1 and 4.2.2).
 
-    Sums are exact (:class:`~rtl.float.ExactTable`), so that neither the order of the gradients nor
-    who reduced which of them can be seen in the result. They leave when ``flush`` asks for them,
-    not before: a beat whose key has no entry, in a set that is full, is passed on, and so are all
-    others of its key until then. So a pass has either all of a key or nothing, and what it passed
-    on can come back in a pass of its own.
+    Sums are exact (:class:`~rtl.float.ExactTable`), so that the result depends neither on the order
+    of the gradients nor on which node reduced which. Sums leave only when ``flush`` asks for them;
+    a beat whose key has no entry because its set is full is passed on, and so are all others of its
+    key until then. So a pass has either all of a key or nothing, and passed-on beats can come back
+    in a later pass.
 
     One step at a time: a beat of another step waits until the open one is flushed. The first beat
     after a flush opens its step. A beat numbered ``beats`` or more is dropped.
@@ -47,41 +47,41 @@ class GradientReducer(Gateable, wiring.Component):
 
     Parameters
     ----------
-    keys: that are held at once; a power of two, at least twice ``ways``.
+    keys: most keys held at once; a power of two, at least twice ``ways``.
     ways: of a set of the key table; a power of two.
     beats: of the longest vector. The sums take ``keys * beats`` entries.
-    split: sums can leave as lists; without it only rounded, and what makes lists is left out.
+    split: sums can leave as lists; otherwise only rounded, and the logic for lists is left out.
     style: ``bram`` or ``uram``, of the sums.
     lanes: float32 of a beat.
     units: lanes of a sum that are rounded in a cycle; by default half of them. See
-        :class:`~rtl.float.ExactTerms`. With 0 there is none here: ``sums``, ``terms`` and ``quiet``
-        go to a :class:`~rtl.gradient.RounderBank`.
+        :class:`~rtl.float.ExactTerms`. With 0 there are none here: ``sums``, ``terms`` and
+        ``quiet`` connect to a :class:`~rtl.gradient.RounderBank`.
 
     Ports
     -----
     i: input stream of :func:`gradient_beat_layout`, with 16 lanes
         :data:`rtl.formats.GradientBeat`; in any order. A sum takes up to 2^20 of them.
-    rounded: each sum leaves as the one nearest float32, infinity where it is too large; otherwise
-        as the shortest list of float32 that adds up to it. Fixed while anything is held; only with
+    rounded: each sum leaves as the nearest float32, infinity if it is too large; otherwise as the
+        shortest list of float32 that adds up to it. Fixed while any sum is held; only with
         ``split``, else as if it were 1.
-    enable: without, every beat is passed on; may change between steps (only with ``split``).
+    enable: if 0, every beat is passed on; may change between steps (only with ``split``).
     flush: input stream of the step whose gradients are complete: those taken in before it count.
     o: output stream of :func:`reduced_beat_layout`, a GradientBeat and ``last``. Rounded, the beats
         of a key leave one after the other in ascending order, with ``last`` on the final one; the
         beats of lists take turns. A beat of a key that nothing was added to does not leave.
-    passed: output stream of what is passed on, :func:`gradient_beat_layout` as it came, in order.
+    passed: output stream of passed-on beats, :func:`gradient_beat_layout` unchanged, in order.
     flushed: output stream of :data:`Flushed`, when everything has left ``o`` and ``passed``; both
-        counts 0 for a step that is not the open one. ``passed`` counts from the last flush on. The
-        next pass begins when it is taken.
+        counts are 0 for a step that is not the open one. ``passed`` counts from the last flush on.
+        The next pass begins when it is taken.
     sums, terms, quiet: without units, output stream of whole sums
-        (:func:`~rtl.float.exact_sum_layout`), input stream of what was made of them
-        (:func:`~rtl.float.exact_term_layout`), and that nothing is on the way between.
+        (:func:`~rtl.float.exact_sum_layout`), input stream of their beats
+        (:func:`~rtl.float.exact_term_layout`), and that nothing is in flight between.
     counters: see :data:`GRADIENT_REDUCER_COUNTERS`. ``keys``: entries made, ``merged``: beats added
         to others, ``passed`` on, ``dropped``; ``stall_output``: cycles in which a beat
         waits for ``o``, ``stall_passed``: for ``passed``, ``stall_step``: for another step to be
         flushed, or its own to be read out.
-    idle: nothing moves until an input does; what entries hold does not count, but a beat that
-        waits for another step's flush does, for its cycles are counted.
+    idle: nothing moves until an input does; the content of entries does not count, but a beat that
+        waits for another step's flush does, because its cycles are counted.
 
     Raises ``ValueError`` for keys, ways or beats out of range, naming the bound.
     """
@@ -154,7 +154,7 @@ class GradientReducer(Gateable, wiring.Component):
             operation.meta.last.eq(named.payload.last),
         ]
 
-        # What goes in: beats of the open step.
+        # Input: beats of the open step.
         front, own, enter, bad = entry.o.payload, Signal(), Signal(), Signal()
         step, left = Signal(STEP_BITS), Signal(data.StructLayout({"keys": 32, "passed": 32}))
         m.d.comb += [
@@ -169,7 +169,7 @@ class GradientReducer(Gateable, wiring.Component):
             Cat(part.idle for part in (table, sums, leaving)).all() & ~rounding)
         self._follow_steps(m, walk, step, left, entry, waiting, own, enter, table.idle, quiet)
 
-        # Everything leaves before its step is closed, so that it need not go along.
+        # Everything leaves before its step is closed, so the step need not be stored.
         taken, rounded = terms.payload, self.rounded if self._split else 1
         if self._split:
             m.d.comb += table.enable.eq(self.enable)
@@ -197,8 +197,7 @@ class GradientReducer(Gateable, wiring.Component):
         return m
 
     def _round(self, m: Module, table: ExactTable) -> tuple:
-        """Return the stream of what is made of the sums of ``table``, and whether any is under way.
-        """
+        """Return the stream of beats made of ``table``'s sums, and whether any sum is in flight."""
         if not self._units:
             wiring.connect(m, table.sums, wiring.flipped(self.sums))
             return self.terms, ~self.quiet
@@ -211,9 +210,9 @@ class GradientReducer(Gateable, wiring.Component):
 
     def _follow_steps(self, m: Module, walk: KeyWalk, step, left, entry, waiting, own, enter,
                       drained, quiet) -> None:
-        """Open steps, let their beats ``enter``, and read out and answer where they are flushed.
+        """Open steps, let their beats ``enter``, and read out and answer flushed ones.
 
-        ``left``: what there is to answer. A beat of ``entry`` that is not dropped is ``waiting``,
+        ``left``: the pending answer. A beat of ``entry`` that is not dropped is ``waiting``,
         ``own`` if its step is the open one.
         """
         opened, answer = Signal(), self.flushed.payload
@@ -237,7 +236,7 @@ class GradientReducer(Gateable, wiring.Component):
                 with m.Elif(waiting & ~opened):
                     m.d.sync += [opened.eq(1), step.eq(entry.o.payload.step)]
             with m.State("DRAIN"):
-                # Beats that came before the flush may still be in front of the table.
+                # Beats from before the flush may not have reached the table yet.
                 m.d.comb += enter.eq(own)
                 with m.If(~(waiting & own) & drained):
                     m.d.comb += walk.start.eq(left.keys != 0)

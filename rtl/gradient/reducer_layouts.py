@@ -1,4 +1,4 @@
-"""What goes into and comes out of gradient reduction, and how its key table keeps a set."""
+"""Layouts of gradient reduction: inputs, outputs, and the sets of its key table."""
 
 from amaranth.hdl import ShapeLike
 from amaranth.lib import data
@@ -22,28 +22,28 @@ def beat_bits(beats: int) -> int:
 
 
 def gradient_beat_layout(lanes: int = LANES) -> data.StructLayout:
-    """:data:`rtl.formats.GradientBeat`, or the same with less ``lanes``."""
+    """:data:`rtl.formats.GradientBeat`, or the same with fewer ``lanes``."""
     if 32 * lanes == BEAT_BITS:
         return GradientBeat
     return data.StructLayout({**GradientBeat.members, "data": 32 * lanes})
 
 
 def reduced_beat_layout(lanes: int = LANES) -> data.StructLayout:
-    """Layout of a beat that reduction gives out: that of a gradient, and ``last``.
+    """Layout of an output beat of reduction: that of a gradient, and ``last``.
 
-    ``last``: where sums leave rounded, no other beat of this key follows in this pass. Always 0
-    where they leave as lists, whose beats take turns.
+    ``last``: if sums leave rounded, no other beat of this key follows in this pass. Always 0 if
+    they leave as lists, whose beats take turns.
     """
     return data.StructLayout({**gradient_beat_layout(lanes).members, "last": 1})
 
 
 def sum_meta_layout(beats: int) -> data.StructLayout:
-    """Layout of what goes with the sum of a beat of a key; ``last``: it is the key's final one."""
+    """Layout of the data that accompany a sum of a key's beat; ``last``: the key's final beat."""
     return data.StructLayout({"key": Key.size, "beat": beat_bits(beats), "last": 1})
 
 
 def passed_beat_layout(lanes: int = LANES) -> data.StructLayout:
-    """Layout of what a key table passes on: a gradient without its step."""
+    """Layout of a beat that a key table passes on: a gradient without its step."""
     return data.StructLayout({
         name: shape for name, shape in gradient_beat_layout(lanes).members.items()
         if name != "step"})
@@ -51,12 +51,12 @@ def passed_beat_layout(lanes: int = LANES) -> data.StructLayout:
 
 def key_line_layout(ways: int, beats: int) -> data.StructLayout:
     """Layout of a set of keys; all zero is an empty one. ``present``: which beats of the key's sum
-    hold something; none does in a way that is free, and the ways are filled in ascending order."""
+    are in use; none in a free way. Ways are filled in ascending order."""
     return data.StructLayout({"ways": data.ArrayLayout(
         data.StructLayout({"key": Key.size, "present": beats}), ways)})
 
 
 def key_operation_layout(keys: int, beats: int, payload: ShapeLike) -> data.StructLayout:
-    """Layout of what is to be done with beat ``beat`` of an entry."""
+    """Layout of an operation on beat ``beat`` of an entry."""
     return data.StructLayout({
         "slot": ceil_log2(keys), "beat": beat_bits(beats), "payload": payload})

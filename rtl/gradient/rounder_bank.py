@@ -1,4 +1,4 @@
-"""Rounder bank: the units that make float32 of exact sums, for both reductions in turns."""
+"""Rounder bank: the units that convert exact sums to float32, shared by both reductions."""
 
 from collections.abc import Sequence
 
@@ -17,10 +17,10 @@ __all__ = ["RounderBank"]
 class RounderBank(wiring.Component):
     """One :class:`~rtl.float.ExactTerms` for the sums of two reductions.
 
-    Local sums of a step leave before this node ends the step, and global ones when every node has,
-    this one too, so that neither waits for the other: units of their own would stand idle. Whose
-    turn it is changes when the other side has sums and nothing is under way; what waits meanwhile
-    stays in its table.
+    Local sums of a step leave before this node ends the step, and global ones after every node has
+    ended it, so neither waits for the other, and separate units would stand idle. The turn
+    changes when the other side has sums and nothing is in flight; waiting sums stay in their
+    table.
 
     Latency and rate are those of :class:`~rtl.float.ExactTerms`, a cycle more where the turn
     changes.
@@ -31,10 +31,10 @@ class RounderBank(wiring.Component):
     -----
     sums: array of two input streams of :func:`~rtl.float.exact.exact_sum_layout`: of local
         reduction, which may leave as lists, and of global reduction, which leave rounded. A sum
-        stays as it is until it is taken, with its last part.
+        stays unchanged until it is taken, with its last part.
     rounded: local sums leave rounded, too. Fixed while any are here.
     terms: array of two output streams of :func:`~rtl.float.exact.exact_term_layout`.
-    quiet: Out(2), nothing of either side is here. idle.
+    quiet: Out(2), no sum of that side is here. idle.
 
     Raises ``ValueError`` for lanes or units out of range.
     """
@@ -73,8 +73,8 @@ class RounderBank(wiring.Component):
             terms.sums.valid.eq(mine), terms.rounded.eq(side | self.rounded),
             resting.eq(terms.idle), self.idle.eq(resting & ~offered.any()),
         ]
-        # Which part of whose sum is one number of two registers: with half the lanes in units, a
-        # choice of four is a LUT a bit, as that of two is.
+        # Part and side are one number in two registers: with half the lanes in units, a choice of
+        # four is one LUT per bit, like a choice of two.
         chosen = Cat(part, side)
         m.d.comb += parts.meta.eq(Mux(side, self.sums[1].payload.meta, self.sums[0].payload.meta))
         for unit in range(self._units):
@@ -82,7 +82,7 @@ class RounderBank(wiring.Component):
                 port.payload.lanes[turn * self._units + unit].as_value()
                 for port in self.sums for turn in range(turns))
             m.d.comb += parts.lanes[unit].eq(choice[chosen if turns > 1 else side])
-        # Who takes the first part of a sum takes the others in the cycles after it.
+        # After the first part of a sum is taken, the others are taken in the next cycles.
         with m.If(mine & (terms.sums.ready | (part != 0))):
             m.d.sync += part.eq(Mux(final, 0, part + 1))
         for number, (sums, given) in enumerate(zip(self.sums, self.terms)):

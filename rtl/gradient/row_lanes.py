@@ -1,4 +1,4 @@
-"""The lanes that take a step along the gradient of a row."""
+"""Row lanes: subtract a step along its gradient from a row."""
 
 from amaranth.hdl import Cat, Module, Signal
 from amaranth.lib import data, wiring
@@ -17,7 +17,7 @@ from rtl.shared import Shared
 __all__ = ["HALF", "HALF_BITS", "RECODED_HALF", "ROW_CYCLE", "ROW_LANES_LATENCY", "RowLanes"]
 
 HALF = LANES // 2
-"""Lanes of a beat that the optimizer takes in a cycle: sums come no faster than a beat in two."""
+"""Lanes of a beat processed per cycle: sums come no faster than a beat in two cycles."""
 
 HALF_BITS = 32 * HALF
 """Bits of half a beat, the lower lanes first."""

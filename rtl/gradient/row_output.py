@@ -1,4 +1,4 @@
-"""Where updated rows go: to their slots, to GPU memory, and their states with them."""
+"""Row output: sends updated rows to their slots and to GPU memory, with their states."""
 
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import stream, wiring
@@ -60,7 +60,7 @@ class RowOutput(wiring.Component):
         for buffer, port in ((write, self.write), (rows, self.rows), (states, self.states)):
             wiring.connect(m, buffer.o, wiring.flipped(port))
 
-        # A beat waits here while what the ring knows of its row is read.
+        # A beat waits here while the ring's data of its row are read.
         item, valid, go = Signal(self.i.payload.shape()), Signal(), Signal()
         beat = Signal(range(max(2, self._config.vector_beats)))
         take = self.i.valid & self.i.ready

@@ -1,4 +1,4 @@
-"""The ring of rows that are updated: sums of gradients wait for the rows and their states."""
+"""Row ring: sums of gradients wait for the rows and states that they update."""
 
 from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
@@ -19,15 +19,15 @@ __all__ = ["RowRing"]
 
 
 class RowRing(wiring.Component):
-    """Give each key whose gradients were summed a place, and feed what waits there, in order.
+    """Reserve a place for each key with a summed gradient, and output complete rows in order.
 
     Rows are numbered in the order of their sums, modulo 2^16; the lowest bits of its number are a
-    row's place. With the last beat of its sum a row is looked up, and its state asked for in
-    Adagrad mode, both by number. Both arrive in any order. The oldest row that is complete leaves.
+    row's place. With the last beat of its sum a row is looked up, and in Adagrad mode its state is
+    requested, both by number. Both arrive in any order. The oldest row leaves when it is complete.
 
-    A number is met again 2^16 rows later, so an update of a state may wait, behind those of fewer
-    rows, for a packet that leaves after later requests: it still says whose it is. A beat of the
-    sum that is not there counts as +0.
+    A number is reused 2^16 rows later, so a state update may wait in a packet with few others until
+    after later requests have left: its number is still unique. A missing beat of the sum counts as
+    +0.
 
     Latency and rate: see ``LATENCY`` and ``RATE``. After reset a cycle for each place passes before
     the first beat is taken.
@@ -38,15 +38,15 @@ class RowRing(wiring.Component):
     lookups: output stream of :data:`~rtl.gradient.records.RowLookup`.
     state_requests: output stream of :data:`rtl.formats.OutgoingRecord` with a ``LookupRecord``.
     vectors: input stream of :func:`~rtl.cache.vectors.vector_beat_layout`, always ready.
-    states: input stream of :data:`rtl.formats.StateRecord`, always ready; one whose row does not
-        wait for it is dropped.
+    states: input stream of :data:`rtl.formats.StateRecord`, always ready; a state whose row does
+        not wait for it is dropped.
     o: output stream of :func:`~rtl.gradient.records.update_layout`, ``id`` is the number.
-    read_en, read_place: what is known of a row that left and is not yet freed: a cycle later
-        ``key``, ``slot`` and ``held`` of its vector.
-    freed: the oldest row is done with; its place is free.
-    adagrad: states matter. vector_beats: beats of a row. Both change while no row is inside.
+    read_en, read_place: reads a row that left but is not yet freed: a cycle later ``key``, ``slot``
+        and ``held`` of its vector.
+    freed: the oldest row is finished; its place is free.
+    adagrad: states are used. vector_beats: beats of a row. Both change while no row is inside.
     step: of the beat that was taken last. level: rows inside, without one whose sum is arriving.
-    begins: a sum is there. empty: none is, and no row.
+    begins: a sum is there. empty: neither a sum nor a row is here.
     landed, missed, accepted, dropped: events: a row came, it lies in no slot; a state came, was
         dropped.
     waits_place, waits_request, waits_row, waits_state: a beat waits for a place, for requests to
@@ -96,7 +96,7 @@ class RowRing(wiring.Component):
         m.submodules.rows_here = rows_here = Arrivals(places)
         m.submodules.states_here = states_here = Arrivals(places)
         head, feed, tail = (Signal(ROW_NUMBER_BITS, name=n) for n in ("head", "feed", "tail"))
-        waiting = Signal.like(self.level)  # rows that were not yet fed
+        waiting = Signal.like(self.level)  # rows that have not been output yet
         moved = Signal()
         m.d.sync += tail.eq(tail + self.freed)
 
@@ -104,7 +104,7 @@ class RowRing(wiring.Component):
         self._vectors(m, rows_here)
         state_moving = self._states(m, states_here, tail)
         left, feeding = self._feed(m, feed, waiting, rows_here, states_here)
-        # What was found in a cycle shows in ``idle`` in the next: looking for it takes long.
+        # Activity of a cycle shows in ``idle`` in the next, since computing it takes long.
         m.d.sync += moved.eq(whole | self.landed | self.accepted | feeding)
         m.d.sync += [head.eq(head + whole), feed.eq(feed + left),
                      waiting.eq(waiting + whole - left),
@@ -118,7 +118,7 @@ class RowRing(wiring.Component):
         return m
 
     def _take(self, m: Module, head: Signal, swept: Value) -> tuple[Value, Value]:
-        """Put sums in their places and ask for rows and states.
+        """Store sums in their places and request rows and states.
 
         Returns the event that a sum is whole, and whether anything moves here.
         """
@@ -160,7 +160,7 @@ class RowRing(wiring.Component):
         return whole, Value.cast(~(entry.idle & lookups.idle & requests.idle))
 
     def _vectors(self, m: Module, here: Arrivals) -> None:
-        """Put rows in their places."""
+        """Store rows in their places."""
         vector, beat = self.vectors.payload, Signal(range(max(2, self._config.vector_beats)))
         place = vector.meta[:self._place_bits]
         rows, slots = m.submodules.rows, m.submodules.slots
@@ -177,7 +177,7 @@ class RowRing(wiring.Component):
             m.d.sync += beat.eq(Mux(vector.last, 0, beat + 1))
 
     def _states(self, m: Module, here: Arrivals, tail: Signal) -> Value:
-        """Put states that are waited for in their places; return whether one is under way."""
+        """Store requested states in their places; return whether one is in flight."""
         given, valid, inside = Signal(StateRecord), Signal(), Signal()
         m.d.sync += [
             valid.eq(self.states.valid), given.eq(self.states.payload),
@@ -189,7 +189,7 @@ class RowRing(wiring.Component):
             self.states.ready.eq(1),
             self.accepted.eq(valid & inside & ~here.known & self.adagrad),
             self.dropped.eq(valid & ~self.accepted),
-            # Rows without a state are marked too: the next optimizer may go by the rounds.
+            # Rows without a state are marked too, because a later Adagrad relies on the rounds.
             here.number.eq(Mux(self.adagrad, given.landing, self.vectors.payload.meta)),
             here.come.eq(Mux(self.adagrad, self.accepted, self.landed)),
             ram.write_en.eq(self.accepted), ram.write_data.eq(given.state),

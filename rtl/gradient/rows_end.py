@@ -1,4 +1,4 @@
-"""The end of a step's rows: passes are reported, and done is what the host has written."""
+"""Rows end: reports passes, and ends a step when the host has written its rows."""
 
 from amaranth.hdl import Module, Signal
 from amaranth.lib import stream, wiring
@@ -13,17 +13,17 @@ __all__ = ["RowsEnd"]
 class RowsEnd(wiring.Component):
     """Report each pass of the global reduction; after the last, wait until its rows are written.
 
-    A pass that passed nothing on is the last one of its step. It is taken, so that the reduction
-    may begin the next step, when ``done`` has left.
+    A pass that passed nothing on is the last one of its step. Its end is accepted, so that the
+    reduction may begin the next step, when ``done`` has left.
 
     Latency: see ``LATENCY``.
 
     Ports
     -----
-    flushed: input stream of :data:`~rtl.gradient.reducer_layouts.Flushed`, behind the sums.
+    flushed: input stream of :data:`~rtl.gradient.reducer_layouts.Flushed`, after the sums.
     reports: output stream of :data:`rtl.formats.OutgoingRecord` with a ``StepRecord``.
     done: output stream of steps.
-    begins: a sum of the step comes. empty: no row is under way. sent, written: row beats and
+    begins: a sum of the step comes. empty: no row is in flight. sent, written: row beats and
         states, modulo 2^32.
     frozen: from the cycle after ``begins`` until ``done`` is taken.
     waits: for the host to write. idle.

@@ -1,4 +1,4 @@
-"""Gradient sender: what local reduction gives out goes to the owners, and how many that were."""
+"""Gradient sender: sends the beats of local reduction to the owners, and then their number."""
 
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
@@ -40,10 +40,10 @@ class GradientSender(Gateable, wiring.Component):
     """Send each beat to the owner of its key, and tell the owners when a step is over
     (docs/training.md; paper, 4.2.1).
 
-    Sums go to the owners. So does what local reduction passed on, being a gradient as it is; but
-    with ``rounded`` it is spilled: the host keeps it for the next pass. When a pass is over, the
-    host is told how many beats it spilled. If none, the step is over: each node is told how many
-    beats went to it in all passes of the step, after the last of them has been handed on.
+    Sums go to the owners. So do beats that local reduction passed on, being gradients themselves;
+    but with ``rounded`` they are spilled: the host keeps them for the next pass. When a pass is
+    over, the host is told how many beats it spilled. If none, the step is over: each node is told
+    how many beats went to it in all passes of the step, after the last of them has been handed on.
 
     Keys have been checked before; a beat whose key has no owner is dropped and counted.
 
@@ -56,13 +56,13 @@ class GradientSender(Gateable, wiring.Component):
     -----
     terms, passed: streams of :data:`rtl.formats.GradientBeat`, of the open step.
     flushed: stream of :data:`~rtl.gradient.Flushed`, offered when all beats of a pass were taken.
-    rounded: what is passed on is spilled, as where sums are rounded; may change between steps.
+    rounded: passed-on beats are spilled, as if sums are rounded; may change between steps.
     own: stream of :data:`rtl.formats.GradientBeat`, whose keys this node owns.
     remote, spilled: streams of :data:`rtl.formats.OutgoingPartial`, to the packagers of PARTIALS
         and SPILLED, where the destination is the level.
     own_end: stream of :data:`StepEnd`. steps: stream of :data:`rtl.formats.OutgoingRecord`, END to
         each other node. reports: stream of the same, PASSED to the host.
-    node, nodes: this node's number, and how many there are, at most ``config.nodes``.
+    node, nodes: this node's number, and the number of nodes, at most ``config.nodes``.
     write_en, write_table, write_word, write_data, write_ready: table descriptors, see
         :class:`rtl.keys.owner_split.OwnerSplit`.
     counters: beats to ``own``, ``remote`` and ``spilled``; ``bad``, dropped; ``passes`` and steps
@@ -130,7 +130,7 @@ class GradientSender(Gateable, wiring.Component):
         _name(m, self.remote.payload, found)
         _name(m, self.spilled.payload, passed.o.payload)
 
-        # Which way: the count of a node goes up with each beat that it is sent.
+        # Routing: the count of a node goes up with each beat that is sent to it.
         address, swept = sweep(m, self._config.nodes)
         bad, here, sent = Signal(), Signal(), Signal()
         m.d.comb += [
@@ -209,7 +209,7 @@ class GradientSender(Gateable, wiring.Component):
 
 
 def _name(m: Module, outgoing, beat) -> None:
-    """Make a gradient's beat one on its way to a packet."""
+    """Convert a gradient's beat to one on its way to a packet."""
     m.d.comb += [
         outgoing.step.eq(beat.step), outgoing.data.eq(beat.data),
         outgoing.record.row.eq(beat.key.row), outgoing.record.table.eq(beat.key.table),

@@ -1,4 +1,4 @@
-"""Sums over the slices of rows, one slice a cycle, though a slice waits for the one before."""
+"""Slice sums: the sums over the slices of rows, by several rows taking turns at one adder."""
 
 from itertools import pairwise
 
@@ -36,7 +36,7 @@ class SliceSums(wiring.Component):
     ``n``: a slot needs ``8 n`` cycles for a row, and its next row begins ``8 n`` cycles after this
     one at the earliest. Slice ``j`` is taken at most ``7 (j + 1) + 1`` cycles after it came, which
     is no more than ``8 n``, so that a slot holds one row; and sums leave in the order of the rows,
-    because what each waits for comes later than what the row before it waits for.
+    because each one waits for a later slice than the previous row does.
 
     Nothing moves while no slice waits, however long that is.
 
@@ -69,7 +69,7 @@ class SliceSums(wiring.Component):
         m.submodules.terms = terms = Ram(33, _TURNS << bits, style="lutram")
         m.submodules.sums = sums = Ram(32, _TURNS, style="lutram")
 
-        # In: every row to the next slot.
+        # In: each row to the next slot.
         slot, place = Signal(range(_TURNS)), Signal(bits)
         m.d.comb += [
             terms.write_en.eq(self.valid), terms.write_addr.eq(Cat(place, slot)),
@@ -78,7 +78,7 @@ class SliceSums(wiring.Component):
         with m.If(self.valid):
             m.d.sync += [place.eq(Mux(self.last, 0, place + 1)), slot.eq(slot + self.last)]
 
-        # Turns: the slot whose turn it is reads its next slice, if that is there.
+        # Turns: the current slot reads its next slice, if it has come.
         turn, go, turning = Signal(range(_TURNS)), Signal(), Signal()
         waiting = [Signal(range(self._slices + 1), name=f"waiting{k}") for k in range(_TURNS)]
         places = Array(Signal(bits, name=f"place{k}") for k in range(_TURNS))

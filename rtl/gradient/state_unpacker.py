@@ -1,4 +1,4 @@
-"""State unpacker: the optimizer's states that the host sends, one by one."""
+"""State unpacker: buffers the optimizer's states from the host, and outputs them one by one."""
 
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
@@ -15,15 +15,15 @@ _Held = data.StructLayout({"data": BEAT_BITS, "records": bits_for(RECORDS_PER_BE
 
 
 class StateUnpacker(wiring.Component):
-    """Take beats of states apart, and keep those that come faster.
+    """Split beats of states into records, and buffer beats that come faster.
 
     A beat of ``r`` records takes ``r`` cycles. Of ``states`` that may be on their way at most a
     quarter wait as beats, if each has two records and there is one a cycle: all have a place here,
-    and an honest host's packets never wait. One that sends more holds up its own.
+    and an honest host's packets never wait. A host that sends more blocks its own packets.
 
     Latency and rate: see ``LATENCY`` and ``RATE``.
 
-    Parameters: ``states`` that are asked for at once.
+    Parameters: ``states``, the most that are requested at once.
 
     Ports: ``i``, stream of :data:`rtl.formats.RecordBeat`; ``o``, stream of
     :data:`rtl.formats.StateRecord`; ``idle``.
@@ -33,7 +33,7 @@ class StateUnpacker(wiring.Component):
     RATE = "1 record per cycle"
 
     def __init__(self, states: int):
-        self._depth = states // 4 + 2  # the first is given out 2 cycles after it came
+        self._depth = states // 4 + 2  # the first leaves 2 cycles after it came
         super().__init__({
             "i": In(stream.Signature(RecordBeat)), "o": Out(stream.Signature(StateRecord)),
             "idle": Out(1)})

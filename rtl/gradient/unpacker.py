@@ -1,4 +1,4 @@
-"""Gradient unpacker: the gradients that the host may send ahead, records apart from vectors."""
+"""Gradient unpacker: buffers gradients that the host sends ahead, records apart from vectors."""
 
 from amaranth.hdl import Module, Signal
 from amaranth.lib import data, stream, wiring
@@ -26,28 +26,28 @@ _Records = data.StructLayout({"data": BEAT_BITS, "records": bits_for(RECORDS_PER
 
 
 class GradientUnpacker(wiring.Component):
-    """Buffer the packets that the host sent against credits; give their records one by one.
+    """Buffer the packets that the host sent against credits; output their records one by one.
 
-    Records and vectors wait apart, so that those of different packets move at the same time. A
-    packet is let in only with room for the largest one; without, it was sent without a credit. It
-    is dropped whole, counted, and leaves a ``bare`` item that says so, unless as many packets as
-    ``depth`` wait already.
+    Records and vectors wait separately, so that those of different packets move at the same time. A
+    packet is admitted only with room for the largest one; otherwise it was sent without a credit.
+    It is dropped whole, counted, and leaves a ``bare`` item that says so, unless ``depth`` packets
+    wait already.
 
     Latency and rate: see ``LATENCY`` and ``RATE``.
 
     Parameters: ``config``, sizes; a packet has at most ``host_payload_beats`` beats, which the
-    parser sees to. ``depth``, beats of each buffer; the host may send :attr:`credits` ahead.
+    parser checks. ``depth``, beats of each buffer; the host may send :attr:`credits` ahead.
 
     Ports
     -----
-    i: stream of :data:`rtl.formats.RecordBeat`, all beats behind the header: those of records, then
+    i: stream of :data:`rtl.formats.RecordBeat`, all beats after the header: those of records, then
         those of vectors, whose ``records`` is 0; ``last`` of the packet. Always ready.
     items: stream of :data:`~rtl.gradient.bags.GradientItem`, of packets that have arrived whole.
-    vectors: stream of :data:`rtl.formats.RawBeat`, beats of vectors as they came, ``last`` of the
+    vectors: stream of :data:`rtl.formats.RawBeat`, beats of vectors as received, ``last`` of the
         packet.
     consumed: beats that left the buffers or were dropped, modulo 2^16: the host's credit.
     counters: ``over_credit``, packets that were dropped.
-    idle: nothing inside but beats of a packet that is still arriving.
+    idle: nothing inside except beats of a packet that is still arriving.
 
     Raises ``TypeError`` or ``ValueError`` for a parameter of the wrong kind or size.
     """
@@ -75,8 +75,8 @@ class GradientUnpacker(wiring.Component):
 
     @property
     def credits(self) -> int:
-        """Beats that the host may have sent and not seen in ``consumed``."""
-        # Room is known a cycle late, when one more beat may have come.
+        """Beats that the host may have sent but not seen in ``consumed``."""
+        # The admission check is a cycle old, in which one more beat may have come.
         return self._depth - self._longest - 2
 
     def elaborate(self, platform) -> Module:
@@ -90,7 +90,7 @@ class GradientUnpacker(wiring.Component):
         m.submodules.packets = packets = StreamFIFO(packet, self._depth)
         wiring.connect(m, vectors.o, wiring.flipped(self.vectors))
 
-        # In: a packet whole or not at all.
+        # In: admit a packet whole or not at all.
         first, room, admitted, admit = Signal(init=1), Signal(init=1), Signal(), Signal()
         beat, of_records = self.i.payload, Signal()
         arrived = packets.i.payload
@@ -125,12 +125,12 @@ class GradientUnpacker(wiring.Component):
         return m
 
     def _serialise(self, m: Module, packets, records) -> Signal:
-        """Give the records of packets that have arrived; return whether a beat of them leaves."""
+        """Output the records of complete packets; return whether a beat of them leaves."""
         m.submodules.buffer = buffer = SkidBuffer(GradientItem)
         wiring.connect(m, buffer.o, wiring.flipped(self.items))
         packet, beat, item = packets.payload, records.payload, buffer.i.payload
-        # Which record of its beat, and from 1 on which record and beat: whether one is the last
-        # takes no counting.
+        # The record in its beat, and both record and beat counted from 1, which shows the last one
+        # without arithmetic.
         index, number = Signal(range(RECORDS_PER_BEAT)), Signal.like(beat.records, init=1)
         place = Signal.like(packet.record_beats, init=1)
         bare, last_record, leaving = Signal(), Signal(), Signal()

@@ -1,4 +1,4 @@
-"""RowUpdater: the rows of an owner take a step along the sums of their gradients."""
+"""RowUpdater: updates the rows of an owner by the sums of their gradients."""
 
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import stream, wiring
@@ -33,13 +33,13 @@ ROW_UPDATER_COUNTERS = CounterLayout(
 class RowUpdater(Gateable, wiring.Component):
     """Fetch the row of each summed gradient, update it, and write it back (paper, 4.2.2).
 
-    A row is looked up in the local cache, which fetches it from the GPU if it is not there; its
-    state, in row-wise Adagrad, is asked of the host. What has come waits in a ring of
-    ``config.update_rows`` places, from which rows enter the optimizer in the order of their sums.
-    The new row goes to the host and, if the old one lay in the cache, to its slot there; its state
-    goes to the host. The step is done when all of it has left and the host has written it.
+    A row is looked up in the local cache, which fetches it from the GPU if needed; its state, in
+    row-wise Adagrad, is requested from the host. Items wait in a ring of ``config.update_rows``
+    places, from which rows enter the optimizer in the order of their sums. The new row goes to the
+    host and, if the old one was cached, to its slot; its state goes to the host. The step is done
+    when everything has left and the host has written it.
 
-    In row-wise Adagrad a state is asked for, given and sent back under the number of its row,
+    In row-wise Adagrad a state is requested, delivered and sent back under the number of its row,
     modulo 2^16, in ``landing``.
 
     Latency and rate: see ``LATENCY`` and ``RATE``. After reset ``update_rows`` cycles pass before
@@ -55,16 +55,16 @@ class RowUpdater(Gateable, wiring.Component):
         :class:`~rtl.cache.LocalCache`.
     state_requests: output stream of :data:`rtl.formats.OutgoingRecord` with a ``LookupRecord``.
     states: input stream of :data:`rtl.formats.RecordBeat` of ``StateRecord``. Ready is 1 as long
-        as the host sends what it is asked for. One whose row waits for none is dropped and counted.
+        as the host sends only requested ones. One that no row waits for is dropped and counted.
     rows: output stream of :data:`rtl.formats.OutgoingPartial`: beats of new rows.
     state_updates: output stream of :data:`rtl.formats.OutgoingRecord` with a ``StateRecord``.
     written: row beats and states that the host has written, modulo 2^32.
     reports: output stream of :data:`rtl.formats.OutgoingRecord` with a ``StepRecord``, ``PASSED``
         at the end of each pass.
-    done: output stream of steps whose rows are written, all of them.
+    done: output stream of steps whose rows are all written.
     mode, dimension, learning_rate, epsilon: as in :class:`RowOptimizer`. vector_beats: beats of a
-        row. All change only while no step is under way.
-    time: counts cycles, and those that were skipped while idle too.
+        row. All may change only while no step is in progress.
+    time: counts cycles, including those skipped while idle.
     counters: ``rows`` updated; ``update_misses``, rows that the cache did not hold; ``states``
         taken, ``bad_states`` dropped. Cycles: ``stall_places`` a beat waits for a place,
         ``stall_requests`` for lookups or requests to leave; ``stall_rows`` the oldest row waits
@@ -145,7 +145,7 @@ class RowUpdater(Gateable, wiring.Component):
             self.idle.eq(ring.idle & unpacker.idle & optimizer.idle & output.idle & end.idle),
         ]
 
-        # Nothing may move in a cycle that is counted here: so time tells how many there were.
+        # Nothing may move in a cycle that is counted here, so ``time`` can count them.
         before, passed, rows, states, written = (
             Signal(32), Signal(32), Signal(), Signal(), Signal())
         m.d.comb += passed.eq(self.time - before)

@@ -1,4 +1,4 @@
-"""Bag ring: vectors wait in the order of their bags, and bags take turns at the adders."""
+"""Bag ring: buffers vectors in bag order, and lets bags take turns at the adders."""
 
 from amaranth.hdl import Array, Cat, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
@@ -14,7 +14,7 @@ from rtl.memory import Ram
 __all__ = ["LOOP", "BagRing", "round_slots"]
 
 LOOP = FLOAT_ADDER_LATENCY + 2
-"""Cycles from the choice of a beat to the first choice of one that its sum is added to."""
+"""Cycles from the choice of a beat to the first choice of one that is added to its sum."""
 
 COUNT_BITS = 16
 """Bits of the number of vectors in a bag."""
@@ -26,18 +26,18 @@ def round_slots(beats: int) -> int:
 
 
 def _threads(beats: int) -> int:
-    """Return the bags that take turns when a vector has so many beats."""
+    """Return the number of bags that take turns if a vector has ``beats`` beats."""
     return -(-LOOP // beats)
 
 
 class BagRing(wiring.Component):
     """Hold the beats of bags in one ring and read them so that no vector waits for a sum.
 
-    Threads take turns, as in a barrel processor: as many as make a round of turns at least
+    Threads take turns, as in a barrel processor: enough that a round of turns is at least
     :data:`LOOP` cycles long, so a sum is there when its thread's turn comes again. In its turn a
-    thread reads the next vector of its bag, and one without a bag starts the oldest that waits. A
-    bag that was started is read to its end, and bags start in order, so only the newest can run
-    short of vectors: the turns of all others are used.
+    thread reads the next vector of its bag; a thread without a bag starts the oldest waiting one. A
+    started bag is read to its end, and bags start in order, so only the newest can run short of
+    vectors: the turns of all others are used.
 
     Nothing moves while no whole vector waits, however long that is.
 
@@ -52,14 +52,14 @@ class BagRing(wiring.Component):
     Ports
     -----
     i: stream of :data:`~rtl.interaction.records.SlotBeat`, vectors whole and in slot order.
-    bag: number of the bag that the item on ``i`` is of.
-    left: the oldest bag is done with; its number is free.
+    bag: number of the bag of the item on ``i``.
+    left: the oldest bag is finished; its number is free.
     vector_beats: beats of a vector; may change while empty.
     reading: ``valid``, a beat is being read; ``slot``, its place in the round of turns: beats that
         are added to each other have the same.
     o: the beat that was being read a cycle ago: ``slot``; ``bag``; ``beat`` of the vector;
         ``first`` or ``last`` vector of the bag; ``keys``, vectors of the bag up to this one.
-    data: beat ``o``.
+    data: the data of beat ``o``.
     stall: vectors waited a cycle ago, but that turn's thread had none.
     idle: no whole vector waits and none is being read.
     """
@@ -85,8 +85,8 @@ class BagRing(wiring.Component):
         bits = ceil_log2(self._depth)
         m.submodules.ring = ring = Ram(BEAT_BITS + 1, self._depth,
                                        style="uram" if self._depth >= 2048 else "bram")
-        # Two bits above an address: positions up to a whole ring apart can be told apart, and
-        # which is ahead.
+        # Two bits above an address distinguish positions up to a whole ring apart, and show which
+        # is ahead.
         tail, committed, free = (Signal(bits + 2, name=n) for n in ("tail", "committed", "free"))
         waiting = Signal(range(self._depth + 1))
         start, starts_waiting, begin = Signal(bits + 2), Signal(), Signal()
@@ -95,11 +95,11 @@ class BagRing(wiring.Component):
         return m
 
     def _fill(self, m: Module, ring: Ram, tail, committed, free, start, starts_waiting, begin):
-        """Write beats into the ring, and where each bag begins. Return: a vector is whole."""
+        """Store beats, and where each bag begins; return whether a vector is complete."""
         bits, bags = len(tail) - 2, self._bags
         bag_bits = ceil_log2(bags)
         m.submodules.starts = starts = Ram(len(tail), bags, style="lutram", latency=0)
-        # A bag is announced when its first vector is whole.
+        # A bag is announced when its first vector is complete.
         filling, announced, started = Signal(bag_bits), Signal(bag_bits + 1), Signal(bag_bits + 1)
         inside, fresh, opened = Signal(), Signal(init=1), Signal(range(bags + 1))
         put, commit, ends, full = Signal(), Signal(), Signal(), Signal()
@@ -169,7 +169,7 @@ class BagRing(wiring.Component):
                          bags[thread].eq(bag), keys[thread].eq(number)]
         m.d.sync += [waiting.eq(waiting + commit - go), self.stall.eq(turn & ~go)]
 
-        # A beat is read in the cycle after its choice, and is there in the next.
+        # A beat is read in the cycle after its choice, and available in the next.
         pick = Signal(self.o.shape())
         address, reader, closer = Signal(bits), Signal.like(thread), Signal.like(thread)
         with m.If(turn):
@@ -193,8 +193,8 @@ class BagRing(wiring.Component):
         with m.If(picked.valid & (picked.beat == 0) & self.o.last):
             m.d.sync += active[closer].eq(0)
 
-        # Beats before the least position of a round are read: a bag that a thread starts later
-        # begins behind it. While nothing waits, all that came is read.
+        # Beats before the least position of a round have been read: a bag that a thread starts
+        # later begins after it. While nothing waits, all beats have been read.
         sampled, opens, closes = Signal(), Signal(init=1), Signal()
         sample, least, lower = (
             Signal.like(committed, name=n) for n in ("sample", "least", "lower"))

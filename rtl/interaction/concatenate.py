@@ -1,4 +1,4 @@
-"""Concatenator: a sample's dense vector, and its pooled vectors behind it."""
+"""Concatenator: a sample's dense vector, followed by its pooled vectors."""
 
 from amaranth.hdl import Module, Signal
 from amaranth.lib import stream, wiring
@@ -14,20 +14,20 @@ __all__ = ["Concatenator"]
 class Concatenator(wiring.Component):
     """Join the dense and the pooled vectors of each sample (paper, section 4.1.3: concatenation).
 
-    Both come in the order of the samples, so they need not be matched: a dense vector leaves, then
-    every bag of its sample, then the next dense vector. A dense vector does not wait for its bags.
+    Both come in sample order, so they need not be matched: a dense vector leaves, then every bag of
+    its sample, then the next dense vector. A dense vector does not wait for its bags.
 
     Latency and rate: see ``LATENCY`` and ``RATE``.
 
     Ports
     -----
-    dense: stream of :data:`~rtl.interaction.records.VectorInBeat`; its ``sample_last`` is not
-        looked at.
+    dense: stream of :data:`~rtl.interaction.records.VectorInBeat`; its ``sample_last`` is
+        ignored.
     pooled: stream of :data:`~rtl.interaction.records.PooledBeat`.
     o: stream of :data:`~rtl.interaction.records.VectorInBeat`.
     counters: ``samples`` and ``beats_out``; ``stall_dense``, cycles in which a pooled vector waits
         for the dense one of its sample.
-    idle: a sample whose next vector is yet to come is idle.
+    idle: a sample whose next vector has not come is idle.
     """
 
     LATENCY = {("beat", "the same beat"): 1}

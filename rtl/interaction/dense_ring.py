@@ -1,5 +1,4 @@
-"""Dense ring: a place for each sample's dense vector, the request for it, and the vectors in order.
-"""
+"""Dense ring: reserves places for dense vectors, requests them, and outputs them in order."""
 
 from amaranth.hdl import Module, Signal
 from amaranth.lib import stream, wiring
@@ -29,13 +28,13 @@ _OF_REQUESTS = ("packets", "stall_buffers")
 
 
 class DenseRing(wiring.Component):
-    """Reserve a place for the dense vector of each sample, ask the host for the vector, and give
-    the vectors out in the order of the samples.
+    """Reserve a place for the dense vector of each sample, request it from the host, and output the
+    vectors in sample order.
 
     The places are a :class:`~rtl.interaction.hold_buffer.HoldBuffer` of ``config.dense_vectors``:
-    a vector whose place is not reserved, or filled already, is dropped and counted, and a place is
-    free again when its last beat is on its way out. Requests are gathered in DENSE_REQUESTS
-    packets, of one step each; none is made before its place is reserved.
+    a vector whose place is not reserved, or is filled already, is dropped and counted, and a place
+    is free again when its last beat is leaving. Requests are gathered in DENSE_REQUESTS packets, of
+    one step each; no request is made before its place is reserved.
 
     Latency and rate: see ``LATENCY`` and ``RATE``.
 
@@ -48,7 +47,7 @@ class DenseRing(wiring.Component):
         lists of :data:`~rtl.formats.DenseRecord`.
     vector_beats: beats of a vector; may change while empty.
     batch, time, timeout, credit: see :class:`rtl.network.RecordPackager`.
-    asked, landed: in this cycle a vector was asked for; one that was asked for is complete.
+    asked, landed: in this cycle a vector was requested; a requested one is complete.
     counters: ``reserved``, ``vectors_in``, ``beats_in``, ``beats_out``, ``bad_landings``,
         ``stall_full``, ``stall_waiting`` as those of the hold buffer; ``packets`` of requests and
         ``stall_buffers``, cycles in which a request waits for a packet buffer.
@@ -85,7 +84,7 @@ class DenseRing(wiring.Component):
         wiring.connect(m, requests.headers, wiring.flipped(self.headers))
         wiring.connect(m, requests.payload, wiring.flipped(self.payload))
 
-        # A place and its request at once.
+        # Reserve a place and make its request at the same time.
         slot, place, record = self.reserve.payload, places.reserve, Signal(DenseRecord)
         m.d.comb += [
             self.reserve.ready.eq(place.ready & requests.i.ready),

@@ -1,4 +1,4 @@
-"""The dot units, each with copies of the ring of vectors, and the sums over slices."""
+"""Dot array: the dot units, each with copies of the ring of vectors, and the sums over slices."""
 
 from itertools import pairwise
 
@@ -18,11 +18,11 @@ __all__ = ["DotArray"]
 
 
 class _DotUnit(wiring.Component):
-    """One dot product per cycle of any two vectors of the ring: a copy of it for each operand.
+    """One dot product per cycle of any two vectors of the ring, with a copy of it per operand.
 
     Ports: ``write_en``, ``write_addr``, ``write_data``: into both copies; ``read_en``, ``row``,
     ``column``: places of the operands, a cycle before :class:`~rtl.float.DotProduct` has them;
-    ``first``, ``previous`` (where there are several slices), ``o``: as there.
+    ``first``, ``previous`` (with several slices), ``o``: as there.
     """
 
     def __init__(self, depth: int, several: bool):
@@ -54,20 +54,19 @@ class _DotUnit(wiring.Component):
 class DotArray(wiring.Component):
     """``dot_units`` dot products per cycle, of any pairs of vectors, summed over slices.
 
-    A copy of the ring for each operand costs fewer LUTs than a ring of registers that turns (8 for
-    7 bits of 64 vectors, against 1 and two flip-flops for each bit of one), and lets the pairs be
-    taken in the order of the results, whatever their number: there is nothing to put in order
-    afterwards.
+    A copy of the ring per operand costs fewer LUTs than a rotating ring of registers (8 for 7 bits
+    of 64 vectors, against 1 and two flip-flops for each bit of one), and lets the pairs be taken in
+    result order, whatever their number, so nothing has to be reordered afterwards.
 
     Latency and rate: see ``LATENCY`` and ``RATE``.
 
     Ports
     -----
-    write_en, write_addr, write_data: of :class:`~rtl.interaction.slices.SliceLoader`.
-    valid, group, read_en, rows, columns: of :class:`~rtl.interaction.dot_schedule.DotSchedule`.
-    o_valid, o_group: the group that is done; nothing of it is registered behind the float units.
-    dots: its dots, unit 0 lowest; of slices before the final one, sums up to there.
-    idle: no group is under way.
+    write_en, write_addr, write_data: from :class:`~rtl.interaction.slices.SliceLoader`.
+    valid, group, read_en, rows, columns: from :class:`~rtl.interaction.dot_schedule.DotSchedule`.
+    o_valid, o_group: the finished group; it is not registered after the float units.
+    dots: its dots, unit 0 lowest; for slices before the final one, the sums so far.
+    idle: no group is in flight.
     """
 
     LATENCY = {

@@ -1,4 +1,4 @@
-"""Dot interaction: every pair of a sample's vectors becomes one value of its result."""
+"""Dot interaction: computes one value of the result from every pair of a sample's vectors."""
 
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
@@ -24,23 +24,24 @@ _DenseBeat = data.StructLayout(
 class DotInteraction(wiring.Component):
     """Multiply every two vectors of a sample (DLRM's dot interaction; paper, section 4.1.3).
 
-    The dense vector waits for its dots; all vectors, the dense one among them, go through the
-    transpose (only where a vector may have several beats), are recoded, and lie in a ring that the
-    dot units read. Dots are taken in the order of the results, row-major with j < i, or j <= i
-    with ``itself``; flattening packs them. The order of additions is that of
+    The dense vector waits for its dots. All vectors, including the dense one, go through the
+    transpose (only if a vector may have several beats), are recoded, and are stored in a ring that
+    the dot units read. Dots are taken in result order, row-major with j < i, or j <= i with
+    ``itself``; flattening packs them. The order of additions is that of
     :class:`~rtl.float.DotProduct`, slices in ascending order. Successive samples overlap: while one
-    is multiplied the next is loaded and the one before leaves.
+    is multiplied the next is loaded and the previous one leaves.
 
     Latency and rate: see ``LATENCY`` and ``RATE``, for small samples
     :class:`~rtl.interaction.dot_schedule.DotSchedule`.
 
-    Vectors above ``interaction_vectors`` are dropped and counted; the result is that of the others.
+    Vectors beyond ``interaction_vectors`` are dropped and counted; the result is that of the
+    others.
 
     Ports
     -----
     i: stream of :data:`~rtl.interaction.records.VectorInBeat`. A sample of one vector has a result
         that is its dense vector (and, with ``itself``, one dot).
-    itself: pairs of a vector with itself count too; may change while empty.
+    itself: vectors are also paired with themselves; may change while empty.
     o: stream of :data:`~rtl.interaction.records.ResultBeat`, samples in order.
     counters: ``samples`` whose results have left, ``beats_in``, ``beats_out``; ``dropped`` beats;
         ``stall_input``, cycles in which an input beat waits; ``stall_output``, cycles in which a

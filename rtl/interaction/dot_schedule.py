@@ -1,4 +1,4 @@
-"""Schedule of the dot units: which pairs are multiplied when, and when a beat of dots is full."""
+"""Dot schedule: decides when each pair is multiplied, and when a beat of dots is full."""
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
@@ -22,11 +22,11 @@ def group_count(config: NicConfig) -> int:
 
 
 def DotGroup(config: NicConfig) -> data.StructLayout:
-    """Layout of what follows a group through the dot units.
+    """Layout of the data that accompany a group through the dot units.
 
     ``number`` in its slice; ``first``, of the first slice: nothing to add to; ``keep``: of a slice
-    before the final one, its sums are kept. ``count`` dots leave, into lanes from ``fill`` on;
-    ``emit``: they fill a beat, or the sample ends; ``last``: with that beat it does.
+    before the final one, its sums are stored. ``count`` dots leave, into lanes from ``fill`` on;
+    ``emit``: they fill a beat, or the sample ends; ``last``: the sample ends with that beat.
     """
     return data.StructLayout({
         "number": range(group_count(config)), "first": 1, "keep": 1, "count": range(LANES + 1),
@@ -34,29 +34,29 @@ def DotGroup(config: NicConfig) -> data.StructLayout:
 
 
 class DotSchedule(wiring.Component):
-    """Go through the pairs of each slice in the order of the results, ``dot_units`` a cycle.
+    """Enumerate the pairs of each slice in result order, ``dot_units`` a cycle.
 
     A group is the next ``dot_units`` pairs of the row-major lower triangle, so that dots come in
-    the order in which they leave. Which pairs a group has does not depend on the number of vectors,
-    and is a table. The final slice's groups are the ones whose dots leave; none of them that
-    fills a beat begins before there is room for the beat.
+    the order in which they leave. The pairs of a group do not depend on the number of vectors, and
+    come from a table. Only dots of the final slice leave; a group of it that fills a beat begins
+    only when there is room for the beat.
 
     A sample whose last group fills one beat and begins another takes a cycle more for the second. A
     slice of fewer than :data:`REUSE` groups takes so many cycles where another slice of its sample
     follows, whose sums add to its own. Otherwise see ``RATE``.
 
-    Parameters: ``config``; ``room``, beats that there is room for at the start.
+    Parameters: ``config``; ``room``, the initial room in beats.
 
     Ports
     -----
     slices: stream of :func:`~rtl.interaction.slices.Slice`.
-    itself: a vector is paired with itself too; may change while idle.
-    released: number of vectors of a slice that is done with, for one cycle.
+    itself: vectors are also paired with themselves; may change while idle.
+    released: number of vectors of a finished slice, for one cycle.
     valid, group: a group, as :func:`DotGroup`.
     read_en, rows, columns: the places in the ring of the group's pairs, unit 0 first.
-    left: a beat has left what there is room for.
-    waiting: in the cycle before, a group waited for room.
-    idle: no slice is in work; one may wait at ``slices``.
+    left: a beat has left, which makes room.
+    waiting: in the previous cycle, a group waited for room.
+    idle: no slice is being processed; one may wait at ``slices``.
     """
 
     RATE = "1 group per cycle, one slice after another"
@@ -79,12 +79,12 @@ class DotSchedule(wiring.Component):
         units, bits = self._units, ceil_log2(self._depth)
         active, now = Signal(), Signal(self._slice)
         number = Signal(range(group_count(self._config)))
-        # Pairs to begin; whether the beat of the group before is still to be ended.
+        # Pairs that remain; whether the beat of the previous group is still to be ended.
         left, spilled = Signal(self._slice["pairs"].shape), Signal()
         fill, room = Signal(range(LANES)), Signal(range(self._room + 1), init=self._room)
         base, row_base = Signal(bits), Signal(bits)
 
-        # This group: how many pairs, and what becomes of the beat that its dots go into.
+        # This group: its number of pairs, and what happens to the beat of its dots.
         some, ending, count = Signal(), Signal(), Signal(range(LANES + 1))
         filled, emit, spills = Signal(range(2 * LANES)), Signal(), Signal()
         waits, go, done = Signal(), Signal(), Signal()
@@ -120,7 +120,7 @@ class DotSchedule(wiring.Component):
                 number.eq(0), row_base.eq(next_base - self.itself),
             ]
 
-        # The table of pairs. Registers without a reset, as what they feed.
+        # The table of pairs. Its registers have no reset, like those that they feed.
         table = self._table()
         pairs, group = Signal(len(table[0])), Signal(self._group, reset_less=True)
         rows, columns = (Signal.like(places, reset_less=True)

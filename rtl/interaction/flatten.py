@@ -1,4 +1,4 @@
-"""Flatten: groups of dots become beats of 16."""
+"""Flattener: packs groups of dots into beats of 16."""
 
 from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import stream, wiring
@@ -15,14 +15,14 @@ __all__ = ["Flattener"]
 class Flattener(wiring.Component):
     """Pack the dots of a sample 16 to a beat (paper, section 4.1.3: the flatten).
 
-    The dots of a group are turned until the first is in the lane that the beat has filled up to;
-    those beyond lane 15 are in the lowest lanes then, and begin the next beat. The schedule says
-    when a beat is full, and begins no group whose beat there is no room for: nothing stalls here.
+    The dots of a group are rotated until the first is in the next free lane of the beat; dots
+    beyond lane 15 are then in the lowest lanes, and begin the next beat. The schedule decides when
+    a beat is full, and begins a group only if there is room for its beat: nothing stalls here.
 
     Latency and rate: see ``LATENCY`` and ``RATE``.
 
     Ports: ``valid``, ``group``, ``dots``: of :class:`~rtl.interaction.dot_array.DotArray`; ``o``:
-    stream of :data:`~rtl.formats.RawBeat`, ``last`` on the beat that ends a sample, zeros behind
+    stream of :data:`~rtl.formats.RawBeat`, ``last`` on the beat that ends a sample, zeros after
     its last dot; ``idle``: a beat that is not full is idle.
     """
 
@@ -40,8 +40,8 @@ class Flattener(wiring.Component):
         m.submodules.beats = beats = StreamFIFO(RawBeat, self._room)
         wiring.connect(m, beats.o, wiring.flipped(self.o))
 
-        # 1: turn by fill's lower bits. Which lanes belong to the beat before, to this group, and to
-        # what is kept, is worked out meanwhile.
+        # 1: rotate by fill's lower bits. Meanwhile compute which lanes belong to the previous beat,
+        # to this group, and to the kept dots.
         group, turned, rest = self.group, Signal(BEAT_BITS), Signal(2)
         older, known, keep = Signal(LANES), Signal(LANES), Signal(LANES)
         below, emit, last = Signal(LANES), Signal(), Signal()
@@ -55,12 +55,12 @@ class Flattener(wiring.Component):
                 turned.eq(_turned(self.dots, group.fill[:2], 32)), rest.eq(group.fill[2:]),
                 older.eq(below),
                 known.eq(Cat(lane < filled for lane in range(LANES))),
-                # Lanes from fill on are free, and those below if the dots come round to them.
+                # Lanes from fill on are free, and those below if the dots wrap around to them.
                 keep.eq(~below | Cat(lane + LANES < filled for lane in range(LANES))),
                 last.eq(group.last),
             ]
         m.d.sync += emit.eq(self.valid & group.emit)
-        # 2: turn by the rest, and lay it over what was kept.
+        # 2: rotate by the rest, and merge with the kept dots.
         dots, kept = Signal(BEAT_BITS), Signal(BEAT_BITS)
         m.d.comb += [
             dots.eq(_turned(turned, rest, 128)),
@@ -79,7 +79,7 @@ class Flattener(wiring.Component):
 
 
 def _turned(value, by: Signal, bits: int):
-    """Return ``value``, padded to a beat, turned up by 0 to 3 times ``bits``."""
+    """Return ``value``, padded to a beat, rotated up by 0 to 3 times ``bits``."""
     beat = Cat(value, Signal(BEAT_BITS - len(value))) if len(value) < BEAT_BITS else value
     return Mux(by[1],
                Mux(by[0], beat.rotate_left(3 * bits), beat.rotate_left(2 * bits)),

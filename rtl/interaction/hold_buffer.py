@@ -17,15 +17,15 @@ __all__ = ["HoldBuffer"]
 
 
 class HoldBuffer(wiring.Component):
-    """Ring of places, reserved in slot order before a lookup leaves.
+    """Ring of places, which are reserved in slot order before a lookup leaves.
 
-    A slot is given out as soon as it and all before it are there; an EMPTY slot is there at once
-    and gives beats of +0. A place is free again when its last beat is on its way out, so a slot
-    that is not pooled yet occupies its own (paper, 4.1.3; DESIGN, section 3).
+    A slot is output as soon as it and all earlier ones are filled; an EMPTY slot counts as filled
+    and gives beats of +0. A place is free again when its last beat is leaving, so a slot that is
+    not pooled yet occupies its own (paper, 4.1.3; DESIGN, section 3).
 
     A vector for a place that is not reserved or already filled, or with a wrong number of beats,
-    is dropped and counted; its place can still be filled by a right one. Whether a place is
-    filled is one bit that changes its meaning with every lap of the ring, so nothing is cleared
+    is dropped and counted; its place can still be filled by a right one. The filled bit of a place
+    changes its meaning with every lap of the ring, so nothing is cleared
     while the buffer runs; after reset the bits are swept, one a cycle.
 
     Latency and rate: see ``LATENCY`` and ``RATE``.
@@ -42,7 +42,7 @@ class HoldBuffer(wiring.Component):
     vector_beats: beats of a vector, 1 to ``config.vector_beats``; may change while empty.
     o: stream of :data:`~rtl.interaction.records.SlotBeat`, in slot order.
     landed: in this cycle a vector has filled its place.
-    time: counts cycles, and those that were skipped while idle too.
+    time: counts cycles, including those skipped while idle.
     counters: ``reserved`` slots; ``vectors_in`` and ``beats_in`` that filled places;
         ``beats_out``; ``bad_landings``, vectors dropped; ``stall_full``, cycles in which a
         reservation waits for a place; ``stall_waiting``, cycles in which the oldest slot waits
@@ -84,7 +84,7 @@ class HoldBuffer(wiring.Component):
         wiring.connect(m, wiring.flipped(self.remote), landing.remote)
         wiring.connect(m, wiring.flipped(self.local), landing.local)
 
-        # Reserved are the places from head to before tail; the bit above a place is its lap.
+        # The places from head to before tail are reserved; the bit above a place is its lap.
         head, tail, fetch = (Signal(bits + 1) for _ in range(3))
         level = Signal(range(places + 1))
         full, reserve, release = Signal(), Signal(), Signal()
@@ -97,16 +97,16 @@ class HoldBuffer(wiring.Component):
             self.next_landing.eq(tail[:bits]),
             slots.write_en.eq(reserve), slots.write_addr.eq(tail[:bits]),
             slots.write_data.eq(self.reserve.payload),
-            # No vector will fill the place of an EMPTY slot, so its bit is written here: else it
-            # would read as filled one lap later.
+            # No vector will fill the place of an EMPTY slot, so its bit is written here: otherwise
+            # it would read as filled one lap later.
             marks.i.valid.eq(reserve & empty_slot), marks.i.payload.eq(tail),
             landing.mark.valid.eq(marks.o.valid), landing.mark.payload.eq(marks.o.payload),
             marks.o.ready.eq(landing.mark.ready),
             landing.head.eq(head), landing.level.eq(level),
             landing.vector_beats.eq(self.vector_beats), self.landed.eq(landing.vector_in),
         ]
-        # A mark that meets a vector's is late; no slot is reserved until it is written, so that it
-        # never reaches into the place's next lap.
+        # A mark that collides with a vector's is delayed; no slot is reserved until it is written,
+        # so it can never affect the place's next lap.
         m.d.sync += behind.eq(marks.o.valid & (behind | ~marks.o.ready))
         with m.If(reserve):
             m.d.sync += tail.eq(tail + 1)
@@ -175,8 +175,8 @@ class HoldBuffer(wiring.Component):
               beats_in=landing.beats_in, bad_landings=landing.bad,
               beats_out=self.o.valid & self.o.ready,
               stall_full=Mux(waits_full, passed, 0), stall_waiting=Mux(waits, passed, 0))
-        # A slot whose vector is there leaves, or is about to: what has to do with its leaving, and
-        # a place that has just been filled, which landing.idle knows of, need not be looked at.
+        # A slot whose vector is there leaves, or is about to. Activity of its leaving, and of a
+        # place just filled, which landing.idle covers, need not be included.
         m.d.comb += self.idle.eq(
             landing.idle & marks.idle & output.idle & ~read_valid
             & Mux(oldest_valid, ~(is_empty | seen | landing.looked), fetch == tail))

@@ -1,4 +1,4 @@
-"""Interaction: the vectors of a sample become its result, dots or the vectors themselves."""
+"""Interaction: computes a sample's result, dots or the concatenated vectors."""
 
 from amaranth.hdl import Module
 from amaranth.lib import stream, wiring
@@ -14,9 +14,9 @@ __all__ = ["Interaction"]
 
 
 class Interaction(wiring.Component):
-    """Give each sample's vectors to the dot interaction, or flatten them as they are.
+    """Pass each sample's vectors to the dot interaction, or flatten them unchanged.
 
-    Where ``config.dot_units`` is 0 there is no dot interaction, and vectors are always flattened.
+    If ``config.dot_units`` is 0 there is no dot interaction, and vectors are always flattened.
 
     Latency and throughput are those of :class:`~rtl.interaction.dot_interaction.DotInteraction` and
     :class:`~rtl.interaction.vector_flatten.VectorFlattener`.
@@ -24,7 +24,7 @@ class Interaction(wiring.Component):
     Ports
     -----
     i: stream of :data:`~rtl.interaction.records.VectorInBeat`.
-    dots: results are dots. itself: pairs of a vector with itself count too. vector_packing: log2 of
+    dots: results are dots. itself: vectors are also paired with themselves. vector_packing: log2 of
         the vectors that share a beat. All may change while empty.
     o: stream of :data:`~rtl.interaction.records.ResultBeat`, samples in order.
     counters: ``samples`` whose results have left, ``beats_in``, ``beats_out``; ``dropped``, beats

@@ -1,4 +1,4 @@
-"""Landing check: which arriving vectors may be written into the hold buffer."""
+"""Landing check: decides which arriving vectors may be written into the hold buffer."""
 
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
@@ -14,11 +14,11 @@ __all__ = ["LandingCheck"]
 
 
 class LandingCheck(wiring.Component):
-    """Merge the vectors of two sources and let those pass whose place waits for one.
+    """Merge the vectors of two sources and pass those whose place waits for one.
 
-    A place waits if it lies in the ``level`` places from ``head`` on and its filled bit is not the
-    lap of the place. ``remote`` goes first; each source has its own beat count, so vectors of the
-    two may interleave. Where both write to one place, ``local`` wins: no peer owns that place.
+    A place waits if it is one of the ``level`` places from ``head`` on and its filled bit is not
+    the lap of the place. ``remote`` goes first; each source has its own beat count, so vectors of
+    the two may interleave. If both write to one place, ``local`` wins: no peer owns that place.
 
     Latency and rate: see ``LATENCY`` and ``RATE``. After reset, ``places`` cycles of sweep.
 
@@ -28,7 +28,7 @@ class LandingCheck(wiring.Component):
     -----
     remote, local: streams of vectors, ``remote`` always ready.
     mark: stream of {place, lap}: write the filled bit of a place that gets no vector.
-    head, level: first reserved place with its lap on top, and how many are reserved.
+    head, level: first reserved place with its lap on top, and the number of reserved places.
     vector_beats: beats of a vector.
     write_en, write_addr, write_data: beats for the store, address ``place * beats + beat``.
     look_en, look: ask whether this place (with its lap) is filled; ``looked`` answers one cycle
@@ -68,7 +68,7 @@ class LandingCheck(wiring.Component):
         m.submodules.local_buffer = local = SkidBuffer(VectorBeat)
         wiring.connect(m, wiring.flipped(self.local), local.i)
 
-        # Stage 0: choose a beat, and where it goes. The tag of a vector is that of its first beat.
+        # Stage 0: choose a beat and its address. The tag of a vector is that of its first beat.
         remote_valid, remote = Signal(), Signal(TaggedBeat)
         m.d.comb += [self.remote.ready.eq(1), local.o.ready.eq(~remote_valid)]
         m.d.sync += remote_valid.eq(self.remote.valid)
@@ -123,7 +123,7 @@ class LandingCheck(wiring.Component):
             was_spoiled.eq(Mux(stage.source, spoiled[1], spoiled[0])),
             good.eq(stage_valid & stage.reserved & stage.fits & ~was_spoiled
                     & (check.read_data != stage.lap)
-                    # A place that this node's own lookup is being written to is not a peer's.
+                    # While this node's own lookup is being written to a place, no peer owns it.
                     & ~(~stage.source & middle[1] & (tags[1] == stage.place))
                     & ~(self.filled_valid & (self.filled == stage.place))),
             fill.eq(good & stage.last & stage.ends),

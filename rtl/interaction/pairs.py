@@ -1,4 +1,4 @@
-"""Pairs of vectors in the order of a dot interaction's results: which dot is whose."""
+"""Pairs of vectors in the order of a dot interaction's results."""
 
 from math import isqrt
 
@@ -8,7 +8,7 @@ __all__ = ["pair", "pair_count", "pair_groups"]
 def pair(index: int) -> tuple[int, int]:
     """Return the ``index``-th pair (i, j), j < i, of the row-major lower triangle.
 
-    The triangle does not depend on how many vectors there are. With the pairs (i, i) it is the same
+    The triangle does not depend on the number of vectors. With the pairs (i, i) it is the same
     one, a row lower: the pair is then (i - 1, j).
     """
     row = (1 + isqrt(1 + 8 * index)) // 2
@@ -21,5 +21,5 @@ def pair_count(vectors: int, *, itself: bool = False) -> int:
 
 
 def pair_groups(vectors: int, units: int, *, itself: bool = False) -> int:
-    """Return in how many cycles ``units`` dot products go through all pairs of a slice."""
+    """Return the number of cycles in which ``units`` dot products cover all pairs of a slice."""
     return -(-pair_count(vectors, itself=itself) // units)

@@ -1,4 +1,4 @@
-"""Pooled router: pooled vectors go to the host as they are, or on to the interaction."""
+"""Pooled router: sends pooled vectors to the host or to the interaction."""
 
 from amaranth.hdl import Module
 from amaranth.lib import stream, wiring
@@ -10,14 +10,14 @@ __all__ = ["PooledRouter"]
 
 
 class PooledRouter(wiring.Component):
-    """Hand every pooled vector to ``vectors`` if ``interact``, else to ``packets``.
+    """Send every pooled vector to ``vectors`` if ``interact``, else to ``packets``.
 
     Combinational, without state, and never busy. It stands between the FIFO of the pooler and
     blocks whose inputs are registered.
 
     Ports: ``i``, ``packets``, ``vectors``: streams of
-    :data:`~rtl.interaction.records.PooledBeat`; ``interact``, which may change while ``i`` has
-    nothing; ``idle``, always.
+    :data:`~rtl.interaction.records.PooledBeat`; ``interact``, which may change while ``i`` is
+    empty; ``idle``, always.
     """
 
     LATENCY = {("beat", "the same beat"): 0}

@@ -1,4 +1,4 @@
-"""Pooling: the vectors of a bag are added in slot order; a mean divides by their number."""
+"""Pooling: sums the vectors of a bag in slot order; a mean divides by their number."""
 
 from itertools import pairwise
 
@@ -31,24 +31,24 @@ BAGS = 64
 vectors is summed, 800 cycles, this many others may end before it."""
 
 OUT_BEATS = 16
-"""Beats on their way out; more than the cycles from a read of a sum to its leaving."""
+"""Beats in flight to the output; more than the cycles from a read of a sum to its leaving."""
 
 _Origin = data.StructLayout({"sample": 32, "step": STEP_BITS, "last": 1})
 _Leaving = data.StructLayout({"valid": 1, "beat_last": 1, "origin": _Origin})
 
 
 class Pooler(wiring.Component):
-    """Sum the slots of each bag in float32, in slot order, starting from the first vector, and
-    divide the sum by float32 of their number if the mean is asked for.
+    """Sum the slots of each bag in float32, in slot order, starting from the first vector, and for
+    a mean divide the sum by float32 of their number.
 
-    A bag ends with a KEY_END slot; an EMPTY slot is a bag of its own, whose zeros are its sum and
-    its mean. The vectors of a bag must wait for each other's sums, so several bags are in work at
+    A bag ends with a KEY_END slot; an EMPTY slot is a bag by itself, whose zeros are its sum and
+    its mean. The vectors of a bag must wait for each other's sums, so several bags are processed at
     once (:class:`~rtl.interaction.bag_ring.BagRing`; DESIGN, section 7: 0.95 beats per cycle for
-    bags of 1 to 100), and the sums leave in the order of the bags. The first vector of a bag takes
-    the way of the others and is kept bit for bit; a mean's NaN is 0x7FC00000, whatever the number.
+    bags of 1 to 100), and the sums leave in bag order. The first vector of a bag takes the same
+    path as the others and is kept bit for bit; a mean's NaN is 0x7FC00000, whatever the number.
 
-    The reciprocal of a bag's number is made while its last vector is added and waits beside the
-    sum, so that dividing takes no other place in the path than its multipliers.
+    The reciprocal of a bag's number is computed while its last vector is added and stored with the
+    sum, so the division adds only its multipliers to the path.
 
     Latency and rate: see ``LATENCY`` and ``RATE``.
 
@@ -67,7 +67,7 @@ class Pooler(wiring.Component):
         turns of the adders that no vector used though some wait.
     idle: an unfinished bag that waits for its next slot is idle.
 
-    Raises ``TypeError`` or ``ValueError`` for a parameter of the wrong kind or size.
+    Raises ``TypeError`` or ``ValueError`` for a parameter of the wrong type or size.
     """
 
     LATENCY = {
@@ -106,7 +106,7 @@ class Pooler(wiring.Component):
         m.submodules.results = results = Ram(
             BEAT_BITS, BAGS << beat_bits, style="bram" if beat_bits else "lutram")
 
-        # Add, and write the sum where the bag's next vector looks for it.
+        # Add, and write the sum where the bag's next vector reads it.
         stages = [now] + [Signal(now.shape(), name=f"stage{n}")
                           for n in range(1, FLOAT_ADDER_LATENCY + 1)]
         m.d.sync += [after.eq(before) for before, after in pairwise(stages)]
@@ -147,7 +147,7 @@ class Pooler(wiring.Component):
             divisors.read_en.eq(read), divisors.read_addr.eq(bag),
         ]
         m.d.sync += [
-            # A number may well be free a cycle late.
+            # A number may be released a cycle late.
             ring.left.eq(leave),
             ready.eq((ready | finished) & ~(leave << bag)), under_way.eq(under_way + read - given)]
         with m.If(read):
@@ -177,11 +177,11 @@ class Pooler(wiring.Component):
         return m
 
     def _reciprocals(self, m: Module, now) -> tuple[Ram, Signal, Signal]:
-        """Divide 1 by the vectors of each bag that ends; the results wait beside the sums.
+        """Divide 1 by the number of vectors of each bag that ends, and store it beside the sum.
 
         Returns the RAM of reciprocals, and whether and for which bag one is being written.
         """
-        # The last beat of a sum is there before its divisor, however many there are.
+        # The last beat of a sum is available before its divisor, however many there are.
         assert FLOAT_ADDER_LATENCY + self._beats - 1 <= RECIPROCAL_LATENCY
         m.submodules.reciprocal = unit = CountReciprocal()
         m.submodules.divisors = divisors = Ram(len(unit.o) + len(unit.exponent), BAGS,

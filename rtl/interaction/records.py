@@ -1,4 +1,4 @@
-"""What passes between the blocks of the interaction path."""
+"""Layouts of the data that the blocks of the interaction path exchange."""
 
 from amaranth.lib import data
 
@@ -30,4 +30,4 @@ sample have the same number of beats."""
 
 ResultBeat = data.StructLayout({"data": BEAT_BITS, "last": 1, "sample": 32, "step": STEP_BITS})
 """A beat of a sample's interaction result, the dense vector's beats first: ``last`` ends the
-result, whose values are packed 16 to a beat, zeros behind the last."""
+result, whose values are packed 16 to a beat, zeros after the last."""

@@ -1,4 +1,4 @@
-"""Result frames: interaction results become packets to the host."""
+"""Result frames: packs interaction results into packets to the host."""
 
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import stream, wiring
@@ -78,21 +78,21 @@ class ResultFrames(wiring.Component):
               results=Mux(start, Mux(group.part, group.last, group.count), 0),
               packets=start, parts=start & group.part, full=grouper.full,
               timeouts=grouper.expired, changes=grouper.changed)
-        # Beats of an unfinished result stay in the FIFO; its output register fills first.
+        # ``beats`` may hold beats of an unfinished result; its output register fills first.
         m.d.comb += self.idle.eq(
             sizes.idle & grouper.idle & header.idle & payload.idle & ~inside
             & ((beats.level == 0) | beats.o.valid))
         return m
 
     def _measure(self, m: Module, beats: StreamFIFO, sizes: SkidBuffer) -> None:
-        """Store the beats, and tell the length of each result, or of each part of a long one."""
+        """Store the beats, and compute the length of each result, or of each part of a long one."""
         item, size = self.i.payload, sizes.i.payload
         length, first, long = Signal(range(self._most)), Signal(16), Signal()
         fills, take = Signal(), Signal()
         m.d.comb += [
             self.i.ready.eq(beats.i.ready & sizes.i.ready), take.eq(self.i.valid & self.i.ready),
             beats.i.valid.eq(self.i.valid & sizes.i.ready), beats.i.payload.eq(item.data),
-            # A packet is full with this beat and its tag beat; only a long result goes on.
+            # The packet is full with this beat and its tag beat; only a long result continues.
             fills.eq(length == self._most - 2),
             sizes.i.valid.eq(self.i.valid & beats.i.ready & (item.last | fills)),
             size.beats.eq(length + 1), size.sample.eq(item.sample), size.step.eq(item.step),

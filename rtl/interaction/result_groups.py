@@ -1,4 +1,4 @@
-"""Result grouper: which results share a packet, and their tag beats."""
+"""Result grouper: decides which results share a packet, and forms their tag beats."""
 
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
@@ -17,16 +17,16 @@ def tag_beats(most: int) -> int:
 
 
 def ResultSize(most: int) -> data.StructLayout:
-    """Layout of what is known of a whole result, or of a ``part`` of one: how many ``beats`` it
-    has, the number of the ``first_beat`` in its result, and whether that ends here."""
+    """Layout of the size of a whole result, or of a ``part`` of one: its number of ``beats``, the
+    number of its ``first_beat`` in the result, and whether the result ends with it."""
     return data.StructLayout({
         "beats": range(most), "sample": SAMPLE_BITS, "step": STEP_BITS, "part": 1,
         "first_beat": 16, "last": 1})
 
 
 def ResultGroup(most: int) -> data.StructLayout:
-    """Layout of a packet that may leave: the next ``beats`` of the results, behind the next
-    ``tags`` tag beats, or, for a ``part``, behind a tag beat of the fields here."""
+    """Layout of a packet that may leave: the next ``beats`` of the results, after the next
+    ``tags`` tag beats, or, for a ``part``, after a tag beat of the fields here."""
     return data.StructLayout({
         "count": range(most), "beats": range(most), "tags": range(tag_beats(most) + 1),
         "sample": SAMPLE_BITS, "step": STEP_BITS, "part": 1, "first_beat": 16, "last": 1})
@@ -36,7 +36,7 @@ class ResultGrouper(wiring.Component):
     """Gather whole results of one length and one step into packets; a part is one by itself.
 
     A packet closes when another result of its length would not fit, when a result of another length
-    or step comes, or a part, or when it is old.
+    or step comes, or a part, or on time-out.
 
     Latency and rate: see ``LATENCY`` and ``RATE``.
 
@@ -46,7 +46,7 @@ class ResultGrouper(wiring.Component):
     -----
     i: stream of :func:`ResultSize`, in the order of the results.
     groups: stream of :func:`ResultGroup`.
-    tags: stream of tag beats, packets in the order of ``groups``; where a packet is, they are.
+    tags: stream of tag beats, packets in the order of ``groups``, never later than the packet.
     time, timeout: a packet closes when its first result is ``timeout`` cycles old.
     full, expired, changed: a packet closes in this cycle, and why.
     idle: no packet is open or waits.
@@ -71,17 +71,17 @@ class ResultGrouper(wiring.Component):
         m = Module()
         most, item = self._most, self.i.payload
         m.submodules.groups = groups = StreamFIFO(ResultGroup(most), self.GROUPS)
-        # Room for the tags of an open packet, whatever waits.
+        # Room for the tags of an open packet, in addition to any waiting ones.
         m.submodules.tags = tags = StreamFIFO(BEAT_BITS, max(self.GROUPS, 2 * tag_beats(most)))
         wiring.connect(m, groups.o, wiring.flipped(self.groups))
         wiring.connect(m, tags.o, wiring.flipped(self.tags))
-        # The open packet: length and step of its results, how many, their beats, those with tags.
+        # The open packet: length and step of its results, their number, beats, and beats with tags.
         is_open, length, step = Signal(), Signal(range(most)), Signal(STEP_BITS)
         results, beats, used = Signal(range(most)), Signal(range(most)), Signal(range(most + 1))
         tag_count, tag = Signal(range(tag_beats(most) + 1)), Signal(BEAT_BITS)
         opened, old = Signal(32), Signal()
 
-        # What the packet comes to with another result.
+        # The size of the packet with another result.
         total, fresh, fits, same = Signal(range(2 * most + 2)), Signal(), Signal(), Signal()
         closing, close, opens, joins, parts = (
             Signal(name=n) for n in ("closing", "close", "opens", "joins", "parts"))

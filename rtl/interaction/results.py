@@ -1,4 +1,4 @@
-"""Result packager: pooled vectors become packets to the host."""
+"""Result packager: packs pooled vectors into packets to the host."""
 
 from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
@@ -22,9 +22,9 @@ class ResultPackager(wiring.Component):
 
     The payload of a packet is a :data:`rtl.formats.PooledTag` beat and as many whole vectors as
     ``config.host_payload_beats`` leaves room for; a sample with more bags continues in the next
-    packet. Vectors of 4 or 8 values share beats, the first in the lowest lanes, and what is left of
-    the last beat is zero. A packet is held until its last vector is there, because the header
-    counts vectors and the tag tells whether the sample ends; the buffer takes two packets, so that
+    packet. Vectors of 4 or 8 values share beats, the first in the lowest lanes; unused lanes of
+    the last beat are zero. A packet is held until its last vector has come, because the header
+    counts vectors and the tag tells whether the sample ends; the buffer holds two packets, so that
     one fills while the other leaves.
 
     Latency and rate: see ``LATENCY`` and ``RATE``.
@@ -65,7 +65,7 @@ class ResultPackager(wiring.Component):
     def elaborate(self, platform) -> Module:
         m = Module()
         m.submodules.beats = beats = StreamFIFO(RawBeat, 2 * (self._room + 1), style="bram")
-        # A packet takes a beat at least, so there are never more packets than beats.
+        # A packet takes at least one beat, so there are never more packets than beats.
         m.submodules.packets = packets = StreamFIFO(_Packet, 2 * (self._room + 1))
         m.submodules.header_buffer = header = SkidBuffer(FrameInfo)
         m.submodules.payload_buffer = payload = SkidBuffer(RawBeat)
@@ -75,10 +75,10 @@ class ResultPackager(wiring.Component):
         # In: count the vectors of a packet, and close it when it is full or the sample ends.
         item, take = self.i.payload, Signal()
         bags, in_packet = Signal(16), Signal(range(4 * self._room + 1))
-        # Beats left in the packet, and what the vector that now comes in leaves of them.
+        # Beats left in the packet, and what the current vector leaves of them.
         room, left = Signal(range(self._room + 1), init=self._room), Signal(range(self._room + 1))
         closes, full = Signal(), Signal()
-        # A beat is written when no other vector fits; those that share it are collected here.
+        # A beat is written when no other vector fits; vectors that share it are collected here.
         held, collected = Signal(BEAT_BITS), Signal(BEAT_BITS)
         shared = self.vector_packing
         m.d.comb += [
@@ -133,7 +133,7 @@ class ResultPackager(wiring.Component):
 
         count(m, self.counters, samples=start & packet.last, packets=start,
               vectors=Mux(start, packet.count, 0))
-        # Beats of an open packet stay in the FIFO; its output register fills first.
+        # ``beats`` may hold beats of an open packet; its output register fills first.
         m.d.comb += self.idle.eq(packets.idle & ~inside & header.idle & payload.idle
                                  & ((beats.level == 0) | beats.o.valid))
         return m

@@ -1,4 +1,4 @@
-"""Slice loader: vectors of a slice are recoded and put where the dot units read them."""
+"""Slice loader: recodes the vectors of a slice and stores them for the dot units."""
 
 from itertools import pairwise
 
@@ -19,13 +19,13 @@ __all__ = ["Slice", "SliceLoader", "ring_depth"]
 
 def ring_depth(config: NicConfig) -> int:
     """Return the places of the ring of vectors: at least two slices, so that one is loaded while
-    another is multiplied; what the power of two leaves over takes the beginning of a third."""
+    another is multiplied; the places left by the power of two take the beginning of a third."""
     return 1 << ceil_log2(2 * config.interaction_vectors)
 
 
 def Slice(config: NicConfig) -> data.StructLayout:
-    """Layout of what is known of a loaded slice: how many vectors and pairs it has, and whether it
-    is the first, or final, one of its sample."""
+    """Layout of a loaded slice's description: its numbers of vectors and pairs, and whether it is
+    the first, or final, one of its sample."""
     most = config.interaction_vectors
     return data.StructLayout({
         "vectors": range(most + 1), "pairs": range(pair_count(most, itself=True) + 1), "first": 1,
@@ -33,7 +33,7 @@ def Slice(config: NicConfig) -> data.StructLayout:
 
 
 class SliceLoader(wiring.Component):
-    """Recode each lane once, on its way into the ring of vectors that the dot units read.
+    """Recode each lane once, before it enters the ring of vectors that the dot units read.
 
     The places of a slice are consecutive, modulo :func:`ring_depth`; they are free again when the
     slice is released as a whole, in the order in which slices came.
@@ -43,11 +43,11 @@ class SliceLoader(wiring.Component):
     Ports
     -----
     i: stream of :data:`~rtl.interaction.transpose.SliceBeat`.
-    itself: a vector is paired with itself too; may change while idle.
+    itself: vectors are also paired with themselves; may change while idle.
     write_en, write_addr, write_data: into the ring; ``write_data`` is a
         :data:`~rtl.float.RECODED_SLICE`.
     slices: stream of :func:`Slice`, loaded and in order.
-    released: number of vectors of a slice that is done with, for one cycle.
+    released: number of vectors of a finished slice, for one cycle.
     idle: an unfinished slice that waits for its next vector is idle.
     """
 
@@ -65,7 +65,7 @@ class SliceLoader(wiring.Component):
 
     def elaborate(self, platform) -> Module:
         m = Module()
-        # A slice has a vector at least: there is always room to announce it.
+        # A slice has at least one vector, so there is always room to announce it.
         m.submodules.fifo = fifo = StreamFIFO(self._slice, self._depth)
         wiring.connect(m, fifo.o, wiring.flipped(self.slices))
 

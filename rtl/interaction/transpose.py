@@ -1,4 +1,4 @@
-"""Transpose: a sample's vectors come one after another and leave slice by slice."""
+"""Transposer: a sample's vectors arrive one after another and leave slice by slice."""
 
 from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
@@ -11,8 +11,8 @@ from rtl.memory import Ram
 __all__ = ["SliceBeat", "Transposer", "WholeBeat"]
 
 WholeBeat = data.StructLayout({"data": BEAT_BITS, "void": 1, "vector_last": 1, "sample_last": 1})
-"""A beat of a sample's vectors, vector-major. ``void``: of a vector more than there may be, which
-is dropped. ``vector_last`` ends a vector, ``sample_last`` marks the beats of the last one."""
+"""A beat of a sample's vectors, vector-major. ``void``: of a surplus vector, which is dropped.
+``vector_last`` ends a vector, ``sample_last`` marks the beats of the last one."""
 
 SliceBeat = data.StructLayout({"data": BEAT_BITS, "void": 1, "last": 1, "first": 1, "final": 1})
 """A beat of a slice, the 16 lanes that one beat of every vector has. ``last`` ends the slice;
@@ -23,13 +23,13 @@ class Transposer(wiring.Component):
     """Turn vector-major samples into slice-major ones (paper, section 4.1.3: the transpose).
 
     A RAM of two halves: one fills with the next sample while the other is read. A dot interaction
-    takes a slice of all vectors before the next, because the sums over the slices of a pair are
+    needs a slice of all vectors before the next slice, because the additions to a pair's sum are
     then as far apart as there are pairs, and none waits for another.
 
     A sample is held until it is whole. Rate: see ``RATE``.
 
-    Ports: ``i``, stream of :data:`WholeBeat`; ``o``, stream of :data:`SliceBeat`, no ``void`` among
-    them; ``idle``: an unfinished sample that waits for its next beat is idle.
+    Ports: ``i``, stream of :data:`WholeBeat`; ``o``, stream of :data:`SliceBeat`, without ``void``
+    ones; ``idle``: an unfinished sample that waits for its next beat is idle.
     """
 
     RATE = "1 beat per cycle"
@@ -50,7 +50,7 @@ class Transposer(wiring.Component):
         last_vector = [Signal(vector_bits, name=f"last_vector{k}") for k in range(2)]
         last_slice = [Signal(slice_bits, name=f"last_slice{k}") for k in range(2)]
 
-        # In: vector by vector. A void vector leaves the count of vectors as it is.
+        # In: vector by vector. A void vector does not change the count of vectors.
         item, put, ends = self.i.payload, Signal(), Signal()
         filling, vector, part = Signal(), Signal(vector_bits), Signal(slice_bits)
         kept = Signal(vector_bits)

@@ -1,4 +1,4 @@
-"""Flatten of a concatenation: the vectors of a sample become its result."""
+"""Vector flattener: concatenates the vectors of a sample into its result."""
 
 from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import stream, wiring
@@ -16,14 +16,14 @@ class VectorFlattener(wiring.Component):
     """Pack the values of a sample's vectors 16 to a beat, in the order of the vectors.
 
     Vectors of 16 k values are whole beats already; 2 vectors of 8 values or 4 of 4 share a beat,
-    the first in the lowest lanes, zeros behind the last.
+    the first in the lowest lanes, zeros after the last.
 
     Latency and rate: see ``LATENCY`` and ``RATE``.
 
     Ports
     -----
     i: stream of :data:`~rtl.interaction.records.VectorInBeat`.
-    vector_packing: log2 of the vectors that share a beat, 0 to 2; 0 where a vector has more beats
+    vector_packing: log2 of the vectors that share a beat, 0 to 2; 0 if a vector has more beats
         than 1; may change while idle and between samples.
     o: stream of :data:`~rtl.interaction.records.ResultBeat`.
     idle: an unfinished beat that waits for its next vector is idle.
@@ -43,7 +43,7 @@ class VectorFlattener(wiring.Component):
         wiring.connect(m, output.o, wiring.flipped(self.o))
         item, packing = self.i.payload, self.vector_packing
         index, take, full, ends = Signal(2), Signal(), Signal(), Signal()
-        # A beat leaves when no other vector fits; those that share it are collected here.
+        # A beat leaves when no other vector fits; vectors that share it are collected here.
         held, collected = Signal(BEAT_BITS), Signal(BEAT_BITS)
         m.d.comb += [
             self.i.ready.eq(output.i.ready), take.eq(self.i.valid & self.i.ready),

@@ -1,4 +1,4 @@
-"""Owner split: which node owns a key, by the descriptor of its table."""
+"""Owner split: finds the node that owns a key, by the descriptor of its table."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ FRACTION_BITS = 16
 """Low bits of the key's hash that spread the rows of a table over its owners."""
 
 _WORDS = 3
-"""Descriptor words that say where a row lives; the others address stores on the card."""
+"""Descriptor words that locate a row's owner; the others address stores on the card."""
 
 
 def split_layout(user_shape) -> data.StructLayout:
@@ -32,14 +32,14 @@ class OwnerSplit(wiring.Component):
 
     ``owner`` is the descriptor's owner (kind TABLE), that plus (hash[15:0] * owners) >> 16 (kind
     ROW, see :mod:`rtl.keys.hashing`), or this node (REPLICATED). ``status`` is 0, or the first that
-    holds of TABLE (no such table, its descriptor is not valid), KIND (COLUMN: in the format, not
-    executed; REPLICATED where a row must have one owner), ROW (beyond the table's rows) and TABLE
-    (the owner is not one of ``nodes``); then ``owner`` means nothing. ``own``: it is this node.
+    applies of TABLE (no such table, or an invalid descriptor), KIND (COLUMN: defined, but not
+    supported; REPLICATED where a row must have one owner), ROW (beyond the table's rows) and TABLE
+    (the owner is not one of ``nodes``); then ``owner`` is invalid. ``own``: it is this node.
 
     Latency and rate: see ``LATENCY`` and ``RATE``. Keys keep their order. After reset ``tables``
     cycles make every descriptor invalid; meanwhile nothing is taken.
 
-    Parameters: ``user_shape``, of what travels with a key; ``tables``, number of descriptors;
+    Parameters: ``user_shape``, of the data carried with a key; ``tables``, number of descriptors;
     ``replicated``, whether a row may have a copy at every node.
 
     Ports
@@ -49,11 +49,11 @@ class OwnerSplit(wiring.Component):
     node: this node's number.
     nodes: nodes of the cluster.
     write_en, write_table, write_word, write_data: write a 32-bit word of a descriptor (words 0 to
-        4 of :data:`rtl.formats.TableDescriptor`; 3 and 4 are not kept here). A descriptor that is
-        in use is changed by clearing word 0 first and writing it last. Tables and words that do
-        not exist are ignored, and so is all while ``write_ready`` is 0.
+        4 of :data:`rtl.formats.TableDescriptor`; 3 and 4 are not stored here). A descriptor in use
+        is changed by clearing word 0 first and writing it last. Writes to tables and words that do
+        not exist, or while ``write_ready`` is 0, are ignored.
     write_ready: descriptors may be written.
-    idle: no key inside and no sweep under way.
+    idle: no key inside and no sweep in progress.
 
     Raises ``TypeError`` if ``user_shape`` is not a shape, ``ValueError`` if ``tables`` is not
     between 1 and 4,096.
@@ -88,7 +88,7 @@ class OwnerSplit(wiring.Component):
             head.i.valid.eq(self.i.valid & swept),
             self.i.ready.eq(head.i.ready & swept),
         ]
-        # Item and validity of each stage; a stage's own fields are declared where it is filled.
+        # Item and validity of each stage; the fields that a stage adds are declared there.
         items = [head.o.payload] + [Signal(self._item, name=f"item{k}") for k in range(1, 5)]
         valids = [head.o.valid] + [Signal(name=f"valid{k}") for k in range(1, 5)]
         advance = Signal()
@@ -134,7 +134,7 @@ class OwnerSplit(wiring.Component):
                 m.d.sync += status3.eq(Status.KIND)
             with m.Else():
                 m.d.sync += status3.eq(Mux(beyond, Status.ROW, 0))
-            # 4: an owner outside the cluster would have no packet buffer to go to.
+            # 4: an owner outside the cluster would have no packet buffer.
             m.d.sync += [
                 owner4.eq(owner3), own4.eq(owner3 == self.node),
                 status4.eq(Mux((status3 == 0) & (owner3 >= self.nodes), Status.TABLE, status3)),
@@ -148,7 +148,7 @@ class OwnerSplit(wiring.Component):
         return m
 
     def _descriptors(self, m: Module, table, read_en, swept) -> data.View:
-        """Build the descriptor RAM, a lane a word, and return what it reads, one cycle later."""
+        """Build the descriptor RAM, a lane per word, and return its output, one cycle later."""
         place = Signal(range(self._tables + 1))
         write = Signal()
         m.d.comb += [
@@ -157,7 +157,7 @@ class OwnerSplit(wiring.Component):
         ]
         with m.If(~swept):
             m.d.sync += place.eq(place + 1)
-        descriptor: Any = Signal(Descriptor)  # a View, which Amaranth makes of the layout
+        descriptor: Any = Signal(Descriptor)  # a View, since Descriptor is a layout
         words = []
         for word in range(_WORDS):
             ram = Ram(32, self._tables, style="lutram" if self._tables <= 64 else "bram")

@@ -1,4 +1,4 @@
-"""AXI4 towards high-bandwidth memory: the channels of a master, and the table of masters."""
+"""AXI4 to high-bandwidth memory: the channels of a master, and the table of masters."""
 
 from typing import NamedTuple
 
@@ -9,22 +9,22 @@ __all__ = ["ADDRESS_BITS", "BURST_BEATS", "HBM_CHANNELS", "ID_BITS", "Address", 
            "axi4_master", "read_beat", "write_beat", "write_done"]
 
 HBM_CHANNELS = 32
-"""Pseudo-channels of the U280's HBM2 (PG276), each with an AXI port of its own."""
+"""Pseudo-channels of the U280's HBM2 (PG276), each with its own AXI port."""
 ADDRESS_BITS = 28
-"""A pseudo-channel has 256 MiB; a master counts bytes from the start of its own."""
+"""A pseudo-channel has 256 MiB; a master's addresses start at 0 in its own."""
 ID_BITS = 6
 BURST_BEATS = 8
-"""Beats of a burst at most: of 512 bits, they are the 16 beats that the memory's AXI3 takes."""
+"""Most beats of a burst: of 512 bits, they are the 16 beats that the memory's AXI3 accepts."""
 
 Address = data.StructLayout({"address": ADDRESS_BITS, "more": range(BURST_BEATS), "id": ID_BITS})
-"""A burst: byte address of its first beat, whole beats, how many beats follow that; its ID."""
+"""A burst: byte address of its first beat, number of further beats, and its ID."""
 
 
 class MemoryMaster(NamedTuple):
     """An entry of the table of masters that a design offers as its attribute ``masters``.
 
-    Members: ``name`` of the port, an :func:`axi4_master`; pseudo-``channel`` that it has for
-    itself, 0 to 31; ``width`` of its data in bits.
+    Members: ``name`` of the port, an :func:`axi4_master`; its exclusive pseudo-``channel``, 0 to
+    31; ``width`` of its data in bits.
     """
 
     name: str
@@ -33,24 +33,24 @@ class MemoryMaster(NamedTuple):
 
 
 def write_beat(width: int) -> data.StructLayout:
-    """Return the layout of a beat of ``width`` bits that is written."""
+    """Return the layout of a written beat of ``width`` bits."""
     return data.StructLayout({"data": width, "strobe": width // 8, "last": 1})
 
 
 def read_beat(width: int) -> data.StructLayout:
-    """Return the layout of a beat of ``width`` bits that was read; ``resp`` as in AMBA AXI."""
+    """Return the layout of a read beat of ``width`` bits; ``resp`` as in AMBA AXI."""
     return data.StructLayout({"data": width, "id": ID_BITS, "resp": 2, "last": 1})
 
 
 write_done = data.StructLayout({"id": ID_BITS, "resp": 2})
-"""Word that a burst has been written."""
+"""Response that a burst has been written."""
 
 
 def axi4_master(width: int, address=Address) -> wiring.Signature:
-    """Return AXI4 as its master sees it, each channel a stream.
+    """Return AXI4 as seen by its master, each channel a stream.
 
-    Bursts are incrementing ones of whole beats, so type and size are not among the signals. Beats
-    of reads with different IDs may come interleaved (AMBA AXI, A5.3).
+    Bursts are incrementing and of whole beats, so there are no signals for type and size. Beats of
+    reads with different IDs may be interleaved (AMBA AXI, A5.3).
 
     Parameters: ``width`` of the data in bits; ``address``, layout of ``aw`` and ``ar``.
 

@@ -19,8 +19,8 @@ class Ram(wiring.Component):
     Parameters
     ----------
     width: bits of a word.
-    depth: number of words, need not be a power of two.
-    style: ``lutram``, ``bram``, ``uram`` or ``auto``: where the vendor's tools put it.
+    depth: number of words, not necessarily a power of two.
+    style: ``lutram``, ``bram``, ``uram`` or ``auto``: the primitive for the vendor's tools.
     latency: cycles from ``read_addr`` to ``read_data``: 1, or 0 (then ``style`` is ``lutram``).
 
     Ports
@@ -52,7 +52,7 @@ class Ram(wiring.Component):
         if hook is not None:
             m.submodules.memory = hook(self)
             return m
-        # A simulator's platform may say what is there at power-up; a design must not care.
+        # A simulator's platform may set the contents at power-up; a design must not depend on them.
         contents = getattr(platform, "ram_contents", None)
         style = "distributed" if self.latency == 0 else _STYLES[self.style]
         m.submodules.memory = mem = memory.Memory(

@@ -1,4 +1,4 @@
-"""Sweep: the addresses of a small memory, once after reset, to be cleared."""
+"""Sweep: clears a small memory, address by address, after reset."""
 
 from amaranth.hdl import Module, Signal
 

@@ -1,4 +1,4 @@
-"""Access tap: a log of what a cache decided, for whoever listens."""
+"""Access tap: a log of a cache's decisions."""
 
 from amaranth.hdl import Module, Signal
 from amaranth.lib import data, stream, wiring
@@ -12,8 +12,9 @@ from rtl.stream import StreamFIFO
 __all__ = ["ACCESS_TAP_COUNTERS", "Access", "AccessEvent", "AccessTap"]
 
 Access = data.StructLayout({"key": Key, "hit": 1, "pending": 1, "conflict": 1, "unmerged": 1})
-"""A lookup of a cache: whether its key was there (``pending``: on its way), and, of a miss, whether
-it found no place (``conflict``) or found its key on its way and may not wait (``unmerged``)."""
+"""A lookup of a cache: whether its key was there (``pending``: being fetched), and, for a miss,
+whether it found no place (``conflict``) or its key was in flight and merging is off (``unmerged``).
+"""
 
 AccessEvent = tap_layout(Key)
 
@@ -21,7 +22,7 @@ ACCESS_TAP_COUNTERS = CounterLayout("events", "lost")
 
 
 class AccessTap(wiring.Component):
-    """Turn the cache's events into a stream that never holds the cache up.
+    """Turn the cache's events into a stream that never stalls the cache.
 
     Latency and rate: see ``LATENCY`` and ``RATE``. An event that finds the FIFO full, because the
     listener is slow, is lost and counted.
@@ -43,8 +44,8 @@ class AccessTap(wiring.Component):
         m = Module()
         m.submodules.fifo = fifo = StreamFIFO(Access, self._depth)
         wiring.connect(m, fifo.o, wiring.flipped(self.o))
-        # A cache decides at the end of its path: there is no logic left, neither for a FIFO's level
-        # nor for whether anyone listens.
+        # The event is at the end of the cache's critical path, so it is registered before the FIFO
+        # and before the enable are looked at.
         event, enabled = Signal(AccessEvent), Signal()
         m.d.sync += [event.eq(self.event), enabled.eq(self.enable)]
         m.d.comb += [

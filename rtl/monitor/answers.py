@@ -1,4 +1,4 @@
-"""Answers that are owed: how many, and for how long none has come."""
+"""Answer counter: outstanding answers, and how long none has arrived."""
 
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import wiring
@@ -12,15 +12,15 @@ ANSWER_COUNTERS = CounterLayout("asked", "answered", "stall_answers")
 
 
 class AnswerCounter(wiring.Component):
-    """Count what was asked of the other side of an edge, and what came back.
+    """Count requests to the other side of an edge, and its answers.
 
     Ports
     -----
-    asked, answered: in this cycle, one more; at most as many are answered as were asked.
-    time: counts cycles, and those that were skipped while idle too.
-    counters: ``asked`` and ``answered``, whose difference is still owed; ``stall_answers``, cycles
-        in which something is owed and nothing comes.
-    idle: always: an answer that is owed moves nothing.
+    asked, answered: in this cycle, one more; never more answers than requests.
+    time: counts cycles, including those skipped while idle.
+    counters: ``asked`` and ``answered``, whose difference is outstanding; ``stall_answers``, cycles
+        with an outstanding answer in which none arrives.
+    idle: always 1: an outstanding answer moves nothing.
     """
 
     def __init__(self):
@@ -32,7 +32,7 @@ class AnswerCounter(wiring.Component):
         m = Module()
         before, passed, owed = Signal(32), Signal(32), Signal()
         m.d.comb += [passed.eq(self.time - before), self.idle.eq(1)]
-        # Owed since the last cycle: what was asked then is seen in the counters now.
+        # Outstanding since the last cycle: its requests show in the counters now.
         m.d.sync += [before.eq(self.time),
                      owed.eq((self.counters.asked != self.counters.answered) & ~self.answered)]
         count(m, self.counters, asked=self.asked, answered=self.answered,

@@ -1,4 +1,4 @@
-"""The streams between the blocks of the NIC by name, for whoever wants to know where one stands."""
+"""Channel map: the streams between the blocks of the NIC by name, and a probe of their states."""
 
 from amaranth.hdl import Cat, Module
 from amaranth.lib import wiring
@@ -63,7 +63,7 @@ CHANNELS = {
     "host_tx": "host",
 }
 """Each stream of :class:`rtl.nic.SmartNic`, ``block.port`` of its source or the name of an edge,
-and the block that takes from it."""
+and the block that it goes to."""
 
 TRAINING_CHANNELS = {
     "host_parser.gradients": "training_path",
@@ -81,17 +81,17 @@ TRAINING_CHANNELS = {
     "training_path.host_headers": "host_mux",
     "training_path.host_payload": "host_mux",
 }
-"""Those that a NIC has besides if it trains, likewise."""
+"""The additional streams of a NIC that trains."""
 
 
 def channel_map(training: bool) -> dict[str, str]:
-    """Return the streams of a NIC and who takes from each. Bit k of a probe is the k-th of them."""
+    """Return the streams of a NIC with their destinations. Bit k of a probe is the k-th stream."""
     return CHANNELS | TRAINING_CHANNELS if training else CHANNELS
 
 
 def channel_state(training: bool) -> wiring.Signature:
-    """Signature of ``valid`` and ``ready`` of every channel, a bit each: where both are 1, a beat
-    crosses."""
+    """Signature of ``valid`` and ``ready`` of every channel, one bit each: where both are 1, a beat
+    is transferred."""
     channels = len(channel_map(training))
     return wiring.Signature({"valid": Out(channels), "ready": Out(channels)})
 
@@ -103,7 +103,7 @@ def channel_words(training: bool) -> list[tuple[str, ...]]:
 
 
 class ChannelProbe(wiring.Component):
-    """Show ``valid`` and ``ready`` of streams.
+    """Expose ``valid`` and ``ready`` of streams.
 
     Parameters: ``streams``, by the names of :func:`channel_map`; ``KeyError`` when one is missing;
     ``training``.

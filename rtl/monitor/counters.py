@@ -1,4 +1,4 @@
-"""Event counters that live in the block whose events they count."""
+"""Event counters, which are part of the block whose events they count."""
 
 from amaranth.hdl import Module, Value
 from amaranth.lib import data
@@ -9,12 +9,12 @@ COUNTER_BITS = 32
 
 
 def CounterLayout(*names: str) -> data.StructLayout:
-    """Layout of a block's ``counters`` port: one 32-bit value a name, in order."""
+    """Layout of a block's ``counters`` port: one 32-bit value per name, in order."""
     return data.StructLayout({name: COUNTER_BITS for name in names})
 
 
 def count(m: Module, counters: data.View, **events: Value | int) -> None:
-    """Add each event's value (one bit, or a small number) to the counter of its name, each cycle.
+    """Add each event's value (one bit, or a small number) to its counter, in each cycle.
 
     Counters are cumulative, wrap at 2^32, and only reset clears them. Every name must be driven
     once; an unknown name raises ``ValueError``.

@@ -39,9 +39,9 @@ ASSEMBLER_COUNTERS = CounterLayout("packets", "beats", "stall_output")
 
 
 class FrameAssembler(wiring.Component):
-    """Put the header beat before each packet's payload and send it.
+    """Prefix each packet's payload with its header beat and send it.
 
-    The payload waits until its CRC-32C is known, in a FIFO of two packets of the largest size. The
+    The payload waits in a FIFO of two packets of the largest size until its CRC-32C is known. The
     IPv4 header has no options, DF, identification 0 (RFC 6864), TTL 64; the UDP checksum is 0
     (RFC 768), since the CRC covers addresses, header and payload. ``sequence`` counts this
     assembler's packets mod 2^24.
@@ -50,19 +50,19 @@ class FrameAssembler(wiring.Component):
 
     Parameters
     ----------
-    config: sizes; a packet has at most ``net_payload_beats`` or ``host_payload_beats``: a longer
-        one would wait for ever, so packagers must not make it.
+    config: sizes; a packet has at most ``net_payload_beats`` or ``host_payload_beats``. Packagers
+        must not make longer ones, which would never leave.
     framing: ``ethernet``; ``udp``, for a shell with its own UDP stack: the first 42 bytes are 0,
-        and the CRC covers them so; or ``host``: the CRC is 0 too.
+        and the CRC covers them as 0; or ``host``: the CRC is 0 too.
 
     Ports
     -----
-    headers: stream of :data:`rtl.formats.FrameInfo`, one a packet.
+    headers: stream of :data:`rtl.formats.FrameInfo`, one per packet.
     payload: stream of :data:`rtl.formats.RawBeat`, packets in the order of their headers; none for
         a header with ``empty`` set.
     o: stream of :data:`rtl.formats.Beat`, ``keep`` all ones, ``err`` 0.
-    bytes: of the packet whose beat ``o`` offers, header beat included; holds as the beat does.
-    acknowledge: what the next header taken carries in the field of its name.
+    bytes: length of the packet whose beat ``o`` offers, header beat included; stable with the beat.
+    acknowledge: value of that field in the next header taken.
     node: this node's number, the header's source.
     mac_base, ip_base, udp_port: addresses of node 0 (others add their number), as numbers.
     counters: ``packets`` sent and their payload ``beats``; ``stall_output``, cycles in which a
@@ -111,7 +111,7 @@ class FrameAssembler(wiring.Component):
         return m
 
     def _take(self, m, waiting, done, beats_shape):
-        """Take header and payload of one packet after the other through the CRC into the FIFOs."""
+        """Take the header and payload of each packet through the CRC into the FIFOs."""
         inside, room = Signal(), Signal()
         ember, sequence = Signal(EmberHeader), Signal(24)
         take_header, take_beat = Signal(), Signal()
@@ -135,7 +135,7 @@ class FrameAssembler(wiring.Component):
         with m.If(take_beat & beats.o.payload.last):
             m.d.sync += inside.eq(0)
 
-        # Three stages behind: the CRC's two, and the beat as the CRC is to see it.
+        # Three stages later: the CRC's two, and one that prepares the beat for the CRC.
         stage = data.StructLayout({"valid": 1, "first": 1, "last": 1})
         track = [Signal(stage, name=f"track{k}") for k in range(3)]
         held = [Signal(EmberHeader, name=f"ember{k}") for k in range(3)]
@@ -178,7 +178,7 @@ class FrameAssembler(wiring.Component):
 
     def _send(self, m, waiting, done, out):
         """Build header beats two ahead, and send each before its payload."""
-        # Stage 1: lengths and addresses; stage 2: checksum; then the header beat is whole.
+        # Stage 1: lengths and addresses; stage 2: checksum; then the header beat is complete.
         valid1, valid2, valid3 = Signal(), Signal(), Signal()
         item1, item2 = Signal(done.payload.shape()), Signal(done.payload.shape())
         header, empty = Signal(HeaderBeat), Signal()
@@ -217,7 +217,7 @@ class FrameAssembler(wiring.Component):
         own_mac, own_ip, common = Signal(48), Signal(32), Signal(20)
         mac2, ip2 = Signal(48), Signal(32)
         sum2, total3 = Signal(20), Signal(20)
-        # What every packet's checksum has in common, as 16-bit numbers in network order.
+        # The constant part of every packet's checksum, as 16-bit numbers in network order.
         fixed = (IP_VERSION_IHL << 8) + DONT_FRAGMENT + (IP_TTL << 8 | IP_PROTOCOL_UDP)
         m.d.sync += [
             own_mac.eq(address(self.mac_base, self.node, 48)),

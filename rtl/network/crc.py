@@ -13,7 +13,7 @@ _BITS = 32
 
 
 def _columns(bits: int) -> list[int]:
-    """Return what each of ``bits`` input bits, lowest first, adds to the remainder at the end."""
+    """Return the contribution of each of ``bits`` input bits, lowest first, to the remainder."""
     columns, value = [0] * bits, 1
     for position in reversed(range(bits)):
         value = (value >> 1) ^ (_POLYNOMIAL if value & 1 else 0)

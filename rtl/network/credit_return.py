@@ -1,4 +1,4 @@
-"""Credit return: what has been consumed, told in time to nodes that no other packet goes to."""
+"""Credit return: reports consumed beats in time to nodes that get no other packet."""
 
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import stream, wiring
@@ -17,17 +17,17 @@ CREDIT_RETURN_COUNTERS = CounterLayout("beats", "credits")
 
 
 class CreditReturn(wiring.Component):
-    """Count the beats of partials of each node that were consumed, and see that it gets to know.
+    """Count the consumed beats of partials per node, and make sure that each node is told.
 
-    Headers to a node carry the count (:class:`CreditCounter`). A node that is owed a quarter of the
-    window gets a step record CREDIT, and no other until a header has left for it. So what a sender
-    has not been told stays below a quarter, once all is consumed: packets of at most three quarters
-    of a window always get through (:class:`PartialPackager`).
+    Headers to a node carry the count (:class:`CreditCounter`). If a quarter of the window has not
+    been reported to a node, it gets a step record CREDIT, and no other until a header has left for
+    it. So once all is consumed, the unreported part stays below a quarter: packets of at most three
+    quarters of a window always get through (:class:`PartialPackager`).
 
     After each event all nodes are looked at, one a cycle. Latency and rate: see ``LATENCY`` and
     ``RATE``.
 
-    Parameters: ``nodes``; ``readers``, how many blocks read the counts.
+    Parameters: ``nodes``; ``readers``, number of blocks that read the counts.
 
     Ports
     -----
@@ -35,7 +35,7 @@ class CreditReturn(wiring.Component):
     node[k], value[k]: the count for a header to ``node[k]``, combinational.
     reported: event :data:`rtl.network.layouts.Credit`: a header with ``value`` left for ``node``.
     window: beats that a sender may have outstanding here.
-    step: the step that the records name.
+    step: the step in the records' headers.
     steps: stream of :data:`rtl.formats.OutgoingRecord`, to the packager of STEPS.
     counters: ``beats`` consumed, ``credits`` sent. idle.
     """
@@ -64,14 +64,14 @@ class CreditReturn(wiring.Component):
         for k in range(self._readers):
             m.d.comb += [counter.node[k].eq(self.node[k]), self.value[k].eq(counter.value[k])]
 
-        # Headers cannot wait, looks can: an event has the read port.
+        # Headers cannot wait but the scan can: an event has priority for the read port.
         event, ahead = Signal(Credit), Signal(CREDIT_BITS)
         look, left = Signal(range(max(2, self._nodes))), Signal(range(self._nodes + 1))
         m.d.sync += [event.eq(self.reported), event.valid.eq(self.reported.valid & swept)]
         m.d.comb += [
             told.read_en.eq(1), told.read_addr.eq(Mux(event.valid, event.node, look)),
             ahead.eq(event.value - told.read_data),
-            # A header that was overtaken by a later one tells nothing new.
+            # A report that is older than the last one has no new information.
             told.write_en.eq((event.valid & (ahead < HALF)) | ~swept),
             told.write_addr.eq(Mux(swept, event.node, address)),
             told.write_data.eq(Mux(swept, event.value, 0)),

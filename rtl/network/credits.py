@@ -1,4 +1,4 @@
-"""Credits: a receiver's count of what it has consumed, and a sender's window on it."""
+"""Credits: a receiver's count of consumed beats, and a sender's window relative to it."""
 
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
@@ -12,7 +12,7 @@ from rtl.stream import SkidBuffer
 __all__ = ["HALF", "CreditCounter", "CreditGate", "check_nodes"]
 
 HALF = 1 << (CREDIT_BITS - 1)
-"""Half of the range of counts: one that is further ahead of another is behind it."""
+"""Half of the range of counts: a count that is further ahead of another counts as older."""
 
 
 def check_nodes(nodes: object) -> None:
@@ -24,12 +24,12 @@ def check_nodes(nodes: object) -> None:
 
 
 class CreditCounter(wiring.Component):
-    """Count the beats of each node that were consumed, mod 2^16, for the headers to it.
+    """Count the consumed beats of each node, mod 2^16, for the headers to it.
 
     An event counts from the next cycle on. After reset the counters are cleared, one a cycle.
 
-    Parameters: ``nodes``; ``readers``, how many blocks read it; ``several``, whether an event may
-    stand for several beats.
+    Parameters: ``nodes``; ``readers``, number of blocks that read it; ``several``, whether an event
+    may stand for several beats.
 
     Ports: ``freed``, event :data:`rtl.network.layouts.Freed`, or ``FreedBeats`` if ``several`` (not
     while the sweep runs); ``node[k]`` and ``value[k]``, combinational; ``idle``, 1 when the sweep
@@ -66,12 +66,12 @@ class CreditCounter(wiring.Component):
 
 
 class CreditGate(wiring.Component):
-    """Let a packet pass when its beats fit the window of its destination.
+    """Let a packet pass when its beats fit its destination's window.
 
-    Of each destination at most ``window`` beats are sent and not acknowledged. An acknowledgement
-    is the cumulative number of beats that the destination has consumed, mod 2^16: one between the
-    last and the number sent is taken, one beyond counts as all, an older one is ignored. Packets
-    pass in order: the first that does not fit holds up the others.
+    At most ``window`` beats per destination are sent but not acknowledged. An acknowledgement is
+    the cumulative number of beats that the destination has consumed, mod 2^16: one between the
+    last and the number sent is accepted, one beyond counts as all, an older one is ignored. Packets
+    pass in order: the first that does not fit blocks the others.
 
     Latency and rate: see ``LATENCY`` and ``RATE``.
 
@@ -80,10 +80,10 @@ class CreditGate(wiring.Component):
     Ports
     -----
     i, o: streams of ``shape``.
-    window: beats. A packet of more never passes.
+    window: beats. A larger packet never passes.
     credit_in: event :data:`rtl.network.layouts.Credit`.
     stalled: a packet waits for credit in this cycle.
-    idle: nothing waits, not even for credit: ``stalled`` is counted.
+    idle: nothing waits, not even for credit, because ``stalled`` is counted.
     """
 
     LATENCY = {("packet", "the same packet"): 2}
@@ -105,7 +105,7 @@ class CreditGate(wiring.Component):
         address, swept = sweep(m, self._nodes)
         event = Signal(Credit)
         m.d.sync += [event.eq(self.credit_in), event.valid.eq(self.credit_in.valid & swept)]
-        # Events cannot wait, packets can: an event has the read ports.
+        # Events cannot wait but packets can: an event has priority for the read ports.
         item = self.i.payload
         node = Mux(event.valid, event.node, item.destination)
         pending, total = Signal(CREDIT_BITS), Signal(CREDIT_BITS + 1)
@@ -135,7 +135,7 @@ class CreditGate(wiring.Component):
             with m.If(passing):
                 m.d.sync += checked.eq(0)
         with m.Else():
-            # Look (again): the answer counts in the next cycle.
+            # Look, or look again: the answer is used in the next cycle.
             m.d.sync += [
                 checked.eq(self.i.valid & swept & ~event.valid),
                 fits.eq(total <= self.window), following.eq(sent.read_data + item.beats),

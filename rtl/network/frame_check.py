@@ -1,4 +1,4 @@
-"""Frame check: the verdict on a packet, ready with its last beat."""
+"""Frame check: the verdict on a packet, available with its last beat."""
 
 from collections.abc import Iterable
 
@@ -36,13 +36,13 @@ from rtl.network.wire import (
 __all__ = ["VERDICTS", "CheckedBeat", "FrameCheck"]
 
 VERDICTS = ("errors_mac", "foreign", "bad_length", "bad_crc", "bad_opcode", "bad_node")
-"""Why a packet is dropped, in the order in which the reasons are looked at."""
+"""Reasons to drop a packet, in order of priority."""
 
 
 def CheckedBeat(max_beats: int) -> data.StructLayout:
-    """Layout of a beat behind the check. The verdict and the header fields count on the last.
+    """Layout of a beat after the check. Verdict and header fields are valid on the last beat.
 
-    ``gradient``: the packet is one of training, and ``credit`` that of gradients. ``paid``: it is
+    ``gradient``: a packet of training, and its ``credit`` is that of gradients. ``paid``: a packet
     of a kind that is sent against credits of gradients.
     """
     return data.StructLayout({
@@ -55,16 +55,16 @@ class FrameCheck(wiring.Component):
     """Check packets at full rate: addresses, lengths, CRC-32C, opcode, nodes, count.
 
     A fixed pipeline that never waits. Latency and rate: see ``LATENCY`` and ``RATE``. With framing
-    ``host`` only length, opcode and count are checked: PCIe vouches for the rest; with ``udp`` also
-    CRC-32C and nodes, since the shell's UDP stack has looked at the rest.
+    ``host`` only length, opcode and count are checked: PCIe protects the rest; with ``udp`` also
+    CRC-32C and nodes, since the shell's UDP stack has checked the rest.
 
-    Parameters: ``max_beats``, the longest payload that is accepted; ``framing``; ``training``,
-    whether its packets are taken. Of gradients only the beats of records are compared with the
-    count: how many beats of vectors there are is in the records.
+    Parameters: ``max_beats``, the longest accepted payload; ``framing``; ``training``, whether
+    packets of training are accepted. For gradients the count is compared only with the beats of
+    records: the number of beats of vectors follows from the records.
 
     Ports
     -----
-    valid, beat: a beat comes in, :data:`rtl.formats.Beat`.
+    valid, beat: an input beat, :data:`rtl.formats.Beat`.
     node, nodes, mac_base, ip_base, udp_port, vector_beats, vector_packing: see
         :class:`rtl.network.FrameParser`.
     o: :func:`CheckedBeat`. ``beats`` counts payload beats, this one included, up to
@@ -92,7 +92,7 @@ class FrameCheck(wiring.Component):
         m = Module()
         longest = self._max_beats
         beats_shape = range(longest + 2)
-        # Stage 0: the beat as it came.
+        # Stage 0: the beat as received.
         inside = Signal()
         beat = Signal(data.StructLayout({
             "valid": 1, "first": 1, "last": 1, "err": 1, "partial": 1, "data": BEAT_BITS}))
@@ -137,12 +137,12 @@ class FrameCheck(wiring.Component):
                     head1.values.eq(_one_of(ember.opcode, values)),
                     head1.uncounted.eq(_one_of(ember.opcode, uncounted)),
                 ]
-        # Stage 2: what the count of records or vectors must come to in beats.
+        # Stage 2: the beats that the count of records or vectors requires.
         stage2 = Signal(stage1.shape())
         beats2, head2 = Signal(beats_shape), Signal(head1.shape())
         expected2, count_range2 = Signal(17), Signal()
         count = head1.count[:11]  # enough for the longest packet; count_range2 checks the rest
-        # Vectors of several beats, of one, or several in a beat, whose last may be part empty.
+        # A vector has several beats or one, or shares a beat; the last beat may be partly empty.
         body, rest, factor = Signal(16), Signal(2), Signal(5)
         m.d.comb += factor.eq(Mux(head1.values, 1, self.vector_beats))
         m.d.sync += rest.eq(Cat(self.vector_packing.any(), self.vector_packing[1]))
@@ -196,7 +196,7 @@ class FrameCheck(wiring.Component):
         return m
 
     def _peer_checks(self, m, beat, ember, head2):
-        """Return (bad CRC, bad node), valid behind stage 2."""
+        """Return (bad CRC, bad node), valid after stage 2."""
         node1, node2 = Signal(3), Signal()
         with m.If(beat.valid & beat.first):
             m.d.sync += node1.eq(Cat(ember.destination != self.node, ember.source >= self.nodes,
@@ -208,11 +208,11 @@ class FrameCheck(wiring.Component):
         return crc.crc != head2.crc, node2
 
     def _ethernet_checks(self, m, beat, header, beats1):
-        """Return (foreign, bad lengths, bad checksum), valid behind stage 2."""
+        """Return (foreign, bad lengths, bad checksum), valid after stage 2."""
         own_mac, own_ip = Signal(48), Signal(32)
         m.d.sync += [own_mac.eq(address(self.mac_base, self.node, 48)),
                      own_ip.eq(address(self.ip_base, self.node, 32))]
-        # Not for this NIC, or not of this protocol: four groups of comparisons.
+        # For another NIC or of another protocol: four groups of comparisons.
         foreign1, foreign2 = Signal(4), Signal()
         ip_length1, udp_length1, lengths2 = Signal(16), Signal(16), Signal()
         sums1 = Signal(data.ArrayLayout(18, 3))
@@ -232,7 +232,7 @@ class FrameCheck(wiring.Component):
                     | ((swap_bytes(header.ip_fragment) & ~DONT_FRAGMENT & 0xFFFF) != 0))),
                 ip_length1.eq(swap_bytes(header.ip_length)),
                 udp_length1.eq(swap_bytes(header.udp_length)),
-                # The one's complement sum does not care about byte order (RFC 1071).
+                # The one's complement sum is independent of byte order (RFC 1071).
                 sums1[0].eq(words[0] + words[1] + words[2] + words[3]),
                 sums1[1].eq(words[4] + words[5] + words[6]),
                 sums1[2].eq(words[7] + words[8] + words[9]),

@@ -1,4 +1,4 @@
-"""Lookup check: what a peer asks for must exist and live here."""
+"""Lookup check: a peer may only look up rows that exist and belong to this node."""
 
 from amaranth.hdl import Module, Signal
 from amaranth.lib import stream, wiring
@@ -26,7 +26,7 @@ class LookupCheck(wiring.Component):
     i: stream of :data:`LookupItem`.
     o: stream of :data:`rtl.formats.Request`.
     freed: event :data:`Freed`: a beat of that requester was consumed.
-    node, nodes: this node's number, and how many there are.
+    node, nodes: this node's number, and the number of nodes.
     write_en, write_table, write_word, write_data, write_ready: table descriptors, see
         :class:`rtl.keys.owner_split.OwnerSplit`.
     counters, idle.

@@ -1,4 +1,4 @@
-"""Lookup receiver: the beats of lookups that requesters may send ahead, record by record."""
+"""Lookup receiver: a buffer for the lookups that requesters send ahead, read record by record."""
 
 from amaranth.hdl import C, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
@@ -17,10 +17,10 @@ LOOKUP_RECEIVER_COUNTERS = CounterLayout("beats", "records", "over_credit")
 
 
 class LookupReceiver(wiring.Component):
-    """Hold the lookups that requesters send against credits, and give them out one by one.
+    """Hold the lookups that requesters send against credits, and release them one by one.
 
-    A requester that has ``share`` beats here, or any that meets a full FIFO, has broken its window:
-    the beat is dropped and counted. The order of beats is kept.
+    If a requester already has ``share`` beats here, or the FIFO is full, the requester has exceeded
+    its window: the beat is dropped and counted. The order of beats is kept.
 
     Latency and rate: see ``LATENCY`` and ``RATE``.
 
@@ -52,8 +52,8 @@ class LookupReceiver(wiring.Component):
         m.submodules.output = output = SkidBuffer(LookupItem)
         wiring.connect(m, output.o, wiring.flipped(self.o))
 
-        # Beats that came in and went out of each source, mod 2^16: the difference is what it has
-        # here. Three memories since both ends look, and "out" is looked at from both.
+        # Beats of each source that came in and went out, mod 2^16: their difference is here. Three
+        # memories since both ends read them, and "out" is read by both.
         beats_in, beats_out, out_copy = (Ram(16, self._nodes, latency=0) for _ in range(3))
         m.submodules.beats_in, m.submodules.beats_out = beats_in, beats_out
         m.submodules.beats_out_copy = out_copy
@@ -85,7 +85,7 @@ class LookupReceiver(wiring.Component):
             ]
         m.d.comb += [ram.read_en.eq(1) for ram in (beats_in, beats_out, out_copy)]
 
-        # One beat is taken apart from the low end; the next follows without a gap.
+        # One beat is shifted out from the low end; the next follows without a gap.
         current, left = Signal(RecordBeat), Signal(4)
         taken, final = Signal(), Signal()
         record = data.View(LookupRecord, current.data[:RECORD_BITS])

@@ -1,4 +1,4 @@
-"""Which packets come in at an edge of the NIC, and what they are made of."""
+"""Packets that arrive at each edge of the NIC, and their content."""
 
 from types import MappingProxyType
 
@@ -11,17 +11,17 @@ RECORDS = MappingProxyType({"network": Opcode.LOOKUPS, "host": Opcode.QUERIES})
 
 VECTORS = MappingProxyType({
     "network": (Opcode.VECTORS,), "host": (Opcode.GPU_VECTORS, Opcode.DENSE_VECTORS)})
-"""Tags, then a vector for each, by edge."""
+"""Tags followed by a vector for each, by edge."""
 
 TRAINING = MappingProxyType({
     "network": MappingProxyType({"partials": Opcode.PARTIALS, "steps": Opcode.STEPS}),
     "host": MappingProxyType({
         "gradients": Opcode.GRADIENTS, "returned": Opcode.RETURNED, "states": Opcode.STATES,
         "written": Opcode.WRITTEN})})
-"""Records, by edge and by the parser's port; behind them values in two cases."""
+"""Records, by edge and by the parser's port; in two cases values follow."""
 
 VALUES = (Opcode.PARTIALS, Opcode.RETURNED)
-"""Each record has a beat of values, or its share of one."""
+"""Each record has a beat of values, or a share of one."""
 
 UNCOUNTED = (Opcode.GRADIENTS,)
-"""How many beats of values there are is in the records."""
+"""The number of beats of values follows from the records."""

@@ -1,4 +1,4 @@
-"""What the packagers of records and of partials share: from items to packets with credit."""
+"""Base of the record and partial packagers: from items to packets with credit."""
 
 from amaranth.hdl import Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
@@ -21,19 +21,19 @@ PACKAGER_EVENTS = (
 
 
 class Packager(wiring.Component):
-    """Base of packagers: one item a unit, one destination and one step a packet.
+    """Base of packagers: one item per unit, one destination and one step per packet.
 
-    A subclass says how many units a packet takes (:meth:`_limit`) and how many beats they need
-    (:meth:`_beats`), keeps the items and forms the beats (:meth:`_store`).
+    A subclass defines how many units a packet holds (:meth:`_limit`) and how many beats they need
+    (:meth:`_beats`), stores the items and forms the beats (:meth:`_store`).
 
     Parameters
     ----------
     item: layout of an item, with members ``destination`` and ``step``.
-    units: of a packet at most.
+    units: most units of a packet.
     destinations, max_beats, opcode, credited, buffers: see :class:`RecordPackager`.
-    items: name of the counter of items. events: names of the others; with ``beats``, those behind
-        the headers are counted too.
-    bits: of a beat that may hold anything but zeros. ports: of the subclass alone.
+    items: name of the counter of items. events: names of the other counters; with ``beats``, beats
+        after the headers are counted too.
+    bits: width of the part of a beat that may be nonzero. ports: additional ports of the subclass.
     """
 
     def __init__(self, item: data.StructLayout, units: int, destinations: int, max_beats: int,
@@ -65,7 +65,7 @@ class Packager(wiring.Component):
                 raise ValueError(f"{name} must be between {low} and {high}, not {value!r}")
 
     def _room(self, window: Value) -> Value:
-        """Return the beats of a window that come back sooner or later without further packets."""
+        """Return the beats of a window that are always acknowledged without further packets."""
         return window
 
     def _limit(self, m: Module, beats: Value, limit: Signal) -> None:
@@ -73,11 +73,11 @@ class Packager(wiring.Component):
         raise NotImplementedError
 
     def _beats(self, units: Value) -> Value:
-        """Return the beats of so many units."""
+        """Return the number of beats of ``units`` units."""
         raise NotImplementedError
 
     def _store(self, m: Module, pool: PacketPool, item: data.View, reader: PacketReader) -> None:
-        """Keep ``item`` where ``pool`` says, and form ``reader.data`` of the beat it reads."""
+        """Store ``item`` where ``pool`` says, and form ``reader.data`` from the beat read."""
         raise NotImplementedError
 
     def elaborate(self, platform) -> Module:
@@ -95,7 +95,7 @@ class Packager(wiring.Component):
         item, beats = source.o.payload, Signal(range(most + 1))
         m.d.comb += beats.eq(most)
         if self._credited:
-            # A packet of more beats than the window has room for could never leave.
+            # A packet of more beats than the window could never leave.
             room = self._room(self.window)
             m.d.comb += beats.eq(Mux(room < most, room, most))
         self._limit(m, beats, pool.limit)

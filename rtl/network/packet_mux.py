@@ -47,12 +47,12 @@ class PacketMux(wiring.Component):
         m = Module()
         n = self._ports
         m.submodules.arbiter = arbiter = Arbiter(FrameInfo, n)
-        # The order in which headers were granted: which port's payload comes next.
+        # The order of the granted headers: which port's payload comes next.
         m.submodules.order = order = StreamFIFO(range(max(2, n)), self.ORDER, early=True)
         m.submodules.buffer = buffer = SkidBuffer(RawBeat)
         wiring.connect(m, arbiter.o, wiring.flipped(self.header_out))
         wiring.connect(m, buffer.o, wiring.flipped(self.payload_out))
-        # A grant with payload takes a place in the order, so it waits until one is free.
+        # A grant with payload needs an entry in the order, so it waits until one is free.
         granted = Signal()
         for k in range(n):
             m.d.comb += [

@@ -1,4 +1,4 @@
-"""Packet pool: which packet buffer takes what goes to which destination, and when it closes."""
+"""Packet pool: assigns items to packet buffers by destination, and closes the buffers."""
 
 from amaranth.hdl import C, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
@@ -13,7 +13,7 @@ __all__ = ["FreedBuffer", "PacketPool", "Place", "free_buffers", "packet_buffers
 
 
 def Place(buffers: int, positions: int) -> data.StructLayout:
-    """Layout of a closed packet: where it lies, and how many units and positions it holds."""
+    """Layout of a closed packet: its buffer, and its numbers of units and positions."""
     return data.StructLayout({
         "destination": NODE_BITS, "step": STEP_BITS, "buffer": range(buffers),
         "units": range(positions + 1), "positions": range(positions + 1)})
@@ -25,9 +25,9 @@ def FreedBuffer(buffers: int) -> data.StructLayout:
 
 
 class PacketPool(wiring.Component):
-    """Hand out positions in packet buffers, one open buffer a destination.
+    """Assign positions in packet buffers, one open buffer per destination.
 
-    A unit (a record, a vector) is one or more items; each takes a position. A buffer closes
+    A unit (a record, a vector) is one or more items; each item takes a position. A buffer closes
 
     * with the item that makes it hold ``limit`` units,
     * with ``match_step``, before a unit of another step (which costs a cycle),
@@ -40,22 +40,22 @@ class PacketPool(wiring.Component):
 
     Parameters
     ----------
-    destinations, buffers: at least one more buffer than destinations, or the open ones could
+    destinations, buffers: there must be more buffers than destinations, or the open ones could
         starve each other.
     positions: positions of a buffer.
-    match_step: whether a packet's units are all of one step.
+    match_step: whether all units of a packet must be of one step.
 
     Ports
     -----
     valid, destination, step, last; ready, buffer, position, unit: an item (``last`` of its unit)
-        asks for a position and has it when ``ready``, in the same cycle; ``position`` and ``unit``
+        requests a position and gets it when ``ready``, in the same cycle; ``position`` and ``unit``
         count from 0.
     limit (counts from a cycle later on), time, timeout.
-    closed: stream of :func:`Place`; never refused for long: it holds all buffers.
+    closed: stream of :func:`Place`; never blocks, since it has room for all buffers.
     freed: event :func:`FreedBuffer`.
     full, expired, stepped, starved: events to count: why a buffer closed, or that an item waits
         for a free one.
-    idle: no buffer is open or closed and unread, and the sweep after reset is done.
+    idle: no buffer is open, or closed but unread, and the sweep after reset is done.
     """
 
     RATE = "1 item per cycle; a close by time-out takes a cycle from the input"
@@ -89,9 +89,9 @@ class PacketPool(wiring.Component):
         state_layout = data.StructLayout({
             name: place[name].shape for name in ("step", "buffer", "units", "positions")})
         m.submodules.states = states = Ram(state_layout.size, n, latency=0)
-        # What decides whether an item is taken is read by the item's own destination, and does not
+        # Whether an item is taken depends only on reads by the item's own destination, and does not
         # wait for the time-outs to choose an address. ``nearly``: one more unit fills the buffer;
-        # known before it comes, it shortens the path.
+        # knowing it before that unit arrives shortens the path.
         own_layout = data.StructLayout(
             {"nearly": 1} | ({"step": STEP_BITS} if self._match_step else {}))
         m.submodules.own = own = Ram(own_layout.size, n, latency=0)
@@ -112,7 +112,7 @@ class PacketPool(wiring.Component):
         m.d.sync += [single.eq(self.limit <= 1),
                      but_one.eq(Mux(self.limit == 0, 0, self.limit - 1))]
         m.d.comb += [
-            # A unit is never cut in two: a time-out waits for its end.
+            # A unit is never split: a time-out waits for its end.
             expiring.eq(late & ~middle),
             target.eq(self.destination[:bits]), index.eq(Mux(expiring, late_index, target)),
             states.read_addr.eq(index), states.read_en.eq(1), found.eq(states.read_data),
@@ -132,7 +132,7 @@ class PacketPool(wiring.Component):
             written.nearly.eq(updated.units >= but_one),
             own.write_en.eq(self.ready), own.write_addr.eq(target),
             own.write_data.eq(written),
-            # Said without ``ready``, which waits for the step of an open buffer to be compared.
+            # Computed without ``ready``, which needs the comparison with an open buffer's step.
             opening.eq(self.valid & swept & ~expiring & ~here_open & free.valid),
             ages.write_en.eq(opening), ages.write_addr.eq(target), ages.write_data.eq(self.time),
             free.ready.eq(opening),
@@ -180,8 +180,8 @@ def packet_buffers(destinations: int) -> int:
 
 
 def free_buffers(m: Module, buffers: int, freed) -> tuple:
-    """Keep the free ones of ``buffers`` in a queue, filled by a sweep after reset; return whether
-    that is over, and the stream of them."""
+    """Keep the free buffers of ``buffers`` in a queue, filled by a sweep after reset; return
+    whether the sweep is over, and the stream of free buffers."""
     m.submodules.free = free = StreamFIFO(range(buffers), buffers, style="lutram")
     sweep, swept = Signal(range(buffers)), Signal()
     m.d.comb += [free.i.valid.eq(freed.valid | ~swept),

@@ -1,4 +1,4 @@
-"""Packet reader: closed packet buffers, one after the other, to a frame assembler."""
+"""Packet reader: sends closed packet buffers to a frame assembler, one after the other."""
 
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
@@ -25,7 +25,7 @@ class PacketReader(wiring.Component):
     Latency and rate: see ``LATENCY`` and ``RATE``.
 
     Parameters: ``opcode`` of the packets; ``buffers``, ``units`` and ``beats`` as in :func:`Ready`;
-    ``bits``: the lowest of a beat, above which all are zero.
+    ``bits``: number of low bits of a beat that can be nonzero.
 
     Ports
     -----
@@ -33,10 +33,10 @@ class PacketReader(wiring.Component):
     headers, payload: streams of :data:`rtl.formats.FrameInfo` and :data:`rtl.formats.RawBeat`; a
         header leaves before its payload.
     read_en, read_buffer, read_beat: to the RAM.
-    beat: {buffer, units, index} of the beat that the RAM's output holds; data: that beat, formed
-        from it combinationally.
+    beat: {buffer, units, index} of the beat in the RAM's output; data: that beat, formed from it
+        combinationally.
     freed: event :func:`rtl.network.packet_pool.FreedBuffer`, with the read of the last beat.
-    credit_node, credit: which destination a header goes to, and the credit that it carries.
+    credit_node, credit: the destination of a header, and the credit that it carries.
     idle.
     """
 
@@ -100,7 +100,7 @@ class PacketReader(wiring.Component):
             ]
         with m.Elif(payload.i.ready):
             m.d.sync += loaded.eq(0)
-        # Known ahead, for much depends on the end of a packet.
+        # Computed ahead, because much depends on the end of a packet.
         with m.If(load):
             m.d.sync += ended.eq(item.beats == 1)
         with m.Elif(pull):

@@ -1,4 +1,4 @@
-"""Where packagers keep what packets are made of: records by lanes, vectors that may share beats."""
+"""Stores of the packagers: records by lane, and vectors that may share beats."""
 
 from amaranth.hdl import C, Cat, Module, Signal
 from amaranth.lib import data, wiring
@@ -18,7 +18,7 @@ def _style(depth: int) -> str:
 
 
 def _reading(buffers: int, beats: int) -> dict:
-    """Return the ports that name a beat, as :class:`rtl.network.PacketReader` drives them."""
+    """Return the ports that select a beat, as :class:`rtl.network.PacketReader` drives them."""
     return {"read_en": In(1), "read_buffer": In(range(buffers)), "read_beat": In(range(beats))}
 
 
@@ -27,12 +27,12 @@ class RecordStore(wiring.Component):
 
     Latency: see ``LATENCY``.
 
-    Parameters: ``buffers``; ``beats`` of records in a buffer; ``lanes``: records of a beat that are
-    ever there.
+    Parameters: ``buffers``; ``beats`` of records in a buffer; ``lanes``: records that a beat can
+    hold.
 
     Ports: ``write``, ``buffer``, ``position``, ``record``; ``read_en``, ``read_buffer``,
-    ``read_beat``; ``index`` and ``units``, which beat of a buffer of so many records the RAM's
-    output is, and ``data``, that beat, zero behind the last record.
+    ``read_beat``; ``index`` and ``units``, the number of the beat in the RAM's output and the
+    records in its buffer, and ``data``, that beat, zero after the last record.
     """
 
     LATENCY = {
@@ -78,7 +78,7 @@ class VectorStore(wiring.Component):
     Latency: see ``LATENCY``.
 
     Parameters: ``buffers``; ``beats`` of a buffer; ``positions`` of a buffer; ``first``, the beat
-    that position 0 is in.
+    of position 0.
 
     Ports: ``write``, ``buffer``, ``position``, ``vector``; ``vector_packing``; ``read_en``,
     ``read_buffer``, ``read_beat``; ``data``, the beat read.

@@ -1,4 +1,4 @@
-"""Frame parser: packets from the network or the host, checked whole, taken apart."""
+"""Frame parser: checks whole packets from the network or the host, and takes them apart."""
 
 from amaranth.hdl import C, Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
@@ -34,13 +34,13 @@ PARSER_COUNTERS = CounterLayout("packets", "beats", *VERDICTS, "overruns")
 
 
 class FrameParser(wiring.Component):
-    """Receive packets, store and forward, and hand out their records and vectors.
+    """Receive packets, store and forward, and output their records and vectors.
 
-    The input is taken in every cycle, since the MAC has no back-pressure: a good packet that finds
-    no room for the largest one is dropped and counted. Every refused packet counts once, under the
-    first of: ``errors_mac`` (``err``); ``foreign`` (MAC or IP address, port, EtherType, protocol,
-    IP version or options, fragment); ``bad_length`` (IP or UDP length, ``keep``, longer than the
-    configuration); ``bad_crc`` (IPv4 checksum or CRC-32C); ``bad_opcode`` (or version);
+    The input is accepted in every cycle, since the MAC has no back-pressure: a good packet that
+    finds no room for the largest one is dropped and counted. Every refused packet counts once,
+    under the first of: ``errors_mac`` (``err``); ``foreign`` (MAC or IP address, port, EtherType,
+    protocol, IP version or options, fragment); ``bad_length`` (IP or UDP length, ``keep``, longer
+    than the configuration); ``bad_crc`` (IPv4 checksum or CRC-32C); ``bad_opcode`` (or version);
     ``bad_node``; ``bad_length`` (``count`` against payload); ``overruns``.
 
     Latency and rate: see ``LATENCY`` and ``RATE``. Several vectors of a beat leave one a cycle and
@@ -50,18 +50,17 @@ class FrameParser(wiring.Component):
     Parameters
     ----------
     config: sizes; a packet may have ``net_payload_beats`` or ``host_payload_beats``.
-    framing: ``ethernet`` (LOOKUPS, VECTORS); ``udp`` (the same behind a UDP stack of the shell: the
-        first 42 bytes must be those that the CRC covers as 0, and are not looked at otherwise);
-        ``host`` (QUERIES, GPU_VECTORS, DENSE_VECTORS: the first 42 bytes, nodes and CRC are not
-        looked at).
+    framing: ``ethernet`` (LOOKUPS, VECTORS); ``udp`` (the same after a UDP stack of the shell: the
+        first 42 bytes must be those that the CRC covers as 0, and are otherwise ignored); ``host``
+        (QUERIES, GPU_VECTORS, DENSE_VECTORS: the first 42 bytes, nodes and CRC are ignored).
     depth: beats of the packet FIFO, at least twice the largest packet.
-    training: take packets of training too: PARTIALS and STEPS, or GRADIENTS, RETURNED, STATES and
-        WRITTEN.
+    training: also accept packets of training: PARTIALS and STEPS, or GRADIENTS, RETURNED, STATES
+        and WRITTEN.
 
     Ports
     -----
     i: stream of :data:`rtl.formats.Beat`, always ready.
-    node, nodes: this node's number, and how many there are.
+    node, nodes: this node's number, and the number of nodes.
     mac_base, ip_base, udp_port: addresses of node 0 (others add their number), as numbers.
     vector_beats: beats of a vector, 1 to 16. vector_packing: log2 of the vectors that share a beat,
         0 to 2; 0 with more beats than 1. Lanes that a vector does not use leave as +0.
@@ -69,7 +68,7 @@ class FrameParser(wiring.Component):
     vectors: stream of :data:`rtl.formats.TaggedBeat`, the vectors of VECTORS or GPU_VECTORS.
     dense: the same, the vectors of DENSE_VECTORS (host only).
     credit: event :data:`Credit`, the header's credit of a good packet (network only).
-    gradient_credit: the same of packets of training, which then do not count for ``credit``
+    gradient_credit: the same for packets of training, which then do not count for ``credit``
         (network and training only).
     partials, returned: stream of :data:`rtl.network.layouts.CountedBeat`, payload beats of PARTIALS
         and RETURNED (network or host; training only).
@@ -79,8 +78,8 @@ class FrameParser(wiring.Component):
         (network), STATES and WRITTEN (host; training only).
     refused: stream of :data:`rtl.formats.Refused`, host messages that were dropped (host only);
         when its FIFO of 4 is full they are only counted.
-    dropped: beats behind the header of a packet of GRADIENTS or RETURNED that was dropped in the
-        cycle before, 0 in others and for one too long to be told (host and training only).
+    dropped: beats after the header of a GRADIENTS or RETURNED packet that was dropped in the
+        previous cycle; 0 for others and for one that is too long (host and training only).
     counters: ``packets`` passed on and their payload ``beats``, and the reasons above. idle.
 
     Raises
@@ -135,7 +134,7 @@ class FrameParser(wiring.Component):
             longest, self._framing, training=bool(self._training))
         m.submodules.fifo = fifo = PacketFIFO(BEAT_BITS, depth)
         beat = check.o
-        # A packet is let in only with room for the largest: the FIFO then never says no.
+        # A packet is admitted only with room for the largest, so the FIFO never refuses a beat.
         room, admitted, admit = Signal(), Signal(), Signal()
         good, overrun = Signal(), Signal()
         m.d.comb += [
@@ -151,7 +150,8 @@ class FrameParser(wiring.Component):
         for name in ("node", "nodes", "mac_base", "ip_base", "udp_port", "vector_beats",
                      "vector_packing"):
             m.d.comb += getattr(check, name).eq(getattr(self, name))
-        # Header beat and payload, one more to end what is too long, and the last packet's last two.
+        # Header beat and payload, one more to end a packet that is too long, and the last packet's
+        # last two.
         m.d.sync += room.eq(fifo.level <= depth - (longest + 4))
         with m.If(beat.valid):
             m.d.sync += admitted.eq(admit)
@@ -165,7 +165,7 @@ class FrameParser(wiring.Component):
         return m
 
     def _credit(self, m, beat, good) -> Value:
-        """Give on the credit of a good packet's header; return whether one is given."""
+        """Report the credit of a good packet's header; return whether there is one."""
         if self._edge == "host":
             return C(0)
         ways = [(self.credit, ~beat.gradient)]
@@ -196,13 +196,13 @@ class FrameParser(wiring.Component):
         return ~queue.idle | (self.dropped != 0)
 
     def _read(self, m, packets):
-        """Take stored packets apart; return whether any output is still on its way."""
+        """Take stored packets apart; return whether any output is pending."""
         m.submodules.records = records = SkidBuffer(self._received)
         m.submodules.vectors = vectors = SkidBuffer(ReceivedVector)
         self._hand_out_records(m, records.o)
         self._hand_out(m, vectors.o)
         m.submodules.unpacker = unpacker = VectorUnpacker(self._in_flight)
-        # With 32 tags come 8 beats of vectors at least, and one with the first of them.
+        # After 32 tags come at least 8 beats of vectors, and at least one beat after fewer tags.
         tag_beats = (self._max_beats + 7) // 9
         m.submodules.tags = tags = Ram(BEAT_BITS, max(2, tag_beats), latency=0)
         item = packets.payload.item
@@ -296,7 +296,7 @@ class FrameParser(wiring.Component):
         return ~(records.idle & vectors.idle & unpacker.idle)
 
     def _hand_out_records(self, m: Module, received) -> None:
-        """Beats of records, and of values behind them, to the port of their kind."""
+        """Output beats of records, and of values after them, at the port of their kind."""
         for number, name in enumerate(("records", *self._training)):
             way = getattr(self, name)
             of_values = self._training.get(name) in VALUES
@@ -307,7 +307,7 @@ class FrameParser(wiring.Component):
                 m.d.comb += [way.valid.eq(received.valid), received.ready.eq(way.ready)]
 
     def _hand_out(self, m: Module, received) -> None:
-        """Vectors to the port of their kind."""
+        """Output vectors at the port of their kind."""
         ways = [(~received.payload.dense, self.vectors)]
         if self._edge == "host":
             ways.append((received.payload.dense, self.dense))

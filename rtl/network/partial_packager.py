@@ -1,4 +1,4 @@
-"""Partial packager: beats of gradients or rows gathered into packets, one destination each."""
+"""Partial packager: gathers beats of gradients or rows into packets, one destination each."""
 
 from amaranth.hdl import Cat, Mux, Signal
 from amaranth.lib.wiring import In
@@ -16,14 +16,14 @@ PARTIAL_PACKAGER_COUNTERS = CounterLayout("partials", *_EVENTS)
 
 
 class PartialPackager(Packager):
-    """Gather beats and their records by destination and step; send a packet when it is full or old.
+    """Gather beats and their records by destination and step; send full or old packets.
 
     A packet is its records, eight a beat, then the beats of values, in order of arrival (PARTIALS,
     SPILLED, ROW_UPDATES); unused places of the last beat of records are zero. Vectors of 4 or 8
-    values share beats, the first in the lowest lanes, and what is left of the last beat is zero.
-    A packet is full when its beats hold no other, or three quarters of the window do: it always has
-    credit for so many, see :class:`CreditReturn`. Where packets must not mix what differs in more
-    than the step, as the level of what is spilled, that is made the destination.
+    values share beats, the first in the lowest lanes; unused lanes of the last beat are zero.
+    A packet is full when its beats hold no other partial, or when it fills three quarters of the
+    window: it always has credit for that many, see :class:`CreditReturn`. If packets must be
+    separated by more than the step, such as the level of spilled beats, that is the destination.
 
     Latency and rate: see ``LATENCY`` and ``RATE``.
 
@@ -34,7 +34,7 @@ class PartialPackager(Packager):
 
     Ports
     -----
-    i: stream of :data:`rtl.formats.OutgoingPartial`; lanes out of use are +0.
+    i: stream of :data:`rtl.formats.OutgoingPartial`; unused lanes are +0.
     vector_packing: log2 of the vectors that share a beat, 0 to 2; 0 with more beats than 1. May
         change while idle.
     window (credited): as in :class:`RecordPackager`, but at least 2.
@@ -67,7 +67,7 @@ class PartialPackager(Packager):
                          vector_packing=In(2))
 
     def _room(self, window):
-        # The receiver may keep what is less than a quarter to itself.
+        # The receiver may leave up to a quarter unreported.
         return (window - (window >> 2))[:CREDIT_BITS]
 
     def _limit(self, m, beats, limit):

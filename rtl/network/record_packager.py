@@ -1,4 +1,4 @@
-"""Record packager: 8-byte records gathered into packets, one destination each."""
+"""Record packager: gathers 8-byte records into packets, one destination each."""
 
 from amaranth.hdl import Mux
 from amaranth.lib.wiring import In
@@ -14,7 +14,7 @@ RECORD_PACKAGER_COUNTERS = CounterLayout("records", *PACKAGER_EVENTS)
 
 
 class RecordPackager(Packager):
-    """Gather records by destination and step; send a packet when it is full or old.
+    """Gather records by destination and step; send full or old packets.
 
     Records of one destination keep their order, within and across packets. Unused places of the
     last beat are zero.
@@ -25,10 +25,10 @@ class RecordPackager(Packager):
     ----------
     destinations: destinations are numbered below this.
     max_beats: payload beats of the largest packet.
-    opcode: what the packets carry.
-    credited: whether beats need credit of their destination.
-    buffers: packet buffers, by default 2 a destination, at least 4.
-    records: of the largest packet, by default as many as its beats hold. With one, what would keep
+    opcode: opcode of the packets.
+    credited: whether beats need their destination's credit.
+    buffers: packet buffers, by default 2 per destination, at least 4.
+    records: most records of a packet, by default as many as its beats hold. With one, the logic for
         the others is left out.
 
     Ports
@@ -45,7 +45,7 @@ class RecordPackager(Packager):
     next_node: destination of the next packet, which may wait for credit; 0 while there is none.
     counters: ``records`` taken; ``packets`` sent; cycles in which a packet waited for credit or a
         record for a buffer; packets closed by ``full``, ``timeouts``, ``step_changes``.
-    idle: holds no record; one that waits for credit is counted each cycle, hence not idle.
+    idle: holds no record. A record that waits for credit is counted, hence not idle.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Packet pool of packets of a single item: each closes the buffer that it opens."""
+"""Packet pool for packets of a single item, each of which closes its buffer."""
 
 from amaranth.hdl import Module, Signal
 from amaranth.lib import wiring
@@ -11,14 +11,14 @@ __all__ = ["SinglePool"]
 
 class SinglePool(PacketPool):
     """Hand out a packet buffer for each item, in the cycles in which a :class:`PacketPool` whose
-    buffers have one position does, without what that keeps of open ones.
+    buffers have one position does, without its state of open buffers.
 
     Rate: see ``RATE``.
 
-    Parameters: ``destinations``, ``buffers``, as :class:`PacketPool` has them.
+    Parameters: ``destinations``, ``buffers``, as in :class:`PacketPool`.
 
-    Ports: those of :class:`PacketPool`. ``last`` must be 1; ``limit``, ``time`` and ``timeout`` do
-    not matter, ``expired`` and ``stepped`` never are.
+    Ports: those of :class:`PacketPool`. ``last`` must be 1; ``limit``, ``time`` and ``timeout`` are
+    ignored, ``expired`` and ``stepped`` never happen.
     """
 
     RATE = "1 item per cycle"

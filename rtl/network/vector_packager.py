@@ -1,4 +1,4 @@
-"""Vector packager: vectors gathered into packets, one destination each."""
+"""Vector packager: gathers vectors into packets, one destination each."""
 
 from amaranth.hdl import C, Cat, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
@@ -29,21 +29,21 @@ VECTOR_PACKAGER_COUNTERS = CounterLayout(
 
 
 class VectorPackager(wiring.Component):
-    """Gather vectors by destination; send a packet when it is full or old.
+    """Gather vectors by destination; send full or old packets.
 
     A packet is a tag beat (the vectors' landings, unused places zero) and the vectors, in order of
     arrival; its step is that of its first vector. Vectors of 4 or 8 values share beats, the first
-    in the lowest lanes, and what is left of the last beat is zero. A packet is full with 32 vectors
-    or when ``net_payload_beats`` hold no other.
+    in the lowest lanes; unused lanes of the last beat are zero. A packet is full with 32 vectors or
+    when ``net_payload_beats`` hold no other.
 
     Latency and rate: see ``LATENCY`` and ``RATE``.
 
-    Parameters: ``config``; ``buffers``, packet buffers, by default 2 a node, at least 4.
+    Parameters: ``config``; ``buffers``, packet buffers, by default 2 per node, at least 4.
 
     Ports
     -----
     i: stream of :data:`rtl.formats.VectorBeat`; ``tag.node`` is the destination, below
-        ``config.nodes``; the beats of a vector follow each other; lanes out of use are +0.
+        ``config.nodes``; the beats of a vector follow each other; unused lanes are +0.
     headers, payload: streams of :data:`rtl.formats.FrameInfo` and :data:`rtl.formats.RawBeat`, to
         a frame assembler.
     vector_beats: beats of a vector, 1 to ``config.vector_beats``. vector_packing: log2 of the
@@ -77,7 +77,7 @@ class VectorPackager(wiring.Component):
         })
 
     def _most(self, vector_beats: int, vector_packing: int = 0) -> int:
-        """Return how many vectors a packet takes."""
+        """Return the most vectors of a packet."""
         return min(TAGS_PER_BEAT, ((self._beats - 1) << vector_packing) // vector_beats)
 
     def elaborate(self, platform) -> Module:
@@ -120,7 +120,7 @@ class VectorPackager(wiring.Component):
         return m
 
     def _store(self, m, pool, item, reader):
-        """Keep vectors, and tags a cycle after they got their position; read the tag beat first."""
+        """Store vectors, and tags a cycle after their positions; read the tag beat first."""
         m.submodules.store = store = VectorStore(
             self._buffers, self._beats, self._positions, first=1)
         tag, buffer = Signal(TAG_BITS), Signal.like(pool.buffer)

@@ -1,4 +1,4 @@
-"""Vector router: where a found vector goes, own hold buffer or network."""
+"""Vector router: sends a vector to this node's hold buffer or to the network."""
 
 from amaranth.hdl import Module
 from amaranth.lib import stream, wiring

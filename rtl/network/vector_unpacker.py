@@ -1,4 +1,4 @@
-"""Vector unpacker: beats of received packets that hold several vectors, one vector a cycle."""
+"""Vector unpacker: splits received beats that hold several vectors, one vector a cycle."""
 
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
@@ -13,26 +13,26 @@ from rtl.stream.packing import taken
 __all__ = ["PackedBeat", "VectorUnpacker"]
 
 _MOST = 4
-"""Vectors of a beat, at most."""
+"""Most vectors of a beat."""
 
 PackedBeat = data.StructLayout({
     "data": BEAT_BITS, "tags": data.ArrayLayout(TAG_BITS, _MOST), "final": range(_MOST),
     "dense": 1})
 """A received beat of ``final`` + 1 vectors, the first in the lowest lanes, their tags, and whether
-they are dense ones."""
+they are dense vectors."""
 
 
 class VectorUnpacker(wiring.Component):
-    """Take beats apart into vectors of a beat each, whose upper lanes are +0.
+    """Split beats into vectors of a beat each, whose upper lanes are +0.
 
     A beat comes in per cycle and takes as many cycles to go out as it holds vectors, so beats wait
-    here; were they to wait in front of the parser, the packets behind them would, and in the end
-    find no room. Each beat holds a vector that was asked for, hence with a place for each vector
-    that may be under way an honest peer cannot fill it, however its packets come.
+    here; if they waited before the parser instead, later packets would wait too, and finally find
+    no room. Each beat holds a requested vector, so with a place for each vector in flight an honest
+    peer cannot fill it, in whatever pattern its packets arrive.
 
     Latency and rate: see ``LATENCY`` and ``RATE``.
 
-    Parameters: ``depth``, the vectors that may be under way.
+    Parameters: ``depth``, the most vectors in flight.
 
     Ports
     -----

@@ -1,4 +1,4 @@
-"""The header beat on the wire: constants and byte order, for the parser and the assembler."""
+"""Header beat on the wire: constants and byte order, for the parser and the assembler."""
 
 from amaranth.hdl import Cat, Mux, Value
 from amaranth.lib import data
@@ -22,8 +22,8 @@ _COVERED = ("ip_source", "ip_destination", "ember")
 
 
 def edge_of(framing: object) -> str:
-    """Return the edge of the NIC, ``network`` or ``host``, that packets of ``framing`` pass; raise
-    unless it is ``ethernet``, ``udp`` or ``host``."""
+    """Return the edge of the NIC, ``network`` or ``host``, for packets of ``framing``; raise unless
+    it is ``ethernet``, ``udp`` or ``host``."""
     if not isinstance(framing, str):
         raise TypeError(f"framing must be a string, not {framing!r}")
     if framing not in ("ethernet", "udp", "host"):
@@ -32,7 +32,7 @@ def edge_of(framing: object) -> str:
 
 
 def swap_bytes(value) -> Value:
-    """Return ``value`` with its bytes in the other order: a number to wire order, or back."""
+    """Return ``value`` with its bytes reversed: from a number to wire order, or back."""
     value = Value.cast(value)
     return Value.cast(Cat(*(value[k:k + 8] for k in reversed(range(0, len(value), 8)))))
 
@@ -43,7 +43,7 @@ def address(base, node, bits: int) -> Value:
 
 
 def covered(beat, first) -> Value:
-    """Return what the CRC-32C sees of a beat: of the header beat, addresses and EmberNIC header."""
+    """Return the CRC-32C's view of a beat: of the header beat, addresses and EmberNIC header."""
     beat, mask = Value.cast(beat), 0
     for name in _COVERED:
         field = HeaderBeat[name]

@@ -1,4 +1,4 @@
-"""Query path: from the host's samples to lookups, and what the host is told about them."""
+"""Query path: from the host's samples to lookups, with reports to the host."""
 
 from rtl.query.checker import QUERY_COUNTERS, QueryChecker, Slot
 from rtl.query.dispatcher import DISPATCHER_COUNTERS, Dispatcher

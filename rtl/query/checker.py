@@ -1,4 +1,4 @@
-"""Query checker: samples from the host, checked whole before anything acts on them."""
+"""Query checker: checks whole samples from the host before they have any effect."""
 
 from amaranth.hdl import C, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
@@ -29,7 +29,7 @@ QUERY_COUNTERS = CounterLayout(
     "samples", "keys", "empty_bags", "rejected", "strays", "over_credit")
 
 NO_SAMPLE_NUMBER = 0xFFFFFFFF
-"""Sample number of an error that can name none."""
+"""Sample number of an error for which no sample is known."""
 
 Slot = data.StructLayout({
     "key": Key, "kind": 2, "owner": NODE_BITS, "sample": 32, "step": STEP_BITS, "last": 1,
@@ -43,7 +43,7 @@ _User = data.StructLayout({"kind": 2, "step": STEP_BITS, "gap": 1, "marker": 1, 
 
 
 class QueryChecker(wiring.Component):
-    """Let pass whole good samples, and answer each bad one with one error (DESIGN 6.2, 6.6).
+    """Pass whole good samples, and answer each bad one with one error (DESIGN 6.2, 6.6).
 
     The first fault of a sample names its status:
 
@@ -52,15 +52,16 @@ class QueryChecker(wiring.Component):
     - ROW: a key's row is beyond its table;
     - SAMPLE_SIZE: slots are 0 or more than ``config.sample_slots``; the last slot leaves its bag
       open; an EMPTY slot inside a bag;
-    - STEP: in training, its step is more than one ahead of the open one: it would hold up what the
+    - STEP: in training, its step is more than one ahead of the open one: it would block what the
       open one needs;
     - TRUNCATED: a new SAMPLE record comes before the last slot;
     - CREDIT: beats of the sample were sent without a credit, and lost;
     - NO_SAMPLE: slot records outside a sample; no sample number; once for each run of them, not
       for a run that begins at lost beats.
 
-    Lost beats give one CREDIT error; it names the sample that was open there, if that is not
-    answered already. A sample may go on in the next packet; its step is that of its SAMPLE record.
+    Lost beats give one CREDIT error; it names the sample that was open there, unless that was
+    answered already. A sample may continue in the next packet; its step is that of its SAMPLE
+    record.
 
     Latency and rate: see ``LATENCY`` and ``RATE``.
 
@@ -70,14 +71,14 @@ class QueryChecker(wiring.Component):
     o: stream of :data:`Slot`.
     errors: stream of :data:`rtl.formats.ErrorRecord`.
     consumed: beats consumed, modulo 2^16: the host's credit.
-    node, nodes: this node's number, and how many there are.
-    training, open_step: steps are kept apart, and which one is open; see
+    node, nodes: this node's number, and the number of nodes.
+    training, open_step: whether steps are separated, and which one is open; see
         :class:`rtl.query.Dispatcher`.
     write_en, write_table, write_word, write_data, write_ready: table descriptors, see
         :class:`rtl.keys.owner_split.OwnerSplit`.
-    counters: samples, keys and empty_bags given out; samples rejected; strays, slot records
+    counters: samples, keys and empty_bags passed on; samples rejected; strays, slot records
         outside a sample; over_credit, beats dropped.
-    idle: 1 also while an unfinished sample waits for the host.
+    idle: also 1 while an unfinished sample waits for the host.
     """
 
     LATENCY = {("last record of a sample", "its first slot"): 11}
@@ -145,12 +146,12 @@ class QueryChecker(wiring.Component):
         return m
 
     def _check(self, m: Module, i, o, errors) -> tuple[Signal, Signal]:
-        """Follow the samples: judge each record, commit or revoke at each sample's end."""
+        """Track the samples: judge each record, commit or revoke at each sample's end."""
         user, record = i.payload.user, i.payload.key
-        # A SAMPLE record keeps its number and slots where others keep their key.
+        # A SAMPLE record has its number and slots where others have their key.
         head = data.View(SampleRecord, record.as_value() | C(0, SampleRecord.size))
         # State of the sample: open until its last slot; bad once it is answered; final when one
-        # slot is missing; in_bag behind a KEY. In a run of stray records; gap already dealt with.
+        # slot is missing; in_bag after a KEY. In a run of stray records; gap already handled.
         open_, bad, final, in_bag, straying, bridged = (Signal(name=n) for n in (
             "open", "bad", "final", "in_bag", "straying", "bridged"))
         left, sample, step = Signal(16), Signal(32), Signal(STEP_BITS)
@@ -163,7 +164,7 @@ class QueryChecker(wiring.Component):
             is_head.eq(user.kind == RecordKind.SAMPLE),
             is_key.eq((user.kind == RecordKind.KEY) | (user.kind == RecordKind.KEY_END)),
             size_bad.eq((head.slots == 0) | (head.slots > self._config.sample_slots)),
-            # Ends what is open without taking the record, which is judged in the next cycle.
+            # End the open sample without taking the record, which is judged in the next cycle.
             cut.eq((user.gap & ~bridged) | (is_head & open_)),
         ]
         with m.If(user.gap & ~bridged):
@@ -183,7 +184,7 @@ class QueryChecker(wiring.Component):
 
         about_head, named = Signal(), Signal()
         m.d.comb += [
-            # A sample that is bad leaves nothing behind but the end that takes it back.
+            # A bad sample stores nothing but the end that revokes it.
             end.eq(Mux(cut, open_, open_ & final)),
             write.eq(open_ & (end | ~(bad | fault | is_head))),
             o.payload.last.eq(end), o.payload.drop.eq(bad | fault),
@@ -193,7 +194,7 @@ class QueryChecker(wiring.Component):
             go.eq(i.valid & o.ready & errors.ready),
             o.valid.eq(i.valid & errors.ready & write),
             i.ready.eq(o.ready & errors.ready & (~cut | user.marker)),
-            # Which sample: the new one, the open one if it has no answer yet, or none.
+            # The sample named: the new one, the open one if it has no answer yet, or none.
             about_head.eq(is_head & ~cut), named.eq(about_head | (open_ & ~bad)),
             errors.valid.eq(i.valid & o.ready & fault),
             errors.payload.sample.eq(Mux(
@@ -204,11 +205,11 @@ class QueryChecker(wiring.Component):
         with m.If(go):
             m.d.sync += bridged.eq(user.gap & ~user.marker & cut)
             with m.If(cut):
-                # What is left of a sample with a gap is answered already, whatever it is.
+                # The rest of a sample with a gap is answered already, whatever it is.
                 m.d.sync += [open_.eq(0), straying.eq(1)]
             with m.Elif(is_head):
                 m.d.sync += [
-                    # Slots of a sample that is too large are passed over; one of none has none.
+                    # Slots of a sample that is too large are skipped; a sample of none has none.
                     open_.eq(head.slots != 0), bad.eq(size_bad | user.ahead), in_bag.eq(0),
                     straying.eq(0), sample.eq(head.sample), step.eq(user.step),
                     left.eq(head.slots), final.eq(head.slots == 1),

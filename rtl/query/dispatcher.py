@@ -1,4 +1,4 @@
-"""Dispatcher: a place in the hold buffer for each slot, and its lookup on the way to the owner."""
+"""Dispatcher: reserves a hold-buffer place for each slot, and sends its lookup to the owner."""
 
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import stream, wiring
@@ -30,15 +30,15 @@ class Dispatcher(wiring.Component):
     """Reserve the next place of the hold buffer for each slot, then send its lookup to its owner.
 
     No lookup leaves without its place, so its vector can always land (DESIGN section 4). Slots are
-    reserved in order, so a slot that waits for room towards its owner holds up those behind it.
-    With the first slot of a sample goes, if ``interact``, the order to reserve and fetch its dense
-    vector; where that waits, so do the slots behind.
+    reserved in order, so a slot that waits for room towards its owner blocks later ones. If
+    ``interact``, the first slot of a sample also requests its dense vector and a place for it; if
+    that waits, so do later slots.
 
-    In training, slots of a step after the open one wait until it opens, so that no lookup meets a
-    row that the step before it has yet to change. Steps count modulo 2^16; those up to 2^15 before
-    the open one go. With ``overtake``, a slot of the step after the open one goes as soon as its
-    owner has written the rows of the open one: no other owner has rows that it could ask for. Slots
-    stay in order, so the first one for an owner that has not holds up those behind it.
+    In training, slots of a step after the open one wait until it opens, so that no lookup reads a
+    row that the previous step has yet to change. Steps count modulo 2^16; those up to 2^15 before
+    the open one may go. With ``overtake``, a slot of the step after the open one goes as soon as
+    its owner has written the rows of the open one: no other owner's rows concern it. Slots stay in
+    order, so the first one for an owner that is not done blocks later ones.
 
     Latency and rate: see ``LATENCY`` and ``RATE``.
 
@@ -48,7 +48,7 @@ class Dispatcher(wiring.Component):
     -----
     i: stream of :data:`rtl.query.Slot`.
     reserve: stream of :data:`rtl.formats.HoldSlot`, to the hold buffer.
-    next_landing: the place that this item takes, valid while ``reserve.ready``.
+    next_landing: the place that this item gets, valid while ``reserve.ready``.
     local: stream of :data:`rtl.formats.Request`, keys that this node owns.
     remote: stream of :data:`rtl.formats.OutgoingRecord`, keys of other nodes.
     dense: stream of :data:`rtl.formats.DenseSlot`, a sample each.
@@ -56,7 +56,7 @@ class Dispatcher(wiring.Component):
     interact: samples have dense vectors; may change while idle.
     training: slots wait for their steps; may change while idle. open_step: the last step that may
         go; counts up. overtake, written: a bit for each owner whose rows of the open step are
-        written; it is cleared in the cycle in which ``open_step`` goes on.
+        written; it is cleared in the cycle in which ``open_step`` advances.
     counters: lookups local and remote; cycles in which a slot waits for a place (stall_hold), for
         room towards its owner (stall_local, stall_remote), for its sample's dense vector to be
         ordered (stall_dense), or for its step (stall_step).
@@ -98,8 +98,8 @@ class Dispatcher(wiring.Component):
         to_local, to_remote, room, go = Signal(), Signal(), Signal(), Signal()
         record, inside, begins, waits = Signal(LookupRecord), Signal(), Signal(), Signal()
         until, early = Signal(STEP_BITS), Signal()
-        # A slot that waits may overtake; known late, which keeps the paths short. Step and owners
-        # are equally late, and so of the same step; who may go once may go ever after.
+        # Whether a waiting slot may overtake is computed a cycle late, which keeps the paths short.
+        # Step and owners are equally late, and so of the same step; permission is never withdrawn.
         next_step, done = Signal(STEP_BITS), Signal.like(self.written)
         ahead = Signal()
         m.d.sync += [
@@ -113,7 +113,7 @@ class Dispatcher(wiring.Component):
             until.eq(self.open_step - slot.step),
             early.eq(self.training & until[-1] & ~ahead),
             begins.eq(self.interact & ~inside), waits.eq(begins & ~dense.i.ready),
-            # A place is asked for only when the lookup can go in the same cycle.
+            # A place is requested only when the lookup can go in the same cycle.
             room.eq(Mux(to_local, local.i.ready, ~to_remote | remote.i.ready) & ~waits & ~early),
             self.reserve.valid.eq(head.o.valid & room),
             go.eq(self.reserve.valid & self.reserve.ready),

@@ -1,4 +1,4 @@
-"""Host reporter: errors, and credits that no other packet carries."""
+"""Host reporter: sends errors, and credits that no other packet carries."""
 
 from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
@@ -16,20 +16,20 @@ REPORTER_COUNTERS = CounterLayout("errors", "credits")
 
 
 CreditReport = data.StructLayout({"valid": 1, "value": CREDIT_BITS})
-"""A packet left for the host in this cycle, and the credit in its header."""
+"""A packet left for the host in this cycle, with this credit in its header."""
 
 
 class OwedCredit(wiring.Component):
-    """Whether the host is owed so much of a credit that a packet should go for it alone.
+    """Whether enough credit of the host is unreported that a packet should carry it alone.
 
     Parameters: ``window``, beats that the host may send ahead. Latency: see ``LATENCY``.
 
     Ports
     -----
     consumed: beats consumed, modulo 2^16.
-    told: a packet with ``consumed`` is given out in this cycle.
-    reported: event :data:`CreditReport` of whichever packet went to the host; may lag behind those
-        that were told of.
+    told: a packet with ``consumed`` is sent in this cycle.
+    reported: event :data:`CreditReport` of any packet to the host; may lag behind those of
+        ``told``.
     owed: more than a quarter of the window.
     """
 
@@ -54,20 +54,20 @@ class OwedCredit(wiring.Component):
         ]
         with m.If(self.told):
             m.d.sync += told.eq(self.consumed)
-        # A report of an older packet than the last one told of tells nothing new.
+        # A report of a packet older than the last one told has no new information.
         with m.Elif(self.reported.valid & ~ahead[-1]):
             m.d.sync += told.eq(self.reported.value)
         return m
 
 
 class HostReporter(wiring.Component):
-    """Tell the host of each error, in a packet of its own, and of credits before it runs short.
+    """Report each error to the host, in its own packet, and credits before the host runs short.
 
     Every packet to the host carries the credit, the number of query beats consumed. When it is
-    more than a quarter of ``config.query_beats`` ahead of what the host was told last, a packet
-    without payload carries it; so the host can always count on three quarters of them, once its
-    beats are consumed. In training the same holds of ``config.gradient_credits``, and the field
-    ``acknowledge``, which the assembler puts into every packet.
+    more than a quarter of ``config.query_beats`` ahead of the last report, a packet without payload
+    carries it; so the host can always use three quarters of them, once its beats are consumed. In
+    training the same applies to ``config.gradient_credits``, and the field ``acknowledge``, which
+    the assembler puts into every packet.
 
     Latency and rate: see ``LATENCY`` and ``RATE``. Errors go first: their headers carry the credit
     too.
@@ -78,8 +78,8 @@ class HostReporter(wiring.Component):
     refused: stream of :data:`rtl.formats.Refused`, from the host parser. gradients_refused
         (``config.training``): the same, from the gradient receiver.
     consumed: query beats consumed, modulo 2^16.
-    reported: event :data:`CreditReport` of whichever packet went to the host; may lag behind the
-        packets given out here.
+    reported: event :data:`CreditReport` of any packet to the host; may lag behind the packets sent
+        here.
     acknowledge (``config.training``): beats of gradients and of returned spills consumed, modulo
         2^16; a packet has the value of the cycle in which it is ``reported``, or a later one.
     headers: stream of :data:`rtl.formats.FrameInfo`.
@@ -115,7 +115,7 @@ class HostReporter(wiring.Component):
             sources.append(self.gradients_refused)
         m.submodules.arbiter = arbiter = Arbiter(ErrorRecord, 1 + len(sources))
         m.submodules.header_buffer = header = SkidBuffer(FrameInfo)
-        # The record alone: the rest of its beat is zero.
+        # Only the record is buffered: the rest of its beat is zero.
         m.submodules.record_buffer = record = SkidBuffer(ErrorRecord)
         wiring.connect(m, wiring.flipped(self.errors), arbiter.i[0])
         wiring.connect(m, header.o, wiring.flipped(self.headers))

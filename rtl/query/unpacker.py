@@ -1,4 +1,4 @@
-"""Query unpacker: the beats that the host may send ahead, and the records in them."""
+"""Query unpacker: buffers the beats that the host sends ahead, and extracts their records."""
 
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
@@ -24,11 +24,11 @@ _Held = data.StructLayout({
 
 
 class QueryUnpacker(wiring.Component):
-    """Buffer the beats that the host sent against credits, and give their records one by one.
+    """Buffer the beats that the host sent against credits, and output their records one by one.
 
     A beat that finds the buffer full was sent without a credit. It is dropped, counted, and leaves
-    a ``gap`` with the record that follows, or a marker of its own if none is there: what is open
-    at the gap lost records and must not go on with those of another sample.
+    a ``gap`` at the next record, or a marker if there is none: a sample that is open at the gap
+    lost records and must not continue with those of another sample.
 
     Latency and rate: see ``LATENCY`` and ``RATE``.
 
@@ -69,7 +69,7 @@ class QueryUnpacker(wiring.Component):
             fifo.i.payload.records.eq(self.i.payload.records),
             fifo.i.payload.step.eq(self.i.payload.step),
             self.dropped.eq(self.i.valid & ~fifo.i.ready),
-            # With nothing left in the buffer the gap goes on by itself, before any later beat.
+            # Once the buffer is empty the gap moves on by itself, before any later beat.
             move.eq(gap & fifo.idle & ~marker),
             fifo.i.payload.gap.eq(gap & ~move),
             last.eq((index == RECORDS_PER_BEAT - 1) | (index + 1 >= beat.records)),

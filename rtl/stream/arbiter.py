@@ -1,4 +1,4 @@
-"""Arbiter: several streams into one."""
+"""Arbiter: merges several streams into one."""
 
 from collections.abc import Callable
 
@@ -19,7 +19,7 @@ class Arbiter(wiring.Component):
     within ``ports`` packets of the others (round robin).
 
     Ports: ``i``, an array of input streams of ``shape``; ``o``, the output stream; ``grant``, the
-    port of the item that is taken in this cycle; ``idle``.
+    port whose item is taken in this cycle; ``idle``.
     """
 
     LATENCY = {("item", "the same item"): 1}
@@ -43,7 +43,7 @@ class Arbiter(wiring.Component):
         m.d.comb += [valids[k].eq(self.i[k].valid) for k in range(n)]
         previous, choice = Signal(range(max(2, n))), Signal(range(max(2, n)))
         locked = Signal()
-        # The lowest requester, then overridden by the lowest one behind the previous grant.
+        # The lowest requester, overridden by the lowest one after the previous grant.
         for k in reversed(range(n)):
             with m.If(valids[k]):
                 m.d.comb += choice.eq(k)

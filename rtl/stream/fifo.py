@@ -10,13 +10,13 @@ __all__ = ["StreamFIFO"]
 
 
 class StreamFIFO(wiring.Component):
-    """First in, first out, of ``depth`` items, plus one in the RAM's output register.
+    """First-in first-out queue of ``depth`` items, plus one in the RAM's output register.
 
     Latency and rate: see ``LATENCY`` and ``RATE``.
 
     Parameters: ``shape`` of an item; ``depth``; ``style`` of the RAM, by default LUTRAM up to 64
-    items and block RAM above; ``early``: whether ``i.ready`` comes from a register of its own, in
-    the same cycles, for where much follows from it.
+    items and block RAM above; ``early``: whether ``i.ready`` comes from its own register, with the
+    same timing, for uses where much logic depends on it.
 
     Ports: ``i`` and ``o``, streams of ``shape``; ``level``, items in the RAM; ``idle``.
 
@@ -59,7 +59,7 @@ class StreamFIFO(wiring.Component):
             m.d.sync += [head.eq(Mux(head == depth - 1, 0, head + 1)), valid.eq(1)]
         with m.Elif(self.o.ready):
             m.d.sync += valid.eq(0)
-        # One carry chain, for what pulls and pushes often comes late: +1, 0 or -1.
+        # One carry chain (+1, 0 or -1), since pull and push often arrive late.
         m.d.sync += level.eq(level + Cat(push ^ pull, pull & ~push).as_signed())
         if self._early:
             full = Signal()

@@ -1,4 +1,4 @@
-"""Packet FIFO: store-and-forward, with a verdict on each packet at its end."""
+"""Packet FIFO: stores and forwards packets, with a verdict on each at its end."""
 
 from amaranth.hdl import Module, Mux, Shape, Signal
 from amaranth.lib import data, stream, wiring
@@ -15,7 +15,7 @@ def packet_layout(shape) -> data.StructLayout:
 
 
 class PacketFIFO(wiring.Component):
-    """FIFO that shows a packet only when its last item came without ``drop``.
+    """FIFO that outputs a packet only if its last item came without ``drop``.
 
     A packet of more than ``depth`` items is dropped whole: an input that meets a full RAM holding
     no finished packet would wait for ever otherwise. Latency and rate: see ``LATENCY`` and
@@ -27,10 +27,10 @@ class PacketFIFO(wiring.Component):
     -----
     i: stream of :func:`packet_layout`; ``drop`` counts on the last item.
     o: stream of :func:`packet_layout`, ``drop`` always 0.
-    dropped: 1 for a cycle when a packet was taken back or was too long.
+    dropped: 1 for a cycle when a packet was revoked or was too long.
     overflow: with ``dropped``: it was too long.
-    level: items in the RAM, those of unfinished packets included.
-    idle: nothing to give. An unfinished packet waits for its input and does not count.
+    level: items in the RAM, including those of unfinished packets.
+    idle: no output. An unfinished packet waits for its input and does not count.
     """
 
     LATENCY = {("last item of a packet", "its first item"): 2}
@@ -59,7 +59,7 @@ class PacketFIFO(wiring.Component):
         swallow, valid = Signal(), Signal()
         take, too_long, write, finish, revoke, pull = (Signal() for _ in range(6))
         m.d.comb += [
-            # Only an unfinished packet as long as the RAM can never be drained: swallow the rest.
+            # An unfinished packet that fills the RAM can never be drained, so drop the rest.
             too_long.eq(~swallow & (open_level == depth)),
             self.i.ready.eq((level != depth) | swallow | (open_level == depth)),
             take.eq(self.i.valid & self.i.ready),

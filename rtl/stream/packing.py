@@ -1,8 +1,8 @@
-"""Vectors below 16 values share the beats of packets: into a lane group of a beat and out again.
+"""Packing of vectors below 16 values, which share the beats of packets, and unpacking.
 
-Inside the NIC such a vector is a beat of its own, whose upper lanes are +0. In a packet 2 vectors
-of 8 values or 4 of 4 lie in a beat, the first in the lowest lanes, and the rest of the last beat is
-zero. ``packing`` is log2 of their number; 0 leaves beats as they are.
+Inside the NIC such a vector is a beat by itself, whose upper lanes are +0. In a packet, 2 vectors
+of 8 values or 4 of 4 share a beat, the first in the lowest lanes; the rest of the last beat is
+zero. ``packing`` is log2 of their number; 0 leaves beats unchanged.
 """
 
 from collections.abc import Iterator
@@ -19,10 +19,10 @@ QUARTER = BEAT_BITS // _GROUPS
 
 
 def placed(vector: Value, index: Value, packing: Value) -> Iterator[tuple[Value, Value]]:
-    """Yield for each quarter of a beat whether vector ``index`` of the beat writes it, and what.
+    """Yield for each quarter of a beat whether vector ``index`` writes it, and the data written.
 
-    The first vector of a beat writes zeros for all others, which then replace them. ``vector`` is
-    512 bits; of ``index`` the bits that count in the beat are looked at; ``packing`` is 0 to 2.
+    The first vector of a beat writes zeros for all others, which then replace them. ``vector`` has
+    512 bits; only the bits of ``index`` that count within the beat are used; ``packing`` is 0 to 2.
     """
     parts = [vector.word_select(k, QUARTER) for k in range(_GROUPS)]
     high = (packing == 1) & index[0]

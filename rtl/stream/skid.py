@@ -11,9 +11,9 @@ from rtl.memory import Ram
 __all__ = ["SkidBuffer"]
 
 _WIDE = 128
-"""Bits from which on a field lies in LUTRAM: 14 bits of two items are 8 LUTs there, where
-registers take a LUT a bit to choose what moves up. It is read through a LUT, so that short fields,
-which decide things, stay registers."""
+"""Least width of a field that is kept in LUTRAM: 14 bits of two items are 8 LUTs there, where
+registers need a LUT per bit to choose the next value. It is read through a LUT, so short fields,
+which control logic uses, stay registers."""
 
 
 class SkidBuffer(wiring.Component):
@@ -21,8 +21,8 @@ class SkidBuffer(wiring.Component):
 
     Fields of 128 bits and more lie in LUTRAM. Latency and rate: see ``LATENCY`` and ``RATE``.
 
-    Parameters: ``shape`` of an item; ``lutram``, or else every output bit is a register's, as it
-    takes to cross from die to die.
+    Parameters: ``shape`` of an item; ``lutram``: if false, every output bit is a register, as
+    crossings between dies require.
 
     Ports: ``i`` and ``o``, streams of ``shape``; ``idle``.
     """
@@ -75,7 +75,7 @@ class SkidBuffer(wiring.Component):
 
 
 def _wide(shape: ShapeLike, offset: int = 0) -> Iterator[slice]:
-    """Find the wide fields of ``shape``, ascending."""
+    """Yield the wide fields of ``shape``, ascending."""
     if isinstance(shape, data.StructLayout):
         for _name, field in shape:
             yield from _wide(field.shape, offset + field.offset)

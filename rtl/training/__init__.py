@@ -1,4 +1,4 @@
-"""Training: what joins the blocks of gradients, of partials and of rows, step by step."""
+"""Training: joins the blocks of gradients, partials and rows, step by step."""
 
 from rtl.training.barrier import BARRIER_COUNTERS, StepBarrier, StepDone
 from rtl.training.departure import TrainingDeparture

@@ -1,4 +1,4 @@
-"""Step barrier: the next step begins when the rows of this one are written, everywhere."""
+"""Step barrier: opens the next step when the rows of this one are written at every owner."""
 
 from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
@@ -14,23 +14,23 @@ __all__ = ["BARRIER_COUNTERS", "StepBarrier", "StepDone"]
 BARRIER_COUNTERS = CounterLayout("steps", "bad_done")
 
 StepDone = data.StructLayout({"valid": 1, "source": NODE_BITS, "step": STEP_BITS})
-"""Event: owner ``source`` says that its rows of ``step`` are written."""
+"""Event: owner ``source`` reports that its rows of ``step`` are written."""
 
 _FORGET_BITS = STEP_BITS - 1
-"""log2 of the steps between two times that what is kept by step is forgotten: twice before a step
-number comes again."""
+"""log2 of the steps between two resets of state that is kept by step: two resets per wrap of the
+step number."""
 
 
 class StepBarrier(wiring.Component):
     """Open a step when every owner is done with the one before (docs/training.md).
 
-    When the own rows are written, every other node is told so; when all nodes have said it of the
-    open step, the host is told, and the next step opens. A DONE that comes twice, of another step
-    or from no node of the cluster is counted and ignored.
+    When this node's rows are written, every other node is told; when all nodes have reported it for
+    the open step, the host is told, and the next step opens. A DONE that is repeated, of another
+    step or from no node of the cluster is counted and ignored.
 
-    Every 32,768 steps, before the others are told, ``forget`` asks the tables that keep something
-    by step to drop it: at that time each lookup of the step has been answered, and none of the next
-    can have left for here, for this node is not done.
+    Every 32,768 steps, before the others are told, ``forget`` asks the tables with state by step to
+    clear it: at that time each lookup of the step has been answered, and none of the next can have
+    left for this node, because it is not done.
 
     Latency and rate: see ``LATENCY`` and ``RATE``.
 
@@ -42,12 +42,12 @@ class StepBarrier(wiring.Component):
     received: event :data:`StepDone`, of other nodes.
     steps: stream of :data:`rtl.formats.OutgoingRecord`, a DONE to each other node.
     reports: stream of the same, a DONE to the host for each step.
-    open_step: whose lookups may leave and whose gradients are taken; 0 after reset.
+    open_step: the step whose lookups may leave and whose gradients are accepted; 0 after reset.
     written: bit for each node, this one too, whose rows of the open step are all written.
-    forget: event: drop what is kept by step. forgetting: from the next cycle on, 1 until it is.
-    node, nodes: this node's number, and how many there are; fixed once there was a step.
+    forget: event: clear the state kept by step. forgetting: 1 from the next cycle on until it is.
+    node, nodes: this node's number, and the number of nodes; fixed once there was a step.
     counters: ``steps`` that have ended; ``bad_done``, those ignored.
-    idle: nothing to be sent; a step that waits for others moves nothing.
+    idle: nothing to send; a step that waits for others moves nothing.
 
     Raises ``TypeError`` or ``ValueError`` for ``nodes`` that are not between 1 and 256.
     """
@@ -84,7 +84,7 @@ class StepBarrier(wiring.Component):
             reports.i.payload.step.eq(self.open_step), reports.i.payload.record.eq(record),
         ]
 
-        # Who is done: the others by bit, and how many there are.
+        # The nodes that are done: the others by bit, and their number.
         done, others = Signal(self._most), Signal(NODE_BITS)
         event, known, new, all_done = Signal(StepDone), Signal(), Signal(), Signal()
         self_done, complete, here = Signal(), Signal(), Signal(self._most)

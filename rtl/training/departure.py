@@ -1,4 +1,4 @@
-"""Training departure: what training sends to other nodes and to the host, in packets."""
+"""Training departure: packets of training to other nodes and to the host."""
 
 from types import SimpleNamespace
 
@@ -30,10 +30,10 @@ _STEP_SOURCES, _REPORT_SOURCES = 2, 3
 class TrainingDeparture(Gateable, wiring.Component):
     """Packagers of training, merged to one stream of packets for the network and one for the host.
 
-    Partials and steps carry the credit of the partials consumed; whoever is owed too much of it and
-    gets no other packet gets a step record CREDIT. Step records leave at once, each in a packet;
-    state requests like the request lists for rows; the others when a packet is full or
-    ``gradient_timeout`` old.
+    Partials and steps carry the credit of the consumed partials; a node that is owed too much
+    credit and gets no other packet gets a step record CREDIT. Step records leave at once, each in a
+    packet; state requests leave like the request lists for rows; the others leave when a packet is
+    full or ``gradient_timeout`` old.
 
     Latency and throughput are those of :class:`~rtl.network.PartialPackager` and
     :class:`~rtl.network.RecordPackager`, plus those of a :class:`~rtl.network.PacketMux`.
@@ -48,15 +48,15 @@ class TrainingDeparture(Gateable, wiring.Component):
     steps: array of streams of step records to nodes. reports: array of streams of those to the
         host.
     net_headers, net_payload, host_headers, host_payload: packets, to the muxes of the two edges.
-    host_credit: what packets to the host carry: query beats consumed.
+    host_credit: credit in packets to the host: query beats consumed.
     freed: event, a beat of partials was consumed, see :class:`~rtl.network.CreditReturn`.
     credit_in: event, the gradient credit of a received header.
-    open_step: of the records CREDIT.
+    open_step: the step of the CREDIT records.
     vector_packing, gradient_timeout, gradient_window, request_batch, request_timeout, time: see
         :mod:`rtl.control.registers`.
     counters: those of the blocks, by name. idle.
 
-    Attribute ``blocks`` has these.
+    Attribute ``blocks`` has the blocks.
     """
 
     def __init__(self, config: NicConfig):
@@ -115,7 +115,7 @@ class TrainingDeparture(Gateable, wiring.Component):
             wiring.connect(m, arbiter.o, packager.i)
         wiring.connect(m, credits.steps, step_arbiter.i[_STEP_SOURCES])
         for level in ReductionLevel:
-            # The packets of a level are apart from those of the other.
+            # Packets of the two levels are kept apart.
             m.d.comb += [spill_arbiter.i[level].payload.destination.eq(level),
                          spill_arbiter.i[level].payload.record.level.eq(level)]
 

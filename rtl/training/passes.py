@@ -1,4 +1,4 @@
-"""Passes of a reduction: the beats of a step, then those that were spilled, until none are."""
+"""Pass source: feeds the passes of a reduction, first a step's beats, then the spilled ones."""
 
 from amaranth.hdl import Module, Signal
 from amaranth.lib import data, stream, wiring
@@ -14,16 +14,16 @@ __all__ = ["PASS_COUNTERS", "PassOver", "PassSource"]
 PASS_COUNTERS = CounterLayout("returned", "bad_returned")
 
 PassOver = data.StructLayout({"valid": 1, "step": STEP_BITS, "spilled": 32})
-"""Event: a pass of ``step`` is over, which spilled so many beats."""
+"""Event: a pass of ``step`` is over, which spilled this number of beats."""
 
 
 class PassSource(wiring.Component):
-    """Feed a reduction: the beats of a step and its end; then, as often as a pass spilled any, what
-    the host returns of them, and the end of that pass (docs/training.md).
+    """Feed a reduction: the beats of a step and its end; then, as long as passes spill any, the
+    beats that the host returns, and the end of that pass (docs/training.md).
 
-    What is returned is taken only while a pass waits for it, of its step and so many as were
-    spilled; anything else that comes is dropped and counted. What was dropped on its way here, as
-    naming no row, is waited for no longer: the pass ends without it.
+    Returned beats are accepted only while a pass waits for them, of its step and as many as were
+    spilled; all others are dropped and counted. A returned beat that was dropped before, because it
+    names no row, is no longer waited for: the pass ends without it.
 
     Latency and rate: see ``LATENCY`` and ``RATE``. An end goes on when all beats before it were
     taken.
@@ -62,7 +62,7 @@ class PassSource(wiring.Component):
         wanted, taken, ending, final = Signal(), Signal(), Signal(), Signal()
         m.d.comb += [
             wanted.eq(self.returned.payload.step == step), self.flush.payload.eq(step),
-            # Unless a pass waits for it, what is returned goes nowhere.
+            # Returned beats are dropped unless a pass waits for them.
             self.returned.ready.eq(1),
         ]
         with m.FSM():
@@ -92,7 +92,7 @@ class PassSource(wiring.Component):
                 ]
                 m.d.comb += taken.eq(buffer.i.valid & buffer.i.ready)
                 with m.If(taken | (self.lost.valid & (self.lost.step == step))):
-                    # Whether the next is the last comes from a register: a short path.
+                    # A register says whether the next is the last, which keeps the path short.
                     m.d.sync += [left.eq(left - 1), final.eq(left == 2)]
                     with m.If(final):
                         m.next = "END"

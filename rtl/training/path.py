@@ -1,4 +1,4 @@
-"""TrainingPath: gradients in, updated rows out; the blocks in the order in which data flows.
+"""TrainingPath: gradients in, updated rows out, with its blocks in data flow order.
 
 The path of a gradient (paper, figures 12 and 13; docs/training.md)::
 
@@ -63,12 +63,12 @@ _DESCRIPTORS = "write_en", "write_table", "write_word", "write_data"
 _REGISTERS = (
     "node", "nodes", "vector_beats", "vector_packing", "pooling_mean", "learning_rate", "epsilon",
     "gradient_window", "gradient_timeout", "request_batch", "request_timeout")
-"""Ports that drive those of their names in every block that has one, through a register each: what
-is made of them would make the paths of the blocks long."""
+"""Ports that drive the same port of every block that has it, each through a register, since the
+logic that they feed would make long paths."""
 
 
 class TrainingPath(wiring.Component):
-    """All of training but the lookups: gradients of the host in, updated rows out.
+    """All of training except the lookups: gradients of the host in, updated rows out.
 
     Why nothing waits in a circle: docs/training.md. Latency and throughput are those of the blocks.
 
@@ -77,17 +77,17 @@ class TrainingPath(wiring.Component):
     Ports
     -----
     gradients, returned, states, written: from the host parser. partials, steps, credit_in: from
-        the network's, whose gradient credit the last is.
-    dropped: beats of GRADIENTS and RETURNED packets that the host parser dropped just now.
-    refused: stream of :data:`rtl.formats.Refused`, packets of gradients that were dropped, and
-        RETURNED where beats that the host returned were.
+        the network parser; ``credit_in`` is its gradient credit.
+    dropped: beats of GRADIENTS and RETURNED packets that the host parser has just dropped.
+    refused: stream of :data:`rtl.formats.Refused`: dropped packets of gradients, and RETURNED for
+        dropped beats that the host returned.
     lookups, updated, write, frozen: to and from the local cache, see
         :class:`~rtl.cache.LocalCache`.
     net_headers, net_payload, host_headers, host_payload: packets, to the muxes of the two edges.
-    host_credit: what packets to the host carry: query beats consumed. acknowledge: beats of
-        gradients and of returned spills consumed, modulo 2^16, for the same.
-    open_step, written_owners, forget, forgetting: see :class:`~rtl.training.StepBarrier`, whose
-        ``written`` the second is.
+    host_credit: credit in packets to the host: query beats consumed. acknowledge: for the same,
+        beats of gradients and of returned spills consumed, modulo 2^16.
+    open_step, written_owners, forget, forgetting: see :class:`~rtl.training.StepBarrier`;
+        ``written_owners`` is its ``written``.
     write_en, write_table, write_word, write_data, write_ready: table descriptors, see
         :class:`rtl.keys.owner_split.OwnerSplit`.
     node, nodes, vector_beats, vector_packing, pooling_mean, local_reduction, gradient_partials,
@@ -160,7 +160,7 @@ class TrainingPath(wiring.Component):
         m = Module()
         blocks, receiver, departure = (
             SimpleNamespace(**self._blocks), self._receiver, self._departure)
-        # Own partials and those of others, one stream to their sums.
+        # This node's partials and those of others, as one stream to their sums.
         partial_arbiter = Arbiter(GradientBeat, 2)
         bank = RounderBank(sum_meta_layout(self._beats))
         parts = {**self._blocks, "receiver": receiver, "departure": departure,
@@ -169,12 +169,12 @@ class TrainingPath(wiring.Component):
             m.submodules[name] = block
         bank.join(m, (blocks.local_reducer, blocks.global_reducer))
 
-        # Requester: what the host sends, added up by key, to the owners.
+        # Requester: the host's gradients, summed by key, to the owners.
         wiring.connect(m, wiring.flipped(self.gradients), receiver.i)
         wiring.connect(m, receiver.o, blocks.local_source.fresh)
         wiring.connect(m, receiver.flush, blocks.local_source.over)
         telling_idle = self._refuse(m, receiver.refused, blocks.returned_receiver.lost)
-        # Without local reduction a gradient is a partial as it is: float32, of no sum.
+        # Without local reduction a gradient is sent as a partial unchanged: float32, not a sum.
         spills = self.gradient_partials & self.local_reduction
         m.d.comb += [
             blocks.local_reducer.enable.eq(self.local_reduction),
@@ -191,7 +191,7 @@ class TrainingPath(wiring.Component):
         wiring.connect(m, blocks.local_reducer.passed, blocks.gradient_sender.passed)
         wiring.connect(m, blocks.gradient_sender.remote, departure.partials)
         wiring.connect(m, blocks.gradient_sender.spilled, departure.spilled[ReductionLevel.LOCAL])
-        # Owner: partials of all nodes, counted and added up, into the rows.
+        # Owner: partials of all nodes, counted and summed, into the rows.
         wiring.connect(m, wiring.flipped(self.partials), blocks.partial_receiver.i)
         wiring.connect(m, wiring.flipped(self.steps), blocks.step_counter.steps)
         wiring.connect(m, blocks.gradient_sender.own, partial_arbiter.i[0])
@@ -209,7 +209,7 @@ class TrainingPath(wiring.Component):
         wiring.connect(m, wiring.flipped(self.states), updater.states)
         for name in ("rows", "state_requests", "state_updates"):
             wiring.connect(m, getattr(updater, name), getattr(departure, name))
-        # Steps: the ends of them, and what the host and the others are told.
+        # Steps: their ends, and the reports to the host and to others.
         wiring.connect(m, blocks.row_updater.done, blocks.step_barrier.own)
         for number, source in enumerate((blocks.gradient_sender, blocks.step_barrier)):
             wiring.connect(m, source.steps, departure.steps[number])
@@ -219,8 +219,8 @@ class TrainingPath(wiring.Component):
         for name in _PACKETS:
             wiring.connect(m, getattr(departure, name), wiring.flipped(getattr(self, name)))
         self._control(m, parts, blocks)
-        # From registers, for all the NIC's follows from it: what came in the last cycle may have
-        # moved what was still before.
+        # From registers, because all of the NIC's idle follows from it: an input of the last cycle
+        # may have moved what was idle before.
         still, came = Signal(), Signal()
         m.d.sync += [
             still.eq(Cat(block.idle for block in parts.values()).all() & telling_idle),
@@ -232,7 +232,7 @@ class TrainingPath(wiring.Component):
 
     def _reduce(self, m: Module, source: PassSource, reducer: GradientReducer, flushed,
                 spilling) -> None:
-        """Feed ``reducer`` from ``source``, pass by pass; tell ``flushed`` of the end of each."""
+        """Feed ``reducer`` from ``source``, pass by pass; report the end of each to ``flushed``."""
         wiring.connect(m, source.o, reducer.i)
         wiring.connect(m, source.flush, reducer.flush)
         wiring.connect(m, reducer.flushed, flushed)
@@ -244,7 +244,7 @@ class TrainingPath(wiring.Component):
         ]
 
     def _spill(self, m: Module, passed, spilled) -> None:
-        """Name what the global reduction passed on, for its packet."""
+        """Form spilled records of the beats that the global reduction passed on."""
         beat, record = passed.payload, spilled.payload.record
         m.d.comb += [
             spilled.valid.eq(passed.valid), passed.ready.eq(spilled.ready),
@@ -254,7 +254,7 @@ class TrainingPath(wiring.Component):
         ]
 
     def _collect(self, m: Module, blocks: SimpleNamespace, arbiter: Arbiter) -> None:
-        """Partials of others join the own ones; both are counted as they do."""
+        """Merge the partials of others with this node's, and count both."""
         counter, others, own = blocks.step_counter, blocks.partial_receiver, arbiter.i[0]
         wiring.connect(m, blocks.gradient_sender.own_end, counter.own_end)
         m.d.comb += [
@@ -265,19 +265,19 @@ class TrainingPath(wiring.Component):
             counter.own_arrived.valid.eq(own.valid & own.ready),
             counter.own_arrived.source.eq(self.node),
             counter.own_arrived.step.eq(own.payload.step),
-            # The own ones were all taken when their end was told.
+            # This node's partials were all taken before their end was told.
             counter.busy.eq(others.pending | ~arbiter.idle),
             blocks.step_barrier.received.eq(counter.done),
         ]
 
     def _refuse(self, m: Module, gradients, lost) -> Value:
-        """Tell of packets of gradients that were dropped, and of what was lost on its way back;
-        return whether nothing of it waits."""
+        """Report dropped packets of gradients, and beats lost on their way back; return whether no
+        report is pending."""
         m.submodules.refused_arbiter = arbiter = Arbiter(Refused, 2)
         told = arbiter.i[1]
         wiring.connect(m, gradients, arbiter.i[0])
         wiring.connect(m, arbiter.o, wiring.flipped(self.refused))
-        # Once, however many there are before it has gone.
+        # Reported once, however many beats are lost before the report leaves.
         m.d.comb += told.payload.status.eq(Status.RETURNED)
         with m.If(lost.valid):
             m.d.sync += [told.valid.eq(1), told.payload.step.eq(lost.step)]
@@ -286,7 +286,7 @@ class TrainingPath(wiring.Component):
         return arbiter.idle & ~told.valid
 
     def _return(self, m: Module, blocks: SimpleNamespace) -> None:
-        """What the host returns, to the reduction that spilled it."""
+        """Route what the host returns to the reduction that spilled it."""
         wiring.connect(m, wiring.flipped(self.returned), blocks.returned_receiver.i)
         back = blocks.returned_receiver.o
         for level, source in ((ReductionLevel.LOCAL, blocks.local_source),
@@ -302,7 +302,7 @@ class TrainingPath(wiring.Component):
                              back.ready.eq(source.returned.ready)]
 
     def _control(self, m: Module, parts: dict, blocks: SimpleNamespace) -> None:
-        """Registers to the blocks, counters out, and events between them."""
+        """Connect registers to the blocks, counters to the outside, and events between blocks."""
         receiver, departure, barrier = self._receiver, self._departure, blocks.step_barrier
         sender = blocks.gradient_sender
         keepers = receiver, sender, blocks.partial_receiver, blocks.returned_receiver
@@ -318,9 +318,9 @@ class TrainingPath(wiring.Component):
         written, dimension, dropped = Signal(32), Signal(9), Signal(CREDIT_BITS)
         m.d.sync += [
             dropped.eq(dropped + self.dropped),
-            # A register for the sum: the reporter of the NIC, and so its idle, follows from it.
+            # The sum is registered, because the reporter of the NIC, and so its idle, follow it.
             self.acknowledge.eq(receiver.consumed + blocks.returned_receiver.consumed + dropped),
-            # As the others of the optimizer it does not change shortly before a gradient.
+            # Like the optimizer's other settings it does not change shortly before a gradient.
             dimension.eq(Mux(self.vector_packing == 0, self.vector_beats << 4,
                              LANES >> self.vector_packing)),
         ]

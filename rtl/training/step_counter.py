@@ -1,4 +1,4 @@
-"""Step counter: when all partials of a step that others announced have arrived at their owner."""
+"""Step counter: detects when all announced partials of a step have arrived at their owner."""
 
 from functools import reduce
 from operator import or_
@@ -29,22 +29,22 @@ STEP_COUNTER_COUNTERS = CounterLayout("steps", "ends", "arrived", "bad_steps", "
 
 _COUNT_BITS = StepRecord.members["count"]
 class StepCounter(wiring.Component):
-    """Say when a step's gradients are complete at this owner (docs/training.md).
+    """Signal when a step's gradients are complete at this owner (docs/training.md).
 
-    For each node there is what it announced by END and how many of its partials have arrived; the
-    step is complete when every node has announced and no fewer have arrived. Then nothing of the
-    step is taken any more, and what is still on its way to the reduction gets there (``busy``)
-    before ``complete`` says so.
+    For each node there is the number announced by END and the number of arrived partials; the step
+    is complete when every node has announced and at least as many have arrived. Then the step is
+    closed, and partials still on their way to the reduction get there (``busy``) before
+    ``complete`` reports it.
 
     The open step is kept here. It is 0 after reset, and the next one opens in the cycle after
     ``complete`` was taken. That is early enough: a node sends nothing of step ``s + 1`` before
-    every owner, this one too, has said DONE of step ``s``, which comes after. It is not the open
-    step of :class:`rtl.training.StepBarrier`, which follows when the others are done: until then
-    this owner may get partials of a step that its own node has not begun. What belongs to any other
-    step is counted and ignored; so is a second END.
+    every owner, this one too, has sent DONE of step ``s``, which comes after. It is not the open
+    step of :class:`rtl.training.StepBarrier`, which advances when the others are done: until then
+    this owner may get partials of a step that its own node has not begun. Events of any other step
+    are counted and ignored; so is a second END.
 
-    Nodes are looked at in order, each until it is complete, and its count is cleared then: what
-    comes from it later is ignored. After reset nothing is taken for ``nodes`` cycles, until all
+    Nodes are examined in order, each until it is complete, and its count is then cleared: later
+    events of it are ignored. After reset nothing is taken for ``nodes`` cycles, until all
     counts are clear. Latency and rate: see ``LATENCY`` and ``RATE``.
 
     Parameters: ``nodes``, the largest number of them.
@@ -56,11 +56,11 @@ class StepCounter(wiring.Component):
     own_end: stream of :data:`rtl.gradient.StepEnd`, what this node sends to itself; always ready.
     arrived, own_arrived: event :data:`~rtl.gradient.partial_layouts.PartialArrived`, of other nodes
         and of this one.
-    busy: partials that ``open`` let pass are not yet at the reduction.
+    busy: partials that passed while ``open`` are not yet at the reduction.
     complete: stream of the step.
     done: event :data:`~rtl.training.barrier.StepDone`, of other nodes.
-    open_step, open: the step that is counted, and whether more of it is taken.
-    node, nodes: this node's number, and how many there are; fixed once there was a step.
+    open_step, open: the step that is counted, and whether more of it is accepted.
+    node, nodes: this node's number, and the number of nodes; fixed once there was a step.
     counters: ``steps`` complete; ``ends`` taken and partials ``arrived``; ``bad_steps``, events and
         ENDs ignored, and beats with two ENDs or a kind that nodes do not send; ``bad_counts``,
         nodes that sent more partials than they announced.
@@ -92,7 +92,7 @@ class StepCounter(wiring.Component):
     def elaborate(self, platform) -> Module:
         m = Module()
         most = self._most
-        # What has arrived of each node, read where it is added to and where it is compared.
+        # The arrived partials of each node, stored for both the addition and the comparison.
         added, compared, announced = (Ram(_COUNT_BITS, most, latency=0) for _ in range(3))
         m.submodules.added, m.submodules.compared = added, compared
         m.submodules.announced = announced
@@ -107,7 +107,7 @@ class StepCounter(wiring.Component):
             arrival.eq(self.arrived), own.eq(self.own_arrived),
             end.eq(self.own_end.payload), end_valid.eq(self.own_end.valid),
         ]
-        # The node that is looked at; those before it are complete.
+        # The node that is examined; those before it are complete.
         place, clear = Signal(range(most + 1)), Signal()
         events = {"end": coming.end, "own_end": end_valid, "arrival": arrival.valid,
                   "own": own.valid}
@@ -141,7 +141,7 @@ class StepCounter(wiring.Component):
         with m.If(clear):
             m.d.sync += [ended.eq(0), own_ended.eq(0), own_count.eq(0)]
 
-        # Node by node: what is complete stays so.
+        # Node by node: a complete one stays complete.
         here, wanted = Signal(_COUNT_BITS), Signal(_COUNT_BITS)
         is_ended, enough = Signal(), Signal()
         mine = place == self.node
@@ -149,7 +149,7 @@ class StepCounter(wiring.Component):
             here.eq(Mux(mine, own_count, compared.read_data)),
             wanted.eq(Mux(mine, own_announced, announced.read_data)),
             is_ended.eq(Mux(mine, own_ended, ended.bit_select(place, 1))),
-            # A count is cleared in a cycle in which none goes up.
+            # A count is cleared in a cycle in which none is incremented.
             enough.eq(is_ended & (here >= wanted) & ~take.arrival),
         ]
         moving = self._follow(m, place, enough, Cat(events.values()).any(), wipe, clear)
@@ -167,7 +167,7 @@ class StepCounter(wiring.Component):
         return m
 
     def _decode(self, m: Module) -> Signal:
-        """Look at the records of a beat at once; return what they say, 2 cycles later."""
+        """Decode the records of a beat in parallel; return the result, 2 cycles later."""
         beat, come = Signal(RecordBeat), Signal()
         said = Signal(data.StructLayout({
             "end": 1, "count": _COUNT_BITS, "stray": 1, "step": STEP_BITS, "source": NODE_BITS,
@@ -197,10 +197,10 @@ class StepCounter(wiring.Component):
         return said
 
     def _follow(self, m: Module, place, enough, event, wipe, clear) -> Signal:
-        """Open and close steps, and clear what is complete; return whether anything moves."""
+        """Open and close steps, and clear complete counts; return whether anything moves."""
         moving, settled = Signal(), Signal()
-        # A node that was not complete in the last cycle, and of which nothing came, is not now:
-        # that needs no look at the counts, which are deep.
+        # A node that was not complete in the last cycle, and had no event since, is not complete
+        # now: that needs no comparison of the counts, which is deep.
         m.d.sync += settled.eq(self.open & ~enough & ~event)
         with m.FSM(init="SWEEP"):
             with m.State("SWEEP"):

@@ -13,8 +13,8 @@ from sim.job.simulation import Simulation
 from sim.job.workload import Workload
 
 __all__ = [
-    "DEFAULT", "Batching", "CacheWarmup", "ClockGating", "Cluster", "Config", "ConfigOfCluster", "Data", "Engine",
-    "Faults", "Fidelity", "Format", "Gpu", "GpuOfCluster", "InFlight", "Json", "MiniBatch", "Mlp",
+    "DEFAULT", "Batching", "CacheWarmup", "ClockGating", "Cluster", "Config", "ConfigOfCluster",
+    "Data", "Engine", "Faults", "Fidelity", "Format", "Gpu", "GpuOfCluster", "InFlight", "Json", "MiniBatch", "Mlp",
     "Model", "Network", "NetworkOfCluster", "Nodes", "NodesOfCluster", "Patience", "Pcap", "Pcie",
     "PcieOfCluster", "Picture", "Placement", "SampleSeed", "Samples", "Seed", "Set", "Skip",
     "Threads", "Waves", "WavesNode", "WavesWindow", "Window", "integers", "to_file",

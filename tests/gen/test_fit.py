@@ -3,7 +3,7 @@
 import pytest
 
 from gen import __main__ as command
-from gen.fit import SLR, too_large
+from gen.fit import SLR, oversize_warnings
 from gen.generate import generate
 from rtl.config import preset
 from tests.gen.designs import Bank
@@ -26,13 +26,13 @@ def memory(style, depth, width=72, count=1):
      ["the memories alone take 480,000 LUTs, 111.1% of the 432,000 of an SLR of the U280",
       "the memories alone take 640 UltraRAMs, 200.0% of the 320 of an SLR of the U280"])])
 def test_memories(memories, lines):
-    assert too_large(memories, None) == lines
+    assert oversize_warnings(memories, None) == lines
 
 
 def test_a_report_counts_instead():
     fits = dict(SLR)
-    assert too_large(memory("ultra", 4096, count=1000), {"total": fits}) == []
-    assert too_large([], {"total": {**fits, "lut": 500_000, "dsp": 3_073}}) == [
+    assert oversize_warnings(memory("ultra", 4096, count=1000), {"total": fits}) == []
+    assert oversize_warnings([], {"total": {**fits, "lut": 500_000, "dsp": 3_073}}) == [
         "the design takes 500,000 LUTs, 115.7% of the 432,000 of an SLR of the U280",
         "the design takes 3,073 DSPs, 100.0% of the 3,072 of an SLR of the U280"]
 

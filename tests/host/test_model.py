@@ -95,13 +95,13 @@ def test_tables_with_bags(tmp_path):
     ('pooling = "sum"', 'pooling = "max"', "14:1", "pooling must be sum or mean, not 'max'"),
     ('"sum"\ndimension = 16', '"sum"\ndimension = 32', "15:1",
      "tables[2].dimension must be that of the model, 16, not 32: tables of different dimensions "
-     "are not built yet"),
+     "are not supported"),
     ("rows = 20", "rows = 0", "9:1", "rows must be between 1 and 68719476735, not 0"),
     ("bag = 2", "bag = -1", "13:1", "bag must be between 0 and 4096, not -1"),
-    ("[0, 3]", "[3, 0]", "10:1", "bag must have its fewest keys first, not (3, 0)"),
+    ("[0, 3]", "[3, 0]", "10:1", "bag must give the fewest keys first, not (3, 0)"),
     ("[0, 3]", "[3]", "10:1", "bag must have 2 items, not [3]"),
     ("top = [1]", "top = [2]", "4:1", "top must end in 1, not (2,)"),
-    ("top = [1]", "top = [1]\nrows = [1]", "5:1", "rows and tables are the same: only one"),
+    ("top = [1]", "top = [1]\nrows = [1]", "5:1", "rows and tables must not both be given"),
     ("rows = 10", "row = 10", "7:1",
      "no such field: row (fields: rows, name, bag, dimension, pooling)"),
 ])

@@ -1,1 +1,1 @@
-"""Readers of data sets, one for each format; see :mod:`host.data.datasets`."""
+"""Readers of data sets, one per format; see :mod:`host.data.datasets`."""

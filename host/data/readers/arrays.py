@@ -1,10 +1,10 @@
-"""Rows of arrays in NumPy's file format, plain or inside a zip archive, a chunk at a time.
+"""Reader of rows of NumPy arrays, plain or inside a zip archive, a chunk at a time.
 
-An array is never held whole: what is packed is unpacked as it is read. That goes for both orders
-of the elements: columns that lie one after the other (``fortran_order``, which is how DLRM's own
-preprocessing leaves its categories) are read by as many cursors as there are columns. In a
-compressed member a cursor is a copy of the decompressor's state where its column begins, taken in
-one pass over the member. Format: ``numpy.lib.format``; zip: PKWARE's APPNOTE, section 4.3.7.
+An array is never held whole: compressed data are decompressed as they are read. This works for both
+element orders: columns stored one after the other (``fortran_order``, which DLRM's own
+preprocessing uses for its categories) are read with one cursor per column. In a compressed member,
+a cursor is a copy of the decompressor's state at the start of its column, found in one pass over
+the member. Format: ``numpy.lib.format``; zip: PKWARE's APPNOTE, section 4.3.7.
 """
 
 import struct
@@ -29,7 +29,7 @@ _LOCAL_HEADER = struct.Struct("<4s22xHH")
 
 
 def storage(path: str | Path) -> str | None:
-    """Return ``npy`` or ``npz`` by the first bytes of a file, None for any other."""
+    """Return ``npy`` or ``npz`` by the first bytes of a file, None for other files."""
     try:
         first = look(path, 8)
     except OSError:
@@ -38,18 +38,18 @@ def storage(path: str | Path) -> str | None:
 
 
 def array_error(path: str | Path, name: str, message: str) -> InputError:
-    """Return an error in an array; ``name`` is the array, with the index where there is one."""
+    """Return an error in an array; ``name`` names the array, with an index if known."""
     return InputError(path, 0, 0, f"{name}: {message}")
 
 
 class _Cursor(Protocol):
-    """A place in the bytes of an array that moves on as they are read."""
+    """A position in the bytes of an array that advances as they are read."""
 
     def read(self, size: int) -> bytes: ...
 
 
 class _Plain:
-    """Bytes that lie in the file as they are."""
+    """Uncompressed bytes of the file."""
 
     def __init__(self, file: BinaryIO, at: int, end: int):
         self._file, self._at, self._end = file, at, end
@@ -65,7 +65,7 @@ class _Plain:
 
 
 class _Deflated:
-    """Bytes of a deflated member (RFC 1951). Many cursors share one file."""
+    """Bytes of a deflated member (RFC 1951). Cursors may share one file."""
 
     def __init__(self, packed: _Plain, state=None):
         self._packed = packed
@@ -87,7 +87,7 @@ class _Deflated:
 
 
 class _Checked:
-    """The cursor that reads everything once, and its checksum."""
+    """A cursor that reads everything once and computes the checksum."""
 
     def __init__(self, cursor: _Plain | _Deflated):
         self.cursor = cursor
@@ -101,13 +101,13 @@ class _Checked:
 
 
 class ArrayFile:
-    """One array in a file, read once from its beginning.
+    """One array in a file, read once from start to end.
 
     Parameters
     ----------
-    path, name: for messages; the name is how the array is called in the file.
+    path, name: for messages; the name of the array in the file.
     cursor: at the first byte of NumPy's header. size: bytes from there to the end.
-    crc: CRC-32 of these, None where it is not known.
+    crc: CRC-32 of these bytes, None if unknown.
 
     Members
     -------
@@ -116,7 +116,7 @@ class ArrayFile:
     Raises
     ------
     InputError
-        It is no array of numbers, or has more or fewer bytes than its shape says.
+        It is not an array of numbers, or has more or fewer bytes than its shape needs.
     """
 
     def __init__(self, path: Path, name: str, cursor: _Plain | _Deflated, size: int,
@@ -136,15 +136,15 @@ class ArrayFile:
         try:
             version = np.lib.format.read_magic(self._cursor)
             if version not in ((1, 0), (2, 0)):
-                raise ValueError(f"version {version[0]}.{version[1]} of the format is not known")
+                raise ValueError(f"version {version[0]}.{version[1]} of the format is unknown")
             read = (np.lib.format.read_array_header_1_0 if version == (1, 0)
                     else np.lib.format.read_array_header_2_0)
-            with warnings.catch_warnings():  # about headers that Python 2 wrote
+            with warnings.catch_warnings():  # about headers written by Python 2
                 warnings.simplefilter("ignore")
                 shape, fortran, dtype = read(self._cursor)
         except (ValueError, TypeError, SyntaxError, TokenError, RecursionError,
-                zlib.error) as error:  # what NumPy's parser of damaged headers raises
-            raise self.error(f"no array in NumPy's format: {error}") from None
+                zlib.error) as error:  # what NumPy's header parser raises
+            raise self.error(f"not an array in NumPy's format: {error}") from None
         if dtype.kind not in "biuf":
             raise self.error(f"dtype must be of integers or floats, not {dtype}")
         return shape, fortran, dtype
@@ -155,7 +155,7 @@ class ArrayFile:
         return array_error(self.path, self.name + where, message)
 
     def chunks(self, rows: int) -> Iterator[np.ndarray]:
-        """Yield ``rows`` of the first axis at a time; the last time what is left."""
+        """Yield ``rows`` of the first axis at a time; the last chunk may be shorter."""
         count, width = self.shape[0], int(np.prod(self.shape[1:], dtype=np.int64))
         if not self._fortran or width <= 1:
             for first in range(0, count, rows):
@@ -173,7 +173,7 @@ class ArrayFile:
                             for column, cursor in enumerate(cursors)], axis=1)
 
     def whole(self) -> np.ndarray:
-        """Return the array; for small ones."""
+        """Return the whole array; for small arrays."""
         return next(self.chunks(max(1, self.shape[0])), np.empty(self.shape, self.dtype))
 
     def _columns(self, size: int, width: int) -> Iterator[_Plain | _Deflated]:
@@ -186,7 +186,7 @@ class ArrayFile:
 
     def _check_crc(self) -> None:
         if self._crc is not None and self._cursor.crc != self._crc:
-            raise self.error("the data are damaged: their CRC-32 is not the archive's")
+            raise self.error("the data are damaged: their CRC-32 differs from the archive's")
 
     def _take(self, cursor: _Cursor, count: int, row: int, column: int | None = None,
               ) -> np.ndarray:
@@ -198,30 +198,30 @@ class ArrayFile:
         try:
             data = cursor.read(size)
         except zlib.error as error:
-            raise self.error(f"damaged data from here on: {error}", index) from None
+            raise self.error(f"the data are damaged from here on: {error}", index) from None
         if len(data) < size:
             raise self.error(f"the data end here, {size - len(data)} bytes too early", index)
         return data
 
 
 def open_npy(path: Path, file: BinaryIO) -> ArrayFile:
-    """Return the array of an open ``.npy`` file. Raises `InputError` where it is none."""
+    """Return the array of an open ``.npy`` file. Raises `InputError` if it is malformed."""
     size = file.seek(0, 2)
     return ArrayFile(path, "array", _Plain(file, 0, size), size)
 
 
 def open_npz(path: Path, file: BinaryIO, wanted: Sequence[str]) -> dict[str, ArrayFile]:
-    """Return those of the ``wanted`` arrays that an open ``.npz`` file has, by name.
+    """Return the arrays of an open ``.npz`` file that are ``wanted`` and present, by name.
 
     Raises
     ------
     InputError
-        The file is no zip archive, is cut off, or a member is packed in another way or no array.
+        The file is no complete zip archive, or a member has another compression or no array.
     """
     try:
         members = zipfile.ZipFile(file).infolist()
     except (zipfile.BadZipFile, EOFError, NotImplementedError, struct.error, ValueError) as error:
-        raise InputError(path, 0, 0, f"no whole zip archive: {error}") from None
+        raise InputError(path, 0, 0, f"not a complete zip archive: {error}") from None
     arrays = {}
     for member in members:
         name = member.filename.removesuffix(".npy")
@@ -240,7 +240,7 @@ def open_npz(path: Path, file: BinaryIO, wanted: Sequence[str]) -> dict[str, Arr
         elif member.compress_type == zipfile.ZIP_DEFLATED:
             cursor = _Deflated(packed)
         else:
-            raise array_error(path, name, "the member must be stored or deflated, not packed by "
-                                          f"method {member.compress_type}")
+            raise array_error(path, name, "the member must be stored or deflated, not compressed "
+                                          f"by method {member.compress_type}")
         arrays[name] = ArrayFile(path, name, cursor, member.file_size, member.CRC)
     return arrays

@@ -1,4 +1,4 @@
-"""Avazu's click log ``train.csv``: 21 categories and the hour, plain or gzip."""
+"""Reader of Avazu's click log ``train.csv``: 21 categories and the hour, plain or gzip."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,9 +25,9 @@ HEADER = ",".join(("id", "click", "hour", *COLUMNS)).encode()
 def text_hashes(fields: Fields) -> np.ndarray:
     """Return a 64-bit hash of the bytes of each field.
 
-    h starts as the number of bytes; for each 8 bytes, taken as a little-endian integer, the last
-    ones filled up with zeros, h becomes mix64(h + golden ^ these); an empty field counts as one
-    such integer, 0. See :func:`host.hashing.mix64`; golden is `host.hashing.GOLDEN`.
+    h starts as the number of bytes. For each 8 bytes, taken as a little-endian integer with the
+    last ones zero-padded, h becomes mix64(h + golden ^ integer); an empty field counts as one
+    integer 0. See :func:`host.hashing.mix64`; golden is `host.hashing.GOLDEN`.
     """
     words = fields.chunk.words
     starts, lengths = fields.starts.reshape(-1), fields.lengths.reshape(-1)
@@ -43,19 +43,19 @@ def text_hashes(fields: Fields) -> np.ndarray:
 
 
 def read(path: str | Path, model: Model | None) -> Iterator[Samples]:
-    """Yield the samples of an Avazu ``train.csv``, a few thousand at a time.
+    """Yield the samples of an Avazu ``train.csv``, a few thousand per chunk.
 
-    The first line is `HEADER`. ``id`` is not used. The label is ``click``, 0 or 1. The one dense
+    The first line is `HEADER`. ``id`` is ignored. The label is ``click``, 0 or 1. The one dense
     feature is log(1 + the hour of the day), from ``hour``, which is YYMMDDHH. The other columns
-    are categories: whatever text they hold, an empty one too, becomes its `text_hashes` modulo the
-    table's rows, or modulo 2^36 - 1 without a model.
+    are categories: any text, even an empty one, becomes its `text_hashes` modulo the table's rows,
+    or modulo 2^36 - 1 without a model.
 
     Raises
     ------
     InputError
-        Line and column of what is not as above.
+        The line and column of a malformed field.
     ValueError
-        The model has not one dense feature and 21 tables.
+        The model does not have one dense feature and 21 tables.
     """
     check_model("Avazu", model, 1, len(COLUMNS))
     sizes = table_sizes(model, len(COLUMNS)).astype(np.uint64)
@@ -68,7 +68,7 @@ def read(path: str | Path, model: Model | None) -> Iterator[Samples]:
 
 
 def _hours(column: Fields) -> np.ndarray:
-    """Hours of the day out of YYMMDDHH."""
+    """Return the hours of the day from YYMMDDHH."""
     value, good = decimals(column)
     month, day, hour = value // 10_000 % 100, value // 100 % 100, value % 100
     column.require(good & (column.lengths == 8) & (month >= 1) & (month <= 12) & (day >= 1)

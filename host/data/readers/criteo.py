@@ -1,4 +1,4 @@
-"""Criteo's click logs: Kaggle's ``train.txt`` and the Terabyte days, plain or gzip."""
+"""Reader of Criteo's click logs: Kaggle's ``train.txt`` and the Terabyte days, plain or gzip."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,13 +16,13 @@ __all__ = ["CATEGORIES", "EMPTY_CATEGORY", "INTEGERS", "category_rows", "read"]
 
 INTEGERS, CATEGORIES = 13, 26
 EMPTY_CATEGORY = 1 << 32
-"""What an empty category hashes as: the first value that no 32-bit category has."""
+"""The hash input of an empty category: the first value that no 32-bit category has."""
 
 _LAYOUT = "label, 13 integers, 26 hexadecimal categories, separated by tabs"
 
 
 def category_rows(values: np.ndarray, rows: np.ndarray | int) -> np.ndarray:
-    """Return the row of each category: MurmurHash3's 64-bit finaliser of it, modulo the rows.
+    """Return the row of each category: MurmurHash3's 64-bit finaliser modulo the rows.
 
     ``values`` are 32-bit values or `EMPTY_CATEGORY`; see :func:`host.hashing.mix64`.
     """
@@ -30,20 +30,20 @@ def category_rows(values: np.ndarray, rows: np.ndarray | int) -> np.ndarray:
 
 
 def read(path: str | Path, model: Model | None) -> Iterator[Samples]:
-    """Yield the samples of a Criteo file, a few thousand at a time.
+    """Yield the samples of a Criteo file, a few thousand per chunk.
 
-    A line is a label (0 or 1), 13 integers and 26 hexadecimal categories of up to 8 digits, each
-    of which may be empty, separated by tabs; there is no header. A dense feature is
-    log(1 + max(x, 0)) in float64 rounded once, 0 where it is missing. A category becomes
-    `category_rows`, an empty one too; without a model it is its own value, an empty one
-    `EMPTY_CATEGORY`.
+    A line has a label (0 or 1), 13 integers and 26 hexadecimal categories of up to 8 digits,
+    separated by tabs; integers and categories may be empty; there is no header. A dense feature is
+    log(1 + max(x, 0)), computed in float64 and rounded once, or 0 if missing. A category, even an
+    empty one, becomes its `category_rows`; without a model it keeps its own value, and an empty one
+    becomes `EMPTY_CATEGORY`.
 
     Raises
     ------
     InputError
-        Line and column of what is not as above.
+        The line and column of a malformed field.
     ValueError
-        The model has not 13 dense features and 26 tables.
+        The model does not have 13 dense features and 26 tables.
     """
     check_model("Criteo", model, INTEGERS, CATEGORIES)
     sizes = np.array(model.rows, np.uint64) if model else None
@@ -53,7 +53,7 @@ def read(path: str | Path, model: Model | None) -> Iterator[Samples]:
         numbers = fields[:, 1:1 + INTEGERS]
         value, good = integers(numbers)
         numbers.require(good | (numbers.lengths == 0), lambda text, at:
-                        f"integer feature {at[1] + 1} is no integer: {text!r}")
+                        f"integer feature {at[1] + 1} is not an integer: {text!r}")
         categories = fields[:, 1 + INTEGERS:]
         category, good = hexadecimals(categories)
         empty = categories.lengths == 0

@@ -1,4 +1,4 @@
-"""Fields of separated lines as arrays, and numbers out of fields, without a loop over lines."""
+"""Vectorised parser of separated lines: fields as arrays, and numbers from fields."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -36,8 +36,8 @@ class Fields:
 
 
 def split(chunk: Chunk, separator: bytes, columns: int, layout: str) -> Fields:
-    """Return the fields of a chunk, ``[lines, columns]``; `InputError` where a line has more or
-    fewer. ``layout`` says in that case what the columns are."""
+    """Return the fields of a chunk, ``[lines, columns]``. Raises `InputError` for a line with more
+    or fewer; ``layout`` describes the columns for the message."""
     data = chunk.bytes
     ends = np.flatnonzero((data == separator[0]) | (data == 10))
     line_ends = np.flatnonzero(data[ends] == 10)
@@ -45,7 +45,7 @@ def split(chunk: Chunk, separator: bytes, columns: int, layout: str) -> Fields:
     if (counts != columns).any():
         line = int((counts != columns).argmax())
         at, found = int(ends[line_ends[line]]), int(counts[line])
-        raise place(chunk, at, f"{found} column{'s' * (found != 1)} where {columns} belong "
+        raise place(chunk, at, f"{found} column{'s' * (found != 1)} instead of {columns} "
                                f"({layout})")
     starts = np.empty_like(ends)
     starts[0], starts[1:] = 0, ends[:-1] + 1
@@ -53,7 +53,7 @@ def split(chunk: Chunk, separator: bytes, columns: int, layout: str) -> Fields:
 
 
 def labels(fields: Fields, name: str) -> np.ndarray:
-    """Return labels, 0 or 1; `InputError` for any other."""
+    """Return labels, 0 or 1; `InputError` for any other value."""
     value, good = decimals(fields)
     fields.require(good & (fields.lengths == 1) & (value <= 1),
                    lambda text, at: f"{name} must be 0 or 1, not {text!r}")
@@ -65,10 +65,10 @@ _TOPS = np.uint64(0x8080808080808080)
 
 def _number(fields: Fields, base: int, limit: int, skip: np.ndarray | int = 0,
             ) -> tuple[np.ndarray, np.ndarray]:
-    """Return values and whether each field is 1 to ``limit`` digits behind ``skip`` bytes.
+    """Return values, and whether each field is 1 to ``limit`` digits after ``skip`` bytes.
 
-    Eight digits are worked on at once, as the bytes of one word: neighbours are joined to pairs,
-    pairs to fours, fours to the number.
+    Eight digits are converted at once as the bytes of one word: digits are joined to pairs, pairs
+    to fours, fours to the number.
     """
     lengths = fields.lengths - skip
     ends = fields.starts + fields.lengths
@@ -87,12 +87,12 @@ def _number(fields: Fields, base: int, limit: int, skip: np.ndarray | int = 0,
 
 def _leading(fields: Fields, base: int, lengths: np.ndarray, ends: np.ndarray, which: np.ndarray,
              value: np.ndarray, good: np.ndarray) -> None:
-    """Add to the fields ``which`` the digits before their last eight, one by one."""
+    """Add the digits before the last eight of the fields ``which``, one by one."""
     lengths, ends = lengths.reshape(-1)[which], ends.reshape(-1)[which]
     high, fine = np.zeros(len(which), np.int64), np.ones(len(which), bool)
     for k in range(int(lengths.max()), 8, -1):
         inside = k <= lengths
-        # The byte in front of position p is the highest of the eight before it.
+        # The highest of the eight bytes before position p is the one at p - 1.
         digit = (fields.chunk.digits[np.where(inside, ends - k + 1, 0)]
                  >> np.uint64(56)).astype(np.int64)
         fine &= ~inside | (digit < base)
@@ -102,12 +102,12 @@ def _leading(fields: Fields, base: int, lengths: np.ndarray, ends: np.ndarray, w
 
 
 def decimals(fields: Fields, limit: int = 18) -> tuple[np.ndarray, np.ndarray]:
-    """Return int64 values of unsigned decimals, and which fields are such."""
+    """Return int64 values of unsigned decimals, and which fields are valid."""
     return _number(fields, 10, limit)
 
 
 def integers(fields: Fields, limit: int = 18) -> tuple[np.ndarray, np.ndarray]:
-    """Return int64 values of decimals that may have a minus sign, and which fields are such."""
+    """Return int64 values of decimals with an optional minus sign, and which fields are valid."""
     data = fields.chunk.bytes
     first = data[np.minimum(fields.starts, len(data) - 1)]
     minus = (first == ord("-")) & (fields.lengths > 0)
@@ -116,5 +116,5 @@ def integers(fields: Fields, limit: int = 18) -> tuple[np.ndarray, np.ndarray]:
 
 
 def hexadecimals(fields: Fields, limit: int = 8) -> tuple[np.ndarray, np.ndarray]:
-    """Return int64 values of hexadecimals of up to ``limit`` digits, and which fields are such."""
+    """Return int64 values of up to ``limit`` hexadecimal digits, and which fields are valid."""
     return _number(fields, 16, limit)

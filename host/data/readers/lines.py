@@ -1,4 +1,4 @@
-"""Whole lines of a text file, chunk by chunk, in bounded memory."""
+"""Reader of a text file in chunks of whole lines, in bounded memory."""
 
 import gzip
 import io
@@ -48,14 +48,14 @@ class Chunk:
 
     @cached_property
     def words(self) -> np.ndarray:
-        """At each position the 8 bytes from there on, the first one lowest, zeros behind the end:
-        uint64, a view that overlaps itself."""
+        """The 8 bytes from each position on, first byte lowest, zero-padded at the end: uint64, a
+        view that overlaps itself."""
         return _words(self.data + bytes(8))
 
     @cached_property
     def digits(self) -> np.ndarray:
-        """At each position the 8 hexadecimal digits before it, the last one in the highest byte;
-        255 where a byte is no digit: uint64, a view that overlaps itself."""
+        """The 8 hexadecimal digits before each position, the last in the highest byte; 255 for a
+        byte that is no digit: uint64, a view that overlaps itself."""
         return _words(bytes(8) + self.data.translate(_DIGITS))
 
 
@@ -71,16 +71,16 @@ def place(chunk: Chunk, at: int, message: str) -> InputError:
 
 def read_chunks(path: str | Path, size: int = CHUNK_BYTES, *, keep: bool = False,
                 ) -> Iterator[Chunk]:
-    """Yield the lines of ``path``, about ``size`` bytes at a time; gzip is seen by its content.
+    """Yield the lines of ``path``, about ``size`` bytes at a time; gzip is detected by content.
 
     With ``keep`` a pipe can be opened again afterwards, see :mod:`host.data.readers.pipes`.
 
     Raises
     ------
     InputError
-        The file is not there, cannot be read, is empty, holds bytes that are no text, a line is
-        longer than ``size`` bytes, or gzip's data are damaged or end early: then the place is the
-        one that was reached.
+        The file does not exist, cannot be read, is empty or contains bytes that are not text, a
+        line is longer than ``size`` bytes, or gzip's data are damaged or end early; then the place
+        is how far the reader got.
     """
     path = Path(path)
     try:
@@ -92,9 +92,9 @@ def read_chunks(path: str | Path, size: int = CHUNK_BYTES, *, keep: bool = False
 
 def read_body(path: str | Path, header: bytes, content: str, *, keep: bool = False,
               ) -> Iterator[Chunk]:
-    """Yield what is behind the first line, as `read_chunks` does; that line must be ``header``.
+    """Yield the lines after the first as `read_chunks` does; the first must be ``header``.
 
-    ``content`` says what must follow. Raises `InputError` where nothing does.
+    ``content`` says what must follow. Raises `InputError` if nothing does.
     """
     any_line = False
     for chunk in read_chunks(path, keep=keep):
@@ -112,8 +112,8 @@ def read_body(path: str | Path, header: bytes, content: str, *, keep: bool = Fal
 
 
 def head(path: str | Path, size: int = 1 << 16) -> bytes:
-    """Return the first ``size`` bytes of ``path`` as text, that is behind gzip and byte order
-    mark; what there is of them, b"" where nothing can be read. A pipe loses nothing by it."""
+    """Return the first ``size`` bytes of the text in ``path``, without gzip and byte order mark;
+    fewer if the file is shorter, b"" if nothing can be read. A pipe loses nothing by it."""
     try:
         with _first_bytes(path) as raw:
             return next(_blocks(raw, size)).removeprefix(_BOM)
@@ -129,8 +129,8 @@ def _first_bytes(path: str | Path) -> BinaryIO:
 
 
 def _blocks(raw: BinaryIO, size: int) -> Iterator[bytes]:
-    """Yield the content in blocks of ``size`` bytes, unpacked; before an error all that can be
-    read, so that the error's place is known and earlier mistakes come first."""
+    """Yield the decompressed content in blocks of ``size`` bytes. Before raising, yield all that
+    could be read, so that the error has a place and earlier mistakes are reported first."""
     packed = raw.peek(2)[:2] == _GZIP_MAGIC  # type: ignore[attr-defined]
     file = gzip.GzipFile(fileobj=raw) if packed else raw
     while True:
@@ -169,7 +169,7 @@ def _split(path: Path, blocks: Iterator[bytes], size: int) -> Iterator[Chunk]:
             end = data.rfind(b"\n") + 1
             if not end and len(data) > size:
                 _refuse_binary(path, data, line)
-                raise InputError(path, line, size, f"a line of more than {size} bytes")
+                raise InputError(path, line, size, f"the line has more than {size} bytes")
             data, rest = data[:end], data[end:]
         else:
             if not any_byte:

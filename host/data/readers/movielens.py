@@ -1,4 +1,4 @@
-"""MovieLens ``ratings.csv``: who rated which movie how, and when."""
+"""Reader of MovieLens ``ratings.csv``: user, movie, rating and timestamp."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,20 +21,20 @@ _LIKED = 4.0
 
 
 def read(path: str | Path, model: Model | None) -> Iterator[Samples]:
-    """Yield the samples of a ``ratings.csv``, in file order, a few ten thousand at a time.
+    """Yield the samples of a ``ratings.csv``, in file order, a few ten thousand per chunk.
 
-    Table 0 is the user, table 1 the movie, their numbers being the rows. The one dense feature is
-    the timestamp, scaled to 0 … 1 between the smallest and the largest of the file (which is
-    therefore read twice); 0 where they are the same. The label is 1 for a rating of 4 or more.
+    Table 0 is the user, table 1 the movie; their numbers are the rows. The one dense feature is
+    the timestamp, scaled to 0 … 1 between the smallest and the largest of the file (which takes a
+    second pass), or 0 if these are equal. The label is 1 for a rating of 4 or more.
 
     Raises
     ------
     InputError
-        Line and column of a wrong header, of a line that has not four columns, of a field that is
-        no such number, or of a user or movie that the model's tables do not hold; without a model
-        any row is held.
+        The line and column of a wrong header, of a line without exactly four columns, of a field
+        that is not a valid number, or of a user or movie beyond the model's tables; without a model
+        any row is accepted.
     ValueError
-        The model has not one dense feature and two tables.
+        The model does not have one dense feature and two tables.
     """
     check_model("MovieLens", model, 1, 2)
     sizes = table_sizes(model, 2).tolist()
@@ -46,7 +46,7 @@ def read(path: str | Path, model: Model | None) -> Iterator[Samples]:
         for table, name in enumerate(("userId", "movieId")):
             column = fields[:, table]
             rows[:, table], good = decimals(column)
-            column.require(good, lambda text, at: f"{name} is no number: {text!r}")
+            column.require(good, lambda text, at: f"{name} is not a number: {text!r}")
             size = sizes[table]
             column.require(rows[:, table] < size, lambda text, at:
                            f"{name} {text} is beyond the {size} rows of table {table}")
@@ -62,7 +62,7 @@ def _body(path: str | Path, keep: bool = False) -> Iterator[Chunk]:
 def _timestamps(fields: Fields) -> np.ndarray:
     column = fields[:, 3]
     value, good = decimals(column)
-    column.require(good, lambda text, at: f"timestamp is no number: {text!r}")
+    column.require(good, lambda text, at: f"timestamp is not a number: {text!r}")
     return value
 
 
@@ -76,7 +76,7 @@ def _span(path: str | Path) -> tuple[int, int]:
 
 
 def _ratings(column: Fields) -> np.ndarray:
-    """Ratings are few: each text of one to three bytes is looked up as a number."""
+    """Return the ratings. They have few values: each text of one to three bytes is looked up."""
     drop = (64 - 8 * np.clip(column.lengths, 0, 8)).astype(np.uint64)
     code = (column.chunk.words[column.starts] << drop) >> drop
     values = np.full(column.starts.shape, np.nan)

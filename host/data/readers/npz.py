@@ -1,4 +1,4 @@
-"""DLRM's preprocessed data sets: ``*_processed.npz`` as facebookresearch/dlrm writes them."""
+"""Reader of DLRM's preprocessed data sets: ``*_processed.npz`` of facebookresearch/dlrm."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,31 +19,31 @@ __all__ = ["ARRAYS", "CHUNK_ROWS", "model_shape", "read"]
 ARRAYS = ("X_int", "X_cat", "y", "counts")
 
 CHUNK_ROWS = 1 << 13
-"""Samples of a chunk; fewer where they have many tables or features."""
+"""Samples per chunk; fewer for many tables or features."""
 
 _CHUNK_VALUES = 1 << 20
 
 
 def read(path: str | Path, model: Model | None) -> Iterator[Samples]:
-    """Yield the samples of a DLRM data set, in file order, at most `CHUNK_ROWS` at a time.
+    """Yield the samples of a DLRM data set, in file order, at most `CHUNK_ROWS` per chunk.
 
-    Arrays, each of any integer or float type, with whole numbers, stored or compressed, in either
-    order of elements (DLRM's own is float64 in Fortran order for X_cat):
+    The arrays hold whole numbers of any integer or float type, stored or compressed, in either
+    element order (DLRM's own X_cat is float64 in Fortran order):
 
-    ``X_int`` ``[n, dense features]``: the dense feature is log(1 + max(x, 0)), in float64 rounded
-    once; NaN and infinity are refused. ``X_cat`` ``[n, tables]``: the rows. ``y`` ``[n]``: labels,
-    0 or 1. ``counts`` ``[tables]``: rows of each table; may be absent where ``model`` has them, as
-    in the files of single days. (`data_utils.py` of facebookresearch/dlrm, `processCriteoAdData`
-    and `concatCriteoAdData`.)
+    ``X_int`` ``[n, dense features]``: the dense feature is log(1 + max(x, 0)), computed in float64
+    and rounded once; NaN and infinity are errors. ``X_cat`` ``[n, tables]``: the rows. ``y``
+    ``[n]``: labels, 0 or 1. ``counts`` ``[tables]``: rows of each table; may be absent if ``model``
+    has them, as in the files of single days. (`data_utils.py` of facebookresearch/dlrm,
+    `processCriteoAdData` and `concatCriteoAdData`.)
 
     Raises
     ------
     InputError
-        The archive is not whole, an array is missing or has another type or shape, or an element
-        is none of the above, negative, or beyond ``counts`` or the model's rows. Names the array
-        and the index.
+        The archive is incomplete, an array is missing or has a wrong type or shape, or an element
+        is invalid, negative, or beyond ``counts`` or the model's rows. Names the array and the
+        index.
     ValueError
-        The model has other numbers of dense features or tables.
+        The model has a different number of dense features or tables.
     """
     with _opened(Path(path)) as (arrays, counts):
         dense, keys, label = arrays["X_int"], arrays["X_cat"], arrays["y"]
@@ -58,7 +58,7 @@ def read(path: str | Path, model: Model | None) -> Iterator[Samples]:
         size, first = max(1, min(CHUNK_ROWS, _CHUNK_VALUES // widest)), 0
         for x, rows, y in zip(dense.chunks(size), keys.chunks(size), label.chunks(size),
                               strict=True):
-            _require(dense, x, np.isfinite(x), first, lambda value, at: f"no number: {value}")
+            _require(dense, x, np.isfinite(x), first, lambda value, at: f"not a number: {value}")
             _whole(keys, rows, first)
             _require(keys, rows, rows >= 0, first, lambda value, at: f"{value} is negative")
             _require(keys, rows, rows < limits, first, lambda value, at:
@@ -81,8 +81,8 @@ def model_shape(path: str | Path) -> tuple[int, tuple[int, ...]]:
 @contextmanager
 def _opened(path: Path, keep: bool = False,
             ) -> Iterator[tuple[dict[str, ArrayFile], np.ndarray | None]]:
-    """The arrays of the file, whose shapes go together, and its counts; with ``keep`` a pipe can
-    be opened again."""
+    """Yield the arrays of the file, whose shapes are consistent, and its counts; with ``keep`` a
+    pipe can be opened again."""
     try:
         with opened(path, keep=keep, seek=True) as file:
             arrays = open_npz(path, file, ARRAYS)
@@ -92,10 +92,10 @@ def _opened(path: Path, keep: bool = False,
 
 
 def _check(path: Path, arrays: dict[str, ArrayFile]) -> np.ndarray | None:
-    """Check that shapes go together; return counts, checked too."""
+    """Check that the shapes are consistent; return the checked counts."""
     for name in ARRAYS[:3]:
         if name not in arrays:
-            raise array_error(path, name, f"the array is missing; there must be "
+            raise array_error(path, name, f"the array is missing; the file must have "
                                           f"{', '.join(ARRAYS[:3])}, and counts or a model")
         axes = 1 if name == "y" else 2
         if len(arrays[name].shape) != axes:
@@ -132,7 +132,7 @@ def _whole(array: ArrayFile, values: np.ndarray, first: int) -> None:
 
 
 def _require(array: ArrayFile, values: np.ndarray, good: np.ndarray, first: int, message) -> None:
-    """Raise at the first element, in the order of samples, that is not ``good``."""
+    """Raise at the first element, in sample order, that is not ``good``."""
     if good.all():
         return
     at = tuple(int(i) for i in np.unravel_index(int((~good).argmax()), good.shape))

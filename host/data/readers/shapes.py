@@ -1,4 +1,4 @@
-"""What a reader asks of a model: its numbers of dense features and tables, and its rows."""
+"""Check of a model against a reader: its dense features and tables, and its rows."""
 
 import numpy as np
 
@@ -8,17 +8,16 @@ from rtl.formats import ROW_BITS
 __all__ = ["MOST_ROWS", "check_model", "table_sizes"]
 
 MOST_ROWS = (1 << ROW_BITS) - 1
-"""Rows that the largest table has."""
+"""Rows of the largest possible table."""
 
 
 def check_model(name: str, model: Model | None, dense: int, tables: int) -> None:
-    """Raise ``ValueError`` where a model for data set ``name`` has other dense features or tables.
-    """
+    """Raise ``ValueError`` if a model for data set ``name`` has other dense features or tables."""
     if model is not None and (model.dense, model.tables) != (dense, tables):
         raise ValueError(f"a model for {name} must have {dense} dense feature{'s' * (dense != 1)} "
                          f"and {tables} tables, not {model.dense} and {model.tables}")
 
 
 def table_sizes(model: Model | None, tables: int) -> np.ndarray:
-    """Return the rows of each table, `MOST_ROWS` without a model: int64 ``[tables]``."""
+    """Return the rows of each table, or `MOST_ROWS` without a model: int64 ``[tables]``."""
     return np.array(model.rows if model else (MOST_ROWS,) * tables, np.int64)

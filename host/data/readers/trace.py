@@ -1,4 +1,4 @@
-"""Key traces: what a system looked up, sample by sample, as text or as an array."""
+"""Reader of key traces: the keys that a system looked up per sample, as text or as an array."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,17 +23,15 @@ def read(path: str | Path, model: Model | None) -> Iterator[Samples]:
     """Yield the samples of a key trace, in file order.
 
     A trace is text, plain or gzip, or a ``.npy`` file (:mod:`host.data.readers.trace_array`), which
-    is
-    seen by its content. In text a line is a sample: ``table:row`` in decimal, separated by blanks
-    or tabs, in any order. A table may repeat, which makes its bag longer; the keys of a bag keep
-    the order of the line. An empty line is a sample of empty bags. A trace has neither dense
-    features nor labels: both are zeros. Without a model there are as many tables as the file
-    names, which is read through for it.
+    is detected by content. Each line of text is a sample: ``table:row`` in decimal, separated by
+    blanks or tabs, in any order. A table may repeat, which makes its bag longer; a bag keeps its
+    keys in line order. An empty line is a sample of empty bags. A trace has no dense features and
+    no labels: both are zeros. Without a model, a pass over the file finds the number of tables.
 
     Raises
     ------
     InputError
-        Line and column of what is no ``table:row``, or is beyond the model's tables or rows.
+        The line and column of a malformed ``table:row``, or one beyond the model's tables or rows.
     """
     if storage(path) == "npy":
         yield from trace_array.read(path, model)
@@ -55,7 +53,7 @@ def read(path: str | Path, model: Model | None) -> Iterator[Samples]:
 
 
 def scan_rows(path: str | Path) -> tuple[int, ...]:
-    """Return for each table of a trace one more than its largest row; 1 where it has none.
+    """Return one more than the largest row of each table of a trace; 1 for an unused table.
 
     A pipe can be read again afterwards, see :mod:`host.data.readers.pipes`.
     """
@@ -73,11 +71,11 @@ def scan_rows(path: str | Path) -> tuple[int, ...]:
 
 
 def _keys(chunk: Chunk, sizes: np.ndarray | None) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
-    """Return table, row and line (from 0) of each key, and the number of lines."""
+    """Return the table, row and line (from 0) of each key, and the number of lines."""
     data = chunk.bytes
     newlines = np.flatnonzero(data == 10)
     inside = (data != 32) & (data != 9) & (data != 10)
-    edges = np.diff(inside, prepend=False)  # where runs of other bytes begin and end
+    edges = np.diff(inside, prepend=False)  # where runs of non-blank bytes begin and end
     bounds = np.flatnonzero(edges)
     starts, ends = bounds[0::2], bounds[1::2]
     words = Fields(chunk, starts, ends - starts)

@@ -1,4 +1,4 @@
-"""Key traces as an array: a ``.npy`` file of one key a sample and table."""
+"""Reader of key traces stored as a ``.npy`` array with one key per sample and table."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,7 +20,7 @@ _CHUNK_KEYS = 1 << 18
 
 
 def read(path: str | Path, model: Model | None) -> Iterator[Samples]:
-    """Yield the samples of a trace, a few thousand at a time.
+    """Yield the samples of a trace, a few thousand per chunk.
 
     The array has shape ``[samples, tables]`` and any integer type; an element is the row that the
     sample looks up in that table. It has as many columns as the model has tables. Dense features
@@ -29,7 +29,7 @@ def read(path: str | Path, model: Model | None) -> Iterator[Samples]:
     Raises
     ------
     InputError
-        The file is cut off, the array has another type or shape, or an element is negative or
+        The file is cut off, the array has a wrong type or shape, or an element is negative or
         beyond the rows of its table. Names the index.
     """
     with _opened(Path(path)) as array:
@@ -43,7 +43,7 @@ def read(path: str | Path, model: Model | None) -> Iterator[Samples]:
 
 
 def scan_rows(path: str | Path) -> tuple[int, ...]:
-    """Return for each table one more than its largest row."""
+    """Return one more than the largest row of each table."""
     with _opened(Path(path), keep=True) as array:
         largest = np.zeros(array.shape[1], np.int64)
         for rows in _checked(array, table_sizes(None, array.shape[1])):
@@ -70,7 +70,7 @@ def _opened(path: Path, keep: bool = False) -> Iterator[ArrayFile]:
 
 
 def _checked(array: ArrayFile, sizes: np.ndarray) -> Iterator[np.ndarray]:
-    """Yield rows as int64 ``[samples, tables]``, all below ``sizes``."""
+    """Yield rows as int64 ``[samples, tables]``, checked to be below ``sizes``."""
     first = 0
     for rows in array.chunks(max(1, _CHUNK_KEYS // len(sizes))):
         good = (rows >= 0) & (rows < sizes)

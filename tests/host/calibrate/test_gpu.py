@@ -97,7 +97,7 @@ def test_command_writes_profiles_that_load(tmp_path, monkeypatch, capsys, torch)
         assert load_profile(tmp_path / f"{kind}_{stem}.toml", shape).name == f"{kind}_{stem}"
     lines = (tmp_path / f"gpu_{stem}.csv").read_text().splitlines()
     assert lines[0] == "operation,model_us,measured_us,ratio" and len(lines) == 1 + 4 * 18
-    assert "model against measurement: off by a factor of" in capsys.readouterr().out
+    assert "operators are off by a factor of" in capsys.readouterr().out
 
 
 def test_runs_on_a_real_torch(tmp_path):

@@ -82,7 +82,7 @@ def test_several_files_and_folders_are_run_through_in_order(tmp_path):
     with pytest.raises(InputError, match=r"days/day_2:1:1: a key must be table:row in decimal"):
         list(open_samples(paths, "trace", model))
     (tmp_path / "empty").mkdir()
-    with pytest.raises(InputError, match=r"empty: the folder holds no file$"):
+    with pytest.raises(InputError, match=r"empty: the folder contains no file$"):
         input_files(tmp_path / "empty")
     with pytest.raises(ValueError, match="data must name at least one file"):
         input_files([])
@@ -106,7 +106,7 @@ def test_errors_elsewhere_carry_no_guess(files, tmp_path):
         list(open_samples(tmp_path / "none", "criteo", MODELS["kaggle"]))
     path = tmp_path / "bad"
     path.write_text(CRITEO + "1\n")
-    with pytest.raises(InputError, match=r"bad:2:2: 1 column where 40 belong \([^;]*\)$"):
+    with pytest.raises(InputError, match=r"bad:2:2: 1 column instead of 40 \([^;]*\)$"):
         list(open_samples(path, "criteo", MODELS["kaggle"]))
     with pytest.raises(ValueError, match="format must be one of criteo, avazu, movielens, "
                                          "dlrm-npz, trace, not 'x'"):

@@ -114,7 +114,7 @@ def test_mistakes_have_their_place():
     lines = criteo_lines(COUNT)
     lines[1999] = "1\t2"
     bad = "\n".join(lines).encode()
-    with piped(bad) as pipe, pytest.raises(InputError, match=f"^{pipe}:2000:4: 2 columns where 40"):
+    with piped(bad) as pipe, pytest.raises(InputError, match=f"^{pipe}:2000:4: 2 columns inst"):
         assert known_format(pipe) == "criteo"
         list(open_samples(pipe, "criteo", MODELS["kaggle"]))
     trace = CONTENT["trace"] + b"0:1 x\n"
@@ -129,7 +129,7 @@ def test_mistakes_have_their_place():
     with piped(CONTENT["criteo"]) as pipe, pytest.raises(
             InputError, match=f"^{pipe}:1:.*; the file looks like format criteo$"):
         default_model(pipe, "trace")
-    with piped(b"hello\n") as pipe, pytest.raises(InputError, match="looks like no known format"):
+    with piped(b"hello\n") as pipe, pytest.raises(InputError, match="the format is unknown"):
         known_format(pipe)
     with piped(b"") as pipe, pytest.raises(InputError, match=":1:1: the file is empty"):
         list(open_samples(pipe, "criteo", MODELS["kaggle"]))

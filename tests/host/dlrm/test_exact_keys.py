@@ -81,7 +81,7 @@ def test_no_terms_and_bad_input():
     assert keys.shape == (0,) and sums.shape == (0, 16)
     with pytest.raises(TypeError, match="values must be float32, not float64"):
         sums_by_key(np.zeros(1, np.int64), np.zeros((1, 1)))
-    with pytest.raises(ValueError, match=r"keys must be one for each row of values, not of "
+    with pytest.raises(ValueError, match=r"keys must be one per row of values, not of "
                                          r"shape \(2,\) for \(1, 1\)"):
         sums_by_key(np.zeros(2, np.int64), np.zeros((1, 1), np.float32))
 

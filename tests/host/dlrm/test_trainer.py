@@ -138,11 +138,11 @@ def saved(tmp_path, **changes):
 
 
 @pytest.mark.parametrize("changes, message", [
-    ({"about": None}, "is no checkpoint: about is missing or no JSON object"),
-    ({"about": np.array("{}")}, "version is None, not 1 as here"),
-    ({"about": np.array("[")}, "is no checkpoint: about is missing or no JSON object"),
-    ({"about": np.array(3)}, "is no checkpoint: about is missing or no JSON object"),
-    ({"top_1_biases": None}, "is no checkpoint: top_1_biases is missing"),
+    ({"about": None}, "is not a checkpoint: about is missing or not a JSON"),
+    ({"about": np.array("{}")}, "version is None, not 1 as in this run"),
+    ({"about": np.array("[")}, "is not a checkpoint: about is missing or not a JSON"),
+    ({"about": np.array(3)}, "is not a checkpoint: about is missing or not a JSON"),
+    ({"top_1_biases": None}, "is not a checkpoint: top_1_biases is missing"),
     ({"top_1_biases": np.zeros(2, np.float32)}, r"top_1_biases must be float32 of shape \(1,\), "
                                                 r"not float32 of \(2,\)"),
     ({"states": np.zeros(7, np.float32)}, r"states must be float32 of shape \(\d+,\), not"),
@@ -162,9 +162,9 @@ def test_what_is_no_checkpoint_is_refused(tmp_path, changes, message):
 
 
 @pytest.mark.parametrize("model, seed, optimizer, message", [
-    (MODEL, 4, Optimizer(), "seed is 3, not 4 as here"),
-    (replace(MODEL, pooling="mean"), 3, Optimizer(), "model.pooling is 'sum', not 'mean' as here"),
-    (MODEL, 3, ADAGRAD, "optimizer.name is 'sgd', not 'rowwise-adagrad' as here"),
+    (MODEL, 4, Optimizer(), "seed is 3, not 4 as in this run"),
+    (replace(MODEL, pooling="mean"), 3, Optimizer(), "model.pooling is 'sum', not 'mean' as in"),
+    (MODEL, 3, ADAGRAD, "optimizer.name is 'sgd', not 'rowwise-adagrad' as in this run"),
 ])
 def test_a_checkpoint_of_another_run_is_refused(tmp_path, model, seed, optimizer, message):
     trainer = reference_trainer(model, seed, optimizer)
@@ -183,11 +183,11 @@ def test_other_files_are_refused(tmp_path):
         load()
     for content in (b"", b"PK\x03\x04 and no more", b"text\n"):
         path.write_bytes(content)
-        with pytest.raises(InputError, match="file: is no checkpoint"):
+        with pytest.raises(InputError, match="file: is not a checkpoint"):
             load()
     with path.open("wb") as file:
         np.save(file, np.zeros(3))
-    with pytest.raises(InputError, match="file: is no checkpoint"):
+    with pytest.raises(InputError, match="file: is not a checkpoint"):
         load()
 
 

@@ -64,7 +64,7 @@ def test_descriptor_words_read_back_through_the_layout():
 
 @pytest.mark.parametrize("make, message", [
     (lambda: ShardPlan(2, (Placement(DescriptorKind.COLUMN, 5),)),
-     "table 0 is split by columns, which is not built"),
+     "table 0 is split by columns, which is not supported"),
     (lambda: ShardPlan(2, (Placement(DescriptorKind.TABLE, 5, 2),)),
      "owner of table 0 must be between 0 and 1, not 2"),
     (lambda: ShardPlan(4, (Placement(DescriptorKind.ROW, 5, 2, 3),)),

@@ -116,7 +116,7 @@ def test_hash_of_a_profile_is_that_of_what_it_says(tmp_path):
      "source.rat must be for one of the numbers hit_fraction, lanes, rate_gb_s"),
     ('name = "s"\nrate = "2 GB/s"\nsource.on = "[S] x"\n', "3:8", "source.on must be for one of"),
     ('name = "s"\nrate = "2 GB/s"\n\n[source]\n  rate = "a sheet"\n', "5:3",
-     "source.rate must begin with one of [S], [S2], [D], [M], [C], [U] and say where from, "
+     "source.rate must begin with one of [S], [S2], [D], [M], [C], [U] and name the source, "
      "not 'a sheet'"),
     ('name = "s"\nrate = "2 GB/s"\n[source]\nrate = "[S]"\n', "4:1", "source.rate must begin"),
     ('name = "s"\nrate = "2 GB/s"\n[source]\nrate = "[X] y"\n', "4:1", "source.rate must begin"),

@@ -112,7 +112,7 @@ bag = [0, 3]
     ("[link]\nwait = '1 us'\n size = '0.3 B'\n", "3:2", "size must be a whole number of bytes, "
      "not '0.3 B'"),
     ("[link]\nwait = '-1 us'\n", "2:1", "wait_us must be at least 0, not -1.0"),
-    ("[link]\nwait = '1 us'\nwait_us = 1\n", "3:1", "wait_us and wait are the same"),
+    ("[link]\nwait = '1 us'\nwait_us = 1\n", "3:1", "wait_us and wait must not both be given"),
     ("[link]\nsize = '1 B'\n", "1:2", "field wait is missing"),
     ("[link]\nwait = '1 us'\n[link.more]\n", "3:7", "no such field: more (fields: wait, size,"),
     ("link = {wait = '1 us', depth = 2}\n", "1:24", "no such field: depth"),

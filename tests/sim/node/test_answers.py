@@ -207,8 +207,8 @@ VALUES = np.arange(5 * DIMENSION, dtype=np.float32).reshape(5, DIMENSION)
      "sample 103 got bags 0 to 4 after 5 bags"),
     ([_pooled(102, 0, VALUES[:3], True)], "sample 102 ended after 3 of 5 parts"),
     ([_pooled(102, 0, VALUES, False)], "sample 102 ended after 5 of 5 parts"),
-    ([_pooled(102, 0, VALUES[:2], False, count=5)], "count must be of vectors in 1 beats, not 5"),
-    ([_pooled(102, 0, VALUES, True, count=2)], "count must be of vectors in 3 beats, not 2"),
+    ([_pooled(102, 0, VALUES[:2], False, count=5)], "count must match 1 beats of vectors, not 5"),
+    ([_pooled(102, 0, VALUES, True, count=2)], "count must match 3 beats of vectors, not 2"),
     ([_pooled(102, 0, VALUES, True), _errors([(102, 3)])],
      "sample 102 was answered twice, with error 3 now")])
 def test_answers_to_what_was_not_asked(packets, message):

@@ -44,7 +44,7 @@ def test_other_mistakes(tmp_path, capsys):
     for command in (("run", "--data"), ("hitrate", "--sizes", "8", "--data"),
                     ("datasets", "describe")):
         assert _complaint(capsys, *command, path) == (
-            f"{path}:1:1: looks like no known format; name it with --format\n")
+            f"{path}:1:1: the format is unknown; name it with --format\n")
         assert _complaint(capsys, *command, none) == f"{none}: No such file or directory\n"
         assert "format must be one of criteo, avazu, " in _complaint(
             capsys, *command, path, "--format", "parquet")

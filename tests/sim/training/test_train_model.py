@@ -158,7 +158,7 @@ def test_checkpoints_of_other_runs_are_refused(path, tmp_path):
     checkpoint = str(tmp_path / "c.npz")
     rounded = {"settings": ("gradient_partials=rounded",), "checkpoint": checkpoint}
     train(options(path, **rounded))
-    for changes, said in (({"mini_batch": 16}, "run.mini_batch is 32, not 16 as here"),
+    for changes, said in (({"mini_batch": 16}, "run.mini_batch is 32, not 16 as in this run"),
                           ({"samples": 50}, "run.samples is 150, not 50"),
                           ({"nodes": 2}, "run.nodes is 4, not 2"),
                           ({"settings": ()}, "run.gradient_partials is 'rounded', not 'exact'"),
@@ -181,7 +181,7 @@ def test_checkpoints_of_other_runs_are_refused(path, tmp_path):
     (("--faults", "silent-gpu=1us:1us"), "faults must go with fidelity rtl"),
     (("--checkpoint", "."), "checkpoint must be a file, not the folder '.'"),
     (("--checkpoint", "-"), "checkpoint must be a file, not '-'"),
-    (("--checkpoint", __file__), f"{__file__}: is no checkpoint"),
+    (("--checkpoint", __file__), f"{__file__}: is not a checkpoint"),
     (("--checkpoint", "/proc/none/c.npz"), "checkpoint cannot be written: /proc/none/c.npz"),
     (("--data", "no/such/file.txt"), "no/such/file.txt"),
     (("--mini-batch", "0"), "mini_batch must be at least 1, not 0"),

@@ -68,12 +68,12 @@ def _criteo() -> list[Case]:
     short, long = lines[1].rpartition("\t")[0], lines[1] + "\t0"
     return [*_any_text("criteo", lines), *(Case("criteo", *case) for case in (
         ("missing column", _text([lines[0], short]),
-         f":2:{len(short) + 1}: 39 columns where 40 belong (label, 13 integers"),
-        ("extra column", _text([lines[0], long]), f":2:{len(long) + 1}: 41 columns where 40"),
-        ("empty line", _text([lines[0], "", lines[1]]), ":2:1: 1 column where 40 belong"),
+         f":2:{len(short) + 1}: 39 columns instead of 40 (label, 13 integers"),
+        ("extra column", _text([lines[0], long]), f":2:{len(long) + 1}: 41 columns instead of 40"),
+        ("empty line", _text([lines[0], "", lines[1]]), ":2:1: 1 column instead of 40"),
         ("label", _changed(lines, 3, "\t", 1, "2"), ":3:1: label must be 0 or 1, not '2'"),
         ("not an integer", _changed(lines, 4, "\t", 6, "1e3"),
-         _column(lines, 4, "\t", 6) + "integer feature 5 is no integer: '1e3'"),
+         _column(lines, 4, "\t", 6) + "integer feature 5 is not an integer: '1e3'"),
         ("not hexadecimal", _changed(lines, 5, "\t", 17, "xyz"),
          _column(lines, 5, "\t", 17) + "category 3 is not 1 to 8 hexadecimal digits: 'xyz'"),
         ("category of 9 digits", _changed(lines, 2, "\t", 40, "123456789"),
@@ -86,8 +86,8 @@ def _avazu() -> list[Case]:
     short, long = lines[2].rpartition(",")[0], lines[2] + ",0"
     return [*_any_text("avazu", lines), *(Case("avazu", *case) for case in (
         ("missing column", _text([*lines[:2], short]),
-         f":3:{len(short) + 1}: 23 columns where 24 belong (id,click,hour,C1"),
-        ("extra column", _text([*lines[:2], long]), f":3:{len(long) + 1}: 25 columns where 24"),
+         f":3:{len(short) + 1}: 23 columns instead of 24 (id,click,hour,C1"),
+        ("extra column", _text([*lines[:2], long]), f":3:{len(long) + 1}: 25 columns instead of"),
         ("no header", _text(lines[1:]), ":1:1: the header must be id,click,hour,C1,banner_pos"),
         ("header of the test set", _text([lines[0].replace("click,", ""), *lines[1:]]),
          ":1:1: the header must be id,click,hour,"),
@@ -105,13 +105,13 @@ def _movielens() -> list[Case]:
     lines = ["userId,movieId,rating,timestamp", "1,31,2.5,1260759144", "7,1029,3.0,1260759179",
              "2,10,4.0,835355493"]
     return [*_any_text("movielens", lines), *(Case("movielens", *case) for case in (
-        ("missing column", _text([*lines[:2], "1,2,3.0"]), ":3:8: 3 columns where 4 belong (user"),
-        ("extra column", _text([*lines[:3], "1,2,3.0,4,5"]), ":4:12: 5 columns where 4 belong"),
+        ("missing column", _text([*lines[:2], "1,2,3.0"]), ":3:8: 3 columns instead of 4 (user"),
+        ("extra column", _text([*lines[:3], "1,2,3.0,4,5"]), ":4:12: 5 columns instead of 4"),
         ("no header", _text(lines[1:]), ":1:1: the header must be userId,movieId,rating"),
         ("header alone", _text(lines[:1]), ":1:32: no ratings follow"),
-        ("user", _changed(lines, 3, ",", 1, "x7"), ":3:1: userId is no number: 'x7'"),
+        ("user", _changed(lines, 3, ",", 1, "x7"), ":3:1: userId is not a number: 'x7'"),
         ("rating", _changed(lines, 4, ",", 3, "4.2"), ":4:6: rating must be 0 to 5 in steps of"),
-        ("timestamp", _changed(lines, 2, ",", 4, "-5"), ":2:10: timestamp is no number: '-5'"),
+        ("timestamp", _changed(lines, 2, ",", 4, "-5"), ":2:10: timestamp is not a number: '-5'"),
     ))]
 
 
@@ -136,8 +136,8 @@ def _trace_array() -> list[Case]:
     return [Case("trace", f".npy {name}", content, said) for name, content, said in (
         ("cut off", whole[:-5], ": array: shape (4, 3) of int64 takes 96 bytes, but there are 91"),
         ("longer than it says", whole + b"more", ": array: shape (4, 3) of int64 takes 96 bytes"),
-        ("header cut off", whole[:40], ": array: no array in NumPy's format: "),
-        ("header not readable", whole.replace(b"'shape'", b"'shawl'"), ": array: no array in"),
+        ("header cut off", whole[:40], ": array: not an array in NumPy's format: "),
+        ("header not readable", whole.replace(b"'shape'", b"'shawl'"), ": array: not an array in"),
         ("floats", npy_bytes(good / 2), ": array: dtype must be of integers, not float64"),
         ("objects", npy_bytes(np.array([[1, "a"]], object)),
          ": array: dtype must be of integers or floats, not object"),
@@ -173,10 +173,10 @@ def _npz() -> list[Case]:
 
     counts = whole["counts"]
     return [Case("dlrm-npz", name, content, said) for name, content, said in (
-        ("empty file", b"", ": no whole zip archive: File is not a zip file"),
-        ("cut off", npz_bytes(whole)[:-40], ": no whole zip archive: File is not a zip file"),
-        ("begins like an archive", b"PK\x03\x04" + bytes(500), ": no whole zip archive: "),
-        ("array missing", but(X_cat=None), ": X_cat: the array is missing; there must be X_int"),
+        ("empty file", b"", ": not a complete zip archive: File is not a zip file"),
+        ("cut off", npz_bytes(whole)[:-40], ": not a complete zip archive: File is not a zip file"),
+        ("begins like an archive", b"PK\x03\x04" + bytes(500), ": not a complete zip archive: "),
+        ("array missing", but(X_cat=None), ": X_cat: the array is missing; the file must"),
         ("no counts", but(counts=None), ": counts: the array is missing; name a model"),
         ("text", but(X_cat=whole["X_cat"].astype(str)), ": X_cat: dtype must be of integers or"),
         ("objects", but(X_int=whole["X_int"].astype(object)), ": X_int: dtype must be of integers"),
@@ -199,11 +199,11 @@ def _npz() -> list[Case]:
         ("key that is no number", element("X_cat", (0, 0), float("nan")),
          ": X_cat[0, 0]: must be a whole number, not nan"),
         ("dense feature that is no number", element("X_int", (9, 1), float("inf")),
-         ": X_int[9, 1]: no number: inf"),
+         ": X_int[9, 1]: not a number: inf"),
         ("label", element("y", 199, 2), ": y[199]: must be 0 or 1, not 2"),
         ("packed data damaged", _damaged(npz_bytes(whole)), ": X_cat"),
         ("stored data damaged", _damaged(npz_bytes(whole, compressed=False)),
-         ": X_cat: the data are damaged: their CRC-32 is not the archive's"),
+         ": X_cat: the data are damaged: their CRC-32 differs from the archive's"),
     )]
 
 

@@ -56,25 +56,25 @@ LINE = "\t".join(["1", *["2"] * 13, *["0a1b2c3d"] * 26])
 
 
 @pytest.mark.parametrize("line, place, message", [
-    (LINE.rpartition("\t")[0], f"2:{len(LINE) - 8}", "39 columns where 40 belong (label, 13"),
-    (LINE + "\t", f"2:{len(LINE) + 2}", "41 columns where 40 belong"),
-    ("", "2:1", "1 column where 40 belong"),
+    (LINE.rpartition("\t")[0], f"2:{len(LINE) - 8}", "39 columns instead of 40 (label, 13"),
+    (LINE + "\t", f"2:{len(LINE) + 2}", "41 columns instead of 40"),
+    ("", "2:1", "1 column instead of 40"),
     (LINE.replace("0a1b2c3d", "0a1b2c3g", 1), "2:29",
      "category 1 is not 1 to 8 hexadecimal digits: '0a1b2c3g'"),
     (LINE + "0", f"2:{len(LINE) - 7}", "category 26 is not 1 to 8 hexadecimal digits"),
     ("2" + LINE[1:], "2:1", "label must be 0 or 1, not '2'"),
     ("01" + LINE[1:], "2:1", "label must be 0 or 1, not '01'"),
     (LINE[1:], "2:1", "label must be 0 or 1, not ''"),
-    ("1\t" + "x" + LINE[3:], "2:3", "integer feature 1 is no integer: 'x'"),
-    ("1\t" + "-" + LINE[3:], "2:3", "integer feature 1 is no integer: '-'"),
+    ("1\t" + "x" + LINE[3:], "2:3", "integer feature 1 is not an integer: 'x'"),
+    ("1\t" + "-" + LINE[3:], "2:3", "integer feature 1 is not an integer: '-'"),
     ("1\t123456789012345678" + LINE[3:], "", ""),
     ("1\t-123456789012345678" + LINE[3:], "", ""),
     ("1\t1234567890123456789" + LINE[3:], "2:3",
-     "integer feature 1 is no integer: '1234567890123456789'"),
-    ("1\t12x3456789" + LINE[3:], "2:3", "integer feature 1 is no integer: '12x3456789'"),
-    ("1\t123456789a" + LINE[3:], "2:3", "integer feature 1 is no integer: '123456789a'"),
-    ("1\t" + "2a" + LINE[3:], "2:3", "integer feature 1 is no integer: '2a'"),
-    ("1\t2\t" + "1.5" + LINE[5:], "2:5", "integer feature 2 is no integer: '1.5'"),
+     "integer feature 1 is not an integer: '1234567890123456789'"),
+    ("1\t12x3456789" + LINE[3:], "2:3", "integer feature 1 is not an integer: '12x3456789'"),
+    ("1\t123456789a" + LINE[3:], "2:3", "integer feature 1 is not an integer: '123456789a'"),
+    ("1\t" + "2a" + LINE[3:], "2:3", "integer feature 1 is not an integer: '2a'"),
+    ("1\t2\t" + "1.5" + LINE[5:], "2:5", "integer feature 2 is not an integer: '1.5'"),
 ])
 def test_bad_lines_are_refused_with_the_place(tmp_path, line, place, message):
     path = write(tmp_path, f"{LINE}\n{line}\n{LINE}\n".encode())

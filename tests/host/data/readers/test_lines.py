@@ -46,7 +46,7 @@ def test_lines_before_the_end_of_a_cut_gzip_are_read(tmp_path):
     (gzip.compress(b"", mtime=0), ":1:1: the file is empty"),
     (b"ab\ncd\x00e\n", ":2:3: binary data: byte 0x00"),
     (b"ab\n\xc3\xa9\n", ":2:1: binary data: byte 0xc3"),
-    (b"ab\n" + b"c" * 300, ":2:64: a line of more than 64 bytes"),
+    (b"ab\n" + b"c" * 300, ":2:64: the line has more than 64 bytes"),
     (b"\x00" * 300, ":1:1: binary data: byte 0x00"),
     (gzip.compress(TEXT, mtime=0)[:5], ":1:1: Compressed file ended before"),
     (gzip.compress(b"ab\ncd\n", mtime=0)[:-8] + bytes(8), ":3:1: CRC check failed"),

@@ -46,15 +46,15 @@ def test_one_rating(tmp_path):
 @pytest.mark.parametrize("text, place, message", [
     (HEADER, "1:32", "no ratings follow"),
     ("1,2,4.0,5\n", "1:1", "the header must be userId,movieId,rating,timestamp, not '1,2,4.0,5'"),
-    (HEADER + "1,2,4.0,5\n1,2,4.0\n", "3:8", "3 columns where 4 belong (userId,movieId"),
-    (HEADER + "1,2,4.0,5\n1,b,4.0,5\n", "3:3", "movieId is no number: 'b'"),
+    (HEADER + "1,2,4.0,5\n1,2,4.0\n", "3:8", "3 columns instead of 4 (userId,movieId"),
+    (HEADER + "1,2,4.0,5\n1,b,4.0,5\n", "3:3", "movieId is not a number: 'b'"),
     (HEADER + "611,2,4.0,5\n", "2:1", "userId 611 is beyond the 611 rows of table 0"),
     (HEADER + "1,193610,4.0,5\n", "2:3", "movieId 193610 is beyond the 193610 rows of table 1"),
-    (HEADER + "-1,2,4.0,5\n", "2:1", "userId is no number: '-1'"),
+    (HEADER + "-1,2,4.0,5\n", "2:1", "userId is not a number: '-1'"),
     (HEADER + "1,2,5.5,5\n", "2:5", "rating must be 0 to 5 in steps of a half, not '5.5'"),
     (HEADER + "1,2,,5\n", "2:5", "rating must be 0 to 5 in steps of a half, not ''"),
     (HEADER + "1,2,4.25,5\n", "2:5", "rating must be 0 to 5 in steps of a half, not '4.25'"),
-    (HEADER + "1,2,4.0,\n", "2:9", "timestamp is no number: ''"),
+    (HEADER + "1,2,4.0,\n", "2:9", "timestamp is not a number: ''"),
 ])
 def test_bad_files_are_refused_with_the_place(tmp_path, text, place, message):
     path = write(tmp_path, text)

@@ -56,7 +56,8 @@ def test_a_file_of_one_day_has_no_counts(tmp_path):
 
 
 @pytest.mark.parametrize("method, message", [
-    (zipfile.ZIP_BZIP2, "X_int: the member must be stored or deflated, not packed by method 12"),
+    (zipfile.ZIP_BZIP2,
+     "X_int: the member must be stored or deflated, not compressed by method 12"),
 ])
 def test_other_packings_are_refused(tmp_path, method, message):
     path = tmp_path / "packed.npz"

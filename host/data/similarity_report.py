@@ -1,7 +1,7 @@
-"""How well generated samples reproduce what was measured on real ones.
+"""Report that compares generated samples with measurements of real ones.
 
-``python -m host.data.likeness [kaggle|avazu] [SEED]`` prints it; exit status 1 when greedy
-selection does not save what it saves on real samples, within 5 points.
+``python -m host.data.similarity_report [kaggle|avazu] [SEED]`` prints it. The exit status is 1 if
+the savings of greedy selection differ from those on real samples by more than 5 points.
 """
 
 import sys
@@ -15,17 +15,17 @@ from host.data.similarity import skew, uniques_per_batch
 from host.model import MODELS
 from host.samples import Samples, concatenate
 
-__all__ = ["TARGETS", "Figures", "describe", "fidelity", "fidelity_report", "main"]
+__all__ = ["TARGETS", "Figures", "compare", "describe", "format_report", "main"]
 
 
 @dataclass(frozen=True)
 class Figures:
-    """What is compared.
+    """Figures of a set of samples.
 
     Members
     -------
-    samples: how many they are measured on; shares depend on it.
-    unique: keys among the accesses.
+    samples: number of samples measured; shares depend on it.
+    unique: distinct keys.
     top1, top10: share of the accesses that go to the most used 1 % and 10 % of the keys.
     reuse128, reuse1024: accesses per unique key in mini-batches of 128 and 1,024 in file order.
     greedy: share of unique keys per mini-batch of 128 that greedy selection from a window of 2,048
@@ -49,7 +49,7 @@ TARGETS = {
 
 
 def describe(chunks: Iterable[Samples]) -> Figures:
-    """Measure samples; those that do not fill a mini-batch are left out of the reuse."""
+    """Measure samples; the reuse figures ignore an incomplete last mini-batch."""
     samples = concatenate(chunks)
     shares = skew(samples)
 
@@ -62,8 +62,8 @@ def describe(chunks: Iterable[Samples]) -> Figures:
                    saving(greedy_order, samples, 128, 2048))
 
 
-def fidelity(name: str = "kaggle", seed: int = 0) -> dict:
-    """Generate as many samples as a target was measured on, and compare.
+def compare(name: str = "kaggle", seed: int = 0) -> dict:
+    """Generate as many samples as a target was measured on, and compare the figures.
 
     Returns ``{"data", "seed", "rows": [{"name", "generated", "target", "deviation"}, …],
     "greedy_within_5_points"}``; the deviation is relative, that of ``greedy`` in points.
@@ -81,8 +81,8 @@ def fidelity(name: str = "kaggle", seed: int = 0) -> dict:
             "greedy_within_5_points": abs(got.greedy - target.greedy) <= 0.05}
 
 
-def fidelity_report(result: dict) -> str:
-    """Return the result of `fidelity` as text, a line for each figure."""
+def format_report(result: dict) -> str:
+    """Return the result of `compare` as text, one line per figure."""
     lines = [f"generated samples like {result['data']} (seed {result['seed']}):"]
     for row in result["rows"]:
         unit = " points" if row["name"] == "greedy" else " %"
@@ -92,18 +92,18 @@ def fidelity_report(result: dict) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Print the reports that the arguments ask for; return the exit status."""
+    """Print the requested reports and return the exit status."""
     try:
         seed = int(arguments[1]) if len(arguments) > 1 else 0
-        results = [fidelity(name, seed) for name in arguments[:1] or TARGETS]
+        results = [compare(name, seed) for name in arguments[:1] or TARGETS]
     except ValueError as error:
-        print(f"fidelity: {error}", file=sys.stderr)
+        print(f"similarity_report: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        print("fidelity: stopped by SIGINT", file=sys.stderr)
+        print("similarity_report: stopped by SIGINT", file=sys.stderr)
         return 130
     for result in results:
-        print(fidelity_report(result))
+        print(format_report(result))
     return 0 if all(result["greedy_within_5_points"] for result in results) else 1
 
 
