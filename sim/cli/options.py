@@ -14,10 +14,11 @@ from sim.job.workload import Workload
 
 __all__ = [
     "DEFAULT", "Batching", "CacheWarmup", "ClockGating", "Cluster", "Config", "ConfigOfCluster",
-    "Data", "Engine", "Faults", "Fidelity", "Format", "Gpu", "GpuOfCluster", "InFlight", "Json", "MiniBatch", "Mlp",
-    "Model", "Network", "NetworkOfCluster", "Nodes", "NodesOfCluster", "Patience", "Pcap", "Pcie",
-    "PcieOfCluster", "Picture", "Placement", "SampleSeed", "Samples", "Seed", "Set", "Skip",
-    "Threads", "Waves", "WavesNode", "WavesWindow", "Window", "integers", "to_file",
+    "Data", "Engine", "Faults", "Fidelity", "Format", "Gpu", "GpuOfCluster", "InFlight", "Json",
+    "MiniBatch", "Mlp", "Model", "Network", "NetworkOfCluster", "Nodes", "NodesOfCluster",
+    "Patience", "Pcap", "Pcie", "PcieOfCluster", "Picture", "Placement", "SampleSeed",
+    "Samples", "Seed", "Set", "Skip", "Threads", "Waves", "WavesNode", "WavesWindow", "Window",
+    "integers", "to_file",
 ]
 
 DEFAULT = {field.name: field.default for part in (Workload, Simulation) for field in fields(part)}
