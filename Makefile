@@ -38,6 +38,7 @@ slow: $(STAMP)
 lint:
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[lint]'
 	$(BIN)/ruff check .
+	$(BIN)/lint-imports
 	$(BIN)/pyright
 
 clean:

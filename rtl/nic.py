@@ -62,6 +62,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from rtl.cache import LocalCache, RemoteCache
+from rtl.cache.access_tap import Access, AccessTap
 from rtl.config import NicConfig
 from rtl.control.csr import RegisterBlock
 from rtl.dedupe import DedupeTable
@@ -76,7 +77,6 @@ from rtl.interaction import (
     ResultFrames,
     ResultPackager,
 )
-from rtl.monitor.access_tap import Access, AccessTap
 from rtl.monitor.answers import AnswerCounter
 from rtl.monitor.channels import channel_state
 from rtl.network import (
@@ -118,7 +118,7 @@ class SmartNic(wiring.Component):
     idle: nothing will move until an input does. After reset it is 0 until every table is swept;
         only then does the NIC accept packets and table descriptors.
     tap: a cache's decision on each lookup, in order, stream of
-        :data:`rtl.monitor.access_tap.Access`; silent unless register ``tap_select`` names the
+        :data:`rtl.cache.access_tap.Access`; silent unless register ``tap_select`` names the
         cache.
     channels: ``valid`` and ``ready`` of every stream between the blocks and at the edges, in the
         order of :func:`rtl.monitor.channels.channel_map`; registers show them a cycle later.

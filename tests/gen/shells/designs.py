@@ -4,10 +4,10 @@ from amaranth.hdl import Module, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from rtl.cache.access_tap import Access
 from rtl.control.axi_lite import AxiLite, AxiLiteSlave
 from rtl.formats import Beat
 from rtl.memory import MemoryMaster, axi4_master
-from rtl.monitor.access_tap import Access
 
 MASTER, READ, BEATS, ADDRESS = 0, 6, 7, 16
 """Bit positions in the header beat of a command: which master, whether it reads, how many beats

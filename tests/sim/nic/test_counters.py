@@ -8,7 +8,7 @@ from host.placement.lru import LruSets, set_of
 from host.placement.shard import key_hash
 from host.samples import rechunk
 from host.wire.layouts import unpack
-from rtl.monitor.access_tap import Access
+from rtl.cache.access_tap import Access
 from sim.job.options import RunOptions
 from sim.run.run import Run
 

@@ -9,8 +9,8 @@ from host.placement.shard import key_hash
 from host.samples import rechunk
 from host.wire.layouts import unpack
 from host.wire.packets import parse_header, parse_records
+from rtl.cache.access_tap import Access
 from rtl.formats import LookupRecord, Opcode
-from rtl.monitor.access_tap import Access
 from sim.job.options import RunOptions
 from sim.run.run import Run
 

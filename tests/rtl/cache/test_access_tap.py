@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from rtl.monitor.access_tap import AccessTap
+from rtl.cache.access_tap import AccessTap
 from tests.support import made, receiver, simulate
 
 

@@ -4,7 +4,7 @@ from amaranth.hdl import Module, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from rtl.cache import tap_layout
+from rtl.cache.cache import tap_layout
 from rtl.formats import Key
 from rtl.monitor.counters import CounterLayout, count
 from rtl.stream import StreamFIFO
