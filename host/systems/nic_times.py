@@ -16,14 +16,12 @@ class NicTimes:
         mini-batch, by phase in chronological order.
     interval_us: from one mini-batch to the next with several in flight.
     launches: gathers on the busiest node's GPU that the host launches.
-    gathered: rows that these read.
     update_us: in training, from the last node's gradients to the last row written.
     """
 
     phases: Mapping[str, float] = field(default_factory=dict)
     interval_us: float = 0.0
     launches: float = 0.0
-    gathered: float = 0.0
     update_us: float = 0.0
 
     @property

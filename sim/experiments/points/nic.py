@@ -73,8 +73,7 @@ def nic_part(point: Point, trace: Trace, devices: Devices, runs: Store | None = 
         if interacts:
             more = with_interaction.records[number].us - max(sum(phases.values()), bottom)
             phases["irregular"] = max(0.0, more)
-        times.append(NicTimes(phases, interval, called * max(busy.launches) / busy.mini_batches,
-                              alone.gathered / alone.mini_batches))
+        times.append(NicTimes(phases, interval, called * max(busy.launches) / busy.mini_batches))
     local = _cache(alone, "local_cache", rows, "dedupe")
     remote = _cache(alone, "remote_cache", rows) if point.nodes > 1 else None
     lookups = None if point.nodes == 1 else remote["hits"] if remote else 0
