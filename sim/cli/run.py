@@ -1,5 +1,6 @@
 """The command ``python -m sim run``."""
 
+import sys
 from typing import Annotated
 
 import typer
@@ -46,6 +47,7 @@ def run(
     faults: option.Faults = None,
     patience: option.Patience = DEFAULT["patience"],
     skip: option.Skip = True,
+    clock_gating: option.ClockGating = True,
     json: option.Json = None,
     predictions: Annotated[str | None, typer.Option(
         help="Write the prediction of each sample to this file (.csv).")] = None,
@@ -58,7 +60,7 @@ def run(
     """Run samples through a cluster and check every result bit for bit."""
     # The parameters are the options by their names in the API: nothing may be assigned before.
     given = locals() | {"json": to_file(json, locals())}
-    from sim.run.report import failures, stopped, table
+    from sim.run.report import cold, failures, stopped, table
 
     console = Console(stderr=json == "-")
     lines: list[str] = []
@@ -66,5 +68,7 @@ def run(
         result = api.run(**given, progress=progress, stop=stop, tell=lines.append)
     if json == "-":
         write_json(result, json)
+    if (why := cold(result)) is not None:
+        print(f"sim: {why}", file=sys.stderr)
     raise typer.Exit(conclude(console, result, table(result), lines, stop,
                               stopped=stopped(result), failures=failures(result)))

@@ -88,7 +88,7 @@ def _cost(source: Path) -> float:
     """Return what it costs to compile ``source``, in bytes of C++ that is optimised: its own, and
     those of the sources beside it that it includes. Headers are much the same for all."""
     text = source.read_text(encoding="utf-8")
-    included = [source.with_name(name) for name in _INCLUDED.findall(text)]
+    included = [source.parent / name for name in _INCLUDED.findall(text)]
     size = len(text) + sum(path.stat().st_size for path in included if path.is_file())
     return size * (_SLOW_SHARE if _is_slow(source) else 1)
 

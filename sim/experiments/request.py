@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from host.data.datasets import input_files, known_format
+from host.data.datasets import check_files, input_files, known_format
 from sim.experiments.points.point import DATASETS, MINI_BATCH
 from sim.experiments.points.samples import samples_of
 from sim.experiments.points.setting import DEMO, Setting, Source
@@ -48,6 +48,7 @@ def setting_of(model: str | None = None, data: str | tuple[str, ...] | None = No
         if format is not None:
             raise ValueError(f"format must go with data, not {format!r} alone")
         return setting if model is None else replace(setting, datasets=(model,))
+    check_files(data, "for the points, each of which reads it")
     kind = known_format(data, format)
     dataset = model or _DATASET_OF.get(kind)
     if dataset is None:

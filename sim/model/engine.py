@@ -8,11 +8,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+from amaranth.hdl import Const
 
 from host.placement.shard import ShardPlan
 from rtl.config import NicConfig
+from rtl.formats import Beat
 from sim.engines.compiled import CompiledEngine, Room
-from sim.engines.design import Design
+from sim.engines.design import Design, StreamPort
 from sim.engines.library import library
 from sim.model.counters import COUNTED
 from sim.model.layout import Config, config_of, generated_headers
@@ -24,6 +26,8 @@ from sim.nic.ports import BEAT_WORDS
 __all__ = ["ModelEngine"]
 
 _STREAMS = {"host_tx": 0, "net_tx": 1, "host_rx": 0, "net_rx": 1}
+_NO_VALUES = (Const(0),) * 3
+"""In place of the payload, valid and ready of a stream's RTL."""
 _NEVER = (1 << 64) - 1
 _FUNCTIONS: dict[str, tuple[Any, list]] = {
     "ember_new": (c_void_p, [POINTER(Config), POINTER(Plan)]),
@@ -62,7 +66,9 @@ class ModelEngine(CompiledEngine):
 
     def __init__(self, config: NicConfig):
         self._config = config
-        self.design, self._results, self._channels = Design(), [], 0
+        self.design = Design({name: StreamPort(name, name.endswith("rx"), Beat.size, *_NO_VALUES)
+                              for name in _STREAMS})
+        self._results, self._channels = [], 0
         self._lib, self._engine = _library(), None
         self._index = _STREAMS
         self._rooms = {stream: Room(256, BEAT_WORDS) for stream in ("host_tx", "net_tx")}
@@ -87,18 +93,6 @@ class ModelEngine(CompiledEngine):
         values = np.zeros(len(COUNTED), np.uint64)
         self._lib.ember_counters(self._engine, values.ctypes.data)
         return dict(zip(COUNTED, values.tolist(), strict=True))
-
-    def waiting(self, stream: str) -> int:
-        return self._waiting(stream)
-
-    def set_rate(self, stream: str, cycles_per_beat: float = 0.0, cycles_per_packet: float = 0.0,
-                 last_bit: int | None = None, burst: float = 0.0) -> None:
-        fraction = 1 << 20
-        self._set_rate(stream, round(cycles_per_beat * fraction),
-                       round(cycles_per_packet * fraction), round(burst * fraction), -1)
-
-    def hold(self, stream: str, until: int) -> None:
-        self._hold(stream, until)
 
     def get_signal(self, name: str) -> int:
         if name != "idle":

@@ -74,11 +74,12 @@ class Backend:
         """Return a node for inference; the parameters are those of :class:`sim.node.node.Node`."""
         workload = self.options.workload
         rest = pcie, gpu, workload.in_flight, bottom
-        if isinstance(engine, ModelEngine):
-            return ModelNode(number, engine, config, model.dimension, *rest)
-        plain = self.compiled_hosts and self.rows is None and not workload.silences
-        if plain and isinstance(engine, CompiledEngine) and engine.drivable:
-            return CompiledNode(number, engine, config, model, workload.seed, *rest)
+        if not workload.silences:
+            if isinstance(engine, ModelEngine):
+                return ModelNode(number, engine, config, model.dimension, *rest)
+            plain = self.compiled_hosts and self.rows is None
+            if plain and isinstance(engine, CompiledEngine) and engine.drivable:
+                return CompiledNode(number, engine, config, model, workload.seed, *rest)
         rows = self.rows or row_answers
         answer = rows(model, workload.seed, number, config.host_payload_beats)
         return Node(number, engine, config, answer, model.dimension, *rest)

@@ -200,8 +200,8 @@ def test_rtl_training_is_asked_for_its_update(monkeypatch):
     devices = Devices.load(2, scaled=(("pcie_gen3x16.bandwidth_gb_s", 2.0),))
     ran = trained(point, trace, devices)
     assert ran.update_us == 12.5 and ran.gradients == {"bytes": 200, "packets": 2.5}
-    run = asked[0].run
+    run = asked[0].run.workload
     assert (run.nodes, run.mini_batch, run.samples, run.in_flight) == (2, 16, 8 * 16, 1)
     assert (run.batching, run.window_samples) == ("graph", 32)
     assert run.pcie is devices.pcie and "remote_cache=false" in run.settings
-    assert asked[0].fidelity == "rtl" and not asked[0].compare
+    assert asked[0].method.fidelity == "rtl" and not asked[0].method.compare

@@ -132,7 +132,7 @@ def test_packets_by_hand():
 @pytest.mark.parametrize("value", ["0", "1", "65535"])
 @pytest.mark.parametrize("name", ["request", "lookup", "vector", "result"])
 def test_any_time_out_ends(name, value, interaction):
-    planned = plan(RunOptions.of(cluster="paper", samples=32, mini_batch=16, settings=(
+    planned = plan(Workload.of(cluster="paper", samples=32, mini_batch=16, settings=(
         f"{name}_timeout={value}", f"interaction={interaction}")))
     assert planned["samples_per_second_expected"] <= planned["samples_per_second"]
 
@@ -145,7 +145,7 @@ def test_lists_of_the_shortest_time_outs():
     for timeout in (0, 1):
         options = RunOptions.of(cluster="paper", config="tiny", model="avazu", nodes=2, samples=128,
                                 threads=1, settings=(*ALL_SENT, f"request_timeout={timeout}"))
-        result, planned = Run(options).execute(), plan(options)
+        result, planned = Run(options).execute(), plan(options.workload)
         runs.append([(node["request_packager.packets"], node["request_packager.records"])
                      for node in result["counters"]])
         lists.append((planned["traffic"]["expected_lists"], planned["traffic"]["misses"]))
@@ -161,10 +161,10 @@ def test_every_setting_at_its_extremes_ends():
         if kind is str:
             continue
         for value in ("true", "false") if kind is bool else ("0", "1", "65535", "65536", "131072"):
-            options = RunOptions.of(cluster="paper", samples=4, mini_batch=4,
-                                    settings=(f"{name}={value}",))
+            workload = Workload.of(cluster="paper", samples=4, mini_batch=4,
+                                   settings=(f"{name}={value}",))
             try:
-                plan(options, hit_rate=0.5)
+                plan(workload, hit_rate=0.5)
             except ValueError as error:
                 assert re.search(rf"\b{name}\b.* must be |must be .*\b{name}\b", str(error)), error
                 refused.append(name)
@@ -174,7 +174,7 @@ def test_every_setting_at_its_extremes_ends():
 @pytest.mark.parametrize("interaction", ["false", "true"])
 def test_vectors_that_no_packet_holds(tmp_path, interaction):
     """The check of the dimension says so."""
-    planned = plan(RunOptions.of(
+    planned = plan(Workload.of(
         cluster="paper", samples=8, mini_batch=4, model=_model(tmp_path, 256), settings=(
             "net_payload_beats=2", "host_payload_beats=2", "request_batch=1", "dot_units=1",
             f"interaction={interaction}")))

@@ -8,8 +8,9 @@ import pytest
 from sim.cli.main import main
 from sim.job.inputs import most_mini_batches
 from sim.job.options import RunOptions
+from sim.run import picture
 from sim.run.report import cold, table
-from sim.run.run import Run, picture, run
+from sim.run.run import Run, run
 from tests.sim.inputs import multi_hot_trace
 
 _NONE = {"p50": None, "p99": None, "max": None}
@@ -39,7 +40,7 @@ def _run(capsys, tmp_path, *arguments: str) -> tuple[int, dict, str, str]:
     ({"samples": 96, "batching": "graph", "window": 48, "first_sample": 48}, 3)])
 def test_mini_batches_that_are_known(options, most):
     asked = RunOptions.of(**(_FEW | options))
-    assert most_mini_batches(asked) == most
+    assert most_mini_batches(asked.workload) == most
     if most and "data" not in options:
         assert len(run(asked)["latencies_us"]) == most
 

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-import sim.run.setup
 from sim.nic.build import nic_model
 from sim.run.pcap import PcapFile
 from sim.training.report import failures
@@ -40,7 +39,7 @@ def test_clock_gating_changes_nothing(tmp_path, monkeypatch):
         libraries.add(nic._model.path)
         return nic
 
-    monkeypatch.setattr(sim.run.setup, "nic_model", recorded)
+    monkeypatch.setattr("sim.run.backend.nic_model", recorded)
     path = write(tmp_path)
     gated, gated_frames = trained(path, tmp_path / "gated.pcap", True)
     plain, plain_frames = trained(path, tmp_path / "plain.pcap", False)
