@@ -1,0 +1,34 @@
+"""Pages whose code is run: each block of Python, and what the page says that it prints."""
+
+import contextlib
+import io
+import re
+from pathlib import Path
+
+__all__ = ["DOCS", "run_page"]
+
+DOCS = Path(__file__).parents[1] / "docs"
+
+_BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def run_page(name: str) -> int:
+    """Run the Python of a page from top to bottom; return how many outputs the page shows.
+
+    Raises ``AssertionError`` where a block prints something else than what stands under it.
+    """
+    page = DOCS / name
+    names: dict[str, object] = {"__name__": page.stem}
+    printed, shown = "", 0
+    for number, (kind, text) in enumerate(_BLOCK.findall(page.read_text(encoding="utf-8"))):
+        if kind == "python":
+            assert printed == "", "what a block prints stands under it"
+            out = io.StringIO()
+            with contextlib.redirect_stdout(out):
+                exec(compile(text, f"{name}, block {number}", "exec"), names)
+            printed = out.getvalue()
+        else:
+            assert (kind, printed) == ("text", text)
+            printed, shown = "", shown + 1
+    assert printed == ""
+    return shown
