@@ -13,7 +13,7 @@ from host.timing.gpu import GpuProfile, LaunchThread
 from host.wire.packets import header_beat, pack_records, parse_header, records_to_beats
 from rtl.config import preset
 from rtl.formats import DenseRecord, Opcode
-from sim.job.fit import built, check_fit
+from sim.job.fit import check_fit, config_to_build
 from sim.job.settings import Runtime, apply_settings
 from sim.job.workload import Workload
 from sim.node.dense_vectors import DenseVectors, bottom_operations
@@ -149,10 +149,10 @@ def test_dot_units_are_built_where_they_are_used():
     config, dot, cat = preset("kaggle"), MODELS["kaggle"], replace(
         MODELS["kaggle"], interaction="cat")
     asked = Workload(settings=("dot_units=4",))
-    assert built(config, dot, Runtime(), Workload()).dot_units == 0
-    assert built(config, dot, Runtime(interaction=True), Workload()) == config
-    assert built(config, cat, Runtime(interaction=True), Workload()).dot_units == 0
-    assert built(config.with_fields(dot_units=4), dot, Runtime(), asked).dot_units == 4
+    assert config_to_build(config, dot, Runtime(), Workload()).dot_units == 0
+    assert config_to_build(config, dot, Runtime(interaction=True), Workload()) == config
+    assert config_to_build(config, cat, Runtime(interaction=True), Workload()).dot_units == 0
+    assert config_to_build(config.with_fields(dot_units=4), dot, Runtime(), asked).dot_units == 4
 
 
 def test_more_than_the_dots_of_a_nic():
