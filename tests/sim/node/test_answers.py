@@ -219,7 +219,7 @@ def test_unexpected_answers(packets, message):
                    np.arange(sum(map(len, packets)), dtype=np.uint64))
     sample = re.search(r"sample (\d+)", message) or [None, "102"]
     with pytest.raises(ProtocolError, match=f"node 1 answered sample {sample[1]}, or a part of it, "
-                                            f"which was not to come from it now"):
+                                            f"which it was not to answer now"):
         both.node.host_quantum(99)
 
 
