@@ -183,13 +183,13 @@ private:
         const auto found = signals.find(code);
         if (found != signals.end() && !found->second.width) return;
         if (found == signals.end() || !found->second.handle)
-            throw std::runtime_error("a value of an unknown variable: " + std::string(at, end));
+            throw std::runtime_error("a value of an undeclared variable: " + std::string(at, end));
         const Signal& signal = found->second;
         if (*at == 's' || *at == 'S') {
             const auto& all = signal.literals;
             const auto place = std::find(all.begin(), all.end(), std::string(from, to));
             if (place == all.end())
-                throw std::runtime_error("a text without a number: " + std::string(at, end));
+                throw std::runtime_error("a word that is not listed: " + std::string(at, end));
             value = binary(signal, static_cast<size_t>(place - all.begin()));
         } else {
             const auto size = static_cast<size_t>(to - from);

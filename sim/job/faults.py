@@ -38,7 +38,7 @@ def parse_faults(text: str | None, nodes: int) -> tuple[Silence, ...]:
     """Return the faults that ``text`` names.
 
     Each is ``silent-PART=START:LENGTH[@NODE]``, separated by commas. Times have a unit; without
-    LENGTH the part stays silent. ``ValueError`` or ``TypeError`` says what is wrong.
+    LENGTH the part stays silent. ``ValueError`` or ``TypeError`` for invalid text.
     """
     if text is None:
         return ()

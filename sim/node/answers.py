@@ -111,7 +111,7 @@ class Answers:
         found = self.find(sample)
         if found is None:
             raise ProtocolError(
-                f"node {self._number} answered sample {sample}, which is not under way")
+                f"node {self._number} answered sample {sample}, which is not in flight")
         step, at = found
         if last != step.place(self._number, at, first, parts):
             raise ProtocolError(f"sample {step.numbers[at]} ended after {step.filled[at]} of "

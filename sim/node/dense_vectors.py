@@ -78,15 +78,15 @@ class DenseVectors:
         samples = wanted["sample"].astype(np.int64)
         found = self._find(int(samples[0])) if head.count else None
         if found is None:
-            raise ValueError(f"dense vectors of {head.count} samples, the first of which is not "
-                             f"under way, were asked for")
+            raise ValueError(f"dense vectors were requested of {head.count} samples, the first of "
+                             f"which is not in flight")
         step = found[0]
         places = samples - step.first & 0xFFFFFFFF
         first, last = step.shares[self._node:self._node + 2]
         outside = (places < first) | (places >= last)
         if outside.any():
-            raise ValueError(f"the dense vector of sample {samples[outside.argmax()]} was asked "
-                             f"for at a node that does not hold it")
+            raise ValueError(f"the dense vector of sample {samples[outside.argmax()]} was "
+                             f"requested by a node that does not hold the sample")
         self.waiting += head.count
         request = (step, places, wanted["landing"].astype(np.uint16))
         self._events.at(max(now, self._ready[step.number]), lambda now: self._schedule_end(

@@ -196,8 +196,8 @@ VALUES = np.arange(5 * DIMENSION, dtype=np.float32).reshape(5, DIMENSION)
 
 
 @pytest.mark.parametrize(("packets", "message"), [
-    ([_pooled(99, 0, VALUES, True)], "node 1 answered sample 99, which is not under way"),
-    ([_pooled(106, 0, VALUES, True)], "node 1 answered sample 106, which is not under way"),
+    ([_pooled(99, 0, VALUES, True)], "node 1 answered sample 99, which is not in flight"),
+    ([_pooled(106, 0, VALUES, True)], "node 1 answered sample 106, which is not in flight"),
     ([_pooled(101, 0, VALUES, True)], "sample 101 was answered at node 1, which does not hold it"),
     ([_pooled(104, 0, VALUES, True)], "sample 104 was answered at node 1, which does not hold it"),
     ([_pooled(102, 1, VALUES[:2], False)], "sample 102 got bags 1 to 2 after 0 bags"),
