@@ -107,7 +107,7 @@ def test_a_gpu_that_is_silent_sends_nothing():
 
 
 @pytest.mark.parametrize(("samples", "message"), [
-    ([103, 102], "dense vector of sample 102 was requested by a node that does not hold the sample"),
+    ([103, 102], "dense vector of sample 102 was requested by a node that does not hold"),
     ([106], "dense vectors were requested of 1 samples, the first of which is not in flight")])
 def test_requests_for_samples_of_other_nodes(samples, message):
     step = _step()
