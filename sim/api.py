@@ -35,7 +35,7 @@ from typing import Any
 
 from host.data.datasets import one_or_several
 from sim.files.outputs import LiveJson, check_apart, check_folder, write_json
-from sim.files.stop import kept_by, never
+from sim.files.stop import never, note_kept_results
 from sim.frame import frame
 from sim.job.options import RunOptions
 from sim.job.outputs import Outputs
@@ -236,7 +236,7 @@ def hitrate(*, sizes: Sequence[int] | None = None, data: Data = None, format: st
     outputs = _outputs({"data": data, "model": model, "cluster": cluster}, json=json,
                        picture=picture)
     live = LiveJson(outputs.json)
-    with kept_by(live, outputs.json):
+    with note_kept_results(live, outputs.json):
         result = counted(
             sizes, data=_data(data), format=format, model=_path(model), policies=policy, ways=ways,
             nodes=nodes, placement=placement, mini_batch=mini_batch, samples=samples,

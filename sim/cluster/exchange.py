@@ -43,7 +43,7 @@ class Exchange:
         self.frames = 0
         self.frame_bytes = 0
         self.lost_frames = 0
-        self._told: dict[int, _Kind] = {}
+        self._counted: dict[int, _Kind] = {}
         self._engines = engines
         self._network = network
         self._taps = [PacketTap(engine, "net_tx") for engine in engines]
@@ -62,7 +62,7 @@ class Exchange:
                 found += zip(cycles, repeat(number), destinations(beats[begins]),
                              map(beats.__getitem__, map(slice, begins, ends)))
         found.sort(key=itemgetter(0, 1))
-        if self._told:
+        if self._counted:
             self._count(found)
         if observer is not None:
             observer([(cycle, source, frame[:, :DATA_WORDS]) for cycle, source, _, frame in found])
@@ -90,20 +90,20 @@ class Exchange:
                 self._engines[number].push("net_rx", beats[first:last], cycles[first:last])
             first = last
 
-    def tell(self, opcodes: Sequence[int]) -> None:
-        """Count the frames of each of ``opcodes`` apart from now on."""
-        self._told |= {opcode: _Kind() for opcode in opcodes}
+    def count_apart(self, opcodes: Sequence[int]) -> None:
+        """Count the frames of each of ``opcodes`` separately from now on."""
+        self._counted |= {opcode: _Kind() for opcode in opcodes}
 
-    def told(self, opcode: int, steps: int) -> tuple[int, int, list[int]]:
-        """Return what there was of ``opcode``: frames, bytes, and for each of the first ``steps``
-        steps the cycle in which the last one left, 0 for none."""
-        kind = self._told[opcode]
+    def counts_of(self, opcode: int, steps: int) -> tuple[int, int, list[int]]:
+        """Return the counts of ``opcode``: frames, bytes, and for each of the first ``steps`` steps
+        the cycle in which its last frame left, 0 for none."""
+        kind = self._counted[opcode]
         return kind.frames, kind.bytes, [kind.last.get(step, 0) for step in range(steps)]
 
     def _count(self, found: Sequence[tuple[int, int, int, np.ndarray]]) -> None:
         for cycle, _, _, frame in found:
             head = parse_header(frame[0, :DATA_WORDS])
-            if (kind := self._told.get(head.opcode)) is not None:
+            if (kind := self._counted.get(head.opcode)) is not None:
                 kind.frames += 1
                 kind.bytes += len(frame) * BEAT_BYTES
                 kind.last[head.step] = cycle

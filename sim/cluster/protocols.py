@@ -27,13 +27,13 @@ class FrameExchange(Protocol):
         """
         ...
 
-    def tell(self, opcodes: Sequence[int]) -> None:
-        """Count the frames of each of ``opcodes`` apart from now on."""
+    def count_apart(self, opcodes: Sequence[int]) -> None:
+        """Count the frames of each of ``opcodes`` separately from now on."""
         ...
 
-    def told(self, opcode: int, steps: int) -> tuple[int, int, list[int]]:
-        """Return what there was of ``opcode``: frames, bytes, and for each of the first ``steps``
-        steps the cycle in which the last one left, 0 for none."""
+    def counts_of(self, opcode: int, steps: int) -> tuple[int, int, list[int]]:
+        """Return the counts of ``opcode``: frames, bytes, and for each of the first ``steps`` steps
+        the cycle in which its last frame left, 0 for none."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""Run instances of a compiled design through the harness, by ctypes."""
+"""Instances of a compiled design, run by the C++ harness through ctypes."""
 
 import ctypes
 from ctypes import POINTER, Array, c_char_p, c_int, c_int64, c_uint32, c_uint64, c_void_p
@@ -60,7 +60,7 @@ _TRACE_FUNCTIONS: Functions = {
 
 
 _LONG = ("ember_run", "ember_run_bare", "ember_replay")
-"""What takes longer than to let another thread have Python's lock, and to have it back."""
+"""Functions that run longer than it takes to release and reacquire Python's lock."""
 
 
 class CompiledModel(Model):
@@ -68,7 +68,7 @@ class CompiledModel(Model):
 
     Parameters
     ----------
-    library: the shared library. positions: place of each flat port in the glue's table.
+    library: the shared library. positions: index of each flat port in the glue's table.
     traced: whether the library was compiled so that its instances can be traced.
     """
 
@@ -90,7 +90,7 @@ class CompiledModel(Model):
 
 
 class Room:
-    """Where beats of an output are put: their addresses are asked for only once."""
+    """A buffer for beats of an output; its addresses are looked up only once."""
 
     def __init__(self, beats: int, words: int):
         self.payloads = np.empty((beats, words), dtype=np.uint32)
@@ -99,10 +99,10 @@ class Room:
 
 
 class CompiledEngine(Engine):
-    """One instance. Long calls release Python's lock: instances may run in threads of their own.
+    """One instance. Long calls release Python's lock, so that instances can run on several threads.
 
-    Members: ``drivable``, whether other C++ may drive an instance for quanta on end, through the
-    functions that :meth:`native` names.
+    Members: ``drivable``, whether other C++ may drive an instance for whole quanta, through the
+    functions that :meth:`native` returns.
     """
 
     drivable = True
@@ -154,27 +154,27 @@ class CompiledEngine(Engine):
         return None if event == _NEVER else event
 
     def run_bare(self, cycles: int) -> None:
-        """Evaluate ``cycles`` with all inputs held, past every queue: a measure of speed only.
+        """Evaluate ``cycles`` with all inputs held, bypassing all queues: only to measure speed.
 
-        Nothing is recorded and the cycle does not advance; the instance is of no use afterwards.
+        Nothing is recorded and the cycle does not advance; do not use the instance afterwards.
         """
         self._lib.ember_run_bare(self._engine, cycles)
 
     def record(self) -> None:
-        """Keep what is at every input in each cycle evaluated from now on, for :meth:`replay`."""
+        """Record all inputs in each cycle evaluated from now on, for :meth:`replay`."""
         inputs = self._inputs()
         self._lib.ember_record(self._engine, inputs, len(inputs))
 
     def recorded(self) -> np.ndarray:
-        """Return what was recorded, uint8 in no particular form, and stop recording."""
+        """Return the recording, opaque uint8, and stop recording."""
         stimulus = np.empty(self._lib.ember_recorded(self._engine), np.uint8)
         self._lib.ember_pop_recorded(self._engine, stimulus.ctypes.data)
         return stimulus
 
     def replay(self, stimulus: np.ndarray) -> None:
-        """Evaluate the cycles of a recording, past every queue: a measure of speed only.
+        """Evaluate the cycles of a recording, bypassing all queues: only to measure speed.
 
-        The instance must be in the state in which the recording began; it then goes through the
+        The instance must be in the state in which the recording began; it then passes through the
         same states. Nothing is taken from its outputs, and its cycle does not advance.
         """
         inputs = self._inputs()
@@ -182,7 +182,7 @@ class CompiledEngine(Engine):
                                len(stimulus))
 
     def _inputs(self) -> Array[c_uint32]:
-        """Return the positions of all inputs but clock and reset."""
+        """Return the positions of all inputs except clock and reset."""
         design, names = self.design, []
         for port in design.inputs:
             names += [f"{port.name}__payload", f"{port.name}__valid"]
@@ -194,7 +194,7 @@ class CompiledEngine(Engine):
         return (c_uint32 * len(places))(*places)
 
     def native(self, output: str, input: str) -> tuple[int, ...]:
-        """Return what other C++ needs to drive this instance: its address, the places of the two
+        """Return what other C++ needs to drive this instance: its address, the indices of the two
         streams, and the addresses of ``ember_run``, ``ember_cycle``, ``ember_next_event``,
         ``ember_pop`` and ``ember_push`` of ``harness.cpp``."""
         assert self._engine is not None
@@ -276,9 +276,9 @@ class CompiledEngine(Engine):
 
 
 class TracedEngine(CompiledEngine):
-    """An instance of a design that was compiled so that its signals can be traced."""
+    """An instance of a design compiled for tracing."""
 
-    drivable = False  # what a trace raises comes out after each call
+    drivable = False  # errors of the sink are raised after each call
 
     _sink: TraceSink | None = None
     _failure: BaseException | None = None
@@ -289,7 +289,7 @@ class TracedEngine(CompiledEngine):
 
     def _trace(self, sink: TraceSink, first: int, last: int) -> None:
         def take(text: int, size: int) -> None:
-            # An exception cannot go through the library: it comes out of the call of it.
+            # An exception cannot pass through the library: keep it until the call returns.
             try:
                 if self._failure is None:
                     sink.write(ctypes.string_at(text, size))
@@ -321,7 +321,7 @@ class TracedEngine(CompiledEngine):
         self._raise()
 
     def _raise(self) -> None:
-        """Raise what the sink raised; the trace is over then."""
+        """Raise the sink's error, if any; that ends the trace."""
         failure, self._failure = self._failure, None
         if failure is not None:
             self._sink = None

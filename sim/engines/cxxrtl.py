@@ -1,4 +1,4 @@
-"""Compile a component with Yosys' CXXRTL into a shared library, once for each content."""
+"""The CXXRTL engine: compiles a component with Yosys into a shared library, with a cache."""
 
 import json
 import time
@@ -21,8 +21,8 @@ from sim.engines.translate import translated
 
 __all__ = ["load_cxxrtl"]
 
-# One flat module, in which every wire has one driver: then all of it is evaluated in one pass.
-# Modules that are kept, or wires driven in parts, would be evaluated until nothing changes.
+# One flat module in which every wire has one driver is evaluated in one pass. Separate modules, or
+# wires driven in parts, would be evaluated repeatedly until nothing changes.
 SCRIPT = f"""\
 read_verilog design.v
 hierarchy -top {WRAPPER}
@@ -39,7 +39,7 @@ _HERE = Path(__file__).parent
 
 def load_cxxrtl(component: wiring.Component, name: str,
                 recipe: str | None = None) -> CompiledModel:
-    """Return ``component`` compiled; taken from the cache where nothing has changed."""
+    """Return ``component`` compiled, from the cache if nothing has changed."""
     design = describe(component)
     translation = translated(component, name, recipe)
     ports = translation.ports
@@ -51,7 +51,7 @@ def load_cxxrtl(component: wiring.Component, name: str,
     objects, runtime = f"{name}-cxxrtl-objects-{key}", _runtime_key()
 
     def build(folder: Path) -> None:
-        # Only who links needs the objects, which are as large again as the model.
+        # A cache entry of their own: only linking needs the objects, which double the size.
         _link(glue, cached(objects, partial(_build, name, source, clock)),
               cached(runtime, _build_runtime), folder)
 
@@ -69,7 +69,7 @@ def _include() -> Path:
 
 
 def _runtime_key() -> str:
-    """Return the cache key of what :func:`_build_runtime` makes."""
+    """Return the cache key of :func:`_build_runtime`'s result."""
     sources = [_HERE / "harness.cpp", _HERE / "harness.h"]
     return "cxxrtl-runtime-" + digest([
         "cxxrtl runtime", compiler_id(), *CXX_FLAGS,
@@ -77,13 +77,13 @@ def _runtime_key() -> str:
 
 
 def _build_runtime(folder: Path) -> None:
-    """Compile the harness, which every design shares, once."""
+    """Compile the harness, which all designs share."""
     with announce("compiling the simulation runtime"):
         compile_files([_HERE / "harness.cpp"], folder, (), [_HERE])
 
 
 def _build(name: str, source: str, clock: int | None, folder: Path) -> None:
-    """Compile the design itself, apart from the harness, as Verilator's is."""
+    """Compile the design itself, separately from the harness, as for Verilator."""
     (folder / "design.v").write_text(source, encoding="utf-8")
     started = time.monotonic()
     with announce(f"compiling {name}"):

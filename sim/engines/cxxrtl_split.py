@@ -1,11 +1,11 @@
-"""Split the C++ that Yosys writes for a flattened design into pieces that compile.
+"""Splits the C++ that Yosys writes for a flattened design into pieces that compile.
 
 ``write_cxxrtl`` puts the evaluation of a design into one function. For a whole NIC that function
-has 4 MB, on which a compiler runs out of memory. What it does per cycle is regular, though: one
-statement a cell, in an order in which every value is there before it is used. Here the statements
-are dealt to functions of a bounded size, in several files, and in two groups: ``comb``, what
-follows from the state and the inputs, and ``edge``, what a rising clock edge does. A driver that
-holds its inputs between the two then evaluates nothing twice.
+has 4 MB, on which a compiler runs out of memory. Its code is regular, though: one statement per
+cell, in an order in which every value is computed before it is used. This module distributes the
+statements over functions of bounded size, in several files, and into two groups: ``comb``, the
+combinational logic of state and inputs, and ``edge``, the actions of a rising clock edge. A driver
+that holds its inputs between the two evaluates nothing twice.
 """
 
 import re
@@ -27,7 +27,7 @@ _NAME = re.compile(r"\b[ip]_\w+")
 _COMMIT = re.compile(r"^\t\tif \((\w+)\.commit\(observer\)\) changed = true;$", re.MULTILINE)
 _WRITE = re.compile(r"^(\t+)(memory_\w+)\.update\(", re.MULTILINE)
 _WRITER = """
-// A row whose mask is empty is not written: CXXRTL would keep it in a queue all the same.
+// Skip a write with an empty mask: CXXRTL would queue it all the same.
 template <size_t Width>
 CXXRTL_ALWAYS_INLINE
 void write_row(memory<Width> &rows, size_t index, const value<Width> &row,
@@ -43,10 +43,10 @@ class SplitDesign:
 
     Members
     -------
-    top: name of its class, in namespace ``cxxrtl_design``. It has ``comb()``; ``edge()``, after
-        which ``advance()`` takes the new state over, as ``commit()`` does that also says whether
-        anything changed; and ``converges``: whether one call of ``comb()`` is enough, else
-        ``commit()`` and ``comb()`` alternate until nothing changes.
+    top: name of its class, in namespace ``cxxrtl_design``. It has ``comb()``; ``edge()``, followed
+        by ``advance()``, which adopts the new state (``commit()`` does so too, and returns whether
+        anything changed); and ``converges``: whether one call of ``comb()`` suffices, or else
+        ``commit()`` and ``comb()`` must alternate until nothing changes.
     header: text of the header. files: texts of the files that include it.
     """
 
@@ -58,8 +58,8 @@ class SplitDesign:
 def split_design(header: str, source: str, clock: str | None) -> SplitDesign:
     """Split ``source``, a design with one module, and its ``header`` ``design.h``.
 
-    ``clock`` is the C++ name of the clock's port, ``None`` where there is none. ``BuildError``
-    where the text is not what is expected of Yosys, or the design has another clock edge.
+    ``clock`` is the C++ name of the clock's port, None if there is none. ``BuildError`` if the text
+    does not have the form that Yosys writes, or the design has another clock edge.
     """
     found = _EVAL.findall(source)
     if len(found) != 1:
@@ -83,7 +83,7 @@ def split_design(header: str, source: str, clock: str | None) -> SplitDesign:
         else:
             groups["comb"].append(statement)
     functions = [(f"{group}_{number}", statements) for group, all_ in groups.items()
-                 for number, statements in enumerate(_dealt(all_))]
+                 for number, statements in enumerate(_chunks(all_))]
     members, bodies = _place_locals(functions, widths)
     return SplitDesign(
         top, _header(header, top, converges, [name for name, _ in functions], members),
@@ -91,7 +91,7 @@ def split_design(header: str, source: str, clock: str | None) -> SplitDesign:
 
 
 def _statements(lines: list[str]) -> Iterator[str]:
-    """Yield each statement: a line, or a block with what is computed right before it for it."""
+    """Yield each statement: a line, or a block with the lines before it that compute its inputs."""
     pending: list[str] = []
     depth = 0
     for line in lines:
@@ -108,8 +108,8 @@ def _statements(lines: list[str]) -> Iterator[str]:
         raise BuildError(f"cannot read what CXXRTL wrote: {pending[0][:200]!r}")
 
 
-def _dealt(statements: list[str]) -> Iterator[list[str]]:
-    """Deal statements to functions, in order."""
+def _chunks(statements: list[str]) -> Iterator[list[str]]:
+    """Distribute statements over functions, in order."""
     chosen: list[str] = []
     size = 0
     for statement in statements:
@@ -124,7 +124,7 @@ def _dealt(statements: list[str]) -> Iterator[list[str]]:
 
 def _place_locals(functions: list[tuple[str, list[str]]], widths: dict[str, str]
                   ) -> tuple[list[str], list[tuple[str, str]]]:
-    """Declare variables: in the function that has them alone, else as members.
+    """Declare each variable locally if only one function uses it, else as a member.
 
     Returns the declarations of the members and the body of each function.
     """
@@ -157,12 +157,12 @@ def _header(header: str, top: str, converges: str, functions: list[str],
 
 def _main_file(header: str, source: str, top: str, functions: list[tuple[str, list[str]]]) -> str:
     """Return the source with calls in place of the statements."""
-    # A module has to have ``eval``; with a clock held high or low it is ``comb`` alone.
+    # A module must have ``eval``; with a constant clock it is ``comb`` alone.
     parts = [f"bool {top}::eval(performer *) {{\n\tcomb();\n\treturn converges;\n}}\n"]
     for group in ("comb", "edge"):
         calls = "".join(f"\t{name}();\n" for name, _ in functions if name.startswith(group))
         parts.append(f"void {top}::{group}() {{\n{calls}}}\n")
-    # To copy all registers is faster than to look which of them have changed.
+    # Copying all registers is faster than finding those that have changed.
     taken = "".join(
         f"\tif (!{name}.write_queue.empty()) {name}.commit(observer);\n"
         if name.startswith("memory_") else f"\t{name}.curr = {name}.next;\n"
@@ -172,7 +172,7 @@ def _main_file(header: str, source: str, top: str, functions: list[tuple[str, li
 
 
 def _files(first: str, top: str, bodies: list[tuple[str, str]]) -> Iterator[str]:
-    """Deal the functions to files, ``first`` being the beginning of the first one."""
+    """Distribute the functions over files; ``first`` begins the first one."""
     text = first + "\nnamespace cxxrtl_design {\n"
     for name, body in bodies:
         if len(text) + len(body) > _FILE_BYTES:

@@ -1,4 +1,4 @@
-"""What an engine has to know of a component: its streams, plain signals and register port."""
+"""The ports of a component as engines see them: streams, plain signals and the register port."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ AXI_MEMBERS = (
 
 @dataclass(frozen=True)
 class StreamPort:
-    """A stream of the top: ``width`` payload bits travel as ``words`` little-endian uint32."""
+    """A stream port; its ``width`` payload bits are passed as ``words`` little-endian uint32."""
 
     name: str
     is_input: bool
@@ -47,7 +47,7 @@ class SignalPort:
 class Design:
     """The ports of a component, by flat name (``a.b`` of a signature is ``a__b``).
 
-    ``registers`` holds the members of the port ``csr``; it is empty where there is none.
+    ``registers`` holds the members of the port ``csr``; it is empty if there is none.
     """
 
     streams: dict[str, StreamPort] = field(default_factory=dict)
@@ -69,7 +69,7 @@ def describe(component: wiring.Component) -> Design:
     """Return the ports of ``component``.
 
     ``TypeError`` when it is not a component; ``ValueError`` when a stream has no handshake, or
-    ``idle``, ``time`` or ``csr`` has another shape than an engine drives.
+    ``idle``, ``time`` or ``csr`` has a shape that engines do not support.
     """
     if not isinstance(getattr(component, "signature", None), wiring.Signature):
         raise TypeError(f"component must be a wiring.Component, not {component!r}")

@@ -1,4 +1,4 @@
-"""The interface of an engine: one running instance of a design, whatever evaluates it."""
+"""The interface of an engine: one running instance of a design."""
 
 import zlib
 from abc import ABC, abstractmethod
@@ -17,7 +17,7 @@ NS_PER_CYCLE = round(CYCLE_NS)
 """Nanoseconds of a cycle in a trace."""
 
 CHANNEL_PORTS = ("channels__valid", "channels__ready")
-"""Outputs by which a design shows the handshakes of its own streams, a bit each."""
+"""Outputs that show the handshakes of a design's internal streams, one bit each."""
 
 FOREVER = (1 << 63) - 1
 """A cycle that never comes."""
@@ -31,7 +31,7 @@ class RegisterError(Exception):
 
 
 class RegisterAccess(NamedTuple):
-    """A register that was read: address, data, cycle in which the data came."""
+    """A register read: address, data, cycle in which the data arrived."""
 
     addr: int
     data: int
@@ -39,10 +39,10 @@ class RegisterAccess(NamedTuple):
 
 
 class Channels(NamedTuple):
-    """Where the streams inside a design stand, an entry each.
+    """State of the streams inside a design, one entry each.
 
     Members: ``valid`` and ``ready``, bool; ``beats`` that crossed so far; ``last``, the cycle of
-    the last of them, -1 while there is none.
+    the last one, -1 before the first.
     """
 
     valid: np.ndarray
@@ -55,8 +55,8 @@ class Engine(ABC):
     """One instance of a design, from reset on.
 
     Cycles are absolute: 0 is the first after reset. In each cycle the inputs are driven, beats
-    cross where ``valid`` and ``ready`` meet, then the clock rises. ``time`` is driven with the
-    cycle. Where the design has ``idle``, cycles in which nothing can move are not evaluated
+    cross where both ``valid`` and ``ready`` are high, then the clock rises. ``time`` is driven with
+    the cycle. If the design has ``idle``, cycles in which nothing can move are not evaluated
     (``skip``); that changes no beat and no cycle.
     """
 
@@ -103,11 +103,11 @@ class Engine(ABC):
 
     def set_rate(self, stream: str, cycles_per_beat: float = 0.0, cycles_per_packet: float = 0.0,
                  last_bit: int | None = None, burst: float = 0.0) -> None:
-        """Take beats from output ``stream`` no faster than a link does.
+        """Limit output ``stream`` to the rate of a link.
 
         A beat occupies the link for ``cycles_per_beat``, a beat whose payload bit ``last_bit`` is 1
         for ``cycles_per_packet`` more; ``burst`` cycles of traffic may wait in front of the link.
-        Zero for both takes the limit off.
+        Zero for both removes the limit.
         """
         port = self._stream(stream, is_input=False)
         for name, value in (("cycles_per_beat", cycles_per_beat), ("burst", burst),
@@ -124,9 +124,9 @@ class Engine(ABC):
                        -1 if last_bit is None else last_bit)
 
     def set_stall(self, stream: str, seed: int, probability: float) -> None:
-        """Hold ``stream`` back in random cycles: beats are offered later, ready is taken away.
+        """Stall ``stream`` in random cycles: input beats are offered later, output ready is low.
 
-        Which cycles is a function of seed, stream and cycle alone, the same in every engine.
+        The cycles depend only on seed, stream and cycle, and are the same in every engine.
         """
         if stream not in self.design.streams:
             raise ValueError(self._unknown("stream", stream, self.design.streams))
@@ -136,7 +136,7 @@ class Engine(ABC):
         self._set_stall(stream, mixed, int(probability * (1 << 32)))
 
     def hold(self, stream: str, until: int) -> None:
-        """Take nothing from output ``stream`` before cycle ``until``, from now on."""
+        """Hold output ``stream``: from now on take nothing from it before cycle ``until``."""
         self._stream(stream, is_input=False)
         if not 0 <= until <= FOREVER:
             raise ValueError(f"until must be between 0 and 2^63 - 1, not {until!r}")
@@ -146,14 +146,14 @@ class Engine(ABC):
 
     @property
     def last_beat(self) -> int | None:
-        """The cycle in which a beat last crossed any of the design's own streams.
+        """The cycle in which a beat last crossed any of the design's internal streams.
 
-        None while there is none, or where the design does not show them.
+        None before the first, or if the design does not show them.
         """
         return self._last_beat()
 
     def channels(self) -> Channels:
-        """Return where the design's own streams stand; ``ValueError`` when it shows none."""
+        """Return the state of the internal streams; ``ValueError`` if the design shows none."""
         if not self._channels:
             raise ValueError(f"the design must have ports {' and '.join(CHANNEL_PORTS)} to show "
                              f"its channels")
@@ -175,16 +175,16 @@ class Engine(ABC):
         self._set_signal(name, value)
 
     def get_signal(self, name: str) -> int:
-        """Return a plain port's value behind the last cycle's clock edge, as an unsigned number."""
+        """Return a plain port's value after the last cycle's clock edge, as an unsigned number."""
         return self._get_signal(self._signal(name).name)
 
     def write(self, addr: int, data: int, cycle: int = 0) -> None:
-        """Queue a register write. Accesses are made in order, none before its cycle."""
+        """Queue a register write. Accesses are done in order, none before its cycle."""
         self._check_access(addr, data)
         self._access(addr, data, cycle, True)
 
     def read(self, addr: int, cycle: int = 0) -> None:
-        """Queue a register read; its data comes from :meth:`read_results`."""
+        """Queue a register read; :meth:`read_results` returns its data."""
         self._check_access(addr, 0)
         self._access(addr, 0, cycle, False)
 
@@ -206,19 +206,19 @@ class Engine(ABC):
     # Traces
 
     trace_scopes: tuple[str, ...] = ()
-    """Names of the scopes around the design in a trace, outermost first; empty: none is made."""
+    """Names of the scopes around the design in a trace, outermost first; empty without tracing."""
 
     trace_strings = False
-    """Whether the values in a trace may be words."""
+    """Whether values in a trace may be words (of enumerations)."""
 
     def trace(self, sink: TraceSink, first: int, last: int) -> None:
         """Write every signal in cycles ``first`` to ``last``, both included, to ``sink`` as VCD.
 
         Cycle n begins n * :data:`NS_PER_CYCLE` ns after cycle 0, with the clock low and the inputs
-        of the cycle; what is there then is what crosses when the clock rises, half a cycle later.
-        Cycles that are skipped pass without any change, also of clock and ``time``. What
-        ``sink.write`` raises comes out of :meth:`run`. ``ValueError`` when the model was not loaded
-        to be traced, or for a window that has passed or is empty.
+        of the cycle; the values shown then cross when the clock rises, half a cycle later. Skipped
+        cycles show no change, not even of clock and ``time``. :meth:`run` raises what
+        ``sink.write`` raises. ``ValueError`` if the model was not loaded for tracing, or for a
+        window that has passed or is empty.
         """
         if not self.trace_scopes:
             raise ValueError("the model must be loaded with traced=True to trace its instances")
@@ -228,13 +228,13 @@ class Engine(ABC):
         self._trace(sink, first, last)
 
     def end_trace(self) -> None:
-        """Write what is left of the trace to its sink; nothing when there is none."""
+        """Write the rest of the trace to its sink, if there is a trace."""
         self._end_trace()
 
     # Time
 
     def run(self, until: int) -> None:
-        """Run up to, not including, cycle ``until``; nothing when that is past."""
+        """Run up to, not including, cycle ``until``; do nothing if that has passed."""
         if not 0 <= until < 1 << 43:
             raise ValueError(f"until must be between 0 and 2^43, not {until!r}")
         self._run(until)
@@ -251,16 +251,16 @@ class Engine(ABC):
 
     @property
     def cycles_skipped(self) -> int:
-        """Cycles that did not have to be evaluated."""
+        """Cycles skipped."""
         return self.cycle - self.cycles_run
 
     @property
     @abstractmethod
     def next_event(self) -> int | None:
-        """The first cycle in which something may happen if nothing more is given to the instance.
+        """The first cycle in which something may happen without further input.
 
-        That is :attr:`cycle` while it is busy or may not skip, later while it is idle with beats or
-        register accesses still to come, and ``None`` when it is idle for good.
+        That is :attr:`cycle` while the instance is busy or must not skip, a later cycle while it is
+        idle with queued beats or register accesses, and None if it is idle without any.
         """
 
     @property
@@ -269,7 +269,7 @@ class Engine(ABC):
         """Register accesses not done yet."""
 
     def close(self) -> None:
-        """Free what the instance holds; it must not be used afterwards."""
+        """Free the instance's resources; do not use it afterwards."""
         return None
 
     @abstractmethod
@@ -333,7 +333,7 @@ class Engine(ABC):
 
 
 class Model(ABC):
-    """A design ready to be instantiated, any number of times."""
+    """A design ready to be instantiated any number of times."""
 
     def __init__(self, name: str, design: Design):
         self.name = name
@@ -343,6 +343,6 @@ class Model(ABC):
     def instance(self, *, skip: bool = True, random_init: int | None = None) -> Engine:
         """Return a new instance, just out of reset.
 
-        ``skip`` leaves out idle cycles. ``random_init`` seeds the contents that memories have at
-        power-up; ``None`` starts them at zero.
+        ``skip`` skips idle cycles. ``random_init`` seeds the contents of memories at power-up; with
+        None they are zero.
         """

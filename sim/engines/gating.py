@@ -1,18 +1,19 @@
-"""Clock gating of a compiled model: a block in which nothing moves has a clock that stands.
+"""Clock gating of a compiled model: the clock of an idle block stops.
 
-Verilator evaluates, at every edge of a clock, all that hangs on it, moving or not. The blocks of
-training are three quarters of a NIC's code, and idle most of the time. They are
-:class:`~rtl.gateable.Gateable`, and each of them gets a clock that ticks while the block is not
+At every edge of a clock, Verilator evaluates all logic on it, whether it changes or not. The
+training blocks are three quarters of a NIC's code, and idle most of the time. They are
+:class:`~rtl.gateable.Gateable`, and each of them gets a clock that runs while the block is not
 ``idle``, while an input stream is valid, when any other input changes, and :data:`LINGER` cycles
-longer: what is in its pipelines then, valid or not, stands still too. Nothing that can be seen
-changes, neither beats nor cycles nor counters. The clock of a block inside another is made from
-that one's.
+longer, after which even invalid data in its pipelines no longer change. Nothing observable differs:
+neither beats nor cycles nor counters. The clock of a block inside another is derived from the outer
+block's clock.
 
-What is to move it is seen while the main clock is low, in time for the edge. What follows from an
-input is evaluated whenever the block that drives it is; settings would have nearly everything
-evaluated always, so they pass a copy that is renewed, in the same instant, when they change. A
-block behind a clock of its own gets no reset: its registers begin with their reset values, and its
-clock stands until the reset, which a simulation has only at its beginning, is over.
+The gate looks for causes to wake a block while the main clock is low, in time for the edge. Logic
+that depends on an input is evaluated whenever the block that drives the input is; settings would so
+cause nearly everything to be evaluated always. They therefore pass through a copy that is updated,
+in the same instant, when they change. A gated block has no reset: its registers begin with their
+reset values, and its clock stops until the reset is over, which a simulation has only once, at its
+beginning.
 """
 
 import re
@@ -23,7 +24,7 @@ from rtl.gateable import LINGER
 __all__ = ["gate_blocks"]
 
 WIDEST = 64
-"""Bits of an input that may be a setting; wider ones are payloads, whatever their name."""
+"""Most bits of an input that counts as a setting; wider ones are payloads, whatever their name."""
 
 _MODULE = re.compile(r"^module (\w+)\((.*?)\);(.*?)^endmodule", re.MULTILINE | re.DOTALL)
 _CELL = re.compile(r"^  (\w+) (\w+) \(\n(.*?)^  \);\n", re.MULTILINE | re.DOTALL)
@@ -57,8 +58,8 @@ endmodule
 
 
 def gate_blocks(verilog: str, gateable: Collection[str]) -> str:
-    """Return ``verilog``, of :func:`gen.verilog.to_verilog`, with the modules named ``gateable`` on
-    clocks of their own; unchanged without any."""
+    """Return ``verilog`` of :func:`gen.verilog.to_verilog` with the modules ``gateable`` on gated
+    clocks; unchanged if it has none of them."""
     inputs = {match[1]: {pin: int(high or 0) + 1 for high, pin in _INPUT.findall(match[3])}
               for match in _MODULE.finditer(verilog) if match[1] in gateable}
     if not inputs:
@@ -76,11 +77,11 @@ def gate_blocks(verilog: str, gateable: Collection[str]) -> str:
 
 
 def _gate(match: re.Match, inputs: dict[str, int], *, still: bool) -> str:
-    """Return a cell and its clock; ``still``: settings come from outside of all such blocks."""
+    """Return a cell with its clock gate; ``still``: its settings come from ungated logic."""
     module, name, pins = match[1], match[2], dict(_PIN.findall(match[3]))
     plain = {pin: _NUMBER.sub("", pin.strip("\\")).strip() for pin in pins}
     idle = next((pins[pin] for pin, short in plain.items() if short == "idle"), None)
-    if idle is None:  # nobody asks for it
+    if idle is None:  # nothing reads the signal, so it is not in the Verilog
         return match[0]
     wake, watched, settings = [f"~{idle}"], [], []
     for pin, width in inputs.items():

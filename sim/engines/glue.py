@@ -1,4 +1,4 @@
-"""Generate the C++ between the harness and a compiled design: where its ports are stored."""
+"""Generator of the C++ glue between the harness and a Verilator design: its ports' storage."""
 
 import re
 from collections.abc import Sequence
@@ -27,8 +27,8 @@ namespace {{
 class Compiled final : public ember::Design {{
 public:
     explicit Compiled(int64_t seed) {{
-        // 2 fills what has no initial value from the seed, 0 with zeros; gen/ember_ram*.v fill
-        // each row of the memories by themselves.
+        // 2: random values from the seed where there is no initial value; 0: zeros there. The
+        // memories of gen/ember_ram*.v fill their rows themselves.
         context.randReset(seed < 0 ? 0 : 2);
         context.randSeed(seed < 0 ? 1 : static_cast<int>(seed) + 1);
         const std::string argument = "+ember_random=" + std::to_string(seed);
@@ -85,7 +85,7 @@ struct Text final : VerilatedVcdFile {
     void trace_dump(uint64_t time) override { vcd.dump(time); }
     void trace_close() override { vcd.close(); }
 """,
-    # The file's object last: it goes first, while what it writes to is there.
+    # The VCD object is last: it is destroyed first, while its sink still exists.
     "trace_members": """\
     Text text;
     VerilatedVcdC vcd{&text};
@@ -96,9 +96,9 @@ struct Text final : VerilatedVcdFile {
 def verilog_wrapper(name: str, ports: Sequence[Port], traced: bool = False) -> str:
     """Return Verilog of module ``WRAPPER`` around ``name``, with ports ``p0``, ``p1``, ...
 
-    It registers the reset. Verilator evaluates what depends on an input without a register between
-    whenever anything changes; with the reset straight from outside that is nearly everything.
-    A ``traced`` design's wrapper leaves its own signals out of the trace.
+    It registers the reset: Verilator evaluates logic that depends combinationally on a top-level
+    input whenever anything changes, and nearly everything depends on the reset. A ``traced``
+    design's wrapper leaves its own signals out of the trace.
     """
     lines = ["/*verilator tracing_off*/"] if traced else []
     lines += [f"module {WRAPPER} ("]
@@ -119,7 +119,7 @@ def verilog_wrapper(name: str, ports: Sequence[Port], traced: bool = False) -> s
 
 
 def traceable(verilog: str) -> str:
-    """Return ``verilog`` with the wires that have no name, only a number, left out of traces."""
+    """Return ``verilog`` with unnamed wires, which have only a number, left out of traces."""
     return _NUMBERED.sub(r"/*verilator tracing_off*/ \1 /*verilator tracing_on*/", verilog)
 
 

@@ -1,4 +1,4 @@
-"""Generate the C++ between the harness and a design compiled by CXXRTL."""
+"""Generator of the C++ glue between the harness and a CXXRTL design."""
 
 from collections.abc import Sequence
 
@@ -20,7 +20,7 @@ ember::Port storage(cxxrtl::value<Bits>& port) {{
     return {{port.data, sizeof port.data}};
 }}
 
-// A port that is a register: what is there before the next clock edge.
+// A port that is a register: its value before the next clock edge.
 template <size_t Bits>
 ember::Port storage(cxxrtl::wire<Bits>& port) {{
     return {{port.curr.data, sizeof port.curr.data}};
@@ -56,8 +56,8 @@ public:
         if (seed >= 0) randomize(top, static_cast<uint64_t>(seed));
     }}
     // The harness drives inputs before it evaluates with the clock low, not between that and the
-    // rising edge: what follows from inputs and state is there by then. After the edge it is old
-    // until the clock is low again.
+    // rising edge, so combinational values are up to date at the edge. After the edge they are
+    // stale until the clock is low again.
     void eval() override {{
         const bool high = {clock};
         if (high && !was_high) {{

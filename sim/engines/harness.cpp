@@ -1,5 +1,6 @@
-// Runs one compiled design cycle by cycle: queues at its streams, register access, link rates,
-// random stalls, skipping of idle cycles. The same for every design; Python stays out of the loop.
+// The harness: runs one compiled design cycle by cycle, with queues at its streams, register access,
+// link rates, random stalls and skipping of idle cycles. It is the same for every design and runs
+// without Python.
 //
 // A cycle: drive inputs, evaluate with the clock low, sample handshakes, evaluate the rising edge.
 // sim/engines/pysim.py does the same on Amaranth's simulator; both must agree to the cycle.
@@ -17,7 +18,7 @@ namespace {
 constexpr uint64_t NEVER = ~uint64_t(0);
 constexpr uint32_t NO_PORT = ~uint32_t(0);
 constexpr uint32_t FRACTION = 20;  // fractional bits of link time
-// Cycles evaluated between a jump and what ends it, so that a registered copy of `time` is fresh.
+// Cycles evaluated before the event that ends a skip, so that a registered copy of `time` is fresh.
 constexpr uint64_t SETTLE = 2;
 constexpr uint64_t RESET_CYCLES = 4;
 
@@ -86,7 +87,7 @@ struct Output {
         if (payload.data) std::memcpy(&beats[at], payload.data, payload.bytes);
         cycles.push_back(cycle);
         if (beat_cost | packet_cost) {
-            // A beat that waited for the whole cycle began on the fraction: the rate is exact.
+            // A beat that waited the whole cycle began at the fractional time, so the rate is exact.
             const uint64_t earliest = cycle ? ((cycle - 1) << FRACTION) + 1 : 0;
             link_free = std::max(link_free, earliest) + beat_cost;
             if (last_bit >= 0 && (beats[at + last_bit / 32] >> (last_bit % 32) & 1))
@@ -95,7 +96,7 @@ struct Output {
     }
 };
 
-// Beats that cross the streams inside the design, from the two ports that show their handshakes.
+// Counts of beats that cross the streams inside the design, from the two ports of their handshakes.
 struct Channels {
     Port valid, ready;
     std::vector<uint64_t> beats, last;
@@ -200,14 +201,14 @@ struct Registers {
     }
 };
 
-// The cycles whose signals are written down. In the harness of an untraced design it is nothing.
+// The window of traced cycles. In the harness of an untraced design it does nothing.
 struct Trace {
 #ifdef EMBER_TRACE
     uint64_t first = NEVER, last = 0, cycle_ns = 0;
     bool begun = false;
 
-    // Before anything of cycle `now` happens. A window that begins in skipped cycles begins with
-    // what was there all the while.
+    // Call before anything of cycle `now` happens. A window that begins in skipped cycles begins with
+    // the values that hold throughout them.
     void enter(Design& design, uint64_t now) {
         if (begun && now > last) close(design);
         if (begun || now < first || now > last) return;
@@ -232,9 +233,9 @@ struct Trace {
 #endif
 };
 
-// What was at the inputs in each evaluated cycle, to be evaluated again with nothing around.
+// A recording of the inputs in each evaluated cycle, for replay without the rest of the harness.
 struct Stimulus {
-    std::vector<Port> ports;  // the inputs; none while nothing is recorded
+    std::vector<Port> ports;  // the recorded inputs; none while not recording
     std::vector<uint8_t> bytes;
 
     void record() {
@@ -267,9 +268,9 @@ public:
     Stimulus stimulus;
     bool skip = true;
     uint64_t now = 0;       // next cycle to evaluate
-    uint64_t reached = 0;   // cycle as seen from outside; later than now while asleep
+    uint64_t reached = 0;   // cycle seen from outside; later than now while asleep
     uint64_t evaluated = 0;
-    bool asleep = false;    // idle was seen: the cycles from now on need not be evaluated
+    bool asleep = false;    // the design is idle: cycles from now on need not be evaluated
 
     Bit bit(uint32_t index) {
         return Bit{index == NO_PORT ? nullptr : static_cast<uint8_t*>(design->port(index).data)};
@@ -302,13 +303,13 @@ public:
 
     uint64_t next_event() const { return asleep ? std::max(next_due(), reached) : reached; }
 
-    // Leave off sleeping in time for something that happens in `cycle`.
+    // Wake up in time for an event in `cycle`.
     void wake(uint64_t cycle) {
         if (cycle > now + SETTLE) now = cycle - SETTLE;
         asleep = false;
     }
 
-    // An input changes outside the streams: evaluate up to here with its old value.
+    // Before an input outside the streams changes: evaluate up to here with its old value.
     void touch() {
         if (!asleep) return;
         wake(reached);
@@ -330,7 +331,7 @@ public:
         }
     }
 
-    // Evaluate one cycle; returns whether `idle` was seen with nothing moving at any port.
+    // Evaluate one cycle; returns whether `idle` was high and nothing moved at any port.
     bool step() {
         const uint64_t cycle = now;
         bool quiet = idle.data != nullptr;
@@ -395,7 +396,7 @@ public:
 
 using ember::Engine;
 
-// The interface for ctypes. Ports and streams are given by position; checks are done in Python.
+// The ctypes interface. Ports and streams are given by index; Python checks the arguments.
 #pragma GCC visibility push(default)
 extern "C" {
 
@@ -463,7 +464,7 @@ void ember_push(Engine* engine, uint32_t stream, uint64_t count, const uint32_t*
     auto& input = engine->inputs[stream];
     input.compact();
     input.beats.insert(input.beats.end(), beats, beats + count * input.words);
-    // What is late is offered from here on, also where cycles before this one are still asleep.
+    // Late beats are offered from this cycle on, even if earlier cycles are still being skipped.
     for (uint64_t i = 0; i < count; i++)
         input.cycles.push_back(std::max(cycles[i], engine->reached));
 }
@@ -472,7 +473,7 @@ uint64_t ember_waiting(Engine* engine, uint32_t stream) {
     return engine->inputs[stream].cycles.size() - engine->inputs[stream].head;
 }
 
-// Returns how many beats there are, and moves them if the room is enough.
+// Returns the number of beats, and moves them if the room suffices.
 uint64_t ember_pop(Engine* engine, uint32_t stream, uint64_t room, uint32_t* beats,
                    uint64_t* cycles) {
     auto& output = engine->outputs[stream];
@@ -506,7 +507,7 @@ void ember_stall(Engine* engine, int is_input, uint32_t stream, uint64_t seed,
     stall.threshold = threshold;
 }
 
-// Storage of a port: how much of it there is depends on what compiled the design.
+// Bytes of a port's storage, which depend on the compiler of the design.
 uint32_t ember_port_bytes(Engine* engine, uint32_t port) {
     return engine->design->port(port).bytes;
 }
@@ -546,12 +547,12 @@ uint64_t ember_cycle(Engine* engine) { return engine->reached; }
 
 uint64_t ember_next_event(Engine* engine) { return engine->next_event(); }
 
-// Evaluate with the inputs as they are and nothing else: what the harness is measured against.
+// Evaluate with constant inputs and nothing else: the baseline for the harness's overhead.
 void ember_run_bare(Engine* engine, uint64_t cycles) {
     for (uint64_t i = 0; i < cycles; i++) engine->edge();
 }
 
-// Inputs by position, as many as `count`; what is at them is recorded from now on.
+// Record the `count` inputs with these indices from now on.
 void ember_record(Engine* engine, const uint32_t* inputs, uint32_t count) {
     engine->touch();
     engine->stimulus = {};
@@ -567,7 +568,7 @@ void ember_pop_recorded(Engine* engine, uint8_t* bytes) {
     engine->stimulus = {};
 }
 
-// Evaluate with recorded inputs and nothing else, whatever is at the outputs.
+// Evaluate with recorded inputs and nothing else, ignoring the outputs.
 void ember_replay(Engine* engine, const uint32_t* inputs, uint32_t count, const uint8_t* bytes,
                   uint64_t size) {
     ember_record(engine, inputs, count);
@@ -582,7 +583,7 @@ void ember_replay(Engine* engine, const uint32_t* inputs, uint32_t count, const 
 uint64_t ember_evaluated(Engine* engine) { return engine->evaluated; }
 
 #ifdef EMBER_TRACE
-// Trace cycles first to last, both included; a cycle takes cycle_ns, its clock rises half-way.
+// Trace cycles first to last, both included; a cycle takes cycle_ns, its clock rises halfway.
 void ember_trace(Engine* engine, ember::TraceSink sink, uint64_t first, uint64_t last,
                  uint64_t cycle_ns) {
     engine->design->trace_open(sink);

@@ -1,5 +1,5 @@
-"""Shared libraries of C++: functions of one as Python's, and sources beside the simulator compiled
-once for each content."""
+"""Shared libraries: binds their functions for Python, and compiles the simulator's C++ with a
+cache."""
 
 import ctypes
 from collections.abc import Collection, Mapping, Sequence
@@ -15,17 +15,17 @@ from sim.engines.toolchain import CXX_FLAGS, compile_files, compiler_id, link
 __all__ = ["Functions", "bind", "library"]
 
 Functions = Mapping[str, tuple[Any, Sequence[Any]]]
-"""Names to types of result and arguments."""
+"""Maps a function's name to the types of its result and arguments."""
 
 FLAGS = ("-ffp-contract=off",)
-"""Products and sums are rounded apart, as numpy's are."""
+"""Products and sums are rounded separately, as in numpy."""
 
 
 def bind(path: Path, functions: Functions, long: Collection[str] = ()) -> SimpleNamespace:
     """Return ``functions`` of the shared library at ``path``.
 
-    Calls keep Python's lock, which takes longer to give away and have back than they do; those of
-    the ``long`` ones release it.
+    Calls hold Python's lock, because releasing and reacquiring it takes longer than they do; those
+    of the ``long`` functions release it.
     """
     releasing, holding = ctypes.CDLL(str(path)), ctypes.PyDLL(str(path))
     found = {}
@@ -38,11 +38,11 @@ def bind(path: Path, functions: Functions, long: Collection[str] = ()) -> Simple
 def library(source: Path, functions: Functions, *, long: Collection[str] = (),
             include: Sequence[Path] = (),
             generated: Mapping[str, str] | None = None) -> SimpleNamespace:
-    """Return ``functions`` of ``source`` compiled, as :func:`bind` does.
+    """Compile ``source`` and return its ``functions``, as :func:`bind` does.
 
-    It may include headers beside it, those of the folders ``include``, and ``generated`` ones,
-    texts by file name. ``BuildError`` when the C++ compiler fails; the first call compiles where
-    nothing is cached.
+    It may include headers of its folder and of the folders ``include``, and ``generated`` ones,
+    given as texts by file name. ``BuildError`` when the C++ compiler fails; the first call compiles
+    if nothing is cached.
     """
     made = tuple((generated or {}).items())
     return bind(_compiled(source, tuple(include), made), functions, long)

@@ -1,4 +1,4 @@
-"""Make a component ready to run on the engine of a name."""
+"""Loader of components for the engine with a given name."""
 
 from functools import partial
 
@@ -26,12 +26,11 @@ def load(component: wiring.Component, name: str, engine: str = "verilator",
 
     Its ports may be streams, plain signals and an AXI4-Lite port ``csr``; ``idle`` and ``time``
     let the engine skip cycles in which nothing moves. A compiled model is kept in a cache
-    (``EMBERNIC_CACHE``, else the user's cache folder), and so is its Verilog where a ``recipe``
-    says what the component follows from, besides the sources of ``rtl``. A model is ``traced``, so
-    that its instances can write waveforms, at the price of a build of its own and of speed.
-    With ``clock_gating``, a model of Verilator that is not traced leaves out blocks that are idle
-    (docs/engines.md); no result hangs on it. ``ValueError`` for an unknown engine, or one that has
-    no traces; ``BuildError`` when a tool fails.
+    (``EMBERNIC_CACHE``, else the user's cache folder), and so is its Verilog if a ``recipe``, with
+    the sources of ``rtl``, determines the component. Instances of a ``traced`` model can write
+    waveforms; it needs a separate build and is slower. With ``clock_gating``, an untraced model of
+    Verilator does not evaluate idle blocks (docs/engines.md); results do not depend on it.
+    ``ValueError`` for an unknown engine, or one without traces; ``BuildError`` when a tool fails.
     """
     if engine not in ENGINES:
         raise ValueError(f"engine must be one of {', '.join(ENGINES)}, not {engine!r}")

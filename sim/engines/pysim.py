@@ -1,4 +1,4 @@
-"""Run a design on Amaranth's own simulator, to the cycle as the compiled harness does."""
+"""The pysim engine: runs a design on Amaranth's simulator, cycle for cycle as the harness does."""
 
 import numpy as np
 from amaranth.hdl import ClockDomain, Fragment, Module, Signal
@@ -20,7 +20,7 @@ _RESET_CYCLES = 5
 
 
 class PysimModel(Model):
-    """A component to be elaborated for each instance."""
+    """A component, elaborated anew for each instance."""
 
     def __init__(self, name: str, component: wiring.Component, traced: bool = False):
         super().__init__(name, describe(component))
@@ -30,7 +30,7 @@ class PysimModel(Model):
     @classmethod
     def load(cls, component: wiring.Component, name: str, recipe: str | None = None,
              traced: bool = False) -> "PysimModel":
-        """Return the model of ``component``; nothing is kept, so ``recipe`` is not needed."""
+        """Return the model of ``component``; nothing is cached, so ``recipe`` is not used."""
         del recipe
         return cls(name, component, traced)
 
@@ -40,7 +40,7 @@ class PysimModel(Model):
 
 
 class RandomMemories:
-    """Platform under which every :class:`rtl.memory.Ram` starts with random contents."""
+    """Platform that gives every :class:`rtl.memory.Ram` random initial contents."""
 
     def __init__(self, seed: int):
         self._random = np.random.default_rng(seed)
@@ -59,7 +59,7 @@ def _mix(x: int) -> int:
 
 
 class _Stream:
-    """What the harness keeps of a stream, either direction."""
+    """The harness's state of a stream, in either direction."""
 
     def __init__(self, port):
         self.port = port
@@ -92,7 +92,7 @@ class _Stream:
 
 
 class PysimEngine(Engine):
-    """One instance. The steps are those of ``harness.cpp``, in the same order."""
+    """One instance. It performs the steps of ``harness.cpp``, in the same order."""
 
     def __init__(self, component: wiring.Component, design: Design, skip: bool,
                  seed: int | None, traced: bool = False):
@@ -101,7 +101,7 @@ class PysimEngine(Engine):
         top = Module()
         top.domains += self._domain
         platform = None if seed is None else RandomMemories(seed)
-        # The clock must have a user for the simulator to know its domain.
+        # The simulator only knows clock domains that are used.
         used = Signal()
         top.d.sync += used.eq(~used)
         with collect_later():
@@ -200,7 +200,7 @@ class PysimEngine(Engine):
                 self._asleep = True
 
     def _put(self, signal, value: int) -> None:
-        # The simulator settles after whatever is set, be it what was there.
+        # The simulator settles after every set, even to the same value.
         if self._ctx.get(signal) != value:
             self._ctx.set(signal, value)
 

@@ -1,4 +1,4 @@
-"""The C++ compiler: zig as installed with the package, or what ``CXX`` names. No make."""
+"""The C++ compiler: the zig installed with the package, or the one that ``CXX`` names. No make."""
 
 import os
 import platform
@@ -20,12 +20,12 @@ __all__ = ["CXX_FLAGS", "LEVEL", "announce", "compile_files", "compiler_id", "li
 
 CXX_FLAGS = ("-std=c++20", "-fPIC", "-fvisibility=hidden", "-fno-sanitize=undefined", "-w")
 LEVEL = "-O1"
-"""What designs are compiled with: -O3 takes half as long again, and makes a NIC no faster."""
+"""Optimisation of designs: -O3 takes half as long again, and makes a NIC no faster."""
 
 _INCLUDED = re.compile(r'^#include "([^"]+\.cpp)"$', re.MULTILINE)
 _SLOW_SHARE = 0.6
-"""Time to compile a byte that is not optimised, by that of one that is: of kaggle's NIC, 6 and 10
-seconds per MB."""
+"""Time to compile a byte without optimisation, relative to one with it: 6 and 10 seconds per MB of
+kaggle's NIC."""
 
 
 def compiler() -> list[str]:
@@ -42,7 +42,7 @@ def _named_compiler_id(command: tuple[str, ...]) -> str:
 
 
 def compiler_id() -> str:
-    """Return what tells one compiler and processor from another, for cache keys."""
+    """Return an identifier of compiler and processor, for cache keys."""
     if os.environ.get("CXX"):
         tool = _named_compiler_id(tuple(compiler()))
     else:
@@ -52,7 +52,7 @@ def compiler_id() -> str:
 
 @lru_cache(maxsize=1)
 def _processor() -> str:
-    # zig compiles for the processor it runs on: a cache on a shared disk must not mix them.
+    # zig compiles for the processor it runs on: a cache on a shared disk must keep them apart.
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:
@@ -62,9 +62,9 @@ def _processor() -> str:
 
 def compile_files(sources: Sequence[Path], folder: Path, flags: Sequence[str],
                   include: Sequence[Path], level: str = "-O3") -> list[Path]:
-    """Compile ``sources`` into ``folder``, several at once, optimised as ``level`` says; return the
-    objects, in the order in which they were begun: the costliest first, so that none is left over
-    at the end."""
+    """Compile ``sources`` into ``folder``, several at once, at optimisation ``level``; return the
+    objects in the order of compilation: the costliest first, so that no long one runs alone at the
+    end."""
     includes = [f"-I{path}" for path in include]
 
     def one(source: Path) -> Path:
@@ -79,14 +79,14 @@ def compile_files(sources: Sequence[Path], folder: Path, flags: Sequence[str],
 
 
 def _is_slow(source: Path) -> bool:
-    """Return whether ``source`` is what Verilator makes to run once, when a model starts, which is
-    not worth the optimiser's time."""
+    """Return whether ``source`` is Verilator's code that runs once, when a model starts, and is not
+    worth optimising."""
     return source.stem.endswith("__Slow")
 
 
 def _cost(source: Path) -> float:
-    """Return what it costs to compile ``source``, in bytes of C++ that is optimised: its own, and
-    those of the sources beside it that it includes. Headers are much the same for all."""
+    """Return the cost of compiling ``source``, in bytes of optimised C++: its own, and those of the
+    sources in its folder that it includes. Headers cost much the same for all."""
     text = source.read_text(encoding="utf-8")
     included = [source.parent / name for name in _INCLUDED.findall(text)]
     size = len(text) + sum(path.stat().st_size for path in included if path.is_file())
@@ -99,7 +99,7 @@ def link(objects: Sequence[Path], target: Path) -> None:
 
 
 def announce(what: str) -> AbstractContextManager:
-    """Say on standard error that ``what`` is going on; a spinner, where that is a terminal."""
+    """Announce ``what`` on standard error, with a spinner if that is a terminal."""
     console = Console(stderr=True)
     if console.is_terminal:
         return console.status(f"{what} ...")

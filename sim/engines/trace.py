@@ -1,4 +1,4 @@
-"""Trace of an instance's signals: what engines write, VCD text, on its way into a file."""
+"""Trace files: take the VCD text that engines write, and save it as VCD or FST."""
 
 import re
 import tempfile
@@ -11,7 +11,7 @@ from sim.engines.trace_fst import FstWriter
 __all__ = ["SUFFIXES", "TraceFile", "TraceSink"]
 
 SUFFIXES = (".fst", ".vcd")
-"""Of the files that a trace can be written to."""
+"""Suffixes of trace files."""
 
 _END = b"$enddefinitions"
 _FIELD = re.compile(rb"(\$var +\S+ +\d+ +\S+ +)\\")
@@ -19,7 +19,7 @@ _STRING = re.compile(rb"\$var +string +\d+ +(\S+) ")
 
 
 class TraceSink(Protocol):
-    """What an engine writes the VCD text of a trace to."""
+    """The receiver of the VCD text that an engine writes."""
 
     def write(self, text: bytes) -> object:
         """Take the next piece of text, which may end anywhere."""
@@ -31,11 +31,11 @@ class TraceFile:
 
     Parameters
     ----------
-    path: of the file, which is replaced.
-    scopes: names of the scopes around the design in the engine's text, outermost first; they are
-        replaced by the single scope ``name``; where they hold something else, the innermost is.
-    strings: the text may have values that are words (enumerations). In FST each of them is a
-        number with a name, known only at the end.
+    path: the file, which is replaced.
+    scopes: names of the scopes around the design in the engine's text, outermost first. The single
+        scope ``name`` replaces them all, or only the innermost if the others hold more than it.
+    strings: whether values in the text may be words (enumerations). FST stores a word as a named
+        number, and all names are known only at the end.
 
     ``OSError`` when the file cannot be written.
     """
@@ -55,7 +55,7 @@ class TraceFile:
             tempfile.TemporaryFile() if is_fst and strings else None)  # noqa: SIM115
 
     def write(self, text: bytes) -> None:
-        """Add ``text``; nothing once the file is closed."""
+        """Add ``text``; ignored once the file is closed."""
         if self._closed:
             return
         if self._header is not None:
@@ -92,7 +92,7 @@ class TraceFile:
         return OSError(error.errno, f"waves cannot be written: {error.strerror}", self.path)
 
     def _renamed(self, header: bytes) -> bytes:
-        """Return the definitions with the design's scope and fields named."""
+        """Return the definitions with the design's scope and fields renamed."""
         scopes = [rb"\$scope\s+\w+\s+" + re.escape(scope) + rb"\s+\$end" for scope in self._scopes]
         named = b"$scope module " + self._name + b" $end"
         header, found = re.subn(rb"\s+".join(scopes), named, header, count=1)
@@ -100,13 +100,13 @@ class TraceFile:
             for _ in scopes[1:]:
                 before, _, after = header.rpartition(b"$upscope $end")
                 header = before.rstrip(b" ") + after.lstrip(b"\n")
-        else:  # there is something else in the outer ones
+        else:  # the outer scopes hold something else
             header = re.sub(scopes[-1], named, header, count=1)
         return _FIELD.sub(rb"\1", header)
 
 
 def _numbered(spool: IO[bytes]) -> Iterator[bytes]:
-    """Yield the text in ``spool``, with the words that its variables take told beforehand."""
+    """Yield the text in ``spool``, preceded by the words that its variables take."""
     words: dict[bytes, dict[bytes, None]] = {}
     spool.seek(0)
     for line in spool:

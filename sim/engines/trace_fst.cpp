@@ -1,9 +1,8 @@
-// From VCD text (IEEE 1364-2005, chapter 18) to a file in GTKWave's FST format, piece by piece.
+// Converts VCD text (IEEE 1364-2005, chapter 18) to GTKWave's FST format, piece by piece.
 //
-// Every engine writes VCD; this makes FST of it with the writer that comes with Verilator. Values
-// are two-state, as those of the engines are. `$ember_enum ID LITERAL ... $end` before the end of
-// the definitions names the values that variable ID of type string takes: FST has them as an
-// enumeration.
+// Every engine writes VCD; this converts it with the FST library in Verilator. Values are two-state,
+// like those of the engines. `$ember_enum ID LITERAL ... $end` before the end of the definitions
+// lists the values that variable ID of type string takes, which FST stores as an enumeration.
 #include "fstcpp/fstcpp_variable_info.cpp"
 #include "fstcpp/fstcpp_writer.cpp"
 
@@ -18,8 +17,8 @@
 
 namespace {
 
-// Compresses `size` bytes into `target`, which has room for `capacity`; returns the bytes there,
-// 0 where they do not fit. Level -1 is LZ4, another one zlib's.
+// Compresses `size` bytes into `target`, which has room for `capacity`; returns the compressed size,
+// 0 if it does not fit. Level -1 is LZ4, any other is zlib's.
 using Compress = uint64_t (*)(const void* data, uint64_t size, void* target, uint64_t capacity,
                               int level);
 Compress compress = nullptr;
@@ -70,7 +69,7 @@ public:
     void close() {
         rest += '\n';
         feed("", 0);
-        // Readers want one time at least.
+        // Readers need at least one time.
         if (writer.getHeader().m_start_time == fst::kInvalidTime) writer.emitTimeChange(0);
         writer.close();
     }
@@ -78,7 +77,7 @@ public:
 private:
     fst::Writer writer;
     std::string rest;
-    std::vector<std::string> words;  // of a directive that has not ended yet
+    std::vector<std::string> words;  // of the unfinished directive
     std::unordered_map<std::string, Signal> signals;
     std::string code, value;
     bool defining = true;
@@ -96,7 +95,7 @@ private:
             while (at < end && !std::isspace(static_cast<unsigned char>(*at))) at++;
             words.emplace_back(word, at);
             if (words.back() != "$end") {
-                // These stand around changes of values.
+                // $dump commands only enclose value changes.
                 if (words.size() == 1 && words[0].compare(0, 5, "$dump") == 0) words.clear();
                 continue;
             }
@@ -143,7 +142,7 @@ private:
         } else if (!signal.handle) {
             signal.width = static_cast<uint32_t>(std::stoul(words[2]));
         }
-        if (!signal.width) return;  // Amaranth has signals of no bits, FST has none
+        if (!signal.width) return;  // Amaranth has signals without bits, FST does not
         if (!signal.literals.empty()) enumeration(signal);
         const fst::Handle handle = writer.createVar(
             among(VARS, words[1], Var::VCD_WIRE), fst::Hierarchy::VarDirection::IMPLICIT,
@@ -184,13 +183,13 @@ private:
         const auto found = signals.find(code);
         if (found != signals.end() && !found->second.width) return;
         if (found == signals.end() || !found->second.handle)
-            throw std::runtime_error("a value of an unknown variable: " + std::string(at, end));
+            throw std::runtime_error("a value of an undeclared variable: " + std::string(at, end));
         const Signal& signal = found->second;
         if (*at == 's' || *at == 'S') {
             const auto& all = signal.literals;
             const auto place = std::find(all.begin(), all.end(), std::string(from, to));
             if (place == all.end())
-                throw std::runtime_error("a text without a number: " + std::string(at, end));
+                throw std::runtime_error("a word that is not listed: " + std::string(at, end));
             value = binary(signal, static_cast<size_t>(place - all.begin()));
         } else {
             const auto size = static_cast<size_t>(to - from);
@@ -234,8 +233,8 @@ int compress2(Bytef* target, uLongf* target_size, const Bytef* data, uLong size,
     return *target_size ? Z_OK : -5;  // Z_BUF_ERROR
 }
 
-// The interface for ctypes; a text that is returned says what went wrong. The empty one: the file
-// could not be written.
+// The interface for ctypes. Functions return null, or a text that says what went wrong; the empty
+// text means that the file could not be written.
 #pragma GCC visibility push(default)
 extern "C" {
 
@@ -250,7 +249,7 @@ const char* fst_feed(Converter* converter, const char* text, uint64_t bytes) {
 
 const char* fst_close(Converter* converter) {
     const char* said = guarded([=] { converter->close(); });
-    if (!said) delete converter;  // one that could not close its file would try it again
+    if (!said) delete converter;  // a converter that failed to close would try again
     return said;
 }
 

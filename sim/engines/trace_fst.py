@@ -1,7 +1,7 @@
-"""FST files (GTKWave's format) from VCD text, with the writer that comes with Verilator.
+"""Writer of FST files (GTKWave's format) from VCD text, using the FST library in Verilator.
 
-The converter, ``trace_fst.cpp``, is compiled once. The writer wants zlib and LZ4 from the system;
-it gets those of Python instead.
+The converter, ``trace_fst.cpp``, is compiled once. The library expects the system's zlib and LZ4;
+it gets Python's instead.
 """
 
 import ctypes
@@ -30,7 +30,7 @@ _FUNCTIONS = {
     "fst_close": (c_char_p, [c_void_p]),
 }
 _HEADER_BYTES = 330
-"""Of an FST file's first block, its type included."""
+"""Size of an FST file's first block, including its type."""
 
 
 @_COMPRESS
@@ -63,15 +63,15 @@ def _library() -> SimpleNamespace:
 
 
 class FstWriter:
-    """An FST file that is given as VCD text.
+    """An FST file, written as VCD text.
 
-    Parameters: ``path``, of the file, which is replaced. ``OSError`` when it cannot be written;
+    Parameters: ``path``, the file, which is replaced. ``OSError`` when it cannot be written;
     ``ValueError`` for text that is not VCD of two-state values.
     """
 
     def __init__(self, path: str):
         with open(path, "wb"):
-            pass  # the library's stream would not say why it cannot
+            pass  # to get the cause of a failure, which the library does not report
         self._path = path
         self._converter = _library().fst_open(os.fsencode(path), _compress)
 
@@ -97,7 +97,7 @@ class FstWriter:
         return OSError(f"waves cannot be written whole: {self._path}: is the disk full?")
 
     def _check_blocks(self) -> None:
-        """Find out whether everything was written: the library does not tell."""
+        """Check that every block was written completely: the library does not report it."""
         at, size = 0, os.path.getsize(self._path)
         with open(self._path, "rb") as file:
             while at < size:

@@ -1,4 +1,4 @@
-"""Traces of instances on Amaranth's simulator, whose own VCD writer does the work."""
+"""Traces of pysim instances, made with Amaranth's VCD writer."""
 
 from contextlib import ExitStack
 
@@ -13,11 +13,11 @@ _FS_PER_NS = 10**6
 
 
 class PysimTrace:
-    """Watches every signal of ``simulator`` from its first step on, and writes a window of cycles.
+    """Observer of every signal of ``simulator``, which writes a window of cycles.
 
-    Amaranth's writer must be there from the beginning. The engine does not let the simulator's
-    time pass: deltas tell changes apart, and the times of the file are put in here, a cycle taking
-    ``ns_per_cycle``. See :meth:`sim.engines.Engine.trace`.
+    Amaranth's writer must be attached from the beginning. The engine does not advance the
+    simulator's time: deltas separate changes, and this class inserts the times of the file, at
+    ``ns_per_cycle`` per cycle. See :meth:`sim.engines.Engine.trace`.
     """
 
     def __init__(self, simulator: Simulator, ns_per_cycle: int):
@@ -35,7 +35,7 @@ class PysimTrace:
 
     def enter(self, cycle: int) -> None:
         """Call before anything of ``cycle`` happens."""
-        if self._begun and cycle > self._last:  # its end was skipped
+        if self._begun and cycle > self._last:  # the window's end was skipped
             self.close(cycle)
         elif not self._begun and self._first <= cycle <= self._last:
             self._begun = True
@@ -63,8 +63,8 @@ class PysimTrace:
 
 
 class _Text:
-    """File that Amaranth writes to: definitions and the last value of every variable until the
-    window begins, then the text with other times, in larger pieces, to ``sink``."""
+    """File that Amaranth writes to. Before the window it keeps the definitions and every variable's
+    last value; then it passes the text to ``sink`` in larger pieces, with new times."""
 
     def __init__(self) -> None:
         self.sink: TraceSink | None = None
@@ -91,16 +91,16 @@ class _Text:
         return size
 
     def flush(self) -> None:
-        """Do nothing: pieces go when they are large enough."""
+        """Do nothing: pieces are sent when they are large enough."""
 
     def begin(self, stamp: int) -> None:
-        """Write definitions and all values, as they are at time ``stamp``."""
+        """Write the definitions and all values at time ``stamp``."""
         self._stamp = stamp
         self._put("\n".join((*self._definitions, f"#{stamp}", "$dumpvars", *self._values.values(),
                              "$end", "")))
 
     def end(self, stamp: int | None) -> None:
-        """Write what is left, up to time ``stamp``; definitions at least."""
+        """Write the rest, up to time ``stamp``; at least the definitions."""
         if self._stamp is None:
             self._put("\n".join((*self._definitions, "")))
         elif stamp is not None and stamp != self._stamp:

@@ -1,4 +1,4 @@
-"""Verilog of a component and what goes with it, kept where it is known what it follows from."""
+"""Translation of a component to Verilog, cached if a recipe determines the component."""
 
 import inspect
 import json
@@ -21,8 +21,8 @@ __all__ = ["Translation", "translated"]
 
 @dataclass(frozen=True)
 class Translation:
-    """Verilog ``text`` of a component, its ``ports``, and the names of its modules whose blocks are
-    ``gateable`` (:class:`rtl.gateable.Gateable`), which the text does not say."""
+    """The Verilog ``text`` of a component, its ``ports``, and the names of its ``gateable`` modules
+    (:class:`rtl.gateable.Gateable`), which the text does not show."""
 
     text: str
     ports: tuple[Port, ...]
@@ -30,11 +30,11 @@ class Translation:
 
 
 def translated(component: wiring.Component, name: str, recipe: str | None) -> Translation:
-    """Return the Verilog of ``component`` as module ``name``, and what goes with it.
+    """Return the translation of ``component`` as module ``name``.
 
-    Conversion of a whole NIC takes many seconds. With a ``recipe``, a text from which, with the
-    sources of ``rtl`` and ``gen`` and of the module that defines the component's class, the
-    component follows, it is done once.
+    Translating a whole NIC takes many seconds. With a ``recipe`` the result is cached. The recipe
+    is a text that determines the component, together with the sources of ``rtl`` and ``gen`` and
+    of the module that defines the component's class.
     """
     if recipe is None:
         verilog = to_verilog(component, name)
@@ -56,7 +56,7 @@ def translated(component: wiring.Component, name: str, recipe: str | None) -> Tr
 
 @cache
 def _own_source(kind: type) -> tuple[str, ...]:
-    """Return the source of the module that defines a class of components, if not in ``rtl``."""
+    """Return the source of the module that defines a component class, if it is outside ``rtl``."""
     if kind.__module__.startswith("rtl."):
         return ()
     return (inspect.getsource(sys.modules[kind.__module__]),)

@@ -1,11 +1,11 @@
-"""Let Verilator compile a unit that a design has many times into one piece of C++.
+"""Sharing of Verilator's C++ between the instances of a module that a design repeats often.
 
-Verilator writes C++ for every instance: 13 dot units, 403 float units, came to 27 MB of it, which
-took 116 CPU seconds and ran at 51 thousand cycles per second; with their code shared, 5.9 MB, 60
-and 80. It has one function for all instances where their code comes out the same, but first it
-brings what drives an input into the code that reads it, and that is another signal for each
-instance. So modules that are used often keep a border that it does not look through: their inputs
-become elements of arrays inside, which the module around them assigns by their path.
+Verilator writes C++ for every instance: for 13 dot units, with 403 float units, 27 MB of it, which
+took 116 CPU seconds and ran at 51 thousand cycles per second; with shared code, 5.9 MB, 60 seconds
+and 80 thousand. It uses one function for all instances if their code is identical, but first it
+inlines the driver of each input into the code that reads it, and every instance has another
+driver. So modules that are used often get a boundary that Verilator does not optimise across: their
+inputs become elements of arrays inside, which the surrounding module assigns by path.
 """
 
 import re
@@ -14,12 +14,12 @@ from collections import Counter
 __all__ = ["MANY", "SHARED_FLAGS", "share_units"]
 
 MANY = 64
-"""Instances from which on a module's code is shared. With few, the calls and the copies of inputs
-cost more than they save."""
+"""Least number of instances of a module with shared code. With few, the calls and the copies of
+inputs cost more than they save."""
 
 SHARED_FLAGS = ("-fno-dfg",)
-"""Flags of Verilator that the sharing needs: its data-flow optimiser names what it finds common in
-an instance differently in each."""
+"""Flags of Verilator that sharing needs: its data-flow optimiser names common subexpressions
+differently in each instance."""
 
 _MODULE = re.compile(r"^module (\w+)\((.*?)\);(.*?)^endmodule", re.MULTILINE | re.DOTALL)
 _CELL = r"^  {} (\w+|\\\S+ ) \(\n(.*?)^  \);\n"
@@ -32,8 +32,8 @@ _PIN = re.compile(r"^    \.(\w+|\\\S+ )\((.*)\),?\n", re.MULTILINE)
 def share_units(verilog: str, top: str) -> tuple[str, list[str]]:
     """Return ``verilog`` with the code of repeated modules shared, and their names.
 
-    ``verilog``: of :func:`gen.verilog.to_verilog`, whose top is ``top``. A module inside one that
-    is shared stays a part of it.
+    ``verilog``: of :func:`gen.verilog.to_verilog`, with top module ``top``. A module inside a
+    shared one stays a part of it.
     """
     cells = {match[1]: Counter(cell[1] for cell in _ANY_CELL.finditer(match[3]))
              for match in _MODULE.finditer(verilog)}
@@ -44,7 +44,7 @@ def share_units(verilog: str, top: str) -> tuple[str, list[str]]:
 
 
 def _repeated(cells: dict[str, Counter], top: str) -> list[str]:
-    """Return the outermost modules that the design has at least ``MANY`` times, by name."""
+    """Return the outermost modules with at least ``MANY`` instances, sorted by name."""
     instances, found, level = Counter(), [], Counter({top: 1})
     while level:
         instances.update(level)
@@ -63,7 +63,7 @@ def _repeated(cells: dict[str, Counter], top: str) -> list[str]:
 
 
 def _share(verilog: str, name: str) -> str:
-    """Give module ``name`` its border, and assign its inputs where it is instantiated."""
+    """Give module ``name`` its boundary, and assign its inputs where it is instantiated."""
     module = next(match for match in _MODULE.finditer(verilog) if match[1] == name)
     inputs = {match[2] for match in _INPUT.finditer(module[3])}
     ports = [port for port in re.split(r"\s*,\s*", module[2]) if port not in inputs]

@@ -1,4 +1,4 @@
-"""Compile a component with Verilator into a shared library, once for each content."""
+"""The Verilator engine: compiles a component into a shared library, with a cache."""
 
 import json
 import time
@@ -35,14 +35,14 @@ _HERE = Path(__file__).parent
 
 @dataclass(frozen=True)
 class _Flow:
-    """How a design is compiled: flags of Verilator, of the compiler, and what of its runtime."""
+    """Build options of a design: Verilator's flags, the compiler's, and the runtime's sources."""
 
     flags: tuple[str, ...] = FLAGS
     defines: tuple[str, ...] = DEFINES
     runtime: tuple[str, ...] = RUNTIME
 
 
-# A design that can be traced is a build of its own, harness included: the others pay nothing.
+# A traceable design is a separate build, including the harness, so that others pay nothing for it.
 _FLOWS = {False: _Flow(), True: _Flow(
     (*FLAGS, "--trace-vcd", "--trace-max-width", "0"),  # 0: signals of any width
     (*DEFINES, "-UVM_TRACE", "-UVM_TRACE_VCD", "-DVM_TRACE=1", "-DVM_TRACE_VCD=1",
@@ -52,15 +52,15 @@ _FLOWS = {False: _Flow(), True: _Flow(
 
 def load_verilator(component: wiring.Component, name: str, recipe: str | None = None, *,
                    traced: bool = False, clock_gating: bool = True) -> CompiledModel:
-    """Return ``component`` compiled; taken from the cache where nothing has changed.
+    """Return ``component`` compiled, from the cache if nothing has changed.
 
-    What ``traced`` and ``clock_gating`` make of its Verilog: docs/engines.md.
+    docs/engines.md describes the effect of ``traced`` and ``clock_gating`` on its Verilog.
     """
     design = describe(component)
     flow = _FLOWS[traced]
     translation = translated(component, name, recipe)
     text, ports = translation.text, translation.ports
-    if not traced:  # a trace shows each instance as it was written
+    if not traced:  # a trace shows each instance as in the RTL
         if clock_gating:
             text = gate_blocks(text, translation.gateable)
         text, shared = share_units(text, name)
@@ -74,7 +74,7 @@ def load_verilator(component: wiring.Component, name: str, recipe: str | None = 
     objects = f"{name}-objects-{key}"
 
     def build(folder: Path) -> None:
-        # Only who links needs the objects, which are as large again as the model.
+        # A cache entry of their own: only linking needs the objects, which double the size.
         _link(glue, flow, cached(objects, partial(_build, name, source, flow)),
               cached(runtime, partial(_build_runtime, flow)), folder)
 
@@ -84,7 +84,7 @@ def load_verilator(component: wiring.Component, name: str, recipe: str | None = 
 
 
 def _runtime_key(flow: _Flow) -> str:
-    """Return the cache key of what :func:`_build_runtime` makes."""
+    """Return the cache key of :func:`_build_runtime`'s result."""
     sources = [_HERE / "harness.cpp", _HERE / "harness.h"]
     return "runtime-" + digest([
         "runtime", version("verilator"), compiler_id(), *CXX_FLAGS, *flow.defines,
@@ -92,7 +92,7 @@ def _runtime_key(flow: _Flow) -> str:
 
 
 def _build_runtime(flow: _Flow, folder: Path) -> None:
-    """Compile what every design shares, the harness and Verilator's own runtime, once."""
+    """Compile the parts that all designs share: the harness and Verilator's runtime."""
     include = verilator_root() / "include"
     with announce("compiling the simulation runtime"):
         compile_files([_HERE / "harness.cpp", *(include / name for name in flow.runtime)],
@@ -105,8 +105,8 @@ def _includes() -> list[Path]:
 
 
 def _build(name: str, source: str, flow: _Flow, folder: Path) -> None:
-    """Compile the design itself. The harness is linked to it afterwards, so that a change of one
-    does not compile the other again."""
+    """Compile the design itself. The harness is linked to it afterwards, so that changing one does
+    not recompile the other."""
     (folder / "design.v").write_text(source, encoding="utf-8")
     started = time.monotonic()
     with announce(f"compiling {name}"):
@@ -126,9 +126,9 @@ def _build(name: str, source: str, flow: _Flow, folder: Path) -> None:
 
 
 def _unite(sources: list[Path], folder: Path) -> list[Path]:
-    """Return files that include ``sources`` by the megabyte, those that run once apart.
+    """Return files that each include some megabytes of ``sources``, those that run once apart.
 
-    Verilator writes some twenty files a design, most of them small, and its headers take the
+    Verilator writes some twenty files per design, most of them small, and its headers take the
     compiler three seconds in each: two thirds of a build.
     """
     units, sizes = defaultdict(list), Counter()

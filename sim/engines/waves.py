@@ -1,4 +1,4 @@
-"""Waveforms of a run: of which node, of which cycles, in which file."""
+"""Waveforms of a run: the traced node, the window of cycles, and the file."""
 
 import re
 from dataclasses import dataclass
@@ -12,20 +12,20 @@ from sim.files.outputs import check_writable
 __all__ = ["WINDOW", "Waves", "WavesOptions"]
 
 WINDOW = 10_000
-"""Cycles of a trace where none are asked for (40 us)."""
+"""Default number of cycles of a trace (40 us)."""
 
 _CYCLE = re.compile(r"[0-9]{1,12}")
 
 
 @dataclass(frozen=True)
 class WavesOptions:
-    """What of a run is traced.
+    """Options of the trace of a run.
 
     Members
     -------
-    path: of the file, ``.fst`` or ``.vcd``. node: number of the node.
-    first, last: cycles, both included, counted as everywhere in a run from the end of reset.
-        ``first`` None is the one in which the hosts get their first samples to send.
+    path: the file, ``.fst`` or ``.vcd``. node: number of the node.
+    first, last: cycles, both included, counted from the end of reset as everywhere in a run.
+        ``first`` None is the cycle in which the hosts get their first samples.
     """
 
     path: str
@@ -36,10 +36,10 @@ class WavesOptions:
     @classmethod
     def of(cls, path: str | None, node: int | None, window: str | None, nodes: int,
            engine: str) -> "WavesOptions | None":
-        """Return the options that the command line gives, None without ``path``.
+        """Return the options given on the command line, None without ``path``.
 
         ``window`` is ``FIRST:LAST``; either may be left out. ``nodes`` and ``engine`` are the
-        run's. ``ValueError`` says what is wrong.
+        run's. ``ValueError`` for invalid options.
         """
         if path is None:
             for name, value in (("waves_node", node), ("waves_window", window)):
@@ -73,7 +73,7 @@ class Waves:
     """The trace of one node of a run.
 
     Parameters: ``options``, and the ``engine`` of the node, just out of reset. The file is opened
-    here if the window is given, else by :meth:`begin`; ``OSError`` when it cannot be.
+    here if the window's start is given, else by :meth:`begin`; ``OSError`` if that fails.
     """
 
     def __init__(self, options: WavesOptions, engine: Engine):
@@ -86,7 +86,7 @@ class Waves:
             self._open(options.first)
 
     def begin(self, cycle: int) -> None:
-        """Open a window that begins with the first samples, which the hosts get in ``cycle``."""
+        """Open the window, unless open, at ``cycle``, when the hosts get their first samples."""
         if self._file is None:
             self._open(cycle)
 
@@ -112,7 +112,7 @@ class Waves:
             file.close()
 
     def summary(self) -> str:
-        """Return in a line what the file holds."""
+        """Return a line that describes the contents of the file."""
         first, last = self._window
         end = min(last, self._engine.cycle - 1)
         if end < first:

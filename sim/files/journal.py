@@ -1,21 +1,22 @@
-"""Results that a command finishes one by one: each is on the disk before the next is begun.
+"""A journal of results: each row is written to disk before the next one is begun.
 
 The file is valid JSON at any moment: ``{"schema", "complete", "request", "rows": [{"name", …}, …],
-…}``. ``complete`` is false until :meth:`Journal.finish`, which adds what belongs to the whole.
+…}``. ``complete`` is false until :meth:`Journal.finish`, which adds the fields of the whole
+result.
 
 What a later call with the same file does:
 
 =====================================  ============================================================
 the file                               the call
 =====================================  ============================================================
-unfinished, the same was asked         takes its rows and goes on
-unfinished, something else was asked   is refused, so that no finished row is lost by mistake
-complete                               begins anew; the file stays until the first new row is there
-anything else, or none                 begins anew, likewise
+unfinished, same request               keeps its rows and resumes after them
+unfinished, another request            is refused, so that no finished row is lost by mistake
+complete                               starts afresh; the file stays until the first new row
+anything else, or none                 starts afresh, likewise
 =====================================  ============================================================
 
-To ask for the same means the same request *and* the same sources of EmberNIC: rows of two versions
-of the code are never put together.
+A request is the same only where the sources of EmberNIC are the same too: rows of two versions of
+the code are never mixed.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ _OWN = ("schema", "complete", "request", "rows")
 def sources_hash(without: tuple[str, ...] = ()) -> str:
     """Return a hash of everything that results depend on: hardware, models, simulator.
 
-    ``without``: beginnings of paths, such as ``sim/picture``, of files that do not count.
+    ``without``: path prefixes, such as ``sim/picture``, of the files to leave out.
     """
     parts = []
     for package in (rtl, gen, host, sim):
@@ -57,7 +58,7 @@ def sources_hash(without: tuple[str, ...] = ()) -> str:
 
 
 class Journal:
-    """The results of one command, kept as they are finished.
+    """The results of one command, saved as they are finished.
 
     ::
 
@@ -67,20 +68,20 @@ class Journal:
                     journal.add(name, measure(name))
             result = journal.finish({"total": 3})
 
-    Inside ``with``, an interrupt says how to go on (a note of the exception, which
-    :func:`sim.cli.main.main` prints).
+    Inside ``with``, an interrupt gets a note that says how to resume; :func:`sim.cli.main.main`
+    prints it.
 
     Parameters
     ----------
-    path: of the file. With None or ``-`` nothing is kept; ``-`` prints the whole at the end.
+    path: the file. With None or ``-`` nothing is saved; ``-`` prints the whole result at the end.
     schema: name and version of the result.
-    request: what was asked, plain values; a hash of the sources is added to it.
-    field: what the user calls ``path``, for messages.
+    request: the request, as plain values; a hash of the sources is added to it.
+    field: the user's name for ``path``, for messages.
 
     Raises
     ------
     ValueError
-        The file holds unfinished results of something else. Nothing is written then.
+        The file holds unfinished results of another request. It is left as it is.
     OSError
         The file cannot be read or written.
     """
@@ -89,7 +90,7 @@ class Journal:
                  field: str = "json"):
         self._path = path
         self._keeps = path not in (None, "-")
-        # Through JSON, so that what is compared is what the file can say.
+        # Through JSON, so that it compares equal to the request read back from the file.
         self._head = {"schema": schema, "complete": False,
                       "request": json.loads(_text({**request, "sources": sources_hash()}))}
         self._rows: dict[str, dict] = {}
@@ -104,10 +105,10 @@ class Journal:
         return MappingProxyType(self._rows)
 
     def add(self, name: str, row: Mapping[str, object]) -> None:
-        """Keep a finished row; it is on the disk when this returns.
+        """Save a finished row; it is on disk when this returns.
 
-        ``ValueError`` when there is a row of that name, when ``row`` holds another ``name``, or a
-        value that JSON has not.
+        ``ValueError`` when the name is taken, or when ``row`` holds another ``name`` or a value
+        that JSON cannot represent.
         """
         if name in self._rows or row.get("name", name) != name:
             raise ValueError(f"name must be new and that of the row, not {name!r}")
@@ -117,13 +118,13 @@ class Journal:
         self._rows = rows
 
     def finish(self, extra: Mapping[str, object] | None = None) -> dict:
-        """Return the whole, with ``extra`` beside the rows, and write it as complete.
+        """Return the whole result, with ``extra`` beside the rows, and write it as complete.
 
-        ``ValueError`` when ``extra`` has a member that the file itself has.
+        ``ValueError`` when ``extra`` has a member that the journal writes itself.
         """
         clash = [name for name in extra or () if name in _OWN]
         if clash:
-            raise ValueError(f"extra must not hold {clash[0]!r}, which the file itself has")
+            raise ValueError(f"extra must not hold {clash[0]!r}, which the journal writes itself")
         result = self._head | {"complete": True, **(extra or {}),
                                "rows": list(self._rows.values())}
         if self._keeps:
@@ -133,24 +134,24 @@ class Journal:
             sys.stdout.flush()
         return result
 
-    def how_to_go_on(self) -> str:
-        """Return what a user has to know when the command ends before :meth:`finish`."""
+    def describe_resuming(self) -> str:
+        """Return how a user resumes a command that ended before :meth:`finish`."""
         if not self._keeps:
-            return ("finished rows are kept only with --json FILE, where the same command "
-                    "then goes on")
+            return ("finished rows are saved only with --json FILE; the same command then "
+                    "resumes after them")
         if not self._rows:
             return "no row was finished"
         return (f"{self._path} holds the {len(self._rows)} finished rows; the same command "
-                f"goes on after them")
+                f"resumes after them")
 
     def __enter__(self) -> Journal:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
                  _: TracebackType | None) -> None:
-        # Interrupts and exits, not errors: those say what is wrong, and may come again.
+        # Only interrupts and exits: an error says what is wrong, and resuming may meet it again.
         if error is not None and not isinstance(error, Exception):
-            error.add_note(self.how_to_go_on())
+            error.add_note(self.describe_resuming())
 
     def _write(self, whole: dict) -> None:
         write_whole(str(self._path), _text(whole))
@@ -161,7 +162,7 @@ def _text(value: object) -> str:
 
 
 def _unfinished_rows(path: str, head: dict, field: str) -> dict[str, dict]:
-    """Return the rows that may be gone on with; none where the file is not an unfinished one."""
+    """Return the rows to resume after; none where the file is not an unfinished journal."""
     target = Path(path)
     if not target.is_file():
         return {}
@@ -183,7 +184,7 @@ def _unfinished_rows(path: str, head: dict, field: str) -> dict[str, dict]:
 
 
 def _difference(found: dict, head: dict) -> str | None:
-    """Return in what an unfinished file differs from what is asked now, or None."""
+    """Return how an unfinished file differs from the current request, or None."""
     if found.get("schema") != head["schema"]:
         return f"schema {found.get('schema')!r}, not {head['schema']!r}"
     before, now = found.get("request"), head["request"]

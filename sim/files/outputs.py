@@ -1,4 +1,4 @@
-"""Files that a command writes: checked before the work begins, whole at every moment."""
+"""Output files of a command: checked before the work begins, and replaced atomically."""
 
 import json
 import os
@@ -15,8 +15,8 @@ from host.model import model_names
 from host.timing.cluster import cluster_files
 
 __all__ = [
-    "LiveJson", "check_apart", "check_folder", "check_outputs", "check_part", "check_picture",
-    "check_predictions", "check_writable", "write_json",
+    "LiveJson", "check_apart", "check_earlier_results", "check_folder", "check_outputs",
+    "check_picture", "check_predictions", "check_writable", "write_json",
 ]
 
 _NOTHING: Mapping[str, Paths | None] = MappingProxyType({})
@@ -26,7 +26,7 @@ def check_outputs(outputs: Mapping[str, str | None],
                   inputs: Mapping[str, Paths | None] = _NOTHING) -> None:
     """Raise ``ValueError`` unless each output can be written and `check_apart` accepts it.
 
-    To be called before anything is opened, with all files of a command.
+    Call it with all files of a command, before any is opened.
     """
     check_apart(outputs, inputs)
     for field, path in outputs.items():
@@ -40,9 +40,9 @@ def check_apart(outputs: Mapping[str, str | None],
     Parameters
     ----------
     outputs: files by the options that name them; ``-`` is standard output.
-    inputs: what the options that name inputs were given. ``data`` and ``files`` are files and
-        folders of samples: no output may be a file of a folder, nor become one. Of the others,
-        what ships with EmberNIC is no file; a ``cluster`` is all files that it is read from.
+    inputs: values of the options that name inputs. ``data`` and ``files`` are files and folders
+        of samples: an output must not be, or become, a file of such a folder. Of the others, a
+        name that ships with EmberNIC is not a file; a ``cluster`` is every file that it reads.
     """
     check_distinct(outputs, {field: list(_files_of(field, given))
                              for field, given in inputs.items() if given is not None})
@@ -68,7 +68,7 @@ def _files_of(field: str, given: Paths) -> Iterable[str | Path]:
 
 
 def _check_outside(outputs: Mapping[str, str | None], field: str, given: Paths) -> None:
-    """Raise ``ValueError`` for an output that would become one of a folder's samples."""
+    """Raise ``ValueError`` for an output that would become a sample file of a folder."""
     for folder in _folders(given):
         for output, path in outputs.items():
             if path in (None, "-") or not is_sample_file(Path(path)):
@@ -101,7 +101,7 @@ def check_writable(path: str | None, field: str) -> None:
 
 
 def check_folder(path: str, field: str) -> None:
-    """Make the folder at ``path``; raise ``ValueError`` where that cannot be."""
+    """Create the folder at ``path``; raise ``ValueError`` where that fails."""
     folder = Path(path)
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"{field} must be a folder, not the file {path!r}")
@@ -112,13 +112,13 @@ def check_folder(path: str, field: str) -> None:
 
 
 def check_picture(path: str | None) -> None:
-    """Raise ``ValueError`` for a name that promises no kind of picture there is."""
+    """Raise ``ValueError`` for a file name whose suffix is no supported picture format."""
     if path and Path(path).suffix not in (".png", ".svg", ".pdf"):
         raise ValueError(f"picture must end in .png, .svg or .pdf, not {path!r}")
 
 
 def check_predictions(path: str | None) -> None:
-    """Raise ``ValueError`` for a name that promises another format, or is standard output."""
+    """Raise ``ValueError`` for a file name that does not end in .csv, or standard output."""
     if path is not None and not path.endswith(".csv"):
         raise ValueError(f"predictions must end in .csv, not {path!r}")
 
@@ -126,7 +126,7 @@ def check_predictions(path: str | None) -> None:
 def write_json(result: dict, path: str | None) -> None:
     """Write ``result`` to a file, to standard output for ``-``, or nowhere for None.
 
-    The file is the old or the new one at every moment, never a part.
+    The file is replaced atomically: it is never incomplete.
     """
     if not path:
         return
@@ -137,9 +137,9 @@ def write_json(result: dict, path: str | None) -> None:
         write_whole(path, text)
 
 
-def check_part(path: str | None, first_sample: int) -> None:
-    """Raise ``ValueError`` where a run from ``first_sample`` on would replace the results of the
-    samples before, which an earlier run was stopped in."""
+def check_earlier_results(path: str | None, first_sample: int) -> None:
+    """Raise ``ValueError`` where a run that resumes at ``first_sample`` would replace the results
+    of the stopped run before it."""
     if path in (None, "-") or not first_sample:
         return
     try:
@@ -153,18 +153,18 @@ def check_part(path: str | None, first_sample: int) -> None:
 
 
 LIVE_SECONDS = 5.0
-"""Between two writings of results that are not complete."""
+"""Seconds between two writes of incomplete results."""
 
 
 class LiveJson:
-    """The results of a command while it goes on, for when it is killed.
+    """Periodic writer of a running command's results, so that a kill loses little.
 
     Parameters
     ----------
-    path: of the file; with None or ``-`` nothing is written.
-    seconds: between two writings, and before the first; by default ``LIVE_SECONDS``.
+    path: the file; with None or ``-`` nothing is written.
+    seconds: between two writes, and before the first; by default ``LIVE_SECONDS``.
 
-    Members: ``written``, whether there was one.
+    Members: ``written``, whether anything was written.
     """
 
     def __init__(self, path: str | None, seconds: float | None = None):
@@ -178,8 +178,8 @@ class LiveJson:
         return self._path is not None and time.monotonic() >= self._next
 
     def write(self, result: dict) -> None:
-        """Write ``result``, which says itself that it is not complete."""
+        """Write ``result``, which itself says that it is not complete."""
         write_json(result, self._path)
         self.written = True
-        # From now on: however long a writing takes, most of the time goes to the work.
+        # Counted from the end of the write: however long it takes, most time goes to the work.
         self._next = time.monotonic() + self._seconds

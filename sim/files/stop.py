@@ -1,4 +1,4 @@
-"""A request to stop that waits for a good moment."""
+"""A stop request by signal, which the command honours at its next safe point."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -7,16 +7,16 @@ from types import FrameType
 from gen.signals import Interrupted, handling
 from sim.files.outputs import LiveJson
 
-__all__ = ["Stop", "kept_by", "never", "stoppable"]
+__all__ = ["Stop", "never", "note_kept_results", "stoppable"]
 
 
 class Stop:
-    """Whether a signal has asked the command to stop; a second one ends it at once.
+    """Whether a signal has asked the command to stop; a second signal ends it at once.
 
-    So does the first, as long as the command has never looked here: it is then still at something
-    that leaves nothing to keep, such as reading through a file.
+    So does the first one while the command has not polled this object yet: it is then still at
+    work that has no results to save, such as reading through a file.
 
-    Members: ``status``, the exit status for the signal, None while there was none.
+    Members: ``status``, the exit status for the signal, None before one arrived.
     """
 
     def __init__(self) -> None:
@@ -24,7 +24,7 @@ class Stop:
         self._watched = False
 
     def __call__(self) -> str | None:
-        """Return the name of the signal, or None while the command may go on."""
+        """Return the name of the signal, or None while the command may continue."""
         self._watched = True
         return self._request and self._request.signal
 
@@ -32,30 +32,30 @@ class Stop:
     def status(self) -> int | None:
         return self._request and self._request.status
 
-    def _take(self, number: int, _: FrameType | None) -> None:
+    def _record(self, number: int, _: FrameType | None) -> None:
         if self._request is not None or not self._watched:
             raise Interrupted(number)
         self._request = Interrupted(number)
 
 
 def never() -> None:
-    """A stop that nobody asks for."""
+    """A stop request that never comes."""
 
 
 @contextmanager
 def stoppable() -> Iterator[Stop]:
-    """Within it, a signal (see :func:`gen.signals.handling`) is only noted in the `Stop`."""
+    """Record signals (see :func:`gen.signals.handling`) in a `Stop` inside this context."""
     stop = Stop()
-    with handling(stop._take):
+    with handling(stop._record):
         yield stop
 
 
 @contextmanager
-def kept_by(live: LiveJson, path: str | None) -> Iterator[None]:
-    """Say of a command that is ended at once, within it, what its results' file ``path`` holds."""
+def note_kept_results(live: LiveJson, path: str | None) -> Iterator[None]:
+    """Note on an interrupt inside this context what the results file ``path`` holds."""
     try:
         yield
     except Interrupted as error:
-        error.add_note(f"{path} holds what was finished some seconds before" if live.written
+        error.add_note(f"{path} holds the results of some seconds before" if live.written
                        else "no results were written")
         raise

@@ -1,8 +1,8 @@
-"""Results of points on disk, each under a hash of all that it depends on.
+"""A store of measured points on disk, each named by a hash of all that it depends on.
 
 A point's name is a hash of its fields, of the contents of the profiles that it names, of size and
-time of its data files, and of the sources of EmberNIC but for those that only draw and judge. What
-another version of the code measured is therefore never taken, and need not be deleted.
+time of its data files, and of the sources of EmberNIC except those that only draw and judge. So a
+measurement by another version of the code is never used, and need not be deleted.
 """
 
 import json
@@ -20,15 +20,15 @@ from sim.files.journal import sources_hash
 
 __all__ = ["Store", "plain"]
 
-# Do not change what is measured, only what is made of it.
+# Sources that do not affect what is measured, only how it is presented.
 PRESENTATION = tuple(f"sim/{name}" for name in (
     "api.py", "cli/", "frame.py", "experiments/claims/", "experiments/figures/",
     "experiments/page/", "experiments/reproduce.py", "experiments/request.py"))
 
 
 def plain(value: Any) -> Any:
-    """Return ``value`` as it comes back from JSON, so that what was just measured and what was
-    read from disk are the same to the bit. ``ValueError`` for NaN and infinities."""
+    """Return ``value`` as JSON reads it back, so that a point just measured and one read from disk
+    are equal bit for bit. ``ValueError`` for NaN and infinities."""
     return json.loads(json.dumps(value, allow_nan=False))
 
 
@@ -37,8 +37,8 @@ class Store:
 
     Parameters
     ----------
-    folder: where they are; made when the first is kept.
-    version: stands for the code; by default a hash of EmberNIC's sources.
+    folder: the folder; created when the first point is stored.
+    version: identifies the code; by default a hash of EmberNIC's sources.
 
     Members: ``folder``, ``version``.
     """
@@ -61,9 +61,9 @@ class Store:
         return digest([self.version, json.dumps(fields, sort_keys=True), *files])
 
     def get(self, point: Any) -> dict | None:
-        """Return what was measured at ``point``, or None where it was not.
+        """Return what was measured at ``point``, or None where nothing is stored.
 
-        A file that holds something else (a disk that filled up) counts as none.
+        A file with other contents (after a full disk, say) counts as missing.
         """
         try:
             found = json.loads(self._path(point).read_text(encoding="utf-8"))
@@ -74,16 +74,16 @@ class Store:
         return found.get("metrics")
 
     def put(self, point: Any, metrics: Mapping[str, Any]) -> None:
-        """Keep what was measured; it is on the disk, whole, when this returns."""
+        """Store what was measured; it is on disk, complete, when this returns."""
         path = self._path(point)
         path.parent.mkdir(parents=True, exist_ok=True)
         write_whole(path, json.dumps({"point": asdict(point), "metrics": metrics}, indent=1,
                                      allow_nan=False) + "\n")
 
     def once(self, point: Any, make: Callable[[], dict], wait: bool = True) -> dict | None:
-        """Return what is kept of ``point``; where nothing is, keep what ``make()`` returns.
+        """Return what is stored of ``point``; where nothing is, store what ``make()`` returns.
 
-        No two processes make the same at the same time: one that comes later waits, or without
+        A lock keeps two processes from measuring the same point: the later one waits, or without
         ``wait`` gets None.
         """
         kept = self.get(point)

@@ -1,4 +1,4 @@
-"""Faults of a run: parts of the cluster that fall silent, for a while or for good."""
+"""Faults of a run: parts of the cluster that fall silent, temporarily or permanently."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -21,10 +21,10 @@ class Silence:
     Members
     -------
     part: ``host``: the host takes nothing from its NIC and sends it nothing. ``gpu``: no gather
-        ends. ``network``: the node's link takes nothing, as under a MAC's pause frames; what is
-        already on the wire arrives.
+        completes. ``network``: the node's link accepts nothing, as under a MAC's pause frames;
+        frames already on the wire arrive.
     start: microseconds after the first samples were handed out. length: microseconds of silence,
-        ``inf`` for good.
+        ``inf`` if permanent.
     node: number of the node, None for every node.
     """
 
@@ -37,8 +37,8 @@ class Silence:
 def parse_faults(text: str | None, nodes: int) -> tuple[Silence, ...]:
     """Return the faults that ``text`` names.
 
-    Each is ``silent-PART=START:LENGTH[@NODE]``, with commas between them. Times have a unit;
-    without LENGTH the part stays silent. ``ValueError`` or ``TypeError`` says what is wrong.
+    Each is ``silent-PART=START:LENGTH[@NODE]``, separated by commas. Times have a unit; without
+    LENGTH the part stays silent. ``ValueError`` or ``TypeError`` for invalid text.
     """
     if text is None:
         return ()
@@ -75,10 +75,10 @@ def _time(fault: str, which: str, text: str) -> float:
 
 
 class Windows:
-    """Spans of cycles in which something does not happen.
+    """Spans of cycles in which an action is blocked.
 
     Parameters: ``spans``, the first cycle of each and the cycle after its last (``inf`` for a span
-    without end). Spans that meet are merged.
+    without end). Adjacent and overlapping spans are merged.
     """
 
     def __init__(self, spans: Iterable[tuple[float, float]] = ()):

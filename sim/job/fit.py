@@ -1,18 +1,19 @@
-"""Which NIC a run builds, and whether the model and the cluster fit it."""
+"""The NIC that a run builds, and checks that the model and the cluster fit it."""
 
 from host.model import Model
 from rtl.config import NicConfig
 from sim.job.settings import Runtime
 from sim.job.workload import Workload
 
-__all__ = ["built", "check_fit", "check_units"]
+__all__ = ["check_fit", "check_units", "config_to_build"]
 
 
-def built(config: NicConfig, model: Model, runtime: Runtime, workload: Workload) -> NicConfig:
-    """Return ``config``, without dot units where nothing uses them.
+def config_to_build(config: NicConfig, model: Model, runtime: Runtime,
+                    workload: Workload) -> NicConfig:
+    """Return ``config`` without its dot units if the run does not use them.
 
-    Dot units take most of the time of a build and of a simulated cycle. If ``dot_units`` is set,
-    they stay.
+    Dot units take most of the time of a build and of a simulated cycle. They stay where the
+    settings give ``dot_units``.
     """
     if runtime.interaction and model.interaction == "dot":
         return config
@@ -22,7 +23,7 @@ def built(config: NicConfig, model: Model, runtime: Runtime, workload: Workload)
 
 
 def check_fit(config: NicConfig, model: Model, runtime: Runtime, workload: Workload) -> None:
-    """Raise ``ValueError`` where model or nodes exceed what the NIC was built for."""
+    """Raise ``ValueError`` where the model or the number of nodes exceeds the NIC's sizes."""
     if workload.nodes > config.nodes:
         raise ValueError(f"nodes must be at most {config.nodes} for config {config.name}, "
                          f"not {workload.nodes!r}")
@@ -45,7 +46,7 @@ def check_fit(config: NicConfig, model: Model, runtime: Runtime, workload: Workl
 
 
 def check_units(config: NicConfig, model: Model) -> None:
-    """Raise ``ValueError`` where ``model`` needs dots and the NIC has no unit for them."""
+    """Raise ``ValueError`` where ``model`` needs dots and the NIC has no dot units."""
     if model.interaction == "dot" and not config.dot_units:
         raise ValueError(f"dot_units must be at least 1 for the interaction dot, "
                          f"not {config.dot_units!r}")

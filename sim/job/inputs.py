@@ -1,4 +1,4 @@
-"""Samples of a file or of the generator, in mini-batches that the NIC can hold."""
+"""Samples of a file or of the generator, formed into mini-batches that the NIC can hold."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -17,7 +17,7 @@ __all__ = [
 ]
 
 GENERATED = 1024
-"""Samples that the generator makes when no number is given."""
+"""Number of samples that the generator makes by default."""
 
 _BY_PRESET = {"avazu": "avazu", "terabyte": "terabyte"}
 
@@ -64,9 +64,9 @@ def skip_samples(chunks: Iterator[Samples], count: int,
 
 
 def most_mini_batches(workload: Workload) -> int | None:
-    """Return the mini-batches that a run has at most; None where a file's length decides.
+    """Return an upper bound on a run's mini-batches; None where a file's length decides.
 
-    Samples that are asked for are more than there are only where a file has fewer.
+    The run has fewer only if its file holds fewer samples than were requested.
     """
     samples = workload.samples or (GENERATED if workload.data is None else None)
     if samples is None:
@@ -78,7 +78,7 @@ def most_mini_batches(workload: Workload) -> int | None:
 
 
 def check_warmup(workload: Workload) -> None:
-    """Raise ``ValueError`` where it is known that all mini-batches of a run are warm-up."""
+    """Raise ``ValueError`` where all mini-batches of a run are known to be warm-up."""
     most = most_mini_batches(workload)
     if workload.warmup and most is not None and workload.warmup >= most:
         raise ValueError(f"warmup must be below the {most:,} mini-batches of the run, "
@@ -86,8 +86,8 @@ def check_warmup(workload: Workload) -> None:
 
 
 def batcher_of(workload: Workload) -> Batcher:
-    """Return what forms the mini-batches of a run."""
-    # In the order of the file, mini-batches do not depend on windows.
+    """Return the `Batcher` that forms the mini-batches of a run."""
+    # In file order, windows do not affect the mini-batches.
     return Batcher(algorithm_of(workload.batching), workload.mini_batch,
                    workload.window_samples or workload.mini_batch)
 
@@ -95,7 +95,7 @@ def batcher_of(workload: Workload) -> Batcher:
 def mini_batches(workload: Workload, model: Model, kind: str | None, config: NicConfig,
                  batcher: Batcher, before: Callable[[Samples], None] = lambda sample: None,
                  ) -> Iterator[MiniBatch]:
-    """Yield mini-batches whose samples keep their numbers in the input.
+    """Yield mini-batches; their samples keep the numbers that they have in the input.
 
     ``before`` is called with the last sample left out, if there is one. ``ValueError`` for a sample
     that is larger than half the hold buffer.

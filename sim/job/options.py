@@ -1,10 +1,10 @@
-"""What a run is asked to do: what is simulated, how, and what is written."""
+"""Options of a run: what is simulated, how, and what is written."""
 
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
 from sim.engines.waves import WavesOptions
-from sim.files.outputs import check_part
+from sim.files.outputs import check_earlier_results
 from sim.job.outputs import Outputs
 from sim.job.simulation import Simulation
 from sim.job.workload import Workload
@@ -18,8 +18,8 @@ _REPORTED = (
     "window", "data", "format", "placement", "engine", "fidelity", "threads", "skip", "network",
     "pcie", "gpu", "mlp", "seed", "cluster", "waves", "waves_node", "waves_window", "faults",
     "patience")
-"""Members of a report's ``options`` in their order; it has the NIC beside them. Clock gating is no
-member: it changes the speed of a run and nothing that is reported."""
+"""Members of a report's ``options``, in order; the report adds the NIC to them. Clock gating is
+left out: it changes the speed of a run and nothing that is reported."""
 
 
 @dataclass(frozen=True)
@@ -48,42 +48,42 @@ class RunOptions:
 
     @property
     def traced(self) -> WavesOptions | None:
-        """What is traced, None for nothing."""
+        """The waveforms to trace, None for none."""
         outputs = self.outputs
         return WavesOptions.of(outputs.waves, outputs.waves_node, outputs.waves_window,
                                self.workload.nodes, self.simulation.engine)
 
     @classmethod
     def of(cls, **given: Any) -> "RunOptions":
-        """Return options of members of the three parts; see :meth:`Workload.of`.
+        """Return options from members of the three parts; see :meth:`Workload.of`.
 
-        What is None has its default. ``TypeError`` for a name that no part has.
+        None stands for the default. ``TypeError`` for a name that no part has.
         """
-        parts = _dealt({name: value for name, value in given.items() if value is not None})
+        parts = _by_part({name: value for name, value in given.items() if value is not None})
         return cls(Workload.of(**parts["workload"]), Simulation(**parts["simulation"]),
                    Outputs(**parts["outputs"]))
 
     def with_fields(self, **changes: Any) -> "RunOptions":
         """Return these options with members of the three parts changed."""
         return replace(self, **{name: replace(getattr(self, name), **members)
-                                for name, members in _dealt(changes).items()})
+                                for name, members in _by_part(changes).items()})
 
     def check_files(self) -> None:
-        """Raise ``ValueError`` unless the files can be written without a loss.
+        """Raise ``ValueError`` unless the files can be written without losing other data.
 
-        To be called before any file is opened.
+        Call it before any file is opened.
         """
         self.outputs.check_files(self.workload.files)
-        check_part(self.outputs.json, self.workload.first_sample)
+        check_earlier_results(self.outputs.json, self.workload.first_sample)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return what a report says of the options, plain values."""
+        """Return the options of a report, as plain values."""
         values = asdict(self.workload) | asdict(self.simulation) | asdict(self.outputs)
         return {name: values[name] for name in _REPORTED}
 
 
-def _dealt(given: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """Return what is given by the part that has a member of that name."""
+def _by_part(given: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Sort the given members by the part that they belong to."""
     parts: dict[str, dict[str, Any]] = {name: {} for name in _PARTS}
     for name, value in given.items():
         part = next((part for part, kind in _PARTS.items()

@@ -1,4 +1,4 @@
-"""Which files a command writes."""
+"""The output files of a command."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -11,14 +11,14 @@ __all__ = ["Outputs"]
 
 @dataclass(frozen=True)
 class Outputs:
-    """Files that a command writes; None for those that it does not write.
+    """Files that a command writes; None for each that it does not write.
 
     Members
     -------
     json: the results. predictions: the prediction of each sample (.csv). picture: the results as a
         picture (.png, .svg, .pdf). pcap: every frame between the nodes.
-    waves, waves_node, waves_window: the signals of a NIC (.fst, .vcd), which node's, and in which
-        cycles (``FIRST:LAST``), see :class:`sim.engines.waves.WavesOptions`.
+    waves, waves_node, waves_window: the signals of a NIC (.fst, .vcd), its node, and the cycles
+        (``FIRST:LAST``), see :class:`sim.engines.waves.WavesOptions`.
     """
 
     json: str | None = None
@@ -44,9 +44,9 @@ class Outputs:
         return {name: path for name, path in named.items() if path is not None}
 
     def check_files(self, inputs: Mapping[str, Paths | None]) -> None:
-        """Raise ``ValueError`` unless each of the files can be written, and none of them is
-        another or one of the ``inputs``, see :func:`sim.files.outputs.check_outputs`.
+        """Raise ``ValueError`` unless each file can be written, and none of them is another one or
+        one of the ``inputs``, see :func:`sim.files.outputs.check_outputs`.
 
-        To be called before any file is opened; folders that are missing are made.
+        Call it before any file is opened; missing folders are created.
         """
         check_outputs(self.files, inputs)

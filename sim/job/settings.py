@@ -1,4 +1,4 @@
-"""Settings of a run: what ``--set`` may change, at elaboration and by register."""
+"""Settings of a run that ``--set`` changes, at elaboration or by register."""
 
 from dataclasses import dataclass, fields, replace
 
@@ -18,7 +18,7 @@ _ITSELF = ("true", "false", "model")
 
 @dataclass(frozen=True)
 class Runtime:
-    """What the registers of every node are set to before a run.
+    """Register settings of every node, written before a run.
 
     Members
     -------
@@ -26,25 +26,25 @@ class Runtime:
     local_cache_sets: sets of it in use; 0 for all.
     remote_cache: whether the remote cache is on.
     remote_cache_sets: sets of it in use; 0 for all.
-    requester_merge: whether identical keys on their way to other nodes travel once.
+    requester_merge: whether identical keys in flight to another node travel once.
     dedupe: whether the dedupe table is on.
-    pooling: ``sum`` or ``mean``, of all tables; ``model`` for what the model says.
-    interaction: whether NICs do the interaction, dot or cat as the model says, and give its results
-        to their hosts in place of pooled vectors.
+    pooling: ``sum`` or ``mean``, for all tables; ``model`` takes the model's.
+    interaction: whether NICs compute the interaction, dot or cat as the model says, and give its
+        results to their hosts in place of pooled vectors.
     interaction_itself: whether dots pair a vector with itself: ``true``, ``false``, or ``model``
-        for what the model says.
-    request_batch: lookups, or samples whose dense vectors are wanted, in a request list to the GPU
-        before it leaves.
+        to take the model's.
+    request_batch: entries at which a request list to the GPU leaves: lookups, or samples whose
+        dense vectors are requested.
     request_timeout, lookup_timeout, vector_timeout, result_timeout, gradient_timeout: cycles after
-        which a request list, a lookups packet, a vectors packet, a packet of results and one of
-        partial sums leave though they are not full; with 0 they leave when they are next looked at,
-        one cycle later at the earliest.
-    overtake: in training, whether queries of the next step are sent behind the gradients of this
-        one, and their lookups leave for each owner as soon as it is done.
-    local_reduction: in training, whether a node adds up its gradients to the same row before they
-        leave; without, each goes to the row's owner by itself.
-    gradient_partials: in training, what the sums of a node's gradients are before they join those
-        of the others: ``exact``, or ``rounded`` to float32.
+        which a request list, a lookups packet, a vectors packet, a results packet and a packet of
+        partial sums leave though they are not full; with 0 they leave at the next check, one
+        cycle later at the earliest.
+    overtake: in training, whether the queries of the next step are sent right behind the gradients
+        of this one, and their lookups leave for each owner as soon as that owner is done.
+    local_reduction: in training, whether a node sums its gradients of the same row before they
+        leave; otherwise each goes to the row's owner by itself.
+    gradient_partials: in training, the form of a node's gradient sums before they are added to
+        those of other nodes: ``exact``, or ``rounded`` to float32.
     """
 
     local_cache: bool = True
@@ -68,14 +68,14 @@ class Runtime:
 
     @property
     def partials(self) -> str:
-        """What the numbers are that join those of other nodes, see :mod:`host.dlrm.embedding`.
+        """The form of the sums that a node sends to others, see :mod:`host.dlrm.embedding`.
 
-        A gradient that is not added to others is exact.
+        A gradient that is sent by itself is exact.
         """
         return self.gradient_partials if self.local_reduction else "exact"
 
     def of_model(self, model: Model) -> Model:
-        """Return ``model`` with what is set here and is not ``model``."""
+        """Return ``model`` with the settings here that are not ``model``."""
         if self.pooling != "model":
             model = replace(model, pooling=self.pooling)
         if self.interaction_itself != "model":

@@ -1,14 +1,14 @@
-"""How a cluster is simulated: what stands for the NICs, and on how many threads."""
+"""Simulation options: the engine or model of the NICs, and the number of threads."""
 
 from dataclasses import dataclass
 
 __all__ = ["FIDELITIES", "PATIENCE", "Simulation"]
 
 PATIENCE = 500_000
-"""Cycles (2 ms) without a beat after which a run is given up: far longer than any answer takes."""
+"""Cycles (2 ms) without a beat after which a run is aborted: far longer than any answer takes."""
 
 FIDELITIES = ("rtl", "model")
-"""How a NIC is simulated: its RTL runs, or a model of it."""
+"""What stands for a NIC: its RTL, or a model of it."""
 
 
 @dataclass(frozen=True)
@@ -19,14 +19,14 @@ class Simulation:
     -------
     engine: what runs the RTL, ``verilator``, ``cxxrtl`` or ``pysim``; all give the same results.
     fidelity: ``rtl``, or ``model``: NICs are counted and timed without RTL (:mod:`sim.model`), and
-        may have more nodes and larger caches than RTL.
-    threads: nodes that run at once. With several threads, mini-batches are formed and results are
-        checked on threads of their own.
-    skip: whether cycles in which nothing moves are skipped; results stay the same.
-    clock_gating: whether idle training blocks stand still in a model compiled by Verilator, see
-        docs/engines.md; results stay the same.
+        clusters may have more nodes and larger caches than with RTL.
+    threads: number of nodes that run at once. With several threads, mini-batches are formed and
+        results are checked on background threads.
+    skip: whether cycles in which nothing moves are skipped; results are the same.
+    clock_gating: whether the clocks of idle training blocks stop in a model compiled by Verilator,
+        see docs/engines.md; results are the same.
     mlp: how the MLPs are computed, ``fixed`` (the same bits everywhere) or ``blas``.
-    patience: cycles without a beat anywhere after which the run is given up.
+    patience: cycles without a beat anywhere after which the run is aborted.
     """
 
     engine: str = "verilator"

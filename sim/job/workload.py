@@ -1,4 +1,4 @@
-"""What a command simulates: a cluster with its NICs, and the samples that it is given."""
+"""The workload of a command: a cluster with its NICs, and its samples."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,23 +23,23 @@ class Workload:
 
     Members
     -------
-    config: preset of the NIC. settings: ``field=value`` changes, see :mod:`sim.job.settings`.
-    model: name or TOML file of the DLRM; by default the model of the format, else of the preset.
-    nodes: nodes of the cluster. placement: of the tables, ``table`` or ``row``.
-    samples: the samples to read; None means all of a file, or 1,024 of the generator.
-    first_sample: the samples before it are left out, though ``samples`` counts them; the others
-        keep their numbers.
-    mini_batch, in_flight: samples of a mini-batch, and mini-batches in flight at once.
+    config: preset of the NIC. settings: ``field=value`` changes of it, see :mod:`sim.job.settings`.
+    model: name or TOML file of the DLRM; by default the format's model, else the preset's.
+    nodes: number of nodes. placement: of the tables, ``table`` or ``row``.
+    samples: number of samples to read; None means all of a file, or 1,024 of the generator.
+    first_sample: number of the first sample to simulate. ``samples`` counts those before it too;
+        the others keep their numbers.
+    mini_batch, in_flight: samples per mini-batch, and mini-batches in flight at once.
     warmup: mini-batches whose latencies are not reported.
-    batching, window: how mini-batches are formed, one of :data:`host.batching.ALGORITHMS`, and from
-        windows of how many samples; None means 16 mini-batches. The order of the file needs no
-        windows.
-    data, format: a file of samples, a folder of such files, or several of both; without data the
-        generator makes the samples.
+    batching, window: the algorithm that forms mini-batches, one of
+        :data:`host.batching.ALGORITHMS`, and the samples of its window; None means 16 mini-batches.
+        ``file`` keeps the order of the file and needs no window.
+    data, format: a file of samples, a folder of such files, or several of both, and their format;
+        without data the generator makes the samples.
     network, pcie, gpu: profiles of the timing models, or names or TOML files of such profiles.
     seed: of the rows, the weights and the generated samples.
-    cluster: where :meth:`of` took the nodes, the NIC and the profiles from that it was not given.
-    faults: which part falls silent and when, see :mod:`sim.job.faults`.
+    cluster: the cluster from which :meth:`of` took the nodes, NIC and profiles it was not given.
+    faults: the parts that fall silent, and when, see :mod:`sim.job.faults`.
     """
 
     config: str = "kaggle"
@@ -99,14 +99,14 @@ class Workload:
 
     @property
     def window_samples(self) -> int | None:
-        """Samples of a window; None for the order of the file."""
+        """Samples of a window; None for file order."""
         if self.batching == "file":
             return None
         return WINDOW_BATCHES * self.mini_batch if self.window is None else self.window
 
     @property
     def files(self) -> dict[str, Paths]:
-        """The files that are read, by the names of their options."""
+        """The input files, by the names of their options."""
         named = {name: getattr(self, name) for name in (
             "data", "model", "cluster", "network", "gpu", "pcie")}
         return {name: given for name, given in named.items()
@@ -119,9 +119,9 @@ class Workload:
 
     @classmethod
     def of(cls, **given: Any) -> "Workload":
-        """Return the workload of what is ``given`` and not None.
+        """Return the workload with the members that are ``given`` and not None.
 
-        The rest comes from the ``cluster``, if one is given, else from the defaults. Another
+        The others come from the ``cluster``, if one is given, else from the defaults. A given
         ``config`` replaces the whole NIC of the cluster; ``settings`` are added to those of the
         cluster and override them.
         """

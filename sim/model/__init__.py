@@ -1,1 +1,1 @@
-"""Fidelity ``model``: NICs that are counted and timed without their RTL."""
+"""Fidelity ``model``: a C++ model of the NIC's counters and timing, without its RTL."""

@@ -1,4 +1,4 @@
-// Packets on their way in: taken apart, queries and lookups checked, slots sent to their owners.
+// Incoming packets: parsing, checks of queries and lookups, slots split by owner.
 #pragma once
 #include <algorithm>
 #include <vector>
@@ -16,15 +16,15 @@ struct RecordBeat {
     uint32_t count, source, step;
 };
 
-// rtl.network.parser: one reader takes packets apart, a beat a cycle. Whoever takes what it gives
-// is always ready, so that the times are known when a packet is there.
+// rtl.network.parser: one reader parses packets, a beat per cycle. Its consumers are always ready, so
+// all times are known when a packet has arrived.
 class Parser {
 public:
     uint64_t packets = 0, beats = 0;
 
     void init(const Config& config) { config_ = &config; }
 
-    // A packet of `count` beats behind its header, the last of which came in cycle `end`.
+    // A packet of `count` beats after its header, whose last beat arrived in cycle `end`.
     template <class Records, class Vector>
     void take(const uint32_t* words, uint32_t count, Cycle end, bool records, Records give,
               Vector land) {
@@ -54,7 +54,7 @@ public:
             const uint32_t tag = word >> 16 * (k % 2) & 0xFFFF;
             Cycle out = header + 1 + tags;
             if (config.vector_packing) {
-                // Several of a beat wait in a FIFO of their own.
+                // Several vectors of a beat wait in a FIFO.
                 out = std::max(out + (k >> config.vector_packing) + 2, unpacked_ + 1);
                 unpacked_ = out;
             } else {
@@ -69,7 +69,7 @@ private:
     Cycle free_ = 0, unpacked_ = 0;
 };
 
-// rtl.keys.owner_split: a fixed pipeline, which stands while what leaves it is not taken.
+// rtl.keys.owner_split: a fixed pipeline, which stalls while its output is not taken.
 template <class T>
 class Split {
 public:
@@ -111,7 +111,7 @@ struct Slot {
     bool last;
 };
 
-// rtl.query.checker: records one by one, and samples that are given on when they are whole.
+// rtl.query.checker: checks records one by one, and releases samples when they are complete.
 class Checker {
 public:
     uint64_t samples = 0, keys = 0, empty_bags = 0;
@@ -130,11 +130,11 @@ public:
     bool has() const { return valid_; }
     const Slot& front() const { return slots_[first_ % slots_.size()]; }
 
-    // `taken`: the slot in front was, in this cycle.
+    // `taken`: the front slot was taken in this cycle.
     void step(bool taken) {
         if (!taken && (valid_ || !whole_) && beats.empty() && buffer_.empty() && split_.empty()
             && staged_.empty())
-            return;  // nothing is inside that could move
+            return;  // nothing inside can move
         if (taken) {
             const Slot& slot = front();
             samples += slot.last;
@@ -225,7 +225,7 @@ private:
     bool valid_ = false;
 };
 
-// rtl.network.lookup_receiver and lookup_check: lookups of other nodes.
+// rtl.network.lookup_receiver and lookup_check: receives lookups of other nodes.
 class Receiver {
 public:
     uint64_t beats_taken = 0, records = 0;

@@ -1,4 +1,4 @@
-// rtl.cache.EmbeddingCache: what it decides on each lookup, and when each vector leaves it.
+// rtl.cache.EmbeddingCache: its decision on each lookup, and the cycle in which each vector leaves.
 #pragma once
 #include <algorithm>
 #include <vector>
@@ -7,7 +7,7 @@
 
 namespace ember {
 
-// What comes back with a vector: the place for it, whose it is, and of what step.
+// Returned with a vector: its landing, the node that it is for, and its step.
 struct Meta {
     uint32_t landing;
     uint16_t node, step;
@@ -44,7 +44,7 @@ public:
     Queue<Lookup> entry;
     Queue<Miss> misses;
     Queue<CacheBeat> vectors;
-    // A key that was here no longer is; a conflict; in this cycle. For the dedupe table.
+    // An eviction or a conflict in this cycle, for the dedupe table.
     bool evicted = false, conflicted = false;
     uint64_t evicted_key = 0;
 
@@ -66,7 +66,7 @@ public:
         fresh_nodes_ = sizes.waiters;
     }
 
-    // The last beat of a vector comes in, in this cycle.
+    // The last beat of a vector arrives in this cycle.
     void fill(uint32_t id) {
         counters.beats_in += size_.vector_beats;
         if (id >= fetches_.size() || fetches_[id].closed != NEVER || !fetches_[id].open) {
@@ -94,7 +94,7 @@ public:
 private:
     struct Line {
         uint64_t key = 0, used = 0;
-        Cycle filled = 0;  // NEVER while its vector is to come
+        Cycle filled = 0;  // NEVER until its vector arrives
         uint32_t id = 0;
         bool valid = false;
     };
@@ -118,17 +118,17 @@ private:
     struct Stage {
         Lookup lookup;
         uint32_t set;
-        Cycle seen;  // vectors that arrived before count as here
+        Cycle seen;  // vectors that arrived earlier count as present
         bool valid = false;
     };
 
-    // Nothing is inside that could move by itself.
+    // Nothing inside can move by itself.
     bool empty() const {
         return !inside_ && !shown_ && entry.empty() && queue_.empty() && complete_.empty()
                && closed_.empty() && !has_next_ && !walking_ && !waiting_ && !out_;
     }
 
-    // Read a beat of a direct hit or of a waiter; returns whether a waiter was done with.
+    // Read a beat of a direct hit or of a waiter; returns whether a waiter is finished.
     bool store() {
         if (queue_.empty() && !waiting_ && !out_) return false;
         const bool queued = queue_.has();
@@ -176,7 +176,7 @@ private:
         return done;
     }
 
-    // rtl.cache.scatter_list: closed lists, one after the other. `ready`: a waiter was taken.
+    // rtl.cache.scatter_list: walks closed lists in order. `ready`: a waiter was taken.
     void walk(bool ready) {
         if (!ready && !walking_ && !has_next_ && closed_.empty()) return;
         const bool step = walking_ && (!waiting_ || ready);
@@ -206,7 +206,7 @@ private:
         if (step || ready) clock_->moved = true;
     }
 
-    // Let a decision go on: returns whether the pipeline may show another.
+    // Carry out a decision; returns whether the pipeline may present another.
     bool decide() {
         if (!shown_) return true;
         const Decision& now = decision_;
@@ -250,7 +250,7 @@ private:
         return true;
     }
 
-    // Move the tag pipeline on, where nothing holds its last stage.
+    // Advance the tag pipeline unless its last stage is held.
     void advance(bool taken) {
         Stage& last = stages_[(first_ + 4) % 5];
         if (!taken) return;
@@ -269,7 +269,7 @@ private:
         stage.set = uint64_t(stage.lookup.hash >> 8) * size_.sets >> 24;
     }
 
-    // Decide on a lookup and change its set; false while no miss id is free.
+    // Decide on a lookup and update its set; false while no miss id is free.
     bool look_up(const Stage& stage) {
         Line* set = &lines_[size_t(stage.set) * size_.ways];
         const bool looks = size_.enable || size_.merge;
@@ -328,11 +328,11 @@ private:
     Queue<uint32_t> ids_, closed_, complete_;
     Queue<char> nodes_;
     uint32_t fresh_id_ = 0, fresh_nodes_ = 0;
-    // Scatter lists: the next list, the one that is walked, the waiter that is offered.
+    // Scatter lists: the next list, the one being walked, the waiter on offer.
     bool has_next_ = false, walking_ = false, waiting_ = false, waiter_last_ = false;
     uint32_t next_ = 0, list_ = 0, waiter_id_ = 0;
     Meta waiter_{};
-    // The store: beat of a vector, what leaves it, hits since the last waiter.
+    // The store: beat of a vector, its output register, hits since the last waiter.
     uint32_t beat_ = 0, passed_ = 0;
     bool current_ = false, out_ = false;
     CacheBeat leaving_{};

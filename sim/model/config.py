@@ -1,4 +1,4 @@
-"""Sizes of a modelled NIC: those of one that runs, and beyond."""
+"""The configuration of a modelled NIC, with larger limits than hardware."""
 
 from dataclasses import dataclass, fields
 from typing import ClassVar
@@ -10,8 +10,8 @@ __all__ = ["WideConfig"]
 
 @dataclass(frozen=True)
 class WideConfig(NicConfig):
-    """A :class:`~rtl.config.NicConfig` that may be larger than hardware: up to 256 nodes, which is
-    what node numbers hold, and 2^26 rows in a cache, which its hash spreads over sets.
+    """A :class:`~rtl.config.NicConfig` that may exceed hardware: up to 256 nodes, the limit of node
+    numbers, and 2^26 rows in a cache, as far as its hash spreads rows over sets.
     """
 
     most_nodes: ClassVar[int] = 256
@@ -19,5 +19,5 @@ class WideConfig(NicConfig):
 
     @classmethod
     def of(cls, config: NicConfig) -> "WideConfig":
-        """Return the sizes of ``config``."""
+        """Return a copy of ``config`` with the larger limits."""
         return cls(**{field.name: getattr(config, field.name) for field in fields(config)})

@@ -1,4 +1,4 @@
-// rtl.interaction.dot_interaction: when the vectors of a sample are taken and its dots leave.
+// rtl.interaction.dot_interaction: when a sample's vectors are taken and its dots leave.
 #pragma once
 #include "nic_config.h"
 #include "queue.h"
@@ -121,7 +121,7 @@ private:
         vectors_ = pairs_ = 0;
     }
 
-    // rtl.interaction.transpose: one half fills while the other is read.
+    // rtl.interaction.transpose: one half is filled while the other is read.
     void transpose(bool given) {
         const bool pull = whole_[reading_] && (!valid_ || given);
         if (pull) {
@@ -163,18 +163,18 @@ private:
     Queue<Dense> dense_;
     Queue<Slice> slices_;
     Queue<char> beats_;
-    // In: vectors of a slice so far, places of the ring.
+    // Input: vectors of the slice so far, places in the ring.
     uint32_t depth_ = 0, place_ = 0, part_ = 0, vectors_ = 0, pairs_ = 0, taken_ = 0, come_ = 0,
         released_ = 0, released_now_ = 0;
     bool full_ = false;
     bool whole_[2] = {}, filling_ = false, reading_ = false, valid_ = false, emptied_ = false,
          emptied_half_ = false, flags_last_ = false, flags_first_ = false, flags_final_ = false;
     uint32_t last_vector_[2] = {}, last_slice_[2] = {}, at_vector_ = 0, at_slice_ = 0;
-    // The slice in work.
+    // The slice being computed.
     Slice now_{};
     bool active_ = false, spilled_ = false;
     uint32_t left_ = 0, number_ = 0, fill_ = 0, room_ = 0, room_given_ = 0;
-    // Out.
+    // Output.
     bool dots_ = false;
     VectorBeat sample_{};
 };

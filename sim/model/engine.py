@@ -1,4 +1,7 @@
-"""A modelled NIC as an engine: it takes and gives the packets of one that runs, in its cycles."""
+"""A modelled NIC as an engine: the packets of the RTL, in the model's cycles.
+
+Reference: the RTL of :mod:`rtl.nic` on an engine of :mod:`sim.engines`.
+"""
 
 from collections.abc import Mapping
 from ctypes import POINTER, c_int64, c_uint32, c_uint64, c_void_p
@@ -58,10 +61,9 @@ def _library() -> SimpleNamespace:
 
 
 class ModelEngine(CompiledEngine):
-    """One modelled NIC, to be told what it is set for before anything else. Parameter: its
-    configuration.
+    """One modelled NIC. Parameter: its configuration. Call :meth:`begin` before anything else.
 
-    It evaluates the cycles in which something moves inside. Vectors have no values.
+    It evaluates only cycles in which something moves inside. Vectors have no values.
     """
 
     def __init__(self, config: NicConfig):
@@ -72,7 +74,7 @@ class ModelEngine(CompiledEngine):
         self._lib, self._engine = _library(), None
         self._index = _STREAMS
         self._rooms = {stream: Room(256, BEAT_WORDS) for stream in ("host_tx", "net_tx")}
-        # The tables of the NIC that runs are swept for so long after reset.
+        # The RTL sweeps its tables for this many cycles after reset.
         self._swept = max(
             config.local_cache_sets, config.remote_cache_sets, config.dedupe_sets,
             config.hold_vectors, config.remote_in_flight, config.misses_in_flight,
@@ -80,16 +82,16 @@ class ModelEngine(CompiledEngine):
 
     def begin(self, registers: Mapping[str, int], plan: ShardPlan) -> None:
         """Create the NIC with these register values and table descriptors."""
-        # Its arrays are used as long as the NIC is there.
+        # Its arrays must live as long as the NIC.
         self._plan = plan_of(plan)
         self._engine = self._lib.ember_new(config_of(self._config, registers), self._plan)
 
     def floor(self, step: int, cycle: int) -> None:
-        """Take note from ``cycle`` on that no step before ``step`` is open."""
+        """Set the step floor: from ``cycle`` on, no step before ``step`` is open."""
         self._lib.ember_floor(self._engine, step, cycle)
 
     def counts(self) -> dict[str, int]:
-        """Return what the NIC has counted."""
+        """Return the NIC's counters."""
         values = np.zeros(len(COUNTED), np.uint64)
         self._lib.ember_counters(self._engine, values.ctypes.data)
         return dict(zip(COUNTED, values.tolist(), strict=True))
@@ -101,7 +103,7 @@ class ModelEngine(CompiledEngine):
 
     @property
     def functions(self) -> tuple[SimpleNamespace, int]:
-        """The compiled functions, and the NIC as they know it."""
+        """The compiled functions, and the address of the NIC for them."""
         assert self._engine is not None
         return self._lib, self._engine
 

@@ -1,5 +1,5 @@
-// The interaction on the NIC: dense vectors asked for and joined with pooled ones, and their
-// results in packets.
+// The interaction on the NIC: requests for dense vectors, their concatenation with pooled ones, and
+// packets of results.
 #pragma once
 #include <vector>
 
@@ -14,7 +14,7 @@ struct DenseSlot {
     uint16_t step;
 };
 
-// rtl.interaction.result_frames and result_groups.
+// rtl.interaction.result_frames and result_groups: packs results of equal length into packets.
 class ResultFrames {
 public:
     uint64_t results = 0, packets = 0;
@@ -148,7 +148,7 @@ private:
     Queue<Packet*> groups_;
     Packet* current_ = nullptr;
     uint32_t left_ = 0, tags_ = 0;
-    // The result that comes in; the packet that is open.
+    // The incoming result; the open packet.
     uint32_t length_ = 0, first_ = 0, length_of_ = 0, count_ = 0, beats_of_ = 0, used_ = 0;
     uint16_t step_ = 0;
     bool long_ = false, open_ = false, old_ = false;
@@ -214,7 +214,7 @@ private:
             if (beat.last) bags_ = true;
         }
     }
-    // rtl.interaction.vector_flatten: several short vectors to a beat.
+    // rtl.interaction.vector_flatten: several short vectors per beat.
     void flatten(const VectorBeat& beat) {
         const uint32_t shared = (1u << config_->vector_packing) - 1;
         const bool ends = beat.last && beat.ends, full = (index_ & shared) == shared;

@@ -1,4 +1,4 @@
-// Vectors on their way to the host: held for their turn, added up, packed into packets.
+// Vectors on the way to the host: reordered, pooled, packed into packets.
 #pragma once
 #include <vector>
 
@@ -18,7 +18,7 @@ struct SlotBeat {
     bool last;  // of its vector
 };
 
-// rtl.interaction.hold_buffer: vectors leave in the order in which their places were reserved.
+// rtl.interaction.hold_buffer: vectors leave in the order of their reservations.
 class Hold {
 public:
     uint64_t reserved = 0, vectors_in = 0, beats_out = 0;
@@ -53,7 +53,7 @@ public:
     void step() {
         if (!read_ && !oldest_ && fetch_ == tail_ && marks_.empty() && !late_ && !behind_
             && remote.empty() && local.empty())
-            return;  // nothing is inside that could move
+            return;  // nothing inside can move
         const bool gives = out.room(), room = !read_ || gives;
         const uint32_t place = head_;
         const bool taken = oldest_ && there_[place] <= clock_->now && room;
@@ -86,8 +86,8 @@ public:
     }
 
 private:
-    // The place of a slot without a key is marked when no vector comes in; one that is late holds
-    // up the slots behind.
+    // The place of a slot without a key is marked in a cycle without an incoming vector; a delayed
+    // mark holds up later slots.
     void mark() {
         behind_ = late_;
         const bool waits = marks_.has() && filled_ == clock_->now;
@@ -117,10 +117,10 @@ private:
 struct PooledBeat {
     uint32_t sample;
     uint16_t step;
-    bool last, ends;  // of its vector; its bag ends the sample
+    bool last, ends;  // last of its vector; ends: its bag is the sample's last
 };
 
-// rtl.interaction.pooling and bag_ring: bags take turns at the adders and leave in order.
+// rtl.interaction.pooling and bag_ring: bags share the adders in turn and leave in order.
 class Pooler {
 public:
     uint64_t beats_in = 0, beats_out = 0, adds = 0;
@@ -140,7 +140,7 @@ public:
         ready_.assign(bags_, false);
         closers_.init(clock, 2, 0);
         left_.init(clock, 1, 0);
-        // From the choice of a bag's last vector to its sum, or to the reciprocal of its number.
+        // From the choice of a bag's last vector to its sum, or to the reciprocal of its size.
         finished_.init(clock, config.mean ? config.reciprocal + 3 : config.adder + 2 + beats_, 0);
         out.init(clock, config.mean ? 3 + config.divider : 3, 0);
     }
@@ -148,7 +148,7 @@ public:
         if (in.empty() && finished_.empty() && closers_.empty() && left_.empty() && !waiting_
             && !beat_ && !picks_ && !sampled_ && free_ == free_next_ && free_ == committed_
             && least_ == committed_ && !ready_[out_bag_ % bags_])
-            return;  // nothing is inside that could move
+            return;  // nothing inside can move
         leave();
         const bool waited = waiting_;
         const bool started_waiting = started_ != announced_;
@@ -183,7 +183,7 @@ private:
         left_.push(0);
     }
     bool turn(bool waits, bool starts_waiting, uint64_t committed) {
-        // Beats before the least position of a round are read.
+        // Beats before the lowest position of a round have been read.
         if (sampled_) {
             const uint64_t lower = opens_ || sample_ < least_ ? sample_ : least_;
             least_ = lower;
@@ -264,7 +264,7 @@ private:
         closes_ = false, picks_ = false;
 };
 
-// rtl.interaction.results: the pooled vectors of a sample become packets.
+// rtl.interaction.results: packs the pooled vectors of a sample into packets.
 class ResultPackager {
 public:
     uint64_t samples = 0, packets = 0, vectors = 0;

@@ -1,5 +1,5 @@
-// The interface of a modelled NIC for ctypes: that of harness.cpp, as far as a cluster uses it, and
-// that of the host beside it.
+// The ctypes interface of a modelled NIC: that part of harness.cpp's which a cluster uses, and that of
+// its host.
 #include "counters.h"
 #include "host.h"
 #include "nic.h"
@@ -27,7 +27,7 @@ void ember_push(Nic* nic, uint32_t stream, uint64_t count, const uint32_t* beats
 
 uint64_t ember_waiting(Nic* nic, uint32_t stream) { return nic->waiting(stream); }
 
-// Returns how many beats there are, and moves them if the room is enough.
+// Returns the number of beats, and moves them if the room suffices.
 uint64_t ember_pop(Nic* nic, uint32_t stream, uint64_t room, uint32_t* beats, uint64_t* cycles) {
     auto& output = nic->outputs[stream];
     const uint64_t count = output.cycles.size();

@@ -1,4 +1,4 @@
-// One NIC: the blocks of rtl.nic, stepped cycle by cycle where anything moves.
+// One NIC: the blocks of rtl.nic, stepped in the cycles in which anything moves.
 #pragma once
 #include <vector>
 
@@ -13,7 +13,7 @@ namespace ember {
 
 constexpr uint32_t FRACTION = 20;  // fractional bits of link time, as in the harness of the RTL
 
-// An output at the rate of its link.
+// An output, limited to the rate of its link.
 struct Output : Beats {
     uint64_t beat_cost = 0, packet_cost = 0, burst = 0, free = 0, held_until = 0;
 
@@ -28,7 +28,7 @@ struct Output : Beats {
     }
 };
 
-// Beats that were given and have not made a packet yet; when the last of all comes in.
+// Beats of the incomplete packet; the cycle in which the last beat crosses the port.
 struct Input {
     std::vector<uint32_t> words;
     Cycle crossed = 0;
@@ -135,7 +135,7 @@ public:
             input.beats = 0;
         }
     }
-    // A whole packet from the host, of which only what the NIC looks at is given.
+    // A whole packet from the host; `words` holds only the beats that the NIC reads.
     void arrive(const uint32_t* words, uint32_t beats, const uint64_t* cycles) {
         Input& input = inputs[HOST];
         for (uint32_t k = 0; k < beats; k++) {
@@ -171,7 +171,7 @@ public:
             clock.now++;
         }
     }
-    // The first cycle in which something happens if nothing else is given.
+    // The first cycle in which something happens without further input.
     Cycle next_event() const {
         if (!asleep) return reached;
         const Cycle next = due();
@@ -197,7 +197,7 @@ private:
         return next;
     }
 
-    // A packet of `count` beats behind its header, the last of which came in cycle `end`.
+    // A packet of `count` beats after its header, whose last beat arrived in cycle `end`.
     void from_host(const uint32_t* words, uint32_t count, Cycle end) {
         const uint32_t opcode = header::opcode.get(words);
         host_parser.take(words, count, end, opcode == opcode::QUERIES,
@@ -209,7 +209,7 @@ private:
     }
     void from_net(const uint32_t* words, uint32_t count, Cycle end) {
         const uint32_t opcode = header::opcode.get(words);
-        // The header's credit: through the check, and a register on each side.
+        // The header's credit passes the check and a register on each side of it.
         gate.events.put({uint32_t(header::source.get(words)),
                          uint16_t(header::credit.get(words))}, end + 6);
         net_parser.take(words, count, end, opcode == opcode::LOOKUPS,
@@ -304,21 +304,21 @@ private:
         if (beat.last) packets_.give(beat.packet);
     }
 
-    // rtl.query.reporter: a packet for a credit that nothing else has told the host of.
+    // rtl.query.reporter: a packet for a credit that no other packet has reported to the host.
     void report() {
         const bool passes = !host_mux_.headers.empty() && host_mux_.headers.has();
         const uint16_t value = passes ? host_mux_.headers.front()->credit : 0;
         const bool reported = host_assembler.header(host_mux_);
         const uint16_t consumed = checker.consumed;
-        const uint16_t owed = consumed - told_;
+        const uint16_t owed = consumed - reported_;
         if (owed > config.query_beats / config.credit_share && reporter_.headers.room()) {
             Packet* packet = packets_.get(opcode::CREDIT, 0, 0);
             packet->credit = consumed;
             reporter_.headers.push(packet);
-            told_ = consumed;
+            reported_ = consumed;
             credits++;
-        } else if (reported && int16_t(uint16_t(value - told_)) >= 0) {
-            told_ = value;
+        } else if (reported && int16_t(uint16_t(value - reported_)) >= 0) {
+            reported_ = value;
         }
     }
 
@@ -342,7 +342,7 @@ private:
         return lookup::row.at(miss.key) | lookup::table.at(miss.key >> lookup::row.bits)
                | lookup::landing.at(miss.id);
     }
-    // From the dedupe table, whose keys have their step above them.
+    // A miss of the dedupe table, whose keys have the step in their high bits.
     void look_up(const Miss& miss) {
         const uint64_t key = miss.key & ((uint64_t{1} << 48) - 1);
         local.entry.push({key, hash_of(plan, key), {miss.id, 0, 0}});
@@ -352,7 +352,7 @@ private:
         if ((!mine && !other) || !requests_.room()) return;
         granted_ = mine && other ? !granted_ : other;
         Lookup lookup = granted_ ? receiver.out.pop() : own_.pop();
-        // Steps turn the hash, low bits first.
+        // The step's bits, reversed, change the hash.
         uint32_t turned = 0;
         for (uint32_t k = 0; k < 16; k++)
             turned |= uint32_t(lookup.meta.step >> k & 1) << (31 - k);
@@ -388,7 +388,7 @@ private:
     Departure reporter_;
     Mux net_mux_, host_mux_;
     std::vector<Departure*> net_ports_, host_ports_;
-    uint16_t told_ = 0, floor_ = 0;
+    uint16_t reported_ = 0, floor_ = 0;
     bool granted_ = false;
 };
 

@@ -1,4 +1,4 @@
-"""From a configuration to modelled nodes: what :mod:`sim.nic.build` does for NICs that run."""
+"""Builder of modelled NICs. Reference: :mod:`sim.nic.build`."""
 
 from functools import cache
 
@@ -18,7 +18,7 @@ _BETWEEN = 1
 
 
 class ModelRegisters:
-    """What :class:`sim.nic.registers.RegisterFile` is for a NIC that runs.
+    """Registers of a modelled NIC. Reference: :class:`sim.nic.registers.RegisterFile`.
 
     Parameter: the modelled NIC.
     """
@@ -27,17 +27,17 @@ class ModelRegisters:
         self._engine = engine
         self._write, self._ready = RegisterBlock.LATENCY["write", "answer"], 0
         self.noted: dict[str, int] = {}
-        """What :meth:`note` asked for."""
+        """Values of the counters named to :meth:`note`."""
 
     def begin(self, values: dict[str, int], plan: ShardPlan) -> None:
         """Write the registers and the table descriptors before the first packet."""
         self._engine.begin(values, plan)
-        # As in the NIC that runs they are written one by one.
+        # As on the RTL, they are written one by one.
         words = len(values) + len(plan.tables) * (1 + plan.descriptors().shape[1])
         self._ready = words * (self._write + _BETWEEN)
 
     def write(self, name: str, value: int, cycle: int = 0) -> None:
-        """Write a register that may change while the NIC runs, ``step_floor``; ``KeyError`` for
+        """Write ``step_floor``, the one register that changes while the NIC runs; ``KeyError`` for
         another."""
         if name != "step_floor":
             raise KeyError(name)
@@ -48,29 +48,29 @@ class ModelRegisters:
         self._engine.run(max(self._ready, self._engine.cycle))
 
     def note(self, *names: str) -> None:
-        """Keep what is counted by now; ``KeyError`` for a name that is none."""
+        """Record the present values of counters; ``KeyError`` for an unknown name."""
         counts = self._engine.counts()
         self.noted |= {name: counts[name] for name in names}
 
     def counters(self) -> dict[str, int | None]:
-        """Return every counter, ``block.name`` each; None for what the model does not count."""
+        """Return every counter, named ``block.name``; None for those that the model lacks."""
         return dict.fromkeys(_counter_names()) | self._engine.counts()
 
 
 class ModelNic:
-    """Makes modelled NICs. Parameter: their configuration."""
+    """Builder of modelled NICs. Parameter: their configuration."""
 
     def __init__(self, config: NicConfig):
         self.config = config
 
     def instance(self, *, skip: bool = True) -> tuple[ModelEngine, ModelRegisters]:
-        """Return a NIC and its registers; ``skip`` makes no difference here."""
+        """Return a NIC and its registers; ``skip`` has no effect here."""
         engine = ModelEngine(self.config)
         return engine, ModelRegisters(engine)
 
     def configure(self, registers: ModelRegisters, runtime: Runtime, plan: ShardPlan,
                   model: Dlrm, *, node: int, nodes: int) -> None:
-        """Make a NIC node ``node`` of ``nodes`` for ``model``."""
+        """Configure a NIC as node ``node`` of ``nodes`` for ``model``."""
         registers.begin(
             register_values(self.config, runtime, model, node=node, nodes=nodes), plan)
 

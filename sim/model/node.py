@@ -1,4 +1,4 @@
-"""A modelled NIC with its host and GPU, all of it compiled."""
+"""A node of a modelled NIC with a compiled host and GPU. Reference: :mod:`sim.node.node`."""
 
 from host.timing.gpu import GpuProfile
 from host.timing.pcie import PcieProfile
@@ -10,9 +10,9 @@ __all__ = ["ModelNode"]
 
 
 class ModelNode(NativeNode):
-    """What :class:`sim.node.node.Node` is for a NIC that runs, to the bit, Python out of its loop.
+    """A compiled node. Reference, bit for bit: :class:`sim.node.node.Node` with the same NIC.
 
-    It answers with vectors without values, does not train, and bears no faults.
+    Its vectors have no values; it supports neither training nor faults.
 
     Parameters
     ----------

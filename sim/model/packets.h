@@ -1,4 +1,4 @@
-// Packets on their way out of a NIC: gathered, let go by credit, put in line, sent.
+// Outgoing packets: collected, gated by credit, multiplexed, sent.
 #pragma once
 #include <memory>
 #include <vector>
@@ -10,10 +10,10 @@ namespace ember {
 
 struct Packet {
     uint32_t opcode, destination, step, count, credit, beats, tags;
-    std::vector<uint32_t> words;  // of the payload; what is missing is zero
+    std::vector<uint32_t> words;  // of the payload; missing words are zero
 };
 
-// Packets are used again: their words keep their room.
+// A pool of packets for reuse, so that their words keep their storage.
 class Packets {
 public:
     Packet* get(uint32_t opcode, uint32_t destination, uint32_t step) {
@@ -42,7 +42,7 @@ struct PayloadBeat {
     bool last;
 };
 
-// Headers and payload of one packager, in its output buffers.
+// The output buffers of one packager: headers and payload.
 struct Departure {
     Queue<Packet*> headers;
     Queue<PayloadBeat> payload;
@@ -53,11 +53,11 @@ struct Departure {
     }
 };
 
-// rtl.network.packet_pool: gathers records or vectors by destination.
+// rtl.network.packet_pool: collects records or vectors by destination.
 struct Item {
     uint32_t destination, step;
     uint64_t value;  // a record, or the landing of a vector
-    bool last;       // of its vector
+    bool last;       // last of its vector
 };
 
 class Pool {
@@ -76,7 +76,7 @@ public:
         positions_.assign(destinations, 0);
         while ((1u << bits_) < destinations) bits_++;
         input.skid(clock);
-        closed.fifo(clock, 0, 3);  // a register, then a FIFO with a place for each buffer
+        closed.fifo(clock, 0, 3);  // a register, then a FIFO with one place per buffer
         free.fifo(clock, 0, 2);
         for (uint32_t k = 0; k < buffers; k++) free.put(0, 0);
     }
@@ -109,7 +109,7 @@ public:
         }
     }
 
-    // The first cycle, this one or later, in which the age of an open packet matters.
+    // The first cycle from now on in which an open packet may time out.
     Cycle timer() const {
         if (late_) return clock_->now;
         Cycle first = NEVER;
@@ -180,7 +180,7 @@ private:
     std::vector<uint32_t> positions_;
 };
 
-// rtl.network.credits.CreditGate: lets a packet pass when its beats fit the window.
+// rtl.network.credits.CreditGate: passes a packet when its beats fit the window.
 class Gate {
 public:
     void init(Clock* clock, uint32_t nodes, uint32_t window) {
@@ -237,7 +237,7 @@ private:
     std::vector<uint16_t> sent_, acknowledged_;
 };
 
-// rtl.network.packet_reader: header and beats of one closed packet after the other.
+// rtl.network.packet_reader: reads closed packets one by one, header and beats.
 class Reader {
 public:
     uint64_t packets = 0;
@@ -247,7 +247,7 @@ public:
         clock_ = clock;
         out.init(clock);
     }
-    // `credit`: from a destination to what a header to it carries.
+    // `credit`: maps a destination to the credit in a header to it.
     template <class CreditOf>
     void step(Queue<Packet*>& in, Queue<char>& freed, CreditOf credit) {
         if (!current_ && !loaded_.packet && in.empty()) return;
@@ -281,7 +281,7 @@ private:
     uint32_t index_ = 0;
 };
 
-// rtl.network.packet_mux: whole packets of several packagers, in turn.
+// rtl.network.packet_mux: merges whole packets of several packagers, round robin.
 class Mux {
 public:
     Queue<Packet*> headers;
@@ -325,7 +325,7 @@ struct FrameBeat {
     bool last;
 };
 
-// rtl.network.assembler: payload waits until its header is made.
+// rtl.network.assembler: holds the payload until its header is ready.
 class Assembler {
 public:
     uint64_t packets = 0, beats = 0;
@@ -343,12 +343,12 @@ public:
     void step(Mux& mux) {
         if (room_ && !sending_ && !stages_[0] && !stages_[1] && !stages_[2] && done_.empty()
             && info_.empty() && payload_.empty() && mux.payload.empty())
-            return;  // nothing is inside that could move
+            return;  // nothing inside can move
         send();
         take();
         wire(mux.payload, payload_);
     }
-    // Apart, for the host's reporter sees what passes here.
+    // Separate from step(), because the host's reporter watches the headers that pass here.
     bool header(Mux& mux) {
         if (!mux.headers.has() || !info_.room()) return false;
         info_.push(mux.headers.pop());
@@ -395,12 +395,12 @@ private:
             done_.push(beat.packet);
         }
     }
-    // Finished packets whose header is not begun, as their FIFO counts them.
+    // Finished packets whose header is not started, as their FIFO counts them.
     size_t level() const {
         if (done_.size() <= most_) return 0;
         size_t held = 0;
         for (size_t k = 0; k < done_.size(); k++) held += done_.at(k) < clock_->now + 2;
-        // The first lies in the output register; if one left in this cycle, only from the next on.
+        // The first is in the output register, but if one left in this cycle, only from the next on.
         return held - (done_.held() == done_.size() && done_.at(0) <= clock_->now);
     }
 
@@ -409,7 +409,7 @@ private:
     Queue<PayloadBeat> payload_, waiting_;
     Packet* stages_[3] = {};
     bool inside_ = false, sending_ = false, room_ = true;
-    uint32_t index_ = 0, most_ = 0;  // most: with so many finished, another packet may begin
+    uint32_t index_ = 0, most_ = 0;  // most: up to this many finished, another packet may begin
 };
 
 }  // namespace ember

@@ -1,8 +1,8 @@
-// Queues between the blocks of a NIC, and the clock that they share.
+// Queues between the blocks of a NIC, and their common clock.
 //
-// Blocks are stepped once a cycle, those further down the path first. So a queue that was read in
-// this cycle still counts what was in it when the cycle began: there is room only a cycle later, as
-// behind the registered `ready` of the hardware.
+// Blocks are stepped once per cycle, downstream blocks first. A queue that was read in this cycle
+// therefore still counts what it held when the cycle began: the freed place is usable one cycle later,
+// as with the registered `ready` of the hardware.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -15,18 +15,18 @@ constexpr Cycle NEVER = ~Cycle(0);
 
 struct Clock {
     Cycle now = 0;
-    Cycle soon = 0;      // what was put into a queue is there by then
+    Cycle soon = 0;      // by then, all queued items have arrived
     bool moved = false;  // something changed in this cycle
 };
 
-// First in, first out: an item is there `latency` cycles after it was put in, one a cycle.
+// A FIFO: an item arrives `latency` cycles after it was pushed; one leaves per cycle.
 template <class T>
 class Queue {
 public:
     Queue() = default;
 
-    // Depth 0: there is always room. Registered: one more item lies in an output register, and is
-    // not counted (rtl.stream.StreamFIFO); otherwise rtl.stream.SkidBuffer with latency 1, depth 2.
+    // Depth 0: unbounded. Registered: one more item is in an output register and is not counted
+    // (rtl.stream.StreamFIFO); with latency 1 and depth 2, not registered: rtl.stream.SkidBuffer.
     void init(Clock* clock, Cycle latency, size_t depth, bool registered = false) {
         clock_ = clock;
         latency_ = latency;
@@ -43,16 +43,16 @@ public:
     bool room() const { return !depth_ || level(clock_->now) < depth_; }
     bool empty() const { return !count_; }
     size_t size() const { return count_; }
-    // As the cycle began.
+    // Items when the cycle began.
     size_t held() const { return count_ + (popped_ == clock_->now); }
-    // When the first item is there, if that is not past: what was there and was not taken waits for
-    // something else.
+    // When the first item arrives, or NEVER if that has passed: an item that arrived and was not taken
+    // waits for another event.
     Cycle next() const {
         return count_ && items_[head_].at >= clock_->now ? items_[head_].at : NEVER;
     }
     const T& front() const { return items_[head_].value; }
     T& front() { return items_[head_].value; }
-    // Of the item `place` behind the first: when it is there.
+    // The arrival time of the item `place` places after the first.
     Cycle at(size_t place) const { return items_[(head_ + place) & (items_.size() - 1)].at; }
 
     T pop() {
@@ -69,7 +69,7 @@ public:
         clock_->moved = true;
         put(value, at);
     }
-    // An arrival at a time of its own, which must not decrease.
+    // Push an item that arrives in cycle `at`, which must not decrease.
     void put(const T& value, Cycle at) {
         if (count_ == items_.size()) grow();
         items_[(head_ + count_++) & (items_.size() - 1)] = {at, value};
@@ -99,7 +99,7 @@ private:
     std::vector<Item> items_;
 };
 
-// Hand an item on where there is one and room for it.
+// Move an item if there is one and room for it.
 template <class T>
 void wire(Queue<T>& from, Queue<T>& to) {
     if (from.has() && to.room()) to.push(from.pop());

@@ -1,1 +1,1 @@
-"""What a run computes beside its NICs, compiled: the results of :mod:`host`, bit for bit."""
+"""Compiled twins of Python modules: hosts, exchange, threads and checks, equal bit for bit."""

@@ -1,4 +1,4 @@
-// Answers to the samples of a host, put in their places: what sim/node/answers.py does.
+// Answers of a NIC to its host's samples. Reference: sim.node.answers.Answers.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -20,7 +20,7 @@ struct Step : Asked {
         : Asked(asked), kept(asked.records, asked.records + asked.count) {}
 };
 
-// What a NIC did that it must not do.
+// A protocol violation of a NIC.
 struct Fault {
     enum Kind : uint64_t { NONE, ANSWER, OPCODE, COUNT, ROW, DENSE, LATE } kind = NONE;
     uint64_t value = 0;  // the sample, opcode, row or cycle
@@ -36,20 +36,20 @@ struct Head {
 
 class Answers {
 public:
-    std::list<Step> steps;  // under way, in the order in which they were handed out
+    std::list<Step> steps;  // in flight, in the order in which they were handed out
     std::vector<Refusal> refusals;
     std::vector<Step*> completed;  // by the packet taken last
     Fault fault;
 
     explicit Answers(bool interaction) : interaction_(interaction) {}
 
-    // Whether a packet only answers samples; it is taken then.
+    // Place the answers of a packet; returns false, and does nothing, for one with another purpose.
     bool take(const uint32_t* words, uint64_t beats, const Head& head) {
         const uint32_t *tag = words + BEAT_WORDS, *values = tag + BEAT_WORDS;
         completed.clear();
         if (!answers(head.opcode)) return false;
         if (beats < 2 || (head.opcode == opcode::ERRORS && head.count > RECORDS_PER_BEAT * (beats - 1))) {
-            wrong(Fault::COUNT, head.opcode);
+            fail(Fault::COUNT, head.opcode);
         } else if (head.opcode == opcode::ERRORS) {
             for (uint32_t k = 0; k < head.count; k++) {
                 const uint64_t record = record_at(words, k);
@@ -77,12 +77,12 @@ public:
             if (sample - step.first < step.samples) return &step;
         return nullptr;
     }
-    // The step under way in which this node has to answer a sample; none for another sample.
+    // The step in flight with `sample` in this node's share, or null.
     Step* own(uint32_t sample) {
         Step* step = find(sample);
         return step && sample - step->first - step->share_first < step->share ? step : nullptr;
     }
-    void wrong(Fault::Kind kind, uint64_t value) {
+    void fail(Fault::Kind kind, uint64_t value) {
         if (fault.kind == Fault::NONE) fault = {kind, value};
     }
 
@@ -95,7 +95,7 @@ private:
         if (!step || step->filled[at] != first || after > step->parts
             || last != (after == step->parts)
             || (step->values && (count * step->values + DATA_WORDS - 1) / DATA_WORDS != beats)) {
-            wrong(Fault::ANSWER, sample);
+            fail(Fault::ANSWER, sample);
             return;
         }
         float* to = step->answers + (at * step->parts + first) * step->values;
@@ -112,7 +112,7 @@ private:
         const uint64_t first = (count + DATA_WORDS - 1) / DATA_WORDS;
         const uint64_t each = count && beats > first ? (beats - first) / count : 0;
         if (!each || first + each * count != beats) {
-            wrong(Fault::ANSWER, count ? tags[0] : 0);
+            fail(Fault::ANSWER, count ? tags[0] : 0);
             return;
         }
         for (uint32_t k = 0; k < count; k++)
@@ -125,7 +125,7 @@ private:
         Step* step = own(sample);
         const uint32_t at = step ? sample - step->first : 0;
         if (!step || step->status[at] || uint64_t(step->filled[at]) == step->parts) {
-            wrong(Fault::ANSWER, sample);
+            fail(Fault::ANSWER, sample);
             return;
         }
         step->status[at] = status;

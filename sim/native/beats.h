@@ -1,4 +1,4 @@
-// Beats at the edges of a NIC, and the packets in them.
+// Beats at the ports of a NIC, and the packets in them.
 #pragma once
 #include <vector>
 
@@ -8,14 +8,14 @@ namespace ember {
 
 inline bool ends_packet(const uint32_t* beat) { return beat[LAST_BIT / 32] >> LAST_BIT % 32 & 1; }
 
-// Record `k` behind the header beat of a packet.
+// Record `k` after the header beat of a packet.
 inline uint64_t record_at(const uint32_t* words, uint64_t k) {
     const uint32_t* record = words + (1 + k / RECORDS_PER_BEAT) * BEAT_WORDS
                              + 2 * (k % RECORDS_PER_BEAT);
     return record[0] | uint64_t{record[1]} << 32;
 }
 
-// Beats that left an output, and the cycles in which they did.
+// Beats taken from an output, and their cycles.
 struct Beats {
     std::vector<uint32_t> words;
     std::vector<uint64_t> cycles;

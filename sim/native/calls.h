@@ -1,4 +1,4 @@
-// Types of an engine's functions, those of harness.cpp. Engines may be of several libraries.
+// Function types of an engine (harness.cpp). Engines may come from several shared libraries.
 #pragma once
 #include <cstdint>
 

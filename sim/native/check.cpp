@@ -1,7 +1,7 @@
-// The check of results: bags pooled in their order, and linear layers in float32 with every product
-// and every sum rounded, sums in ascending index from the first product on, the bias last. The bits
-// are those of host.dlrm.embedding and host.dlrm.mlp.linear_fixed.
-// Compiled with -ffp-contract=off: a fused multiply-add would round once where two are meant.
+// The check of results: bags pooled in order, and linear layers in float32 with every product and
+// every sum rounded, summed by ascending index starting at the first product, the bias last.
+// Reference, bit for bit: host.dlrm.embedding and host.dlrm.mlp.linear_fixed.
+// Compiled with -ffp-contract=off: a fused multiply-add would round once instead of twice.
 #include <algorithm>
 #include <cstring>
 #include <vector>
@@ -14,7 +14,7 @@ using ember::Rows;
 
 namespace {
 
-// As many sums as registers hold. Compilers halve vectors of 512 bits that they are not told to keep.
+// As many sums as fit the registers. Compilers split 512-bit vectors unless told not to.
 #ifdef __AVX512F__
 constexpr int ROWS = 8;
 #define WHOLE __attribute__((min_vector_width(512)))
@@ -74,7 +74,7 @@ EXPORT void ember_linear(
     }
 }
 
-// pooled [bags][dimension] of keys joined in bag order; false when a key is outside the model.
+// pooled [bags][dimension] of keys concatenated in bag order; false if a key is outside the model.
 EXPORT bool ember_pooled(const Rows* rows, const int64_t* tables, const int64_t* numbers,
                          const int64_t* lengths, uint64_t bags, bool mean, float* pooled) {
     const uint64_t dimension = rows->dimension;

@@ -1,4 +1,7 @@
-"""The check of results, compiled: linear layers of ``--mlp fixed`` and pooled vectors."""
+"""Compiled numerics of the result check: linear layers of ``--mlp fixed`` and pooled vectors.
+
+Reference: :func:`host.dlrm.mlp.linear_fixed`, :func:`host.dlrm.dlrm.pooled_reference`.
+"""
 
 from ctypes import POINTER, byref, c_bool, c_uint64, c_void_p
 from functools import cache

@@ -1,5 +1,5 @@
-// Threads that advance the nodes of a cluster by a quantum: what sim/cluster/crew.py does, without Python,
-// whose lock would be asked for by each of them, and by what is done beside them.
+// A thread pool that advances the nodes of a cluster by a quantum. Reference: sim.cluster.crew.Crew,
+// whose threads contend for Python's lock with each other and with the background threads.
 #include <atomic>
 #include <cstdint>
 #include <deque>
@@ -9,12 +9,12 @@
 
 namespace {
 
-// How often a thread looks for what it waits for before it sleeps, for half a millisecond or one:
-// to be woken takes a twentieth of what a quantum does, and there is another one soon.
+// Polls before a waiting thread sleeps: half a millisecond to a millisecond. Waking up takes a
+// twentieth of a quantum, and the next one comes soon.
 constexpr int LOOKS = 1 << 14;
-// Parts of a quantum. A thread goes through one of every node it can have before it begins the next,
-// so that at the end it has little to wait for: mostly a part of one node. With many parts, caches
-// would serve a node no longer than that.
+// Parts of a quantum. A thread runs one part of every node that it can claim before the next part, so
+// that the wait at the end is short: mostly one part of one node. Many parts would change nodes so
+// often that a node's data leave the processor's caches.
 constexpr uint64_t PARTS = 3;
 
 void relax() {
@@ -25,12 +25,12 @@ void relax() {
 #endif
 }
 
-// Return what `number` is once it is not `old`.
+// Wait until `number` is not `old`, and return it.
 uint64_t changed(const std::atomic<uint64_t>& number, uint64_t old) {
     for (int look = 0; look < LOOKS; look++) {
         const uint64_t now = number.load(std::memory_order_acquire);
         if (now != old) return now;
-        // Whoever else wants this processor has it.
+        // Let other threads use this processor.
         if (look % 64 == 63) std::this_thread::yield();
         else relax();
     }
@@ -44,7 +44,7 @@ struct Node {
     void* host;
     Advance* advance;
     uint64_t count = 0;              // what the last advance returned
-    std::atomic<uint64_t> state{0};  // twice the parts that are done, and one while a thread has it
+    std::atomic<uint64_t> state{0};  // twice the parts done, plus one while a thread has claimed it
 
     Node(void* host, Advance* advance) : host(host), advance(advance) {}
 };
@@ -64,7 +64,7 @@ public:
     ~Crew() { dismiss(); }
     Crew(const Crew&) = delete;
 
-    // Not while they are advanced.
+    // Not while nodes are being advanced.
     void add(void* host, Advance* advance) { nodes_.emplace_back(host, advance); }
 
     void advance(uint64_t end, bool timed, uint64_t* counts) {
@@ -97,8 +97,8 @@ private:
             work(own, quantum);
         }
     }
-    // A thread begins with its own nodes, whose data its processor may still have at hand, and then
-    // helps the others with the last of theirs.
+    // A thread begins with its own nodes, whose data may still be in its processor's cache, and then
+    // helps the other threads with their last nodes.
     void work(uint64_t own, uint64_t quantum) {
         for (uint64_t part = 0; part < parts_; part++) {
             const uint64_t before = 2 * ((quantum - 1) * parts_ + part);
@@ -107,8 +107,8 @@ private:
             for (uint64_t at = nodes_.size(); at-- > 0;) take(nodes_[at], before, ends_[part]);
         }
     }
-    // Do a part of a quantum, where nobody has and all before it is done. A thread that comes late,
-    // to a quantum that is over, finds nothing like that.
+    // Claim and run a part if it is unclaimed and its predecessors are done. A thread that is late, in
+    // a quantum that is over, finds none.
     void take(Node& node, uint64_t before, const uint64_t& end) {
         uint64_t state = before;
         if (!node.state.compare_exchange_strong(state, before + 1, std::memory_order_acq_rel))
@@ -132,7 +132,7 @@ private:
 
 #define EXPORT extern "C" __attribute__((visibility("default")))
 
-// Returns nothing where so many threads cannot be started.
+// Returns null if that many threads cannot be started.
 EXPORT Crew* ember_crew_new(uint64_t threads, uint64_t cycle) {
     try {
         return new Crew(threads, cycle);
@@ -145,7 +145,7 @@ EXPORT void ember_crew_free(Crew* crew) { delete crew; }
 
 EXPORT void ember_crew_add(Crew* crew, void* host, Advance* advance) { crew->add(host, advance); }
 
-// Advance every node to `end`; what each returned goes to `counts`.
+// Advance every node to `end`; the value that each returned goes to `counts`.
 EXPORT void ember_crew_advance(Crew* crew, uint64_t end, bool timed, uint64_t* counts) {
     crew->advance(end, timed, counts);
 }

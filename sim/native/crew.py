@@ -1,4 +1,4 @@
-"""Threads that advance nodes of which all is compiled."""
+"""A compiled thread pool that advances compiled nodes. Reference: :mod:`sim.cluster.crew`."""
 
 import ctypes
 from collections.abc import Sequence
@@ -33,11 +33,11 @@ def crew_functions() -> SimpleNamespace:
 
 
 class CompiledCrew(AbstractContextManager):
-    """What a :class:`sim.cluster.crew.Crew` of nodes is, Python kept out of it.
+    """A thread pool for nodes that needs no Python. Reference: :class:`sim.cluster.crew.Crew`.
 
-    Parameters: the nodes, all at one cycle; ``threads``, the caller's included. Where those are
-    several, a node goes to its next cycle in a few steps, and not always with the same thread: that
-    changes nothing for it.
+    Parameters: the nodes, all at the same cycle; ``threads``, the caller's included. With several
+    threads a node runs a quantum in a few parts, not always on the same thread; its results do not
+    depend on that.
     """
 
     def __init__(self, nodes: Sequence[NativeNode], threads: int):
@@ -60,7 +60,7 @@ class CompiledCrew(AbstractContextManager):
         self._lib.ember_crew_free(crew)
 
     def advance(self, end: int) -> None:
-        """Run every NIC and its host up to cycle ``end``; raises what the first of them raises."""
+        """Run every NIC and its host up to cycle ``end``; raise the first node's error, if any."""
         self._quanta += 1
         self._lib.ember_crew_advance(self._crew, end, self._quanta % TIMED == 0,
                                      ctypes.addressof(self._counts))

@@ -1,4 +1,4 @@
-// An engine by its functions.
+// An engine, called through its C functions.
 #pragma once
 #include <algorithm>
 
@@ -13,7 +13,7 @@ public:
     void run(uint64_t until) { port_.run(port_.engine, until); }
     uint64_t cycle() const { return port_.cycle(port_.engine); }
     uint64_t next_event() const { return port_.next_event(port_.engine); }
-    // What was sent and was not dropped yet.
+    // Fetch the new output; returns all beats that were not dropped yet.
     Beats& received() {
         const uint64_t count = port_.pop(port_.engine, port_.from_, 0, nullptr, nullptr);
         if (!count) return received_;

@@ -1,6 +1,6 @@
-// Frames from engine to engine at the end of a quantum, to the bit as sim/cluster/exchange.py hands
-// them on: split off, put in the order of time, sent through the network's queues, pushed.
-// Compiled with -ffp-contract=off: cycles are those of numpy's arithmetic.
+// The exchange of frames between engines at the end of a quantum: split, sorted by time, sent through
+// the network's queues, pushed. Reference, bit for bit: sim.cluster.exchange.Exchange.
+// Compiled with -ffp-contract=off, so that cycles equal those of numpy's arithmetic.
 #include <cmath>
 
 #include "engine.h"
@@ -9,7 +9,7 @@ namespace {
 
 using namespace ember;
 
-// Frames of one opcode: how many, and when the last of each step left.
+// Counts of one opcode's frames, and when the last of each step left.
 struct Kind {
     uint32_t opcode;
     uint64_t frames = 0, bytes = 0;
@@ -18,7 +18,7 @@ struct Kind {
 
 struct Node {
     Engine engine;
-    size_t carried = 0;  // beats of whole frames, which were handed on
+    size_t carried = 0;  // beats of whole frames already forwarded
     Beats arriving;
 };
 
@@ -32,8 +32,8 @@ public:
     explicit Exchange(const Link& link) : link_(link) {}
 
     std::vector<Node> nodes;
-    std::vector<Frame> frames;  // of the last quantum, in the order of time
-    std::vector<Kind> kinds;    // that are told apart
+    std::vector<Frame> frames;  // of the last quantum, in time order
+    std::vector<Kind> kinds;    // opcodes that are counted separately
 
     bool step(uint64_t now, Exchanged& done) {
         frames.clear();
@@ -113,19 +113,19 @@ void ember_exchange_add(Exchange* exchange, const EnginePort* port) {
     exchange->nodes.push_back({Engine(*port)});
 }
 
-// Hand on what left every engine before cycle `now`. Returns 0 when a beat would come too late.
+// Forward the frames that left any engine before cycle `now`. Returns 0 if a beat would arrive late.
 int ember_exchange_step(Exchange* exchange, uint64_t now, Exchanged* done) {
     return exchange->step(now, *done);
 }
 
-// Tell frames of this opcode apart from now on.
-void ember_exchange_tell(Exchange* exchange, uint32_t opcode) {
+// Count the frames of this opcode separately from now on.
+void ember_exchange_count(Exchange* exchange, uint32_t opcode) {
     exchange->kinds.push_back({opcode});
 }
 
-// What there was of the opcode named in that place: frames, bytes, and when the last of each of
-// `steps` left.
-void ember_exchange_told(Exchange* exchange, uint64_t place, uint64_t steps, uint64_t* values) {
+// The counts of the opcode at index `place`: frames, bytes, and when the last frame of each of the
+// first `steps` steps left.
+void ember_exchange_counts(Exchange* exchange, uint64_t place, uint64_t steps, uint64_t* values) {
     const auto& kind = exchange->kinds[place];
     *values++ = kind.frames;
     *values++ = kind.bytes;
@@ -133,14 +133,14 @@ void ember_exchange_told(Exchange* exchange, uint64_t place, uint64_t steps, uin
     std::copy_n(kind.last.begin(), std::min<size_t>(steps, kind.last.size()), values);
 }
 
-// How many frames the last step handed on, and their beats together.
+// The number of frames that the last step forwarded, and of all their beats.
 uint64_t ember_exchange_frames(Exchange* exchange, uint64_t* beats) {
     *beats = 0;
     for (const auto& frame : exchange->frames) *beats += frame.count;
     return exchange->frames.size();
 }
 
-// Those frames in the order of time: cycle, source and number of beats of each; all their beats.
+// Those frames in time order: cycle, source and number of beats of each; all their beats.
 void ember_exchange_look(Exchange* exchange, uint64_t* places, uint32_t* beats) {
     for (const auto& frame : exchange->frames) {
         beats = std::copy_n(exchange->words(frame), frame.count * BEAT_WORDS, beats);

@@ -1,4 +1,4 @@
-"""The exchange of frames between compiled NICs, in C++."""
+"""The compiled exchange of frames between NICs. Reference: :mod:`sim.cluster.exchange`."""
 
 from collections.abc import Sequence
 from ctypes import POINTER, c_int, c_uint32, c_uint64, c_void_p
@@ -23,13 +23,13 @@ _FUNCTIONS = {
     "ember_exchange_step": (c_int, [c_void_p, c_uint64, POINTER(Exchanged)]),
     "ember_exchange_frames": (c_uint64, [c_void_p, POINTER(c_uint64)]),
     "ember_exchange_look": (None, [c_void_p, c_void_p, c_void_p]),
-    "ember_exchange_tell": (None, [c_void_p, c_uint32]),
-    "ember_exchange_told": (None, [c_void_p, c_uint64, c_uint64, c_void_p]),
+    "ember_exchange_count": (None, [c_void_p, c_uint32]),
+    "ember_exchange_counts": (None, [c_void_p, c_uint64, c_uint64, c_void_p]),
 }
 
 
 class CompiledExchange:
-    """What :class:`sim.cluster.exchange.Exchange` does, frames never touched by Python.
+    """The exchange in C++. Reference: :class:`sim.cluster.exchange.Exchange`.
 
     ``BuildError`` when the C++ compiler fails; the first instance compiles where nothing is cached.
     """
@@ -37,10 +37,10 @@ class CompiledExchange:
     def __init__(self, engines: Sequence[CompiledEngine], network: Network):
         self._lib = library(Path(__file__).with_suffix(".cpp"), _FUNCTIONS,
                             generated={"formats.h": header_text()})
-        # Both are used as long as this object is there.
+        # The C++ object uses both, so they must live as long as it does.
         self._engines, self._free = engines, network.free
         self._counts = Exchanged()
-        self._told: list[int] = []
+        self._counted: list[int] = []
         self._exchange = self._lib.ember_exchange_new(Link(
             overhead=network.overhead_bytes, switched=network.switched,
             lookahead=network.lookahead, cycles_per_byte=network.cycles_per_byte,
@@ -74,23 +74,23 @@ class CompiledExchange:
         if not good:
             raise late("net_rx", counts.late_node, counts.late_cycle, now)
 
-    def tell(self, opcodes: Sequence[int]) -> None:
-        """Tell the frames of ``opcodes`` apart from now on."""
-        self._told = list(opcodes)
-        for opcode in self._told:
-            self._lib.ember_exchange_tell(self._exchange, opcode)
+    def count_apart(self, opcodes: Sequence[int]) -> None:
+        """Count the frames of each of ``opcodes`` separately from now on."""
+        self._counted = list(opcodes)
+        for opcode in self._counted:
+            self._lib.ember_exchange_count(self._exchange, opcode)
 
-    def told(self, opcode: int, steps: int) -> tuple[int, int, list[int]]:
-        """Return what there was of ``opcode``: frames, bytes, and for each of the first ``steps``
-        steps the cycle in which the last one left, 0 for none."""
+    def counts_of(self, opcode: int, steps: int) -> tuple[int, int, list[int]]:
+        """Return the counts of ``opcode``: frames, bytes, and for each of the first ``steps`` steps
+        the cycle in which its last frame left, 0 for none."""
         values = np.empty(2 + steps, np.uint64)
-        self._lib.ember_exchange_told(self._exchange, self._told.index(opcode), steps,
-                                      values.ctypes.data)
+        self._lib.ember_exchange_counts(self._exchange, self._counted.index(opcode), steps,
+                                        values.ctypes.data)
         frames, size, *last = values.tolist()
         return frames, size, last
 
     def _look(self) -> list[tuple[int, int, np.ndarray]]:
-        """Return the frames of the last step as an observer wants them."""
+        """Return the frames of the last step in the form that an observer takes."""
         size = c_uint64()
         count = self._lib.ember_exchange_frames(self._exchange, size)
         places = np.empty((count, 3), np.uint64)

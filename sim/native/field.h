@@ -1,4 +1,4 @@
-// A field of a record or a header: the bits it takes.
+// A bit field of a record or a header.
 #pragma once
 #include <cstdint>
 
@@ -7,7 +7,7 @@ namespace ember {
 struct Field {
     uint32_t bit, bits;
 
-    // Of the beat that begins at `words`.
+    // In the beat that begins at `words`.
     constexpr uint64_t get(const uint32_t* words) const {
         uint64_t value = words[bit / 32] >> bit % 32;
         for (uint32_t taken = 32 - bit % 32, word = bit / 32 + 1; taken < bits; taken += 32)
@@ -18,7 +18,7 @@ struct Field {
         for (uint32_t k = 0; k < bits; k++)
             words[(bit + k) / 32] |= uint32_t(value >> k & 1) << (bit + k) % 32;
     }
-    // Of a record; the value as part of one.
+    // Read the field of a record; place a value in one.
     constexpr uint64_t of(uint64_t record) const { return record >> bit & mask(); }
     constexpr uint64_t at(uint64_t value) const { return (value & mask()) << bit; }
 

@@ -1,7 +1,7 @@
 """The C++ header ``formats.h``, generated: record layouts, opcodes, sizes and shared structures.
 
-Everything in it is ``constexpr``, so that C++ has no layout of its own to keep in step with
-:mod:`rtl.formats`.
+It is generated from :mod:`rtl.formats`, so that C++ has no second definition of a layout to keep in
+step.
 """
 
 from collections.abc import Iterable
@@ -66,8 +66,8 @@ def _layout(name: str, layout: StructLayout) -> str:
 
 @cache
 def header_text() -> str:
-    """Return ``formats.h``. Fields of a header beat are in namespace ``header``, those of a record
-    in one of its name, values of an enumeration in one of its name, all inside ``ember``."""
+    """Return ``formats.h``. In namespace ``ember``, fields of a header beat are in namespace
+    ``header``, and each record and each enumeration has a namespace of its name."""
     header = _namespace("header", (
         f"constexpr Field {name}{{{', '.join(map(str, field_place(name)))}}};"
         for name in EmberHeader.members))

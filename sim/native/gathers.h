@@ -1,4 +1,4 @@
-// The GPU as a host sees it: what host/timing/gpu.py does, to the bit.
+// The GPU's timing model. Reference, bit for bit: host.timing.gpu.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -9,29 +9,29 @@
 
 namespace ember {
 
-// A list of rows, or of dense vectors, that a NIC wants for a step: its records, and the dense
-// vectors themselves where they have values.
+// A list of rows, or of dense vectors, that a NIC requests for a step: its records, and the dense
+// vectors themselves if they have values.
 struct List {
     uint32_t step = 0;
     std::vector<uint64_t> records;
     std::vector<float> dense;
 };
 
-// A launch, where there is one: when its call is over, when its vectors are there, and its place
-// among those under way.
+// A launched gather, if `any`: when its call returns, when its vectors are ready, and its index among
+// those in flight.
 struct Gather {
     bool any = false;
     double called = 0, end = 0;
     size_t place = 0;
 };
 
-// The host's thread, which calls gathers one after the other.
+// The host's thread, which launches gathers one at a time.
 struct LaunchThread {
     double cycles;
     bool free = true;
 };
 
-// All lists that wait when a stream and the thread are free go into one launch.
+// Launches gathers: all lists waiting when a stream and the thread are free go into one.
 class Gathers {
 public:
     uint64_t launches = 0, rows = 0;
@@ -44,7 +44,7 @@ public:
         waiting_.push_back(std::move(list));
         return start(time);
     }
-    // The lists of a gather that ends.
+    // Remove a gather that ends, and return its lists.
     std::vector<List> take(size_t place) {
         places_.push_back(place);
         return std::move(under_way_[place]);
@@ -53,7 +53,7 @@ public:
         free_++;
         return start(time);
     }
-    // The bottom MLP of some samples: when its outputs are there.
+    // Run the bottom MLP of some samples; returns when its outputs are ready.
     double compute(double time, uint64_t samples) {
         computed_ = std::max(time + times_.mlp_launch, computed_)
                     + double(samples) * times_.cycles_per_sample;

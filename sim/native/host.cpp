@@ -1,4 +1,4 @@
-// The host of a NIC that runs, compiled too; Python's lock is not needed for either.
+// The compiled host of a compiled NIC; neither needs Python's lock. Reference: sim.node.node.Node.
 #include "engine.h"
 #include "host.h"
 

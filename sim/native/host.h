@@ -1,5 +1,5 @@
-// The host and GPU beside a NIC, in inference: acts as sim/node/node.py does, in the same order, to
-// the bit. Compiled with -ffp-contract=off: times are those of Python.
+// A NIC's host and GPU, in inference. Reference, in order and bit for bit: sim.node.node.Node.
+// Compiled with -ffp-contract=off, so that times equal those of Python.
 #pragma once
 #include <cstdint>
 #include <ctime>
@@ -16,13 +16,13 @@
 
 namespace ember {
 
-// A NIC has run(cycle), cycle(), next_event(); received(), the Beats that were not dropped yet;
-// arrive(words, beats, cycles), for a packet.
+// `Nic` must have run(cycle), cycle(), next_event(); received(), the Beats not dropped yet; and
+// arrive(words, beats, cycles), which delivers a packet.
 template <class Nic>
 class Host {
 public:
     uint64_t from_nic = 0, actions = 0;
-    uint64_t nic_ns = 0, host_ns = 0;  // CPU time of the quanta that were timed
+    uint64_t nic_ns = 0, host_ns = 0;  // CPU time of the timed quanta
     Answers answers;
     Outbox outbox;
     LaunchThread thread;
@@ -40,7 +40,7 @@ public:
         put(asked.time, {Event::ADD, &answers.steps.back()});
     }
 
-    // NIC and host up to a cycle.
+    // Run NIC and host up to a cycle.
     void advance(uint64_t end, bool timed) {
         uint64_t cycle = 0;
         do {
@@ -64,10 +64,10 @@ public:
             act(event);
         }
         const uint64_t late = outbox.deliver(nic_);
-        if (late != ~uint64_t(0)) answers.wrong(Fault::LATE, late);
+        if (late != ~uint64_t(0)) answers.fail(Fault::LATE, late);
     }
     bool faulty() const { return answers.fault.kind != Fault::NONE; }
-    // Shares that were answered; the highest number after a fault.
+    // Number of answered shares; NEVER after a fault.
     uint64_t answered() const { return faulty() ? NEVER : finished.size(); }
     double next_event() const { return events_.empty() ? INFINITE : events_.top().time; }
     HostCounts counts() const {
@@ -90,25 +90,25 @@ private:
     struct Event {
         enum Kind { ADD, GATHERED, DENSE_ASKED, DENSE_GATHERED, CALLED, PACKET } kind;
         Step* step = nullptr;
-        size_t place = 0;  // of what it is about, in `taken_`, or among gathers
+        size_t place = 0;  // index in `taken_` or among gathers
         double time = 0;
         uint64_t order = 0;
 
-        // The first to come is the greatest. Of one time: what the front end hands out, what follows
-        // from events before, packets. When the first and the last of these are put hangs on where
-        // cycles are cut into quanta; what happens must not.
+        // The earliest event is the greatest. At the same time: steps handed out, consequences of
+        // earlier events, packets. Quantum boundaries decide when the first and the last kind are
+        // queued; a fixed rank keeps the outcome independent of them (sim.node.events.Rank).
         bool operator<(const Event& other) const {
             if (time != other.time) return time > other.time;
             return rank() != other.rank() ? rank() > other.rank() : order > other.order;
         }
         int rank() const { return kind == ADD ? 0 : kind == PACKET ? 2 : 1; }
     };
-    // A packet of the NIC whose effect is to come.
+    // A packet of the NIC that the host has yet to act on.
     struct Taken {
         Head head;
         std::vector<uint64_t> records;
         std::vector<Step*> completed;
-        List dense;  // that it asks for; the step may end before they are sent
+        List dense;  // requested vectors; the step may end before they are sent
     };
 
     static uint64_t cpu_ns() {
@@ -132,7 +132,7 @@ private:
         events_.push(event);
     }
 
-    // Packets that the NIC has sent: answers are put in place, the rest acts when it is here.
+    // Read the NIC's packets: place answers at once, queue the rest until it has crossed PCIe.
     void receive() {
         auto& output = nic_.received();
         const size_t whole = output.split([&](size_t first, size_t beats, uint64_t cycle) {
@@ -161,7 +161,7 @@ private:
         kept.completed.clear();
         if (answers_only) kept.completed = answers.completed;
         else if (head.count > RECORDS_PER_BEAT * (beats - 1))
-            answers.wrong(Fault::COUNT, head.opcode);
+            answers.fail(Fault::COUNT, head.opcode);
         else
             for (uint32_t k = 0; k < head.count; k++)
                 kept.records.push_back(record_at(words, k));
@@ -193,7 +193,7 @@ private:
     }
     void packet(size_t at, double now) {
         const Head head = taken_[at].head;
-        // A packet takes its credit before it gets in line: a newer one may leave before it.
+        // A packet takes its credit before it is queued: a newer one may overtake it.
         const int16_t ahead = int16_t(uint16_t(head.credit - consumed_));
         if (ahead > 0) consumed_ += uint64_t(ahead);
         bool keeps = false;
@@ -203,13 +203,13 @@ private:
         } else if (head.opcode == opcode::DENSE_REQUESTS && config_.interaction) {
             keeps = ask(at, now);
         } else if (head.opcode != opcode::CREDIT && !answers.answers(head.opcode)) {
-            answers.wrong(Fault::OPCODE, head.opcode);
+            answers.fail(Fault::OPCODE, head.opcode);
         }
         for (Step* step : std::vector<Step*>(taken_[at].completed)) ended(step, now);
         if (!keeps) free_taken_.push_back(at);
         send_queries(now);
     }
-    // A list of dense vectors, which are there when the bottom MLP has run.
+    // Queue a request for dense vectors, which are ready when the bottom MLP has run.
     bool ask(size_t at, double now) {
         Taken& kept = taken_[at];
         Step* step = nullptr;
@@ -219,7 +219,7 @@ private:
             Step* own = answers.own(sample);
             if (!step) step = own;
             if (!own || own != step) {
-                answers.wrong(Fault::DENSE, sample);
+                answers.fail(Fault::DENSE, sample);
                 return false;
             }
             if (!step->dense) continue;
@@ -227,7 +227,7 @@ private:
             wanted.dense.insert(wanted.dense.end(), vector, vector + config_.dimension);
         }
         if (!step) {
-            answers.wrong(Fault::COUNT, opcode::DENSE_REQUESTS);
+            answers.fail(Fault::COUNT, opcode::DENSE_REQUESTS);
             return false;
         }
         wanted.step = uint32_t(step->step);
@@ -241,7 +241,7 @@ private:
         if (thread.cycles > 0) put(gather.called, {Event::CALLED});
         put(gather.end, {kind, nullptr, gather.place});
     }
-    // The thread is free again: rows and dense vectors take turns.
+    // Reuse the launch thread: rows and dense vectors take turns.
     void called(double now) {
         thread.free = true;
         for (size_t k = 0; k < (config_.interaction ? 2 : 1) && thread.free; k++) {
@@ -251,7 +251,7 @@ private:
         }
     }
 
-    // sim.node.queries.
+    // Reference of these three: sim.node.queries.Queries.
     void start(double now) {
         const size_t most = RECORDS_PER_BEAT
                             * std::min(config_.payload_beats, config_.buffer_beats / 2);
@@ -298,7 +298,7 @@ private:
         finished.push_back({step->step, step->started, now});
         auto found = answers.steps.begin();
         while (&*found != step) ++found;
-        // After a refusal there may be more to send of it.
+        // After a refusal, some of its queries may be unsent.
         if (step->sent < step->kept.size()) over_.splice(over_.begin(), answers.steps, found);
         else answers.steps.erase(found);
         going_--;
@@ -312,7 +312,7 @@ private:
             const uint64_t table = lookup::table.of(list.records[k]);
             const uint64_t row = lookup::row.of(list.records[k]);
             if (inside(*rows, table, row)) fill(*rows, table, row, vector);
-            else answers.wrong(Fault::ROW, row);
+            else answers.fail(Fault::ROW, row);
         });
     }
     void send_dense(const List& list, double now) {
@@ -325,7 +325,7 @@ private:
 
     Nic& nic_;
     const HostConfig config_;
-    std::list<Step> over_;  // whose shares are answered, with queries that were not sent yet
+    std::list<Step> over_;  // answered shares with unsent queries
     std::deque<Step*> waiting_;
     std::deque<Query> queries_;
     std::priority_queue<Event> events_;

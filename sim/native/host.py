@@ -1,4 +1,4 @@
-"""Nodes whose host and GPU are compiled; the reference is :mod:`sim.node.node`."""
+"""Nodes whose host and GPU are compiled. Reference: :mod:`sim.node.node`."""
 
 import ctypes
 from collections.abc import Callable
@@ -40,40 +40,40 @@ HOST_FUNCTIONS: dict[str, tuple[Any, list]] = {
     "ember_host_actions": (c_uint64, [c_void_p]),
     "ember_host_counts": (None, [c_void_p, POINTER(HostCounts)]),
 }
-"""Functions of a library with a host, those of ``host_calls.h``."""
+"""Functions of a shared library with a host, see ``host_calls.h``."""
 HOST_LONG = ("ember_host_advance",)
-"""What takes longer than to let another thread have Python's lock, and to have it back."""
+"""Functions that run longer than it takes to release and reacquire Python's lock."""
 
 _SHARE = np.dtype(Share)
 _FAULTS = (
-    "", "answered sample {}, or a part of it, which was not to come from it now",
+    "", "answered sample {}, or a part of it, which it was not to answer now",
     OPCODE, COUNT,
     "asked for row {} of a table that does not have it",
     "asked for the dense vector of sample {}, which it does not hold",
     "was given a beat for cycle {}, which had passed")
-"""By the C++ ``Fault``."""
+"""Messages by the C++ ``Fault``."""
 
 
 @dataclass(frozen=True)
 class Gathers:
-    """What a GPU has done: gathers launched, and vectors that they read."""
+    """Counts of a GPU: gathers launched, and vectors that they read."""
 
     launches: int
     rows: int
 
 
 class NativeNode:
-    """Does what :class:`sim.node.node.Node` does, to the bit, with its host and GPU in C++.
+    """A node with its host and GPU in C++. Reference, bit for bit: :class:`sim.node.node.Node`.
 
-    It does not train, and its host and GPU do not fall silent.
+    It supports neither training nor faults of the host and GPU.
 
     Parameters
     ----------
     number, engine, config, dimension, pcie, gpu, in_flight, bottom: as of a
         :class:`sim.node.node.Node`.
-    library: with `HOST_FUNCTIONS`.
-    make: makes a host of that library.
-    rows: address of the C++ ``Rows`` of the GPU's memory; None where vectors have no values.
+    library: a shared library with `HOST_FUNCTIONS`.
+    make: makes a host with that library.
+    rows: address of the C++ ``Rows`` in GPU memory; None if vectors have no values.
     """
 
     training = None
@@ -86,7 +86,7 @@ class NativeNode:
         self.pcie = Pcie(pcie)
         self.silent_host = self.silent_gpu = Windows()
         self.finished: list[Step] = []
-        """Steps whose share at this node is all answered, in order of time."""
+        """Steps whose share at this node is fully answered, in time order."""
         self._quanta, self._steps = 0, {}
         self._interacts, self._values = bottom is not None, rows is not None
         self._errors: list[tuple[int, int]] = []
@@ -112,7 +112,7 @@ class NativeNode:
 
     @property
     def actions(self) -> int:
-        """Things that this host has done: while none of them does anything, nothing gets on."""
+        """Actions performed; the watchdog reports a hang when the sum stops growing."""
         return self._lib.ember_host_actions(self._host)
 
     @property
@@ -123,7 +123,7 @@ class NativeNode:
 
     @property
     def dense(self) -> Gathers | None:
-        """Its gathers of dense vectors; None where the interaction is not on the NIC."""
+        """Its gathers of dense vectors; None unless the NIC computes the interaction."""
         counts = self._counts()
         return Gathers(counts.dense_launches, counts.dense_rows) if self._interacts else None
 
@@ -138,7 +138,7 @@ class NativeNode:
 
     @property
     def seconds(self) -> dict[str, float]:
-        """CPU time of evaluating the NIC, and of the host beside it, from a sample of quanta."""
+        """CPU time of NIC and host, extrapolated from a sample of quanta."""
         counts = self._counts()
         return {"nics": counts.nic_ns * TIMED / 1e9, "hosts": counts.host_ns * TIMED / 1e9}
 
@@ -150,29 +150,29 @@ class NativeNode:
 
     @property
     def unanswered(self) -> int:
-        """Samples of this node's shares that are under way or wait to be."""
+        """Unanswered samples of this node's shares, in flight or waiting."""
         return self._counts().unanswered
 
     @property
     def queries_waiting(self) -> int:
-        """Query packets that the host holds back for lack of credit."""
+        """Query packets held back for lack of credit."""
         return self._counts().queries_waiting
 
     @property
     def next_events(self) -> tuple[float, float]:
-        """The cycles before which neither NIC nor host does anything by itself."""
+        """The next cycles at which the NIC and the host act without new input."""
         nic = self.engine.next_event
         return inf if nic is None else nic, self._lib.ember_host_next_event(self._host)
 
     @property
     def quiet(self) -> bool:
-        """Nothing moves in the NIC or the host until something arrives from outside."""
+        """Whether NIC and host stay idle until something arrives from outside."""
         return (self._lib.ember_host_next_event(self._host) == inf
                 and not self.engine.waiting("host_rx") and not self.engine.waiting("net_rx")
                 and bool(self.engine.get_signal("idle")))
 
     def submit(self, step: Step, time: float) -> None:
-        """Give this host its share of ``step``, to be started in its turn, not before ``time``."""
+        """Queue this host's share of ``step``, to start in its turn, not before ``time``."""
         node, share = self.number, int(step.left[self.number])
         if not share:
             return
@@ -196,20 +196,21 @@ class NativeNode:
             self.take(count)
 
     def host_quantum(self, end: int) -> None:
-        """Let the host act on what the NIC, which is at cycle ``end``, has sent it."""
+        """Let the host handle what the NIC, which is at cycle ``end``, has sent."""
         if count := self._lib.ember_host_quantum(self._host, end):
             self.take(count)
 
     @property
     def native(self) -> tuple[int, int]:
-        """Address of the C++ host, and of what advances it and returns what `take` is told."""
+        """Address of the C++ host, and of the function that advances it, which returns the argument
+        of `take`."""
         advance = ctypes.cast(self._lib.ember_host_advance, c_void_p).value
         assert advance is not None
         return self._host, advance
 
     def take(self, count: int) -> None:
-        """Take note of ``count`` shares that are answered. ``ProtocolError`` for the highest
-        number: the NIC did what it must not do."""
+        """Record ``count`` answered shares. ``ProtocolError`` for 2^64 - 1: the NIC violated its
+        protocol."""
         if count == _FAULT:
             counts = self._counts()
             raise ProtocolError(f"node {self.number} "

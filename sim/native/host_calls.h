@@ -1,5 +1,5 @@
-// The interface of a host for ctypes; `Host` is one of ember::Host, and whoever includes this gives
-// an ember_host_new.
+// The ctypes interface of a host; a file that includes this defines `Host`, an ember::Host, and
+// ember_host_new.
 #pragma once
 #include "host.h"
 
@@ -10,7 +10,7 @@ void ember_host_free(Host* host) { delete host; }
 
 void ember_host_submit(Host* host, const ember::Asked* asked) { host->submit(*asked); }
 
-// Returns how many shares are answered that were not taken yet, the highest number after a fault.
+// Returns the number of answered shares not fetched yet, 2^64 - 1 after a fault.
 uint64_t ember_host_advance(Host* host, uint64_t end, bool timed) {
     host->advance(end, timed);
     return host->answered();
@@ -26,7 +26,7 @@ void ember_host_finished(Host* host, ember::Share* shares) {
     host->finished.clear();
 }
 
-// Returns how many samples were refused that were not taken yet; those, where there is room.
+// Returns the number of refusals not fetched yet, and moves them if the room suffices.
 uint64_t ember_host_refusals(Host* host, uint64_t room, ember::Refusal* refusals) {
     auto& all = host->answers.refusals;
     const uint64_t count = all.size();

@@ -1,4 +1,4 @@
-"""A compiled NIC with its host and GPU, all of it compiled."""
+"""A node of a compiled NIC with a compiled host and GPU. Reference: :mod:`sim.node.node`."""
 
 import ctypes
 from ctypes import POINTER, c_void_p
@@ -30,11 +30,10 @@ def _library() -> SimpleNamespace:
 
 
 class CompiledNode(NativeNode):
-    """Does what :class:`sim.node.node.Node` does for a compiled NIC, to the bit.
+    """A compiled node. Reference, bit for bit: :class:`sim.node.node.Node`.
 
-    It advances without Python, so that the nodes of several threads do not wait for each other.
-
-    It does not train, its host and GPU do not fall silent, and its NIC is not traced.
+    It advances without Python, so that nodes on several threads do not contend for Python's lock.
+    It supports neither training, nor faults of the host and GPU, nor waveforms.
     ``BuildError`` when the C++ compiler fails; the first instance compiles where nothing is cached.
 
     Parameters
@@ -47,7 +46,7 @@ class CompiledNode(NativeNode):
                  seed: int, pcie: PcieProfile, gpu: GpuProfile, in_flight: int,
                  bottom: int | None = None):
         functions, port = _library(), EnginePort(*engine.native("host_tx", "host_rx"))
-        self._rows = rows_of(model, seed)  # used as long as the host is there
+        self._rows = rows_of(model, seed)  # must live as long as the host
         super().__init__(
             number, engine, config, model.dimension, pcie, gpu, in_flight, bottom, functions,
             lambda host: functions.ember_host_new(port, host), ctypes.addressof(self._rows))

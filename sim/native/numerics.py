@@ -1,4 +1,4 @@
-"""What a run computes beside its NICs: by numpy or, with the same bits, compiled."""
+"""Numerics of a run outside its NICs: by numpy or, bit for bit the same, compiled."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ __all__ = ["COMPILED", "NUMPY", "Numerics"]
 
 @dataclass(frozen=True)
 class Numerics:
-    """Functions of :mod:`host.dlrm` by what they are for; see those of `NUMPY`."""
+    """Implementations of functions of :mod:`host.dlrm`; `NUMPY` is the reference."""
 
     linear: Callable[[np.ndarray, Layer], np.ndarray]
     pooled: Callable[[Samples, Model, int], np.ndarray]

@@ -1,4 +1,4 @@
-// Packets on their way from a host to its NIC.
+// Packets from a host to its NIC. Reference: sim.node.node.Node and sim.node.host_port.HostPort.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -12,13 +12,13 @@ namespace ember {
 
 class Outbox {
 public:
-    uint64_t bytes = 0;  // that were sent
+    uint64_t bytes = 0;  // sent
 
     Outbox(uint32_t node, uint64_t latency, double cycles_per_byte)
         : node_(node), latency_(double(latency)), cycles_per_byte_(cycles_per_byte) {}
 
-    // Let a packet begin its way at `now`, or when the link is free; returns its words, zero behind
-    // the header, of which the NIC looks at `shown` beats. They stay where they are until the next.
+    // Send a packet at `now`, or when the link is free; returns its words, zero after the header, of
+    // which the NIC reads the first `shown` beats. The pointer is valid until the next call.
     uint32_t* send(uint32_t opcode, uint32_t step, uint32_t count, uint64_t beats, uint64_t shown,
                    double now) {
         bytes += beats * BEAT_BYTES;
@@ -38,8 +38,8 @@ public:
         header::count.set(words, count);
         return words;
     }
-    // Vectors for the records of a list, at most `most` in a packet; `fill` writes the one for
-    // record k where they have values.
+    // Send the vectors of a list's records, at most `most` in a packet; if vectors have values, `fill`
+    // writes the one of record k.
     template <class Fill>
     void send_vectors(uint32_t opcode, const List& list, const Field& landing, uint64_t dimension,
                       uint64_t most, double now, bool values, Fill fill) {
@@ -62,8 +62,8 @@ public:
             }
         }
     }
-    // Give the NIC all of it; returns the first cycle of a beat when that is past, and nothing is
-    // given, else the highest number.
+    // Deliver all packets to the NIC and return 2^64 - 1; if the first beat's cycle has passed, deliver
+    // nothing and return that cycle.
     template <class Nic>
     uint64_t deliver(Nic& nic) {
         uint64_t late = ~uint64_t(0);
@@ -83,7 +83,7 @@ private:
         uint32_t beats;
     };
 
-    // The vector at hand, from value `at` on in beats one after the other.
+    // Write the current vector from value `at` on, into consecutive beats.
     void put(uint32_t* data, uint64_t at) const {
         for (uint64_t done = 0; done < vector_.size();) {
             const uint64_t some = std::min<uint64_t>(vector_.size() - done,

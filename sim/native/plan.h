@@ -1,4 +1,4 @@
-// Where keys live: their hash and their owner (host.placement.shard).
+// Placement of keys: hash and owner. Reference: host.placement.shard.
 #pragma once
 #include "formats.h"
 

@@ -1,4 +1,4 @@
-"""Where the rows of each table are, as C++ knows it."""
+"""The placement of tables in the form that C++ takes."""
 
 import numpy as np
 
@@ -9,7 +9,7 @@ __all__ = ["plan_of"]
 
 
 def plan_of(plan: ShardPlan) -> Plan:
-    """Return the C++ ``Plan`` of ``plan``, which holds the arrays that it points to."""
+    """Return the C++ ``Plan`` of ``plan``; it keeps the arrays that it points to alive."""
     columns = [np.array([getattr(table, name) for table in plan.tables], np.int64)
                for name in ("kind", "owner", "owners")]
     hashes = np.ascontiguousarray(hash_tables(), np.uint32)

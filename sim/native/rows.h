@@ -1,5 +1,5 @@
-// Rows of embedding tables as host.dlrm.rows.row_values makes them: the same 64-bit hashes, the same
-// float64 value rounded once.
+// Rows of embedding tables. Reference: host.dlrm.rows.row_values, with the same 64-bit hashes and the
+// same float64 value rounded once.
 #pragma once
 #include "formats.h"
 
@@ -13,7 +13,7 @@ inline uint64_t mix64(uint64_t h) {
     return h ^ h >> 33;
 }
 
-// 2u + 1 - 2^24 is exact in an integer of 32 bits, as it is in numpy's float64.
+// 2u + 1 - 2^24 is exact in a 32-bit integer, as it is in numpy's float64.
 inline float value(uint64_t bits, double scale) {
     return static_cast<float>(static_cast<double>(static_cast<int32_t>(2 * bits) - 0xFFFFFF)
                               * scale);

@@ -1,4 +1,4 @@
-"""The rows of a model's embedding tables, as C++ knows them."""
+"""The rows of a model's embedding tables in the form that C++ takes."""
 
 from functools import lru_cache
 
@@ -13,7 +13,7 @@ __all__ = ["rows_of"]
 def _rows_of(sizes: tuple[int, ...], dimension: int, seed: int) -> Rows:
     constants = row_constants(sizes, dimension, seed)
     rows = Rows(*(array.ctypes.data for array in constants), len(sizes), dimension)
-    rows.constants = constants  # they live as long as their addresses are used
+    rows.constants = constants  # keeps the arrays alive while C++ uses their addresses
     return rows
 
 

@@ -1,4 +1,4 @@
-"""Structures that Python and C++ share: defined here once, written out for C++ by `definition`."""
+"""Structures shared by Python and C++, defined here once; `definition` writes the C++."""
 
 import ctypes
 from ctypes import c_bool, c_double, c_int64, c_uint32, c_uint64, c_void_p
@@ -17,14 +17,14 @@ def fields(kind: type, *names: str) -> tuple[tuple[str, type], ...]:
 
 
 class Shared(ctypes.Structure):
-    """A structure that C++ knows by the same name. ``pointers``: C++ types of its pointers."""
+    """A structure with the same name in C++. ``pointers``: C++ types of its pointers."""
 
     pointers: ClassVar[dict[str, str]] = {}
 
 
 def definition(structure: type[Shared]) -> str:
-    """Return the C++ definition of ``structure``, which does not compile where a field lies at
-    another offset than in Python."""
+    """Return the C++ definition of ``structure``; static assertions check that every field has the
+    same offset as in Python."""
     name, lines, checks = structure.__name__, [], []
     for field, kind, *_ in structure._fields_:
         known = structure.pointers.get(field) or _TYPES.get(kind) or kind.__name__
@@ -36,7 +36,7 @@ def definition(structure: type[Shared]) -> str:
 
 
 class Plan(Shared):
-    """Where the rows of each table are, and the hash of keys, ``[bytes of a key][256]``."""
+    """Placement of each table's rows, and the key hash tables, ``[bytes of a key][256]``."""
 
     _fields_ = (*fields(c_void_p, "kinds", "owner", "owners", "hash"),
                 *fields(c_uint64, "tables", "hash_bytes"))
@@ -54,15 +54,15 @@ class Rows(Shared):
 
 
 class GpuTimes(Shared):
-    """What work on the GPU takes, in cycles, and how many gathers run at once."""
+    """Duration of work on the GPU, in cycles, and how many gathers run at once."""
 
     _fields_ = (*fields(c_double, "launch", "cycles_per_row", "mlp_launch", "cycles_per_sample",
                         "call"), ("streams", c_uint64))
 
 
 class HostConfig(Shared):
-    """A host. ``cycles_per_byte``: of PCIe towards the NIC. ``rows``: none where vectors, and so
-    answers, have no values."""
+    """Configuration of a host. ``cycles_per_byte``: of PCIe towards the NIC. ``rows``: null if
+    vectors, and so answers, have no values."""
 
     _fields_ = (*fields(c_uint64, "node", "dimension", "payload_beats", "buffer_beats",
                         "in_flight", "vectors_fit", "latency", "interaction"),
@@ -71,14 +71,14 @@ class HostConfig(Shared):
 
 
 class Asked(Shared):
-    """A share of a mini-batch to ask for, and where the answers go.
+    """A share of a mini-batch to query, and the arrays for its answers.
 
-    ``count`` query ``records``. ``first``: number of the mini-batch's first sample, of ``samples``.
-    ``share_first``, ``share``: place of this node's first sample, and how many it has. An answer
-    has ``parts`` of ``values`` each, 0 from a NIC without values: ``answers``
-    [samples][parts][values]. Of each sample ``filled``, the parts that are there, and ``status``,
-    its refusal. ``left``: samples of the share that are not answered. ``dense``:
-    [samples][dimension], none without values.
+    ``count`` query ``records``. ``first``: number of the mini-batch's first sample; it has
+    ``samples``. ``share_first``, ``share``: index of this node's first sample, and its number of
+    samples. An answer has ``parts`` of ``values`` each, 0 from a NIC without values: ``answers``
+    [samples][parts][values]. Per sample: ``filled``, the parts received, and ``status``, its
+    error. ``left``: unanswered samples of the share. ``dense``: [samples][dimension], null without
+    values.
     """
 
     _fields_ = (*fields(c_uint64, "step", "count"), ("records", c_void_p), ("time", c_double),
@@ -96,7 +96,7 @@ class Share(Shared):
 
 
 class HostCounts(Shared):
-    """What a host and its GPU have done. ``fault``, ``value``: see :mod:`sim.native.host`."""
+    """Counts of a host and its GPU. ``fault``, ``value``: see :mod:`sim.native.host`."""
 
     _fields_ = fields(c_uint64, "to_nic", "from_nic", "launches", "rows", "dense_launches",
                       "dense_rows", "unanswered", "queries_waiting", "nic_ns", "host_ns", "fault",
@@ -122,7 +122,7 @@ class Link(Shared):
 
 
 class Exchanged(Shared):
-    """What an exchange handed on, and the beat that came too late, where there is one."""
+    """What an exchange forwarded, and the beat that would arrive late, if any."""
 
     _fields_ = fields(c_uint64, "frames", "bytes", "lost", "late_node", "late_cycle")
     frames: int

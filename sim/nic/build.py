@@ -1,4 +1,4 @@
-"""From a configuration to running nodes: compile once, instantiate, load the registers."""
+"""Builder of NICs: compile a configuration once, create instances, load their registers."""
 
 import warnings
 from functools import lru_cache
@@ -15,15 +15,15 @@ from sim.nic.registers import RegisterFile
 
 __all__ = ["NicModel", "nic_model", "register_values"]
 
-# A NIC whose Verilog is kept from an earlier run is described but never elaborated.
+# A NIC whose Verilog is cached from an earlier run is described but never elaborated.
 warnings.simplefilter("ignore", UnusedElaboratable)
 
 
 class NicModel:
     """A compiled SmartNic.
 
-    Parameters: its configuration, the name of the engine, whether its instances are to be traced,
-    and whether idle blocks are left out, see :func:`sim.engines.load`.
+    Parameters: its configuration, the name of the engine, whether its instances can be traced,
+    and whether idle blocks are clock-gated, see :func:`sim.engines.load`.
     """
 
     def __init__(self, config: NicConfig, engine: str, traced: bool = False,
@@ -43,7 +43,7 @@ class NicModel:
 
     def configure(self, registers: RegisterFile, runtime: Runtime, plan: ShardPlan,
                   model: Dlrm, *, node: int, nodes: int) -> None:
-        """Queue the writes that make a NIC node ``node`` of ``nodes`` for ``model``."""
+        """Queue the register writes of node ``node`` of ``nodes`` for ``model``."""
         values = register_values(self.config, runtime, model, node=node, nodes=nodes)
         for name, value in values.items():
             registers.write(name, value)
@@ -53,7 +53,7 @@ class NicModel:
 
 def register_values(config: NicConfig, runtime: Runtime, model: Dlrm, *, node: int,
                     nodes: int) -> dict[str, int]:
-    """Return what the registers of node ``node`` of ``nodes`` are set to, without the tables."""
+    """Return the register values of node ``node`` of ``nodes``, without the tables."""
     dimension = model.dimension
     share = config.lookup_beats // nodes
     return {
@@ -73,7 +73,7 @@ def register_values(config: NicConfig, runtime: Runtime, model: Dlrm, *, node: i
         "lookup_timeout": runtime.lookup_timeout,
         "vector_timeout": runtime.vector_timeout,
         "result_timeout": runtime.result_timeout,
-        # An eighth of a requester's share stays free to tell honest peers from others.
+        # An honest peer leaves an eighth of its share unused; one that exceeds it misbehaves.
         "lookup_window": max(1, share - share // 8), "lookup_share": share,
     }
 
@@ -81,8 +81,8 @@ def register_values(config: NicConfig, runtime: Runtime, model: Dlrm, *, node: i
 @lru_cache(maxsize=4)
 def nic_model(config: NicConfig, engine: str, traced: bool = False,
               clock_gating: bool = True) -> NicModel:
-    """Return the :class:`NicModel` of its parameters, the same one to all who ask.
+    """Return the :class:`NicModel` of these parameters, the same object to every caller.
 
-    To describe a NIC anew takes longer than a short run of it.
+    Describing a NIC again takes longer than a short run of it.
     """
     return NicModel(config, engine, traced, clock_gating)

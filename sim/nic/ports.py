@@ -1,4 +1,4 @@
-"""Packets at the edges of the NIC as numpy arrays: beats of :data:`rtl.formats.Beat`."""
+"""Packets at the NIC's ports, as numpy arrays of beats of :data:`rtl.formats.Beat`."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -19,7 +19,7 @@ DATA_WORDS = Beat.members["data"] // 32
 BEAT_WORDS = -(-Beat.size // 32)
 _KEEP = Beat["keep"].offset // 32
 KEEP_WORDS = range(_KEEP, _KEEP + Beat.members["keep"] // 32)
-"""Words of a beat that say which bytes count."""
+"""Words of a beat that say which bytes are valid."""
 LAST_BIT = Beat["last"].offset
 """Bit of a beat that ends a packet."""
 
@@ -27,9 +27,9 @@ _LAST_WORD, _LAST_MASK = LAST_BIT // 32, np.uint32(1 << LAST_BIT % 32)
 
 
 def with_framing(data: np.ndarray, lengths: Sequence[int] | None = None) -> np.ndarray:
-    """Return beats for an edge from packet data: uint32 ``[n, 16]`` to ``[n, BEAT_WORDS]``.
+    """Return packet data framed as beats for a port: uint32 ``[n, 16]`` to ``[n, BEAT_WORDS]``.
 
-    ``lengths``: beats of each packet in ``data``, one after the other; default one packet.
+    ``lengths``: beats of each packet in ``data``, in order; by default one packet.
     """
     beats = np.zeros((len(data), BEAT_WORDS), np.uint32)
     beats[:, :DATA_WORDS] = data
@@ -41,13 +41,13 @@ def with_framing(data: np.ndarray, lengths: Sequence[int] | None = None) -> np.n
 
 def arrivals(starts: Sequence[float], lengths: Sequence[int], cycles_per_beat: float,
              latency: float = 0.0) -> np.ndarray:
-    """Return the cycle in which each beat of some packets is there: uint64 ``[beats]``.
+    """Return the cycle in which each beat of some packets arrives: uint64 ``[beats]``.
 
-    A beat is there ``latency`` after its last byte left; packet ``i`` of ``lengths[i]`` beats
+    A beat arrives ``latency`` after its last byte left; packet ``i`` of ``lengths[i]`` beats
     begins to leave at ``starts[i]``, and each beat takes ``cycles_per_beat``.
     """
     counts = np.asarray(lengths)
-    # Beats of the packets before, and 1 for the beat itself: places count from 1 in each packet.
+    # Subtract the beats of earlier packets: positions count from 1 in each packet.
     before = (counts.cumsum() - counts).repeat(counts)
     ends = np.asarray(starts, np.float64).repeat(counts)
     ends += (np.arange(1, len(before) + 1) - before) * cycles_per_beat
@@ -56,10 +56,10 @@ def arrivals(starts: Sequence[float], lengths: Sequence[int], cycles_per_beat: f
 
 
 class Packets(NamedTuple):
-    """Whole packets, one after the other.
+    """Whole packets, back to back.
 
     Members: ``beats``, uint32 ``[n, BEAT_WORDS]``; for each packet ``starts`` and ``ends``, its
-    first row and the row behind its last, and ``cycles``, when its last beat was taken.
+    first row and the row after its last, and ``cycles``, when its last beat was taken.
     """
 
     beats: np.ndarray
@@ -72,7 +72,7 @@ _NONE = Packets(np.empty((0, BEAT_WORDS), np.uint32), [], [], [])
 
 
 class PacketTap:
-    """Takes whole packets from an output of an engine; a packet may span several quanta."""
+    """Reader of whole packets from an engine's output; a packet may span several quanta."""
 
     def __init__(self, engine: Engine, stream: str):
         self._engine = engine
@@ -80,7 +80,7 @@ class PacketTap:
         self._rest = _NONE.beats
 
     def take(self) -> Packets:
-        """Return the packets that were finished since the last call."""
+        """Return the packets completed since the last call."""
         beats, cycles = self._engine.pop(self._stream)
         if not len(beats):
             return _NONE
@@ -98,6 +98,6 @@ class PacketTap:
 
 
 def late(stream: str, number: int, cycle: int, now: int) -> RuntimeError:
-    """Return the error of a beat that comes after its cycle."""
+    """Return the error for a beat whose cycle has passed."""
     return RuntimeError(f"{stream} of node {number} was given a beat for cycle {cycle} in cycle "
                         f"{now}")

@@ -17,11 +17,11 @@ class RegisterFile:
         self._by_name = {register.name: register for register in registers}
         self._noted: list[str] = []
         self.noted: dict[str, int] = {}
-        """What :meth:`note` asked for, once other registers were read."""
+        """Values of the reads queued by :meth:`note`, after the next :meth:`read`."""
 
     @property
     def names(self) -> list[str]:
-        """Every register; those of counters are ``block.name``."""
+        """The names of all registers; counters are ``block.name``."""
         return list(self._by_name)
 
     def write(self, name: str, value: int, cycle: int = 0) -> None:
@@ -43,7 +43,7 @@ class RegisterFile:
             self._engine.run(self._engine.cycle + 1)
 
     def read(self, *names: str) -> dict[str, int]:
-        """Read registers, and run the NIC until all are there; ``KeyError`` for an unknown name."""
+        """Read registers, running the NIC until all answer; ``KeyError`` for an unknown name."""
         for name in names:
             self._engine.read(self._by_name[name].address)
         self.finish()
@@ -54,12 +54,12 @@ class RegisterFile:
         return {name: data[self._by_name[name].address] for name in names}
 
     def note(self, *names: str) -> None:
-        """Queue reads of registers as they are soon, while the NIC runs; ``KeyError`` for an
-        unknown name. Values are in ``noted`` after the next :meth:`read`."""
+        """Queue register reads that are done while the NIC runs; ``KeyError`` for an unknown name.
+        The values are in ``noted`` after the next :meth:`read`."""
         for name in names:
             self._engine.read(self._by_name[name].address)
         self._noted += names
 
     def counters(self) -> dict[str, int]:
-        """Read every counter, ``block.name`` each, and run the NIC until all are there."""
+        """Read every counter, each named ``block.name``, running the NIC until all answer."""
         return self.read(*(name for name in self.names if "." in name))

@@ -1,4 +1,4 @@
-"""What the requesters' caches keep off the network, from the registers' counts."""
+"""Network traffic that the remote caches save, from the registers' counts."""
 
 from collections.abc import Mapping
 
@@ -10,9 +10,10 @@ __all__ = ["remote_cache_summary", "saved_bytes"]
 def remote_cache_summary(counters: Mapping[str, int], unique: int) -> dict:
     """Return the counters of all remote caches with their hit rates.
 
-    ``hit_rate``: of lookups of other nodes' rows, the part that did not travel, merged ones among
-    them. ``hit_rate_unique``: one less the lookups that travelled for each different key of a
-    requester's share of a mini-batch; below 0 where keys travel more than once in a mini-batch.
+    ``hit_rate``: the fraction of lookups of other nodes' rows that did not cross the network,
+    merged ones included. ``hit_rate_unique``: 1 minus the lookups that crossed the network per
+    distinct key of a requester's share of a mini-batch; below 0 where a key crosses it more than
+    once in a mini-batch.
     """
     accesses = counters.get("accesses")
     return dict(counters) | {
@@ -22,5 +23,5 @@ def remote_cache_summary(counters: Mapping[str, int], unique: int) -> dict:
 
 
 def saved_bytes(saved_lookups: int, dimension: int) -> int:
-    """Return the payload bytes of lookups that did not travel: record, tag and vector of each."""
+    """Return the payload bytes of lookups that did not cross the network: record, tag, vector."""
     return saved_lookups * ((RECORD_BITS + TAG_BITS) // 8 + 4 * dimension)

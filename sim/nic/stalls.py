@@ -1,4 +1,4 @@
-"""What NICs waited for, by cause, from their registers' counts."""
+"""Stall cycles of the NICs by cause, from the registers' counts."""
 
 from collections.abc import Mapping, Sequence
 
@@ -67,12 +67,12 @@ TRAINING_CAUSES: dict[str, tuple[str, str]] = {
     "step_packager.stall_buffers": ("gradients", "ends of steps waited for a packet buffer"),
     "report_packager.stall_buffers": ("gradients", "reports to the host waited for a buffer"),
 }
-"""Those of NICs that train."""
+"""Further causes, of NICs that train."""
 
 _CAUSES = CAUSES | TRAINING_CAUSES
-"""Cause and meaning of each stall counter. What is outside the NIC is a cause by itself; the others
-are what it leads to inside: ``samples`` that wait, ``lookups``, ``vectors``, ``results``,
-``gradients`` or ``rows`` held up."""
+"""Cause and meaning of each stall counter. Parts outside the NIC (host, gpu, dense, network, peers)
+are primary causes; the others name what back-pressure holds up inside: ``samples``, ``lookups``,
+``vectors``, ``results``, ``gradients`` or ``rows``."""
 
 
 def stalls(counters: Sequence[Mapping[str, int]]) -> dict:
@@ -80,10 +80,10 @@ def stalls(counters: Sequence[Mapping[str, int]]) -> dict:
 
     Parameters: ``counters`` of each node.
 
-    ``counters`` of the result has every stall counter's cycles, a number for each node;
-    ``by_cause`` names for each cause the counter that counted most at one node, longest first:
-    ``cause``, ``counter``, ``node``, ``cycles``, ``means``. A cause that nothing waited for is
-    left out.
+    In the result, ``counters`` has the cycles of every stall counter, one number per node;
+    ``by_cause`` names for each cause the counter with the most cycles at any one node, longest
+    first: ``cause``, ``counter``, ``node``, ``cycles``, ``means``. Causes without stalls are left
+    out.
     """
     found = {name: [node[name] for node in counters] for name in counters[0]
              if name.partition(".")[2].startswith("stall_")}

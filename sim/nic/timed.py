@@ -1,6 +1,6 @@
-"""How often the CPU time of a quantum is measured."""
+"""The sampling interval of CPU time measurements."""
 
 __all__ = ["TIMED"]
 
 TIMED = 8
-"""One of so many quanta is timed: the clock of a thread is slow."""
+"""One in this many quanta is timed, because reading a thread's CPU clock is slow."""

@@ -1,4 +1,4 @@
-"""Answers to the samples of a host: which step they belong to, put in their places as they come."""
+"""Answers of a NIC to its host's samples, placed in their steps on arrival."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -12,19 +12,19 @@ from sim.nic.ports import Packets
 from sim.node.errors import ProtocolError
 from sim.node.step import Step
 
-__all__ = ["Answers", "Told"]
+__all__ = ["Answers", "Notice"]
 
-Refused = Callable[[np.ndarray, np.ndarray, np.ndarray], None]
+OnRefused = Callable[[np.ndarray, np.ndarray, np.ndarray], None]
 
 _POOLED = frozenset((Opcode.POOLED, Opcode.ERRORS))
 _RESULTS = frozenset((Opcode.RESULTS, Opcode.RESULT_PART, Opcode.ERRORS))
 
 
-class Told(NamedTuple):
-    """A packet that a host has to do something about when it reaches it.
+class Notice(NamedTuple):
+    """A packet that the host must act on when it arrives.
 
-    Members: ``at``, which of the packets; ``head``, its header; ``completed``, the steps whose
-    shares at this node it answers the last samples of.
+    Members: ``at``, its index among the packets; ``head``, its header; ``completed``, the steps
+    whose shares at this node it completes.
     """
 
     at: int
@@ -33,23 +33,23 @@ class Told(NamedTuple):
 
 
 class Answers:
-    """Takes the answers of one NIC.
+    """Receiver of the answers of one NIC.
 
     Parameters
     ----------
     number: of the node.
     dimension: of a vector.
-    interaction: whether the NIC answers with results of the interaction, not with pooled vectors.
-    refused: is told samples, steps and statuses of an ERRORS packet.
+    interaction: whether the NIC answers with interaction results instead of pooled vectors.
+    refused: called with the samples, steps and statuses of an ERRORS packet.
 
-    Members: ``steps``, those under way with a share at this node, by number; ``errors``, sample and
+    Members: ``steps``, those in flight with a share at this node, by number; ``errors``, sample and
     status of each refusal; ``answering``, opcodes of packets that only answer samples.
 
-    ``native/answers.h`` does the same in C++.
+    ``sim/native/answers.h`` does the same in C++.
     """
 
     def __init__(self, number: int, dimension: int, *, interaction: bool,
-                 refused: Refused = lambda samples, steps, statuses: None):
+                 refused: OnRefused = lambda samples, steps, statuses: None):
         self._number, self._dimension, self._tell_refused = number, dimension, refused
         self.answering = _RESULTS if interaction else _POOLED
         self._credits = 0, 0
@@ -57,32 +57,32 @@ class Answers:
         self.errors: list[tuple[int, int]] = []
 
     def open(self, step: Step) -> None:
-        """Take answers to ``step`` from now on."""
+        """Start accepting answers to ``step``."""
         self.steps[step.number] = step
 
     def close(self, step: Step) -> None:
-        """Take no answers to ``step`` any more."""
+        """Stop accepting answers to ``step``."""
         del self.steps[step.number]
 
-    def take(self, packets: Packets) -> list[Told]:
-        """Put the answers in ``packets`` in place, in their order, and return what else there is:
-        packets of other kinds, and those that end a share or whose credits are not the last's.
+    def take(self, packets: Packets) -> list[Notice]:
+        """Place the answers in ``packets``, in order, and return the packets that the host must act
+        on: those of other opcodes, and those that complete a share or change the credits.
 
-        Nobody looks at answers before their step is done, so that they need not wait for PCIe.
-        ``ProtocolError`` or ``ValueError`` for answers to what was not asked.
+        Nothing reads an answer before its step is done, so placing it need not wait for PCIe.
+        ``ProtocolError`` or ``ValueError`` for unexpected answers.
         """
-        told = []
+        notices = []
         heads = parse_headers(packets.beats[packets.starts])
         for at, (head, start, end) in enumerate(zip(heads, packets.starts, packets.ends)):
             completed = self._place(packets.beats[start:end], head)
             credits = head.credit, head.acknowledge
             if completed or credits != self._credits or head.opcode not in self.answering:
                 self._credits = credits
-                told.append(Told(at, head, completed))
-        return told
+                notices.append(Notice(at, head, completed))
+        return notices
 
     def find(self, sample: int) -> tuple[Step, int] | None:
-        """Return the step that holds ``sample``, whose number wraps at 2^32, and its place."""
+        """Return the step that holds ``sample``, numbered modulo 2^32, and its index there."""
         for step in self.steps.values():
             at = sample - step.first & 0xFFFFFFFF
             if at < len(step.samples):
@@ -90,7 +90,7 @@ class Answers:
         return None
 
     def _place(self, packet: np.ndarray, head: Header) -> Sequence[Step]:
-        """Take a packet's answers; return the steps whose shares they complete."""
+        """Place a packet's answers; return the steps whose shares they complete."""
         opcode = head.opcode
         if opcode not in self.answering:
             return ()
@@ -107,11 +107,11 @@ class Answers:
                 for step in self._refuse(*refused)]
 
     def _part(self, sample: int, first: int, last: bool, parts: np.ndarray) -> Sequence[Step]:
-        """Take parts of the answer to a sample, the last of which ends it where ``last``."""
+        """Place parts of the answer to a sample; ``last`` marks the part that ends it."""
         found = self.find(sample)
         if found is None:
             raise ProtocolError(
-                f"node {self._number} answered sample {sample}, which is not under way")
+                f"node {self._number} answered sample {sample}, which is not in flight")
         step, at = found
         if last != step.place(self._number, at, first, parts):
             raise ProtocolError(f"sample {step.numbers[at]} ended after {step.filled[at]} of "

@@ -1,4 +1,4 @@
-"""The interaction on the NIC: the dense vectors that a host owes it, and when they are there."""
+"""Dense vectors that a host sends to a NIC that computes the interaction, and their timing."""
 
 from collections.abc import Callable
 from functools import partial
@@ -17,26 +17,26 @@ __all__ = ["DenseVectors", "bottom_operations"]
 
 
 def bottom_operations(model: Model) -> int:
-    """Return the float32 operations of a sample's bottom MLP: two a weight."""
+    """Return the float32 operations of a sample's bottom MLP: two per weight."""
     return 2 * sum(inputs * outputs for inputs, outputs in model.bottom_layers)
 
 
 class DenseVectors:
-    """A GPU's bottom MLP beside one NIC, and the requests for its outputs.
+    """The bottom MLP on one NIC's GPU, and the NIC's requests for its outputs.
 
-    The MLP of a share runs when the first of its queries is sent. Requests are lists in GPU memory,
-    as those for rows are: once the outputs are there, a gather in a stream of its own copies those
-    that are named into packets.
+    The MLP of a share starts when the first of its queries is sent. Requests are lists in GPU
+    memory, like those for rows: once the outputs exist, a gather in a stream of its own copies the
+    requested ones into packets.
 
     Parameters
     ----------
     node: its number, for packets.
-    gpu: the profile. operations: float32 operations of a sample.
-    dimension: of a vector. payload_beats: beats behind the header of a packet.
-    events: of the host. thread: that launches gathers.
-    find: returns the step and place in it of a sample under way, None for another.
-    send: sends a packet at a time.
-    awake: returns when a gather that would end at a time does; infinite for never.
+    gpu: the profile. operations: float32 operations per sample.
+    dimension: of a vector. payload_beats: beats of a packet after its header.
+    events: of the host. thread: the one that launches gathers.
+    find: returns the step of a sample in flight and its index in it, None for another sample.
+    send: sends a packet at a given time.
+    awake: given when a gather would end, returns when it does end; infinite for never.
     """
 
     def __init__(self, node: int, gpu: GpuProfile, operations: int, dimension: int,
@@ -47,60 +47,60 @@ class DenseVectors:
         self._mlp = GpuMlp(gpu, operations)
         self._gathers: GpuLookups[tuple[Step, np.ndarray, np.ndarray]] = GpuLookups(
             gpu, 4 * dimension, thread)
-        thread.join(lambda now: self._launched(self._gathers.start(now)))
+        thread.join(lambda now: self._schedule_end(self._gathers.start(now)))
         self._events, self._find, self._send, self._awake = events, find, send, awake
         self._ready: dict[int, float] = {}
         self.waiting = 0
-        """Dense vectors that were asked for and not sent yet."""
+        """Dense vectors requested but not yet sent."""
 
     @property
     def rows(self) -> int:
-        """Dense vectors that gathers have copied, or begun to."""
+        """Dense vectors in the gathers launched so far."""
         return self._gathers.rows
 
     @property
     def launches(self) -> int:
-        """Gathers of dense vectors so far."""
+        """Gathers of dense vectors launched so far."""
         return self._gathers.launches
 
     def begin(self, step: Step, now: float) -> None:
-        """Let the MLP of this node's share of ``step`` begin."""
+        """Start the MLP of this node's share of ``step``."""
         samples = step.shares[self._node + 1] - step.shares[self._node]
         self._ready[step.number] = self._mlp.run(now, samples)
 
     def end(self, step: Step) -> None:
-        """Forget a share that is answered."""
+        """Forget an answered share."""
         self._ready.pop(step.number, None)
 
-    def asked(self, packet: np.ndarray, head: Header, now: float) -> None:
+    def take_requests(self, packet: np.ndarray, head: Header, now: float) -> None:
         """Take a list of requests; ``ValueError`` when it names samples of another node."""
         wanted = parse_records(DenseRecord, packet[1:], head.count)
         samples = wanted["sample"].astype(np.int64)
         found = self._find(int(samples[0])) if head.count else None
         if found is None:
-            raise ValueError(f"dense vectors of {head.count} samples, the first of which is not "
-                             f"under way, were asked for")
+            raise ValueError(f"dense vectors were requested of {head.count} samples, the first of "
+                             f"which is not in flight")
         step = found[0]
         places = samples - step.first & 0xFFFFFFFF
         first, last = step.shares[self._node:self._node + 2]
         outside = (places < first) | (places >= last)
         if outside.any():
-            raise ValueError(f"the dense vector of sample {samples[outside.argmax()]} was asked "
-                             f"for at a node that does not hold it")
+            raise ValueError(f"the dense vector of sample {samples[outside.argmax()]} was "
+                             f"requested by a node that does not hold the sample")
         self.waiting += head.count
         request = (step, places, wanted["landing"].astype(np.uint16))
-        self._events.at(max(now, self._ready[step.number]), lambda now: self._launched(
+        self._events.at(max(now, self._ready[step.number]), lambda now: self._schedule_end(
             self._gathers.arrive(now, request, head.count)))
 
-    def _launched(self, gather: Gather | None) -> None:
+    def _schedule_end(self, gather: Gather | None) -> None:
         if gather is not None and (end := self._awake(gather.end)) < inf:
-            self._events.at(end, partial(self._gathered, gather))
+            self._events.at(end, partial(self._finish_gather, gather))
 
-    def _gathered(self, gather: Gather, now: float) -> None:
+    def _finish_gather(self, gather: Gather, now: float) -> None:
         for step, places, landings in gather.lists:
             self.waiting -= len(places)
             for packet in gpu_vectors(
                     landings, step.dense[places], node=self._node, step=step.number,
                     payload_beats=self._payload_beats, opcode=Opcode.DENSE_VECTORS):
                 self._send(packet, now)
-        self._launched(self._gathers.finish(now))
+        self._schedule_end(self._gathers.finish(now))

@@ -1,10 +1,10 @@
-"""What a simulated NIC must never do."""
+"""Errors of a simulated NIC that violates its protocol with the host."""
 
 __all__ = ["COUNT", "OPCODE", "ProtocolError"]
 
 OPCODE = "sent opcode {:#x} to its host"
 COUNT = "sent its host a packet of opcode {:#x} whose count does not fit its length"
-"""What a node did, for its opcode."""
+"""Messages about a packet of a node, to be formatted with its opcode."""
 
 
 class ProtocolError(Exception):

@@ -1,4 +1,4 @@
-"""A node's rows and optimizer states in GPU memory, in training: read, and written by the NIC."""
+"""A node's rows and optimizer states in GPU memory, which the NIC reads and writes in training."""
 
 from collections import defaultdict, deque
 from collections.abc import Callable
@@ -21,13 +21,13 @@ from sim.node.events import EventQueue
 __all__ = ["GpuMemory", "store_answers"]
 
 Write = tuple[int, Callable[[], None]]
-"""What a packet brings, as the number of its records, and what puts it in place."""
+"""The number of records in a packet, and the action that writes them to memory."""
 
 
 def store_answers(store: RowStore, node: int, payload_beats: int) -> Answer:
-    """Return what makes the GPU_VECTORS packets of ``node`` from its rows of the moment.
+    """Return a function that makes the GPU_VECTORS packets of ``node`` from its current rows.
 
-    ``payload_beats``: of a packet at most, behind its header.
+    ``payload_beats``: the most beats of a packet after its header.
     """
     def answer(records: np.ndarray, step: int) -> list[np.ndarray]:
         wanted = record_fields(LookupRecord, records)
@@ -43,21 +43,21 @@ def _keys(tables: np.ndarray, rows: np.ndarray) -> np.ndarray:
 
 
 class GpuMemory:
-    """The tables of one node, as far as its NIC updates them.
+    """The tables of one node, and their updates by its NIC.
 
-    Requests for states are served by gathers, as those for rows are; what the NIC sends is put in
-    place by scatters, each in a stream of its own. All that came while one ran goes with the next,
-    and a WRITTEN packet follows each.
+    Gathers serve requests for states, as they do for rows; scatters write what the NIC sends. Each
+    kind has a stream of its own. All that arrives while a scatter runs goes into the next one, and
+    a WRITTEN packet follows each.
 
     Parameters
     ----------
     node: its number. store: its rows and states.
     owns: returns which of the keys, given as tables and rows, are this node's.
-    gpu: the profile. payload_beats: beats behind the header of a packet.
-    events: of the host. send: sends a packet at a time.
-    awake: returns when a gather or scatter that would end at a time does; infinite for never.
+    gpu: the profile. payload_beats: beats of a packet after its header.
+    events: of the host. send: sends a packet at a given time.
+    awake: given when a gather or scatter would end, returns when it does; infinite for never.
 
-    Members: ``rows``, ``states``: row beats and states written so far.
+    Members: ``rows``, ``states``: row beats and states received for writing so far.
     """
 
     def __init__(self, node: int, store: RowStore,
@@ -78,7 +78,7 @@ class GpuMemory:
 
     @property
     def unfinished(self) -> int:
-        """Row beats and states that are to be written yet, and states to come back."""
+        """Row beats and states not yet written, and states that the NIC has not sent back."""
         return self._unwritten + sum(map(len, self._asked.values()))
 
     def end_step(self) -> np.ndarray:
@@ -95,16 +95,17 @@ class GpuMemory:
             raise ProtocolError(f"node {self._node} updated a part of a row")
         return keys
 
-    def asked(self, packet: np.ndarray, head: Header, now: float) -> None:
+    def take_state_requests(self, packet: np.ndarray, head: Header, now: float) -> None:
         """Take STATE_REQUESTS."""
         wanted = parse_records(LookupRecord, packet[1:], head.count)
         keys = self._checked(wanted["table"], wanted["row"])
         landings = wanted["landing"]
         for landing, key in zip(landings.tolist(), keys.tolist()):
             self._asked[landing].append(key)
-        self._gather(self._gathers.arrive(now, (head.step, landings, keys), head.count))
+        self._schedule_gather_end(
+            self._gathers.arrive(now, (head.step, landings, keys), head.count))
 
-    def rows_came(self, packet: np.ndarray, head: Header, now: float) -> None:
+    def take_rows(self, packet: np.ndarray, head: Header, now: float) -> None:
         """Take ROW_UPDATES."""
         tables, rows, beats, _, values = parse_partials(packet, head.count, self._width)
         keys = self._checked(tables, rows)
@@ -116,8 +117,8 @@ class GpuMemory:
         self.rows += head.count
         self._scatter(head, now, lambda: self._put_rows(keys, beats, values))
 
-    def states_came(self, packet: np.ndarray, head: Header, now: float) -> None:
-        """Take STATE_UPDATES: of what was asked for under the same landing, the oldest."""
+    def take_states(self, packet: np.ndarray, head: Header, now: float) -> None:
+        """Take STATE_UPDATES; each is of the oldest state requested under its landing."""
         landings, states = parse_states(packet, head.count)
         keys = []
         for landing in landings.tolist():
@@ -137,38 +138,39 @@ class GpuMemory:
             raise ProtocolError(f"node {self._node} named a row to its host that it does not hold")
         return _keys(tables, rows)
 
-    # Gathers of states
+    # State gathers
 
-    def _gather(self, gather: Gather | None) -> None:
+    def _schedule_gather_end(self, gather: Gather | None) -> None:
         if gather is not None and (end := self._awake(gather.end)) < inf:
-            self._events.at(end, lambda now: self._gathered(gather, now))
+            self._events.at(end, lambda now: self._finish_gather(gather, now))
 
-    def _gathered(self, gather: Gather, now: float) -> None:
+    def _finish_gather(self, gather: Gather, now: float) -> None:
         for step, landings, keys in gather.lists:
             _, states = self.store.read(keys)
             for packet in state_packets(Opcode.STATES, landings, states, node=self._node,
                                         step=step, payload_beats=self._payload_beats):
                 self._send(packet, now)
-        self._gather(self._gathers.finish(now))
+        self._schedule_gather_end(self._gathers.finish(now))
 
     # Scatters of rows and states
 
     def _scatter(self, head: Header, now: float, put: Callable[[], None]) -> None:
         self._unwritten += head.count
-        self._begin_scatter(self._scatters.arrive(now, (head.step, (head.count, put)), head.count))
+        self._schedule_scatter_end(
+            self._scatters.arrive(now, (head.step, (head.count, put)), head.count))
 
-    def _begin_scatter(self, scatter: Gather | None) -> None:
+    def _schedule_scatter_end(self, scatter: Gather | None) -> None:
         if scatter is not None and (end := self._awake(scatter.end)) < inf:
-            self._events.at(end, lambda now: self._scattered(scatter, now))
+            self._events.at(end, lambda now: self._finish_scatter(scatter, now))
 
-    def _scattered(self, scatter: Gather, now: float) -> None:
+    def _finish_scatter(self, scatter: Gather, now: float) -> None:
         for _, (count, put) in scatter.lists:
             put()
             self._unwritten -= count
-        # Scatters may end in another order than they began: what counts is how much is in place.
+        # Scatters may end out of order, so WRITTEN carries the total written.
         self._send(written_packet(self.rows + self.states - self._unwritten, node=self._node,
                                   step=scatter.lists[-1][0]), now)
-        self._begin_scatter(self._scatters.finish(now))
+        self._schedule_scatter_end(self._scatters.finish(now))
 
     def _put_rows(self, keys: np.ndarray, beats: np.ndarray, values: np.ndarray) -> None:
         unique, which = np.unique(keys, return_inverse=True)

@@ -1,4 +1,4 @@
-"""The training half of a node's host: gradients for its NIC, and what the NIC makes of them."""
+"""The training half of a node's host: gradients for its NIC, and the NIC's replies."""
 
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
@@ -22,8 +22,8 @@ __all__ = ["RefusedMessage", "TrainingHost", "TrainingOf", "gradient_payload"]
 
 TrainingOf = Callable[[EventQueue, Callable[[np.ndarray, float], None], Callable[[float], float]],
                       "TrainingHost"]
-"""Makes a `TrainingHost` of a node's events, what sends a packet at a time, and what says when a
-gather that would end at a time does."""
+"""Makes a `TrainingHost` from a node's events, a function that sends a packet at a given time, and
+one that, given when a gather would end, returns when it does."""
 
 _NO_SAMPLE = 0xFFFFFFFF
 
@@ -36,31 +36,31 @@ class RefusedMessage(NamedTuple):
 
 
 def gradient_payload(config: NicConfig) -> int:
-    """Return the beats behind the header of a packet of gradients to a NIC of ``config``."""
-    # The NIC reports what it has consumed at the latest when that is a quarter of the window.
+    """Return the beats after the header of a gradient packet to a NIC of ``config``."""
+    # The NIC reports its consumption at the latest after a quarter of the window.
     return min(config.host_payload_beats, config.gradient_credits // 2)
 
 
 class TrainingHost:
-    """What a host does for the gradients of its samples and the rows of its node.
+    """The part of a host that handles gradients of its samples and updates of its node's rows.
 
-    A step is `open` as its lookups begin, `gradients` are sent when its time has come, and it is
-    over when the NIC says so. What the NIC spills is kept until the pass has ended, and goes back
+    A step is opened when its lookups begin, its `gradients` are sent later, and it is over when the
+    NIC reports so. Beats that the NIC spills are kept until the pass has ended, then returned
     (docs/training.md).
 
     Parameters
     ----------
     node: its number.
     memory: the node's tables.
-    window: beats behind headers that may be on their way to the NIC, or wait in it.
-    payload_beats: of a packet at most, see `gradient_payload`.
-    events: of the host. send: sends a packet at a time.
+    window: payload beats that may be in flight to the NIC or wait in it.
+    payload_beats: the most of a packet, see `gradient_payload`.
+    events: of the host. send: sends a packet at a given time.
 
     Members
     -------
-    step: number of the step that is open or was last, -1 before the first.
-    finished: host's cycle at which its NIC said that this step is over, None while it is open.
-    keys: whose rows this node wrote in the last step, ascending.
+    step: number of the open or last step, -1 before the first.
+    finished: host cycle of the NIC's report that this step is over, None while it is open.
+    keys: keys whose rows this node wrote in the last step, ascending.
     refused: messages that the NIC refused.
     spilled, passes: beats and passes with any, by :class:`rtl.formats.ReductionLevel`.
     """
@@ -83,29 +83,29 @@ class TrainingHost:
         self.spilled, self.passes = [0, 0], [0, 0]
         self._handlers: Mapping[int, Callable[[np.ndarray, Header, float], None]] = {
             Opcode.SPILLED: self._take_spilled, Opcode.STEP_REPORTS: self._take_reports,
-            Opcode.ROW_UPDATES: memory.rows_came, Opcode.STATE_REQUESTS: memory.asked,
-            Opcode.STATE_UPDATES: memory.states_came}
+            Opcode.ROW_UPDATES: memory.take_rows, Opcode.STATE_REQUESTS: memory.take_state_requests,
+            Opcode.STATE_UPDATES: memory.take_states}
 
     @property
     def busy(self) -> bool:
-        """Whether gradients are under way, so that the host may answer its NIC at once."""
+        """Whether gradients are in flight, so that the host may answer its NIC at once."""
         return self._begun
 
     @property
     def waiting(self) -> int:
-        """Packets that are held back for lack of credit."""
+        """Packets held back for lack of credit."""
         return len(self._packets)
 
     def open(self, step: int) -> None:
-        """Begin with ``step``."""
+        """Open ``step``."""
         self.step, self.finished = step, None
 
     def gradients(self, share: Samples, gradients: np.ndarray, time: float,
                   others: Iterable[np.ndarray] = ()) -> None:
         """Send the gradients ``[n, tables, d]`` of this node's ``share`` of the step at ``time``.
 
-        ``others``: packets that go before them, which may be bad ones. One longer than any that the
-        NIC takes never returns its credit.
+        ``others``: packets sent before them, possibly invalid ones. A packet longer than the NIC
+        accepts never returns its credit.
         """
         packets = gradient_packets(
             share.tables, share.rows, share.bag_lengths.reshape(-1),
@@ -122,7 +122,7 @@ class TrainingHost:
     def packet(self, packet: np.ndarray, head: Header, now: float) -> bool:
         """Take a packet of the NIC at ``now``; return whether it belongs to training.
 
-        :class:`ProtocolError` for one that the NIC must not send.
+        :class:`ProtocolError` for a packet that the NIC must not send.
         """
         self._consumed(head.acknowledge)
         handler = self._handlers.get(head.opcode)
@@ -155,7 +155,7 @@ class TrainingHost:
             self._sent_beats += beats
             self._send(self._packets.popleft(), now)
 
-    # What does not fit the NIC's tables
+    # Beats that do not fit the NIC's tables
 
     def _take_spilled(self, packet: np.ndarray, head: Header, _: float) -> None:
         partials = parse_partials(packet, head.count, self._width)
@@ -186,7 +186,7 @@ class TrainingHost:
         self._give_back(news.level, ended=True)
 
     def _give_back(self, level: int, ended: bool = False) -> None:
-        """Send back what a pass has spilled, as soon as it has ended and all of it is here."""
+        """Return the beats that a pass spilled, once it has ended and all of them are here."""
         kept = sum(len(part.rows) for part in self._kept[level])
         count = self._passed[level]
         if count is None and not (ended and kept):

@@ -1,4 +1,4 @@
-"""The host's port of a NIC: whole packets with their cycles, in both directions."""
+"""The host port of a NIC: whole packets with their cycles, in both directions."""
 
 from collections.abc import Sequence
 
@@ -12,12 +12,12 @@ __all__ = ["HostPort"]
 
 
 class HostPort:
-    """Takes packets from ``host_tx`` of a NIC and gives packets to its ``host_rx``.
+    """Reads packets from a NIC's ``host_tx`` and writes packets to its ``host_rx``.
 
     Parameters
     ----------
     engine: the NIC. number: of its node, for messages.
-    cycles_per_byte: of the link to the NIC. latency: of that link, in cycles.
+    cycles_per_byte: of the link to the NIC. latency: its latency in cycles.
     """
 
     def __init__(self, engine: Engine, number: int, cycles_per_byte: float, latency: int):
@@ -26,16 +26,16 @@ class HostPort:
         self._tap = PacketTap(engine, "host_tx")
 
     def take(self) -> Packets:
-        """Return the packets that were finished since the last call, without framing:
-        ``beats`` is uint32 ``[n, 16]``."""
+        """Return the packets completed since the last call, without framing: ``beats`` is uint32
+        ``[n, 16]``."""
         beats, starts, ends, cycles = self._tap.take()
         return Packets(np.ascontiguousarray(beats[:, :DATA_WORDS]), starts, ends, cycles)
 
     def give(self, packets: Sequence[np.ndarray], starts: Sequence[float], now: int) -> None:
-        """Let ``packets`` (uint32 ``[n, 16]``) reach the NIC, which is at cycle ``now``.
+        """Deliver ``packets`` (uint32 ``[n, 16]``) to the NIC, which is at cycle ``now``.
 
         ``starts``: when the first byte of each leaves the host. ``RuntimeError`` when a beat would
-        be there in a cycle that has passed.
+        arrive in a cycle that has passed.
         """
         lengths = list(map(len, packets))
         cycles = arrivals(starts, lengths, self._per_beat, self._latency)

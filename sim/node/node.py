@@ -1,8 +1,8 @@
-"""Node: one SmartNIC and the host and GPU beside it.
+"""A node: one SmartNIC with its host and GPU.
 
-NIC and host take turns: the NIC runs up to a cycle before which nothing comes from the host, then
-the host answers what the NIC has sent, event by event in time order. An answer is at the NIC no
-earlier than PCIe's round trip after what caused it, and rows no earlier than a gather on the GPU.
+NIC and host take turns: the NIC runs up to a cycle before which the host can send nothing, then the
+host handles what the NIC has sent, event by event in time order. A reply reaches the NIC a PCIe
+round trip after its cause at the earliest, and rows take a gather on the GPU besides.
 """
 
 from collections.abc import Sequence
@@ -46,12 +46,12 @@ class Node:
     number: the node's number.
     engine: the running NIC.
     config: its configuration.
-    answer: the rows in GPU memory.
+    answer: serves the rows in GPU memory.
     dimension: of a vector.
     pcie, gpu: profiles of the timing models.
-    in_flight: steps that this host keeps going at once.
-    bottom: float32 operations of a sample's bottom MLP where the interaction is on the NIC.
-    training: makes what exchanges gradients and rows with the NIC, where that trains.
+    in_flight: steps that this host keeps in flight.
+    bottom: float32 operations of a sample's bottom MLP, if the NIC computes the interaction.
+    training: makes the `TrainingHost`, if the NIC trains.
     """
 
     def __init__(self, number: int, engine: Engine, config: NicConfig, answer: Answer,
@@ -64,45 +64,45 @@ class Node:
         self._events = EventQueue()
         thread = LaunchThread(gpu, self._events.at)
         self._gpu: GpuLookups[tuple[int, np.ndarray]] = GpuLookups(gpu, 4 * dimension, thread)
-        thread.join(lambda now: self._launched(self._gpu.start(now)))
-        self._queries = Queries(number, config, in_flight, self._send, self._began)
+        thread.join(lambda now: self._schedule_end(self._gpu.start(now)))
+        self._queries = Queries(number, config, in_flight, self._send, self._begin_step)
         self._to_nic: list[np.ndarray] = []
         self._to_nic_starts: list[float] = []
         self._port = HostPort(engine, number, self._pcie.to_nic.cycles_per_byte, self._pcie.latency)
         self._answers = Answers(number, dimension, interaction=bottom is not None,
-                                refused=self._refused)
+                                refused=self._take_refusals)
         self.errors = self._answers.errors
         """Sample and status of each refusal."""
         self.dense = None if bottom is None else DenseVectors(
             number, gpu, bottom, dimension, config.host_payload_beats, self._events, thread,
             find=self._answers.find, send=self._send, awake=lambda end: self.silent_gpu.after(end))
-        """What owes the NIC dense vectors, None where the interaction is not on the NIC."""
+        """The sender of dense vectors, None unless the NIC computes the interaction."""
         self.training = training and training(
             self._events, self._send, lambda end: self.silent_gpu.after(end))
         self.silent_host = self.silent_gpu = Windows()
-        """When the host sends nothing, and when no gather ends."""
+        """When the host sends nothing, and when no gather completes."""
         self.actions = 0
-        """Things that this host has done: while none of them does anything, nothing gets on."""
+        """Actions performed; the watchdog reports a hang when the sum stops growing."""
         self.seconds = {"nics": 0.0, "hosts": 0.0}
-        """CPU time of evaluating the NIC, and of the host beside it, from a sample of quanta."""
+        """CPU time of NIC and host, extrapolated from a sample of quanta."""
         self._quanta = 0
         self.host_bytes = {"to_nic": 0, "from_nic": 0}
         self.finished: list[Step] = []
-        """Steps whose share at this node is all answered, in order of time."""
+        """Steps whose share at this node is fully answered, in time order."""
         engine.set_rate("host_tx", cycles_per_beat=BEAT_BYTES * self._pcie.from_nic.cycles_per_byte,
                         last_bit=LAST_BIT, burst=64)
 
     @property
     def next_events(self) -> tuple[float, float]:
-        """The cycles before which neither NIC nor host does anything by itself."""
+        """The next cycles at which the NIC and the host act without new input."""
         nic, host = self.engine.next_event, self._events.next_time
         return inf if nic is None else nic, inf if host is None else host
 
     def _horizon(self) -> float:
-        """Return a cycle before which nothing comes from the host to the NIC.
+        """Return a cycle before which nothing from the host reaches the NIC: the lookahead.
 
-        A host answers a credit at once where queries wait for one, and news of gradients; requests
-        for rows when a gather on the GPU has read them. What it already has before it counts too.
+        A host replies at once to a credit for which queries wait, and to training reports; to
+        requests for rows only after a gather on the GPU. Its pending events count too.
         """
         nic, host = self.next_events
         answer = nic + self._pcie.lookahead
@@ -112,7 +112,7 @@ class Node:
 
     @property
     def quiet(self) -> bool:
-        """Nothing moves in the NIC or the host until something arrives from outside."""
+        """Whether NIC and host stay idle until something arrives from outside."""
         return (not self._events and not self.engine.waiting("host_rx")
                 and not self.engine.waiting("net_rx") and bool(self.engine.get_signal("idle")))
 
@@ -123,12 +123,12 @@ class Node:
 
     @property
     def unanswered(self) -> int:
-        """Samples of this node's shares that are under way or wait to be."""
+        """Unanswered samples of this node's shares, in flight or waiting."""
         return sum(int(step.left[self.number]) for step in self._answers.steps.values())
 
     @property
     def queries_waiting(self) -> int:
-        """Query packets that the host holds back for lack of credit."""
+        """Query packets held back for lack of credit."""
         return self._queries.waiting
 
     @property
@@ -137,7 +137,7 @@ class Node:
         return self._pcie
 
     def submit(self, step: Step, time: float) -> None:
-        """Give this host its share of ``step``, to be started in its turn, not before ``time``."""
+        """Queue this host's share of ``step``, to start in its turn, not before ``time``."""
         if not step.left[self.number]:
             return
         self._answers.open(step)
@@ -158,7 +158,7 @@ class Node:
             self.seconds["hosts"] += (clock() - ran) * TIMED
 
     def host_quantum(self, end: int) -> None:
-        """Let the host act on what the NIC, which is at cycle ``end``, has sent it."""
+        """Let the host handle what the NIC, which is at cycle ``end``, has sent."""
         self._receive()
         horizon = end + self._pcie.latency
         for time, action in self._events.until(horizon):
@@ -172,46 +172,46 @@ class Node:
             return
         beats, starts, ends, cycles = packets
         self.host_bytes["from_nic"] += ends[-1] * BEAT_BYTES
-        # Whatever the host does about a packet, it does when that has reached it.
+        # The host acts on a packet only when it has crossed PCIe.
         for at, head, completed in self._answers.take(packets):
             self._events.at(float(cycles[at]) + self._pcie.latency, partial(
-                self._packet, beats[starts[at]:ends[at]], head, completed), Rank.PACKET)
+                self._take_packet, beats[starts[at]:ends[at]], head, completed), Rank.PACKET)
 
-    def _packet(self, packet: np.ndarray, head: Header, completed: Sequence[Step],
+    def _take_packet(self, packet: np.ndarray, head: Header, completed: Sequence[Step],
                 now: float) -> None:
         self._queries.consumed(head.credit)
         trains = self.training is not None and self.training.packet(packet, head, now)
         if head.opcode == Opcode.LOOKUP_REQUESTS:
             records = payload_records(packet[1:], head.count)
             if len(records) != head.count:
-                raise self._wrong(COUNT, head)
-            self._launched(self._gpu.arrive(now, (head.step, records), head.count))
+                raise self._violation(COUNT, head)
+            self._schedule_end(self._gpu.arrive(now, (head.step, records), head.count))
         elif head.opcode == Opcode.DENSE_REQUESTS and self.dense is not None:
-            self.dense.asked(packet, head, now)
+            self.dense.take_requests(packet, head, now)
         elif not (trains or head.opcode in self._answers.answering
                   or head.opcode == Opcode.CREDIT):
-            raise self._wrong(OPCODE, head)
+            raise self._violation(OPCODE, head)
         for step in completed:
-            self._ended(step, now)
+            self._end_step(step, now)
         self._queries.send(now)
 
-    def _wrong(self, what: str, head: Header) -> ProtocolError:
+    def _violation(self, what: str, head: Header) -> ProtocolError:
         return ProtocolError(f"node {self.number} {what.format(head.opcode)}")
 
     # Rows for the NIC
 
-    def _launched(self, gather: Gather | None) -> None:
+    def _schedule_end(self, gather: Gather | None) -> None:
         if gather is not None and (end := self.silent_gpu.after(gather.end)) < inf:
-            self._events.at(end, lambda now: self._gathered(gather, now))
+            self._events.at(end, lambda now: self._finish_gather(gather, now))
 
-    def _gathered(self, gather: Gather, now: float) -> None:
+    def _finish_gather(self, gather: Gather, now: float) -> None:
         for step, records in gather.lists:
             for packet in self._answer(records, step):
                 self._send(packet, now)
-        self._launched(self._gpu.finish(now))
+        self._schedule_end(self._gpu.finish(now))
 
     def _send(self, packet: np.ndarray, now: float) -> None:
-        """Let a packet begin its way to the NIC at ``now``, or when the link is free."""
+        """Send a packet to the NIC at ``now``, or when the link is free."""
         now = self.silent_host.after(now)
         if now == inf:
             return
@@ -220,7 +220,7 @@ class Node:
         self._to_nic_starts.append(self._pcie.to_nic.send(now, packet.nbytes)[0])
 
     def _push_sent(self) -> None:
-        """Hand all that was sent in this quantum to the engine, at once."""
+        """Pass all packets sent in this quantum to the engine in one call."""
         if not self._to_nic:
             return
         self._port.give(self._to_nic, self._to_nic_starts, self.engine.cycle)
@@ -228,15 +228,15 @@ class Node:
 
     # Steps
 
-    def _refused(self, samples: np.ndarray, steps: np.ndarray, statuses: np.ndarray) -> None:
+    def _take_refusals(self, samples: np.ndarray, steps: np.ndarray, statuses: np.ndarray) -> None:
         if self.training is not None:
             self.training.errors(samples, steps, statuses)
 
-    def _began(self, step: Step, now: float) -> None:
+    def _begin_step(self, step: Step, now: float) -> None:
         if self.dense is not None:
             self.dense.begin(step, now)
 
-    def _ended(self, step: Step, now: float) -> None:
+    def _end_step(self, step: Step, now: float) -> None:
         step.ends[self.number] = now
         self._answers.close(step)
         if self.dense is not None:

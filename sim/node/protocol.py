@@ -1,4 +1,4 @@
-"""What a cluster asks of a node."""
+"""The interface of a node to its cluster."""
 
 from typing import Protocol
 
@@ -11,7 +11,7 @@ __all__ = ["ClusterNode", "GatherCounts"]
 
 
 class GatherCounts(Protocol):
-    """Gathers of one kind on a node's GPU: ``launches``, and ``rows`` that they read."""
+    """Counts of one kind of gather on a node's GPU: ``launches``, and ``rows`` read."""
 
     @property
     def launches(self) -> int: ...
@@ -25,15 +25,15 @@ class ClusterNode(Protocol):
     Members
     -------
     number: of the node. engine: its NIC. pcie: between NIC and host.
-    finished: steps whose share at this node is all answered, in order of time.
-    silent_host, silent_gpu: when the host sends nothing, and when no gather ends.
-    actions: actions that the host has performed; a watchdog reports a hang when no sum grows.
-    next_events: the cycles before which neither NIC nor host does anything by itself.
-    quiet: whether nothing moves in NIC or host until something arrives from outside.
+    finished: steps whose share at this node is fully answered, in time order.
+    silent_host, silent_gpu: when the host sends nothing, and when no gather completes.
+    actions: actions performed; the watchdog reports a hang when the sum stops growing.
+    next_events: the next cycles at which the NIC and the host act without new input.
+    quiet: whether NIC and host stay idle until something arrives from outside.
     errors: sample and status of each refusal. seconds: CPU time of NIC and host.
     host_bytes: bytes over PCIe each way. gpu, dense: gathers of rows, and of dense vectors, None
-    where the interaction is not on the NIC. unanswered: samples under way or waiting.
-    queries_waiting: query packets that the host holds back for lack of credit.
+    unless the NIC computes the interaction. unanswered: samples in flight or waiting.
+    queries_waiting: query packets held back for lack of credit.
     """
 
     number: int
@@ -67,7 +67,7 @@ class ClusterNode(Protocol):
     def queries_waiting(self) -> int: ...
 
     def submit(self, step: Step, time: float) -> None:
-        """Give this host its share of ``step``, to be started in its turn, not before ``time``."""
+        """Queue this host's share of ``step``, to start in its turn, not before ``time``."""
         ...
 
     def advance(self, end: int) -> None:
@@ -75,5 +75,5 @@ class ClusterNode(Protocol):
         ...
 
     def host_quantum(self, end: int) -> None:
-        """Let the host act on what the NIC, which is at cycle ``end``, has sent it."""
+        """Let the host handle what the NIC, which is at cycle ``end``, has sent."""
         ...

@@ -1,4 +1,4 @@
-"""Queries of a host: mini-batches in their turn, packets as the NIC's credits allow."""
+"""Queries of a host: steps take turns, packets leave as the NIC's credits allow."""
 
 from collections import deque
 from collections.abc import Callable
@@ -13,25 +13,25 @@ __all__ = ["Queries", "newly_consumed"]
 
 
 def newly_consumed(credit: int, known: int) -> int:
-    """Return how much more than ``known`` a credit modulo 2^16 tells of.
+    """Return the increase over ``known`` that a credit modulo 2^16 reports.
 
-    A packet takes its credit before it gets in line with others, so a newer one may leave before
-    it: then nothing.
+    It is 0 for an old credit: a packet takes its credit before it is queued with others, so a newer
+    one may overtake it.
     """
     ahead = (credit - known) & 0xFFFF
     return ahead if ahead < 1 << 15 else 0
 
 
 class Queries:
-    """What a host still has to ask its NIC for.
+    """Queue of a host's queries to its NIC.
 
     Parameters
     ----------
     node: number of the host's node.
     config: the NIC's configuration.
-    in_flight: steps that are kept going at once.
-    send: sends a packet at a time.
-    began: is told when the first query of a step is sent.
+    in_flight: steps kept in flight.
+    send: sends a packet at a given time.
+    began: called when the first query of a step is sent.
     """
 
     def __init__(self, node: int, config: NicConfig, in_flight: int,
@@ -39,7 +39,7 @@ class Queries:
         self._node, self._in_flight = node, in_flight
         self._send, self._began = send, began
         self._buffer_beats = config.query_beats
-        # The NIC reports credits at the latest when a quarter of the buffer is free.
+        # The NIC reports credits at the latest when a quarter of the buffer has become free.
         self._packet_beats = min(config.host_payload_beats, config.query_beats // 2)
         self._steps: deque[Step] = deque()
         self._packets: deque[tuple[Step, np.ndarray]] = deque()
@@ -48,33 +48,33 @@ class Queries:
 
     @property
     def waiting(self) -> int:
-        """Packets that are held back for lack of credit."""
+        """Packets held back for lack of credit."""
         return len(self._packets)
 
     @property
     def left(self) -> bool:
-        """Whether anything is left to be asked for."""
+        """Whether any query is left to send."""
         return bool(self._packets or self._steps)
 
     def add(self, step: Step, now: float) -> None:
-        """Ask for the node's share of ``step`` when its turn comes."""
+        """Queue the node's share of ``step``."""
         self._steps.append(step)
         self._start(now)
 
     def ended(self, now: float) -> None:
-        """Let the next step take the turn of one that is answered."""
+        """Start the next step in place of one that is answered."""
         self._going -= 1
         self._start(now)
 
     def consumed(self, credit: int) -> None:
-        """Take note of the beats of queries that the NIC has taken out of its buffer.
+        """Record how many beats of queries the NIC has taken out of its buffer.
 
-        ``credit``: how many since the start, modulo 2^16.
+        ``credit``: the number since the start, modulo 2^16.
         """
         self._consumed_beats += newly_consumed(credit, self._consumed_beats)
 
     def send(self, now: float) -> None:
-        """Send what there is room for in the NIC's buffer."""
+        """Send the packets that fit the NIC's buffer."""
         while self._packets:
             step, packet = self._packets[0]
             beats = len(packet) - 1

@@ -1,7 +1,7 @@
-"""What comes back for each mini-batch, and whether it is what it must be.
+"""The answers to each mini-batch, and their comparison with the reference.
 
-The answer to a sample is what the NICs give to their hosts: its pooled vectors, or, where the
-interaction is on the NIC, the beats of its interaction's result.
+The answer to a sample is what the NIC gives to its host: the pooled vectors, or, if the NIC
+computes the interaction, the beats of its result.
 """
 
 from collections.abc import Callable
@@ -21,32 +21,32 @@ from host.wire.packets import query_records
 __all__ = ["PooledOf", "Step", "StepResult"]
 
 PooledOf = Callable[[Samples, Model, int], np.ndarray]
-"""What returns pooled vectors as :func:`host.dlrm.dlrm.pooled_reference` does."""
+"""A function that returns pooled vectors as :func:`host.dlrm.dlrm.pooled_reference` does."""
 
 
 @dataclass
 class Step:
-    """One mini-batch under way: its samples, and the answers that came back so far.
+    """One mini-batch in flight: its samples, and the answers received so far.
 
-    Nodes may work on their shares of it at once: none writes what another one reads.
+    Nodes may work on their shares concurrently: none writes what another one reads.
 
     Members
     -------
     number: the step, counted from 0.
-    first: number that its first sample has for the NICs: those of all steps follow one another.
+    first: number of its first sample on the NICs, which count through all steps.
     samples: its samples.
     shares: first sample of each node's share, and the number of samples at the end.
     answers: float32 ``[samples, parts, values]``, filled as they arrive; the parts are bags or
         beats.
     dense: dense vectors, float32 ``[samples, dimension]``, where the interaction is on the NIC.
-    filled: parts that came back for each sample: int64.
+    filled: parts received for each sample: int64.
     status: error status of each sample, 0 for none.
-    left: samples of each node's share that are not answered: int64.
+    left: unanswered samples of each node's share: int64.
     records: query records of all samples: uint64.
     bounds: where those of each sample begin and end.
-    batch: the mini-batch that was formed of samples of the input; None for samples in its order.
-    foreign_keys: the different keys of each share that other nodes own.
-    starts, ends: host cycles of the first query and the last result of each share, once there.
+    batch: the mini-batch as formed from the input; None for samples in input order.
+    foreign_keys: sum over the shares of the distinct keys that other nodes own.
+    starts, ends: host cycles of the first query and the last result of each share, once known.
     """
 
     number: int
@@ -88,12 +88,12 @@ class Step:
 
     @property
     def fresh(self) -> bool:
-        """Whether the samples of all steps before are those of the input before this one's."""
+        """Whether the steps before this one hold exactly the input's samples before it."""
         return self.batch is None or self.batch.fresh
 
     @property
     def done(self) -> bool:
-        """Whether every host has heard of the last answer to its share."""
+        """Whether every host has received the last answer to its share."""
         return len(self.ends) == sum(map(lt, self.shares, self.shares[1:]))
 
     @property
@@ -112,10 +112,10 @@ class Step:
         return self.records[first:end]
 
     def place(self, node: int, at: int, first: int, parts: np.ndarray) -> bool:
-        """Take parts ``first`` on of the answer to the step's sample ``at``.
+        """Store the parts from ``first`` on of the answer to the step's sample ``at``.
 
-        Returns whether the sample is complete. ``ValueError`` when they do not belong to the share
-        of ``node`` or the answer.
+        Returns whether the sample is complete. ``ValueError`` when the sample is not in the share
+        of ``node`` or the parts do not continue the answer.
         """
         self._check(node, at)
         total, before = self.answers.shape[1], self.filled[at]
@@ -131,7 +131,7 @@ class Step:
         return bool(after == total)
 
     def refuse(self, node: int, at: int, status: int) -> None:
-        """Take an error answer for the step's sample ``at``."""
+        """Record an error answer to the step's sample ``at``."""
         self._check(node, at)
         if self.status[at] or self.filled[at] == self.answers.shape[1]:
             raise ValueError(f"sample {self.numbers[at]} was answered twice, with error {status} "
@@ -150,7 +150,7 @@ class StepResult:
     """Verdict on a finished step.
 
     Members: ``equal``, samples whose answers equal the numpy model's bit for bit; ``different``,
-    the others that were answered in full; ``refused``, answered with an error.
+    others with complete answers; ``refused``, samples answered with an error.
     """
 
     equal: int
@@ -160,9 +160,9 @@ class StepResult:
     @classmethod
     def judge(cls, step: Step, model: Model, seed: int,
               pooled: PooledOf = pooled_reference) -> "StepResult":
-        """Compare what came back with the numpy model of the same samples.
+        """Compare the answers with the numpy model of the same samples.
 
-        ``pooled``: gives pooled vectors, the bits of :func:`host.dlrm.dlrm.pooled_reference`.
+        ``pooled``: returns the bits of :func:`host.dlrm.dlrm.pooled_reference`.
         """
         expected = pooled(step.samples, model, seed)
         if step.dense is not None:

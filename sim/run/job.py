@@ -4,7 +4,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 
 from sim.files.outputs import LiveJson, write_json
-from sim.files.stop import kept_by, never
+from sim.files.stop import never, note_kept_results
 from sim.job.options import RunOptions
 from sim.run.pcap import PcapFile
 from sim.run.predictions import PredictionFile
@@ -35,7 +35,7 @@ def run_to_files(options: RunOptions, progress: RunProgress = lambda done, total
     job = Run(options)
     total = job.expected_samples
     live = LiveJson(outputs.json)
-    with kept_by(live, outputs.json), ExitStack() as files:
+    with note_kept_results(live, outputs.json), ExitStack() as files:
         # Not before the run is set up: a mistake found there leaves an older file alone.
         predictions = files.enter_context(PredictionFile(
             outputs.predictions, options.workload.first_sample, lambda: job.prediction_before)

@@ -20,7 +20,7 @@ from sim.cluster.watchdog import StuckError
 from sim.engines import Engine
 from sim.files.outputs import LiveJson
 from sim.files.stop import never
-from sim.job.fit import built, check_fit
+from sim.job.fit import check_fit, config_to_build
 from sim.job.inputs import GENERATED, batcher_of, check_warmup, choose_model, mini_batches
 from sim.job.options import RunOptions
 from sim.job.settings import apply_settings
@@ -71,7 +71,7 @@ class Run:
         self.model, self._kind = choose_model(workload)
         self.model = self.runtime.of_model(self.model)
         self.runtime = replace(self.runtime, pooling=self.model.pooling)
-        self.config = built(self.config, self.model, self.runtime, workload)
+        self.config = config_to_build(self.config, self.model, self.runtime, workload)
         check_fit(self.config, self.model, self.runtime, workload)
         self._layout = ResultLayout.of(self.model) if self.runtime.interaction else None
         self._answer = ((self.model.tables, self.model.dimension) if self._layout is None else

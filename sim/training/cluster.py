@@ -22,7 +22,7 @@ from rtl.formats import BEAT_BYTES, DescriptorKind, EmberHeader, OptimizerMode, 
 from sim.cluster.stuck import diagnose
 from sim.cluster.watchdog import StuckError
 from sim.engines import Engine
-from sim.job.fit import built, check_fit
+from sim.job.fit import check_fit, config_to_build
 from sim.job.settings import Runtime
 from sim.job.workload import Workload
 from sim.node.gpu_memory import GpuMemory, store_answers
@@ -46,7 +46,7 @@ def training_config(config: NicConfig, model: Model, runtime: Runtime,
     """Return ``config`` of NICs that train; ``ValueError`` where the model does not fit them."""
     if any("".join(setting.split()) == "training=false" for setting in workload.settings):
         raise ValueError("training must be true where NICs train, not false")
-    config = built(config.with_fields(training=True), model, runtime, workload)
+    config = config_to_build(config.with_fields(training=True), model, runtime, workload)
     check_fit(config, model, runtime, workload)
     return config
 

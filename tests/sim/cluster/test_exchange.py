@@ -81,11 +81,11 @@ def test_compiled_is_python(profile, nodes):
     assert (waits >= 0).all() == (profile == "ethernet_100g_switch")
 
 
-def test_opcodes_are_told_apart():
+def test_opcodes_are_counted_apart():
     rng = np.random.default_rng(4)
     both = _Both(load_profile("ethernet_100g_switch", NetworkProfile), 2)
     for exchange in both.exchanges:
-        exchange.tell((1, 2))
+        exchange.count_apart((1, 2))
     sizes: dict[int, list[int]] = {1: [], 2: [], 3: []}
     last = {(code, step): 0 for code in sizes for step in range(3)}
     now = 0
@@ -104,8 +104,8 @@ def test_opcodes_are_told_apart():
         last[code, step] = now - 1
     for exchange in both.exchanges:
         for code in (1, 2):
-            assert exchange.told(code, 3) == (len(sizes[code]), sum(sizes[code]),
-                                              [last[code, step] for step in range(3)])
+            assert exchange.counts_of(code, 3) == (
+                len(sizes[code]), sum(sizes[code]), [last[code, step] for step in range(3)])
         assert exchange.frames == sum(map(len, sizes.values()))
 
 

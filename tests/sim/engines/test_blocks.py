@@ -1,4 +1,4 @@
-"""Blocks of the NIC, side by side in one design: every engine gives the same beats and cycles."""
+"""Blocks of the NIC side by side in one design: all engines give equal beats and cycles."""
 
 import random
 from dataclasses import replace
@@ -32,7 +32,7 @@ QUANTUM, CYCLES = 32, 1536
 
 
 class Adders(wiring.Component):
-    """Two instances of one shared unit behind a stream: as many sums as the FIFO has room for."""
+    """Two instances of one shared unit after a stream: as many sums as the FIFO holds."""
 
     i: In(stream.Signature(OPERANDS))
     o: Out(stream.Signature(64))
@@ -56,12 +56,12 @@ class Adders(wiring.Component):
 
 
 def gateable(kind):
-    """Return ``kind`` of blocks with the mark that those of training have."""
+    """Return the block class ``kind``, marked as gateable like the training blocks."""
     return type(kind.__name__, (Gateable, kind), {})
 
 
 class Blocks(wiring.Component):
-    """Every block with its ports as they are, under its name."""
+    """All blocks, each with its own ports, under its name."""
 
     def __init__(self):
         self._blocks = {
@@ -85,7 +85,7 @@ class Blocks(wiring.Component):
 
 
 def beats_of(shape, values):
-    """Return beats of ``values``, which are what a constant of ``shape`` is made of."""
+    """Return beats of ``values``, each of which is valid for a constant of ``shape``."""
     words = max(1, -(-shape.size // 32))
     raw = b"".join(Const.cast(shape.const(value)).value.to_bytes(4 * words, "little")
                    for value in values)
@@ -99,7 +99,7 @@ def numbers(rng, width, count):
 
 
 def operand(rng):
-    """Floats of all kinds, often alike in magnitude, so that sums cancel and round."""
+    """Return floats of all kinds, often of similar magnitude, so that sums cancel and round."""
     return rng.choice([rng.getrandbits(32), rng.getrandbits(24), 0x7F800000, 0x80000000,
                        0x3F800000 | rng.getrandbits(23) | rng.getrandbits(1) << 31])
 
@@ -129,7 +129,7 @@ def traffic(rng):
 
 
 def run(engine, seed, stall):
-    """Drive every block at random; return every beat, cycle and value that comes out."""
+    """Drive all blocks at random; return every beat, cycle and value of the outputs."""
     rng = random.Random(seed)
     for name, value in (
             ("dedupe__enable", 1), ("dedupe__vector_beats", 1), ("parser__node", NODE),
@@ -138,10 +138,10 @@ def run(engine, seed, stall):
             ("parser__vector_beats", 1), ("packager__batch", 9), ("packager__timeout", 70)):
         engine.set_signal(name, value)
     for number, port in enumerate(engine.design.streams):
-        if port != "parser__i":  # always taken, as beats come from a network
+        if port != "parser__i":  # never stalled, like beats from a network
             engine.set_stall(port, seed + number, stall)
     for port, beats in traffic(rng).items():
-        start = 100 if port == "dedupe__requests" else 8  # behind its sweep
+        start = 100 if port == "dedupe__requests" else 8  # after its sweep
         engine.push(port, beats, np.sort(np.array(
             [start + rng.randrange(CYCLES - 300) for _ in beats], dtype=np.uint64)))
     seen, values = {port.name: [] for port in engine.design.outputs}, []
@@ -162,7 +162,7 @@ def run(engine, seed, stall):
 
 @pytest.fixture(scope="module")
 def models():
-    # Verilator shares the code of the two adders, as it does in designs that have many.
+    # Verilator shares the code of the two adders, as in designs with many.
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(units, "MANY", 2)
         return {name: load(Blocks(), "blocks", name) for name in ENGINES}
@@ -177,6 +177,6 @@ def test_blocks_agree(models, stall):
             assert other[port] == seen[port], (name, port)
         assert other_values == values, name
         assert other_waiting == waiting, name
-    # Nothing of this says much unless everything has moved.
+    # The comparison means little unless every stream has moved.
     assert [port for port, beats in seen.items() if len(beats) < 20] == ["parser__refused"]
     assert {port: count for port, count in waiting.items() if count} == {}

@@ -1,4 +1,4 @@
-"""How a component's ports are read."""
+"""The description of a component's ports."""
 
 import pytest
 from amaranth.lib import stream, wiring

@@ -1,4 +1,4 @@
-"""The engines: the same stimulus gives the same beats in the same cycles on each of them."""
+"""The engines: equal stimuli give equal beats in equal cycles on all of them."""
 
 import itertools
 from concurrent.futures import ThreadPoolExecutor
@@ -108,7 +108,7 @@ def test_a_held_output_gives_nothing_until_it_is_let_go(grouper):
 
 
 def test_channels_are_counted_alike():
-    """Beats, their last cycle, and what stands at the streams, on every engine."""
+    """Beats, their last cycle, and the state of the streams, on every engine."""
     seen = []
     for name in ENGINES:
         engine = load(Grouper(), "grouper", name).instance()
@@ -185,7 +185,7 @@ def test_registers_in_order_and_in_band(grouper):
     engine = grouper.instance()
     engine.read(VERSION)
     engine.write(TIMEOUT, 77, 50)
-    engine.read(TIMEOUT, 20)  # behind the write, though due earlier
+    engine.read(TIMEOUT, 20)  # after the write, though due earlier
     engine.read(BEATS, 500)
     assert engine.registers_pending == 4
     engine.run(300)

@@ -1,4 +1,4 @@
-"""Which blocks get a clock of their own for the simulation, and what makes it tick."""
+"""Clock gating: which blocks get a gated clock, and what makes it run."""
 
 import re
 
@@ -18,7 +18,7 @@ from sim.engines.translate import translated
 
 
 class Inner(wiring.Component):
-    """An item at a time, with every kind of input that is treated in its own way."""
+    """One item at a time, with an input of each kind that gating treats differently."""
 
     i: In(stream.Signature(12))
     step: In(3)
@@ -36,7 +36,7 @@ class Inner(wiring.Component):
 
 
 class Outer(wiring.Component):
-    """A block in a block, and the same beside it."""
+    """A block inside a block, and another beside it."""
 
     def __init__(self, deep):
         self._deep = deep
@@ -58,11 +58,11 @@ class Outer(wiring.Component):
 
 
 class GateableInner(Gateable, Inner):
-    """May stand still."""
+    """Gateable."""
 
 
 class GateableOuter(Gateable, Outer):
-    """May stand still, and a block in it besides."""
+    """Gateable, with a gateable block inside."""
 
 
 @pytest.fixture(scope="module")
@@ -75,13 +75,13 @@ def modules(text):
         r"^module (\w+)\(.*?\);(.*?)^endmodule", text, re.MULTILINE | re.DOTALL)}
 
 
-def test_blocks_say_themselves_that_they_may_stand_still(verilog):
+def test_blocks_are_marked_as_gateable(verilog):
     assert sorted(verilog.gateable) == ["top__part", "top__part__other"]
-    # Alone at the top there is nothing around it that could make its clock.
+    # A top module has no surrounding module that could make its clock.
     assert to_verilog(GateableInner(), "alone").gateable == ()
 
 
-def test_what_blocks_say_is_kept_beside_their_verilog(verilog, monkeypatch, tmp_path):
+def test_gateable_names_are_cached_with_the_verilog(verilog, monkeypatch, tmp_path):
     monkeypatch.setenv("EMBERNIC_CACHE", str(tmp_path))
     for _ in range(2):
         found = translated(Outer(True), "top", "Outer(True)")
@@ -89,7 +89,7 @@ def test_what_blocks_say_is_kept_beside_their_verilog(verilog, monkeypatch, tmp_
         assert found.gateable == verilog.gateable
 
 
-def test_a_block_that_may_stand_still_says_when_it_is_idle():
+def test_a_gateable_block_must_have_idle():
     class Never(Gateable, wiring.Component):
         o: Out(1)
 
@@ -111,7 +111,7 @@ def test_a_block_that_may_stand_still_says_when_it_is_idle():
         to_verilog(Around(), "top")
 
 
-def test_only_those_that_are_named_are_changed(verilog):
+def test_only_the_named_modules_are_changed(verilog):
     text = verilog.text
     assert gate_blocks(text, ()) == gate_blocks(text, ("top__par", "part", "other")) == text
     before, after = modules(text), modules(gate_blocks(text, ("top__part",)))
@@ -119,8 +119,8 @@ def test_only_those_that_are_named_are_changed(verilog):
     assert set(after) > set(before)
 
 
-def test_blocks_of_training_that_may_stand_still():
-    """One that lost its mark would be left on the NIC's clock, and nobody would see it."""
+def test_gateable_training_blocks():
+    """A block that lost its mark would stay on the NIC's clock without any visible effect."""
     platform = VerilogPlatform("path")
     platform.convert(TrainingPath(preset("tiny").with_fields(training=True)), "path")
     assert sorted(platform.gateable) == [f"path__{name}" for name in (
@@ -137,7 +137,7 @@ def test_clock_reset_and_inputs(verilog, tmp_path):
         assert cell
         pins = dict(re.findall(r"\.\\?(\w+) ?\((.*?)\)(?:,|$)", cell[1], re.MULTILINE))
         assert pins["clk"] == f"{name}_clk" and pins["rst"] == "1'h0"
-        # Settings do not come straight from the block that drives them, what comes often does.
+        # Settings pass through a copy; inputs that change often come directly from their driver.
         assert pins["learning_rate"].startswith(f"{name}_still[") == (parent == "top")
         assert "_still" not in pins["time"] + pins["i__valid"] + pins["i__payload"]
         wake = re.search(rf"^  assign {name}_wake = (.*);", body, re.MULTILINE)

@@ -1,4 +1,4 @@
-"""How the C++ that Yosys writes is split: what is where, and what is refused."""
+"""The split of the C++ that Yosys writes: the place of each statement, and rejected inputs."""
 
 import re
 
@@ -65,7 +65,7 @@ def functions(split):
     return found
 
 
-def test_what_goes_where():
+def test_groups_of_statements():
     split = split_design(HEADER, SOURCE, "p_clk")
     found = functions(split)
     assert split.top == "p_top"
@@ -114,7 +114,7 @@ def test_every_statement_once_and_in_order(monkeypatch, limit):
      "cannot read what CXXRTL wrote: .*a && posedge_p_clk"),
     (lambda s: s.replace("\t}\n\treturn", "\treturn"), "p_clk", "cannot read what CXXRTL wrote"),
 ])
-def test_what_is_refused(change, clock, text):
+def test_rejected_inputs(change, clock, text):
     with pytest.raises(BuildError, match=text):
         split_design(HEADER, change(SOURCE), clock)
 

@@ -5,7 +5,7 @@ from sim.engines.toolchain import compile_files
 
 
 def test_the_costliest_unit_is_compiled_first(tmp_path, monkeypatch):
-    """A unit that only includes others costs what they do; one that is not optimised, less."""
+    """A unit costs as much as the files it includes, and less if it is not optimised."""
     def source(name, text):
         (tmp_path / name).write_text(text)
         return tmp_path / name

@@ -1,4 +1,4 @@
-"""Which modules' code Verilator is made to share, and that the Verilog stays what it was."""
+"""Sharing of modules' code: which modules are shared, and the Verilog that results."""
 
 import re
 
@@ -15,7 +15,7 @@ from sim.engines.units import share_units
 
 
 class Inner(wiring.Component):
-    """A register, and an output that follows an input at once."""
+    """A register, and an output that depends on an input combinationally."""
 
     i: In(12)
     plus: In(1)
@@ -30,7 +30,7 @@ class Inner(wiring.Component):
 
 
 class Chain(wiring.Component):
-    """``count`` of ``units``, one behind the other."""
+    """``count`` of ``units`` in series."""
 
     def __init__(self, make, name, count):
         self._make, self._name, self._count = make, name, count
@@ -65,7 +65,7 @@ def test_the_outermost_of_many_instances_is_shared(verilog, many, shared, monkey
         header = re.search(rf"^module {name}\((.*?)\);", text, re.MULTILINE | re.DOTALL)
         assert header
         assert {port.strip() for port in header[1].split(",")} == {"clk", "rst", "o", "now"}
-    # Each place where one is instantiated assigns both inputs.
+    # Each instantiation assigns both inputs.
     places = {"top_inner": 2, "top_outer": 3}
     assert len(re.findall(r"^  assign \w+\.(?:i|plus)_in\[0\] = ", text, re.MULTILINE)) == sum(
         2 * places[name] for name in shared)
@@ -75,7 +75,7 @@ def test_the_outermost_of_many_instances_is_shared(verilog, many, shared, monkey
 
 
 def test_pins_with_other_names_stay():
-    """Amaranth's ports of fields have names that are no identifiers; they are connected as ever."""
+    """Amaranth's names of field ports are not identifiers; the ports are connected as before."""
     inner = ("module top_a(clk, \\p$1 , i, o);\n  input clk;\n  wire clk;\n"
              "  input [3:0] \\p$1 ;\n  wire [3:0] \\p$1 ;\n  input i;\n  wire i;\n"
              "  output o;\n  wire o;\n  assign o = i & \\p$1 [0];\nendmodule\n")

@@ -1,4 +1,4 @@
-"""Results kept one by one: on the disk when they are finished, gone on with, never mixed."""
+"""The journal: rows are on disk when finished, a later call resumes, requests are never mixed."""
 
 import json
 import os
@@ -42,7 +42,7 @@ def test_every_row_is_on_the_disk(tmp_path):
     assert [file.name for file in tmp_path.iterdir()] == ["rows.json"]
 
 
-def test_the_same_request_goes_on(tmp_path):
+def test_the_same_request_resumes(tmp_path):
     path = tmp_path / "rows.json"
     _unfinished(path)
     journal = Journal(str(path), SCHEMA, REQUEST)
@@ -79,7 +79,7 @@ def test_other_sources_are_refused(tmp_path, monkeypatch):
         Journal(str(path), SCHEMA, REQUEST)
 
 
-def test_sources_are_all_that_results_depend_on(tmp_path, monkeypatch):
+def test_the_hash_covers_every_source_that_results_depend_on(tmp_path, monkeypatch):
     monkeypatch.setattr(module.rtl, "__path__", [str(tmp_path)])
 
     def after(name: str, text: str) -> str:
@@ -95,7 +95,7 @@ def test_sources_are_all_that_results_depend_on(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("text", [
     "", "not JSON", "[1, 2]", '{"value": 1}', '{"complete": true, "rows": [{"name": "a"}]}'])
-def test_anything_else_is_begun_anew_and_stays_until_then(tmp_path, text):
+def test_any_other_file_stays_until_the_first_new_row(tmp_path, text):
     path = tmp_path / "rows.json"
     path.write_text(text)
     with pytest.raises(KeyboardInterrupt) as error, Journal(str(path), SCHEMA, REQUEST) as journal:
@@ -107,7 +107,7 @@ def test_anything_else_is_begun_anew_and_stays_until_then(tmp_path, text):
     assert _read(path)["rows"] == [{"name": "a"}]
 
 
-def test_rows_that_cannot_be_gone_on_with(tmp_path):
+def test_rows_that_cannot_be_resumed(tmp_path):
     path = tmp_path / "rows.json"
     _unfinished(path)
     found = _read(path)
@@ -117,7 +117,7 @@ def test_rows_that_cannot_be_gone_on_with(tmp_path):
             Journal(str(path), SCHEMA, REQUEST)
 
 
-def test_rows_are_what_json_can_say(tmp_path):
+def test_rows_must_fit_json(tmp_path):
     path = tmp_path / "rows.json"
     journal = Journal(str(path), SCHEMA, REQUEST)
     for row in ({"value": float("nan")}, {"name": "other"}):
@@ -133,7 +133,7 @@ def test_rows_are_what_json_can_say(tmp_path):
         journal.finish({"rows": []})
 
 
-def test_standard_output_gets_the_whole_once(capsys):
+def test_standard_output_gets_the_whole_result_once(capsys):
     journal = Journal("-", SCHEMA, REQUEST)
     journal.add("a", {"value": 1})
     assert capsys.readouterr().out == ""
@@ -151,7 +151,7 @@ def test_without_a_file_nothing_is_written(tmp_path, monkeypatch, capsys):
     assert list(tmp_path.iterdir()) == [] and capsys.readouterr().out == ""
 
 
-def test_a_mistake_is_no_interrupt(tmp_path):
+def test_an_error_gets_no_note(tmp_path):
     with pytest.raises(ValueError) as error, Journal(str(tmp_path / "a"), SCHEMA, REQUEST):
         raise ValueError("colour must be red, not 'blue'")
     assert not hasattr(error.value, "__notes__")
@@ -186,8 +186,8 @@ with Journal(sys.argv[1], "embernic/test/1", {}) as journal:
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="signals of POSIX")
 def test_killed_at_any_moment(tmp_path):
-    """Three calls one after the other, each killed while it writes; every row that was said to be
-    finished is there, and each call goes on where the one before stopped."""
+    """Three calls in sequence, each killed while writing: every row reported as finished is in the
+    file, and each call resumes where the previous one stopped."""
     path, rng, least = tmp_path / "rows.json", random.Random(3), 0
     for _ in range(3):
         process = subprocess.Popen([sys.executable, "-c", _ENDLESS, str(path)],

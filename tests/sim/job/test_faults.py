@@ -1,4 +1,4 @@
-"""What falls silent: how it is asked for, and mistakes in it."""
+"""Faults: how they are parsed, and the mistakes that are reported."""
 
 from math import inf
 
@@ -8,7 +8,7 @@ from sim.job.faults import Silence, Windows, parse_faults, windows
 from sim.job.options import RunOptions
 
 
-def test_what_is_read():
+def test_parsing():
     assert parse_faults(None, 4) == ()
     assert parse_faults("silent-gpu=20us:1ms@2, silent-host=1.5us:", 4) == (
         Silence("gpu", 20, 1000, 2), Silence("host", 1.5, inf))
@@ -39,14 +39,14 @@ def test_patience_is_bounded():
         RunOptions.of(patience=0)
 
 
-def test_windows_that_meet_are_one():
+def test_windows_that_meet_are_merged():
     spans = Windows([(50, 60), (10, 20), (15, 30), (60, 70), (90, inf)])
     assert spans.spans == [(10, 30), (50, 70), (90, inf)]
     assert [spans.after(time) for time in (0, 10, 29.5, 30, 50, 69, 70, 1000)] == [
         0, 30, 30, 30, 70, 70, 70, inf]
 
 
-def test_windows_are_those_of_part_and_node():
+def test_windows_of_a_part_and_node():
     faults = parse_faults("silent-gpu=1us:2us@1,silent-gpu=10us:,silent-host=1us:1us", 2)
     assert windows(faults, "gpu", 1, 1000).spans == [(1250, 1750), (3500, inf)]
     assert windows(faults, "gpu", 0, 1000).spans == [(3500, inf)]

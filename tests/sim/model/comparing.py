@@ -1,4 +1,4 @@
-"""Runs of RTL and of the model of it, side by side."""
+"""Helpers to compare runs of the RTL and of the model."""
 
 
 import numpy as np
@@ -10,7 +10,7 @@ from sim.run.run import run
 __all__ = ["both", "compared"]
 
 BLOCKS = ("local_cache", "remote_cache", "dedupe", "network", "gpu", "pcie")
-"""Parts of a result whose counts are those of hits and bytes."""
+"""Parts of a result with counts of hits and bytes."""
 
 
 def both(options: RunOptions) -> tuple[dict, dict]:
@@ -21,8 +21,8 @@ def both(options: RunOptions) -> tuple[dict, dict]:
 
 
 def compared(options: RunOptions) -> float:
-    """Check the model's counts of a run against those of RTL; return, and print, the mean absolute
-    error of the cycles of a mini-batch, of its latency and from one to the next."""
+    """Check the model's counts of a run against those of RTL; print the relative errors of latency
+    (mean absolute) and of the interval between mini-batches, and return the larger one."""
     rtl, model = both(options)
     assert model.keys() == rtl.keys()
     assert (model["engine"], model["bit_identical"], model["predictions_sha256"]) == (None,) * 3

@@ -1,4 +1,4 @@
-"""Hits and bytes of the model are those of RTL, and its cycles within 5 %."""
+"""Hits and bytes of the model equal those of RTL, and its cycles are within 5 %."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from tests.sim.interacting import NIC, model_of, write_model
 from tests.sim.model.comparing import compared
 
 MOST = 0.05
-"""Mean absolute error of the cycles of a mini-batch that is allowed."""
+"""Permitted mean absolute error of the cycles of a mini-batch."""
 
 EVALUATED = ("requester_merge=false", "local_cache_sets=24", "remote_cache_sets=20")
 """As docs of results have it, with caches that are too small for the samples."""

@@ -1,5 +1,5 @@
-"""Runs of the model by themselves: counts that follow from the samples, sizes beyond hardware, and
-what a model cannot do."""
+"""Runs of the model alone: counts that follow from the samples, sizes beyond hardware, and
+unsupported options."""
 
 import json
 
@@ -37,8 +37,8 @@ def _keys(samples: int, mini_batch: int, nodes: int,
 
 
 def test_events_at_one_time_have_one_order():
-    """However cycles are cut into quanta, and those into parts: with calls that end at a whole
-    cycle, as packets come, a gather may begin with what comes then or without it."""
+    """Quanta and their parts do not change the outcome. The launch calls end at whole cycles, like
+    packets, so a gather could begin with or without the requests of that cycle."""
     gpu = GpuProfile("called", 1.0, 64.0, 64, 2, call_us=0.4)
     options = RunOptions.of(fidelity="model", gpu=gpu, samples=1024, in_flight=8, nodes=4, seed=262)
     results = []
@@ -136,7 +136,7 @@ def test_a_thread_makes_no_more_calls_than_it_has_time_for():
         "called", launch_us=7.0 - call_us, memory_bandwidth_gb_s=64.0, access_bytes=64, streams=4,
         call_us=call_us)) for call_us in (6.0, 0.0))
     assert few["gpu"]["rows"] == many["gpu"]["rows"]
-    # As long from list to rows, but four at a time.
+    # As long from list to rows, but four gathers at a time.
     assert many["gpu"]["launches"] * 1500 > many["cycles"]
     assert 10 < few["gpu"]["launches"] <= few["cycles"] / 1500
 
@@ -150,13 +150,13 @@ def test_a_thread_makes_no_more_calls_than_it_has_time_for():
     # Gathers that wait for the memory, and for a stream.
     {"gpu": GpuProfile("slow", launch_us=1.0, memory_bandwidth_gb_s=0.5, access_bytes=64,
                        streams=2)},
-    # Gathers that wait for the thread that calls them, of rows and of dense vectors in turn.
+    # Gathers that wait for the launch thread: of rows and of dense vectors in turn.
     {"settings": ("interaction=true",), "gpu": GpuProfile(
         "called", launch_us=1.0, memory_bandwidth_gb_s=64.0, access_bytes=64, streams=4,
         call_us=6.0)}],
     ids=["interaction", "one node", "wide", "avazu", "no caches", "slow GPU", "calls"])
 def test_compiled_hosts_do_what_those_of_rtl_do(options):
-    # A fault that comes when the run is long over: hosts that may fall silent are those of RTL.
+    # A fault long after the end of the run: it makes the run use hosts in Python.
     compiled, plain = (_run(**options, faults=faults) for faults in (None, "silent-gpu=9s:1us"))
     assert compiled["gpu"]["launches"] > 0 < compiled["pcie"]["from_nic_bytes"]
     assert {**compiled, **dict.fromkeys(TIMES)} == {**plain, **dict.fromkeys(TIMES)}

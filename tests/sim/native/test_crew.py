@@ -1,4 +1,4 @@
-"""A compiled crew: every node is advanced through each quantum, whoever has the time for it."""
+"""The compiled thread pool: every node runs through each quantum, on any free thread."""
 
 import ctypes
 import subprocess
@@ -16,11 +16,11 @@ from tests.sim.callbacks import nothing_if_raised
 
 _ADVANCE = CFUNCTYPE(c_uint64, c_void_p, c_uint64, c_bool)
 FIRST = 70
-"""Cycle at which nodes are when a crew takes them over."""
+"""Cycle of the nodes when a crew takes them over."""
 
 
 class _Nodes:
-    """Nodes that call ``act(node, end)`` when they are advanced, and say what that returned."""
+    """Nodes that call ``act(node, end)`` when they are advanced, and return its result."""
 
     def __init__(self, count: int, act):
         self.calls: list[tuple[int, int, bool]] = []
@@ -58,7 +58,7 @@ def test_every_node_goes_to_the_end_of_each_quantum(threads):
 
 
 def test_nodes_stay_with_their_threads():
-    """Two threads that meet in each pair of nodes can only have one of the pair each."""
+    """Two threads that meet at a barrier in each pair of nodes run one node of the pair each."""
     meet = threading.Barrier(2)
     seen: dict[int, set[int]] = {node: set() for node in range(6)}
 
@@ -75,7 +75,7 @@ def test_nodes_stay_with_their_threads():
 
 
 def test_a_free_thread_helps():
-    """The first node is done only when all others are: the other thread takes them over."""
+    """The first node ends only after all others, so the other thread must run those."""
     others = threading.Semaphore(0)
     by: dict[int, list[int]] = {node: [] for node in range(6)}
     acquired = []
@@ -91,14 +91,14 @@ def test_a_free_thread_helps():
     with CompiledCrew(_Nodes(6, act).nodes, 2) as crew:
         crew.advance(100)
     assert acquired == 15 * [True]
-    # In each part of a quantum all others are by the thread that has not the first one.
+    # In each part of a quantum, the thread without the first node runs all others.
     for part in range(3):
         assert len({by[node][part] for node in range(1, 6)}) == 1
         assert by[1][part] != by[0][part]
 
 
-def test_threads_that_have_gone_to_sleep_are_woken():
-    """Each has to come, for they meet; what waits in C++ wakes by itself after two seconds."""
+def test_sleeping_threads_are_woken():
+    """All threads meet at a barrier, so each must wake; a wait in C++ times out in two seconds."""
     meet = threading.Barrier(2)
     met = []
 
@@ -113,12 +113,12 @@ def test_threads_that_have_gone_to_sleep_are_woken():
     with CompiledCrew(_Nodes(2, act).nodes, 2) as crew:
         for end in range(100, 103):
             crew.advance(end)
-            threading.Event().wait(0.05)  # far longer than a thread looks for more to do
+            threading.Event().wait(0.05)  # far longer than a thread polls before it sleeps
     assert met == 18 * [True]
 
 
 def test_threads_that_cannot_be_started():
-    """A limit on memory has room for few of their stacks."""
+    """A memory limit leaves room for only a few of their stacks."""
     code = """if True:
         import resource
         from types import SimpleNamespace
@@ -137,7 +137,7 @@ def test_threads_that_cannot_be_started():
     assert said.stdout == "threads must be fewer: 200 cannot be started\n", said.stderr
 
 
-def test_all_are_advanced_before_what_went_wrong_comes_out():
+def test_all_nodes_advance_before_an_error_is_raised():
     nodes = _Nodes(4, lambda node, end: (1, 99, 3, 99)[node])
     with CompiledCrew(nodes.nodes, 2) as crew, pytest.raises(ProtocolError, match="node 1"):
         crew.advance(100)

@@ -17,7 +17,7 @@ def _layer(rng, depth: int, width: int) -> Layer:
 
 @pytest.mark.parametrize("count", [0, 1, 3, 4, 130])
 @pytest.mark.parametrize(("depth", "width"), [(1, 1), (13, 512), (33, 31), (64, 33), (367, 97)])
-def test_bits_are_those_of_numpy(count, depth, width):
+def test_bits_equal_those_of_numpy(count, depth, width):
     rng = np.random.default_rng(count + depth)
     layer, inputs = _layer(rng, depth, width), rng.standard_normal((count, depth), np.float32)
     got, expected = linear_compiled(inputs, layer), linear_fixed(inputs, layer)

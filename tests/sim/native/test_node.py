@@ -1,4 +1,4 @@
-"""A run whose hosts are compiled is, to the bit, one whose hosts are in Python."""
+"""A run with compiled hosts equals one with hosts in Python, bit for bit."""
 
 import numpy as np
 import pytest
@@ -13,10 +13,10 @@ from tests.sim.interacting import job_of, model_of, write_model
 
 OF_THE_MACHINE = ("wall_seconds", "cpu_seconds", "node_cycles_per_second")
 CALLED = GpuProfile("called", 1.0, 64.0, 64, 2, call_us=6.0)
-"""A thread that calls for longer than lists take to come: they gather while it does."""
+"""Launch calls longer than the time between lists: lists collect during a call."""
 
 TIED = GpuProfile("tied", 1.0, 64.0, 64, 2, call_us=0.4)
-"""Calls that end at whole cycles, as packets come, and sooner than a quantum does."""
+"""Calls that end at whole cycles, like packets, and before their quantum does."""
 
 CASES = {
     "pooled vectors": ((), {"nodes": 4, "in_flight": 4}),
@@ -31,7 +31,7 @@ CASES = {
     "interaction, refusals": (("interaction=true",), {"bags": "to 40", "in_flight": 4}),
 }
 LATER = ("one NIC, one step at once", "two threads", "interaction")
-"""Cases of which the others have a part each."""
+"""Cases that combine features of the others."""
 
 
 def _result(job: Run, kind: type) -> dict:
@@ -44,7 +44,7 @@ def _result(job: Run, kind: type) -> dict:
 
 @pytest.mark.parametrize("case", [
     pytest.param(case, marks=pytest.mark.slow if case in LATER else ()) for case in CASES])
-def test_compiled_hosts_do_what_those_in_python_do(tmp_path, request, monkeypatch, case):
+def test_compiled_hosts_equal_those_in_python(tmp_path, request, monkeypatch, case):
     refusals, full = "refusals" in case, ShardPlan.descriptors
 
     def fewer_rows(plan: ShardPlan) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""What is compiled beside the NICs against numpy's, bit for bit."""
+"""Compiled numerics against numpy, bit for bit."""
 
 from dataclasses import replace
 
@@ -13,7 +13,7 @@ from sim.native.check import pooled_compiled
 from sim.native.numerics import COMPILED, NUMPY
 
 DIMENSIONS = (4, 8, 16, 32, 48, 64, 128, 240, 256)
-SIZES = (7, 1 << 36, 33_762_577)  # the largest table has all rows that a key can name
+SIZES = (7, 1 << 36, 33_762_577)  # the largest table has as many rows as a key can address
 
 
 def _model(dimension: int, pooling: str = "sum") -> Model:

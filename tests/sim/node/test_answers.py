@@ -1,4 +1,4 @@
-"""Answers put in place, in Python and by compiled hosts: the same values, refusals and ends."""
+"""Answers placed by Python and by compiled hosts: equal values, refusals and completions."""
 
 import re
 from dataclasses import replace
@@ -31,7 +31,7 @@ from rtl.formats import (
 )
 from sim.native.node import CompiledNode
 from sim.nic.ports import DATA_WORDS, Packets, with_framing
-from sim.node.answers import Answers, Told
+from sim.node.answers import Answers, Notice
 from sim.node.errors import ProtocolError
 from sim.node.step import Step
 from tests.sim.edges import Edge
@@ -89,7 +89,7 @@ def _together(packets: list[np.ndarray]) -> Packets:
 
 
 class _Both:
-    """Answers in Python, and a host that is compiled, with steps of their own."""
+    """`Answers` in Python and a compiled host, each with its own steps."""
 
     def __init__(self, interaction: bool, steps, config: NicConfig = KAGGLE):
         self.refused = []
@@ -107,8 +107,8 @@ class _Both:
             self.node.submit(theirs, 0.0)
         self.node.host_quantum(0)
 
-    def take(self, packets: list[np.ndarray]) -> tuple[list[Told], list[int]]:
-        """Give both the packets; return what Python told, and the steps completed by now."""
+    def take(self, packets: list[np.ndarray]) -> tuple[list[Notice], list[int]]:
+        """Give both the packets; return Python's notices, and the steps completed by now."""
         beats = np.concatenate([with_framing(packet) for packet in packets])
         self.edge.send(beats, np.arange(len(beats), dtype=np.uint64) + self.cycle)
         self.edge.cycle = self.cycle = self.cycle + len(beats)
@@ -135,7 +135,7 @@ class _Both:
 
 @pytest.mark.parametrize("interaction", [False, True])
 def test_the_same_in_python_and_compiled(interaction):
-    """Steps of which several are under way, around 2^32, with every kind of packet between."""
+    """Several steps in flight, with sample numbers around 2^32 and every kind of packet."""
     rng = np.random.default_rng(5)
     shape = (5, BEATS if interaction else DIMENSION)
     steps, first = [], (1 << 32) - 40
@@ -196,8 +196,8 @@ VALUES = np.arange(5 * DIMENSION, dtype=np.float32).reshape(5, DIMENSION)
 
 
 @pytest.mark.parametrize(("packets", "message"), [
-    ([_pooled(99, 0, VALUES, True)], "node 1 answered sample 99, which is not under way"),
-    ([_pooled(106, 0, VALUES, True)], "node 1 answered sample 106, which is not under way"),
+    ([_pooled(99, 0, VALUES, True)], "node 1 answered sample 99, which is not in flight"),
+    ([_pooled(106, 0, VALUES, True)], "node 1 answered sample 106, which is not in flight"),
     ([_pooled(101, 0, VALUES, True)], "sample 101 was answered at node 1, which does not hold it"),
     ([_pooled(104, 0, VALUES, True)], "sample 104 was answered at node 1, which does not hold it"),
     ([_pooled(102, 1, VALUES[:2], False)], "sample 102 got bags 1 to 2 after 0 bags"),
@@ -211,7 +211,7 @@ VALUES = np.arange(5 * DIMENSION, dtype=np.float32).reshape(5, DIMENSION)
     ([_pooled(102, 0, VALUES, True, count=2)], "count must match 3 beats of vectors, not 2"),
     ([_pooled(102, 0, VALUES, True), _errors([(102, 3)])],
      "sample 102 was answered twice, with error 3 now")])
-def test_answers_to_what_was_not_asked(packets, message):
+def test_unexpected_answers(packets, message):
     both = _Both(False, [(4, 100, 6, (5, DIMENSION))])
     with pytest.raises((ValueError, ProtocolError), match=message):
         both.python.take(_together(packets))
@@ -219,11 +219,11 @@ def test_answers_to_what_was_not_asked(packets, message):
                    np.arange(sum(map(len, packets)), dtype=np.uint64))
     sample = re.search(r"sample (\d+)", message) or [None, "102"]
     with pytest.raises(ProtocolError, match=f"node 1 answered sample {sample[1]}, or a part of it, "
-                                            f"which was not to come from it now"):
+                                            f"which it was not to answer now"):
         both.node.host_quantum(99)
 
 
-def test_what_is_before_a_wrong_answer_is_in_place():
+def test_answers_before_a_wrong_one_are_placed():
     both = _Both(False, [(4, 100, 6, (5, DIMENSION))])
     packets = [_pooled(102, 0, VALUES, True), _pooled(99, 0, VALUES, True),
                _pooled(103, 0, VALUES, True)]
@@ -243,7 +243,7 @@ def test_what_is_before_a_wrong_answer_is_in_place():
      "sent its host a packet of opcode 0x20 whose count does not fit its length"),
     (_packet(Opcode.POOLED, np.zeros((0, BEATS), np.uint32), 0),
      "sent its host a packet of opcode 0x21 whose count does not fit its length")])
-def test_what_a_host_is_not_to_be_asked(packet, message):
+def test_invalid_requests_to_a_host(packet, message):
     both = _Both(False, [(4, 100, 6, (5, DIMENSION))])
     both.edge.send(with_framing(packet), np.arange(len(packet), dtype=np.uint64))
     with pytest.raises(ProtocolError, match=f"node 1 {message}"):
@@ -251,10 +251,10 @@ def test_what_a_host_is_not_to_be_asked(packet, message):
         both.node.host_quantum(100_000)
 
 
-def test_refusals_before_all_is_asked_for():
-    """A share that is over is still asked for to its end, and then forgotten."""
+def test_refusals_before_all_queries_are_sent():
+    """The rest of a completed share's queries are still sent; then it is forgotten."""
     both = _Both(False, [(4, 100, 300, (5, DIMENSION))], replace(KAGGLE, query_beats=16))
-    assert both.beats_sent == 2 * 9  # two packets of 8 beats behind their headers
+    assert both.beats_sent == 2 * 9  # two packets of 8 beats after their headers
     both.take([_errors([(sample, 2) for sample in range(200, 300)])])
     assert not both.node.unanswered and both.node.queries_waiting == 2
     for consumed in (8, 16):
@@ -264,7 +264,7 @@ def test_refusals_before_all_is_asked_for():
 
 
 def test_a_refusal_between_a_request_for_dense_vectors_and_their_gather():
-    """They are sent all the same, as they were, whatever has become of the step since."""
+    """The vectors are sent unchanged, although the step has ended since."""
     both = _Both(True, [(4, 100, 6, (5, BEATS))])
     theirs = both.steps[1][0].dense
     assert theirs is not None

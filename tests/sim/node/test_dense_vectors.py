@@ -1,4 +1,4 @@
-"""What a host owes its NIC where the interaction is on it, with packets made by hand."""
+"""Dense vectors that a host sends to its NIC, with hand-made packets."""
 
 from dataclasses import replace
 
@@ -13,7 +13,7 @@ from host.timing.gpu import GpuProfile, LaunchThread
 from host.wire.packets import header_beat, pack_records, parse_header, records_to_beats
 from rtl.config import preset
 from rtl.formats import DenseRecord, Opcode
-from sim.job.fit import built, check_fit
+from sim.job.fit import check_fit, config_to_build
 from sim.job.settings import Runtime, apply_settings
 from sim.job.workload import Workload
 from sim.node.dense_vectors import DenseVectors, bottom_operations
@@ -35,7 +35,7 @@ def _step(samples: int = 6, nodes: int = 2, first: int = 100) -> Step:
 
 
 class _Host:
-    """A host that notes what it sends and when."""
+    """A host that records what it sends and when."""
 
     def __init__(self, step: Step, node: int = 1, operations: int = 4_000_000):
         self.step, self.events, self.sent = step, EventQueue(), []
@@ -54,7 +54,7 @@ class _Host:
         records = pack_records(DenseRecord, sample=np.array(samples, np.uint64),
                                landing=np.array(landings, np.uint64))
         head = header_beat(Opcode.DENSE_REQUESTS, node=1, step=3, count=len(samples))
-        self.dense.asked(np.concatenate((head, records_to_beats(records))),
+        self.dense.take_requests(np.concatenate((head, records_to_beats(records))),
                          parse_header(head[0]), now)
 
     def run(self) -> None:
@@ -78,7 +78,7 @@ def test_vectors_are_sent_when_the_mlp_has_run():
     assert (host.dense.waiting, host.dense.rows) == (0, 2)
 
 
-def test_vectors_that_are_there_wait_for_a_gather_only():
+def test_computed_vectors_wait_only_for_a_gather():
     step = _step()
     host = _Host(step)
     host.dense.begin(step, 0)
@@ -107,9 +107,9 @@ def test_a_gpu_that_is_silent_sends_nothing():
 
 
 @pytest.mark.parametrize(("samples", "message"), [
-    ([103, 102], "dense vector of sample 102 was asked for at a node that does not hold it"),
-    ([106], "dense vectors of 1 samples, the first of which is not under way, were asked for")])
-def test_requests_for_what_is_not_here(samples, message):
+    ([103, 102], "dense vector of sample 102 was requested by a node that does not hold"),
+    ([106], "dense vectors were requested of 1 samples, the first of which is not in flight")])
+def test_requests_for_samples_of_other_nodes(samples, message):
     step = _step()
     host = _Host(step)
     host.dense.begin(step, 0)
@@ -130,7 +130,7 @@ def test_answers_in_parts():
 @pytest.mark.parametrize(("kind", "place"), [("dot", (0, 3)), ("dot", (1, 0)), ("dot", (1, 5)),
                                              ("cat", (0, 3)), ("cat", (1, 15))])
 def test_one_bit_is_a_difference(kind, place):
-    """Of the dense vector, of the rest, and of the zeros behind the last value."""
+    """One in the dense vector, one in the rest, one in the zeros after the last value."""
     model = Model((1,), 16, 1, (16,), (1,), interaction=kind)
     step = replace(_step(2, 1), answers=np.zeros((2, 2, 16), np.float32), filled=np.full(2, 2))
     pooled = pooled_reference(step.samples, model, 1)
@@ -145,14 +145,14 @@ def test_operations_of_the_bottom_mlp():
     assert bottom_operations(MODELS["kaggle"]) == 2 * (13 * 512 + 512 * 256 + 256 * 64 + 64 * 16)
 
 
-def test_dot_units_are_built_where_they_are_used():
+def test_dot_units_are_built_only_if_used():
     config, dot, cat = preset("kaggle"), MODELS["kaggle"], replace(
         MODELS["kaggle"], interaction="cat")
     asked = Workload(settings=("dot_units=4",))
-    assert built(config, dot, Runtime(), Workload()).dot_units == 0
-    assert built(config, dot, Runtime(interaction=True), Workload()) == config
-    assert built(config, cat, Runtime(interaction=True), Workload()).dot_units == 0
-    assert built(config.with_fields(dot_units=4), dot, Runtime(), asked).dot_units == 4
+    assert config_to_build(config, dot, Runtime(), Workload()).dot_units == 0
+    assert config_to_build(config, dot, Runtime(interaction=True), Workload()) == config
+    assert config_to_build(config, cat, Runtime(interaction=True), Workload()).dot_units == 0
+    assert config_to_build(config.with_fields(dot_units=4), dot, Runtime(), asked).dot_units == 4
 
 
 def test_more_than_the_dots_of_a_nic():

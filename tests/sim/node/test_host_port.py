@@ -1,4 +1,4 @@
-"""The host's port: packets are taken whole, and given in the cycles in which they arrive."""
+"""The host port: packets are read whole, and written in the cycles in which they arrive."""
 
 import numpy as np
 import pytest
@@ -48,12 +48,12 @@ def test_packets_are_given_in_their_cycles(edge, port):
     packet = _packets(np.random.default_rng(2), 1)[0][:1].repeat(3, axis=0)
     port.give([packet, packet[:1]], [1000.5, 1100.0], 1106)
     beats, cycles = edge.received[0]
-    # 64 bytes take 1.25 cycles, then PCIe's way.
+    # 64 bytes take 1.25 cycles, then PCIe's latency.
     assert cycles.tolist() == [1107, 1108, 1110, 1207]
     assert np.array_equal(beats, np.concatenate((with_framing(packet), with_framing(packet[:1]))))
 
 
-def test_what_comes_too_late_is_refused(edge, port):
+def test_a_late_packet_is_refused(edge, port):
     with pytest.raises(RuntimeError, match="host_rx of node 3 was given a beat for cycle 107 "
                                            "in cycle 108"):
         port.give([np.zeros((1, DATA_WORDS), np.uint32)], [0.5], 108)

@@ -1,4 +1,4 @@
-"""Queries as the NIC's credits allow."""
+"""Queries are sent as the NIC's credits allow."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from sim.node.queries import Queries
 
 
 class Asked:
-    """A step whose share is so many beats of queries."""
+    """A step whose share has the given number of beats of queries."""
 
     def __init__(self, beats: int):
         self.first, self.number, self.starts = 0, 0, {}
@@ -30,14 +30,14 @@ def made(beats: int) -> tuple[Queries, list[int]]:
     return queries, sent
 
 
-def test_no_more_is_on_its_way_than_the_buffer_holds():
+def test_no_more_is_in_flight_than_the_buffer_holds():
     queries, sent = made(10 * CONFIG.query_beats)
     assert CONFIG.query_beats // 2 <= sum(sent) <= CONFIG.query_beats and queries.waiting
 
 
 @pytest.mark.parametrize("laps", [0, 3])
-def test_a_credit_that_was_overtaken_tells_nothing(laps):
-    """Packets take their credit before they get in line: a newer one may leave before them."""
+def test_an_overtaken_credit_reports_nothing(laps):
+    """A packet takes its credit before it is queued: a newer one may overtake it."""
     queries, sent = made(10 * CONFIG.query_beats + laps * 65536)
     while sum(sent) < laps * 65536 + 2 * CONFIG.query_beats:
         queries.consumed(sum(sent) & 0xFFFF)

