@@ -74,15 +74,15 @@ class CompiledExchange:
         if not good:
             raise late("net_rx", counts.late_node, counts.late_cycle, now)
 
-    def tell(self, opcodes: Sequence[int]) -> None:
-        """Tell the frames of ``opcodes`` apart from now on."""
+    def count_opcodes(self, opcodes: Sequence[int]) -> None:
+        """From now on, also count the frames of each of ``opcodes`` separately."""
         self._told = list(opcodes)
         for opcode in self._told:
             self._lib.ember_exchange_tell(self._exchange, opcode)
 
-    def told(self, opcode: int, steps: int) -> tuple[int, int, list[int]]:
-        """Return what there was of ``opcode``: frames, bytes, and for each of the first ``steps``
-        steps the cycle in which the last one left, 0 for none."""
+    def opcode_counts(self, opcode: int, steps: int) -> tuple[int, int, list[int]]:
+        """Return the frames and bytes of ``opcode``, and for each of the first ``steps`` steps the
+        cycle in which its last frame left, 0 if there was none."""
         values = np.empty(2 + steps, np.uint64)
         self._lib.ember_exchange_told(self._exchange, self._told.index(opcode), steps,
                                       values.ctypes.data)

@@ -18,7 +18,7 @@ from host.wire.rows import Answer, row_answers
 from rtl.config import NicConfig
 from sim.cluster.crew import NodeCrew
 from sim.cluster.exchange import Exchange
-from sim.cluster.protocols import CrewOf, FrameExchange
+from sim.cluster.protocols import CrewFactory, FrameExchange
 from sim.engines import Engine
 from sim.engines.compiled import CompiledEngine
 from sim.job.options import RunOptions
@@ -93,7 +93,7 @@ class Backend:
             return CompiledExchange(compiled, network)
         return Exchange(engines, network)
 
-    def crew(self, nodes: Sequence[ClusterNode]) -> CrewOf:
+    def crew(self, nodes: Sequence[ClusterNode]) -> CrewFactory:
         """Return what makes the threads that advance ``nodes``."""
         native = [node for node in nodes if isinstance(node, NativeNode)]
         if len(native) == len(nodes):
