@@ -7,14 +7,14 @@ from rich.table import Table
 
 from sim.run.report import cell
 from sim.training.intervals import finite
-from sim.training.measured import Measured
+from sim.training.measurements import Measurements
 
 __all__ = ["SCHEMA", "failures", "interval_line", "stopped", "summary", "table"]
 
 SCHEMA = "embernic/train/1"
 
 
-def summary(training: Measured) -> dict:
+def summary(training: Measurements) -> dict:
     """Return everything that a training came to, as plain values."""
     options, run, model = training.options, training.options.run, training.model
     return {

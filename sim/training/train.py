@@ -22,12 +22,12 @@ from sim.job.settings import Runtime, apply_settings
 from sim.job.workload import Workload
 from sim.nic.ports import Observer
 from sim.run.backend import Backend, choose
-from sim.run.similarity import Alike
+from sim.run.similarity import SimilarityTally
 from sim.training.batches import epoch_batches
 from sim.training.checkpoints import Checkpoints
 from sim.training.cluster import NicCluster, training_config
 from sim.training.intervals import Intervals
-from sim.training.measured import Measured
+from sim.training.measurements import Measurements
 from sim.training.options import TrainOptions
 from sim.training.report import summary
 
@@ -58,7 +58,7 @@ class Training:
     trainer: the dense part and the tables. dense: MLPs of the moment. nics: the cluster, None for
     the reference alone.
     first_step: steps that the checkpoint brought.
-    losses, intervals, samples, lookups, alike: of the steps done since.
+    losses, intervals, samples, lookups, similarity: of the steps done since.
     """
 
     def __init__(self, options: TrainOptions, backend: Backend | None = None):
@@ -79,7 +79,7 @@ class Training:
             options.in_common(self.runtime.partials))
         rows = RowStore(self.model, workload.seed)
         self.first_step = self._checkpoints.load(rows)
-        self.alike = Alike(workload)
+        self.similarity = SimilarityTally(workload)
         self._batches = epoch_batches(options, self.model, kind, self.config, batcher_of(workload),
                                       self.first_step)
         # The first mini-batch is read before anything is built: a bad file is found at once.
@@ -175,7 +175,7 @@ class Training:
 
     def _took(self, epoch: int, batch: MiniBatch, done: DenseStep, progress: Progress) -> None:
         samples = batch.samples
-        self.alike.add(self.steps, batch)
+        self.similarity.add(self.steps, batch)
         self.losses.append(done.loss)
         self.samples += len(samples)
         self.lookups += len(samples.rows)
@@ -195,11 +195,11 @@ class Training:
         wall = time.perf_counter() - self._began
         nics = {} if self.nics is None else self.nics.measured(
             wall=wall, samples=self.samples, steps=len(self.losses), ended=ended, stuck=stuck)
-        return summary(Measured(
+        return summary(Measurements(
             options=self.options, config=self.config, runtime=self.runtime, model=self.model,
             nics=nics, complete=complete, interrupted=interrupted, first_step=self.first_step,
             losses=self.losses, intervals=self.intervals.rows, samples=self.samples,
-            lookups=self.lookups, batching=self.alike.result(), wall=wall, rows=rows,
+            lookups=self.lookups, batching=self.similarity.result(), wall=wall, rows=rows,
             weights=weights,
             predictions=self._predictions.hexdigest() if self.losses else None))
 

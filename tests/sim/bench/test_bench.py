@@ -56,7 +56,7 @@ def jobs(monkeypatch):
     return Jobs(monkeypatch)
 
 
-def test_rows_are_finished_one_by_one_and_gone_on_with(jobs, tmp_path):
+def test_rows_are_finished_one_by_one_and_continued(jobs, tmp_path):
     path = tmp_path / "bench.json"
     jobs.stop_at = "three"
     with pytest.raises(KeyboardInterrupt):

@@ -100,7 +100,7 @@ def test_json_has_the_fields_of_a_run(path, tmp_path):
 
 
 @pytest.mark.parametrize("optimizer", ["sgd", "rowwise-adagrad"])
-def test_stopped_and_gone_on_with(path, tmp_path, optimizer):
+def test_stopped_and_continued(path, tmp_path, optimizer):
     given = {"optimizer": optimizer, "epochs": 2, "checkpoint": str(tmp_path / "c.npz")}
     whole = train(options(path, optimizer=optimizer, epochs=2))
     looks = iter([None, None, None, "SIGINT"])

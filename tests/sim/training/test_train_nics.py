@@ -63,7 +63,7 @@ def test_it_is_the_reference(path, nics, given):
                            "pcie": {"a": 1}, "node_cycles": {"run": 1}}).row_count > 20
 
 
-def test_stopped_and_gone_on_with(path, nics, tmp_path):
+def test_stopped_and_continued(path, nics, tmp_path):
     """A checkpoint of NICs is one of the reference, and of any number of nodes."""
     given = {"optimizer": "rowwise-adagrad", "checkpoint": str(tmp_path / "c.npz")}
     looks = iter([None, None, "SIGINT"])

@@ -117,7 +117,7 @@ def test_threads_and_idle_cycles_change_nothing(model):
         assert results[0][name] == results[1][name] == results[2][name]
 
 
-def test_stopped_and_gone_on_with(model, tmp_path):
+def test_stopped_and_continued(model, tmp_path):
     path, given = model(), ADAGRAD | {"checkpoint": str(tmp_path / "c.npz")}
     looks = iter([None, None, "SIGTERM"])
     first = Training(options(path, **given)).execute(stop=lambda: next(looks))

@@ -8,11 +8,11 @@ from rtl.config import NicConfig
 from sim.job.settings import Runtime
 from sim.training.options import TrainOptions
 
-__all__ = ["Measured"]
+__all__ = ["Measurements"]
 
 
 @dataclass(frozen=True)
-class Measured:
+class Measurements:
     """What a training has measured, at its end or while it goes on.
 
     Members
