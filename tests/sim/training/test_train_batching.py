@@ -1,4 +1,4 @@
-"""Training on mini-batches that an algorithm formed: the same samples, another order."""
+"""Training on mini-batches formed by an algorithm: the same samples in another order."""
 
 import re
 
