@@ -8,7 +8,7 @@ from sim.bench.rows import Job, Progress, Row
 __all__ = ["dot_jobs", "dot_limits", "dot_row"]
 
 _SLACK = 1.1
-"""Target in cycles per sample, as a multiple of the larger of beats in and out (DESIGN section 7)."""
+"""Target: cycles per sample over the larger of its beats in and out (DESIGN section 7)."""
 
 
 def dot_limits(config: NicConfig, n: int, dimension: int) -> dict[str, int]:

@@ -62,7 +62,7 @@ def _model(config: NicConfig, lanes: int, engine: str) -> Model:
 
 
 def on_one_key(samples: Samples, share: float, seed: int = 1) -> Samples:
-    """Return ``samples`` with about ``share`` of the keys, chosen at random, replaced by one key."""
+    """Return ``samples`` with a random ``share`` (about) of the keys replaced by one key."""
     hot = np.random.default_rng(seed).random(len(samples.rows)) < share
     return replace(samples, tables=np.where(hot, 0, samples.tables),
                    rows=np.where(hot, 0, samples.rows))

@@ -140,7 +140,7 @@ class _Bare:
         return _Seconds(cpu, wall)
 
     def held(self) -> float:
-        """Return the CPU seconds of as many evaluations with the inputs of the run's middle held."""
+        """Return CPU seconds of as many evaluations with the inputs of the run's middle held."""
         again = Run(self._options)
         for engine, stimulus, cycles in zip(_engines(again), self._stimuli, self._cycles):
             engine.replay(stimulus[:len(stimulus) // cycles * (cycles // 2)])
