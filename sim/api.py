@@ -1,4 +1,4 @@
-"""The commands of ``python -m sim`` as functions that return plain dictionaries.
+"""Python API: the commands of ``python -m sim`` as functions that return plain dictionaries.
 
 =====================  =============================================================
 function               command
@@ -14,17 +14,16 @@ function               command
 :func:`frame`          rows of any of these results as a pandas ``DataFrame``
 =====================  =============================================================
 
-Keyword arguments have the names of the command line's options, and None stands for the default.
-The dictionary that a function returns is what the command writes with ``--json``. Nothing is
-printed on standard output. Where a path may be given, any ``os.PathLike`` will do; ``data`` may be
-several paths.
+Keyword arguments have the names of the command-line options; None stands for the default. A
+function returns the dictionary that its command writes with ``--json``. It prints nothing on
+standard output. Paths may be any ``os.PathLike``; ``data`` may be several paths.
 
-A mistake in an argument or in an input file is a ``ValueError`` with the line that the command
-prints (:class:`host.errors.InputError` for a file; names of fields and values of a wrong type are
-``TypeError``). A file that cannot be written is ``OSError``, and a NIC that cannot be compiled
-:class:`sim.engines.BuildError`.
+A mistake in an argument or in an input file raises ``ValueError`` with the line that the command
+prints (:class:`host.errors.InputError` for a file); unknown arguments and values of a wrong type
+raise ``TypeError``. A file that cannot be written raises ``OSError``, and a NIC that cannot be
+compiled :class:`sim.engines.BuildError`.
 
-Each function checks its output files in one place, before it opens any.
+Each function checks all its output files before it opens any.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -41,8 +40,8 @@ from sim.job.options import RunOptions
 from sim.job.outputs import Outputs
 from sim.job.workload import Workload
 
-# What does the work is loaded by the function that needs it: RTL blocks and Matplotlib take long,
-# and the command line shows its help without them.
+# Each function imports its implementation when called: RTL blocks and Matplotlib load slowly, and
+# the command line shows its help without them.
 
 __all__ = [
     "batching", "bench", "describe", "frame", "hitrate", "plan", "reproduce", "run", "train",
@@ -73,26 +72,25 @@ def run(*, progress: Callable[[int, int | None, int], None] = lambda done, total
     json, predictions, picture, pcap, waves, waves_node, waves_window
         What is written, see :class:`sim.job.outputs.Outputs`.
     progress
-        Called now and then with the samples answered, all samples (None while nobody knows) and
-        the cycle.
+        Called periodically with the samples answered, the total (None if unknown) and the cycle.
     stop
         Returns the name of a signal when the run is to end early, else None.
     tell
-        Called at the end with a line for each thing that the result does not say, such as which
-        cycles the waves hold.
+        Called at the end with each line of information that the result does not contain, such as
+        which cycles the waves hold.
 
     Returns
     -------
     dict
-        ``schema``, ``complete``, ``interrupted``, ``next_sample`` (where another run goes on),
-        ``under_way``; what was asked: ``config``, ``model``, ``options``, ``nodes``, ``engine``,
+        ``schema``, ``complete``, ``interrupted``, ``next_sample`` (where another run continues),
+        ``under_way``; the options: ``config``, ``model``, ``options``, ``nodes``, ``engine``,
         ``fidelity``; the work: ``samples``, ``lookups``, ``batching``; times: ``cycles``,
         ``simulated_seconds``, ``wall_seconds``, ``cpu_seconds``, ``latency_us`` (``p50``, ``p99``,
         ``max``), ``latencies_us`` of the mini-batches, ``phases_us``; the check:
         ``bit_identical``, ``results``, ``predictions_sha256``, ``errors``, ``stuck``,
         ``where_stuck``; counts: ``local_cache``, ``remote_cache``, ``dedupe``, ``interaction``,
         ``network``, ``pcie``, ``gpu``, ``stalls``, ``node_cycles``, ``node_cycles_per_second``,
-        ``counters`` of each NIC. Wrong results are no error: see
+        ``counters`` of each NIC. Wrong results do not raise: see
         :func:`sim.run.report.failures`.
 
     Raises ``ValueError``, ``TypeError``, ``OSError`` and ``BuildError``.
@@ -116,35 +114,35 @@ def train(*, progress: Callable[[int, int | None, float, dict | None], None]
     Parameters
     ----------
     optimizer, learning_rate, epsilon, epochs
-        What is learned: the optimizer of the rows by its name, its parameters, and passes over
-        the samples. See :class:`sim.training.options.Learning`.
+        What is learned: the name of the rows' optimizer, its parameters, and the passes over the
+        samples. See :class:`sim.training.options.Learning`.
     fidelity, compare
         ``rtl`` or ``model``, and whether rows are compared with the reference. See
         :class:`sim.training.options.Method`.
     interval, checkpoint
-        Steps of an interval, and the file to go on from and to leave. See
+        Steps per interval, and the file from which to continue and to which to save. See
         :class:`sim.training.options.Record`.
     config, set, model, nodes, samples, mini_batch, batching, window, data, format, placement,
     network, gpu, pcie, seed, cluster, faults, engine, threads, skip, mlp, patience, json, pcap,
     waves, waves_node, waves_window
         As for :func:`run`.
     progress
-        Called with the steps done, all steps (None while nobody knows), the loss of the last one
-        and the interval that it ended; first with the steps of the checkpoint and no loss (NaN).
+        Called with the steps done, the total (None if unknown), the loss of the last step and the
+        interval that it ended or None; first with the steps of the checkpoint and loss NaN.
     stop, tell
         As for :func:`run`.
 
     Returns
     -------
     dict
-        ``schema``, ``complete``, ``interrupted``; what was asked: ``config``, ``model``,
+        ``schema``, ``complete``, ``interrupted``; the options: ``config``, ``model``,
         ``options``, ``optimizer``, ``local_reduction``, ``gradient_partials``, ``fidelity``,
         ``engine``, ``nodes``, ``epochs``, ``checkpoint``; the work: ``first_step``, ``steps``,
         ``samples``, ``lookups``, ``batching``; what was learned: ``loss`` of each step,
         ``intervals``, ``rows_written``, ``weights_sha256``, ``predictions_sha256``;
-        ``wall_seconds``; and of the NICs, None without them, what a run has and
+        ``wall_seconds``; and of the NICs (None without NICs) the fields of a run and
         ``samples_per_second``, ``rows_compared``, ``update_misses``, ``spilled``,
-        ``spilling_passes``, ``backward``, ``all_reduce``. Wrong rows are no error: see
+        ``spilling_passes``, ``backward``, ``all_reduce``. Wrong rows do not raise: see
         :func:`sim.training.report.failures`.
 
     Raises ``ValueError``, ``TypeError``, ``OSError`` and ``BuildError``.
@@ -160,7 +158,7 @@ def bench(*, only: Sequence[str] = (), json: AnyPath | None = None,
           finished: Callable[[dict], None] = lambda row: None) -> dict:
     """Measure what the design promises: rates, latencies, resources, each with its target.
 
-    Some sections compile and run much; ``only`` chooses fewer.
+    Some sections take long to compile and run; ``only`` selects sections.
 
     >>> bench(only=["latency"])["rows"][0]["unit"]  # doctest: +SKIP
     'cycles'
@@ -173,11 +171,12 @@ def bench(*, only: Sequence[str] = (), json: AnyPath | None = None,
     only
         Sections to measure, of :data:`sim.bench.rows.SECTIONS`; none means all.
     json
-        File that holds each row as soon as it is finished; the same call goes on after them.
+        File to which each row is written as soon as it is finished; the same call continues after
+        the rows in it.
     progress
-        Called with the jobs done, all jobs and a line on what goes on.
+        Called with the jobs done, the number of jobs and a line on the current one.
     finished
-        Called with each row, those found in the file too.
+        Called with each row, including those found in the file.
 
     Returns
     -------
@@ -209,24 +208,24 @@ def hitrate(*, sizes: Sequence[int] | None = None, data: Data = None, format: st
     Parameters
     ----------
     sizes
-        Rows of a node's cache, 0 for a cache that is off; by default a quarter to four times that
-        of the NIC.
+        Rows of a node's cache, 0 to turn it off; by default a quarter to four times those of the
+        NIC.
     policy, ways
         Names of replacement policies; ways of a set, 0 for fully associative, by default those of
         the NIC.
     data, format, model, samples, seed, config, cluster, nodes, placement, mini_batch, warmup
-        As for :func:`run`; the warm-up fills the caches and is not counted.
+        As for :func:`run`; the warm-up warms the caches and is not counted.
     json, picture
-        Files to write: the results, and a picture of them.
+        Files to write: the results as JSON, and a picture of them.
     progress
         Called with the samples done.
     stop
-        As for :func:`run`; what was counted up to there is returned.
+        As for :func:`run`; the counts so far are returned.
 
     Returns
     -------
     dict
-        ``schema``, ``complete``, ``interrupted``, what was asked, ``samples``, ``lookups``,
+        ``schema``, ``complete``, ``interrupted``, the arguments, ``samples``, ``lookups``,
         ``unique`` and ``rows``, see :func:`sim.offline.hitrate.hitrate`.
 
     Raises ``ValueError``, ``TypeError`` and ``OSError``.
@@ -254,7 +253,7 @@ def batching(*, data: Data = None, format: str | None = None, model: AnyPath | N
              samples: int | None = None, mini_batch: int | None = None, window: int | None = None,
              hyperedges: Sequence[int] = (), seed: int = Workload.seed, json: AnyPath | None = None,
              progress: Callable[[str], None] = lambda doing: None) -> dict:
-    """Return the unique keys that each way to form mini-batches saves, and its cost.
+    """Return the unique keys that each batching algorithm saves, and its cost.
 
     >>> result = batching(model="avazu", samples=64, mini_batch=16, window=32)
     >>> result["winners"][0]["dataset"], result["rows"][0]["algorithm"]
@@ -268,7 +267,7 @@ def batching(*, data: Data = None, format: str | None = None, model: AnyPath | N
     mini_batch, window
         Samples of a mini-batch (128, for Terabyte also 2,048) and of a window (16 mini-batches).
     hyperedges
-        Hyperedge thresholds to try the graph algorithm with.
+        Additional hyperedge thresholds for the graph algorithm.
     json
         File to write the results to.
     progress
@@ -300,7 +299,7 @@ def plan(*, model: AnyPath | None = None, cluster: AnyPath = "paper", config: st
          pcie: AnyPath | None = None, seed: int = Workload.seed, json: AnyPath | None = None,
          picture: AnyPath | None = None,
          progress: Callable[[int], None] = lambda done: None) -> dict:
-    """Return what a cluster needs for a model, what fits and what binds, without running RTL.
+    """Return what a cluster needs for a model, what fits and which resource binds, without RTL.
 
     >>> result = plan(samples=64, mini_batch=16)
     >>> result["nodes"], result["binds"] in [row["name"] for row in result["resources"]]
@@ -309,17 +308,17 @@ def plan(*, model: AnyPath | None = None, cluster: AnyPath = "paper", config: st
     Parameters
     ----------
     cluster
-        Cluster with the sizes of the memories. Other arguments override it.
+        Cluster, which gives the memory sizes. Other arguments override it.
     optimizer
         Optimizer whose state the memory must hold: ``none``, ``sgd`` or ``rowwise-adagrad``.
     hit_rate
-        Hit rate of the lookups that enter a local cache; by default what caches of the NIC's size
-        hit on the samples.
+        Hit rate of the lookups that enter a local cache; by default that of caches of the NIC's
+        size on the samples.
     model, config, set, nodes, placement, data, format, samples, mini_batch, in_flight, warmup,
     network, gpu, pcie, seed
-        As for :func:`run`; the warm-up fills the caches and is not counted.
+        As for :func:`run`; the warm-up warms the caches and is not counted.
     json, picture
-        Files to write: the results, and a picture of them.
+        Files to write: the results as JSON, and a picture of them.
     progress
         Called with the samples done.
 
@@ -327,8 +326,8 @@ def plan(*, model: AnyPath | None = None, cluster: AnyPath = "paper", config: st
     -------
     dict
         ``memory``, ``placements``, ``checks``, ``traffic``, ``resources``, ``binds``,
-        ``samples_per_second`` and what was asked, see :func:`sim.offline.plan.plan`. A cluster
-        that cannot hold the model is no error: see :func:`sim.offline.plan.failures`.
+        ``samples_per_second`` and the arguments, see :func:`sim.offline.plan.plan`. A cluster
+        that cannot hold the model does not raise: see :func:`sim.offline.plan.failures`.
 
     Raises ``ValueError``, ``TypeError`` and ``OSError``.
     """
@@ -353,7 +352,7 @@ def plan(*, model: AnyPath | None = None, cluster: AnyPath = "paper", config: st
 def describe(files: AnyPath | Sequence[AnyPath], *, format: str | None = None,
              samples: int | None = None, most_keys: int | None = None, json: AnyPath | None = None,
              progress: Callable[[int], None] = lambda done: None) -> dict:
-    """Return what is in a data set: samples, cardinalities, bag sizes, skew and ranges.
+    """Describe a data set: samples, cardinalities, bag sizes, skew and ranges.
 
     >>> from pathlib import Path
     >>> _ = Path("keys.txt").write_text("0:1 1:2\\n0:1 1:3\\n")
@@ -366,11 +365,11 @@ def describe(files: AnyPath | Sequence[AnyPath], *, format: str | None = None,
     files
         Files of samples or folders of such files, taken together in order.
     format
-        Their format; by default what the first file looks like.
+        Their format; by default guessed from the first file.
     samples
         Samples to read; None means all.
     most_keys
-        Keys held in memory; with more of them their number and skew are estimates.
+        Most keys held in memory; beyond it, their number and skew are estimates.
     json
         File to write the results to.
     progress
@@ -409,23 +408,24 @@ def reproduce(figures: Sequence[str] = (), *, output: AnyPath, model: str | None
     figures
         Names of :data:`sim.experiments.figures.registry.NAMES`; none means all.
     output
-        Folder of the figures, ``claims.json`` and ``index.html``. Finished points stay in it, and
-        the same call goes on there.
+        Folder of the figures, ``claims.json`` and ``index.html``. It keeps finished points, so the
+        same call continues after an interruption.
     model, data, format
-        Data set whose samples the files ``data`` of that format give: kaggle, terabyte or avazu.
+        Data set (kaggle, terabyte or avazu) whose samples come from the files ``data`` in
+        ``format``.
     fidelity
-        Fidelity of the NICs: ``model``, or ``rtl`` in hours.
+        Fidelity of the NICs: ``model``, or ``rtl``, which takes hours.
     gpu, seed
-        Profile of the GPUs; seed of everything that is drawn.
+        Profile of the GPUs; seed of everything random.
     backend, jobs
-        Where the points are measured (``loky``, ``dask`` or ``ray``), and how many at once, by
-        default as many as there are processors.
+        Where the points are measured (``loky``, ``dask`` or ``ray``), and how many at once; by
+        default the number of processors.
     rtl_points
         Whether two points of each figure are also run in RTL.
     demo
         One data set and few points.
     progress
-        Called with the points done, all points, and the share of the work done.
+        Called with the points done, the number of points, and the fraction of the work done.
 
     Returns
     -------
@@ -449,7 +449,7 @@ def reproduce(figures: Sequence[str] = (), *, output: AnyPath, model: str | None
                 {"data": _data(data), "gpu": profile})
     setting = replace(setting_of(model, _data(data), format, fidelity, profile, seed, demo),
                       markers=rtl_points and not demo)
-    # Raises now what is wrong with the setting, not in every point.
+    # A bad setting raises here once, not in every point.
     evaluation.points_of(names, setting)
     check_folder(folder, "output")
     return evaluation.reproduce(
@@ -466,7 +466,7 @@ def _outputs(inputs: Mapping[str, Data], **files: AnyPath | None) -> Outputs:
 
 
 def _plain(options: dict[str, Any]) -> dict[str, Any]:
-    """Return options by the names that their dataclasses have, with paths as text."""
+    """Return options under the names of their dataclass fields, with paths as text."""
     plain = {name: _path(value) for name, value in options.items() if name not in ("set", "data")}
     if options.get("set"):
         plain["settings"] = tuple(options["set"])

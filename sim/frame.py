@@ -1,4 +1,4 @@
-"""Results of commands as tables of pandas."""
+"""Conversion of command results to pandas tables."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ __all__ = ["frame"]
 _ROWS = {
     "embernic/bench/1": "rows", "embernic/hitrate/1": "rows", "embernic/batching/1": "rows",
     "embernic/plan/1": "resources", "embernic/datasets/1": "tables", "embernic-claims-1": "claims"}
-"""The rows of a result by its schema."""
+"""The field of a result that holds its rows, by schema."""
 
 
 def frame(result: dict) -> DataFrame:
     """Return the rows of a result of :mod:`sim.api` as a ``DataFrame``.
 
-    Those of a run are its mini-batches (``latency_us``, NaN in the warm-up, ``unique_keys``,
-    ``similarity``, ``downgrade``), and those of a training its steps (``loss`` besides, and no
-    latency without NICs). ``bench``, ``hitrate`` and ``batching`` have rows themselves; of ``plan``
-    they are the resources, of ``describe`` the tables, of ``reproduce`` the claims. Members of a
-    row that are dictionaries become columns such as ``bags.mean``.
+    The rows of a run are its mini-batches (``latency_us``, NaN in the warm-up, ``unique_keys``,
+    ``similarity``, ``downgrade``); those of a training are its steps (with ``loss``, and without
+    latency if there are no NICs). ``bench``, ``hitrate`` and ``batching`` have rows of their own;
+    the rows of ``plan`` are the resources, of ``describe`` the tables, of ``reproduce`` the claims.
+    Dictionaries within a row become columns such as ``bags.mean``.
 
-    Parameters: ``result``, as it was returned or read from the JSON.
+    Parameters: ``result``, as returned by the function or read from its JSON.
 
     Raises
     ------
     ImportError
         pandas is not installed.
     ValueError
-        The result is of none of these functions.
+        The result does not come from one of these functions.
     """
     try:
         import pandas
@@ -54,7 +54,7 @@ def frame(result: dict) -> DataFrame:
 
 
 def _batches(result: dict) -> dict[str, list]:
-    """Return what is known of each mini-batch; latencies are those of the last ones."""
+    """Return the columns of each mini-batch; latencies exist only for those after the warm-up."""
     each = result["batching"]["each"]
     count, latencies = len(each["unique_keys"]), result["latencies_us"]
     known = {} if latencies is None else {

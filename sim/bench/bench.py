@@ -1,8 +1,8 @@
-"""The figures of DESIGN section 7, measured: ``python -m sim bench``.
+"""Bench: measures the figures of DESIGN section 7 (``python -m sim bench``).
 
-Figures are numbers of cycles and shares, the same on every machine, and for the speed of the
-simulation ratios of times within one run. A figure that misses its target is shown like any other;
-only results that are wrong are errors.
+Figures are cycle counts and shares, which are the same on every machine; the speed of the
+simulation is given as ratios of times within one run. A figure that misses its target is shown like
+any other; only wrong results are errors.
 """
 
 from collections.abc import Callable, Sequence
@@ -25,11 +25,13 @@ NOT_BUILT: dict[str, str] = {
     "HBM store": "caches are on chip only",
     "resources with link": "links are not there; the rows of a NIC that trains are without",
 }
-"""Rows of DESIGN section 7 whose block does not exist, and why."""
+"""Rows of DESIGN section 7 that are not measured, and why: their block does not exist."""
 
 
 def _speed(progress: Progress) -> Sequence[dict]:
-    from sim.bench.speed import speed_rows  # needs the whole cluster, which blocks alone do without
+    from sim.bench.speed import (
+        speed_rows,  # loads the whole cluster, which other sections do not need
+    )
 
     return speed_rows(progress)
 
@@ -37,7 +39,7 @@ def _speed(progress: Progress) -> Sequence[dict]:
 _SPEED = Job("speed", "speed of the cluster simulation", _speed)
 
 BenchProgress = Callable[[int, int, str], None]
-"""Called with jobs done, jobs in all and a line on what goes on."""
+"""Called with the jobs done, the number of jobs, and a line on the current one."""
 
 
 def bench(only: Sequence[str] = (), json_path: str | None = None,
@@ -47,20 +49,20 @@ def bench(only: Sequence[str] = (), json_path: str | None = None,
 
     Parameters
     ----------
-    only: names out of :data:`sim.bench.rows.SECTIONS`; none means all.
-    json_path: file that holds each row as soon as it is finished, so that the same call goes on
-        where another was interrupted; ``-`` is standard output, at the end.
-    progress: called now and then. finished: called with each row, those found in the file too.
+    only: names from :data:`sim.bench.rows.SECTIONS`; none means all.
+    json_path: file to which each row is written as soon as it is finished, so that the same call
+        continues where another was interrupted; ``-`` is standard output, written at the end.
+    progress: called periodically. finished: called with each row, including those in the file.
 
     A row has ``name``, ``value``, ``unit``, ``target`` (None where DESIGN names a limit only),
-    ``sense`` (``>=`` or ``<=``), ``holds``, ``note``, ``bound`` (what the limit that binds would
+    ``sense`` (``>=`` or ``<=``), ``holds``, ``note``, ``bound`` (what the binding limit would
     allow) and ``section``; a latency has ``block``, ``from``, ``to`` and ``stated`` (by the
     block's ``LATENCY``) instead of sense, note and bound.
 
     Raises
     ------
     ValueError
-        ``only`` names no section, or the file holds unfinished rows of something else.
+        ``only`` holds an unknown section, or the file holds unfinished rows of another request.
     """
     jobs = _jobs(only)
     with Journal(json_path, SCHEMA, {"only": sorted({job.section for job in jobs})}) as journal:

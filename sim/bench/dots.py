@@ -1,4 +1,4 @@
-"""Rows of the dot interaction alone: cycles per sample, and which of its limits binds."""
+"""Rows of the dot interaction block: cycles per sample, and which of its limits binds."""
 
 from rtl.config import LANES, NicConfig, preset
 from rtl.interaction.pairs import pair_count, pair_groups
@@ -8,11 +8,11 @@ from sim.bench.rows import Job, Progress, Row
 __all__ = ["dot_jobs", "dot_limits", "dot_row"]
 
 _SLACK = 1.1
-"""Cycles per sample against the larger of its beats in and out (DESIGN section 7)."""
+"""Target: cycles per sample over the larger of its beats in and out (DESIGN section 7)."""
 
 
 def dot_limits(config: NicConfig, n: int, dimension: int) -> dict[str, int]:
-    """Return the cycles that a sample of ``n`` vectors takes of each part, by the part's name."""
+    """Return the cycles for which a sample of ``n`` vectors occupies each part, by part."""
     beats = -(-dimension // LANES)
     return {
         "beats in": n * beats,
@@ -23,7 +23,7 @@ def dot_limits(config: NicConfig, n: int, dimension: int) -> dict[str, int]:
 
 def dot_row(name: str, config: NicConfig, n: int, dimension: int, samples: int = 512,
             engine: str = "verilator") -> Row:
-    """Return the cycles per sample of ``n`` vectors, with what the limit that binds would allow."""
+    """Return the cycles per sample of ``n`` vectors, and the bound of the binding limit."""
     rate = dot_interaction_rate(config, n, dimension, samples=samples, engine=engine)
     limits = dot_limits(config, n, dimension)
     bound = max(limits.values())
@@ -36,7 +36,7 @@ def dot_row(name: str, config: NicConfig, n: int, dimension: int, samples: int =
 
 
 def dot_jobs() -> list[Job]:
-    """Return the jobs of the sizes that the presets' models have."""
+    """Return a job for each size of the presets' models."""
     def job(config: str, n: int, dimension: int) -> Job:
         name = f"dot interaction, {n} x {dimension}"
 

@@ -1,4 +1,4 @@
-"""Rows of gradient reduction: beats per cycle of both reducers, for keys of several kinds."""
+"""Rows of gradient reduction: beats per cycle of both reducers, for several key distributions."""
 
 import inspect
 from collections.abc import Callable
@@ -29,10 +29,10 @@ from sim.engines import Engine, Model, load
 __all__ = ["LEVELS", "gradient_jobs", "gradient_rate", "on_one_key"]
 
 LEVELS = ("global", "local")
-"""The reducers: the owner's, which rounds, and the requester's, whose sums leave as lists."""
+"""The owner's reducer, which rounds, and the requester's, whose sums leave as lists of terms."""
 
 _CONFIG = preset("kaggle")
-_ENOUGH = 0.9
+_TARGET = 0.9
 _QUANTUM = 64
 
 
@@ -62,8 +62,7 @@ def _model(config: NicConfig, lanes: int, engine: str) -> Model:
 
 
 def on_one_key(samples: Samples, share: float, seed: int = 1) -> Samples:
-    """Return ``samples`` with about ``share`` of the keys, wherever, replaced by one and the same.
-    """
+    """Return ``samples`` with a random ``share`` (about) of the keys replaced by one key."""
     hot = np.random.default_rng(seed).random(len(samples.rows)) < share
     return replace(samples, tables=np.where(hot, 0, samples.tables),
                    rows=np.where(hot, 0, samples.rows))
@@ -71,12 +70,12 @@ def on_one_key(samples: Samples, share: float, seed: int = 1) -> Samples:
 
 def gradient_rate(config: NicConfig, level: str, samples: Samples, *, lanes: int = LANES,
                   engine: str = "verilator", seed: int = 1) -> tuple[Rate, dict[str, int]]:
-    """Return beats per cycle of a reducer, and how it answers the flush.
+    """Return beats per cycle of a reducer, and its answer to the flush.
 
-    Each key of ``samples`` has a gradient of one beat, all in one pass of one step; the time runs
-    from the first beat offered until the step is flushed and all has left.
+    Each key of ``samples`` has a gradient of one beat, all in one pass of one step; time counts
+    from the first beat offered until the step is flushed and everything has left.
 
-    ``RuntimeError`` where sums are wrong, or nothing comes.
+    ``RuntimeError`` if sums are wrong or the reduction does not end.
     """
     running = _model(config, lanes, engine).instance()
     keys = samples.tables.astype(np.int64) << ROW_BITS | samples.rows.astype(np.int64)
@@ -100,7 +99,7 @@ def gradient_rate(config: NicConfig, level: str, samples: Samples, *, lanes: int
         if running.cycle > limit:
             raise RuntimeError(f"{level} reduction of {len(keys)} beats did not end in "
                                f"{limit - start} cycles")
-    # What was passed on and what leaves a list add up to what the rounded sums are.
+    # Beats passed on and beats from lists, summed by key, must equal the rounded sums.
     found = sums_by_key(*(np.concatenate(part) for part in zip(*given)))
     for one, other in zip(found, sums_by_key(keys, values)):
         if not np.array_equal(one, other):
@@ -110,7 +109,7 @@ def gradient_rate(config: NicConfig, level: str, samples: Samples, *, lanes: int
 
 
 def _left(running: Engine, level: str, lanes: int) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Return keys and values of what has left a reducer on either way."""
+    """Return keys and values of the beats that have left a reducer through either output."""
     found = []
     for port, layout in (("o", reduced_beat_layout(lanes)),
                          ("passed", gradient_beat_layout(lanes))):
@@ -123,7 +122,7 @@ def _left(running: Engine, level: str, lanes: int) -> list[tuple[np.ndarray, np.
 
 
 def _put(records: np.ndarray, offset: int, values: np.ndarray) -> None:
-    """Write 32-bit ``values [n, lanes]`` into ``records [n, words]``, from bit ``offset`` on."""
+    """Write 32-bit ``values [n, lanes]`` into ``records [n, words]`` from bit ``offset`` on."""
     word, bit = divmod(offset, 32)
     end = word + values.shape[1]
     records[:, word:end] |= values << np.uint32(bit)
@@ -132,7 +131,7 @@ def _put(records: np.ndarray, offset: int, values: np.ndarray) -> None:
 
 
 def _get(records: np.ndarray, offset: int, lanes: int) -> np.ndarray:
-    """Return 32-bit values ``[n, lanes]`` of ``records``, from bit ``offset`` on."""
+    """Return the 32-bit values ``[n, lanes]`` of ``records`` that start at bit ``offset``."""
     word, bit = divmod(offset, 32)
     values = records[:, word:word + lanes] >> np.uint32(bit)
     if bit:
@@ -153,7 +152,7 @@ def gradient_jobs() -> list[Job]:
         def rows(progress: Progress) -> list[Row]:
             rate, answer = gradient_rate(_CONFIG, level, keys())
             return [Row(
-                name, rate.per_cycle, "beats/cycle", _ENOUGH,
+                name, rate.per_cycle, "beats/cycle", _TARGET,
                 note=f"the trace as one step, its reading out too; {rate.items:,} beats in "
                      f"{rate.cycles:,} cycles: sums of {answer['keys']:,} keys, "
                      f"{answer['passed']:,} beats passed on")]

@@ -1,7 +1,7 @@
-"""The row of a NIC that does the interaction with every row in its local cache.
+"""Row of a NIC that computes the interaction with every row in its local cache.
 
-Two runs over the same samples again and again, of which one goes on for longer: what it takes more,
-in cycles and on every link, is what samples take whose rows are all in the cache.
+Two runs repeat the same samples, one of them more often. The difference between the two, in cycles
+and on every link, is the cost of samples whose rows are all cached.
 """
 
 from collections.abc import Sequence
@@ -25,14 +25,14 @@ from sim.run.run import run
 __all__ = ["interaction_job", "interaction_row"]
 
 _SAMPLES, _WARM, _MEASURED = 512, 2, 8
-"""Samples that are repeated, which have fewer rows than the local cache; how often both runs go
-through them, and how much more often the longer one does."""
+"""Samples to repeat, with fewer rows than the local cache holds; repetitions in both runs; and
+additional repetitions in the longer one."""
 
 _NAME = "NIC, interaction, 1 node, every row cached"
 
 
 def interaction_job() -> Job:
-    """Return the job of a ``kaggle`` NIC with its dot interaction."""
+    """Return the job of a ``kaggle`` NIC with dot interaction."""
     def rows(progress: Progress) -> Sequence[Row]:
         return [interaction_row("kaggle", MODELS["kaggle"], _SAMPLES, progress)]
 
@@ -41,10 +41,10 @@ def interaction_job() -> Job:
 
 def interaction_row(config: str, model: Model, samples: int,
                     progress: Progress = lambda line: None, settings: tuple[str, ...] = ()) -> Row:
-    """Return the cycles between two results of a NIC whose host keeps it busy.
+    """Return the cycles per result of a NIC whose host keeps it busy.
 
-    Parameters: preset ``config`` with ``settings``; ``model``, one of those that ship; ``samples``
-    that are repeated.
+    Parameters: preset ``config`` with ``settings``; ``model``, a built-in one; ``samples``, the
+    number to repeat.
     """
     keys = concatenate(generate(model, samples, 1)).rows.reshape(samples, model.tables)
     results = []
@@ -77,7 +77,7 @@ def interaction_row(config: str, model: Model, samples: int,
 
 
 def _difference(shorter: dict, longer: dict) -> dict:
-    """Return the result of what ``longer`` did besides what ``shorter`` did."""
+    """Return ``longer`` with its counts less those of ``shorter``."""
     counters = [{name: count - before[name] for name, count in after.items()}
                 for before, after in zip(shorter["counters"], longer["counters"])]
     counts = {name: longer[name] - shorter[name] for name in ("samples", "lookups", "cycles")}

@@ -1,6 +1,6 @@
-"""Latency of each block in cycles: measured, and beside it what its ``LATENCY`` states.
+"""Latency of each block in cycles, measured and compared with its stated ``LATENCY``.
 
-The blocks run on Amaranth's simulator with the sizes of ``tiny``: latencies do not depend on sizes.
+The blocks run on Amaranth's simulator with the sizes of ``tiny``; latencies do not depend on sizes.
 """
 
 from collections.abc import Callable
@@ -98,8 +98,8 @@ def _cache(probe: Probe, lookups: str) -> list[Latency]:
     """Measure a miss, its fill and a hit."""
     miss = probe.latency("lookup that misses", "miss", "misses",
                          probe.push(lookups, key__row=5))
-    # The first miss was answered by nobody: its key stays pending, so that of another is filled.
-    records, _ = probe.give("misses", probe.push(lookups, key__row=6))
+    # The first miss was never answered and stays pending, so the miss of another key is filled.
+    records, _ = probe.drive("misses", probe.push(lookups, key__row=6))
     miss_id = int(unpack(probe.layout("misses"), records, "id")[0])
     fill = probe.latency("last beat of a fill", "vector", "vectors",
                          probe.push("fills", id=miss_id, last=1))
@@ -139,9 +139,9 @@ def _dots(config: NicConfig) -> list[Latency]:
     found = []
     for dimension in (16, 32):
         probe = Probe(DotInteraction(config.with_fields(max_dimension=dimension, dot_units=1)))
-        _, cycles = probe.give("o", probe.push("i", vector_last=1),
+        _, cycles = probe.drive("o", probe.push("i", vector_last=1),
                                probe.push("i", after=1, vector_last=1, sample_last=1))
-        found.append(probe.compared(
+        found.append(probe.with_stated(
             "last of two vectors", f"last beat of the result, max_dimension {dimension}",
             int(cycles[-1])))
     return found
@@ -161,7 +161,7 @@ def _registers(config: NicConfig) -> list[Latency]:
     block = RegisterBlock(config, {"dedupe": CounterLayout("requests")})
     probe = Probe(block)
     address = next(register.address for register in block.registers if register.name == "node")
-    return [probe.compared(start, "answer", probe.access(address, write=start == "write"))
+    return [probe.with_stated(start, "answer", probe.access(address, write=start == "write"))
             for start in ("read", "write")]
 
 
@@ -172,7 +172,7 @@ LATENCY_CASES: dict[str, Callable[[NicConfig], list[Latency]]] = {
     "LocalCache": _local_cache, **NETWORK_CASES, "HoldBuffer": _hold_buffer, "Pooler": _pooler,
     "DotInteraction": _dots, "ResultPackager": _results, "RegisterBlock": _registers,
 }
-"""How to measure each block: from a configuration to its latencies."""
+"""For each block, the function that measures its latencies for a configuration."""
 
 
 def latency_jobs() -> list[Job]:

@@ -1,4 +1,4 @@
-"""Latencies of the blocks of the network, see :mod:`sim.bench.latency`."""
+"""Latencies of the network blocks, see :mod:`sim.bench.latency`."""
 
 from collections.abc import Callable
 from functools import lru_cache
@@ -28,7 +28,7 @@ _ADDRESSES = {"mac_base": 0x02454D420000, "ip_base": 0x0A450000, "udp_port": 0x4
 
 @lru_cache(maxsize=2)
 def _assembler(config: NicConfig) -> Probe:
-    """Return the assembler of node 1, whose frames the parser of node 0 is given."""
+    """Return the assembler of node 1, which makes frames for the parser of node 0."""
     return Probe(FrameAssembler(config), node=1, **_ADDRESSES)
 
 
@@ -47,7 +47,7 @@ def _frame_assembler(config: NicConfig) -> list[Latency]:
 
 
 def _frame(config: NicConfig, opcode: Opcode, beats: int) -> np.ndarray:
-    frame, _ = _assembler(config).give("o", *_packet(config, opcode, beats))
+    frame, _ = _assembler(config).drive("o", *_packet(config, opcode, beats))
     if len(frame) != beats + 1:
         raise RuntimeError(f"the assembler made {len(frame)} beats, not {beats + 1}")
     return frame
@@ -145,4 +145,4 @@ NETWORK_CASES: dict[str, Callable[[NicConfig], list[Latency]]] = {
     "FrameAssembler": _frame_assembler, "FrameParser": _frame_parser,
     "FrameParser of the host": _host_parser,
 }
-"""How to measure each block of the network: from a configuration to its latencies."""
+"""For each network block, the function that measures its latencies for a configuration."""

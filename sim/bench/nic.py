@@ -1,4 +1,4 @@
-"""Rows of the whole NIC in a cluster: throughput, and the limit that binds."""
+"""Rows of whole NICs in a cluster: throughput, and the limit that binds."""
 
 from dataclasses import dataclass
 
@@ -17,7 +17,7 @@ _SAMPLES = 8192
 
 @dataclass(frozen=True)
 class Limit:
-    """A resource of a node that has a rate: how many cycles what passed took of it."""
+    """A resource of a node with a limited rate, and the cycles for which a run kept it busy."""
 
     name: str
     node: int
@@ -27,8 +27,8 @@ class Limit:
 def limits(result: dict) -> list[Limit]:
     """Return how long each link of each node was busy in a run, the busiest first.
 
-    From the registers of the NICs: every packet is a header beat and payload beats, and on the
-    network so many bytes more as its profile says.
+    Computed from the counters of the NICs: a packet is a header beat and payload beats, plus the
+    profile's overhead bytes on the network.
     """
     options = result["options"]
     pcie = Pcie(load_profile(options["pcie"], PcieProfile))
@@ -51,7 +51,7 @@ def limits(result: dict) -> list[Limit]:
 
 
 def nic_jobs() -> list[Job]:
-    """Return the jobs of whole clusters on the trace."""
+    """Return the jobs that run whole clusters on the trace."""
     def job(placement: str, what: str) -> Job:
         name = f"NIC, inference, 4 nodes, {what}"
 
@@ -69,7 +69,7 @@ def nic_jobs() -> list[Job]:
 
 
 def throughput_row(name: str, result: dict) -> Row:
-    """Return the lookups per cycle and node of a run, with what the busiest link would allow."""
+    """Return the lookups per cycle and node of a run, and the bound of the busiest link."""
     limit = limits(result)[0]
     nodes, cycles = result["nodes"], result["cycles"]
     sent = result["counters"][limit.node]["vector_packager.vectors"] / cycles

@@ -1,4 +1,4 @@
-"""Rate at which packets of one size leave: packager and frame assembler, against 100 Gb/s."""
+"""Rate of outgoing packets of one size (packager and frame assembler) against 100 Gb/s."""
 
 from dataclasses import dataclass
 
@@ -18,18 +18,18 @@ from sim.nic.ports import LAST_BIT
 __all__ = ["PacketRate", "packet_rate", "packet_size"]
 
 _FRAME_HEADERS = 42
-"""Bytes of Ethernet, IPv4 and UDP headers in front of the UDP payload."""
+"""Bytes of Ethernet, IPv4 and UDP headers before the UDP payload."""
 
 
 def packet_size(vectors: int) -> int:
-    """Return the UDP payload of a packet of so many vectors of one beat, its 22-byte EmberNIC
-    header and tag beat included."""
+    """Return the bytes of UDP payload of a packet of ``vectors`` one-beat vectors, including the
+    22-byte EmberNIC header and the tag beat."""
     return BEAT_BYTES - _FRAME_HEADERS + BEAT_BYTES * (1 + vectors)
 
 
 @dataclass(frozen=True)
 class PacketRate:
-    """Packets that left: how many, the UDP payload of each in bytes, and in how many cycles."""
+    """Packets sent: their number, the UDP payload of each in bytes, and the cycles they took."""
 
     packets: int
     payload: int
@@ -52,11 +52,11 @@ def packet_rate(config: NicConfig, vectors: int, packets: int = 4096, *, link: b
                 engine: str = "verilator") -> PacketRate:
     """Return the rate of packets of ``vectors`` vectors each, of one beat each.
 
-    Requesters take turns, each with the vectors of a packet. Packets that ``config`` has room for
-    more vectors in are closed by the time-out; those of one vector have a limit of one, because
-    time-outs close a packet in every second cycle at most. ``link``: frames are taken at the rate
-    of 100 Gb/s Ethernet, preamble, check sequence and gap included; otherwise in every cycle.
-    ``RuntimeError`` when a packet has another size.
+    Requesters take turns, each with the vectors of one packet. Packets below the limit of
+    ``config`` are closed by the time-out. For packets of one vector the limit itself is one,
+    because time-outs close at most one packet every two cycles. ``link``: whether the sink takes
+    frames at the rate of 100 Gb/s Ethernet (preamble, check sequence and gap included); otherwise
+    it takes a beat in every cycle. ``RuntimeError`` if a packet has another size.
     """
     if vectors == 1:
         config = config.with_fields(name=f"{config.name}_single", net_payload_beats=2)
@@ -64,8 +64,8 @@ def packet_rate(config: NicConfig, vectors: int, packets: int = 4096, *, link: b
     running = load(PacketPath(config), f"packet_path_{config.name}", engine,
                    recipe=f"PacketPath({config!r})").instance()
     running.set_signal("vector_beats", 1)
-    # A requester's vectors come in within one and a half as many cycles, and its next ones when
-    # all others had theirs: in between every packet that is not full is old.
+    # A requester's vectors all arrive within 1.5 times as many cycles. Its next ones arrive after
+    # the turns of all others: by then the time-out has closed its packet.
     running.set_signal("timeout", vectors * 3 // 2 if vectors < config.net_vectors else 0xFFFF)
     if link:
         cycles_per_byte = 8 / (profile.bandwidth_gbit_s * CYCLE_NS)

@@ -1,4 +1,4 @@
-"""Rate of the pooler: beats per cycle for bags of many lengths."""
+"""Rate of the pooler: beats per cycle for bags of various lengths."""
 
 from functools import lru_cache
 
@@ -19,7 +19,7 @@ _BAGS_OF_A_SAMPLE = 26
 
 @lru_cache(maxsize=2)
 def _model(config: NicConfig, name: str, engine: str) -> Model:
-    """Return the pooler ready to run: once for all bag lengths, as its conversion takes long."""
+    """Return the compiled pooler; cached for all bag lengths, because conversion takes long."""
     return load(Pooler(config), name, engine, recipe=f"Pooler({config!r})")
 
 
@@ -29,7 +29,7 @@ def pooling_rate(config: NicConfig, lengths: np.ndarray, *, vector_beats: int = 
     offered to the last sum out.
 
     ``lengths``: vectors of each bag, at least 1; 26 bags make a sample. ``name``: of the
-    build, by default that of the configuration.
+    build, by default derived from the configuration.
     """
     running = _model(config, name or f"pooler_{config.name}", engine).instance()
     running.set_signal("vector_beats", vector_beats)

@@ -1,4 +1,4 @@
-"""Measure the latency of one block: one item into the idle block, first item out."""
+"""Probe that measures the latency of one block: one item into the idle block, first item out."""
 
 from dataclasses import dataclass
 
@@ -17,12 +17,12 @@ _LIMIT = 20_000
 
 @dataclass(frozen=True)
 class Latency:
-    """Cycles from an item that ``block`` takes to the first item that it gives.
+    """Cycles from an item that ``block`` accepts to the first item that it emits.
 
     Members
     -------
-    block: its class. start, end: which item in, which out.
-    cycles: measured. stated: what its ``LATENCY`` says.
+    block: name of its class. start, end: the item in and the item out.
+    cycles: measured. stated: by its ``LATENCY``.
     """
 
     block: str
@@ -40,7 +40,7 @@ class Latency:
 
 @dataclass(frozen=True)
 class Push:
-    """A record for input ``stream``, ``after`` cycles behind the first of a measurement."""
+    """A record for input ``stream``, ``after`` cycles after the start of a measurement."""
 
     stream: str
     words: np.ndarray
@@ -48,8 +48,8 @@ class Push:
 
 
 def stated(block: type, start: str, end: str) -> int:
-    """Return the cycles that ``LATENCY`` of ``block`` has from ``start`` to ``end``;
-    ``RuntimeError`` when it has no such path."""
+    """Return the cycles that ``LATENCY`` of ``block`` states from ``start`` to ``end``;
+    ``RuntimeError`` if it has no such path."""
     found = latency_of(block).get((start, end))
     if not isinstance(found, int):
         raise RuntimeError(f"LATENCY of {block.__name__} has no cycles from {start!r} to {end!r}")
@@ -57,15 +57,15 @@ def stated(block: type, start: str, end: str) -> int:
 
 
 class Probe:
-    """A block on Amaranth's simulator, its tables swept.
+    """A block on Amaranth's simulator, with its tables cleared.
 
     Parameters: the block, and the values of its input signals.
     """
 
     def __init__(self, block: wiring.Component, **signals: int):
         self._block = block
-        # Latencies do not depend on whether idle cycles are evaluated, and inputs that are plain
-        # signals count from the cycle on in which they are set.
+        # Evaluate idle cycles too: latencies are the same, and inputs that are plain signals then
+        # take effect in the cycle in which they are set.
         self._engine = load(block, type(block).__name__, "pysim").instance(skip=False)
         for name, value in signals.items():
             self._engine.set_signal(name, value)
@@ -86,7 +86,7 @@ class Probe:
         self._engine.run(self._engine.cycle + 1)
 
     def load_table(self) -> None:
-        """Write the descriptor of table 0, whose 100 rows all are at node 0, through the ports
+        """Write the descriptor of table 0, with 100 rows, all at node 0, through the ports
         ``write_*``."""
         words = pack(TableDescriptor, 1, valid=1, kind=int(DescriptorKind.TABLE), rows_low=100,
                      owners=1)[0].tolist()
@@ -95,13 +95,13 @@ class Probe:
         self.set(write_en=0)
 
     def layout(self, stream: str) -> data.StructLayout:
-        """Return the layout of the payload of ``stream``; one of an array is ``name__index``."""
+        """Return the payload layout of ``stream``; ``name__index`` names an element of an array."""
         name, _, index = stream.partition("__")
         port = getattr(self._block, name)
         return (port[int(index)] if index else port).payload.shape()
 
     def push(self, stream: str, after: int = 0, **fields: int) -> Push:
-        """Return a record for ``stream``, its ``fields`` (``a__b`` for ``a.b``) set."""
+        """Return a record for ``stream`` with ``fields`` set (``a__b`` for ``a.b``)."""
         layout = self.layout(stream)
         places = field_bits(layout)
         value = 0
@@ -113,10 +113,12 @@ class Probe:
         raw = value.to_bytes(4 * word_count(layout), "little")
         return Push(stream, np.frombuffer(raw, "<u4").reshape(1, -1), after)
 
-    def give(self, sink: str, *pushes: Push, within: int = 200) -> tuple[np.ndarray, np.ndarray]:
-        """Push records and return what leaves ``sink``, and when, counted from the cycle in which
-        the last of them was taken. ``RuntimeError`` when it was not taken when offered, or nothing
-        leaves."""
+    def drive(self, sink: str, *pushes: Push, within: int = 200) -> tuple[np.ndarray, np.ndarray]:
+        """Push records; return the records that leave ``sink`` and their cycles.
+
+        Cycles count from the one in which the last push was accepted. ``RuntimeError`` if that push
+        was not accepted when offered, or if nothing leaves.
+        """
         engine = self._engine
         engine.pop(sink)
         base = engine.cycle + 4
@@ -140,17 +142,17 @@ class Probe:
                 within: int = 200) -> Latency:
         """Measure from the last of ``pushes`` to the first item on ``sink``.
 
-        ``start``, ``end``: what these are, a path of ``LATENCY`` of the block.
+        ``start``, ``end``: names of the two items, a path in ``LATENCY`` of the block.
         """
-        _, cycles = self.give(sink, *pushes, within=within)
-        return self.compared(start, end, int(cycles[0]))
+        _, cycles = self.drive(sink, *pushes, within=within)
+        return self.with_stated(start, end, int(cycles[0]))
 
-    def compared(self, start: str, end: str, cycles: int) -> Latency:
-        """Return ``cycles`` from ``start`` to ``end`` beside those that the block states."""
+    def with_stated(self, start: str, end: str, cycles: int) -> Latency:
+        """Return measured ``cycles`` from ``start`` to ``end`` with those that the block states."""
         return Latency(self._name, start, end, cycles, stated(type(self._block), start, end))
 
     def access(self, address: int, *, write: bool, within: int = 200) -> int:
-        """Return the cycles from an access of a register, taken at once, to its answer."""
+        """Return the cycles from a register access, accepted at once, to its answer."""
         engine = self._engine
         start = engine.cycle + 4
         if write:
@@ -162,5 +164,5 @@ class Probe:
             if engine.cycle > start + within:
                 raise RuntimeError(f"{self._name}: no answer within {within} cycles")
             engine.run(engine.cycle + 1)
-        engine.read_results()  # raises where the answer is an error
+        engine.read_results()  # raises if the answer is an error
         return engine.cycle - 1 - start

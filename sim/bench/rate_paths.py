@@ -1,4 +1,4 @@
-"""Paths of several blocks whose rates are measured together."""
+"""Designs of several blocks whose rates are measured together."""
 
 from collections.abc import Container
 
@@ -20,11 +20,11 @@ _ADDRESSES = {"mac_base": (48, 0x02454D420000), "ip_base": (32, 0x0A450000),
 
 
 class SideBySide(wiring.Component):
-    """Blocks each for itself: one design to compile.
+    """Unconnected blocks in one design, to be compiled together.
 
-    Parameters: ``blocks``, by name; ``inner``, names of ports that somebody else connects.
+    Parameters: ``blocks``, by name; ``inner``, names of ports that a subclass connects.
 
-    Ports: those of the ``blocks``, ``name__port``; ``idle``, of all.
+    Ports: those of the ``blocks``, as ``name__port``; ``idle``, when all are idle.
     """
 
     def __init__(self, blocks: dict[str, wiring.Component], inner: Container[str] = ()):
@@ -65,7 +65,7 @@ class LookupBlocks(SideBySide):
 class StorePath(wiring.Component):
     """Dedupe table, vector router, vector packager and frame assembler: stored vector to frame.
 
-    Ports as those of its blocks; ``node`` is the owner, whose own vectors are thrown away.
+    Ports are those of its blocks; ``node`` is the owner, whose own vectors are discarded.
     """
 
     def __init__(self, config: NicConfig):
@@ -106,7 +106,7 @@ class PacketPath(wiring.Component):
     """Vector packager and frame assembler: vectors of any requester to frames.
 
     Ports: ``i``, stream of :data:`rtl.formats.VectorBeat`; ``o``, stream of
-    :data:`rtl.formats.Beat`; ``vector_beats``, ``timeout``, ``time``, ``idle`` as theirs.
+    :data:`rtl.formats.Beat`; ``vector_beats``, ``timeout``, ``time``, ``idle`` as in its blocks.
     """
 
     def __init__(self, config: NicConfig):
@@ -133,7 +133,8 @@ class PacketPath(wiring.Component):
 
 
 class LandingPath(wiring.Component):
-    """Frame parser and hold buffer: frame to vectors in slot order. Ports as theirs."""
+    """Frame parser and hold buffer: frame to vectors in slot order. Ports are those of its
+    blocks."""
 
     def __init__(self, config: NicConfig):
         self._config = config

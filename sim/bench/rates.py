@@ -1,7 +1,7 @@
-"""Rates of blocks alone, in lookups or beats per cycle, on the trace of DESIGN section 7.
+"""Rates of single blocks, in lookups or beats per cycle, on the trace of DESIGN section 7.
 
-A block stands alone on a compiled engine: its source always offers, its sink always takes, and
-what it misses is answered ``FILL_LATENCY`` cycles later, one vector a cycle. Caches are cold.
+A block runs alone on a compiled engine: its source is always valid, its sink always ready, and its
+misses are answered ``FILL_LATENCY`` cycles later, one vector per cycle. Caches are cold.
 """
 
 from collections.abc import Callable
@@ -33,14 +33,14 @@ __all__ = [
 ]
 
 FILL_LATENCY = 690
-"""Cycles from a miss to its vector: PCIe both ways and a gather without a launch."""
+"""Cycles from a miss to its vector: PCIe in both directions and a gather without launch time."""
 
 _QUANTUM = 512
 
 
 @dataclass(frozen=True)
 class Rate:
-    """Items that went through a block in so many cycles."""
+    """Number of items that passed a block, and the cycles they took."""
 
     name: str
     items: int
@@ -66,7 +66,7 @@ def one_key(samples: Samples) -> Samples:
 def one_set(samples: Samples, sets: int, keys: int = 4096) -> Samples:
     """Return ``samples`` with each key replaced by one of ``keys`` that share a set.
 
-    Equal keys stay equal, so the skew remains. ``sets``: of the table that the keys are to crowd.
+    Equal keys stay equal, so the skew remains. ``sets``: number of sets of the table under test.
     """
     pool = np.arange(2 * keys * sets, dtype=np.int64)
     tables = np.zeros_like(pool)
@@ -79,8 +79,11 @@ def one_set(samples: Samples, sets: int, keys: int = 4096) -> Samples:
 
 def _requests(samples: Samples, nodes: int = 1, places: int = 1 << 16,
               mini_batch: int = 128) -> np.ndarray:
-    """Return a request for each key: its step is its mini-batch; requesters take turns, and the
-    ``places`` of each are used in order."""
+    """Return a request for each key.
+
+    The step is the key's mini-batch. Requesters take turns; the ``places`` of each are used in
+    order.
+    """
     keys = np.arange(len(samples.rows))
     sample = np.repeat(np.arange(len(samples)), np.diff(samples.key_offsets))
     return pack(Request, len(keys), key__row=samples.rows, key__table=samples.tables,
@@ -88,18 +91,18 @@ def _requests(samples: Samples, nodes: int = 1, places: int = 1 << 16,
 
 
 def settle(engine: Engine) -> int:
-    """Run until the tables are swept; return the cycle."""
+    """Run until the tables are cleared; return the cycle."""
     while not engine.get_signal("idle"):
         engine.run(engine.cycle + 64)
     return engine.cycle
 
 
 Answer = Callable[[np.ndarray], np.ndarray]
-"""From the misses of a block to the fills that answer them, one beat each."""
+"""Makes the fills that answer the misses of a block, one beat each."""
 
 
 def _answer(engine: Engine, answer: Answer, next_free: int, block: str = "") -> int:
-    """Answer the misses of the last quantum; return the next free cycle of the fill port."""
+    """Push fills for the misses of the last quantum; return the fill port's next free cycle."""
     misses, cycles = engine.pop(f"{block}misses")
     if not len(misses):
         return next_free
@@ -113,14 +116,14 @@ def _answer(engine: Engine, answer: Answer, next_free: int, block: str = "") -> 
 
 
 def _by_id(misses_layout) -> Answer:
-    """Return what answers misses that bear their id."""
+    """Return an `Answer` to misses that carry an id."""
     def fills(misses: np.ndarray) -> np.ndarray:
         return pack(FillBeat, len(misses), id=unpack(misses_layout, misses, "id"), last=1)
     return fills
 
 
 def _by_landing(misses: np.ndarray) -> np.ndarray:
-    """Return the fills of misses that are lookups on their way to another node."""
+    """Return the fills for misses that are lookups for another node."""
     record = unpack(OutgoingRecord, misses, "record")
     return pack(TaggedBeat, len(misses), last=1,
                 tag=record >> np.uint64(LookupRecord["landing"].offset))
@@ -128,7 +131,7 @@ def _by_landing(misses: np.ndarray) -> np.ndarray:
 
 def _rate(name: str, engine: Engine, block: str, source: str, payloads: np.ndarray,
           answer: Answer) -> Rate:
-    """Push everything into ``source`` of a block, run, and return when all vectors had left."""
+    """Push ``payloads`` into ``source`` of a block and run until all vectors have left."""
     start = settle(engine)
     engine.push(f"{block}__{source}", payloads, start)
     next_free = got = last = 0
@@ -146,7 +149,7 @@ def _rate(name: str, engine: Engine, block: str, source: str, payloads: np.ndarr
 
 
 def _lookup_blocks(config: NicConfig, engine: str, block: str, **signals: int) -> Engine:
-    """Return the running lookup blocks, with signals of the one that is measured set."""
+    """Return the running lookup blocks, with the signals of the measured one set."""
     running = load(LookupBlocks(config), f"lookup_blocks_{config.name}", engine,
                    recipe=f"LookupBlocks({config!r})").instance()
     for name, value in ({"enable": 1, "vector_beats": 1} | signals).items():
@@ -168,7 +171,7 @@ def dedupe_rate(config: NicConfig, samples: Samples, engine: str = "verilator",
 
 def local_cache_rate(config: NicConfig, samples: Samples, engine: str = "verilator",
                      sets: int | None = None) -> Rate:
-    """Return lookups per cycle of the local cache, with all of its sets or so many in use."""
+    """Return lookups per cycle of the local cache, with ``sets`` sets in use or all of them."""
     running = _lookup_blocks(config, engine, "local", sets=sets or config.local_cache_sets)
     block = LocalCache(config)
     lookups = pack(block.lookups.payload.shape(), len(samples.rows), key__row=samples.rows,
@@ -179,7 +182,7 @@ def local_cache_rate(config: NicConfig, samples: Samples, engine: str = "verilat
 
 def remote_cache_rate(config: NicConfig, samples: Samples, engine: str = "verilator",
                       sets: int | None = None, merge: bool = True) -> Rate:
-    """Return lookups per cycle of the remote cache, with all of its sets or so many in use."""
+    """Return lookups per cycle of the remote cache, with ``sets`` sets in use or all of them."""
     running = _lookup_blocks(config, engine, "remote", sets=sets or config.remote_cache_sets,
                              merge=int(merge))
     records = pack_records(LookupRecord, row=samples.rows, table=samples.tables,
@@ -190,8 +193,8 @@ def remote_cache_rate(config: NicConfig, samples: Samples, engine: str = "verila
 
 def store_path_frames(config: NicConfig, samples: Samples, requesters: int,
                       engine: str = "verilator") -> tuple[Rate, np.ndarray]:
-    """Return beats per cycle from stored vectors to frames, headers and tags included, and the
-    frames' beats. The requesters take turns."""
+    """Return beats per cycle from stored vectors to frames, including headers and tags, and the
+    beats of the frames. The requesters take turns."""
     block = StorePath(config)
     answer = _by_id(block.misses.payload.shape())
     running = load(block, f"store_path_{config.name}", engine,
@@ -203,7 +206,7 @@ def store_path_frames(config: NicConfig, samples: Samples, requesters: int,
     running.push("requests", requests, start)
     next_free, frames, last = 0, [], start
     limit = start + 64 * len(requests) + 100_000
-    while running.waiting("requests") or running.waiting("fills") or not _rest(running):
+    while running.waiting("requests") or running.waiting("fills") or not _at_rest(running):
         if running.cycle > limit:
             raise RuntimeError(f"no end after {limit - start} cycles")
         running.run(running.cycle + _QUANTUM)
@@ -215,14 +218,14 @@ def store_path_frames(config: NicConfig, samples: Samples, requesters: int,
     return Rate("store to frames", len(joined), last + 1 - start), joined
 
 
-def _rest(engine: Engine) -> bool:
-    """Return whether nothing moves, once answers to the last misses were given."""
+def _at_rest(engine: Engine) -> bool:
+    """Return whether the path is idle and no fill is waiting."""
     return bool(engine.get_signal("idle")) and not engine.waiting("fills")
 
 
 def landing_path_rate(config: NicConfig, frames: np.ndarray, vectors: int,
                       engine: str = "verilator") -> Rate:
-    """Return beats per cycle from frames, offered without a gap, to vectors in slot order.
+    """Return beats per cycle from frames, offered back to back, to vectors in slot order.
 
     ``frames``: beats of :func:`store_path_frames` for one requester, with all its ``vectors``.
     """
@@ -235,7 +238,7 @@ def landing_path_rate(config: NicConfig, frames: np.ndarray, vectors: int,
     slots = pack(block.reserve.payload.shape(), vectors, kind=RecordKind.KEY_END, last=1,
                  sample=np.arange(vectors))
     running.push("reserve", slots, start)
-    # Places are reserved before lookups leave: when vectors come back the ring is full.
+    # Places are reserved before lookups leave, so the ring is full when vectors return.
     begin = start + config.hold_vectors + 64
     running.push("i", frames, begin)
     got, last = 0, begin
@@ -256,7 +259,7 @@ def dot_interaction_rate(config: NicConfig, n: int, dimension: int, *, samples: 
     """Return samples per cycle of the dot interaction of ``n`` vectors, the dense one included,
     from the first beat offered to the last beat of a result.
 
-    ``ValueError`` where ``config`` has no room for so many vectors, or for their dimension.
+    ``ValueError`` if ``n`` or ``dimension`` exceeds the limits of ``config``.
     """
     if not 1 <= n <= config.interaction_vectors:
         raise ValueError(f"n must be between 1 and {config.interaction_vectors}, "

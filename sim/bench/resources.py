@@ -1,4 +1,4 @@
-"""Rows of what a NIC takes of an Alveo U280, by Yosys."""
+"""Rows of the resources that a NIC takes on an Alveo U280, by Yosys."""
 
 from gen.report import SLR, report_resources
 from gen.verilog import to_verilog
@@ -9,22 +9,22 @@ from sim.bench.rows import Job, Progress, Row
 __all__ = ["resource_jobs", "resources"]
 
 _SHARES = {False: 60.0, True: 75.0}
-"""Per cent of one SLR by ``training`` (DESIGN section 7, where the larger share is that of the link
-between NICs, too)."""
+"""Limit in per cent of one SLR, by ``training`` (DESIGN section 7, where the larger limit also
+covers the link between NICs)."""
 _DEPTH = 10
-"""LUTs between registers, RAMs and DSPs."""
+"""Most LUTs in series between registers, RAMs and DSPs."""
 
 _KINDS = {"lut": "LUT", "bram36": "BRAM36", "uram": "URAM", "dsp": "DSP"}
 
 
 def resources(config: NicConfig, progress: Progress = lambda line: None) -> dict:
-    """Return :func:`gen.report.report_resources` of a SmartNic, whose netlists are kept on disk."""
+    """Return :func:`gen.report.report_resources` of a SmartNic; netlists are cached on disk."""
     return report_resources(to_verilog(SmartNic(config), config.name), progress)
 
 
 def resource_jobs() -> list[Job]:
-    """Return the jobs of ``kaggle``'s resources, as it is and with training: five share one
-    report."""
+    """Return the jobs of ``kaggle``'s resources, without and with training; the five jobs of each
+    share one report."""
     return [job for training in _SHARES
             for job in _jobs(preset("kaggle").with_fields(training=training))]
 

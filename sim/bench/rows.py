@@ -1,4 +1,4 @@
-"""What a bench prints: rows of figures, each with the figure to reach, and jobs that make them."""
+"""Rows of a bench, each a figure with its target, and the jobs that measure them."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -18,17 +18,17 @@ SECTIONS: dict[str, str] = {
     "speed": "speed of the cluster simulation against a bare loop and Amaranth's simulator",
     "resources": "what a NIC takes of an Alveo U280, by Yosys",
 }
-"""What ``only`` chooses from, in the order in which it is measured."""
+"""The choices of ``only``, in the order of measurement."""
 
 Progress = Callable[[str], None]
-"""Called with a line on what is being done, now and then."""
+"""Called periodically with a line on what is being measured."""
 
 
 class AnyRow(Protocol):
-    """Whatever a row of JSON is made from."""
+    """An object from which a row of the JSON is made."""
 
     def as_dict(self) -> dict:
-        """Return it, with ``name``, ``value``, ``unit``, ``target`` and ``holds`` at least."""
+        """Return the row, with ``name``, ``value``, ``unit``, ``target`` and ``holds`` at least."""
         ...
 
 
@@ -39,10 +39,10 @@ class Row:
     Members
     -------
     name, value, unit: of the figure.
-    target: what to reach, in the same unit; None where DESIGN section 7 names a limit only.
-    sense: ``>=`` or ``<=``: on which side of the target the figure is good.
-    note: how it was measured, or what else is to be known.
-    bound: value that the limit that binds allows, where there is one.
+    target: value to reach, in the same unit; None if DESIGN section 7 names only a limit.
+    sense: ``>=`` or ``<=``: the side of the target on which the figure is good.
+    note: how it was measured, or other remarks.
+    bound: value that the binding limit allows, if there is one.
     """
 
     name: str
@@ -55,7 +55,7 @@ class Row:
 
     @property
     def holds(self) -> bool | None:
-        """Whether the target is reached; None without one."""
+        """Whether the target is reached; None without a target."""
         if self.target is None:
             return None
         return self.value >= self.target if self.sense == ">=" else self.value <= self.target
@@ -69,13 +69,13 @@ class Row:
 
 @dataclass(frozen=True)
 class Job:
-    """A piece of a bench.
+    """A unit of work of a bench.
 
     Members
     -------
-    section: what ``--only`` chooses by. name: unique.
-    measure: measures and returns rows, or plain dicts as :meth:`AnyRow.as_dict` returns; called
-        with what to report progress to.
+    section: the section for ``--only``. name: unique.
+    measure: measures and returns rows, or plain dicts like those of :meth:`AnyRow.as_dict`; called
+        with a progress callback.
     """
 
     section: str

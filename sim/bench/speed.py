@@ -1,10 +1,10 @@
-"""How fast clusters are simulated, against the compiled model alone and Amaranth's simulator.
+"""Speed of the cluster simulation against the bare compiled model and Amaranth's simulator.
 
-Times are CPU seconds, so that other work on the machine disturbs little; only what threads gain is
-wall time, and says so. What is compared takes turns, as neighbours of the processors come and go: a
-processor that shares its core computes half as fast while the other half is busy. A row is the
-median of the ratios within each turn. The best time of each, which would seem to be the machine
-undisturbed, is not: that one of the two met a quiet moment and the other did not is what it shows.
+Times are CPU seconds, which other work on the machine disturbs little; only the gain of threads is
+measured in wall time, and its rows say so. The candidates run in turns, because the load of the
+machine changes: a processor that shares its core computes half as fast while its sibling is busy.
+A row is the median of the ratios within each turn. The ratio of the best times would be misleading:
+one candidate may have met a quiet moment and the other not.
 """
 
 import os
@@ -25,7 +25,7 @@ TURNS = 8
 
 @dataclass(frozen=True)
 class _Timed:
-    """A run: node-cycles evaluated, seconds on the processor and on the clock, its result."""
+    """A timed run: node-cycles evaluated, CPU seconds, wall seconds, and its result."""
 
     cycles: int
     cpu: float
@@ -34,7 +34,7 @@ class _Timed:
 
     @property
     def serial(self) -> float:
-        """Share of the CPU time that is spent while nothing else is done."""
+        """Serial share of the CPU time: all but NICs, hosts, checks and inputs."""
         spent = self.result["cpu_seconds"]
         return 1.0 - sum(spent[part] for part in (
             "nics", "hosts", "checks", "inputs")) / spent["total"]
@@ -48,7 +48,7 @@ def speed_rows(progress: Progress = lambda line: None, *, config: str = "kaggle"
     ----------
     progress: called with a line on what is being measured.
     config, samples, nodes: of the run; the targets are meant for the defaults.
-    pysim: whether to compare with Amaranth's simulator, which takes the longest.
+    pysim: whether to compare with Amaranth's simulator too, which takes longest.
     """
     options = RunOptions.of(config=config, samples=samples, nodes=nodes, threads=1)
     progress("the inputs of a cluster's NICs")
@@ -101,7 +101,7 @@ def _timed(job: Run) -> _Timed:
 
 @dataclass(frozen=True)
 class _Seconds:
-    """On the processor, all threads together, and on the clock."""
+    """CPU seconds of all threads together, and wall seconds."""
 
     cpu: float
     wall: float
@@ -112,7 +112,7 @@ def _engines(job: Run) -> list[CompiledEngine]:
 
 
 class _Bare:
-    """As many evaluations as a run takes, with the inputs of the run, and nothing around them."""
+    """A bare loop: the evaluations of a run with its recorded inputs, and nothing else."""
 
     def __init__(self, options: RunOptions):
         self._options = options
@@ -125,9 +125,9 @@ class _Bare:
         self._cycles = [engine.cycles_run - ran for engine, ran in zip(_engines(job), before)]
 
     def replay(self, threads: int) -> _Seconds:
-        """Evaluate all of it, a node after the other in each thread.
+        """Replay all nodes, each thread one node at a time.
 
-        ``RuntimeError`` when the NICs did not do what they did in the run.
+        ``RuntimeError`` if the NICs behave differently from the run.
         """
         again = Run(self._options)
         work = list(zip(_engines(again), self._stimuli))
@@ -152,8 +152,8 @@ class _Bare:
 
 @dataclass(frozen=True)
 class _Turn:
-    """What is compared, measured one after the other: a run on one thread, the bare loop, that with
-    inputs held, and run and bare loop on two threads."""
+    """One turn of measurements: a run on one thread, the bare loop, the bare loop with inputs held,
+    and run and bare loop on two threads."""
 
     one: _Timed
     loop: _Seconds
@@ -171,7 +171,7 @@ class _Turn:
 def _threads_rows(turns: list[_Turn]) -> list[Row]:
     ones, twos = [turn.one for turn in turns], [turn.two for turn in turns if turn.two]
     loops, pairs = [turn.loop for turn in turns], [turn.pair for turn in turns if turn.pair]
-    # Alone on its processors, a run on one thread takes as long as it computes.
+    # On an undisturbed processor, the wall time of a run on one thread equals its CPU time.
     alone = median(one.cpu / one.wall for one in ones)
     gains = [one.wall / two.wall for one, two in zip(ones, twos)]
     machine = [loop.wall / pair.wall for loop, pair in zip(loops, pairs)]

@@ -1,4 +1,4 @@
-"""Tables of a bench on a terminal."""
+"""Tables of a bench for the terminal."""
 
 from collections.abc import Sequence
 
@@ -10,7 +10,7 @@ __all__ = ["figure", "latency_table", "note_table", "row_table"]
 
 
 def figure(value: float) -> str:
-    """Return a figure with three significant digits behind the point, or none for a count."""
+    """Return a figure with three decimals, or none if it is a count."""
     return f"{value:,}" if isinstance(value, int) else f"{value:,.3f}"
 
 
@@ -37,7 +37,7 @@ def row_table(rows: Sequence[dict]) -> Table:
 
 
 def note_table(rows: Sequence[dict]) -> Table:
-    """Return how each figure was measured."""
+    """Return a table of notes on how each figure was measured."""
     table = Table.grid(padding=(0, 1))
     table.add_column(max_width=34)
     table.add_column(style="dim")
@@ -48,7 +48,7 @@ def note_table(rows: Sequence[dict]) -> Table:
 
 
 def latency_table(rows: Sequence[dict]) -> Table:
-    """Return a table of latencies; where a block states something else, both are shown."""
+    """Return a table of latencies; where the stated one differs, both are shown."""
     table = Table(title="Latency of idle blocks, in cycles", title_justify="left",
                   box=box.SIMPLE, padding=(0, 1, 0, 0), pad_edge=False)
     for heading in ("block", "from", "to the first"):

@@ -1,10 +1,11 @@
 """Cluster: nodes that exchange real packets in conservative quanta.
 
-Every node advances by one quantum, which ends before anything that happens in it can come to
-another node: over the network, the latency from MAC to MAC later, or from the front end, which
-hears of answers and hands out samples. What left a node in a quantum is handed on when the quantum
-ends, and can arrive only in a later one, so that the order in which nodes are advanced, or how many
-threads do it, changes nothing. Cycles in which every NIC is idle do not count.
+All nodes advance by one quantum at a time. A quantum is no longer than the lookahead: nothing that
+happens in it can reach another node before it ends, neither over the network (the latency from MAC
+to MAC) nor through the front end, which collects answers and hands out samples. Frames that leave a
+node in a quantum are delivered when the quantum ends, and arrive in a later one. The order in which
+nodes advance and the number of threads therefore do not affect the result. Cycles in which every
+NIC is idle are skipped.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,7 +13,7 @@ from math import inf
 
 from host.timing.network import Network
 from rtl.formats import BEAT_BYTES
-from sim.cluster.protocols import CrewOf, FrameExchange, NodesAdvance
+from sim.cluster.protocols import CrewFactory, FrameExchange, NodeAdvancer
 from sim.cluster.watchdog import StuckError, Watchdog
 from sim.engines.engine import FOREVER
 from sim.job.simulation import PATIENCE
@@ -22,7 +23,7 @@ from sim.node.protocol import ClusterNode
 __all__ = ["Cluster"]
 
 IDLE_QUANTUM = 1000
-"""Cycles of a quantum in which nothing can happen any more."""
+"""Length in cycles of a quantum when no event is pending."""
 
 
 class Cluster:
@@ -31,19 +32,19 @@ class Cluster:
     Parameters
     ----------
     nodes: the nodes, in the order of their numbers.
-    network: the timing model of links and switch. exchange: hands frames through it.
+    network: the timing model of links and switch. exchange: carries frames over it.
     crew: makes the threads that advance the nodes. threads: nodes that run at once.
-    reaction: cycles that pass at least from what a host does until that has an effect on a host's
-        work through what ``run`` calls after each quantum.
+    reaction: minimum cycles from an action of a host until the callback of ``run``, which is called
+        after each quantum, can make another host react to it.
     observer: sees every frame; may be changed between runs.
     patience: cycles without a beat after which ``run`` gives up.
 
-    Members: ``quantum``, cycles after which a quantum ends in any case; ``exchange``, of frames
-    between the nodes, with what it counted.
+    Members: ``quantum``, the most cycles of a quantum; ``exchange``, which carries frames between
+    the nodes and counts them.
     """
 
     def __init__(self, nodes: Sequence[ClusterNode], network: Network, exchange: FrameExchange,
-                 crew: CrewOf, threads: int = 1, *, reaction: int,
+                 crew: CrewFactory, threads: int = 1, *, reaction: int,
                  observer: Observer | None = None, patience: int = PATIENCE):
         if threads < 1:
             raise ValueError(f"threads must be at least 1, not {threads!r}")
@@ -66,12 +67,12 @@ class Cluster:
             at_quantum: Callable[[int], None] = lambda cycle: None) -> None:
         """Run until ``work_left()`` is false; ``at_quantum(cycle)`` is called after each quantum.
 
-        ``StuckError`` when work is left and nothing is on its way with every NIC idle, or when for
-        ``patience`` cycles no beat moved.
+        ``StuckError`` when work is left although every NIC is idle and nothing is in flight, or
+        when no beat has moved for ``patience`` cycles.
         """
         with self._crew(self._threads) as crew:
             watchdog = Watchdog(self._patience, self.cycle)
-            # Hosts are ahead of their NICs by the way between them, from the start on.
+            # From the start, hosts run ahead of their NICs by the PCIe latency.
             for node in self.nodes:
                 node.host_quantum(self.cycle)
             while work_left():
@@ -79,29 +80,29 @@ class Cluster:
                 at_quantum(self.cycle)
                 if all(node.quiet for node in self.nodes) and work_left():
                     raise StuckError(f"nothing moves after cycle {self.cycle:,}", self.cycle)
-                watchdog.look(self.cycle, self._actions, self.nodes)
+                watchdog.check(self.cycle, self._actions, self.nodes)
 
     @property
     def _actions(self) -> int:
         return self.exchange.frames + sum(node.actions for node in self.nodes)
 
     def hold(self, node: int, stream: str, first: float, end: float) -> None:
-        """Take nothing from output ``stream`` of a node's NIC from cycle ``first`` to ``end``.
+        """Stall output ``stream`` of a node's NIC (never ready) from cycle ``first`` to ``end``.
 
-        Spans of the same stream may not overlap. ``first`` must not have passed.
+        Spans of the same stream must not overlap. ``first`` must not be in the past.
         """
         self._holds = sorted([*self._holds, (first, end, node, stream)])
 
     def settle(self, cycles: int = 1_000_000) -> None:
-        """Run until every NIC is idle and nothing is on its way, at most ``cycles``."""
+        """Run until every NIC is idle and nothing is in flight, but at most ``cycles``."""
         end = self.cycle + cycles
         with self._crew(1) as crew:
             self._advance(crew)
             while self.cycle < end and not all(node.quiet for node in self.nodes):
                 self._advance(crew)
 
-    def _advance(self, crew: NodesAdvance) -> None:
-        """Advance every node by a quantum and hand on what left them in it."""
+    def _advance(self, crew: NodeAdvancer) -> None:
+        """Advance every node by a quantum and deliver the frames that left them in it."""
         end = min(self._horizon(), self.cycle + self.quantum)
         while self._holds:
             first, until, number, stream = self._holds[0]
@@ -115,10 +116,11 @@ class Cluster:
         self.cycle = end
 
     def _horizon(self) -> int:
-        """Return the cycle before which nothing comes back of what happens from now on."""
+        """Return the earliest cycle at which an event from now on can affect another node."""
         nic, host = map(min, zip(*(node.next_events for node in self.nodes)))
         pcie = self.nodes[0].pcie.latency
-        # Frames, and what the front end tells hosts, which are ahead of their NICs by PCIe's way.
+        # Frames take the network's lookahead; the front end's messages to hosts, which run ahead of
+        # their NICs by the PCIe latency, take the reaction time.
         horizon = min(min(nic, host + pcie) + self._lookahead,
                       min(nic, host - pcie) + self._reaction)
         return self.cycle + IDLE_QUANTUM if horizon == inf else int(horizon)

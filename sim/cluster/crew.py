@@ -1,4 +1,4 @@
-"""Threads that share items out among them, the same ones to the same thread each time."""
+"""Thread pool that gives each thread the same items in every round."""
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -14,23 +14,23 @@ T = TypeVar("T")
 
 
 class Crew(Generic[T]):
-    """Does something to each of some items, several at once; a context manager.
+    """Thread pool that applies an action to each of a list of items; a context manager.
 
-    Parameters: ``items``; ``threads``, the caller's included, of which none is idle for long.
+    Parameters: ``items``; ``threads``, the number of threads, including the caller's.
 
-    A thread begins with its own items, whose data its processor may still have at hand, and then
-    helps the others with the last of theirs.
+    A thread begins with its own items, whose data may still be in its processor's cache. Then it
+    takes items of the other threads, the last ones first, so that no thread is idle for long.
     """
 
     def __init__(self, items: Sequence[T], threads: int):
         self._shares = [items[first::threads] for first in range(threads)]
         self._stack = ExitStack()
-        # Of one thread each: which one takes a job is then known.
+        # One thread per executor: a shared executor would not say which thread takes a job.
         self._helpers = [self._stack.enter_context(ThreadPoolExecutor(1))
                          for _ in range(threads - 1)]
 
     def each(self, action: Callable[[T], None]) -> None:
-        """Do ``action`` to every item, and return when all is done; raises what it raised."""
+        """Apply ``action`` to every item and wait for the last; re-raises its errors."""
         left = list(map(deque, self._shares))
 
         def work(own: int) -> None:
@@ -53,7 +53,7 @@ class Crew(Generic[T]):
 
 
 def _taken(items: deque[T], take: Callable[[deque[T]], T]) -> Iterator[T]:
-    """Yield what ``take`` gives until there is no more; others may take at the same time."""
+    """Yield items that ``take`` removes until none is left; other threads may take some too."""
     while True:
         try:
             item = take(items)
@@ -63,8 +63,8 @@ def _taken(items: deque[T], take: Callable[[deque[T]], T]) -> Iterator[T]:
 
 
 class NodeCrew(Crew[ClusterNode]):
-    """Advances the nodes of a cluster, several at once."""
+    """Thread pool that advances the nodes of a cluster."""
 
     def advance(self, end: int) -> None:
-        """Run every NIC and its host up to cycle ``end``; raises what one of them raises."""
+        """Run every NIC and its host up to cycle ``end``; re-raises an error of any of them."""
         self.each(lambda node: node.advance(end))

@@ -1,4 +1,4 @@
-"""Exchange of frames: what leaves the NICs in a quantum goes through the network to others."""
+"""Exchange of frames: carries the frames of a quantum from NIC to NIC over the network."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -17,8 +17,8 @@ __all__ = ["Exchange"]
 
 
 @dataclass
-class _Kind:
-    """Frames of one opcode, and by step the cycle in which the last left."""
+class _OpcodeCount:
+    """Frames and bytes of one opcode, and the cycle in which the last frame of each step left."""
 
     frames: int = 0
     bytes: int = 0
@@ -26,15 +26,15 @@ class _Kind:
 
 
 class Exchange:
-    """Takes frames from ``net_tx`` of every engine and hands them to ``net_rx`` of others.
+    """Takes frames from ``net_tx`` of every engine and delivers them to ``net_rx`` of others.
 
     Parameters
     ----------
     engines: the NICs, in the order of their numbers.
     network: the timing model of links and switch.
 
-    Members: ``frames`` handed on so far, ``frame_bytes`` of them, and ``lost_frames`` of them that
-    were for a node that is not there.
+    Members: ``frames`` taken so far, their ``frame_bytes``, and ``lost_frames``, those addressed to
+    a node that does not exist.
 
     :class:`sim.native.exchange.CompiledExchange` does the same in C++.
     """
@@ -43,13 +43,13 @@ class Exchange:
         self.frames = 0
         self.frame_bytes = 0
         self.lost_frames = 0
-        self._counted: dict[int, _Kind] = {}
+        self._by_opcode: dict[int, _OpcodeCount] = {}
         self._engines = engines
         self._network = network
         self._taps = [PacketTap(engine, "net_tx") for engine in engines]
 
     def step(self, now: int, observer: Observer | None = None) -> None:
-        """Hand on the frames that were finished since the last call; every engine is at ``now``.
+        """Deliver the frames completed since the last call; every engine is at cycle ``now``.
 
         ``RuntimeError`` when a beat would reach a NIC in a cycle that has passed.
         """
@@ -62,7 +62,7 @@ class Exchange:
                 found += zip(cycles, repeat(number), destinations(beats[begins]),
                              map(beats.__getitem__, map(slice, begins, ends)))
         found.sort(key=itemgetter(0, 1))
-        if self._counted:
+        if self._by_opcode:
             self._count(found)
         if observer is not None:
             observer([(cycle, source, frame[:, :DATA_WORDS]) for cycle, source, _, frame in found])
@@ -90,24 +90,24 @@ class Exchange:
                 self._engines[number].push("net_rx", beats[first:last], cycles[first:last])
             first = last
 
-    def count_apart(self, opcodes: Sequence[int]) -> None:
-        """Count the frames of each of ``opcodes`` separately from now on."""
-        self._counted |= {opcode: _Kind() for opcode in opcodes}
+    def count_opcodes(self, opcodes: Sequence[int]) -> None:
+        """From now on, also count the frames of each of ``opcodes`` separately."""
+        self._by_opcode |= {opcode: _OpcodeCount() for opcode in opcodes}
 
-    def counts_of(self, opcode: int, steps: int) -> tuple[int, int, list[int]]:
-        """Return the counts of ``opcode``: frames, bytes, and for each of the first ``steps`` steps
-        the cycle in which its last frame left, 0 for none."""
-        kind = self._counted[opcode]
+    def opcode_counts(self, opcode: int, steps: int) -> tuple[int, int, list[int]]:
+        """Return the frames and bytes of ``opcode``, and for each of the first ``steps`` steps the
+        cycle in which its last frame left, 0 if there was none."""
+        kind = self._by_opcode[opcode]
         return kind.frames, kind.bytes, [kind.last.get(step, 0) for step in range(steps)]
 
     def _count(self, found: Sequence[tuple[int, int, int, np.ndarray]]) -> None:
         for cycle, _, _, frame in found:
             head = parse_header(frame[0, :DATA_WORDS])
-            if (kind := self._counted.get(head.opcode)) is not None:
+            if (kind := self._by_opcode.get(head.opcode)) is not None:
                 kind.frames += 1
                 kind.bytes += len(frame) * BEAT_BYTES
                 kind.last[head.step] = cycle
 
     def _taken(self, number: int) -> Packets:
-        """Return the frames that node ``number`` has finished."""
+        """Return the frames that node ``number`` has completed."""
         return self._taps[number].take()

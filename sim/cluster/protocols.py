@@ -1,4 +1,4 @@
-"""What a cluster asks of its exchange and its crew, each of which exists in Python and in C++."""
+"""Interfaces of a cluster's frame exchange and thread pool, which exist in Python and in C++."""
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
@@ -6,12 +6,12 @@ from typing import Protocol
 
 from sim.nic.ports import Observer
 
-__all__ = ["CrewOf", "FrameExchange", "NodesAdvance"]
+__all__ = ["CrewFactory", "FrameExchange", "NodeAdvancer"]
 
 
 class FrameExchange(Protocol):
-    """Hands frames from NIC to NIC through the network; counts ``frames`` handed on,
-    ``frame_bytes`` of them, and ``lost_frames``, those for a node that is not there."""
+    """Carries frames from NIC to NIC over the network; counts ``frames`` taken,
+    their ``frame_bytes``, and ``lost_frames``, addressed to a node that does not exist."""
 
     @property
     def frames(self) -> int: ...
@@ -21,29 +21,29 @@ class FrameExchange(Protocol):
     def lost_frames(self) -> int: ...
 
     def step(self, now: int, observer: Observer | None = None) -> None:
-        """Hand on the frames that were finished since the last call; every engine is at ``now``.
+        """Deliver the frames completed since the last call; every engine is at cycle ``now``.
 
         ``RuntimeError`` when a beat would reach a NIC in a cycle that has passed.
         """
         ...
 
-    def count_apart(self, opcodes: Sequence[int]) -> None:
-        """Count the frames of each of ``opcodes`` separately from now on."""
+    def count_opcodes(self, opcodes: Sequence[int]) -> None:
+        """From now on, also count the frames of each of ``opcodes`` separately."""
         ...
 
-    def counts_of(self, opcode: int, steps: int) -> tuple[int, int, list[int]]:
-        """Return the counts of ``opcode``: frames, bytes, and for each of the first ``steps`` steps
-        the cycle in which its last frame left, 0 for none."""
+    def opcode_counts(self, opcode: int, steps: int) -> tuple[int, int, list[int]]:
+        """Return the frames and bytes of ``opcode``, and for each of the first ``steps`` steps the
+        cycle in which its last frame left, 0 if there was none."""
         ...
 
 
-class NodesAdvance(Protocol):
-    """Threads that advance the nodes of a cluster."""
+class NodeAdvancer(Protocol):
+    """Thread pool that advances the nodes of a cluster."""
 
     def advance(self, end: int) -> None:
-        """Run every NIC and its host up to cycle ``end``; raises what one of them raises."""
+        """Run every NIC and its host up to cycle ``end``; re-raises an error of any of them."""
         ...
 
 
-CrewOf = Callable[[int], AbstractContextManager[NodesAdvance]]
-"""Makes a crew of so many threads, the caller's included."""
+CrewFactory = Callable[[int], AbstractContextManager[NodeAdvancer]]
+"""Makes a thread pool; the argument is the number of threads, including the caller's."""

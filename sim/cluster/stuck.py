@@ -1,4 +1,4 @@
-"""Where a cluster is stuck: the state of every stream, and what waits for what."""
+"""Diagnosis of a stuck cluster: the state of every stream, and what waits for what."""
 
 from collections.abc import Mapping, Sequence
 
@@ -17,18 +17,18 @@ _EDGES = {"host_tx": ("host", "the host of node {node} takes nothing from its NI
 
 
 def diagnose(cluster: Cluster, registers: Sequence[RegisterFile], error: StuckError) -> dict:
-    """Return where every NIC of a stuck cluster stands.
+    """Return the state of every NIC of a stuck cluster, and the likely causes.
 
-    ``message``: one line. ``since``: cycle of the last movement. ``causes``: what is waited for
-    outside a NIC, the likeliest root first: ``part``, ``node`` (that waits), ``peer`` (that it
-    waits for, or None), ``means``. ``nodes``: for each its ``channels``, every stream with
-    ``name``, ``to``, ``valid``, ``ready``, ``beats`` and ``last``, cycle of the last beat or None;
-    ``waits``, the streams that hold a beat which is not taken, with ``behind``, what their taker
-    is itself held up by; ``owed``, answers asked of ``gpu``, ``host`` (dense vectors) and ``peers``
-    that have not come, and what is not ``written``, rows and states of training;
-    ``counting``, stall counters that go on counting; ``unanswered`` samples; ``queries_waiting``
+    ``message``: one line. ``since``: cycle of the last movement. ``causes``: what a NIC waits for
+    outside itself, the likeliest root cause first: ``part``, ``node`` (which waits), ``peer`` (for
+    which it waits, or None), ``means``. ``nodes``: for each node its ``channels``, every stream
+    with ``name``, ``to``, ``valid``, ``ready``, ``beats`` and ``last``, the cycle of the last beat
+    or None; ``waits``, the streams under back-pressure, with ``behind``, the blocked output streams
+    of the block that should take the beat; ``owed``, outstanding answers of ``gpu``, ``host``
+    (dense vectors) and ``peers``, and rows and optimizer states of training not yet ``written``;
+    ``counting``, stall counters that are still rising; ``unanswered`` samples; ``queries_waiting``
     and ``gradients_waiting``, packets that the host holds back for lack of credit; ``step_open``,
-    whether a step of training is.
+    whether a step of training is open.
     """
     nodes = [_node(node, file) for node, file in zip(cluster.nodes, registers)]
     found = sorted((cause for state in nodes for cause in _causes(state)),
@@ -39,9 +39,9 @@ def diagnose(cluster: Cluster, registers: Sequence[RegisterFile], error: StuckEr
 
 
 def _node(node: ClusterNode, registers: RegisterFile) -> dict:
-    # Before any register is read, which lets the NIC run on.
+    # Streams first: reading a register lets the NIC run on.
     state = node.engine.channels()
-    # A NIC that trains shows more of them.
+    # A NIC with training has more streams.
     takers = channel_map(len(state.valid) > len(CHANNELS))
     channels = [
         {"name": name, "to": takers[name], "valid": bool(valid), "ready": bool(ready),
@@ -63,7 +63,7 @@ def _node(node: ClusterNode, registers: RegisterFile) -> dict:
 
 
 def _waits(channels: Sequence[Mapping]) -> list[dict]:
-    """Return the streams that are held up, and what holds up the block behind each."""
+    """Return the streams under back-pressure, and what blocks the block that each leads to."""
     held = [channel for channel in channels if channel["valid"] and not channel["ready"]]
     return [{"stream": channel["name"], "for": channel["to"],
              "behind": [other["name"] for other in held
@@ -72,7 +72,7 @@ def _waits(channels: Sequence[Mapping]) -> list[dict]:
 
 
 def _causes(state: Mapping) -> list[dict]:
-    """Return what a node waits for outside its NIC; low ranks explain high ones."""
+    """Return what a node waits for outside its NIC; a low rank may be the cause of a higher one."""
     node, channels = state["node"], {c["name"]: c for c in state["channels"]}
 
     def since(stream: str) -> str:
@@ -127,7 +127,7 @@ def _causes(state: Mapping) -> list[dict]:
 
 
 def stuck_table(stuck: Mapping) -> Table:
-    """Return a table of the streams that are held up, for the terminal."""
+    """Return a table of the streams under back-pressure, for the terminal."""
     shown = Table(title=f"Held up since cycle {stuck['since']:,}", title_justify="left")
     for column, justify in (("node", "right"), ("stream", "left"), ("waits for", "left"),
                             ("which waits for", "left"), ("last beat", "right")):

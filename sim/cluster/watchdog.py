@@ -1,4 +1,4 @@
-"""Watchdog: ends a run in which nothing moves any more."""
+"""Watchdog: ends a run that hangs."""
 
 from collections.abc import Sequence
 
@@ -8,7 +8,7 @@ __all__ = ["StuckError", "Watchdog"]
 
 
 class StuckError(Exception):
-    """Nothing moves any more although work is left. ``since``: the cycle of the last movement."""
+    """The cluster hangs although work is left. ``since``: the cycle of the last movement."""
 
     def __init__(self, message: str, since: int):
         super().__init__(message)
@@ -16,13 +16,14 @@ class StuckError(Exception):
 
 
 class Watchdog:
-    """Looks after each quantum whether anything moved.
+    """Checks after each quantum whether anything moved.
 
-    Parameters: ``patience``, cycles without movement before it bites; ``cycle``, the first.
+    Parameters: ``patience``, cycles without movement after which a run counts as stuck; ``cycle``,
+    the first one.
 
-    A host that does something, or a frame that is sent, is looked at first, since that costs
-    nothing; only when there was none for ``patience`` cycles are the NICs asked for the last beat
-    that crossed any of their streams.
+    Actions of hosts and frames sent are checked first, because counting them costs nothing. Only
+    when their sum has not grown for ``patience`` cycles are the NICs asked for the last beat on any
+    of their streams.
     """
 
     def __init__(self, patience: int, cycle: int):
@@ -30,10 +31,10 @@ class Watchdog:
         self._actions = -1
         self._since = cycle
 
-    def look(self, cycle: int, actions: int, nodes: Sequence[ClusterNode]) -> None:
-        """Raise `StuckError` when nothing moved for too long before ``cycle``.
+    def check(self, cycle: int, actions: int, nodes: Sequence[ClusterNode]) -> None:
+        """Raise `StuckError` when nothing has moved for ``patience`` cycles before ``cycle``.
 
-        ``actions``: what hosts and network have done so far.
+        ``actions``: number of actions of hosts and network so far.
         """
         if actions != self._actions:
             self._actions, self._since = actions, cycle

@@ -74,15 +74,15 @@ class CompiledExchange:
         if not good:
             raise late("net_rx", counts.late_node, counts.late_cycle, now)
 
-    def count_apart(self, opcodes: Sequence[int]) -> None:
-        """Count the frames of each of ``opcodes`` separately from now on."""
+    def count_opcodes(self, opcodes: Sequence[int]) -> None:
+        """From now on, also count the frames of each of ``opcodes`` separately."""
         self._counted = list(opcodes)
         for opcode in self._counted:
             self._lib.ember_exchange_count(self._exchange, opcode)
 
-    def counts_of(self, opcode: int, steps: int) -> tuple[int, int, list[int]]:
-        """Return the counts of ``opcode``: frames, bytes, and for each of the first ``steps`` steps
-        the cycle in which its last frame left, 0 for none."""
+    def opcode_counts(self, opcode: int, steps: int) -> tuple[int, int, list[int]]:
+        """Return the frames and bytes of ``opcode``, and for each of the first ``steps`` steps the
+        cycle in which its last frame left, 0 if there was none."""
         values = np.empty(2 + steps, np.uint64)
         self._lib.ember_exchange_counts(self._exchange, self._counted.index(opcode), steps,
                                         values.ctypes.data)

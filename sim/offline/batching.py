@@ -1,4 +1,4 @@
-"""What mini-batches of alike samples save, algorithm by algorithm, and what forming them costs."""
+"""Comparison of batching algorithms: unique keys that similar mini-batches save, and CPU cost."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ __all__ = ["CASES", "SCHEMA", "Case", "batching", "batching_tables"]
 SCHEMA = "embernic/batching/1"
 
 _SAMPLES = 8192
-"""Samples that are generated, or as many as a window where that is more."""
+"""Samples to generate; a whole window if that is more."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """Mini-batches of so many samples from windows of so many."""
+    """Sizes of a mini-batch and of a window, in samples."""
 
     mini_batch: int
     window: int
@@ -31,7 +31,7 @@ class Case:
 _SMALL = Case(128, 2048)
 
 CASES = {"kaggle": (_SMALL,), "terabyte": (_SMALL, Case(2048, 32768)), "avazu": (_SMALL,)}
-"""What is compared where no data and no model are named."""
+"""The cases to compare if neither data nor a model is named."""
 
 
 def batching(*, data: str | tuple[str, ...] | None = None, format: str | None = None,
@@ -43,18 +43,19 @@ def batching(*, data: str | tuple[str, ...] | None = None, format: str | None = 
     Parameters
     ----------
     data, format, model, samples, seed: the input as in :class:`sim.job.workload.Workload`. Without
-        ``data`` and ``model`` generated samples like those of Kaggle, Terabyte and Avazu; 8,192 of
-        them, or a window, where ``samples`` names no other number.
-    mini_batch, window: samples of each; by default 128, or both of `CASES`, and 16 mini-batches.
-    hyperedges: thresholds n that the graph algorithm is tried with besides its own.
-    progress: is told what is next.
+        ``data`` and ``model``, samples like those of Kaggle, Terabyte and Avazu are generated:
+        8,192 or a whole window, unless ``samples`` says otherwise.
+    mini_batch, window: samples of each; by default 128 (or both sizes of `CASES`) and 16
+        mini-batches.
+    hyperedges: thresholds n to try the graph algorithm with, in addition to its own.
+    progress: called with a line on what is next.
 
     Returns
     -------
     ``schema``, ``seed``, ``rows`` and ``winners``. A row has ``dataset``, ``samples``,
-    ``mini_batch``, ``window``, ``hyperedges`` (None but for the graph algorithm), ``refill``
-    (``drained`` or ``sliding``) and what :func:`host.batching.compare` says. A winner is, for each
-    of the cases, the row of the algorithm of ``--batching`` that saves most.
+    ``mini_batch``, ``window``, ``hyperedges`` (None except for the graph algorithm), ``refill``
+    (``drained`` or ``sliding``) and the fields of :func:`host.batching.compare`. The winner of a
+    case is the row of the algorithm of ``--batching`` that saves most.
 
     Raises
     ------
@@ -83,7 +84,7 @@ def batching(*, data: str | tuple[str, ...] | None = None, format: str | None = 
 
 
 _Tried = Mapping[str, tuple[str, int | None, Algorithm]]
-"""By a name that says all: the name of `ALGORITHMS`, hyperedges, and the algorithm."""
+"""By full name: the name in `ALGORITHMS`, the hyperedges, and the algorithm."""
 
 
 def _number(algorithm: Algorithm) -> int | None:
@@ -94,7 +95,7 @@ _SLIDING: _Tried = {"graph": ("graph", _number(ALGORITHMS["graph"]), ALGORITHMS[
 
 
 def _algorithms(hyperedges: Sequence[int]) -> _Tried:
-    """Return the algorithms of ``--batching`` first, then those with other thresholds."""
+    """Return the algorithms of ``--batching``, then the graph algorithm with other thresholds."""
     tried = {name: (name, _number(algorithm), algorithm) for name, algorithm in ALGORITHMS.items()}
     for name, algorithm in ALGORITHMS.items():
         if isinstance(algorithm, Graph):
@@ -106,7 +107,7 @@ def _algorithms(hyperedges: Sequence[int]) -> _Tried:
 def _cases(data: str | tuple[str, ...] | None, format: str | None, model: str | None,
            samples: int | None, mini_batch: int | None, window: int | None, seed: int,
            progress: Callable[[str], None]) -> Iterator[tuple[str, Case, Samples]]:
-    """Yield what is compared: its name, sizes and samples."""
+    """Yield the name, sizes and samples of each case."""
     size = _SMALL.mini_batch if mini_batch is None else mini_batch
     case = Case(size, WINDOW_BATCHES * size if window is None else window)
     if data is not None or model is not None:
@@ -125,7 +126,7 @@ def _cases(data: str | tuple[str, ...] | None, format: str | None, model: str | 
 
 
 def batching_tables(result: dict) -> Iterator[Table]:
-    """Yield the tables that the command ends with, one for each case."""
+    """Yield the tables of the command, one for each case."""
     for best in result["winners"]:
         sizes = [best[name] for name in ("dataset", "mini_batch", "window", "samples")]
         shown = Table(title="{}: mini-batches of {:,} from windows of {:,}, {:,} samples".format(

@@ -1,4 +1,4 @@
-"""What is in a data set: samples, cardinalities, bags, skew and ranges, from one pass over it."""
+"""Description of a data set: samples, cardinalities, bags, skew and ranges, from one pass."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ __all__ = ["BATCHES", "SCHEMA", "describe", "describe_tables"]
 SCHEMA = "embernic/datasets/1"
 
 BATCHES = (128, 2048)
-"""Mini-batches whose unique keys are counted."""
+"""Mini-batch sizes for which unique keys are counted."""
 
 
 class _Ranges:
-    """Smallest, largest and sum of each column of a stream."""
+    """Minimum, maximum and sum of each column of a stream."""
 
     def __init__(self) -> None:
         self.low = self.high = self.sum = np.zeros(0)
@@ -43,7 +43,7 @@ class _Ranges:
 
 
 class _Pass:
-    """Everything that is counted on the way through a data set."""
+    """All counts of one pass through a data set."""
 
     def __init__(self, most_keys: int | None):
         self.samples = 0
@@ -68,23 +68,23 @@ class _Pass:
 def describe(paths: Paths, *, format: str | None = None, samples: int | None = None,
              most_keys: int | None = None,
              progress: Callable[[int], None] = lambda done: None) -> dict:
-    """Read files once and say what is in them.
+    """Read files once and describe their contents.
 
     Parameters
     ----------
     paths: files or folders, taken together in order; format: see :mod:`host.data.datasets`, guessed
         from the first file where it is None.
-    samples: of the first so many, None for all.
-    most_keys: keys held at once, default `host.data.key_counts.MOST_KEYS`; with more of them their
-        number and skew are estimates, and ``error`` is the standard error of the number.
+    samples: number of samples to read; None for all.
+    most_keys: most keys held in memory, by default `host.data.key_counts.MOST_KEYS`; beyond it, the
+        number of keys and the skew are estimates, and ``error`` is the number's standard error.
     progress: called with the samples read so far.
 
-    Keys are the values of the data set itself, not of a model's tables: a category of Criteo is
-    its 32-bit value, one of Avazu a hash of its text modulo 2^36 - 1.
+    Keys are the values of the data set itself, not rows of a model's tables: a category of Criteo
+    is its 32-bit value, one of Avazu a hash of its text modulo 2^36 - 1.
 
     Returns
     -------
-    A dictionary of plain values: ``schema``, ``files``, ``format``, ``samples``, ``click_rate``
+    A dictionary with plain values: ``schema``, ``files``, ``format``, ``samples``, ``click_rate``
     (mean of the labels; null for a trace, which has none), ``dense`` (``min``, ``mean`` and
     ``max`` of each feature as the model gets it, that is log(1 + x) where the format says so;
     empty for a trace), ``keys`` (of all tables: ``accesses``, ``unique``, ``error``, ``exact``,
@@ -92,8 +92,8 @@ def describe(paths: Paths, *, format: str | None = None, samples: int | None = N
     used 1 % and 10 % of the keys), ``tables`` (for each ``name``, ``accesses``, ``unique``,
     ``error``, ``exact``, ``bags`` with ``min``, ``mean``, ``max`` keys and how many are
     ``empty``), and ``mini_batches`` (for each of `BATCHES`, in file order: ``size``, how many
-    were full, ``unique`` keys of one on average, ``accesses_per_unique``; the last is left out
-    where it is short, unless there is no other).
+    were full, mean ``unique`` keys, ``accesses_per_unique``; a short last mini-batch is left
+    out unless it is the only one).
 
     Raises
     ------
@@ -143,12 +143,12 @@ def _ratio(part: float, whole: float) -> float | None:
 
 
 def describe_tables(result: dict) -> list[Table]:
-    """Return the tables that the command ends with."""
+    """Return the tables of the command."""
     return [_overview(result), _tables(result)] + ([_dense(result)] if result["dense"] else [])
 
 
 def _count(row: dict) -> str:
-    """Unique keys; an estimate with its standard error."""
+    """Return the number of unique keys as text; an estimate with its standard error."""
     return f"{row['unique']:,}" + ("" if row["exact"] else f" ± {row['error']:,.0f}")
 
 

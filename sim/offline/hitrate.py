@@ -1,12 +1,12 @@
-"""Hit rate of the local cache against its size, from the accesses alone, without RTL.
+"""Hit rate of the local cache against its size, computed from the accesses without RTL.
 
-What a node's local cache sees of a mini-batch is each key that the node owns once, at its first
-lookup: the dedupe table answers the repeats. Keys are taken in the order of the samples. A cluster
-of one looks them up in this order; several nodes look up at once, which interleaves the keys of a
-mini-batch, so that there the RTL may differ by the few keys that are put out and wanted again
-within one mini-batch. Nor does this know of time: of conflict misses (every way of a set pending),
-which the RTL serves and does not keep, and of entries that a full dedupe table retires early. Both
-are counted in the RTL, and where they are 0 the RTL's order gives exactly these hits.
+In a mini-batch, a node's local cache sees each key that the node owns once, at its first lookup;
+the dedupe table answers the repeats. Keys are taken in the order of the samples. A cluster of one
+node looks them up in this order. Several nodes look up at once and interleave the keys of a
+mini-batch, so the RTL may differ by the few keys that are evicted and needed again within one
+mini-batch. This computation also has no notion of time: it has no conflict misses (every way of a
+set pending), which the RTL serves without keeping the row, and no entries that a full dedupe table
+retires early. The RTL counts both; where they are 0, the RTL's order gives exactly these hits.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ __all__ = ["POLICIES", "SCHEMA", "hitrate", "hitrate_stopped", "hitrate_table"]
 SCHEMA = "embernic/hitrate/1"
 
 POLICIES = {"lru": LruSets}
-"""Replacement policies that the RTL has, each with its model."""
+"""Replacement policies of the RTL, each with its model."""
 
 _MOST_SETS = 1 << 24
 """The set of a key comes from 24 bits of its hash."""
 
 _DEFAULT_SIZES = (0.25, 0.5, 1, 2, 4)
-"""Of the local cache of the NIC."""
+"""Default sizes, relative to the local cache of the NIC."""
 
 
 class _Caches:
-    """The local caches of all nodes, of one policy and size, and what they hit."""
+    """The local caches of all nodes, for one policy and size, and their hits."""
 
     def __init__(self, policy: str, size: int, ways: int, nodes: int):
         self.policy, self.size = policy, size
@@ -52,15 +52,15 @@ class _Caches:
         self._before = 0
 
     def access(self, owners: np.ndarray, hashes: np.ndarray, keys: np.ndarray) -> None:
-        """Look each key up at its owner."""
+        """Look up each key at its owner."""
         self.hits += int(self._caches.access(owners, hashes, keys).sum())
 
     def restart(self) -> None:
-        """Count from here on."""
+        """Reset the counts and keep the contents."""
         self.hits, self._before = 0, self._caches.evictions
 
     def row(self, lookups: int, unique: int) -> dict:
-        """Return what was counted; ``unique`` of the ``lookups`` entered the caches."""
+        """Return the counts as a row; ``unique`` of the ``lookups`` entered the caches."""
         return {"policy": self.policy, "size": self.size, "sets": self._caches.sets,
                 "ways": self.ways, "hits": self.hits, "misses": unique - self.hits,
                 "evictions": self._caches.evictions - self._before,
@@ -75,34 +75,34 @@ def hitrate(sizes: Sequence[int] | None = None, *, data: str | tuple[str, ...] |
             warmup: int = 0, seed: int = 1, config: str | None = None, cluster: str | None = None,
             progress: Callable[[int], None] = lambda done: None,
             stop: Callable[[], str | None] = never, live: LiveJson | None = None) -> dict:
-    """Return the hit rates of local caches of each policy and size, cold at the start.
+    """Return the hit rates of local caches for each policy and size, starting cold.
 
     Memory is bounded by the sizes and the mini-batch, not by the input.
 
     Parameters
     ----------
-    sizes: rows of a node's cache, each a multiple of ``ways``; 0 is a cache that is off. By
-        default a quarter to four times that of the NIC.
+    sizes: rows of a node's cache, each a multiple of ``ways``; 0 turns the cache off. By default a
+        quarter to four times the NIC's.
     data, format, model, samples, seed: the input as in :class:`sim.job.workload.Workload`; without
         ``data``, generated.
-    policies: names out of `POLICIES`.
-    ways: of a set, by default the NIC's; 0 makes every cache fully associative. A key's set is the
-        RTL's.
-    nodes, placement, mini_batch: of the cluster; ``mini_batch`` is over all nodes.
-    warmup: mini-batches that fill the caches and are not counted.
-    config, cluster: what has the NIC, and the nodes, as in :meth:`sim.job.workload.Workload.of`.
+    policies: names from `POLICIES`.
+    ways: of a set, by default the NIC's; 0 makes every cache fully associative. Keys map to sets as
+        in the RTL.
+    nodes, placement, mini_batch: of the cluster; ``mini_batch`` counts all nodes' samples.
+    warmup: mini-batches that warm the caches and are not counted.
+    config, cluster: the NIC, and the nodes, as in :meth:`sim.job.workload.Workload.of`.
     progress: called with the samples done.
-    stop: returns the name of a signal when this is to end after the mini-batch; what was counted
-        up to there is returned, with ``complete`` false and the signal as ``interrupted``.
-    live: is kept up to date while this goes on.
+    stop: returns the name of a signal when this is to end after the current mini-batch; the counts
+        so far are returned, with ``complete`` false and the signal as ``interrupted``.
+    live: JSON file that is kept up to date meanwhile.
 
     Returns
     -------
-    ``schema``, ``complete``, ``interrupted``, what was asked, ``samples``, ``lookups``, ``unique``
-    (lookups that enter a cache: one for each key, owner and mini-batch), all without those of the
-    warm-up, and ``rows``, each with ``policy``, ``size``, ``sets``, ``ways``, ``hits``,
-    ``misses``, ``evictions`` and two hit rates: ``hit_rate`` of every lookup, a repeat inside a
-    mini-batch being a hit, and ``hit_rate_unique`` of those that enter a cache.
+    ``schema``, ``complete``, ``interrupted``, the arguments, ``samples``, ``lookups``, ``unique``
+    (lookups that enter a cache: one for each key, owner and mini-batch), all without the warm-up,
+    and ``rows``, each with ``policy``, ``size``, ``sets``, ``ways``, ``hits``, ``misses``,
+    ``evictions`` and two hit rates: ``hit_rate`` of every lookup, where a repeat within a
+    mini-batch is a hit, and ``hit_rate_unique`` of those that enter a cache.
 
     Raises
     ------
@@ -163,19 +163,19 @@ def hitrate(sizes: Sequence[int] | None = None, *, data: str | tuple[str, ...] |
 
 
 def _sizes_of(nic: NicConfig, ways: int) -> list[int]:
-    """Return the sizes to look at for a NIC, whole sets each."""
+    """Return the default sizes for a NIC, each a whole number of sets."""
     unit = ways or 1
     sizes = {max(1, int(nic.local_cache_rows * share) // unit) * unit for share in _DEFAULT_SIZES}
     return sorted(sizes)
 
 
 def _checked(policies: Sequence[str], sizes: Sequence[int], ways: int) -> Iterator[tuple[str, int]]:
-    """Yield each policy with each size; all of them are checked before the first."""
+    """Yield each policy with each size, after checking all of them."""
     if ways < 0:
         raise ValueError(f"ways must be at least 0 (fully associative), not {ways!r}")
     for name, values in (("policy", policies), ("sizes", sizes)):
         if not values or len(set(values)) < len(values):
-            raise ValueError(f"{name} must name each value once and at least one, "
+            raise ValueError(f"{name} must name at least one value, and each only once, "
                              f"not {','.join(map(str, values))!r}")
     for policy in policies:
         if policy not in POLICIES:
@@ -193,16 +193,15 @@ def _checked(policies: Sequence[str], sizes: Sequence[int], ways: int) -> Iterat
 
 
 def hitrate_stopped(result: dict) -> str | None:
-    """Return what a hit rate that was interrupted means; None for any other."""
+    """Return a line on what interrupted hit rates cover; None for complete ones."""
     if result["interrupted"] is None:
         return None
     return (f"stopped by {result['interrupted']}: the hit rates are those of {result['samples']:,} "
-            f"samples. Contents of caches are not kept: for more, start again, with --samples for "
-            f"a shorter pass")
+            f"samples. A new call starts over with empty caches; --samples shortens the pass")
 
 
 def hitrate_table(result: dict) -> Table:
-    """Return the table that the command ends with."""
+    """Return the table of the command."""
     after = (f" after {result['warmup']:,} mini-batches of warm-up" if result["warmup"] else "")
     shown = Table(title=f"Local caches of {result['nodes']} nodes, {result['samples']:,} samples"
                         f"{after}, {result['lookups']:,} lookups, {result['unique']:,} of unique "

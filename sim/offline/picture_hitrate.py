@@ -1,4 +1,4 @@
-"""The picture of ``hitrate``: hit rates against the size of the cache."""
+"""Picture of ``hitrate``: hit rates against the size of the cache."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -32,7 +32,7 @@ def draw_hitrate(result: dict, path: str | Path) -> None:
     sizes = sorted({row["size"] for row in result["rows"]})
     positive = [size for size in sizes if size]
     if sizes[0] == 0 and positive:
-        # No size beside the logarithmic ones: a cache that is off stands a little to their left.
+        # Size 0 has no logarithm: a cache that is off is drawn just left of the others.
         axes.set_xscale("symlog", linthresh=positive[0], linscale=0.4)
         axes.set_xlim(left=-0.1 * positive[0])
     elif positive:
@@ -64,11 +64,11 @@ def draw_hitrate(result: dict, path: str | Path) -> None:
 
 
 def _powers(sizes: list[int]) -> list[int]:
-    """Return the powers of ten between the sizes, the smallest size if there is none."""
+    """Return the powers of ten in the range of the sizes, or the smallest size if there is none."""
     powers = [10 ** digits for digits in range(len(str(sizes[-1]))) if 10 ** digits >= sizes[0]]
     return powers or sizes[:1]
 
 
 def _names(data: str | Sequence[str]) -> str:
-    """Return the name of a file, or how many there are."""
+    """Return the name of the file, or the number of files."""
     return Path(data).name if isinstance(data, str) else f"{len(data)} files"

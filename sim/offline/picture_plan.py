@@ -1,4 +1,4 @@
-"""The picture of ``plan``: bytes of each node against its memory, and what a mini-batch takes."""
+"""Picture of ``plan``: bytes of each node against its memory, and time of a mini-batch."""
 
 from pathlib import Path
 
@@ -13,11 +13,11 @@ __all__ = ["draw_plan"]
 _PARTS = (("row_bytes", "embedding rows", BLUE), ("optimizer_bytes", "optimizer state", ORANGE),
           ("mlp_bytes", "weights of the MLPs", GREEN))
 _NEAR = 5
-"""Times the fullest node's bytes up to which the capacity is drawn."""
+"""The capacity is drawn up to this multiple of the fullest node's bytes."""
 
 
 def draw_plan(result: dict, path: str | Path) -> None:
-    """Draw ``result`` of `sim.offline.plan.plan` to ``path`` (PNG, SVG or PDF by its ending)."""
+    """Draw ``result`` of `sim.offline.plan.plan` to ``path`` (PNG, SVG or PDF, by its suffix)."""
     figure = Figure(figsize=(10, 4.4), layout="constrained")
     memory, times = figure.subplots(1, 2, width_ratios=(1, 1.25))
     _draw_memory(memory, result)
@@ -37,7 +37,7 @@ def draw_plan(result: dict, path: str | Path) -> None:
 def _draw_memory(axes, result: dict) -> None:
     nodes, capacity = result["memory"]["nodes"], result["memory"]["gpu_bytes"]
     fullest = max(node["bytes"] for node in nodes)
-    # A memory that dwarfs what is in it is named, not drawn.
+    # A capacity far above the contents is only named, since drawing it would flatten the bars.
     near = capacity <= _NEAR * fullest
     top = max(fullest, capacity if near else 0)
     power = min(len(UNITS) - 1, (len(str(top)) - 1) // 3)
@@ -89,7 +89,7 @@ def _draw_times(axes, result: dict) -> None:
     for number, row in enumerate(rows):
         axes.text(row["expected_us"] + 0.015 * widest, number, f"{row['least_us']:.2f}",
                   va="center", fontsize=8)
-    # The first on top, and room for the legend below the last.
+    # The first bar on top, and room for the legend below the last.
     axes.set_ylim(len(rows) + 0.4, -0.6)
     axes.set_xlim(0, 1.14 * widest)
     axes.tick_params(axis="y", labelsize=8)

@@ -1,14 +1,13 @@
-"""What a cluster would need for a model, and what would bind it, without running RTL.
+"""Plan: what a cluster needs for a model, and which resource binds, without running RTL.
 
-Bytes of rows are counted from the placement of the tables; traffic from the lookups of a trace, or
-of generated samples, mini-batch by mini-batch (:mod:`sim.offline.plan_traffic`). Every resource
-then has
-its own time per mini-batch, as if it alone were slow; the longest of them is the bound. A run is
-slower: resources wait for each other. Pooled vectors go to the host, or, with the interaction on
-the NIC, dense vectors to it and results to the host; every lookup of another node's row travels, so
-what remote caches and requester-side merge save comes on top. Where one node owns most tables,
-lookups wait for its answers and packets leave emptier than is expected here: a third fewer bytes a
-packet is possible.
+Bytes of rows follow from the placement of the tables. Traffic is counted from the lookups of a
+trace or of generated samples, mini-batch by mini-batch (:mod:`sim.offline.plan_traffic`). Each
+resource then has its own time per mini-batch, as if only it were slow; the longest is the bound. A
+run is slower, because resources wait for each other. Pooled vectors go to the host; with the
+interaction on the NIC, dense vectors go to the NIC and results to the host instead. Every lookup of
+another node's row is sent, so the savings of remote caches and requester-side merge come on top. If
+one node owns most tables, lookups wait for its answers and packets leave emptier than expected
+here: up to a third fewer bytes per packet.
 """
 
 from __future__ import annotations
@@ -38,42 +37,43 @@ from sim.offline.plan_interaction import InteractionCost
 from sim.offline.plan_memory import STATE_BYTES, balance, caches, node_bytes, nodes_needed
 from sim.offline.plan_traffic import Packing, Traffic
 
-__all__ = ["SCHEMA", "evenly", "failures", "plan"]
+__all__ = ["SCHEMA", "failures", "plan", "spread_evenly"]
 
 SCHEMA = "embernic/plan/1"
 
 
 def plan(workload: Workload, *, optimizer: str = "none", hit_rate: float | None = None,
          progress: Callable[[int], None] = lambda done: None) -> dict:
-    """Return what the cluster of ``workload`` would need for its model, and what binds it.
+    """Return what the cluster of ``workload`` needs for its model, and which resource binds.
 
     Parameters
     ----------
-    workload: made by :meth:`sim.job.workload.Workload.of` from a ``cluster``, which has the
-        memories. ``warmup`` mini-batches fill the caches and are not counted.
-    optimizer: whose state the memory must hold too: ``none``, ``sgd`` or ``rowwise-adagrad``.
-    hit_rate: of the lookups that enter a local cache; by default what caches of the NIC's size hit
+    workload: made by :meth:`sim.job.workload.Workload.of` from a ``cluster``, which gives the
+        memory sizes. ``warmup`` mini-batches warm the caches and are not counted.
+    optimizer: the optimizer whose state the memory must hold too: ``none``, ``sgd`` or
+        ``rowwise-adagrad``.
+    hit_rate: of the lookups that enter a local cache; by default that of caches of the NIC's size
         on the samples.
     progress: called with the samples done.
 
     Returns
     -------
     ``memory`` (bytes of each of the ``nodes``, their ``share`` of the GPU's memory, the fraction of
-    their rows that each of the ``caches`` could have ``held``),
-    ``placements`` (``balance``, largest share by the mean one, of rows and lookups, and
-    ``nodes_needed``, for each way to place the tables), ``checks`` (what is needed, what there is,
-    whether it ``holds``, and whether it is ``required``: what is not costs speed only),
-    ``traffic`` (of each node per mini-batch), ``resources`` (microseconds per mini-batch at the
-    busiest node, ``least_us`` with full packets and ``expected_us``), ``binds`` (the resource of
-    the largest ``least_us``), and ``samples_per_second``, what no run exceeds.
+    their rows that each of the ``caches`` could have ``held``), ``placements`` (for each placement
+    of the tables the ``balance`` of rows and lookups, largest share over mean share, and
+    ``nodes_needed``), ``checks`` (what is needed, what is available, whether it ``holds``, and
+    whether it is ``required``: a check that is not required only costs speed), ``traffic`` (of each
+    node per mini-batch), ``resources`` (microseconds per mini-batch at the busiest node,
+    ``least_us`` with full packets and ``expected_us``), ``binds`` (the resource with the largest
+    ``least_us``), and ``samples_per_second``, an upper bound for any run.
 
     Raises
     ------
     ValueError
-        An option out of range, or a file that cannot be read.
+        An option is out of range, or a file cannot be read.
     """
     if workload.cluster is None:
-        raise ValueError("cluster must be given, which has the sizes of the memories")
+        raise ValueError("cluster must be given: it has the memory sizes")
     if optimizer not in STATE_BYTES:
         raise ValueError(f"optimizer must be one of {', '.join(STATE_BYTES)}, not {optimizer!r}")
     if hit_rate is not None and not 0 <= hit_rate <= 1:
@@ -134,7 +134,7 @@ def plan(workload: Workload, *, optimizer: str = "none", hit_rate: float | None 
 
 
 def failures(result: dict) -> list[str]:
-    """Return why the cluster cannot hold or run the model, a line each."""
+    """Return the reasons why the cluster cannot hold or run the model, one line each."""
     return [f"{check['what']} must be at most {check['have']:,} ({check['of']}), "
             f"not {check['need']:,}" for check in result["checks"]
             if check["required"] and not check["holds"]]
@@ -142,7 +142,7 @@ def failures(result: dict) -> list[str]:
 
 @dataclass(frozen=True)
 class _System:
-    """A cluster with what the workload changes of it."""
+    """A cluster with the workload's overrides applied."""
 
     cluster: Cluster
     config: NicConfig
@@ -154,7 +154,7 @@ class _System:
     @classmethod
     def of(cls, workload: Workload) -> _System:
         network = load_profile(workload.network, NetworkProfile)
-        Network(network, workload.nodes)  # refuses more nodes than it joins
+        Network(network, workload.nodes)  # raises if there are more nodes than ports
         return cls(load_cluster(workload.cluster or "", check_cluster),
                    *apply_settings(preset(workload.config), list(workload.settings)),
                    load_profile(workload.pcie, PcieProfile), load_profile(workload.gpu, GpuProfile),
@@ -162,15 +162,15 @@ class _System:
 
     @property
     def gather_us(self) -> float:
-        """From a request list in the NIC to the first row back in it, with nothing in the way."""
+        """Unloaded latency from a request list in the NIC to the first row back in the NIC."""
         return 2 * self.pcie.one_way_us + self.gpu.latency_us
 
 
 def _replay(workload: Workload, system: _System, model: Model, kind: str | None,
             plans: dict[str, ShardPlan], hit_rate: float | None,
             progress: Callable[[int], None]) -> tuple[Traffic, dict[str, np.ndarray]]:
-    """Return the traffic of all mini-batches behind the warm-up, and the lookups of each node for
-    either placement."""
+    """Return the traffic of all mini-batches after the warm-up, and the lookups of each node for
+    each placement."""
     config, runtime, dealt = system.config, system.runtime, plans[workload.placement]
     packing = Packing(config, runtime, workload.nodes, model.dimension,
                       InteractionCost.of(config, model) if runtime.interaction else None)
@@ -188,7 +188,7 @@ def _replay(workload: Workload, system: _System, model: Model, kind: str | None,
             tables, rows = batch.tables[entered], batch.rows[entered]
             missed = ~stores.access(owners[entered], key_hash(tables, rows), batch.keys[entered])
         else:
-            missed = evenly(owners[entered], 1 - Fraction(str(hit_rate)), entered_before)
+            missed = spread_evenly(owners[entered], 1 - Fraction(str(hit_rate)), entered_before)
         done += len(batch)
         progress(done)
         if number < workload.warmup:
@@ -203,19 +203,18 @@ def _replay(workload: Workload, system: _System, model: Model, kind: str | None,
     return traffic, loads
 
 
-def evenly(owners: np.ndarray, share: Fraction, before: np.ndarray) -> np.ndarray:
-    """Return a bool for each lookup, true for a ``share`` of those of each owner, evenly spread.
+def spread_evenly(owners: np.ndarray, share: Fraction, before: np.ndarray) -> np.ndarray:
+    """Return a mask that chooses a ``share`` of the lookups of each owner, evenly spread.
 
-    ``before`` counts the lookups of each owner that went before, and is brought up to date.
-    Lookup n of an owner, counted from 0, is chosen where the integer part of n times ``share`` goes
-    up; the arithmetic is exact.
+    ``before``, the number of earlier lookups of each owner, is updated. Lookup n of an owner, from
+    0, is chosen if the integer part of n times ``share`` increases there; the arithmetic is exact.
     """
     chosen = np.zeros(len(owners), bool)
     for owner in range(len(before)):
         here = np.flatnonzero(owners == owner)
         first = int(before[owner])
         largest = (first + len(here) + 1) * max(share.numerator, share.denominator)
-        # A share of many digits takes Python's integers, which are slower.
+        # A share with many digits needs Python's integers, which are slower.
         kind = np.int64 if largest <= np.iinfo(np.int64).max else object
         number = first + np.arange(len(here) + 1).astype(kind)
         reached = number * share.numerator // share.denominator
@@ -228,7 +227,7 @@ def _resources(workload: Workload, system: _System, model: Model, traffic: Traff
                counts: dict[str, np.ndarray]) -> list[dict]:
     """Return each resource's microseconds per mini-batch at the node that uses it most.
 
-    ``counts`` are those of ``traffic``, of a mini-batch.
+    ``counts`` are those of ``traffic``, per mini-batch.
     """
     config, pcie, gpu, network = system.config, system.pcie, system.gpu, system.network
     cycle_us, beats = CYCLE_NS / 1000, beats_of(model.dimension)
@@ -248,7 +247,7 @@ def _resources(workload: Workload, system: _System, model: Model, traffic: Traff
         add(name, f"{pcie.bandwidth_gb_s:g} GB/s",
             lambda kind, way=way: counts[f"{kind}_{way}"] / pcie_bytes_us)
     if workload.nodes > 1:
-        # Cables bring no more than their senders send; a switch has one link to a node.
+        # Only with a switch has a node one inbound link; cables carry what their senders send.
         ways = [("network out", "out"), ("network in", "in")][:1 + network.switched]
         for name, way in ways:
             add(name, f"{network.bandwidth_gbit_s:g} Gb/s", lambda kind, way=way: (
@@ -262,12 +261,12 @@ def _resources(workload: Workload, system: _System, model: Model, traffic: Traff
         add("NIC interaction", f"{cycles} cycles a sample",
             lambda kind: counts["samples"] * cycles * cycle_us)
     add("GPU gather", f"{gpu.memory_bandwidth_gb_s:g} GB/s", lambda kind: counts["misses"] * row)
-    # By Little's law: places that are taken for a time, and the time that a place is taken.
+    # By Little's law: places occupied, and the time for which each is occupied.
     add("misses in flight", f"{config.misses_in_flight:,} a gather",
         lambda kind: counts["misses"] * system.gather_us / config.misses_in_flight)
     add("hold buffer", f"{config.hold_vectors:,} places",
         lambda kind: counts["remote"] * 2 * network_us / config.hold_vectors)
-    # To the NIC, to the owner and its GPU and back, to the host; and word to the next mini-batch.
+    # To the NIC, to the owner and its GPU and back, to the host; then the hand-out of the next.
     trip = 4 * pcie.one_way_us + network_us + (
         traffic.with_remote * 2 * network_us + traffic.with_misses * system.gather_us
     ) / traffic.batches
@@ -278,7 +277,7 @@ def _resources(workload: Workload, system: _System, model: Model, traffic: Traff
 
 def _checks(workload: Workload, system: _System, model: Model, traffic: Traffic,
             nodes: list[dict]) -> list[dict]:
-    """Return what is needed and what there is."""
+    """Return the checks of what is needed against what is available."""
     config, cluster = system.config, system.cluster
     most = traffic.most
     largest = max(node["bytes"] for node in nodes)

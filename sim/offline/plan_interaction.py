@@ -1,4 +1,4 @@
-"""What the interaction on the NIC costs it and its host port, for the plan."""
+"""Cost of the interaction on the NIC, in its cycles and on its host port, for the plan."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ __all__ = ["InteractionCost"]
 
 @dataclass(frozen=True)
 class InteractionCost:
-    """Of a sample whose interaction is on the NIC.
+    """Cost of a sample whose interaction is computed on the NIC.
 
     Members
     -------
     beats: of a result.
-    cycles: between two samples, at least: the beats of its vectors and of its result pass one a
-        cycle, and of every slice of 16 lanes ``dot_units`` pairs are begun in one.
-    payload: beats behind the header of a packet to the host.
+    cycles: at least, between two samples: beats of vectors and of results pass at one per cycle,
+        and ``dot_units`` pairs start per cycle for every slice of 16 lanes.
+    payload: beats after the header of a packet to the host.
     """
 
     beats: int
@@ -32,7 +32,7 @@ class InteractionCost:
 
     @classmethod
     def of(cls, config: NicConfig, model: Model) -> InteractionCost:
-        """Return that of a NIC and a model; ``dot_units`` of an interaction dot is not 0."""
+        """Return the cost for a NIC and a model; interaction dot needs ``dot_units`` above 0."""
         layout, vectors = ResultLayout.of(model), model.tables + 1
         slices = beats_of(model.dimension)
         cycles = max(vectors * slices, layout.beats)
@@ -41,14 +41,14 @@ class InteractionCost:
         return cls(layout.beats, cycles, config.host_payload_beats)
 
     @property
-    def together(self) -> int:
-        """Results that share a packet; 0 where one alone takes several."""
+    def results_per_packet(self) -> int:
+        """Most results of a packet; 0 if one result takes several packets."""
         return max((k for k in range(1, self.payload)
                     if k * self.beats - -k // SAMPLES_PER_BEAT <= self.payload), default=0)
 
     def result_bytes(self, sizes: np.ndarray) -> int:
-        """Return the bytes of packets of so many results each."""
-        if self.together:
+        """Return the bytes of packets with ``sizes`` results each."""
+        if self.results_per_packet:
             return BEAT_BYTES * int((1 - -sizes // SAMPLES_PER_BEAT + sizes * self.beats).sum())
-        parts = -(-self.beats // (self.payload - 1))  # each behind a tag beat
+        parts = -(-self.beats // (self.payload - 1))  # each after a tag beat
         return BEAT_BYTES * int(sizes.sum()) * (2 * parts + self.beats)

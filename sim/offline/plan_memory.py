@@ -1,4 +1,4 @@
-"""Where the bytes of a model lie in a cluster, what of them caches could hold, and what fits."""
+"""Memory of a plan: bytes of the model on each node, what caches could hold, and what fits."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from sim.job.settings import Runtime
 __all__ = ["STATE_BYTES", "balance", "caches", "node_bytes", "nodes_needed"]
 
 STATE_BYTES = {"none": 0, "sgd": 0, "rowwise-adagrad": 4}
-"""Bytes that an optimizer keeps for each row: row-wise Adagrad one float32, the mean of the squares
+"""Bytes of optimizer state per row: row-wise Adagrad keeps one float32, the mean of the squares
 of its gradients (Naumov et al. 2019; FBGEMM)."""
 
 
 def node_bytes(model: Model, plan: ShardPlan, optimizer: str) -> list[dict]:
-    """Return ``rows`` and ``row_bytes``, ``optimizer_bytes``, ``mlp_bytes`` (weights of both MLPs,
-    at every node) and their sum ``bytes`` for each node.
+    """Return ``rows``, ``row_bytes``, ``optimizer_bytes``, ``mlp_bytes`` (weights of both MLPs,
+    which every node has) and the sum ``bytes``, for each node.
 
-    A node's part of a hashed table is what it holds if the hash is even.
+    For a node's part of a hashed table, the hash is taken as even.
     """
     found = []
     for rows in plan.rows_held():
@@ -32,13 +32,13 @@ def node_bytes(model: Model, plan: ShardPlan, optimizer: str) -> list[dict]:
 
 
 def balance(values: list[float]) -> float:
-    """Return the largest of the values, by their mean; 1 where all are 0."""
+    """Return the largest value divided by the mean; 1 if all are 0."""
     return max(values) * len(values) / sum(values) if sum(values) else 1.0
 
 
 def nodes_needed(model: Model, placement: str, optimizer: str, memory: int) -> dict:
-    """Return the fewest ``nodes`` whose memories of ``memory`` bytes each hold the model, None if
-    there are too few nodes in the world of the NIC, and ``why``, where there is a reason."""
+    """Return the fewest ``nodes`` whose memories of ``memory`` bytes hold the model, None if that
+    is more than the NIC can address, and ``why``, the reason if there is one."""
     mlp = 4 * model.mlp_parameters
     each = row_bytes(model.dimension) + STATE_BYTES[optimizer]
     room = memory - mlp
@@ -47,7 +47,7 @@ def nodes_needed(model: Model, placement: str, optimizer: str, memory: int) -> d
     most = (1 << NODE_BITS) - 1
     first, why = max(1, -(-sum(model.rows) * each // room)), None
     if placement == "table" and max(model.rows) * each > room:
-        # Only more nodes than tables split them.
+        # Tables are split only if there are more nodes than tables.
         table = max(range(model.tables), key=lambda t: model.rows[t])
         first, why = max(first, model.tables + 1), (
             f"table {table} alone takes {model.rows[table] * each:,} of {room:,} B: rows are "
@@ -59,11 +59,10 @@ def nodes_needed(model: Model, placement: str, optimizer: str, memory: int) -> d
 
 
 def caches(model: Model, cluster: Cluster, config: NicConfig, runtime: Runtime) -> list[dict]:
-    """Return what a node has to hold rows nearer than its GPU: the caches of the NIC, and the HBM
-    of the card.
+    """Return a node's stores that are nearer than its GPU: the NIC's caches and the card's HBM.
 
-    Each is ``name``, ``built`` (whether this NIC uses it), ``rows``, and ``bytes``, those of as
-    many vectors of the model. The remote cache holds rows of other nodes.
+    Each has ``name``, ``built`` (whether this NIC uses it), ``rows``, and ``bytes``, the size of
+    that many vectors of the model. The remote cache holds rows of other nodes.
     """
     each = row_bytes(model.dimension)
     found = []

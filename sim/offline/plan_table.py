@@ -1,4 +1,4 @@
-"""The tables that ``plan`` ends with."""
+"""Tables of ``plan`` for the terminal."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ UNITS = ("B", "kB", "MB", "GB", "TB")
 
 
 def size(count: float) -> str:
-    """Return bytes in the unit that leaves one to three digits before the point."""
+    """Return a number of bytes as text, with one to three digits before the decimal point."""
     unit = 0
     while count >= 1000 and unit < len(UNITS) - 1:
         count, unit = count / 1000, unit + 1
@@ -19,7 +19,7 @@ def size(count: float) -> str:
 
 
 def plan_tables(result: dict) -> Group:
-    """Return the tables of ``result`` of `sim.offline.plan.plan`, and the line that sums it up."""
+    """Return the tables of ``result`` of `sim.offline.plan.plan`, and the summary lines."""
     hit = result["hit_rate"]["unique"]
     given = "given" if result["hit_rate"]["given"] is not None else "of caches of this size"
     return Group(
@@ -45,7 +45,7 @@ def _memory(result: dict) -> Table:
     first = 0
     for last, node in enumerate(nodes):
         if last + 1 < len(nodes) and nodes[last + 1] == node:
-            continue  # one line for neighbours that are alike
+            continue  # one line for a run of equal nodes
         share = "-" if node["share"] is None else f"{node['share']:.1%}"
         shown.add_row(str(first) if first == last else f"{first} to {last}",
                       f"{node['rows']:,}", size(node["bytes"]), share)

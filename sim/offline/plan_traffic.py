@@ -1,16 +1,16 @@
-"""What a mini-batch costs each node: bytes on PCIe and network, lookups, rows of the GPU.
+"""Traffic of a plan: bytes on PCIe and network, lookups, and GPU rows of each node.
 
-The samples are dealt to the nodes as a run deals them, and every lookup goes to the owner that the
-`ShardPlan` names; nothing is simulated. How full packets are depends on time, so their bytes are
+Samples are shared among the nodes as in a run, and every lookup goes to the owner that the
+`ShardPlan` names; nothing is simulated. The fill of packets depends on timing, so their bytes are
 counted twice:
 
 - *full*: a packet leaves when it is full or its mini-batch ends; with several mini-batches in
-  flight, vectors of two may share one. No run moves fewer bytes.
-- *expected*: it leaves also when its time-out is over, at full speed: a requester sends one slot in
-  a cycle, an owner serves one lookup in a cycle and sends one beat. A NIC that waits for PCIe, GPU
-  or places sends emptier packets.
+  flight, vectors of two of them may share a packet. No run moves fewer bytes.
+- *expected*: a packet also leaves when its time-out expires, with all parts at full speed: a
+  requester sends one slot per cycle, an owner serves one lookup and sends one beat per cycle. A NIC
+  that waits for PCIe, GPU or buffer space sends emptier packets.
 
-Packets that carry nothing but a credit are left out.
+Packets that carry only credit are left out.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from sim.offline.plan_interaction import InteractionCost
 __all__ = ["Packing", "Traffic", "packets"]
 
 _HEADER, _TAG = 1, 1
-"""Beats of a packet's header, and of the tag of its vectors."""
+"""Beats of a packet's header, and of the tags of its vectors."""
 
 
 def packets(times: np.ndarray, most: int, timeout: float | None = None) -> np.ndarray:
-    """Return the units in each packet of units that come at ``times``, ascending: int64.
+    """Return the number of units in each packet (int64); units arrive at ``times``, ascending.
 
-    A packet takes at most ``most`` units, 1 or more; its last one comes less than ``timeout`` after
-    its first, if one is given, and a ``timeout`` of 0 leaves it one unit.
+    A packet takes at most ``most`` units, at least 1. With a ``timeout``, its last unit arrives
+    less than that after its first; a ``timeout`` of 0 allows one unit.
     """
     if timeout is None:
         whole, rest = divmod(len(times), most)
@@ -54,17 +54,17 @@ def packets(times: np.ndarray, most: int, timeout: float | None = None) -> np.nd
 
 @dataclass(frozen=True)
 class Packing:
-    """How much a packet of each kind takes, of a NIC at work for ``nodes`` nodes.
+    """Capacity of each kind of packet, for a NIC in a cluster of ``nodes`` nodes.
 
     Members
     -------
     config, runtime: of the NIC.
     nodes: of the cluster.
-    dimension: of the model; vectors below 16 values share beats.
-    interaction: what it costs where it is on the NIC, else None.
+    dimension: of the model; vectors of fewer than 16 values share beats.
+    interaction: its cost if it is on the NIC, else None.
 
-    Vectors too long for a packet of this NIC count as a packet each: their dimension is one that
-    the NIC does not take.
+    A vector too long for a packet of this NIC counts as one packet; the NIC does not support its
+    dimension anyway.
     """
 
     config: NicConfig
@@ -75,15 +75,15 @@ class Packing:
 
     @property
     def lookups(self) -> int:
-        """Records of a lookups packet: payload of a frame, and credit at its owner."""
+        """Records of a lookups packet: limited by frame payload and by credit at the owner."""
         share = self.config.lookup_beats // self.nodes
         window = max(1, share - share // 8)
         return RECORDS_PER_BEAT * min(self.config.net_payload_beats, window)
 
     @property
     def vectors(self) -> int:
-        """Vectors of a vectors packet, behind its tag beat."""
-        return min(TAGS_PER_BEAT, self._together(self.config.net_payload_beats))
+        """Vectors of a vectors packet, after its tag beat."""
+        return min(TAGS_PER_BEAT, self._vectors_in(self.config.net_payload_beats))
 
     @property
     def requests(self) -> int:
@@ -98,20 +98,20 @@ class Packing:
     @property
     def results(self) -> int:
         """Pooled vectors of a packet to the host."""
-        return self._together(self.config.host_payload_beats)
+        return self._vectors_in(self.config.host_payload_beats)
 
     @property
     def queries(self) -> int:
-        """Records of a packet of queries: the host keeps to half of the NIC's buffer."""
+        """Records of a packet of queries: the host uses at most half of the NIC's buffer."""
         return RECORDS_PER_BEAT * min(self.config.host_payload_beats, self.config.query_beats // 2)
 
     @property
     def lateness(self) -> float:
-        """Cycles by which packets of a destination each close late: they are looked at in turn."""
+        """Mean cycles by which packets close late, because destinations are checked in turn."""
         return (1 << (self.config.nodes - 1).bit_length()) / 2
 
-    def _together(self, beats: int) -> int:
-        """Return the vectors of a payload of ``beats``, one of them the tags."""
+    def _vectors_in(self, beats: int) -> int:
+        """Return the vectors that fit a payload of ``beats``, one of which is the tag beat."""
         return max(1, (beats - _TAG) * LANES // self.dimension)
 
     def record_bytes(self, sizes: np.ndarray) -> int:
@@ -123,7 +123,7 @@ class Packing:
         return BEAT_BYTES * int((_HEADER + _TAG - (-sizes * self.dimension // LANES)).sum())
 
     def answer_bytes(self, lists: np.ndarray) -> int:
-        """Return the bytes with which the GPU answers lists of so many rows, each on its own."""
+        """Return the bytes of the GPU's answers to ``lists`` of rows, each answered on its own."""
         whole, rest = np.divmod(lists, self.answers)
         sizes = np.concatenate((np.full(int(whole.sum()), self.answers), rest[rest > 0]))
         return BEAT_BYTES * int((_HEADER - (-sizes // TAGS_PER_BEAT)
@@ -131,26 +131,25 @@ class Packing:
 
 
 class Traffic:
-    """Sums over mini-batches of what each node of a cluster moves.
+    """Traffic of each node of a cluster, summed over mini-batches.
 
     Parameters
     ----------
     plan: the owners of the rows.
-    packing: the NIC.
+    packing: the packet capacities of the NIC.
     merge: whether vectors of two mini-batches may share a packet.
 
     Members
     -------
     batches, samples: added so far. with_remote, with_misses: mini-batches in which some node asks
-        another, or its GPU.
-    counts: sums by name, float64 ``[nodes]``: ``lookups`` answered by an owner,
-        ``remote`` asked of others, ``answered`` for others, ``samples`` held, ``slots`` reserved,
-        ``bags`` pooled,
-        ``unique`` and ``misses`` of the local cache, and with ``full_`` or ``expected_`` before
-        them: ``to_nic``, ``from_nic``, ``out``, ``in`` in bytes, ``out_frames``, ``in_frames``, and
-        ``lists`` of rows for the GPU, each of which is a gather at most.
-    most: largest of a mini-batch and node: ``unique`` keys, ``slots``; and ``sample_slots``, of a
-        sample.
+        another node, or its GPU.
+    counts: sums by name, float64 ``[nodes]``: ``lookups`` answered by an owner, ``remote`` lookups
+        sent to others, ``answered`` lookups of others, ``samples`` held, ``slots`` reserved,
+        ``bags`` pooled, ``unique`` and ``misses`` of the local cache; and with the prefix ``full_``
+        or ``expected_``: ``to_nic``, ``from_nic``, ``out``, ``in`` in bytes, ``out_frames``,
+        ``in_frames``, and ``lists`` of rows for the GPU, each of which causes at most one gather.
+    most: maximum over mini-batches and nodes of ``unique`` keys and ``slots``; and over samples of
+        ``sample_slots``.
     """
 
     def __init__(self, plan: ShardPlan, packing: Packing, merge: bool):
@@ -169,8 +168,8 @@ class Traffic:
         ----------
         batch: its samples.
         owners: owner of each lookup.
-        entered: indices of the lookups that enter a local cache, ascending.
-        missed: whether each of those is a miss.
+        entered: ascending indices of the lookups that enter a local cache.
+        missed: whether each of these is a miss.
         """
         nodes = self._plan.nodes
         shares = np.full(nodes, len(batch) // nodes, np.int64)
@@ -207,7 +206,7 @@ class Traffic:
         """Return the cycle in which each lookup leaves its requester: int64 ``[keys]``."""
         lengths = np.maximum(batch.bag_lengths, 1).reshape(-1).astype(np.int64)
         keys = batch.bag_lengths.reshape(-1).astype(np.int64)
-        # Slots before each bag, less those of the nodes before; then one a key.
+        # Slots before each bag on its own node; each key takes one more.
         before = np.cumsum(lengths) - lengths
         first = np.concatenate(([0], np.cumsum(node_slots)[:-1]))
         before -= np.repeat(first[holder], batch.table_count)
@@ -215,7 +214,7 @@ class Traffic:
         return np.repeat(before, keys) + place
 
     def _host_packets(self, shares: np.ndarray, slots: np.ndarray, tables: int) -> None:
-        """Count queries and results; ``slots`` of each sample."""
+        """Count packets of queries and results; ``slots`` are those of each sample."""
         packing = self._packing
         results = packets(np.arange(tables), packing.results)
         for node, mine in enumerate(np.split(slots, np.cumsum(shares)[:-1])):
@@ -232,16 +231,17 @@ class Traffic:
                     self._interaction(kind, node, mine, packing.interaction)
 
     def _interaction(self, kind: str, node: int, slots: np.ndarray, cost: InteractionCost) -> None:
-        """Count requests for dense vectors, these vectors, and results of a share.
+        """Count a share's requests for dense vectors, their answers, and results.
 
-        ``slots`` of its samples, whose dense vectors are asked for when they are dispatched.
+        ``slots`` are those of its samples; dense vectors are requested at dispatch.
         """
         packing, runtime = self._packing, self._packing.runtime
         timed = kind == "expected"
         lists = packets(np.cumsum(slots) - slots, packing.requests,
                         runtime.request_timeout if timed else None)
         pooled = slots * beats_of(packing.dimension)
-        results = packets(np.cumsum(np.maximum(pooled, cost.cycles)), max(1, cost.together),
+        results = packets(np.cumsum(np.maximum(pooled, cost.cycles)),
+                          max(1, cost.results_per_packet),
                           runtime.result_timeout if timed else None)
         self._add(f"{kind}_to_nic", node, packing.answer_bytes(lists))
         self._add(f"{kind}_from_nic", node,
@@ -260,24 +260,24 @@ class Traffic:
 
     def _owner(self, kind: str, node: int, asker: np.ndarray, owners: np.ndarray,
                sent: np.ndarray, missed: np.ndarray, timed: bool) -> None:
-        """Count the vectors that ``node`` sends to others, and what it asks of its GPU."""
+        """Count the vectors that ``node`` sends to others, and its requests to its GPU."""
         packing = self._packing
         own = np.flatnonzero(owners == node)
         own = own[np.argsort(sent[own], kind="stable")]
-        served = _one_by_one(sent[own], 1)
+        served = _serialize(sent[own], 1)
         lists = packets(served[np.isin(own, missed)], packing.requests,
                         packing.runtime.request_timeout if timed else None)
         self._add(f"{kind}_lists", node, len(lists))
         self._add(f"{kind}_from_nic", node, packing.record_bytes(lists))
         self._add(f"{kind}_to_nic", node, packing.answer_bytes(lists))
-        left = _one_by_one(served, beats_of(packing.dimension))
+        left = _serialize(served, beats_of(packing.dimension))
         timeout = packing.runtime.vector_timeout + packing.lateness if timed else None
         for requester in range(self._plan.nodes):
             if requester == node:
                 continue
             times = left[asker[own] == requester]
             if self._merge and not timed:
-                # What fills a packet only together with other mini-batches costs its share of one.
+                # Vectors that share a packet with another mini-batch are charged their share of it.
                 count = len(times) / packing.vectors
                 self._frames(kind, node, requester, count, BEAT_BYTES * (
                     count * (_HEADER + _TAG) + len(times) * packing.dimension / LANES))
@@ -298,7 +298,7 @@ class Traffic:
         self.counts[name][node] += value
 
 
-def _one_by_one(times: np.ndarray, each: int) -> np.ndarray:
-    """Return when units that come at ``times``, ascending, are done, one every ``each`` cycles."""
-    ahead = each * np.arange(len(times))
-    return np.maximum.accumulate(times - ahead) + ahead if len(times) else times
+def _serialize(times: np.ndarray, each: int) -> np.ndarray:
+    """Return when units that arrive at ``times``, ascending, are done at ``each`` cycles a unit."""
+    service = each * np.arange(len(times))
+    return np.maximum.accumulate(times - service) + service if len(times) else times

@@ -1,9 +1,9 @@
-"""The choice of implementations: what exists in Python and in C++ is picked here, nowhere else.
+"""Backend: the one place that chooses between the Python and the C++ implementations.
 
-The reference is Python (:mod:`sim.node`, :mod:`sim.cluster`, :mod:`host.dlrm`), and has the same
-bits and cycles. It runs beside Amaranth's simulator, which is there for machines without a
-compiler, and wherever a part of it is to behave otherwise: a traced NIC, a host or GPU that falls
-silent, training, a test.
+The Python implementations (:mod:`sim.node`, :mod:`sim.cluster`, :mod:`host.dlrm`) are the
+reference; both give the same bits and cycles. Python is used with Amaranth's simulator, which
+serves machines without a compiler, and wherever a part must behave differently: a traced NIC, a
+host or GPU that falls silent, training, a test.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,7 +18,7 @@ from host.wire.rows import Answer, row_answers
 from rtl.config import NicConfig
 from sim.cluster.crew import NodeCrew
 from sim.cluster.exchange import Exchange
-from sim.cluster.protocols import CrewOf, FrameExchange
+from sim.cluster.protocols import CrewFactory, FrameExchange
 from sim.engines import Engine
 from sim.engines.compiled import CompiledEngine
 from sim.job.options import RunOptions
@@ -37,23 +37,23 @@ from sim.node.protocol import ClusterNode
 __all__ = ["Backend", "RowsOf", "choose"]
 
 RowsOf = Callable[[Model, int, int, int], Answer]
-"""What answers with rows as :func:`host.wire.rows.row_answers` does."""
+"""Makes a function that answers requests for rows, as :func:`host.wire.rows.row_answers` does."""
 
 
 @dataclass(frozen=True)
 class Backend:
-    """Implementations for one run; :func:`choose` makes it of the run's options.
+    """Implementations for one run; :func:`choose` derives it from the run's options.
 
     Members
     -------
     options: of the run.
-    numerics: linear layers and pooled vectors, for the check of results and for training.
-    compiled_hosts: whether hosts and GPUs are compiled where their NIC is and nothing of theirs
-        is to be watched or disturbed.
-    rows: what answers with the rows in GPU memory, where these are not those of the seed; hosts
-        are then Python's.
-    exchange: makes what hands on frames; None for the compiled one between compiled NICs, else
-        that of Python.
+    numerics: linear layers and pooled vectors, for checking results and for training.
+    compiled_hosts: whether to use compiled hosts and GPUs where the NIC is compiled too and nothing
+        in them is observed or disturbed.
+    rows: answers with the rows in GPU memory, where these are not derived from the seed; hosts are
+        then the Python ones.
+    exchange: makes the frame exchange; None for the compiled one if all NICs are compiled, else the
+        Python one.
     """
 
     options: RunOptions
@@ -63,7 +63,7 @@ class Backend:
     exchange: Callable[[Sequence[Engine], Network], FrameExchange] | None = None
 
     def nic(self, config: NicConfig, *, traced: bool = False) -> NicModel | ModelNic:
-        """Return what makes NICs of ``config``: running or modelled, as the options say."""
+        """Return a factory of NICs of ``config``: RTL or model, by the options' fidelity."""
         if self.options.simulation.fidelity == "model":
             return ModelNic(config)
         return nic_model(config, self.options.simulation.engine, traced=traced,
@@ -85,7 +85,7 @@ class Backend:
         return Node(number, engine, config, answer, model.dimension, *rest)
 
     def exchange_between(self, nodes: Sequence[ClusterNode], network: Network) -> FrameExchange:
-        """Return what hands frames from node to node."""
+        """Return the exchange that carries frames between ``nodes``."""
         engines = [node.engine for node in nodes]
         if self.exchange is not None:
             return self.exchange(engines, network)
@@ -94,15 +94,15 @@ class Backend:
             return CompiledExchange(compiled, network)
         return Exchange(engines, network)
 
-    def crew(self, nodes: Sequence[ClusterNode]) -> CrewOf:
-        """Return what makes the threads that advance ``nodes``."""
+    def crew(self, nodes: Sequence[ClusterNode]) -> CrewFactory:
+        """Return a factory of the threads that advance ``nodes``."""
         native = [node for node in nodes if isinstance(node, NativeNode)]
         if len(native) == len(nodes):
-            crew_functions()  # compiled now, before the clock of a run begins
+            crew_functions()  # compile now, before the run's wall time starts
             return partial(CompiledCrew, native)
         return partial(NodeCrew, nodes)
 
 
 def choose(options: RunOptions) -> Backend:
-    """Return the fastest implementations that give what ``options`` ask for."""
+    """Return the fastest implementations that provide what ``options`` ask for."""
     return Backend(options, NUMPY if options.simulation.engine == "pysim" else COMPILED)

@@ -1,4 +1,4 @@
-"""Checks of finished mini-batches and their predictions, beside the nodes where threads are."""
+"""Checks of finished mini-batches, run on a background thread if the run has several threads."""
 
 from collections import deque
 from collections.abc import Callable
@@ -12,20 +12,20 @@ from host.dlrm.dlrm import Dlrm
 from host.dlrm.interaction import ResultLayout
 from sim.node.step import PooledOf, Step, StepResult
 
-__all__ = ["Checks", "checker", "unchecked"]
+__all__ = ["CheckQueue", "check_refusals", "make_check"]
 
 Check = Callable[[Step], tuple[StepResult, np.ndarray]]
-"""Verdict and predictions (float32 ``[n]``) of a finished mini-batch."""
+"""Returns the verdict and the predictions (float32 ``[n]``) of a finished mini-batch."""
 Take = Callable[[Step, StepResult, np.ndarray], None]
 
 
-def checker(dlrm: Dlrm, pooled: PooledOf, layout: ResultLayout | None) -> Check:
-    """Return what judges answers and predicts from them; NaN for samples that were refused.
+def make_check(dlrm: Dlrm, pooled: PooledOf, layout: ResultLayout | None) -> Check:
+    """Return a function that judges answers and predicts from them; refused samples give NaN.
 
-    ``pooled``: gives pooled vectors. ``layout``: of the interaction results, where the NICs answer
-    with them.
+    ``pooled``: computes pooled vectors. ``layout``: of interaction results, if the NICs answer with
+    those.
     """
-    dlrm.draw()  # a part of setting up, not of the first check
+    dlrm.draw()  # here, so that the first check does not pay for it
 
     def check(step: Step) -> tuple[StepResult, np.ndarray]:
         verdict = StepResult.judge(step, dlrm.model, dlrm.seed, pooled)
@@ -39,28 +39,28 @@ def checker(dlrm: Dlrm, pooled: PooledOf, layout: ResultLayout | None) -> Check:
     return check
 
 
-def unchecked(step: Step) -> tuple[StepResult, np.ndarray]:
-    """Return the verdict on a mini-batch whose answers have no values: nothing but refusals."""
+def check_refusals(step: Step) -> tuple[StepResult, np.ndarray]:
+    """Return the verdict on a mini-batch whose answers carry no values: refusals only."""
     refused = int((step.status != 0).sum())
     return StepResult(0, 0, refused), np.full(len(step.samples), np.nan, np.float32)
 
 
-class Checks(AbstractContextManager):
-    """Checks mini-batches one after the other and hands on what came out.
+class CheckQueue(AbstractContextManager):
+    """Checks mini-batches in order and passes on each result.
 
     Parameters
     ----------
-    check: of one mini-batch, which nothing changes any more.
-    take: is given each, by the thread that checked it.
-    beside: whether that is a thread of its own, so that others are simulated meanwhile.
-    most: mini-batches that wait at most; with one more, `add` waits for the first.
+    check: checks one mini-batch, which no longer changes.
+    take: receives each result, on the thread that did the check.
+    background: whether to check on a background thread, while simulation goes on.
+    max_pending: most mini-batches that may wait; with one more, `add` waits for the oldest.
 
-    Members: ``check``; ``seconds``, CPU time of the checks and of handing on.
+    Members: ``check``; ``seconds``, CPU time of ``check`` and ``take``.
     """
 
-    def __init__(self, check: Check, take: Take, *, beside: bool, most: int):
-        self.check, self._take, self._most = check, take, most
-        self._pool = ThreadPoolExecutor(1) if beside else None
+    def __init__(self, check: Check, take: Take, *, background: bool, max_pending: int):
+        self.check, self._take, self._max_pending = check, take, max_pending
+        self._pool = ThreadPoolExecutor(1) if background else None
         self._waiting: deque[Future[None]] = deque()
         self._failed = False
         self.seconds = 0.0
@@ -70,25 +70,28 @@ class Checks(AbstractContextManager):
             self._pool.shutdown(cancel_futures=True)
 
     def add(self, step: Step) -> None:
-        """Check a mini-batch, now or soon. What ``check`` or ``take`` raises comes out here or of
-        `settle`."""
+        """Check a mini-batch, now or in the background.
+
+        Re-raises what ``check`` or ``take`` raised for this or an earlier mini-batch, as `drain`
+        does.
+        """
         if self._pool is None:
             self._check(step)
             return
         self._waiting.append(self._pool.submit(self._check, step))
-        self._wait(self._most)
+        self._wait(self._max_pending)
 
-    def settle(self) -> None:
-        """Wait until all that was added is handed on."""
+    def drain(self) -> None:
+        """Wait until every mini-batch added has been checked and passed on."""
         self._wait(0)
 
-    def _wait(self, most: int) -> None:
-        while self._waiting and (len(self._waiting) > most or self._waiting[0].done()):
+    def _wait(self, pending: int) -> None:
+        while self._waiting and (len(self._waiting) > pending or self._waiting[0].done()):
             self._waiting.popleft().result()
 
     def _check(self, step: Step) -> None:
         if self._failed:
-            return  # what was to be handed on before is missing
+            return  # an earlier result is missing; passing this one on would leave a gap
         self._failed = True
         began = thread_time()
         self._take(step, *self.check(step))

@@ -1,4 +1,4 @@
-"""What NICs, network, hosts and GPUs counted, for reports of runs and of training."""
+"""Counts of NICs, network, hosts and GPUs, for the reports of runs and of training."""
 
 from collections.abc import Mapping, Sequence
 
@@ -12,7 +12,7 @@ __all__ = ["block", "hardware", "percentiles", "ratio", "total"]
 
 
 def block(counters: Mapping[str, int], name: str) -> dict[str, int]:
-    """Return the counters of one block, without its name."""
+    """Return the counters of one block, without the block's name in the keys."""
     return {key.split(".", 1)[1]: value for key, value in counters.items()
             if key.split(".", 1)[0] == name}
 
@@ -23,9 +23,10 @@ def ratio(part: float, whole: float) -> float | None:
 
 def hardware(setup: ClusterSetup, runtime: Runtime, counters: list[dict[str, int]] | None,
              wall: float) -> dict:
-    """Return what NICs, network, hosts and GPUs counted in ``wall`` seconds, as plain values.
+    """Return the counts of NICs, network, hosts and GPUs after ``wall`` seconds, as plain values.
 
-    Without ``counters``, which cannot be read while the run goes on, what they say is None.
+    ``counters`` is None while the run goes on, when they cannot be read; values derived from them
+    are then None.
     """
     nodes, exchange = setup.cluster.nodes, setup.cluster.exchange
     sums = total(counters)
@@ -37,9 +38,9 @@ def hardware(setup: ClusterSetup, runtime: Runtime, counters: list[dict[str, int
         "node_cycles_per_second": ratio(ran - setup.boot_run, wall),
         "stalls": stalls(counters) if counters and None not in sums.values() else None,
         "local_cache": None if not (sums and runtime.local_cache) else cache | {
-            # A repeat inside a mini-batch, which the dedupe table serves, counts as a hit.
+            # A repeat within a mini-batch, which the dedupe table serves, counts as a hit.
             "hit_rate": ratio(dedupe["requests"] - cache.get("misses", 0), dedupe["requests"]),
-            # Of the lookups that entered the cache: one for each key of a mini-batch and owner.
+            # Only lookups that entered the cache: one for each key per mini-batch and owner.
             "hit_rate_unique": ratio(cache["hits"], cache["accesses"]),
         },
         "dedupe": None if not (sums and runtime.dedupe) else dedupe,
@@ -54,7 +55,7 @@ def hardware(setup: ClusterSetup, runtime: Runtime, counters: list[dict[str, int
 
 
 def total(counters: list[dict] | None) -> dict:
-    """Return the sums over nodes, None of what a model does not count."""
+    """Return the sums over nodes; None for a counter that the model does not have."""
     if not counters:
         return {}
     return {name: None if value is None else sum(node[name] for node in counters)
@@ -62,6 +63,6 @@ def total(counters: list[dict] | None) -> dict:
 
 
 def percentiles(values: Sequence[float]) -> dict[str, float | None]:
-    """Return the median, the 99th percentile and the largest of ``values``, None of none."""
+    """Return the median, 99th percentile and maximum of ``values``; None if there are none."""
     return {name: float(np.percentile(values, part)) if values else None
             for name, part in (("p50", 50), ("p99", 99), ("max", 100))}

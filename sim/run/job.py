@@ -1,4 +1,4 @@
-"""A run with all the files that it writes."""
+"""A run together with the files that it writes."""
 
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -13,20 +13,20 @@ from sim.run.run import Run
 __all__ = ["RunProgress", "run_to_files"]
 
 RunProgress = Callable[[int, int | None, int], None]
-"""Called with the samples answered, all samples (None while nobody knows) and the cycle."""
+"""Called with the samples answered, the total (None if unknown) and the cycle."""
 
 
 def run_to_files(options: RunOptions, progress: RunProgress = lambda done, total, cycle: None,
                  stop: Callable[[], str | None] = never,
                  tell: Callable[[str], None] = lambda line: None) -> dict:
-    """Run a cluster, write the outputs that ``options`` name, and return what was measured.
+    """Run a cluster, write the outputs that ``options`` name, and return its measurements.
 
     Parameters
     ----------
-    progress: called when the cluster is set up, and now and then.
+    progress: called when the cluster is set up, and periodically.
     stop: returns the name of a signal when the run is to end early, see
         :meth:`sim.run.run.Run.execute`; such a run draws no picture.
-    tell: called at the end with a line for each thing that the result does not say.
+    tell: called at the end with each line of information that the result does not contain.
 
     Raises ``ValueError`` and ``OSError``.
     """
@@ -36,7 +36,7 @@ def run_to_files(options: RunOptions, progress: RunProgress = lambda done, total
     total = job.expected_samples
     live = LiveJson(outputs.json)
     with note_kept_results(live, outputs.json), ExitStack() as files:
-        # Not before the run is set up: a mistake found there leaves an older file alone.
+        # Opened only after the set-up: a mistake found there leaves an older file untouched.
         predictions = files.enter_context(PredictionFile(
             outputs.predictions, options.workload.first_sample, lambda: job.prediction_before)
         ) if outputs.predictions else None

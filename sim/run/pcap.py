@@ -1,8 +1,8 @@
-"""Frames of a run as a packet capture, which Wireshark, tshark and scapy read.
+"""Packet capture of a run, for Wireshark, tshark and scapy.
 
-A capture in the classic pcap format with nanosecond timestamps (magic number 0xA1B23C4D,
-draft-ietf-opsawg-pcap). The time of a frame is the simulated time at which its last beat left the
-NIC, from 1 January 1970 on, where cycle 0 of the run is.
+The file has the classic pcap format with nanosecond timestamps (magic number 0xA1B23C4D,
+draft-ietf-opsawg-pcap). The timestamp of a frame is the simulated time at which its last beat left
+the NIC; cycle 0 of the run is 1 January 1970.
 """
 
 import io
@@ -23,17 +23,17 @@ _NS = Decimal("1e-9")
 
 
 class PcapFile:
-    """A capture that grows while the run goes on; a :data:`sim.nic.ports.Observer`.
+    """Capture file written while the run goes on; a :data:`sim.nic.ports.Observer`.
 
-    Each call appends whole frames with a single write and leaves nothing in memory, so that
-    a run that ends early, by whatever means, leaves a capture that can be read.
+    Each call appends whole frames with a single write and buffers nothing, so a run that ends
+    early, for whatever reason, leaves a readable capture.
 
-    Parameters: ``path``, of the file, which is replaced. ``OSError`` when it cannot be written.
+    Parameters: ``path``, the file, which is replaced. ``OSError`` when it cannot be written.
     """
 
     def __init__(self, path: str | PathLike[str]):
         self._path = path
-        # dpkt writes header and frame record by record; they are collected and written at once.
+        # dpkt writes each record in parts; they are collected here and written at once.
         self._records = io.BytesIO()
         self._writer = dpkt.pcap.Writer(self._records, snaplen=_SNAPLEN, nano=True)
         self._file = open(path, "wb")  # noqa: SIM115
@@ -42,7 +42,7 @@ class PcapFile:
     def __call__(self, frames: Iterable[tuple[int, int, np.ndarray]]) -> None:
         """Append ``frames``: cycle, sender and data (uint32 ``[n, 16]``), in time order."""
         for cycle, _, data in frames:
-            # dpkt takes seconds; a float of them is exact to the nanosecond for 104 days only.
+            # dpkt takes seconds; a float would be exact to the nanosecond for 104 days only.
             self._writer.writepkt(data.astype("<u4").tobytes(), round(cycle * CYCLE_NS) * _NS)
         if self._records.tell():
             self._write()
@@ -57,8 +57,8 @@ class PcapFile:
         self._records.truncate()
 
     def close(self) -> None:
-        """Close the file; a second time does nothing."""
-        # Everything was written or complained of: only what could not be is left.
+        """Close the file; a second call does nothing."""
+        # A failed write has already raised its error; closing would only raise it again.
         with suppress(OSError):
             self._file.close()
 

@@ -1,4 +1,4 @@
-"""One picture of a run: what the NICs saved on the way to the GPU, and the latencies."""
+"""Picture of a run: lookups that the NICs kept from the GPU, and latencies of mini-batches."""
 
 from pathlib import Path
 
@@ -7,12 +7,12 @@ from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 
 __all__ = ["draw_run"]
 
-# Okabe and Ito's palette, told apart by the colour-blind.
+# Okabe and Ito's palette, which colour-blind readers can tell apart.
 BLUE, ORANGE, GREEN = "#0072B2", "#E69F00", "#009E73"
 
 
 def draw_run(result: dict, path: str | Path) -> None:
-    """Draw ``result`` to ``path`` (PNG, SVG or PDF by its ending)."""
+    """Draw ``result`` to ``path`` (PNG, SVG or PDF, by its suffix)."""
     dedupe = result["dedupe"] or {}
     cache = result["local_cache"] or {}
     figure = Figure(figsize=(10, 3.8), layout="constrained")

@@ -1,9 +1,9 @@
-"""Predictions of a run as a table, one line a sample, that is right at every moment.
+"""Prediction file of a run: a CSV table with a line per sample, valid at every moment.
 
-``sample,prediction`` in the order of the input: the sample's number in the input, and the float32
-prediction in nine digits, which give its bits back; ``nan`` for a sample that the NIC refused. A
-mini-batch is appended with a single write as soon as all before it are there. What is behind the
-last line end, after a power cut or a full disk, is no line.
+Lines ``sample,prediction`` follow the order of the input: the sample's number in the input, and the
+float32 prediction in nine digits, which restore its exact bits; ``nan`` for a sample that the NIC
+refused. Each mini-batch is appended with a single write as soon as all earlier ones are written.
+Text after the last line end, left by a power cut or a full disk, is ignored.
 """
 
 from collections.abc import Callable
@@ -19,20 +19,20 @@ _HEADER = b"sample,prediction\n"
 
 
 class PredictionFile:
-    """Appends predictions; called with float32 ``[n]``, the next samples in the input's order.
+    """Appends predictions; called with those of the next samples of the input, float32 ``[n]``.
 
     Parameters
     ----------
     path: of the file.
-    first: the sample that is next. From 0, the file is made anew. Otherwise what it holds of the
-        samples before stays, and what it holds from there on is replaced.
-    expected: returns the prediction of sample ``first - 1``, or None where it is not known to the
-        bit; what the file holds there must be equal.
+    first: the next sample. If 0, the file is created anew. Otherwise the lines of earlier samples
+        are kept, and the lines from ``first`` on are replaced.
+    expected: returns the prediction of sample ``first - 1``, or None if it is not known bit for
+        bit; the value in the file must be equal.
 
     Raises
     ------
     ValueError
-        The file is not such a table, ends before ``first``, or was made by another run.
+        The file is not a prediction file, ends before ``first``, or belongs to another run.
     OSError
         The file cannot be written.
     """
@@ -60,7 +60,7 @@ class PredictionFile:
         self._next = numbers.stop
 
     def _keep_before(self, first: int, expected: Callable[[], float | None]) -> None:
-        """Cut the file behind the line of sample ``first - 1``."""
+        """Truncate the file after the line of sample ``first - 1``."""
         header = self._file.readline()
         if not header:
             self._append(_HEADER)
@@ -74,14 +74,14 @@ class PredictionFile:
             number, _, rest = line.partition(b",")
             if not number.isdigit() or (last is not None and int(number) != last + 1):
                 raise ValueError(f"predictions {self._path}: samples must follow one another, "
-                                 f"not {number.decode(errors='replace')!r} on {last}")
+                                 f"not {number.decode(errors='replace')!r} after {last}")
             if int(number) >= first:
                 break
             end, last, value = end + len(line), int(number), rest
         if last != first - 1:
-            held = "no sample before it" if last is None else f"samples up to {last} only"
-            raise ValueError(f"predictions {self._path} cannot go on with sample {first}: it holds "
-                             f"{held}")
+            held = "no earlier sample" if last is None else f"samples up to {last} only"
+            raise ValueError(f"predictions {self._path} cannot continue at sample {first}: "
+                             f"it holds {held}")
         self._compare(last, value, expected())
         self._file.seek(end)
         self._file.truncate()
@@ -93,8 +93,8 @@ class PredictionFile:
             raise ValueError(f"predictions {self._path}: sample {sample} must have a number, not "
                              f"{text.decode(errors='replace').strip()!r}") from None
         if wanted is not None and not np.isnan(held) and held != np.float32(wanted):
-            raise ValueError(f"predictions {self._path} is of another run: sample {sample} is "
-                             f"{held:.9g} there and {wanted:.9g} here")
+            raise ValueError(f"predictions {self._path} belongs to another run: sample {sample} is "
+                             f"{held:.9g} in the file and {wanted:.9g} in this run")
 
     def _append(self, data: bytes) -> None:
         try:
@@ -104,8 +104,8 @@ class PredictionFile:
             raise OSError(error.errno, error.strerror, self._path) from None
 
     def close(self) -> None:
-        """Close the file; a second time does nothing."""
-        # Everything was written or complained of: only what could not be is left.
+        """Close the file; a second call does nothing."""
+        # A failed write has already raised its error; closing would only raise it again.
         with suppress(OSError):
             self._file.close()
 

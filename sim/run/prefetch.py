@@ -1,4 +1,4 @@
-"""Items made ahead of their use, beside the nodes where threads are."""
+"""Prefetch the next item on a background thread."""
 
 import threading
 from collections.abc import Iterator
@@ -7,36 +7,37 @@ from queue import SimpleQueue
 from time import thread_time
 from typing import Generic, TypeVar
 
-__all__ = ["Ahead"]
+__all__ = ["Prefetcher"]
 
 T = TypeVar("T")
 
 
-class Ahead(AbstractContextManager, Generic[T]):
-    """Takes items from an iterator, which nobody else may use.
+class Prefetcher(AbstractContextManager, Generic[T]):
+    """Prefetches one item of an iterator, which nothing else may use.
 
     Parameters
     ----------
-    items: none of them None.
-    beside: whether, once this is entered as a context manager, the next item is made in a thread of
-        its own while one is used. What is taken before is made by the caller, who can then be
-        interrupted.
+    items: the iterator; no item may be None.
+    background: whether, once the context manager is entered, a background thread makes the next
+        item while the caller uses the last one. Before that, `take` makes items on the caller's
+        thread, where a signal can interrupt it.
 
-    Members: ``seconds``, CPU time of making them since it was entered.
+    Members: ``seconds``, CPU time of making items since the context manager was entered.
 
-    Nobody waits for an item under way when this is left: it may be a whole window of a file.
+    Leaving the context manager does not wait for an unfinished item, which may be a whole window of
+    a file.
     """
 
-    def __init__(self, items: Iterator[T], *, beside: bool):
-        self._items, self._beside = items, beside
+    def __init__(self, items: Iterator[T], *, background: bool):
+        self._items, self._background = items, background
         self._made: SimpleQueue[tuple[T | None, BaseException | None]] | None = None
         self._wanted = threading.Semaphore()
         self._left = self._ended = False
         self.seconds = 0.0
 
-    def __enter__(self) -> "Ahead[T]":
+    def __enter__(self) -> "Prefetcher[T]":
         self.seconds = 0.0
-        if self._beside:
+        if self._background:
             self._made = SimpleQueue()
             threading.Thread(target=self._work, args=(self._made,), daemon=True).start()
         return self
@@ -46,8 +47,10 @@ class Ahead(AbstractContextManager, Generic[T]):
         self._wanted.release()
 
     def take(self) -> T | None:
-        """Return the next item, None at the end. What the iterator raises comes out here, in the
-        item's turn, and ends it."""
+        """Return the next item, None at the end.
+
+        An exception of the iterator is re-raised here when its item is due, and ends the items.
+        """
         if self._made is None:
             return self._make()
         if self._ended:

@@ -1,17 +1,17 @@
-"""Values that come in any order, handed on in the order of their numbers."""
+"""Reorder buffer: takes numbered values in any order and releases them in ascending order."""
 
 import numpy as np
 
-__all__ = ["InOrder"]
+__all__ = ["ReorderBuffer"]
 
 
-class InOrder:
-    """Holds values until all with lower numbers were handed on.
+class ReorderBuffer:
+    """Holds values until all values with lower numbers have been released.
 
     Parameters: ``first``, the lowest number.
 
-    Members: ``next``, the lowest number that was not handed on; ``held``, the values that wait,
-    float32, in the order of their numbers.
+    Members: ``next``, the lowest number not released yet; ``held``, the values held back, float32,
+    in the order of their numbers.
     """
 
     def __init__(self, first: int = 0):
@@ -20,7 +20,7 @@ class InOrder:
         self.held = np.zeros(0, "<f4")
 
     def add(self, numbers: np.ndarray, values: np.ndarray) -> np.ndarray:
-        """Take ``values [n]`` with their ``numbers [n]``; return those that are now in turn."""
+        """Add ``values [n]`` with their ``numbers [n]``; return the values released by this."""
         numbers = np.concatenate([self._numbers, numbers])
         order = np.argsort(numbers, kind="stable")
         numbers = numbers[order]

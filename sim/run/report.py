@@ -1,4 +1,4 @@
-"""What a run reports: one dictionary for JSON, one table for the terminal."""
+"""Report of a run: a dictionary for JSON and a table for the terminal."""
 
 from dataclasses import asdict
 
@@ -7,17 +7,14 @@ from rich.table import Table
 from host.timing.clock import CYCLE_NS
 from sim.nic.savings import remote_cache_summary, saved_bytes
 from sim.run.hardware import block, hardware, percentiles, ratio, total
-from sim.run.measured import Measured
+from sim.run.measurements import Measurements
 
 __all__ = ["SCHEMA", "cell", "cold", "failures", "stopped", "summary", "table"]
 
 SCHEMA = "embernic/run/1"
 
-# The first two are under "config", as what they come to. The third changes nothing but the time
-# that the same cycles take: results with it and without it are to be equal, field by field.
 
-
-def summary(run: Measured) -> dict:
+def summary(run: Measurements) -> dict:
     """Return everything that was measured, as plain values."""
     options, nodes = run.options, run.setup.cluster.nodes
     # A model has no values to compare.
@@ -47,10 +44,10 @@ def summary(run: Measured) -> dict:
         "cycles": run.cycles,
         "simulated_seconds": run.cycles * CYCLE_NS * 1e-9,
         "wall_seconds": run.wall,
-        # Of the process: evaluating the NICs, the hosts beside them, the check of the results with
-        # the predictions, making mini-batches, and all that is left, which is the network, handing
-        # out the work, and threads that look for more of it. Of another clock, as the first of them
-        # is formed before the run begins: forming mini-batches.
+        # Of the whole process: evaluating NICs and hosts, checking results (with predictions),
+        # making mini-batches, and the rest of the total: the network, handing out work, and threads
+        # that look for work. "batching" (forming mini-batches) is not a share of the total: the
+        # first ones are formed before the run starts.
         "cpu_seconds": {"total": run.cpu, **run.seconds} | {
             part: sum(node.seconds[part] for node in nodes) for part in ("nics", "hosts")},
         "bit_identical": None if modelled else bool(run.samples) and not (
@@ -73,7 +70,7 @@ def summary(run: Measured) -> dict:
 
 
 def failures(result: dict) -> list[str]:
-    """Return what is wrong with a finished run, a line each; empty when it is good."""
+    """Return the faults of a finished run, one line each; empty if there are none."""
     found = []
     outcome = result["results"]
     if outcome["different"]:
@@ -87,25 +84,25 @@ def failures(result: dict) -> list[str]:
 
 
 def stopped(result: dict) -> str | None:
-    """Return how a run that was stopped is gone on with; None for any other."""
+    """Return how to continue a run that was stopped; None for any other run."""
     if result["interrupted"] is None:
         return None
     first, following = result["options"]["first_sample"], result["next_sample"]
     said = f"stopped by {result['interrupted']}"
     if following == first:
-        return f"{said} before a mini-batch was finished: the same command starts again"
-    return (f"{said} with samples {first:,} to {following - 1:,} finished. To go on, add "
-            f"--first-sample {following} and name other files for all but --predictions, which "
-            f"goes on in its file. Caches start cold there: latencies and counters are of two "
-            f"runs, the predictions put together are those of the whole.")
+        return f"{said} before a mini-batch was finished: run the same command again"
+    return (f"{said} with samples {first:,} to {following - 1:,} finished. To continue, add "
+            f"--first-sample {following} and name new output files, except for --predictions, "
+            f"which is appended to. Caches start cold again: latencies and counters are those of "
+            f"two separate runs, but the predictions are those of one uninterrupted run.")
 
 
 def cold(result: dict) -> str | None:
-    """Return why a run has no latencies where all of its mini-batches were warm-up, else None."""
+    """Return a line saying that every mini-batch was warm-up, so no latency exists; else None."""
     if result["latencies_us"] or not result["samples"]:
         return None
-    return (f"all mini-batches finished were among the {result['options']['warmup']:,} of warm-up: "
-            f"there are no latencies")
+    return (f"every finished mini-batch was one of the {result['options']['warmup']:,} warm-up "
+            f"mini-batches: there are no latencies")
 
 
 def cell(value: object) -> str:
@@ -120,7 +117,7 @@ def cell(value: object) -> str:
 
 
 def table(result: dict) -> Table:
-    """Return the table that a run ends with."""
+    """Return the summary table of a run."""
     shown = Table(title=f"EmberNIC run: {result['model']['name']} on {result['nodes']} x "
                         f"{result['config']['name']}, {result['engine'] or result['fidelity']}",
                   title_justify="left")

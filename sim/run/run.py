@@ -1,4 +1,4 @@
-"""One run: samples through a cluster, every result checked, everything measured."""
+"""Run: sends samples through a cluster, checks every result, and measures."""
 
 import math
 import time
@@ -30,22 +30,22 @@ from sim.node.dense_vectors import bottom_operations
 from sim.node.protocol import ClusterNode
 from sim.node.step import Step
 from sim.run.backend import Backend, choose
-from sim.run.checks import Checks, checker, unchecked
-from sim.run.measured import Measured
-from sim.run.prefetch import Ahead
+from sim.run.checks import CheckQueue, check_refusals, make_check
+from sim.run.measurements import Measurements
+from sim.run.prefetch import Prefetcher
 from sim.run.report import summary
 from sim.run.setup import ClusterSetup
-from sim.run.similarity import Alike
+from sim.run.similarity import SimilarityTally
 from sim.run.tally import Tally
 
 __all__ = ["Run", "run"]
 
 Progress = Callable[[int, int], None]
-"""Called with samples answered and nodes' cycle now and then."""
+"""Called periodically with the samples answered and the cluster's cycle."""
 
 
 def run(options: RunOptions, progress: Progress = lambda done, cycle: None) -> dict:
-    """Run a cluster as ``options`` say and return what was measured.
+    """Run a cluster as ``options`` say and return the measurements.
 
     Raises
     ------
@@ -57,7 +57,7 @@ def run(options: RunOptions, progress: Progress = lambda done, cycle: None) -> d
 
 
 class Run:
-    """A cluster set up for a run. ``backend``: implementations other than :func:`choose` picks."""
+    """A cluster set up for a run. ``backend``: overrides the one that :func:`choose` picks."""
 
     def __init__(self, options: RunOptions, backend: Backend | None = None):
         self.options = options
@@ -80,22 +80,22 @@ class Run:
         self._dlrm = Dlrm(self.model, workload.seed, simulation.mlp, backend.numerics.linear)
         self._before: Samples | None = None
         self.batcher = batcher_of(workload)
-        self.steps = Ahead(self._steps(mini_batches(
+        self.steps = Prefetcher(self._steps(mini_batches(
             workload, self.model, self._kind, self.config, self.batcher, self._sample_before)),
-            beside=simulation.threads > 1)
-        # The first mini-batch is read before any NIC is built: a bad file is found at once.
+            background=simulation.threads > 1)
+        # The first mini-batch is read before any NIC is built, so that a bad file fails at once.
         self._next: Step | None = self.steps.take()
         if self._next is None:
             raise ValueError("samples must be at least 1, but the input holds none")
         self.foreign_keys = 0
-        """Of the mini-batches handed out, see :class:`sim.node.step.Step`."""
+        """Sum over the mini-batches handed out, see :class:`sim.node.step.Step`."""
         self._open: dict[int, Step] = {}
         self._floor = 0
-        self._tally = Tally(Alike(workload), workload.first_sample)
-        check = unchecked if self._modelled else checker(
+        self._tally = Tally(SimilarityTally(workload), workload.first_sample)
+        check = check_refusals if self._modelled else make_check(
             self._dlrm, backend.numerics.pooled, self._layout)
-        self.checks = Checks(check, self._tally.add, most=workload.in_flight,
-                             beside=simulation.threads > 1 and not self._modelled)
+        self.checks = CheckQueue(check, self._tally.add, max_pending=workload.in_flight,
+                             background=simulation.threads > 1 and not self._modelled)
         self._stop: Callable[[], str | None] = never
         self.setup = ClusterSetup(options, self.config, self.runtime, self.model, self.plan,
                                   backend, self._node)
@@ -104,15 +104,15 @@ class Run:
 
     @property
     def expected_samples(self) -> int | None:
-        """Samples that will run, None when that depends on the length of a file."""
+        """Samples that will run; None when the number depends on the length of a file."""
         workload = self.options.workload
         last = workload.samples or (GENERATED if workload.data is None else None)
         return last and last - workload.first_sample
 
     @property
     def prediction_before(self) -> float | None:
-        """Prediction of the sample before the first; None where there is none, or its bits may be
-        others (``mlp`` not fixed)."""
+        """Prediction of the sample before the first one; None if there is none, or if its bits may
+        vary (``mlp`` not ``fixed``)."""
         if self._before is None or self.options.simulation.mlp != "fixed":
             return None
         return float(self._dlrm.forward(self._before)[0])
@@ -137,7 +137,7 @@ class Run:
             first += len(samples)
 
     def _submit(self, now: float) -> None:
-        # A window that was begun is drained: another run can go on behind it.
+        # After a stop, finish the current window, so that another run can continue at the next one.
         while (self._next is not None and len(self._open) < self.options.workload.in_flight
                and (self._stop() is None or not self._next.fresh)):
             step = self._next
@@ -148,7 +148,7 @@ class Run:
             self._next = self.steps.take()
 
     def _steps_finished(self) -> None:
-        """Take the steps that were finished in this quantum, in the order of time."""
+        """Process the steps that finished in this quantum, in order of time."""
         done = {}
         for node in self.cluster.nodes:
             done |= {step.number: step for step in node.finished if step.done}
@@ -163,7 +163,7 @@ class Run:
         self._submit(now + self.setup.hand_out)
 
     def _raise_floor(self, floor: int, now: float) -> None:
-        """Tell every NIC the oldest step still open, as soon as its host can know of it."""
+        """Tell every NIC the oldest open step, as soon as its host can know it."""
         if floor == self._floor:
             return
         self._floor = floor
@@ -174,14 +174,14 @@ class Run:
         self._steps_finished()
         self._report_progress(self._tally.samples, cycle)
         if self._live.due() and self._window_drained:
-            self.checks.settle()
+            self.checks.drain()
             if not self._tally.gap:
-                # The NICs' counters are left alone: reading them takes cycles of theirs.
+                # Without the NICs' counters, because reading them takes NIC cycles.
                 self._live.write(self._result(None))
 
     @property
     def _window_drained(self) -> bool:
-        """Whether the steps before the oldest that is not finished are whole windows."""
+        """Whether all steps before the oldest unfinished one make up whole windows."""
         oldest = self._open[min(self._open)] if self._open else self._next
         return oldest is None or oldest.fresh
 
@@ -190,25 +190,25 @@ class Run:
             return bool(self._open)
         if not self._window_drained:
             return True
-        # What was finished is then all samples up to one, so that another run can go on there.
-        self.checks.settle()
+        # Stop only when the finished samples have no gap, so that another run can continue there.
+        self.checks.drain()
         return self._tally.gap
 
     def execute(self, progress: Progress = lambda done, cycle: None,
                 observer: Observer | None = None, *,
                 stop: Callable[[], str | None] = never, live: LiveJson | None = None,
                 predictions: Callable[[np.ndarray], None] | None = None) -> dict:
-        """Run to the end and return what was measured.
+        """Run to the end and return the measurements.
 
         Parameters
         ----------
         progress: see `Progress`.
         observer: sees every frame.
         stop: returns the name of a signal when the run is to end early; the result then holds the
-            mini-batches finished, ``interrupted`` and ``next_sample``, from which another run
-            goes on with ``first_sample``.
-        live: is kept up to date while the run goes on.
-        predictions: is given the predictions (float32 ``[n]``) in the order of the samples.
+            mini-batches finished, ``interrupted`` and ``next_sample``, at which another run
+            continues if it is given as ``first_sample``.
+        live: JSON file that is kept up to date while the run goes on.
+        predictions: receives the predictions (float32 ``[n]``) in the order of the samples.
         """
         self._report_progress = progress
         self.cluster.observer = observer
@@ -231,7 +231,7 @@ class Run:
         except StuckError as error:
             stuck = (_unknown(error) if self._modelled else
                      diagnose(self.cluster, self.registers, error))
-        self.checks.settle()
+        self.checks.drain()
         self._report_progress(self._tally.samples, self.cluster.cycle)
         complete = stuck is None and not self._open and self._next is None
         wall, cpu = time.perf_counter() - self._began, time.process_time() - self._began_cpu
@@ -246,7 +246,7 @@ class Run:
                 interrupted: str | None = None) -> dict:
         tally = self._tally
         unanswered = sum(int(step.left.sum()) for step in self._open.values())
-        return summary(Measured(
+        return summary(Measurements(
             options=self.options, config=self.config, runtime=self.runtime, model=self.model,
             setup=self.setup, counters=counters, stuck=stuck, complete=complete,
             interrupted=interrupted,
@@ -260,9 +260,9 @@ class Run:
             cycles=int(np.ceil(tally.last_result)) - self.setup.start if tally.samples else 0,
             latencies=tally.latencies[self.options.workload.warmup:],
             foreign_keys=self.foreign_keys, verdicts=tally.verdicts, sha256=tally.sha256,
-            batching=tally.alike.result()))
+            batching=tally.similarity.result()))
 
 
 def _unknown(error: StuckError) -> dict:
-    """Return what is known of a stuck run whose NICs show no streams."""
+    """Return the diagnosis of a stuck run of modelled NICs, which have no streams to show."""
     return {"message": str(error), "since": error.since, "causes": [], "nodes": []}

@@ -1,4 +1,4 @@
-"""A cluster set up: NICs built, hosts and network around them, registers written."""
+"""Set-up of a cluster: builds NICs, hosts and network, and writes the registers."""
 
 from collections.abc import Callable
 
@@ -23,20 +23,20 @@ __all__ = ["ClusterSetup"]
 
 
 class ClusterSetup:
-    """What a run needs of its cluster, which is idle and may begin.
+    """A cluster with its surroundings, idle and ready to start.
 
     Parameters
     ----------
-    options: of the run. config, runtime, model, plan: what they come to.
-    backend: the implementations. node: makes a node of its number, engine, and the profiles of
-        PCIe and GPU.
-    configure: queues more writes of registers of a node.
-    patience: cycles without a beat after which the run is given up, more than the options say.
+    options: of the run. config, runtime, model, plan: derived from them.
+    backend: the implementations. node: makes a node from its number, its engine, and the profiles
+        of PCIe and GPU.
+    configure: queues additional register writes of a node.
+    patience: added to the patience of the options, in cycles.
 
     Members
     -------
-    cluster; registers, of each node; waves, what traces a NIC, or None; network; gpu, its profile.
-    hand_out: cycles from an answer at one node to what the front end makes of it at another.
+    cluster; registers, of each node; waves, the waveform writer or None; network; gpu, its profile.
+    hand_out: cycles from an answer at one node until the front end can act on it at another.
     start: cycle at which the nodes are ready. boot_run: node-cycles run before it.
     """
 
@@ -65,8 +65,8 @@ class ClusterSetup:
             configure(registers)
             nodes.append(node(number, engine, pcie, self.gpu))
             self.registers.append(registers)
-        # The front end hears of a finished mini-batch and hands out the next: once over the
-        # network and once over PCIe each way.
+        # The front end learns of a finished mini-batch and hands out the next: the network once,
+        # and PCIe once in each direction.
         lookahead = nodes[0].pcie.lookahead
         self.hand_out = lookahead + (self.network.lookahead if workload.nodes > 1 else 0)
         self.cluster = Cluster(
@@ -83,12 +83,12 @@ class ClusterSetup:
             raise
 
     def close(self) -> None:
-        """Finish the file of waveforms, if there is one."""
+        """Finish the waveform file, if there is one."""
         if self.waves is not None:
             self.waves.close()
 
     def _silence(self, options: RunOptions) -> None:
-        """Let what the options name fall silent in its time."""
+        """Schedule the silences that the options ask for."""
         for node in self.cluster.nodes:
             silent = {part: windows(options.workload.silences, part, node.number, self.start)
                       for part in PARTS}
@@ -98,9 +98,10 @@ class ClusterSetup:
                     self.cluster.hold(node.number, stream, first, end)
 
     def _boot(self, step: int) -> int:
-        """Run every NIC until its registers are written and its tables are swept.
+        """Run every NIC until its registers are written and its tables are cleared.
 
-        Return the cycle then, a multiple of ``step`` later than the last register was written.
+        Return the cycle at which this is so: that of the last register write plus a multiple of
+        ``step``.
         """
         nodes = self.cluster.nodes
         for registers in self.registers:

@@ -1,13 +1,13 @@
-"""How alike the samples of the mini-batches of a run were."""
+"""Tally of key reuse between the samples of a run's mini-batches."""
 
 from host.batching import MiniBatch
 from sim.job.workload import Workload
 
-__all__ = ["Alike"]
+__all__ = ["SimilarityTally"]
 
 
-class Alike:
-    """Unique keys and similarity of mini-batches, which may be added in any order.
+class SimilarityTally:
+    """Unique keys and similarity of each mini-batch; they may be added in any order.
 
     Parameters: the ``workload`` of the run.
     """
@@ -17,16 +17,16 @@ class Alike:
         self._each: dict[int, tuple[int, float, float | None]] = {}
 
     def add(self, number: int, batch: MiniBatch) -> None:
-        """Take the mini-batch of a step."""
+        """Add the mini-batch of step ``number``."""
         self._each[number] = batch.unique, batch.similarity, batch.downgrade
 
     def result(self) -> dict:
-        """Return what there is to say of the mini-batches added, in the order of their steps.
+        """Return statistics of the mini-batches added, in the order of their steps.
 
-        ``algorithm``; ``window``, its samples, None in the order of the file; ``unique_keys`` and
-        ``similarity`` (1 - unique keys / accesses), means, None without mini-batches; ``each``,
-        these of each mini-batch, with ``downgrade``, its similarity relative to that of the first
-        since its window was loaded.
+        ``algorithm``; ``window``, its size in samples, None if samples are taken in file order;
+        ``unique_keys`` and ``similarity`` (1 - unique keys / accesses), means, None without
+        mini-batches; ``each``, the same for each mini-batch, and ``downgrade``, its similarity
+        relative to that of the first mini-batch since its window was loaded.
         """
         each = [self._each[number] for number in sorted(self._each)]
         unique, similarity, downgrade = map(list, zip(*each)) if each else ([], [], [])

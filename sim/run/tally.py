@@ -1,4 +1,4 @@
-"""What the finished mini-batches of a run came to, in the order of the input."""
+"""Tally of a run's finished mini-batches, with predictions in the order of the input."""
 
 import hashlib
 from collections.abc import Callable
@@ -8,46 +8,46 @@ import numpy as np
 
 from host.timing.clock import CYCLE_NS
 from sim.node.step import Step, StepResult
-from sim.run.reorder import InOrder
-from sim.run.similarity import Alike
+from sim.run.reorder import ReorderBuffer
+from sim.run.similarity import SimilarityTally
 
 __all__ = ["Tally"]
 
 
 class Tally:
-    """Sums over finished mini-batches, which may be finished in any order.
+    """Sums over finished mini-batches, which may finish in any order.
 
     Parameters
     ----------
     first: number of the run's first sample in the input.
-    alike: is told of the mini-batches.
+    similarity: tally to which the mini-batches are added too.
 
     Members
     -------
     samples, lookups, verdicts: of the finished mini-batches.
-    last_result: host cycle of the last result; 0 while there is none.
-    sink: is given the predictions (float32 ``[n]``) in the order of the samples.
+    last_result: host cycle of the last result; 0 before the first.
+    sink: receives the predictions (float32 ``[n]``) in the order of the samples.
     """
 
-    def __init__(self, alike: Alike, first: int = 0):
-        self.alike = alike
+    def __init__(self, similarity: SimilarityTally, first: int = 0):
+        self.similarity = similarity
         self.samples = 0
         self.lookups = 0
         self.verdicts = {"equal": 0, "different": 0, "refused": 0}
         self.last_result = 0.0
         self.sink: Callable[[np.ndarray], None] = lambda predictions: None
         self._latencies: dict[int, float] = {}
-        self._predictions = InOrder(first)
+        self._predictions = ReorderBuffer(first)
         self._digest = hashlib.sha256()
 
     @property
     def gap(self) -> bool:
-        """Whether a sample was finished before one that comes earlier in the input."""
+        """Whether a sample has finished before one that comes earlier in the input."""
         return len(self._predictions.held) > 0
 
     @property
     def next_sample(self) -> int:
-        """Number of the first sample of the input that is not finished."""
+        """Number of the first unfinished sample of the input."""
         return self._predictions.next
 
     @property
@@ -63,7 +63,7 @@ class Tally:
         return digest.hexdigest()
 
     def add(self, step: Step, verdict: StepResult, predictions: np.ndarray) -> None:
-        """Take a finished mini-batch with its verdict and predictions (float32 ``[n]``)."""
+        """Add a finished mini-batch with its verdict and predictions (float32 ``[n]``)."""
         self.samples += len(step.samples)
         self.lookups += len(step.samples.rows)
         for name, value in asdict(verdict).items():
@@ -71,7 +71,7 @@ class Tally:
         self.last_result = max(self.last_result, step.finished)
         self._latencies[step.number] = (step.finished - step.started) * CYCLE_NS / 1000
         if step.batch is not None:
-            self.alike.add(step.number, step.batch)
+            self.similarity.add(step.number, step.batch)
         ready = self._predictions.add(step.numbers, predictions)
         if len(ready):
             self._digest.update(ready.tobytes())

@@ -1,4 +1,4 @@
-"""Mini-batches of all epochs, one behind the other."""
+"""Mini-batches of all epochs of a training, in sequence."""
 
 from collections.abc import Iterator
 
@@ -15,11 +15,11 @@ __all__ = ["epoch_batches"]
 
 def epoch_batches(options: TrainOptions, model: Model, kind: str | None, config: NicConfig,
                   batcher: Batcher, done: int = 0) -> Iterator[tuple[int, MiniBatch]]:
-    """Yield the epoch, counted from 0, and every mini-batch but the first ``done``.
+    """Yield (epoch, mini-batch) for every mini-batch except the first ``done``.
 
-    The last mini-batch of an epoch may be short; the next epoch begins a new one. ``ValueError``
-    when there are none, or no more than ``done``, or for a bag whose gradient, with its keys, fits
-    no packet to the NIC.
+    Epochs count from 0. The last mini-batch of an epoch may be short; the next epoch starts a new
+    one. ``ValueError`` if there are no mini-batches, or no more than ``done``, or if the gradient
+    of a bag with its keys does not fit into one packet to the NIC.
     """
     seen, most = 0, None
     if options.method.fidelity == "rtl":
@@ -35,8 +35,9 @@ def epoch_batches(options: TrainOptions, model: Model, kind: str | None, config:
         if seen == before:
             raise ValueError("samples must be at least 1, but the input holds none")
     if done and seen <= done:
-        raise ValueError(f"epochs must be more for checkpoint {options.record.checkpoint}, which "
-                         f"has {done} steps: {options.learning.epochs} have {seen}")
+        raise ValueError(f"epochs must be more than {options.learning.epochs} to continue from "
+                         f"{options.record.checkpoint}, which has {done} steps: "
+                         f"{options.learning.epochs} epochs have {seen}")
 
 
 def _check_bags(batch: MiniBatch, most: int, config: NicConfig) -> None:

@@ -1,4 +1,4 @@
-"""When a training leaves a checkpoint."""
+"""Checkpoints of a training: when to write them, and where from to continue."""
 
 import time
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ from host.dlrm.row_store import RowStore
 __all__ = ["Checkpoints"]
 
 PERIOD = 60.0
-"""Seconds between two checkpoints while training goes on."""
+"""Seconds between checkpoints during training."""
 
 
 class Checkpoints:
@@ -20,8 +20,8 @@ class Checkpoints:
 
     Parameters
     ----------
-    path: of the file, None for none. dense, optimizer: of the training.
-    run: what else those that go on from it must have in common, see
+    path: of the file, or None. dense, optimizer: of the training.
+    run: other settings that a training which continues from the checkpoint must share, see
         :func:`host.dlrm.checkpoint.save_checkpoint`.
     """
 
@@ -32,9 +32,9 @@ class Checkpoints:
         self._next = time.monotonic() + period
 
     def load(self, rows: RowStore) -> int:
-        """Read the file, if it is there, into ``rows`` and the MLPs; return the steps done.
+        """Load the file, if it exists, into ``rows`` and the MLPs; return the steps done.
 
-        :class:`host.errors.InputError` where it is not one to go on from.
+        :class:`host.errors.InputError` if this training cannot continue from it.
         """
         if self._path is None or not Path(self._path).exists():
             return 0
@@ -50,5 +50,5 @@ class Checkpoints:
         if self._path is None:
             return
         save_checkpoint(self._path, steps, self._dense, rows, self._optimizer, self._run)
-        # From now on: however long a writing takes, most of the time goes to the work.
+        # Counted from the end of the write, so that slow writes never take most of the time.
         self._next = time.monotonic() + self._period

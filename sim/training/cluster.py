@@ -1,4 +1,4 @@
-"""A cluster of NICs that train: built, driven step by step, and measured."""
+"""Cluster of NICs that train: builds it, drives it step by step, and measures it."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -35,7 +35,7 @@ from sim.training.comparison import Comparison
 from sim.training.options import TrainOptions
 from sim.training.tables import Clock, ClusterTables
 
-__all__ = ["NicCluster", "check_windows", "deal_rows", "single_copies", "training_config",
+__all__ = ["NicCluster", "check_single_copies", "check_windows", "split_rows", "training_config",
            "training_registers"]
 
 _MODES = {"sgd": OptimizerMode.SGD, "rowwise-adagrad": OptimizerMode.ROWWISE_ADAGRAD}
@@ -43,7 +43,7 @@ _MODES = {"sgd": OptimizerMode.SGD, "rowwise-adagrad": OptimizerMode.ROWWISE_ADA
 
 def training_config(config: NicConfig, model: Model, runtime: Runtime,
                     workload: Workload) -> NicConfig:
-    """Return ``config`` of NICs that train; ``ValueError`` where the model does not fit them."""
+    """Return ``config`` with training; ``ValueError`` if the model does not fit such NICs."""
     if any("".join(setting.split()) == "training=false" for setting in workload.settings):
         raise ValueError("training must be true where NICs train, not false")
     config = config_to_build(config.with_fields(training=True), model, runtime, workload)
@@ -53,7 +53,7 @@ def training_config(config: NicConfig, model: Model, runtime: Runtime,
 
 def training_registers(config: NicConfig, runtime: Runtime, optimizer: Optimizer,
                        nodes: int) -> dict[str, int]:
-    """Return the registers of the gradient path by name."""
+    """Return the register values of the gradient path, by name."""
     share = config.partial_beats // nodes
 
     def word(value: float) -> int:
@@ -65,12 +65,12 @@ def training_registers(config: NicConfig, runtime: Runtime, optimizer: Optimizer
             "optimizer": int(_MODES[optimizer.name]),
             "learning_rate": word(optimizer.learning_rate), "epsilon": word(optimizer.epsilon),
             "gradient_timeout": runtime.gradient_timeout,
-            # An eighth of a node's share stays free to tell honest peers from others.
+            # An eighth of each share is never granted: only a misbehaving peer fills it.
             "gradient_window": share - share // 8, "gradient_share": share}
 
 
 def check_windows(registers: Sequence[Mapping[str, int]]) -> None:
-    """Raise ``ValueError`` if a node may send an owner more partials than that keeps for it."""
+    """Raise ``ValueError`` if a node's window exceeds the buffer share that an owner gives it."""
     for node, mine in enumerate(registers):
         for owner, its in enumerate(registers):
             if owner != node and mine["gradient_window"] > its["gradient_share"]:
@@ -79,8 +79,8 @@ def check_windows(registers: Sequence[Mapping[str, int]]) -> None:
                                  f"not {mine['gradient_window']}")
 
 
-def single_copies(plan: ShardPlan) -> ShardPlan:
-    """Return ``plan``; ``ValueError`` if a table has several copies, which would drift apart."""
+def check_single_copies(plan: ShardPlan) -> ShardPlan:
+    """Return ``plan``; ``ValueError`` if a table is replicated: its copies would diverge."""
     for number, table in enumerate(plan.tables):
         if table.kind == DescriptorKind.REPLICATED:
             raise ValueError(f"table {number} must be of kind TABLE or ROW in training, not "
@@ -88,8 +88,8 @@ def single_copies(plan: ShardPlan) -> ShardPlan:
     return plan
 
 
-def deal_rows(rows: RowStore, plan: ShardPlan) -> list[RowStore]:
-    """Return the rows written by the node that holds them."""
+def split_rows(rows: RowStore, plan: ShardPlan) -> list[RowStore]:
+    """Return the written rows split by owner: one store for each node."""
     stores = [RowStore(rows.model, rows.seed) for _ in range(plan.nodes)]
     keys, vectors, states = rows.written()
     owners = plan.owner_of(keys >> KEY_ROW_BITS, keys & (1 << KEY_ROW_BITS) - 1)
@@ -100,23 +100,23 @@ def deal_rows(rows: RowStore, plan: ShardPlan) -> list[RowStore]:
 
 
 class NicCluster:
-    """NICs that train, with what measures them.
+    """Cluster of NICs that train, and its measurements.
 
     Parameters
     ----------
-    options: of the training. config, runtime, model: what they come to; see `training_config`.
-    rows: those written so far.
+    options: of the training. config, runtime, model: derived from them; see `training_config`.
+    rows: the rows written so far.
     backend: the implementations.
 
-    Members: ``tables``, what a trainer needs of them; ``setup``, the cluster.
+    Members: ``tables``, the embedding tables as a trainer uses them; ``setup``, the cluster.
     """
 
     def __init__(self, options: TrainOptions, config: NicConfig, runtime: Runtime, model: Model,
                  rows: RowStore, backend: Backend):
         workload, optimizer = options.run.workload, options.learning.optimizer
         self._config, self._runtime, self._model = config, runtime, model
-        self._plan = single_copies(ShardPlan.deal(model, workload.nodes, workload.placement))
-        self._stores = deal_rows(rows, self._plan)
+        self._plan = check_single_copies(ShardPlan.deal(model, workload.nodes, workload.placement))
+        self._stores = split_rows(rows, self._plan)
         registers = training_registers(config, runtime, optimizer, workload.nodes)
         check_windows([registers] * workload.nodes)
         self.setup = ClusterSetup(
@@ -150,23 +150,23 @@ class NicCluster:
                     self._model.dimension, pcie, gpu, 1, training=training)
 
     def _step_ended(self, steps: int) -> None:
-        """Tell every NIC the oldest step still open, before the next one begins."""
+        """Tell every NIC the oldest open step, before the next one begins."""
         for registers in self.setup.registers:
             registers.write("step_floor", steps & 0xFFFF, ceil(self.clock.ready))
 
     def close(self) -> None:
-        """Finish what is written while the NICs run."""
+        """Close the files that are written while the NICs run."""
         self.setup.close()
 
     def diagnose(self, error: StuckError) -> dict:
-        """Return where a cluster that is stuck stands; see :func:`sim.cluster.stuck.diagnose`."""
+        """Return the diagnosis of a stuck cluster; see :func:`sim.cluster.stuck.diagnose`."""
         return diagnose(self.setup.cluster, self.setup.registers, error)
 
     def measured(self, *, wall: float, samples: int, steps: int, ended: bool,
                  stuck: dict | None = None) -> dict:
-        """Return what the NICs came to, for the report; counters only where the run has ``ended``.
+        """Return the measurements of the NICs for the report; counters only if the run ``ended``.
 
-        ``steps``, ``samples``: of the steps that are over.
+        ``steps``, ``samples``: those that are finished.
         """
         setup, tables, clock = self.setup, self.tables, self.clock
         cycles = max(0, ceil(clock.last) - setup.start)
@@ -201,7 +201,7 @@ class NicCluster:
         }
 
     def _hardware(self, wall: float, ended: bool, stuck: dict | None) -> dict:
-        """Return what NICs, network, hosts and GPUs counted."""
+        """Return the counts of NICs, network, hosts and GPUs."""
         setup = self.setup
         if ended and stuck is None:
             setup.cluster.settle()
@@ -214,10 +214,10 @@ class NicCluster:
 
 
 def _backward(counters: dict[str, int]) -> dict[str, int]:
-    """Return what a node sent in its PARTIALS packets, by its counters."""
+    """Return the traffic of a node's PARTIALS packets, from its counters."""
     packets, beats = (counters[f"partial_packager.{name}"] for name in ("packets", "beats"))
     return {"partials": counters["partial_packager.partials"], "packets": packets, "beats": beats,
-            # UDP payload: the header, and the beats behind it.
+            # UDP payload: the header and the beats after it.
             "bytes": packets * EmberHeader.size // 8 + beats * BEAT_BYTES}
 
 

@@ -1,4 +1,4 @@
-"""Whether rows that NICs have written are those of the numpy reference, bit for bit."""
+"""Bit-for-bit comparison of the rows that NICs write with those of the numpy reference."""
 
 from collections.abc import Sequence
 
@@ -13,16 +13,16 @@ __all__ = ["Comparison"]
 
 
 class Comparison:
-    """The tables of a cluster beside those of the reference, which is given the same gradients.
+    """Compares the tables of a cluster with a reference that gets the same gradients.
 
-    Parameters: ``reference``; ``stores``, of each node; ``plan``, which node holds which row.
+    Parameters: ``reference``; ``stores``, of each node; ``plan``, which node owns which row.
 
     Members
     -------
-    rows, different: rows that were compared, and those that were others or not written.
-    extra: rows that were written though no gradient was for them.
-    first: the first row that was not as it must be: ``step``, ``table``, ``row``, ``node``, and
-        ``what`` is wrong with it; None while there is none.
+    rows, different: rows compared, and rows that differed or were not written.
+    extra: rows that were written without a gradient.
+    first: the first wrong row: ``step``, ``table``, ``row``, ``node``, and ``what`` is wrong with
+        it; None if there is none.
     """
 
     def __init__(self, reference: EmbeddingTables, stores: Sequence[RowStore], plan: ShardPlan):
@@ -32,14 +32,14 @@ class Comparison:
 
     @property
     def good(self) -> bool:
-        """Whether every row was as it must be so far."""
+        """Whether every row so far was correct."""
         return not (self.different or self.extra)
 
     def step(self, number: int, samples: Samples, gradients: np.ndarray,
              written: Sequence[np.ndarray]) -> None:
         """Update the reference and compare the rows of step ``number``.
 
-        ``written``: keys of the rows that each node wrote in it, ascending.
+        ``written``: ascending keys of the rows that each node wrote in the step.
         """
         self.reference.update(samples, gradients)
         keys = np.unique(samples.keys)

@@ -1,4 +1,4 @@
-"""How training goes on: loss, accuracy and area under the ROC curve of so many mini-batches."""
+"""Progress of training: loss, accuracy and area under the ROC curve of each interval."""
 
 import math
 
@@ -12,18 +12,18 @@ __all__ = ["Intervals", "finite"]
 
 
 def finite(value: float | None) -> float | None:
-    """Return ``value`` as JSON can hold it: None where it is no finite number."""
+    """Return ``value`` as JSON can hold it: None if it is not a finite number."""
     return value if value is not None and math.isfinite(value) else None
 
 
 class Intervals:
-    """Quality of predictions, each made before its sample was learnt from.
+    """Quality of predictions, each made before the training on its sample.
 
-    Parameters: ``size``, mini-batches of an interval. The last of an epoch may be shorter.
+    Parameters: ``size``, mini-batches per interval. The last interval of an epoch may be shorter.
 
-    Members: ``rows``, finished ones, as the report has them: ``epoch``, ``first_step``, ``steps``,
-    ``samples``, ``loss``, the mean over samples, ``accuracy`` and ``auc``; None for what is no
-    number, or for an AUC without clicks or without others.
+    Members: ``rows``, the finished intervals as they appear in the report: ``epoch``,
+    ``first_step``, ``steps``, ``samples``, ``loss`` (mean over samples), ``accuracy`` and ``auc``;
+    None for a value that is not finite, or for an AUC if all samples have the same label.
     """
 
     def __init__(self, size: int):
@@ -32,13 +32,13 @@ class Intervals:
         self._steps: list[tuple[int, int, Samples, DenseStep]] = []
 
     def add(self, epoch: int, step: int, samples: Samples, done: DenseStep) -> dict | None:
-        """Take a mini-batch; return the interval that it ends, if it does."""
+        """Add a mini-batch; return the interval that it completes, or None."""
         ended = self.close() if self._steps and self._steps[0][0] != epoch else None
         self._steps.append((epoch, step, samples, done))
         return self.close() if len(self._steps) == self._size else ended
 
     def close(self) -> dict | None:
-        """End the interval that is open; return it, None when nothing is in it."""
+        """End the open interval and return it; None if it is empty."""
         if not self._steps:
             return None
         steps, self._steps = self._steps, []

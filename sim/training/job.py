@@ -1,4 +1,4 @@
-"""A training with all the files that it writes."""
+"""A training together with the files that it writes."""
 
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -12,15 +12,15 @@ from sim.training.train import Training
 __all__ = ["TrainProgress", "train_to_files"]
 
 TrainProgress = Callable[[int, int | None, float, dict | None], None]
-"""Called with the steps done, all steps (None while nobody knows), the loss of the last one and the
-interval that it ended."""
+"""Called with the steps done, the total (None if unknown), the loss of the last step, and the
+interval that it ended or None."""
 
 
 def train_to_files(options: TrainOptions,
                    progress: TrainProgress = lambda done, total, loss, interval: None,
                    stop: Callable[[], str | None] = never,
                    tell: Callable[[str], None] = lambda line: None) -> dict:
-    """Train, write the outputs that ``options`` name, and return what came of it.
+    """Train, write the outputs that ``options`` name, and return the result.
 
     Parameters
     ----------
@@ -28,7 +28,7 @@ def train_to_files(options: TrainOptions,
         (NaN), and after each step.
     stop: returns the name of a signal when the training is to end early, see
         :meth:`sim.training.train.Training.execute`.
-    tell: called at the end with a line for each thing that the result does not say.
+    tell: called at the end with each line of information that the result does not contain.
 
     Raises ``ValueError`` and ``OSError``.
     """
@@ -38,7 +38,7 @@ def train_to_files(options: TrainOptions,
     total = training.expected_steps
     live = LiveJson(outputs.json)
     with note_kept_results(live, outputs.json), ExitStack() as files:
-        # Not before the training is set up: a mistake found there leaves an older file alone.
+        # Opened only after the set-up: a mistake found there leaves an older file untouched.
         frames = files.enter_context(PcapFile(outputs.pcap)) if outputs.pcap else None
         progress(training.first_step, total, float("nan"), None)
         result = training.execute(

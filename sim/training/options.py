@@ -1,4 +1,4 @@
-"""What a training is asked to do: what is trained, how it is simulated, and what is written."""
+"""Options of a training: what is learned, how it is simulated, and what is written."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
@@ -19,7 +19,7 @@ class Learning:
 
     Members
     -------
-    optimizer: of the rows; the MLPs learn at its rate, by SGD.
+    optimizer: of the rows; the MLPs use SGD with the same learning rate.
     epochs: passes over all samples.
     """
 
@@ -38,7 +38,7 @@ class Method:
     Members
     -------
     fidelity: ``rtl``, NICs cycle by cycle, or ``model``, the numpy reference alone.
-    compare: whether the rows that every step wrote are compared with those of the reference.
+    compare: whether the rows that each step writes are compared with those of the reference.
     """
 
     fidelity: str = "rtl"
@@ -52,12 +52,12 @@ class Method:
 
 @dataclass(frozen=True)
 class Record:
-    """What is written of a training while it goes on.
+    """What is recorded while a training goes on.
 
     Members
     -------
-    interval: mini-batches over which loss, accuracy and AUC are taken.
-    checkpoint: file that the training goes on from if it is there, and that it leaves.
+    interval: mini-batches over which loss, accuracy and AUC are computed.
+    checkpoint: file from which the training continues if it exists, and which it writes.
     """
 
     interval: int = 100
@@ -79,7 +79,7 @@ class TrainOptions:
     run: the workload, the simulation of the cluster and its outputs, see
         :class:`sim.job.options.RunOptions`; ``in_flight`` is 1, ``first_sample`` and ``warmup``
         are 0.
-    learning: what is learned. method: how it is simulated. record: what is written of it.
+    learning: what is learned. method: how it is simulated. record: what is recorded.
     """
 
     run: RunOptions = field(default_factory=lambda: RunOptions.of(in_flight=1))
@@ -106,8 +106,10 @@ class TrainOptions:
     @classmethod
     def of(cls, *, optimizer: str | None = None, learning_rate: float | None = None,
            epsilon: float | None = None, **given: Any) -> "TrainOptions":
-        """Return options of members of the parts; those of the run as :meth:`RunOptions.of` takes
-        them. What is None has its default."""
+        """Return options from members of the parts; those of the run as in :meth:`RunOptions.of`.
+
+        None stands for the default.
+        """
         chosen = {"name": optimizer, "learning_rate": learning_rate, "epsilon": epsilon}
         given = {"in_flight": 1} | {name: value for name, value in given.items()
                                     if value is not None}
@@ -122,19 +124,19 @@ class TrainOptions:
         return cls(RunOptions.of(**given), learning, method, record)
 
     def check_files(self) -> None:
-        """Raise ``ValueError`` unless the files can be written without a loss.
+        """Raise ``ValueError`` if an output would overwrite an input or another output.
 
-        To be called before any file is opened.
+        Call this before any file is opened.
         """
         checkpoint = self.record.checkpoint
         check_outputs(self.run.outputs.files | {
             "checkpoint": checkpoint, "checkpoint's .part": checkpoint and f"{checkpoint}.part"},
             self.run.workload.files)
 
-    def in_common(self, partials: str) -> Mapping[str, object]:
-        """Return what a run that goes on from a checkpoint must have as the one that left it.
+    def checkpoint_identity(self, partials: str) -> Mapping[str, object]:
+        """Return the settings that a training must share with the checkpoint it continues from.
 
-        How many nodes there are matters only where their partial sums are rounded.
+        The number of nodes matters only if their partial sums are rounded.
         """
         asked = self.run.workload
         return {"mini_batch": asked.mini_batch,

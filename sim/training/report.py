@@ -1,4 +1,4 @@
-"""What a training reports: one dictionary for JSON, one table for the terminal."""
+"""Report of a training: a dictionary for JSON and a table for the terminal."""
 
 from collections import Counter
 from dataclasses import asdict
@@ -7,15 +7,15 @@ from rich.table import Table
 
 from sim.run.report import cell
 from sim.training.intervals import finite
-from sim.training.measured import Measured
+from sim.training.measurements import Measurements
 
 __all__ = ["SCHEMA", "failures", "interval_line", "stopped", "summary", "table"]
 
 SCHEMA = "embernic/train/1"
 
 
-def summary(training: Measured) -> dict:
-    """Return everything that a training came to, as plain values."""
+def summary(training: Measurements) -> dict:
+    """Return everything that was measured, as plain values."""
     options, run, model = training.options, training.options.run, training.model
     return {
         "schema": SCHEMA,
@@ -53,19 +53,20 @@ _NO_NICS = dict.fromkeys((
     "remote_cache", "dedupe", "update_misses", "spilled", "spilling_passes", "backward",
     "network", "all_reduce", "pcie", "gpu", "errors", "latency_us", "latencies_us", "phases_us",
     "counters"))
-"""What only NICs have."""
+"""Fields that only a training on NICs fills."""
 
 
 def failures(result: dict) -> list[str]:
-    """Return what is wrong with a finished training, a line each; empty when it is good."""
+    """Return the faults of a finished training, one line each; empty if there are none."""
     found = []
     compared, outcome = result["rows_compared"], result["results"]
     if compared and compared["first"] is not None:
         first = compared["first"]
         found.append(
             f"{compared['different']} of {compared['rows']} rows differ from the numpy reference, "
-            f"and {compared['extra']} more were written, the first in step {first['step']}: row "
-            f"{first['row']} of table {first['table']} at node {first['node']} {first['what']}")
+            f"and {compared['extra']} were written without a gradient; the first is in step "
+            f"{first['step']}: row {first['row']} of table {first['table']} at node "
+            f"{first['node']} {first['what']}")
     if outcome and outcome["different"]:
         found.append(f"pooled vectors of {outcome['different']} samples differ from the numpy "
                      f"reference")
@@ -82,21 +83,21 @@ def failures(result: dict) -> list[str]:
 
 
 def stopped(result: dict) -> str | None:
-    """Return how a training that was stopped is gone on with; None for any other."""
+    """Return how to continue a training that was stopped; None for any other training."""
     if result["interrupted"] is None:
         return None
     said = f"stopped by {result['interrupted']}"
     done = result["first_step"] + result["steps"]
     if not result["steps"]:
-        return f"{said} before a step was finished: the same command starts again"
+        return f"{said} before a step was finished: run the same command again"
     if result["checkpoint"] is None:
-        return f"{said} after {done:,} steps; no --checkpoint was named, so that they are lost"
-    return (f"{said} after {done:,} steps, which {result['checkpoint']} holds: the same command "
-            f"goes on there")
+        return f"{said} after {done:,} steps, which are lost: no --checkpoint was given"
+    return (f"{said} after {done:,} steps, which {result['checkpoint']} holds: run the same "
+            f"command again to continue")
 
 
 def interval_line(row: dict) -> str:
-    """Return one line that says how an interval went."""
+    """Return one line with the loss, accuracy and AUC of an interval."""
     last = row["first_step"] + row["steps"]
     return (f"epoch {row['epoch'] + 1}, step {last:,}: loss {_digits(row['loss'])}, accuracy "
             f"{_digits(row['accuracy'])}, AUC {_digits(row['auc'])}")
@@ -107,7 +108,7 @@ def _digits(value: float | None) -> str:
 
 
 def table(result: dict) -> Table:
-    """Return the table that a training ends with."""
+    """Return the summary table of a training."""
     engine = result["engine"] or "numpy"
     shown = Table(title=f"EmberNIC training: {result['model']['name']} on {result['nodes']} x "
                         f"{result['config']['name']}, {engine}", title_justify="left")
@@ -132,7 +133,7 @@ def table(result: dict) -> Table:
 
 
 def _add_nics(shown: Table, result: dict) -> None:
-    """Add the rows of what NICs came to."""
+    """Add the rows with the measurements of NICs."""
     cache, dedupe = result["local_cache"] or {}, result["dedupe"] or {}
     phases, spilled = result["phases_us"] or {}, result["spilled"]
     for what, value, unit in (

@@ -1,4 +1,4 @@
-"""Tables held by a cluster of NICs: steps of training, run cycle by cycle."""
+"""Embedding tables held by a cluster of NICs: runs the steps of training cycle by cycle."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -19,7 +19,7 @@ __all__ = ["Clock", "ClusterTables", "TrainingCluster", "TrainingNode"]
 
 
 class TrainingNode(Protocol):
-    """What a step asks of a node; see :class:`sim.node.node.Node`."""
+    """Interface of a node that trains; see :class:`sim.node.node.Node`."""
 
     number: int
     training: TrainingHost
@@ -29,7 +29,7 @@ class TrainingNode(Protocol):
 
 
 class TrainingCluster(Protocol):
-    """What a step asks of a cluster; see :class:`sim.cluster.cluster.Cluster`."""
+    """Interface of a cluster that trains; see :class:`sim.cluster.cluster.Cluster`."""
 
     nodes: Sequence[TrainingNode]
 
@@ -38,21 +38,23 @@ class TrainingCluster(Protocol):
 
 @dataclass
 class Clock:
-    """When the steps of a training happen, in cycles.
+    """Timing of the steps of a training, in cycles.
 
-    A step begins when all rows of the one before are written, all nodes know of it, and the new
-    weights of the MLPs are there; lookups that overtake may be answered before. A node's GPU
-    computes its bottom MLP while its NIC looks up, the rest when its pooled vectors are there. Its
-    gradients go to its NIC no earlier than every node has its vectors and the front end knows it,
-    which is later only for nodes that are far ahead.
-    Gradients of the MLPs are summed over the nodes while the NICs reduce those of rows.
+    A step begins when all rows of the previous step are written, all nodes know this, and the new
+    weights of the MLPs are there; lookups that overtake may be answered earlier. A node's GPU
+    computes its bottom MLP while its NIC looks up, and the rest once its pooled vectors are there.
+    Its gradients go to its NIC only after every node has its vectors and the front end knows this,
+    which delays only nodes that are far ahead of the others. Gradients of the MLPs are summed over
+    the nodes while the NICs reduce the gradients of rows.
 
-    Parameters: ``dense``, the GPU's time; ``all_reduce``; ``hand_out``, cycles from the last answer
-    of a node to what the front end makes of it at another; ``ready``, when the first step begins.
+    Parameters: ``dense``, timing of the GPU; ``all_reduce``; ``hand_out``, cycles from the last
+    answer of a node until the front end can act on it at another; ``ready``, when the first step
+    begins.
 
-    Members: sums over the steps, in cycles: ``lookup``, from a step's beginning to the last pooled
-    vector; ``compute``, to the last node's gradients of bags; ``update``, to the last row written;
-    ``exposed``, by which the all-reduce makes steps longer. ``last``, when the last step ended.
+    Members: sums over the steps, in cycles: ``lookup``, from the start of a step to its last pooled
+    vector; ``compute``, from there to the last node's gradients of bags; ``update``, from there to
+    the last row written; ``exposed``, by which the all-reduce lengthens steps. ``last``, when the
+    last step ended.
     """
 
     dense: DenseTime
@@ -66,7 +68,7 @@ class Clock:
     last: float = 0.0
 
     def gradients(self, step: Step) -> list[float]:
-        """Return when each node's gradients are handed to its NIC, its share being looked up."""
+        """Return when each node hands its gradients to its NIC; ``step``'s lookups are done."""
         known = max(step.finished + self.hand_out, self.ready)
         bags, self._weights = [], 0.0
         for node, (first, last) in enumerate(zip(step.shares, step.shares[1:])):
@@ -84,7 +86,7 @@ class Clock:
         return bags
 
     def end(self, rows: float) -> None:
-        """End a step whose last row is written at ``rows``."""
+        """End the step; its last row is written at cycle ``rows``."""
         self.update += rows - self._bags
         ends = [max(rows + self.hand_out, self.dense.weights(self._weights + cycles))
                 for cycles in (0.0, self.all_reduce.cycles)]
@@ -94,22 +96,23 @@ class Clock:
 
 
 class ClusterTables:
-    """What :class:`host.dlrm.trainer.Trainer` needs of its embeddings, from NICs.
+    """Embeddings of a :class:`host.dlrm.trainer.Trainer`, held by NICs.
 
     Parameters
     ----------
     cluster: of nodes that train.
-    clock: of the steps.
+    clock: timing of the steps.
     comparison: with the reference; None to compare nothing.
-    ended: is called with the number of steps begun when one is over.
+    ended: called with the number of steps finished, after each step.
 
     Members
     -------
-    steps: number of steps begun. step: the last one. latencies: its lookups' and those before, in
-    microseconds. verdicts: samples whose pooled vectors were those of the reference, or not.
-    others: packets that node ``n`` sends before its gradients of step ``s``, by ``(s, n)``.
-    following: samples of the step behind the one that is updated next, if they are to be asked for
-        behind its gradients; they are the next that are looked up.
+    steps: number of steps begun. step: the last of them. latencies: of the lookups of each step, in
+        microseconds.
+    verdicts: number of samples by whether their pooled vectors equal those of the reference.
+    injected: extra packets that node ``n`` sends before its gradients of step ``s``, by ``(s, n)``.
+    next_samples: samples of the step after the one to be updated, if their lookups are to follow
+        its gradients immediately (overtaking); the next call of `pooled` must be for them.
     """
 
     def __init__(self, cluster: TrainingCluster, clock: Clock,
@@ -117,18 +120,18 @@ class ClusterTables:
                  ended: Callable[[int], None] = lambda steps: None):
         self.cluster, self.clock, self.comparison = cluster, clock, comparison
         self._ended = ended
-        self.others: Mapping[tuple[int, int], Sequence[np.ndarray]] = {}
+        self.injected: Mapping[tuple[int, int], Sequence[np.ndarray]] = {}
         self._model = cluster.nodes[0].training.memory.store.model
-        self.following: Samples | None = None
+        self.next_samples: Samples | None = None
         self.steps = self._samples = 0
         self.step: Step | None = None
-        self._ahead: Step | None = None
+        self._early_step: Step | None = None
         self.latencies: list[float] = []
         self.verdicts = {"equal": 0, "different": 0, "refused": 0}
 
     @property
     def rows(self) -> RowStore:
-        """The rows of all nodes, copied."""
+        """A copy of the rows of all nodes."""
         together = RowStore(self._model, self.cluster.nodes[0].training.memory.store.seed)
         for node in self.cluster.nodes:
             together.write(*node.training.memory.store.written())
@@ -137,12 +140,12 @@ class ClusterTables:
     def pooled(self, samples: Samples) -> np.ndarray:
         """Look up ``samples``; return pooled vectors, float32 ``[n, tables, d]``."""
         model, nodes = self._model, self.cluster.nodes
-        ahead, self._ahead = self._ahead, None
-        self.step = step = ahead or self._begin(samples)
+        early, self._early_step = self._early_step, None
+        self.step = step = early or self._begin(samples)
         assert step.samples is samples
         for node in nodes:
             node.training.open(step.number)
-            if ahead is None:
+            if early is None:
                 node.submit(step, self.clock.ready)
         self.cluster.run(lambda: not step.done)
         for node in nodes:
@@ -164,18 +167,18 @@ class ClusterTables:
         return step
 
     def update(self, samples: Samples, gradients: np.ndarray) -> None:
-        """Hand the gradients ``[n, tables, d]`` of the step's bags to the hosts; run to its end."""
+        """Hand the gradients ``[n, tables, d]`` of the step's bags to the hosts and finish it."""
         step, nodes = self.step, self.cluster.nodes
         assert step is not None and step.samples is samples
-        if self.following is not None:
-            self._ahead, self.following = self._begin(self.following), None
+        if self.next_samples is not None:
+            self._early_step, self.next_samples = self._begin(self.next_samples), None
         for node, time in zip(nodes, self.clock.gradients(step)):
             share = slice(step.shares[node.number], step.shares[node.number + 1])
             node.training.gradients(
                 samples.slice(share.start, share.stop), gradients[share], time,
-                self.others.get((step.number, node.number), ()))
-            if self._ahead is not None:
-                node.submit(self._ahead, time)
+                self.injected.get((step.number, node.number), ()))
+            if self._early_step is not None:
+                node.submit(self._early_step, time)
         self.cluster.run(lambda: any(node.training.finished is None for node in nodes))
         self.clock.end(max(node.training.finished or 0.0 for node in nodes))
         self._ended(step.number + 1)

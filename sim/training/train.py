@@ -1,4 +1,4 @@
-"""Training: mini-batch after mini-batch, on NICs or on the numpy reference alone."""
+"""Training of a DLRM, on NICs or on the numpy reference alone."""
 
 import hashlib
 import time
@@ -22,23 +22,23 @@ from sim.job.settings import Runtime, apply_settings
 from sim.job.workload import Workload
 from sim.nic.ports import Observer
 from sim.run.backend import Backend, choose
-from sim.run.similarity import Alike
+from sim.run.similarity import SimilarityTally
 from sim.training.batches import epoch_batches
 from sim.training.checkpoints import Checkpoints
 from sim.training.cluster import NicCluster, training_config
 from sim.training.intervals import Intervals
-from sim.training.measured import Measured
+from sim.training.measurements import Measurements
 from sim.training.options import TrainOptions
 from sim.training.report import summary
 
 __all__ = ["Progress", "Training", "train"]
 
 Progress = Callable[[int, float, dict | None], None]
-"""Called after each step with the steps done, its loss, and the interval that it ended."""
+"""Called after each step with the steps done, its loss, and the interval that it ended or None."""
 
 
 def train(options: TrainOptions, progress: Progress = lambda done, loss, interval: None) -> dict:
-    """Train as ``options`` say and return what came of it.
+    """Train as ``options`` say and return the result.
 
     Raises
     ------
@@ -50,15 +50,15 @@ def train(options: TrainOptions, progress: Progress = lambda done, loss, interva
 
 
 class Training:
-    """A training set up: samples read, checkpoint loaded, NICs built.
+    """A training, set up: the first mini-batch is read, the checkpoint loaded, the NICs built.
 
     Members
     -------
     model, config, runtime: what is trained, and the NICs it is trained for.
-    trainer: the dense part and the tables. dense: MLPs of the moment. nics: the cluster, None for
-    the reference alone.
-    first_step: steps that the checkpoint brought.
-    losses, intervals, samples, lookups, alike: of the steps done since.
+    trainer: the dense part and the tables. dense: the MLPs. nics: the cluster, None for the
+    reference alone.
+    first_step: steps already in the checkpoint.
+    losses, intervals, samples, lookups, similarity: of the steps done since.
     """
 
     def __init__(self, options: TrainOptions, backend: Backend | None = None):
@@ -76,13 +76,13 @@ class Training:
                                   simulation.mlp, self.backend.numerics.linear)
         self._checkpoints = Checkpoints(
             options.record.checkpoint, self.dense, optimizer,
-            options.in_common(self.runtime.partials))
+            options.checkpoint_identity(self.runtime.partials))
         rows = RowStore(self.model, workload.seed)
         self.first_step = self._checkpoints.load(rows)
-        self.alike = Alike(workload)
+        self.similarity = SimilarityTally(workload)
         self._batches = epoch_batches(options, self.model, kind, self.config, batcher_of(workload),
                                       self.first_step)
-        # The first mini-batch is read before anything is built: a bad file is found at once.
+        # The first mini-batch is read before anything is built, so that a bad file fails at once.
         self._next = next(self._batches)
         self.nics: NicCluster | None = None
         if options.method.fidelity == "rtl":
@@ -108,7 +108,7 @@ class Training:
 
     @property
     def expected_steps(self) -> int | None:
-        """Steps that there will be, with those of the checkpoint; None when that depends on the
+        """Total steps, including those of the checkpoint; None when the number depends on the
         length of a file."""
         workload = self.options.run.workload
         samples = workload.samples or (GENERATED if workload.data is None else None)
@@ -116,30 +116,30 @@ class Training:
 
     @property
     def steps(self) -> int:
-        """Steps done, with those of the checkpoint."""
+        """Steps done, including those of the checkpoint."""
         return self.first_step + len(self.losses)
 
     def execute(self, progress: Progress = lambda done, loss, interval: None,
                 observer: Observer | None = None, *,
                 stop: Callable[[], str | None] = never, live: LiveJson | None = None,
-                others: Mapping[tuple[int, int], Sequence[np.ndarray]] | None = None) -> dict:
-        """Train to the end and return what came of it.
+                injected: Mapping[tuple[int, int], Sequence[np.ndarray]] | None = None) -> dict:
+        """Train to the end and return the result.
 
         Parameters
         ----------
         progress: see `Progress`.
         observer: sees every frame between the NICs.
         stop: returns the name of a signal when training is to end early; the result then holds the
-            steps done and ``interrupted``, and the checkpoint is of these.
-        live: is kept up to date while training goes on.
-        others: packets that the host of node ``n`` sends its NIC before its gradients of step
-            ``s``, counted from 0 in this run, by ``(s, n)``: for tests of what a NIC refuses.
+            steps done and ``interrupted``, and the checkpoint holds the same steps.
+        live: JSON file that is kept up to date while training goes on.
+        injected: extra packets, by ``(s, n)``, that the host of node ``n`` sends its NIC before its
+            gradients of step ``s`` (from 0 in this run); for tests of what a NIC refuses.
         """
         live = live or LiveJson(None)
         self._began = time.perf_counter()
         if self.nics is not None:
             self.nics.setup.cluster.observer = observer
-            self.nics.tables.others = others or {}
+            self.nics.tables.injected = injected or {}
         try:
             return self._execute(progress, stop, live)
         finally:
@@ -154,8 +154,8 @@ class Training:
                 overtake = self.nics is not None and self.runtime.overtake
                 following = next(self._batches, None) if overtake else None
                 if self.nics is not None and following is not None:
-                    self.nics.tables.following = following[1].samples
-                self._took(epoch, batch, self.trainer.step(batch.samples), progress)
+                    self.nics.tables.next_samples = following[1].samples
+                self._record(epoch, batch, self.trainer.step(batch.samples), progress)
                 self._next = following if overtake else next(self._batches, None)
                 if self._checkpoints.due:
                     self._save()
@@ -166,16 +166,16 @@ class Training:
             stuck = self.nics.diagnose(error)
         if (interval := self.intervals.close()) is not None:
             progress(self.steps, self.losses[-1], interval)
-        # Of a step that is stuck, some rows may be written.
+        # No checkpoint of a stuck step: some of its rows may be written already.
         if self.losses and stuck is None:
             self._save()
         rows = self.trainer.embeddings.rows
         return self._result(complete=self._next is None, interrupted=interrupted, rows=len(rows),
                             weights=weights_sha256(self.dense, rows), stuck=stuck, ended=True)
 
-    def _took(self, epoch: int, batch: MiniBatch, done: DenseStep, progress: Progress) -> None:
+    def _record(self, epoch: int, batch: MiniBatch, done: DenseStep, progress: Progress) -> None:
         samples = batch.samples
-        self.alike.add(self.steps, batch)
+        self.similarity.add(self.steps, batch)
         self.losses.append(done.loss)
         self.samples += len(samples)
         self.lookups += len(samples.rows)
@@ -184,7 +184,7 @@ class Training:
         progress(self.steps, done.loss, interval)
 
     def _save(self) -> None:
-        """Leave a checkpoint, unless rows are not what they must be."""
+        """Write a checkpoint, unless the comparison found wrong rows."""
         compared = self.nics and self.nics.tables.comparison
         if compared is None or compared.good:
             self._checkpoints.save(self.steps, self.trainer.embeddings.rows)
@@ -195,17 +195,17 @@ class Training:
         wall = time.perf_counter() - self._began
         nics = {} if self.nics is None else self.nics.measured(
             wall=wall, samples=self.samples, steps=len(self.losses), ended=ended, stuck=stuck)
-        return summary(Measured(
+        return summary(Measurements(
             options=self.options, config=self.config, runtime=self.runtime, model=self.model,
             nics=nics, complete=complete, interrupted=interrupted, first_step=self.first_step,
             losses=self.losses, intervals=self.intervals.rows, samples=self.samples,
-            lookups=self.lookups, batching=self.alike.result(), wall=wall, rows=rows,
+            lookups=self.lookups, batching=self.similarity.result(), wall=wall, rows=rows,
             weights=weights,
             predictions=self._predictions.hexdigest() if self.losses else None))
 
 
 def _settings(workload: Workload) -> tuple[NicConfig, Runtime]:
-    """Return configuration and registers; ``ValueError`` for what NICs cannot do in training."""
+    """Return configuration and run-time settings; ``ValueError`` for those unfit for training."""
     named = {setting.partition("=")[0].strip() for setting in workload.settings}
     default = [] if "remote_cache" in named else ["remote_cache=false"]
     config, runtime = apply_settings(preset(workload.config), [*default, *workload.settings])

@@ -137,7 +137,7 @@ class _Watched(Run):
         super().__init__(options)
         self.exchange = self.cluster.exchange
         assert isinstance(self.exchange, CompiledExchange)
-        self.exchange.count_apart(_KINDS.values())
+        self.exchange.count_opcodes(_KINDS.values())
         self._over, self._noted = 0, {0: self.done()}
 
     def _steps(self, batches: Iterable[MiniBatch]) -> Iterator[Step]:
@@ -175,7 +175,7 @@ class _Watched(Run):
             done["gathered",] += node.gpu.rows
         exchange = self.exchange
         for kind, opcode in _KINDS.items():
-            done["packets", kind], done["bytes", kind], _ = exchange.counts_of(opcode, 0)
+            done["packets", kind], done["bytes", kind], _ = exchange.opcode_counts(opcode, 0)
         done["packets", "total"], done["bytes", "total"] = exchange.frames, exchange.frame_bytes
         return done
 
@@ -183,7 +183,7 @@ class _Watched(Run):
         """Write into the records when the last packets left."""
         for kind, opcode in _KINDS.items():
             for record, cycle in zip(self.records,
-                                     self.exchange.counts_of(opcode, len(self.records))[2]):
+                                     self.exchange.opcode_counts(opcode, len(self.records))[2]):
                 setattr(record, _LAST[kind], cycle or None)
 
 

@@ -1,4 +1,4 @@
-"""The bench: its rows, what it keeps of an interrupted call, and the latency of every block."""
+"""The bench: its rows, how it continues after an interruption, and the latency of every block."""
 
 import json
 
@@ -32,7 +32,7 @@ TINY = preset("tiny")
 
 
 class Jobs:
-    """Three jobs, the second of two rows; counts what is measured, and stops where it is told."""
+    """Three jobs, the second with two rows; counts measurements, and stops where told."""
 
     def __init__(self, monkeypatch):
         self.measured: list[str] = []
@@ -56,7 +56,7 @@ def jobs(monkeypatch):
     return Jobs(monkeypatch)
 
 
-def test_rows_are_finished_one_by_one_and_gone_on_with(jobs, tmp_path):
+def test_rows_are_finished_one_by_one_and_continued(jobs, tmp_path):
     path = tmp_path / "bench.json"
     jobs.stop_at = "three"
     with pytest.raises(KeyboardInterrupt):
@@ -152,7 +152,7 @@ def test_latency_does_not_depend_on_sizes(block):
 
 def test_a_probe_measures_one_item_into_an_idle_block():
     probe = Probe(StreamFIFO(RawBeat, 4))
-    _, cycles = probe.give("o", probe.push("i"), probe.push("i", after=3))
+    _, cycles = probe.drive("o", probe.push("i"), probe.push("i", after=3))
     assert cycles.tolist() == [-1, 2]
     with pytest.raises(RuntimeError, match="StreamFIFO: nothing left o within 1 cycles"):
         probe.latency("item", "the same item", "o", probe.push("i"), within=1)
@@ -221,7 +221,7 @@ def test_keys_of_one_set_stay_as_equal_as_they_were():
 @pytest.mark.few(1)
 @pytest.mark.parametrize("vectors,packets", [(1, 300), (16, 24), (21, 20)])
 def test_packets_of_each_size_fill_the_link(vectors, packets):
-    """The block's own latency is in these few packets: 25 cycles, and a packet to fill."""
+    """So few packets include the block's latency: 25 cycles, and the filling of a packet."""
     config = preset("kaggle").with_fields(nodes=4)
     on_link = packet_rate(config, vectors, packets, engine="pysim")
     free = packet_rate(config, vectors, packets, link=False, engine="pysim")
@@ -232,7 +232,7 @@ def test_packets_of_each_size_fill_the_link(vectors, packets):
 
 
 def test_pooling_keeps_a_beat_a_cycle():
-    """On the build of the pooler's own tests."""
+    """Uses the build of the pooler's own tests."""
     rate = pooling_rate(TINY, np.full(1600, 10), name="pooler")
     assert rate.items == 16_000 and rate.per_cycle >= 0.95
     wide = pooling_rate(TINY, np.full(1000, 4), vector_beats=4, name="pooler")
@@ -240,7 +240,7 @@ def test_pooling_keeps_a_beat_a_cycle():
 
 
 def test_gradients_keep_a_beat_a_cycle():
-    """What leaves is checked by the measurement itself."""
+    """The measurement itself checks the sums."""
     samples = trace(12)
     for level, keys in (("global", 64), ("local", 32)):
         rate, answer = gradient_rate(TINY, level, samples, lanes=1, engine="pysim")

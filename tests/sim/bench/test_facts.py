@@ -1,4 +1,4 @@
-"""Facts of blocks are data: they come from no docstring, and the product imports no bench."""
+"""Facts of blocks are data: none comes from a docstring, and the product imports no bench."""
 
 import ast
 import json
@@ -23,14 +23,14 @@ print(json.dumps([latencies(preset("kaggle")), documents("kaggle")["latency.md"]
 
 
 def facts(*options: str) -> list:
-    """Return what the model, the documents and the bench take of the blocks."""
+    """Return the facts that the model, the documents and the bench use."""
     found = subprocess.run([sys.executable, *options, "-c", FACTS], cwd=SIM.parent, check=True,
                            capture_output=True, text=True)
     return json.loads(found.stdout)
 
 
 def test_facts_are_the_same_without_docstrings():
-    """``-OO`` leaves docstrings out."""
+    """``-OO`` strips docstrings."""
     given = facts()
     assert facts("-OO") == given
     model, page, write = given

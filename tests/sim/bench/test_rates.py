@@ -1,7 +1,7 @@
 """Rates of the lookup and vector paths on the trace, in cycles: DESIGN section 7.
 
-On a quarter of the trace, where the cold start weighs more; on all of it they are slow, and rows of
-``sim bench``.
+They use a quarter of the trace, where the cold start weighs more. The whole trace is slow, and is
+measured by ``sim bench``.
 """
 
 import pytest
@@ -41,7 +41,7 @@ def test_remote_cache_lookup(samples):
 
 
 def test_remote_cache_without_merge(samples):
-    """A key on its way is fetched once more: at most as many at once as there are miss ids."""
+    """A key in flight is fetched again, at most as often at once as there are miss ids."""
     merged = remote_cache_rate(KAGGLE, samples)
     apart = remote_cache_rate(KAGGLE, samples, merge=False)
     assert apart.per_cycle >= 0.9

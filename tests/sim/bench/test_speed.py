@@ -1,4 +1,4 @@
-"""What the measures of speed run is what a run runs."""
+"""The speed measurements evaluate the same cycles as a run."""
 
 import numpy as np
 import pytest
@@ -31,7 +31,7 @@ def test_a_recording_takes_another_instance_through_the_same_states():
     assert second.cycle == second.cycles_run == 0
     assert [second.get_signal(name) for name in ("beats", "mark", "idle")] == [
         first.get_signal(name) for name in ("beats", "mark", "idle")]
-    # Eight of the items are there within 50 cycles; the last may still be waiting.
+    # Eight of the items arrive within 50 cycles; the last may still be waiting.
     second.replay(stimulus[:len(stimulus) // first.cycles_run * 50])
     assert second.get_signal("beats") in (97, 98)
 
@@ -46,7 +46,7 @@ def test_recording_ends_when_it_is_taken():
 
 
 def test_rows_of_speed(monkeypatch):
-    """The bare loop is checked within: it must come to the counters of the run."""
+    """The measurement itself checks that the bare loop reaches the counters of the run."""
     monkeypatch.setattr("sim.bench.speed.TURNS", 2)
     lines = []
     rows = {row["name"]: row for row in speed_rows(lines.append, samples=96, nodes=2, pysim=False)}

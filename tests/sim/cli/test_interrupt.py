@@ -1,4 +1,4 @@
-"""Real signals to real runs: what is finished stays readable, and is gone on with.
+"""Real signals to real runs: finished results stay readable, and a later run continues them.
 
 Nothing here waits for a time: a signal is sent when the command has said something, or when a file
 is there.
@@ -123,7 +123,7 @@ def _sha(predictions: np.ndarray) -> str:
     pytest.param(signal.SIGINT, id="SIGINT"),
     pytest.param(signal.SIGTERM, id="SIGTERM", marks=pytest.mark.slow),
     pytest.param(signal.SIGHUP, id="SIGHUP", marks=pytest.mark.slow)])
-def test_a_run_stops_and_is_gone_on_with(tmp_path, bags, expected, number):
+def test_a_run_stops_and_is_continued(tmp_path, bags, expected, number):
     first, second, table, frames = (
         tmp_path / name for name in ("a.json", "b.json", "p.csv", "a.pcap"))
     with _started(_command(bags, "--samples", 3000, "--json", first, "--predictions", table,
@@ -186,7 +186,7 @@ def test_a_killed_run_leaves_what_was_finished(tmp_path, bags, expected):
     assert numbers == list(range(len(numbers))) and len(numbers) >= done
     assert (predictions == expected[:len(numbers)]).all()
     assert _frames(frames) >= found["network"]["packets"]
-    # The table may be ahead of the JSON: either may be gone on from.
+    # The prediction file may be ahead of the JSON: a run may continue from either.
     subprocess.run(_command(bags, "--samples", done + 64, "--first-sample", done,
                             "--predictions", table), check=True, capture_output=True)
     numbers, predictions = _table(table)
@@ -422,15 +422,15 @@ def _complaint(bags, capsys, arguments, said):
 
 
 @pytest.mark.parametrize(("text", "said"), [
-    ("sample,prediction\n0,0.5\n1,0.5\n", "cannot go on with sample 16: it holds samples up to 1"),
-    ("sample,prediction\n", "it holds no sample before it"),
-    ("sample,prediction\n20,0.5\n", "it holds no sample before it"),
+    ("sample,prediction\n0,0.5\n1,0.5\n", "cannot continue at sample 16: it holds samples up to 1"),
+    ("sample,prediction\n", "it holds no earlier sample"),
+    ("sample,prediction\n20,0.5\n", "it holds no earlier sample"),
     ("user,click\n", "p.csv:1: is not the line 'sample,prediction'"),
-    ("sample,prediction\n0,0.5\n2,0.5\n", "samples must follow one another, not '2' on 0"),
+    ("sample,prediction\n0,0.5\n2,0.5\n", "samples must follow one another, not '2' after 0"),
     ("sample,prediction\n15,high\n", "sample 15 must have a number, not 'high'"),
-    ("sample,prediction\n15,0.125\n", "is of another run: sample 15 is 0.125 there and"),
+    ("sample,prediction\n15,0.125\n", "belongs to another run: sample 15 is 0.125 in the file"),
 ])
-def test_predictions_that_cannot_be_gone_on_with(tmp_path, bags, capsys, text, said):
+def test_predictions_that_cannot_be_continued(tmp_path, bags, capsys, text, said):
     path = tmp_path / "p.csv"
     path.write_text(text)
     _complaint(bags, capsys, ("--first-sample", 16, "--samples", 32, "--predictions", path),

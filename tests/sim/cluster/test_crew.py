@@ -1,4 +1,4 @@
-"""A crew: everything is done once, by the same thread where that has the time."""
+"""Thread pool: every item is handled once, by its own thread unless that one is busy."""
 
 import threading
 from collections import Counter
@@ -24,7 +24,7 @@ def test_every_item_is_done_once(threads):
 
 
 def test_items_stay_with_their_threads():
-    """Two threads that meet in each pair of items can only have one of the pair each."""
+    """Two threads that meet at a barrier in each pair of items must have one of the pair each."""
     meet = threading.Barrier(2)
     seen: dict[int, set[int]] = {item: set() for item in range(6)}
 
@@ -40,7 +40,7 @@ def test_items_stay_with_their_threads():
 
 
 def test_a_free_thread_helps():
-    """The first item is done only when all others are: the other thread takes them over."""
+    """The first item waits for all others, so the other thread must take them over."""
     others = threading.Semaphore(0)
     helped = []
 

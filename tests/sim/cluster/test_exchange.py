@@ -1,4 +1,4 @@
-"""The compiled exchange of frames and Python's hand on the same bytes in the same cycles."""
+"""The compiled and the Python exchange deliver the same bytes in the same cycles."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ from tests.sim.edges import Edge, same
 
 
 class _Both:
-    """The same traffic through both exchanges."""
+    """Both exchanges, given the same traffic."""
 
     def __init__(self, profile: NetworkProfile, nodes: int):
         self.networks = [Network(profile, nodes) for _ in range(2)]
@@ -50,7 +50,7 @@ def _frame(rng: np.random.Generator, destination: int) -> np.ndarray:
 
 def _traffic(rng: np.random.Generator, nodes: int, frames: int, highest: int
              ) -> tuple[np.ndarray, np.ndarray]:
-    """Beats of a node, in cycles of which some are missing."""
+    """Return the beats of a node; some cycles carry none."""
     beats = np.concatenate([_frame(rng, rng.integers(0, highest)) for _ in range(frames)])
     return beats, np.cumsum(rng.choice([1, 1, 1, 2, 40], len(beats))).astype(np.uint64)
 
@@ -58,14 +58,14 @@ def _traffic(rng: np.random.Generator, nodes: int, frames: int, highest: int
 @pytest.mark.parametrize(("profile", "nodes"), [
     ("ethernet_100g_switch", 1), ("ethernet_100g_switch", 5), ("ethernet_100g_direct", 3)])
 def test_compiled_is_python(profile, nodes):
-    """Frames that end quanta after they began, ties in time, and nodes that are not there."""
+    """Frames that span quanta, ties in time, and destinations that do not exist."""
     rng = np.random.default_rng(nodes)
     both = _Both(load_profile(profile, NetworkProfile), nodes)
     traffic = [_traffic(rng, nodes, 150, nodes + 1) for _ in range(nodes)]
     end = max(int(cycles[-1]) for _, cycles in traffic) + 1
     now = 0
     while now < end:
-        # No longer than the lookahead: nothing comes too late.
+        # No longer than the lookahead, so no frame is delivered too late.
         until = now + int(rng.integers(1, both.networks[0].lookahead))
         chosen = [(cycles >= now) & (cycles < until) for _, cycles in traffic]
         now = until
@@ -77,7 +77,7 @@ def test_compiled_is_python(profile, nodes):
     assert len(both.seen[0]) > 50
     waits = np.diff(np.concatenate([one for _, one in both.edges[1][0].received]).astype(np.int64))
     assert (waits == 1).any() and (waits > 2).any()
-    # Cables do not wait for each other.
+    # Direct cables do not contend with each other.
     assert (waits >= 0).all() == (profile == "ethernet_100g_switch")
 
 
@@ -85,7 +85,7 @@ def test_opcodes_are_counted_apart():
     rng = np.random.default_rng(4)
     both = _Both(load_profile("ethernet_100g_switch", NetworkProfile), 2)
     for exchange in both.exchanges:
-        exchange.count_apart((1, 2))
+        exchange.count_opcodes((1, 2))
     sizes: dict[int, list[int]] = {1: [], 2: [], 3: []}
     last = {(code, step): 0 for code in sizes for step in range(3)}
     now = 0
@@ -104,8 +104,8 @@ def test_opcodes_are_counted_apart():
         last[code, step] = now - 1
     for exchange in both.exchanges:
         for code in (1, 2):
-            assert exchange.counts_of(code, 3) == (
-                len(sizes[code]), sum(sizes[code]), [last[code, step] for step in range(3)])
+            assert exchange.opcode_counts(code, 3) == (len(sizes[code]), sum(sizes[code]),
+                                              [last[code, step] for step in range(3)])
         assert exchange.frames == sum(map(len, sizes.values()))
 
 

@@ -1,4 +1,4 @@
-"""The watchdog: a stuck run ends and says where; a slow one goes on."""
+"""The watchdog ends a stuck run with a diagnosis and leaves a slow one alone."""
 
 import json
 from types import SimpleNamespace
@@ -117,16 +117,16 @@ def test_slow_is_not_stuck_until_patience_is_over():
 def test_beats_inside_a_nic_put_the_watchdog_off():
     nodes = [SimpleNamespace(engine=SimpleNamespace(last_beat=beat)) for beat in (None, 60, 20)]
     watchdog = Watchdog(100, 0)
-    watchdog.look(0, 5, nodes)
+    watchdog.check(0, 5, nodes)
     for cycle in (100, 159):
-        watchdog.look(cycle, 5, nodes)
+        watchdog.check(cycle, 5, nodes)
     with pytest.raises(StuckError, match="no beat moved for 100 cycles after cycle 60") as error:
-        watchdog.look(160, 5, nodes)
+        watchdog.check(160, 5, nodes)
     assert error.value.since == 60
-    watchdog.look(161, 6, nodes)  # a host or the network did something
-    watchdog.look(260, 6, nodes)
+    watchdog.check(161, 6, nodes)  # a host or the network did something
+    watchdog.check(260, 6, nodes)
     with pytest.raises(StuckError):
-        watchdog.look(261, 6, nodes)
+        watchdog.check(261, 6, nodes)
 
 
 def test_beats_of_a_nic_have_their_cycles():

@@ -1,4 +1,4 @@
-"""``sim batching``: every algorithm on the same samples, in a table and as JSON."""
+"""``sim batching``: every algorithm on the same samples, as a table and as JSON."""
 
 import json
 

@@ -155,7 +155,7 @@ def test_describe_a_trace_with_bags(tmp_path):
 
 @pytest.mark.parametrize("order", [[2, 9, 4, 7], [9, 2, 7, 4]])
 def test_ranges_are_those_of_all_files(tmp_path, order):
-    """Hours of the day; the smallest and the largest come first, last or between."""
+    """Hours of the day; the minimum and maximum come first, last or in between."""
     header, line = avazu_lines(1)
     paths = [write(tmp_path / str(hour), f"{header}\n" + ",".join(
         [*line.split(",")[:2], f"1410210{hour}", *line.split(",")[3:]])) for hour in order]
@@ -200,7 +200,7 @@ print(count, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 
 
 def _peak(path: Path) -> tuple[int, int]:
-    """Samples of a Criteo file, and the KiB that a process which reads them takes at most."""
+    """Return the samples of a Criteo file, and the peak KiB of a process that reads them."""
     done = subprocess.run([sys.executable, "-c", _PEAK, str(path)], capture_output=True, text=True,
                           check=True)
     count, peak = map(int, done.stdout.split())
@@ -208,7 +208,7 @@ def _peak(path: Path) -> tuple[int, int]:
 
 
 def _criteo_of(path: Path, rows: int) -> Path:
-    """A file of the same 2,000 lines over and over; each time a member of gzip of its own."""
+    """Write a file that repeats the same 2,000 lines, each time as a gzip member of its own."""
     block = "".join(line + "\n" for line in criteo_lines(100) * 20).encode()
     if path.suffix == ".gz":
         block = gzip.compress(block)

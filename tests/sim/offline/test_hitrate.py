@@ -1,4 +1,4 @@
-"""``sim hitrate``: against the registers of the RTL, against counting by hand, and misused."""
+"""``sim hitrate``: against the RTL's counters, against counts by hand, and with bad options."""
 
 import json
 from collections import OrderedDict
@@ -13,15 +13,15 @@ from tests.sim import inputs
 
 
 def _both(nodes: int, sets: int, mini_batch: int, **given) -> tuple[dict, dict, dict]:
-    """Return the run's result, the prediction, and its row; what does not depend on order is
-    compared."""
+    """Return the run's result, the prediction, and its row; compare what does not depend on
+    order."""
     cluster = {"nodes": nodes, "mini_batch": mini_batch, "placement": "row",
                "samples": 256 if mini_batch == 1 else 1024,
                **given}
     result = Run(RunOptions.of(in_flight=1, threads=1, settings=(
         f"local_cache_sets={sets}", "remote_cache=false", "requester_merge=false"),
                             **cluster)).execute()
-    # Either would be a lookup more or less in the cache than the textbook has.
+    # Either would be one lookup more or less in the cache than in the textbook.
     assert result["dedupe"]["retired_early"] == 0
     assert result["local_cache"]["conflict_misses"] == 0
     predicted = hitrate([8 * sets], ways=8, **cluster)
@@ -36,7 +36,7 @@ def _both(nodes: int, sets: int, mini_batch: int, **given) -> tuple[dict, dict, 
     (1, 4096, 32), (1, 500, 32), (1, 250, 16), (1, 60, 1),
     # One sample at a time, so that one node asks: no interleaving.
     (2, 250, 1), (4, 60, 1),
-    # Nothing is put out, so that the order does not matter.
+    # Nothing is evicted, so the order does not matter.
     (2, 4096, 32)])
 def test_equal_to_the_registers(nodes, sets, mini_batch):
     result, _, row = _both(nodes, sets, mini_batch)
@@ -70,7 +70,7 @@ def _trace(tmp_path, *lines: str) -> str:
 
 
 def test_counted_by_hand(tmp_path):
-    """Two mini-batches of two samples; key 1 is repeated inside the first, and kept."""
+    """Two mini-batches of two samples; key 1 repeats within the first, and stays cached."""
     path = _trace(tmp_path, "0:1 0:2", "0:1 0:1", "0:3 0:1", "0:2")
     result = hitrate([1, 2, 3], data=path, ways=0, nodes=1, mini_batch=2)
     assert (result["samples"], result["lookups"], result["unique"]) == (4, 7, 5)
@@ -82,7 +82,7 @@ def test_counted_by_hand(tmp_path):
 
 
 def test_whole_tables_have_an_owner_each(tmp_path):
-    """Two tables of the same rows: each node holds one, and its cache one key."""
+    """Two equal tables: each node holds one, and its cache holds one key."""
     path = _trace(tmp_path, "0:1 1:1", "0:1 1:1")
     rows = {nodes: hitrate([1], data=path, ways=0, nodes=nodes, mini_batch=1)["rows"][0]
             for nodes in (1, 2)}
@@ -90,7 +90,7 @@ def test_whole_tables_have_an_owner_each(tmp_path):
 
 
 def test_fully_associative_rises_with_size():
-    """LRU holds what a smaller LRU holds; checked against a plain LRU as well."""
+    """An LRU holds everything that a smaller LRU holds; also checked against a plain LRU."""
     sizes = [100, 1000, 3000, 10_000, 100_000]
     result = hitrate(sizes, ways=0, nodes=1, mini_batch=1, samples=600)
     rates = [row["hit_rate"] for row in result["rows"]]
@@ -121,7 +121,7 @@ def test_warmup_is_left_out(tmp_path):
 
 
 def test_warmup_equals_what_the_registers_count_after_it():
-    """The registers of a run less those of its first mini-batches alone."""
+    """The counters of a run less those of a run of its first mini-batches alone."""
     shared = {"nodes": 1, "mini_batch": 16}
     _, _, whole = _both(1, 250, 16)
     early, _, _ = _both(1, 250, 16, samples=320)
@@ -184,7 +184,7 @@ def test_json_on_standard_output(capsys):
     (("--sizes", "many"), "sizes must be integers with commas between, not 'many'"),
     (("--sizes", "8,,16"), "sizes must be integers with commas between, not '8,,16'"),
     (("--sizes", ""), "sizes must be integers with commas between, not ''"),
-    (("--sizes", "8,8"), "sizes must name each value once and at least one, not '8,8'"),
+    (("--sizes", "8,8"), "sizes must name at least one value, and each only once, not '8,8'"),
     (("--sizes", str(8 << 25)), f"sizes must be at most {8 << 24}, not {8 << 25}"),
     (("--warmup", "-1"), "warmup must be at least 0, not -1"),
     (("--warmup", "8"), "warmup must be less than the mini-batches of the input, 8, not 8"),

@@ -1,4 +1,4 @@
-"""``sim plan``: against what runs of the RTL counted, against counting by hand, and misused."""
+"""``sim plan``: against counts of RTL runs, against counts by hand, and with bad options."""
 
 import json
 import re
@@ -21,7 +21,7 @@ from sim.job.options import RunOptions
 from sim.job.settings import Runtime
 from sim.job.workload import Workload
 from sim.offline.hitrate import hitrate
-from sim.offline.plan import evenly, failures, plan
+from sim.offline.plan import failures, plan, spread_evenly
 from sim.offline.plan_memory import balance, node_bytes, nodes_needed
 from sim.offline.plan_traffic import Packing, packets
 from sim.run.run import Run
@@ -56,7 +56,7 @@ ALL_SENT = ("remote_cache=false", "requester_merge=false")
 
 
 def _sums(planned: dict, kind: str) -> dict[str, float]:
-    """Return the bytes of all nodes and mini-batches."""
+    """Return the bytes summed over nodes and mini-batches."""
     return {name: round(sum(planned["traffic"][f"{kind}_{name}"]) * planned["mini_batches"], 6)
             for name in ("to_nic", "from_nic", "out", "out_frames")}
 
@@ -67,7 +67,7 @@ def _sums(planned: dict, kind: str) -> dict[str, float]:
     (1, 8, "table"),
     *(pytest.param(2, 16, placement, marks=pytest.mark.slow) for placement in ("row", "table"))])
 def test_equal_to_a_run_whose_packets_are_full(tmp_path, nodes, dimension, placement):
-    """Long time-outs, one mini-batch after the other, and no cache: to the byte."""
+    """Exact to the byte with long time-outs, one mini-batch at a time, and no cache."""
     options = RunOptions.of(
         cluster="direct_pair", network="ethernet_100g_switch", model=_model(tmp_path, dimension),
         nodes=nodes, placement=placement, mini_batch=4 * nodes, in_flight=1, threads=1, samples=90,
@@ -105,7 +105,7 @@ def test_close_to_a_run_with_time_outs(placement):
                           ("from_nic", result["pcie"]["from_nic_bytes"]),
                           ("out", result["network"]["bytes"])):
         assert 0.5 * counted < full[name] <= counted
-        # Where one node owns most tables, lookups wait for its answers and packets leave emptier.
+        # If one node owns most tables, lookups wait for its answers and packets leave emptier.
         assert expected[name] == pytest.approx(counted, rel=0.08 if placement == "row" else 0.15)
     assert expected["out_frames"] == pytest.approx(
         result["network"]["packets"], rel=0.15 if placement == "row" else 0.4)
@@ -113,7 +113,7 @@ def test_close_to_a_run_with_time_outs(placement):
     assert result["gpu"]["rows"] == pytest.approx(
         sum(planned["traffic"]["misses"]) * planned["mini_batches"], rel=0.001)
     reached = result["samples"] / result["simulated_seconds"]
-    # Cold pipes at both ends of so short a run cost a third or so.
+    # Filling and draining the pipelines of so short a run costs about a third.
     assert 0.4 * planned["samples_per_second"] < reached < planned["samples_per_second"]
 
 
@@ -139,8 +139,8 @@ def test_any_time_out_ends(name, value, interaction):
 
 @pytest.mark.few(2)
 def test_lists_of_the_shortest_time_outs():
-    """A NIC looks at a list a cycle after its first lookup at the earliest: 0 and 1 are alike.
-    Hardly two misses come that close."""
+    """A NIC checks a list no earlier than a cycle after its first lookup, so 0 and 1 are equal.
+    Few misses come that close together."""
     lists, runs = [], []
     for timeout in (0, 1):
         options = RunOptions.of(cluster="paper", config="tiny", model="avazu", nodes=2, samples=128,
@@ -154,7 +154,7 @@ def test_lists_of_the_shortest_time_outs():
 
 
 def test_every_setting_at_its_extremes_ends():
-    """With a plan or a line that says what is out of range."""
+    """The end is a plan, or a line that says what is out of range."""
     refused = []
     for name, kind in (config_types() | {
             field.name: field.type for field in fields(Runtime)}).items():
@@ -210,7 +210,7 @@ def test_chosen_lookups_are_those_of_exact_arithmetic(rate, chunks, first):
     share = 1 - Fraction(str(rate))
     before, counts = np.full(3, first), [first] * 3
     for chunk in chunks:
-        found = evenly(np.array(chunk, np.int64), share, before)
+        found = spread_evenly(np.array(chunk, np.int64), share, before)
         for owner, chosen in zip(chunk, found.tolist(), strict=True):
             assert chosen == ((counts[owner] + 1) * share // 1 > counts[owner] * share // 1)
             counts[owner] += 1
@@ -245,7 +245,7 @@ def test_given_hit_rate():
 
 
 def test_computed_hit_rate():
-    """The same as that of the command that computes nothing else."""
+    """The same as that of ``sim hitrate``."""
     cluster = {"cluster": "paper", "nodes": 2, "placement": "row", "samples": 1024, "warmup": 3}
     settings = ("local_cache_sets=200",)
     planned = plan(Workload.of(settings=settings, **cluster))
@@ -258,7 +258,7 @@ def test_computed_hit_rate():
 
 
 def test_empty_bags(tmp_path):
-    """Samples without a key ask nobody: nothing but the hosts' packets, in every second one."""
+    """Samples without keys ask nobody: every second mini-batch has only packets of the hosts."""
     path = tmp_path / "sparse.toml"
     text = "dimension = 16\ndense = 1\nbottom = [16]\ntop = [1]\n[[tables]]\nrows = 10\n"
     path.write_text(f"{text}bag = 0\n")
@@ -277,7 +277,7 @@ def test_empty_bags(tmp_path):
 
 
 def test_times_by_hand():
-    """One node, one table, no cache: what each of 8 samples of a mini-batch takes."""
+    """One node, one table, no cache: the times of a mini-batch of 8 samples."""
     workload = Workload.of(cluster="paper", nodes=1, samples=32, mini_batch=8, in_flight=2,
                            model="kaggle")
     planned = plan(workload, hit_rate=0)

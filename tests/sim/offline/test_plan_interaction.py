@@ -19,7 +19,7 @@ from tests.sim.interacting import NIC, good, model_of, write_model
 @pytest.mark.parametrize(("kind", "dimension", "nodes"), [
     ("dot", 16, 2), ("dot", 4, 1), ("cat", 8, 4), ("cat", 128, 2)])
 def test_equal_to_a_run_whose_packets_are_full(tmp_path, kind, dimension, nodes):
-    """Long time-outs and one mini-batch after the other: to the byte."""
+    """Exact to the byte with long time-outs and one mini-batch at a time."""
     path = write_model(tmp_path / "model.toml", model_of(dimension, "to 3", kind))
     options = RunOptions.of(
         cluster="direct_pair", config="tiny", network="ethernet_100g_switch", model=path,

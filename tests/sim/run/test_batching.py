@@ -1,4 +1,4 @@
-"""``--batching``: other mini-batches, the same predictions, in the order of the input."""
+"""``--batching`` changes the mini-batches but not the predictions, nor their order."""
 
 import hashlib
 
@@ -68,7 +68,7 @@ def test_predictions_are_those_of_the_input(bags, samples, expected, name):
 
 
 class _Stop:
-    """A signal that comes when so many samples are known to be finished."""
+    """A signal that arrives when a given number of samples is known to be finished."""
 
     def __init__(self, done):
         self.done, self.seen = done, 0
@@ -78,7 +78,7 @@ class _Stop:
 
 
 @pytest.mark.parametrize("done", [1, 49])
-def test_a_run_stops_where_a_window_ends_and_is_gone_on_with(bags, expected, done):
+def test_a_run_stops_where_a_window_ends_and_is_continued(bags, expected, done):
     stop = _Stop(done)
     seen = []
 
@@ -99,7 +99,7 @@ def test_a_run_stops_where_a_window_ends_and_is_gone_on_with(bags, expected, don
 
 
 class _Written(LiveJson):
-    """Always due; remembers what would be written."""
+    """A live JSON file that is always due and remembers what would be written."""
 
     def __init__(self):
         super().__init__("none", 0)

@@ -1,4 +1,4 @@
-"""Vectors of 4 to 256 values give the numpy model's bits, whatever shares a beat of a packet."""
+"""Vectors of 4 to 256 values match the numpy model bit for bit, however they share beats."""
 
 from functools import cache
 

@@ -1,4 +1,4 @@
-"""Nothing changes a bit: whatever the cluster looks like, the predictions are the numpy model's."""
+"""Predictions match the numpy model bit for bit, whatever the cluster."""
 
 import hashlib
 from dataclasses import replace
@@ -109,7 +109,7 @@ def test_criteo_file(tmp_path):
 
 
 def _measured(quantum: int | None = None, **options) -> dict:
-    """Return what a run measured, without what tells only how it was run."""
+    """Return a run's measurements without those that depend on how it was simulated."""
     job = Run(RunOptions.of(samples=128, mini_batch=16, **options))
     job.cluster.quantum = quantum or job.cluster.quantum
     result = job.execute()
@@ -123,7 +123,7 @@ def _measured(quantum: int | None = None, **options) -> dict:
 @pytest.mark.parametrize(("nodes", "network"), [
     (1, "ethernet_100g_switch"), (3, "ethernet_100g_direct"), (4, "ethernet_100g_switch")])
 def test_how_it_is_run_changes_nothing(nodes, network):
-    """Neither results nor any cycle nor any counter, but for the cycles that were evaluated."""
+    """Results, cycles and counters stay the same, but for the number of evaluated cycles."""
     calm = _measured(nodes=nodes, network=network, threads=1)
     for way in ({"skip": False, "threads": 1}, {"threads": 2}, {"threads": 4},
                 {"quantum": 101, "threads": 1}, {"quantum": 7, "threads": 2}):

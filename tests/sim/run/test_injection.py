@@ -1,5 +1,5 @@
-"""Bad frames and messages besides a run's own traffic: counted, dropped or answered, and the run
-goes on correct."""
+"""Bad frames and messages injected into a run are counted, and dropped or answered; the run stays
+correct."""
 
 import random
 from collections import Counter
@@ -36,7 +36,7 @@ def _frame(**fields) -> Frame:
 
 
 def _run(actions, **options) -> tuple[dict, Counter]:
-    """Run with ``actions[k](run, cycle)`` done in the k-th quantum."""
+    """Run, calling ``actions[k](run, cycle)`` in the k-th quantum."""
     job = Run(RunOptions.of(config="tiny", nodes=NODES, samples=24, mini_batch=2, in_flight=2,
                          threads=1, **options))
     result = run_with(job, actions)

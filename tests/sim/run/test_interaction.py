@@ -1,5 +1,5 @@
-"""The interaction on the NIC: bits of the numpy model, whatever the cluster, the model or its host
-do."""
+"""Interaction on the NIC: it matches the numpy model bit for bit, whatever the cluster, the model
+or the host's timing."""
 
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""The bits of the numpy model, over what the hardware may do at run time, in pairs and in full."""
+"""Predictions match the numpy model over the run-time settings, pairwise and in full."""
 
 from collections import Counter
 from itertools import combinations, product
@@ -21,15 +21,15 @@ WHOLE = [dict(zip(AXES, values)) for values in product(*AXES.values())]
 
 
 def _pairs(case: dict) -> set:
-    """Return the pairs of axes and values that ``case`` shows together."""
+    """Return the pairs of (axis, value) that ``case`` covers."""
     return set(combinations(case.items(), 2))
 
 
 def covering(cases: list[dict]) -> list[dict]:
-    """Return few of ``cases``, so that every pair of values that one of them has is in one.
+    """Return a small subset of ``cases`` that covers every pair of values.
 
-    Each is the first of those that add the most pairs to what is covered before, and of them of
-    those whose values were used least.
+    Greedy: each is the first of the cases that add the most uncovered pairs; ties go to the case
+    whose values were used least.
     """
     pairs = {index: _pairs(case) for index, case in enumerate(cases)}
     left, used, chosen = set().union(*pairs.values()), Counter(), []
@@ -43,7 +43,7 @@ def covering(cases: list[dict]) -> list[dict]:
 
 
 def _samples(case: dict) -> int:
-    """Return samples enough for every node; long bags have as many keys as one-hot ones."""
+    """Return enough samples for every node; long bags have as many keys in all as one-hot ones."""
     return 40 if case["bags"] == "to 100" else 80
 
 

@@ -1,4 +1,4 @@
-"""A run's packets: every frame that left a NIC, bit for bit, with its time, as the run goes on."""
+"""Packet capture: every frame that left a NIC, bit for bit, with its time, as the run goes on."""
 
 import shutil
 import signal

@@ -1,4 +1,4 @@
-"""What the remote caches keep off the network, against plain models of the same lookups."""
+"""Lookups that remote caches keep off the network, against plain models of the same lookups."""
 
 import numpy as np
 import pytest
@@ -18,7 +18,7 @@ BATCH = 64
 
 
 class _Frames:
-    """Keys of the lookups that travelled, and when vectors answered, by requester."""
+    """Observer of the lookups sent over the network and of the times of their answers."""
 
     def __init__(self, nodes: int):
         self.sent: list[list[tuple]] = [[] for _ in range(nodes)]
@@ -89,7 +89,7 @@ def test_saved_lookups_are_those_of_a_textbook_lru(nodes, sets):
         assert unpack(Access, log, "key.row").tolist() == [row for _, row, _ in keys]
         assert unpack(Access, log, "hit").astype(bool).tolist() == expected
         assert result["counters"][node]["remote_cache.conflict_misses"] == 0
-        # A packet holds lookups of one owner, so their order is another one on the wire.
+        # A packet holds lookups of one owner, so their order differs on the wire.
         missed = [key[:2] for key, hit in zip(keys, expected) if not hit]
         assert sorted(frames.sent[node]) == sorted(missed)
         saved += sum(expected)

@@ -1,4 +1,4 @@
-"""Parts of a cluster that fall silent: nothing is lost, and counters say who it was."""
+"""Parts of a cluster that fall silent: nothing is lost, and counters name the part."""
 
 import pytest
 

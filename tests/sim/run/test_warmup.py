@@ -1,4 +1,4 @@
-"""Latencies of warm caches only: a run whose mini-batches are all warm-up has none, and says so."""
+"""Latencies exclude the warm-up: a run that is all warm-up has none and says so."""
 
 import json
 
@@ -8,7 +8,6 @@ import pytest
 from sim.cli.main import main
 from sim.job.inputs import most_mini_batches
 from sim.job.options import RunOptions
-from sim.run import picture
 from sim.run.report import cold, table
 from sim.run.run import Run, run
 from tests.sim.inputs import multi_hot_trace
@@ -71,8 +70,8 @@ def test_a_file_that_is_too_short(capsys, tmp_path, bags, more):
                                     "--picture", str(drawn))
     assert status == 0 and result["complete"] and result["samples"] == 120
     assert result["latency_us"] == _NONE and result["latencies_us"] == []
-    assert err == ("sim: all mini-batches finished were among the 8 of warm-up: there are no "
-                   "latencies\n")
+    assert err == ("sim: every finished mini-batch was one of the 8 warm-up mini-batches: there "
+                   "are no latencies\n")
     assert out.count("all were warm-up") == 3 and drawn.stat().st_size
 
 
@@ -84,4 +83,4 @@ def test_a_run_that_is_stopped_early(bags, tmp_path):
     assert result["interrupted"] == "SIGINT" and 0 < result["samples"] < 6 * 16
     assert result["latency_us"] == _NONE and result["latencies_us"] == []
     assert "warm-up" in str(cold(result)) and table(result).row_count
-    picture.draw_run(result, tmp_path / "run.png")
+    draw_run(result, tmp_path / "run.png")

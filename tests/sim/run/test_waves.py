@@ -1,5 +1,5 @@
-"""Waveforms of a run: every handshake that the hosts and the network saw is in them, in its cycle,
-and nothing is otherwise because they were written."""
+"""Waveforms of a run: they hold every handshake that hosts and network saw, in its cycle, and
+writing them changes nothing."""
 
 import signal
 import subprocess
@@ -72,7 +72,7 @@ def frames_in(signals, port, first, last):
 
 
 def run(**options):
-    """Run; return the results without what the clock on the wall says, the frames, and the run."""
+    """Run; return the results without wall times, the frames, and the run."""
     seen = []
     setup = Run(RunOptions.of(**(OPTIONS | options)))
     result = setup.execute(observer=seen.extend)

@@ -89,8 +89,8 @@ def _some(registers: RegisterFile, names: list[str], first: int) -> dict[str, in
 def test_engines_agree_on_the_nic(tmp_path, other):
     """The same run on every engine: every counter, cycle and prediction is the same.
 
-    To read a counter takes Amaranth's simulator as long as a tenth of a mini-batch: each NIC gives
-    every other one.
+    Amaranth's simulator takes as long to read a counter as for a tenth of a mini-batch, so only
+    every other counter of each NIC is read.
     """
     path = tmp_path / "trace.txt"
     path.write_text("0:1 1:2 1:2 2:99 3:0\n0:1 1:2 3:6\n")

@@ -1,7 +1,7 @@
-"""Compiled NICs that train, small enough for `make test`: one build an engine serves them all.
+"""Compiled NICs that train, small enough for `make test`: one build per engine serves all tests.
 
-What tests change of them are registers and the model. Their tables hold far less than a mini-batch
-has keys. Gradients may also be given by hand, whatever they are.
+Tests change only registers and the model. The NICs' tables hold far fewer keys than a mini-batch
+has. Arbitrary gradients may also be given by hand.
 """
 
 from collections.abc import Sequence
@@ -35,26 +35,26 @@ ROOMY = ("max_dimension=32", "tables=4", "local_cache_rows=1024", "remote_cache_
 """The same with tables that hold all keys of any mini-batch here: another build."""
 
 ROWS = (50, 1, 400, 1 << 20)
-# A row that every sample has: sums of many terms, which rounding shows in.
+# A row that every sample has: its sum has many terms, so that rounding shows.
 _BAGS = ((1, 2), (1, 1), (0, 3), (1, 2))
 
 
 def write(folder: Path, dimension: int = 16) -> str:
-    """Write a model of four tables and as good as no MLPs; return its name."""
+    """Write a model of four tables and minimal MLPs; return its path."""
     model = Model(ROWS, dimension, 3, (4, dimension), (4, 1), "small", _BAGS)
     return write_model(folder / f"{dimension}.toml", model)
 
 
 def options(path: str, *, nic: Sequence[str] = NIC, settings: Sequence[str] = (),
             **changes) -> TrainOptions:
-    """Return options of a training of 20 steps on two nodes, rows hashed over them."""
+    """Return options of a training of 20 steps on two nodes, over which rows are hashed."""
     return TrainOptions.of(**{
         "config": "tiny", "model": path, "nodes": 2, "samples": 80, "mini_batch": 4, "threads": 1,
         "placement": "row", "settings": (*nic, *settings), **changes})
 
 
 def trained(path: str, **changes) -> tuple[dict, RowStore]:
-    """Train; return the result, which is a good one, and the rows."""
+    """Train; check that the result has no faults and return it with the rows."""
     job = Training(options(path, **changes))
     result = job.execute()
     assert failures(result) == [] and result["complete"]
@@ -72,7 +72,7 @@ def samples_of(bags: Sequence[Sequence[Sequence[int]]]) -> Samples:
 
 
 class Given:
-    """NICs whose hosts are given the gradients of bags, step by step, instead of computing them.
+    """NICs whose hosts get the gradients of bags from the test instead of computing them.
 
     Parameters: those of `options`; ``observer`` sees every frame between NICs.
     """
@@ -85,7 +85,7 @@ class Given:
 
     @property
     def rows(self) -> RowStore:
-        """The rows of all nodes, as they are now."""
+        """The current rows of all nodes."""
         return self._nics.tables.rows
 
     def step(self, samples: Samples, gradients: np.ndarray) -> None:
@@ -95,6 +95,6 @@ class Given:
         self._samples += len(samples)
 
     def result(self) -> dict:
-        """Return what came of all steps, compared with the numpy reference bit by bit."""
+        """Return the result of all steps, compared bit for bit with the numpy reference."""
         return self._nics.measured(wall=1.0, samples=self._samples,
                                    steps=self._nics.tables.steps, ended=True)

@@ -1,7 +1,7 @@
-"""NICs for tests of the host's side of training: they keep the protocol, and compute in numpy.
+"""Fake NICs for tests of the host's side of training: real protocol, numpy arithmetic.
 
-A NIC takes what its host sends some cycles later and answers at once. What it spills, and in what
-packets it sends, is drawn from a seed. Sums are the exact ones of :mod:`host.dlrm.exact_keys`.
+A NIC receives what its host sends some cycles later and answers at once. What it spills, and how it
+splits packets, is drawn from a seed. Sums are the exact ones of :mod:`host.dlrm.exact_keys`.
 """
 
 import random
@@ -53,7 +53,7 @@ from sim.node.events import EventQueue
 from sim.node.gpu_memory import GpuMemory
 from sim.node.gradients import TrainingHost
 from sim.node.step import Step
-from sim.training.cluster import NicCluster, deal_rows
+from sim.training.cluster import NicCluster, split_rows
 from sim.training.comparison import Comparison
 from sim.training.options import TrainOptions
 from sim.training.tables import Clock, ClusterTables
@@ -67,7 +67,7 @@ WAY = 100
 
 
 class FakeNode:
-    """A host as in training, with a NIC made of Python."""
+    """A real training host with a Python NIC."""
 
     def __init__(self, number: int, cluster: "FakeCluster", window: int, payload_beats: int):
         self.number, self.cluster = number, cluster
@@ -110,7 +110,7 @@ class FakeNode:
     def _look_up(self, step: Step, now: float) -> None:
         step.starts.setdefault(self.number, now)
         if self.nic.step < step.number:
-            # The rows of the step before are not all written.
+            # Not all rows of the previous step are written.
             self.events.at(now + 20, lambda now: self._look_up(step, now))
             return
         first, last = step.shares[self.number:self.number + 2]
@@ -128,7 +128,7 @@ class FakeNode:
 
 
 class FakeNic:
-    """What a NIC does for gradients, in no time."""
+    """A NIC's gradient path, in zero time."""
 
     def __init__(self, node: FakeNode, rng: random.Random):
         self.node, self.rng, self.step, self.consumed = node, rng, 0, 0
@@ -190,7 +190,7 @@ class FakeNic:
         return None
 
     def _beats(self, keys, vectors) -> tuple[np.ndarray, np.ndarray]:
-        """Return beats apart: key and number as one integer, values."""
+        """Return the parts of beats: key and number as one integer, and the values."""
         beats = beats_of(self.node.cluster.model.dimension)
         return ((keys[:, None] << 4 | np.arange(beats)).reshape(-1),
                 vectors.reshape(len(keys) * beats, self.width))
@@ -200,7 +200,7 @@ class FakeNic:
         return min(16, self.node.cluster.model.dimension)
 
     def _pass(self, level: int, now: float) -> None:
-        """Sum what is here, but for what is spilled, and go on when nothing is."""
+        """Sum what has arrived, except for what is spilled; continue when nothing is spilled."""
         cluster = self.node.cluster
         places, values = (np.concatenate(parts) for parts in zip(
             (np.empty(0, np.int64), np.empty((0, self.width), np.float32)), *self.here[level]))
@@ -216,7 +216,7 @@ class FakeNic:
         packets = self._partials(Opcode.SPILLED, places[spilled], values[spilled], level)
         report = step_packet(Opcode.STEP_REPORTS, [StepNews(
             StepKind.PASSED, self.missing[level], level)], node=self.node.number, step=self.step)
-        # What was spilled and that it was are sent by different blocks.
+        # Spilled beats and the notice of spilling are sent by different blocks.
         packets.insert(self.rng.randrange(len(packets) + 1), report)
         for packet in packets:
             self._host(packet, now)
@@ -330,9 +330,9 @@ class FakeNic:
 
 
 class FakeNics(NicCluster):
-    """A cluster of these as `Training` has one of real NICs.
+    """A cluster of fake NICs, with the interface that `Training` expects of `NicCluster`.
 
-    ``entries``: see `FakeCluster`. ``stuck_after``: events after which no other happens.
+    ``entries``: see `FakeCluster`. ``stuck_after``: number of events after which no more happen.
     """
 
     entries, stuck_after = 1 << 20, float("inf")
@@ -345,7 +345,7 @@ class FakeNics(NicCluster):
                               config.host_payload_beats, workload.placement)
         cluster.events_left = self.stuck_after
         self.setup = SimpleNamespace(cluster=cluster, start=10, waves=None, close=lambda: None)
-        for node, dealt in zip(cluster.nodes, deal_rows(rows, cluster.plan)):
+        for node, dealt in zip(cluster.nodes, split_rows(rows, cluster.plan)):
             node.store.write(*dealt.written())
         reference = EmbeddingTables(model, workload.seed, optimizer, workload.nodes,
                                     runtime.partials)
@@ -363,7 +363,7 @@ class FakeNics(NicCluster):
 
 
 class FakeCluster:
-    """Nodes whose events happen in the order of time.
+    """Nodes whose events are processed in order of time.
 
     ``entries``: keys that a reduction holds in a pass.
     """

@@ -1,4 +1,4 @@
-"""Whatever keys and gradients there are, whole NICs make of them what the numpy reference does."""
+"""Any keys and gradients: whole NICs compute the same rows as the numpy reference."""
 
 from typing import NamedTuple
 
@@ -19,7 +19,7 @@ MOST = 3
 
 
 class Case(NamedTuple):
-    """Steps of training, and what nodes do about them."""
+    """Steps of training, and the settings of the nodes."""
 
     dimension: int
     nodes: int
@@ -30,7 +30,7 @@ class Case(NamedTuple):
 
 @st.composite
 def keys(draw) -> Samples:
-    """Return samples of one key, of a few, or of more than any table holds; some bags are empty."""
+    """Return samples with one key, a few, or more than any table holds; some bags are empty."""
     few = draw(st.sampled_from((1, 4, 1 << 20)))
     tables = [st.integers(0, min(few, rows) - 1) for rows in ROWS]
     if few == 1:
@@ -66,7 +66,7 @@ def paths(tmp_path_factory) -> dict[int, str]:
 
 
 def lanes_of(samples: Samples, gradients: np.ndarray) -> dict[int, np.ndarray]:
-    """Return the gradients ``[n, d]`` that each key has; for the mean too, but for their sizes."""
+    """Return the gradients ``[n, d]`` of each key; for the mean, up to their scale."""
     each = np.repeat(gradients.reshape(-1, gradients.shape[-1]), samples.bag_lengths.reshape(-1),
                      axis=0)
     return {key: each[samples.keys == key] for key in set(samples.keys.tolist())}
@@ -91,7 +91,7 @@ def check(path: str, case: Case) -> None:
 
 
 def check_lanes(gradients: dict[int, np.ndarray], before: np.ndarray, after: np.ndarray) -> None:
-    """NaN and infinities are in the lanes that were given them, and in no others."""
+    """Check that NaN and infinities are in the lanes that got them, and in no others."""
     for key, old, new in zip(sorted(gradients), before, after):
         terms = gradients[key]
         both = np.isposinf(terms).any(axis=0) & np.isneginf(terms).any(axis=0)

@@ -29,12 +29,12 @@ def set_of(key: int) -> int:
 
 
 def reduced(keys: list[int], beats: np.ndarray, partials: str) -> Counter:
-    """Return how many partials there are of each key of one node's samples in one step.
+    """Return the number of partials for each key of one node's samples in one step.
 
     ``beats [keys, n, lanes]`` are those of each key in turn.
     """
     if partials == "rounded":
-        # What does not fit comes back from the host until it did.
+        # What does not fit returns from the host until it does.
         return Counter(dict.fromkeys(keys, beats.shape[1]))
     held: list[dict[int, list[np.ndarray]]] = [{} for _ in range(SETS)]
     counts = Counter()
@@ -53,7 +53,7 @@ def reduced(keys: list[int], beats: np.ndarray, partials: str) -> Counter:
 
 
 def values(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
-    """Return float32 of many magnitudes, whose sums take more than one."""
+    """Return float32 of many magnitudes, whose exact sums take more than one float32."""
     return np.ldexp(rng.standard_normal(shape), rng.integers(-20, 20, shape)).astype(np.float32)
 
 

@@ -18,7 +18,7 @@ MOVED = ("gradient_check.packets", "local_reducer.passed", "gradient_sender.remo
 
 
 def trained(path: str, capture: Path, clock_gating: bool) -> tuple[dict, bytes]:
-    """Return what a training came to, but how long it took, and all frames with their times."""
+    """Return the result of a training without wall times, and all frames with their times."""
     job = Training(options(path, samples=24, clock_gating=clock_gating, optimizer="rowwise-adagrad",
                            settings=("gradient_partials=rounded",)))
     frames = PcapFile(capture)

@@ -1,4 +1,4 @@
-"""Steps through hosts that train, on NICs of Python: the rows of the reference, exactly once."""
+"""Training steps on fake NICs: each row is written as in the reference, exactly once."""
 
 from dataclasses import replace
 
@@ -77,7 +77,7 @@ def test_queries_may_follow_the_gradients_of_the_step_before(overtake):
         if len(ended) > 1:
             assert (tables.step.started < ended[-1]) == overtake
         if overtake:
-            tables.following = following
+            tables.next_samples = following
         before = tables.clock.lookup
         tables.update(samples, rng.standard_normal(pooled.shape, np.float32))
         ended.append(max(node.training.finished for node in cluster.nodes))
@@ -98,7 +98,7 @@ def test_vectors_of_other_lengths(dimension):
 
 
 def test_no_more_is_sent_than_the_window_holds():
-    """With a window of one packet, every other waits for what is acknowledged."""
+    """With a window of one packet, each further packet waits for an acknowledgement."""
     cluster = FakeCluster(MODEL, 3, Optimizer(), 2, "rounded", 5, window=16, payload_beats=64)
     most = 0
     for node in cluster.nodes:
@@ -139,7 +139,7 @@ def test_differences_are_found_and_named():
 
 
 def test_steps_take_the_time_of_all_their_parts():
-    """A step is its lookups, then the GPU's part, then rows; the all-reduce only where longer."""
+    """A step takes lookups, then GPU, then rows; the all-reduce counts only where it is longer."""
     cluster = FakeCluster(MODEL, 3, Optimizer(), 2)
     tables = tables_of(cluster, compare=False)
     clock, dense = tables.clock, DenseTime(GPU, MODEL)
@@ -156,7 +156,7 @@ def test_steps_take_the_time_of_all_their_parts():
     without = max(done + 50.0, dense.weights(weights))
     assert clock.ready == max(done + 50.0, dense.weights(weights + clock.all_reduce.cycles))
     assert clock.exposed == clock.ready - without
-    # The next step begins then.
+    # Then the next step begins.
     tables.pooled(batches(MODEL)[1])
     assert tables.step.started == clock.ready
 

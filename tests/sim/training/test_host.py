@@ -1,4 +1,4 @@
-"""A host in training: when it sends what, and what it does not put up with."""
+"""A host in training: what it sends when, and which messages it rejects."""
 
 import numpy as np
 import pytest
@@ -31,7 +31,7 @@ STEP = 0x1_0007
 
 
 class Host:
-    """A host of node 1, which has table 1, in step 65,543; notes what it sends and when."""
+    """The host of node 1, which owns table 1, in step 65,543; records what it sends and when."""
 
     def __init__(self, window: int = 64):
         self.events, self.store = EventQueue(), RowStore(MODEL, 5)

@@ -1,4 +1,4 @@
-"""Messages of gradients that NICs refuse: dropped, answered, counted, and said."""
+"""Gradient messages that NICs refuse: dropped, answered, counted, and reported."""
 
 import json
 from itertools import chain
@@ -16,14 +16,13 @@ STEP, NODE = 1, 1
 
 
 def packets(table: int, row: int, step: int) -> list[np.ndarray]:
-    """Return a good bag and that of a key."""
+    """Return packets of a good bag and of a bag with the key of ``table`` and ``row``."""
     return gradient_packets(np.array([0, table]), np.array([1, row]), np.array([1, 1]),
                             np.ones((2, 16), np.float32), node=NODE, step=step, payload_beats=24)
 
 
 def bad() -> list[np.ndarray]:
-    """Return packets for tables and rows that are not there, too short, too long, of other steps.
-    """
+    """Return packets for missing tables and rows, too short, too long, and of other steps."""
     whole, = packets(2, 1, STEP)
     return [*chain(packets(4, 0, STEP), packets(3, 1 << 20, STEP), packets(2, 2, STEP - 1)),
             whole[:-1], np.concatenate((whole, np.zeros((3, 16), np.uint32))),
@@ -34,7 +33,7 @@ def test_bad_gradients_are_dropped_answered_counted_and_said(tmp_path, monkeypat
     path, found = write(tmp_path), tmp_path / "t.json"
     execute = Training.execute
     monkeypatch.setattr(Training, "execute", lambda self, *given, **named: execute(
-        self, *given, **named, others={(STEP, NODE): bad()}))
+        self, *given, **named, injected={(STEP, NODE): bad()}))
     with pytest.raises(SystemExit) as end:
         main(["train", "--config", "tiny", "--model", path, "--nodes", "2", "--samples", "12",
               "--mini-batch", "4", "--placement", "row", "--json", str(found),
@@ -47,7 +46,7 @@ def test_bad_gradients_are_dropped_answered_counted_and_said(tmp_path, monkeypat
                   ) == [(NODE, STEP - 1, "STEP"), (NODE, STEP, "LENGTH"), (NODE, STEP, "LENGTH"),
                         (NODE, STEP, "ROW"), (NODE, STEP, "TABLE"), (NODE, STEP + 1, "STEP")]
     assert [node["gradient_check.dropped"] for node in result["counters"]] == [0, 6]
-    # Nothing of them reached a row, and all else went on.
+    # None of them changed a row, and everything else went on.
     assert result["complete"] and result["bit_identical"] and result["steps"] == 3
     expected = train(options(path, samples=12, fidelity="model"))
     assert result["weights_sha256"] == expected["weights_sha256"]

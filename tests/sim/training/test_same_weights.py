@@ -1,4 +1,4 @@
-"""The weights that training leaves, over all that must not change them, and what may."""
+"""The weights after training, under every setting that must not change them, and some that may."""
 
 from itertools import pairwise
 
@@ -20,7 +20,7 @@ def path(tmp_path_factory) -> str:
 
 
 def reference(path: str, **given) -> tuple[str, RowStore]:
-    """Return the hash and rows of the numpy reference, without tables, caches or engines."""
+    """Return the weights' hash and the rows of the numpy reference, which has no NICs."""
     result, rows = trained(path, fidelity="model", **given)
     return result["weights_sha256"], rows
 
@@ -35,15 +35,15 @@ def check_exact(path: str, variants, **given) -> None:
         local = {name: sum(node[f"local_reducer.{name}"] for node in result["counters"])
                  for name in ("keys", "passed")}
         assert (local["keys"] > 0) == through, variant
-        # Of more nodes each has few keys.
+        # With more nodes, each has only a few keys.
         many = variant.get("nodes", 2) <= 2
         assert not many or (local["passed"] > 0) == (small or not through), variant
         assert not many or (result["spilled"]["global"] > 0) == small, variant
 
 
 def ulps(rows: RowStore, others: RowStore) -> tuple[float, int, int]:
-    """Return the largest difference of two sets of rows, in units in the last place too, and of how
-    many values it is not 0.
+    """Return the largest difference of two sets of rows, absolute and in units in the last place,
+    and the number of values that differ.
     """
     (keys, ours, _), (same, theirs, _) = rows.written(), others.written()
     assert np.array_equal(keys, same)

@@ -1,4 +1,4 @@
-"""Training on mini-batches that an algorithm formed: the same samples, another order."""
+"""Training on mini-batches formed by an algorithm: the same samples in another order."""
 
 import re
 
@@ -46,7 +46,7 @@ def test_it_is_the_reference_on_these_mini_batches(path):
 
 
 @pytest.mark.parametrize("steps", [2, 4, 13])
-def test_a_checkpoint_is_gone_on_with_inside_a_window(path, tmp_path, steps):
+def test_a_checkpoint_is_continued_inside_a_window(path, tmp_path, steps):
     checkpoint = str(tmp_path / "c.npz")
     whole = train(options(path))
     looks = iter([None] * steps)

@@ -1,4 +1,4 @@
-"""``sim train --fidelity model``: the reference through the command, its files and its end."""
+"""``sim train --fidelity model``: the reference run from the command line, with its files."""
 
 import json
 import os
@@ -100,7 +100,7 @@ def test_json_has_the_fields_of_a_run(path, tmp_path):
 
 
 @pytest.mark.parametrize("optimizer", ["sgd", "rowwise-adagrad"])
-def test_stopped_and_gone_on_with(path, tmp_path, optimizer):
+def test_stopped_and_continued(path, tmp_path, optimizer):
     given = {"optimizer": optimizer, "epochs": 2, "checkpoint": str(tmp_path / "c.npz")}
     whole = train(options(path, optimizer=optimizer, epochs=2))
     looks = iter([None, None, None, "SIGINT"])
@@ -110,11 +110,11 @@ def test_stopped_and_gone_on_with(path, tmp_path, optimizer):
     assert second["complete"] and second["first_step"] == 3
     assert first["loss"] + second["loss"] == whole["loss"]
     assert second["weights_sha256"] == whole["weights_sha256"]
-    with pytest.raises(ValueError, match=r"epochs must be more for checkpoint .*, which has 10 st"):
+    with pytest.raises(ValueError, match=r"epochs must be more than 2 .*, which has 10 steps"):
         Training(options(path, **given))
     more = train(options(path, **given | {"epochs": 3}))
     assert more["first_step"] == 10 and more["steps"] == 5
-    # Exact sums are those of any number of nodes.
+    # Exact sums do not depend on the number of nodes.
     assert train(options(path, **given | {"epochs": 4, "nodes": 2}))["steps"] == 5
 
 

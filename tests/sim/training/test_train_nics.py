@@ -1,4 +1,4 @@
-"""``sim train`` on NICs made of Python: the whole of a training but the hardware."""
+"""``sim train`` on fake NICs: a whole training except for the hardware."""
 
 import json
 from dataclasses import replace
@@ -17,7 +17,7 @@ from rtl.nic import SmartNic
 from sim.cli.main import main
 from sim.job.settings import Runtime
 from sim.nic.stalls import CAUSES, TRAINING_CAUSES
-from sim.training.cluster import check_windows, single_copies, training_registers
+from sim.training.cluster import check_single_copies, check_windows, training_registers
 from sim.training.report import failures, table
 from sim.training.train import Training, train
 from tests.sim.interacting import write_model
@@ -58,13 +58,13 @@ def test_it_is_the_reference(path, nics, given):
     assert result["samples_per_second"] == pytest.approx(150 / result["simulated_seconds"])
     assert sum(result["phases_us"].values()) * 5 == pytest.approx(0.004 * result["cycles"])
     assert len(result["latencies_us"]) == 5
-    # What only hardware has is null here.
+    # Fields that only hardware fills are null here.
     assert table(result | {"local_cache": None, "network": {"packets": 0, "bytes": 0},
                            "pcie": {"a": 1}, "node_cycles": {"run": 1}}).row_count > 20
 
 
-def test_stopped_and_gone_on_with(path, nics, tmp_path):
-    """A checkpoint of NICs is one of the reference, and of any number of nodes."""
+def test_stopped_and_continued(path, nics, tmp_path):
+    """A checkpoint of NICs also serves the reference and any number of nodes."""
     given = {"optimizer": "rowwise-adagrad", "checkpoint": str(tmp_path / "c.npz")}
     looks = iter([None, None, "SIGINT"])
     first = Training(options(path, fidelity="rtl", **given)).execute(stop=lambda: next(looks))
@@ -86,7 +86,7 @@ def bad_packets(step: int, node: int) -> dict:
 
 def test_messages_that_are_refused_are_listed(path, nics, tmp_path):
     good = trained(path)
-    result = Training(options(path, fidelity="rtl")).execute(others=bad_packets(2, 1))
+    result = Training(options(path, fidelity="rtl")).execute(injected=bad_packets(2, 1))
     assert result["errors"] == [{"node": 1, "step": step, "status": status} for step, status in (
         (2, "TABLE"), (2, "ROW"), (1, "STEP"))]
     assert result["weights_sha256"] == good["weights_sha256"] and result["bit_identical"]
@@ -96,14 +96,14 @@ def test_messages_that_are_refused_are_listed(path, nics, tmp_path):
 
 def test_other_packets_go_first(path, nics):
     job = Training(options(path, fidelity="rtl"))
-    job.execute(others=bad_packets(2, 1))
+    job.execute(injected=bad_packets(2, 1))
     sent = [parse_header(packet[0]) for packet in job.nics.setup.cluster.nodes[1].sent]
     third = [head.count for head in sent if head.opcode == Opcode.GRADIENTS and head.step == 2]
     assert third[:2] == [2, 2] and third[-1] == 1
 
 
 def test_one_wrong_row_is_enough(path, nics, monkeypatch):
-    """Of a single step, whose pooled vectors are right."""
+    """A single step with wrong rows is found, although its pooled vectors are right."""
     class Other(nics):
         def __init__(self, options, config, runtime, model, rows, backend):
             super().__init__(options, config, runtime, model, rows, backend)
@@ -166,11 +166,11 @@ def test_no_node_may_send_more_than_the_others_keep_for_it():
 def test_a_table_has_one_copy():
     plan = ShardPlan(2, (Placement(DescriptorKind.ROW, 9, 0, 2), Placement(
         DescriptorKind.TABLE, 9, 1)))
-    assert single_copies(plan) is plan
+    assert check_single_copies(plan) is plan
     copied = replace(plan, tables=(*plan.tables, Placement(DescriptorKind.REPLICATED, 9)))
     with pytest.raises(ValueError, match="table 2 must be of kind TABLE or ROW in training, not "
                                          "REPLICATED"):
-        single_copies(copied)
+        check_single_copies(copied)
 
 
 def test_training_is_no_choice_of_these_nics(path):

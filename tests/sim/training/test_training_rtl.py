@@ -92,7 +92,7 @@ def test_rows_that_caches_have_lost_are_those_of_the_accesses(model, nodes, sets
 
 
 def test_without_local_reduction_more_is_sent(model):
-    """The bits are those of exact sums, whatever ``gradient_partials`` says."""
+    """Sums are exact whatever ``gradient_partials`` is."""
     path, frames = model(), []
     job = Training(options(path, settings=("local_reduction=false", "gradient_partials=rounded")))
     apart = job.execute(observer=lambda news: frames.extend(frame for *_, frame in news))
@@ -117,7 +117,7 @@ def test_threads_and_idle_cycles_change_nothing(model):
         assert results[0][name] == results[1][name] == results[2][name]
 
 
-def test_stopped_and_gone_on_with(model, tmp_path):
+def test_stopped_and_continued(model, tmp_path):
     path, given = model(), ADAGRAD | {"checkpoint": str(tmp_path / "c.npz")}
     looks = iter([None, None, "SIGTERM"])
     first = Training(options(path, **given)).execute(stop=lambda: next(looks))
@@ -138,7 +138,7 @@ def test_bad_messages_are_dropped_and_listed(model):
     bad = [*chain(packets(9, 0, 1), packets(1, 3, 1), packets(1, 2, 0)), whole[:-1],
            np.concatenate((whole, np.zeros((3, 16), np.uint32))), *packets(1, 2, 2)]
     path = model()
-    result = Training(options(path)).execute(others={(1, 1): bad})
+    result = Training(options(path)).execute(injected={(1, 1): bad})
     assert sorted((error["step"], error["status"]) for error in result["errors"]) == [
         (0, "STEP"), (1, "LENGTH"), (1, "LENGTH"), (1, "ROW"), (1, "TABLE"), (2, "STEP")]
     assert {error["node"] for error in result["errors"]} == {1}

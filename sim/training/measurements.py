@@ -1,4 +1,4 @@
-"""What a training has measured, for its report."""
+"""Measurements of a training, for its report."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,22 +8,23 @@ from rtl.config import NicConfig
 from sim.job.settings import Runtime
 from sim.training.options import TrainOptions
 
-__all__ = ["Measured"]
+__all__ = ["Measurements"]
 
 
 @dataclass(frozen=True)
-class Measured:
-    """What a training has measured, at its end or while it goes on.
+class Measurements:
+    """Measurements of a training, at its end or while it goes on.
 
     Members
     -------
-    options, config, runtime, model: of the training, and what they come to.
-    nics: what NICs came to; empty without.
+    options: of the training. config, runtime, model: derived from them.
+    nics: measurements of the NICs; empty without NICs.
     complete: whether every step is done. interrupted: the signal that ended it, or None.
-    first_step: steps that a checkpoint brought. losses, intervals, samples, lookups, batching: of
+    first_step: steps already in the checkpoint. losses, intervals, samples, lookups, batching: of
     the steps done since. wall: seconds.
-    rows: rows written, and weights: hash of all weights; None while training goes on, as they take
-    long to tell. predictions: hash of the predictions, None where there are none.
+    rows: number of rows written. weights: hash of all weights. Both are None while training goes
+    on, because they take long to compute. predictions: hash of the predictions, None if there are
+    none.
     """
 
     options: TrainOptions

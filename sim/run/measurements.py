@@ -1,4 +1,4 @@
-"""What a run has measured, for its report."""
+"""Measurements of a run, for its report."""
 
 from dataclasses import dataclass
 
@@ -8,25 +8,25 @@ from sim.job.options import RunOptions
 from sim.job.settings import Runtime
 from sim.run.setup import ClusterSetup
 
-__all__ = ["Measured"]
+__all__ = ["Measurements"]
 
 
 @dataclass(frozen=True)
-class Measured:
-    """What a run has measured, at its end or while it goes on.
+class Measurements:
+    """Measurements of a run, at its end or while it goes on.
 
     Members
     -------
-    options, config, runtime, model: of the run, and what they come to. setup: its cluster.
-    counters: of each NIC; None while the run goes on, as reading them takes cycles of theirs.
-    stuck: where a run is stuck, None for one that is not. complete: whether every sample is
-    answered. interrupted: the signal that ended it, or None.
+    options: of the run. config, runtime, model: derived from them. setup: the run's cluster.
+    counters: of each NIC; None while the run goes on, because reading them takes NIC cycles.
+    stuck: the diagnosis of a stuck run, else None. complete: whether every sample is answered.
+    interrupted: the signal that ended the run, or None.
     wall, cpu: seconds. seconds: CPU seconds of ``checks``, ``inputs`` and ``batching``.
-    samples, lookups: of the finished mini-batches. next_sample: the first behind them.
-    under_way: samples of mini-batches that are not finished. unanswered: those of a stuck run.
+    samples, lookups: of the finished mini-batches. next_sample: the first sample after them.
+    under_way: samples of unfinished mini-batches. unanswered: unanswered samples of a stuck run.
     cycles: from the first query to the last result. latencies: of mini-batches, in us.
-    foreign_keys: keys that nodes need from others, each once a mini-batch and node.
-    verdicts: samples by what became of them. sha256: of the predictions. batching: for the report.
+    foreign_keys: keys that nodes need from others, each counted once per mini-batch and node.
+    verdicts: number of samples by verdict. sha256: of the predictions. batching: for the report.
     """
 
     options: RunOptions
