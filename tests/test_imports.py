@@ -25,7 +25,7 @@ def test_the_contracts_hold():
     ("rtl/config.py", "import sim.job.settings"),
     ("host/errors.py", "from host.model import Model"),
     ("sim/files/stop.py", "from sim.run.run import Run"),
-    ("sim/run/measured.py", "from sim.run.run import Run"),
+    ("sim/run/measurements.py", "from sim.run.run import Run"),
     ("sim/model/layout.py", "from sim.bench.rows import Row"),
     ("rtl/shared.py", "import numpy"),
 ])

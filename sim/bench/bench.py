@@ -36,6 +36,12 @@ def _speed(progress: Progress) -> Sequence[dict]:
     return speed_rows(progress)
 
 
+def _twins() -> list[Job]:
+    from sim.bench.twins import twin_jobs  # loads the whole cluster, too
+
+    return twin_jobs()
+
+
 _SPEED = Job("speed", "speed of the cluster simulation", _speed)
 
 BenchProgress = Callable[[int, int, str], None]
@@ -94,5 +100,5 @@ def _jobs(only: Sequence[str]) -> list[Job]:
         if name not in SECTIONS:
             raise ValueError(f"only must be of {', '.join(SECTIONS)}, not {name!r}")
     every = [*block_jobs(), *gradient_jobs(), *dot_jobs(), *latency_jobs(), *nic_jobs(),
-             interaction_job(), _SPEED, *resource_jobs()]
+             interaction_job(), _SPEED, *_twins(), *resource_jobs()]
     return [job for job in every if not only or job.section in only]

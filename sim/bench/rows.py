@@ -16,6 +16,7 @@ SECTIONS: dict[str, str] = {
     "latency": "pipeline latency of each block, in cycles",
     "nic": "throughput of whole NICs in a cluster, and the limit that binds",
     "speed": "speed of the cluster simulation against a bare loop and Amaranth's simulator",
+    "twins": "what each compiled twin gains on a whole run against its Python reference",
     "resources": "what a NIC takes of an Alveo U280, by Yosys",
 }
 """The choices of ``only``, in the order of measurement."""

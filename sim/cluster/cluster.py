@@ -13,7 +13,8 @@ from math import inf
 
 from host.timing.network import Network
 from rtl.formats import BEAT_BYTES
-from sim.cluster.protocols import CrewFactory, FrameExchange, NodeAdvancer
+from sim.cluster.crew import Crew
+from sim.cluster.protocols import FrameExchange
 from sim.cluster.watchdog import StuckError, Watchdog
 from sim.engines.engine import FOREVER
 from sim.job.simulation import PATIENCE
@@ -33,7 +34,7 @@ class Cluster:
     ----------
     nodes: the nodes, in the order of their numbers.
     network: the timing model of links and switch. exchange: carries frames over it.
-    crew: makes the threads that advance the nodes. threads: nodes that run at once.
+    threads: nodes that run at once.
     reaction: minimum cycles from an action of a host until the callback of ``run``, which is called
         after each quantum, can make another host react to it.
     observer: sees every frame; may be changed between runs.
@@ -44,14 +45,13 @@ class Cluster:
     """
 
     def __init__(self, nodes: Sequence[ClusterNode], network: Network, exchange: FrameExchange,
-                 crew: CrewFactory, threads: int = 1, *, reaction: int,
+                 threads: int = 1, *, reaction: int,
                  observer: Observer | None = None, patience: int = PATIENCE):
         if threads < 1:
             raise ValueError(f"threads must be at least 1, not {threads!r}")
         self.nodes = nodes
         self.observer = observer
         self.exchange = exchange
-        self._crew = crew
         self._threads = min(threads, len(nodes))
         self.quantum = self._patience = patience
         self._holds: list[tuple[float, float, int, str]] = []
@@ -70,7 +70,7 @@ class Cluster:
         ``StuckError`` when work is left although every NIC is idle and nothing is in flight, or
         when no beat has moved for ``patience`` cycles.
         """
-        with self._crew(self._threads) as crew:
+        with Crew(self.nodes, self._threads) as crew:
             watchdog = Watchdog(self._patience, self.cycle)
             # From the start, hosts run ahead of their NICs by the PCIe latency.
             for node in self.nodes:
@@ -96,12 +96,12 @@ class Cluster:
     def settle(self, cycles: int = 1_000_000) -> None:
         """Run until every NIC is idle and nothing is in flight, but at most ``cycles``."""
         end = self.cycle + cycles
-        with self._crew(1) as crew:
+        with Crew(self.nodes, 1) as crew:
             self._advance(crew)
             while self.cycle < end and not all(node.quiet for node in self.nodes):
                 self._advance(crew)
 
-    def _advance(self, crew: NodeAdvancer) -> None:
+    def _advance(self, crew: Crew[ClusterNode]) -> None:
         """Advance every node by a quantum and deliver the frames that left them in it."""
         end = min(self._horizon(), self.cycle + self.quantum)
         while self._holds:
@@ -111,7 +111,7 @@ class Cluster:
                 break
             self.nodes[number].engine.hold(stream, int(min(until, FOREVER)))
             del self._holds[0]
-        crew.advance(end)
+        crew.each(lambda node: node.advance(end))
         self.exchange.step(end, self.observer)
         self.cycle = end
 

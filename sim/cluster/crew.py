@@ -6,9 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from typing import Generic, Self, TypeVar
 
-from sim.node.protocol import ClusterNode
-
-__all__ = ["Crew", "NodeCrew"]
+__all__ = ["Crew"]
 
 T = TypeVar("T")
 
@@ -60,11 +58,3 @@ def _taken(items: deque[T], take: Callable[[deque[T]], T]) -> Iterator[T]:
         except IndexError:
             return
         yield item
-
-
-class NodeCrew(Crew[ClusterNode]):
-    """Thread pool that advances the nodes of a cluster."""
-
-    def advance(self, end: int) -> None:
-        """Run every NIC and its host up to cycle ``end``; re-raises an error of any of them."""
-        self.each(lambda node: node.advance(end))

@@ -1,12 +1,11 @@
-"""Interfaces of a cluster's frame exchange and thread pool, which exist in Python and in C++."""
+"""Interface of a cluster's frame exchange, which exists in Python and in C++."""
 
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Sequence
 from typing import Protocol
 
 from sim.nic.ports import Observer
 
-__all__ = ["CrewFactory", "FrameExchange", "NodeAdvancer"]
+__all__ = ["FrameExchange"]
 
 
 class FrameExchange(Protocol):
@@ -35,15 +34,3 @@ class FrameExchange(Protocol):
         """Return the frames and bytes of ``opcode``, and for each of the first ``steps`` steps the
         cycle in which its last frame left, 0 if there was none."""
         ...
-
-
-class NodeAdvancer(Protocol):
-    """Thread pool that advances the nodes of a cluster."""
-
-    def advance(self, end: int) -> None:
-        """Run every NIC and its host up to cycle ``end``; re-raises an error of any of them."""
-        ...
-
-
-CrewFactory = Callable[[int], AbstractContextManager[NodeAdvancer]]
-"""Makes a thread pool; the argument is the number of threads, including the caller's."""

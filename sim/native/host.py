@@ -1,6 +1,9 @@
-"""Nodes whose host and GPU are compiled. Reference: :mod:`sim.node.node`."""
+"""Nodes whose host and GPU are compiled. Reference: :mod:`sim.node.node`.
 
-import ctypes
+Gain: a run of 4 modelled NICs is 3.0 times as fast as with the reference (``python -m sim bench
+--only twins``); a run of 4 NICs in RTL, 1.3 times.
+"""
+
 from collections.abc import Callable
 from ctypes import POINTER, c_bool, c_double, c_uint64, c_void_p
 from dataclasses import dataclass
@@ -193,22 +196,14 @@ class NativeNode:
         """Run NIC and host up to cycle ``end``."""
         self._quanta += 1
         if count := self._lib.ember_host_advance(self._host, end, self._quanta % TIMED == 0):
-            self.take(count)
+            self._take(count)
 
     def host_quantum(self, end: int) -> None:
         """Let the host handle what the NIC, which is at cycle ``end``, has sent."""
         if count := self._lib.ember_host_quantum(self._host, end):
-            self.take(count)
+            self._take(count)
 
-    @property
-    def native(self) -> tuple[int, int]:
-        """Address of the C++ host, and of the function that advances it, which returns the argument
-        of `take`."""
-        advance = ctypes.cast(self._lib.ember_host_advance, c_void_p).value
-        assert advance is not None
-        return self._host, advance
-
-    def take(self, count: int) -> None:
+    def _take(self, count: int) -> None:
         """Record ``count`` answered shares. ``ProtocolError`` for 2^64 - 1: the NIC violated its
         protocol."""
         if count == _FAULT:

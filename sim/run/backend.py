@@ -8,7 +8,6 @@ host or GPU that falls silent, training, a test.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 from host.model import Model
 from host.timing.gpu import GpuProfile
@@ -16,18 +15,15 @@ from host.timing.network import Network
 from host.timing.pcie import PcieProfile
 from host.wire.rows import Answer, row_answers
 from rtl.config import NicConfig
-from sim.cluster.crew import NodeCrew
 from sim.cluster.exchange import Exchange
-from sim.cluster.protocols import CrewFactory, FrameExchange
+from sim.cluster.protocols import FrameExchange
 from sim.engines import Engine
 from sim.engines.compiled import CompiledEngine
 from sim.job.options import RunOptions
 from sim.model.engine import ModelEngine
 from sim.model.nic import ModelNic
 from sim.model.node import ModelNode
-from sim.native.crew import CompiledCrew, crew_functions
 from sim.native.exchange import CompiledExchange
-from sim.native.host import NativeNode
 from sim.native.node import CompiledNode
 from sim.native.numerics import COMPILED, NUMPY, Numerics
 from sim.nic.build import NicModel, nic_model
@@ -74,11 +70,10 @@ class Backend:
         """Return a node for inference; the parameters are those of :class:`sim.node.node.Node`."""
         workload = self.options.workload
         rest = pcie, gpu, workload.in_flight, bottom
-        if not workload.silences:
+        if self.compiled_hosts and self.rows is None and not workload.silences:
             if isinstance(engine, ModelEngine):
                 return ModelNode(number, engine, config, model.dimension, *rest)
-            plain = self.compiled_hosts and self.rows is None
-            if plain and isinstance(engine, CompiledEngine) and engine.drivable:
+            if isinstance(engine, CompiledEngine) and engine.drivable:
                 return CompiledNode(number, engine, config, model, workload.seed, *rest)
         rows = self.rows or row_answers
         answer = rows(model, workload.seed, number, config.host_payload_beats)
@@ -93,14 +88,6 @@ class Backend:
         if len(compiled) == len(engines):
             return CompiledExchange(compiled, network)
         return Exchange(engines, network)
-
-    def crew(self, nodes: Sequence[ClusterNode]) -> CrewFactory:
-        """Return a factory of the threads that advance ``nodes``."""
-        native = [node for node in nodes if isinstance(node, NativeNode)]
-        if len(native) == len(nodes):
-            crew_functions()  # compile now, before the run's wall time starts
-            return partial(CompiledCrew, native)
-        return partial(NodeCrew, nodes)
 
 
 def choose(options: RunOptions) -> Backend:

@@ -71,7 +71,7 @@ class ClusterSetup:
         self.hand_out = lookahead + (self.network.lookahead if workload.nodes > 1 else 0)
         self.cluster = Cluster(
             nodes, self.network, backend.exchange_between(nodes, self.network),
-            backend.crew(nodes), simulation.threads, reaction=self.hand_out,
+            simulation.threads, reaction=self.hand_out,
             patience=simulation.patience + patience)
         try:
             self.start = self._boot(min(lookahead, self.network.lookahead))

@@ -43,17 +43,17 @@ def test_equal_to_a_run_whose_packets_are_full(tmp_path, kind, dimension, nodes)
 def test_results_by_hand():
     kaggle = InteractionCost.of(preset("kaggle"), MODELS["kaggle"])
     # 351 dots are 22 beats behind the dense vector's; 13 units take 27 cycles.
-    assert (kaggle.beats, kaggle.cycles, kaggle.together) == (23, 27, 2)
+    assert (kaggle.beats, kaggle.cycles, kaggle.results_per_packet) == (23, 27, 2)
     assert kaggle.result_bytes(np.array([2, 1])) == 64 * (2 + 46 + 2 + 23)
     terabyte = InteractionCost.of(preset("terabyte"), MODELS["terabyte"])
     assert (terabyte.beats, terabyte.cycles) == (26, 4 * 27)
     one = preset("kaggle").with_fields(dot_units=1)
     assert InteractionCost.of(one, MODELS["kaggle"]).cycles == 351
     small = Model((5,) * 3, 4, 1, (4,), (1,))
-    assert InteractionCost.of(preset("tiny"), small).together == 31  # 2 tag beats, 31 times 2
+    assert InteractionCost.of(preset("tiny"), small).results_per_packet == 31  # 2 tag beats, 31 times 2
     long = Model((5,) * 20, 64, 1, (64,), (1,), interaction="cat")
     parts = InteractionCost.of(preset("kaggle"), long)
-    assert (parts.beats, parts.cycles, parts.together) == (84, 84, 0)
+    assert (parts.beats, parts.cycles, parts.results_per_packet) == (84, 84, 0)
     assert parts.result_bytes(np.array([1, 1])) == 2 * 64 * (2 + 63 + 2 + 21)
 
 

@@ -8,6 +8,7 @@ import pytest
 from sim.cli.main import main
 from sim.job.inputs import most_mini_batches
 from sim.job.options import RunOptions
+from sim.run.picture import draw_run
 from sim.run.report import cold, table
 from sim.run.run import Run, run
 from tests.sim.inputs import multi_hot_trace
