@@ -1,0 +1,1 @@
+"""Samples: data sets and their readers, the generator, and statistics of keys."""

@@ -1,0 +1,1 @@
+"""DLRM in numpy, the reference: embedding tables, MLPs, interaction, training, checkpoints."""

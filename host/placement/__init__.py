@@ -1,0 +1,1 @@
+"""Which node owns which row, and caches with exact LRU."""

@@ -1,0 +1,1 @@
+"""Keys: their hash, and which node owns them."""

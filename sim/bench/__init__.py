@@ -1,0 +1,1 @@
+"""The bench: figures of DESIGN section 7, each measured beside its target."""

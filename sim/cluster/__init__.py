@@ -1,0 +1,1 @@
+"""Cluster: nodes, the exchange of frames between them, and the watchdog."""

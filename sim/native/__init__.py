@@ -1,1 +1,1 @@
-"""Compiled twins of Python modules: hosts, exchange, threads and checks, equal bit for bit."""
+"""Compiled twins of Python modules, equal bit for bit: hosts, exchange, check of results."""

@@ -1,0 +1,1 @@
+"""One NIC for the simulator: built, its registers, its packets at the edges, its stalls."""

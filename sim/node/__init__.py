@@ -1,0 +1,1 @@
+"""Node: one NIC with its host and GPU, the Python reference."""

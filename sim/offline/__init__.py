@@ -1,0 +1,1 @@
+"""Commands that run no NIC: plan, hit rates, batching, descriptions of data sets."""

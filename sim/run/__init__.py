@@ -1,0 +1,1 @@
+"""A run: samples through a cluster, every result checked, everything measured."""

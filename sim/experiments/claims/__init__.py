@@ -1,0 +1,1 @@
+"""The claims of the paper, each with the function that judges it."""

@@ -1,0 +1,1 @@
+"""Points of the evaluation: one system on one workload, and how it is measured."""

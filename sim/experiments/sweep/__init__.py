@@ -1,0 +1,1 @@
+"""Sweeps: many points measured, on this machine or a cluster."""

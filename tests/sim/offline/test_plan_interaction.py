@@ -50,7 +50,8 @@ def test_results_by_hand():
     one = preset("kaggle").with_fields(dot_units=1)
     assert InteractionCost.of(one, MODELS["kaggle"]).cycles == 351
     small = Model((5,) * 3, 4, 1, (4,), (1,))
-    assert InteractionCost.of(preset("tiny"), small).results_per_packet == 31  # 2 tag beats, 31 times 2
+    # 2 tag beats, 31 times 2.
+    assert InteractionCost.of(preset("tiny"), small).results_per_packet == 31
     long = Model((5,) * 20, 64, 1, (64,), (1,), interaction="cat")
     parts = InteractionCost.of(preset("kaggle"), long)
     assert (parts.beats, parts.cycles, parts.results_per_packet) == (84, 84, 0)
