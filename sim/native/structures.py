@@ -23,14 +23,15 @@ class Shared(ctypes.Structure):
 
 
 def definition(structure: type[Shared]) -> str:
-    """Return the C++ definition of ``structure``; static assertions check that every field has the
-    same offset as in Python."""
+    """Return the C++ definition of ``structure``; static assertions check that every field has
+    the offset and the size that it has in Python."""
     name, lines, checks = structure.__name__, [], []
     for field, kind, *_ in structure._fields_:
         known = structure.pointers.get(field) or _TYPES.get(kind) or kind.__name__
         lines.append(f"    {known} {field};")
-        checks.append(f"static_assert(offsetof({name}, {field}) == "
-                      f"{getattr(structure, field).offset});")
+        place = getattr(structure, field)
+        checks.append(f"static_assert(offsetof({name}, {field}) == {place.offset} && "
+                      f"sizeof({name}::{field}) == {place.size});")
     checks.append(f"static_assert(sizeof({name}) == {ctypes.sizeof(structure)});")
     return "\n".join([f"struct {name} {{", *lines, "};", *checks]) + "\n"
 
