@@ -14,9 +14,11 @@ function               command
 :func:`frame`          rows of any of these results as a pandas ``DataFrame``
 =====================  =============================================================
 
-Keyword arguments have the names of the command-line options; None stands for the default. A
-function returns the dictionary that its command writes with ``--json``. It prints nothing on
-standard output. Paths may be any ``os.PathLike``; ``data`` may be several paths.
+Keyword arguments have the names of the command-line options. In `run` and `train` None stands for
+the default of any of them. What may be repeated or listed (``set``, ``policy``, ``only``,
+``figures``) is a sequence, not a string. A function returns the dictionary that its command writes
+with ``--json``. It prints nothing on standard output. Paths may be any ``os.PathLike``; ``data``
+may be several paths.
 
 A mistake in an argument or in an input file raises ``ValueError`` with the line that the command
 prints (:class:`host.errors.InputError` for a file); unknown arguments and values of a wrong type
@@ -67,7 +69,7 @@ def run(*, progress: Callable[[int, int | None, int], None] = lambda done, total
     warmup, data, format, placement, network, gpu, pcie, seed, cluster, faults
         What is simulated, see :class:`sim.job.workload.Workload`. ``set`` is a sequence of
         ``field=value`` changes of the NIC.
-    engine, fidelity, threads, skip, mlp, patience
+    engine, fidelity, threads, skip, clock_gating, mlp, patience
         How, see :class:`sim.job.simulation.Simulation`.
     json, predictions, picture, pcap, waves, waves_node, waves_window
         What is written, see :class:`sim.job.outputs.Outputs`.
@@ -123,8 +125,8 @@ def train(*, progress: Callable[[int, int | None, float, dict | None], None]
         Steps per interval, and the file from which to continue and to which to save. See
         :class:`sim.training.options.Record`.
     config, set, model, nodes, samples, mini_batch, batching, window, data, format, placement,
-    network, gpu, pcie, seed, cluster, faults, engine, threads, skip, mlp, patience, json, pcap,
-    waves, waves_node, waves_window
+    network, gpu, pcie, seed, cluster, faults, engine, threads, skip, clock_gating, mlp, patience,
+    json, pcap, waves, waves_node, waves_window
         As for :func:`run`.
     progress
         Called with the steps done, the total (None if unknown), the loss of the last step and the
@@ -312,7 +314,7 @@ def plan(*, model: AnyPath | None = None, cluster: AnyPath = "paper", config: st
     optimizer
         Optimizer whose state the memory must hold: ``none``, ``sgd`` or ``rowwise-adagrad``.
     hit_rate
-        Hit rate of the lookups that enter a local cache; by default that of caches of the NIC's
+        Hit rate of the unique keys that enter a local cache; by default that of caches of the NIC's
         size on the samples.
     model, config, set, nodes, placement, data, format, samples, mini_batch, in_flight, warmup,
     network, gpu, pcie, seed

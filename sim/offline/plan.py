@@ -52,8 +52,8 @@ def plan(workload: Workload, *, optimizer: str = "none", hit_rate: float | None 
         memory sizes. ``warmup`` mini-batches warm the caches and are not counted.
     optimizer: the optimizer whose state the memory must hold too: ``none``, ``sgd`` or
         ``rowwise-adagrad``.
-    hit_rate: of the lookups that enter a local cache; by default that of caches of the NIC's size
-        on the samples.
+    hit_rate: of the unique keys that enter a local cache; by default that of caches of the NIC's
+        size on the samples.
     progress: called with the samples done.
 
     Returns
