@@ -44,6 +44,34 @@ def test_every_system_adds_up(workload, systems):
             count["bytes"] for kind, count in found["traffic"].items() if kind != "total"))
 
 
+def test_every_placement_reaches_baselines_and_nics():
+    bags = {"placement": "lookups"}
+    found = {placement: [small(system, in_flight=2, placement=placement)
+                         for system in ("bl-paper", "lc+rc")]
+             for placement in ("even", "rows", "lookups", "row")}
+    for which in (0, 1):
+        times = {round(pair[which]["service_us"], 6) for pair in found.values()}
+        assert len(times) >= 3, times
+        # One key of each table a sample: all of a node's rows in few calls, or in many.
+        assert found["even"][which]["interval_us"] < found["rows"][which]["interval_us"]
+    assert found["even"][0]["point"]["placement"] == "even"
+    assert small("bl-paper", in_flight=2) == found["even"][0]
+
+
+def test_the_nics_of_a_point_are_dealt_as_its_baselines():
+    for placement in ("even", "rows", "lookups", "row"):
+        point = Point.named("fs", **SMALL | {"placement": placement})
+        trace = trace_of(point)
+        options = options_of(point, trace, Devices.load(2), Devices.load(2).gpu.gpu,
+                             {"local_cache": 0, "remote_cache": 0}, False, 1)
+        run = Run(options)
+        try:
+            assert run.plan == plan_of(point, trace)
+        finally:
+            run.checks.close() if hasattr(run.checks, "close") else None
+            run.setup.close()
+
+
 def test_what_a_system_lacks_is_none():
     paper, rc = small("bl-paper"), small("rc", in_flight=2)
     assert paper["nic_us"] is paper["local_cache"] is paper["saved_lookups"] is None
@@ -107,7 +135,7 @@ def test_rows_of_caches_are_shares_of_what_reaches_them():
                 owned[owner].add(key)
                 if owner != node:
                     foreign[node].add(key)
-    reach = reaching(trace, 2)
+    reach = reaching(trace, plan)
     assert reach["local_cache"] == sum(map(len, owned)) / 2
     assert reach["remote_cache"] == sum(map(len, foreign)) / 2
     rows, notes = cache_rows(point, trace)

@@ -63,9 +63,9 @@ def _sums(planned: dict, kind: str) -> dict[str, float]:
 
 @pytest.mark.few(2)
 @pytest.mark.parametrize(("nodes", "dimension", "placement"), [
-    pytest.param(4, 64, "row", marks=pytest.mark.slow), (1, 48, "table"), (2, 4, "row"),
-    (1, 8, "table"),
-    *(pytest.param(2, 16, placement, marks=pytest.mark.slow) for placement in ("row", "table"))])
+    pytest.param(4, 64, "row", marks=pytest.mark.slow), (1, 48, "even"), (2, 4, "row"),
+    (1, 8, "even"),
+    *(pytest.param(2, 16, placement, marks=pytest.mark.slow) for placement in ("row", "even"))])
 def test_equal_to_a_run_whose_packets_are_full(tmp_path, nodes, dimension, placement):
     """Exact to the byte with long time-outs, one mini-batch at a time, and no cache."""
     options = RunOptions.of(
@@ -94,7 +94,7 @@ def test_equal_to_a_run_whose_packets_are_full(tmp_path, nodes, dimension, place
             counted), name
 
 
-@pytest.mark.parametrize("placement", ["row", "table"])
+@pytest.mark.parametrize("placement", ["row", "even", "rows"])
 def test_close_to_a_run_with_time_outs(placement):
     options = RunOptions.of(cluster="paper", samples=1024, placement=placement, threads=1,
                             settings=ALL_SENT)
@@ -372,7 +372,7 @@ def test_json_on_standard_output(capsys):
     (("--hit-rate", "-0.1"), "hit_rate must be between 0 and 1, not -0.1"),
     (("--hit-rate", "nan"), "hit_rate must be between 0 and 1, not nan"),
     (("--optimizer", "adam"), "optimizer must be one of none, sgd, rowwise-adagrad, not 'adam'"),
-    (("--placement", "column"), "placement must be one of table, row, not 'column'"),
+    (("--placement", "column"), "placement must be one of even, rows, lookups, row, not 'column'"),
     (("--nodes", "0"), "nodes must be at least 1, not 0"),
     (("--warmup", "8"), "warmup must be less than the mini-batches of the input, 8, not 8"),
     (("--network", "ethernet_100g_direct"), "nodes must be between 1 and 3 of ethernet_100g_dir"),
