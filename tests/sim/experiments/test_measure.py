@@ -6,17 +6,21 @@ from functools import cache
 import numpy as np
 import pytest
 
+from host.placement.deal import PLACEMENTS
 from host.placement.shard import ShardPlan
 from host.systems import Devices, Step
 from sim.experiments import Point, measure
 from sim.experiments.points import nic_runs
-from sim.experiments.points.nic import cache_rows, reaching
+from sim.experiments.points.nic import cache_rows, options_of, reaching
 from sim.experiments.points.nic_run import Record
+from sim.experiments.points.placing import plan_of
 from sim.experiments.points.requests import request_us
 from sim.experiments.points.systems import BASELINES
 from sim.experiments.points.timing import alone, busy_us, interval_us
 from sim.experiments.points.trace import arrivals_of, trace_of
 from sim.experiments.points.training import trained
+from sim.job.inputs import choose_model
+from sim.job.placing import plan_of as plan_of_workload
 
 SMALL = {"nodes": 2, "mini_batch": 16, "warmup": 2, "measured": 4, "window": 32}
 
@@ -45,31 +49,24 @@ def test_every_system_adds_up(workload, systems):
 
 
 def test_every_placement_reaches_baselines_and_nics():
-    bags = {"placement": "lookups"}
-    found = {placement: [small(system, in_flight=2, placement=placement)
-                         for system in ("bl-paper", "lc+rc")]
-             for placement in ("even", "rows", "lookups", "row")}
-    for which in (0, 1):
-        times = {round(pair[which]["service_us"], 6) for pair in found.values()}
-        assert len(times) >= 3, times
-        # One key of each table a sample: all of a node's rows in few calls, or in many.
-        assert found["even"][which]["interval_us"] < found["rows"][which]["interval_us"]
-    assert found["even"][0]["point"]["placement"] == "even"
-    assert small("bl-paper", in_flight=2) == found["even"][0]
+    paper, nics = ({placement: small(system, in_flight=2, placement=placement)
+                    for placement in PLACEMENTS} for system in ("bl-paper", "lc+rc"))
+    # A gather for each of a node's tables: 13, 23 and 26 of them.
+    each = [paper[placement]["busy_us"]["cpu"] for placement in ("even", "rows", "row")]
+    assert (each[1] - each[0]) / 10 == pytest.approx((each[2] - each[1]) / 3) and each[1] > each[0]
+    assert len({found["nic_us"]["service"] for found in nics.values()}) == len(PLACEMENTS)
+    assert paper["even"] == small("bl-paper", in_flight=2)
 
 
 def test_the_nics_of_a_point_are_dealt_as_its_baselines():
-    for placement in ("even", "rows", "lookups", "row"):
+    for placement in PLACEMENTS:
         point = Point.named("fs", **SMALL | {"placement": placement})
         trace = trace_of(point)
         options = options_of(point, trace, Devices.load(2), Devices.load(2).gpu.gpu,
                              {"local_cache": 0, "remote_cache": 0}, False, 1)
-        run = Run(options)
-        try:
-            assert run.plan == plan_of(point, trace)
-        finally:
-            run.checks.close() if hasattr(run.checks, "close") else None
-            run.setup.close()
+        workload = options.workload
+        assert workload.placement == placement
+        assert plan_of_workload(workload, *choose_model(workload)) == plan_of(point, trace)
 
 
 def test_what_a_system_lacks_is_none():
