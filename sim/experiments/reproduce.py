@@ -23,6 +23,8 @@ from sim.experiments.points.measure import measure
 from sim.experiments.points.order import effort, in_turn
 from sim.experiments.points.point import Point
 from sim.experiments.points.setting import Setting
+from sim.experiments.points.task import Task
+from sim.experiments.points.words import in_words
 from sim.experiments.sweep.sweep import Outcome, Progress, Results, sweep
 from sim.files.store import Store, plain
 
@@ -31,7 +33,7 @@ __all__ = ["SCHEMA", "points_of", "reproduce"]
 SCHEMA = "embernic-claims-1"
 
 
-def points_of(names: Iterable[str], setting: Setting) -> list[Point]:
+def points_of(names: Iterable[str], setting: Setting) -> list[Point | Task]:
     """Return every point that figures and tables need, without repeats."""
     return list(dict.fromkeys(
         point for name in names for point in exhibit(name).points(setting)))
@@ -39,7 +41,7 @@ def points_of(names: Iterable[str], setting: Setting) -> list[Point]:
 
 def reproduce(names: Iterable[str], setting: Setting, output: str | Path, backend: str = "loky",
               jobs: int | None = None, progress: Progress | None = None,
-              how: Callable[[Point], dict] | None = None, command: str = "") -> dict:
+              how: Callable[[Point | Task], dict] | None = None, command: str = "") -> dict:
     """Measure what ``names`` need and write figures, tables, ``claims.json`` and ``index.html``.
 
     Parameters
@@ -107,11 +109,4 @@ def _made_with(setting: Setting, results: Results) -> dict:
 
 def _failure(outcome: Outcome) -> dict:
     """Return a point that failed, in words, and the reason."""
-    point: Point = outcome.point
-    caches = [f"{name} {value}" for name, value in (
-        ("local cache", point.local_cache), ("remote cache", point.remote_cache)) if value]
-    scaled = [f"{name} x{factor:g}" for name, factor in point.scaled]
-    return {"point": ", ".join([
-        point.label, point.dataset, point.workload, f"{point.nodes} nodes",
-        f"mini-batch {point.samples}", point.software, point.fidelity, *caches, *scaled,
-        *point.settings]), "error": outcome.error}
+    return {"point": in_words(outcome.point), "error": outcome.error}

@@ -47,6 +47,13 @@ class Store:
         self.folder = Path(folder)
         self.version = version or sources_hash(PRESENTATION)
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Store) and (self.folder, self.version) == (
+            other.folder, other.version)
+
+    def __hash__(self) -> int:
+        return hash((self.folder, self.version))
+
     def key(self, point: Any) -> str:
         """Return the name of a point, a dataclass of plain values."""
         fields = asdict(point)

@@ -13,6 +13,7 @@ from sim.experiments.figures.row import Row
 from sim.experiments.figures.section import Section, section_of_rows
 from sim.experiments.points.point import Point
 from sim.experiments.points.setting import Setting
+from sim.experiments.points.task import Task
 from sim.experiments.sweep.sweep import Results
 
 __all__ = ["Exhibit", "Figure", "Table"]
@@ -34,7 +35,7 @@ class Exhibit(ABC):
     about: str = field(default="", kw_only=True)
     demo: bool = field(default=False, kw_only=True)
 
-    def points(self, setting: Setting) -> list[Point]:
+    def points(self, setting: Setting) -> Sequence[Point | Task]:
         """Return the points that must be measured; none where data sets alone are described."""
         return []
 
