@@ -14,7 +14,7 @@ from host.systems.devices import profiles_of
 from host.toml.profile import load_profile, profile_hash
 from sim.experiments.claims.headlines import headlines
 from sim.experiments.claims.judge import judge
-from sim.experiments.figures.exhibit import Exhibit, Figure
+from sim.experiments.figures.exhibit import Exhibit
 from sim.experiments.figures.registry import chosen, exhibit
 from sim.experiments.figures.row import csv_text
 from sim.experiments.page.content import Shown, content_of
@@ -79,15 +79,12 @@ def reproduce(names: Iterable[str], setting: Setting, output: str | Path, backen
 
 def _write(shown: Exhibit, setting: Setting, results: Results, folder: Path,
            command: str) -> Shown:
-    """Write the picture and the CSV file of a figure, or the CSV file of a table."""
+    """Write the pictures and the CSV file of a figure, or the CSV file of a table."""
     rows = shown.rows(setting, results)
-    picture = None
-    if isinstance(shown, Figure):
-        picture = folder / f"{shown.name}.png"
-        shown.draw(setting, results, rows, picture)
+    pictures = shown.pictures(setting, results, rows, folder)
     write_whole(str(folder / f"{shown.name}.csv"), csv_text(rows))
     return Shown(shown.name, shown.title, shown.about,
-                 f"python -m sim reproduce {shown.name}{command} --output DIR", picture,
+                 f"python -m sim reproduce {shown.name}{command} --output DIR", pictures,
                  shown.sections(setting, results, rows))
 
 

@@ -42,6 +42,11 @@ class Case:
     draws: tuple[Draws, ...]
     left_out: LeftOut
 
+    @property
+    def dataset(self) -> str:
+        """Data set of the points."""
+        return self.full.dataset
+
 
 def names_of(setting: Setting, software: str) -> tuple[str, ...]:
     """Return the constants that are drawn for a software profile."""

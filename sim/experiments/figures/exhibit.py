@@ -47,6 +47,11 @@ class Exhibit(ABC):
         """Return the sections of the page above the pictures."""
         return []
 
+    def pictures(self, setting: Setting, results: Results, rows: Sequence[Row],
+                 folder: Path) -> list[Path]:
+        """Draw the pictures to ``folder``, and return where they are."""
+        return []
+
 
 class Figure(Exhibit):
     """An exhibit with a picture, which lies under the heading ``Figures`` of the page."""
@@ -55,6 +60,13 @@ class Figure(Exhibit):
     def draw(self, setting: Setting, results: Results, rows: Sequence[Row],
              path: str | Path) -> None:
         """Draw to ``path``, a PNG."""
+
+    def pictures(self, setting: Setting, results: Results, rows: Sequence[Row],
+                 folder: Path) -> list[Path]:
+        """Draw its one picture, which has its name."""
+        path = folder / f"{self.name}.png"
+        self.draw(setting, results, rows, path)
+        return [path]
 
     @property
     def heading(self) -> str:

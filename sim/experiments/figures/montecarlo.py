@@ -161,7 +161,7 @@ def _fill(axes: Axes, results: Results, cases: Sequence[Case]) -> None:
                           fillstyle="none")
             place += 1
     axes.axhline(0, color="0.2", linewidth=1)
-    axes.set_xticks(range(place), names, fontsize=8)
+    axes.set_xticks(range(place), names, fontsize=7)
     low, high = axes.get_ylim()
     marks = [mark for mark in (0.25, 0.5, 0.71, 1, 1.41, 2, 2.83, 4, 5.66, 8)
              if low <= np.log2(mark) <= high]

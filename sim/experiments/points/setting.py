@@ -6,7 +6,8 @@ from typing import Any
 from sim.experiments.points.point import DATASETS, MINI_BATCH, Point
 from sim.experiments.points.systems import BASELINES, canonical
 
-__all__ = ["BASES", "DEMO", "PAPER_LIKE", "SETTINGS", "SHARES", "SOFTWARES", "Setting", "Source"]
+__all__ = ["BASES", "DEMO", "PAPER_LIKE", "SETTINGS", "SHARES", "SOFTWARES", "Setting", "Source",
+           "like"]
 
 SHARES = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
 """Sizes of a cache in a sweep, as shares of the unique keys that reach it."""
@@ -116,7 +117,8 @@ class Setting:
             common |= self.sweep(dataset)
         every = self._every(system, software)
         # What a setting and a point both have a list of, such as constants, adds up.
-        fields |= {name: tuple(dict.fromkeys((*every[name], *value))) for name, value in fields.items()
+        fields |= {name: tuple(dict.fromkeys((*every[name], *value)))
+                   for name, value in fields.items()
                    if name in every and isinstance(value, tuple)}
         point = Point.named(system, dataset=dataset, workload=workload, software=software,
                             **common | every | fields)
@@ -127,6 +129,17 @@ class Setting:
             point = replace(point, remote_cache=0.0)
         # A system without a NIC is the same in either fidelity.
         return point if parts[0] in ("nic", "lc", "rc", "sc") else replace(point, fidelity="model")
+
+    def in_words(self) -> str:
+        """Return what it fixes beside data sets, cluster and seed."""
+        sizes = {self.mini_batch(dataset) for dataset in self.datasets}
+        said = [f"mini-batches of {', '.join(f'{size:,}' for size in sorted(sizes))}",
+                f"tables placed {self.placement}"]
+        every = dict(self.every)
+        said += [f"{name} x{factor:g}" for name, factor in every.pop("scaled", ())]
+        said += every.pop("settings", ())
+        return ", ".join(said + [name.replace("_", " ") if value is True else f"{name} {value}"
+                                 for name, value in every.items()])
 
     def _every(self, system: str, software: str) -> dict[str, Any]:
         """Return the fields of ``every`` that a system with a software profile has."""
@@ -152,6 +165,19 @@ PAPER_LIKE = Setting(
 
 SETTINGS = {"reference": Setting(), "paper-like": PAPER_LIKE}
 """Settings by name."""
+
+
+
+def like(setting: Setting, name: str) -> Setting:
+    """Return the setting of `SETTINGS` on the data sets, the cluster and the samples of
+    ``setting``; one of its own name is ``setting`` itself."""
+    found = SETTINGS[name]
+    if (setting.every, setting.swept) == (found.every, found.swept):
+        return setting
+    same = ("datasets", "sources", "softwares", "fidelity", "markers", "nodes", "scale_nodes",
+            "placement", "shares", "gpu", "warmup", "measured", "seed", "draws", "nic_sets")
+    return replace(found, **{name: getattr(setting, name) for name in same})
+
 
 DEMO = Setting(datasets=("kaggle",), scale_nodes=(2, 4), shares=(0.0, 0.1, 0.5),
                warmup=16, measured=16)
