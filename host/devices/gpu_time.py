@@ -60,10 +60,10 @@ class GpuTime:
 
     def share(self, operation: Operation) -> float:
         """Return the share of the GPU's multiprocessors that each kernel of an operator fills."""
-        blocks = operation.tiles or (
-            operation.streamed_bytes + operation.row_traffic(self.gpu.access_bytes)
-        ) / self.gpu.block_bytes
-        return min(1.0, max(1, ceil(blocks / operation.operators)) / self.gpu.multiprocessors)
+        moved = operation.streamed_bytes + operation.row_traffic(self.gpu.access_bytes)
+        blocks = operation.tiles / operation.operators or ceil(
+            moved / self.gpu.block_bytes / operation.operators)
+        return min(1.0, max(1, blocks) / self.gpu.multiprocessors)
 
     def work_us(self, operation: Operation) -> float:
         """Return the microseconds that the GPU works on ``operation``, without launches."""

@@ -15,4 +15,5 @@ from host.systems.workload import Workload, replicate_small, workload_of
 
 __all__ = ["COPIED_ROWS", "PHASES", "Breakdown", "Devices", "NicTimes", "Part", "Schedule",
            "Stage", "Step", "StepOptions", "Tuning", "Workload", "all_on_nic", "best_tuning",
-           "bl_paper", "bl_tuned", "breakdown", "cpu_mpi", "replicate_small", "schedule", "smartnic", "workload_of"]
+           "bl_paper", "bl_tuned", "breakdown", "cpu_mpi",
+           "replicate_small", "schedule", "smartnic", "workload_of"]

@@ -51,8 +51,8 @@ def all_on_nic(w: Workload, d: Devices, options: StepOptions, nic: NicTimes,
                fpga: FpgaDense = FpgaDense()) -> Step:
     """Return a step without a GPU: rows in the card's HBM, MLPs on the remaining multipliers.
 
-    Samples go to the NIC by DMA after a doorbell, predictions come back by DMA; no kernel is called.
-    ``nic``: times of NICs whose rows are in HBM. MLPs cost only their multiplications, a
+    Samples go to the NIC by DMA after a doorbell, predictions come back by DMA; no kernel is
+    called. ``nic``: times of NICs whose rows are in HBM. MLPs cost only their multiplications, a
     lower bound; a training step takes three times those of a forward pass.
     """
     step = Step()

@@ -33,8 +33,10 @@ class Dense:
         """Return the interaction, unless the NIC does it, and the top MLP forward."""
         parts: list[Work] = [("top MLP", "mlp", mlp(self._samples, self._model.top_layers,
                                                     self._level))]
-        return ([("interaction", "irregular", interaction(self._samples, self._model,
-                                                          self._level))] if interact else []) + parts
+        if interact:
+            parts.insert(0, ("interaction", "irregular",
+                             interaction(self._samples, self._model, self._level)))
+        return parts
 
     def backward(self) -> list[Work]:
         """Return the loss and the gradients of top MLP, interaction and pooled vectors."""

@@ -116,6 +116,8 @@ class Program:
 
     def _mpi(self, name: str, phase: str, cost: Cost, after: After) -> tuple[int, ...]:
         """Add a collective that the thread waits for."""
+        if not cost.us:
+            return tuple(after)
         self._thread = (charge(self.step, name, phase, cost, [*after, *self._thread]),)
         return self._thread
 

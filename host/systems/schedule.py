@@ -49,11 +49,11 @@ def schedule(steps: Sequence[Step], in_flight: int = 1,
     """Run ``steps`` with at most ``in_flight`` of them at once.
 
     Step k is released when step k - ``in_flight`` is finished, but not before its arrival and not
-    before step k - 1. A ready stage starts when its shares of all its resources are free; if several
-    could start, the earliest step goes first, then the earliest stage of the step. A stage never
-    waits for one that cannot start yet: resources are granted in time order. Only what is left of a
-    resource that an earlier one waits for is kept for that one, or small shares would keep a large
-    one waiting for ever.
+    before step k - 1. A ready stage starts when its shares of all its resources are free; if
+    several could start, the earliest step goes first, then the earliest stage of the step. A stage
+    never waits for one that cannot start yet: resources are granted in time order. Only what is
+    left of a resource that an earlier one waits for is kept for that one, or small shares would
+    keep a large one waiting for ever.
 
     Raises ``ValueError`` for ``in_flight`` below 1, or arrivals that are too few or not ascending.
     """

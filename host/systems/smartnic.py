@@ -81,15 +81,16 @@ class _SmartNic:
         asked = (step.add("queries", "overhead", self._d.pcie.one_way_us, after=rung),)
         phases = {name: us for name, us in nic.phases.items()
                   if not (self._interacts and name == "irregular")}
-        hold, at = nic.interval_us, asked
+        hold, at, beside = nic.interval_us, asked, list(self._beside(asked))
         for phase, us in phases.items():
             held = min(us, hold)
             hold -= held
-            gpu = self._gathers(us) if phase == "embedding_lookup" else ()
-            for part, resources in ((held, ("nic", *gpu)), (us - held, gpu)):
+            if phase == "embedding_lookup":
+                beside.append(step.add("gathers", "overhead", us, *self._gathers(us), after=at))
+            for part, resources in ((held, ("nic",)), (us - held, ())):
                 if part > 0:
                     at = (step.add(phase, phase, part, *resources, after=at),)
-        return (*at, *self._beside(asked))
+        return (*at, *beside)
 
     def _gathers(self, us: float) -> tuple[Part, ...]:
         """Return what the gathers occupy of the GPU, spread over the ``us`` that they are part of.

@@ -24,9 +24,9 @@ def bottom_operations(model: Model) -> int:
 class DenseVectors:
     """The bottom MLP on one NIC's GPU, and the NIC's requests for its outputs.
 
-    The MLP of a share starts when the first of its queries is sent. Its outputs lie in GPU memory one
-    after the other, so that the NIC's requests are DMA reads of it: no kernel copies them. A request
-    is answered when it has come and the outputs exist.
+    The MLP of a share starts when the first of its queries is sent. Its outputs lie in GPU memory
+    one after the other, so that the NIC's requests are DMA reads of it: no kernel copies them. A
+    request is answered when it has come and the outputs exist.
 
     Parameters
     ----------
@@ -81,6 +81,7 @@ class DenseVectors:
                                           wanted["landing"].astype(np.uint16)))
 
     def _answer(self, step: Step, places: np.ndarray, landings: np.ndarray, now: float) -> None:
+        assert step.dense is not None
         self.waiting -= len(places)
         self.rows += len(places)
         for packet in gpu_vectors(

@@ -31,8 +31,8 @@ def interval_us(steps: Sequence[Step], in_flight: int) -> float:
 
 
 def busy_us(steps: Sequence[Step]) -> dict[str, float]:
-    """Return how long each resource of the busiest node serves a step, the mean of all; a stage that
-    holds a share of one counts with that share."""
+    """Return how long each resource of the busiest node serves a step, the mean of all; a stage
+    that holds a share of one counts with that share."""
     busy: dict[str, float] = {}
     for step in steps:
         for stage in step.stages:
