@@ -102,7 +102,7 @@ def test_copies():
     assert (copies.call_us, copies.moving_us(50_000)) == (6.0, 5.0)
     # The GPU reads host memory: there and back; it writes it: one way.
     assert copies.latency_us(True) == 1.0 and copies.latency_us(False) == 0.5
-    with pytest.raises(ValueError, match="^size must be at least 0, not -1"):
+    with pytest.raises(ValueError, match=r"^size must be at least 0, not -1"):
         copies.moving_us(-1)
 
 

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Hashable
-from itertools import pairwise
 
 import numpy as np
 import pytest

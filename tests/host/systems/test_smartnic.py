@@ -95,7 +95,7 @@ def test_pcie_and_the_network_carry_what_the_nic_moves():
                    network=replace(d.network, bandwidth_gbit_s=8e-3))
     nic = replace(NIC, gathers=1.0, gathered=10.0, sent_bytes=7.0)
     found = schedule([smartnic(workload(), slow, INFERENCE, nic)]).busy
-    # Lists and pooled vectors to the GPU, and its two dense features; rows and a prediction from it.
+    # Lists, pooled vectors and two dense features to the GPU; rows and a prediction from it.
     assert found["pcie_in"] == pytest.approx(8 * 10 + 4 * 2 * 4 + 4 * 2)
     assert found["pcie_out"] == pytest.approx(16 * 10 + 4) and found["link"] == pytest.approx(7)
     own = schedule([smartnic(workload(), slow, INFERENCE, nic, computation=True)]).busy

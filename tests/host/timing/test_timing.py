@@ -125,7 +125,8 @@ def test_one_thread_calls_gathers_one_after_the_other():
 
 
 def test_without_a_thread_calls_do_not_wait_for_each_other():
-    gpu: GpuLookups[str] = GpuLookups(GpuProfile("g", 1.0, 64.0, 64, 4, call_us=4.0, kernel_us=0.0), 64)
+    gpu: GpuLookups[str] = GpuLookups(
+        GpuProfile("g", 1.0, 64.0, 64, 4, call_us=4.0, kernel_us=0.0), 64)
     ends = [gather and gather.end for gather in (gpu.arrive(0, "a", 4), gpu.arrive(1, "b", 4))]
     assert ends == [1250 + 1, 1251 + 1]
 
