@@ -28,10 +28,11 @@ __all__ = ["Workloads", "chosen_tuning", "steps_of", "workloads"]
 
 
 class Workloads:
-    """What each measured mini-batch of a trace asks of ``nodes`` nodes. Compared by identity."""
+    """What each measured mini-batch of a trace asks of the nodes of a plan. Compared by identity.
+    """
 
-    def __init__(self, trace: Trace, nodes: int):
-        self._trace, self._plan = trace, ShardPlan.deal(trace.model, nodes)
+    def __init__(self, trace: Trace, plan: ShardPlan):
+        self._trace, self._plan = trace, plan
         self._copied: dict[int, list[Workload]] = {}
 
     @cached_property
@@ -55,9 +56,9 @@ class Workloads:
 
 
 @lru_cache(maxsize=8)
-def workloads(trace: Trace, nodes: int) -> Workloads:
-    """Return what each measured mini-batch asks of ``nodes`` nodes."""
-    return Workloads(trace, nodes)
+def workloads(trace: Trace, plan: ShardPlan) -> Workloads:
+    """Return what each measured mini-batch asks of the nodes of ``plan``."""
+    return Workloads(trace, plan)
 
 
 def steps_of(point: Point, work: Workloads, devices: Devices, nic: NicPart | None,

@@ -100,7 +100,8 @@ def test_kernels_share_the_memory_and_streams_limit_them():
 
 
 def test_one_thread_calls_gathers_one_after_the_other():
-    profile = GpuProfile("g", 1.0, 64.0, 64, 4, kernel_us=0.0, call_us=4.0)  # a call is 1,000 cycles
+    # A call is 1,000 cycles.
+    profile = GpuProfile("g", 1.0, 64.0, 64, 4, kernel_us=0.0, call_us=4.0)
     ends: list[tuple[float, Callable[[float], None]]] = []
     thread = LaunchThread(profile, lambda time, action: ends.append((time, action)))
     rows: GpuLookups[str] = GpuLookups(profile, 64, thread)
