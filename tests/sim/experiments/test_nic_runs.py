@@ -29,7 +29,8 @@ def test_what_is_counted_after_the_warm_up_is_what_a_run_of_it_alone_counts_less
         (batches,), (batches[:2],), (batches, 2)))
     assert rest.counts == {name: count - warm.counts[name] for name, count in whole.counts.items()}
     assert all(count > warm.counts[name] > 0 for name, count in whole.counts.items())
-    assert rest.gathered == whole.gathered - warm.gathered < whole.gathered
+    assert rest.gathered == [both - before for both, before in zip(whole.gathered, warm.gathered)]
+    assert 0 < sum(rest.gathered) < sum(whole.gathered)
     assert rest.launches == [a - b for a, b in zip(whole.launches, warm.launches, strict=True)]
     assert rest.traffic == {kind: {unit: count - warm.traffic[kind][unit]
                                    for unit, count in of.items()}
