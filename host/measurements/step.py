@@ -88,7 +88,8 @@ def step_kernels() -> tuple[StepKernel, ...]:
     """Return the kernels of the published step."""
     return tuple(
         StepKernel(line["operator"], line["kernel"], line["shapes"], int(line["rows"]),
-                   tuple(map(int, _of_ranks(line, "calls"))), tuple(map(float, _of_ranks(line, "us"))))
+                   tuple(map(int, _of_ranks(line, "calls"))),
+                   tuple(map(float, _of_ranks(line, "us"))))
         for line in _lines(KERNELS))
 
 
