@@ -46,8 +46,7 @@ def comparison() -> Comparison:
 
 
 def _name(row: Looked) -> str:
-    return (f"{row.samples} x {row.tables} bags of {row.hot}, dimension {row.dimension}, "
-            f"{row.rows:,} rows a table")
+    return f"{row.samples} x {row.tables} bags of {row.hot}, dimension {row.dimension}"
 
 
 def _lookup(row: Looked) -> Operation:

@@ -7,6 +7,7 @@ one; a product's second kernel (the sum of its parts) reads and writes the produ
 
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import pairwise
 from math import prod
 
 from host.devices.dense_work import concat, elementwise, product
@@ -68,7 +69,7 @@ def operation(kernel: StepKernel) -> tuple[str, Operation]:
         return _product(kernel)
     if "lookup" in name:
         # The offsets follow the indices and are one more than the bags.
-        bags = next(shape[0] for before, shape in zip(tensors, tensors[1:])
+        bags = next(shape[0] for before, shape in pairwise(tensors)
                     if before == (kernel.rows,)) - 1
         return "lookup", gather(kernel.rows, bags, _DIMENSION, fused=True)
     if "SplitLookupFunction" in name:
