@@ -123,7 +123,9 @@ class Flattening:
 
 @dataclass(frozen=True)
 class DropModel:
-    """The model of ``network_drop.toml``, inferred."""
+    """The model of ``network_drop.toml``, inferred; ``multi_hot``, lookups of each table in its
+    other reading.
+    """
 
     samples_of_gpu: int
     dimension: int
@@ -133,7 +135,7 @@ class DropModel:
     cross_layers: int
     cross_rank: int
     rows: tuple[int, ...]
-    hot: tuple[int, ...]
+    multi_hot: tuple[int, ...]
 
 
 @dataclass(frozen=True)

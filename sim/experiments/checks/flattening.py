@@ -181,6 +181,7 @@ def _conclusion(found: Flattening, ours: dict[int, Parts], checks: list[Check]) 
     second = (middle.ms / many.ms) / (ours[middle.gpus].us / ours[many.gpus].us)
     # An iteration of a part that stays and a part that is inverse to the GPUs.
     stays = (many.gpus * many.ms - middle.gpus * middle.ms) / (many.gpus - middle.gpus)
+    size = 4 * (1 + found.dense + sum(found.hot))  # label, dense features and keys of a sample
     lookups = [max(_shard(found, run, tables)[1] for tables in run.shards)
                for run in (middle, many)]
     return (f"The ratio is {verdict} ({percent(checks[0].error)}). Ours: {named}. Cause: the "
@@ -191,5 +192,8 @@ def _conclusion(found: Flattening, ours: dict[int, Parts], checks: list[Check]) 
             f"{max(map(len, many.shards))} tables in place of {max(map(len, middle.shards))}; "
             f"their iteration goes from {middle.ms:.2f} to {many.ms:.2f} ms, so that {stays:.2f} "
             f"ms ({stays / many.ms:.0%}) of it do not depend on the number of GPUs. In our model "
-            "only the all-reduce and fixed times stay. What that part is, reading samples or the "
-            "host, the logs do not say.")
+            f"only the all-reduce and fixed times stay. What both have in common is the rate at "
+            f"which samples are read, {middle.rate * size / 1e9:.0f} and "
+            f"{many.rate * size / 1e9:.0f} GB/s from storage, caches emptied before each run "
+            f"({few.gpus} GPUs: {few.rate * size / 1e9:.0f}); whether that is the reason the logs "
+            "do not say.")
