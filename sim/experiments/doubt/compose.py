@@ -24,7 +24,7 @@ __all__ = ["devices_of", "interval_of", "nic_constants", "run_nics", "source_of"
 
 def devices_of(point: Point) -> Devices:
     """Return the devices of a point."""
-    return Devices.load(point.nodes, point.software, point.gpu, point.scaled)
+    return Devices.load(point.nodes, point.software, point.gpu, point.scaled, point.kernels)
 
 
 def nic_constants(point: Point) -> dict[str, float]:

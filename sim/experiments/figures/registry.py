@@ -29,6 +29,7 @@ NAMES: tuple[str, ...] = (
     "fig27",
     "tornado",
     "beyond",
+    "checks",
     "paper_like",
     "montecarlo",
     "phase_map",

@@ -100,9 +100,8 @@ def _choices(setting: Setting, dataset: str, software: str, workload: str) -> It
     if workload == "inference":
         yield Knob("in flight", "", tuple(Change(f"{depth}", (("in_flight", depth),))
                                           for depth in _DEPTHS))
-    if "kernels" in Point.__dataclass_fields__:
-        yield Knob("kernels", "", tuple(Change(f"L{level}", (("kernels", level),))
-                                        for level in _LEVELS[software]))
+    yield Knob("kernels", "", tuple(Change(f"L{level}", (("kernels", level),))
+                                    for level in _LEVELS[software]))
     # Whole windows on either side: the trace is as long as the longest takes, for all of them.
     size, longest = setting.mini_batch(dataset), max(_WINDOWS)
     whole = (("warmup", longest), ("measured", longest))

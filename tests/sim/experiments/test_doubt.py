@@ -130,12 +130,13 @@ def test_the_sets_of_both_workloads_are_not_more_than_the_setting_allows():
 def test_gpus_that_serve_nics_alike_share_runs():
     as_is = load_profile("gpu_rtx8000", GpuProfile)
     seen = as_nics_see(as_is, 64)
-    for fields in ({"stream_fraction": 0.5}, {"access_bytes": 32},
+    for fields in ({"stream_fraction": 0.5}, {"access_bytes": 32}, {"poll_us": 1.0},
+                   {"multiprocessors": 7}, {"block_bytes": 512},
                    {"gather_fraction": 0.5, "memory_bandwidth_gb_s": 1344.0},
                    {"gather_fraction": 0.5, "memory_bandwidth_gb_s": 2688.0, "access_bytes": 128},
                    {"gemm_fraction": 0.5, "float32_tflops": 32.6}):
         assert as_nics_see(replace(as_is, **fields), 64) == seen
-    for fields in ({"launch_us": 2.0}, {"access_bytes": 128}, {"gather_fraction": 0.5},
+    for fields in ({"launch_us": 2.0}, {"kernel_us": 1.0}, {"access_bytes": 128}, {"gather_fraction": 0.5},
                    {"gemm_fraction": 0.5}, {"call_us": 3.0}):
         assert as_nics_see(replace(as_is, **fields), 64) != seen
 
@@ -143,7 +144,7 @@ def test_gpus_that_serve_nics_alike_share_runs():
 def test_a_run_takes_as_long_with_what_nics_see_of_a_gpu_as_with_its_profile():
     plain = options()
     gpu = replace(plain.workload.gpu, access_bytes=128, gather_fraction=0.3, gemm_fraction=0.1,
-                  stream_fraction=0.2)
+                  stream_fraction=0.2, multiprocessors=5, block_bytes=77, poll_us=9.0)
     trace = trace_of(Point.named("lc+rc", nodes=2, mini_batch=16, warmup=2, measured=4, window=32))
     runs = [run_of(replace(plain, workload=replace(plain.workload, gpu=each)), trace.batches)
             for each in (gpu, as_nics_see(gpu, 64))]

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from gen.options import config_types
 from host.model import MODELS, Model
+from host.placement.deal import Rule
 from host.placement.shard import ShardPlan
 from host.timing.cluster import load_cluster
 from host.timing.network import NetworkProfile
@@ -316,14 +317,14 @@ def test_nodes_needed():
     weights = 4 * model.mlp_parameters
 
     def needed(placement, rows, optimizer="none"):
-        return nodes_needed(model, placement, optimizer, 64 * rows + weights)
+        return nodes_needed(model, Rule(placement), optimizer, 64 * rows + weights)
 
-    assert needed("row", 2500)["nodes"] == needed("table", 2500)["nodes"] == 1
-    assert needed("row", 1250)["nodes"] == 2 and needed("table", 1499)["nodes"] == 3
-    assert needed("table", 1500)["nodes"] == 2
+    assert needed("row", 2500)["nodes"] == needed("rows", 2500)["nodes"] == 1
+    assert needed("row", 1250)["nodes"] == 2 and needed("rows", 1499)["nodes"] == 3
+    assert needed("rows", 1500)["nodes"] == needed("even", 1500)["nodes"] == 2
     assert needed("row", 1250, "rowwise-adagrad")["nodes"] == 3
     assert needed("row", 10)["nodes"] == 250
-    split = needed("table", 999)
+    split = needed("even", 999)
     assert split["nodes"] == 4
     assert split["why"].startswith("table 0 alone takes 64,000 of 63,936 B: rows are hashed")
     assert needed("row", 9)["why"] == "more than 255 nodes"
@@ -346,7 +347,7 @@ def test_what_does_not_fit(tmp_path, capsys):
     assert shown.err == f"sim: {failures(result)[0]}\n"
     assert over["what"] == "bytes of a node" and over["have"] == 10**9 < over["need"]
     assert {row["placement"]: row["nodes_needed"]["nodes"] for row in result["placements"]} == {
-        "table": 3, "row": 3}
+        "even": 3, "rows": 3, "lookups": 3, "row": 3}
     assert picture.read_bytes().startswith(b"\x89PNG")
     assert result["memory"]["nodes"][0]["share"] > 1
     assert result["memory"]["nodes"][0]["held"]["card_memory"] == 0
