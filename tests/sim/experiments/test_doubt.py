@@ -128,7 +128,8 @@ def test_the_sets_of_both_workloads_are_not_more_than_the_setting_allows():
 # What NICs see.
 
 def test_gpus_that_serve_nics_alike_share_runs():
-    as_is = load_profile("gpu_rtx8000", GpuProfile)
+    as_is = replace(load_profile("gpu_rtx8000", GpuProfile), memory_bandwidth_gb_s=672.0,
+                    access_bytes=64, gather_fraction=1.0, float32_tflops=16.3, gemm_fraction=1.0)
     seen = as_nics_see(as_is, 64)
     for fields in ({"stream_fraction": 0.5}, {"access_bytes": 32}, {"poll_us": 1.0},
                    {"multiprocessors": 7}, {"block_bytes": 512},
@@ -252,7 +253,7 @@ def test_draws_change_with_their_constants_and_chunks_do_not_matter(sets, runs):
 
 def test_the_error_of_a_speedup_is_that_of_sets_left_out(sets, runs):
     found = LeftOut(FULL, sets, ()).measured(runs)
-    assert found["sets"] == 12 and 0 < found["median"] < found["most"] < 0.2
+    assert found["sets"] == 12 and 0 <= found["median"] <= found["most"] < 0.2
     nics = Interpolated(sets, runs)
     errors = [abs(interval_of(point, part, times) / interval_of(point, part) - 1)
               for point, part, times in zip(nics.points, nics.parts, nics.left_out())]
