@@ -44,11 +44,12 @@ between; all else is computed for each draw.</p>
 </table>
 <table>
 <tr><th>interpolation</th><th>data set</th><th>sets of runs</th><th>axes</th>
-<th>error of a speedup with a set left out</th><th>at most</th></tr>
+<th>error of a speedup with a set left out</th><th>at most</th>
+<th>of the NICs' values, median (most)</th></tr>
 {% for row in errors %}
 <tr><td>{{ row.workload }}</td><td>{{ row.dataset }}</td><td class="n">{{ row.sets }}</td>
 <td>{{ row.axes }}</td><td class="n">median {{ row.median }}, most {{ row.most }}</td>
-<td class="n">{{ row.good }}</td></tr>
+<td class="n">{{ row.good }}</td><td>{{ row.nics }}</td></tr>
 {% endfor %}
 </table>
 """
@@ -186,11 +187,13 @@ def _errors(results: Results, case: Case) -> dict[str, str]:
     metrics = outcome.metrics if outcome and outcome.metrics else None
     row = {"workload": case.full.workload, "dataset": case.full.dataset}
     if metrics is None:
-        return row | dict.fromkeys(("sets", "axes", "median", "most", "good"), "n/a")
+        return row | dict.fromkeys(("sets", "axes", "median", "most", "good", "nics"), "n/a")
     good = metrics["most"] <= MOST_ERROR
     return row | {"sets": str(metrics["sets"]), "axes": ", ".join(metrics["axes"]),
                   "median": f"{metrics['median']:.2%}", "most": f"{metrics['most']:.2%}",
-                  "good": f"{MOST_ERROR:.0%}: {'held' if good else 'NOT held'}"}
+                  "good": f"{MOST_ERROR:.0%}: {'held' if good else 'NOT held'}",
+                  "nics": ", ".join(f"{name} {error['median']:.1%} ({error['most']:.1%})"
+                                    for name, error in metrics["nics"].items())}
 
 
 EXHIBIT = _MonteCarlo(

@@ -137,8 +137,8 @@ def test_gpus_that_serve_nics_alike_share_runs():
                    {"gather_fraction": 0.5, "memory_bandwidth_gb_s": 2688.0, "access_bytes": 128},
                    {"gemm_fraction": 0.5, "float32_tflops": 32.6}):
         assert as_nics_see(replace(as_is, **fields), 64) == seen
-    for fields in ({"launch_us": 2.0}, {"kernel_us": 1.0}, {"access_bytes": 128}, {"gather_fraction": 0.5},
-                   {"gemm_fraction": 0.5}, {"call_us": 3.0}):
+    for fields in ({"launch_us": 2.0}, {"kernel_us": 1.0}, {"access_bytes": 128},
+                   {"gather_fraction": 0.5}, {"gemm_fraction": 0.5}, {"call_us": 3.0}):
         assert as_nics_see(replace(as_is, **fields), 64) != seen
 
 
