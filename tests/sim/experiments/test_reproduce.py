@@ -12,7 +12,6 @@ from sim.cli.main import main
 from sim.experiments.figures.beyond import EXTRAS
 from sim.experiments.figures.plots.plot import Plot
 from sim.experiments.figures.registry import NAMES, chosen, exhibit
-from sim.experiments.figures.sensitivity import FACTORS, doubtful, sensitivity_points, swings
 from sim.experiments.points.order import in_turn
 from sim.experiments.points.setting import DEMO, Setting
 from sim.experiments.points.trace import trace_key
@@ -125,21 +124,6 @@ def test_figures_of_samples():
     assert [row.metric.rpartition("_")[2] for row in fresh] == ["0", "16", "32"]
     saved = {row.system: row.value for row in formed if row.metric == "saved"}
     assert saved["file"] == 0 < saved["graph"]
-
-
-def test_sensitivity_halves_and_doubles_each_doubtful_constant(tmp_path):
-    names = doubtful(SMALL, "eager")
-    assert "gpu_rtx8000.launch_us" in names and "mpi_ethernet.message_us" in names
-    assert not any(name.startswith(("cpu_", "nccl_")) for name in names)
-    points = [point for point in sensitivity_points(SMALL)
-              if point.workload == "inference" and point.software == "eager"]
-    assert len(set(points)) == len(points) == 2 * (1 + len(FACTORS) * len(names))
-    results = sweep(points, told, Store(tmp_path, "v"), jobs=1)
-    as_is, found = swings(SMALL, results, "eager", "inference")
-    assert as_is and found[0].name == "gpu_rtx8000.launch_us"
-    assert found[0].low == pytest.approx(as_is * 2 ** 0.5)
-    assert found[0].high == pytest.approx(as_is / 2 ** 0.5)
-    assert found[1].low == found[1].high == as_is
 
 
 def test_extras_differ_from_what_they_are_compared_with():
