@@ -117,7 +117,7 @@ def _requests(point: Point, trace: Trace, devices: Devices, steps: list[Step]) -
     """Return the latency of requests at a load that bl-paper, in file order, could carry."""
     if point.workload == "training":
         return None
-    base = replace(point, system="bl-paper", batching="file", window=None,
+    base = replace(point, system="bl-paper", batching="file", window=None, copied_rows=0,
                    persistent_gather=False)
     in_order = trace_of(base)
     paper, _ = steps_of(base, workloads(in_order, plan_of(base, in_order)), devices, None)

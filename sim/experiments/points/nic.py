@@ -118,7 +118,8 @@ def options_of(point: Point, trace: Trace, devices: Devices, gpu: GpuProfile,
         samples=sum(len(batch.samples) for batch in trace.batches), mini_batch=trace.mini_batch,
         in_flight=depth, data=point.data or None, format=point.format, fidelity=point.fidelity,
         threads=1, network=devices.network, pcie=devices.pcie, gpu=gpu, mlp="blas",
-        seed=point.seed, placement=point.placement, lookups=plan_of(point, trace).rule.lookups)
+        seed=point.seed, placement=point.placement,
+        copied_rows=point.copied_rows, lookups=plan_of(point, trace).rule.lookups)
 
 
 def cache_rows(point: Point, trace: Trace) -> tuple[dict[str, int | None], list[str]]:
