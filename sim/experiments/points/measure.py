@@ -66,7 +66,9 @@ def measure(point: Point, runs: Store | None = None) -> dict:
     ``updates``               training with a local cache: {``rows`` that a mini-batch updates,
                               ``misses``: those of them that no cache holds any more}
     ``nic_us``                of the simulated NICs: {``service``, ``interval``, ``update`` (of
-                              training), ``launches`` (of the busiest node's GPU)}
+                              training), ``interaction`` (from dense vectors to the last answer,
+                              where lookups are done before), ``launches`` (of the busiest node's
+                              GPU)}
     ``mini_batch``            samples of it, fewer than asked for where a file is short
     ========================  ===================================================================
 
@@ -109,6 +111,7 @@ def measure(point: Point, runs: Store | None = None) -> dict:
         "nic_us": nic and {
             "service": float(np.mean([times.service_us for times in nic.times])),
             "interval": nic.times[0].interval_us, "update": nic.times[0].update_us or None,
+            "interaction": float(np.mean([times.interaction_us for times in nic.times])) or None,
             "launches": nic.times[0].launches},
     }
 
