@@ -25,6 +25,7 @@ NAMES: tuple[str, ...] = (
     "fig26",
     "fig27",
     "tornado",
+    "levels",
     "beyond",
     "checks",
 )
