@@ -28,6 +28,7 @@ NAMES: tuple[str, ...] = (
     "fig26",
     "fig27",
     "tornado",
+    "levels",
     "beyond",
     "checks",
     "paper_like",

@@ -51,8 +51,9 @@ class Setting:
         whole window, since similarity falls from its first mini-batch to its last. On such a data
         set every other size of a cache is left out, and of the numbers of nodes all but the least,
         ``nodes`` and the most.
-    every: further fields of all points, by name: ``settings`` and ``persistent_gather`` of those
-        with NICs and GPUs; of ``scaled`` no constants of the software profile that a point has not.
+    every: further fields of all points that can have them, by name: ``settings``,
+        ``persistent_gather`` and ``copied_rows`` of systems with NICs; of ``scaled`` no constants of
+        the software profile that a point has not.
     draws: joint draws of the Monte Carlo. nic_sets: settings of NICs that the draws of a data set
         share, at most.
     """
@@ -115,7 +116,7 @@ class Setting:
                   "warmup": self.warmup, "measured": self.measured}
         if not fields.keys().isdisjoint(("nodes", "local_cache", "remote_cache")):
             common |= self.sweep(dataset)
-        every = self._every(system, software)
+        every = self._every(system, workload, software)
         # What a setting and a point both have a list of, such as constants, adds up.
         fields |= {name: tuple(dict.fromkeys((*every[name], *value)))
                    for name, value in fields.items()
@@ -141,13 +142,15 @@ class Setting:
         return ", ".join(said + [name.replace("_", " ") if value is True else f"{name} {value}"
                                  for name, value in every.items()])
 
-    def _every(self, system: str, software: str) -> dict[str, Any]:
-        """Return the fields of ``every`` that a system with a software profile has."""
+    def _every(self, system: str, workload: str, software: str) -> dict[str, Any]:
+        """Return the fields of ``every`` that a system has in a workload."""
         found, (name, _) = dict(self.every), canonical(system)
         if name in BASELINES:
             found.pop("settings", None)
         if name in (*BASELINES, "all-on-nic"):
             found.pop("persistent_gather", None)
+        if name in BASELINES or workload == "training":
+            found.pop("copied_rows", None)
         if "scaled" in found:
             others = tuple(f"software_{other}." for other in SOFTWARES if other != software)
             found["scaled"] = tuple(each for each in found["scaled"]

@@ -128,6 +128,9 @@ def test_the_fields_of_a_setting_are_those_of_its_points():
                             scaled=(("gpu_rtx8000.launch_us", 2.0),))
     assert more.settings == ("requester_merge=true", "interaction=true")
     assert more.scaled == (*fs.scaled, ("gpu_rtx8000.launch_us", 2.0))
+    copied = replace(PAPER_LIKE, every=(("copied_rows", 100),))
+    assert [copied.point("kaggle", *of).copied_rows for of in (
+        ("fs",), ("fs", "training"), ("bl-tuned",))] == [100, 0, 0]
     operators = replace(PAPER_LIKE, every=(("scaled", (("software_eager.operator_us", 0.5),
                                                        ("software_tuned.operator_us", 0.25))),))
     assert operators.point("kaggle", "fs", software="tuned").scaled == (
