@@ -52,7 +52,7 @@ class Setting:
         set every other size of a cache is left out, and of the numbers of nodes all but the least,
         ``nodes`` and the most.
     every: further fields of all points that can have them, by name: ``settings``,
-        ``persistent_gather`` and ``copied_rows`` of systems with NICs; of ``scaled`` no constants of
+        ``persistent_gather`` and ``copied_rows`` of those with NICs; of ``scaled`` no constants of
         the software profile that a point has not.
     draws: joint draws of the Monte Carlo. nic_sets: settings of NICs that the draws of a data set
         share, at most.
