@@ -66,13 +66,13 @@ def gpu(output: Output = Path("."), name: Annotated[str | None, typer.Option(
     torch = find_device(device)
     _folder(output)
     called = default_name(torch, device) if name is None else f"gpu_{_checked(name)}"
-    console, load = Console(stderr=True), _load()
     stem = output / f"{called}_readings"
+    bench = Device(torch, device, repeats, Sizes(scale))
+    book = Book(described(bench))
+    if only is not None:
+        _resume(book, stem.with_name(f"{stem.name}.json"))
+    console, load = Console(stderr=True), _load()
     with torch.no_grad(), console.status("measuring the GPU") as status:
-        bench = Device(torch, device, repeats, Sizes(scale))
-        book = Book(described(bench) | {"host": f"{cores()} cores{load}"})
-        if only is not None:
-            _resume(book, stem.with_name(f"{stem.name}.json"))
         run(bench, names, book, budget, lambda: book.write(stem),
             lambda line: status.update(f"measuring {line}"))
     found = derive_profiles(called, book)

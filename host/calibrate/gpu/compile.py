@@ -6,7 +6,7 @@ from typing import Any
 
 from host.calibrate.reading import Missing
 
-__all__ = ["compile_kernel", "kernel_sources", "target_of"]
+__all__ = ["compile_kernel", "kernel_sources", "supported_targets", "target_of"]
 
 
 def _folder():
@@ -33,34 +33,43 @@ def target_of(capability: int, supported: Sequence[int]) -> str:
     return f"compute_{max(older)}"
 
 
+def supported_targets(nvrtc: Any) -> list[int]:
+    """Return the compute capabilities that NVRTC has code for, 90 for 9.0.
+
+    ``nvrtc``: the module ``cuda.bindings.nvrtc``. Raises `Missing` where its library is absent.
+    """
+    return list(_call(nvrtc, "nvrtcGetSupportedArchs"))
+
+
 def compile_kernel(nvrtc: Any, source: str, target: str) -> bytes:
     """Compile ``source`` (see `kernel_sources`) to PTX or, for ``sm_``, to machine code.
 
-    ``nvrtc``: the module ``cuda.bindings.nvrtc``. Raises `Missing` with what NVRTC complains of.
+    Raises `Missing` with what NVRTC complains of.
     """
-
-    def call(function: str, *arguments: Any) -> Any:
-        try:
-            status, *result = getattr(nvrtc, function)(*arguments)
-        except Exception as error:  # the library is absent: each version has its own exception
-            raise Missing(f"NVRTC cannot be used: {' '.join(str(error).split())}") from None
-        if int(status):
-            raise Missing(f"{function} of {source}.cu failed: {status.name}")
-        return result[0] if result else None
-
     headers = [file for file in _folder().iterdir() if file.name.endswith(".cuh")]
-    program = call("nvrtcCreateProgram", (_folder() / f"{source}.cu").read_bytes(),
-                   f"{source}.cu".encode(), len(headers), [h.read_bytes() for h in headers],
-                   [h.name.encode() for h in headers])
+    program = _call(nvrtc, "nvrtcCreateProgram", (_folder() / f"{source}.cu").read_bytes(),
+                    f"{source}.cu".encode(), len(headers), [h.read_bytes() for h in headers],
+                    [h.name.encode() for h in headers])
     options = [f"--gpu-architecture={target}".encode(), b"--std=c++17"]
-    status, = nvrtc.nvrtcCompileProgram(program, len(options), options)
-    if int(status):
-        log = b" " * call("nvrtcGetProgramLogSize", program)
-        call("nvrtcGetProgramLog", program, log)
-        raise Missing(f"{source}.cu does not compile for {target}: "
-                      f"{' '.join(log.decode(errors='replace').strip(chr(0)).split())[:300]}")
+    try:
+        _call(nvrtc, "nvrtcCompileProgram", program, len(options), options)
+    except Missing:
+        log = b" " * _call(nvrtc, "nvrtcGetProgramLogSize", program)
+        _call(nvrtc, "nvrtcGetProgramLog", program, log)
+        said = " ".join(log.decode(errors="replace").strip("\0").split())
+        raise Missing(f"{source}.cu does not compile for {target}: {said[:300]}") from None
     kind = "CUBIN" if target.startswith("sm_") else "PTX"
-    code = b" " * call(f"nvrtcGet{kind}Size", program)
-    call(f"nvrtcGet{kind}", program, code)
-    nvrtc.nvrtcDestroyProgram(program)
+    code = b" " * _call(nvrtc, f"nvrtcGet{kind}Size", program)
+    _call(nvrtc, f"nvrtcGet{kind}", program, code)
+    _call(nvrtc, "nvrtcDestroyProgram", program)
     return code
+
+
+def _call(nvrtc: Any, function: str, *arguments: Any) -> Any:
+    try:
+        status, *result = getattr(nvrtc, function)(*arguments)
+    except Exception as error:  # the library is absent: each version has its own exception
+        raise Missing(f"NVRTC cannot be used: {' '.join(str(error).split())}") from None
+    if int(status):
+        raise Missing(f"{function} failed: {status.name}")
+    return result[0] if result else None

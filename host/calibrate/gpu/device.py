@@ -28,13 +28,13 @@ _FILLER = 2048
 class Sizes:
     """Sizes of what needs much memory on a GPU; ``scale`` shrinks them.
 
-    Members: ``values`` of element-wise operators; ``table_values``, of the table that rows are
-    gathered from; ``rows`` gathered at once where the rate counts; ``side`` of matrices; ``copied``
-    bytes.
+    ``most_samples``: largest mini-batch of those that items have. Members: ``values`` of
+    element-wise operators; ``table_values``, of the table that rows are gathered from; ``rows``
+    gathered at once where the rate counts; ``side`` of matrices; ``copied`` bytes.
     """
 
-    def __init__(self, scale: float = 1.0):
-        self.scale = scale
+    def __init__(self, scale: float = 1.0, most_samples: int = 1 << 30):
+        self.scale, self._most_samples = scale, most_samples
         self.values = max(1024, int(scale * (1 << 28)))
         self.table_values = max(1 << 14, int(scale * (1 << 29)))
         self.rows = max(256, int(scale * (1 << 22)))
@@ -44,6 +44,10 @@ class Sizes:
     def of(self, count: int, least: int = 1) -> int:
         """Return ``count`` at this scale."""
         return max(least, int(count * self.scale))
+
+    def batches(self, samples: Sequence[int]) -> tuple[int, ...]:
+        """Return those of ``samples`` that are not too large; the first in any case."""
+        return tuple(each for each in samples if each <= max(samples[0], self._most_samples))
 
 
 class Device:

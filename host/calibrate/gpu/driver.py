@@ -2,11 +2,12 @@
 
 import ctypes
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import cache
 from importlib import import_module
 from typing import Any
 
-from host.calibrate.gpu.compile import compile_kernel, target_of
+from host.calibrate.gpu.compile import compile_kernel, supported_targets, target_of
 from host.calibrate.gpu.native import COPY, GRAPH, LAUNCH, WAIT, Action, Loops
 from host.calibrate.reading import Missing
 
@@ -59,13 +60,14 @@ class Driver:
 
     def _kernel(self, source: str, name: str) -> int:
         """Return the kernel ``name`` of ``host/calibrate/kernels/source.cu``."""
-        return int(self._call("cuModuleGetFunction", self._module(source), name.encode()))
+        function = self._call("cuModuleGetFunction", self._module(source), name.encode())
+        with suppress(Missing):  # at once, not at the first launch, which may be one of a graph
+            self._call("cuFuncLoad", function)
+        return int(function)
 
     def _load(self, source: str) -> Any:
-        status, supported = self._nvrtc.nvrtcGetSupportedArchs()[:2]
-        if int(status):
-            raise Missing(f"nvrtcGetSupportedArchs failed: {status.name}")
-        code = compile_kernel(self._nvrtc, source, target_of(self._capability, supported))
+        target = target_of(self._capability, supported_targets(self._nvrtc))
+        code = compile_kernel(self._nvrtc, source, target)
         self._kept.append(ctypes.create_string_buffer(code, len(code) + 1))
         return self._call("cuModuleLoadData", ctypes.addressof(self._kept[-1]))
 

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from host.calibrate.gpu.device import Device
-from host.calibrate.gpu.items.mlp import forward, layers_of
+from host.calibrate.gpu.layers import forward, layers_of
 from host.calibrate.gpu.traffic import MiniBatches
 from host.model import Model
 

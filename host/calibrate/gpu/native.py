@@ -99,8 +99,9 @@ def _compiled(folder: Path) -> Path:
     said = "no C compiler was found: the wheel ziglang has one"
     for command in compilers():
         try:
-            done = subprocess.run([*command, "-O2", "-shared", "-fPIC", "-o", str(target),
-                                   str(source)], capture_output=True, text=True, timeout=120)
+            done = subprocess.run([*command, "-O2", "-fno-sanitize=undefined", "-shared",
+                                   "-fPIC", "-o", str(target), str(source)],
+                                  capture_output=True, text=True, timeout=120)
         except (OSError, subprocess.TimeoutExpired) as error:
             said = f"{command[0]} does not run: {error}"
             continue

@@ -61,10 +61,10 @@ _SOURCES: dict[type, dict[str, tuple[_Source, ...]]] = {
     GpuProfile: {
         "multiprocessors": (_one("device.multiprocessors"),),
         "launch_us": (
-            _Source(("launch.first_idle_us", "launch.single_us", "release.poll_us"),
+            _Source(("launch.first_idle_us", "launch.single_us", "resident.1.round_trip_us"),
                     lambda seen, call, trip: max(0.1, seen - call - trip / 2),
-                    "a kernel's first store seen by an idle GPU's host, less the call and half of "
-                    "a round trip by a polling kernel; at least 0.1"),
+                    "from a launch to an idle GPU until its first store is seen, less the call and "
+                    "half of a round trip to a polling kernel; at least 0.1"),
             _one("rates.launch_us")),
         "memory_bandwidth_gb_s": (_one("rates.stream_gb_s"),),
         "float32_tflops": (_one("rates.product_tflops"),),

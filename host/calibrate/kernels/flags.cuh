@@ -2,7 +2,7 @@
 // GPU's own; whoever sees it set also sees what was written before. Needs compute capability 7.0.
 #pragma once
 
-#ifdef __CUDA_ARCH__
+#ifdef __CUDACC__
 
 __device__ inline unsigned load_flag(const unsigned *flag) {
     unsigned value;

@@ -32,9 +32,9 @@ class Case:
         return f"check.{self.name.replace(' ', '_').replace('.', '_')}_us"
 
 
-def check(device: Device, samples: tuple[int, ...] = SAMPLES) -> Iterator[Reading]:
+def check(device: Device) -> Iterator[Reading]:
     """Yield the time of each of `cases` of Kaggle's model, called and waited for."""
-    for count in samples:
+    for count in device.sizes.batches(SAMPLES):
         for case in cases(MODELS["kaggle"], count):
             yield reading(case.reading, device.times(case.make(device)),
                           "called from Python, with the wait")
@@ -58,7 +58,7 @@ def cases(model: Model, samples: int) -> Iterator[Case]:
     yield Case(f"gather {lookups} rows of {4 * width} B",
                (embedding_work.gather(lookups, lookups, width),), gather)
 
-    for inputs, outputs in (*model.bottom_layers, *model.top_layers):
+    for inputs, outputs in dict.fromkeys((*model.bottom_layers, *model.top_layers)):
         def linear(device: Device, inputs: int = inputs, outputs: int = outputs) -> Act:
             data, weight = device.floats(samples, inputs), device.floats(inputs, outputs)
             bias = device.floats(outputs)

@@ -27,7 +27,7 @@ def dlrm(device: Device) -> Iterator[Reading | Absent]:
     graph with one lookup for all tables, one copy back; fused: with activations in the products.
     """
     model, shared = MODELS["kaggle"], None
-    for samples in SAMPLES:
+    for samples in device.sizes.batches(SAMPLES):
         whole = Inference(device, model, mini_batches(model, samples, _SETS, device.sizes.scale),
                           shared)
         shared = shared or whole

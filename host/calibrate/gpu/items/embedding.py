@@ -35,7 +35,8 @@ def _joined(device: Device, dimension: int) -> Iterator[Reading | Absent]:
     """Yield the times with one table that holds the rows of all."""
     torch, bag = device.torch, device.torch.nn.functional.embedding_bag
     model = replace(MODELS["kaggle"], dimension=dimension, bottom=(dimension,))
-    batches = {count: mini_batches(model, count, _SETS, device.sizes.scale) for count in SAMPLES}
+    batches = {count: mini_batches(model, count, _SETS, device.sizes.scale)
+               for count in device.sizes.batches(SAMPLES)}
     table = device.floats(sum(batches[SAMPLES[0]].rows), dimension)
     first = device.on_device(batches[SAMPLES[0]].first)
     for samples, made in batches.items():

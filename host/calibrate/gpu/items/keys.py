@@ -22,7 +22,7 @@ def keys(device: Device) -> Iterator[Reading]:
     ``unique`` tells the host how many it found, so that its time is with the wait.
     """
     torch, model = device.torch, MODELS["kaggle"]
-    for samples in SAMPLES:
+    for samples in device.sizes.batches(SAMPLES):
         made = mini_batches(model, samples, _SETS, device.sizes.scale)
         flat = made.joined.reshape(_SETS, -1)
         sets = [device.on_device(each) for each in flat]

@@ -1,41 +1,18 @@
 """MLPs from 8 to 2,048 samples, with their activations as kernels and fused into the products."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import partial
-from typing import Any
 
 from host.calibrate.gpu.device import Device
+from host.calibrate.gpu.layers import forward, layers_of
 from host.calibrate.reading import Absent, Reading, reading
 from host.model import MODELS
 
-__all__ = ["SAMPLES", "forward", "layers_of", "mlp"]
+__all__ = ["SAMPLES", "mlp"]
 
 SAMPLES = (8, 32, 128, 512, 2048)
 _TIMES = 8
 """MLPs of a series."""
-
-Layers = Sequence[tuple[Any, Any]]
-"""The weight, inputs by outputs, and the bias of each layer."""
-
-
-def layers_of(device: Device, shapes: Sequence[tuple[int, int]]) -> Layers:
-    """Return layers of these shapes on the device."""
-    return [(device.floats(inputs, outputs), device.floats(outputs)) for inputs, outputs in shapes]
-
-
-def forward(torch: Any, layers: Layers, data: Any, fused: bool, sigmoid: bool = True) -> Any:
-    """Apply an MLP: ReLU after each layer, after the last a sigmoid if ``sigmoid``.
-
-    ``fused``: bias and ReLU are part of the product.
-    """
-    for index, (weight, bias) in enumerate(layers):
-        if sigmoid and index == len(layers) - 1:
-            data = torch.sigmoid(torch.addmm(bias, data, weight))
-        elif fused:
-            data = torch._addmm_activation(bias, data, weight, use_gelu=False)
-        else:
-            data = torch.relu(torch.addmm(bias, data, weight))
-    return data
 
 
 def mlp(device: Device) -> Iterator[Reading | Absent]:
@@ -43,7 +20,7 @@ def mlp(device: Device) -> Iterator[Reading | Absent]:
     torch, model = device.torch, MODELS["kaggle"]
     shapes = {"bottom": model.bottom_layers, "top": model.top_layers}
     layers = {part: layers_of(device, shape) for part, shape in shapes.items()}
-    for samples in SAMPLES:
+    for samples in device.sizes.batches(SAMPLES):
         for part, shape in shapes.items():
             data = device.floats(samples, shape[0][0])
             for name, fused in (("plain", False), ("fused", True)):

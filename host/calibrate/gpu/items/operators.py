@@ -1,6 +1,7 @@
 """Host time of a framework's operators, called from Python and from C++."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from host.calibrate.gpu.device import ROUNDS, Device
@@ -38,13 +39,18 @@ def bmm(times: int, left: Tensor, right: Tensor):
         last = torch.bmm(left, right)
     return last
 """
-"""Loops that TorchScript's interpreter runs in C++. Each result leaves the loop, so that no call
-can be left out."""
+"""Loops that TorchScript's interpreter runs in C++."""
 
 
-def scripted(torch: Any) -> Any:
-    """Return the loops over `OPERATORS` in TorchScript: functions of a count and the arguments."""
-    return torch.jit.CompilationUnit(_SCRIPT)
+@contextmanager
+def scripted(torch: Any) -> Iterator[Any]:
+    """Yield the loops over `OPERATORS` in TorchScript: functions of a count and the arguments.
+
+    Call them in the ``with``: there, TorchScript optimizes nothing. Else it calls only once what
+    yields the same each time, and others in place of addmm.
+    """
+    with torch.jit.optimized_execution(False):
+        yield torch.jit.CompilationUnit(_SCRIPT)
 
 
 def operators(device: Device) -> Iterator[Reading | Absent]:
@@ -73,14 +79,15 @@ def operators(device: Device) -> Iterator[Reading | Absent]:
         yield reading(f"operators.{name}.python_us", device.queued(lambda: call(*given)),
                       "host time of a call from Python, without waiting")
     try:
-        loops = scripted(torch)
-    except Exception as error:  # deprecated: whatever a later version says instead
+        with scripted(torch) as loops:
+            for name in OPERATORS:
+                yield _looped(device, name, getattr(loops, name), arguments[name])
+    except Exception as error:  # TorchScript is deprecated: whatever a later version says instead
         yield Absent("operators.cpp", f"TorchScript cannot be used: {error}")
-        return
-    for name in OPERATORS:
-        given, loop = arguments[name], getattr(loops, name)
-        loop(ROUNDS, *given)  # its second call is compiled, too
-        loop(ROUNDS, *given)
-        times = device.queued(lambda: loop(ROUNDS, *given), 1)
-        yield reading(f"operators.{name}.cpp_us", [us / ROUNDS for us in times],
-                      "host time of a call from TorchScript's interpreter, without waiting")
+
+
+def _looped(device: Device, name: str, loop: Callable[..., Any], given: tuple) -> Reading:
+    loop(ROUNDS, *given)
+    times = device.queued(lambda: loop(ROUNDS, *given), 1)
+    return reading(f"operators.{name}.cpp_us", [us / ROUNDS for us in times],
+                   "host time of a call from TorchScript's interpreter, without waiting")

@@ -24,7 +24,7 @@ def rates(device: Device) -> Iterator[Reading]:
     A small operator's time is that of its call, its launch, its kernel and the wait for it; all but
     the kernel's is subtracted from the large ones'.
     """
-    torch, sizes = device.torch, device.sizes
+    torch = device.torch
     small = device.floats(_SMALL)
 
     def add() -> None:

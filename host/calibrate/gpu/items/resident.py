@@ -11,7 +11,7 @@ from host.calibrate.gpu.items.gather import BLOCK
 from host.calibrate.gpu.items.loads import LOADS, beside, products
 from host.calibrate.reading import Absent, Missing, Reading, reading
 
-__all__ = ["BLOCKS", "COUNTS", "Mailbox", "resident"]
+__all__ = ["BLOCK", "BLOCKS", "COUNTS", "Mailbox", "resident"]
 
 BLOCKS = (1, 4, 16)
 """Blocks of the kernel, which take as many multiprocessors at most."""
@@ -49,15 +49,16 @@ class Mailbox:
         self._number = 0
 
     @contextmanager
-    def served(self, stream: int, blocks: int, block: int = BLOCK) -> Iterator[None]:
-        """Keep the kernel on the GPU with ``blocks`` blocks, meanwhile the block."""
+    def served(self, stream: int, blocks: int) -> Iterator[None]:
+        """Keep the kernel on the GPU with ``blocks`` blocks of `BLOCK` threads, meanwhile the
+        body of ``with``."""
         driver, width = self._driver, _BYTES // 16
         for word in (self._mail, self._reply, self._bell, self._ended):
             word.zero_()
         self._device.wait()
         self._number = 0
         kernel = driver.launch(
-            stream, "resident", "resident", blocks, block, self._mail.data_ptr(),
+            stream, "resident", "resident", blocks, BLOCK, self._mail.data_ptr(),
             self._reply.data_ptr(), self.lists.data_ptr(), self.table.data_ptr(),
             self.out.data_ptr(), Word(_TURNS), Word(width), self._bell.data_ptr(),
             self._ended.data_ptr(), _LIMIT_NS)
@@ -85,7 +86,6 @@ def resident(device: Device) -> Iterator[Reading | Absent]:
     stream = driver.stream()
     table = device.floats(device.sizes.table_values // 16, 16)
     mailboxes = {"": Mailbox(device, table, False), "link_": Mailbox(device, table, True)}
-    driver.kernel("resident", "resident")  # loads the code, which would wait for a running kernel
     for blocks in BLOCKS:
         for where, mailbox in mailboxes.items():
             with mailbox.served(stream, blocks):

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from host.calibrate.gpu.device import Device
-from host.calibrate.gpu.items.mlp import forward, layers_of
+from host.calibrate.gpu.layers import forward, layers_of
 from host.calibrate.reading import Missing, Reading, reading
 from host.model import MODELS
 
