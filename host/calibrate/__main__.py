@@ -71,10 +71,15 @@ def gpu(output: Output = Path("."), name: Annotated[str | None, typer.Option(
     book = Book(described(bench))
     if only is not None:
         _resume(book, stem.with_name(f"{stem.name}.json"))
-    console, load = Console(stderr=True), _load()
-    with torch.no_grad(), console.status("measuring the GPU") as status:
-        run(bench, names, book, budget, lambda: book.write(stem),
-            lambda line: status.update(f"measuring {line}"))
+    load = _load()
+
+    def progress(line: str) -> None:
+        # A line for each item: a live display would take turns with what is measured.
+        if line in ITEMS:
+            print(f"host.calibrate: measuring {line}", file=sys.stderr)
+
+    with torch.no_grad():
+        run(bench, names, book, budget, lambda: book.write(stem), progress)
     found = derive_profiles(called, book)
     written = list(book.write(stem))
     for profile in found.all:
@@ -84,7 +89,11 @@ def gpu(output: Output = Path("."), name: Annotated[str | None, typer.Option(
                       f"{torch.__version__}.")
     for what, reason in book.missing.items():
         print(f"host.calibrate: {what} is missing: {reason}", file=sys.stderr)
-    _conclude(written, output / f"{called}.csv", modelled(found, book))
+    said = modelled(found, book)
+    _conclude(written, output / f"{called}.csv", said)
+    for each in said:
+        if each.name.startswith("dlrm"):
+            print(f"{each.name}: {each.measured_us:.1f} us, modelled {each.model_us:.1f}")
 
 
 def _resume(book: Book, path: Path) -> None:

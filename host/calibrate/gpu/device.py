@@ -56,17 +56,19 @@ class Device:
     Parameters
     ----------
     torch: the module. kind: ``cuda`` or ``cpu``. repeats: measurements of each time.
-    sizes: see `Sizes`. clock: returns seconds. driver: in place of the one that CUDA has.
+    sizes: see `Sizes`. clock: returns seconds. driver: in place of the one that CUDA has, or why
+        there is none.
     """
 
     def __init__(self, torch: Any, kind: str, repeats: int = 7, sizes: Sizes | None = None,
-                 clock: Callable[[], float] = perf_counter, driver: Driver | None = None):
+                 clock: Callable[[], float] = perf_counter,
+                 driver: Driver | Missing | None = None):
         self.torch, self.kind, self.repeats = torch, kind, repeats
         self.sizes = sizes or Sizes()
         self.cuda = kind == "cuda"
         self._waited = Stopwatch(repeats, wait=self.wait, clock=clock)
         self._free = Stopwatch(repeats, clock=clock)
-        self._driver: Driver | Missing | None = driver
+        self._driver, self._clock = driver, clock
         self._flusher = self._busy = None
         torch.backends.cuda.matmul.allow_tf32 = False
         torch.manual_seed(0)
@@ -78,6 +80,8 @@ class Device:
             try:
                 if not self.cuda:
                     raise Missing("it needs a CUDA device")
+                self.floats(1)  # PyTorch makes the context that the driver then uses
+                self.wait()
                 major, minor = self.torch.cuda.get_device_capability()
                 self._driver = Driver(10 * major + minor)
             except Missing as missing:
@@ -180,10 +184,10 @@ class Device:
         if cold:
             self._flusher.zero_()
 
-    def warm_up(self, seconds: float = 0.5) -> None:
-        """Keep the device busy until its clocks are up."""
-        start = perf_counter()
-        while self.cuda and perf_counter() - start < seconds:
+    def warm_up(self, seconds: float = 0.3) -> None:
+        """Keep a GPU busy until its clocks are up."""
+        start = self._clock()
+        while self.cuda and self._clock() - start < seconds:
             self._ahead(cold=False)
             self.wait()
 

@@ -1,8 +1,11 @@
 """Finds the device that is measured, and says what it is."""
 
+import platform
 import re
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
+from host.calibrate.cpu import cores
 from host.calibrate.gpu.device import Device
 
 __all__ = ["default_name", "described", "find_device"]
@@ -35,6 +38,11 @@ def described(device: Device) -> dict[str, Any]:
     """Return names and versions of what is measured."""
     torch = device.torch
     versions = getattr(torch, "version", None)
-    return {"gpu": torch.cuda.get_device_name() if device.cuda else None,
+    try:
+        embernic = version("embernic")
+    except PackageNotFoundError:  # run from its folder
+        embernic = None
+    return {"embernic": embernic, "gpu": torch.cuda.get_device_name() if device.cuda else None,
             "torch": str(torch.__version__), "cuda": getattr(versions, "cuda", None),
-            "repeats": device.repeats, "scale": device.sizes.scale}
+            "cores": cores(),
+            "processor": platform.processor() or platform.machine(), "repeats": device.repeats, "scale": device.sizes.scale}

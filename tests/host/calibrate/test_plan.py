@@ -6,6 +6,11 @@ from host.calibrate.gpu import plan
 from host.calibrate.reading import Absent, Book, Missing, number
 
 
+class _Device:
+    def warm_up(self):
+        pass
+
+
 class _Clock:
     def __init__(self):
         self.now = 0.0
@@ -46,7 +51,7 @@ def clock(monkeypatch):
 def test_what_fails_is_missing_and_the_rest_goes_on(clock):
     book, kept, said = Book(), [], []
     names = ["a", "missing", "runtimeerror", "partly", "b"]
-    plan.run(None, names, book, keep=lambda: kept.append(len(book.readings)),
+    plan.run(_Device(), names, book, keep=lambda: kept.append(len(book.readings)),
              progress=said.append, clock=clock)
     assert book.missing == {"missing": "no driver", "partly.some": "no reason",
                             "runtimeerror": "RuntimeError: CUDA error: illegal address"}
@@ -58,7 +63,7 @@ def test_what_fails_is_missing_and_the_rest_goes_on(clock):
 
 def test_nothing_begins_after_the_time_is_up(clock):
     book = Book()
-    plan.run(None, ["a", "partly", "b"], book, 20.0, clock=clock)
+    plan.run(_Device(), ["a", "partly", "b"], book, 20.0, clock=clock)
     assert set(book.readings) == {"a.0", "a.1"}
     assert book.missing == {name: "the time was up" for name in ("a", "partly", "b")}
 
@@ -66,15 +71,15 @@ def test_nothing_begins_after_the_time_is_up(clock):
 def test_an_interrupted_run_keeps_what_it_has(clock):
     book, kept = Book(), []
     with pytest.raises(KeyboardInterrupt):
-        plan.run(None, ["a", "keyboardinterrupt", "b"], book,
+        plan.run(_Device(), ["a", "keyboardinterrupt", "b"], book,
                  keep=lambda: kept.append(set(book.readings)), clock=clock)
     assert kept[-1] == {"a.0", "a.1", "a.2", "keyboardinterrupt.first"}
 
 
 def test_an_item_measured_again_starts_anew(clock):
     book = Book()
-    plan.run(None, ["a"], book, clock=clock)
-    plan.run(None, ["a"], book, 10.0, clock=clock)
+    plan.run(_Device(), ["a"], book, clock=clock)
+    plan.run(_Device(), ["a"], book, 10.0, clock=clock)
     assert set(book.readings) == {"a.0"} and book.missing == {"a": "the time was up"}
 
 

@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from host.calibrate.gpu.device import ROUNDS, Device
 from host.calibrate.gpu.driver import Driver, Word
 from host.calibrate.gpu.items.gather import BLOCK
+from host.calibrate.gpu.items.launch import first_seen
+from host.calibrate.gpu.native import Action
 from host.calibrate.reading import Absent, Missing, Reading, reading
 
 __all__ = ["SIZES", "copies"]
@@ -35,14 +37,14 @@ def copies(device: Device) -> Iterator[Reading | Absent]:
         yield Absent("copy.driver", str(missing))
 
 
-def _driven(device: Device) -> Iterator[Reading]:
+def _driven(device: Device) -> Iterator[Reading | Absent]:
     driver, torch = device.driver, device.torch
     stream = driver.stream()
     wait = driver.wait(stream)
     done, flag = device.zeros(1, torch.int32), device.pinned(1, torch.int32)
     device.wait()
 
-    def each(name: str, about: str, action) -> Iterator[Reading]:
+    def each(name: str, about: str, action: Action) -> Iterator[Reading]:
         yield reading(f"{name}call_us", _rows(device, driver, action, stream),
                       f"{about}: host time in a series, from C")
         driver.loops.row([action, wait])
@@ -53,9 +55,9 @@ def _driven(device: Device) -> Iterator[Reading]:
             driver.loops.row([action] * ROUNDS + [wait]) / ROUNDS
             for _ in range(2 * device.repeats)], f"{about}: {ROUNDS} one after the other, each")
 
-    for size in SIZES:
-        host, here = device.pinned(max(16, size), torch.uint8), device.zeros(max(16, size),
-                                                                            torch.uint8)
+    def both(size: int) -> Iterator[Reading]:
+        most = max(16, size)
+        host, here = device.pinned(most, torch.uint8), device.zeros(most, torch.uint8)
         device.wait()
         for way, target, source in (("to", here, host), ("from", host, here)):
             to, of = target.data_ptr(), source.data_ptr()
@@ -66,18 +68,18 @@ def _driven(device: Device) -> Iterator[Reading]:
                                    Word(size // 16), done.data_ptr(), flag.data_ptr(), Word(1))
             yield from each(f"copy.{way}_gpu.{size}B.kernel_", "a kernel's loads and stores, and "
                             "a flag", kernel)
-            seen = []
-            for turn in range(8 * device.repeats + 1):
-                flag.zero_()
-                _, saw = driver.loops.until(kernel, flag.data_ptr(), 1)
-                driver.synchronize(stream)
-                if turn:
-                    seen.append(saw)
+            _, seen = first_seen(device, driver, kernel, flag, 8 * device.repeats)
             yield reading(f"copy.{way}_gpu.{size}B.kernel_seen_us", seen, "from the launch until "
                           "the host sees the flag behind a kernel's stores; idle GPU")
 
+    for size in SIZES:
+        try:
+            yield from both(size)
+        except Missing as missing:
+            yield Absent(f"copy.driver.{size}B", str(missing))
 
-def _rows(device: Device, driver: Driver, action, stream: int) -> list[float]:
+
+def _rows(device: Device, driver: Driver, action: Action, stream: int) -> list[float]:
     times = []
     for _ in range(2 * device.repeats):
         driver.synchronize(stream)

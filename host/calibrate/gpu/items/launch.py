@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import ExitStack
 from statistics import median
+from typing import Any
 
 from host.calibrate.gpu.device import ROUNDS, Device
 from host.calibrate.gpu.driver import Driver, Word
@@ -59,7 +60,7 @@ def _rows(device: Device, driver: Driver, action: Action, stream: int) -> list[f
     return times
 
 
-def first_seen(device: Device, driver: Driver, action: Action, flag: object,
+def first_seen(device: Device, driver: Driver, action: Action, flag: Any,
                times: int) -> tuple[list[float], list[float]]:
     """Perform ``action``, which sets ``flag`` to 1, ``times`` times, each after the one before.
 

@@ -9,7 +9,7 @@ __all__ = ["machine"]
 
 
 def machine(device: Device) -> Iterator[Reading]:
-    """Yield properties of the GPU, and warm it up."""
+    """Yield properties of the GPU."""
     if not device.cuda:
         raise Missing("a CPU has none of a GPU's properties")
     said = device.torch.cuda.get_device_properties(0)
@@ -20,4 +20,3 @@ def machine(device: Device) -> Iterator[Reading]:
     cache = getattr(said, "L2_cache_size", None)
     if cache:
         yield number("device.cache_mib", cache / 2**20, about, "MiB")
-    device.warm_up()
