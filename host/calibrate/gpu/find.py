@@ -39,10 +39,10 @@ def described(device: Device) -> dict[str, Any]:
     torch = device.torch
     versions = getattr(torch, "version", None)
     try:
-        embernic = version("embernic")
+        own = version("embernic")
     except PackageNotFoundError:  # run from its folder
-        embernic = None
-    return {"embernic": embernic, "gpu": torch.cuda.get_device_name() if device.cuda else None,
+        own = None
+    return {"version": own, "gpu": torch.cuda.get_device_name() if device.cuda else None,
             "torch": str(torch.__version__), "cuda": getattr(versions, "cuda", None),
-            "cores": cores(),
-            "processor": platform.processor() or platform.machine(), "repeats": device.repeats, "scale": device.sizes.scale}
+            "processor": platform.processor() or platform.machine(), "cores": cores(),
+            "repeats": device.repeats, "scale": device.sizes.scale}

@@ -10,7 +10,7 @@ from host.calibrate.__main__ import main
 from host.calibrate.check import Check, typical_factor
 from host.calibrate.gpu.device import Device, Sizes
 from host.calibrate.gpu.modelled import checks
-from host.calibrate.gpu.plan import run
+from host.calibrate.gpu.plan import ITEMS, run
 from host.calibrate.gpu.profiles import derive_profiles
 from host.calibrate.reading import Book, Missing
 from host.devices.software import SoftwareProfile
@@ -204,3 +204,18 @@ def test_a_gpu_that_is_slower_measures_slower():
     assert found(replace(GPU, memory_bandwidth_gb_s=400.0)).memory_bandwidth_gb_s < 401
     assert found(replace(GPU, float32_tflops=6.0)).float32_tflops < 6.1
     assert found(replace(GPU, gather_fraction=0.35)).gather_fraction < base.gather_fraction / 1.9
+
+
+def test_an_interrupted_command_keeps_what_it_has(tmp_path, monkeypatch, capsys, torch):
+    def interrupted(device):
+        raise KeyboardInterrupt
+
+    monkeypatch.setitem(sys.modules, "torch", torch)
+    monkeypatch.setitem(ITEMS, "graph", interrupted)
+    with pytest.raises(SystemExit) as ended:
+        main(["gpu", "--output", str(tmp_path), "--name", "x", "--scale", "0.001", "--only",
+              "device,rates,graph,check"])
+    assert ended.value.code == 130
+    assert capsys.readouterr().err.endswith("host.calibrate: stopped by SIGINT\n")
+    book = Book.read(tmp_path / "gpu_x_readings.json")
+    assert "rates.call_us" in book and not any(name.startswith("check") for name in book.readings)
