@@ -148,12 +148,13 @@ def main(arguments: list[str] | None = None) -> None:
     except (ValueError, OSError, MemoryError) as error:
         _complain(str(error) or "not enough memory")
     except KeyboardInterrupt:
-        print("host.calibrate: stopped by SIGINT", file=sys.stderr)
-        sys.exit(130)
+        status = 130
     except Exception as error:
         if hasattr(error, "format_message"):  # click's own errors about the command line
             _complain(error.format_message())
         raise
+    if status == 130:  # also what Typer makes of an interrupt
+        print("host.calibrate: stopped by SIGINT", file=sys.stderr)
     sys.exit(status if isinstance(status, int) else 0)
 
 

@@ -75,7 +75,12 @@ _SOURCES: dict[type, dict[str, tuple[_Source, ...]]] = {
         "stream_fraction": (_one("rates.stream_gb_s", compute=lambda _: 1.0, status="D",
                                  text="1: the memory rate was measured on streams"),),
         "gemm_fraction": (_one("rates.product_tflops", compute=lambda _: 1.0, status="D",
-                               text="1: the rate was measured on large products"),)},
+                               text="1: the rate was measured on large products"),),
+        "poll_us": (_Source(
+            ("resident.4.round_trip_us", "resident.1.round_trip_us", "resident.1.1_rows_us"),
+            lambda four, one, row: max(0.1, four + row - 2 * one),
+            "what blocks that poll a flag in the GPU's memory add to one that polls the host's, "
+            "and what a list of one row adds to one of none; at least 0.1"),)},
     PcieProfile: {"bandwidth_gb_s": (_one("rates.to_device_gb_s"),)},
     SoftwareProfile: {
         "operator_us": (

@@ -26,6 +26,7 @@ NAMES: tuple[str, ...] = (
     "fig27",
     "tornado",
     "beyond",
+    "checks",
 )
 """Files of this folder with an `EXHIBIT`, in the order in which they are measured and shown."""
 

@@ -52,7 +52,7 @@ def test_the_whole_list_runs_without_a_gpu(monkeypatch):
     assert 0 < book["keys.32x26.unique_share"] < 1
     found = derive_profiles("gpu_x", book)
     said = {each.name: each for each in checks(found, book)}
-    assert len(said) == 17 + 7  # of 32 samples, and of the DLRM with 128
+    assert len(said) == 17 + 8  # of 32 samples, and of the DLRM with 128
     assert said["dlrm kaggle 128 eager"].measured_us == book["dlrm.kaggle.128.eager_us"]
     assert all(each.model_us > 0 for each in said.values())
 

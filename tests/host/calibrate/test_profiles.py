@@ -42,6 +42,18 @@ def test_the_better_reading_of_a_field_wins():
     assert found.eager.operator_us == found.tuned.operator_us == 5.5
 
 
+def test_fields_of_kernels_that_stay_and_of_launches_are_filled():
+    found = derive_profiles("gpu_x", _book(
+        device__multiprocessors=132, launch__call_us=2.1, resident__1__round_trip_us=2.5,
+        resident__4__round_trip_us=3.25, resident__1__1_rows_us=3.75))
+    assert found.gpu.multiprocessors == 132 and isinstance(found.gpu.multiprocessors, int)
+    assert found.gpu.poll_us == pytest.approx(0.75 + 1.25)
+    assert found.tuned.launch_call_us == found.eager.launch_call_us == 2.1
+    shipped = load_profile("software_tuned", SoftwareProfile)
+    for name in ("doorbell_us", "kernels", "packed_inputs", "collective"):
+        assert getattr(found.tuned, name) == getattr(shipped, name)
+
+
 def test_graphs_cost_only_software_that_has_them():
     found = derive_profiles("gpu_x", _book(graph__14__python_us=7.5, graph__14__call_us=3.0))
     assert (found.eager.graph_us, found.tuned.graph_us) == (0.0, 3.0)
@@ -51,20 +63,20 @@ def test_graphs_cost_only_software_that_has_them():
 class _Later(GpuProfile):
     """A profile with fields that today's does not have."""
 
-    multiprocessors: int = 72
     resident_round_trip_us: float = 5.0
-    doorbell_us: float = 0.3
+    another_us: float = 0.3
+    another_count: int = 3
 
 
 def test_a_new_field_is_filled_by_the_reading_of_its_name(monkeypatch):
     monkeypatch.setattr(profiles, "load_profile", lambda name, kind: (
         load_profile(name, _Later if kind is GpuProfile else kind)))
     monkeypatch.setitem(profiles._SOURCES, _Later, profiles._SOURCES[GpuProfile])
-    gpu = derive_profiles("gpu_x", _book(device__multiprocessors=132.0,
+    gpu = derive_profiles("gpu_x", _book(device__multiprocessors=132.0, another__count=5.0,
                                          resident__round_trip_us=2.25)).gpu
-    assert isinstance(gpu, _Later)
-    assert gpu.multiprocessors == 132 and isinstance(gpu.multiprocessors, int)
+    assert isinstance(gpu, _Later) and gpu.multiprocessors == 132
+    assert gpu.another_count == 5 and isinstance(gpu.another_count, int)
     assert gpu.resident_round_trip_us == pytest.approx(2.25)
     assert gpu.source["resident_round_trip_us"].startswith("[M] resident.round_trip_us, median")
-    assert gpu.doorbell_us == 0.3
-    assert gpu.source["doorbell_us"] == "[U] the profile does not say; not measured"
+    assert gpu.another_us == 0.3
+    assert gpu.source["another_us"] == "[U] the profile does not say; not measured"

@@ -2,19 +2,18 @@
 
 from collections.abc import Callable, Iterator
 from itertools import count
-from typing import Any
 
 from host.calibrate.gpu.device import Act, Device
 from host.calibrate.gpu.inference import Inference
 from host.calibrate.gpu.traffic import mini_batches
-from host.calibrate.reading import Absent, Reading, reading
-from host.model import MODELS
+from host.calibrate.reading import Absent, Missing, Reading, reading
+from host.model import MODELS, Model
 
 __all__ = ["IN_FLIGHT", "SAMPLES", "dlrm"]
 
 SAMPLES = (128, 2048)
 IN_FLIGHT = 4
-_SETS = 8
+_SETS = 4
 """Mini-batches, which take turns."""
 _MOST_APART = 1e-4
 """Predictions of two ways to compute them differ by less: they add up in other orders."""
@@ -23,8 +22,9 @@ _MOST_APART = 1e-4
 def dlrm(device: Device) -> Iterator[Reading | Absent]:
     """Yield the time of a mini-batch of Kaggle's model by itself, and its parts.
 
-    Eager: an operator at a time, one lookup for each table. Graphed: one copy to the device, one
-    graph with one lookup for all tables, one copy back; fused: with activations in the products.
+    Eager: an operator at a time, one lookup for each table. Graphed: one graph of one copy to the
+    device, one lookup for all tables, the rest, and one copy back; fused: with activations in the
+    products.
     """
     model, shared = MODELS["kaggle"], None
     for samples in device.sizes.batches(SAMPLES):
@@ -38,18 +38,10 @@ def dlrm(device: Device) -> Iterator[Reading | Absent]:
         yield reading(f"{name}.eager_call_us", device.single(eager), "of these, until the host "
                       "has called the last operator")
         for kind in ("graphed", "fused"):
-            if kind == "fused" and not hasattr(device.torch, "_addmm_activation"):
-                yield Absent(f"{name}.fused_us", "this PyTorch has no product with an activation")
-                continue
-            act = _graphed(device, whole, kind == "fused")
-            apart = _apart(device, whole, act)
-            if not apart < _MOST_APART:
-                yield Absent(f"{name}.{kind}_us", f"its predictions differ by {apart:.2g} from "
-                             "those of the operators one by one")
-                continue
-            yield reading(f"{name}.{kind}_us", _alone(device, lambda: act(next(turns))),
-                          "the same with one copy in, one graph, one copy out" + (
-                              "; activations fused into products" if kind == "fused" else ""))
+            try:
+                yield _checked(device, whole, kind == "fused", f"{name}.{kind}_us", turns)
+            except Missing as missing:
+                yield Absent(f"{name}.{kind}_us", str(missing))
         yield from _parts(device, whole, name)
         if device.cuda:
             yield _in_flight(device, model, samples, whole, name)
@@ -60,24 +52,36 @@ def _alone(device: Device, act: Act) -> list[float]:
     return [us for _ in range(4) for us in device.times(act)]
 
 
-def _graphed(device: Device, whole: Inference, fused: bool) -> Callable[[int], None]:
-    """Return what predicts a mini-batch with one graph."""
-    result: dict[str, Any] = {}
-
-    def compute() -> None:
-        result["predictions"] = whole.compute(fused)
-
-    replay = device.capture([compute])
-
-    def act(nth: int) -> None:
-        whole.copy_in(nth)
-        replay()
-        whole.output.copy_(result["predictions"].view(-1), non_blocking=True)
-
-    return act
+def _checked(device: Device, whole: Inference, fused: bool, name: str,
+             turns: Iterator[int]) -> Reading:
+    """Return the time of graphs, if they predict what the operators do one by one."""
+    if fused and not hasattr(device.torch, "_addmm_activation"):
+        raise Missing("this PyTorch has no product with an activation")
+    act = _graphed(device, whole, fused)
+    apart = _apart(device, whole, act)
+    if not apart < _MOST_APART:
+        raise Missing(f"its predictions differ by {apart:.2g} from those of the operators one by "
+                      f"one")
+    about = "; activations fused into products" if fused else ""
+    return reading(name, _alone(device, lambda: act(next(turns))), "the same as one graph, one "
+                   f"copy in, one lookup for all tables{about}")
 
 
-def _apart(device: Device, whole: Inference, act: Callable[[int], None]) -> float:
+def _graphed(device: Device, whole: Inference, fused: bool) -> Callable[[int], object]:
+    """Return what predicts a mini-batch: a graph for each, since each has inputs of its own."""
+
+    def graph(nth: int) -> Act:
+        def act() -> None:
+            whole.copy_in(nth)
+            whole.output.copy_(whole.compute(fused).view(-1), non_blocking=True)
+
+        return device.capture([act])
+
+    graphs = [graph(nth) for nth in range(len(whole.inputs))]
+    return lambda nth: graphs[nth % len(graphs)]()
+
+
+def _apart(device: Device, whole: Inference, act: Callable[[int], object]) -> float:
     """Return how far predictions of ``act`` are from those of the operators one by one."""
     found = []
     for predict in (whole.eager, act):
@@ -102,7 +106,7 @@ def _parts(device: Device, whole: Inference, name: str) -> Iterator[Reading]:
                       "in a graph")
 
 
-def _in_flight(device: Device, model, samples: int, whole: Inference, name: str) -> Reading:
+def _in_flight(device: Device, model: Model, samples: int, whole: Inference, name: str) -> Reading:
     """Return the time per mini-batch with several in flight, each in its own stream."""
     torch, lanes = device.torch, []
     for seed in range(IN_FLIGHT):

@@ -45,11 +45,11 @@ def rates(device: Device) -> Iterator[Reading]:
     yield _gathered(device, beside, stream.value)
     yield _product(device, beside)
     little, place = device.pinned(_SMALL), device.floats(_SMALL)
-    copy = reading("rates.copy_us", device.times(
-        lambda: place.copy_(little, non_blocking=True), ROUNDS), "small copies to the device, one "
-        "after the other")
+    copy = reading("rates.copy_us", device.queued(
+        lambda: place.copy_(little, non_blocking=True)), "host time of calls of small copies to "
+        "the device, without waiting")
     yield copy
-    yield from _copied(device, copy.value)
+    yield from _copied(device, copy.value + wait.value)
 
 
 def _rest(times: list[float], beside: float) -> list[float]:
