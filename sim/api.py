@@ -420,7 +420,7 @@ def reproduce(figures: Sequence[str] = (), *, output: AnyPath, model: str | None
     gpu, seed
         Profile of the GPUs; seed of everything random.
     backend, jobs
-        Where the points are measured (``loky``, ``dask`` or ``ray``), and how many at once; by
+        Where the points are measured (``loky`` or ``dask``), and how many at once; by
         default the number of processors.
     rtl_points
         Whether two points of each figure are also run in RTL.

@@ -33,7 +33,8 @@ def reproduce(
         help="Fidelity of the NICs: model, or rtl, which takes hours.")] = "model",
     gpu: Annotated[str, typer.Option(help="GPU profile.")] = DEFAULT["gpu"],
     backend: Annotated[str, typer.Option(
-        help="What measures the points: loky (processes on this machine), dask or ray.")] = "loky",
+        help="What measures the points: loky (processes on this machine) or dask (the cluster "
+             "whose scheduler DASK_SCHEDULER_ADDRESS names).")] = "loky",
     jobs: Annotated[int | None, typer.Option(
         help="Points measured at once.", show_default="processors")] = None,
     seed: Annotated[int, typer.Option(help="Seed of all random numbers.")] = DEFAULT["seed"],

@@ -62,7 +62,7 @@ def reproduce(names: Iterable[str], setting: Setting, output: str | Path, backen
     names, folder = chosen(names), Path(output)
     folder.mkdir(parents=True, exist_ok=True)
     results = sweep(points_of(names, setting),
-                    how or partial(measure, runs=Store(folder / "runs")),
+                    how or partial(measure, runs=Store((folder / "runs").absolute())),
                     Store(folder / "points"), backend, jobs, progress, in_turn, effort)
     shown = [_write(exhibit(name), setting, results, folder, command) for name in names]
     judged = [row for row in judge(setting, results) if set(row["figures"]) & set(names)]

@@ -157,7 +157,7 @@ def test_extras_differ_from_what_they_are_compared_with():
     ("fig99", "figure must be one of fig06"),
     ("fig22 --fidelity cycle", "fidelity must be one of model, rtl, not 'cycle'"),
     ("fig22 --gpu gpu_abacus", "gpu must be one of"),
-    ("fig22 --backend slurm", "backend must be one of loky, dask, ray, not 'slurm'"),
+    ("fig22 --backend slurm", "backend must be one of loky, dask, not 'slurm'"),
     ("fig22 --jobs 0", "jobs must be at least 1, not 0"),
     ("fig22 --model netflix", "model must be one of kaggle, terabyte, avazu, not 'netflix'"),
     ("fig22 --format avazu", "format must go with data"),
