@@ -76,23 +76,15 @@ def workload_of(samples: Samples, model: Model, plan: ShardPlan) -> Workload:
 def replicate_small(plan: ShardPlan, model: Model, rows: int) -> ShardPlan:
     """Return ``plan`` with a copy at every node of each table of at most ``rows`` rows.
 
-    If whole tables are dealt, the others are dealt anew, as in
-    :meth:`host.placement.shard.ShardPlan.deal`; hashed ones stay in place.
+    The other whole tables are dealt anew by the plan's own rule, as if they were all there are;
+    hashed ones stay in place.
     """
     small = [size <= rows for size in model.rows]
     if not any(small) or plan.nodes == 1:
         return plan
-    tables = list(plan.tables)
-    if not all(small) and all(table.kind == DescriptorKind.TABLE for table in tables):
-        kept = [number for number, is_small in enumerate(small) if not is_small]
-        held = [0] * plan.nodes
-        for number in sorted(kept, key=lambda t: (-model.rows[t], t)):
-            owner = held.index(min(held))
-            held[owner] += model.rows[number]
-            tables[number] = replace(tables[number], owner=owner)
-    return ShardPlan(plan.nodes, tuple(
+    return replace(plan, tables=tuple(
         Placement(DescriptorKind.REPLICATED, size) if is_small else table
-        for table, size, is_small in zip(tables, model.rows, small)))
+        for table, size, is_small in zip(plan.tables, model.rows, small))).dealt_anew()
 
 
 def _square(pairs: np.ndarray, nodes: int) -> np.ndarray:

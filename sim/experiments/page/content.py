@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from host.placement.deal import PLACEMENTS
 from sim.experiments.claims.verdict import times
 from sim.experiments.figures.captions import mini_batches
 from sim.experiments.figures.section import Section
@@ -57,6 +58,8 @@ def _setting_lines(found: dict, setting: Setting) -> list[tuple[str, str]]:
         ("data", "; ".join(f"{name}: {source}" for name, source in found["sources"].items())),
         ("cluster", f"{setting.nodes} nodes where a figure does not sweep them, {setting.gpu}, "
                     "100 Gb/s through one switch, MTU 1,500"),
+        ("placement", f"{setting.placement}: {PLACEMENTS[setting.placement]}; hashed where nodes "
+                      "exceed tables"),
         ("mini-batch", f"{mini_batches(setting)} samples over all nodes, dealt in contiguous "
                        "shares"),
         ("graph algorithm", "window of 16 mini-batches, over the global stream"),

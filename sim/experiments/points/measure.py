@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from host.placement.shard import ShardPlan
 from host.systems import Devices, NicTimes, Step, StepOptions
 from host.systems.all_on_nic import not_applicable
 from host.systems.nic_gradients import gradient_us
 from rtl.config import preset
 from sim.experiments.points.nic import NicPart, nic_part
+from sim.experiments.points.placing import plan_of
 from sim.experiments.points.point import Point
 from sim.experiments.points.requests import request_us
 from sim.experiments.points.steps import Workloads, best_tuning, steps_of, workloads
@@ -75,7 +75,7 @@ def measure(point: Point, runs: Store | None = None) -> dict:
     """
     trace = trace_of(point)
     devices = Devices.load(point.nodes, point.software, point.gpu, point.scaled)
-    work = workloads(trace, point.nodes)
+    work = workloads(trace, plan_of(point, trace))
     result: dict = {"point": point.to_json(), "label": point.label, "applicable": True,
                     "why": None, "source": trace.source, "mini_batch": trace.mini_batch,
                     "notes": list(trace.notes)}
@@ -119,7 +119,8 @@ def _requests(point: Point, trace: Trace, devices: Devices, steps: list[Step]) -
         return None
     base = replace(point, system="bl-paper", batching="file", window=None,
                    persistent_gather=False)
-    paper, _ = steps_of(base, workloads(trace_of(base), point.nodes), devices, None)
+    in_order = trace_of(base)
+    paper, _ = steps_of(base, workloads(in_order, plan_of(base, in_order)), devices, None)
     capacity = trace.mini_batch / interval_us(paper, point.depth)
     return request_us(trace, steps, point.depth, capacity, point.seed)
 
@@ -155,7 +156,7 @@ def _updates(point: Point, trace: Trace, nic: NicPart | None) -> dict | None:
     if point.workload != "training" or nic is None or nic.local_cache is None:
         return None
     return updates(trace.batches, range(trace.warmup, len(trace.batches)),
-                   ShardPlan.deal(trace.model, point.nodes), nic.local_cache["rows"],
+                   plan_of(point, trace), nic.local_cache["rows"],
                    preset(point.dataset).local_cache_ways)
 
 

@@ -11,6 +11,7 @@ from host.timing.gpu import GpuProfile
 from rtl.config import preset
 from sim.experiments.points.nic_run import NicRun
 from sim.experiments.points.nic_runs import all_runs
+from sim.experiments.points.placing import plan_of
 from sim.experiments.points.point import Point
 from sim.experiments.points.systems import parts_of
 from sim.experiments.points.trace import Trace
@@ -114,7 +115,7 @@ def options_of(point: Point, trace: Trace, devices: Devices, gpu: GpuProfile,
         samples=sum(len(batch.samples) for batch in trace.batches), mini_batch=trace.mini_batch,
         in_flight=depth, data=point.data or None, format=point.format, fidelity=point.fidelity,
         threads=1, network=devices.network, pcie=devices.pcie, gpu=gpu, mlp="blas",
-        seed=point.seed)
+        seed=point.seed, placement=point.placement, lookups=plan_of(point, trace).rule.lookups)
 
 
 def cache_rows(point: Point, trace: Trace) -> tuple[dict[str, int | None], list[str]]:
@@ -136,7 +137,7 @@ def cache_rows(point: Point, trace: Trace) -> tuple[dict[str, int | None], list[
         if share is None:
             rows[cache] = None
             continue
-        reach = reaching(trace, point.nodes)[cache]
+        reach = reaching(trace, plan_of(point, trace))[cache]
         rows[cache] = ways * max(1, round(share * reach / ways))
         if rows[cache] > most:
             if point.fidelity == "rtl":
@@ -148,9 +149,9 @@ def cache_rows(point: Point, trace: Trace) -> tuple[dict[str, int | None], list[
 
 
 @lru_cache(maxsize=8)
-def reaching(trace: Trace, nodes: int) -> dict[str, float]:
+def reaching(trace: Trace, plan: ShardPlan) -> dict[str, float]:
     """Return the unique keys of the trace that reach each cache, of the mean node."""
-    plan = ShardPlan.deal(trace.model, nodes)
+    nodes = plan.nodes
     owned, foreign = [], [[] for _ in range(nodes)]
     for batch in trace.batches:
         samples, count = batch.samples, len(batch.samples)

@@ -4,6 +4,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from host.batching import ALGORITHMS
+from host.placement.deal import PLACEMENTS
 from host.toml.profile import profile_names
 from sim.experiments.points.systems import BASELINES, canonical, parts_of
 
@@ -28,7 +29,8 @@ class Point:
     system: a canonical name, see :mod:`sim.experiments.points.systems`; :meth:`named` takes ``fs``
         and ``ga`` too.
     workload: ``inference`` or ``training``.
-    nodes: of the cluster.
+    nodes: of the cluster. placement: of the tables over them, for every system alike; one of
+        :data:`host.placement.deal.PLACEMENTS`.
     mini_batch: samples of a global mini-batch; None for those of the reference setting.
     software: profile ``eager`` or ``tuned``, charged to every system alike.
     gpu: profile of the GPU of each node.
@@ -72,11 +74,13 @@ class Point:
     scaled: tuple[tuple[str, float], ...] = ()
     settings: tuple[str, ...] = ()
     persistent_gather: bool = False
+    placement: str = "even"
 
     def __post_init__(self) -> None:
         for name, known in (("dataset", DATASETS), ("workload", WORKLOADS),
                             ("software", SOFTWARE), ("fidelity", FIDELITIES),
-                            ("batching", tuple(ALGORITHMS)), ("gpu", profile_names("gpu_"))):
+                            ("batching", tuple(ALGORITHMS)), ("gpu", profile_names("gpu_")),
+                            ("placement", PLACEMENTS)):
             if getattr(self, name) not in known:
                 raise ValueError(f"{name} must be one of {', '.join(known)}, "
                                  f"not {getattr(self, name)!r}")

@@ -44,6 +44,7 @@ class Setting:
     fidelity: of the sweeps. markers: whether two points of a figure are run in ``rtl`` besides, on
         the Kaggle shape with the first profile.
     nodes: where a figure does not sweep them. scale_nodes: where one does.
+    placement: of the tables over the nodes.
     shares: sizes of caches that are swept.
     gpu: profile of the GPUs. warmup, measured: mini-batches.
     seeds: of all random numbers. Headlines, and the figures that they are from, are measured with
@@ -62,6 +63,7 @@ class Setting:
     fidelity: str = "model"
     markers: bool = False
     nodes: int = 4
+    placement: str = "even"
     scale_nodes: tuple[int, ...] = (2, 4, 8, 16)
     shares: tuple[float, ...] = SHARES
     gpu: str = "gpu_rtx8000"
@@ -112,7 +114,8 @@ class Setting:
         once. A point with a cache size or a number of nodes of its own is one of a sweep.
         """
         source = self.source(dataset)
-        common = {"nodes": self.nodes, "mini_batch": self.mini_batch(dataset),
+        common = {"nodes": self.nodes, "placement": self.placement,
+                  "mini_batch": self.mini_batch(dataset),
                   "gpu": self.gpu, "fidelity": self.fidelity, "seed": self.seed,
                   "data": source.data, "format": source.format,
                   "warmup": self.warmup, "measured": self.measured}

@@ -33,9 +33,8 @@ Workloads = Sequence[tuple[Workload, Workload]]
 
 
 @lru_cache(maxsize=8)
-def workloads(trace: Trace, nodes: int) -> Workloads:
-    """Return what each measured mini-batch asks of ``nodes`` nodes."""
-    plan = ShardPlan.deal(trace.model, nodes)
+def workloads(trace: Trace, plan: ShardPlan) -> Workloads:
+    """Return what each measured mini-batch asks of the nodes of ``plan``."""
     small = replicate_small(plan, trace.model, SMALL_ROWS)
     return [(workload_of(batch.samples, trace.model, plan),
              workload_of(batch.samples, trace.model, small)) for batch in trace.measured]
