@@ -42,6 +42,11 @@ class Book:
         self.asked: list[str] = []
         self.timed = False
 
+    @property
+    def graph(self) -> str:
+        """The baseline with the graph algorithm."""
+        return "ga" if self.base == "bl-paper" else f"{self.base}+ga"
+
     def metric(self, workload: str) -> str:
         """Return the metric that a workload is judged on."""
         if workload == "training":
@@ -117,8 +122,9 @@ class Book:
         """Return ``function`` of each data set."""
         return {dataset: function(dataset) for dataset in self.setting.datasets}
 
-    def largest(self, system: str, workload: str = "inference") -> str:
-        """Return in words which phase and which resource of a system take most time."""
+    def mostly(self, system: str, workload: str = "inference") -> str:
+        """Return in words on what a system spends a mini-batch: the longest phase of one that is
+        served alone, and the busiest resource."""
         said = []
         for dataset in self.setting.datasets:
             outcome = self.results.get(
@@ -128,12 +134,12 @@ class Book:
             phases, busy = (outcome.metrics[name] for name in ("phases_us", "busy_us"))
             phase = max(phases, key=phases.__getitem__)
             part = phases[phase] / (outcome.metrics["service_us"] or 1)
-            text = f"{dataset}: {phase.replace('_', ' ')} {part:.0%}"
+            text = f"{dataset} {phase.replace('_', ' ')} {part:.0%}"
             if busy:
                 resource = max(busy, key=busy.__getitem__)
-                text += f", {resource} busy {busy[resource]:.0f} us"
+                text += f" (busiest: {resource}, {busy[resource]:.0f} us)"
             said.append(text)
-        return "; ".join(said)
+        return ", ".join(said) or "not measured"
 
 
 @lru_cache(maxsize=4096)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from sim.experiments.claims.book import NIC, Book
-from sim.experiments.claims.rules import Ruling, gains, settled, trend, unchanged
+from sim.experiments.claims.rules import Ruling, gains, settled, together, trend, unchanged
 from sim.experiments.claims.verdict import Verdict, claim
 from sim.experiments.claims.words import factor, listed, number, times
 from sim.experiments.figures.estimate import Estimate, combined, mean_of
@@ -25,8 +25,8 @@ def local_cache(book: Book) -> Verdict:
                         for size, value in sizes.items()})
     return Verdict("over the NIC alone, by size: " + "; ".join(
         f"{dataset} {times(sizes)}" for dataset, sizes in found.items()), ruling.agrees,
-        f"{ruling.why} A cache helps as far as gathers are what a mini-batch waits for: "
-        f"{book.largest(NIC)}.", found)
+        f"{ruling.why} A cache shortens what waits for gathers. With the NIC alone a mini-batch is "
+        f"mostly {book.mostly(NIC)}.", found)
 
 
 @claim("C3", "The hit rate of the local cache rises with its size.", "fig18")
@@ -46,14 +46,14 @@ def remote_cache(book: Book) -> Verdict:
     found = _by_size(book, "saved_lookups", "rc", "remote_cache", off=False)
     saved = _over_sizes(book, found, "lookups saved", True, "saved_lookups", "rc")
     over_nic, over_rc = mean_of(faster), mean_of(more)
-    rulings = {"The remote cache over the NIC alone": gains(faster, over_nic),
-               "The graph algorithm over the remote cache": gains(more, over_rc)}
+    rulings = {"RC over the NIC alone": gains(faster, over_nic),
+               "GA over RC": gains(more, over_rc)}
     why = " ".join(f"{name}: {ruling.why}" for name, ruling in rulings.items())
     return Verdict(
         f"over the NIC alone mean {factor(over_nic)} ({times(faster)}); {saved.ours}; with the "
         f"graph algorithm {factor(over_rc)} more ({times(more)})",
         settled([*(ruling.agrees for ruling in rulings.values()), saved.agrees]),
-        f"{why} Lookups saved: {saved.why} {book.largest('rc')}.",
+        f"{why} Lookups saved: {saved.why} With RC a mini-batch is mostly {book.mostly('rc')}.",
         {"over_nic": faster, "with_graph": more, "saved": found})
 
 
@@ -72,7 +72,7 @@ def training(book: Book) -> Verdict:
     ends = {dataset: combined(lambda low, high: high / low, *(
         list(sizes.values())[place] for place in (0, -1))) for dataset, sizes in found.items()}
     return Verdict(f"largest over smallest cache: {times(ends)}", judged.agrees,
-                   f"{judged.why} {book.largest('lc', 'training')}.", found)
+                   f"{judged.why} A step with LC is mostly {book.mostly('lc', 'training')}.", found)
 
 
 @claim("C22", "The local cache always holds the row that is to be updated.", "fig24")
@@ -124,12 +124,9 @@ def _over_sizes(book: Book, found: Mapping[str, Mapping[str, Estimate | None]], 
         for dataset, sizes in found.items()}
     ends = "; ".join(f"{dataset} {number(values[0])} to {number(values[-1])}"
                      for dataset, sizes in found.items() if (values := list(sizes.values())))
-    agrees = settled(ruling.agrees for ruling in rulings.values())
-    shown = {dataset: ruling.why for dataset, ruling in rulings.items()
-             if agrees or ruling.agrees is False}
-    why = "; ".join(f"on {dataset} {said}" for dataset, said in shown.items())
-    return Verdict(f"{name}: {ends}", agrees, f"From the smallest to the largest size, {why}.",
-                   found)
+    ruling = together(rulings)
+    return Verdict(f"{name}: {ends}", ruling.agrees,
+                   f"From the smallest to the largest size, {ruling.why}.", found)
 
 
 CACHES = (local_cache, local_hits, remote_cache, local_hits_behind_remote, training, updates)

@@ -10,26 +10,28 @@ from sim.experiments.figures.estimate import Estimate
 from sim.experiments.points.setting import BASES, Setting
 from sim.experiments.sweep.sweep import Results
 
-__all__ = ["judge"]
+__all__ = ["judge", "judged"]
 
 
 def judge(setting: Setting, results: Results) -> list[dict]:
-    """Return every claim with its verdicts, as plain values.
+    """Return :func:`judged` of every claim, in the order of their numbers."""
+    return [judged(claim, setting, results) for claim in CLAIMS]
+
+
+def judged(claim: Claim, setting: Setting, results: Results) -> dict:
+    """Return a claim with its verdicts, as plain values.
 
     ``verdicts`` holds one for each software profile and baseline. The claim as a whole is judged
     where the paper stands: eager software, baseline ``bl-paper``. Claims about the time of
     inference are judged on steady state, since the paper argues from pipelining; ``why`` says where
     mini-batches served alone give another verdict.
     """
-    judged = []
-    for claim in CLAIMS:
-        verdicts = [_verdict(claim, setting, results, software, base)
-                    for software in setting.softwares for base in BASES]
-        first = verdicts[0]
-        judged.append({"claim": claim.name, "text": claim.text, "figures": list(claim.figures),
-                       "agrees": first["agrees"], "ours": first["ours"], "why": first["why"],
-                       "verdicts": verdicts})
-    return judged
+    verdicts = [_verdict(claim, setting, results, software, base)
+                for software in setting.softwares for base in BASES]
+    first = verdicts[0]
+    return {"claim": claim.name, "text": claim.text, "figures": list(claim.figures),
+            "agrees": first["agrees"], "ours": first["ours"], "why": first["why"],
+            "verdicts": verdicts}
 
 
 def _verdict(claim: Claim, setting: Setting, results: Results, software: str, base: str) -> dict:

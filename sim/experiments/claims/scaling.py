@@ -3,7 +3,7 @@
 from math import log
 
 from sim.experiments.claims.book import NIC, Book
-from sim.experiments.claims.rules import settled, trend
+from sim.experiments.claims.rules import above, settled, together, trend
 from sim.experiments.claims.verdict import Verdict, claim
 from sim.experiments.claims.words import factor, times
 from sim.experiments.figures.alternate import CARD, GPU, alternate_fields, batches
@@ -41,9 +41,10 @@ def inference(book: Book) -> Verdict:
         f"{book.base} {factor(found[book.base][least])}. ")
     return Verdict(f"{_span(book)}: FS {times(found[book.full])}; {book.base} "
                    f"{times(found[book.base])}",
-                   settled(None if value is None else value.value > 1 for value in more.values()),
-                   f"{why}Time per mini-batch of the same size; what does not shrink with the share "
-                   f"of a node holds FS back: {book.largest(book.full)}.", found)
+                   settled(above(*(values[dataset] for values in found.values()))
+                           for dataset in more),
+                   f"{why}Time per mini-batch of the same size: what does not shrink with a node's "
+                   f"share holds it back. That of FS is mostly {book.mostly(book.full)}.", found)
 
 
 @claim("C14", "SmartNIC computation drives how training scales with nodes.", "fig15")
@@ -58,11 +59,12 @@ def training(book: Book) -> Verdict:
                default=None)
     agrees = why = None
     if len(known) == len(found) and best is not None:
-        agrees = known["SC"].value > known[best].value
+        agrees = above(known["SC"], known[best])
         why = (f"With SC throughput grows {factor(known['SC'])}, with {best}, the best of the "
                f"others, {factor(known[best])}.")
     return Verdict(f"throughput, {_span(book)}: {times(found)}", agrees,
-                   f"{why} {book.largest('sc', 'training')}.", {"mean": found, **each})
+                   f"{why} A step with SC is mostly {book.mostly('sc', 'training')}.",
+                   {"mean": found, **each})
 
 
 @claim("C17", "The whole application on the NIC is slower than with the GPU.", "alternate")
@@ -73,9 +75,11 @@ def all_on_nic(book: Book) -> Verdict:
             fields = alternate_fields(book.setting, dataset, size)
             found[f"{dataset} at {size:,}"] = book.speedup(
                 dataset, CARD, base=GPU, base_fields=fields, **fields)
-    faster = {name: value for name, value in found.items() if value and value.value >= 1}
-    slower = {name: value for name, value in found.items() if value and value.value < 1}
-    why = "Slower at " + (times(slower) or "none") + "; faster at " + (times(faster) or "none")
+    known = {name: value for name, value in found.items() if value is not None}
+    faster = [name for name in known if known[name].value >= 1]
+    slower = [name for name in known if name not in faster]
+    why = (f"Slower on {', '.join(slower)}; faster on {', '.join(faster)}" if faster and slower else
+           f"{'Faster' if faster else 'Slower'} everywhere")
     return Verdict(f"against the GPU with the NIC, by samples of a mini-batch: {times(found)}",
                    settled(None if value is None else value.value < 1 for value in found.values()),
                    f"{why}. A small mini-batch ends before the GPU's launches and calls would, a "
@@ -85,21 +89,18 @@ def all_on_nic(book: Book) -> Verdict:
 
 @claim("C18", "More nodes: less memory pressure on each, more communication.", "fig14")
 def pressure(book: Book) -> Verdict:
-    found, agrees, why = {}, [], []
+    found, rulings = {}, {}
     for name, metric, rises in (("embedding lookup of a node", "phases_us.embedding_lookup", False),
                                 ("bytes of all nodes", "traffic.total.bytes", True)):
         found[name] = book.each(lambda dataset: _ends(book, metric, dataset, book.base))
-        for dataset in book.setting.datasets:
-            ruling = trend([book.value(metric, dataset, book.base, nodes=nodes)
-                            for nodes in book.setting.numbers_of_nodes(dataset)], rises,
-                           book.noise(metric, dataset, book.base))
-            agrees.append(ruling.agrees)
-            why += [(ruling.agrees, f"{name} on {dataset} {ruling.why}")]
-    settles = settled(agrees)
-    shown = [said for agreed, said in why if settles or agreed is False]
+        rulings |= {f"{name} on {dataset}": trend(
+            [book.value(metric, dataset, book.base, nodes=nodes)
+             for nodes in book.setting.numbers_of_nodes(dataset)], rises,
+            book.noise(metric, dataset, book.base)) for dataset in book.setting.datasets}
+    ruling = together(rulings)
     return Verdict(f"{_span(book)}: " + "; ".join(
-        f"{name} {times(values)}" for name, values in found.items()), settles,
-        f"From {_span(book)}, {'; '.join(shown)}.", found)
+        f"{name} {times(values)}" for name, values in found.items()), ruling.agrees,
+        f"From {_span(book)}, us or bytes a mini-batch, {ruling.why}.", found)
 
 
 @claim("C20", "All-to-all grows quadratically with the batch.", "fig26")
@@ -111,7 +112,8 @@ def growth(book: Book) -> Verdict:
                              **batch_fields(book.setting, dataset, factor))
                   for factor in (1, last) for kind in ("lookups", "vectors")]
         return combined(lambda lookups, vectors, more_lookups, more_vectors: log(
-            (more_lookups + more_vectors) / (lookups + vectors)) / log(last), *values)
+            (more_lookups + more_vectors) / (lookups + vectors)) / log(last)
+            if lookups + vectors else None, *values)
 
     found = book.each(exponent)
     average = mean_of(found)
@@ -120,7 +122,8 @@ def growth(book: Book) -> Verdict:
     why = "" if average is None else (f"The exponent is {average.value:.2f}: 2 would be quadratic, "
                                       "1 is linear, ")
     return Verdict(f"exponent of the bytes of lookups and vectors: {said}",
-                   settled(None if value is None else value.value > 1.5 for value in found.values()),
+                   settled(None if value is None else value.value > 1.5
+                           for value in found.values()),
                    f"{why}as the bytes of a sample do not depend on how many others are in its "
                    f"mini-batch. bl-paper, 1 to {last} times the reference mini-batch.", found)
 

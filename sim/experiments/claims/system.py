@@ -1,5 +1,7 @@
 """Claims about the system as a whole: C15, C16, C23."""
 
+from itertools import pairwise
+
 from sim.experiments.claims.book import NIC, Book
 from sim.experiments.claims.rules import settled
 from sim.experiments.claims.verdict import Verdict, claim
@@ -61,8 +63,8 @@ def refresh(book: Book) -> Verdict:
         row = next(row for row in compared(book.setting, dataset) if row["algorithm"] == "graph")
         found[dataset] = {name: row[name] for name in ("first_similarity", "last_similarity")}
         of_each = list(similarities(book.setting, dataset, "graph"))
-        restored[dataset] = all(now > before for (_, before), (fresh, now) in zip(
-            of_each, of_each[1:]) if fresh)
+        restored[dataset] = all(now > before for (_, before), (fresh, now) in pairwise(of_each)
+                                if fresh)
     text = "; ".join(f"{dataset} {row['first_similarity']:.2f} falls to "
                      f"{row['last_similarity']:.2f}" for dataset, row in found.items())
     least = min(found, key=lambda name: found[name]["first_similarity"]

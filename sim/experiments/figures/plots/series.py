@@ -7,9 +7,23 @@ from sim.experiments.figures.plots.entry import Entry
 from sim.experiments.figures.plots.metric import Metric
 from sim.experiments.points.setting import BASES, FULL_SYSTEMS, Setting
 
-__all__ = ["CPU_BASE", "INFERENCE_SYSTEMS", "LOCAL_SIZE", "REMOTE_SIZE", "TRAINING_SYSTEMS",
-           "Entries", "FULL", "System", "cases", "every_seed", "first_profile", "hit_rates",
-           "over_nodes", "over_sizes", "side_by_side"]
+__all__ = [
+    "CPU_BASE",
+    "FULL",
+    "INFERENCE_SYSTEMS",
+    "LOCAL_SIZE",
+    "REMOTE_SIZE",
+    "TRAINING_SYSTEMS",
+    "Entries",
+    "System",
+    "cases",
+    "every_seed",
+    "first_profile",
+    "hit_rates",
+    "over_nodes",
+    "over_sizes",
+    "side_by_side",
+]
 
 System = tuple[str, str]
 """Name of a line or bar, and the system that it stands for."""
