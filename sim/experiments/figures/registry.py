@@ -27,6 +27,7 @@ NAMES: tuple[str, ...] = (
     "alternate",
     "tornado",
     "beyond",
+    "checks",
 )
 """Files of this folder with an `EXHIBIT`, in the order in which they are measured and shown."""
 

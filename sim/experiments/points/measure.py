@@ -12,7 +12,7 @@ from sim.experiments.points.nic import NicPart, nic_part
 from sim.experiments.points.placing import plan_of
 from sim.experiments.points.point import Point
 from sim.experiments.points.requests import request_us
-from sim.experiments.points.steps import Workloads, best_tuning, steps_of, workloads
+from sim.experiments.points.steps import Workloads, chosen_tuning, steps_of, workloads
 from sim.experiments.points.systems import BASELINES, parts_of
 from sim.experiments.points.timing import alone, busy_us, interval_us
 from sim.experiments.points.trace import Trace, trace_of
@@ -66,7 +66,8 @@ def measure(point: Point, runs: Store | None = None) -> dict:
     ``updates``               training with a local cache: {``rows`` that a mini-batch updates,
                               ``misses``: those of them that no cache holds any more}
     ``nic_us``                of the simulated NICs: {``service``, ``interval``, ``update`` (of
-                              training), ``launches`` (of the busiest node's GPU)}
+                              training), ``launches``, ``gathered`` (calls of, and rows read by, the
+                              busiest node's GPU)}
     ``mini_batch``            samples of it, fewer than asked for where a file is short
     ========================  ===================================================================
 
@@ -74,12 +75,12 @@ def measure(point: Point, runs: Store | None = None) -> dict:
     names what is not there.
     """
     trace = trace_of(point)
-    devices = Devices.load(point.nodes, point.software, point.gpu, point.scaled)
+    devices = Devices.load(point.nodes, point.software, point.gpu, point.scaled, point.kernels)
     work = workloads(trace, plan_of(point, trace))
     result: dict = {"point": point.to_json(), "label": point.label, "applicable": True,
                     "why": None, "source": trace.source, "mini_batch": trace.mini_batch,
                     "notes": list(trace.notes)}
-    why = not_applicable(work[0][0]) if point.system == "all-on-nic" else None
+    why = not_applicable(work.plain[0]) if point.system == "all-on-nic" else None
     if why:
         return result | dict.fromkeys(_NOTHING) | {"applicable": False, "why": why}
     nic = None
@@ -91,7 +92,7 @@ def measure(point: Point, runs: Store | None = None) -> dict:
     service, phases = alone(steps)
     interval = interval_us(steps, point.depth)
     result["notes"] += [*(nic.notes if nic else ()), *notes]
-    unique, accesses = (float(np.mean([getattr(w, name) for w, _ in work]))
+    unique, accesses = (float(np.mean([getattr(w, name) for w in work.plain]))
                         for name in ("distinct", "accesses"))
     return result | {
         "service_us": service, "interval_us": interval, "phases_us": phases,
@@ -104,12 +105,12 @@ def measure(point: Point, runs: Store | None = None) -> dict:
         "saved_lookups": nic and nic.saved_lookups,
         "traffic": _traffic(point, work, devices, nic),
         "unique_keys": unique, "accesses": accesses,
-        "similarity": float(np.mean([w.similarity for w, _ in work])),
+        "similarity": float(np.mean([w.similarity for w in work.plain])),
         "updates": _updates(point, trace, nic),
         "nic_us": nic and {
             "service": float(np.mean([times.service_us for times in nic.times])),
             "interval": nic.times[0].interval_us, "update": nic.times[0].update_us or None,
-            "launches": nic.times[0].launches},
+            "launches": nic.times[0].launches, "gathered": nic.times[0].gathered},
     }
 
 
@@ -146,7 +147,7 @@ def _with_updates(point: Point, trace: Trace, devices: Devices, work: Workloads,
         times: list[NicTimes] = [replace(times, update_us=ran.update_us) for times in nic.times]
         return replace(nic, times=times, traffic=nic.traffic | {"gradients": ran.gradients})
     times = [replace(times, update_us=gradient_us(w, devices))
-             for times, (w, _) in zip(nic.times, work)]
+             for times, w in zip(nic.times, work.plain)]
     return replace(nic, times=times, notes=[
         *nic.notes, "analytical: the gradient path of the NICs, from its rates"])
 
@@ -165,14 +166,14 @@ def _remote(nic: NicPart, work: Workloads) -> dict | None:
     found = nic.remote_cache
     if found is None:
         return None
-    unique = sum(int(w.requested.sum() - np.trace(w.requested)) for w, _ in work)
+    unique = sum(int(w.requested.sum() - np.trace(w.requested)) for w in work.plain)
     missed = found["accesses"] - found["hits"]
     return found | {"hit_rate_unique": 1 - missed / unique if unique else None}
 
 
 def _traffic(point: Point, work: Workloads, devices: Devices, nic: NicPart | None) -> dict | None:
     training = point.workload == "training"
-    plain = [w for w, _ in work]
+    plain = work.plain
     if point.nodes == 1:
         return None
     if nic is not None:
@@ -185,9 +186,8 @@ def _traffic(point: Point, work: Workloads, devices: Devices, nic: NicPart | Non
             for unit in ("bytes", "packets")}
         traffic["other"] = other
     elif point.system == "bl-tuned":
-        tuning = best_tuning(work[0], devices, StepOptions(training), point.depth)
-        traffic = software_traffic([small if tuning.replicate else w for w, small in work],
-                                   training, tuning)
+        tuning = chosen_tuning(work, devices, StepOptions(training), point.depth)
+        traffic = software_traffic(work.copied(tuning.copied_rows), training, tuning)
     else:
         traffic = software_traffic(plain, training)
     if training:

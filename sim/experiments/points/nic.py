@@ -22,7 +22,7 @@ from sim.node.dense_vectors import bottom_operations
 __all__ = ["HBM", "NicPart", "nic_part"]
 
 HBM = GpuProfile("hbm_u280", launch_us=0.1222, memory_bandwidth_gb_s=152.0, access_bytes=64,
-                 streams=32)
+                 streams=32, kernel_us=0.0)
 """The card's HBM in place of a GPU, for the system with everything on the NIC: the latency of a
 closed row, 64-byte reads anywhere in memory on all channels (facts of Shuhai and AMD's tutorial).
 """
@@ -47,12 +47,12 @@ def nic_part(point: Point, trace: Trace, devices: Devices, runs: Store | None = 
 
     The times of a mini-batch alone come from a run with one in flight, those in steady state from a
     run with ``point.depth`` in flight; neither counts the warm-up. Each gather on the GPU is
-    launched by a call of the host's thread, which adds to its latency; the thread makes one call at
-    a time.
+    launched by a call of the driver's thread, which adds to its latency; the thread makes one call
+    at a time.
 
     With the interaction on the NIC, the phase ``irregular`` is the time by which a run with it is
     longer than one of pooled vectors alone, or than the bottom MLP where that takes longer. In that
-    time dense vectors are asked for and gathered, and results are computed and sent.
+    time dense vectors are fetched, and results are computed and sent.
     """
     on_card = point.system == "all-on-nic"
     interacts = point.workload == "inference" and ("sc" in parts_of(point.system) or on_card)
@@ -68,13 +68,16 @@ def nic_part(point: Point, trace: Trace, devices: Devices, runs: Store | None = 
     interval, count = busy.interval_us(first), len(trace.measured)
     bottom = gpu.latency_us + int(np.ceil(trace.mini_batch / point.nodes)) * bottom_operations(
         trace.model) / (gpu.float32_tflops * gpu.gemm_fraction * 1e6)
+    gathers, gathered = (max(counts) / busy.mini_batches
+                         for counts in (busy.launches, busy.gathered))
+    sent = busy.traffic["total"]["bytes"] / busy.mini_batches / point.nodes
     times = []
     for number in range(first, first + count):
         phases = alone.records[number].phases(alone.one_way)
         if interacts:
             more = with_interaction.records[number].us - max(sum(phases.values()), bottom)
             phases["irregular"] = max(0.0, more)
-        times.append(NicTimes(phases, interval, called * max(busy.launches) / busy.mini_batches))
+        times.append(NicTimes(phases, interval, called * gathers, gathers, gathered, sent))
     local = _cache(alone, "local_cache", rows, "dedupe")
     remote = _cache(alone, "remote_cache", rows) if point.nodes > 1 else None
     lookups = None if point.nodes == 1 else remote["hits"] if remote else 0
@@ -88,9 +91,9 @@ def _answering(point: Point, devices: Devices) -> tuple[GpuProfile, bool]:
     if point.system == "all-on-nic":
         return HBM, False
     gpu = devices.gpu.gpu
-    if point.persistent_gather:  # it takes up a list in the time of the shortest kernel
-        return replace(gpu, launch_us=gpu.kernel_us), False
-    return replace(gpu, call_us=devices.call_us), True
+    if point.persistent_gather:  # it polls for lists, and no kernel begins or ends
+        return replace(gpu, launch_us=gpu.poll_us, kernel_us=0.0), False
+    return replace(gpu, call_us=devices.software.launch_call_us), True
 
 
 def options_of(point: Point, trace: Trace, devices: Devices, gpu: GpuProfile,

@@ -4,6 +4,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from host.batching import ALGORITHMS
+from host.devices.dense_work import LEVELS
 from host.placement.deal import PLACEMENTS
 from host.toml.profile import profile_names
 from sim.experiments.points.systems import BASELINES, canonical, parts_of
@@ -49,6 +50,8 @@ class Point:
     settings: further ``field=value`` of the NIC, such as ``requester_merge=true``.
     persistent_gather: whether a kernel that never ends serves the NICs' lookups on the GPU, so that
         no call of the host launches a gather: a separate, labelled point. Systems with NICs only.
+    kernels: how much a kernel of the GPU does, one of :data:`host.devices.dense_work.LEVELS`; None
+        for what the software profile says.
 
     Raises ``ValueError`` that names field, value and bound.
     """
@@ -74,6 +77,7 @@ class Point:
     scaled: tuple[tuple[str, float], ...] = ()
     settings: tuple[str, ...] = ()
     persistent_gather: bool = False
+    kernels: int | None = None
     placement: str = "even"
 
     def __post_init__(self) -> None:
@@ -104,6 +108,9 @@ class Point:
         if self.persistent_gather and (self.system in BASELINES or self.system == "all-on-nic"):
             raise ValueError(f"persistent_gather must go with a system of GPUs and SmartNICs, "
                              f"not with {self.system!r}")
+        if self.kernels is not None and self.kernels not in LEVELS:
+            raise ValueError(f"kernels must be one of {', '.join(map(str, LEVELS))}, "
+                             f"not {self.kernels!r}")
         for name, factor in self.scaled:
             if not factor > 0:
                 raise ValueError(f"scaled must be above 0, not {factor!r} for {name}")
