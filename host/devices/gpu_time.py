@@ -34,7 +34,8 @@ class GpuTime:
     for its arithmetic at the rate of the multiprocessors that it fills, and ``kernel_us`` per
     kernel (Williams, Waterman and Patterson, "Roofline", Commun. ACM 52(4), 2009). The profile's
     fractions say how much of a rate a kernel reaches. A product fills a multiprocessor for each of
-    its tiles, any other kernel one for each ``block_bytes`` that it moves. What it does not fill,
+    its tiles, in as many waves as it takes; any other kernel one for each ``block_bytes`` that it
+    moves. What it does not fill,
     kernels of other mini-batches may use: ``kernel_us`` is a latency, not a use of the GPU.
 
     Parameters: ``gpu``; ``software``, which calls it.
@@ -60,9 +61,12 @@ class GpuTime:
 
     def share(self, operation: Operation) -> float:
         """Return the share of the GPU's multiprocessors that each kernel of an operator fills."""
+        if operation.tiles:
+            # In waves: the last one leaves multiprocessors idle.
+            each = max(1.0, operation.tiles / operation.operators) / self.gpu.multiprocessors
+            return each / ceil(each)
         moved = operation.streamed_bytes + operation.row_traffic(self.gpu.access_bytes)
-        blocks = operation.tiles / operation.operators or ceil(
-            moved / self.gpu.block_bytes / operation.operators)
+        blocks = ceil(moved / self.gpu.block_bytes / operation.operators)
         return min(1.0, max(1, blocks) / self.gpu.multiprocessors)
 
     def work_us(self, operation: Operation) -> float:

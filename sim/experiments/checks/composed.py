@@ -8,26 +8,18 @@ from dataclasses import replace
 import numpy as np
 
 from host.devices.nccl import NcclCollectives, NcclProfile
-from host.devices.software import SoftwareProfile
 from host.devices.topology import Topology
 from host.model import Model
-from host.placement.shard import Placement, ShardPlan
+from host.placement.shard import ShardPlan
 from host.systems.bl_paper import bl_paper
 from host.systems.bl_tuned import Tuning, bl_tuned
-from host.systems.charge import longest_us
 from host.systems.devices import Devices
 from host.systems.options import StepOptions
+from host.systems.schedule import schedule
+from host.systems.stage import Step
 from host.systems.workload import Workload
-from host.toml.profile import load_profile
-from rtl.formats import DescriptorKind
 
-__all__ = ["collectives_of", "cross_model", "even_plan", "paper_step_us", "torchrec_step_us",
-           "work_of"]
-
-
-def collectives_of(nccl: NcclProfile, topology: Topology) -> NcclCollectives:
-    """Return NCCL's collectives between the GPUs of ``topology``, called eagerly."""
-    return NcclCollectives(nccl, topology, load_profile("software_eager", SoftwareProfile))
+__all__ = ["cross_model", "even_plan", "paper_step_us", "torchrec_step_us", "work_of"]
 
 
 def cross_model(rows: tuple[int, ...], dimension: int, dense: int, bottom: tuple[int, ...],
@@ -42,15 +34,11 @@ def cross_model(rows: tuple[int, ...], dimension: int, dense: int, bottom: tuple
 
 
 def even_plan(model: Model, nodes: int, hot: tuple[int, ...]) -> ShardPlan:
-    """Return whole tables at nodes, so that none looks up much more than another."""
-    load = [0.0] * nodes
-    tables: list[Placement] = [Placement(DescriptorKind.TABLE, rows) for rows in model.rows]
-    for table in sorted(range(model.tables), key=lambda t: (-hot[t], -model.rows[t], t)):
-        owner = load.index(min(load))
-        # Each table also sends a vector of each sample, which weighs like a lookup.
-        load[owner] += hot[table] + 1
-        tables[table] = replace(tables[table], owner=owner)
-    return ShardPlan(nodes, tuple(tables))
+    """Return whole tables at nodes, so that none looks up much more than another.
+
+    Each table also sends a vector of each sample, which weighs like a lookup.
+    """
+    return ShardPlan.deal(model, nodes, "lookups", [keys + 1 for keys in hot])
 
 
 def work_of(model: Model, plan: ShardPlan, samples: int, hot: tuple[int, ...]) -> Workload:
@@ -74,14 +62,19 @@ def work_of(model: Model, plan: ShardPlan, samples: int, hot: tuple[int, ...]) -
 def paper_step_us(work: Workload, gpu: str) -> float:
     """Return the time of one inference by eager operators, from and to host memory."""
     devices = Devices.load(work.nodes, "eager", gpu)
-    return longest_us(bl_paper(work, devices, StepOptions(training=False)))
+    return _alone_us(bl_paper(work, devices, StepOptions(training=False)))
 
 
 def torchrec_step_us(work: Workload, gpu: str, nccl: NcclProfile, topology: Topology) -> float:
     """Return the time of a training step as TorchRec makes it: eager operators, fused embedding,
-    NCCL, the bottom MLP beside the exchange, no dedupe.
+    NCCL, the bottom MLP beside the exchange, gradients of MLPs summed in buckets, no dedupe.
     """
-    devices = replace(Devices.load(work.nodes, "eager", gpu), nccl=collectives_of(nccl, topology))
+    devices = replace(Devices.load(work.nodes, "eager", gpu), nccl=NcclCollectives(nccl, topology))
     devices = replace(devices, software=replace(devices.software, collective="nccl"))
-    tuning = Tuning(fused=True, nccl=True, dedupe=False, replicate=False, overlap=True)
-    return longest_us(bl_tuned(work, work, devices, StepOptions(training=True), tuning))
+    tuning = Tuning(fused=True, nccl=True, dedupe=False, overlap=True, buckets=True, copied_rows=0)
+    return _alone_us(bl_tuned(work, devices, StepOptions(training=True), tuning))
+
+
+def _alone_us(step: Step) -> float:
+    """Return how long a step takes alone in the system."""
+    return float(schedule([step]).finished[0])

@@ -24,7 +24,7 @@ from host.measurements.published import Flattening, Run, flattening
 from host.timing.gpu import GpuProfile
 from host.toml.profile import load_profile
 from sim.experiments.checks.check import Check, Comparison, percent
-from sim.experiments.checks.composed import collectives_of, cross_model
+from sim.experiments.checks.composed import cross_model
 
 __all__ = ["comparison", "step_parts"]
 
@@ -32,6 +32,9 @@ _BOUND = 0.2
 _GPU = "gpu_h100_mixed"
 _GPUS = 8
 """GPUs of a host."""
+_LEVEL = 1
+"""Of :mod:`host.devices.dense_work`: HugeCTR's products add biases and apply ReLU
+(cuBLASLt's epilogues)."""
 _HALF = 2
 """Bytes of a float16."""
 _INDEX = 4
@@ -82,23 +85,21 @@ def step_parts(found: Flattening, run: Run) -> Parts:
     """Return the parts of an iteration of one configuration."""
     model = cross_model(found.rows, found.dimension, found.dense, found.bottom, found.top,
                         found.cross_layers, found.cross_rank)
-    software = replace(load_profile("software_tuned", SoftwareProfile))
-    gpu = GpuTime(load_profile(_GPU, GpuProfile), software)
+    gpu = GpuTime(load_profile(_GPU, GpuProfile), load_profile("software_tuned", SoftwareProfile))
     nccl = load_profile("nccl_network", NcclProfile)
     samples = run.mini_batch // run.gpus
-    dense = [*mlp(samples, model.bottom_layers), *interaction(samples, model),
-             *mlp(samples, model.top_layers), *loss(samples),
-             *mlp_backward(samples, model.top_layers),
-             *mlp_backward(samples, model.bottom_layers, False),
+    dense = [*mlp(samples, model.bottom_layers, _LEVEL), *interaction(samples, model),
+             *mlp(samples, model.top_layers, _LEVEL), *loss(samples),
+             *mlp_backward(samples, model.top_layers, level=_LEVEL),
+             *mlp_backward(samples, model.bottom_layers, False, _LEVEL),
              elementwise(model.mlp_parameters, 3, "adagrad")]
     shards = [_shard(found, run, tables) for tables in run.shards]
     embedding = max(_sum(gpu, _embedding(found, run, *shard)) for shard in shards)
-    inside = collectives_of(nccl, Topology(_level(0)))
+    inside = NcclCollectives(nccl, Topology(_level(0)))
     exchange = _exchange(found, run, shards, inside, nccl)
-    whole = collectives_of(nccl, Topology(_hosts(run.hosts)))
-    gradients = whole.all_reduce(_HALF * model.mlp_parameters)
+    whole = NcclCollectives(nccl, Topology(_hosts(run.hosts)))
     return Parts(_sum(gpu, (_half(each) for each in dense)), embedding, exchange,
-                 gradients.us - gradients.busy.get("cpu", 0.0))
+                 whole.all_reduce(_HALF * model.mlp_parameters).us)
 
 
 def _shard(found: Flattening, run: Run, tables: Iterable[int]) -> tuple[int, float]:
@@ -128,7 +129,7 @@ def _exchange(found: Flattening, run: Run, shards: list[tuple[int, float]],
         traffic = np.array([[samples * tables * vector] * _GPUS for tables, _ in shards])
         indices = np.array([[samples * lookups * _INDEX for _, lookups in shards]] * _GPUS)
         return _us(inside, indices) + 2 * _us(inside, traffic)
-    across = collectives_of(nccl, Topology(_hosts(run.hosts)))
+    across = NcclCollectives(nccl, Topology(_hosts(run.hosts)))
     size, hosts = run.gpus, run.hosts
     tables = np.array([tables for tables, _ in shards])
     lookups = np.array([lookups for _, lookups in shards])
@@ -142,9 +143,8 @@ def _exchange(found: Flattening, run: Run, shards: list[tuple[int, float]],
 
 
 def _us(collectives: NcclCollectives, traffic: np.ndarray) -> float:
-    """Return an exchange's time in a graph, without the framework's call."""
-    cost = collectives.all_to_all(traffic.astype(np.float64))
-    return cost.us - cost.busy.get("cpu", 0.0)
+    """Return an exchange's time."""
+    return collectives.all_to_all(traffic.astype(np.float64)).us
 
 
 def _sum(gpu: GpuTime, operations: Iterable[Operation]) -> float:

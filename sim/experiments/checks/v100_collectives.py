@@ -9,7 +9,6 @@ from host.devices.topology import Topology, TopologyProfile
 from host.measurements.step import StepCollective, step_collectives
 from host.toml.profile import load_profile
 from sim.experiments.checks.check import Check, Comparison, percent
-from sim.experiments.checks.composed import collectives_of
 
 __all__ = ["comparison"]
 
@@ -39,21 +38,17 @@ def comparison() -> Comparison:
 
 
 def _model(profile: NcclProfile) -> NcclCollectives:
-    return collectives_of(profile, Topology(load_profile("topology_dgx1_v100", TopologyProfile)))
+    return NcclCollectives(profile, Topology(load_profile("topology_dgx1_v100", TopologyProfile)))
 
 
 def _us(model: NcclCollectives, each: StepCollective) -> float:
-    """Return our time of a collective, without the framework's call, which is not in a kernel."""
+    """Return our time of a collective's kernel."""
     if each.kind == "all_reduce":
-        return model.all_reduce(each.sent[0]).us - _call_us(model)
+        return model.all_reduce(each.sent[0]).us
     ranks = model.topology.endpoints
     sent = each.sent if len(each.sent) == ranks else (each.sent[0] / ranks,) * ranks
     traffic = np.tile(np.array(sent, np.float64), (ranks, 1))
-    return model.all_to_all(traffic).us - _call_us(model)
-
-
-def _call_us(model: NcclCollectives) -> float:
-    return getattr(model, "call_us", 0.0)
+    return model.all_to_all(traffic).us
 
 
 def _size(each: StepCollective) -> str:

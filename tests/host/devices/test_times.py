@@ -126,6 +126,10 @@ def test_products_run_on_the_multiprocessors_that_their_tiles_fill():
     assert work.tiles == 2 and gpu.share(work) == 0.2
     assert gpu.compute_us(work) == pytest.approx(2 * 64 * 1000 * 128 / 1e6 / 0.2)
     assert dense.product(65, 8, 64, batch=3).tiles == 6
+    # Eleven tiles are two waves of ten, of which nine are idle in the second.
+    waves = dense.product(64, 1000, 11 * 64)
+    assert gpu.share(waves) == pytest.approx(11 / 20)
+    assert gpu.compute_us(waves) == pytest.approx(2 * gpu.compute_us(dense.product(64, 1000, 64)))
     full = dense.product(640, 1000, 640)
     assert gpu.share(full) == 1.0 and gpu.compute_us(full) == pytest.approx(
         2 * 640 * 1000 * 640 / 1e6)

@@ -92,7 +92,7 @@ def test_the_command_line_knows_a_made_up_table(made_up, tmp_path):
     assert ended.value.code == 0
     assert (tmp_path / "out" / "counts.csv").exists()
     assert "fig99" in demo_names() and "counts" not in demo_names()
-    with pytest.raises(ValueError, match=r"beyond, fig99, counts or all, not 'fig7'"):
+    with pytest.raises(ValueError, match=r"beyond, checks, fig99, counts or all, not 'fig7'"):
         chosen(["fig7"])
 
 
