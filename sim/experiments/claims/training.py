@@ -73,14 +73,18 @@ def graph(book: Book) -> Verdict:
     less = combined(lambda inference, training: inference - training, *found.values())
     agrees, why = above(*found.values()), ""
     if less is not None:
-        why = f"It brings {less.value:+.3f}x more in inference than in training"
+        why = f"It brings {_signed(less.value)} more in inference than in training"
         if less.interval:
             agrees = bool(agrees) and less.interval[0] > 0
-            why += (f", by the seeds between {less.interval[0]:+.3f}x and "
-                    f"{less.interval[1]:+.3f}x")
+            why += ", by the seeds between " + " and ".join(map(_signed, less.interval))
         why += "." if agrees else ": not more by what seeds and decimals can show."
     return Verdict(f"over the NIC alone, means: {times(found)}", agrees, why,
                    {"mean": found, **each})
+
+
+def _signed(difference: float) -> str:
+    """Return a difference of factors in words."""
+    return f"{round(difference, 3) + 0:+.3f}x"
 
 
 TRAINING = (techniques, full, saturation, graph)

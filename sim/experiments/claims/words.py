@@ -18,7 +18,7 @@ def factor(value: Estimate | None) -> str:
 
 def share(value: Estimate | None) -> str:
     """Return a share in words."""
-    return "n/a" if value is None else f"{value.value:.0%}"
+    return "n/a" if value is None else f"{round(value.value, 2) + 0:.0%}"
 
 
 def number(value: Estimate | None) -> str:

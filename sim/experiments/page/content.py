@@ -71,7 +71,8 @@ def _seeds(found: dict, setting: Setting) -> str:
     seeded = ", ".join(found["seeded"]) or "no figure"
     said = (f"{', '.join(map(str, setting.seeds))} of headlines and of {seeded}, whose means are "
             f"given with Student's interval of {CONFIDENCE:.0%} over the seeds; {setting.seed} of "
-            "the other figures")
+            "the other figures. An interval has no width where what binds, such as the host's "
+            "calls, does not depend on the samples")
     files = [name for name in setting.datasets if setting.source(name).data]
     return said + (f"; the samples of {', '.join(files)} come from files and are the same with "
                    "every seed" if files else "")

@@ -142,8 +142,8 @@ def _is(system: str, workload: str = "inference", **fields):
     ("C15", _times("service_us", 0.6, _is("bl-paper")), True,
      "All-to-all takes 42%; nearly 40 % is taken as 30% to 50%. Every cut is there"),
     ("C15", _times("phases_us.irregular", 1.1, _is("sc", "training")), False,
-     "All-to-all takes 25%; nearly 40 % is taken as 30% to 50%. Of the cuts there is no SC cuts "
-     "irregular -9%"),
+     "All-to-all takes 25%; nearly 40 % is taken as 30% to 50%. Not so: SC cuts irregular (by -9%, "
+     "of 50 us)."),
     # Faster at one size is not slower.
     ("C17", _times("interval_us", 0.1, _is("all-on-nic", mini_batch=32)), False,
      "Slower on kaggle at 512, avazu at 512; faster on kaggle at 32, avazu at 32"),
