@@ -66,7 +66,7 @@ def run(*, progress: Callable[[int, int | None, int], None] = lambda done, total
     Parameters
     ----------
     config, set, model, nodes, samples, first_sample, mini_batch, batching, window, in_flight,
-    warmup, data, format, placement, network, gpu, pcie, seed, cluster, faults
+    warmup, data, format, placement, copied_rows, network, gpu, pcie, seed, cluster, faults
         What is simulated, see :class:`sim.job.workload.Workload`. ``set`` is a sequence of
         ``field=value`` changes of the NIC.
     engine, fidelity, threads, skip, clock_gating, mlp, patience

@@ -130,6 +130,19 @@ class ShardPlan:
             replace(table, owner=owners[number]) if number in owners else table
             for number, table in enumerate(self.tables)))
 
+    def with_copies(self, rows: int) -> "ShardPlan":
+        """Return this plan with a copy at every node of each table of at most ``rows`` rows.
+
+        The other whole tables are dealt anew by the plan's rule, as if they were all there are;
+        hashed ones stay in place.
+        """
+        small = [table.rows <= rows for table in self.tables]
+        if not any(small) or self.nodes == 1:
+            return self
+        return replace(self, tables=tuple(
+            Placement(DescriptorKind.REPLICATED, table.rows) if is_small else table
+            for table, is_small in zip(self.tables, small))).dealt_anew()
+
     def descriptors(self) -> np.ndarray:
         """Return the descriptor words of each table: uint32 ``[tables, 5]``."""
         def column(name: str) -> np.ndarray:

@@ -11,9 +11,9 @@ from host.systems.options import StepOptions
 from host.systems.schedule import Schedule, schedule
 from host.systems.smartnic import smartnic
 from host.systems.stage import Part, Stage, Step
-from host.systems.workload import Workload, replicate_small, workload_of
+from host.systems.workload import Workload, workload_of
 
 __all__ = ["COPIED_ROWS", "PHASES", "Breakdown", "Devices", "NicTimes", "Part", "Schedule",
            "Stage", "Step", "StepOptions", "Tuning", "Workload", "all_on_nic", "best_tuning",
            "bl_paper", "bl_tuned", "breakdown", "cpu_mpi",
-           "replicate_small", "schedule", "smartnic", "workload_of"]
+           "schedule", "smartnic", "workload_of"]

@@ -69,6 +69,7 @@ def all_on_nic(w: Workload, d: Devices, options: StepOptions, nic: NicTimes,
     held = step.add("NIC", "embedding_lookup", min(nic.interval_us, nic.service_us), "nic",
                     after=(at,))
     at = step.add("bottom MLP", "mlp", fpga.us(bottom), "gpu", after=(at,))
+    at = step.add("interaction", "irregular", nic.interaction_us, after=(at,))
     at = step.add("top MLP", "mlp", fpga.us(top), "gpu", after=(lookups, held, at))
     if not options.training:
         at = step.add("predictions", "overhead", d.copies.moving_us(4.0 * samples), "pcie_out",

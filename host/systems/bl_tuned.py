@@ -84,8 +84,8 @@ def bl_tuned(w: Workload, d: Devices, options: StepOptions, tuning: Tuning) -> S
     """Return a step of the tuned GPU baseline.
 
     ``w``: the mini-batch under the plan in which the tables that ``tuning`` copies are replicated,
-    see :func:`host.systems.workload.replicate_small`. Inputs are one packed copy. Between two waits
-    of the host there is one graph, where the software profile has graphs.
+    see :meth:`host.placement.shard.ShardPlan.with_copies`. Inputs are one packed copy. Between two
+    waits of the host there is one graph, where the software profile has graphs.
     """
     return _Tuned(w, d, options, tuning).build()
 

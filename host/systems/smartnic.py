@@ -1,6 +1,7 @@
 """Systems with a SmartNIC between each host, its GPU and the network (paper, section 4)."""
 
 from collections.abc import Sequence
+from math import ceil
 
 from host.devices.cost import Cost
 from host.devices.embedding_work import gather
@@ -16,6 +17,8 @@ from host.systems.workload import Workload
 
 __all__ = ["smartnic"]
 
+_TURNS = 8
+"""Parts, of a microsecond or more, in which the NIC uses a link."""
 _LIST_RECORD = 8
 """Bytes of a row in a request list (``rtl.formats.LookupRecord``)."""
 
@@ -58,9 +61,13 @@ class _SmartNic:
         bottom = program.kernels([dense.bottom()], program.copy("dense features", share, ()))
         if self._interacts:
             told = program.tell_nic(program.wait(bottom), "dense vectors are there")
-            answered = (self._step.add("interaction on the NIC", "irregular",
-                                       self._nic.phases.get("irregular", 0.0), "nic",
-                                       after=[*answered, *told]),)
+            # Either lookups or dense vectors come last; the rest is done behind them.
+            streamed = self._step.add("interaction on the NIC", "irregular",
+                                      self._nic.phases.get("irregular", 0.0), "nic",
+                                      after=answered)
+            behind = self._step.add("interaction on the NIC", "irregular",
+                                    self._nic.interaction_us, after=told)
+            answered = (streamed, behind)
         at = program.wait(answered, "answers")
         at = program.kernels(dense.top(not self._interacts), (*at, *bottom))
         if not self._options.training:
@@ -115,8 +122,17 @@ class _SmartNic:
         used = {"driver": nic.launches * d.software.launch_call_us,
                 "pcie_in": d.copies.moving_us(_LIST_RECORD * nic.gathered + results),
                 "pcie_out": d.copies.moving_us(size * nic.gathered + dense), "link": link}
-        return tuple(self._step.add(f"NIC's use of {name}", "overhead", us, name, after=after)
+        return tuple(self._in_turns(f"NIC's use of {name}", us, name, after)
                      for name, us in used.items() if us)
+
+    def _in_turns(self, name: str, us: float, resource: str, after: Sequence[int]) -> int:
+        """Hold a resource for ``us`` in parts, between which others may have it, as links take
+        packets of several senders in turn."""
+        parts = min(_TURNS, ceil(us))
+        at = tuple(after)
+        for _ in range(parts):
+            at = (self._step.add(name, "overhead", us / parts, resource, after=at),)
+        return at[0]
 
     def _nic_update(self, after: Sequence[int]) -> tuple[int, ...]:
         """Add the NIC's update: gradients are fetched, reduced, exchanged and applied."""

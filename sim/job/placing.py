@@ -26,7 +26,8 @@ def plan_of(workload: Workload, model: Model, kind: str | None,
     lookups = workload.lookups
     if placement == "lookups" and lookups is None:
         lookups = lookups_of(workload, model, kind)
-    return ShardPlan.deal(model, workload.nodes, placement, lookups)
+    return ShardPlan.deal(model, workload.nodes, placement, lookups).with_copies(
+        workload.copied_rows)
 
 
 def lookups_of(workload: Workload, model: Model, kind: str | None) -> tuple[int, ...]:

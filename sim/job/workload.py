@@ -30,6 +30,7 @@ class Workload:
         :data:`host.placement.deal.PLACEMENTS`.
     lookups: of each table, by which placement ``lookups`` deals them; None counts them in the
         input, see :func:`sim.job.placing.lookups_of`.
+    copied_rows: tables of at most so many rows have a copy at every node; 0 for none.
     samples: number of samples to read; None means all of a file, or 1,024 of the generator.
     first_sample: number of the first sample to simulate. ``samples`` counts those before it too;
         the others keep their numbers.
@@ -61,6 +62,7 @@ class Workload:
     format: str | None = None
     placement: str = "even"
     lookups: tuple[int, ...] | None = None
+    copied_rows: int = 0
     network: str | NetworkProfile = "ethernet_100g_switch"
     pcie: str | PcieProfile = "pcie_gen3x16"
     gpu: str | GpuProfile = "gpu_rtx8000"
@@ -70,7 +72,7 @@ class Workload:
 
     def __post_init__(self) -> None:
         for name, low in (("nodes", 1), ("mini_batch", 1), ("in_flight", 1), ("warmup", 0),
-                          ("seed", 0), ("first_sample", 0)):
+                          ("seed", 0), ("first_sample", 0), ("copied_rows", 0)):
             if getattr(self, name) < low:
                 raise ValueError(f"{name} must be at least {low}, not {getattr(self, name)!r}")
         if self.samples is not None and self.samples < 1:

@@ -26,6 +26,7 @@ NAMES: tuple[str, ...] = (
     "fig27",
     "alternate",
     "tornado",
+    "levels",
     "beyond",
     "checks",
 )

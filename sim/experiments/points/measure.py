@@ -66,8 +66,9 @@ def measure(point: Point, runs: Store | None = None) -> dict:
     ``updates``               training with a local cache: {``rows`` that a mini-batch updates,
                               ``misses``: those of them that no cache holds any more}
     ``nic_us``                of the simulated NICs: {``service``, ``interval``, ``update`` (of
-                              training), ``launches``, ``gathered`` (calls of, and rows read by, the
-                              busiest node's GPU)}
+                              training), ``interaction`` (from dense vectors to the last answer,
+                              where lookups are done before), ``launches``, ``gathered`` (calls of,
+                              and rows read by, the busiest node's GPU)}
     ``mini_batch``            samples of it, fewer than asked for where a file is short
     ========================  ===================================================================
 
@@ -110,6 +111,7 @@ def measure(point: Point, runs: Store | None = None) -> dict:
         "nic_us": nic and {
             "service": float(np.mean([times.service_us for times in nic.times])),
             "interval": nic.times[0].interval_us, "update": nic.times[0].update_us or None,
+            "interaction": float(np.mean([times.interaction_us for times in nic.times])) or None,
             "launches": nic.times[0].launches, "gathered": nic.times[0].gathered},
     }
 
@@ -118,7 +120,7 @@ def _requests(point: Point, trace: Trace, devices: Devices, steps: list[Step]) -
     """Return the latency of requests at a load that bl-paper, in file order, could carry."""
     if point.workload == "training":
         return None
-    base = replace(point, system="bl-paper", batching="file", window=None,
+    base = replace(point, system="bl-paper", batching="file", window=None, copied_rows=0,
                    persistent_gather=False)
     in_order = trace_of(base)
     paper, _ = steps_of(base, workloads(in_order, plan_of(base, in_order)), devices, None)

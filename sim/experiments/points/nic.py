@@ -19,7 +19,7 @@ from sim.files.store import Store
 from sim.job.options import RunOptions
 from sim.node.dense_vectors import bottom_operations
 
-__all__ = ["HBM", "NicPart", "nic_part"]
+__all__ = ["HBM", "NicPart", "late_us", "nic_part"]
 
 HBM = GpuProfile("hbm_u280", launch_us=0.1222, memory_bandwidth_gb_s=152.0, access_bytes=64,
                  streams=32, kernel_us=0.0)
@@ -51,8 +51,10 @@ def nic_part(point: Point, trace: Trace, devices: Devices, runs: Store | None = 
     at a time.
 
     With the interaction on the NIC, the phase ``irregular`` is the time by which a run with it is
-    longer than one of pooled vectors alone, or than the bottom MLP where that takes longer. In that
-    time dense vectors are fetched, and results are computed and sent.
+    longer than one of pooled vectors alone, or than the bottom MLP where that takes longer: results
+    are computed and sent while vectors come. Where the bottom MLP is the last to be done, the NIC
+    has less to do behind it or, when its hold buffer cannot take a mini-batch, more: how long is
+    measured by a run in which dense vectors come late (:func:`late_us`).
     """
     on_card = point.system == "all-on-nic"
     interacts = point.workload == "inference" and ("sc" in parts_of(point.system) or on_card)
@@ -61,13 +63,18 @@ def nic_part(point: Point, trace: Trace, devices: Devices, runs: Store | None = 
         notes.append("a persistent kernel gathers on the GPU")
     gpu, called = _answering(point, devices)
 
-    wanted = [(False, 1), (interacts, 1), (interacts, point.depth)]
-    alone, with_interaction, busy = all_runs(
-        [options_of(point, trace, devices, gpu, rows, *each) for each in wanted], trace, runs)
+    share = int(np.ceil(trace.mini_batch / point.nodes))
+    late = replace(gpu, gemm_fraction=1.0,
+                   float32_tflops=share * _operations(trace) / (late_us(share) * 1e6))
+    wanted = [(gpu, False, 1), (gpu, interacts, 1), (gpu, interacts, point.depth),
+              *([(late, True, 1)] if interacts else [])]
+    alone, with_interaction, busy, *behind = all_runs(
+        [options_of(point, trace, devices, of, rows, *each) for of, *each in wanted], trace, runs)
     first = trace.warmup
     interval, count = busy.interval_us(first), len(trace.measured)
-    bottom = gpu.latency_us + int(np.ceil(trace.mini_batch / point.nodes)) * bottom_operations(
-        trace.model) / (gpu.float32_tflops * gpu.gemm_fraction * 1e6)
+    bottom = gpu.latency_us + share * _operations(trace) / (
+        gpu.float32_tflops * gpu.gemm_fraction * 1e6)
+    ready = gpu.latency_us + late_us(share)
     gathers, gathered = (max(counts) / busy.mini_batches
                          for counts in (busy.launches, busy.gathered))
     sent = busy.traffic["total"]["bytes"] / busy.mini_batches / point.nodes
@@ -77,13 +84,28 @@ def nic_part(point: Point, trace: Trace, devices: Devices, runs: Store | None = 
         if interacts:
             more = with_interaction.records[number].us - max(sum(phases.values()), bottom)
             phases["irregular"] = max(0.0, more)
-        times.append(NicTimes(phases, interval, called * gathers, gathers, gathered, sent))
+        last = behind[0].records[number].us - ready if behind else 0.0
+        times.append(NicTimes(phases, interval, called * gathers, gathers, gathered, sent,
+                              interaction_us=max(0.0, last)))
     local = _cache(alone, "local_cache", rows, "dedupe")
     remote = _cache(alone, "remote_cache", rows) if point.nodes > 1 else None
     lookups = None if point.nodes == 1 else remote["hits"] if remote else 0
     traffic = {kind: {unit: value / alone.mini_batches for unit, value in total.items()}
                for kind, total in alone.traffic.items()}
     return NicPart(times, local, remote, lookups, traffic, notes)
+
+
+def late_us(share: int) -> float:
+    """Return how long the bottom MLP of ``share`` samples takes where it shall be late.
+
+    Longer than lookups take, and shorter than the watchdog's patience.
+    """
+    return 100 + 0.5 * share
+
+
+def _operations(trace: Trace) -> int:
+    """Return the operations of a sample's bottom MLP."""
+    return bottom_operations(trace.model)
 
 
 def _answering(point: Point, devices: Devices) -> tuple[GpuProfile, bool]:
@@ -118,7 +140,8 @@ def options_of(point: Point, trace: Trace, devices: Devices, gpu: GpuProfile,
         samples=sum(len(batch.samples) for batch in trace.batches), mini_batch=trace.mini_batch,
         in_flight=depth, data=point.data or None, format=point.format, fidelity=point.fidelity,
         threads=1, network=devices.network, pcie=devices.pcie, gpu=gpu, mlp="blas",
-        seed=point.seed, placement=point.placement, lookups=plan_of(point, trace).rule.lookups)
+        seed=point.seed, placement=point.placement,
+        copied_rows=point.copied_rows, lookups=plan_of(point, trace).rule.lookups)
 
 
 def cache_rows(point: Point, trace: Trace) -> tuple[dict[str, int | None], list[str]]:

@@ -16,7 +16,7 @@ def plan_of(point: Point, trace: Trace) -> ShardPlan:
 
     Placement ``lookups`` counts those of the whole trace, warm-up included.
     """
-    return _plan(trace, point.nodes, point.placement)
+    return _plan(trace, point.nodes, point.placement).with_copies(point.copied_rows)
 
 
 @lru_cache(maxsize=8)

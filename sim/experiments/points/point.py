@@ -52,6 +52,8 @@ class Point:
         no call of the host launches a gather: a separate, labelled point. Systems with NICs only.
     kernels: how much a kernel of the GPU does, one of :data:`host.devices.dense_work.LEVELS`; None
         for what the software profile says.
+    copied_rows: tables of at most so many rows have a copy at every node, in inference by systems
+        with NICs; bl-tuned chooses its own number.
 
     Raises ``ValueError`` that names field, value and bound.
     """
@@ -79,6 +81,7 @@ class Point:
     persistent_gather: bool = False
     kernels: int | None = None
     placement: str = "even"
+    copied_rows: int = 0
 
     def __post_init__(self) -> None:
         for name, known in (("dataset", DATASETS), ("workload", WORKLOADS),
@@ -90,7 +93,8 @@ class Point:
                                  f"not {getattr(self, name)!r}")
         if (system := canonical(self.system, self.workload)) != (self.system, False):
             raise ValueError(f"system must be the canonical {system[0]}, not {self.system!r}")
-        for name, least in (("nodes", 1), ("seed", 0), ("warmup", 0), ("measured", 2)):
+        for name, least in (("nodes", 1), ("seed", 0), ("warmup", 0), ("measured", 2),
+                            ("copied_rows", 0)):
             if getattr(self, name) < least:
                 raise ValueError(f"{name} must be at least {least}, not {getattr(self, name)!r}")
         for name, least in (("mini_batch", 1), ("in_flight", 1), ("window", self.samples)):
@@ -111,6 +115,9 @@ class Point:
         if self.kernels is not None and self.kernels not in LEVELS:
             raise ValueError(f"kernels must be one of {', '.join(map(str, LEVELS))}, "
                              f"not {self.kernels!r}")
+        if self.copied_rows and (self.workload == "training" or self.system in BASELINES):
+            raise ValueError(f"copied_rows must be 0 in training and of a baseline, "
+                             f"not {self.copied_rows!r} of {self.system} in {self.workload}")
         for name, factor in self.scaled:
             if not factor > 0:
                 raise ValueError(f"scaled must be above 0, not {factor!r} for {name}")

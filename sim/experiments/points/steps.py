@@ -14,7 +14,6 @@ from host.systems import (
     bl_paper,
     bl_tuned,
     cpu_mpi,
-    replicate_small,
     smartnic,
     workload_of,
 )
@@ -46,8 +45,7 @@ class Workloads:
         if not rows:
             return self.plain[:first]
         if len(self._copied.get(rows, ())) < (count := first or len(self._trace.measured)):
-            plan = replicate_small(self._plan, self._trace.model, rows)
-            self._copied[rows] = self._under(plan, count)
+            self._copied[rows] = self._under(self._plan.with_copies(rows), count)
         return self._copied[rows][:first]
 
     def _under(self, plan: ShardPlan, count: int) -> list[Workload]:

@@ -20,7 +20,6 @@ from host.systems import (
     bl_tuned,
     breakdown,
     cpu_mpi,
-    replicate_small,
     schedule,
     workload_of,
 )
@@ -170,7 +169,7 @@ def slow_links():
 
 def copied(w):
     """Return a workload with every table copied."""
-    plan = replicate_small(w.plan, MODEL, 10)
+    plan = w.plan.with_copies(10)
     rows = np.array([(1, 2)] * int(w.samples.sum()))
     samples = Samples.one_hot(np.zeros((len(rows), 2), np.float32), np.zeros(len(rows)), rows)
     return workload_of(samples, MODEL, plan)

@@ -36,12 +36,22 @@ def test_the_nic_is_waited_for():
 
 
 def test_with_computation_the_nic_interacts_behind_the_bottom_mlp():
-    quick = replace(NIC, phases={"embedding_lookup": 1.0, "irregular": 7.0})
+    quick = replace(NIC, phases={"embedding_lookup": 1.0, "irregular": 2.0}, interaction_us=7.0)
     found = step(quick, computation=True)
     # The doorbell; dense features called at 6, the bottom MLP at 16 and 26, done at 29 and waited
     # for until 32; a doorbell, PCIe and the NIC's interaction; waiting; the top MLP's calls.
     assert longest_us(found) == pytest.approx(32 + 1 + 0.5 + 7 + 3 + 20 + 5 + 0.5 + 3, abs=1e-3)
     assert "interaction" not in names(found) and "interaction" in names(step(quick))
+
+
+def test_lookups_or_dense_vectors_come_last():
+    def us(**times) -> float:
+        return longest_us(step(replace(NIC, **times), computation=True))
+
+    # Lookups take long: behind the dense vectors there is time for 40 us.
+    assert us(interaction_us=40.0) == us()
+    quick = {"embedding_lookup": 1.0, "irregular": 7.0}
+    assert us(phases=quick, interaction_us=40.0) == us(phases=quick, interaction_us=0.0) + 40
 
 
 def test_nothing_on_gives_the_nic_alone():
@@ -130,11 +140,11 @@ def test_training_updates_rows_on_the_nic_or_on_gpus():
 def test_the_gradient_path_takes_its_latencies_and_beats():
     # Links of no size: two crossings of PCIe and one of the network, and a beat a cycle of 4 ns:
     # two lookups of a node, two sums sent by one, two rows of an owner.
-    assert gradient_us(workload(), devices()) == pytest.approx(2 * 0.5 + 1.0 + 3 * 2 * 0.004,
+    assert gradient_us(workload(), devices()) == pytest.approx(2 * 0.5 + 1.0 + 4 * 2 * 0.004,
                                                                abs=1e-4)
     wide = replace(MODEL, dimension=64, bottom=(64,))
     assert gradient_us(workload(model=wide), devices()) == pytest.approx(
-        2.0 + 3 * 4 * 2 * 0.004, abs=1e-4)
+        2.0 + 4 * 4 * 2 * 0.004, abs=1e-4)
 
 
 def test_everything_on_the_nic_by_hand():

@@ -101,15 +101,15 @@ def test_the_help_of_the_command_line_names_a_made_up_figure(made_up):
     # The help is made when the module is loaded.
     app.command()(importlib.reload(cli).reproduce)
     said = CliRunner().invoke(app, ["--help"], env={"COLUMNS": "200"}).output
-    assert ("fig06, fig08, fig14 to fig27, alternate, tornado, beyond, checks, fig99, counts. "
-            "Default: all of them." in said)
+    assert ("fig06, fig08, fig14 to fig27, alternate, tornado, levels, beyond, checks, fig99, "
+            "counts. Default: all of them." in said)
 
 
 def test_every_name_is_that_of_its_exhibit():
     for name in registry.NAMES:
         found = exhibit(name)
         assert found.name == name and found.title and isinstance(found, (Figure, Table))
-    assert in_words() == "fig06, fig08, fig14 to fig27, alternate, tornado, beyond, checks"
+    assert in_words() == "fig06, fig08, fig14 to fig27, alternate, tornado, levels, beyond, checks"
     assert demo_names() == ("fig06", "fig08", "fig22", "fig25", "fig27")
 
 
