@@ -397,7 +397,8 @@ def describe(files: AnyPath | Sequence[AnyPath], *, format: str | None = None,
 def reproduce(figures: Sequence[str] = (), *, output: AnyPath, model: str | None = None,
               data: Data = None, format: str | None = None, fidelity: str = "model",
               gpu: AnyPath = str(Workload.gpu), backend: str = "loky", jobs: int | None = None,
-              seed: int = Workload.seed, rtl_points: bool = True, demo: bool = False,
+              seed: int = Workload.seed, seeds: int | Sequence[int] = 1, rtl_points: bool = True,
+              demo: bool = False,
               progress: Callable[[int, int, float], None] | None = None) -> dict:
     """Make the paper's figures and judge its claims.
 
@@ -419,8 +420,12 @@ def reproduce(figures: Sequence[str] = (), *, output: AnyPath, model: str | None
         Fidelity of the NICs: ``model``, or ``rtl``, which takes hours.
     gpu, seed
         Profile of the GPUs; seed of everything random.
+    seeds
+        Seeds of the headlines and the figures that they are from: their number, from ``seed`` on,
+        or a list. Everything else is measured with the first. With several, means come with their
+        95 % intervals.
     backend, jobs
-        Where the points are measured (``loky``, ``dask`` or ``ray``), and how many at once; by
+        Where the points are measured (``loky`` or ``dask``), and how many at once; by
         default the number of processors.
     rtl_points
         Whether two points of each figure are also run in RTL.
@@ -439,7 +444,7 @@ def reproduce(figures: Sequence[str] = (), *, output: AnyPath, model: str | None
     """
     from sim.experiments import reproduce as evaluation
     from sim.experiments.figures.registry import chosen, demo_names
-    from sim.experiments.request import command_of, setting_of
+    from sim.experiments.request import command_of, seeds_of, setting_of
     from sim.experiments.sweep.backends import check_backend
 
     folder, profile = fspath(output), fspath(gpu)
@@ -449,15 +454,16 @@ def reproduce(figures: Sequence[str] = (), *, output: AnyPath, model: str | None
     check_apart({f"{name} of output": join(folder, name)
                  for name in (*written, "claims.json", "index.html")},
                 {"data": _data(data), "gpu": profile})
-    setting = replace(setting_of(model, _data(data), format, fidelity, profile, seed, demo),
+    several = seeds_of(seed, seeds)
+    setting = replace(setting_of(model, _data(data), format, fidelity, profile, several, demo),
                       markers=rtl_points and not demo)
     # A bad setting raises here once, not in every point.
     evaluation.points_of(names, setting)
     check_folder(folder, "output")
     return evaluation.reproduce(
         names, setting, folder, backend, jobs, progress,
-        command=command_of(model, _several(data), format, fidelity, profile, seed, rtl_points,
-                           demo))
+        command=command_of(model, _several(data), format, fidelity, profile, several,
+                           rtl_points, demo))
 
 
 def _outputs(inputs: Mapping[str, Data], **files: AnyPath | None) -> Outputs:

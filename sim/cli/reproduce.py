@@ -33,10 +33,15 @@ def reproduce(
         help="Fidelity of the NICs: model, or rtl, which takes hours.")] = "model",
     gpu: Annotated[str, typer.Option(help="GPU profile.")] = DEFAULT["gpu"],
     backend: Annotated[str, typer.Option(
-        help="What measures the points: loky (processes on this machine), dask or ray.")] = "loky",
+        help="What measures the points: loky (processes on this machine) or dask (the cluster "
+             "whose scheduler DASK_SCHEDULER_ADDRESS names).")] = "loky",
     jobs: Annotated[int | None, typer.Option(
         help="Points measured at once.", show_default="processors")] = None,
     seed: Annotated[int, typer.Option(help="Seed of all random numbers.")] = DEFAULT["seed"],
+    seeds: Annotated[str, typer.Option(
+        help="Seeds of the headlines and of fig22 and fig25, whose means then have 95 % intervals: "
+             "their number, from --seed on, or several with commas between. All else is measured "
+             "with the first.")] = "1",
     rtl_points: Annotated[bool, typer.Option(
         help="Also run two points of each figure in rtl, on the Kaggle shape.")] = True,
     demo: Annotated[bool, typer.Option(
@@ -44,11 +49,12 @@ def reproduce(
 ) -> None:
     """Make the paper's figures (PNG, CSV) and judge its claims (claims.json, index.html)."""
     console = Console()
+    several = option.integers(seeds, "seeds") or [1]
     with _Points(console) as progress:
         found = api.reproduce(
             figures or (), output=output, model=model, data=data, format=format, fidelity=fidelity,
             gpu=gpu, backend=backend, jobs=jobs, seed=seed, rtl_points=rtl_points, demo=demo,
-            progress=progress)
+            seeds=several if len(several) > 1 else several[0], progress=progress)
     _tell(console, found, output)
     if found["failed"]:
         first = found["failed"][0]
@@ -96,8 +102,10 @@ class _Points(AbstractContextManager):
 def _tell(console: Console, found: dict, output: str) -> None:
     for row in found["headlines"]:
         if row["mean"] is not None:
-            console.print(f"FS {row['workload']}, {row['software']} software, over {row['base']}: "
-                          f"{row['mean']:.2f}x", highlight=False)
+            spread = "" if row["low"] is None else f" [{row['low']:.2f}, {row['high']:.2f}]"
+            console.print(f"{row['system'].upper()} {row['workload']}, {row['software']} software, "
+                          f"over {row['base']}: {row['mean']:.2f}x{spread}", highlight=False,
+                          markup=False)
     for row in found["claims"]:
         verdict = {True: "agrees", False: "differs", None: "not measured"}[row["agrees"]]
         console.print(f"{row['claim']:>3} {verdict}: {row['ours']}", highlight=False, markup=False,

@@ -24,6 +24,7 @@ NAMES: tuple[str, ...] = (
     "fig25",
     "fig26",
     "fig27",
+    "alternate",
     "tornado",
     "levels",
     "beyond",

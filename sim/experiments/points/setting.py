@@ -5,7 +5,7 @@ from typing import Any
 
 from sim.experiments.points.point import DATASETS, MINI_BATCH, Point
 
-__all__ = ["BASES", "DEMO", "SHARES", "SOFTWARES", "Setting", "Source"]
+__all__ = ["BASES", "DEMO", "FULL_SYSTEMS", "SHARES", "SOFTWARES", "Setting", "Source"]
 
 SHARES = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
 """Sizes of a cache in a sweep, as shares of the unique keys that reach it."""
@@ -13,6 +13,10 @@ SHARES = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
 SOFTWARES = ("eager", "tuned")
 BASES = ("bl-paper", "bl-tuned")
 """Baselines on a GPU; every headline is given against both."""
+
+FULL_SYSTEMS = ("fs",)
+"""Systems with all that a SmartNIC can do; every headline is given for each. The paper's is the
+first, of which its claims are."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +46,9 @@ class Setting:
     nodes: where a figure does not sweep them. scale_nodes: where one does.
     placement: of the tables over the nodes.
     shares: sizes of caches that are swept.
-    gpu: profile of the GPUs. warmup, measured: mini-batches. seed: of all random numbers.
+    gpu: profile of the GPUs. warmup, measured: mini-batches.
+    seeds: of all random numbers. Headlines, and the figures that they are from, are measured with
+        each of them, all else with the first.
     mini_batches: samples of a mini-batch by data set, where it is not the reference setting's.
     swept: mini-batches measured, after as many of warm-up, where a figure sweeps cache sizes or
         nodes, by data set: those of Terabyte are 16 times as large as the others'. At least a
@@ -63,9 +69,18 @@ class Setting:
     gpu: str = "gpu_rtx8000"
     warmup: int = 32
     measured: int = 32
-    seed: int = 1
+    seeds: tuple[int, ...] = (1,)
     mini_batches: tuple[tuple[str, int], ...] = ()
     swept: tuple[tuple[str, int], ...] = (("terabyte", 16),)
+
+    def __post_init__(self) -> None:
+        if not self.seeds or len(set(self.seeds)) < len(self.seeds):
+            raise ValueError(f"seeds must be at least one, each once, not {self.seeds!r}")
+
+    @property
+    def seed(self) -> int:
+        """The first of the seeds."""
+        return self.seeds[0]
 
     def source(self, dataset: str) -> Source:
         """Return where the samples of a data set come from."""
