@@ -398,7 +398,7 @@ def reproduce(figures: Sequence[str] = (), *, output: AnyPath, model: str | None
               data: Data = None, format: str | None = None, fidelity: str = "model",
               gpu: AnyPath = str(Workload.gpu), backend: str = "loky", jobs: int | None = None,
               seed: int = Workload.seed, seeds: int | Sequence[int] = 1, rtl_points: bool = True,
-              demo: bool = False,
+              demo: bool = False, setting: str = "reference",
               progress: Callable[[int, int, float], None] | None = None) -> dict:
     """Make the paper's figures and judge its claims.
 
@@ -409,7 +409,8 @@ def reproduce(figures: Sequence[str] = (), *, output: AnyPath, model: str | None
     Parameters
     ----------
     figures
-        Names of :data:`sim.experiments.figures.registry.NAMES`; none means all.
+        Names of :data:`sim.experiments.figures.registry.NAMES`; none means all but those that take
+        an hour or more each.
     output
         Folder of the figures, ``claims.json`` and ``index.html``. It keeps finished points, so the
         same call continues after an interruption.
@@ -431,6 +432,8 @@ def reproduce(figures: Sequence[str] = (), *, output: AnyPath, model: str | None
         Whether two points of each figure are also run in RTL.
     demo
         One data set and few points.
+    setting
+        ``reference``, or ``paper-like``: where most of the paper's claims hold.
     progress
         Called with the points done, the number of points, and the fraction of the work done.
 
@@ -455,15 +458,16 @@ def reproduce(figures: Sequence[str] = (), *, output: AnyPath, model: str | None
                  for name in (*written, "claims.json", "index.html")},
                 {"data": _data(data), "gpu": profile})
     several = seeds_of(seed, seeds)
-    setting = replace(setting_of(model, _data(data), format, fidelity, profile, several, demo),
-                      markers=rtl_points and not demo)
+    chosen_setting = replace(
+        setting_of(model, _data(data), format, fidelity, profile, several, demo, setting),
+        markers=rtl_points and not demo)
     # A bad setting raises here once, not in every point.
-    evaluation.points_of(names, setting)
+    evaluation.points_of(names, chosen_setting)
     check_folder(folder, "output")
     return evaluation.reproduce(
-        names, setting, folder, backend, jobs, progress,
+        names, chosen_setting, folder, backend, jobs, progress,
         command=command_of(model, _several(data), format, fidelity, profile, several,
-                           rtl_points, demo))
+                           rtl_points, demo, setting))
 
 
 def _outputs(inputs: Mapping[str, Data], **files: AnyPath | None) -> Outputs:

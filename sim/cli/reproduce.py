@@ -12,7 +12,8 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from sim import api
 from sim.cli import options as option
 from sim.cli.options import DEFAULT
-from sim.experiments.figures.registry import in_words
+from sim.experiments.figures.registry import HEAVY, in_words
+from sim.experiments.points.setting import SETTINGS
 
 __all__ = ["reproduce"]
 
@@ -21,7 +22,8 @@ _LINE_SECONDS = 30.0
 
 def reproduce(
     figures: Annotated[list[str] | None, typer.Argument(
-        help=f"Figures to make: {in_words()}. Default: all of them.")] = None,
+        help=f"Figures to make: {in_words()}. Default: all but {' and '.join(HEAVY)}, which take "
+             "an hour or more each.")] = None,
     output: Annotated[str, typer.Option(
         help="Folder of the figures, claims.json and index.html. Finished points stay in it, and "
              "the same command goes on from them.")] = ...,  # type: ignore[assignment]
@@ -44,6 +46,8 @@ def reproduce(
              "with the first.")] = "1",
     rtl_points: Annotated[bool, typer.Option(
         help="Also run two points of each figure in rtl, on the Kaggle shape.")] = True,
+    setting: Annotated[str, typer.Option(
+        help=f"Setting of the evaluation: {', '.join(SETTINGS)}.")] = "reference",
     demo: Annotated[bool, typer.Option(
         "--demo", help="Take one data set and few points, which takes minutes.")] = False,
 ) -> None:
@@ -54,7 +58,8 @@ def reproduce(
         found = api.reproduce(
             figures or (), output=output, model=model, data=data, format=format, fidelity=fidelity,
             gpu=gpu, backend=backend, jobs=jobs, seed=seed, rtl_points=rtl_points, demo=demo,
-            seeds=several if len(several) > 1 else several[0], progress=progress)
+            seeds=several if len(several) > 1 else several[0], setting=setting,
+            progress=progress)
     _tell(console, found, output)
     if found["failed"]:
         first = found["failed"][0]
