@@ -45,8 +45,8 @@ def serve(
     burst_share: Annotated[float, typer.Option(help="Share of the time in bursts.")] = 0.1,
     burst_length: Annotated[str, typer.Option(help="Mean length of a burst.")] = "1ms",
     requests: Annotated[int, typer.Option(
-        help="Requests that count in a run, at least; a run has at least 1,000 "
-             "mini-batches, too.")] = 20_000,
+        help="Requests that count in a run, at least. Mini-batches are at least a twentieth of "
+             "them.")] = 20_000,
     seed: Annotated[int, typer.Option(help="Seed of all random numbers.")] = DEFAULT["seed"],
     jobs: Annotated[int | None, typer.Option(
         help="Parts of the work done at once.", show_default="processors")] = None,

@@ -26,7 +26,7 @@ def draw_serve(result: dict, path: str | Path) -> None:
               f"{nodes} \N{MIDDLE DOT} {options['software']} software \N{MIDDLE DOT} {arrivals} "
               f"\N{MIDDLE DOT} at most {options['in_flight']} mini-batches in flight\n"
               "each system chooses mini-batch and time-out; a line ends where it saturates; "
-              "bounds at the load served",
+              "a bar: the load within a bound",
               lambda axes, *_: _draw(axes, result), height=4.4), path)
 
 

@@ -13,8 +13,8 @@ __all__ = ["REQUESTS", "Load", "Served", "serve_at"]
 REQUESTS = 20_000
 """Requests that count: 20 of them take longer than the p99.9."""
 
-_MINI_BATCHES = 1000
-"""At least so many mini-batches count."""
+_PER_MINI_BATCH = 20
+"""Of so many requests that are asked for, one mini-batch at least: large ones, too, are many."""
 
 _WARMUP = 0.1
 """Requests before those that count, as a share of them."""
@@ -27,7 +27,8 @@ _GROWTH = 0.01
 class Load:
     """How requests come.
 
-    Members: ``arrivals``; ``qps``, requests a second in the mean; ``requests`` that count.
+    Members: ``arrivals``; ``qps``, requests a second in the mean; ``requests`` that count, at
+    least: mini-batches are at least a twentieth of them.
 
     Raises ``ValueError`` that names field, value and bound.
     """
@@ -79,7 +80,7 @@ def serve_at(system: System, batcher: Batcher, load: Load, share: float = 1.0) -
     to quarter of the run: to twice as much, and by more than 1 % of the time passed.
     """
     per_us = load.qps / 1e6
-    count = int(max(share * load.requests, share * _MINI_BATCHES * batcher.mini_batch,
+    count = int(max(share * load.requests, share * load.requests / _PER_MINI_BATCH * batcher.mini_batch,
                     load.arrivals.least(share * per_us), 1))
     first = int(_WARMUP * count) + batcher.most
     times = load.arrivals.times(per_us, first + count + batcher.most)

@@ -122,7 +122,10 @@ class Search:
                 if size * window == 1:
                     yield Batcher(1)
                     continue
-                for timeout in _up_to(TIMEOUTS_US, _PATIENT * _fill_us(size * window, qps)):
+                fill = _fill_us(size * window, qps)
+                for timeout in _up_to(TIMEOUTS_US, _PATIENT * fill):
+                    if window > 1 and timeout < fill:  # no window would be full, and dealt
+                        continue
                     others = self._arrivals.peak * qps / 1e6 * timeout
                     # A smaller mini-batch that no time-out fills does the same as a larger one.
                     smaller = max((each for each in sizes if each < size), default=0) * window

@@ -62,8 +62,9 @@ def serve(setting: Setting, systems: Sequence[str], loads: Sequence[float] | Non
     and ``timeout_us``, chosen for the least p99; ``mean_mini_batch``, ``utilisation``,
     ``requests`` that counted, ``per_sample``.
 
-    ``slos``: for each ``system`` and ``slo_us`` the highest ``qps`` within it, 0 for none, with
-    the same members; ``more`` is True where all loads that were looked at are served.
+    ``slos``: for each ``system`` and ``slo_us`` the highest ``qps`` within it, 0 for less than the
+    lowest load, with the same members; ``more`` is True where all loads that were looked at are
+    served; ``alone_us`` is the time of the fastest mini-batch alone: nothing is served within less.
 
     ``failed``: what failed, and why.
 
@@ -93,8 +94,9 @@ def serve(setting: Setting, systems: Sequence[str], loads: Sequence[float] | Non
         "mini_batches": [_mini_batch_row(system, found[point].metrics or {})
                          for system, each in there.items() for point in each],
         "loads": [_load_row(at, setting, system, qps) for system in there for qps in loads],
-        "slos": [_slo_row(at, bounds, setting, system, slo) for system in there
-                 for slo in slos_us],
+        "slos": [_slo_row(at, bounds, setting, system, slo) | {"alone_us": min(
+            (found[point].metrics or {})["service_us"] for point in each)}
+            for system, each in there.items() for slo in slos_us],
         "failed": [{"what": _in_words(outcome.point), "error": outcome.error}
                    for outcome in failed]}
 

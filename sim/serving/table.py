@@ -2,7 +2,9 @@
 
 from rich.table import Table
 
-__all__ = ["serve_tables"]
+from sim.serving.setting import LADDER
+
+__all__ = ["said_qps", "said_us", "serve_tables"]
 
 _COSTS = (("gpu_us", "GPU us"), ("pcie_us", "PCIe us"), ("pcie_bytes", "PCIe bytes"),
           ("network_bytes", "network bytes"), ("cpu_us", "host thread us"), ("nic_us", "NIC us"))
@@ -31,7 +33,7 @@ def said_qps(qps: float) -> str:
 def _bounds(result: dict, systems: list[str]) -> Table:
     options = result["options"]
     table = Table(title=f"Requests a second within a p99, {_setting(options)}\n"
-                        "(mini-batch, time-out)")
+                        "and below: mini-batch, time-out")
     table.add_column("p99 within")
     for system in systems:
         table.add_column(system, justify="right")
@@ -43,7 +45,7 @@ def _bounds(result: dict, systems: list[str]) -> Table:
 
 def _bound(row: dict) -> str:
     if not row["qps"]:
-        return "none"
+        return "none" if row["alone_us"] > row["slo_us"] else f"under {said_qps(LADDER[0])}"
     return f"{'over ' if row['more'] else ''}{said_qps(row['qps'])}\n{_choice(row)}"
 
 
@@ -51,12 +53,12 @@ def _choice(row: dict) -> str:
     """Return a mini-batch and a time-out in words."""
     formed = f"{row['mini_batch']:,}"
     if row["window"] > 1:
-        formed = f"{row['window']} x {formed}"
-    return f"({formed}, {said_us(row['timeout_us'])})" if row["timeout_us"] else f"({formed})"
+        formed = f"{row['window']}x{formed}"
+    return f"{formed}, {said_us(row['timeout_us'])}" if row["timeout_us"] else formed
 
 
 def _loads(result: dict, systems: list[str]) -> Table:
-    table = Table(title="Latency of requests in us: p50 / p99 / p99.9")
+    table = Table(title="Latency of requests in us, p50/p99/p99.9")
     table.add_column("load", justify="right")
     for system in systems:
         table.add_column(system, justify="right")
@@ -71,7 +73,7 @@ def _latencies(row: dict) -> str:
         return "failed"
     if row["saturated"]:
         return "saturated"
-    return " / ".join(f"{row[name]:,.0f}" for name in ("p50_us", "p99_us", "p99_9_us"))
+    return "/".join(f"{row[name]:.0f}" for name in ("p50_us", "p99_us", "p99_9_us"))
 
 
 def _costs(result: dict, systems: list[str]) -> Table:
