@@ -140,11 +140,11 @@ def test_training_updates_rows_on_the_nic_or_on_gpus():
 def test_the_gradient_path_takes_its_latencies_and_beats():
     # Links of no size: two crossings of PCIe and one of the network, and a beat a cycle of 4 ns:
     # two lookups of a node, two sums sent by one, two rows of an owner.
-    assert gradient_us(workload(), devices()) == pytest.approx(2 * 0.5 + 1.0 + 3 * 2 * 0.004,
+    assert gradient_us(workload(), devices()) == pytest.approx(2 * 0.5 + 1.0 + 4 * 2 * 0.004,
                                                                abs=1e-4)
     wide = replace(MODEL, dimension=64, bottom=(64,))
     assert gradient_us(workload(model=wide), devices()) == pytest.approx(
-        2.0 + 3 * 4 * 2 * 0.004, abs=1e-4)
+        2.0 + 4 * 4 * 2 * 0.004, abs=1e-4)
 
 
 def test_everything_on_the_nic_by_hand():
