@@ -30,7 +30,7 @@ from sim.files.store import Store, plain
 
 __all__ = ["SCHEMA", "points_of", "reproduce"]
 
-SCHEMA = "embernic-claims-1"
+SCHEMA = "embernic-claims-2"
 
 
 def points_of(names: Iterable[str], setting: Setting) -> list[Point | Task]:
@@ -57,24 +57,31 @@ def reproduce(names: Iterable[str], setting: Setting, output: str | Path, backen
     Returns
     -------
     What ``claims.json`` holds: ``schema``, ``version``, ``numpy``, ``blas``, ``profiles`` (name to
-    hash), ``setting``, ``sources``, ``figures``, ``points``, ``failed``, ``headlines``, ``claims``.
+    hash), ``setting``, ``sources``, ``figures``, ``seeded`` (those of them that are measured with
+    all seeds), ``points``, ``failed``, ``headlines``, ``claims``.
 
     Raises ``ValueError``, :class:`host.errors.InputError` and ``OSError``.
     """
     names, folder = chosen(names), Path(output)
     folder.mkdir(parents=True, exist_ok=True)
     results = sweep(points_of(names, setting),
-                    how or partial(measure, runs=Store(folder / "runs")),
+                    how or partial(measure, runs=Store((folder / "runs").absolute())),
                     Store(folder / "points"), backend, jobs, progress, in_turn, effort)
     shown = [_write(exhibit(name), setting, results, folder, command) for name in names]
     judged = [row for row in judge(setting, results) if set(row["figures"]) & set(names)]
     found = _made_with(setting, results) | {
-        "figures": list(names), "points": len(results),
-        "failed": [_failure(outcome) for outcome in results.failed],
+        "figures": list(names), "seeded": [name for name in names if _seeds(name, setting) > 1],
+        "points": len(results),
+        "failed": [_failure(outcome, setting) for outcome in results.failed],
         "headlines": headlines(setting, results), "claims": judged}
     write_whole(str(folder / "claims.json"), json.dumps(found, indent=1, allow_nan=False) + "\n")
     write_whole(str(folder / "index.html"), render(content_of(found, setting, results, shown)))
     return found
+
+
+def _seeds(name: str, setting: Setting) -> int:
+    """Return with how many seeds a figure is measured."""
+    return len({point.seed for point in exhibit(name).points(setting)})
 
 
 def _write(shown: Exhibit, setting: Setting, results: Results, folder: Path,
@@ -104,6 +111,6 @@ def _made_with(setting: Setting, results: Results) -> dict:
                         for dataset in setting.datasets}}
 
 
-def _failure(outcome: Outcome) -> dict:
+def _failure(outcome: Outcome, setting: Setting) -> dict:
     """Return a point that failed, in words, and the reason."""
-    return {"point": in_words(outcome.point), "error": outcome.error}
+    return {"point": in_words(outcome.point, setting.seed), "error": outcome.error}

@@ -8,14 +8,15 @@ from sim.experiments.points.point import DATASETS
 from sim.experiments.points.samples import samples_of
 from sim.experiments.points.setting import DEMO, SETTINGS, Setting, Source, like
 
-__all__ = ["command_of", "setting_of"]
+__all__ = ["command_of", "seeds_of", "setting_of"]
 
 _DATASET_OF = {"criteo": "kaggle", "avazu": "avazu", "dlrm-npz": "kaggle"}
 """The data set whose samples a file gives, where no model is named."""
 
 
 def command_of(model: str | None, data: Sequence[str], format: str | None, fidelity: str, gpu: str,
-               seed: int, rtl_points: bool, demo: bool, setting: str = "reference") -> str:
+               seeds: Sequence[int], rtl_points: bool, demo: bool,
+               setting: str = "reference") -> str:
     """Return the options of the command line that ask for the same, for the page."""
     said = "".join(f" --{name} {value}" for name, value in (
         ("model", model), *(("data", path) for path in data), ("format", format)) if value)
@@ -25,16 +26,32 @@ def command_of(model: str | None, data: Sequence[str], format: str | None, fidel
         said += f" --fidelity {fidelity}"
     if gpu != Setting.gpu:
         said += f" --gpu {gpu}"
-    if seed != Setting.seed:
-        said += f" --seed {seed}"
+    if tuple(seeds) != Setting.seeds:
+        said += f" --seed {seeds[0]}" if len(seeds) == 1 else (
+            f" --seeds {','.join(map(str, seeds))}")
     if not rtl_points:
         said += " --no-rtl-points"
     return said + (" --demo" if demo else "")
 
 
+def seeds_of(seed: int, seeds: int | Sequence[int]) -> tuple[int, ...]:
+    """Return the seeds that are asked for: so many from ``seed`` on, or those of a list.
+
+    Raises ``ValueError`` for fewer than one, for a negative one, and for one that is there twice.
+    """
+    if isinstance(seeds, int) and seeds < 1:
+        raise ValueError(f"seeds must be at least 1, not {seeds!r}")
+    found = tuple(range(seed, seed + seeds)) if isinstance(seeds, int) else tuple(seeds)
+    if not found or min(found) < 0 or len(set(found)) < len(found):
+        raise ValueError(f"seeds must be at least one, each at least 0 and there once, "
+                         f"not {','.join(map(str, found))!r}")
+    return found
+
+
 def setting_of(model: str | None = None, data: str | tuple[str, ...] | None = None,
                format: str | None = None, fidelity: str = "model", gpu: str = Setting.gpu,
-               seed: int = Setting.seed, demo: bool = False, name: str = "reference") -> Setting:
+               seeds: tuple[int, ...] = Setting.seeds, demo: bool = False,
+               name: str = "reference") -> Setting:
     """Return the setting that these options ask for.
 
     ``data`` takes the place of the generator for the data set ``model``, by default that of the
@@ -46,7 +63,7 @@ def setting_of(model: str | None = None, data: str | tuple[str, ...] | None = No
     if name not in SETTINGS:
         raise ValueError(f"setting must be one of {', '.join(SETTINGS)}, not {name!r}")
     setting = replace(like(DEMO if demo else Setting(), name), fidelity=fidelity, gpu=gpu,
-                      seed=seed)
+                      seeds=seeds)
     if model is not None and model not in DATASETS:
         raise ValueError(f"model must be one of {', '.join(DATASETS)}, not {model!r}")
     if data is None:

@@ -91,13 +91,17 @@ class Store:
         """Return what is stored of ``point``; where nothing is, store what ``make()`` returns.
 
         A lock keeps two processes from measuring the same point: the later one waits, or without
-        ``wait`` gets None.
+        ``wait`` gets None. A machine where the folder can't be made, such as a worker without the
+        disk of the one that asks, stores nothing.
         """
         kept = self.get(point)
         if kept is not None:
             return kept
         path = self._path(point)
-        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError:
+            return plain(make())
         try:
             with FileLock(path.with_suffix(".lock"), timeout=-1 if wait else 0):
                 kept = self.get(point)

@@ -27,6 +27,7 @@ NAMES: tuple[str, ...] = (
     "fig25",
     "fig26",
     "fig27",
+    "alternate",
     "tornado",
     "levels",
     "beyond",

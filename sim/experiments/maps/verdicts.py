@@ -59,4 +59,5 @@ def ratio(setting: Setting, results: Results, cell: Cell, of: Ratio) -> float | 
     own = setting_of(setting, cell)
     if of.software not in own.softwares:
         return None
-    return Book(own, results, of.software, of.base).speedups("fs", of.workload)[cell.dataset]
+    found = Book(own, results, of.software, of.base).speedups("fs", of.workload)[cell.dataset]
+    return found and found.value

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from host.placement.deal import PLACEMENTS
 from host.systems import Devices
-from sim.experiments.claims.verdict import times
 from sim.experiments.figures.captions import mini_batches
+from sim.experiments.figures.estimate import CONFIDENCE
 from sim.experiments.figures.section import Section
 from sim.experiments.points.setting import Setting
 from sim.experiments.sweep.sweep import Results
@@ -44,14 +44,39 @@ def content_of(found: dict, setting: Setting, results: Results, shown: Sequence[
                     for note in outcome.metrics.get("notes") or ()})
     return {
         "setting": _setting_lines(found, setting),
-        "headlines": [row | {"mean": "n/a" if row["mean"] is None else f"{row['mean']:.2f}x",
-                             "each": times(row["speedups"])} for row in found["headlines"]],
+        "headlines": [row | {
+            "system": row["system"].upper(),
+            "mean": _factor(row["mean"], row["low"], row["high"]),
+            "each": ", ".join(f"{name} {_factor(value, *(row['intervals'][name] or ()))}"
+                              for name, value in row["speedups"].items())}
+            for row in found["headlines"]],
         "claims": claims,
         "tally": f"Of {len(claims)} claims {agree} agree, {differ} do not, "
                  f"{len(claims) - agree - differ} were not measured.",
         "sections": [section for each in shown for section in each.sections],
         "figures": [each for each in shown if each.pictures],
         "failed": found["failed"], "notes": notes}
+
+
+def _factor(value: float | None, low: float | None = None, high: float | None = None) -> str:
+    """Return a speedup in words, with its interval where it has one."""
+    if value is None:
+        return "n/a"
+    return f"{value:.2f}x" + (f" [{low:.2f}, {high:.2f}]" if low is not None else "")
+
+
+def _seeds(found: dict, setting: Setting) -> str:
+    """Return in words what is measured with which seeds."""
+    if len(setting.seeds) == 1:
+        return f"{setting.seed}, of everything: no intervals"
+    seeded = ", ".join(found["seeded"]) or "no figure"
+    said = (f"{', '.join(map(str, setting.seeds))} of headlines and of {seeded}, whose means are "
+            f"given with Student's interval of {CONFIDENCE:.0%} over the seeds; {setting.seed} of "
+            "the other figures. An interval has no width where what binds, such as the host's "
+            "calls, does not depend on the samples")
+    files = [name for name in setting.datasets if setting.source(name).data]
+    return said + (f"; the samples of {', '.join(files)} come from files and are the same with "
+                   "every seed" if files else "")
 
 
 def _setting_lines(found: dict, setting: Setting) -> list[tuple[str, str]]:
@@ -73,6 +98,7 @@ def _setting_lines(found: dict, setting: Setting) -> list[tuple[str, str]]:
             f"sizes or nodes are swept, every other size, {_nodes_swept(setting, name)} nodes"
             for name, _ in setting.swept if name in setting.datasets)
             or "as many"),
+        ("seeds", _seeds(found, setting)),
         ("in flight", "4 mini-batches in inference, 1 in training"),
         ("NIC fidelity", setting.fidelity + (
             ", and rtl at the diamonds" if setting.markers else "")),

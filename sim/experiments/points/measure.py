@@ -68,8 +68,8 @@ def measure(point: Point | Task, runs: Store | None = None) -> dict:
                               ``misses``: those of them that no cache holds any more}
     ``nic_us``                of the simulated NICs: {``service``, ``interval``, ``update`` (of
                               training), ``interaction`` (from dense vectors to the last answer,
-                              where lookups are done before), ``launches`` (of the busiest node's
-                              GPU)}
+                              where lookups are done before), ``launches``, ``gathered`` (calls of,
+                              and rows read by, the busiest node's GPU)}
     ``mini_batch``            samples of it, fewer than asked for where a file is short
     ========================  ===================================================================
 
@@ -115,7 +115,7 @@ def measure(point: Point | Task, runs: Store | None = None) -> dict:
             "service": float(np.mean([times.service_us for times in nic.times])),
             "interval": nic.times[0].interval_us, "update": nic.times[0].update_us or None,
             "interaction": float(np.mean([times.interaction_us for times in nic.times])) or None,
-            "launches": nic.times[0].launches},
+            "launches": nic.times[0].launches, "gathered": nic.times[0].gathered},
     }
 
 

@@ -6,8 +6,8 @@ from typing import Any
 from sim.experiments.points.point import DATASETS, MINI_BATCH, Point
 from sim.experiments.points.systems import BASELINES, canonical
 
-__all__ = ["BASES", "DEMO", "PAPER_LIKE", "SETTINGS", "SHARES", "SOFTWARES", "Setting", "Source",
-           "like"]
+__all__ = ["BASES", "DEMO", "FULL_SYSTEMS", "PAPER_LIKE", "SETTINGS", "SHARES", "SOFTWARES",
+           "Setting", "Source", "like"]
 
 SHARES = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
 """Sizes of a cache in a sweep, as shares of the unique keys that reach it."""
@@ -15,6 +15,10 @@ SHARES = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
 SOFTWARES = ("eager", "tuned")
 BASES = ("bl-paper", "bl-tuned")
 """Baselines on a GPU; every headline is given against both."""
+
+FULL_SYSTEMS = ("fs",)
+"""Systems with all that a SmartNIC can do; every headline is given for each. The paper's is the
+first, of which its claims are."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +48,9 @@ class Setting:
     nodes: where a figure does not sweep them. scale_nodes: where one does.
     placement: of the tables over the nodes.
     shares: sizes of caches that are swept.
-    gpu: profile of the GPUs. warmup, measured: mini-batches. seed: of all random numbers.
+    gpu: profile of the GPUs. warmup, measured: mini-batches.
+    seeds: of all random numbers. Headlines, and the figures that they are from, are measured with
+        each of them, all else with the first.
     mini_batches: samples of a mini-batch by data set, where it is not the reference setting's.
     swept: mini-batches measured, after as many of warm-up, where a figure sweeps cache sizes or
         nodes, by data set: those of Terabyte are 16 times as large as the others'. At least a
@@ -52,8 +58,8 @@ class Setting:
         set every other size of a cache is left out, and of the numbers of nodes all but the least,
         ``nodes`` and the most.
     every: further fields of all points that can have them, by name: ``settings``,
-        ``persistent_gather`` and ``copied_rows`` of those with NICs; of ``scaled`` no constants of
-        the software profile that a point has not.
+        ``persistent_gather`` and ``copied_rows`` of systems with NICs; of ``scaled`` no constants
+        of the software profile that a point has not.
     draws: joint draws of the Monte Carlo. nic_sets: settings of NICs that the draws of a data set
         share, at most.
     """
@@ -70,12 +76,21 @@ class Setting:
     gpu: str = "gpu_rtx8000"
     warmup: int = 32
     measured: int = 32
-    seed: int = 1
+    seeds: tuple[int, ...] = (1,)
     mini_batches: tuple[tuple[str, int], ...] = ()
     swept: tuple[tuple[str, int], ...] = (("terabyte", 16),)
     every: tuple[tuple[str, Any], ...] = ()
     draws: int = 1000
     nic_sets: int = 64
+
+    def __post_init__(self) -> None:
+        if not self.seeds or len(set(self.seeds)) < len(self.seeds):
+            raise ValueError(f"seeds must be at least one, each once, not {self.seeds!r}")
+
+    @property
+    def seed(self) -> int:
+        """The first of the seeds."""
+        return self.seeds[0]
 
     def source(self, dataset: str) -> Source:
         """Return where the samples of a data set come from."""

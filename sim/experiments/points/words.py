@@ -6,8 +6,9 @@ from sim.experiments.points.task import Task
 __all__ = ["in_words"]
 
 
-def in_words(point: Point | Task) -> str:
-    """Return what is measured in a line, without what most points have in common."""
+def in_words(point: Point | Task, seed: int | None = None) -> str:
+    """Return what is measured in a line, without what most points have in common, such as the
+    ``seed``."""
     if isinstance(point, Task):
         return point.in_words()
     caches = [f"{name} {value}" for name, value in (
@@ -16,4 +17,4 @@ def in_words(point: Point | Task) -> str:
     return ", ".join([
         point.label, point.dataset, point.workload, f"{point.nodes} nodes",
         f"mini-batch {point.samples}", point.software, point.fidelity, *caches, *scaled,
-        *point.settings])
+        *([] if seed in (None, point.seed) else [f"seed {point.seed}"]), *point.settings])

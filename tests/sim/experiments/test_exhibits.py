@@ -77,7 +77,7 @@ def test_a_made_up_figure_and_table_are_measured_written_and_on_the_page(made_up
                        if row["metric"] == "interval_speedup_vs_bl-paper")
     assert speedup == pytest.approx(2000 / 1600 / 0.7)
     assert (tmp_path / "out" / "counts.csv").read_text().splitlines()[1:] == [
-        "kaggle,1,2,none,none,tables,made_up_count,26,tables"]
+        "kaggle,1,2,none,none,tables,made_up_count,26,,,tables"]
     page = (tmp_path / "out" / "index.html").read_text()
     assert page.count("data:image/png;base64,iVBOR") == 1
     for said in ("fig99: A made-up title", "A made-up figure.", "<h2>A made-up table</h2>",
@@ -101,7 +101,7 @@ def test_the_help_of_the_command_line_names_a_made_up_figure(made_up):
     # The help is made when the module is loaded.
     app.command()(importlib.reload(cli).reproduce)
     said = CliRunner().invoke(app, ["--help"], env={"COLUMNS": "200"}).output
-    assert ("fig06, fig08, fig14 to fig27, tornado, levels, beyond, checks, paper_like, "
+    assert ("fig06, fig08, fig14 to fig27, alternate, tornado, levels, beyond, checks, paper_like, "
             "montecarlo, phase_map, fig99, counts. Default: all but montecarlo and phase_map"
             in " ".join(said.replace("│", " ").split()))
 
@@ -110,8 +110,8 @@ def test_every_name_is_that_of_its_exhibit():
     for name in registry.NAMES:
         found = exhibit(name)
         assert found.name == name and found.title and isinstance(found, Exhibit)
-    assert in_words() == ("fig06, fig08, fig14 to fig27, tornado, levels, beyond, checks, "
-                          "paper_like, montecarlo, phase_map")
+    assert in_words() == ("fig06, fig08, fig14 to fig27, alternate, tornado, levels, beyond, "
+                          "checks, paper_like, montecarlo, phase_map")
     assert demo_names() == ("fig06", "fig08", "fig22", "fig25", "fig27")
 
 
