@@ -81,7 +81,7 @@ def reproduce(names: Iterable[str], setting: Setting, output: str | Path, backen
 
 def _seeds(name: str, setting: Setting) -> int:
     """Return with how many seeds a figure is measured."""
-    return len({point.seed for point in exhibit(name).points(setting)})
+    return len({point.seed for point in exhibit(name).points(setting) if isinstance(point, Point)})
 
 
 def _write(shown: Exhibit, setting: Setting, results: Results, folder: Path,
