@@ -11,14 +11,15 @@ function               command
 :func:`plan`           ``sim plan``: what a cluster needs for a model, and what binds it
 :func:`describe`       ``sim datasets describe``: what is in a data set
 :func:`reproduce`      ``sim reproduce``: the paper's figures and claims
+:func:`serve`          ``sim serve``: latency under load, and what is served within a p99
 :func:`frame`          rows of any of these results as a pandas ``DataFrame``
 =====================  =============================================================
 
 Keyword arguments have the names of the command-line options. In `run` and `train` None stands for
 the default of any of them. What may be repeated or listed (``set``, ``policy``, ``only``,
-``figures``) is a sequence, not a string. A function returns the dictionary that its command writes
-with ``--json``. It prints nothing on standard output. Paths may be any ``os.PathLike``; ``data``
-may be several paths.
+``figures``, ``qps``, ``slo``, ``system``, ``sizes``) is a sequence, not a string. A function
+returns the dictionary that its command writes with ``--json``. It prints nothing on standard
+output. Paths may be any ``os.PathLike``; ``data`` may be several paths.
 
 A mistake in an argument or in an input file raises ``ValueError`` with the line that the command
 prints (:class:`host.errors.InputError` for a file); unknown arguments and values of a wrong type
@@ -32,6 +33,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from os import PathLike, fspath
 from os.path import join
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from host.data.datasets import one_or_several
@@ -46,7 +48,8 @@ from sim.job.workload import Workload
 # the command line shows its help without them.
 
 __all__ = [
-    "batching", "bench", "describe", "frame", "hitrate", "plan", "reproduce", "run", "train",
+    "batching", "bench", "describe", "frame", "hitrate", "plan", "reproduce", "run", "serve",
+    "train",
 ]
 
 AnyPath = str | PathLike[str]
@@ -398,7 +401,7 @@ def reproduce(figures: Sequence[str] = (), *, output: AnyPath, model: str | None
               data: Data = None, format: str | None = None, fidelity: str = "model",
               gpu: AnyPath = str(Workload.gpu), backend: str = "loky", jobs: int | None = None,
               seed: int = Workload.seed, seeds: int | Sequence[int] = 1, rtl_points: bool = True,
-              demo: bool = False,
+              demo: bool = False, setting: str = "reference",
               progress: Callable[[int, int, float], None] | None = None) -> dict:
     """Make the paper's figures and judge its claims.
 
@@ -409,7 +412,8 @@ def reproduce(figures: Sequence[str] = (), *, output: AnyPath, model: str | None
     Parameters
     ----------
     figures
-        Names of :data:`sim.experiments.figures.registry.NAMES`; none means all.
+        Names of :data:`sim.experiments.figures.registry.NAMES`; none means all but those that take
+        an hour or more each.
     output
         Folder of the figures, ``claims.json`` and ``index.html``. It keeps finished points, so the
         same call continues after an interruption.
@@ -431,6 +435,8 @@ def reproduce(figures: Sequence[str] = (), *, output: AnyPath, model: str | None
         Whether two points of each figure are also run in RTL.
     demo
         One data set and few points.
+    setting
+        ``reference``, or ``paper-like``: where most of the paper's claims hold.
     progress
         Called with the points done, the number of points, and the fraction of the work done.
 
@@ -455,15 +461,98 @@ def reproduce(figures: Sequence[str] = (), *, output: AnyPath, model: str | None
                  for name in (*written, "claims.json", "index.html")},
                 {"data": _data(data), "gpu": profile})
     several = seeds_of(seed, seeds)
-    setting = replace(setting_of(model, _data(data), format, fidelity, profile, several, demo),
-                      markers=rtl_points and not demo)
+    chosen_setting = replace(
+        setting_of(model, _data(data), format, fidelity, profile, several, demo, setting),
+        markers=rtl_points and not demo)
     # A bad setting raises here once, not in every point.
-    evaluation.points_of(names, setting)
+    evaluation.points_of(names, chosen_setting)
     check_folder(folder, "output")
     return evaluation.reproduce(
-        names, setting, folder, backend, jobs, progress,
+        names, chosen_setting, folder, backend, jobs, progress,
         command=command_of(model, _several(data), format, fidelity, profile, several,
-                           rtl_points, demo))
+                           rtl_points, demo, setting))
+
+
+def serve(*, qps: Sequence[float] | None = None,
+          slo: Sequence[str] = ("50us", "100us", "1ms", "5ms"), system: Sequence[str] | None = None,
+          model: str | None = None, data: Data = None, format: str | None = None, nodes: int = 4,
+          software: str = "eager", gpu: str = str(Workload.gpu), fidelity: str = "model",
+          sizes: Sequence[int] = (1, 8, 32, 128, 512, 2048), in_flight: int = Workload.in_flight,
+          arrivals: str = "poisson", burst_rate: float = 4.0, burst_share: float = 0.1,
+          burst_length: str = "1ms", requests: int = 20_000, seed: int = Workload.seed,
+          jobs: int | None = None, points: AnyPath | None = None, json: AnyPath | None = None,
+          picture: AnyPath | None = None,
+          progress: Callable[[int, int, float], None] | None = None) -> dict:
+    """Return the latency of requests under load, and what each system serves within a p99.
+
+    >>> result = serve(qps=[10_000], slo=["1ms"], system=["cpu-mpi"], sizes=[8], requests=1000,
+    ...                jobs=1)
+    >>> [(row["system"], row["qps"], row["saturated"]) for row in result["loads"]]
+    [('cpu-mpi', 10000, False)]
+
+    Parameters
+    ----------
+    qps
+        Requests a second, of all nodes, at which each system is measured; None means from 1,000
+        to what the fastest of them serves.
+    slo
+        Bounds on the p99, each a time with its unit.
+    system
+        Systems, as the evaluation names them; None means ``cpu-mpi`` (with more than one node),
+        ``bl-paper``, ``bl-tuned`` and ``fs``.
+    model, data, format
+        The data set (kaggle, terabyte or avazu), and files of its samples.
+    nodes, software, gpu, fidelity, in_flight
+        What is compared, see :class:`sim.experiments.points.point.Point`.
+    sizes
+        Mini-batches that a system chooses from.
+    arrivals, burst_rate, burst_share, burst_length
+        How requests come, see :class:`sim.serving.arrivals.Arrivals`.
+    requests
+        Requests that count in a run, at least.
+    seed
+        Of everything random.
+    jobs
+        How much is done at once; by default the number of processors.
+    points
+        Folder that keeps what is finished, so that the same call continues after an interruption.
+    json, picture
+        Files to write: the results as JSON, and a picture of them.
+    progress
+        Called with the parts done, the number of parts, and the fraction of the work done.
+
+    Returns
+    -------
+    dict
+        ``schema``, ``version``, ``numpy``, ``blas``, ``profiles``, ``options``, ``source``,
+        ``notes``, ``mini_batches``, ``loads``, ``slos``, ``failed``, see
+        :func:`sim.serving.serve.serve`.
+
+    Raises ``ValueError``, ``TypeError`` and ``OSError``.
+    """
+    from sim.experiments.request import setting_of
+    from sim.experiments.sweep.backends import check_backend
+    from sim.serving import serve as serving
+    from sim.serving.request import request_of
+
+    outputs = _outputs({"data": data}, json=json, picture=picture)
+    check_backend("loky", jobs)
+    asked = request_of(
+        setting_of(model, _data(data), format), model, qps, slo, system, nodes=nodes,
+        software=software, gpu=gpu, fidelity=fidelity, sizes=tuple(sizes), in_flight=in_flight,
+        arrivals=arrivals, burst_rate=burst_rate, burst_share=burst_share,
+        burst_length=burst_length, requests=requests, seed=seed)
+    if points is not None:
+        check_folder(fspath(points), "points")
+    with TemporaryDirectory() as folder:
+        result = serving.serve(*asked, folder=fspath(points or folder), jobs=jobs,
+                               progress=progress)
+    write_json(result, outputs.json)
+    if outputs.picture:
+        from sim.serving.picture import draw_serve
+
+        draw_serve(result, outputs.picture)
+    return result
 
 
 def _outputs(inputs: Mapping[str, Data], **files: AnyPath | None) -> Outputs:

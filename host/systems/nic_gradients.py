@@ -20,8 +20,8 @@ def gradient_us(w: Workload, d: Devices) -> float:
     over PCIe and are expanded and summed, a beat per cycle (``RATE`` of the blocks of
     ``rtl.gradient``); sums of a requester's keys go to their owners, a beat per cycle, limited by
     the busiest link; sums of an owner's keys go through the optimizer, a beat in two cycles, and
-    rows over PCIe to GPU memory. Each part takes the time of its slower half; every crossing adds its
-    latency. The busiest node counts.
+    rows over PCIe to GPU memory. Each part takes the time of its slower half; every crossing adds
+    its latency. The busiest node counts.
     """
     size, record = vector_bytes(w), RECORD_BITS // 8
     beats = max(1, w.model.dimension // LANES)

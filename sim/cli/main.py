@@ -12,6 +12,7 @@ from sim.cli.hitrate import hitrate
 from sim.cli.plan import plan
 from sim.cli.reproduce import reproduce
 from sim.cli.run import run
+from sim.cli.serve import serve
 from sim.cli.train import train
 from sim.engines import BuildError
 
@@ -33,6 +34,7 @@ app.command()(hitrate)
 app.command()(batching)
 app.command()(plan)
 app.command()(reproduce)
+app.command()(serve)
 app.add_typer(datasets, name="datasets")
 
 

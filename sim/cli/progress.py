@@ -1,13 +1,25 @@
 """Progress of commands: in place on a terminal, else a line now and then."""
 
+import time
+from contextlib import AbstractContextManager
 from types import TracebackType
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 
-__all__ = ["RunBar", "SampleCount", "TrainBar"]
+__all__ = ["PointBar", "RunBar", "SampleCount", "TrainBar"]
 
 _FIRST = 1 << 14
+
+_LINE_SECONDS = 30.0
+"""From one line of progress on points to the next where there is no terminal."""
 
 
 class SampleCount:
@@ -106,3 +118,39 @@ class TrainBar(_Bar):
         self._show(done, total, loss=loss)
         if interval is not None:
             self._console.print(interval_line(interval), highlight=False)
+
+
+class PointBar(AbstractContextManager):
+    """Progress of a sweep: a bar on a terminal, else a line now and then."""
+
+    def __init__(self, console: Console):
+        self._console = console
+        self._bar = Progress(
+            TextColumn("points"), BarColumn(), TextColumn("{task.fields[points]}"),
+            TimeRemainingColumn(),
+            console=console, disable=not console.is_terminal)
+        self._task = self._bar.add_task("points", total=1.0, points="")
+        self._began = 0.0
+        self._first: float | None = None
+        self._next = 0.0
+
+    def __enter__(self) -> "PointBar":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._bar.stop()
+
+    def __call__(self, done: int, total: int, share: float) -> None:
+        now = time.monotonic()
+        if self._first is None:  # what was asked for is right, and the first point begins
+            self._bar.start()
+            self._began, self._first = now, share
+        self._bar.update(self._task, completed=share, points=f"{done:,}/{total:,}")
+        if self._console.is_terminal or (now < self._next and done < total):
+            return
+        self._next = now + _LINE_SECONDS
+        left = ""
+        if self._first < share and done < total:
+            seconds = (now - self._began) / (share - self._first) * (1 - share)
+            left = f", about {seconds / 60:.0f} min left"
+        self._console.print(f"{done:,} of {total:,} points{left}", highlight=False)

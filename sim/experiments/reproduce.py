@@ -14,7 +14,7 @@ from host.systems.devices import profiles_of
 from host.toml.profile import load_profile, profile_hash
 from sim.experiments.claims.headlines import headlines
 from sim.experiments.claims.judge import judge
-from sim.experiments.figures.exhibit import Exhibit, Figure
+from sim.experiments.figures.exhibit import Exhibit
 from sim.experiments.figures.registry import chosen, exhibit
 from sim.experiments.figures.row import csv_text
 from sim.experiments.page.content import Shown, content_of
@@ -23,6 +23,8 @@ from sim.experiments.points.measure import measure
 from sim.experiments.points.order import effort, in_turn
 from sim.experiments.points.point import Point
 from sim.experiments.points.setting import Setting
+from sim.experiments.points.task import Task
+from sim.experiments.points.words import in_words
 from sim.experiments.sweep.sweep import Outcome, Progress, Results, sweep
 from sim.files.store import Store, plain
 
@@ -31,7 +33,7 @@ __all__ = ["SCHEMA", "points_of", "reproduce"]
 SCHEMA = "embernic-claims-2"
 
 
-def points_of(names: Iterable[str], setting: Setting) -> list[Point]:
+def points_of(names: Iterable[str], setting: Setting) -> list[Point | Task]:
     """Return every point that figures and tables need, without repeats."""
     return list(dict.fromkeys(
         point for name in names for point in exhibit(name).points(setting)))
@@ -39,7 +41,7 @@ def points_of(names: Iterable[str], setting: Setting) -> list[Point]:
 
 def reproduce(names: Iterable[str], setting: Setting, output: str | Path, backend: str = "loky",
               jobs: int | None = None, progress: Progress | None = None,
-              how: Callable[[Point], dict] | None = None, command: str = "") -> dict:
+              how: Callable[[Point | Task], dict] | None = None, command: str = "") -> dict:
     """Measure what ``names`` need and write figures, tables, ``claims.json`` and ``index.html``.
 
     Parameters
@@ -84,15 +86,12 @@ def _seeds(name: str, setting: Setting) -> int:
 
 def _write(shown: Exhibit, setting: Setting, results: Results, folder: Path,
            command: str) -> Shown:
-    """Write the picture and the CSV file of a figure, or the CSV file of a table."""
+    """Write the pictures and the CSV file of a figure, or the CSV file of a table."""
     rows = shown.rows(setting, results)
-    picture = None
-    if isinstance(shown, Figure):
-        picture = folder / f"{shown.name}.png"
-        shown.draw(setting, results, rows, picture)
+    pictures = shown.pictures(setting, results, rows, folder)
     write_whole(str(folder / f"{shown.name}.csv"), csv_text(rows))
     return Shown(shown.name, shown.title, shown.about,
-                 f"python -m sim reproduce {shown.name}{command} --output DIR", picture,
+                 f"python -m sim reproduce {shown.name}{command} --output DIR", pictures,
                  shown.sections(setting, results, rows))
 
 
@@ -114,12 +113,4 @@ def _made_with(setting: Setting, results: Results) -> dict:
 
 def _failure(outcome: Outcome, setting: Setting) -> dict:
     """Return a point that failed, in words, and the reason."""
-    point: Point = outcome.point
-    caches = [f"{name} {value}" for name, value in (
-        ("local cache", point.local_cache), ("remote cache", point.remote_cache)) if value]
-    scaled = [f"{name} x{factor:g}" for name, factor in point.scaled]
-    seed = [f"seed {point.seed}"] if point.seed != setting.seed else []
-    return {"point": ", ".join([
-        point.label, point.dataset, point.workload, f"{point.nodes} nodes",
-        f"mini-batch {point.samples}", point.software, point.fidelity, *caches, *scaled,
-        *seed, *point.settings]), "error": outcome.error}
+    return {"point": in_words(outcome.point, setting.seed), "error": outcome.error}

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from host.data.datasets import check_files, input_files, known_format
-from sim.experiments.points.point import DATASETS, MINI_BATCH
+from sim.experiments.points.point import DATASETS
 from sim.experiments.points.samples import samples_of
-from sim.experiments.points.setting import DEMO, Setting, Source
+from sim.experiments.points.setting import DEMO, SETTINGS, Setting, Source, like
 
 __all__ = ["command_of", "seeds_of", "setting_of"]
 
@@ -15,10 +15,13 @@ _DATASET_OF = {"criteo": "kaggle", "avazu": "avazu", "dlrm-npz": "kaggle"}
 
 
 def command_of(model: str | None, data: Sequence[str], format: str | None, fidelity: str, gpu: str,
-               seeds: Sequence[int], rtl_points: bool, demo: bool) -> str:
+               seeds: Sequence[int], rtl_points: bool, demo: bool,
+               setting: str = "reference") -> str:
     """Return the options of the command line that ask for the same, for the page."""
     said = "".join(f" --{name} {value}" for name, value in (
         ("model", model), *(("data", path) for path in data), ("format", format)) if value)
+    if setting != "reference":
+        said += f" --setting {setting}"
     if fidelity != "model":
         said += f" --fidelity {fidelity}"
     if gpu != Setting.gpu:
@@ -47,16 +50,20 @@ def seeds_of(seed: int, seeds: int | Sequence[int]) -> tuple[int, ...]:
 
 def setting_of(model: str | None = None, data: str | tuple[str, ...] | None = None,
                format: str | None = None, fidelity: str = "model", gpu: str = Setting.gpu,
-               seeds: tuple[int, ...] = Setting.seeds, demo: bool = False) -> Setting:
+               seeds: tuple[int, ...] = Setting.seeds, demo: bool = False,
+               name: str = "reference") -> Setting:
     """Return the setting that these options ask for.
 
     ``data`` takes the place of the generator for the data set ``model``, by default that of the
     format. The files are read as far as the evaluation will; a shorter one lowers the number of
-    mini-batches' samples.
+    mini-batches' samples. ``name``: of :data:`sim.experiments.points.setting.SETTINGS`.
 
     Raises ``ValueError`` and :class:`host.errors.InputError`.
     """
-    setting = replace(DEMO if demo else Setting(), fidelity=fidelity, gpu=gpu, seeds=seeds)
+    if name not in SETTINGS:
+        raise ValueError(f"setting must be one of {', '.join(SETTINGS)}, not {name!r}")
+    setting = replace(like(DEMO if demo else Setting(), name), fidelity=fidelity, gpu=gpu,
+                      seeds=seeds)
     if model is not None and model not in DATASETS:
         raise ValueError(f"model must be one of {', '.join(DATASETS)}, not {model!r}")
     if data is None:
@@ -80,9 +87,9 @@ def _fitting(setting: Setting, dataset: str) -> Setting:
     batches = setting.warmup + setting.measured
     wanted = batches * setting.mini_batch(dataset)
     found = len(samples_of(setting, dataset, wanted))
-    size = min(MINI_BATCH[dataset], found // batches)
+    size = min(setting.mini_batch(dataset), found // batches)
     if size < setting.nodes:
         raise ValueError(f"data must have at least {batches * setting.nodes} samples of "
                          f"{dataset}, not {found}")
     return setting if found >= wanted else replace(
-        setting, mini_batches=((dataset, size),))
+        setting, mini_batches=tuple((dict(setting.mini_batches) | {dataset: size}).items()))

@@ -23,7 +23,7 @@ __all__ = ["Store", "plain"]
 # Sources that do not affect what is measured, only how it is presented.
 PRESENTATION = tuple(f"sim/{name}" for name in (
     "api.py", "cli/", "frame.py", "experiments/claims/", "experiments/figures/",
-    "experiments/page/", "experiments/reproduce.py", "experiments/request.py"))
+    "experiments/maps/", "experiments/page/", "experiments/reproduce.py", "experiments/request.py"))
 
 
 def plain(value: Any) -> Any:
@@ -46,6 +46,13 @@ class Store:
     def __init__(self, folder: str | Path, version: str | None = None):
         self.folder = Path(folder)
         self.version = version or sources_hash(PRESENTATION)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Store) and (self.folder, self.version) == (
+            other.folder, other.version)
+
+    def __hash__(self) -> int:
+        return hash((self.folder, self.version))
 
     def key(self, point: Any) -> str:
         """Return the name of a point, a dataclass of plain values."""

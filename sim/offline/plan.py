@@ -162,7 +162,7 @@ class _System:
     @property
     def gather_us(self) -> float:
         """Unloaded latency from a request list in the NIC to the first row back in the NIC."""
-        return 2 * self.pcie.one_way_us + self.gpu.latency_us
+        return 2 * self.pcie.one_way_us + self.gpu.latency_us + self.gpu.kernel_us
 
 
 def _replay(workload: Workload, system: _System, model: Model, kind: str | None,

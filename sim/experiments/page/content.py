@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from host.placement.deal import PLACEMENTS
+from host.systems import Devices
 from sim.experiments.figures.captions import mini_batches
 from sim.experiments.figures.estimate import CONFIDENCE
 from sim.experiments.figures.section import Section
@@ -21,14 +22,14 @@ class Shown:
     Members
     -------
     name, title, about: of the exhibit. command: that makes it again.
-    picture: where it is, None for a table. sections: of the page, above the pictures.
+    pictures: where they are, none for a table. sections: of the page, above the pictures.
     """
 
     name: str
     title: str
     about: str
     command: str
-    picture: Path | None
+    pictures: list[Path]
     sections: list[Section]
 
 
@@ -53,7 +54,7 @@ def content_of(found: dict, setting: Setting, results: Results, shown: Sequence[
         "tally": f"Of {len(claims)} claims {agree} agree, {differ} do not, "
                  f"{len(claims) - agree - differ} were not measured.",
         "sections": [section for each in shown for section in each.sections],
-        "figures": [each for each in shown if each.picture],
+        "figures": [each for each in shown if each.pictures],
         "failed": found["failed"], "notes": notes}
 
 
@@ -82,14 +83,15 @@ def _setting_lines(found: dict, setting: Setting) -> list[tuple[str, str]]:
     return [
         ("data", "; ".join(f"{name}: {source}" for name, source in found["sources"].items())),
         ("cluster", f"{setting.nodes} nodes where a figure does not sweep them, {setting.gpu}, "
-                    "100 Gb/s through one switch, MTU 1,500"),
+                    f"{_gbit_s(setting):g} Gb/s through one switch, MTU 1,500"),
         ("placement", f"{setting.placement}: {PLACEMENTS[setting.placement]}; hashed where nodes "
                       "exceed tables"),
         ("mini-batch", f"{mini_batches(setting)} samples over all nodes, dealt in contiguous "
                        "shares"),
         ("graph algorithm", "window of 16 mini-batches, over the global stream"),
         ("caches", "each of 10 % of the unique keys that reach it; LRU, float32; requester-side "
-                   "merge off, dedupe on"),
+                   f"merge {_merge(setting)}, dedupe on"),
+        *([("besides", setting.in_words())] if setting.every else []),
         ("measured", f"{setting.measured} mini-batches after {setting.warmup} of warm-up"),
         ("sweeps", "; ".join(
             f"{name}: {setting.sweep(name)['measured']} mini-batches after as many, where cache "
@@ -106,6 +108,17 @@ def _setting_lines(found: dict, setting: Setting) -> list[tuple[str, str]]:
         ("made with", f"EmberNIC {found['version']}, NumPy {found['numpy']}, {found['blas']}; "
                       + ", ".join(f"{name} {digest[:8]}"
                                   for name, digest in found["profiles"].items()))]
+
+
+def _gbit_s(setting: Setting) -> float:
+    """Return the rate of a link."""
+    return Devices.load(1, setting.softwares[0], setting.gpu, setting.point(
+        setting.datasets[0], "bl-paper", software=setting.softwares[0]).scaled
+        ).network.bandwidth_gbit_s
+
+
+def _merge(setting: Setting) -> str:
+    return "on" if "requester_merge=true" in dict(setting.every).get("settings", ()) else "off"
 
 
 def _nodes_swept(setting: Setting, dataset: str) -> str:

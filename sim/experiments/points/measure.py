@@ -14,6 +14,7 @@ from sim.experiments.points.point import Point
 from sim.experiments.points.requests import request_us
 from sim.experiments.points.steps import Workloads, chosen_tuning, steps_of, workloads
 from sim.experiments.points.systems import BASELINES, parts_of
+from sim.experiments.points.task import Task
 from sim.experiments.points.timing import alone, busy_us, interval_us
 from sim.experiments.points.trace import Trace, trace_of
 from sim.experiments.points.traffic import (
@@ -26,15 +27,15 @@ from sim.experiments.points.training import trained
 from sim.experiments.points.updates import updates
 from sim.files.store import Store
 
-__all__ = ["measure"]
+__all__ = ["measure", "with_updates"]
 
 _NOTHING = ("service_us", "interval_us", "request_us", "samples_per_second", "phases_us", "busy_us",
             "without_all_reduce", "local_cache", "remote_cache", "saved_lookups", "traffic",
             "unique_keys", "accesses", "similarity", "updates", "nic_us")
 
 
-def measure(point: Point, runs: Store | None = None) -> dict:
-    """Evaluate a point and return its metrics as plain values.
+def measure(point: Point | Task, runs: Store | None = None) -> dict:
+    """Evaluate a point and return its metrics as plain values; a task has its own.
 
     ``runs``: keeps runs of NICs that points share; it changes no metric.
 
@@ -75,6 +76,8 @@ def measure(point: Point, runs: Store | None = None) -> dict:
     Raises ``ValueError`` (:class:`host.errors.InputError` for a malformed file) for a point that
     names what is not there.
     """
+    if isinstance(point, Task):
+        return point.measured(runs)
     trace = trace_of(point)
     devices = Devices.load(point.nodes, point.software, point.gpu, point.scaled, point.kernels)
     work = workloads(trace, plan_of(point, trace))
@@ -88,7 +91,7 @@ def measure(point: Point, runs: Store | None = None) -> dict:
     if point.system not in BASELINES:
         nic = nic_part(point, trace, devices, runs)
         if point.workload == "training":
-            nic = _with_updates(point, trace, devices, work, nic)
+            nic = with_updates(point, trace, devices, work, nic)
     steps, notes = steps_of(point, work, devices, nic)
     service, phases = alone(steps)
     interval = interval_us(steps, point.depth)
@@ -139,8 +142,8 @@ def _without(point: Point, trace: Trace, work: Workloads, devices: Devices,
             "samples_per_second": trace.mini_batch / interval * 1e6}
 
 
-def _with_updates(point: Point, trace: Trace, devices: Devices, work: Workloads,
-                  nic: NicPart) -> NicPart:
+def with_updates(point: Point, trace: Trace, devices: Devices, work: Workloads,
+                 nic: NicPart) -> NicPart:
     """Return ``nic`` with the times of the gradient path, where the NICs have it."""
     if "sc" not in parts_of(point.system) and point.system != "all-on-nic":
         return nic

@@ -5,10 +5,12 @@ from functools import lru_cache
 
 import numpy as np
 
+from host.model import MODELS
 from host.placement.shard import ShardPlan
 from host.systems import Devices, NicTimes
 from host.timing.gpu import GpuProfile
 from rtl.config import preset
+from sim.experiments.points.gpu_of_nics import as_nics_see
 from sim.experiments.points.nic_run import NicRun
 from sim.experiments.points.nic_runs import all_runs
 from sim.experiments.points.placing import plan_of
@@ -19,7 +21,7 @@ from sim.files.store import Store
 from sim.job.options import RunOptions
 from sim.node.dense_vectors import bottom_operations
 
-__all__ = ["HBM", "NicPart", "late_us", "nic_part"]
+__all__ = ["HBM", "NicPart", "late_us", "nic_part", "serving"]
 
 HBM = GpuProfile("hbm_u280", launch_us=0.1222, memory_bandwidth_gb_s=152.0, access_bytes=64,
                  streams=32, kernel_us=0.0)
@@ -61,7 +63,7 @@ def nic_part(point: Point, trace: Trace, devices: Devices, runs: Store | None = 
     rows, notes = cache_rows(point, trace)
     if point.persistent_gather:
         notes.append("a persistent kernel gathers on the GPU")
-    gpu, called = _answering(point, devices)
+    gpu, called = serving(point, devices)
 
     share = int(np.ceil(trace.mini_batch / point.nodes))
     late = replace(gpu, gemm_fraction=1.0,
@@ -95,6 +97,13 @@ def nic_part(point: Point, trace: Trace, devices: Devices, runs: Store | None = 
     return NicPart(times, local, remote, lookups, traffic, notes)
 
 
+def serving(point: Point, devices: Devices) -> tuple[GpuProfile, bool]:
+    """Return what serves the NICs' lookups, as they see it, and whether each gather is a call of
+    the host."""
+    gpu, called = _answering(point, devices)
+    return as_nics_see(gpu, 4 * MODELS[point.dataset].dimension), called
+
+
 def late_us(share: int) -> float:
     """Return how long the bottom MLP of ``share`` samples takes where it shall be late.
 
@@ -109,7 +118,6 @@ def _operations(trace: Trace) -> int:
 
 
 def _answering(point: Point, devices: Devices) -> tuple[GpuProfile, bool]:
-    """Return what answers the NICs' lookups, and whether each gather is a call of the host."""
     if point.system == "all-on-nic":
         return HBM, False
     gpu = devices.gpu.gpu

@@ -29,7 +29,7 @@ SEVERAL = dataclasses.replace(SETTING, seeds=(1, 2, 3))
 
 @cache
 def _points(setting: Setting) -> list[Point]:
-    return points_of(NAMES, setting)
+    return [point for point in points_of(NAMES, setting) if isinstance(point, Point)]
 
 
 def _results(change=lambda point, metrics: metrics, setting: Setting = SETTING) -> Results:

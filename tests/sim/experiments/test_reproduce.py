@@ -14,8 +14,7 @@ from sim.experiments.figures.beyond import EXTRAS
 from sim.experiments.figures.plots.metric import Metric
 from sim.experiments.figures.plots.plot import Plot
 from sim.experiments.figures.plots.series import every_seed
-from sim.experiments.figures.registry import NAMES, chosen, exhibit
-from sim.experiments.figures.sensitivity import FACTORS, doubtful, sensitivity_points, swings
+from sim.experiments.figures.registry import HEAVY, NAMES, chosen, exhibit
 from sim.experiments.points.order import in_turn
 from sim.experiments.points.setting import DEMO, Setting
 from sim.experiments.points.trace import trace_key
@@ -143,7 +142,7 @@ def test_points_that_fail_are_on_the_page_with_their_reason(tmp_path):
 
 
 def test_points_of_a_trace_are_begun_one_after_the_other_and_long_ones_first():
-    everything = points_of(NAMES, Setting(markers=True))
+    everything = points_of(chosen(["all"]), Setting(markers=True))
     points = in_turn(everything)
     assert sorted(map(repr, points)) == sorted(map(repr, everything))
     # One for each NIC to compile: with the interaction, with training, with neither.
@@ -171,7 +170,8 @@ def test_sweeps_of_the_largest_mini_batches_are_thinner():
 
 
 def test_names():
-    assert chosen([]) == chosen(["all"]) == chosen(["fig22", "all"]) == NAMES
+    light = tuple(name for name in NAMES if name not in HEAVY)
+    assert chosen([]) == chosen(["all"]) == chosen(["fig22", "all"]) == light
     assert chosen(["fig22", "fig06", "fig22"]) == ("fig06", "fig22")
     with pytest.raises(ValueError, match=r"figure must be one of fig06, .*, not 'fig7'"):
         chosen(["fig7"])
@@ -191,21 +191,6 @@ def test_figures_of_samples():
     assert [row.metric.rpartition("_")[2] for row in fresh] == ["0", "16", "32"]
     saved = {row.system: row.value for row in formed if row.metric == "saved"}
     assert saved["file"] == 0 < saved["graph"]
-
-
-def test_sensitivity_halves_and_doubles_each_doubtful_constant(tmp_path):
-    names = doubtful(SMALL, "eager")
-    assert "gpu_rtx8000.launch_us" in names and "mpi_ethernet.message_us" in names
-    assert not any(name.startswith(("cpu_", "nccl_")) for name in names)
-    points = [point for point in sensitivity_points(SMALL)
-              if point.workload == "inference" and point.software == "eager"]
-    assert len(set(points)) == len(points) == 2 * (1 + len(FACTORS) * len(names))
-    results = sweep(points, told, Store(tmp_path, "v"), jobs=1)
-    as_is, found = swings(SMALL, results, "eager", "inference")
-    assert as_is and found[0].name == "gpu_rtx8000.launch_us"
-    assert found[0].low == pytest.approx(as_is * 2 ** 0.5)
-    assert found[0].high == pytest.approx(as_is / 2 ** 0.5)
-    assert found[1].low == found[1].high == as_is
 
 
 def test_extras_differ_from_what_they_are_compared_with():

@@ -1,0 +1,58 @@
+"""What ``serve`` is asked for: options of the command as a setting, systems, loads and bounds."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from host.toml.units import quantity
+from sim.experiments.points import setting as evaluation
+from sim.experiments.points.setting import Source
+from sim.serving.setting import SYSTEMS, Setting, points_of
+
+__all__ = ["request_of"]
+
+
+def request_of(found: evaluation.Setting, model: str | None, qps: Sequence[float] | None,
+               slo: Sequence[str], system: Sequence[str] | None, burst_length: str,
+               **fields: Any) -> tuple[Setting, list[str], list[float] | None, list[float]]:
+    """Return the setting, the systems, the loads and the bounds in microseconds.
+
+    ``found``: what :func:`sim.experiments.request.setting_of` made of model and data. ``fields``
+    are those of the setting; the other parameters are those of :func:`sim.api.serve`.
+
+    Raises ``ValueError`` that names field, value and bound.
+    """
+    dataset = model or (found.sources[0][0] if found.sources else "kaggle")
+    source = found.source(dataset) if found.sources else Source()
+    setting = Setting(dataset=dataset, data=source.data, format=source.format,
+                      burst_us=_microseconds(burst_length, "burst_length"), **fields)
+    systems = _once(system, "system") if system is not None else [
+        name for name in SYSTEMS if setting.nodes > 1 or name != "cpu-mpi"]
+    if not systems:
+        raise ValueError("system must name at least one, not none")
+    for name in systems:
+        points_of(setting, name)
+    for load in qps or ():
+        if not 0 < load < float("inf"):
+            raise ValueError(f"qps must be above 0 and finite, not {load!r}")
+    return (setting, systems, None if qps is None else [float(load) for load in _once(qps, "qps")],
+            _once([_microseconds(text, "slo") for text in slo], "slo"))
+
+
+def _microseconds(text: str, field: str) -> float:
+    """Return a time such as ``100us`` in microseconds."""
+    try:
+        value = float(quantity(f"{field}_us", text))
+    except TypeError as error:
+        raise ValueError(str(error)) from None
+    if not value > 0:
+        raise ValueError(f"{field} must be above 0, not {text!r}")
+    return value
+
+
+def _once(given: Iterable[Any], field: str) -> list:
+    """Return what is given; ``ValueError`` for anything that is there twice."""
+    found = list(given)
+    for place, value in enumerate(found):
+        if value in found[:place]:
+            raise ValueError(f"{field} must be given once, not {value!r} twice")
+    return found

@@ -1,0 +1,154 @@
+"""Which mini-batch and time-out a system chooses at a load, and what it serves within a p99."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import inf, sqrt
+
+from sim.serving.arrivals import Arrivals
+from sim.serving.batcher import Batcher
+from sim.serving.measured import WINDOW
+from sim.serving.queue import REQUESTS, Load, Served, serve_at
+from sim.serving.system import System
+
+__all__ = ["TIMEOUTS_US", "Choice", "Search"]
+
+TIMEOUTS_US = tuple(round(10 ** (tenths / 10), 2) for tenths in range(7, 44))
+"""Time-outs that a system chooses from: 5 us to 20 ms, ten to a decade."""
+
+_PATIENT = 2.0
+"""A time-out of so many times the mean time to fill a mini-batch is one that hardly ever ends; no
+longer one is looked at."""
+
+_COMPANY = 0.2
+"""A time-out that fewer other requests than this fall into, in the mean, makes no mini-batches."""
+
+_SPREAD = 6.0
+"""No time-out collects more than the mean number of requests and so many standard deviations."""
+
+_SURE = 0.9
+"""Of the longest wait for a mini-batch, the p99 has at least this share."""
+
+_LOOK = 0.2
+"""Share of the requests of a trial."""
+
+_TRIES = 3
+"""Best ones of the trials that are run in full, where the first of them are not good enough."""
+
+_FAR = 1.1
+"""A trial that is above a bound by this factor needs no full run."""
+
+_CLOSE = 1.03
+"""A served load and one that is not, so close by this factor, end the search between them."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What a system chose at a load, and what became of the requests.
+
+    Members: ``qps``; ``batcher``; ``served``.
+    """
+
+    qps: float
+    batcher: Batcher
+    served: Served
+
+
+class Search:
+    """A system that chooses how it forms mini-batches.
+
+    Parameters: ``system``; ``arrivals``; ``requests`` that count in each run.
+    """
+
+    def __init__(self, system: System, arrivals: Arrivals, requests: int = REQUESTS):
+        self._system, self._arrivals, self._requests = system, arrivals, requests
+        self._known: dict[tuple[float, Batcher, float], Served] = {}
+
+    def best(self, qps: float) -> Choice | None:
+        """Return the choice of the least p99 in a trial; None where all are saturated."""
+        for _, batcher in self._trials(qps)[:_TRIES]:
+            served = self._serve(qps, batcher)
+            if not served.saturated:
+                return Choice(qps, batcher, served)
+        return None
+
+    def within(self, qps: float, slo_us: float) -> Choice | None:
+        """Return a choice whose p99 is at most ``slo_us``; None where there is none."""
+        for p99, batcher in self._trials(qps, slo_us)[:_TRIES]:
+            if p99 > _FAR * slo_us:
+                break
+            served = self._serve(qps, batcher)
+            if served.p99_us is not None and served.p99_us <= slo_us:
+                return Choice(qps, batcher, served)
+        return None
+
+    def most_within(self, slo_us: float, served: float, over: float) -> Choice | None:
+        """Return what is served within a p99, at most, between a load that is served within it and
+        a higher one that is not; None where the first is not, either.
+
+        By bisection, to 3 %.
+        """
+        found = self.within(served, slo_us)
+        while found is not None and over > _CLOSE * found.qps:
+            middle = sqrt(found.qps * over)
+            between = self.within(middle, slo_us)
+            if between is None:
+                over = middle
+            else:
+                found = between
+        return found
+
+    def _trials(self, qps: float, most_us: float = inf) -> list[tuple[float, Batcher]]:
+        """Return p99 and batcher of trials that are not saturated, the least p99 first.
+
+        No trial is made of a batcher whose p99 cannot be the least, nor ``most_us``.
+        """
+        bounds = sorted(((self._bound(batcher, qps), batcher) for batcher in self._batchers(qps)),
+                        key=lambda each: (each[0], each[1].most, each[1].timeout_us))
+        if qps / 1e6 >= self._system.capacity():
+            return []
+        found, least = [], most_us
+        for bound, batcher in bounds:
+            if bound > least:
+                break
+            p99 = self._serve(qps, batcher, _LOOK).p99_us
+            if p99 is not None:
+                found.append((p99, batcher))
+                least = min(least, p99)
+        return sorted(found, key=lambda each: each[0])
+
+    def _batchers(self, qps: float) -> Iterator[Batcher]:
+        for sizes, window in ((self._system.sizes, 1), (self._system.graph, WINDOW)):
+            for size in sizes:
+                if size * window == 1:
+                    yield Batcher(1)
+                    continue
+                fill = _fill_us(size * window, qps)
+                for timeout in _up_to(TIMEOUTS_US, _PATIENT * fill):
+                    if window > 1 and timeout < fill:  # no window would be full, and dealt
+                        continue
+                    others = self._arrivals.peak * qps / 1e6 * timeout
+                    # A smaller mini-batch that no time-out fills does the same as a larger one.
+                    smaller = max((each for each in sizes if each < size), default=0) * window
+                    if others >= _COMPANY and smaller < 1 + others + _SPREAD * sqrt(others):
+                        yield Batcher(size, timeout, window)
+
+    def _bound(self, batcher: Batcher, qps: float) -> float:
+        wait = min(batcher.timeout_us, _fill_us(batcher.most, qps)) if batcher.most > 1 else 0.0
+        return _SURE * wait + self._system.least_us(batcher.mini_batch)
+
+    def _serve(self, qps: float, batcher: Batcher, share: float = 1.0) -> Served:
+        key = qps, batcher, share
+        if key not in self._known:
+            self._known[key] = serve_at(self._system, batcher, Load(
+                self._arrivals, qps, self._requests), share)
+        return self._known[key]
+
+
+def _fill_us(requests: int, qps: float) -> float:
+    """Return the mean time from the first to the last of so many requests."""
+    return (requests - 1) / qps * 1e6
+
+
+def _up_to(values: Sequence[float], limit: float) -> Sequence[float]:
+    """Return the ascending values below ``limit`` and the first that is not."""
+    return values[:sum(value < limit for value in values) + 1]

@@ -1,0 +1,281 @@
+"""``serve``: how long requests take at a load, and what each system serves within a p99."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from functools import lru_cache, partial
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from host.systems.devices import profiles_of
+from host.toml.profile import load_profile, profile_hash
+from sim.experiments.points.order import effort, in_turn
+from sim.experiments.points.point import Point
+from sim.experiments.sweep.sweep import Outcome, Results, sweep
+from sim.files.store import Store, plain
+from sim.serving.measured import MiniBatches, measured
+from sim.serving.search import Choice, Search
+from sim.serving.setting import LADDER, AtLoad, Setting, Within, parts, points_of
+from sim.serving.system import System
+
+__all__ = ["SCHEMA", "serve"]
+
+SCHEMA = "embernic/serve/1"
+
+_NOTHING = ("p50_us", "p99_us", "p99_9_us", "mini_batch", "window", "timeout_us",
+            "mean_mini_batch", "utilisation", "requests", "per_sample")
+
+_SHARES = (0.4, 0.4, 0.2)
+"""About how the work divides over mini-batches, loads and bounds."""
+
+Progress = Callable[[int, int, float], None]
+
+
+def serve(setting: Setting, systems: Sequence[str], loads: Sequence[float] | None,
+          slos_us: Sequence[float], folder: str | Path, jobs: int | None = None,
+          progress: Progress | None = None) -> dict:
+    """Measure systems under load.
+
+    Parameters
+    ----------
+    setting: of all of them. systems: their names.
+    loads: requests a second at which each is measured; None for `LADDER`, up to what the fastest
+        system serves.
+    slos_us: bounds on the p99.
+    folder: keeps mini-batches, runs of NICs and loads that are finished; they are not measured
+        again.
+    jobs: processes, by default one for each processor. progress: as of a sweep.
+
+    Returns
+    -------
+    ``schema``, ``version``, ``numpy``, ``blas``, ``profiles`` (name to hash), ``options``,
+    ``source`` of the samples, ``notes``, and lists of rows:
+
+    ``mini_batches``: for each ``system``, ``mini_batch`` and ``graph`` (whether the graph
+    algorithm formed it) ``service_us``, ``interval_us``, ``samples_per_second`` and
+    ``per_sample``, see :data:`sim.serving.measured.COSTS`.
+
+    ``loads``: for each ``system`` and ``qps`` whether it is ``saturated``, and if it is not
+    ``p50_us``, ``p99_us``, ``p99_9_us``; ``mini_batch``, ``window`` (mini-batches formed together)
+    and ``timeout_us``, chosen for the least p99; ``mean_mini_batch``, ``utilisation``,
+    ``requests`` that counted, ``per_sample``.
+
+    ``slos``: for each ``system`` and ``slo_us`` the highest ``qps`` within it, 0 for less than the
+    lowest load, with the same members; ``more`` is True where all loads that were looked at are
+    served; ``alone_us`` is the time of the fastest mini-batch alone: nothing is served within less.
+
+    ``failed``: what failed, and why.
+
+    Raises ``ValueError``, :class:`host.errors.InputError` and ``OSError``.
+    """
+    points = {system: points_of(setting, system) for system in systems}
+    tell = _Told(progress, [sum(map(len, points.values())), len(systems) * len(LADDER),
+                            len(systems) * len(slos_us)])
+    folder = Path(folder)
+    store = Store(folder / "mini-batches")
+    found = sweep([point for each in points.values() for point in each],
+                  partial(measured, runs=Store(folder / "runs")), store, jobs=jobs,
+                  progress=tell.part(0), order=in_turn, effort=effort)
+    notes, there = _there(points, found)
+    done = _Done(setting, folder, jobs, there)
+    at = done.at_loads(dict.fromkeys([*LADDER, *(loads or ())]), tell.part(1))
+    bounds = done.within(at, slos_us, tell.part(2))
+    failed = [*found.failed, *at.failed, *bounds.failed]
+    if loads is None:
+        top = max((outcome.point.qps for outcome in at.values() if _choice(outcome)), default=0.0)
+        loads = [qps for qps in LADDER if qps <= top] + [qps for qps in LADDER if qps > top][:1]
+    return _made_with(setting) | {
+        "options": plain(asdict(setting)) | {"systems": list(systems)},
+        "source": next((outcome.metrics["source"] for outcome in found.values()
+                        if outcome.metrics), None),
+        "notes": notes,
+        "mini_batches": [_mini_batch_row(system, found[point].metrics or {})
+                         for system, each in there.items() for point in each],
+        "loads": [_load_row(at, setting, system, qps) for system in there for qps in loads],
+        "slos": [_slo_row(at, bounds, setting, system, slo) | {"alone_us": min(
+            (found[point].metrics or {})["service_us"] for point in each)}
+            for system, each in there.items() for slo in slos_us],
+        "failed": [{"what": _in_words(outcome.point), "error": outcome.error}
+                   for outcome in failed]}
+
+
+class _Done:
+    """The loads and bounds of a setting, done and kept.
+
+    Parameters: ``setting``; ``folder``; ``jobs``; ``points`` of each system.
+    """
+
+    def __init__(self, setting: Setting, folder: Path, jobs: int | None,
+                 points: dict[str, list[Point]]):
+        self._setting, self._folder, self._jobs, self._points = setting, folder, jobs, points
+
+    def at_loads(self, loads, progress: Progress) -> Results:
+        """Return the outcome of each system at each load."""
+        return self._sweep([AtLoad(**parts(self._setting), system=system, qps=qps)
+                            for system in self._points for qps in loads], _at_load, progress)
+
+    def within(self, at: Results, slos_us: Sequence[float], progress: Progress) -> Results:
+        """Return the outcome of each system and bound that lies between two loads of ``at``."""
+        wanted = []
+        for system in self._points:
+            for slo in slos_us:
+                served, over = _bracket(at, self._setting, system, slo)
+                if served and over:
+                    wanted.append(Within(**parts(self._setting), system=system, slo_us=slo,
+                                         served=served, over=over))
+        return self._sweep(wanted, _within, progress)
+
+    def _sweep(self, wanted, how: Callable[..., dict], progress: Progress) -> Results:
+        return sweep(wanted, partial(_Task(how), str(self._folder), self._points),
+                     Store(self._folder / "loads"), jobs=self._jobs, progress=progress)
+
+
+class _Task:
+    """Calls ``how`` with the search of the task's system; other processes can import it."""
+
+    def __init__(self, how: Callable[[Search, Any], Choice | None]):
+        self._how = how
+
+    def __call__(self, folder: str, points: dict[str, list[Point]],
+                 task: AtLoad | Within) -> dict:
+        system = _system(folder, tuple(points[task.system]), task.in_flight)
+        chosen = self._how(Search(system, task.process(), task.requests), task)
+        return {"choice": None if chosen is None else asdict(chosen)}
+
+
+def _at_load(search: Search, task: AtLoad) -> Choice | None:
+    return search.best(task.qps)
+
+
+def _within(search: Search, task: Within) -> Choice | None:
+    return search.most_within(task.slo_us, task.served, task.over)
+
+
+@lru_cache(maxsize=2)
+def _system(folder: str, points: tuple[Point, ...], in_flight: int) -> System:
+    store = Store(Path(folder) / "mini-batches")
+    return System([MiniBatches.of(store.get(point) or {}) for point in points], in_flight)
+
+
+def _there(points: dict[str, list[Point]],
+           found: Results) -> tuple[list[str], dict[str, list[Point]]]:
+    """Return notes, and the measured points of each system that can be served with.
+
+    A system with a point that failed is left out: with the others, it would choose among less.
+    """
+    sizes_of: dict[tuple[str, str], list[str]] = {}
+    there: dict[str, list[Point]] = {}
+    for system, each in points.items():
+        outcomes = [metrics for point in each if (metrics := found[point].metrics) is not None]
+        if len(outcomes) < len(each):
+            continue
+        for point, metrics in zip(each, outcomes):
+            short = metrics["mini_batch"] != point.samples
+            if metrics["applicable"] and not short:
+                there.setdefault(system, []).append(point)
+            notes = metrics["notes"] if metrics["applicable"] else [metrics["why"]]
+            for note in ["too few samples, left out"] if short else notes:
+                sizes = sizes_of.setdefault((system, note), [])
+                sizes += [size for size in [f"{point.samples:,}"] if size not in sizes]
+        if not any(point.batching == "file" for point in there.get(system, ())):
+            there.pop(system, None)
+    return [f"{system}, mini-batches of {', '.join(sizes)}: {note}"
+            for (system, note), sizes in sizes_of.items()], there
+
+
+def _bracket(at: Results, setting: Setting, system: str,
+             slo_us: float) -> tuple[float | None, float | None]:
+    """Return the highest load that is served within a p99, and the next one; None for none.
+
+    A load that is served is a fact: with fewer requests, a system that keeps its time-out has less
+    to do. So it does not matter what a coarser choice came to at lower loads.
+    """
+    loads = sorted(task.qps for task in at if task.system == system)
+    chosen = {qps: _choice(at[AtLoad(**parts(setting), system=system, qps=qps)]) for qps in loads}
+    served = [qps for qps, choice in chosen.items()
+              if choice and choice["served"]["p99_us"] <= slo_us]
+    if not served:
+        return None, None
+    return served[-1], next((qps for qps in loads if qps > served[-1]), None)
+
+
+def _choice(outcome: Outcome | None) -> dict | None:
+    return outcome.metrics["choice"] if outcome and outcome.metrics else None
+
+
+def _row(choice: dict | None) -> dict:
+    """Return what was chosen, and what became of the requests."""
+    if choice is None:
+        return dict.fromkeys(_NOTHING)
+    served, batcher = choice["served"], choice["batcher"]
+    return {name: served[name] for name in ("p50_us", "p99_us", "p99_9_us")} | batcher | {
+        "mean_mini_batch": served["mini_batch"],
+        **{name: served[name] for name in ("utilisation", "requests", "per_sample")}}
+
+
+def _load_row(at: Results, setting: Setting, system: str, qps: float) -> dict:
+    outcome = at[AtLoad(**parts(setting), system=system, qps=qps)]
+    choice = _choice(outcome)
+    return {"system": system, "qps": qps,
+            "saturated": None if outcome.metrics is None else choice is None} | _row(choice)
+
+
+def _slo_row(at: Results, bounds: Results, setting: Setting, system: str, slo_us: float) -> dict:
+    served, over = _bracket(at, setting, system, slo_us)
+    choice = None
+    if served is not None:
+        choice = _choice(at[AtLoad(**parts(setting), system=system, qps=served)])
+    if served is not None and over is not None:
+        # The search between the two may come to nothing better than the lower one.
+        choice = _choice(bounds[Within(**parts(setting), system=system, slo_us=slo_us,
+                                       served=served, over=over)]) or choice
+    return {"system": system, "slo_us": slo_us, "qps": choice["qps"] if choice else 0.0,
+            "more": served is not None and over is None} | _row(choice)
+
+
+def _mini_batch_row(system: str, metrics: dict) -> dict:
+    return {"system": system} | {name: metrics[name] for name in (
+        "mini_batch", "graph", "service_us", "interval_us")} | {
+        "samples_per_second": metrics["mini_batch"] / metrics["interval_us"] * 1e6,
+        "per_sample": metrics["per_sample"]}
+
+
+def _made_with(setting: Setting) -> dict:
+    """Return what results are made with: versions and profiles."""
+    blas = np.show_config(mode="dicts")["Build Dependencies"]["blas"]  # type: ignore[index]
+    return {"schema": SCHEMA, "version": version("embernic"), "numpy": np.__version__,
+            "blas": blas["name"],
+            "profiles": {name: profile_hash(load_profile(name, kind)) for name, kind in
+                         profiles_of(setting.software, setting.gpu).items()}}
+
+
+def _in_words(point: Point | AtLoad | Within) -> str:
+    if isinstance(point, Point):
+        return f"{point.label}, mini-batch {point.samples:,}"
+    if isinstance(point, AtLoad):
+        return f"{point.system} at {point.qps:,.0f}/s"
+    return f"{point.system} within {point.slo_us:g} us"
+
+
+class _Told:
+    """Progress of sweeps that follow each other, as that of one.
+
+    Parameters: ``progress``; ``counts`` of points of each sweep.
+    """
+
+    def __init__(self, progress: Progress | None, counts: Sequence[int]):
+        self._progress, self._counts = progress, counts
+
+    def part(self, number: int) -> Progress:
+        """Return the progress of a sweep."""
+        before, total = sum(self._counts[:number]), sum(self._counts)
+        first = sum(_SHARES[:number])
+
+        def told(done: int, of: int, share: float) -> None:
+            if self._progress:
+                skipped = self._counts[number] - of
+                self._progress(before + skipped + done, total, first + _SHARES[number] * share)
+
+        return told

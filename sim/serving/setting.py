@@ -1,0 +1,113 @@
+"""What is asked of ``serve``, and the parts of it that are done and kept one by one."""
+
+from dataclasses import asdict, dataclass, fields
+
+from sim.experiments.points.point import Point
+from sim.experiments.points.systems import BASELINES, FULL, canonical
+from sim.serving.arrivals import Arrivals
+from sim.serving.measured import point_of
+from sim.serving.queue import REQUESTS
+
+__all__ = ["LADDER", "SIZES", "SYSTEMS", "AtLoad", "Setting", "Within", "parts", "points_of"]
+
+SYSTEMS = (*BASELINES, FULL)
+"""Systems that are compared unless others are asked for."""
+
+SIZES = (1, 8, 32, 128, 512, 2048)
+"""Mini-batches that a system chooses from, in samples over all nodes."""
+
+LADDER = tuple(float(digit * 10 ** power) for power in range(3, 8) for digit in (1, 2, 5))
+"""Requests a second at which each system is measured: 1,000 to 50 million."""
+
+_LEAST_REQUESTS = 1000
+"""Fewer have no p99.9."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setting:
+    """What all systems have in common.
+
+    Members
+    -------
+    dataset, nodes, software, gpu, fidelity, in_flight, seed, data, format: as of a
+        :class:`sim.experiments.points.point.Point`.
+    arrivals, burst_rate, burst_share, burst_us: as of an
+        :class:`sim.serving.arrivals.Arrivals`, which has the same seed.
+    sizes: mini-batches that a system chooses from. requests: that count in a run.
+
+    Raises ``ValueError`` that names field, value and bound.
+    """
+
+    dataset: str = "kaggle"
+    nodes: int = 4
+    software: str = "eager"
+    gpu: str = Point.gpu
+    fidelity: str = "model"
+    in_flight: int = 4
+    seed: int = 1
+    data: tuple[str, ...] = ()
+    format: str | None = None
+    arrivals: str = "poisson"
+    burst_rate: float = Arrivals.burst_rate
+    burst_share: float = Arrivals.burst_share
+    burst_us: float = Arrivals.burst_us
+    sizes: tuple[int, ...] = SIZES
+    requests: int = REQUESTS
+
+    def __post_init__(self) -> None:
+        if not self.sizes or min(self.sizes) < 1:
+            raise ValueError(f"sizes must be at least 1, not "
+                             f"{', '.join(map(str, self.sizes)) or 'none'}")
+        if len(set(self.sizes)) < len(self.sizes):
+            raise ValueError(f"sizes must differ, not {', '.join(map(str, self.sizes))}")
+        if self.requests < _LEAST_REQUESTS:
+            raise ValueError(f"requests must be at least {_LEAST_REQUESTS}, not {self.requests!r}")
+        self.process()
+
+    def process(self) -> Arrivals:
+        """Return the process of arrivals."""
+        return Arrivals(self.arrivals, self.seed, self.burst_rate, self.burst_share, self.burst_us)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AtLoad(Setting):
+    """A system at a load: ``qps`` requests a second."""
+
+    system: str
+    qps: float
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0 < self.qps < float("inf"):
+            raise ValueError(f"qps must be above 0 and finite, not {self.qps!r}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Within(Setting):
+    """What a system serves within a p99 of ``slo_us``, between a load ``served`` within it and one
+    ``over`` it."""
+
+    system: str
+    slo_us: float
+    served: float
+    over: float
+
+
+def points_of(setting: Setting, system: str) -> list[Point]:
+    """Return a point for each size of a system's mini-batches, in order of arrival and, where the
+    system's name has ``ga`` or is ``fs``, also as the graph algorithm forms them.
+
+    Raises ``ValueError`` for a system or setting that there is not.
+    """
+    name, graph = canonical(system)
+    common = {field: getattr(setting, field) for field in (
+        "dataset", "nodes", "software", "gpu", "fidelity", "in_flight", "seed", "data", "format")}
+    return [point_of(size, formed, system=name, **common)
+            for formed in (False, True) if graph or not formed
+            for size in sorted(setting.sizes) if size > 1 or not formed]
+
+
+def parts(setting: Setting) -> dict:
+    """Return the members of a setting, for one of its parts."""
+    values = asdict(setting)
+    return {field.name: values[field.name] for field in fields(Setting)}

@@ -1,0 +1,97 @@
+"""A system as the batcher sees it: which steps mini-batches of so many requests take."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from sim.serving.batcher import Formed
+from sim.serving.measured import COSTS, MiniBatches, finished_us
+
+__all__ = ["System", "Work"]
+
+
+@dataclass(frozen=True, eq=False)
+class Work:
+    """What formed mini-batches ask of a system.
+
+    Members
+    -------
+    finished: when each ends, microseconds, ``[mini-batches]``.
+    costs: of all of them together, see :data:`sim.serving.measured.COSTS`.
+    """
+
+    finished: np.ndarray
+    costs: dict[str, float]
+
+
+class System:
+    """A system and its measured mini-batches.
+
+    A mini-batch that the time-out cut short takes the steps of the least measured size that holds
+    its requests: GPUs and graphs of kernels are called with a fixed shape, and what is left of it
+    is padding. A full window takes those of a window of the graph algorithm.
+
+    Parameters
+    ----------
+    measured: its mini-batches, of several sizes. in_flight: mini-batches under way at once.
+
+    Members: ``sizes``, ascending. ``graph``: those also formed by the graph algorithm.
+
+    Raises ``ValueError`` without any in order of arrival.
+    """
+
+    def __init__(self, measured: Iterable[MiniBatches], in_flight: int):
+        found = {(each.graph, each.size): each for each in measured}
+        self.sizes = sorted(size for graph, size in found if not graph)
+        if not self.sizes:
+            raise ValueError("measured must hold mini-batches in order of arrival, not none")
+        self.graph = sorted(size for graph, size in found if graph)
+        self._found, self._in_flight = found, in_flight
+
+    def least_us(self, mini_batch: int) -> float:
+        """Return the least time of a mini-batch of at most that many requests, alone."""
+        return min(each.least_us for (_, size), each in self._found.items() if size <= mini_batch)
+
+    def capacity(self) -> float:
+        """Return the most samples a microsecond in full mini-batches."""
+        return max(each.size / each.interval_us for each in self._found.values())
+
+    def needed_us(self, formed: Formed) -> float:
+        """Return the time that mini-batches would take one right after the other."""
+        return sum(float(self._found[kind].interval_us) * count
+                   for kind, count in zip(*self._kinds(formed)[1:]))
+
+    def run(self, formed: Formed, seed: int) -> Work:
+        """Run mini-batches, each with the steps of a measured one, drawn at random.
+
+        Those of a window take the steps of a whole measured window, in its order.
+        """
+        which, kinds, counts = self._kinds(formed)
+        draw = np.random.default_rng([seed, 3])
+        steps: list = [None] * len(which)
+        costs = dict.fromkeys(COSTS, 0.0)
+        for number, (kind, count) in enumerate(zip(kinds, counts)):
+            each = self._found[kind]
+            where = np.flatnonzero(which == number)
+            place = formed.place[where]
+            window = int(place.max(initial=0)) + 1
+            if each.graph and window > 1:
+                chosen = np.repeat(draw.integers(len(each.steps) // window,
+                                                 size=int((place == 0).sum())), window)
+                chosen = chosen * window + place
+            else:
+                chosen = draw.integers(len(each.steps), size=count)
+            for at, step in zip(where.tolist(), chosen.tolist()):
+                steps[at] = each.steps[step]
+            for name in COSTS:
+                costs[name] += each.per_sample[name] * each.size * count
+        return Work(finished_us(steps, formed.ready.tolist(), self._in_flight), costs)
+
+    def _kinds(self, formed: Formed) -> tuple[np.ndarray, list[tuple[bool, int]], list[int]]:
+        """Return the number of the kind of each mini-batch, the kinds, and how many are of each."""
+        size = np.array(self.sizes)[np.searchsorted(self.sizes, formed.size)]
+        kinds, which, counts = np.unique(np.stack([formed.place >= 0, size]), axis=1,
+                                         return_inverse=True, return_counts=True)
+        return (which.reshape(-1), [(bool(graph), int(size)) for graph, size in kinds.T],
+                counts.tolist())
