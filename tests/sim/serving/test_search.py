@@ -42,7 +42,7 @@ def test_the_choice_is_the_best_of_all_within_the_noise_of_a_trial(launched):
         every = [serve_at(launched, Batcher(size, timeout), Load(Arrivals(), qps, REQUESTS))
                  for size in (1, 8, 64) for timeout in (TIMEOUTS_US[:14] if size > 1 else (0.0,))]
         least = min(served.p99_us for served in every if served.p99_us is not None)
-        assert best.served.p99_us <= 1.1 * least
+        assert best.served.p99_us and best.served.p99_us <= 1.1 * least
 
 
 def test_above_the_capacity_there_is_no_choice(launched):
@@ -55,7 +55,7 @@ def test_what_is_served_is_served_and_what_is_over_is_not(launched):
     search = _search(launched)
     for slo in (100.0, 400.0):
         found = search.most_within(slo, 20_000.0, 1.3e6)
-        assert found.served.p99_us <= slo
+        assert found.served.p99_us and found.served.p99_us <= slo
         again = serve_at(launched, found.batcher, Load(Arrivals(), found.qps, REQUESTS))
         assert again == found.served
         assert search.within(1.15 * found.qps, slo) is None
