@@ -123,7 +123,8 @@ def test_what_a_request_costs_has_the_padding_in_it():
     served = serve_at(server({8: 10.0}), Batcher(8, 5.0), Load(Arrivals(), 1000.0, 1000))
     # Nearly every request comes alone, in a mini-batch of eight.
     assert served.mini_batch == pytest.approx(1, rel=0.02)
-    assert served.per_sample and served.per_sample["gpu_us"] == pytest.approx(8 * COST["gpu_us"] / served.mini_batch)
+    assert served.per_sample and served.per_sample["gpu_us"] == pytest.approx(
+        8 * COST["gpu_us"] / served.mini_batch)
 
 
 def test_the_schedule_is_that_of_the_systems():
