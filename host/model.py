@@ -6,8 +6,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from host.toml.schema import read_toml
-from rtl.config import check_dimension
-from rtl.formats import ROW_BITS, TABLE_BITS
+from rtl.config import ROW_BITS, TABLE_BITS, check_dimension
 
 __all__ = ["AVAZU_ROWS", "INTERACTIONS", "KAGGLE_ROWS", "MODELS", "POOLINGS", "TERABYTE_ROWS",
            "Model", "TableFile", "load_model", "model_names"]

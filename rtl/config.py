@@ -3,14 +3,17 @@
 from dataclasses import dataclass, fields, replace
 from typing import ClassVar
 
-__all__ = ["BEAT_BITS", "LANES", "PRESETS", "NicConfig", "beats_of", "check_dimension",
-           "packing_of", "preset"]
+__all__ = ["BEAT_BITS", "LANES", "PRESETS", "ROW_BITS", "TABLE_BITS", "NicConfig", "beats_of",
+           "check_dimension", "packing_of", "preset"]
 
 BEAT_BITS = 512
 """Bits of a beat, the width of every data path."""
 
 LANES = 16
 """float32 values per beat."""
+
+TABLE_BITS, ROW_BITS = 12, 36
+"""Bits of a key's table and row."""
 
 
 def check_dimension(name: str, value: object) -> None:

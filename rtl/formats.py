@@ -21,7 +21,7 @@ from enum import IntEnum
 from amaranth.hdl import unsigned
 from amaranth.lib import data
 
-from rtl.config import BEAT_BITS
+from rtl.config import BEAT_BITS, ROW_BITS, TABLE_BITS
 
 __all__ = [
     "BEAT_BYTES", "BEAT_INDEX_BITS", "COLUMN_BITS", "CREDIT_BITS", "EMBER_OFFSET", "ETHERTYPE_IPV4",
@@ -43,7 +43,7 @@ EMBER_OFFSET = 42
 ETHERTYPE_IPV4 = 0x0800
 IP_PROTOCOL_UDP = 17
 
-TABLE_BITS, ROW_BITS, LANDING_BITS = 12, 36, 16
+LANDING_BITS = 16
 NODE_BITS, STEP_BITS, CREDIT_BITS, COLUMN_BITS = 8, 16, 16, 8
 BEAT_INDEX_BITS = 4
 """Bits of a beat's number in its vector, which has at most 16 beats."""

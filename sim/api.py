@@ -69,7 +69,7 @@ def run(*, progress: Callable[[int, int | None, int], None] = lambda done, total
     Parameters
     ----------
     config, set, model, nodes, samples, first_sample, mini_batch, batching, window, in_flight,
-    warmup, data, format, placement, network, gpu, pcie, seed, cluster, faults
+    warmup, data, format, placement, copied_rows, network, gpu, pcie, seed, cluster, faults
         What is simulated, see :class:`sim.job.workload.Workload`. ``set`` is a sequence of
         ``field=value`` changes of the NIC.
     engine, fidelity, threads, skip, clock_gating, mlp, patience
@@ -400,7 +400,8 @@ def describe(files: AnyPath | Sequence[AnyPath], *, format: str | None = None,
 def reproduce(figures: Sequence[str] = (), *, output: AnyPath, model: str | None = None,
               data: Data = None, format: str | None = None, fidelity: str = "model",
               gpu: AnyPath = str(Workload.gpu), backend: str = "loky", jobs: int | None = None,
-              seed: int = Workload.seed, rtl_points: bool = True, demo: bool = False,
+              seed: int = Workload.seed, seeds: int | Sequence[int] = 1, rtl_points: bool = True,
+              demo: bool = False, setting: str = "reference",
               progress: Callable[[int, int, float], None] | None = None) -> dict:
     """Make the paper's figures and judge its claims.
 
@@ -411,7 +412,8 @@ def reproduce(figures: Sequence[str] = (), *, output: AnyPath, model: str | None
     Parameters
     ----------
     figures
-        Names of :data:`sim.experiments.figures.registry.NAMES`; none means all.
+        Names of :data:`sim.experiments.figures.registry.NAMES`; none means all but those that take
+        an hour or more each.
     output
         Folder of the figures, ``claims.json`` and ``index.html``. It keeps finished points, so the
         same call continues after an interruption.
@@ -422,13 +424,19 @@ def reproduce(figures: Sequence[str] = (), *, output: AnyPath, model: str | None
         Fidelity of the NICs: ``model``, or ``rtl``, which takes hours.
     gpu, seed
         Profile of the GPUs; seed of everything random.
+    seeds
+        Seeds of the headlines and the figures that they are from: their number, from ``seed`` on,
+        or a list. Everything else is measured with the first. With several, means come with their
+        95 % intervals.
     backend, jobs
-        Where the points are measured (``loky``, ``dask`` or ``ray``), and how many at once; by
+        Where the points are measured (``loky`` or ``dask``), and how many at once; by
         default the number of processors.
     rtl_points
         Whether two points of each figure are also run in RTL.
     demo
         One data set and few points.
+    setting
+        ``reference``, or ``paper-like``: where most of the paper's claims hold.
     progress
         Called with the points done, the number of points, and the fraction of the work done.
 
@@ -442,7 +450,7 @@ def reproduce(figures: Sequence[str] = (), *, output: AnyPath, model: str | None
     """
     from sim.experiments import reproduce as evaluation
     from sim.experiments.figures.registry import chosen, demo_names
-    from sim.experiments.request import command_of, setting_of
+    from sim.experiments.request import command_of, seeds_of, setting_of
     from sim.experiments.sweep.backends import check_backend
 
     folder, profile = fspath(output), fspath(gpu)
@@ -452,15 +460,17 @@ def reproduce(figures: Sequence[str] = (), *, output: AnyPath, model: str | None
     check_apart({f"{name} of output": join(folder, name)
                  for name in (*written, "claims.json", "index.html")},
                 {"data": _data(data), "gpu": profile})
-    setting = replace(setting_of(model, _data(data), format, fidelity, profile, seed, demo),
-                      markers=rtl_points and not demo)
+    several = seeds_of(seed, seeds)
+    chosen_setting = replace(
+        setting_of(model, _data(data), format, fidelity, profile, several, demo, setting),
+        markers=rtl_points and not demo)
     # A bad setting raises here once, not in every point.
-    evaluation.points_of(names, setting)
+    evaluation.points_of(names, chosen_setting)
     check_folder(folder, "output")
     return evaluation.reproduce(
-        names, setting, folder, backend, jobs, progress,
-        command=command_of(model, _several(data), format, fidelity, profile, seed, rtl_points,
-                           demo))
+        names, chosen_setting, folder, backend, jobs, progress,
+        command=command_of(model, _several(data), format, fidelity, profile, several,
+                           rtl_points, demo, setting))
 
 
 def serve(*, qps: Sequence[float] | None = None,

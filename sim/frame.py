@@ -11,7 +11,7 @@ __all__ = ["frame"]
 
 _ROWS = {
     "embernic/bench/1": "rows", "embernic/hitrate/1": "rows", "embernic/batching/1": "rows",
-    "embernic/plan/1": "resources", "embernic/datasets/1": "tables", "embernic-claims-1": "claims",
+    "embernic/plan/1": "resources", "embernic/datasets/1": "tables", "embernic-claims-2": "claims",
     "embernic/serve/1": "loads"}
 """The field of a result that holds its rows, by schema."""
 

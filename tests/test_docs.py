@@ -16,7 +16,8 @@ ROOT = DOCS.parent
 PAGES = (ROOT / "README.md", *sorted(DOCS.rglob("*.md")))
 
 APPS = {"sim": "sim.cli.main", "gen": "gen.__main__", "gen.documents": "gen.documents.__main__",
-        "host.calibrate": "host.calibrate.__main__"}
+        "host.calibrate": "host.calibrate.__main__",
+        "host.measurements": "host.measurements.__main__"}
 """Modules of the command lines that Typer parses, by what stands behind ``python -m``."""
 
 _FENCED = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)

@@ -10,9 +10,13 @@ from rich.console import Console
 
 from host.calibrate.check import Check, typical_factor, write_checks
 from host.calibrate.cpu import cores, measure_cpu
-from host.calibrate.gpu import default_name, find_device, measure_gpu
+from host.calibrate.gpu.device import Device, Sizes
+from host.calibrate.gpu.find import default_name, described, find_device
+from host.calibrate.gpu.modelled import checks as modelled
+from host.calibrate.gpu.plan import ITEMS, run, wanted
+from host.calibrate.gpu.profiles import derive_profiles
+from host.calibrate.reading import Book
 from host.calibrate.stopwatch import Stopwatch
-from host.calibrate.torch_bench import Sizes
 from host.calibrate.write import write_profile
 
 __all__ = ["app", "main"]
@@ -45,27 +49,64 @@ def gpu(output: Output = Path("."), name: Annotated[str | None, typer.Option(
         help="Name of the profiles and files, after gpu_ etc.; default: the GPU's name.")] = None,
         device: Annotated[str, typer.Option(
             help="PyTorch's device: cuda; cpu only tests the command.")] = "cuda",
+        only: Annotated[str | None, typer.Option(
+            help=f"Measure only these of the list, by comma, and keep what the files of an earlier "
+                 f"run have of the others: {', '.join(ITEMS)}.")] = None,
         repeats: Repeats = 7, scale: Annotated[float, typer.Option(
             help="Size of the large operators; below 1 if memory is short.", min=1e-6,
-            max=1.0)] = 1.0) -> None:
-    """Measure the GPU with PyTorch: gpu_, pcie_, software_eager_ and software_tuned_NAME.toml.
+            max=1.0)] = 1.0,
+        budget: Annotated[float, typer.Option(
+            help="Seconds after which nothing else is begun.", min=1.0)] = 420.0) -> None:
+    """Measure the GPU: gpu_, pcie_, software_eager_ and software_tuned_NAME.toml.
 
-    gpu_NAME.csv has modelled and measured times of the operators of Criteo Kaggle's model.
+    gpu_NAME_readings.csv and .json have every reading with its spread, and what is missing and why;
+    gpu_NAME.csv has modelled and measured times of a DLRM and its operators.
     """
+    names = wanted(only)
     torch = find_device(device)
     _folder(output)
     called = default_name(torch, device) if name is None else f"gpu_{_checked(name)}"
-    console, load = Console(stderr=True), _load()
-    with console.status("measuring the GPU") as status:
-        found, checks = measure_gpu(torch, called, device, repeats, Sizes(scale),
-                                    progress=lambda line: status.update(f"measuring {line}"))
-    written = []
-    for profile in found:
+    stem = output / f"{called}_readings"
+    bench = Device(torch, device, repeats, Sizes(scale))
+    book = Book(described(bench))
+    if only is not None:
+        _resume(book, stem.with_name(f"{stem.name}.json"))
+    load = _load()
+
+    def progress(line: str) -> None:
+        # A line for each item: a live display would take turns with what is measured.
+        if line in ITEMS:
+            print(f"host.calibrate: measuring {line}", file=sys.stderr)
+
+    with torch.no_grad():
+        run(bench, names, book, budget, lambda: book.write(stem), progress)
+    found = derive_profiles(called, book)
+    written = list(book.write(stem))
+    for profile in found.all:
         written.append(output / f"{profile.name}.toml")
         write_profile(written[-1], profile,
                       f"Measured by python -m host.calibrate gpu{load}, PyTorch "
                       f"{torch.__version__}.")
-    _conclude(written, output / f"{called}.csv", checks)
+    for what, reason in book.missing.items():
+        print(f"host.calibrate: {what} is missing: {reason}", file=sys.stderr)
+    said = modelled(found, book)
+    _conclude(written, output / f"{called}.csv", said)
+    for each in said:
+        if each.name.startswith("dlrm"):
+            print(f"{each.name}: {each.measured_us:.1f} us, modelled {each.model_us:.1f}")
+
+
+def _resume(book: Book, path: Path) -> None:
+    """Take the readings of an earlier run on the same machine from ``path``, if there is one."""
+    if not path.exists():
+        return
+    earlier = Book.read(path)
+    for what in ("gpu", "torch", "cuda", "scale"):
+        if earlier.machine.get(what) != book.machine[what]:
+            raise ValueError(f"only cannot add to {path}, which was measured with {what} "
+                             f"{earlier.machine.get(what)!r}, not {book.machine[what]!r}")
+    book.readings.update(earlier.readings)
+    book.missing.update(earlier.missing)
 
 
 def _checked(name: str) -> str:
@@ -95,8 +136,9 @@ def _conclude(written: list[Path], table: Path, checks: list[Check]) -> None:
     write_checks(table, checks)
     for path in (*written, table):
         print(path)
-    print(f"model against measurement: half of {len(checks)} operators are off by a factor of "
-          f"{typical_factor(checks):.2f} or less")
+    if checks:
+        print(f"model against measurement: half of {len(checks)} operators are off by a factor of "
+              f"{typical_factor(checks):.2f} or less")
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -106,12 +148,13 @@ def main(arguments: list[str] | None = None) -> None:
     except (ValueError, OSError, MemoryError) as error:
         _complain(str(error) or "not enough memory")
     except KeyboardInterrupt:
-        print("host.calibrate: stopped by SIGINT", file=sys.stderr)
-        sys.exit(130)
+        status = 130
     except Exception as error:
         if hasattr(error, "format_message"):  # click's own errors about the command line
             _complain(error.format_message())
         raise
+    if status == 130:  # also what Typer makes of an interrupt
+        print("host.calibrate: stopped by SIGINT", file=sys.stderr)
     sys.exit(status if isinstance(status, int) else 0)
 
 

@@ -39,7 +39,14 @@ class Stopwatch:
         if times is None:
             first = self._row(action, 1)
             times = max(1, min(10_000, int(self.shortest_us / max(first, 0.1))))
-        return median(self._row(action, times) for _ in range(self.repeats)) / times
+        return median(self.all_us(action, times, warm=False))
+
+    def all_us(self, action: Callable[[], object], times: int = 1,
+               warm: bool = True) -> list[float]:
+        """Return the microseconds of one ``action`` in each of the series of ``times``."""
+        if warm:
+            self._row(action, 1)
+        return [self._row(action, times) / times for _ in range(self.repeats)]
 
     def us_once(self, action: Callable[[], object]) -> float:
         """Return the microseconds of a single ``action``, without warm-up and without a wait."""

@@ -5,8 +5,11 @@ from dataclasses import dataclass, field
 
 __all__ = ["RESOURCES", "Cost"]
 
-RESOURCES = ("gpu", "gpu_memory", "cpu", "cpu_memory", "pcie", "nic", "link")
-"""Resources of a node; ``link`` is its connection to the network."""
+RESOURCES = ("gpu", "gpu_memory", "cpu", "driver", "cpu_memory", "pcie_in", "pcie_out", "nic",
+             "link")
+"""Resources of a node: ``gpu``, its multiprocessors; ``cpu``, the thread that calls operators;
+``driver``, the thread of the NIC's driver; ``pcie_in`` and ``pcie_out``, the directions of the
+GPU's link; ``link``, the connection to the network."""
 
 
 @dataclass(frozen=True)

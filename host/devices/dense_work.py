@@ -1,19 +1,30 @@
 """Operations of a DLRM's dense part: its MLPs, the interaction, the loss and the optimizer.
 
-Everything is float32. Operators are those of an eager framework with one kernel each; the bias is
-added by the matrix product. An MLP's layers are pairs (inputs, outputs) as in
-:class:`host.model.Model`.
+Everything is float32. An MLP's layers are pairs (inputs, outputs) as in :class:`host.model.Model`.
+How much a kernel does is its ``level``, the same for every system that is compared:
+
+=====  ============================================================================================
+level  kernels
+=====  ============================================================================================
+0      an operator of the framework is a kernel; the bias is added by the matrix product
+1      activations and the gradients of biases are parts of the matrix products
+2      also one kernel for the interaction, one for the order of indices, one for all weights
+3      also one kernel for an MLP: its thread blocks wait for each other between layers
+=====  ============================================================================================
 """
 
 from collections.abc import Sequence
 
-from host.devices.operation import Operation
+from host.devices.operation import TILE, Operation
 from host.model import Model
 
-__all__ = ["concat", "dense_update", "elementwise", "interaction", "interaction_backward",
+__all__ = ["LEVELS", "concat", "dense_update", "elementwise", "interaction", "interaction_backward",
            "linear", "loss", "mlp", "mlp_backward", "product", "transpose"]
 
 Layers = Sequence[tuple[int, int]]
+
+LEVELS = (0, 1, 2, 3)
+"""How much a kernel does, see above."""
 
 
 def elementwise(values: int, inputs: int = 1, name: str = "elementwise") -> Operation:
@@ -35,66 +46,96 @@ def product(rows: int, inner: int, columns: int, batch: int = 1,
             name: str = "product") -> Operation:
     """Multiply ``batch`` pairs of matrices, ``rows`` by ``inner`` and ``inner`` by ``columns``."""
     return Operation(name, 4 * batch * (rows * inner + inner * columns + rows * columns),
-                     flops=2 * batch * rows * inner * columns, matrix=True)
+                     flops=2 * batch * rows * inner * columns, matrix=True,
+                     tiles=batch * -(-rows // TILE) * -(-columns // TILE))
 
 
 def linear(samples: int, inputs: int, outputs: int) -> Operation:
     """Apply a layer's weights and biases to ``samples`` samples."""
     work = product(samples, inputs, outputs)
     return Operation("linear", work.streamed_bytes + 4 * outputs,
-                     flops=work.flops + samples * outputs, matrix=True)
+                     flops=work.flops + samples * outputs, matrix=True, tiles=work.tiles)
 
 
-def mlp(samples: int, layers: Layers) -> tuple[Operation, ...]:
+def mlp(samples: int, layers: Layers, level: int = 0) -> tuple[Operation, ...]:
     """Apply layers, each followed by its activation: ReLU or, for the last, a sigmoid."""
-    return tuple(operation for inputs, outputs in layers for operation in (
-        linear(samples, inputs, outputs), elementwise(samples * outputs, name="activation")))
+    products = [linear(samples, inputs, outputs) for inputs, outputs in layers]
+    if level >= 3:
+        return (_one_kernel("mlp", products),)
+    if level >= 1:
+        return tuple(products)
+    return tuple(operation for work, (_, outputs) in zip(products, layers) for operation in (
+        work, elementwise(samples * outputs, name="activation")))
 
 
-def mlp_backward(samples: int, layers: Layers,
-                 input_gradient: bool = True) -> tuple[Operation, ...]:
+def mlp_backward(samples: int, layers: Layers, input_gradient: bool = True,
+                 level: int = 0) -> tuple[Operation, ...]:
     """Compute the gradients of weights, biases and the layers' inputs.
 
     ``input_gradient``: whether to compute that of the first layer's input, as for a top MLP.
     """
     result = []
     for index, (inputs, outputs) in reversed(list(enumerate(layers))):
-        result += [elementwise(samples * outputs, 2, "activation_backward"),
-                   product(inputs, samples, outputs, name="weight_gradient"),
-                   Operation("bias_gradient", 4 * (samples + 1) * outputs, flops=samples * outputs)]
+        weights = product(inputs, samples, outputs, name="weight_gradient")
+        if level:
+            result.append(weights)
+        else:
+            result += [elementwise(samples * outputs, 2, "activation_backward"), weights,
+                       Operation("bias_gradient", 4 * (samples + 1) * outputs,
+                                 flops=samples * outputs)]
         if index or input_gradient:
             result.append(product(samples, outputs, inputs, name="input_gradient"))
-    return tuple(result)
+    return (_one_kernel("mlp_backward", result),) if level >= 3 and result else tuple(result)
 
 
-def interaction(samples: int, model: Model) -> tuple[Operation, ...]:
+def _one_kernel(name: str, products: Sequence[Operation]) -> Operation:
+    """Return one kernel of several products, each with as many tiles as on its own.
+
+    Its ``tiles`` are those that take as long as the products one after the other.
+    """
+    flops = sum(work.flops for work in products)
+    return Operation(name, sum(work.streamed_bytes for work in products), flops=flops, matrix=True,
+                     tiles=flops / sum(work.flops / work.tiles for work in products))
+
+
+def interaction(samples: int, model: Model, level: int = 0) -> tuple[Operation, ...]:
     """Concatenate the vectors, multiply all pairs, select the pairs, and concatenate again.
 
     This is what facebookresearch/dlrm does for ``dot``: a batched product to whole n by n matrices,
     from which the pairs below the diagonal are taken by index. ``cat`` needs only the first step.
+    From level 2 on one kernel reads the vectors and writes the concatenated result.
     """
     vectors = model.tables + 1
     joined = concat(samples * vectors * model.dimension)
     if model.interaction == "cat":
         return (joined,)
     pairs = model.interaction_width - model.dimension
+    if level >= 2:
+        return (Operation(
+            "interaction", 4 * samples * (vectors * model.dimension + model.interaction_width),
+            flops=2 * samples * pairs * model.dimension, matrix=True, tiles=samples),)
     return (joined, product(vectors, model.dimension, vectors, samples, "pairs"),
             Operation("flatten", 8 * samples * pairs + 16 * pairs),
             concat(samples * model.interaction_width))
 
 
-def interaction_backward(samples: int, model: Model) -> tuple[Operation, ...]:
+def interaction_backward(samples: int, model: Model, level: int = 0) -> tuple[Operation, ...]:
     """Compute the gradients of the dense and pooled vectors from that of the interaction.
 
     For ``dot``, the pairs are written to zeroed n by n matrices, which are multiplied with the
     vectors from either side; both products are summed. Frameworks that sort the indices of such
-    writes do more work. For ``cat``, and at the end of ``dot``, the gradients are views.
+    writes do more work. For ``cat``, and at the end of ``dot``, the gradients are views. From level
+    2 on one kernel reads vectors and gradients and writes those of the vectors.
     """
     vectors = model.tables + 1
     if model.interaction == "cat":
         return ()
     pairs, square = model.interaction_width - model.dimension, samples * vectors * vectors
     values = samples * vectors * model.dimension
+    if level >= 2:
+        return (Operation(
+            "interaction_backward", 4 * (2 * values + samples * model.interaction_width),
+            flops=4 * samples * pairs * model.dimension, matrix=True, tiles=samples),)
     return (Operation("zero", 4 * square),
             Operation("unflatten", 8 * samples * pairs + 16 * pairs),
             product(vectors, vectors, model.dimension, samples, "pairs_backward"),
@@ -109,8 +150,9 @@ def loss(samples: int) -> tuple[Operation, ...]:
             elementwise(samples, 3, "loss_backward"))
 
 
-def dense_update(parameters: int, tensors: int = 1) -> Operation:
-    """Update ``parameters`` weights and biases by SGD, one operator for each of ``tensors``."""
-    calls = max(1, tensors)
+def dense_update(parameters: int, tensors: int = 1, level: int = 0) -> Operation:
+    """Update ``parameters`` weights and biases by SGD, one operator for each of ``tensors``, or
+    from level 2 on one for all of them."""
+    calls = 1 if level >= 2 else max(1, tensors)
     return Operation("dense_update", 12 * parameters, flops=2 * parameters, operators=calls,
                      kernels=calls)

@@ -4,7 +4,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from host.devices.copies import CopyTime
 from host.devices.cost import Cost
 from host.devices.ring import Ring
 from host.devices.topology import Topology
@@ -31,33 +30,28 @@ class MpiProfile:
 
 
 class MpiCollectives:
-    """MPI_Alltoallv and MPI_Allreduce over a topology.
+    """MPI_Alltoallv and MPI_Allreduce over a topology, from host memory to host memory.
 
     Parameters
     ----------
     mpi, topology: the library and the links.
-    copies: each endpoint's copies between its GPU and its host's memory; None if data are already
-        in host memory. The GPU has finished before; the host waits for copies only inside MPI.
     call_us: host time of the framework's call of a collective, such as ``operator_us`` of its
         software or of a CPU; 0 if a program calls MPI directly.
     """
 
-    def __init__(self, mpi: MpiProfile, topology: Topology, copies: CopyTime | None = None,
-                 call_us: float = 0.0):
+    def __init__(self, mpi: MpiProfile, topology: Topology, call_us: float = 0.0):
         if not call_us >= 0:
             raise ValueError(f"call_us must be at least 0, not {call_us!r}")
         self.mpi = mpi
         self.topology = topology
-        self.copies = copies
         self.call_us = call_us
 
     def all_to_all(self, traffic: np.ndarray) -> Cost:
         """Return the cost of exchanging ``traffic``, bytes ``[endpoints, endpoints]``.
 
         Every endpoint posts its messages one after the other, and all are in flight at once: the
-        cost is the calls, one latency, and the bytes of the busiest link. Before, outgoing data are
-        copied to the host in one call; after, incoming data are copied back. An empty exchange
-        costs nothing.
+        cost is the calls, one latency, and the bytes of the busiest link. An empty exchange costs
+        nothing.
         """
         traffic = self.topology.checked(traffic) * (1 - np.eye(self.topology.endpoints))
         if not traffic.any():
@@ -66,9 +60,7 @@ class MpiCollectives:
         calls = self.call_us + float(counts.max()) * self.mpi.message_us
         moving = float(self.topology.link_us(traffic).max())
         latency = self.topology.furthest_us(traffic)
-        exchange = Cost(calls + latency + moving, calls + latency, {"link": moving, "cpu": calls})
-        return self._copied(exchange, float(traffic.sum(axis=1).max()),
-                            float(traffic.sum(axis=0).max()))
+        return Cost(calls + latency + moving, calls + latency, {"link": moving, "cpu": calls})
 
     def all_reduce(self, size: float) -> Cost:
         """Return the cost of an all-reduce of ``size`` bytes over all endpoints.
@@ -82,11 +74,4 @@ class MpiCollectives:
         latency = max(level.one_way_us for level in self.topology.profile.levels if level.joins > 1)
         calls = self.call_us + ring.turns * self.mpi.message_us
         overhead = calls + ring.turns * latency
-        return self._copied(Cost(overhead + ring.moving_us, overhead,
-                                 {"link": ring.moving_us, "cpu": calls}), size, size)
-
-    def _copied(self, cost: Cost, out: float, back: float) -> Cost:
-        """Return ``cost`` with copies of the outgoing data before and the incoming data after."""
-        if self.copies is None:
-            return cost
-        return self.copies.copy(out, 1) + cost + self.copies.copy(back, 1)
+        return Cost(overhead + ring.moving_us, overhead, {"link": ring.moving_us, "cpu": calls})

@@ -6,7 +6,6 @@ import numpy as np
 
 from host.devices.cost import Cost
 from host.devices.ring import Ring
-from host.devices.software import SoftwareProfile
 from host.devices.topology import Topology
 from host.toml.provenance import check_source
 
@@ -28,6 +27,7 @@ class NcclProfile:
     ll_fraction, ll128_fraction: share of a link's bytes that is data; the rest is flags.
     ll_most_bytes: largest send of a group that uses LL; larger ones use Simple.
     parallel_peers: concurrent sends and receives of a group.
+    channels: multiprocessors of the GPU that a collective occupies.
     source: of each number, see :mod:`host.toml.provenance`.
 
     Raises ``ValueError`` for a constant out of range.
@@ -47,6 +47,7 @@ class NcclProfile:
     ll128_fraction: float
     ll_most_bytes: int
     parallel_peers: int
+    channels: int
     source: dict[str, str] = field(default_factory=dict, compare=False)
 
     def __post_init__(self) -> None:
@@ -59,7 +60,7 @@ class NcclProfile:
             if not 0 < getattr(self, name) <= 1:
                 raise ValueError(f"{name} must be above 0 and at most 1, "
                                  f"not {getattr(self, name)!r}")
-        for name, least in (("ll_most_bytes", 0), ("parallel_peers", 1)):
+        for name, least in (("ll_most_bytes", 0), ("parallel_peers", 1), ("channels", 1)):
             if getattr(self, name) < least:
                 raise ValueError(f"{name} must be at least {least}, not {getattr(self, name)!r}")
         check_source(self)
@@ -72,19 +73,13 @@ class NcclProfile:
 class NcclCollectives:
     """Grouped sends and receives, and ring all-reduce, over a topology of GPUs.
 
-    Data are in GPU memory before and after. Parameters: ``nccl``; ``topology``; ``software``, whose
-    operator call is charged once, unless it is in a graph.
+    Data are in GPU memory before and after. A collective is a kernel, whose call and launch are not
+    part of its cost. Parameters: ``nccl``; ``topology``.
     """
 
-    def __init__(self, nccl: NcclProfile, topology: Topology, software: SoftwareProfile):
+    def __init__(self, nccl: NcclProfile, topology: Topology):
         self.nccl = nccl
         self.topology = topology
-        self.software = software
-
-    @property
-    def call_us(self) -> float:
-        """Microseconds of the framework's call."""
-        return 0.0 if self.software.graphs else self.software.operator_us
 
     def all_to_all(self, traffic: np.ndarray) -> Cost:
         """Return the cost of exchanging ``traffic``, bytes ``[endpoints, endpoints]``.
@@ -103,9 +98,8 @@ class NcclCollectives:
         hops = self._rounds((traffic > 0) & ~same) * getattr(nccl, f"hop_{protocol}_us")
         hops += self._rounds((traffic > 0) & same) * getattr(nccl, f"local_hop_{protocol}_us")
         moving = float(topology.link_us(traffic).max()) / nccl.fraction(protocol)
-        call = self.call_us
-        overhead = call + getattr(nccl, f"base_{protocol}_us") + hops
-        return Cost(overhead + moving, overhead, {"link": moving, "cpu": call})
+        overhead = getattr(nccl, f"base_{protocol}_us") + hops
+        return Cost(overhead + moving, overhead, {"link": moving})
 
     def all_reduce(self, size: float) -> Cost:
         """Return the cost of an all-reduce of ``size`` bytes over all endpoints.
@@ -115,14 +109,14 @@ class NcclCollectives:
         """
         if self.topology.endpoints == 1:
             return Cost()
-        ring, nccl, call = Ring(self.topology, size), self.nccl, self.call_us
+        ring, nccl = Ring(self.topology, size), self.nccl
         found = []
         for protocol in _PROTOCOLS:
-            overhead = (call + getattr(nccl, f"base_{protocol}_us")
+            overhead = (getattr(nccl, f"base_{protocol}_us")
                         + ring.outside * getattr(nccl, f"hop_{protocol}_us")
                         + (ring.turns - ring.outside) * getattr(nccl, f"local_hop_{protocol}_us"))
             moving = ring.moving_us / nccl.fraction(protocol)
-            found.append(Cost(overhead + moving, overhead, {"link": moving, "cpu": call}))
+            found.append(Cost(overhead + moving, overhead, {"link": moving}))
         return min(found, key=lambda cost: cost.us)
 
     def _rounds(self, pairs: np.ndarray) -> int:

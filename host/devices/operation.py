@@ -2,7 +2,11 @@
 
 from dataclasses import dataclass
 
-__all__ = ["Operation"]
+__all__ = ["TILE", "Operation"]
+
+TILE = 64
+"""Rows and columns of the outputs that one multiprocessor computes of a matrix product: libraries
+use tiles from 32 to 128, this is the middle of them."""
 
 
 @dataclass(frozen=True)
@@ -18,6 +22,8 @@ class Operation:
     operators: framework calls, each with its own kernels.
     kernels: kernels launched, at least ``operators``.
     matrix: whether its arithmetic is a matrix product.
+    tiles: of a matrix product, the tiles of `TILE` x `TILE` outputs that all its kernels compute,
+        each on one multiprocessor; 0 for other operations.
     fused_embedding: whether it is a framework's batched embedding operator, whose calls have their
         own cost.
 
@@ -32,11 +38,12 @@ class Operation:
     operators: int = 1
     kernels: int = 1
     matrix: bool = False
+    tiles: float = 0
     fused_embedding: bool = False
 
     def __post_init__(self) -> None:
         for name, least in (("streamed_bytes", 0), ("rows", 0), ("row_bytes", 0), ("flops", 0),
-                            ("operators", 1), ("kernels", self.operators)):
+                            ("operators", 1), ("kernels", self.operators), ("tiles", 0)):
             if not getattr(self, name) >= least:
                 raise ValueError(f"{name} must be at least {least}, not {getattr(self, name)!r}")
 

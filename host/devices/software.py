@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from host.devices.dense_work import LEVELS
 from host.toml.provenance import check_source
 
 __all__ = ["COLLECTIVES", "SoftwareProfile"]
@@ -22,11 +23,17 @@ class SoftwareProfile:
     name: of the profile.
     operator_us: host time of one operator call, including the launches of its kernels.
     fused_embedding_us: host time of one call of a batched embedding operator.
-    copy_us: fixed time of each copy between host and GPU memory, without its bytes.
+    launch_call_us: host time of one launch by a program that calls the driver itself, such as that
+        of a NIC.
+    doorbell_us: host time of a store to a register of the NIC.
+    copy_us: host time of the call of each copy between host and GPU memory.
     synchronize_us: from the end of the GPU's last action until the host's thread continues.
-    graphs: whether a sequence of operators is launched as one CUDA graph.
+    graphs: whether all GPU work between two waits of the host is launched as one CUDA graph,
+        copies and collectives of the GPUs included.
     graph_us: host time of a graph launch.
     fused_embedding: whether one batched operator looks up all tables of a node.
+    packed_inputs: whether the inputs of a mini-batch are one copy, in place of one for each tensor.
+    kernels: how much a kernel does, one of :data:`host.devices.dense_work.LEVELS`.
     collective: one of `COLLECTIVES`, the library between nodes.
     source: of each number, see :mod:`host.toml.provenance`.
 
@@ -36,18 +43,26 @@ class SoftwareProfile:
     name: str
     operator_us: float
     fused_embedding_us: float
+    launch_call_us: float
+    doorbell_us: float
     copy_us: float
     synchronize_us: float
     graphs: bool
     graph_us: float
     fused_embedding: bool
+    packed_inputs: bool
+    kernels: int
     collective: str
     source: dict[str, str] = field(default_factory=dict, compare=False)
 
     def __post_init__(self) -> None:
-        for name in ("operator_us", "fused_embedding_us", "copy_us", "synchronize_us", "graph_us"):
+        for name in ("operator_us", "fused_embedding_us", "launch_call_us", "doorbell_us",
+                     "copy_us", "synchronize_us", "graph_us"):
             if not getattr(self, name) >= 0:
                 raise ValueError(f"{name} must be at least 0, not {getattr(self, name)!r}")
+        if self.kernels not in LEVELS:
+            raise ValueError(f"kernels must be one of {', '.join(map(str, LEVELS))}, "
+                             f"not {self.kernels!r}")
         if self.collective not in COLLECTIVES:
             raise ValueError(f"collective must be {' or '.join(COLLECTIVES)}, "
                              f"not {self.collective!r}")

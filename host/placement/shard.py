@@ -1,23 +1,20 @@
 """ShardPlan: the assignment of rows to nodes."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import pairwise
 
 import numpy as np
 
 from host.model import Model
+from host.placement.deal import Rule
 from host.samples import KEY_ROW_BITS, Samples
 from host.wire.layouts import pack
 from rtl.formats import NODE_BITS, ROW_BITS, TABLE_BITS, DescriptorKind, TableDescriptor
 from rtl.keys.hash_columns import COLUMNS, KEY_BITS
 
-__all__ = ["OWNER_BITS", "PLACEMENTS", "Placement", "ShardPlan", "foreign_keys", "hash_tables",
-           "key_hash"]
-
-PLACEMENTS = ("table", "row")
-"""How `ShardPlan.deal` may place tables: whole, or with their rows hashed over all nodes."""
+__all__ = ["OWNER_BITS", "Placement", "ShardPlan", "foreign_keys", "hash_tables", "key_hash"]
 
 OWNER_BITS = 16
 """Low bits of the key hash that choose the owner of a row."""
@@ -45,6 +42,9 @@ def key_hash(tables: np.ndarray, rows: np.ndarray) -> np.ndarray:
     return value
 
 
+_EVEN = Rule()
+
+
 @dataclass(frozen=True)
 class Placement:
     """Placement of one table: the fields of `rtl.formats.TableDescriptor`.
@@ -63,6 +63,8 @@ class Placement:
 class ShardPlan:
     """The placement of every table over ``nodes`` nodes.
 
+    ``rule``: by which whole tables are dealt, also when some of them are dealt anew.
+
     Raises
     ------
     ValueError
@@ -72,6 +74,7 @@ class ShardPlan:
 
     nodes: int
     tables: tuple[Placement, ...]
+    rule: Rule = _EVEN
 
     def __post_init__(self) -> None:
         if not 1 <= self.nodes <= 1 << NODE_BITS:
@@ -95,26 +98,50 @@ class ShardPlan:
                                  f"{self.nodes - table.owners}, not {table.owner!r}")
 
     @classmethod
-    def deal(cls, model: Model, nodes: int, placement: str = "table") -> "ShardPlan":
-        """Place the tables of ``model``.
+    def deal(cls, model: Model, nodes: int, placement: str = "even",
+             lookups: Sequence[int] | None = None) -> "ShardPlan":
+        """Place the tables of ``model`` by one of `host.placement.deal.PLACEMENTS`.
 
-        ``table`` assigns whole tables, largest first, to the node with the fewest rows (ties: the
-        lower node), so that rows are balanced; ``row`` hashes the rows of every table over all
-        nodes. If there are more nodes than tables, rows are always hashed.
+        ``even``, ``rows`` and ``lookups`` place whole tables, see `host.placement.deal.Rule`;
+        ``row`` hashes the rows of every table over all nodes. If there are more nodes than tables,
+        rows are always hashed. ``lookups``: measured lookups of each table, needed by the placement
+        of that name.
+
+        ``ValueError`` for an unknown placement, or lookups that are missing or not one a table.
         """
-        if placement not in PLACEMENTS:
-            raise ValueError(f"placement must be one of {', '.join(PLACEMENTS)}, "
-                             f"not {placement!r}")
+        rule = Rule(placement, None if lookups is None else tuple(map(int, lookups)))
+        if rule.lookups is not None and len(rule.lookups) != model.tables:
+            raise ValueError(f"lookups must be {model.tables} numbers, one for each table, "
+                             f"not {len(rule.lookups)}")
         if placement == "row" or nodes > model.tables:
             return cls(nodes, tuple(Placement(DescriptorKind.ROW, rows, 0, nodes)
-                                    for rows in model.rows))
-        held = [0] * nodes
-        tables: list[Placement | None] = [None] * model.tables
-        for table in sorted(range(model.tables), key=lambda t: (-model.rows[t], t)):
-            owner = held.index(min(held))
-            held[owner] += model.rows[table]
-            tables[table] = Placement(DescriptorKind.TABLE, model.rows[table], owner)
-        return cls(nodes, tuple(tables))  # type: ignore[arg-type]
+                                    for rows in model.rows), rule)
+        return cls(nodes, tuple(Placement(DescriptorKind.TABLE, rows) for rows in model.rows),
+                   rule).dealt_anew()
+
+    def dealt_anew(self) -> "ShardPlan":
+        """Return this plan with its whole tables dealt by the rule as if there were no others.
+
+        Tables that are hashed or replicated stay as they are.
+        """
+        owners = self.rule.owners({number: table.rows for number, table in enumerate(self.tables)
+                                   if table.kind == DescriptorKind.TABLE}, self.nodes)
+        return replace(self, tables=tuple(
+            replace(table, owner=owners[number]) if number in owners else table
+            for number, table in enumerate(self.tables)))
+
+    def with_copies(self, rows: int) -> "ShardPlan":
+        """Return this plan with a copy at every node of each table of at most ``rows`` rows.
+
+        The other whole tables are dealt anew by the plan's rule, as if they were all there are;
+        hashed ones stay in place.
+        """
+        small = [table.rows <= rows for table in self.tables]
+        if not any(small) or self.nodes == 1:
+            return self
+        return replace(self, tables=tuple(
+            Placement(DescriptorKind.REPLICATED, table.rows) if is_small else table
+            for table, is_small in zip(self.tables, small))).dealt_anew()
 
     def descriptors(self) -> np.ndarray:
         """Return the descriptor words of each table: uint32 ``[tables, 5]``."""

@@ -51,7 +51,7 @@ def all_on_nic(w: Workload, d: Devices, options: StepOptions, nic: NicTimes,
                fpga: FpgaDense = FpgaDense()) -> Step:
     """Return a step without a GPU: rows in the card's HBM, MLPs on the remaining multipliers.
 
-    One copy over PCIe takes samples to the NIC, another takes predictions back; no kernel is
+    Samples go to the NIC by DMA after a doorbell, predictions come back by DMA; no kernel is
     called. ``nic``: times of NICs whose rows are in HBM. MLPs cost only their multiplications, a
     lower bound; a training step takes three times those of a forward pass.
     """
@@ -60,16 +60,22 @@ def all_on_nic(w: Workload, d: Devices, options: StepOptions, nic: NicTimes,
     bottom, top = (samples * sum(a * b for a, b in layers)
                    for layers in (w.model.bottom_layers, w.model.top_layers))
     size = float(4 * w.model.dense * samples)
-    at = charge(step, "samples", "overhead", d.copies.copy(size, 1))
+    at = step.add("samples", "overhead", d.software.doorbell_us, "cpu")
+    at = step.add("samples", "overhead", 2 * d.pcie.one_way_us, after=(at,))
+    at = step.add("samples", "overhead", d.copies.moving_us(size), "pcie_in", after=(at,))
     lookups = at
     for phase, us in nic.phases.items():
         lookups = step.add(phase, phase, us, after=(lookups,))
     held = step.add("NIC", "embedding_lookup", min(nic.interval_us, nic.service_us), "nic",
                     after=(at,))
     at = step.add("bottom MLP", "mlp", fpga.us(bottom), "gpu", after=(at,))
+    at = step.add("interaction", "irregular", nic.interaction_us, after=(at,))
     at = step.add("top MLP", "mlp", fpga.us(top), "gpu", after=(lookups, held, at))
     if not options.training:
-        charge(step, "predictions", "overhead", d.copies.copy(4.0 * samples), (at,))
+        at = step.add("predictions", "overhead", d.copies.moving_us(4.0 * samples), "pcie_out",
+                      after=(at,))
+        step.add("predictions", "overhead", d.pcie.one_way_us + d.software.synchronize_us,
+                 after=(at,))
         return step
     at = step.add("MLPs backward", "mlp", fpga.us(2 * (bottom + top)), "gpu", after=(at,))
     rows = step.add("rows", "backward_all_to_all", nic.update_us, "nic", after=(at,))

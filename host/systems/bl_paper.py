@@ -1,16 +1,11 @@
 """``bl-paper``: the paper's baseline of GPUs with sequential operators and MPI between hosts."""
 
-from collections.abc import Sequence
-
-import numpy as np
-
-from host.devices.embedding_work import layout
-from host.systems import dense
-from host.systems.charge import charge, operators
+from host.systems.dense import Dense
 from host.systems.devices import Devices
 from host.systems.options import StepOptions
+from host.systems.program import Program
 from host.systems.stage import Step
-from host.systems.tables import INDEX, input_bytes, lookup_cost, update_cost, vector_bytes
+from host.systems.tables import INDEX, by_table, input_bytes, lookups, row_updates, vector_bytes
 from host.systems.workload import Workload
 
 __all__ = ["bl_paper"]
@@ -24,34 +19,23 @@ def bl_paper(w: Workload, d: Devices, options: StepOptions) -> Step:
     Pooled vectors go through host memory and MPI to the nodes of their samples. Training sends one
     gradient per bag back the same way, and sums and applies those of each row.
     """
-    step, fused = Step(), d.software.fused_embedding
-    at: tuple[int, ...] = ()
+    program, dense, fused = Program(d), Dense(w, d.kernels), d.software.fused_embedding
+    at: tuple[int, ...] = program.exchange(
+        "indices", "input_all_to_all", INDEX * (w.lookups + w.bags), (), "host")
+    at = program.copy("inputs", input_bytes(w), at, calls=1 if d.software.packed_inputs else 3)
     if w.nodes > 1:
-        at = (charge(step, "indices", "input_all_to_all",
-                     d.host_mpi.all_to_all(INDEX * (w.lookups + w.bags))),)
-    at = (charge(step, "inputs", "overhead", d.copies.copy(input_bytes(w), 3), at),)
-    if w.nodes > 1:
-        most = int(w.lookups.sum(axis=0).max())
-        at = (operators(step, d.gpu, [("indices by table", "irregular",
-                                       [layout(most, operators=2)])], at),)
-    at = (charge(step, "gather", "embedding_lookup", lookup_cost(w, d.gpu, fused), at),)
-    at = _exchange(step, "pooled vectors", "embedding_all_to_all", w, d, w.bags.T, at)
-    at = (operators(step, d.gpu, [dense.bottom(w), *dense.top(w)], at),)
+        at = program.kernels([("indices by table", "irregular", [
+            by_table(int(w.lookups.sum(axis=0).max()), d.kernels)])], at)
+    at = program.kernels([("gather", "embedding_lookup", lookups(w, d.gpu, fused))], at)
+    size = vector_bytes(w)
+    at = program.exchange("pooled vectors", "embedding_all_to_all", size * w.bags.T, at, "mpi")
+    at = program.kernels([dense.bottom(), *dense.top()], at)
     if not options.training:
-        dense.predictions(step, w, d, at)
-        return step
-    at = (operators(step, d.gpu, [*dense.backward(w), dense.bottom_backward(w)], at),)
-    at = _exchange(step, "gradients", "backward_all_to_all", w, d, w.bags, at)
-    at = (charge(step, "row update", "backward_all_to_all", update_cost(w, d.gpu, fused), at),)
-    at = (dense.all_reduce(step, w, d, at, options.all_reduce),)
-    charge(step, "end", "overhead", d.gpu.synchronize(), at)
-    return step
-
-
-def _exchange(step: Step, name: str, phase: str, w: Workload, d: Devices, vectors: np.ndarray,
-              after: Sequence[int]) -> tuple[int, ...]:
-    """Send ``vectors`` ``[from, to]`` through host memory after the host has waited for the GPU."""
-    if w.nodes == 1:
-        return tuple(after)
-    at = charge(step, name, phase, d.gpu.synchronize(), after)
-    return (charge(step, name, phase, d.mpi.all_to_all(vector_bytes(w) * vectors), (at,)),)
+        dense.predictions(program, at)
+        return program.step
+    at = program.kernels(dense.backward(), at)
+    at = program.exchange("gradients", "backward_all_to_all", size * w.bags, at, "mpi")
+    at = program.kernels([("row update", "backward_all_to_all",
+                           row_updates(w, d.gpu, fused))], at)
+    program.wait(dense.learn(program, at, options))
+    return program.step

@@ -1,7 +1,5 @@
 """Dense part of a step on a GPU, common to all systems with GPUs."""
 
-from collections.abc import Sequence
-
 from host.devices.dense_work import (
     dense_update,
     interaction,
@@ -10,59 +8,73 @@ from host.devices.dense_work import (
     mlp,
     mlp_backward,
 )
-from host.devices.operation import Operation
-from host.systems.charge import charge, operators
-from host.systems.devices import Devices
-from host.systems.stage import Step
+from host.systems.options import StepOptions
+from host.systems.program import After, Program, Work
 from host.systems.workload import Workload
 
-__all__ = ["Part", "all_reduce", "backward", "bottom", "bottom_backward", "predictions", "top"]
-
-Part = tuple[str, str, Sequence[Operation]]
+__all__ = ["Dense"]
 
 
-def _most(w: Workload) -> int:
-    """Return the samples of the largest share: the nodes work on theirs in parallel."""
-    return int(w.samples.max())
+class Dense:
+    """The dense work of the node with the largest share: the nodes work on theirs in parallel.
 
+    Parameters: ``w``; ``level``, how much a kernel does (:mod:`host.devices.dense_work`).
+    """
 
-def bottom(w: Workload) -> Part:
-    """Return the bottom MLP forward."""
-    return "bottom MLP", "mlp", mlp(_most(w), w.model.bottom_layers)
+    def __init__(self, w: Workload, level: int = 0):
+        self._model, self._nodes, self._level = w.model, w.nodes, level
+        self._samples = int(w.samples.max())
 
+    def bottom(self) -> Work:
+        """Return the bottom MLP forward."""
+        return "bottom MLP", "mlp", mlp(self._samples, self._model.bottom_layers, self._level)
 
-def top(w: Workload, interact: bool = True) -> list[Part]:
-    """Return the interaction, unless the NIC does it, and the top MLP forward."""
-    parts: list[Part] = [("top MLP", "mlp", mlp(_most(w), w.model.top_layers))]
-    return ([("interaction", "irregular", interaction(_most(w), w.model))] if interact else []) \
-        + parts
+    def top(self, interact: bool = True) -> list[Work]:
+        """Return the interaction, unless the NIC does it, and the top MLP forward."""
+        parts: list[Work] = [("top MLP", "mlp", mlp(self._samples, self._model.top_layers,
+                                                    self._level))]
+        if interact:
+            parts.insert(0, ("interaction", "irregular",
+                             interaction(self._samples, self._model, self._level)))
+        return parts
 
+    def backward(self) -> list[Work]:
+        """Return the loss and the gradients of top MLP, interaction and pooled vectors."""
+        return [("loss", "mlp", loss(self._samples)),
+                ("top MLP backward", "mlp", mlp_backward(
+                    self._samples, self._model.top_layers, level=self._level)),
+                ("interaction backward", "irregular", interaction_backward(
+                    self._samples, self._model, self._level))]
 
-def backward(w: Workload) -> list[Part]:
-    """Return the loss and the gradients of the top MLP, the interaction and the pooled vectors."""
-    return [("loss", "mlp", loss(_most(w))),
-            ("top MLP backward", "mlp", mlp_backward(_most(w), w.model.top_layers)),
-            ("interaction backward", "irregular", interaction_backward(_most(w), w.model))]
+    def bottom_backward(self) -> Work:
+        """Return the gradients of the bottom MLP."""
+        return "bottom MLP backward", "mlp", mlp_backward(
+            self._samples, self._model.bottom_layers, False, self._level)
 
+    def update(self) -> Work:
+        """Return the update of the MLPs by their summed gradients."""
+        layers = len(self._model.bottom) + len(self._model.top)
+        return "MLP update", "mlp", [dense_update(self._model.mlp_parameters, 2 * layers,
+                                                  self._level)]
 
-def bottom_backward(w: Workload) -> Part:
-    """Return the gradients of the bottom MLP."""
-    return "bottom MLP backward", "mlp", mlp_backward(_most(w), w.model.bottom_layers, False)
+    def predictions(self, program: Program, after: After) -> None:
+        """Add the copy of the predictions to host memory, and the host's wait for it."""
+        program.wait(program.copy("predictions", 4 * self._samples, after, to_gpu=False))
 
+    def learn(self, program: Program, after: After, options: StepOptions,
+              buckets: bool = False) -> tuple[int, ...]:
+        """Run the bottom MLP backward, sum the gradients of the MLPs over the nodes, if wanted, and
+        update the MLPs; return the last stage.
 
-def predictions(step: Step, w: Workload, d: Devices, after: Sequence[int]) -> int:
-    """Add the copy of the predictions to host memory."""
-    cost = d.copies.copy(4 * _most(w)) + d.gpu.synchronize()
-    return charge(step, "predictions", "overhead", cost, after)
-
-
-def all_reduce(step: Step, w: Workload, d: Devices, after: Sequence[int], wanted: bool = True
-               ) -> int:
-    """Sum the gradients of the MLPs over the nodes, unless not ``wanted``, and update the MLPs."""
-    layers = len(w.model.bottom) + len(w.model.top)
-    at = tuple(after)
-    if wanted and w.nodes > 1:
-        at = (charge(step, "all-reduce", "all_reduce", d.all_reduce(4 * w.model.mlp_parameters),
-                     at),)
-    return operators(step, d.gpu, [
-        ("MLP update", "mlp", [dense_update(w.model.mlp_parameters, 2 * layers)])], at)
+        ``buckets``: the gradients of the top MLP, which are there first, are summed meanwhile.
+        """
+        if not options.all_reduce or self._nodes == 1:
+            return program.kernels([self.bottom_backward(), self.update()], after)
+        top = 4 * sum((inputs + 1) * outputs for inputs, outputs in self._model.top_layers)
+        whole, early = 4 * self._model.mlp_parameters, ()
+        if buckets:
+            early = program.all_reduce("all-reduce of the top MLP", top, after)
+            whole -= top
+        at = program.kernels([self.bottom_backward()], after)
+        at = program.all_reduce("all-reduce", whole, at)
+        return program.kernels([self.update()], (*early, *at))

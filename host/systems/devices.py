@@ -1,10 +1,9 @@
 """Timing models of a cluster's devices under the profiles of an evaluation."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from host.devices.copies import CopyTime
-from host.devices.cost import Cost
 from host.devices.cpu import CpuProfile, CpuTime
 from host.devices.gpu_time import GpuTime
 from host.devices.mpi import MpiCollectives, MpiProfile
@@ -37,8 +36,8 @@ class Devices:
     -------
     software, network, pcie: profiles.
     gpu, cpu, copies: of each node.
-    cpu_mpi: MPI between CPUs. host_mpi: between the host memories of nodes with GPUs. mpi: between
-        GPU memories, through host memory. The framework calls each of them.
+    cpu_mpi: MPI between CPUs. host_mpi: between the host memories of nodes with GPUs. The framework
+        calls either of them.
     nccl: NCCL between GPU memories.
     """
 
@@ -50,15 +49,20 @@ class Devices:
     copies: CopyTime
     cpu_mpi: MpiCollectives
     host_mpi: MpiCollectives
-    mpi: MpiCollectives
     nccl: NcclCollectives
+
+    @property
+    def kernels(self) -> int:
+        """How much a kernel does, one of :data:`host.devices.dense_work.LEVELS`."""
+        return self.software.kernels
 
     @classmethod
     def load(cls, nodes: int, software: str = "eager", gpu: str = "gpu_rtx8000",
-             scaled: Sequence[tuple[str, float]] = ()) -> "Devices":
+             scaled: Sequence[tuple[str, float]] = (), kernels: int | None = None) -> "Devices":
         """Return the devices of ``nodes`` nodes behind one switch.
 
-        ``scaled``: (profile.constant, factor), see :func:`host.toml.provenance.scaled`. Raises
+        ``scaled``: (profile.constant, factor), see :func:`host.toml.provenance.scaled`.
+        ``kernels``: how much a kernel does, None for what the software profile says. Raises
         ``ValueError`` for an unused profile or constant.
         """
         kinds = profiles_of(software, gpu)
@@ -70,6 +74,8 @@ class Devices:
                                  f"not {path!r}")
             found[name] = scale(found[name], constant, factor)
         profile: SoftwareProfile = found[f"software_{software}"]
+        if kernels is not None:
+            profile = replace(profile, kernels=kernels)
         topology = Topology(TopologyProfile.of(found[_NETWORK], nodes))
         copies = CopyTime(found[_PCIE], profile)
         mpi: MpiProfile = found[_MPI]
@@ -77,17 +83,4 @@ class Devices:
                    CpuTime(found[_CPU]), copies,
                    MpiCollectives(mpi, topology, call_us=found[_CPU].operator_us),
                    MpiCollectives(mpi, topology, call_us=profile.operator_us),
-                   MpiCollectives(mpi, topology, copies, profile.operator_us),
-                   NcclCollectives(found[_NCCL], topology, profile))
-
-    @property
-    def call_us(self) -> float:
-        """Host time of one operator launch on the GPU."""
-        return self.software.graph_us if self.software.graphs else self.software.operator_us
-
-    def all_reduce(self, size: float) -> Cost:
-        """Return the cost of summing the MLPs' gradients, by the library of the software profile.
-
-        It is the same for every system with a GPU, since none of them changes it.
-        """
-        return (self.nccl if self.software.collective == "nccl" else self.mpi).all_reduce(size)
+                   NcclCollectives(found[_NCCL], topology))

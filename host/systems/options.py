@@ -8,7 +8,9 @@ __all__ = ["StepOptions"]
 @dataclass(frozen=True)
 class StepOptions:
     """Members: ``training``, whether the step trains (SGD); ``all_reduce``, whether the MLPs'
-    gradients are then summed over the nodes."""
+    gradients are then summed over the nodes; ``buckets``, whether those of the top MLP are summed
+    while those of the bottom MLP are computed."""
 
     training: bool = False
     all_reduce: bool = True
+    buckets: bool = False

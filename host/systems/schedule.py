@@ -1,4 +1,4 @@
-"""List scheduler: when each stage runs on resources that serve one stage at a time."""
+"""List scheduler: when each stage runs on resources that stages hold whole or share."""
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
@@ -12,6 +12,9 @@ from host.systems.stage import Step
 
 __all__ = ["Schedule", "schedule"]
 
+_FULL = 1 + 1e-9
+"""All of a resource, and the rounding errors of sums of shares."""
+
 
 @dataclass(frozen=True)
 class Schedule:
@@ -24,7 +27,7 @@ class Schedule:
         the stage starts and when it ends.
     held: for each step and stage the stage, (step, stage), whose end it waited for on a resource,
         or None if it started as soon as it was ready.
-    busy: how long each resource served.
+    busy: how long each resource served; a stage that holds a share counts with that share.
     """
 
     released: np.ndarray
@@ -46,9 +49,11 @@ def schedule(steps: Sequence[Step], in_flight: int = 1,
     """Run ``steps`` with at most ``in_flight`` of them at once.
 
     Step k is released when step k - ``in_flight`` is finished, but not before its arrival and not
-    before step k - 1. A ready stage starts when all its resources are free; if several could start,
-    the earliest step goes first, then the earliest stage of the step. A stage never waits for one
-    that cannot start yet: resources are granted in time order, nothing is reserved.
+    before step k - 1. A ready stage starts when its shares of all its resources are free; if
+    several could start, the earliest step goes first, then the earliest stage of the step. A stage
+    never waits for one that cannot start yet: resources are granted in time order. Only what is
+    left of a resource that an earlier one waits for is kept for that one, or small shares would
+    keep a large one waiting for ever.
 
     Raises ``ValueError`` for ``in_flight`` below 1, or arrivals that are too few or not ascending.
     """
@@ -81,7 +86,7 @@ class _Run:
         self._events: list[tuple[float, int, int]] = []  # time, step, ending stage; -1: released
         self._waiting: list[tuple[int, int]] = []        # ready stages, by step and number
         self._last: dict[Hashable, tuple[int, int]] = {}  # last stage to hold each resource
-        self._taken: set[Hashable] = set()
+        self._taken: dict[Hashable, float] = {}  # shares in use
         self._busy: dict[Hashable, float] = {}
         self._unreleased, self._planned = 0, 0.0
 
@@ -123,7 +128,9 @@ class _Run:
         heappush(self._waiting, (step, stage))
 
     def _ended(self, step: int, stage: int, now: float) -> None:
-        self._taken.difference_update(self._steps[step].stages[stage].resources)
+        ended = self._steps[step].stages[stage]
+        for name, share in ended.uses if ended.us else ():
+            self._taken[name] -= share
         for number in self._later[step][stage]:
             self._missing[step][number] -= 1
             if not self._missing[step][number]:
@@ -135,10 +142,14 @@ class _Run:
 
     def _begin(self, now: float) -> None:
         kept = []
+        awaited: set[Hashable] = set()
         while self._waiting:
             step, number = where = heappop(self._waiting)
             stage = self._steps[step].stages[number]
-            if not self._taken.isdisjoint(stage.resources):
+            short = [name for name, share in stage.uses
+                     if self._taken.get(name, 0.0) + share > _FULL]
+            if short or not awaited.isdisjoint(stage.resources):
+                awaited.update(short)
                 kept.append(where)
                 continue
             self._start[step][number] = now
@@ -147,11 +158,12 @@ class _Run:
                 self._held[step][number] = max(
                     (self._last[name] for name in stage.resources if name in self._last),
                     key=lambda last: self._end[last[0]][last[1]])
-            for name in stage.resources:
+            for name, share in stage.uses:
                 self._last[name] = where
-                self._busy[name] = self._busy.get(name, 0.0) + stage.us
+                self._busy[name] = self._busy.get(name, 0.0) + share * stage.us
+                if stage.us:
+                    self._taken[name] = self._taken.get(name, 0.0) + share
             if stage.us:
-                self._taken.update(stage.resources)
                 heappush(self._events, (now + stage.us, step, number))
             else:  # its successors may start before later stages in the order
                 self._ended(step, number, now)

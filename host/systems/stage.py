@@ -3,12 +3,20 @@
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 from math import isfinite
+from typing import NamedTuple
 
-__all__ = ["PHASES", "Stage", "Step"]
+__all__ = ["PHASES", "Part", "Stage", "Step"]
 
 PHASES = ("input_all_to_all", "embedding_lookup", "embedding_all_to_all", "irregular", "mlp",
           "backward_all_to_all", "all_reduce", "overhead")
 """Purposes of a stage; time in which a step waits for a resource has the further phase ``wait``."""
+
+
+class Part(NamedTuple):
+    """A share of a resource, above 0 and at most 1: several stages may use it at once."""
+
+    resource: Hashable
+    share: float
 
 
 @dataclass(frozen=True)
@@ -20,8 +28,9 @@ class Stage:
     name: for reports.
     phase: one of :data:`PHASES`.
     us: its duration in microseconds; 0 for a point where paths meet.
-    resources: what it holds from start to end, such as ``("gpu", 0)``; none for pure delays, such
-        as the latency of a link.
+    resources: what it holds from start to end, such as ``"cpu"``; none for pure delays, such as the
+        latency of a link.
+    shares: how much of each, 1 for all of it.
     after: numbers of the stages of the same step that end before it starts; each below its own.
 
     Raises ``ValueError`` for an unknown phase, a negative time or a repeated resource.
@@ -32,6 +41,7 @@ class Stage:
     us: float
     resources: tuple[Hashable, ...] = ()
     after: tuple[int, ...] = ()
+    shares: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         if self.phase not in PHASES:
@@ -40,6 +50,17 @@ class Stage:
             raise ValueError(f"us of {self.name} must be at least 0, not {self.us!r}")
         if len(set(self.resources)) < len(self.resources):
             raise ValueError(f"resources of {self.name} must differ, not {self.resources!r}")
+        if not self.shares:
+            object.__setattr__(self, "shares", (1.0,) * len(self.resources))
+        if len(self.shares) != len(self.resources) or not all(0 < part <= 1
+                                                              for part in self.shares):
+            raise ValueError(f"shares of {self.name} must be above 0 and at most 1, one for each "
+                             f"of {self.resources!r}, not {self.shares!r}")
+
+    @property
+    def uses(self) -> list[tuple[Hashable, float]]:
+        """Each resource with its share."""
+        return list(zip(self.resources, self.shares))
 
 
 @dataclass
@@ -53,11 +74,17 @@ class Step:
 
     def add(self, name: str, phase: str, us: float, *resources: Hashable,
             after: tuple[int, ...] | list[int] = ()) -> int:
-        """Append a stage and return its number. Raises ``ValueError`` for a later ``after``."""
+        """Append a stage and return its number. Raises ``ValueError`` for a later ``after``.
+
+        ``resources``: each whole, or a :class:`Part` of it; a part of nothing is left out.
+        """
         number = len(self.stages)
         for other in after:
             if not 0 <= other < number:
                 raise ValueError(f"after of {name} must be between 0 and {number - 1}, "
                                  f"not {other!r}")
-        self.stages.append(Stage(name, phase, us, tuple(resources), tuple(sorted(set(after)))))
+        parts = [use if isinstance(use, Part) else Part(use, 1.0) for use in resources]
+        parts = [part for part in parts if part.share]
+        self.stages.append(Stage(name, phase, us, tuple(part.resource for part in parts),
+                                 tuple(sorted(set(after))), tuple(part.share for part in parts)))
         return number

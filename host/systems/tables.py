@@ -1,16 +1,15 @@
 """Embedding part of a step on GPUs or CPUs: inputs, lookups and updates of the tables."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 
-from host.devices.cost import Cost
 from host.devices.cpu import CpuTime
-from host.devices.embedding_work import expand, gather, scatter_update, segment_sum, unique
+from host.devices.embedding_work import expand, gather, layout, scatter_update, segment_sum, unique
 from host.devices.gpu_time import GpuTime
 from host.devices.operation import Operation
-from host.systems.charge import slowest
 from host.systems.workload import Workload
 
-__all__ = ["INDEX", "input_bytes", "lookup_cost", "update_cost", "vector_bytes"]
+__all__ = ["INDEX", "by_table", "input_bytes", "lookups", "row_updates", "vector_bytes"]
 
 INDEX = 8
 """Bytes of an index or a bag offset: int64, as in frameworks."""
@@ -31,27 +30,35 @@ def input_bytes(w: Workload, arrived: bool = True) -> float:
                   + INDEX * (w.lookups.sum(axis=axis) + w.bags.sum(axis=axis))).max())
 
 
-def lookup_cost(w: Workload, device: GpuTime | CpuTime, fused: bool = False,
-                requested: bool = False) -> Cost:
-    """Return the cost of the slowest node's gathers, one per table or ``fused``.
+def by_table(values: int, level: int) -> Operation:
+    """Return the work of ordering ``values`` indices that came from all nodes by table.
+
+    Two operators, from level 2 of :mod:`host.devices.dense_work` on one.
+    """
+    return layout(values, operators=1 if level >= 2 else 2)
+
+
+def lookups(w: Workload, device: GpuTime | CpuTime, fused: bool = False,
+            requested: bool = False) -> tuple[Operation, ...]:
+    """Return the gathers of the node that needs most time for them, one per table or ``fused``.
 
     ``requested``: gather each key of a requester's share once, without pooling.
     """
     rows = (w.requested if requested else w.lookups).sum(axis=0)
     bags = rows if requested else w.bags.sum(axis=0)
-    return slowest(device.run(gather(int(r), int(b), w.model.dimension, int(tables), fused))
-                   for r, b, tables in zip(rows, bags, w.tables) if tables)
+    return _slowest(device, ((gather(int(r), int(b), w.model.dimension, int(tables), fused),)
+                             for r, b, tables in zip(rows, bags, w.tables) if tables))
 
 
-def update_cost(w: Workload, device: GpuTime | CpuTime, fused: bool = False,
-                reduced: bool = False) -> Cost:
-    """Return the cost of updating rows by the arrived gradients on the slowest node.
+def row_updates(w: Workload, device: GpuTime | CpuTime, fused: bool = False,
+                reduced: bool = False) -> tuple[Operation, ...]:
+    """Return the updates of rows by the arrived gradients, of the node that needs most time.
 
     A bag's gradient is copied for each of its rows; the gradients of a row are grouped, summed and
     applied: once per table, or for all tables at once if ``fused``. ``reduced``: one gradient per
     key of a requester's share has arrived.
     """
-    dimension, costs = w.model.dimension, []
+    dimension, nodes = w.model.dimension, []
     came = w.requested if reduced else w.lookups
     for rows, bags, keys, tables in zip(came.sum(axis=0), w.bags.sum(axis=0), w.unique, w.tables):
         if not tables:
@@ -59,8 +66,14 @@ def update_cost(w: Workload, device: GpuTime | CpuTime, fused: bool = False,
         work = [] if reduced or rows == bags else [expand(int(rows), int(bags), dimension)]
         work += [unique(int(rows)), segment_sum(int(rows), int(keys), dimension),
                  scatter_update(int(keys), dimension)]
-        costs.append(device.run(*(_times(part, 1 if fused else int(tables)) for part in work)))
-    return slowest(costs)
+        nodes.append(tuple(_times(part, 1 if fused else int(tables)) for part in work))
+    return _slowest(device, nodes)
+
+
+def _slowest(device: GpuTime | CpuTime,
+             nodes: Iterable[tuple[Operation, ...]]) -> tuple[Operation, ...]:
+    """Return the longest work: nodes work in parallel and wait for each other."""
+    return max(nodes, key=lambda work: device.run(*work).us, default=())
 
 
 def _times(operation: Operation, tables: int) -> Operation:

@@ -1,15 +1,15 @@
 """Traffic of one mini-batch on a cluster: lookups, pooled vectors and keys between nodes."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from host.model import Model
-from host.placement.shard import Placement, ShardPlan
+from host.placement.shard import ShardPlan
 from host.samples import Samples
 from rtl.formats import DescriptorKind
 
-__all__ = ["Workload", "replicate_small", "workload_of"]
+__all__ = ["Workload", "workload_of"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,28 +71,6 @@ def workload_of(samples: Samples, model: Model, plan: ShardPlan) -> Workload:
         _square(_groups(pair, number, len(keys)), nodes),
         np.bincount(_groups(owner, number, len(keys)), minlength=nodes),
         _tables_held(plan), len(keys))
-
-
-def replicate_small(plan: ShardPlan, model: Model, rows: int) -> ShardPlan:
-    """Return ``plan`` with a copy at every node of each table of at most ``rows`` rows.
-
-    If whole tables are dealt, the others are dealt anew, as in
-    :meth:`host.placement.shard.ShardPlan.deal`; hashed ones stay in place.
-    """
-    small = [size <= rows for size in model.rows]
-    if not any(small) or plan.nodes == 1:
-        return plan
-    tables = list(plan.tables)
-    if not all(small) and all(table.kind == DescriptorKind.TABLE for table in tables):
-        kept = [number for number, is_small in enumerate(small) if not is_small]
-        held = [0] * plan.nodes
-        for number in sorted(kept, key=lambda t: (-model.rows[t], t)):
-            owner = held.index(min(held))
-            held[owner] += model.rows[number]
-            tables[number] = replace(tables[number], owner=owner)
-    return ShardPlan(plan.nodes, tuple(
-        Placement(DescriptorKind.REPLICATED, size) if is_small else table
-        for table, size, is_small in zip(tables, model.rows, small)))
 
 
 def _square(pairs: np.ndarray, nodes: int) -> np.ndarray:

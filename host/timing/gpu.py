@@ -29,12 +29,16 @@ class GpuProfile:
     streams: concurrent gathers.
     float32_tflops: 10^12 float32 operations per second; default that of the Quadro RTX 8000, for
         profiles without it.
-    kernel_us: least time that a kernel occupies the GPU, up to the start of the next kernel.
+    kernel_us: least time from the start of a kernel to that of the next one, which needs its
+        results.
     gather_fraction, stream_fraction: shares of the memory's bandwidth that kernels reach on random
         rows, and on sequential bytes.
     gemm_fraction: share of ``float32_tflops`` that matrix products reach.
     call_us: time that a launch occupies the host's thread, before ``launch_us`` begins; the thread
         launches gathers one after the other. 0 if no thread is involved.
+    multiprocessors: of the GPU; default that of the Quadro RTX 8000.
+    block_bytes: bytes that a kernel without products moves on each multiprocessor that it fills.
+    poll_us: from a list in GPU memory to the first row read by a kernel that never ends.
     source: of each number, see :mod:`host.toml.provenance`.
     """
 
@@ -49,19 +53,23 @@ class GpuProfile:
     stream_fraction: float = 1.0
     gemm_fraction: float = 1.0
     call_us: float = 0.0
+    multiprocessors: int = 72
+    block_bytes: int = 16384
+    poll_us: float = 2.0
     source: dict[str, str] = field(default_factory=dict, compare=False)
 
     def __post_init__(self) -> None:
         for name in ("launch_us", "memory_bandwidth_gb_s", "access_bytes", "streams",
-                     "float32_tflops", "kernel_us"):
+                     "float32_tflops", "multiprocessors", "block_bytes", "poll_us"):
             if not getattr(self, name) > 0:
                 raise ValueError(f"{name} must be above 0, not {getattr(self, name)!r}")
         for name in ("gather_fraction", "stream_fraction", "gemm_fraction"):
             if not 0 < getattr(self, name) <= 1:
                 raise ValueError(f"{name} must be above 0 and at most 1, "
                                  f"not {getattr(self, name)!r}")
-        if not self.call_us >= 0:
-            raise ValueError(f"call_us must be at least 0, not {self.call_us!r}")
+        for name in ("kernel_us", "call_us"):
+            if not getattr(self, name) >= 0:
+                raise ValueError(f"{name} must be at least 0, not {getattr(self, name)!r}")
         check_source(self)
 
     @property
@@ -135,6 +143,7 @@ class GpuLookups(Generic[T]):
             raise ValueError(f"row_bytes must be at least 1, not {row_bytes!r}")
         self._thread = thread
         self._launch = cycles_of_us(profile.latency_us)
+        self._kernel = cycles_of_us(profile.kernel_us)
         self._cycles_per_row = profile.cycles_per_row(row_bytes)
         self._free = profile.streams
         self._waiting: deque[tuple[T, int]] = deque()
@@ -168,13 +177,14 @@ class GpuLookups(Generic[T]):
         lists = tuple(request for request, _ in self._waiting)
         rows = sum(count for _, count in self._waiting)
         self._waiting.clear()
-        # Launches overlap, but there is only one memory.
-        start = max(time + self._launch, self._memory_free)
-        self._memory_free = start + rows * self._cycles_per_row
+        # Launches overlap, but there is only one memory; and a kernel is never shorter than one.
+        begun = time + self._launch
+        self._memory_free = max(begun, self._memory_free) + rows * self._cycles_per_row
+        end = max(begun + self._kernel, self._memory_free)
         self.launches += 1
         self.rows += rows
-        self.busy += self._memory_free - time
-        return Gather(lists, time, self._memory_free)
+        self.busy += end - time
+        return Gather(lists, time, end)
 
 
 class GpuMlp:

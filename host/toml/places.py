@@ -1,9 +1,12 @@
 """Positions of the keys and items of a TOML file, for error messages."""
 
-import tomllib
+from __future__ import annotations
 
-import tree_sitter_toml
-from tree_sitter import Language, Node, Parser
+import tomllib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
 
 __all__ = ["Path", "Places"]
 
@@ -20,6 +23,10 @@ class Places:
     """
 
     def __init__(self, text: str):
+        # Files without errors are read where the parser is not installed: on a lent machine, say.
+        import tree_sitter_toml
+        from tree_sitter import Language, Parser
+
         self._at: dict[Path, tuple[int, int]] = {}
         self._elements: dict[Path, int] = {}
         raw = text.encode()

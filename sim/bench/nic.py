@@ -65,7 +65,7 @@ def nic_jobs() -> list[Job]:
             return [throughput_row(name, result)]
         return Job("nic", name, rows)
 
-    return [job("row", "rows hashed over nodes"), job("table", "whole tables")]
+    return [job("row", "rows hashed over nodes"), job("even", "whole tables dealt evenly")]
 
 
 def throughput_row(name: str, result: dict) -> Row:

@@ -7,8 +7,10 @@ from typing import Annotated, Any
 import typer
 
 from host.data.datasets import DATA_HELP, FORMAT_HELP
+from host.placement.deal import PLACEMENTS
 from sim.engines.waves import WINDOW
 from sim.files.outputs import check_apart
+from sim.job.placing import MEASURED
 from sim.job.simulation import Simulation
 from sim.job.workload import Workload
 
@@ -53,7 +55,9 @@ Window = Annotated[int | None, typer.Option(
 Data = Annotated[list[str] | None, typer.Option(help=DATA_HELP)]
 Format = Annotated[str | None, typer.Option(help=FORMAT_HELP)]
 Placement = Annotated[str, typer.Option(
-    help="Where rows are held. table: each table on one node; row: rows hashed over all nodes.")]
+    help=f"Where rows are held. {'; '.join(': '.join(item) for item in PLACEMENTS.items())}. "
+         f"Lookups are counted in the first {MEASURED:,} samples; of a pipe, which can be read "
+         f"only once, the model's bags count. Where nodes exceed tables, rows are hashed.")]
 Engine = Annotated[str, typer.Option(
     help="RTL simulator: verilator, cxxrtl or pysim. All give the same results, at different "
          "speeds.")]

@@ -10,14 +10,16 @@ from sim import api
 from sim.cli import options as option
 from sim.cli.options import DEFAULT
 from sim.cli.progress import PointBar
-from sim.experiments.figures.registry import in_words
+from sim.experiments.figures.registry import HEAVY, in_words
+from sim.experiments.points.setting import SETTINGS
 
 __all__ = ["reproduce"]
 
 
 def reproduce(
     figures: Annotated[list[str] | None, typer.Argument(
-        help=f"Figures to make: {in_words()}. Default: all of them.")] = None,
+        help=f"Figures to make: {in_words()}. Default: all but {' and '.join(HEAVY)}, which take "
+             "an hour or more each.")] = None,
     output: Annotated[str, typer.Option(
         help="Folder of the figures, claims.json and index.html. Finished points stay in it, and "
              "the same command goes on from them.")] = ...,  # type: ignore[assignment]
@@ -29,21 +31,30 @@ def reproduce(
         help="Fidelity of the NICs: model, or rtl, which takes hours.")] = "model",
     gpu: Annotated[str, typer.Option(help="GPU profile.")] = DEFAULT["gpu"],
     backend: Annotated[str, typer.Option(
-        help="What measures the points: loky (processes on this machine), dask or ray.")] = "loky",
+        help="What measures the points: loky (processes on this machine) or dask (the cluster "
+             "whose scheduler DASK_SCHEDULER_ADDRESS names).")] = "loky",
     jobs: Annotated[int | None, typer.Option(
         help="Points measured at once.", show_default="processors")] = None,
     seed: Annotated[int, typer.Option(help="Seed of all random numbers.")] = DEFAULT["seed"],
+    seeds: Annotated[str, typer.Option(
+        help="Seeds of the headlines and of fig22 and fig25, whose means then have 95 % intervals: "
+             "their number, from --seed on, or several with commas between. All else is measured "
+             "with the first.")] = "1",
     rtl_points: Annotated[bool, typer.Option(
         help="Also run two points of each figure in rtl, on the Kaggle shape.")] = True,
+    setting: Annotated[str, typer.Option(
+        help=f"Setting of the evaluation: {', '.join(SETTINGS)}.")] = "reference",
     demo: Annotated[bool, typer.Option(
         "--demo", help="Take one data set and few points, which takes minutes.")] = False,
 ) -> None:
     """Make the paper's figures (PNG, CSV) and judge its claims (claims.json, index.html)."""
     console = Console()
+    several = option.integers(seeds, "seeds") or [1]
     with PointBar(console) as progress:
         found = api.reproduce(
             figures or (), output=output, model=model, data=data, format=format, fidelity=fidelity,
             gpu=gpu, backend=backend, jobs=jobs, seed=seed, rtl_points=rtl_points, demo=demo,
+            seeds=several if len(several) > 1 else several[0], setting=setting,
             progress=progress)
     _tell(console, found, output)
     if found["failed"]:
@@ -56,8 +67,10 @@ def reproduce(
 def _tell(console: Console, found: dict, output: str) -> None:
     for row in found["headlines"]:
         if row["mean"] is not None:
-            console.print(f"FS {row['workload']}, {row['software']} software, over {row['base']}: "
-                          f"{row['mean']:.2f}x", highlight=False)
+            spread = "" if row["low"] is None else f" [{row['low']:.2f}, {row['high']:.2f}]"
+            console.print(f"{row['system'].upper()} {row['workload']}, {row['software']} software, "
+                          f"over {row['base']}: {row['mean']:.2f}x{spread}", highlight=False,
+                          markup=False)
     for row in found["claims"]:
         verdict = {True: "agrees", False: "differs", None: "not measured"}[row["agrees"]]
         console.print(f"{row['claim']:>3} {verdict}: {row['ours']}", highlight=False, markup=False,

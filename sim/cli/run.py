@@ -35,6 +35,9 @@ def run(
     data: option.Data = None,
     format: option.Format = None,
     placement: option.Placement = DEFAULT["placement"],
+    copied_rows: Annotated[int, typer.Option(
+        help="Copy tables of at most this many rows to every node; 0: none.")] =
+        DEFAULT["copied_rows"],
     engine: option.Engine = DEFAULT["engine"],
     fidelity: option.Fidelity = DEFAULT["fidelity"],
     threads: option.Threads = DEFAULT["threads"],

@@ -14,7 +14,7 @@ from host.systems.devices import profiles_of
 from host.toml.profile import load_profile, profile_hash
 from sim.experiments.claims.headlines import headlines
 from sim.experiments.claims.judge import judge
-from sim.experiments.figures.exhibit import Exhibit, Figure
+from sim.experiments.figures.exhibit import Exhibit
 from sim.experiments.figures.registry import chosen, exhibit
 from sim.experiments.figures.row import csv_text
 from sim.experiments.page.content import Shown, content_of
@@ -23,15 +23,17 @@ from sim.experiments.points.measure import measure
 from sim.experiments.points.order import effort, in_turn
 from sim.experiments.points.point import Point
 from sim.experiments.points.setting import Setting
+from sim.experiments.points.task import Task
+from sim.experiments.points.words import in_words
 from sim.experiments.sweep.sweep import Outcome, Progress, Results, sweep
 from sim.files.store import Store, plain
 
 __all__ = ["SCHEMA", "points_of", "reproduce"]
 
-SCHEMA = "embernic-claims-1"
+SCHEMA = "embernic-claims-2"
 
 
-def points_of(names: Iterable[str], setting: Setting) -> list[Point]:
+def points_of(names: Iterable[str], setting: Setting) -> list[Point | Task]:
     """Return every point that figures and tables need, without repeats."""
     return list(dict.fromkeys(
         point for name in names for point in exhibit(name).points(setting)))
@@ -39,7 +41,7 @@ def points_of(names: Iterable[str], setting: Setting) -> list[Point]:
 
 def reproduce(names: Iterable[str], setting: Setting, output: str | Path, backend: str = "loky",
               jobs: int | None = None, progress: Progress | None = None,
-              how: Callable[[Point], dict] | None = None, command: str = "") -> dict:
+              how: Callable[[Point | Task], dict] | None = None, command: str = "") -> dict:
     """Measure what ``names`` need and write figures, tables, ``claims.json`` and ``index.html``.
 
     Parameters
@@ -55,37 +57,41 @@ def reproduce(names: Iterable[str], setting: Setting, output: str | Path, backen
     Returns
     -------
     What ``claims.json`` holds: ``schema``, ``version``, ``numpy``, ``blas``, ``profiles`` (name to
-    hash), ``setting``, ``sources``, ``figures``, ``points``, ``failed``, ``headlines``, ``claims``.
+    hash), ``setting``, ``sources``, ``figures``, ``seeded`` (those of them that are measured with
+    all seeds), ``points``, ``failed``, ``headlines``, ``claims``.
 
     Raises ``ValueError``, :class:`host.errors.InputError` and ``OSError``.
     """
     names, folder = chosen(names), Path(output)
     folder.mkdir(parents=True, exist_ok=True)
     results = sweep(points_of(names, setting),
-                    how or partial(measure, runs=Store(folder / "runs")),
+                    how or partial(measure, runs=Store((folder / "runs").absolute())),
                     Store(folder / "points"), backend, jobs, progress, in_turn, effort)
     shown = [_write(exhibit(name), setting, results, folder, command) for name in names]
     judged = [row for row in judge(setting, results) if set(row["figures"]) & set(names)]
     found = _made_with(setting, results) | {
-        "figures": list(names), "points": len(results),
-        "failed": [_failure(outcome) for outcome in results.failed],
+        "figures": list(names), "seeded": [name for name in names if _seeds(name, setting) > 1],
+        "points": len(results),
+        "failed": [_failure(outcome, setting) for outcome in results.failed],
         "headlines": headlines(setting, results), "claims": judged}
     write_whole(str(folder / "claims.json"), json.dumps(found, indent=1, allow_nan=False) + "\n")
     write_whole(str(folder / "index.html"), render(content_of(found, setting, results, shown)))
     return found
 
 
+def _seeds(name: str, setting: Setting) -> int:
+    """Return with how many seeds a figure is measured."""
+    return len({point.seed for point in exhibit(name).points(setting)})
+
+
 def _write(shown: Exhibit, setting: Setting, results: Results, folder: Path,
            command: str) -> Shown:
-    """Write the picture and the CSV file of a figure, or the CSV file of a table."""
+    """Write the pictures and the CSV file of a figure, or the CSV file of a table."""
     rows = shown.rows(setting, results)
-    picture = None
-    if isinstance(shown, Figure):
-        picture = folder / f"{shown.name}.png"
-        shown.draw(setting, results, rows, picture)
+    pictures = shown.pictures(setting, results, rows, folder)
     write_whole(str(folder / f"{shown.name}.csv"), csv_text(rows))
     return Shown(shown.name, shown.title, shown.about,
-                 f"python -m sim reproduce {shown.name}{command} --output DIR", picture,
+                 f"python -m sim reproduce {shown.name}{command} --output DIR", pictures,
                  shown.sections(setting, results, rows))
 
 
@@ -105,13 +111,6 @@ def _made_with(setting: Setting, results: Results) -> dict:
                         for dataset in setting.datasets}}
 
 
-def _failure(outcome: Outcome) -> dict:
+def _failure(outcome: Outcome, setting: Setting) -> dict:
     """Return a point that failed, in words, and the reason."""
-    point: Point = outcome.point
-    caches = [f"{name} {value}" for name, value in (
-        ("local cache", point.local_cache), ("remote cache", point.remote_cache)) if value]
-    scaled = [f"{name} x{factor:g}" for name, factor in point.scaled]
-    return {"point": ", ".join([
-        point.label, point.dataset, point.workload, f"{point.nodes} nodes",
-        f"mini-batch {point.samples}", point.software, point.fidelity, *caches, *scaled,
-        *point.settings]), "error": outcome.error}
+    return {"point": in_words(outcome.point, setting.seed), "error": outcome.error}

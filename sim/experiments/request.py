@@ -4,44 +4,66 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from host.data.datasets import check_files, input_files, known_format
-from sim.experiments.points.point import DATASETS, MINI_BATCH
+from sim.experiments.points.point import DATASETS
 from sim.experiments.points.samples import samples_of
-from sim.experiments.points.setting import DEMO, Setting, Source
+from sim.experiments.points.setting import DEMO, SETTINGS, Setting, Source, like
 
-__all__ = ["command_of", "setting_of"]
+__all__ = ["command_of", "seeds_of", "setting_of"]
 
 _DATASET_OF = {"criteo": "kaggle", "avazu": "avazu", "dlrm-npz": "kaggle"}
 """The data set whose samples a file gives, where no model is named."""
 
 
 def command_of(model: str | None, data: Sequence[str], format: str | None, fidelity: str, gpu: str,
-               seed: int, rtl_points: bool, demo: bool) -> str:
+               seeds: Sequence[int], rtl_points: bool, demo: bool,
+               setting: str = "reference") -> str:
     """Return the options of the command line that ask for the same, for the page."""
     said = "".join(f" --{name} {value}" for name, value in (
         ("model", model), *(("data", path) for path in data), ("format", format)) if value)
+    if setting != "reference":
+        said += f" --setting {setting}"
     if fidelity != "model":
         said += f" --fidelity {fidelity}"
     if gpu != Setting.gpu:
         said += f" --gpu {gpu}"
-    if seed != Setting.seed:
-        said += f" --seed {seed}"
+    if tuple(seeds) != Setting.seeds:
+        said += f" --seed {seeds[0]}" if len(seeds) == 1 else (
+            f" --seeds {','.join(map(str, seeds))}")
     if not rtl_points:
         said += " --no-rtl-points"
     return said + (" --demo" if demo else "")
 
 
+def seeds_of(seed: int, seeds: int | Sequence[int]) -> tuple[int, ...]:
+    """Return the seeds that are asked for: so many from ``seed`` on, or those of a list.
+
+    Raises ``ValueError`` for fewer than one, for a negative one, and for one that is there twice.
+    """
+    if isinstance(seeds, int) and seeds < 1:
+        raise ValueError(f"seeds must be at least 1, not {seeds!r}")
+    found = tuple(range(seed, seed + seeds)) if isinstance(seeds, int) else tuple(seeds)
+    if not found or min(found) < 0 or len(set(found)) < len(found):
+        raise ValueError(f"seeds must be at least one, each at least 0 and there once, "
+                         f"not {','.join(map(str, found))!r}")
+    return found
+
+
 def setting_of(model: str | None = None, data: str | tuple[str, ...] | None = None,
                format: str | None = None, fidelity: str = "model", gpu: str = Setting.gpu,
-               seed: int = Setting.seed, demo: bool = False) -> Setting:
+               seeds: tuple[int, ...] = Setting.seeds, demo: bool = False,
+               name: str = "reference") -> Setting:
     """Return the setting that these options ask for.
 
     ``data`` takes the place of the generator for the data set ``model``, by default that of the
     format. The files are read as far as the evaluation will; a shorter one lowers the number of
-    mini-batches' samples.
+    mini-batches' samples. ``name``: of :data:`sim.experiments.points.setting.SETTINGS`.
 
     Raises ``ValueError`` and :class:`host.errors.InputError`.
     """
-    setting = replace(DEMO if demo else Setting(), fidelity=fidelity, gpu=gpu, seed=seed)
+    if name not in SETTINGS:
+        raise ValueError(f"setting must be one of {', '.join(SETTINGS)}, not {name!r}")
+    setting = replace(like(DEMO if demo else Setting(), name), fidelity=fidelity, gpu=gpu,
+                      seeds=seeds)
     if model is not None and model not in DATASETS:
         raise ValueError(f"model must be one of {', '.join(DATASETS)}, not {model!r}")
     if data is None:
@@ -65,9 +87,9 @@ def _fitting(setting: Setting, dataset: str) -> Setting:
     batches = setting.warmup + setting.measured
     wanted = batches * setting.mini_batch(dataset)
     found = len(samples_of(setting, dataset, wanted))
-    size = min(MINI_BATCH[dataset], found // batches)
+    size = min(setting.mini_batch(dataset), found // batches)
     if size < setting.nodes:
         raise ValueError(f"data must have at least {batches * setting.nodes} samples of "
                          f"{dataset}, not {found}")
     return setting if found >= wanted else replace(
-        setting, mini_batches=((dataset, size),))
+        setting, mini_batches=tuple((dict(setting.mini_batches) | {dataset: size}).items()))

@@ -23,8 +23,8 @@ __all__ = ["Store", "plain"]
 # Sources that do not affect what is measured, only how it is presented.
 PRESENTATION = tuple(f"sim/{name}" for name in (
     "api.py", "cli/", "frame.py", "experiments/claims/", "experiments/figures/",
-    "experiments/page/", "experiments/reproduce.py", "experiments/request.py", "serving/picture.py",
-    "serving/request.py", "serving/table.py"))
+    "experiments/maps/", "experiments/page/", "experiments/reproduce.py", "experiments/request.py",
+    "serving/picture.py", "serving/request.py", "serving/table.py"))
 
 
 def plain(value: Any) -> Any:
@@ -47,6 +47,13 @@ class Store:
     def __init__(self, folder: str | Path, version: str | None = None):
         self.folder = Path(folder)
         self.version = version or sources_hash(PRESENTATION)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Store) and (self.folder, self.version) == (
+            other.folder, other.version)
+
+    def __hash__(self) -> int:
+        return hash((self.folder, self.version))
 
     def key(self, point: Any) -> str:
         """Return the name of a point, a dataclass of plain values."""
@@ -85,13 +92,17 @@ class Store:
         """Return what is stored of ``point``; where nothing is, store what ``make()`` returns.
 
         A lock keeps two processes from measuring the same point: the later one waits, or without
-        ``wait`` gets None.
+        ``wait`` gets None. A machine where the folder can't be made, such as a worker without the
+        disk of the one that asks, stores nothing.
         """
         kept = self.get(point)
         if kept is not None:
             return kept
         path = self._path(point)
-        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError:
+            return plain(make())
         try:
             with FileLock(path.with_suffix(".lock"), timeout=-1 if wait else 0):
                 kept = self.get(point)

@@ -15,9 +15,9 @@ _PARTS = {"workload": Workload, "simulation": Simulation, "outputs": Outputs}
 
 _REPORTED = (
     "model", "nodes", "samples", "first_sample", "mini_batch", "in_flight", "warmup", "batching",
-    "window", "data", "format", "placement", "engine", "fidelity", "threads", "skip", "network",
-    "pcie", "gpu", "mlp", "seed", "cluster", "waves", "waves_node", "waves_window", "faults",
-    "patience")
+    "window", "data", "format", "placement", "copied_rows", "engine", "fidelity", "threads", "skip",
+    "network", "pcie", "gpu", "mlp", "seed", "cluster", "waves", "waves_node", "waves_window",
+    "faults", "patience")
 """Members of a report's ``options``, in order; the report adds the NIC to them. Clock gating is
 left out: it changes the speed of a run and nothing that is reported."""
 

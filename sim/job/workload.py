@@ -6,6 +6,7 @@ from typing import Any
 
 from host.batching import ALGORITHMS, WINDOW_BATCHES, algorithm_of
 from host.data.datasets import Paths
+from host.placement.deal import check_placement
 from host.timing.cluster import Cluster, load_cluster
 from host.timing.gpu import GpuProfile
 from host.timing.network import NetworkProfile
@@ -25,7 +26,11 @@ class Workload:
     -------
     config: preset of the NIC. settings: ``field=value`` changes of it, see :mod:`sim.job.settings`.
     model: name or TOML file of the DLRM; by default the format's model, else the preset's.
-    nodes: number of nodes. placement: of the tables, ``table`` or ``row``.
+    nodes: number of nodes. placement: of the tables, one of
+        :data:`host.placement.deal.PLACEMENTS`.
+    lookups: of each table, by which placement ``lookups`` deals them; None counts them in the
+        input, see :func:`sim.job.placing.lookups_of`.
+    copied_rows: tables of at most so many rows have a copy at every node; 0 for none.
     samples: number of samples to read; None means all of a file, or 1,024 of the generator.
     first_sample: number of the first sample to simulate. ``samples`` counts those before it too;
         the others keep their numbers.
@@ -55,7 +60,9 @@ class Workload:
     window: int | None = None
     data: str | tuple[str, ...] | None = None
     format: str | None = None
-    placement: str = "table"
+    placement: str = "even"
+    lookups: tuple[int, ...] | None = None
+    copied_rows: int = 0
     network: str | NetworkProfile = "ethernet_100g_switch"
     pcie: str | PcieProfile = "pcie_gen3x16"
     gpu: str | GpuProfile = "gpu_rtx8000"
@@ -65,7 +72,7 @@ class Workload:
 
     def __post_init__(self) -> None:
         for name, low in (("nodes", 1), ("mini_batch", 1), ("in_flight", 1), ("warmup", 0),
-                          ("seed", 0), ("first_sample", 0)):
+                          ("seed", 0), ("first_sample", 0), ("copied_rows", 0)):
             if getattr(self, name) < low:
                 raise ValueError(f"{name} must be at least {low}, not {getattr(self, name)!r}")
         if self.samples is not None and self.samples < 1:
@@ -77,6 +84,7 @@ class Workload:
             raise ValueError(f"in_flight must be at most 256, not {self.in_flight!r}")
         if self.format is not None and self.data is None:
             raise ValueError(f"format must go with data, not {self.format!r} alone")
+        check_placement(self.placement)
         self._check_batching()
         _ = self.silences
 

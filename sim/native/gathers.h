@@ -53,21 +53,15 @@ public:
         free_++;
         return start(time);
     }
-    // Run the bottom MLP of some samples; returns when its outputs are ready.
-    double compute(double time, uint64_t samples) {
-        computed_ = std::max(time + times_.mlp_launch, computed_)
-                    + double(samples) * times_.cycles_per_sample;
-        return computed_;
-    }
-
     Gather start(double time) {
         if (!free_ || waiting_.empty() || !thread_.free) return {};
         free_--;
         thread_.free = !(thread_.cycles > 0);
         uint64_t count = 0;
         for (const auto& list : waiting_) count += list.records.size();
-        const double first = std::max(time + times_.launch, memory_free_);
-        memory_free_ = first + double(count) * times_.cycles_per_row;
+        const double begun = time + times_.launch;
+        memory_free_ = std::max(begun, memory_free_) + double(count) * times_.cycles_per_row;
+        const double end = std::max(begun + times_.kernel, memory_free_);
         launches++;
         rows += count;
         if (places_.empty()) {
@@ -78,17 +72,33 @@ public:
         places_.pop_back();
         under_way_[place] = std::move(waiting_);
         waiting_.clear();
-        return {true, time + thread_.cycles, memory_free_, place};
+        return {true, time + thread_.cycles, end, place};
     }
 
 private:
     const GpuTimes times_;
     LaunchThread& thread_;
     uint64_t free_;
-    double memory_free_ = 0, computed_ = 0;
+    double memory_free_ = 0;
     std::vector<List> waiting_;
     std::vector<std::vector<List>> under_way_;
     std::vector<size_t> places_;
+};
+
+// The bottom MLP of consecutive mini-batches.
+class BottomMlp {
+public:
+    explicit BottomMlp(const GpuTimes& times) : times_(times) {}
+    // Run it for some samples; returns when its outputs are ready.
+    double compute(double time, uint64_t samples) {
+        computed_ = std::max(time + times_.mlp_launch, computed_)
+                    + double(samples) * times_.cycles_per_sample;
+        return computed_;
+    }
+
+private:
+    const GpuTimes times_;
+    double computed_ = 0;
 };
 
 }  // namespace ember

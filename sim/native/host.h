@@ -26,13 +26,15 @@ public:
     Answers answers;
     Outbox outbox;
     LaunchThread thread;
-    Gathers gpu, dense;
+    Gathers gpu;
+    BottomMlp bottom;
+    uint64_t dense_rows = 0;  // dense vectors sent
     std::vector<Share> finished;
 
     Host(Nic& nic, const HostConfig& given)
         : answers(given.interaction),
           outbox(uint32_t(given.node), given.latency, given.cycles_per_byte),
-          thread{given.gpu.call}, gpu(given.gpu, thread), dense(given.gpu, thread), nic_(nic),
+          thread{given.gpu.call}, gpu(given.gpu, thread), bottom(given.gpu), nic_(nic),
           config_(given) {}
 
     void submit(const Asked& asked) {
@@ -74,7 +76,7 @@ public:
         uint64_t unanswered = 0;
         for (const auto& step : answers.steps) unanswered += uint64_t(*step.left);
         return {.to_nic = outbox.bytes, .from_nic = from_nic, .launches = gpu.launches,
-                .rows = gpu.rows, .dense_launches = dense.launches, .dense_rows = dense.rows,
+                .rows = gpu.rows, .dense_rows = dense_rows,
                 .unanswered = unanswered, .queries_waiting = queries_.size(), .nic_ns = nic_ns,
                 .host_ns = host_ns, .fault = answers.fault.kind, .value = answers.fault.value};
     }
@@ -88,7 +90,7 @@ private:
         size_t first, count, beats;
     };
     struct Event {
-        enum Kind { ADD, GATHERED, DENSE_ASKED, DENSE_GATHERED, CALLED, PACKET } kind;
+        enum Kind { ADD, GATHERED, DENSE_READ, CALLED, PACKET } kind;
         Step* step = nullptr;
         size_t place = 0;  // index in `taken_` or among gathers
         double time = 0;
@@ -122,7 +124,8 @@ private:
         double answer = event == NEVER ? INFINITE : double(event);
         const double host = next_event() + double(config_.latency);
         answer += double(2 * config_.latency);
-        if (queries_.empty() && waiting_.empty()) answer += gpu.launch();
+        // Dense vectors are read at once.
+        if (queries_.empty() && waiting_.empty() && !config_.interaction) answer += gpu.launch();
         return std::min(answer, host);
     }
 
@@ -177,16 +180,11 @@ private:
         case Event::PACKET: packet(event.place, event.time); break;
         case Event::GATHERED:
             for (const auto& rows : gpu.take(event.place)) send_rows(rows, event.time);
-            launched(gpu.finish(event.time), Event::GATHERED);
+            launched(gpu.finish(event.time));
             break;
-        case Event::DENSE_ASKED:
+        case Event::DENSE_READ:
+            send_dense(taken_[event.place].dense, event.time);
             free_taken_.push_back(event.place);
-            launched(dense.arrive(event.time, std::move(taken_[event.place].dense)),
-                     Event::DENSE_GATHERED);
-            break;
-        case Event::DENSE_GATHERED:
-            for (const auto& list : dense.take(event.place)) send_dense(list, event.time);
-            launched(dense.finish(event.time), Event::DENSE_GATHERED);
             break;
         case Event::CALLED: called(event.time); break;
         }
@@ -199,7 +197,7 @@ private:
         bool keeps = false;
         if (head.opcode == opcode::LOOKUP_REQUESTS) {
             List rows{head.step, taken_[at].records};
-            launched(gpu.arrive(now, std::move(rows)), Event::GATHERED);
+            launched(gpu.arrive(now, std::move(rows)));
         } else if (head.opcode == opcode::DENSE_REQUESTS && config_.interaction) {
             keeps = ask(at, now);
         } else if (head.opcode != opcode::CREDIT && !answers.answers(head.opcode)) {
@@ -209,7 +207,7 @@ private:
         if (!keeps) free_taken_.push_back(at);
         send_queries(now);
     }
-    // Queue a request for dense vectors, which are ready when the bottom MLP has run.
+    // Queue a read of dense vectors, which are ready when the bottom MLP has run.
     bool ask(size_t at, double now) {
         Taken& kept = taken_[at];
         Step* step = nullptr;
@@ -233,22 +231,17 @@ private:
         wanted.step = uint32_t(step->step);
         wanted.records = kept.records;
         kept.dense = std::move(wanted);
-        put(std::max(now, step->ready), {Event::DENSE_ASKED, nullptr, at});
+        put(std::max(now, step->ready), {Event::DENSE_READ, nullptr, at});
         return true;
     }
-    void launched(const Gather& gather, typename Event::Kind kind) {
+    void launched(const Gather& gather) {
         if (!gather.any) return;
         if (thread.cycles > 0) put(gather.called, {Event::CALLED});
-        put(gather.end, {kind, nullptr, gather.place});
+        put(gather.end, {Event::GATHERED, nullptr, gather.place});
     }
-    // Reuse the launch thread: rows and dense vectors take turns.
     void called(double now) {
         thread.free = true;
-        for (size_t k = 0; k < (config_.interaction ? 2 : 1) && thread.free; k++) {
-            if (turn_) launched(dense.start(now), Event::DENSE_GATHERED);
-            else launched(gpu.start(now), Event::GATHERED);
-            if (config_.interaction) turn_ = !turn_;
-        }
+        launched(gpu.start(now));
     }
 
     // Reference of these three: sim.node.queries.Queries.
@@ -278,7 +271,7 @@ private:
             if (!step.begun) {
                 step.begun = true;
                 step.started = now;
-                if (config_.interaction) step.ready = dense.compute(now, step.share);
+                if (config_.interaction) step.ready = bottom.compute(now, step.share);
             }
             uint32_t* words = outbox.send(opcode::QUERIES, uint32_t(step.step),
                                           uint32_t(query.count), query.beats + 1, query.beats + 1,
@@ -316,6 +309,7 @@ private:
         });
     }
     void send_dense(const List& list, double now) {
+        dense_rows += list.records.size();
         outbox.send_vectors(opcode::DENSE_VECTORS, list, dense::landing, config_.dimension,
                             config_.vectors_fit, now, !list.dense.empty(),
                             [&](uint64_t k, float* vector) {
@@ -333,7 +327,6 @@ private:
     std::vector<size_t> free_taken_;
     uint64_t order_ = 0, going_ = 0, sent_ = 0, consumed_ = 0;
     uint32_t credit_ = 0;
-    bool turn_ = false;
 };
 
 }  // namespace ember

@@ -65,6 +65,13 @@ class Gathers:
     rows: int
 
 
+@dataclass(frozen=True)
+class DenseSent:
+    """Count of dense vectors sent."""
+
+    rows: int
+
+
 class NativeNode:
     """A node with its host and GPU in C++. Reference, bit for bit: :class:`sim.node.node.Node`.
 
@@ -94,8 +101,9 @@ class NativeNode:
         self._interacts, self._values = bottom is not None, rows is not None
         self._errors: list[tuple[int, int]] = []
         launch = cycles_of_us(gpu.latency_us)
-        times = GpuTimes(launch, gpu.cycles_per_row(4 * dimension), launch,
-                     gpu.cycles_of_products(bottom or 0), cycles_of_us(gpu.call_us), gpu.streams)
+        times = GpuTimes(launch, cycles_of_us(gpu.kernel_us), gpu.cycles_per_row(4 * dimension),
+                         launch, gpu.cycles_of_products(bottom or 0), cycles_of_us(gpu.call_us),
+                         gpu.streams)
         self._lib = library
         self._host = make(HostConfig(
             number, dimension, config.host_payload_beats, config.query_beats, in_flight,
@@ -125,10 +133,9 @@ class NativeNode:
         return Gathers(counts.launches, counts.rows)
 
     @property
-    def dense(self) -> Gathers | None:
-        """Its gathers of dense vectors; None unless the NIC computes the interaction."""
-        counts = self._counts()
-        return Gathers(counts.dense_launches, counts.dense_rows) if self._interacts else None
+    def dense(self) -> DenseSent | None:
+        """The dense vectors sent; None unless the NIC computes the interaction."""
+        return DenseSent(self._counts().dense_rows) if self._interacts else None
 
     @property
     def errors(self) -> list[tuple[int, int]]:

@@ -57,8 +57,8 @@ class Rows(Shared):
 class GpuTimes(Shared):
     """Duration of work on the GPU, in cycles, and how many gathers run at once."""
 
-    _fields_ = (*fields(c_double, "launch", "cycles_per_row", "mlp_launch", "cycles_per_sample",
-                        "call"), ("streams", c_uint64))
+    _fields_ = (*fields(c_double, "launch", "kernel", "cycles_per_row", "mlp_launch",
+                        "cycles_per_sample", "call"), ("streams", c_uint64))
 
 
 class HostConfig(Shared):
@@ -99,8 +99,8 @@ class Share(Shared):
 class HostCounts(Shared):
     """Counts of a host and its GPU. ``fault``, ``value``: see :mod:`sim.native.host`."""
 
-    _fields_ = fields(c_uint64, "to_nic", "from_nic", "launches", "rows", "dense_launches",
-                      "dense_rows", "unanswered", "queries_waiting", "nic_ns", "host_ns", "fault",
+    _fields_ = fields(c_uint64, "to_nic", "from_nic", "launches", "rows", "dense_rows",
+                      "unanswered", "queries_waiting", "nic_ns", "host_ns", "fault",
                       "value")
 
 

@@ -7,7 +7,7 @@ from math import inf
 import numpy as np
 
 from host.model import Model
-from host.timing.gpu import Gather, GpuLookups, GpuMlp, GpuProfile, LaunchThread
+from host.timing.gpu import GpuMlp, GpuProfile
 from host.wire.packets import Header, gpu_vectors, parse_records
 from rtl.formats import DenseRecord, Opcode
 from sim.node.events import EventQueue
@@ -24,44 +24,32 @@ def bottom_operations(model: Model) -> int:
 class DenseVectors:
     """The bottom MLP on one NIC's GPU, and the NIC's requests for its outputs.
 
-    The MLP of a share starts when the first of its queries is sent. Requests are lists in GPU
-    memory, like those for rows: once the outputs exist, a gather in a stream of its own copies the
-    requested ones into packets.
+    The MLP of a share starts when the first of its queries is sent. Its outputs lie in GPU memory
+    one after the other, so that the NIC's requests are DMA reads of it: no kernel copies them. A
+    request is answered when it has come and the outputs exist.
 
     Parameters
     ----------
     node: its number, for packets.
     gpu: the profile. operations: float32 operations per sample.
-    dimension: of a vector. payload_beats: beats of a packet after its header.
-    events: of the host. thread: the one that launches gathers.
+    payload_beats: beats of a packet after its header. events: of the host.
     find: returns the step of a sample in flight and its index in it, None for another sample.
     send: sends a packet at a given time.
-    awake: given when a gather would end, returns when it does end; infinite for never.
+    awake: given when outputs would be read, returns when they are; infinite for never.
     """
 
-    def __init__(self, node: int, gpu: GpuProfile, operations: int, dimension: int,
-                 payload_beats: int, events: EventQueue, thread: LaunchThread,
+    def __init__(self, node: int, gpu: GpuProfile, operations: int,
+                 payload_beats: int, events: EventQueue,
                  find: Callable[[int], tuple[Step, int] | None],
                  send: Callable[[np.ndarray, float], None], awake: Callable[[float], float]):
         self._node, self._payload_beats = node, payload_beats
         self._mlp = GpuMlp(gpu, operations)
-        self._gathers: GpuLookups[tuple[Step, np.ndarray, np.ndarray]] = GpuLookups(
-            gpu, 4 * dimension, thread)
-        thread.join(lambda now: self._schedule_end(self._gathers.start(now)))
         self._events, self._find, self._send, self._awake = events, find, send, awake
         self._ready: dict[int, float] = {}
         self.waiting = 0
         """Dense vectors requested but not yet sent."""
-
-    @property
-    def rows(self) -> int:
-        """Dense vectors in the gathers launched so far."""
-        return self._gathers.rows
-
-    @property
-    def launches(self) -> int:
-        """Gathers of dense vectors launched so far."""
-        return self._gathers.launches
+        self.rows = 0
+        """Dense vectors sent so far."""
 
     def begin(self, step: Step, now: float) -> None:
         """Start the MLP of this node's share of ``step``."""
@@ -88,19 +76,15 @@ class DenseVectors:
             raise ValueError(f"the dense vector of sample {samples[outside.argmax()]} was "
                              f"requested by a node that does not hold the sample")
         self.waiting += head.count
-        request = (step, places, wanted["landing"].astype(np.uint16))
-        self._events.at(max(now, self._ready[step.number]), lambda now: self._schedule_end(
-            self._gathers.arrive(now, request, head.count)))
+        if (read := self._awake(max(now, self._ready[step.number]))) < inf:
+            self._events.at(read, partial(self._answer, step, places,
+                                          wanted["landing"].astype(np.uint16)))
 
-    def _schedule_end(self, gather: Gather | None) -> None:
-        if gather is not None and (end := self._awake(gather.end)) < inf:
-            self._events.at(end, partial(self._finish_gather, gather))
-
-    def _finish_gather(self, gather: Gather, now: float) -> None:
-        for step, places, landings in gather.lists:
-            self.waiting -= len(places)
-            for packet in gpu_vectors(
-                    landings, step.dense[places], node=self._node, step=step.number,
-                    payload_beats=self._payload_beats, opcode=Opcode.DENSE_VECTORS):
-                self._send(packet, now)
-        self._schedule_end(self._gathers.finish(now))
+    def _answer(self, step: Step, places: np.ndarray, landings: np.ndarray, now: float) -> None:
+        assert step.dense is not None
+        self.waiting -= len(places)
+        self.rows += len(places)
+        for packet in gpu_vectors(
+                landings, step.dense[places], node=self._node, step=step.number,
+                payload_beats=self._payload_beats, opcode=Opcode.DENSE_VECTORS):
+            self._send(packet, now)

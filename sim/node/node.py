@@ -74,7 +74,7 @@ class Node:
         self.errors = self._answers.errors
         """Sample and status of each refusal."""
         self.dense = None if bottom is None else DenseVectors(
-            number, gpu, bottom, dimension, config.host_payload_beats, self._events, thread,
+            number, gpu, bottom, config.host_payload_beats, self._events,
             find=self._answers.find, send=self._send, awake=lambda end: self.silent_gpu.after(end))
         """The sender of dense vectors, None unless the NIC computes the interaction."""
         self.training = training and training(
@@ -101,12 +101,13 @@ class Node:
     def _horizon(self) -> float:
         """Return a cycle before which nothing from the host reaches the NIC: the lookahead.
 
-        A host replies at once to a credit for which queries wait, and to training reports; to
-        requests for rows only after a gather on the GPU. Its pending events count too.
+        A host replies at once to a credit for which queries wait, to requests for dense vectors
+        and to training reports; to requests for rows only after a gather on the GPU. Its pending
+        events count too.
         """
         nic, host = self.next_events
         answer = nic + self._pcie.lookahead
-        if not self._queries.left and not (self.training and self.training.busy):
+        if not (self._queries.left or self.dense or (self.training and self.training.busy)):
             answer += self._gpu.lookahead
         return min(answer, host + self._pcie.latency)
 

@@ -7,7 +7,7 @@ from sim.engines import Engine
 from sim.job.faults import Windows
 from sim.node.step import Step
 
-__all__ = ["ClusterNode", "GatherCounts"]
+__all__ = ["ClusterNode", "DenseCounts", "GatherCounts"]
 
 
 class GatherCounts(Protocol):
@@ -15,6 +15,13 @@ class GatherCounts(Protocol):
 
     @property
     def launches(self) -> int: ...
+    @property
+    def rows(self) -> int: ...
+
+
+class DenseCounts(Protocol):
+    """Count of dense vectors: ``rows`` sent."""
+
     @property
     def rows(self) -> int: ...
 
@@ -31,7 +38,7 @@ class ClusterNode(Protocol):
     next_events: the next cycles at which the NIC and the host act without new input.
     quiet: whether NIC and host stay idle until something arrives from outside.
     errors: sample and status of each refusal. seconds: CPU time of NIC and host.
-    host_bytes: bytes over PCIe each way. gpu, dense: gathers of rows, and of dense vectors, None
+    host_bytes: bytes over PCIe each way. gpu: gathers of rows; dense: dense vectors sent, None
     unless the NIC computes the interaction. unanswered: samples in flight or waiting.
     queries_waiting: query packets held back for lack of credit.
     """
@@ -60,7 +67,7 @@ class ClusterNode(Protocol):
     @property
     def gpu(self) -> GatherCounts: ...
     @property
-    def dense(self) -> GatherCounts | None: ...
+    def dense(self) -> DenseCounts | None: ...
     @property
     def unanswered(self) -> int: ...
     @property

@@ -17,12 +17,13 @@ import numpy as np
 from rich.table import Table
 
 from host.placement.lru import LruSets, NodeCaches
-from host.placement.shard import PLACEMENTS, ShardPlan, key_hash
+from host.placement.shard import key_hash
 from host.samples import first_lookups, rechunk
 from rtl.config import NicConfig, preset
 from sim.files.outputs import LiveJson
 from sim.files.stop import never
 from sim.job.inputs import choose_model, sample_chunks
+from sim.job.placing import plan_of
 from sim.job.settings import apply_settings
 from sim.job.workload import Workload
 
@@ -71,7 +72,7 @@ class _Caches:
 def hitrate(sizes: Sequence[int] | None = None, *, data: str | tuple[str, ...] | None = None,
             format: str | None = None, model: str | None = None,
             policies: Sequence[str] = ("lru",), ways: int | None = None, nodes: int | None = None,
-            placement: str = "table", mini_batch: int = 128, samples: int | None = None,
+            placement: str = Workload.placement, mini_batch: int = 128, samples: int | None = None,
             warmup: int = 0, seed: int = 1, config: str | None = None, cluster: str | None = None,
             progress: Callable[[int], None] = lambda done: None,
             stop: Callable[[], str | None] = never, live: LiveJson | None = None) -> dict:
@@ -114,15 +115,13 @@ def hitrate(sizes: Sequence[int] | None = None, *, data: str | tuple[str, ...] |
                             placement=placement, mini_batch=mini_batch, samples=samples, seed=seed,
                             config=config, cluster=cluster)
     nodes = workload.nodes
-    if placement not in PLACEMENTS:
-        raise ValueError(f"placement must be one of {', '.join(PLACEMENTS)}, not {placement!r}")
     nic, _ = apply_settings(preset(workload.config), list(workload.settings))
     ways = nic.local_cache_ways if ways is None else ways
     sizes = _sizes_of(nic, ways) if sizes is None else sizes
     caches = [_Caches(policy, size, ways, nodes)
               for policy, size in _checked(policies, sizes, ways)]
     shape, kind = choose_model(workload)
-    plan = ShardPlan.deal(shape, nodes, placement)
+    plan = plan_of(workload, shape, kind)
     done = left_out = lookups = unique = 0
 
     def result(complete: bool = False, interrupted: str | None = None) -> dict:

@@ -19,8 +19,9 @@ from fractions import Fraction
 import numpy as np
 
 from host.model import Model
+from host.placement.deal import PLACEMENTS
 from host.placement.lru import NodeCaches
-from host.placement.shard import PLACEMENTS, ShardPlan, key_hash
+from host.placement.shard import ShardPlan, key_hash
 from host.samples import first_lookups, rechunk
 from host.timing.clock import CYCLE_NS
 from host.timing.cluster import Cluster, load_cluster
@@ -31,6 +32,7 @@ from host.toml.profile import load_profile
 from rtl.config import NicConfig, beats_of, preset
 from sim.job.fit import check_units
 from sim.job.inputs import choose_model, sample_chunks
+from sim.job.placing import plan_of
 from sim.job.settings import Runtime, apply_settings
 from sim.job.workload import Workload, check_cluster
 from sim.offline.plan_interaction import InteractionCost
@@ -83,10 +85,7 @@ def plan(workload: Workload, *, optimizer: str = "none", hit_rate: float | None 
     model = system.runtime.of_model(model)
     if system.runtime.interaction:
         check_units(system.config, model)
-    plans = {name: ShardPlan.deal(model, workload.nodes, name) for name in PLACEMENTS}
-    if workload.placement not in plans:
-        raise ValueError(f"placement must be one of {', '.join(PLACEMENTS)}, "
-                         f"not {workload.placement!r}")
+    plans = {name: plan_of(workload, model, kind, name) for name in PLACEMENTS}
     traffic, loads = _replay(workload, system, model, kind, plans, hit_rate, progress)
     nodes = node_bytes(model, plans[workload.placement], optimizer)
     per_batch = {name: values / traffic.batches for name, values in traffic.counts.items()}
@@ -122,7 +121,7 @@ def plan(workload: Workload, *, optimizer: str = "none", hit_rate: float | None 
             {"placement": name,
              "balance": {"rows": balance([float(rows) for rows in dealt.rows_held()]),
                          "lookups": balance(loads[name].tolist())},
-             "nodes_needed": nodes_needed(model, name, optimizer, memory)}
+             "nodes_needed": nodes_needed(model, dealt.rule, optimizer, memory)}
             for name, dealt in plans.items()],
         "checks": _checks(workload, system, model, traffic, nodes),
         "traffic": {name: values.tolist() for name, values in sorted(per_batch.items())},
@@ -163,7 +162,7 @@ class _System:
     @property
     def gather_us(self) -> float:
         """Unloaded latency from a request list in the NIC to the first row back in the NIC."""
-        return 2 * self.pcie.one_way_us + self.gpu.latency_us
+        return 2 * self.pcie.one_way_us + self.gpu.latency_us + self.gpu.kernel_us
 
 
 def _replay(workload: Workload, system: _System, model: Model, kind: str | None,

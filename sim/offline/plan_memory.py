@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from host.model import Model
+from host.placement.deal import Rule
 from host.placement.shard import ShardPlan
 from host.timing.cluster import CACHES, Cluster, row_bytes
 from rtl.config import NicConfig
@@ -36,9 +37,12 @@ def balance(values: list[float]) -> float:
     return max(values) * len(values) / sum(values) if sum(values) else 1.0
 
 
-def nodes_needed(model: Model, placement: str, optimizer: str, memory: int) -> dict:
+def nodes_needed(model: Model, rule: Rule, optimizer: str, memory: int) -> dict:
     """Return the fewest ``nodes`` whose memories of ``memory`` bytes hold the model, None if that
-    is more than the NIC can address, and ``why``, the reason if there is one."""
+    is more than the NIC can address, and ``why``, the reason if there is one.
+
+    ``rule``: by which the tables are placed.
+    """
     mlp = 4 * model.mlp_parameters
     each = row_bytes(model.dimension) + STATE_BYTES[optimizer]
     room = memory - mlp
@@ -46,14 +50,15 @@ def nodes_needed(model: Model, placement: str, optimizer: str, memory: int) -> d
         return {"nodes": None, "why": f"the MLPs alone take {mlp:,} of {memory:,} B"}
     most = (1 << NODE_BITS) - 1
     first, why = max(1, -(-sum(model.rows) * each // room)), None
-    if placement == "table" and max(model.rows) * each > room:
+    if rule.placement != "row" and max(model.rows) * each > room:
         # Tables are split only if there are more nodes than tables.
         table = max(range(model.tables), key=lambda t: model.rows[t])
         first, why = max(first, model.tables + 1), (
             f"table {table} alone takes {model.rows[table] * each:,} of {room:,} B: rows are "
             f"hashed where nodes exceed tables")
     for nodes in range(first, most + 1):
-        if max(ShardPlan.deal(model, nodes, placement).rows_held()) * each <= room:
+        dealt = ShardPlan.deal(model, nodes, rule.placement, rule.lookups)
+        if max(dealt.rows_held()) * each <= room:
             return {"nodes": nodes, "why": why}
     return {"nodes": None, "why": f"more than {most} nodes"}
 

@@ -10,7 +10,7 @@ import numpy as np
 from host.batching import MiniBatch
 from host.dlrm.dlrm import Dlrm
 from host.dlrm.interaction import ResultLayout
-from host.placement.shard import ShardPlan, foreign_keys
+from host.placement.shard import foreign_keys
 from host.samples import Samples
 from host.timing.gpu import GpuProfile
 from host.timing.pcie import PcieProfile
@@ -23,6 +23,7 @@ from sim.files.stop import never
 from sim.job.fit import check_fit, config_to_build
 from sim.job.inputs import GENERATED, batcher_of, check_warmup, choose_model, mini_batches
 from sim.job.options import RunOptions
+from sim.job.placing import plan_of
 from sim.job.settings import apply_settings
 from sim.model.config import WideConfig
 from sim.nic.ports import Observer
@@ -76,7 +77,7 @@ class Run:
         self._layout = ResultLayout.of(self.model) if self.runtime.interaction else None
         self._answer = ((self.model.tables, self.model.dimension) if self._layout is None else
                         (self._layout.beats, LANES))
-        self.plan = ShardPlan.deal(self.model, workload.nodes, workload.placement)
+        self.plan = plan_of(workload, self.model, self._kind)
         self._dlrm = Dlrm(self.model, workload.seed, simulation.mlp, backend.numerics.linear)
         self._before: Samples | None = None
         self.batcher = batcher_of(workload)

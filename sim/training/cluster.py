@@ -105,17 +105,17 @@ class NicCluster:
     Parameters
     ----------
     options: of the training. config, runtime, model: derived from them; see `training_config`.
-    rows: the rows written so far.
+    plan: of the tables. rows: the rows written so far.
     backend: the implementations.
 
     Members: ``tables``, the embedding tables as a trainer uses them; ``setup``, the cluster.
     """
 
     def __init__(self, options: TrainOptions, config: NicConfig, runtime: Runtime, model: Model,
-                 rows: RowStore, backend: Backend):
+                 plan: ShardPlan, rows: RowStore, backend: Backend):
         workload, optimizer = options.run.workload, options.learning.optimizer
         self._config, self._runtime, self._model = config, runtime, model
-        self._plan = check_single_copies(ShardPlan.deal(model, workload.nodes, workload.placement))
+        self._plan = check_single_copies(plan)
         self._stores = split_rows(rows, self._plan)
         registers = training_registers(config, runtime, optimizer, workload.nodes)
         check_windows([registers] * workload.nodes)

@@ -77,8 +77,8 @@ class TrainOptions:
     Members
     -------
     run: the workload, the simulation of the cluster and its outputs, see
-        :class:`sim.job.options.RunOptions`; ``in_flight`` is 1, ``first_sample`` and ``warmup``
-        are 0.
+        :class:`sim.job.options.RunOptions`; ``in_flight`` is 1, ``first_sample``,
+        ``warmup`` and ``copied_rows`` are 0.
     learning: what is learned. method: how it is simulated. record: what is recorded.
     """
 
@@ -89,7 +89,8 @@ class TrainOptions:
 
     def __post_init__(self) -> None:
         workload, outputs = self.run.workload, self.run.outputs
-        for name, value in (("in_flight", 1), ("first_sample", 0), ("warmup", 0)):
+        for name, value in (("in_flight", 1), ("first_sample", 0), ("warmup", 0),
+                            ("copied_rows", 0)):
             if getattr(workload, name) != value:
                 raise ValueError(f"{name} must be {value} in training, "
                                  f"not {getattr(workload, name)!r}")

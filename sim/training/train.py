@@ -18,6 +18,7 @@ from sim.cluster.watchdog import StuckError
 from sim.files.outputs import LiveJson
 from sim.files.stop import never
 from sim.job.inputs import GENERATED, batcher_of, choose_model
+from sim.job.placing import plan_of
 from sim.job.settings import Runtime, apply_settings
 from sim.job.workload import Workload
 from sim.nic.ports import Observer
@@ -68,7 +69,7 @@ class Training:
         if workload.data is not None and epochs > 1:
             check_files(workload.data, f"for {epochs} epochs")
         self.config, self.runtime = _settings(workload)
-        model, kind = choose_model(workload)
+        model, self._kind = choose_model(workload)
         self.model = self.runtime.of_model(model)
         self.runtime = replace(self.runtime, pooling=self.model.pooling)
         self.backend = backend or choose(options.run)
@@ -80,8 +81,8 @@ class Training:
         rows = RowStore(self.model, workload.seed)
         self.first_step = self._checkpoints.load(rows)
         self.similarity = SimilarityTally(workload)
-        self._batches = epoch_batches(options, self.model, kind, self.config, batcher_of(workload),
-                                      self.first_step)
+        self._batches = epoch_batches(options, self.model, self._kind, self.config,
+                                      batcher_of(workload), self.first_step)
         # The first mini-batch is read before anything is built, so that a bad file fails at once.
         self._next = next(self._batches)
         self.nics: NicCluster | None = None
@@ -95,9 +96,10 @@ class Training:
         self._predictions = hashlib.sha256()
 
     def _build(self, rows: RowStore) -> NicCluster:
-        self.config = training_config(self.config, self.model, self.runtime,
-                                      self.options.run.workload)
-        return NicCluster(self.options, self.config, self.runtime, self.model, rows, self.backend)
+        workload = self.options.run.workload
+        self.config = training_config(self.config, self.model, self.runtime, workload)
+        return NicCluster(self.options, self.config, self.runtime, self.model,
+                          plan_of(workload, self.model, self._kind), rows, self.backend)
 
     def _reference(self, rows: RowStore) -> EmbeddingTables:
         workload = self.options.run.workload

@@ -105,7 +105,7 @@ def test_bench(monkeypatch, capsys, tmp_path):
 
 def test_defaults_of_an_evaluation_are_those_of_a_run():
     run = RunOptions()
-    assert (Setting.gpu, Setting.seed) == (run.workload.gpu, run.workload.seed)
+    assert (Setting.gpu, Setting.seeds) == (run.workload.gpu, (run.workload.seed,))
     assert Setting.fidelity == "model"
 
 
@@ -125,6 +125,16 @@ def test_reproduce(monkeypatch, capsys, tmp_path):
     assert not _ended(["reproduce", "fig22", "--output", str(tmp_path / "out"),
                        *(part for part in _arguments(options) if part != "True")])
     assert asked[0] == asked[1]
+    for given, listed in (({"seed": 3, "seeds": 2}, (3, 4)), ({"seeds": [7, 2]}, (7, 2))):
+        asked.clear()
+        api.reproduce(["fig22"], output=tmp_path / "out", **given)
+        assert asked[0][0][1].seeds == listed and asked[0][0][1].seed == listed[0]
+        assert asked[0][1]["command"] == f" --seeds {listed[0]},{listed[1]}"
+        seeds = given["seeds"]
+        assert not _ended(["reproduce", "fig22", "--output", str(tmp_path / "out"), "--seeds",
+                           str(seeds) if isinstance(seeds, int) else "7,2",
+                           *(("--seed", "3") if "seed" in given else ())])
+        assert asked[0] == asked[1]
     assert api.frame(result)["claim"].tolist() == ["C1"]
 
 

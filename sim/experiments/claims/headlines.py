@@ -1,20 +1,32 @@
-"""Headlines: the speedups of the full system."""
+"""Headlines: the speedups of the full systems."""
 
-from sim.experiments.claims.book import Book, mean
+from sim.experiments.claims.book import Book
+from sim.experiments.figures.estimate import mean_of
 from sim.experiments.points.point import WORKLOADS
-from sim.experiments.points.setting import BASES, Setting
+from sim.experiments.points.setting import BASES, FULL_SYSTEMS, Setting
 from sim.experiments.sweep.sweep import Results
 
 __all__ = ["headlines"]
 
 
 def headlines(setting: Setting, results: Results) -> list[dict]:
-    """Return the speedups of the full system, with each software profile, over each baseline."""
+    """Return the speedups of each full system, with each software profile, over each baseline.
+
+    ``mean`` over data sets and seeds, with ``low`` and ``high``, the ends of its interval, None
+    with one seed; ``speedups`` by data set, and their ``intervals``.
+    """
     rows = []
-    for workload in WORKLOADS:
-        for software in setting.softwares:
-            for base in BASES:
-                found = Book(setting, results, software, base).speedups("fs", workload)
-                rows.append({"workload": workload, "software": software, "base": base,
-                             "mean": mean(found), "speedups": found})
+    for system in FULL_SYSTEMS:
+        for workload in WORKLOADS:
+            for software in setting.softwares:
+                for base in BASES:
+                    found = Book(setting, results, software, base).speedups(system, workload)
+                    mean = mean_of(found)
+                    low, high = (mean and mean.interval) or (None, None)
+                    rows.append({
+                        "system": system, "workload": workload, "software": software, "base": base,
+                        "mean": mean and mean.value, "low": low, "high": high,
+                        "speedups": {name: each and each.value for name, each in found.items()},
+                        "intervals": {name: each and each.interval and list(each.interval)
+                                      for name, each in found.items()}})
     return rows

@@ -1,38 +1,60 @@
 """Judge all claims: what the paper says, what our results say, and whether the two agree."""
 
-from dataclasses import asdict
+from collections.abc import Mapping
+from typing import Any
 
 from sim.experiments.claims.book import Book
 from sim.experiments.claims.registry import CLAIMS
 from sim.experiments.claims.verdict import Claim
+from sim.experiments.figures.estimate import Estimate
 from sim.experiments.points.setting import BASES, Setting
 from sim.experiments.sweep.sweep import Results
 
-__all__ = ["judge"]
+__all__ = ["judge", "judged"]
 
 
 def judge(setting: Setting, results: Results) -> list[dict]:
-    """Return every claim with its verdicts, as plain values.
+    """Return :func:`judged` of every claim, in the order of their numbers."""
+    return [judged(claim, setting, results) for claim in CLAIMS]
+
+
+def judged(claim: Claim, setting: Setting, results: Results) -> dict:
+    """Return a claim with its verdicts, as plain values.
 
     ``verdicts`` holds one for each software profile and baseline. The claim as a whole is judged
-    where the paper stands: eager software, baseline ``bl-paper``.
+    where the paper stands: eager software, baseline ``bl-paper``. Claims about the time of
+    inference are judged on steady state, since the paper argues from pipelining; ``why`` says where
+    mini-batches served alone give another verdict.
     """
-    judged = []
-    for claim in CLAIMS:
-        verdicts = [_verdict(claim, Book(setting, results, software, base))
-                    for software in setting.softwares for base in BASES]
-        first = verdicts[0]
-        judged.append({"claim": claim.name, "text": claim.text, "figures": list(claim.figures),
-                       "agrees": first["agrees"], "ours": first["ours"], "why": first["why"],
-                       "verdicts": verdicts})
-    return judged
+    verdicts = [_verdict(claim, setting, results, software, base)
+                for software in setting.softwares for base in BASES]
+    first = verdicts[0]
+    return {"claim": claim.name, "text": claim.text, "figures": list(claim.figures),
+            "agrees": first["agrees"], "ours": first["ours"], "why": first["why"],
+            "verdicts": verdicts}
 
 
-def _verdict(claim: Claim, book: Book) -> dict:
+def _verdict(claim: Claim, setting: Setting, results: Results, software: str, base: str) -> dict:
+    book = Book(setting, results, software, base)
     verdict = claim.verdict(book)
     why = verdict.why
     if verdict.agrees is None:
         missing = list(dict.fromkeys(book.asked))
         more = f" and {len(missing) - 3} more" if len(missing) > 3 else ""
         why = "not measured: " + ("; ".join(missing[:3]) or "no values") + more
-    return asdict(verdict) | {"why": why, "software": book.software, "base": book.base}
+    elif book.timed:
+        alone = claim.verdict(Book(setting, results, software, base, alone=True))
+        if alone.agrees not in (None, verdict.agrees):
+            why += (f" Mini-batches served alone give another verdict, "
+                    f"{'yes' if alone.agrees else 'no'}: {alone.ours}.")
+    return {"ours": verdict.ours, "agrees": verdict.agrees, "why": why,
+            "values": _plain(verdict.values), "software": software, "base": base}
+
+
+def _plain(value: Any) -> Any:
+    """Return values as JSON knows them; an estimate is its ``value``, ``low`` and ``high``."""
+    if isinstance(value, Estimate):
+        return value.to_json()
+    if isinstance(value, Mapping):
+        return {name: _plain(each) for name, each in value.items()}
+    return value

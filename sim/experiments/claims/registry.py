@@ -1,6 +1,8 @@
 """The registry of claims: to add one is a function and its name in the tuple of its module."""
 
+from sim.experiments.claims.caches import CACHES
 from sim.experiments.claims.inference import INFERENCE
+from sim.experiments.claims.scaling import SCALING
 from sim.experiments.claims.system import SYSTEM
 from sim.experiments.claims.training import TRAINING
 from sim.experiments.claims.verdict import Claim
@@ -8,5 +10,6 @@ from sim.experiments.claims.verdict import Claim
 __all__ = ["CLAIMS"]
 
 CLAIMS: tuple[Claim, ...] = tuple(sorted(
-    (*INFERENCE, *TRAINING, *SYSTEM), key=lambda claim: int(claim.name.removeprefix("C"))))
+    (*INFERENCE, *CACHES, *TRAINING, *SCALING, *SYSTEM),
+    key=lambda claim: int(claim.name.removeprefix("C"))))
 """All claims, in the order of their numbers."""

@@ -27,6 +27,7 @@ class Extra:
         that it is compared with, by default the full system as it is.
     rtl: whether only RTL tells the two apart. They are then run in it, on the first data set with
         the first profile, and only where an evaluation runs points in it.
+    datasets: that it is for, all by default.
     """
 
     name: str
@@ -35,11 +36,19 @@ class Extra:
     fields: tuple[tuple[str, object], ...]
     against: tuple[tuple[str, object], ...] = ()
     rtl: bool = False
+    datasets: tuple[str, ...] = ()
 
 
 EXTRAS = (
     Extra("requester-side merge", "identical keys on their way to other nodes travel once",
           "inference", (("settings", ("requester_merge=true",)),)),
+    Extra("copies of small tables", "tables of at most 10,000 rows are copied to every node",
+          "inference", (("copied_rows", 10_000),)),
+    Extra("resident gather", "a kernel that never ends gathers rows, in place of launches",
+          "inference", (("persistent_gather", True),)),
+    Extra("hold buffer of 2,048 vectors", "in place of 1,024, which are 39 samples of Terabyte: "
+          "what is asked for does not wait for room so often", "inference",
+          (("settings", ("hold_vectors=2048",)),), datasets=("terabyte",)),
     Extra("greedy mini-batches", "samples chosen greedily in place of the graph algorithm",
           "inference", (("batching", "greedy"),)),
     Extra("exact gradients", "partial sums travel exactly, so that the weights do not depend on "
@@ -54,7 +63,8 @@ def _cases(setting: Setting) -> Iterator[tuple[Extra, Point, Point]]:
         few, run = (1, {"fidelity": "rtl"}) if extra.rtl else (None, {})
         if extra.rtl and not setting.markers and setting.fidelity != "rtl":
             continue
-        for dataset in setting.datasets[:few]:
+        datasets = [name for name in setting.datasets if name in (extra.datasets or (name,))]
+        for dataset in datasets[:few]:
             for software in setting.softwares[:few]:
                 own, other = (setting.point(dataset, "fs", extra.workload, software,
                                             **run | dict(fields))

@@ -13,6 +13,7 @@ from sim.experiments.figures.row import Row
 from sim.experiments.figures.section import Section, section_of_rows
 from sim.experiments.points.point import Point
 from sim.experiments.points.setting import Setting
+from sim.experiments.points.task import Task
 from sim.experiments.sweep.sweep import Results
 
 __all__ = ["Exhibit", "Figure", "Table"]
@@ -34,7 +35,7 @@ class Exhibit(ABC):
     about: str = field(default="", kw_only=True)
     demo: bool = field(default=False, kw_only=True)
 
-    def points(self, setting: Setting) -> list[Point]:
+    def points(self, setting: Setting) -> Sequence[Point | Task]:
         """Return the points that must be measured; none where data sets alone are described."""
         return []
 
@@ -46,6 +47,11 @@ class Exhibit(ABC):
         """Return the sections of the page above the pictures."""
         return []
 
+    def pictures(self, setting: Setting, results: Results, rows: Sequence[Row],
+                 folder: Path) -> list[Path]:
+        """Draw the pictures to ``folder``, and return where they are."""
+        return []
+
 
 class Figure(Exhibit):
     """An exhibit with a picture, which lies under the heading ``Figures`` of the page."""
@@ -54,6 +60,13 @@ class Figure(Exhibit):
     def draw(self, setting: Setting, results: Results, rows: Sequence[Row],
              path: str | Path) -> None:
         """Draw to ``path``, a PNG."""
+
+    def pictures(self, setting: Setting, results: Results, rows: Sequence[Row],
+                 folder: Path) -> list[Path]:
+        """Draw its one picture, which has its name."""
+        path = folder / f"{self.name}.png"
+        self.draw(setting, results, rows, path)
+        return [path]
 
     @property
     def heading(self) -> str:

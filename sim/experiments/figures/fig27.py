@@ -2,7 +2,7 @@
 
 from sim.experiments.figures.plots.entry import Entry
 from sim.experiments.figures.plots.plot import Plot
-from sim.experiments.figures.plots.series import cases
+from sim.experiments.figures.plots.series import FULL, cases
 from sim.experiments.figures.plots.stacked import PHASE_METRICS, Stacked
 from sim.experiments.points.setting import Setting
 
@@ -11,8 +11,9 @@ __all__ = ["EXHIBIT"]
 _BARS = tuple(
     (workload, label, system)
     for workload, bars in (
-        ("inference", (("BL", "bl-paper"), ("LC", "lc"), ("RC", "rc"), ("SC", "sc"), ("FS", "fs"))),
-        ("training", (("BL", "bl-paper"), ("LC", "lc"), ("SC", "sc"), ("FS", "fs"))))
+        ("inference", (("BL", "bl-paper"), ("NIC", "nic"), ("LC", "lc"), ("RC", "rc"),
+                       ("SC", "sc"), *FULL)),
+        ("training", (("BL", "bl-paper"), ("NIC", "nic"), ("LC", "lc"), ("SC", "sc"), *FULL)))
     for label, system in bars)
 
 

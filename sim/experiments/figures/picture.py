@@ -15,12 +15,12 @@ _WIDEST = 0.97
 
 
 def grid(columns: Sequence[str], rows: Sequence[str], title: str, setting: str,
-         draw: Callable, height: float = 2.6) -> Canvas:
+         draw: Callable, height: float = 2.6, width: float = 3.6) -> Canvas:
     """Return a canvas of panels; ``draw(axes, column, row)`` fills each.
 
     What all panels have in common is said once: ``title``, and below it the ``setting``.
     """
-    canvas = Canvas(figsize=(max(7.0, 3.6 * len(columns)), 1.3 + height * len(rows)),
+    canvas = Canvas(figsize=(max(7.0, width * len(columns)), 1.3 + height * len(rows)),
                     layout="constrained")
     panels = canvas.subplots(len(rows), len(columns), squeeze=False)
     for row, name in enumerate(rows):

@@ -1,11 +1,14 @@
-"""The registry of figures and tables: to add one is a file in this folder and a line in `NAMES`."""
+"""The registry of figures and tables: to add one is a file in this folder and a line in `NAMES`.
+
+Those that need what claims make of results are files of the folder ``maps``, which is above claims.
+"""
 
 from collections.abc import Iterable
 from importlib import import_module
 
 from sim.experiments.figures.exhibit import Exhibit
 
-__all__ = ["NAMES", "chosen", "demo_names", "exhibit", "in_words"]
+__all__ = ["HEAVY", "NAMES", "chosen", "demo_names", "exhibit", "in_words"]
 
 NAMES: tuple[str, ...] = (
     "fig06",
@@ -24,20 +27,34 @@ NAMES: tuple[str, ...] = (
     "fig25",
     "fig26",
     "fig27",
+    "alternate",
     "tornado",
+    "levels",
     "beyond",
+    "checks",
+    "paper_like",
+    "montecarlo",
+    "phase_map",
 )
-"""Files of this folder with an `EXHIBIT`, in the order in which they are measured and shown."""
+"""Files with an `EXHIBIT`, in the order in which they are measured and shown."""
+
+HEAVY = ("montecarlo", "phase_map")
+"""Those of `NAMES` that take an hour or more each: made when asked for by name, not by ``all``."""
+
+_MAPS = ("paper_like", "phase_map")
+"""Those of `NAMES` that lie in the folder ``maps``; the others lie in this one."""
 
 
 def exhibit(name: str) -> Exhibit:
     """Return the figure or table of a name of `NAMES`."""
     # Loaded on demand: Matplotlib is slow to load, and the help of a command needs names only.
-    return import_module(f"sim.experiments.figures.{name}").EXHIBIT
+    folder = "maps" if name in _MAPS else "figures"
+    return import_module(f"sim.experiments.{folder}.{name}").EXHIBIT
 
 
 def chosen(names: Iterable[str]) -> tuple[str, ...]:
-    """Return the names without repeats, in the order of `NAMES`; ``all`` or no name means all.
+    """Return the names without repeats, in the order of `NAMES`; ``all`` or no name means all but
+    the `HEAVY` ones.
 
     Raises ``ValueError`` for an unknown name.
     """
@@ -45,7 +62,8 @@ def chosen(names: Iterable[str]) -> tuple[str, ...]:
     for name in wanted:
         if name not in (*NAMES, "all"):
             raise ValueError(f"figure must be one of {', '.join(NAMES)} or all, not {name!r}")
-    return tuple(name for name in NAMES if name in wanted or "all" in wanted)
+    return tuple(name for name in NAMES
+                 if name in wanted or ("all" in wanted and name not in HEAVY))
 
 
 def demo_names() -> tuple[str, ...]:

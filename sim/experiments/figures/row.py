@@ -2,14 +2,21 @@
 
 import csv
 import io
-from dataclasses import astuple, dataclass, fields
+from dataclasses import dataclass
 
-__all__ = ["Row", "csv_text"]
+from sim.experiments.figures.estimate import Estimate
+from sim.experiments.points.point import Point
+
+__all__ = ["COLUMNS", "Row", "csv_text"]
+
+COLUMNS = ("dataset", "nodes", "mini_batch", "profile", "fidelity", "system", "metric", "value",
+           "low", "high", "unit")
+"""Of the CSV files: members of :class:`Row`."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """One value; its fields are the columns of the CSV file."""
+    """One value. ``low`` and ``high`` are the ends of its interval, where there is one."""
 
     dataset: str
     nodes: int
@@ -20,12 +27,23 @@ class Row:
     metric: str
     value: float | None
     unit: str
+    low: float | None = None
+    high: float | None = None
+
+    @classmethod
+    def of(cls, point: Point, system: str, metric: str, found: Estimate | None,
+           unit: str) -> "Row":
+        """Return the row of a point's metric, of which seeds say what ``found`` holds."""
+        low, high = (found and found.interval) or (None, None)
+        return cls(point.dataset, point.nodes, point.samples, point.software, point.fidelity,
+                   system, metric, found and found.value, unit, low, high)
 
 
 def csv_text(rows: list[Row]) -> str:
     """Return rows as a CSV file with a header; a missing value is an empty field."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow([field.name for field in fields(Row)])
-    writer.writerows(["" if value is None else value for value in astuple(row)] for row in rows)
+    writer.writerow(COLUMNS)
+    writer.writerows(["" if (value := getattr(row, name)) is None else value for name in COLUMNS]
+                     for row in rows)
     return text.getvalue()

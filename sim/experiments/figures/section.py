@@ -10,11 +10,13 @@ __all__ = ["Section", "section_of_rows"]
 _ROWS = """\
 <h2>{{ title }}</h2>
 <table>
-<tr><th>what</th><th>data set</th><th>software</th><th>metric</th><th>value</th></tr>
+<tr><th>what</th><th>data set</th><th>nodes</th><th>mini-batch</th><th>software</th>
+<th>metric</th><th>value</th></tr>
 {% for row in rows %}
-<tr><td>{{ row.system }}</td><td>{{ row.dataset }}</td><td>{{ row.profile }}</td>
-<td>{{ row.metric }}</td>
-<td class="n">{{ "n/a" if row.value is none else "%.3f" | format(row.value) }}</td></tr>
+<tr><td>{{ row.system }}</td><td>{{ row.dataset }}</td><td>{{ row.nodes }}</td>
+<td>{{ "{:,}".format(row.mini_batch) }}</td><td>{{ row.profile }}</td><td>{{ row.metric }}</td>
+<td class="n">{{ "n/a" if row.value is none else "%.3f" | format(row.value) }}
+{{ "" if row.low is none else "[%.3f, %.3f]" | format(row.low, row.high) }}</td></tr>
 {% endfor %}
 </table>
 {% for name, text in notes %}

@@ -1,20 +1,20 @@
-"""Sensitivity of the full system's speedup to every constant that is not verified."""
+"""Sensitivity of the full system's speedup to every doubtful constant, and to choices of ours."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
-from host.systems.devices import profiles_of
-from host.toml.profile import load_profile
-from host.toml.provenance import Constant, uncertain
+from sim.experiments.doubt.constants import doubtful
 from sim.experiments.figures.row import Row
 from sim.experiments.points.point import Point
 from sim.experiments.points.setting import Setting
 from sim.experiments.points.speedup import JUDGED, speedup
 from sim.experiments.sweep.sweep import Results
 
-__all__ = ["BASE_OF", "FACTORS", "Swing", "doubtful", "pairs", "sensitivity_points",
+__all__ = ["BASE_OF", "FACTORS", "Change", "Knob", "Swing", "knobs", "pairs", "sensitivity_points",
            "sensitivity_rows", "swings", "width"]
 
-FACTORS = (0.5, 2.0)
+FACTORS = {"halved": 0.5, "doubled": 2.0}
 
 BASE_OF = {"eager": "bl-paper", "tuned": "bl-tuned"}
 """The baseline that is written for a software profile."""
@@ -26,31 +26,58 @@ their collectives are the other library's, and no CPU computes."""
 _MINI_BATCHES = 16
 """Measured at most, after as many of warm-up: a few are enough to tell differences."""
 
+_PLACEMENTS = ("rows", "row")
+_DEPTHS = (1, 2, 8)
+_WINDOWS = (4, 64)
+_SEEDS = 5
+_LEVELS = {"eager": (1, 2, 3), "tuned": (0, 1, 3)}
+"""Other levels of kernels than a software profile's own."""
+
+Fields = tuple[tuple[str, Any], ...]
+
 
 @dataclass(frozen=True)
-class Swing:
-    """What a constant does to a speedup.
+class Change:
+    """One other value: ``label`` in words, and the ``fields`` of the points that have it."""
+
+    label: str
+    fields: Fields
+
+
+@dataclass(frozen=True)
+class Knob:
+    """What is changed.
 
     Members
     -------
-    name: ``profile.constant``. status, source: how far it is to be trusted.
-    low, high: the speedup with the constant halved and doubled; None where it was not measured.
+    name: ``profile.constant``, or what we chose. status: of a constant, how far it is to be
+        trusted; empty for a choice.
+    changes: to its other values. ground: fields of the points that these are compared with, where
+        they are not those of the setting.
     """
 
     name: str
     status: str
-    source: str
-    low: float | None
-    high: float | None
+    changes: tuple[Change, ...]
+    ground: Fields = ()
 
 
-def doubtful(setting: Setting, software: str) -> dict[str, Constant]:
-    """Return every unverified or second-hand constant that the full system or its baseline is
-    charged, by ``profile.constant``."""
-    return {f"{name}.{constant.name}": constant
-            for name, kind in profiles_of(software, setting.gpu).items()
-            if not name.startswith(_UNUSED[software])
-            for constant in uncertain(load_profile(name, kind))}
+@dataclass(frozen=True)
+class Swing:
+    """What a knob does to a speedup: ``values``, by label of a change, None where not measured."""
+
+    knob: Knob
+    values: dict[str, float | None]
+
+    @property
+    def name(self) -> str:
+        """Name of the knob."""
+        return self.knob.name
+
+    @property
+    def known(self) -> dict[str, float]:
+        """The values that were measured."""
+        return {label: value for label, value in self.values.items() if value is not None}
 
 
 def pairs(setting: Setting) -> list[tuple[str, str]]:
@@ -58,58 +85,93 @@ def pairs(setting: Setting) -> list[tuple[str, str]]:
     return [(software, workload) for software in setting.softwares for workload in JUDGED]
 
 
+def knobs(setting: Setting, dataset: str, software: str, workload: str) -> list[Knob]:
+    """Return every doubtful constant that the full system or its baseline is charged, and what we
+    chose: placement, depth in flight, window, level of kernels, seed."""
+    found = [Knob(name, constant.status, tuple(
+        Change(label, (("scaled", ((name, factor),)),)) for label, factor in FACTORS.items()))
+        for name, constant in doubtful([software], setting.gpu, _UNUSED[software]).items()]
+    return [*found, *_choices(setting, dataset, software, workload)]
+
+
+def _choices(setting: Setting, dataset: str, software: str, workload: str) -> Iterator[Knob]:
+    yield Knob("placement", "", tuple(Change(placement, (("placement", placement),))
+                                      for placement in _PLACEMENTS))
+    if workload == "inference":
+        yield Knob("in flight", "", tuple(Change(f"{depth}", (("in_flight", depth),))
+                                          for depth in _DEPTHS))
+    yield Knob("kernels", "", tuple(Change(f"L{level}", (("kernels", level),))
+                                    for level in _LEVELS[software]))
+    # Whole windows on either side: the trace is as long as the longest takes, for all of them.
+    size, longest = setting.mini_batch(dataset), max(_WINDOWS)
+    whole = (("warmup", longest), ("measured", longest))
+    yield Knob("window", "", tuple(Change(f"{window}", (*whole, ("window", window * size)))
+                                   for window in _WINDOWS), whole)
+    yield Knob("seed", "", tuple(Change(f"{seed}", (("seed", seed),)) for seed in range(
+        setting.seed + 1, setting.seed + _SEEDS)))
+
+
 def sensitivity_points(setting: Setting) -> list[Point]:
-    """Return the points of the sweep, on the first data set of the setting."""
-    return [point for software, workload in pairs(setting)
-            for scaled in ((), *(((name, factor),) for name in doubtful(setting, software)
-                                 for factor in FACTORS))
-            for point in _both(setting, software, workload, scaled)]
+    """Return the points of the sweep."""
+    return [point for dataset in setting.datasets for software, workload in pairs(setting)
+            for fields in ((), *(fields for knob in knobs(setting, dataset, software, workload)
+                                 for fields in (knob.ground, *(change.fields
+                                                               for change in knob.changes))))
+            for point in _both(setting, dataset, software, workload, fields)]
 
 
-def swings(setting: Setting, results: Results, software: str,
+def swings(setting: Setting, results: Results, dataset: str, software: str,
            workload: str) -> tuple[float | None, list[Swing]]:
-    """Return the speedup of FS as it is and with each constant changed, the strongest first."""
-    as_is = _speedup(setting, results, software, workload, ())
+    """Return the speedup of FS as it is and with each knob turned, the strongest first.
+
+    A change on another ground counts as a factor on that ground.
+    """
+    as_is = _speedup(setting, results, dataset, software, workload, ())
     found = []
-    for name, constant in doubtful(setting, software).items():
-        low, high = (_speedup(setting, results, software, workload, ((name, factor),))
-                     for factor in FACTORS)
-        found.append(Swing(name, constant.status, constant.source, low, high))
+    for knob in knobs(setting, dataset, software, workload):
+        ground = _speedup(setting, results, dataset, software, workload, knob.ground)
+        values: dict[str, float | None] = {}
+        for change in knob.changes:
+            value = _speedup(setting, results, dataset, software, workload, change.fields)
+            values[change.label] = (value * as_is / ground if value and as_is and ground else None)
+        found.append(Swing(knob, values))
     return as_is, sorted(found, key=lambda swing: (-width(swing, as_is), swing.name))
 
 
 def sensitivity_rows(setting: Setting, results: Results) -> list[Row]:
     """Return the values of the sweep as rows of a table."""
     rows = []
-    for software, workload in pairs(setting):
-        fs, base = _both(setting, software, workload, ())
-        as_is, changed = swings(setting, results, software, workload)
-        for name, value in (("as it is", as_is),
-                            *((f"{swing.name} x{factor:g}", value) for swing in changed
-                              for factor, value in zip(FACTORS, (swing.low, swing.high)))):
-            rows.append(Row(fs.dataset, fs.nodes, fs.samples, software, fs.fidelity, "FS",
-                            f"{workload}_speedup_vs_{base.system} [{name}]", value, "x"))
+    for dataset in setting.datasets:
+        for software, workload in pairs(setting):
+            fs, base = _both(setting, dataset, software, workload, ())
+            as_is, changed = swings(setting, results, dataset, software, workload)
+            for name, value in (("as it is", as_is),
+                                *((f"{swing.name} {label}", value) for swing in changed
+                                  for label, value in swing.values.items())):
+                rows.append(Row(fs.dataset, fs.nodes, fs.samples, software, fs.fidelity, "FS",
+                                f"{workload}_speedup_vs_{base.system} [{name}]", value, "x"))
     return rows
 
 
-def _both(setting: Setting, software: str, workload: str,
-          scaled: tuple[tuple[str, float], ...]) -> tuple[Point, Point]:
-    """Return the points of the full system and of its baseline."""
+def _both(setting: Setting, dataset: str, software: str, workload: str,
+          fields: Fields) -> tuple[Point, Point]:
+    """Return the points of the full system and of its baseline, which forms no windows."""
     few = {name: min(_MINI_BATCHES, getattr(setting, name)) for name in ("warmup", "measured")}
     fs, base = (
-        setting.point(setting.datasets[0], system, workload, software, scaled=scaled, **few)
+        setting.point(dataset, system, workload, software, **few | {
+            name: value for name, value in fields if system == "fs" or name != "window"})
         for system in ("fs", BASE_OF[software]))
     return fs, base
 
 
-def _speedup(setting: Setting, results: Results, software: str, workload: str,
-             scaled: tuple[tuple[str, float], ...]) -> float | None:
+def _speedup(setting: Setting, results: Results, dataset: str, software: str, workload: str,
+             fields: Fields) -> float | None:
     metric = JUDGED[workload]
     return speedup(metric, *(results.value(point, metric)
-                             for point in _both(setting, software, workload, scaled)))
+                             for point in _both(setting, dataset, software, workload, fields)))
 
 
 def width(swing: Swing, as_is: float | None) -> float:
-    """Return how far a constant moves the speedup at most."""
-    return max((abs(value - as_is) for value in (swing.low, swing.high)
-                if value is not None and as_is is not None), default=0.0)
+    """Return how far a knob moves the speedup at most."""
+    return max((abs(value - as_is) for value in swing.known.values() if as_is is not None),
+               default=0.0)

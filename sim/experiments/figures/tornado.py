@@ -1,17 +1,18 @@
-"""The tornado plot: how far each doubtful constant moves the speedup of the full system."""
+"""The tornado plot: how far each doubtful constant, and each choice of ours, moves the speedup."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure as Canvas
 
 from sim.experiments.figures.exhibit import Figure
-from sim.experiments.figures.picture import COLOURS, save
+from sim.experiments.figures.picture import COLOURS, grid, save
 from sim.experiments.figures.row import Row
 from sim.experiments.figures.sensitivity import (
     BASE_OF,
+    FACTORS,
+    Swing,
     pairs,
     sensitivity_points,
     sensitivity_rows,
@@ -24,76 +25,79 @@ from sim.experiments.sweep.sweep import Results
 
 __all__ = ["EXHIBIT"]
 
-_SHOWN = 10
-"""Constants of a panel; the CSV has all."""
+_SHOWN = 7
+"""Constants of a panel; the CSV has all. Every choice is shown."""
+_CHOICES = 5
 _LEAST = 0.001
 """Share of the speedup; a constant that moves it less is not drawn."""
 
 
 @dataclass(frozen=True)
 class _Tornado(Figure):
-    """Every doubtful constant halved and doubled, the strongest on top."""
+    """Every doubtful constant halved and doubled, and every choice made otherwise."""
 
     def points(self, setting: Setting) -> list[Point]:
         """Return the points of the sensitivity sweep."""
         return sensitivity_points(setting)
 
     def rows(self, setting: Setting, results: Results) -> list[Row]:
-        """Return the speedup as it is and with each constant changed."""
+        """Return the speedup as it is and with each change."""
         return sensitivity_rows(setting, results)
 
     def draw(self, setting: Setting, results: Results, rows: Sequence[Row],
              path: str | Path) -> None:
-        """Draw a panel for each software profile and workload."""
-        cases = pairs(setting)
-        canvas = Canvas(figsize=(11, 1.2 + 3.0 * ((len(cases) + 1) // 2)), layout="constrained")
-        panels = canvas.subplots((len(cases) + 1) // 2, 2, squeeze=False)
-        for axes, case in zip(panels.flat, cases):
-            _fill(axes, setting, results, *case)
-        handles = {label: handle for axes in panels.flat
-                   for handle, label in zip(*axes.get_legend_handles_labels())}
-        if handles:
-            canvas.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=2,
-                          fontsize=9, frameon=False)
-        dataset = setting.datasets[0]
-        canvas.suptitle(f"{self.name}: {self.title[0].lower()}{self.title[1:]}\n\n", fontsize=12,
-                        fontweight="bold")
-        canvas.text(0.5, 1 - 0.33 / canvas.get_figheight(),
-                    f"{dataset}, {setting.nodes} nodes, "
-                    f"mini-batch {setting.mini_batch(dataset):,}, "
-                    f"NIC fidelity {setting.fidelity}, {setting.gpu}; unverified [U] and "
-                    f"second-hand [S2] constants, the {_SHOWN} strongest",
-                    ha="center", va="top", fontsize=9)
+        """Draw a column of panels for each data set, a row for each software and workload."""
+        cases = {f"{workload}, {software}, over {BASE_OF[software]}": (software, workload)
+                 for software, workload in pairs(setting)}
+
+        def fill(axes: Axes, dataset: str, name: str) -> None:
+            _fill(axes, *swings(setting, results, dataset, *cases[name]))
+
+        canvas = grid(setting.datasets, list(cases), self.heading,
+                      f"{setting.nodes} nodes, NIC fidelity {setting.fidelity}, {setting.gpu}; "
+                      f"constants [status], the {_SHOWN} strongest of each panel, and our choices",
+                      fill, height=3.2, width=6.0)
         save(canvas, path)
 
 
-def _fill(axes: Axes, setting: Setting, results: Results, software: str, workload: str) -> None:
-    """Draw the panel of a software profile and a workload."""
-    as_is, found = swings(setting, results, software, workload)
-    axes.set_title(f"{workload}, {software} software, over {BASE_OF[software]}"
-                   + ("" if as_is is None else f": {as_is:.2f}x"), fontsize=10, loc="right")
-    axes.spines[["top", "right"]].set_visible(False)
-    there = [swing for swing in found if swing.low is not None and swing.high is not None]
-    moving = [swing for swing in there if as_is and width(swing, as_is) >= _LEAST * as_is]
-    if as_is is None or not moving:
-        text = "no constant moves it" if as_is and there else "not measured"
-        axes.text(0.5, 0.5, text, ha="center", transform=axes.transAxes)
+def _fill(axes: Axes, as_is: float | None, found: Sequence[Swing]) -> None:
+    """Draw a panel: the strongest constants on top, then the choices."""
+    there = [swing for swing in found if swing.known]
+    if as_is is None or not there:
+        axes.text(0.5, 0.5, "not measured", ha="center", transform=axes.transAxes)
         return
-    shown = moving[:_SHOWN]
-    names = [f"{swing.name} [{swing.status}]" for swing in shown]
-    for values, colour, label in (([swing.low for swing in shown], COLOURS[0], "halved"),
-                                  ([swing.high for swing in shown], COLOURS[1], "doubled")):
-        axes.barh(names, [(value or as_is) - as_is for value in values], 0.7, left=as_is,
-                  color=colour, label=label)
+    constants = [swing for swing in there if swing.knob.status
+                 and width(swing, as_is) >= _LEAST * as_is][:_SHOWN]
+    choices = [swing for swing in there if not swing.knob.status]
+    for place, swing in enumerate((*constants, *choices)):
+        if swing.knob.status:
+            for label, colour in zip(FACTORS, COLOURS):
+                axes.barh(place, swing.known.get(label, as_is) - as_is, 0.7, left=as_is,
+                          color=colour, label=label)
+            continue
+        ends = [as_is, *swing.known.values()]
+        axes.barh(place, max(ends) - min(ends), 0.5, left=min(ends), color=COLOURS[7], alpha=0.6,
+                  label="another choice")
+        for label, value in swing.known.items():
+            axes.plot(value, place, marker="|", markersize=9, color="black")
+            if swing.name != "seed":
+                axes.annotate(label, (value, place), (0, 5), textcoords="offset points",
+                              fontsize=6.5, ha="center")
+    axes.set_yticks(range(len(constants) + len(choices)),
+                    [*(f"{swing.name} [{swing.knob.status}]" for swing in constants),
+                     *(swing.name for swing in choices)], fontsize=8)
     axes.axvline(as_is, color="0.2", linewidth=1)
-    axes.invert_yaxis()
-    axes.tick_params(labelsize=8)
+    axes.set_ylim(_SHOWN + _CHOICES - 0.4, -0.8)
     axes.grid(axis="x", color="0.9")
-    axes.set_axisbelow(True)
+    axes.margins(x=0.08)
     axes.set_xlabel("speedup of FS", fontsize=9)
+    axes.text(0.98, 0.03, f"as it is: {as_is:.2f}x", ha="right", transform=axes.transAxes,
+              fontsize=8, fontweight="bold")
 
 
 EXHIBIT = _Tornado(
     "tornado", "What the speedup of the full system hangs on",
     about="Every constant that is unverified or known at second hand, halved and doubled, each "
-          "alone; the baseline is charged it alike.")
+          "alone; the baseline is charged it alike. Below them our choices: where tables lie "
+          "(else even), mini-batches in flight (else 4), mini-batches of a window (else 16), and "
+          "the seed.")

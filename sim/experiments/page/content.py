@@ -4,8 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from sim.experiments.claims.verdict import times
+from host.placement.deal import PLACEMENTS
+from host.systems import Devices
 from sim.experiments.figures.captions import mini_batches
+from sim.experiments.figures.estimate import CONFIDENCE
 from sim.experiments.figures.section import Section
 from sim.experiments.points.setting import Setting
 from sim.experiments.sweep.sweep import Results
@@ -20,14 +22,14 @@ class Shown:
     Members
     -------
     name, title, about: of the exhibit. command: that makes it again.
-    picture: where it is, None for a table. sections: of the page, above the pictures.
+    pictures: where they are, none for a table. sections: of the page, above the pictures.
     """
 
     name: str
     title: str
     about: str
     command: str
-    picture: Path | None
+    pictures: list[Path]
     sections: list[Section]
 
 
@@ -42,32 +44,61 @@ def content_of(found: dict, setting: Setting, results: Results, shown: Sequence[
                     for note in outcome.metrics.get("notes") or ()})
     return {
         "setting": _setting_lines(found, setting),
-        "headlines": [row | {"mean": "n/a" if row["mean"] is None else f"{row['mean']:.2f}x",
-                             "each": times(row["speedups"])} for row in found["headlines"]],
+        "headlines": [row | {
+            "system": row["system"].upper(),
+            "mean": _factor(row["mean"], row["low"], row["high"]),
+            "each": ", ".join(f"{name} {_factor(value, *(row['intervals'][name] or ()))}"
+                              for name, value in row["speedups"].items())}
+            for row in found["headlines"]],
         "claims": claims,
         "tally": f"Of {len(claims)} claims {agree} agree, {differ} do not, "
                  f"{len(claims) - agree - differ} were not measured.",
         "sections": [section for each in shown for section in each.sections],
-        "figures": [each for each in shown if each.picture],
+        "figures": [each for each in shown if each.pictures],
         "failed": found["failed"], "notes": notes}
+
+
+def _factor(value: float | None, low: float | None = None, high: float | None = None) -> str:
+    """Return a speedup in words, with its interval where it has one."""
+    if value is None:
+        return "n/a"
+    return f"{value:.2f}x" + (f" [{low:.2f}, {high:.2f}]" if low is not None else "")
+
+
+def _seeds(found: dict, setting: Setting) -> str:
+    """Return in words what is measured with which seeds."""
+    if len(setting.seeds) == 1:
+        return f"{setting.seed}, of everything: no intervals"
+    seeded = ", ".join(found["seeded"]) or "no figure"
+    said = (f"{', '.join(map(str, setting.seeds))} of headlines and of {seeded}, whose means are "
+            f"given with Student's interval of {CONFIDENCE:.0%} over the seeds; {setting.seed} of "
+            "the other figures. An interval has no width where what binds, such as the host's "
+            "calls, does not depend on the samples")
+    files = [name for name in setting.datasets if setting.source(name).data]
+    return said + (f"; the samples of {', '.join(files)} come from files and are the same with "
+                   "every seed" if files else "")
 
 
 def _setting_lines(found: dict, setting: Setting) -> list[tuple[str, str]]:
     return [
         ("data", "; ".join(f"{name}: {source}" for name, source in found["sources"].items())),
         ("cluster", f"{setting.nodes} nodes where a figure does not sweep them, {setting.gpu}, "
-                    "100 Gb/s through one switch, MTU 1,500"),
+                    f"{_gbit_s(setting):g} Gb/s through one switch, MTU 1,500"),
+        ("placement", f"{setting.placement}: {PLACEMENTS[setting.placement]}; hashed where nodes "
+                      "exceed tables"),
         ("mini-batch", f"{mini_batches(setting)} samples over all nodes, dealt in contiguous "
                        "shares"),
         ("graph algorithm", "window of 16 mini-batches, over the global stream"),
         ("caches", "each of 10 % of the unique keys that reach it; LRU, float32; requester-side "
-                   "merge off, dedupe on"),
+                   f"merge {_merge(setting)}, dedupe on"),
+        *([("besides", setting.in_words())] if setting.every else []),
         ("measured", f"{setting.measured} mini-batches after {setting.warmup} of warm-up"),
         ("sweeps", "; ".join(
             f"{name}: {setting.sweep(name)['measured']} mini-batches after as many, where cache "
             f"sizes or nodes are swept, every other size, {_nodes_swept(setting, name)} nodes"
             for name, _ in setting.swept if name in setting.datasets)
             or "as many"),
+        ("seeds", _seeds(found, setting)),
         ("in flight", "4 mini-batches in inference, 1 in training"),
         ("NIC fidelity", setting.fidelity + (
             ", and rtl at the diamonds" if setting.markers else "")),
@@ -77,6 +108,17 @@ def _setting_lines(found: dict, setting: Setting) -> list[tuple[str, str]]:
         ("made with", f"EmberNIC {found['version']}, NumPy {found['numpy']}, {found['blas']}; "
                       + ", ".join(f"{name} {digest[:8]}"
                                   for name, digest in found["profiles"].items()))]
+
+
+def _gbit_s(setting: Setting) -> float:
+    """Return the rate of a link."""
+    return Devices.load(1, setting.softwares[0], setting.gpu, setting.point(
+        setting.datasets[0], "bl-paper", software=setting.softwares[0]).scaled
+        ).network.bandwidth_gbit_s
+
+
+def _merge(setting: Setting) -> str:
+    return "on" if "requester_merge=true" in dict(setting.every).get("settings", ()) else "off"
 
 
 def _nodes_swept(setting: Setting, dataset: str) -> str:

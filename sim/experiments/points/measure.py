@@ -4,16 +4,17 @@ from dataclasses import replace
 
 import numpy as np
 
-from host.placement.shard import ShardPlan
 from host.systems import Devices, NicTimes, Step, StepOptions
 from host.systems.all_on_nic import not_applicable
 from host.systems.nic_gradients import gradient_us
 from rtl.config import preset
 from sim.experiments.points.nic import NicPart, nic_part
+from sim.experiments.points.placing import plan_of
 from sim.experiments.points.point import Point
 from sim.experiments.points.requests import request_us
-from sim.experiments.points.steps import Workloads, best_tuning, steps_of, workloads
+from sim.experiments.points.steps import Workloads, chosen_tuning, steps_of, workloads
 from sim.experiments.points.systems import BASELINES, parts_of
+from sim.experiments.points.task import Task
 from sim.experiments.points.timing import alone, busy_us, interval_us
 from sim.experiments.points.trace import Trace, trace_of
 from sim.experiments.points.traffic import (
@@ -26,15 +27,15 @@ from sim.experiments.points.training import trained
 from sim.experiments.points.updates import updates
 from sim.files.store import Store
 
-__all__ = ["measure"]
+__all__ = ["measure", "with_updates"]
 
 _NOTHING = ("service_us", "interval_us", "request_us", "samples_per_second", "phases_us", "busy_us",
             "without_all_reduce", "local_cache", "remote_cache", "saved_lookups", "traffic",
             "unique_keys", "accesses", "similarity", "updates", "nic_us")
 
 
-def measure(point: Point, runs: Store | None = None) -> dict:
-    """Evaluate a point and return its metrics as plain values.
+def measure(point: Point | Task, runs: Store | None = None) -> dict:
+    """Evaluate a point and return its metrics as plain values; a task has its own.
 
     ``runs``: keeps runs of NICs that points share; it changes no metric.
 
@@ -66,32 +67,36 @@ def measure(point: Point, runs: Store | None = None) -> dict:
     ``updates``               training with a local cache: {``rows`` that a mini-batch updates,
                               ``misses``: those of them that no cache holds any more}
     ``nic_us``                of the simulated NICs: {``service``, ``interval``, ``update`` (of
-                              training), ``launches`` (of the busiest node's GPU)}
+                              training), ``interaction`` (from dense vectors to the last answer,
+                              where lookups are done before), ``launches``, ``gathered`` (calls of,
+                              and rows read by, the busiest node's GPU)}
     ``mini_batch``            samples of it, fewer than asked for where a file is short
     ========================  ===================================================================
 
     Raises ``ValueError`` (:class:`host.errors.InputError` for a malformed file) for a point that
     names what is not there.
     """
+    if isinstance(point, Task):
+        return point.measured(runs)
     trace = trace_of(point)
-    devices = Devices.load(point.nodes, point.software, point.gpu, point.scaled)
-    work = workloads(trace, point.nodes)
+    devices = Devices.load(point.nodes, point.software, point.gpu, point.scaled, point.kernels)
+    work = workloads(trace, plan_of(point, trace))
     result: dict = {"point": point.to_json(), "label": point.label, "applicable": True,
                     "why": None, "source": trace.source, "mini_batch": trace.mini_batch,
                     "notes": list(trace.notes)}
-    why = not_applicable(work[0][0]) if point.system == "all-on-nic" else None
+    why = not_applicable(work.plain[0]) if point.system == "all-on-nic" else None
     if why:
         return result | dict.fromkeys(_NOTHING) | {"applicable": False, "why": why}
     nic = None
     if point.system not in BASELINES:
         nic = nic_part(point, trace, devices, runs)
         if point.workload == "training":
-            nic = _with_updates(point, trace, devices, work, nic)
+            nic = with_updates(point, trace, devices, work, nic)
     steps, notes = steps_of(point, work, devices, nic)
     service, phases = alone(steps)
     interval = interval_us(steps, point.depth)
     result["notes"] += [*(nic.notes if nic else ()), *notes]
-    unique, accesses = (float(np.mean([getattr(w, name) for w, _ in work]))
+    unique, accesses = (float(np.mean([getattr(w, name) for w in work.plain]))
                         for name in ("distinct", "accesses"))
     return result | {
         "service_us": service, "interval_us": interval, "phases_us": phases,
@@ -104,12 +109,13 @@ def measure(point: Point, runs: Store | None = None) -> dict:
         "saved_lookups": nic and nic.saved_lookups,
         "traffic": _traffic(point, work, devices, nic),
         "unique_keys": unique, "accesses": accesses,
-        "similarity": float(np.mean([w.similarity for w, _ in work])),
+        "similarity": float(np.mean([w.similarity for w in work.plain])),
         "updates": _updates(point, trace, nic),
         "nic_us": nic and {
             "service": float(np.mean([times.service_us for times in nic.times])),
             "interval": nic.times[0].interval_us, "update": nic.times[0].update_us or None,
-            "launches": nic.times[0].launches},
+            "interaction": float(np.mean([times.interaction_us for times in nic.times])) or None,
+            "launches": nic.times[0].launches, "gathered": nic.times[0].gathered},
     }
 
 
@@ -117,9 +123,10 @@ def _requests(point: Point, trace: Trace, devices: Devices, steps: list[Step]) -
     """Return the latency of requests at a load that bl-paper, in file order, could carry."""
     if point.workload == "training":
         return None
-    base = replace(point, system="bl-paper", batching="file", window=None,
+    base = replace(point, system="bl-paper", batching="file", window=None, copied_rows=0,
                    persistent_gather=False)
-    paper, _ = steps_of(base, workloads(trace_of(base), point.nodes), devices, None)
+    in_order = trace_of(base)
+    paper, _ = steps_of(base, workloads(in_order, plan_of(base, in_order)), devices, None)
     capacity = trace.mini_batch / interval_us(paper, point.depth)
     return request_us(trace, steps, point.depth, capacity, point.seed)
 
@@ -135,8 +142,8 @@ def _without(point: Point, trace: Trace, work: Workloads, devices: Devices,
             "samples_per_second": trace.mini_batch / interval * 1e6}
 
 
-def _with_updates(point: Point, trace: Trace, devices: Devices, work: Workloads,
-                  nic: NicPart) -> NicPart:
+def with_updates(point: Point, trace: Trace, devices: Devices, work: Workloads,
+                 nic: NicPart) -> NicPart:
     """Return ``nic`` with the times of the gradient path, where the NICs have it."""
     if "sc" not in parts_of(point.system) and point.system != "all-on-nic":
         return nic
@@ -145,7 +152,7 @@ def _with_updates(point: Point, trace: Trace, devices: Devices, work: Workloads,
         times: list[NicTimes] = [replace(times, update_us=ran.update_us) for times in nic.times]
         return replace(nic, times=times, traffic=nic.traffic | {"gradients": ran.gradients})
     times = [replace(times, update_us=gradient_us(w, devices))
-             for times, (w, _) in zip(nic.times, work)]
+             for times, w in zip(nic.times, work.plain)]
     return replace(nic, times=times, notes=[
         *nic.notes, "analytical: the gradient path of the NICs, from its rates"])
 
@@ -155,7 +162,7 @@ def _updates(point: Point, trace: Trace, nic: NicPart | None) -> dict | None:
     if point.workload != "training" or nic is None or nic.local_cache is None:
         return None
     return updates(trace.batches, range(trace.warmup, len(trace.batches)),
-                   ShardPlan.deal(trace.model, point.nodes), nic.local_cache["rows"],
+                   plan_of(point, trace), nic.local_cache["rows"],
                    preset(point.dataset).local_cache_ways)
 
 
@@ -164,14 +171,14 @@ def _remote(nic: NicPart, work: Workloads) -> dict | None:
     found = nic.remote_cache
     if found is None:
         return None
-    unique = sum(int(w.requested.sum() - np.trace(w.requested)) for w, _ in work)
+    unique = sum(int(w.requested.sum() - np.trace(w.requested)) for w in work.plain)
     missed = found["accesses"] - found["hits"]
     return found | {"hit_rate_unique": 1 - missed / unique if unique else None}
 
 
 def _traffic(point: Point, work: Workloads, devices: Devices, nic: NicPart | None) -> dict | None:
     training = point.workload == "training"
-    plain = [w for w, _ in work]
+    plain = work.plain
     if point.nodes == 1:
         return None
     if nic is not None:
@@ -184,9 +191,8 @@ def _traffic(point: Point, work: Workloads, devices: Devices, nic: NicPart | Non
             for unit in ("bytes", "packets")}
         traffic["other"] = other
     elif point.system == "bl-tuned":
-        tuning = best_tuning(work[0], devices, StepOptions(training), point.depth)
-        traffic = software_traffic([small if tuning.replicate else w for w, small in work],
-                                   training, tuning)
+        tuning = chosen_tuning(work, devices, StepOptions(training), point.depth)
+        traffic = software_traffic(work.copied(tuning.copied_rows), training, tuning)
     else:
         traffic = software_traffic(plain, training)
     if training:

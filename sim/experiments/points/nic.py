@@ -5,12 +5,15 @@ from functools import lru_cache
 
 import numpy as np
 
+from host.model import MODELS
 from host.placement.shard import ShardPlan
 from host.systems import Devices, NicTimes
 from host.timing.gpu import GpuProfile
 from rtl.config import preset
+from sim.experiments.points.gpu_of_nics import as_nics_see
 from sim.experiments.points.nic_run import NicRun
 from sim.experiments.points.nic_runs import all_runs
+from sim.experiments.points.placing import plan_of
 from sim.experiments.points.point import Point
 from sim.experiments.points.systems import parts_of
 from sim.experiments.points.trace import Trace
@@ -18,10 +21,10 @@ from sim.files.store import Store
 from sim.job.options import RunOptions
 from sim.node.dense_vectors import bottom_operations
 
-__all__ = ["HBM", "NicPart", "nic_part"]
+__all__ = ["HBM", "NicPart", "late_us", "nic_part", "serving"]
 
 HBM = GpuProfile("hbm_u280", launch_us=0.1222, memory_bandwidth_gb_s=152.0, access_bytes=64,
-                 streams=32)
+                 streams=32, kernel_us=0.0)
 """The card's HBM in place of a GPU, for the system with everything on the NIC: the latency of a
 closed row, 64-byte reads anywhere in memory on all channels (facts of Shuhai and AMD's tutorial).
 """
@@ -46,34 +49,46 @@ def nic_part(point: Point, trace: Trace, devices: Devices, runs: Store | None = 
 
     The times of a mini-batch alone come from a run with one in flight, those in steady state from a
     run with ``point.depth`` in flight; neither counts the warm-up. Each gather on the GPU is
-    launched by a call of the host's thread, which adds to its latency; the thread makes one call at
-    a time.
+    launched by a call of the driver's thread, which adds to its latency; the thread makes one call
+    at a time.
 
     With the interaction on the NIC, the phase ``irregular`` is the time by which a run with it is
-    longer than one of pooled vectors alone, or than the bottom MLP where that takes longer. In that
-    time dense vectors are asked for and gathered, and results are computed and sent.
+    longer than one of pooled vectors alone, or than the bottom MLP where that takes longer: results
+    are computed and sent while vectors come. Where the bottom MLP is the last to be done, the NIC
+    has less to do behind it or, when its hold buffer cannot take a mini-batch, more: how long is
+    measured by a run in which dense vectors come late (:func:`late_us`).
     """
     on_card = point.system == "all-on-nic"
     interacts = point.workload == "inference" and ("sc" in parts_of(point.system) or on_card)
     rows, notes = cache_rows(point, trace)
     if point.persistent_gather:
         notes.append("a persistent kernel gathers on the GPU")
-    gpu, called = _answering(point, devices)
+    gpu, called = serving(point, devices)
 
-    wanted = [(False, 1), (interacts, 1), (interacts, point.depth)]
-    alone, with_interaction, busy = all_runs(
-        [options_of(point, trace, devices, gpu, rows, *each) for each in wanted], trace, runs)
+    share = int(np.ceil(trace.mini_batch / point.nodes))
+    late = replace(gpu, gemm_fraction=1.0,
+                   float32_tflops=share * _operations(trace) / (late_us(share) * 1e6))
+    wanted = [(gpu, False, 1), (gpu, interacts, 1), (gpu, interacts, point.depth),
+              *([(late, True, 1)] if interacts else [])]
+    alone, with_interaction, busy, *behind = all_runs(
+        [options_of(point, trace, devices, of, rows, *each) for of, *each in wanted], trace, runs)
     first = trace.warmup
     interval, count = busy.interval_us(first), len(trace.measured)
-    bottom = gpu.latency_us + int(np.ceil(trace.mini_batch / point.nodes)) * bottom_operations(
-        trace.model) / (gpu.float32_tflops * gpu.gemm_fraction * 1e6)
+    bottom = gpu.latency_us + share * _operations(trace) / (
+        gpu.float32_tflops * gpu.gemm_fraction * 1e6)
+    ready = gpu.latency_us + late_us(share)
+    gathers, gathered = (max(counts) / busy.mini_batches
+                         for counts in (busy.launches, busy.gathered))
+    sent = busy.traffic["total"]["bytes"] / busy.mini_batches / point.nodes
     times = []
     for number in range(first, first + count):
         phases = alone.records[number].phases(alone.one_way)
         if interacts:
             more = with_interaction.records[number].us - max(sum(phases.values()), bottom)
             phases["irregular"] = max(0.0, more)
-        times.append(NicTimes(phases, interval, called * max(busy.launches) / busy.mini_batches))
+        last = behind[0].records[number].us - ready if behind else 0.0
+        times.append(NicTimes(phases, interval, called * gathers, gathers, gathered, sent,
+                              interaction_us=max(0.0, last)))
     local = _cache(alone, "local_cache", rows, "dedupe")
     remote = _cache(alone, "remote_cache", rows) if point.nodes > 1 else None
     lookups = None if point.nodes == 1 else remote["hits"] if remote else 0
@@ -82,14 +97,33 @@ def nic_part(point: Point, trace: Trace, devices: Devices, runs: Store | None = 
     return NicPart(times, local, remote, lookups, traffic, notes)
 
 
+def serving(point: Point, devices: Devices) -> tuple[GpuProfile, bool]:
+    """Return what serves the NICs' lookups, as they see it, and whether each gather is a call of
+    the host."""
+    gpu, called = _answering(point, devices)
+    return as_nics_see(gpu, 4 * MODELS[point.dataset].dimension), called
+
+
+def late_us(share: int) -> float:
+    """Return how long the bottom MLP of ``share`` samples takes where it shall be late.
+
+    Longer than lookups take, and shorter than the watchdog's patience.
+    """
+    return 100 + 0.5 * share
+
+
+def _operations(trace: Trace) -> int:
+    """Return the operations of a sample's bottom MLP."""
+    return bottom_operations(trace.model)
+
+
 def _answering(point: Point, devices: Devices) -> tuple[GpuProfile, bool]:
-    """Return what answers the NICs' lookups, and whether each gather is a call of the host."""
     if point.system == "all-on-nic":
         return HBM, False
     gpu = devices.gpu.gpu
-    if point.persistent_gather:  # it takes up a list in the time of the shortest kernel
-        return replace(gpu, launch_us=gpu.kernel_us), False
-    return replace(gpu, call_us=devices.call_us), True
+    if point.persistent_gather:  # it polls for lists, and no kernel begins or ends
+        return replace(gpu, launch_us=gpu.poll_us, kernel_us=0.0), False
+    return replace(gpu, call_us=devices.software.launch_call_us), True
 
 
 def options_of(point: Point, trace: Trace, devices: Devices, gpu: GpuProfile,
@@ -114,7 +148,8 @@ def options_of(point: Point, trace: Trace, devices: Devices, gpu: GpuProfile,
         samples=sum(len(batch.samples) for batch in trace.batches), mini_batch=trace.mini_batch,
         in_flight=depth, data=point.data or None, format=point.format, fidelity=point.fidelity,
         threads=1, network=devices.network, pcie=devices.pcie, gpu=gpu, mlp="blas",
-        seed=point.seed)
+        seed=point.seed, placement=point.placement,
+        copied_rows=point.copied_rows, lookups=plan_of(point, trace).rule.lookups)
 
 
 def cache_rows(point: Point, trace: Trace) -> tuple[dict[str, int | None], list[str]]:
@@ -136,7 +171,7 @@ def cache_rows(point: Point, trace: Trace) -> tuple[dict[str, int | None], list[
         if share is None:
             rows[cache] = None
             continue
-        reach = reaching(trace, point.nodes)[cache]
+        reach = reaching(trace, plan_of(point, trace))[cache]
         rows[cache] = ways * max(1, round(share * reach / ways))
         if rows[cache] > most:
             if point.fidelity == "rtl":
@@ -148,9 +183,9 @@ def cache_rows(point: Point, trace: Trace) -> tuple[dict[str, int | None], list[
 
 
 @lru_cache(maxsize=8)
-def reaching(trace: Trace, nodes: int) -> dict[str, float]:
+def reaching(trace: Trace, plan: ShardPlan) -> dict[str, float]:
     """Return the unique keys of the trace that reach each cache, of the mean node."""
-    plan = ShardPlan.deal(trace.model, nodes)
+    nodes = plan.nodes
     owned, foreign = [], [[] for _ in range(nodes)]
     for batch in trace.batches:
         samples, count = batch.samples, len(batch.samples)

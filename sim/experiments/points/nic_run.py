@@ -71,8 +71,7 @@ class NicRun:
     Members
     -------
     records: of each mini-batch, in their order. one_way: cycles of the network.
-    launches: gathers on each node's GPU, of rows and of dense vectors, ``[nodes]``.
-    gathered: rows that the GPUs read for the NICs.
+    launches: gathers on each node's GPU, ``[nodes]``. gathered: rows that they read, ``[nodes]``.
     traffic: bytes and packets by kind.
     mini_batches: how many of them these three counts cover: those that ended after the warm-up
         while as many as the options say were under way, or all where these are fewer than two.
@@ -84,7 +83,7 @@ class NicRun:
     records: list[Record]
     one_way: float
     launches: list[int]
-    gathered: int
+    gathered: list[int]
     traffic: dict[str, dict[str, int]]
     mini_batches: int
     counts: dict[str, int]
@@ -164,13 +163,13 @@ class _Watched(Run):
     def done(self) -> Counter[tuple[str, ...]]:
         """Return what GPUs and network have done so far.
 
-        By ``("launches", node)``, ``("gathered",)``, ``("bytes", kind)`` and ``("packets", kind)``.
+        By ``("launches", node)``, ``("gathered", node)``, ``("bytes", kind)`` and
+        ``("packets", kind)``.
         """
         done = Counter[tuple[str, ...]]()
         for number, node in enumerate(self.cluster.nodes):
-            done["launches", str(number)] = node.gpu.launches + (
-                node.dense.launches if node.dense else 0)
-            done["gathered",] += node.gpu.rows
+            done["launches", str(number)] = node.gpu.launches
+            done["gathered", str(number)] = node.gpu.rows
         exchange = self.exchange
         for kind, opcode in _KINDS.items():
             done["packets", kind], done["bytes", kind], _ = exchange.opcode_counts(opcode, 0)
@@ -196,12 +195,13 @@ def run_nics(options: RunOptions, batches: Sequence[MiniBatch], warmup: int = 0)
         raise RuntimeError(f"the run of the NICs failed: {result['stuck'] or result['results']}")
     run.note_last_packets()
     done = run.counted
-    launches = [done["launches", str(node)] for node in range(options.workload.nodes)]
+    launches, gathered = ([done[what, str(node)] for node in range(options.workload.nodes)]
+                          for what in ("launches", "gathered"))
     traffic = {kind: {unit: done[unit, kind] for unit in ("bytes", "packets")}
                for kind in (*_KINDS, "total")}
     counts = {name: sum(counters[name] - registers.noted.get(name, 0) for counters, registers
                         in zip(result["counters"], run.registers)) for name in _COUNTED}
     rows = {cache: getattr(run.config, f"{cache}_rows") for cache in (
         "local_cache", "remote_cache")}
-    return NicRun(run.records, float(run.setup.network.lookahead), launches, done["gathered",],
+    return NicRun(run.records, float(run.setup.network.lookahead), launches, gathered,
                   traffic, run.span[1] - run.span[0], counts, rows)

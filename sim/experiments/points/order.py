@@ -4,26 +4,32 @@ from collections.abc import Iterable
 
 from sim.experiments.points.point import Point
 from sim.experiments.points.systems import BASELINES, parts_of
+from sim.experiments.points.task import Task
 from sim.experiments.points.trace import trace_key
 
 __all__ = ["effort", "in_turn"]
 
 
-def in_turn(points: Iterable[Point]) -> list[Point]:
+def in_turn(points: Iterable[Point | Task]) -> list[Point | Task]:
     """Return points in the order in which they are begun.
 
     First one RTL point for each NIC that has to be compiled, so that the NICs are compiled side by
     side. Then the longest points, so that none is left over at the end; those of one trace follow
-    each other, since a process keeps only a few traces.
+    each other, since a process keeps only a few traces. Tasks come last, in the order given: they
+    share runs of NICs with points.
     """
-    ordered = sorted(points, key=_turn)
+    given = list(points)
+    tasks = [point for point in given if isinstance(point, Task)]
+    ordered = sorted((point for point in given if isinstance(point, Point)), key=_turn)
     compiled = {_built(point): point for point in reversed(ordered) if point.fidelity == "rtl"}
     first = sorted(compiled.values(), key=_turn)
-    return first + [point for point in ordered if point not in first]
+    return [*first, *(point for point in ordered if point not in first), *tasks]
 
 
-def effort(point: Point) -> float:
+def effort(point: Point | Task) -> float:
     """Return roughly how long a point takes: in samples that run through modelled NICs."""
+    if isinstance(point, Task):
+        return point.effort
     samples = point.samples * (point.warmup + point.measured)
     if point.system in BASELINES:
         return 0.05 * samples

@@ -4,6 +4,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from host.batching import ALGORITHMS
+from host.devices.dense_work import LEVELS
+from host.placement.deal import PLACEMENTS
 from host.toml.profile import profile_names
 from sim.experiments.points.systems import BASELINES, canonical, parts_of
 
@@ -28,7 +30,8 @@ class Point:
     system: a canonical name, see :mod:`sim.experiments.points.systems`; :meth:`named` takes ``fs``
         and ``ga`` too.
     workload: ``inference`` or ``training``.
-    nodes: of the cluster.
+    nodes: of the cluster. placement: of the tables over them, for every system alike; one of
+        :data:`host.placement.deal.PLACEMENTS`.
     mini_batch: samples of a global mini-batch; None for those of the reference setting.
     software: profile ``eager`` or ``tuned``, charged to every system alike.
     gpu: profile of the GPU of each node.
@@ -47,6 +50,10 @@ class Point:
     settings: further ``field=value`` of the NIC, such as ``requester_merge=true``.
     persistent_gather: whether a kernel that never ends serves the NICs' lookups on the GPU, so that
         no call of the host launches a gather: a separate, labelled point. Systems with NICs only.
+    kernels: how much a kernel of the GPU does, one of :data:`host.devices.dense_work.LEVELS`; None
+        for what the software profile says.
+    copied_rows: tables of at most so many rows have a copy at every node, in inference by systems
+        with NICs; bl-tuned chooses its own number.
 
     Raises ``ValueError`` that names field, value and bound.
     """
@@ -72,17 +79,22 @@ class Point:
     scaled: tuple[tuple[str, float], ...] = ()
     settings: tuple[str, ...] = ()
     persistent_gather: bool = False
+    kernels: int | None = None
+    placement: str = "even"
+    copied_rows: int = 0
 
     def __post_init__(self) -> None:
         for name, known in (("dataset", DATASETS), ("workload", WORKLOADS),
                             ("software", SOFTWARE), ("fidelity", FIDELITIES),
-                            ("batching", tuple(ALGORITHMS)), ("gpu", profile_names("gpu_"))):
+                            ("batching", tuple(ALGORITHMS)), ("gpu", profile_names("gpu_")),
+                            ("placement", PLACEMENTS)):
             if getattr(self, name) not in known:
                 raise ValueError(f"{name} must be one of {', '.join(known)}, "
                                  f"not {getattr(self, name)!r}")
         if (system := canonical(self.system, self.workload)) != (self.system, False):
             raise ValueError(f"system must be the canonical {system[0]}, not {self.system!r}")
-        for name, least in (("nodes", 1), ("seed", 0), ("warmup", 0), ("measured", 2)):
+        for name, least in (("nodes", 1), ("seed", 0), ("warmup", 0), ("measured", 2),
+                            ("copied_rows", 0)):
             if getattr(self, name) < least:
                 raise ValueError(f"{name} must be at least {least}, not {getattr(self, name)!r}")
         for name, least in (("mini_batch", 1), ("in_flight", 1), ("window", self.samples)):
@@ -100,6 +112,12 @@ class Point:
         if self.persistent_gather and (self.system in BASELINES or self.system == "all-on-nic"):
             raise ValueError(f"persistent_gather must go with a system of GPUs and SmartNICs, "
                              f"not with {self.system!r}")
+        if self.kernels is not None and self.kernels not in LEVELS:
+            raise ValueError(f"kernels must be one of {', '.join(map(str, LEVELS))}, "
+                             f"not {self.kernels!r}")
+        if self.copied_rows and (self.workload == "training" or self.system in BASELINES):
+            raise ValueError(f"copied_rows must be 0 in training and of a baseline, "
+                             f"not {self.copied_rows!r} of {self.system} in {self.workload}")
         for name, factor in self.scaled:
             if not factor > 0:
                 raise ValueError(f"scaled must be above 0, not {factor!r} for {name}")

@@ -4,8 +4,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from sim.experiments.points.point import DATASETS, MINI_BATCH, Point
+from sim.experiments.points.systems import BASELINES, canonical
 
-__all__ = ["BASES", "DEMO", "SHARES", "SOFTWARES", "Setting", "Source"]
+__all__ = ["BASES", "DEMO", "FULL_SYSTEMS", "PAPER_LIKE", "SETTINGS", "SHARES", "SOFTWARES",
+           "Setting", "Source", "like"]
 
 SHARES = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
 """Sizes of a cache in a sweep, as shares of the unique keys that reach it."""
@@ -13,6 +15,10 @@ SHARES = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
 SOFTWARES = ("eager", "tuned")
 BASES = ("bl-paper", "bl-tuned")
 """Baselines on a GPU; every headline is given against both."""
+
+FULL_SYSTEMS = ("fs",)
+"""Systems with all that a SmartNIC can do; every headline is given for each. The paper's is the
+first, of which its claims are."""
 
 
 @dataclass(frozen=True)
@@ -40,14 +46,22 @@ class Setting:
     fidelity: of the sweeps. markers: whether two points of a figure are run in ``rtl`` besides, on
         the Kaggle shape with the first profile.
     nodes: where a figure does not sweep them. scale_nodes: where one does.
+    placement: of the tables over the nodes.
     shares: sizes of caches that are swept.
-    gpu: profile of the GPUs. warmup, measured: mini-batches. seed: of all random numbers.
+    gpu: profile of the GPUs. warmup, measured: mini-batches.
+    seeds: of all random numbers. Headlines, and the figures that they are from, are measured with
+        each of them, all else with the first.
     mini_batches: samples of a mini-batch by data set, where it is not the reference setting's.
     swept: mini-batches measured, after as many of warm-up, where a figure sweeps cache sizes or
         nodes, by data set: those of Terabyte are 16 times as large as the others'. At least a
         whole window, since similarity falls from its first mini-batch to its last. On such a data
         set every other size of a cache is left out, and of the numbers of nodes all but the least,
         ``nodes`` and the most.
+    every: further fields of all points that can have them, by name: ``settings``,
+        ``persistent_gather`` and ``copied_rows`` of systems with NICs; of ``scaled`` no constants
+        of the software profile that a point has not.
+    draws: joint draws of the Monte Carlo. nic_sets: settings of NICs that the draws of a data set
+        share, at most.
     """
 
     datasets: tuple[str, ...] = DATASETS
@@ -56,14 +70,27 @@ class Setting:
     fidelity: str = "model"
     markers: bool = False
     nodes: int = 4
+    placement: str = "even"
     scale_nodes: tuple[int, ...] = (2, 4, 8, 16)
     shares: tuple[float, ...] = SHARES
     gpu: str = "gpu_rtx8000"
     warmup: int = 32
     measured: int = 32
-    seed: int = 1
+    seeds: tuple[int, ...] = (1,)
     mini_batches: tuple[tuple[str, int], ...] = ()
     swept: tuple[tuple[str, int], ...] = (("terabyte", 16),)
+    every: tuple[tuple[str, Any], ...] = ()
+    draws: int = 1000
+    nic_sets: int = 64
+
+    def __post_init__(self) -> None:
+        if not self.seeds or len(set(self.seeds)) < len(self.seeds):
+            raise ValueError(f"seeds must be at least one, each once, not {self.seeds!r}")
+
+    @property
+    def seed(self) -> int:
+        """The first of the seeds."""
+        return self.seeds[0]
 
     def source(self, dataset: str) -> Source:
         """Return where the samples of a data set come from."""
@@ -97,14 +124,20 @@ class Setting:
         once. A point with a cache size or a number of nodes of its own is one of a sweep.
         """
         source = self.source(dataset)
-        common = {"nodes": self.nodes, "mini_batch": self.mini_batch(dataset),
+        common = {"nodes": self.nodes, "placement": self.placement,
+                  "mini_batch": self.mini_batch(dataset),
                   "gpu": self.gpu, "fidelity": self.fidelity, "seed": self.seed,
                   "data": source.data, "format": source.format,
                   "warmup": self.warmup, "measured": self.measured}
         if not fields.keys().isdisjoint(("nodes", "local_cache", "remote_cache")):
             common |= self.sweep(dataset)
+        every = self._every(system, workload, software)
+        # What a setting and a point both have a list of, such as constants, adds up.
+        fields |= {name: tuple(dict.fromkeys((*every[name], *value)))
+                   for name, value in fields.items()
+                   if name in every and isinstance(value, tuple)}
         point = Point.named(system, dataset=dataset, workload=workload, software=software,
-                            **common | fields)
+                            **common | every | fields)
         parts = point.system.split("+")
         if "lc" not in parts:
             point = replace(point, local_cache=0.0)
@@ -112,6 +145,56 @@ class Setting:
             point = replace(point, remote_cache=0.0)
         # A system without a NIC is the same in either fidelity.
         return point if parts[0] in ("nic", "lc", "rc", "sc") else replace(point, fidelity="model")
+
+    def in_words(self) -> str:
+        """Return what it fixes beside data sets, cluster and seed."""
+        sizes = {self.mini_batch(dataset) for dataset in self.datasets}
+        said = [f"mini-batches of {', '.join(f'{size:,}' for size in sorted(sizes))}",
+                f"tables placed {self.placement}"]
+        every = dict(self.every)
+        said += [f"{name} x{factor:g}" for name, factor in every.pop("scaled", ())]
+        said += every.pop("settings", ())
+        return ", ".join(said + [name.replace("_", " ") if value is True else f"{name} {value}"
+                                 for name, value in every.items()])
+
+    def _every(self, system: str, workload: str, software: str) -> dict[str, Any]:
+        """Return the fields of ``every`` that a system has in a workload."""
+        found, (name, _) = dict(self.every), canonical(system)
+        if name in BASELINES:
+            found.pop("settings", None)
+        if name in (*BASELINES, "all-on-nic"):
+            found.pop("persistent_gather", None)
+        if name in BASELINES or workload == "training":
+            found.pop("copied_rows", None)
+        if "scaled" in found:
+            others = tuple(f"software_{other}." for other in SOFTWARES if other != software)
+            found["scaled"] = tuple(each for each in found["scaled"]
+                                    if not each[0].startswith(others))
+        return found
+
+
+PAPER_LIKE = Setting(
+    mini_batches=tuple((dataset, 2048) for dataset in DATASETS),
+    swept=tuple((dataset, 16) for dataset in DATASETS),
+    every=(("scaled", (("ethernet_100g_switch.bandwidth_gbit_s", 0.1),)),
+           ("settings", ("requester_merge=true",)), ("persistent_gather", True)))
+"""Where most of the paper's claims hold, as far as we know: tables dealt evenly, mini-batches of
+2,048, 10 Gb/s, a resident kernel that gathers, keys of a requester merged."""
+
+SETTINGS = {"reference": Setting(), "paper-like": PAPER_LIKE}
+"""Settings by name."""
+
+
+
+def like(setting: Setting, name: str) -> Setting:
+    """Return the setting of `SETTINGS` on the data sets, the cluster and the samples of
+    ``setting``; one of its own name is ``setting`` itself."""
+    found = SETTINGS[name]
+    if (setting.every, setting.swept) == (found.every, found.swept):
+        return setting
+    same = ("datasets", "sources", "softwares", "fidelity", "markers", "nodes", "scale_nodes",
+            "placement", "shares", "gpu", "warmup", "measured", "seed", "draws", "nic_sets")
+    return replace(found, **{name: getattr(setting, name) for name in same})
 
 
 DEMO = Setting(datasets=("kaggle",), scale_nodes=(2, 4), shares=(0.0, 0.1, 0.5),

@@ -1,7 +1,6 @@
 """Steps of a point's system for each measured mini-batch."""
 
-from collections.abc import Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 from host.placement.shard import ShardPlan
 from host.systems import (
@@ -11,34 +10,53 @@ from host.systems import (
     Tuning,
     Workload,
     all_on_nic,
+    best_tuning,
     bl_paper,
     bl_tuned,
     cpu_mpi,
-    replicate_small,
     smartnic,
     workload_of,
 )
-from host.systems.bl_tuned import SMALL_ROWS, tunings
 from sim.experiments.points.nic import NicPart
 from sim.experiments.points.point import Point
 from sim.experiments.points.systems import parts_of
 from sim.experiments.points.timing import interval_us
 from sim.experiments.points.trace import Trace
 
-__all__ = ["Workloads", "steps_of", "workloads"]
+__all__ = ["Workloads", "chosen_tuning", "steps_of", "workloads"]
 
-Workloads = Sequence[tuple[Workload, Workload]]
-"""Each measured mini-batch: with tables placed as for all systems, and with small ones replicated.
-"""
+
+class Workloads:
+    """What each measured mini-batch of a trace asks of the nodes of a plan. Compared by identity.
+    """
+
+    def __init__(self, trace: Trace, plan: ShardPlan):
+        self._trace, self._plan = trace, plan
+        self._copied: dict[int, list[Workload]] = {}
+
+    @cached_property
+    def plain(self) -> list[Workload]:
+        """Each mini-batch with tables placed as for all systems."""
+        return self._under(self._plan, len(self._trace.measured))
+
+    def copied(self, rows: int, first: int | None = None) -> list[Workload]:
+        """Each mini-batch, or the ``first`` ones, with tables of at most ``rows`` rows copied to
+        every node and the others dealt again."""
+        if not rows:
+            return self.plain[:first]
+        if len(self._copied.get(rows, ())) < (count := first or len(self._trace.measured)):
+            self._copied[rows] = self._under(self._plan.with_copies(rows), count)
+        return self._copied[rows][:first]
+
+    def _under(self, plan: ShardPlan, count: int) -> list[Workload]:
+        return [workload_of(batch.samples, self._trace.model, plan)
+                for batch in self._trace.measured[:count]]
 
 
 @lru_cache(maxsize=8)
-def workloads(trace: Trace, nodes: int) -> Workloads:
-    """Return what each measured mini-batch asks of ``nodes`` nodes."""
-    plan = ShardPlan.deal(trace.model, nodes)
-    small = replicate_small(plan, trace.model, SMALL_ROWS)
-    return [(workload_of(batch.samples, trace.model, plan),
-             workload_of(batch.samples, trace.model, small)) for batch in trace.measured]
+def workloads(trace: Trace, plan: ShardPlan) -> Workloads:
+    """Return what each measured mini-batch asks of the nodes of ``plan``."""
+    return Workloads(trace, plan)
 
 
 def steps_of(point: Point, work: Workloads, devices: Devices, nic: NicPart | None,
@@ -47,30 +65,40 @@ def steps_of(point: Point, work: Workloads, devices: Devices, nic: NicPart | Non
     options = StepOptions(point.workload == "training", all_reduce)
     if point.system in ("bl-paper", "cpu-mpi"):
         build = bl_paper if point.system == "bl-paper" else cpu_mpi
-        return [build(w, devices, options) for w, _ in work], []
+        return [build(w, devices, options) for w in work.plain], []
     if point.system == "bl-tuned":
-        tuning = best_tuning(work[0], devices, options, point.depth)
-        left_out = [name for name, used in vars(tuning).items() if not used]
-        return ([bl_tuned(*pair, devices, options, tuning) for pair in work],
-                [f"bl-tuned without {', '.join(left_out)}, which cost more than they save"]
-                if left_out else [])
+        tuning = chosen_tuning(work, devices, options, point.depth)
+        return ([bl_tuned(w, devices, options, tuning) for w in work.copied(tuning.copied_rows)],
+                [f"bl-tuned is fastest with {_in_words(tuning)}"])
     assert nic is not None
     if point.system == "all-on-nic":
-        return ([all_on_nic(w, devices, options, times) for (w, _), times in zip(work, nic.times)],
+        return ([all_on_nic(w, devices, options, times)
+                 for w, times in zip(work.plain, nic.times)],
                 ["analytical: MLPs on the multipliers that the NIC leaves in its SLR"])
     parts = parts_of(point.system)
     computation, cached = "sc" in parts, "lc" in parts
     notes = [] if computation or not options.training else [
         "analytical: gradients of bags from GPU to GPU through the NICs, as bytes"]
-    return [smartnic(w, devices, options, times, computation, cached)
-            for (w, _), times in zip(work, nic.times)], notes
+    ways = [StepOptions(options.training, all_reduce, buckets) for buckets in (
+        (False, True) if options.training and devices.software.graphs else (False,))]
+    built = [[smartnic(w, devices, way, times, computation, cached)
+              for w, times in zip(work.plain, nic.times)] for way in ways]
+    return min(built, key=lambda steps: interval_us(steps[:1], point.depth)), notes
 
 
-@lru_cache(maxsize=8)
-def best_tuning(pair: tuple[Workload, Workload], devices: Devices, options: StepOptions,
-                depth: int) -> Tuning:
-    """Return the tuning of the shortest interval on a mini-batch; of equal ones the first."""
+@lru_cache(maxsize=64)
+def chosen_tuning(work: Workloads, devices: Devices, options: StepOptions, depth: int) -> Tuning:
+    """Return the tuning of the shortest interval on the first mini-batch."""
     def cost(tuning: Tuning) -> float:
-        return interval_us([bl_tuned(*pair, devices, options, tuning)] * (depth + 2), depth)
+        step = bl_tuned(work.copied(tuning.copied_rows, 1)[0], devices, options, tuning)
+        return interval_us([step] * (depth + 2), depth)
 
-    return min(tunings(), key=cost)
+    return best_tuning(cost)
+
+
+def _in_words(tuning: Tuning) -> str:
+    """Return what a tuning uses."""
+    used = [name for name, value in vars(tuning).items() if value is True]
+    rows = tuning.copied_rows
+    used += [f"copies of tables of at most {rows:,} rows"] if rows else []
+    return ", ".join(used) or "none of its options"

@@ -31,10 +31,11 @@ def interval_us(steps: Sequence[Step], in_flight: int) -> float:
 
 
 def busy_us(steps: Sequence[Step]) -> dict[str, float]:
-    """Return how long each resource of the busiest node serves a step, the mean of all."""
+    """Return how long each resource of the busiest node serves a step, the mean of all; a stage
+    that holds a share of one counts with that share."""
     busy: dict[str, float] = {}
     for step in steps:
         for stage in step.stages:
-            for name in stage.resources:
-                busy[str(name)] = busy.get(str(name), 0.0) + stage.us
+            for name, share in stage.uses:
+                busy[str(name)] = busy.get(str(name), 0.0) + share * stage.us
     return {name: us / len(steps) for name, us in sorted(busy.items())}

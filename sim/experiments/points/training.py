@@ -40,8 +40,9 @@ def trained(point: Point, trace: Trace, devices: Devices) -> Trained:
                                                   "window": trace.window}
     result = train(TrainOptions.of(**{
         name: getattr(run.workload, name) for name in (
-            "config", "settings", "nodes", "mini_batch", "data", "format", "network", "pcie", "gpu",
-            "seed")}, mlp=run.simulation.mlp, threads=run.simulation.threads,
+            "config", "settings", "nodes", "placement", "lookups", "mini_batch", "data", "format",
+            "network", "pcie", "gpu", "seed")},
+        mlp=run.simulation.mlp, threads=run.simulation.threads,
         samples=max(STEPS * trace.mini_batch, trace.window if formed else 0), compare=False,
         **formed))
     if result["phases_us"] is None or not result["complete"]:

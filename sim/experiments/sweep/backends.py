@@ -4,18 +4,18 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
 __all__ = ["BACKENDS", "check_backend", "each"]
 
-BACKENDS = ("loky", "dask", "ray")
-"""``loky`` starts processes on this machine. The others are extras and use the cluster named by
-``DASK_SCHEDULER_ADDRESS`` or ``RAY_ADDRESS``, else one on this machine."""
+BACKENDS = ("loky", "dask")
+"""``loky`` starts processes on this machine. ``dask`` is an extra: it uses the cluster whose
+scheduler ``DASK_SCHEDULER_ADDRESS`` names, else one that it starts on this machine."""
 
-_PACKAGES = {"loky": "joblib", "dask": "distributed", "ray": "ray"}
+_PACKAGES = {"loky": "joblib", "dask": "distributed"}
 
 
 def check_backend(backend: str, jobs: int | None) -> int:
@@ -36,52 +36,66 @@ def check_backend(backend: str, jobs: int | None) -> int:
 
 
 def each(function: Callable[[Any], Any], items: Iterable[Any], backend: str = "loky",
-         jobs: int | None = None) -> Iterator[Any]:
-    """Yield ``function(item)`` of every item, as they are finished.
+         jobs: int | None = None) -> Iterator[tuple[Any, Any]]:
+    """Yield every item with ``function(item)``, as they are finished.
 
-    With one job of ``loky`` this process calls it. When the caller stops early, also by an
-    exception, the calls under way are ended.
+    With one job of ``loky`` this process calls it. A cluster that was there before has jobs of its
+    own; an item whose worker is lost goes to another one, and one that loses several, also when it
+    is the only one, is yielded with the exception that says so. When the caller stops early, also
+    by an exception, the calls under way are ended.
     """
     jobs = check_backend(backend, jobs)
     if backend == "loky" and jobs == 1:
-        yield from map(function, items)
+        yield from ((item, function(item)) for item in items)
         return
+    with closing((_in_processes if backend == "loky" else _on_cluster)(
+            function, items, jobs)) as outcomes:
+        yield from outcomes
+
+
+def _in_processes(function: Callable[[Any], Any], items: Iterable[Any],
+                  jobs: int) -> Iterator[tuple[Any, Any]]:
     # Slow to load, and one process needs none of it.
     import joblib
 
-    with ExitStack() as stack:
-        _connect(backend, jobs, stack)
-        work = joblib.delayed(_quietly)
-        # In batches of one: a point takes seconds, and is kept as soon as it is finished.
-        outcomes = joblib.Parallel(n_jobs=jobs, batch_size=1, pre_dispatch="2*n_jobs",
-                                   return_as="generator_unordered")(
-            work(function, item, os.getpid()) for item in items)
-        try:
-            yield from outcomes
-        finally:
-            outcomes.close()
+    work = joblib.delayed(_quietly)
+    # In batches of one: a point takes seconds, and is kept as soon as it is finished.
+    outcomes: Any = joblib.Parallel(
+        n_jobs=jobs, batch_size=1, pre_dispatch="2*n_jobs", backend="loky",
+        return_as="generator_unordered")(work(function, item, os.getpid()) for item in items)
+    with closing(outcomes):
+        yield from outcomes
 
 
-def _quietly(function: Callable[[Any], Any], item: Any, parent: int) -> Any:
-    """Call ``function``; another process ignores Ctrl-C, which a terminal sends to all of them, and
-    leaves it to the one that started it."""
+def _quietly(function: Callable[[Any], Any], item: Any, parent: int) -> tuple[Any, Any]:
+    """Return the item with ``function`` of it; another process ignores Ctrl-C, which a terminal
+    sends to all of them, and leaves it to the one that started it."""
     if os.getpid() != parent and threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-    return function(item)
+    return item, function(item)
 
 
-def _connect(backend: str, jobs: int, stack: ExitStack) -> None:
-    """Let joblib use ``backend`` until ``stack`` is closed."""
-    import joblib
-
-    if backend == "dask":
-        distributed = import_module("distributed")
-        if import_module("dask").config.get("scheduler-address", None):
-            stack.enter_context(distributed.Client())
-        else:
-            cluster = stack.enter_context(distributed.LocalCluster(
-                n_workers=jobs, threads_per_worker=1, dashboard_address=None))
-            stack.enter_context(distributed.Client(cluster))
-    elif backend == "ray":
-        import_module("ray.util.joblib").register_ray()
-    stack.enter_context(joblib.parallel_config(backend=backend, n_jobs=jobs))
+def _on_cluster(function: Callable[[Any], Any], items: Iterable[Any],
+                jobs: int) -> Iterator[tuple[Any, Any]]:
+    distributed = import_module("distributed")
+    with ExitStack() as stack:
+        address = import_module("dask").config.get("scheduler-address", None)
+        cluster = address or stack.enter_context(distributed.LocalCluster(
+            n_workers=jobs, threads_per_worker=1, dashboard_address=":0"))
+        client = stack.enter_context(distributed.Client(cluster))
+        # Not pure: what a scheduler remembers of an earlier sweep is another version's, perhaps.
+        asked = {client.submit(function, item, pure=False): item for item in items}
+        suspects = []
+        for future in distributed.as_completed(asked):
+            item = asked.pop(future)
+            try:
+                yield item, future.result()
+            except distributed.KilledWorker:
+                suspects.append(item)
+            future.release()
+        # Whatever waits at a worker is suspected with what kills it. Each alone tells which.
+        for item in suspects:
+            try:
+                yield item, client.submit(function, item, pure=False).result()
+            except distributed.KilledWorker as error:
+                yield item, error

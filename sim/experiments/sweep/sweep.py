@@ -95,9 +95,11 @@ def sweep(points: Iterable[Any], measure: Callable[[Any], dict], store: Store,
     if progress:
         progress(done, len(wanted), 1 - left / work if work else 1.0)
     try:
-        for outcome in each(_Work(measure), missing, backend, jobs):
+        for point, outcome in each(_Work(measure), missing, backend, jobs):
             if isinstance(outcome, InputError):
                 raise outcome
+            if not isinstance(outcome, Outcome):
+                outcome = _failed(point, outcome)
             if outcome.metrics is not None:
                 store.put(outcome.point, outcome.metrics)
             outcomes[outcome.point] = outcome
@@ -123,5 +125,10 @@ class _Work:
         except InputError as error:
             return error
         except Exception as error:  # the other points are measured all the same
-            text = " ".join(str(error).split()) or "no message"
-            return Outcome(point, None, f"{type(error).__name__}: {text}")
+            return _failed(point, error)
+
+
+def _failed(point: Any, error: Exception) -> Outcome:
+    """Return the outcome of a point that has no metrics."""
+    text = " ".join(str(error).split()) or "no message"
+    return Outcome(point, None, f"{type(error).__name__}: {text}")

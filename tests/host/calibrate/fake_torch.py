@@ -27,6 +27,12 @@ class FakeTensor:
         assert non_blocking
         self._torch.copied(4 * source.numel())
 
+    def uniform_(self, low, high):
+        return self
+
+    def zero_(self):
+        return self._torch.did(Operation("zero", 4 * self.numel()))
+
     def numel(self):
         count = 1
         for size in self.shape:
@@ -60,15 +66,29 @@ class FakeTensor:
         return self._torch.did(Operation("index_add"))
 
 
+class _Event:
+    """A point in the GPU's time."""
+
+    def __init__(self, torch):
+        self._torch = torch
+
+    def record(self):
+        self.at = max(self._torch.now, self._torch.done)
+
+    def elapsed_time(self, later):
+        return (later.at - self.at) / 1e3
+
+
 class FakeTorch:
-    """Members: ``now``, the host's clock in microseconds; ``clock``, the same in seconds."""
+    """Members: ``now``, the host's clock in microseconds; ``clock``, the same in seconds; ``done``,
+    when the GPU will have done all that it was given."""
 
     __version__ = "fake"
-    float32 = "float32"
+    float32, int64 = "float32", "int64"
 
     def __init__(self, gpu: GpuProfile, pcie: PcieProfile, software: SoftwareProfile):
         self.gpu, self.pcie, self.software = gpu, pcie, software
-        self.now = self._done = 0.0
+        self.now = self.done = 0.0
         self._graph = None
         self._model = GpuTime(gpu, software)
         self.backends = SimpleNamespace(cuda=SimpleNamespace(
@@ -78,8 +98,10 @@ class FakeTorch:
                 embedding_work.gather(len(where), len(offsets), table.shape[1]))))
         self.cuda = SimpleNamespace(
             synchronize=self._synchronize, Stream=object, stream=self._stream, graph=self._capture,
-            CUDAGraph=lambda: SimpleNamespace(nodes=[], replay=self._replay),
-            is_available=lambda: True, get_device_name=lambda: "Fake GPU-1 (PCIe)")
+            CUDAGraph=self._new_graph, Event=lambda enable_timing: _Event(self),
+            is_available=lambda: True, get_device_name=lambda: "Fake GPU-1 (PCIe)",
+            get_device_capability=lambda: (9, 0), get_device_properties=lambda index:
+                SimpleNamespace(multi_processor_count=72, total_memory=48 << 30, major=7, minor=5))
 
     def clock(self):
         return self.now / 1e6
@@ -91,8 +113,11 @@ class FakeTorch:
     def no_grad(self):
         yield
 
-    def ones(self, shape, dtype, device="cpu", pin_memory=False):
-        return FakeTensor(self, shape if isinstance(shape, tuple) else (shape,))
+    def empty(self, shape, dtype, device):
+        return FakeTensor(self, shape)
+
+    def zeros(self, count, dtype, device="cpu", pin_memory=False):
+        return FakeTensor(self, (count,))
 
     def randint(self, low, high, shape, device):
         return FakeTensor(self, shape)
@@ -142,25 +167,30 @@ class FakeTorch:
 
     def copied(self, size):
         self.now += self.software.copy_us
-        self._done = max(self._done, self.now) + size / (self.pcie.bandwidth_gb_s * 1e3)
+        self.done = max(self.done, self.now) + size / (self.pcie.bandwidth_gb_s * 1e3)
 
     def _queue(self, operation):
-        self._done = max(self._done, self.now + self.gpu.launch_us) + self._model.work_us(operation)
+        self.done = max(self.done, self.now + self.gpu.launch_us) + self._model.work_us(operation)
 
     def _synchronize(self):
-        self.now = max(self.now, self._done) + self.software.synchronize_us
+        self.now = max(self.now, self.done) + self.software.synchronize_us
 
     @contextmanager
     def _stream(self, stream):
         yield
 
+    def _new_graph(self):
+        graph = SimpleNamespace(nodes=[])
+        graph.replay = lambda: self._replay(graph)
+        return graph
+
     @contextmanager
     def _capture(self, graph):
-        self._graph = self._last = graph
+        self._graph = graph
         yield
         self._graph = None
 
-    def _replay(self):
+    def _replay(self, graph):
         self.now += self.software.graph_us
-        for operation in self._last.nodes:
+        for operation in graph.nodes:
             self._queue(operation)

@@ -1,5 +1,6 @@
 """The GPU's calibration finds what a GPU of known times is made of."""
 
+import json
 import sys
 from dataclasses import replace
 
@@ -7,8 +8,11 @@ import pytest
 
 from host.calibrate.__main__ import main
 from host.calibrate.check import Check, typical_factor
-from host.calibrate.gpu import default_name, find_device, measure_gpu
-from host.calibrate.torch_bench import Sizes
+from host.calibrate.gpu.device import Device, Sizes
+from host.calibrate.gpu.modelled import checks
+from host.calibrate.gpu.plan import ITEMS, run
+from host.calibrate.gpu.profiles import derive_profiles
+from host.calibrate.reading import Book, Missing
 from host.devices.software import SoftwareProfile
 from host.timing.gpu import GpuProfile
 from host.timing.pcie import PcieProfile
@@ -18,35 +22,48 @@ from tests.host.calibrate.fake_torch import FakeTorch
 
 GPU = GpuProfile("real", 5.0, 800.0, 64, 4, 12.0, 1.5, 0.7, 1.0, 1.0)
 PCIE = PcieProfile("real", 0.42, 11.0)
-SOFTWARE = SoftwareProfile("real", 9.0, 300.0, 6.0, 2.5, True, 7.0, True, "nccl")
+SOFTWARE = SoftwareProfile("real", 9.0, 300.0, 4.0, 0.3, 6.0, 2.5, True, 7.0, True, True, 2,
+                           "nccl")
 
 
 @pytest.fixture
-def torch():
+def torch(monkeypatch):
+    def driver(capability):
+        raise Missing("a fake")
+    monkeypatch.setattr("host.calibrate.gpu.device.Driver", driver)
     return FakeTorch(GPU, PCIE, SOFTWARE)
 
 
+def _measured(torch, *items, repeats=3, sizes=None):
+    """Return the readings of ``items`` of a fake GPU."""
+    device, book = Device(torch, "cuda", repeats, sizes, torch.clock, Missing("a fake")), Book()
+    run(device, items, book)
+    assert set(book.missing) <= {"graph.driver"}
+    return book
+
+
 def test_finds_the_constants_of_a_known_gpu(torch):
-    (gpu, pcie, eager, tuned), _ = measure_gpu(torch, "gpu_x", clock=torch.clock, repeats=3)
+    found = derive_profiles("gpu_x", _measured(torch, "rates", "graph"))
+    gpu, pcie = found.gpu, found.pcie
     assert gpu.launch_us == pytest.approx(5.0, rel=0.01)
-    assert gpu.kernel_us == pytest.approx(1.5, rel=0.02)  # but for the first graph's launch
+    assert gpu.kernel_us == pytest.approx(1.5)
     # Large operators are large enough for what is beside them not to count.
     assert gpu.memory_bandwidth_gb_s == pytest.approx(800.0, rel=0.01)
     assert gpu.float32_tflops == pytest.approx(12.0, rel=0.01)
     assert gpu.gather_fraction == pytest.approx(0.7, rel=0.02)
     assert (gpu.stream_fraction, gpu.gemm_fraction) == (1.0, 1.0)
     assert pcie.bandwidth_gb_s == pytest.approx(11.0, rel=0.01)
-    for software, graphs in ((eager, False), (tuned, True)):
+    for software, graphs in ((found.eager, False), (found.tuned, True)):
         assert software.operator_us == pytest.approx(9.0)
-        assert software.copy_us == pytest.approx(6.0, rel=0.02)
+        assert software.copy_us == pytest.approx(6.0)
         assert software.synchronize_us == pytest.approx(2.5)
         assert software.graphs is graphs
-    assert (eager.graph_us, tuned.graph_us) == (0.0, pytest.approx(7.0))
+    assert (found.eager.graph_us, found.tuned.graph_us) == (0.0, pytest.approx(7.0))
     assert torch.backends.cuda.matmul.allow_tf32 is False
 
 
 def test_every_measured_number_says_so(torch):
-    profiles, _ = measure_gpu(torch, "gpu_x", clock=torch.clock, repeats=3, samples=())
+    profiles = derive_profiles("gpu_x", _measured(torch, "rates", "graph")).all
     statuses = {c.name: c.status for profile in profiles[:3] for c in constants(profile)}
     assert [profile.name for profile in profiles] == [
         "gpu_x", "pcie_x", "software_eager_x", "software_tuned_x"]
@@ -58,16 +75,27 @@ def test_every_measured_number_says_so(torch):
 
 
 def test_checks_put_the_model_beside_the_measurement(torch):
-    _, checks = measure_gpu(torch, "gpu_x", clock=torch.clock, repeats=3, samples=(32, 2048))
-    names = [check.name.split()[0] for check in checks]
+    book = _measured(torch, "rates", "check")
+    said = checks(derive_profiles("gpu_x", book), book)
+    names = [each.name.split()[0] for each in said]
     assert set(names) == {"gather", "linear", "elementwise", "concat", "transpose", "pairs",
                           "flatten", "pairs_backward", "layout", "unique", "segment_sum",
                           "scatter_update"}
-    assert names.count("linear") == 2 * 7
+    assert names.count("linear") == 4 * 6
     # What the fake does as the model says must come out near; it is told nothing of the model.
-    for check in checks:
-        if check.name.split()[0] in ("gather", "linear", "elementwise", "concat", "transpose"):
-            assert check.ratio == pytest.approx(1.0, abs=0.2), check
+    for each in said:
+        if each.name.split()[0] in ("gather", "linear", "elementwise", "concat", "transpose"):
+            assert each.ratio == pytest.approx(1.0, abs=0.2), each
+
+
+def test_a_graph_of_a_known_gpu_takes_its_kernels_and_its_launch(torch):
+    book = Book()
+    run(Device(torch, "cuda", 3, None, torch.clock, Missing("a fake")), ["graph"], book)
+    for nodes in (1, 7, 14, 40):
+        assert book[f"graph.{nodes}.python_us"] == pytest.approx(7.0)
+        # Back to back, what takes longer counts: the launch, or the kernels.
+        assert book[f"graph.{nodes}.replay_us"] == pytest.approx(max(7.0, 1.5 * nodes), rel=0.1)
+    assert set(book.missing) == {"graph.driver"}
 
 
 def test_half_of_the_models_are_off_by_less():
@@ -78,35 +106,55 @@ def test_half_of_the_models_are_off_by_less():
 
 def test_no_time_is_lost_to_noise(torch):
     """Where small operators seem to take longer than large ones, rates stay above nothing."""
-    profiles, _ = measure_gpu(torch, "gpu_x", clock=torch.clock, repeats=1, samples=(),
-                              sizes=Sizes(1e-9))
-    assert all(c.value > 0 for c in constants(profiles[0]) if c.name != "call_us")
+    book = _measured(torch, "rates", repeats=1, sizes=Sizes(1e-9))
+    gpu = derive_profiles("gpu_x", book).gpu
+    assert all(c.value > 0 for c in constants(gpu) if c.name != "call_us")
+
+
+def _run(*arguments):
+    with pytest.raises(SystemExit) as ended:
+        main(["gpu", "--repeats", "1", "--scale", "0.001", *arguments])
+    assert ended.value.code == 0
 
 
 def test_command_writes_profiles_that_load(tmp_path, monkeypatch, capsys, torch):
     monkeypatch.setitem(sys.modules, "torch", torch)
-    with pytest.raises(SystemExit) as ended:
-        main(["gpu", "--output", str(tmp_path), "--repeats", "1", "--scale", "0.001"])
-    assert ended.value.code == 0
+    _run("--output", str(tmp_path), "--only", "device,rates,graph,check")
     stem = "fake_gpu_1_pcie"
     kinds = {"gpu": GpuProfile, "pcie": PcieProfile, "software_eager": SoftwareProfile,
              "software_tuned": SoftwareProfile}
     assert {path.name for path in tmp_path.iterdir()} == {
-        *(f"{kind}_{stem}.toml" for kind in kinds), f"gpu_{stem}.csv"}
+        *(f"{kind}_{stem}.toml" for kind in kinds), f"gpu_{stem}.csv",
+        f"gpu_{stem}_readings.csv", f"gpu_{stem}_readings.json"}
     for kind, shape in kinds.items():
         assert load_profile(tmp_path / f"{kind}_{stem}.toml", shape).name == f"{kind}_{stem}"
     lines = (tmp_path / f"gpu_{stem}.csv").read_text().splitlines()
-    assert lines[0] == "operation,model_us,measured_us,ratio" and len(lines) == 1 + 4 * 18
-    assert "operators are off by a factor of" in capsys.readouterr().out
+    assert lines[0] == "operation,model_us,measured_us,ratio" and len(lines) == 1 + 4 * 17
+    said = capsys.readouterr()
+    assert "operators are off by a factor of" in said.out
+    assert "host.calibrate: graph.driver is missing: a fake\n" in said.err
+    whole = json.loads((tmp_path / f"gpu_{stem}_readings.json").read_text())
+    assert whole["machine"]["gpu"] == "Fake GPU-1 (PCIe)"
+    values = {entry["name"]: entry["value"] for entry in whole["readings"]}
+    assert values["device.multiprocessors"] == 72
+    assert [entry["name"] for entry in whole["missing"]] == ["graph.driver"]
 
 
-def test_runs_on_a_real_torch(tmp_path):
-    pytest.importorskip("torch", reason="PyTorch is not installed")
-    torch = find_device("cpu")
-    found, checks = measure_gpu(torch, "gpu_none", "cpu", 1, Sizes(1e-5), samples=(8,))
-    assert len(checks) == 18 and all(check.measured_us > 0 for check in checks)
-    assert all(c.value > 0 for c in constants(found[0]) if c.name != "call_us")
-    assert default_name(torch, "cpu") == "gpu_none"
+def test_an_item_is_measured_again_and_the_others_are_kept(tmp_path, monkeypatch, capsys, torch):
+    monkeypatch.setitem(sys.modules, "torch", torch)
+    _run("--output", str(tmp_path), "--only", "rates,graph")
+    path = tmp_path / "gpu_fake_gpu_1_pcie_readings.json"
+    before = Book.read(path)
+    _run("--output", str(tmp_path), "--only", "graph")
+    after = Book.read(path)
+    assert set(after.readings) == set(before.readings)
+    same = {name for name in after.readings if after.readings[name] == before.readings[name]}
+    assert {name for name in after.readings if name.startswith("rates.")} <= same
+    assert "graph.40.replay_us" not in same
+    torch.__version__ = "another"
+    capsys.readouterr()
+    assert "only cannot add to" in _complaint(capsys, "gpu", "--scale", "0.001", "--output",
+                                              str(tmp_path), "--only", "graph")
 
 
 def _complaint(capsys, *arguments):
@@ -133,6 +181,9 @@ def test_without_cuda_it_says_so(monkeypatch, capsys, torch):
     (("gpu", "--output", "/none"), "output must be a folder, not '/none'"),
     (("gpu", "--name", "a b"), "name must be of letters, digits and underscores, not 'a b'"),
     (("gpu", "--scale", "2"), "Invalid value for '--scale'"),
+    (("gpu", "--only", "launch,all"), "only must be of device, rates, operators, launch, graph, "
+     "copy, gather, embedding, mlp, together, keys, check, dlrm, release, resident, not 'all'"),
+    (("gpu", "--budget", "0"), "Invalid value for '--budget'"),
     (("cpu", "--output", "/none"), "output must be a folder, not '/none'"),
     (("cpu", "--name", "../x"), "name must be of letters, digits and underscores, not '../x'"),
     (("cpu", "--repeats", "0"), "Invalid value for '--repeats'"),
@@ -147,10 +198,25 @@ def test_mistakes_are_one_line(arguments, message, monkeypatch, capsys, torch, t
 
 def test_a_gpu_that_is_slower_measures_slower():
     def found(gpu):
-        torch = FakeTorch(gpu, PCIE, SOFTWARE)
-        return measure_gpu(torch, "gpu_x", clock=torch.clock, repeats=1, samples=())[0][0]
+        book = _measured(FakeTorch(gpu, PCIE, SOFTWARE), "rates", repeats=1)
+        return derive_profiles("gpu_x", book).gpu
 
     base = found(GPU)
     assert found(replace(GPU, memory_bandwidth_gb_s=400.0)).memory_bandwidth_gb_s < 401
     assert found(replace(GPU, float32_tflops=6.0)).float32_tflops < 6.1
     assert found(replace(GPU, gather_fraction=0.35)).gather_fraction < base.gather_fraction / 1.9
+
+
+def test_an_interrupted_command_keeps_what_it_has(tmp_path, monkeypatch, capsys, torch):
+    def interrupted(device):
+        raise KeyboardInterrupt
+
+    monkeypatch.setitem(sys.modules, "torch", torch)
+    monkeypatch.setitem(ITEMS, "graph", interrupted)
+    with pytest.raises(SystemExit) as ended:
+        main(["gpu", "--output", str(tmp_path), "--name", "x", "--scale", "0.001", "--only",
+              "device,rates,graph,check"])
+    assert ended.value.code == 130
+    assert capsys.readouterr().err.endswith("host.calibrate: stopped by SIGINT\n")
+    book = Book.read(tmp_path / "gpu_x_readings.json")
+    assert "rates.call_us" in book and not any(name.startswith("check") for name in book.readings)

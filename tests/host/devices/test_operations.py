@@ -81,6 +81,24 @@ def test_interaction():
     assert dense.interaction_backward(10, joined) == ()
 
 
+@pytest.mark.parametrize("level, bottom, backward, interact, unfold, update", [
+    (0, 4, 7, 4, 6, 6), (1, 2, 3, 4, 6, 6), (2, 2, 3, 1, 1, 1), (3, 1, 1, 1, 1, 1)])
+def test_kernels_of_a_level(level, bottom, backward, interact, unfold, update):
+    layers = MODEL.bottom_layers
+    assert len(dense.mlp(32, layers, level)) == bottom
+    assert len(dense.mlp_backward(32, layers, False, level)) == backward
+    assert len(dense.interaction(32, MODEL, level)) == interact
+    assert len(dense.interaction_backward(32, MODEL, level)) == unfold
+    assert dense.dense_update(1000, 6, level).operators == update
+    # The arithmetic of the products stays, but for pairs that a matrix product computes twice.
+    for make in (lambda at: dense.mlp(32, layers, at),
+                 lambda at: dense.mlp_backward(32, layers, False, at)):
+        assert sum(work.flops for work in make(level) if work.matrix) == sum(
+            work.flops for work in make(0) if work.matrix)
+    fused = sum(work.flops for work in dense.interaction(32, MODEL, level) if work.matrix)
+    assert fused == 32 * 2 * 16 * (6 if level >= 2 else 16)
+
+
 def test_the_rest_of_the_dense_part():
     assert dense.elementwise(100, 2).streamed_bytes == 1200
     assert dense.concat(100).streamed_bytes == dense.transpose(100).streamed_bytes == 800
@@ -102,6 +120,7 @@ def test_twice_as_much_is_more_work(make):
 
 @pytest.mark.parametrize("field, values", [
     ("rows", {"rows": -1}), ("flops", {"flops": -1.0}), ("operators", {"operators": 0}),
+    ("tiles", {"tiles": -1}),
     ("kernels", {"operators": 3, "kernels": 2}), ("streamed_bytes", {"streamed_bytes": -1}),
 ])
 def test_impossible_operations_are_refused(field, values):

@@ -99,12 +99,45 @@ def test_the_nic_simulation_reads_rows_and_multiplies_at_the_same_rates():
 
 def test_copies():
     copies = CopyTime(PCIE, EAGER)
-    assert copies.copy(50_000) == Cost(11.0, 6.0, {"pcie": 5.0, "cpu": 6.0})
-    assert copies.copy(50_000, 3).us == 23.0
-    assert copies.copy(0, 0) == Cost(0.0, 0.0, {"pcie": 0.0, "cpu": 0.0})
-    for arguments, name in (((-1,), "size"), ((1, -1), "calls"), ((1, 0), "calls")):
-        with pytest.raises(ValueError, match=rf"^{name} must be at least"):
-            copies.copy(*arguments)
+    assert (copies.call_us, copies.moving_us(50_000)) == (6.0, 5.0)
+    # The GPU reads host memory: there and back; it writes it: one way.
+    assert copies.latency_us(True) == 1.0 and copies.latency_us(False) == 0.5
+    with pytest.raises(ValueError, match=r"^size must be at least 0, not -1"):
+        copies.moving_us(-1)
+
+
+def test_what_kernels_fill():
+    gpu = GpuTime(replace(GPU, multiprocessors=10, block_bytes=1000), EAGER)
+    # 2,500 bytes are three blocks; rows count with what they move; no work is a block, too.
+    assert gpu.share(Operation("x", streamed_bytes=2500)) == 0.3
+    assert gpu.share(Operation("x", streamed_bytes=500, rows=32, row_bytes=16)) == 0.3
+    assert gpu.share(SHORT) == 0.1 and gpu.share(LONG) == 1.0
+    # Each of two calls has half of it.
+    assert gpu.share(Operation("x", streamed_bytes=4000, operators=2, kernels=2)) == 0.2
+    each = gpu.kernels(Operation("x", streamed_bytes=4e5, operators=2, kernels=2))
+    assert (each.us, each.share, each.memory_share) == (2.0, 1.0, 1.0)
+    short = gpu.kernels(Operation("x", streamed_bytes=25_000))
+    assert (short.us, short.share, short.memory_share) == (1.0, 1.0, 0.25)
+
+
+def test_products_run_on_the_multiprocessors_that_their_tiles_fill():
+    gpu = GpuTime(replace(GPU, multiprocessors=10), EAGER)
+    work = dense.product(64, 1000, 128)  # two tiles
+    assert work.tiles == 2 and gpu.share(work) == 0.2
+    assert gpu.compute_us(work) == pytest.approx(2 * 64 * 1000 * 128 / 1e6 / 0.2)
+    assert dense.product(65, 8, 64, batch=3).tiles == 6
+    # Eleven tiles are two waves of ten, of which nine are idle in the second.
+    waves = dense.product(64, 1000, 11 * 64)
+    assert gpu.share(waves) == pytest.approx(11 / 20)
+    assert gpu.compute_us(waves) == pytest.approx(2 * gpu.compute_us(dense.product(64, 1000, 64)))
+    full = dense.product(640, 1000, 640)
+    assert gpu.share(full) == 1.0 and gpu.compute_us(full) == pytest.approx(
+        2 * 640 * 1000 * 640 / 1e6)
+    # As one kernel, layers take what they take one after the other, without a kernel's least time.
+    layers = MODELS["kaggle"].bottom_layers
+    one, = dense.mlp(32, layers, 3)
+    assert gpu.compute_us(one) == pytest.approx(
+        sum(gpu.compute_us(part) for part in dense.mlp(32, layers, 2)))
 
 
 def test_cpu():

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from host.model import MODELS
+from host.model import MODELS, Model
 from host.placement.shard import Placement, ShardPlan, key_hash
 from rtl.formats import DescriptorKind, TableDescriptor
 from rtl.keys.hash_columns import key_hash as plain_hash
@@ -14,21 +14,39 @@ def test_hash_is_the_hardwares():
         plain_hash(int(t), int(r)) for t, r in zip(tables, rows)]
 
 
+@pytest.mark.parametrize("placement", ["even", "rows", "lookups"])
 @pytest.mark.parametrize("nodes", [1, 2, 4, 8, 26])
-def test_whole_tables_are_dealt_once_and_balanced(nodes):
+def test_whole_tables_are_dealt_once(nodes, placement):
     model = MODELS["kaggle"]
-    plan = ShardPlan.deal(model, nodes)
+    plan = ShardPlan.deal(model, nodes, placement, range(26))
     assert [t.rows for t in plan.tables] == list(model.rows)
     assert all(t.kind == DescriptorKind.TABLE for t in plan.tables)
-    held = plan.rows_held()
-    assert sum(held) == sum(model.rows)
-    # Largest first: no node exceeds the mean by more than the largest table.
-    assert max(held) <= sum(held) / nodes + max(model.rows)
+    assert sum(plan.rows_held()) == sum(model.rows)
     tables = np.arange(26)
     assert plan.owner_of(tables, tables).tolist() == [t.owner for t in plan.tables]
-    if nodes == 4:  # written out by hand: 10.1, 8.4, 7.0 and 5.5 + 2.2 M lead
-        owners = {t: plan.tables[t].owner for t in (2, 11, 20, 15, 3)}
-        assert owners == {2: 0, 11: 1, 20: 2, 15: 3, 3: 3}
+
+
+def test_every_node_has_as_many_tables_as_any_other_by_default():
+    plan = ShardPlan.deal(MODELS["kaggle"], 4)
+    assert plan == ShardPlan.deal(MODELS["kaggle"], 4, "even")
+    owners = [table.owner for table in plan.tables]
+    assert sorted(np.bincount(owners).tolist()) == [6, 6, 7, 7]
+    # Written out by hand: 10.1, 8.4, 7.0 and 5.5 M rows lead, then 2.2 M to the fewest.
+    assert [owners[t] for t in (2, 11, 20, 15, 3)] == [0, 1, 2, 3, 3]
+
+
+def test_rows_are_balanced_on_request():
+    plan = ShardPlan.deal(MODELS["kaggle"], 4, "rows")
+    owners = [table.owner for table in plan.tables]
+    assert np.bincount(owners).tolist() == [1, 1, 22, 2]
+    assert [owners[t] for t in (2, 11, 20, 15, 3)] == [0, 1, 2, 3, 3]
+
+
+def test_lookups_are_balanced_on_request():
+    model = Model((10, 20, 30, 40, 50), 4, 1, (4,), (1,))
+    plan = ShardPlan.deal(model, 2, "lookups", [1, 7, 0, 5, 3])
+    # 7; 5; 3 to the 5; 1 to the 7: 8 and 8; none to the fewest rows, 20 + 10.
+    assert [table.owner for table in plan.tables] == [0, 0, 0, 1, 1]
 
 
 def test_rows_are_hashed_evenly_on_request_and_when_nodes_exceed_tables():
@@ -77,7 +95,15 @@ def test_descriptor_words_read_back_through_the_layout():
      "nodes must be between 1 and 256, not 0"),
     (lambda: ShardPlan(1, ()), "tables must be between 1 and 4096, not 0"),
     (lambda: ShardPlan.deal(MODELS["kaggle"], 2, "column"),
-     "placement must be one of table, row, not 'column'"),
+     "placement must be one of even, rows, lookups, row, not 'column'"),
+    (lambda: ShardPlan.deal(MODELS["kaggle"], 2, "table"),
+     "placement must be one of even, rows, lookups, row, not 'table'"),
+    (lambda: ShardPlan.deal(MODELS["kaggle"], 2, "lookups"),
+     "lookups of each table must be given for placement lookups, not None"),
+    (lambda: ShardPlan.deal(MODELS["movielens"], 2, "lookups", [1]),
+     "lookups must be 2 numbers, one for each table, not 1"),
+    (lambda: ShardPlan.deal(MODELS["movielens"], 2, "lookups", [1, -3]),
+     "lookups must be at least 0, not -3"),
 ])
 def test_plans_that_cannot_be_are_refused(make, message):
     with pytest.raises(ValueError, match=message):

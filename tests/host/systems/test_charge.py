@@ -3,10 +3,8 @@
 import pytest
 
 from host.devices.cost import Cost
-from host.devices.operation import Operation
 from host.systems import Step, schedule
-from host.systems.charge import charge, longest_us, operators, slowest
-from tests.host.systems.simple import TUNED, devices
+from host.systems.charge import charge, longest_us
 
 
 def total(step: Step, key) -> dict:
@@ -31,32 +29,6 @@ def test_nothing_is_a_point_where_paths_meet():
     step = Step()
     first = step.add("a", "mlp", 1)
     assert step.stages[charge(step, "x", "mlp", Cost(), (first,))].after == (first,)
-
-
-def test_operators_hide_calls_behind_work():
-    # Calls end at 10, 20, 30; the GPU begins 1 later; the first operator keeps it for 25 us.
-    d = devices()
-    long = Operation("long", kernels=12)  # of 2 us each
-    parts = [("a", "mlp", [long]), ("b", "irregular", [Operation("b"), Operation("c")])]
-    step = Step()
-    operators(step, d.gpu, parts)
-    assert longest_us(step) == d.gpu.run(long, Operation("b"), Operation("c")).us == 39
-    phases = total(step, lambda stage: [stage.phase])
-    assert phases == {"overhead": 11, "mlp": 24, "irregular": 4}
-    assert total(step, lambda stage: stage.resources)["cpu"] == 30
-    assert total(step, lambda stage: stage.resources)["gpu"] == 28
-
-
-def test_one_graph_is_one_call():
-    d, step = devices(software=TUNED), Step()
-    operators(step, d.gpu, [("a", "mlp", [Operation("a")]), ("b", "mlp", [Operation("b")])])
-    assert longest_us(step) == 6 + 1 + 2 + 2
-    assert total(step, lambda stage: stage.resources)["cpu"] == 6
-
-
-def test_the_slowest_node_counts():
-    assert slowest([Cost(1), Cost(3, 1), Cost(2)]) == Cost(3, 1)
-    assert slowest([]) == Cost()
 
 
 def test_two_steps_share_what_they_hold():

@@ -12,8 +12,8 @@ def test_scaled_constants_reach_the_models():
                                      ("software_eager.operator_us", 2.0),
                                      ("ethernet_100g_switch.one_way_us", 2.0)])
     assert scaled.gpu.gpu.launch_us == 2 * plain.gpu.gpu.launch_us
-    assert scaled.mpi.mpi.message_us == plain.host_mpi.mpi.message_us / 2
-    assert scaled.call_us == 2 * plain.call_us == scaled.host_mpi.call_us
+    assert scaled.cpu_mpi.mpi.message_us == plain.host_mpi.mpi.message_us / 2
+    assert scaled.software.operator_us == 2 * plain.software.operator_us == scaled.host_mpi.call_us
     assert scaled.nccl.topology.profile.levels[0].one_way_us == 2 * plain.network.one_way_us
 
 
@@ -26,5 +26,10 @@ def test_constants_of_profiles_that_are_not_used_are_refused(name):
 def test_one_profile_charges_every_system_alike():
     for software, collective in (("eager", "mpi"), ("tuned", "nccl")):
         d = Devices.load(4, software)
-        assert d.copies.software is d.gpu.software is d.nccl.software is d.software
-        assert d.all_reduce(1000) == getattr(d, collective).all_reduce(1000)
+        assert d.copies.software is d.gpu.software is d.software
+        assert d.software.collective == collective
+
+
+def test_kernels_do_as_much_as_the_software_or_the_caller_says():
+    assert (Devices.load(4).kernels, Devices.load(4, "tuned").kernels) == (0, 2)
+    assert Devices.load(4, kernels=3).kernels == 3

@@ -1,13 +1,14 @@
 """Schedules of stages over resources, against a scheduler that steps through time."""
 
-from itertools import pairwise
+from collections import Counter
+from collections.abc import Hashable
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from host.systems import PHASES, Step, breakdown, schedule
+from host.systems import PHASES, Part, Step, breakdown, schedule
 
 GPU, LINK = ("gpu", 0), ("link", 0)
 
@@ -55,6 +56,46 @@ def test_a_stage_holds_all_its_resources():
     assert found.start[0].tolist() == [0, 4, 4]
 
 
+def test_shares_of_a_resource_are_held_at_once():
+    step = Step()
+    step.add("a", "mlp", 4, Part(GPU, 0.5))
+    step.add("b", "mlp", 4, Part(GPU, 0.5))
+    step.add("c", "mlp", 2, Part(GPU, 0.25))
+    found = schedule([step])
+    assert found.start[0].tolist() == [0, 0, 4] and found.busy == {GPU: 4.5}
+
+
+def test_small_shares_do_not_keep_a_large_one_waiting():
+    large, small = Step(), Step()
+    large.add("a", "mlp", 3, Part(GPU, 0.5))
+    large.add("b", "mlp", 3, GPU, after=[0])
+    for number in range(5):
+        small.add("c", "mlp", 2, Part(GPU, 0.5), after=[number - 1] if number else [])
+    found = schedule([large, small], in_flight=2)
+    # At 3 the large one is ready, with half of the GPU in use until 4; the rest is kept for it.
+    assert found.start[0].tolist() == [0, 4] and found.start[1].tolist() == [0, 2, 7, 9, 11]
+
+
+def test_parts_of_a_resource_have_bounds():
+    for share in (-0.1, 1.5):
+        with pytest.raises(ValueError, match="shares of a must be above 0 and at most 1"):
+            Step().add("a", "mlp", 1, Part(GPU, share))
+    step = Step()
+    step.add("a", "mlp", 1, Part(GPU, 0.0))
+    assert step.stages[0].resources == ()
+
+
+def test_work_behind_calls_is_no_overhead():
+    step = Step()
+    call = step.add("call", "overhead", 10, "cpu")
+    step.add("kernel", "mlp", 4, "gpu", after=[call])
+    later = step.add("call", "overhead", 10, "cpu", after=[call])
+    step.add("kernel", "irregular", 2, "gpu", after=[later, 1])
+    phases = breakdown(step, schedule([step]), 0).phases
+    assert {name: us for name, us in phases.items() if us} == {
+        "overhead": 16, "mlp": 4, "irregular": 2}
+
+
 def test_arrivals():
     found = schedule([chain(), chain()], in_flight=4, arrivals=[1.5, 100])
     assert found.released.tolist() == [1.5, 100] and found.finished.tolist() == [13.5, 112]
@@ -98,7 +139,9 @@ def graphs(draw) -> list[Step]:
         for number in range(draw(st.integers(0, 6))):
             after = draw(st.sets(st.integers(0, number - 1))) if number else set()
             step.add(f"s{number}", draw(st.sampled_from(PHASES[:-1])), draw(st.integers(0, 5)),
-                     *draw(st.sets(st.sampled_from("abc"))), after=sorted(after))
+                     *(Part(name, draw(st.sampled_from([0.25, 0.5, 1.0])))
+                       for name in sorted(draw(st.sets(st.sampled_from("abc"))))),
+                     after=sorted(after))
         steps.append(step)
     return steps
 
@@ -114,25 +157,29 @@ def walked(steps: list[Step], in_flight: int) -> list[list[int]]:
 
     released: list[int] = []
     for now in range(1000):
-        free_until = {}
+        used = Counter[Hashable]()
         for s, step in enumerate(steps):
             for n, stage in enumerate(step.stages):
                 if start[s][n] <= now < end[s][n]:
-                    free_until |= dict.fromkeys(stage.resources)
+                    used.update(dict(stage.uses))  # type: ignore[arg-type]
         moved = True
         while moved:
             moved = False
             while len(released) < len(steps) and (
                     len(released) < in_flight or over(len(released) - in_flight, now)):
                 released.append(now)
+            awaited: set[Hashable] = set()
             for s in range(len(released)):
                 for n, stage in enumerate(steps[s].stages):
-                    if start[s][n] == never and all(
-                            end[s][other] <= now for other in stage.after) and not any(
-                            name in free_until for name in stage.resources):
+                    if start[s][n] != never or not all(
+                            end[s][other] <= now for other in stage.after):
+                        continue
+                    short = [name for name, share in stage.uses if used[name] + share > 1]
+                    awaited.update(short)
+                    if not short and awaited.isdisjoint(stage.resources):
                         start[s][n], end[s][n] = now, now + stage.us
                         if stage.us:
-                            free_until |= dict.fromkeys(stage.resources)
+                            used.update(dict(stage.uses))  # type: ignore[arg-type]
                         moved = True
                         break
                 if moved:
@@ -154,9 +201,10 @@ def test_any_graph(steps, in_flight):
             waited = found.start[number][n] - found.ready[number][n]
             assert (held is None) == (waited == 0)
     for resource, busy in found.busy.items():
-        spans = sorted((found.start[s][n], found.end[s][n]) for s, step in enumerate(steps)
-                       for n, stage in enumerate(step.stages)
-                       if resource in stage.resources and stage.us)
-        assert all(a[1] <= b[0] for a, b in pairwise(spans))
-        assert busy == sum(b - a for a, b in spans)
+        spans = [(found.start[s][n], found.end[s][n], dict(stage.uses)[resource])
+                 for s, step in enumerate(steps) for n, stage in enumerate(step.stages)
+                 if resource in stage.resources and stage.us]
+        for now in {begin for begin, _, _ in spans}:
+            assert sum(share for begin, end, share in spans if begin <= now < end) <= 1
+        assert busy == sum(share * (end - begin) for begin, end, share in spans)
     assert np.isfinite(found.finished).all()

@@ -4,10 +4,14 @@ from dataclasses import replace
 
 import pytest
 
+from host.devices.copies import CopyTime
+from host.devices.embedding_work import gather
+from host.devices.gpu_time import GpuTime
 from host.systems import NicTimes, StepOptions, all_on_nic, breakdown, schedule, smartnic
 from host.systems.all_on_nic import FpgaDense, not_applicable
 from host.systems.charge import longest_us
 from host.systems.nic_gradients import gradient_us
+from host.timing.pcie import PcieProfile
 from tests.host.systems.simple import MODEL, TUNED, devices, workload
 
 INFERENCE, TRAINING = StepOptions(), StepOptions(training=True)
@@ -25,17 +29,29 @@ def names(found) -> set[str]:
 
 
 def test_the_nic_is_waited_for():
-    # Queries copied 5; the NIC 92, meanwhile dense features 5 and the bottom MLP 23 on the GPU;
-    # synchronize 3; interaction and top MLP, 6 operators; predictions 8.
-    assert longest_us(step()) == pytest.approx(5 + 92 + 3 + 60 + 1 + 2 + 8, abs=1e-3)
+    # The doorbell 1, PCIe 0.5 and 0.5 for the queries; the NIC 92, meanwhile dense features and
+    # the bottom MLP on the GPU; synchronize 3; the calls of interaction and top MLP, 6 operators,
+    # and of the predictions' copy behind the last of them; PCIe 0.5 and synchronize 3.
+    assert longest_us(step()) == pytest.approx(1 + 1 + 92 + 3 + 60 + 5 + 0.5 + 3, abs=1e-3)
 
 
 def test_with_computation_the_nic_interacts_behind_the_bottom_mlp():
-    quick = replace(NIC, phases={"embedding_lookup": 1.0, "irregular": 7.0})
+    quick = replace(NIC, phases={"embedding_lookup": 1.0, "irregular": 2.0}, interaction_us=7.0)
     found = step(quick, computation=True)
-    # Two copies, the bottom MLP, the NIC's interaction, waiting, the top MLP.
-    assert longest_us(found) == pytest.approx(5 + 5 + 23 + 7 + 3 + 23 + 8, abs=1e-3)
+    # The doorbell; dense features called at 6, the bottom MLP at 16 and 26, done at 29 and waited
+    # for until 32; a doorbell, PCIe and the NIC's interaction; waiting; the top MLP's calls.
+    assert longest_us(found) == pytest.approx(32 + 1 + 0.5 + 7 + 3 + 20 + 5 + 0.5 + 3, abs=1e-3)
     assert "interaction" not in names(found) and "interaction" in names(step(quick))
+
+
+def test_lookups_or_dense_vectors_come_last():
+    def us(**times) -> float:
+        return longest_us(step(replace(NIC, **times), computation=True))
+
+    # Lookups take long: behind the dense vectors there is time for 40 us.
+    assert us(interaction_us=40.0) == us()
+    quick = {"embedding_lookup": 1.0, "irregular": 7.0}
+    assert us(phases=quick, interaction_us=40.0) == us(phases=quick, interaction_us=0.0) + 40
 
 
 def test_nothing_on_gives_the_nic_alone():
@@ -62,11 +78,40 @@ def test_the_nic_is_held_for_its_interval_only():
     assert longest_us(step(slow)) == longest_us(step())
 
 
-def test_gathers_are_calls_of_the_host():
-    called = step(replace(NIC, launches=4.0))
-    assert schedule([called]).busy["cpu"] == schedule([step()]).busy["cpu"] + 4 * 10
-    graph = step(replace(NIC, launches=4.0), software=TUNED)
-    assert schedule([graph]).busy["cpu"] == schedule([step(software=TUNED)]).busy["cpu"] + 4 * 6
+@pytest.mark.parametrize("software", [None, TUNED])
+def test_gathers_are_launches_of_the_drivers_thread(software):
+    plain, called = (schedule([step(replace(NIC, launches=launches), software=software)]).busy
+                     for launches in (0.0, 4.0))
+    assert called["driver"] == 4 * 4 and "driver" not in plain
+    assert called["cpu"] == plain["cpu"]
+
+
+def test_gathers_occupy_the_gpu_and_its_memory():
+    d = devices()
+    slow = replace(d, gpu=GpuTime(replace(d.gpu.gpu, memory_bandwidth_gb_s=0.032), d.software))
+    nic = replace(NIC, gathers=2.0, gathered=10.0)
+    found, plain = (schedule([smartnic(workload(), slow, INFERENCE, times)]).busy
+                    for times in (nic, NIC))
+    each = slow.gpu.kernels(gather(5, 5, MODEL.dimension))  # a gather of five rows
+    assert 10 < each.us < 25 and each.memory_share == 1
+    assert found["gpu"] - plain["gpu"] == pytest.approx(2 * each.us * each.share)
+    assert found["gpu_memory"] - plain["gpu_memory"] == pytest.approx(2 * each.us)
+
+
+def test_pcie_and_the_network_carry_what_the_nic_moves():
+    d = devices()
+    pcie = PcieProfile("pcie", 0.5, 1e-3)  # a byte a microsecond
+    slow = replace(d, pcie=pcie, copies=CopyTime(pcie, d.software),
+                   network=replace(d.network, bandwidth_gbit_s=8e-3))
+    nic = replace(NIC, gathers=1.0, gathered=10.0, sent_bytes=7.0)
+    found = schedule([smartnic(workload(), slow, INFERENCE, nic)]).busy
+    # Lists, pooled vectors and two dense features to the GPU; rows and a prediction from it.
+    assert found["pcie_in"] == pytest.approx(8 * 10 + 4 * 2 * 4 + 4 * 2)
+    assert found["pcie_out"] == pytest.approx(16 * 10 + 4) and found["link"] == pytest.approx(7)
+    own = schedule([smartnic(workload(), slow, INFERENCE, nic, computation=True)]).busy
+    # Results of 7 values in place of two vectors of 4, and a dense vector to the NIC.
+    assert own["pcie_in"] == pytest.approx(8 * 10 + 4 * 7 + 4 * 2)
+    assert own["pcie_out"] == pytest.approx(16 * 10 + 4 + 16)
 
 
 @pytest.mark.parametrize("options", [INFERENCE, TRAINING])
@@ -95,20 +140,21 @@ def test_training_updates_rows_on_the_nic_or_on_gpus():
 def test_the_gradient_path_takes_its_latencies_and_beats():
     # Links of no size: two crossings of PCIe and one of the network, and a beat a cycle of 4 ns:
     # two lookups of a node, two sums sent by one, two rows of an owner.
-    assert gradient_us(workload(), devices()) == pytest.approx(2 * 0.5 + 1.0 + 3 * 2 * 0.004,
+    assert gradient_us(workload(), devices()) == pytest.approx(2 * 0.5 + 1.0 + 4 * 2 * 0.004,
                                                                abs=1e-4)
     wide = replace(MODEL, dimension=64, bottom=(64,))
     assert gradient_us(workload(model=wide), devices()) == pytest.approx(
-        2.0 + 3 * 4 * 2 * 0.004, abs=1e-4)
+        2.0 + 4 * 4 * 2 * 0.004, abs=1e-4)
 
 
 def test_everything_on_the_nic_by_hand():
     fpga = FpgaDense(dsp=4, dsp_per_product=2, clock_mhz=1.0)  # two products a microsecond
     nic = NicTimes({"embedding_lookup": 10.0, "irregular": 2.0}, interval_us=3.0)
     found = all_on_nic(workload(), devices(), INFERENCE, nic, fpga)
-    # Samples 5; bottom 2 * 4 products behind which the lookups are done; top 7; predictions 5.
+    # A doorbell 1, samples over PCIe there and back 1; bottom 2 * 4 products behind which the
+    # lookups are done; top 7; predictions over PCIe 0.5 and the wait for them 3.
     assert MODEL.interaction_width == 7
-    assert longest_us(found) == pytest.approx(5 + 12 + 3.5 + 5, abs=1e-3)
+    assert longest_us(found) == pytest.approx(2 + 12 + 3.5 + 3.5, abs=1e-3)
     trained = all_on_nic(workload(), devices(), TRAINING, replace(nic, update_us=1.0), fpga)
     assert longest_us(trained) > longest_us(found)
 

@@ -1,5 +1,7 @@
 """Counts of mini-batches against plain loops."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -8,7 +10,7 @@ from hypothesis import strategies as st
 from host.model import MODELS, Model
 from host.placement.shard import ShardPlan
 from host.samples import Samples
-from host.systems import replicate_small, workload_of
+from host.systems import workload_of
 from rtl.formats import DescriptorKind
 from tests.host.systems.simple import MODEL, workload
 
@@ -23,14 +25,14 @@ def test_two_samples_of_two_tables():
 
 
 @settings(max_examples=40, deadline=None)
-@given(st.integers(1, 5), st.sampled_from(["table", "row"]),
+@given(st.integers(1, 5), st.sampled_from(["even", "rows", "row"]),
        st.lists(st.tuples(*[st.lists(st.integers(0, 5), max_size=4)] * 3), max_size=9),
        st.booleans())
 def test_counts_are_those_of_a_plain_loop(nodes, placement, bags, copies):
     model = Model((6, 6, 6), 4, 1, (4,), (1,))
     plan = ShardPlan.deal(model, nodes, placement)
     if copies and nodes > 1:
-        plan = replicate_small(plan, model, 6)
+        plan = plan.with_copies(6)
     lengths = np.array([[len(bag) for bag in sample] for sample in bags], np.int32).reshape(-1, 3)
     keys = [(table, row) for sample in bags for table, bag in enumerate(sample) for row in bag]
     tables, rows = (np.array([key[i] for key in keys], kind)
@@ -57,19 +59,33 @@ def test_counts_are_those_of_a_plain_loop(nodes, placement, bags, copies):
     assert found.distinct == len(set(keys))
 
 
-def test_small_tables_are_copied_and_the_others_dealt_anew():
+@pytest.mark.parametrize("placement", ["even", "rows", "lookups"])
+def test_small_tables_are_copied_and_the_others_dealt_anew(placement):
     model = MODELS["kaggle"]
-    plan = replicate_small(ShardPlan.deal(model, 4), model, 10_000)
+    lookups = np.arange(26) % 5
+    plan = ShardPlan.deal(model, 4, placement, lookups).with_copies(10_000)
     kinds = [table.kind == DescriptorKind.REPLICATED for table in plan.tables]
     assert kinds == [rows <= 10_000 for rows in model.rows]
     # As if the large ones were all there were.
     large = Model(tuple(rows for rows in model.rows if rows > 10_000), 16, 1, (16,), (1,))
-    alone = ShardPlan.deal(large, 4)
+    alone = ShardPlan.deal(large, 4, placement, lookups[~np.array(kinds)])
     assert [table.owner for table, copied in zip(plan.tables, kinds) if not copied] == [
         table.owner for table in alone.tables]
+    if placement == "even":
+        counts = np.bincount([table.owner for table in alone.tables])
+        assert counts.tolist() == [2, 2, 3, 3]
+
+
+def test_hashed_tables_stay_where_they_are():
+    model = MODELS["kaggle"]
+    plan = ShardPlan.deal(model, 4, "row")
+    copied = plan.with_copies(10_000)
+    assert all(mine in (its, replace(its, kind=DescriptorKind.REPLICATED, owner=0, owners=1))
+               for mine, its in zip(copied.tables, plan.tables))
+    assert copied.rule == plan.rule
 
 
 @pytest.mark.parametrize("nodes, rows", [(1, 10), (2, 9)])
 def test_nothing_is_copied_where_there_is_nobody_or_nothing_small(nodes, rows):
     plan = ShardPlan.deal(MODEL, nodes)
-    assert replicate_small(plan, MODEL, rows) == plan
+    assert plan.with_copies(rows) == plan

@@ -39,7 +39,7 @@ def test_pcie_round_trip():
 
 
 def test_gpu_joins_waiting_lists():
-    gpu: GpuLookups[str] = GpuLookups(GpuProfile("g", 4.0, 64.0, 64, 1), 64)
+    gpu: GpuLookups[str] = GpuLookups(GpuProfile("g", 4.0, 64.0, 64, 1, kernel_us=0.0), 64)
     first = gpu.arrive(0, "a", 8)
     assert first is not None and first.lists == ("a",)
     assert first.end == 1000 + 8 * 64 / (64 * 4)  # 4 us launch, then 64 GB/s
@@ -84,15 +84,24 @@ def test_switch_output_reaches_the_measured_goodput(payload):
     assert rate == pytest.approx(100 * payload / (payload + 66))
 
 
+def test_a_gather_is_a_kernel():
+    """However few its rows are, it takes a kernel's least time; its memory is free before."""
+    gpu: GpuLookups[str] = GpuLookups(GpuProfile("g", 1.0, 64.0, 64, 2, kernel_us=2.0), 64)
+    first, second = gpu.arrive(0, "a", 4), gpu.arrive(0, "b", 4000)
+    assert first is not None and second is not None
+    assert first.end == 250 + 500 and second.end == 250 + 4004 * 64 / (64 * 4)
+
+
 def test_kernels_share_the_memory_and_streams_limit_them():
-    gpu: GpuLookups[int] = GpuLookups(GpuProfile("g", 1.0, 64.0, 64, 2), 128)
+    gpu: GpuLookups[int] = GpuLookups(GpuProfile("g", 1.0, 64.0, 64, 2, kernel_us=0.0), 128)
     ends = [gather and gather.end for gather in (gpu.arrive(t, t, 1000) for t in (0, 1, 2))]
     assert ends == [250 + 500, 250 + 1000, None]  # 128,000 bytes at 64 GB/s are 500 cycles
     assert gpu.busy == 750 + 1249
 
 
 def test_one_thread_calls_gathers_one_after_the_other():
-    profile = GpuProfile("g", 1.0, 64.0, 64, 4, call_us=4.0)  # a call is 1,000 cycles
+    # A call is 1,000 cycles.
+    profile = GpuProfile("g", 1.0, 64.0, 64, 4, kernel_us=0.0, call_us=4.0)
     ends: list[tuple[float, Callable[[float], None]]] = []
     thread = LaunchThread(profile, lambda time, action: ends.append((time, action)))
     rows: GpuLookups[str] = GpuLookups(profile, 64, thread)
@@ -117,7 +126,8 @@ def test_one_thread_calls_gathers_one_after_the_other():
 
 
 def test_without_a_thread_calls_do_not_wait_for_each_other():
-    gpu: GpuLookups[str] = GpuLookups(GpuProfile("g", 1.0, 64.0, 64, 4, call_us=4.0), 64)
+    gpu: GpuLookups[str] = GpuLookups(
+        GpuProfile("g", 1.0, 64.0, 64, 4, call_us=4.0, kernel_us=0.0), 64)
     ends = [gather and gather.end for gather in (gpu.arrive(0, "a", 4), gpu.arrive(1, "b", 4))]
     assert ends == [1250 + 1, 1251 + 1]
 

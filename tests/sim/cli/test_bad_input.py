@@ -89,7 +89,7 @@ def test_wrong_format_names_the_right_one(tmp_path, capsys):
     (("--picture", "run.txt"), "picture must end in .png, .svg or .pdf, not 'run.txt'"),
     (("--mini-batch", "0"), "mini_batch must be at least 1, not 0"),
     (("--mini-batch", "many"), "--mini-batch"),
-    (("--placement", "column"), "placement must be one of table, row, not 'column'"),
+    (("--placement", "column"), "placement must be one of even, rows, lookups, row, not 'column'"),
     (("--engine", "spice"), "engine must be one of"),
     (("--model", "resnet"), "model must be one of"),
     (("--format", "criteo"), "format must go with data, not 'criteo' alone"),

@@ -145,11 +145,11 @@ def test_the_command_says_where(tmp_path, capsys):
     report = tmp_path / "run.json"
     with pytest.raises(SystemExit) as end:
         main(["run", "--config", "tiny", "--nodes", "2", "--samples", "32", "--mini-batch", "16",
-              "--faults", "silent-host=8us:@1", "--patience", "20000", "--json", str(report)])
+              "--faults", "silent-host=14us:@1", "--patience", "20000", "--json", str(report)])
     assert end.value.code == 1
     shown = capsys.readouterr()
     assert "the host of node 1 takes nothing from its NIC since cycle" in shown.err
     assert "host_tx" in shown.out and "Held up since cycle" in shown.out
     stored = json.loads(report.read_text())
     assert stored["where_stuck"]["causes"][0]["part"] == "host"
-    assert stored["options"]["faults"] == "silent-host=8us:@1"
+    assert stored["options"]["faults"] == "silent-host=14us:@1"

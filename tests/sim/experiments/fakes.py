@@ -1,9 +1,12 @@
 """Points that take no time, and ways of measuring them. Importable, as other processes need it."""
 
 import os
+import signal
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from host.errors import InputError
 
@@ -49,3 +52,29 @@ class Killed:
 def slow(spot: Spot) -> dict:
     time.sleep(0.2)
     return third(spot)
+
+
+@dataclass(frozen=True)
+class KillsWorker:
+    """A measure that ends its process, as ``kill -9`` would, in the middle of points.
+
+    ``measure`` the others; ``folder`` of a file for each point begun; ``after`` so many, ``times``
+    so often; at ``number`` alone unless it is None.
+    """
+
+    measure: Callable[[Any], dict]
+    folder: str
+    after: int
+    times: int
+    number: float | None = None
+
+    def __call__(self, point: Any) -> dict:
+        begun = len(list(Path(self.folder).iterdir()))
+        (Path(self.folder) / f"{begun}-{os.getpid()}").touch()
+        killed = Path(f"{self.folder}.killed")
+        count = len(killed.read_text()) if killed.exists() else 0
+        if begun >= self.after and count < self.times and self.number in (
+                None, getattr(point, "number", None)):
+            killed.write_text("x" * (count + 1))
+            os.kill(os.getpid(), signal.SIGKILL)
+        return self.measure(point)

@@ -5,6 +5,8 @@ from sim.experiments.points.point import Point
 
 BASE_US = {"cpu-mpi": 4000.0, "bl-paper": 2000.0, "bl-tuned": 1000.0, "all-on-nic": 5000.0}
 GAINS = {"lc": 0.98, "rc": 0.7, "sc": 0.99}
+NOISE = 0.01
+"""How much slower everything is with each further seed, FS twice as much."""
 
 
 def told(point: Point) -> dict:
@@ -16,10 +18,14 @@ def told(point: Point) -> dict:
     if point.batching == "graph":
         us *= 0.8
     us *= point.samples / 128 * (4 / point.nodes) ** 0.5
+    us *= 1 + NOISE * (point.seed - 1) * (2 if point.label == "FS" else 1)
     for name, factor in point.scaled:
         if name.endswith("launch_us") and point.system != "bl-paper":
             us *= factor ** 0.5
     training = point.workload == "training"
+    # What a remote cache leaves on the network, and caches of rows to be read in the GPU.
+    sent = us * (0.5 if "rc" in parts else 1)
+    rows = None if point.system in BASE_US else 1000 * us / 1600
     phases = {phase: us / 8 for phase in PHASES if phase != "wait"} | {"wait": 0.0}
 
     def cache(share: float | None) -> dict:
@@ -34,11 +40,13 @@ def told(point: Point) -> dict:
         "samples_per_second": point.samples / us * 1e6, "phases_us": phases,
         "busy_us": {"gpu": us / 3, "gpu_memory": us / 4},
         "without_all_reduce": {"samples_per_second": point.samples / us * 1.1e6},
+        "nic_us": {"gathered": rows} if rows else None,
         "local_cache": cache(point.local_cache) if "lc" in parts else None,
         "remote_cache": cache(point.remote_cache) if "rc" in parts else None,
         "saved_lookups": int(1000 * (point.remote_cache or 0)) if "rc" in parts else None,
-        "traffic": {kind: {"bytes": us * point.nodes, "packets": 1}
-                    for kind in ("lookups", "vectors", "total")},
+        "traffic": {kind: {"bytes": sent * point.nodes, "packets": 1}
+                    for kind in ("lookups", "vectors", "total")} | (
+            {"all_reduce": {"bytes": 1.0, "packets": 1}} if training else {}),
         "updates": {"rows": 1000.0, "misses": max(0.0, 1000.0 - 4e4 * (point.local_cache or 0))}
         if training and "lc" in parts else None,
         "unique_keys": 800.0 if point.batching == "graph" else 1000.0, "accesses": 3328.0}

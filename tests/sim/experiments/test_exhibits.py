@@ -15,7 +15,7 @@ import sim.cli.reproduce as cli
 from sim.cli.main import main
 from sim.experiments import figures
 from sim.experiments.figures import registry
-from sim.experiments.figures.exhibit import Figure, Table
+from sim.experiments.figures.exhibit import Exhibit
 from sim.experiments.figures.registry import chosen, demo_names, exhibit, in_words
 from sim.experiments.points.setting import DEMO
 from sim.experiments.reproduce import points_of, reproduce
@@ -77,7 +77,7 @@ def test_a_made_up_figure_and_table_are_measured_written_and_on_the_page(made_up
                        if row["metric"] == "interval_speedup_vs_bl-paper")
     assert speedup == pytest.approx(2000 / 1600 / 0.7)
     assert (tmp_path / "out" / "counts.csv").read_text().splitlines()[1:] == [
-        "kaggle,1,2,none,none,tables,made_up_count,26,tables"]
+        "kaggle,1,2,none,none,tables,made_up_count,26,,,tables"]
     page = (tmp_path / "out" / "index.html").read_text()
     assert page.count("data:image/png;base64,iVBOR") == 1
     for said in ("fig99: A made-up title", "A made-up figure.", "<h2>A made-up table</h2>",
@@ -92,7 +92,7 @@ def test_the_command_line_knows_a_made_up_table(made_up, tmp_path):
     assert ended.value.code == 0
     assert (tmp_path / "out" / "counts.csv").exists()
     assert "fig99" in demo_names() and "counts" not in demo_names()
-    with pytest.raises(ValueError, match=r"beyond, fig99, counts or all, not 'fig7'"):
+    with pytest.raises(ValueError, match=r"phase_map, fig99, counts or all, not 'fig7'"):
         chosen(["fig7"])
 
 
@@ -101,19 +101,22 @@ def test_the_help_of_the_command_line_names_a_made_up_figure(made_up):
     # The help is made when the module is loaded.
     app.command()(importlib.reload(cli).reproduce)
     said = CliRunner().invoke(app, ["--help"], env={"COLUMNS": "200"}).output
-    assert ("fig06, fig08, fig14 to fig27, tornado, beyond, fig99, counts. Default: all of them."
-            in said)
+    assert ("fig06, fig08, fig14 to fig27, alternate, tornado, levels, beyond, checks, paper_like, "
+            "montecarlo, phase_map, fig99, counts. Default: all but montecarlo and phase_map"
+            in " ".join(said.replace("│", " ").split()))
 
 
 def test_every_name_is_that_of_its_exhibit():
     for name in registry.NAMES:
         found = exhibit(name)
-        assert found.name == name and found.title and isinstance(found, (Figure, Table))
-    assert in_words() == "fig06, fig08, fig14 to fig27, tornado, beyond"
+        assert found.name == name and found.title and isinstance(found, Exhibit)
+    assert in_words() == ("fig06, fig08, fig14 to fig27, alternate, tornado, levels, beyond, "
+                          "checks, paper_like, montecarlo, phase_map")
     assert demo_names() == ("fig06", "fig08", "fig22", "fig25", "fig27")
 
 
 def test_every_exhibit_is_registered():
-    names = {path.stem for path in Path(registry.__file__).parent.glob("*.py")
-             if "\nEXHIBIT = " in path.read_text()}
+    figures_folder = Path(registry.__file__).parent
+    names = {path.stem for folder in (figures_folder, figures_folder.parent / "maps")
+             for path in folder.glob("*.py") if "\nEXHIBIT = " in path.read_text()}
     assert names == set(registry.NAMES)

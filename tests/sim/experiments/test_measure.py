@@ -6,17 +6,21 @@ from functools import cache
 import numpy as np
 import pytest
 
+from host.placement.deal import PLACEMENTS
 from host.placement.shard import ShardPlan
 from host.systems import Devices, Step
 from sim.experiments import Point, measure
 from sim.experiments.points import nic_runs
-from sim.experiments.points.nic import cache_rows, reaching
+from sim.experiments.points.nic import cache_rows, options_of, reaching
 from sim.experiments.points.nic_run import Record
+from sim.experiments.points.placing import plan_of
 from sim.experiments.points.requests import request_us
 from sim.experiments.points.systems import BASELINES
 from sim.experiments.points.timing import alone, busy_us, interval_us
 from sim.experiments.points.trace import arrivals_of, trace_of
 from sim.experiments.points.training import trained
+from sim.job.inputs import choose_model
+from sim.job.placing import plan_of as plan_of_workload
 
 SMALL = {"nodes": 2, "mini_batch": 16, "warmup": 2, "measured": 4, "window": 32}
 
@@ -42,6 +46,27 @@ def test_every_system_adds_up(workload, systems):
         assert (found["without_all_reduce"] is None) == (workload == "inference")
         assert found["traffic"]["total"]["bytes"] == pytest.approx(sum(
             count["bytes"] for kind, count in found["traffic"].items() if kind != "total"))
+
+
+def test_every_placement_reaches_baselines_and_nics():
+    paper, nics = ({placement: small(system, in_flight=2, placement=placement)
+                    for placement in PLACEMENTS} for system in ("bl-paper", "lc+rc"))
+    # A gather for each of a node's tables: 13, 23 and 26 of them.
+    each = [paper[placement]["busy_us"]["cpu"] for placement in ("even", "rows", "row")]
+    assert (each[1] - each[0]) / 10 == pytest.approx((each[2] - each[1]) / 3) and each[1] > each[0]
+    assert len({found["nic_us"]["service"] for found in nics.values()}) == len(PLACEMENTS)
+    assert paper["even"] == small("bl-paper", in_flight=2)
+
+
+def test_the_nics_of_a_point_are_dealt_as_its_baselines():
+    for placement in PLACEMENTS:
+        point = Point.named("fs", **SMALL | {"placement": placement})
+        trace = trace_of(point)
+        options = options_of(point, trace, Devices.load(2), Devices.load(2).gpu.gpu,
+                             {"local_cache": 0, "remote_cache": 0}, False, 1)
+        workload = options.workload
+        assert workload.placement == placement
+        assert plan_of_workload(workload, *choose_model(workload)) == plan_of(point, trace)
 
 
 def test_what_a_system_lacks_is_none():
@@ -75,7 +100,8 @@ def test_a_persistent_kernel_takes_the_calls_off_the_host():
     plain, persistent = small("nic", in_flight=2), small("nic", in_flight=2,
                                                          persistent_gather=True)
     assert persistent["nic_us"]["launches"] == 0 < plain["nic_us"]["launches"]
-    assert persistent["busy_us"]["cpu"] < plain["busy_us"]["cpu"]
+    assert "driver" not in persistent["busy_us"] and plain["busy_us"]["driver"] > 0
+    assert persistent["nic_us"]["service"] < plain["nic_us"]["service"]
     assert "a persistent kernel gathers on the GPU" in persistent["notes"]
 
 
@@ -107,7 +133,7 @@ def test_rows_of_caches_are_shares_of_what_reaches_them():
                 owned[owner].add(key)
                 if owner != node:
                     foreign[node].add(key)
-    reach = reaching(trace, 2)
+    reach = reaching(trace, plan)
     assert reach["local_cache"] == sum(map(len, owned)) / 2
     assert reach["remote_cache"] == sum(map(len, foreign)) / 2
     rows, notes = cache_rows(point, trace)

@@ -29,7 +29,8 @@ def test_what_is_counted_after_the_warm_up_is_what_a_run_of_it_alone_counts_less
         (batches,), (batches[:2],), (batches, 2)))
     assert rest.counts == {name: count - warm.counts[name] for name, count in whole.counts.items()}
     assert all(count > warm.counts[name] > 0 for name, count in whole.counts.items())
-    assert rest.gathered == whole.gathered - warm.gathered < whole.gathered
+    assert rest.gathered == [both - before for both, before in zip(whole.gathered, warm.gathered)]
+    assert 0 < sum(rest.gathered) < sum(whole.gathered)
     assert rest.launches == [a - b for a, b in zip(whole.launches, warm.launches, strict=True)]
     assert rest.traffic == {kind: {unit: count - warm.traffic[kind][unit]
                                    for unit, count in of.items()}
@@ -40,7 +41,7 @@ def test_what_is_counted_after_the_warm_up_is_what_a_run_of_it_alone_counts_less
     assert rest.counts == two.counts
     # But for what was done: from the end of one to that of another, both with two behind it.
     assert rest.mini_batches == 1 + 1 and two.mini_batches == 4
-    assert 0 < 2 * rest.gathered < 3 * two.gathered / 2
+    assert 0 < 2 * sum(rest.gathered) < 3 * sum(two.gathered) / 2
 
 
 def test_rtl_counts_the_same_after_the_warm_up_and_takes_no_longer_for_it():
@@ -51,7 +52,7 @@ def test_rtl_counts_the_same_after_the_warm_up_and_takes_no_longer_for_it():
 
 
 def made_up(number: int) -> NicRun:
-    return NicRun([Record(0.5, 1.0 / 3, number)], 250.0, [1, 2], number,
+    return NicRun([Record(0.5, 1.0 / 3, number)], 250.0, [1, 2], [number, 5],
                   {"total": {"bytes": 64, "packets": 1}}, 2, {"local_cache.hits": 3},
                   {"local_cache": 8})
 

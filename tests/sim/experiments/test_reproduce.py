@@ -7,24 +7,26 @@ from html.parser import HTMLParser
 from itertools import pairwise
 
 import pytest
+from matplotlib.container import ErrorbarContainer
 
 from sim.cli.main import main
 from sim.experiments.figures.beyond import EXTRAS
+from sim.experiments.figures.plots.metric import Metric
 from sim.experiments.figures.plots.plot import Plot
-from sim.experiments.figures.registry import NAMES, chosen, exhibit
-from sim.experiments.figures.sensitivity import FACTORS, doubtful, sensitivity_points, swings
+from sim.experiments.figures.plots.series import every_seed
+from sim.experiments.figures.registry import HEAVY, NAMES, chosen, exhibit
 from sim.experiments.points.order import in_turn
 from sim.experiments.points.setting import DEMO, Setting
 from sim.experiments.points.trace import trace_key
 from sim.experiments.reproduce import points_of, reproduce
-from sim.experiments.request import setting_of
+from sim.experiments.request import seeds_of, setting_of
 from sim.experiments.sweep.sweep import Results, sweep
 from sim.files.store import Store
 from tests.sim.experiments.measured import failing, told
 
 SMALL = replace(DEMO, mini_batches=(("kaggle", 16),), shares=(0.0, 0.1))
 COLUMNS = ["dataset", "nodes", "mini_batch", "profile", "fidelity", "system", "metric", "value",
-           "unit"]
+           "low", "high", "unit"]
 
 
 def _written(folder) -> dict:
@@ -56,6 +58,69 @@ def test_files_claims_and_page(tmp_path):
     assert "http" not in page and "made up" in page and "2.30x" in page
 
 
+def test_several_seeds_give_headlines_and_their_figures_intervals(tmp_path):
+    setting = replace(SMALL, seeds=(4, 5, 6))
+    found = reproduce(["fig18", "fig22"], setting, tmp_path, jobs=1, how=told)
+    assert found["setting"]["seeds"] == [4, 5, 6] and found["seeded"] == ["fig22"]
+    seeds = {name: [point.seed for point in exhibit(name).points(setting)] for name in NAMES}
+    for name, each in seeds.items():
+        assert set(each) <= ({4, 5, 6} if name in ("fig22", "fig25") else {4}), name
+    assert seeds["fig22"].count(4) == seeds["fig22"].count(6)
+    assert set(points_of(["fig22"], SMALL)) == {
+        replace(point, seed=1) for point in points_of(["fig22"], setting)}
+
+    def rows(name: str) -> list[dict]:
+        with open(tmp_path / f"{name}.csv", newline="") as file:
+            return list(csv.DictReader(file))
+
+    fs = next(row for row in rows("fig22") if row["system"] == "FS"
+              and row["metric"] == "interval_speedup_vs_bl-paper")
+    each = [2.3007 * (1 + 0.01 * n) / (1 + 0.02 * n) for n in (3, 4, 5)]
+    assert float(fs["value"]) == pytest.approx(sum(each) / 3, abs=1e-3)
+    assert float(fs["low"]) < min(each) < max(each) < float(fs["high"])
+    assert all(row["low"] and row["high"] for row in rows("fig22"))
+    assert all(row["low"] == row["high"] == "" for row in rows("fig18"))
+    headline = found["headlines"][0]
+    assert [headline[name] for name in ("mean", "low", "high")] == pytest.approx(
+        [float(fs[name]) for name in ("value", "low", "high")])
+    said = f"{float(fs['value']):.2f}x [{float(fs['low']):.2f}, {float(fs['high']):.2f}]"
+    page = (tmp_path / "index.html").read_text()
+    assert page.count(said) > 3  # the headline, its data set, the claim and what it says
+    assert "4, 5, 6 of headlines and of fig22" in page and "4 of the other figures" in page
+    assert said in next(row for row in found["claims"] if row["claim"] == "C8")["ours"]
+
+
+def test_one_seed_gives_no_intervals(tmp_path):
+    found = reproduce(["fig22"], SMALL, tmp_path, jobs=1, how=told)
+    assert found["seeded"] == [] and found["headlines"][0]["low"] is None
+    page = (tmp_path / "index.html").read_text()
+    assert "1, of everything: no intervals" in page and "x [" not in page
+
+
+@pytest.mark.parametrize("name", ["fig16", "fig22"])
+def test_whiskers_are_drawn_where_there_are_several_seeds(name, tmp_path, monkeypatch):
+    drawn = {}
+    plot = replace(exhibit(name), entries=every_seed(exhibit(name).entries),
+                   metrics=(Metric("interval_us", "interval_us", "us"),))
+    for seeds in ((1,), (1, 2, 3)):
+        setting = replace(SMALL, seeds=seeds)
+        results = sweep(plot.points(setting), told, Store(tmp_path / "points", "v"), jobs=1)
+        monkeypatch.setattr("sim.experiments.figures.plots.plot.save",
+                            lambda canvas, path: drawn.update({path: canvas}))
+        plot.draw(setting, results, plot.rows(setting, results), len(seeds))
+    whiskers = {seeds: sum(isinstance(part, ErrorbarContainer) for axes in canvas.axes
+                           for part in axes.containers) for seeds, canvas in drawn.items()}
+    assert whiskers[1] == 0 < whiskers[3]
+
+
+def test_seeds():
+    assert seeds_of(1, 1) == (1,) and seeds_of(3, 5) == (3, 4, 5, 6, 7)
+    assert seeds_of(3, [9, 2]) == (9, 2)
+    for seeds in (0, [], [1, 1], [-1, 2]):
+        with pytest.raises(ValueError, match="seeds must be at least"):
+            seeds_of(1, seeds)
+
+
 def test_a_resumed_evaluation_in_two_processes_gives_the_bytes_of_one(tmp_path):
     one, two = tmp_path / "one", tmp_path / "two"
     reproduce(["fig18"], SMALL, one, jobs=1, how=told)
@@ -77,7 +142,7 @@ def test_points_that_fail_are_on_the_page_with_their_reason(tmp_path):
 
 
 def test_points_of_a_trace_are_begun_one_after_the_other_and_long_ones_first():
-    everything = points_of(NAMES, Setting(markers=True))
+    everything = points_of(chosen(["all"]), Setting(markers=True))
     points = in_turn(everything)
     assert sorted(map(repr, points)) == sorted(map(repr, everything))
     # One for each NIC to compile: with the interaction, with training, with neither.
@@ -105,7 +170,8 @@ def test_sweeps_of_the_largest_mini_batches_are_thinner():
 
 
 def test_names():
-    assert chosen([]) == chosen(["all"]) == chosen(["fig22", "all"]) == NAMES
+    light = tuple(name for name in NAMES if name not in HEAVY)
+    assert chosen([]) == chosen(["all"]) == chosen(["fig22", "all"]) == light
     assert chosen(["fig22", "fig06", "fig22"]) == ("fig06", "fig22")
     with pytest.raises(ValueError, match=r"figure must be one of fig06, .*, not 'fig7'"):
         chosen(["fig7"])
@@ -127,21 +193,6 @@ def test_figures_of_samples():
     assert saved["file"] == 0 < saved["graph"]
 
 
-def test_sensitivity_halves_and_doubles_each_doubtful_constant(tmp_path):
-    names = doubtful(SMALL, "eager")
-    assert "gpu_rtx8000.launch_us" in names and "mpi_ethernet.message_us" in names
-    assert not any(name.startswith(("cpu_", "nccl_")) for name in names)
-    points = [point for point in sensitivity_points(SMALL)
-              if point.workload == "inference" and point.software == "eager"]
-    assert len(set(points)) == len(points) == 2 * (1 + len(FACTORS) * len(names))
-    results = sweep(points, told, Store(tmp_path, "v"), jobs=1)
-    as_is, found = swings(SMALL, results, "eager", "inference")
-    assert as_is and found[0].name == "gpu_rtx8000.launch_us"
-    assert found[0].low == pytest.approx(as_is * 2 ** 0.5)
-    assert found[0].high == pytest.approx(as_is / 2 ** 0.5)
-    assert found[1].low == found[1].high == as_is
-
-
 def test_extras_differ_from_what_they_are_compared_with():
     beyond = exhibit("beyond")
     modelled = [extra for extra in EXTRAS if not extra.rtl]
@@ -157,7 +208,10 @@ def test_extras_differ_from_what_they_are_compared_with():
     ("fig99", "figure must be one of fig06"),
     ("fig22 --fidelity cycle", "fidelity must be one of model, rtl, not 'cycle'"),
     ("fig22 --gpu gpu_abacus", "gpu must be one of"),
-    ("fig22 --backend slurm", "backend must be one of loky, dask, ray, not 'slurm'"),
+    ("fig22 --backend slurm", "backend must be one of loky, dask, not 'slurm'"),
+    ("fig22 --seeds 0", "seeds must be at least 1, not 0"),
+    ("fig22 --seeds 2,2", "seeds must be at least one, each at least 0 and there once, not '2,2'"),
+    ("fig22 --seeds few", "seeds must be integers with commas between, not 'few'"),
     ("fig22 --jobs 0", "jobs must be at least 1, not 0"),
     ("fig22 --model netflix", "model must be one of kaggle, terabyte, avazu, not 'netflix'"),
     ("fig22 --format avazu", "format must go with data"),

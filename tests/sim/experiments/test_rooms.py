@@ -5,7 +5,7 @@ from pathlib import Path
 
 import sim.experiments
 
-ROOMS = ("page", "claims", "figures", "points", "sweep")
+ROOMS = ("page", "maps", "claims", "figures", "checks", "doubt", "points", "sweep")
 """From top to bottom."""
 
 FOLDER = Path(sim.experiments.__file__).parent

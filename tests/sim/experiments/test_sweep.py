@@ -1,6 +1,5 @@
 """Sweeps: every point once, kept at once, the same bytes whoever measures."""
 
-import importlib.util
 import json
 import multiprocessing
 import os
@@ -121,24 +120,8 @@ def test_metrics_that_json_lacks_are_a_failure(tmp_path):
     assert store.get(SPOTS[0]) is None
 
 
-@pytest.mark.skipif(importlib.util.find_spec("distributed") is None,
-                    reason="dask's distributed is not installed (extra dask)")
-def test_dask_gives_the_bytes_of_one_process(tmp_path):
-    one = sweep(SPOTS, third, Store(tmp_path / "one", "v"), jobs=1)
-    dask = sweep(SPOTS, third, Store(tmp_path / "dask", "v"), backend="dask", jobs=2)
-    assert _dump(one) == _dump(dask)
-
-
-@pytest.mark.skipif(importlib.util.find_spec("ray") is None,
-                    reason="ray is not installed (extra ray)")
-def test_ray_gives_the_bytes_of_one_process(tmp_path):
-    one = sweep(SPOTS, third, Store(tmp_path / "one", "v"), jobs=1)
-    ray = sweep(SPOTS, third, Store(tmp_path / "ray", "v"), backend="ray", jobs=2)
-    assert _dump(one) == _dump(ray)
-
-
 def test_bad_backends():
-    with pytest.raises(ValueError, match="backend must be one of loky, dask, ray, not 'slurm'"):
+    with pytest.raises(ValueError, match="backend must be one of loky, dask, not 'slurm'"):
         check_backend("slurm", 1)
     with pytest.raises(ValueError, match="jobs must be at least 1, not 0"):
         check_backend("loky", 0)
@@ -146,5 +129,5 @@ def test_bad_backends():
 
 def test_a_backend_that_is_not_installed_says_how(monkeypatch):
     monkeypatch.setattr("sim.experiments.sweep.backends.find_spec", lambda name: None)
-    with pytest.raises(ValueError, match=r"needs the extra 'ray': pip install 'embernic\[ray\]'"):
-        check_backend("ray", 1)
+    with pytest.raises(ValueError, match=r"needs the extra 'dask': pip install 'embernic\[dask\]'"):
+        check_backend("dask", 1)

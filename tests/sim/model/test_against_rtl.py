@@ -55,7 +55,7 @@ def test_every_preset(config, settings):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("nodes", [1, 2, 8])
-@pytest.mark.parametrize("placement", ["table", "row"])
+@pytest.mark.parametrize("placement", ["even", "rows", "row"])
 @pytest.mark.parametrize("in_flight", [1, 8])
 def test_every_cluster(nodes, placement, in_flight):
     assert compared(RunOptions.of(samples=1024, threads=1, nodes=nodes, placement=placement,

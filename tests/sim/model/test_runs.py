@@ -26,7 +26,7 @@ def _run(**options) -> dict:
 
 
 def _keys(samples: int, mini_batch: int, nodes: int,
-          placement: str = "table") -> tuple[np.ndarray, ...]:
+          placement: str = "even") -> tuple[np.ndarray, ...]:
     """Return step, owner and requester of each lookup of generated samples, and its key."""
     found = concatenate(generate(MODELS["kaggle"], samples, 1))
     sample = np.repeat(np.arange(samples), np.diff(found.key_offsets))

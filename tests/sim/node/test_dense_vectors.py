@@ -9,7 +9,7 @@ from host.dlrm.dlrm import pooled_reference
 from host.dlrm.interaction import ResultLayout, interaction
 from host.model import MODELS, Model
 from host.samples import Samples
-from host.timing.gpu import GpuProfile, LaunchThread
+from host.timing.gpu import GpuProfile
 from host.wire.packets import header_beat, pack_records, parse_header, records_to_beats
 from rtl.config import preset
 from rtl.formats import DenseRecord, Opcode
@@ -20,7 +20,7 @@ from sim.node.dense_vectors import DenseVectors, bottom_operations
 from sim.node.events import EventQueue
 from sim.node.step import Step, StepResult
 
-GPU = GpuProfile("g", 4.0, 64.0, 64, 1, 1.0)
+GPU = GpuProfile("g", 4.0, 64.0, 64, 1, 1.0, kernel_us=0.0)
 """Launches of 1,000 cycles, 256 bytes and 4,000 operations a cycle."""
 
 DENSE = np.arange(6 * 16, dtype=np.float32).reshape(6, 16)
@@ -41,8 +41,7 @@ class _Host:
         self.step, self.events, self.sent = step, EventQueue(), []
         self.silent_after = float("inf")
         self.dense = DenseVectors(
-            node, GPU, operations, 16, 24, self.events,
-            LaunchThread(GPU, self.events.at), find=self._find,
+            node, GPU, operations, 24, self.events, find=self._find,
             send=lambda packet, now: self.sent.append((now, packet)),
             awake=lambda end: end if end < self.silent_after else float("inf"))
 
@@ -70,7 +69,7 @@ def test_vectors_are_sent_when_the_mlp_has_run():
     assert host.dense.waiting == 2
     host.run()
     [(time, packet)] = host.sent
-    assert time == 4050 + 1000 + 2 * 64 / 256  # a gather: its launch, then the vectors
+    assert time == 4050
     head = parse_header(packet[0])
     assert (head.opcode, head.step, head.count) == (Opcode.DENSE_VECTORS, 3, 2)
     assert packet[1:2].view(np.uint16).reshape(-1)[:2].tolist() == [9, 65535]
@@ -78,13 +77,13 @@ def test_vectors_are_sent_when_the_mlp_has_run():
     assert (host.dense.waiting, host.dense.rows) == (0, 2)
 
 
-def test_computed_vectors_wait_only_for_a_gather():
+def test_computed_vectors_are_read_at_once():
     step = _step()
     host = _Host(step)
     host.dense.begin(step, 0)
     host.ask([104], [1], 10_000)
     host.run()
-    assert host.sent[0][0] == 11_000 + 0.25
+    assert host.sent[0][0] == 10_000
 
 
 def test_sample_numbers_wrap():

@@ -27,7 +27,7 @@ MATRIX = [
     {"nodes": nodes, "placement": placement, "cache": kind, "remote": remote,
      "in_flight": flight, "mini_batch": batch, "skip": skip}
     for nodes, placement, kind, remote, flight, batch, skip in AllPairs(
-        [[1, 2, 4, 8], ["table", "row"], list(CACHES), list(REMOTE), [1, 4], [1, 7, 128],
+        [[1, 2, 4, 8], ["even", "row"], list(CACHES), list(REMOTE), [1, 4], [1, 7, 128],
          [True, False]])]
 
 

@@ -123,8 +123,8 @@ def calm(tmp_path_factory) -> dict:
 
 
 @pytest.mark.few(2)
-@pytest.mark.parametrize("fault", ["silent-host=9us:100us", "silent-gpu=9us:100us@1",
-                                   "silent-gpu=9us:80us,silent-host=40us:100us@0"])
+@pytest.mark.parametrize("fault", ["silent-host=3us:100us", "silent-gpu=3us:100us@1",
+                                   "silent-gpu=3us:80us,silent-host=40us:100us@0"])
 def test_silences_change_no_bit(small, calm, fault):
     result = good(job_of(small, "interaction=true", faults=fault))
     assert result["predictions_sha256"] == calm["predictions_sha256"]

@@ -14,7 +14,7 @@ AXES = {
     "interaction": ("off", "dot", "cat"),
     "dimension": (4, 16, 64, 128),
     "bags": ("one-hot", "to 100"),
-    "placement": ("table", "row"),
+    "placement": ("even", "row"),
 }
 
 WHOLE = [dict(zip(AXES, values)) for values in product(*AXES.values())]

@@ -39,7 +39,7 @@ def _model(tmp_path, dimension: int) -> str:
 
 
 @pytest.mark.parametrize("dimension", [16, 32, 48, 64])
-@pytest.mark.parametrize(("nodes", "placement"), [(1, "table"), (4, "row")])
+@pytest.mark.parametrize(("nodes", "placement"), [(1, "even"), (4, "row")])
 def test_dimensions_and_small_tables(tmp_path, dimension, nodes, placement):
     """``tiny`` has 16 misses in flight, 64 rows of cache and scatter nodes, so all of them fill."""
     trace = inputs.multi_hot_trace(tmp_path / "bags.txt", 60, longest=12)

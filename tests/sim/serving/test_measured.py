@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from sim.experiments.points import nic
+from sim.experiments.points.placing import plan_of
 from sim.experiments.points.point import Point
 from sim.experiments.points.trace import trace_of
 from sim.serving import measured as module
@@ -65,7 +66,7 @@ def test_caches_are_those_of_the_reference_mini_batch():
         point = replace(point_of(size, False, system="lc+rc", **SMALL), measured=measures)
         own = module._with_reference_caches(point)
         found, _ = nic.cache_rows(own, trace_of(own))
-        reach = nic.reaching(trace_of(own), 2)
+        reach = nic.reaching(trace_of(own), plan_of(own, trace_of(own)))
         for cache in rows:
             assert found[cache] == pytest.approx(min(rows[cache], reach[cache]), rel=0.1)
         assert (own.local_cache == 1) == (size == 8)

@@ -337,12 +337,12 @@ class FakeNics(NicCluster):
 
     entries, stuck_after = 1 << 20, float("inf")
 
-    def __init__(self, options: TrainOptions, config, runtime, model: Model, rows: RowStore,
-                 backend):
+    def __init__(self, options: TrainOptions, config, runtime, model: Model, plan: ShardPlan,
+                 rows: RowStore, backend):
         workload, optimizer = options.run.workload, options.learning.optimizer
         cluster = FakeCluster(model, workload.seed, optimizer, workload.nodes,
                               runtime.partials, self.entries, config.gradient_credits,
-                              config.host_payload_beats, workload.placement)
+                              config.host_payload_beats, plan)
         cluster.events_left = self.stuck_after
         self.setup = SimpleNamespace(cluster=cluster, start=10, waves=None, close=lambda: None)
         for node, dealt in zip(cluster.nodes, split_rows(rows, cluster.plan)):
@@ -370,10 +370,10 @@ class FakeCluster:
 
     def __init__(self, model: Model, seed: int, optimizer: Optimizer, nodes: int = 2,
                  partials: str = "exact", entries: int = 1 << 20, window: int = 64,
-                 payload_beats: int = 24, placement: str = "table"):
+                 payload_beats: int = 24, plan: ShardPlan | None = None):
         self.model, self.seed, self.optimizer = model, seed, optimizer
         self.partials, self.entries = partials, entries
-        self.plan = ShardPlan.deal(model, nodes, placement)
+        self.plan = plan or ShardPlan.deal(model, nodes)
         self.out = defaultdict(list)
         self.nodes = [FakeNode(number, self, window, payload_beats) for number in range(nodes)]
         self.cycle, self.events_left = 0.0, float("inf")

@@ -9,6 +9,7 @@ from host.data.generator import generate
 from host.dlrm.embedding import EmbeddingTables
 from host.dlrm.optimizer import Optimizer
 from host.model import Model
+from host.placement.shard import ShardPlan
 from host.samples import rechunk
 from host.timing.all_reduce import RingAllReduce
 from host.timing.dense_time import DenseTime
@@ -51,7 +52,7 @@ def train(tables, parts, seed=3):
 def test_rows_are_those_of_the_reference(nodes, optimizer, partials, entries):
     model = replace(MODEL, pooling="mean") if nodes == 2 else MODEL
     cluster = FakeCluster(model, 3, optimizer, nodes, partials, entries,
-                          placement="row" if nodes == 5 else "table")
+                          plan=ShardPlan.deal(model, nodes, "row" if nodes == 5 else "even"))
     tables = tables_of(cluster)
     parts = batches(model)  # the last has a single sample
     train(tables, parts)

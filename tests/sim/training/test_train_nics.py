@@ -105,8 +105,8 @@ def test_other_packets_go_first(path, nics):
 def test_one_wrong_row_is_enough(path, nics, monkeypatch):
     """A single step with wrong rows is found, although its pooled vectors are right."""
     class Other(nics):
-        def __init__(self, options, config, runtime, model, rows, backend):
-            super().__init__(options, config, runtime, model, rows, backend)
+        def __init__(self, *arguments):
+            super().__init__(*arguments)
             self.setup.cluster.optimizer = Optimizer("sgd", 0.2)
 
     monkeypatch.setattr("sim.training.train.NicCluster", Other)

@@ -61,7 +61,7 @@ def good(result: dict, path, **changes) -> dict:
     (16, ADAGRAD | {"nodes": 8, "mini_batch": 21}), (16, ADAGRAD | {"nodes": 1}),
     (4, ADAGRAD), (8, ROUNDED), (64, ADAGRAD), (48, ADAGRAD | {"settings": ("pooling=mean",)}),
     (16, ADAGRAD | {"settings": ("local_cache=false", "dedupe=false")}),
-    (16, ROUNDED | {"mini_batch": 150, "nodes": 3}), (16, {"placement": "table", "epochs": 3}),
+    (16, ROUNDED | {"mini_batch": 150, "nodes": 3}), (16, {"placement": "even", "epochs": 3}),
     (16, ADAGRAD | {"settings": ("requester_merge=false", "gradient_timeout=0")}),
     (16, ADAGRAD | {"settings": ("overtake=true",), "nodes": 3}),
 ])

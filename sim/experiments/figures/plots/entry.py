@@ -1,6 +1,6 @@
 """Entries of a plot: a point, and where it stands."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sim.experiments.points.point import Point
 
@@ -17,6 +17,7 @@ class Entry:
     system: name in the CSV file, the size of a cache included.
     point: measured. bases: the points of baselines by name, for metrics that are speedups.
     drawn: whether it is in the picture; it is in the CSV file anyway.
+    seeds: that it is measured with, none for that of the point alone.
     """
 
     panel: str
@@ -26,3 +27,10 @@ class Entry:
     point: Point
     bases: tuple[tuple[str, Point], ...] = ()
     drawn: bool = True
+    seeds: tuple[int, ...] = ()
+
+    @property
+    def points(self) -> list[Point]:
+        """Every point that it needs."""
+        own = [self.point, *(base for _, base in self.bases)]
+        return [replace(point, seed=seed) for seed in self.seeds for point in own] or own

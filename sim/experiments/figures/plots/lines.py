@@ -8,8 +8,8 @@ from matplotlib.ticker import FixedLocator, MaxNLocator, NullLocator
 
 from sim.experiments.figures.picture import COLOURS
 from sim.experiments.figures.plots.entry import Entry
-from sim.experiments.figures.plots.metric import Metric, value_of
-from sim.experiments.figures.plots.panel import Panel
+from sim.experiments.figures.plots.metric import Metric, estimate_of, value_of
+from sim.experiments.figures.plots.panel import Panel, reach_of
 from sim.experiments.sweep.sweep import Results
 
 __all__ = ["Lines"]
@@ -35,12 +35,16 @@ class Lines(Panel):
         highest = 0.0
         for number, series in enumerate(dict.fromkeys(entry.series for entry in entries)):
             own = [entry for entry in entries if entry.series == series]
-            found = [(entry.x, value_of(results, entry, metric)) for entry in own]
-            there = [(x, value) for x, value in found if value is not None]
-            axes.plot([x for x, _ in there], [value for _, value in there], label=series,
-                      color=COLOURS[number % len(COLOURS)],
+            found = [(float(entry.x), estimate_of(results, entry, metric)) for entry in own]
+            there = [(x, each.value, reach_of(each)) for x, each in found if each is not None]
+            places, values, reach = zip(*there) if there else ((), (), ())
+            colour = COLOURS[number % len(COLOURS)]
+            axes.plot(places, values, label=series, color=colour,
                       marker=_MARKERS[number % len(_MARKERS)], markersize=4.5, linewidth=1.4)
-            highest = max([highest, *(value for _, value in there)])
+            if any(reach):
+                axes.errorbar(places, values, reach, linestyle="none", color=colour, capsize=2.5,
+                              elinewidth=1)
+            highest = max([highest, *(value + more for value, more in zip(values, reach))])
         _count_missing(axes, results, entries, metric)
         if metric.base:
             axes.axhline(1, color="0.4", linewidth=0.8, linestyle=":")

@@ -2,11 +2,12 @@
 
 from dataclasses import dataclass
 
+from sim.experiments.figures.estimate import Estimate, combined, estimated
 from sim.experiments.figures.plots.entry import Entry
 from sim.experiments.points.speedup import speedup
 from sim.experiments.sweep.sweep import Results
 
-__all__ = ["Metric", "speedups", "value_of"]
+__all__ = ["Metric", "estimate_of", "speedups", "value_of"]
 
 
 @dataclass(frozen=True)
@@ -26,12 +27,19 @@ class Metric:
     base: str | None = None
 
 
-def value_of(results: Results, entry: Entry, metric: Metric) -> float | None:
-    """Return the value of a metric at an entry, None where a point of it has none."""
-    own = results.value(entry.point, metric.path)
+def estimate_of(results: Results, entry: Entry, metric: Metric) -> Estimate | None:
+    """Return a metric at an entry over its seeds, None where a point of it has none."""
+    own = estimated(results, entry.point, metric.path, entry.seeds)
     if metric.base is None:
         return own
-    return speedup(metric.path, own, results.value(dict(entry.bases)[metric.base], metric.path))
+    base = estimated(results, dict(entry.bases)[metric.base], metric.path, entry.seeds)
+    return combined(lambda mine, other: speedup(metric.path, mine, other), own, base)
+
+
+def value_of(results: Results, entry: Entry, metric: Metric) -> float | None:
+    """Return the mean of :func:`estimate_of`, None where there is none."""
+    found = estimate_of(results, entry, metric)
+    return found and found.value
 
 
 def speedups(workload: str) -> tuple[Metric, ...]:

@@ -6,11 +6,12 @@ from dataclasses import dataclass
 
 from matplotlib.axes import Axes
 
+from sim.experiments.figures.estimate import Estimate
 from sim.experiments.figures.plots.entry import Entry
 from sim.experiments.figures.plots.metric import Metric, value_of
 from sim.experiments.sweep.sweep import Results
 
-__all__ = ["Panel"]
+__all__ = ["Panel", "reach_of"]
 
 
 @dataclass(frozen=True)
@@ -30,3 +31,8 @@ class Panel(ABC):
     def height(self, metrics: Sequence[Metric], results: Results, entry: Entry) -> float | None:
         """Return where the marker of an entry stands: at the metric that is drawn."""
         return value_of(results, entry, metrics[0])
+
+
+def reach_of(found: Estimate | None) -> float:
+    """Return how far a whisker reaches to each side of a mean, 0 without interval."""
+    return found.interval[1] - found.value if found and found.interval else 0.0

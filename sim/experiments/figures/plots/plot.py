@@ -10,7 +10,7 @@ from sim.experiments.figures.captions import of_points
 from sim.experiments.figures.exhibit import Figure
 from sim.experiments.figures.picture import grid, save
 from sim.experiments.figures.plots.entry import Entry
-from sim.experiments.figures.plots.metric import Metric, value_of
+from sim.experiments.figures.plots.metric import Metric, estimate_of
 from sim.experiments.figures.plots.panel import Panel
 from sim.experiments.figures.row import Row
 from sim.experiments.points.point import Point
@@ -46,18 +46,18 @@ class Plot(Figure):
             entry.point, setting) and entry.point.software == setting.softwares[0]]
         near.sort(key=lambda entry: _MARKED_FIRST.index(entry.point.label)
                   if entry.point.label in _MARKED_FIRST else len(_MARKED_FIRST))
-        return [replace(entry, point=replace(entry.point, fidelity="rtl")) for entry in near[:2]]
+        return [replace(entry, point=replace(entry.point, fidelity="rtl"), seeds=())
+                for entry in near[:2]]
 
     def points(self, setting: Setting) -> list[Point]:
         """Return every point that the figure needs, baselines included."""
         return [point for entry in (*self.entries(setting), *self.marked(setting))
-                for point in (entry.point, *(base for _, base in entry.bases))]
+                for point in entry.points]
 
     def rows(self, setting: Setting, results: Results) -> list[Row]:
         """Return every metric of every entry."""
-        return [Row(entry.point.dataset, entry.point.nodes, entry.point.samples,
-                    entry.point.software, entry.point.fidelity, entry.system, metric.name,
-                    value_of(results, entry, metric), metric.unit)
+        return [Row.of(entry.point, entry.system, metric.name,
+                       estimate_of(results, entry, metric), metric.unit)
                 for entry in (*self.entries(setting), *self.marked(setting))
                 for metric in self.metrics]
 

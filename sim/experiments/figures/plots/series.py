@@ -1,14 +1,29 @@
 """Entries that several plots have: systems side by side, over nodes, over sizes of a cache."""
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 from sim.experiments.figures.plots.entry import Entry
 from sim.experiments.figures.plots.metric import Metric
-from sim.experiments.points.setting import BASES, Setting
+from sim.experiments.points.setting import BASES, FULL_SYSTEMS, Setting
 
-__all__ = ["CPU_BASE", "INFERENCE_SYSTEMS", "LOCAL_SIZE", "REMOTE_SIZE", "TRAINING_SYSTEMS",
-           "Entries", "System", "cases", "first_profile", "hit_rates", "over_nodes", "over_sizes",
-           "side_by_side"]
+__all__ = [
+    "CPU_BASE",
+    "FULL",
+    "INFERENCE_SYSTEMS",
+    "LOCAL_SIZE",
+    "REMOTE_SIZE",
+    "TRAINING_SYSTEMS",
+    "Entries",
+    "System",
+    "cases",
+    "every_seed",
+    "first_profile",
+    "hit_rates",
+    "over_nodes",
+    "over_sizes",
+    "side_by_side",
+]
 
 System = tuple[str, str]
 """Name of a line or bar, and the system that it stands for."""
@@ -18,11 +33,15 @@ Entries = Callable[[Setting], list[Entry]]
 CPU_BASE = "cpu-mpi, 2 nodes"
 """The paper's overall baseline."""
 
+FULL: tuple[System, ...] = tuple((name.upper(), name) for name in FULL_SYSTEMS)
+"""The full systems."""
+
 INFERENCE_SYSTEMS: tuple[System, ...] = (
     ("CPU-MPI", "cpu-mpi"), ("BL", "bl-paper"), ("BL-tuned", "bl-tuned"), ("GA", "ga"),
-    ("LC", "lc"), ("RC", "rc"), ("SC", "sc"), ("FS", "fs"))
-TRAINING_SYSTEMS: tuple[System, ...] = tuple(
-    system for system in INFERENCE_SYSTEMS if system[0] != "RC")
+    ("LC", "lc"), ("RC", "rc"), ("SC", "sc"), *FULL)
+TRAINING_SYSTEMS: tuple[System, ...] = (
+    ("CPU-MPI", "cpu-mpi"), ("BL", "bl-paper"), ("BL-tuned", "bl-tuned"), ("GA", "ga"),
+    ("NIC", "nic"), ("LC", "lc"), ("SC", "sc"), *FULL)
 """Lines over nodes."""
 
 LOCAL_SIZE = "local cache (% of the unique keys that reach it)"
@@ -63,16 +82,27 @@ def over_nodes(systems: Sequence[System], workload: str) -> Entries:
     return entries
 
 
-def over_sizes(systems: Sequence[System], cache: str, workload: str = "inference") -> Entries:
-    """Return the entries of lines over the sizes of ``cache``; the other cache keeps its size."""
+def over_sizes(systems: Sequence[System], cache: str, workload: str = "inference",
+               bases: Sequence[str] = BASES) -> Entries:
+    """Return the entries of lines over the sizes of ``cache``; the other cache keeps its size.
+
+    ``bases``: that metrics are speedups over, measured for as many mini-batches.
+    """
     def entries(setting: Setting) -> list[Entry]:
         return [Entry(dataset, label, 100 * share, f"{label} {100 * share:g}%",
                       setting.point(dataset, system, workload, software, **{cache: share}),
                       tuple((base, setting.point(dataset, base, workload, software,
-                                                 **setting.sweep(dataset))) for base in BASES))
+                                                 **setting.sweep(dataset))) for base in bases))
                 for dataset, software in cases(setting)
                 for label, system in systems for share in setting.sizes(dataset)]
     return entries
+
+
+def every_seed(entries: Entries) -> Entries:
+    """Measure entries with every seed of the setting, of which the first alone is the default."""
+    def of_all(setting: Setting) -> list[Entry]:
+        return [replace(entry, seeds=setting.seeds) for entry in entries(setting)]
+    return of_all
 
 
 def first_profile(entries: Entries) -> Entries:

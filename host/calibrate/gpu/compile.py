@@ -1,0 +1,75 @@
+"""CUDA kernels from their sources, by NVRTC, when they are needed: no toolkit, no compiler."""
+
+from collections.abc import Sequence
+from importlib.resources import files
+from typing import Any
+
+from host.calibrate.reading import Missing
+
+__all__ = ["compile_kernel", "kernel_sources", "supported_targets", "target_of"]
+
+
+def _folder():
+    return files("host.calibrate") / "kernels"
+
+
+def kernel_sources() -> list[str]:
+    """Return the names of the sources, without ``.cu``."""
+    return sorted(file.name.removesuffix(".cu") for file in _folder().iterdir()
+                  if file.name.endswith(".cu"))
+
+
+def target_of(capability: int, supported: Sequence[int]) -> str:
+    """Return NVRTC's name for what to compile for: 90 is compute capability 9.0.
+
+    Machine code where NVRTC knows the GPU. For a newer one, code of the latest kind that it knows,
+    which the driver translates. Raises `Missing` for a GPU older than all.
+    """
+    if capability in supported:
+        return f"sm_{capability}"
+    older = [known for known in supported if known < capability]
+    if not older:
+        raise Missing(f"NVRTC has no compute capability {capability / 10}")
+    return f"compute_{max(older)}"
+
+
+def supported_targets(nvrtc: Any) -> list[int]:
+    """Return the compute capabilities that NVRTC has code for, 90 for 9.0.
+
+    ``nvrtc``: the module ``cuda.bindings.nvrtc``. Raises `Missing` where its library is absent.
+    """
+    return list(_call(nvrtc, "nvrtcGetSupportedArchs"))
+
+
+def compile_kernel(nvrtc: Any, source: str, target: str) -> bytes:
+    """Compile ``source`` (see `kernel_sources`) to PTX or, for ``sm_``, to machine code.
+
+    Raises `Missing` with what NVRTC complains of.
+    """
+    headers = [file for file in _folder().iterdir() if file.name.endswith(".cuh")]
+    program = _call(nvrtc, "nvrtcCreateProgram", (_folder() / f"{source}.cu").read_bytes(),
+                    f"{source}.cu".encode(), len(headers), [h.read_bytes() for h in headers],
+                    [h.name.encode() for h in headers])
+    options = [f"--gpu-architecture={target}".encode(), b"--std=c++17"]
+    try:
+        _call(nvrtc, "nvrtcCompileProgram", program, len(options), options)
+    except Missing:
+        log = b" " * _call(nvrtc, "nvrtcGetProgramLogSize", program)
+        _call(nvrtc, "nvrtcGetProgramLog", program, log)
+        said = " ".join(log.decode(errors="replace").strip("\0").split())
+        raise Missing(f"{source}.cu does not compile for {target}: {said[:300]}") from None
+    kind = "CUBIN" if target.startswith("sm_") else "PTX"
+    code = b" " * _call(nvrtc, f"nvrtcGet{kind}Size", program)
+    _call(nvrtc, f"nvrtcGet{kind}", program, code)
+    _call(nvrtc, "nvrtcDestroyProgram", program)
+    return code
+
+
+def _call(nvrtc: Any, function: str, *arguments: Any) -> Any:
+    try:
+        status, *result = getattr(nvrtc, function)(*arguments)
+    except Exception as error:  # the library is absent: each version has its own exception
+        raise Missing(f"NVRTC cannot be used: {' '.join(str(error).split())}") from None
+    if int(status):
+        raise Missing(f"{function} failed: {status.name}")
+    return result[0] if result else None

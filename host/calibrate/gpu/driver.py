@@ -1,0 +1,135 @@
+"""The CUDA driver below PyTorch: kernels compiled here, streams, graphs, and their host's times."""
+
+import ctypes
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+from host.calibrate.gpu.compile import compile_kernel, supported_targets, target_of
+from host.calibrate.gpu.native import COPY, GRAPH, LAUNCH, WAIT, Action, Loops
+from host.calibrate.reading import Missing
+
+__all__ = ["Driver", "Word"]
+
+
+class Word(ctypes.c_uint32):
+    """An argument of 32 bits; other integers are passed as 64."""
+
+
+class Driver:
+    """Calls of the CUDA driver in the context that PyTorch has made.
+
+    Handles of streams, kernels and graphs are integers. Memory is PyTorch's: page-locked host
+    memory has one address for host and GPU. Needs the package ``cuda-bindings`` and NVRTC, which
+    recent PyTorch for CUDA brings, and a C compiler for the host's loops.
+
+    Parameters: ``capability`` of the GPU, 90 for 9.0.
+    Raises :class:`host.calibrate.reading.Missing` without any of these, and for a driver's error.
+    """
+
+    def __init__(self, capability: int):
+        try:
+            self._cuda = import_module("cuda.bindings.driver")
+            self._nvrtc = import_module("cuda.bindings.nvrtc")
+        except ImportError:
+            raise Missing("the package cuda-bindings is not installed") from None
+        try:
+            self._library = ctypes.CDLL("libcuda.so.1")
+        except OSError as error:
+            raise Missing(f"there is no CUDA driver: {error}") from None
+        self._call("cuInit", 0)
+        self.loops = Loops()
+        self._capability = capability
+        self._kept: list[Any] = []  # arguments and code, while the driver may read them
+        self.kernel = cache(self._kernel)
+        self._module = cache(self._load)
+
+    def _call(self, function: str, *arguments: Any) -> Any:
+        try:
+            status, *result = getattr(self._cuda, function)(*arguments)
+        except (RuntimeError, AttributeError, TypeError) as error:
+            raise Missing(f"{function} cannot be called: {' '.join(str(error).split())}") from None
+        if int(status):
+            raise Missing(f"{function} failed: {status.name}")
+        return result[0] if len(result) == 1 else result
+
+    def _address(self, function: str) -> int:
+        return ctypes.cast(getattr(self._library, function), ctypes.c_void_p).value or 0
+
+    def _kernel(self, source: str, name: str) -> int:
+        """Return the kernel ``name`` of ``host/calibrate/kernels/source.cu``."""
+        function = self._call("cuModuleGetFunction", self._module(source), name.encode())
+        with suppress(Missing):  # at once, not at the first launch, which may be one of a graph
+            self._call("cuFuncLoad", function)
+        return int(function)
+
+    def _load(self, source: str) -> Any:
+        target = target_of(self._capability, supported_targets(self._nvrtc))
+        code = compile_kernel(self._nvrtc, source, target)
+        self._kept.append(ctypes.create_string_buffer(code, len(code) + 1))
+        return self._call("cuModuleLoadData", ctypes.addressof(self._kept[-1]))
+
+    def stream(self, urgent: bool = False) -> int:
+        """Make a stream that does not wait for the default one; ``urgent``: before all others."""
+        _, most = self._call("cuCtxGetStreamPriorityRange") if urgent else (0, 0)
+        flags = self._cuda.CUstream_flags.CU_STREAM_NON_BLOCKING
+        return int(self._call("cuStreamCreateWithPriority", int(flags), most))
+
+    def launch(self, stream: int, source: str, name: str, grid: int, block: int,
+               *arguments: int | ctypes._SimpleCData) -> Action:
+        """Return the launch of a kernel with these arguments: addresses, integers, `Word`."""
+        values = [a if isinstance(a, ctypes._SimpleCData) else ctypes.c_uint64(a)
+                  for a in arguments]
+        array = (ctypes.c_void_p * max(1, len(values)))(*map(ctypes.addressof, values))
+        self._kept += [values, array]
+        return Action(LAUNCH, grid, block, 0, self._address("cuLaunchKernel"),
+                      self.kernel(source, name), stream, ctypes.addressof(array))
+
+    def copy(self, stream: int, to: int, source: int, size: int) -> Action:
+        """Return the copy of ``size`` bytes between two addresses, of the host or the GPU."""
+        return Action(COPY, 0, 0, 0, self._address("cuMemcpyAsync"), None, stream, None, to,
+                      source, size)
+
+    def wait(self, stream: int) -> Action:
+        """Return the host's wait for all that a stream has been given."""
+        return Action(WAIT, 0, 0, 0, self._address("cuStreamSynchronize"), None, stream)
+
+    def graph(self, stream: int, actions: Sequence[Action]) -> Action:
+        """Return the launch of a graph of ``actions``, one after the other, in ``stream``."""
+        mode = self._cuda.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED
+        self._call("cuStreamBeginCapture", stream, mode)
+        try:
+            for action in actions:
+                action.stream = stream
+                self.loops.row([action])
+        finally:
+            captured = self._call("cuStreamEndCapture", stream)
+        graph = self._call("cuGraphInstantiate", captured, 0)
+        self._call("cuGraphUpload", graph, stream)
+        self._kept.append(graph)
+        return Action(GRAPH, 0, 0, 0, self._address("cuGraphLaunch"), int(graph), stream)
+
+    def wait_value(self, stream: int, address: int, value: int) -> None:
+        """Make what a stream is given from now on wait until the word at ``address`` is there."""
+        self._call("cuStreamWaitValue32", stream, address, value, 1)  # 1: equal
+
+    def perform(self, action: Action) -> None:
+        """Do one action; the GPU's work goes on by itself."""
+        self.loops.row([action])
+
+    def synchronize(self, stream: int) -> None:
+        """Wait for all that a stream has been given."""
+        self._call("cuStreamSynchronize", stream)
+
+    def inside(self, where: Callable[[], int], source: str, name: str, grid: int, block: int,
+               *arguments: int | ctypes._SimpleCData) -> Callable[[], None]:
+        """Return a function that launches a kernel in the stream that ``where()`` names then."""
+        action = self.launch(0, source, name, grid, block, *arguments)
+
+        def act() -> None:
+            action.stream = where()
+            self.loops.row([action])
+
+        return act

@@ -1,0 +1,153 @@
+"""Profiles of a GPU, its link and its software, from readings.
+
+A field of a profile is filled where a reading for it exists: the first of those that `_SOURCES`
+names for it, or one whose name with ``_`` for each dot is the field's (``launch.call_us`` fills
+``launch_call_us``). All others keep the value and the source of the profiles that ship.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, replace
+from statistics import median
+from typing import Any, TypeVar
+
+from host.calibrate.gpu.items.operators import OPERATORS
+from host.calibrate.reading import Book
+from host.devices.software import SoftwareProfile
+from host.timing.gpu import GpuProfile
+from host.timing.pcie import PcieProfile
+from host.toml.profile import load_profile
+from host.toml.provenance import Constant, constants
+
+__all__ = ["Profiles", "derive_profiles"]
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Profiles:
+    """The profiles of a machine: its GPU, PCIe link, and eager and tuned software."""
+
+    gpu: GpuProfile
+    pcie: PcieProfile
+    eager: SoftwareProfile
+    tuned: SoftwareProfile
+
+    @property
+    def all(self) -> tuple[Any, ...]:
+        """All of them, in order."""
+        return self.gpu, self.pcie, self.eager, self.tuned
+
+
+@dataclass(frozen=True)
+class _Source:
+    """How a field follows from readings: their names, of which all must be there; what to compute
+    from their values, by default the first; status and text of the source."""
+
+    names: tuple[str, ...]
+    compute: Callable[..., float] = lambda *values: values[0]
+    text: str = ""
+    status: str = "M"
+
+
+def _one(name: str, **how: Any) -> _Source:
+    return _Source((name,), **how)
+
+
+def _middle(*values: float) -> float:
+    return median(values)
+
+
+_SOURCES: dict[type, dict[str, tuple[_Source, ...]]] = {
+    GpuProfile: {
+        "multiprocessors": (_one("device.multiprocessors"),),
+        "launch_us": (
+            _Source(("launch.first_idle_us", "launch.single_us", "resident.1.round_trip_us"),
+                    lambda seen, call, trip: max(0.1, seen - call - trip / 2),
+                    "from a launch to an idle GPU until its first store is seen, less the call and "
+                    "half of a round trip to a polling kernel; at least 0.1"),
+            _one("rates.launch_us")),
+        "memory_bandwidth_gb_s": (_one("rates.stream_gb_s"),),
+        "float32_tflops": (_one("rates.product_tflops"),),
+        "kernel_us": (_one("rates.node_us"),),
+        "gather_fraction": (_Source(("rates.gather_gb_s", "rates.stream_gb_s"),
+                                    lambda gather, stream: min(1.0, gather / stream),
+                                    "rows of 64 B at random, of the rate of streams"),),
+        "stream_fraction": (_one("rates.stream_gb_s", compute=lambda _: 1.0, status="D",
+                                 text="1: the memory rate was measured on streams"),),
+        "gemm_fraction": (_one("rates.product_tflops", compute=lambda _: 1.0, status="D",
+                               text="1: the rate was measured on large products"),),
+        "poll_us": (_Source(
+            ("resident.4.round_trip_us", "resident.1.round_trip_us", "resident.1.1_rows_us"),
+            lambda four, one, row: max(0.1, four + row - 2 * one),
+            "what blocks that poll a flag in the GPU's memory add to one that polls the host's, "
+            "and what a list of one row adds to one of none; at least 0.1"),)},
+    PcieProfile: {"bandwidth_gb_s": (_one("rates.to_device_gb_s"),)},
+    SoftwareProfile: {
+        "operator_us": (
+            _Source(tuple(f"operators.{name}.python_us" for name in OPERATORS), _middle,
+                    f"median of {', '.join(OPERATORS)}, called from Python"),
+            _one("rates.call_us")),
+        "copy_us": (_one("rates.copy_us"),),
+        "synchronize_us": (_one("rates.wait_us"),),
+        "graph_us": (_one("graph.14.call_us"), _one("graph.14.python_us")),
+        "launch_call_us": (_one("launch.call_us"),)},
+}
+
+
+def derive_profiles(name: str, book: Book) -> Profiles:
+    """Return the profiles of what was measured.
+
+    ``name`` of the GPU's profile begins with ``gpu_``; the others are named after it.
+    """
+
+    def of(kind: type[T], shipped: str, prefix: str) -> T:
+        return _filled(load_profile(shipped, kind), name.replace("gpu_", prefix, 1), book)
+
+    return Profiles(of(GpuProfile, "gpu_rtx8000", "gpu_"),
+                    of(PcieProfile, "pcie_gen3x16", "pcie_"),
+                    of(SoftwareProfile, "software_eager", "software_eager_"),
+                    of(SoftwareProfile, "software_tuned", "software_tuned_"))
+
+
+def _filled(base: T, name: str, book: Book) -> T:
+    """Return ``base`` with the fields for which there are readings."""
+    kind = type(base)
+    aliases = {each.replace(".", "_"): each for each in book.readings}
+    shipped = {constant.name: constant for constant in constants(base)}
+    values: dict[str, Any] = {"name": name}
+    source: dict[str, str] = {}
+    for field in fields(kind):  # type: ignore[arg-type]
+        known = shipped.get(field.name)
+        if known is None:  # no number
+            continue
+        options: Sequence[_Source] = _SOURCES.get(kind, {}).get(field.name, ())
+        if field.name in aliases:
+            options = (*options, _one(aliases[field.name]))
+        for option in options:
+            if _without_graphs(base, field.name) or any(n not in book for n in option.names):
+                continue
+            value = option.compute(*(book[each] for each in option.names))
+            values[field.name] = round(value) if isinstance(known.value, int) else value
+            source[field.name] = _said(option, book)
+            break
+        else:
+            source[field.name] = _kept(known)
+    return replace(base, **values, source=source)  # type: ignore[type-var]
+
+
+def _without_graphs(base: Any, field: str) -> bool:
+    """Whether ``field`` is the launch of a graph in software that has none."""
+    return field == "graph_us" and not base.graphs
+
+
+def _said(option: _Source, book: Book) -> str:
+    first = book.readings[option.names[0]]
+    if option.status != "M":
+        return f"[{option.status}] {option.text}"
+    text = option.text or first.about
+    return f"[M] {', '.join(option.names)}, median of {first.count}: {text}"
+
+
+def _kept(constant: Constant) -> str:
+    note = "" if constant.status == "C" else "; not measured"
+    return f"[{constant.status}] {constant.source}{note}"

@@ -1,0 +1,119 @@
+"""Readings: measured numbers with their spread, and what could not be measured, and why."""
+
+import csv
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+__all__ = ["Absent", "Book", "Missing", "Reading", "number", "reading"]
+
+
+class Missing(Exception):
+    """Something cannot be measured here; the text says why."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A measured number.
+
+    Members
+    -------
+    name: what it is, in words joined by dots; stays the same from version to version.
+    value: the median. low, high: the 10th and the 90th percentile.
+    count: number of measurements. unit: ``us``, ``GB/s``, ... about: how it was measured.
+    """
+
+    name: str
+    value: float
+    low: float
+    high: float
+    count: int
+    unit: str
+    about: str
+
+
+@dataclass(frozen=True)
+class Absent:
+    """A reading or an item of the list that could not be measured: its name, and why."""
+
+    name: str
+    reason: str
+
+
+def reading(name: str, values: Sequence[float], about: str, unit: str = "us") -> Reading:
+    """Return the reading of repeated measurements ``values``, of which there is at least one."""
+    low, value, high = (float(f"{at:.6g}") for at in np.percentile(values, (10, 50, 90)))
+    return Reading(name, value, low, high, len(values), unit, about)
+
+
+def number(name: str, value: float, about: str, unit: str = "") -> Reading:
+    """Return the reading of a number that is what it is: a property of the machine."""
+    return Reading(name, value, value, value, 1, unit, about)
+
+
+@dataclass
+class Book:
+    """The readings of a machine and what is missing, by name.
+
+    ``machine``: what was measured, as plain values: names and versions.
+    """
+
+    machine: Mapping[str, Any] = field(default_factory=dict)
+    readings: dict[str, Reading] = field(default_factory=dict)
+    missing: dict[str, str] = field(default_factory=dict)
+
+    def add(self, what: Reading | Absent) -> None:
+        """Note a reading, in place of an earlier one of its name, or an absence."""
+        if isinstance(what, Absent):
+            self.missing[what.name] = what.reason
+            self.readings.pop(what.name, None)
+        else:
+            self.readings[what.name] = what
+            self.missing.pop(what.name, None)
+
+    def forget(self, item: str) -> None:
+        """Drop what is noted of the ``item`` of the list, whose names begin with it."""
+        for notes in (self.readings, self.missing):
+            for name in [name for name in notes if name.split(".")[0] == item]:
+                del notes[name]
+
+    def __getitem__(self, name: str) -> float:
+        return self.readings[name].value
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.readings
+
+    def write(self, stem: Path) -> tuple[Path, Path]:
+        """Write ``stem.csv``, a row per reading, and ``stem.json``, which has all; return both."""
+        table, whole = (stem.with_name(stem.name + end) for end in (".csv", ".json"))
+        with table.open("w", newline="") as file:
+            rows = csv.writer(file, lineterminator="\n")
+            rows.writerow([column.name for column in fields(Reading)])
+            rows.writerows(asdict(entry).values() for entry in self.readings.values())
+        whole.write_text(json.dumps({
+            "schema": 1, "machine": dict(self.machine),
+            "readings": [asdict(entry) for entry in self.readings.values()],
+            "missing": [{"name": name, "reason": reason}
+                        for name, reason in self.missing.items()]}, indent=1) + "\n")
+        return table, whole
+
+    @classmethod
+    def read(cls, path: Path) -> "Book":
+        """Read what :meth:`write` wrote to ``path``, a JSON file.
+
+        Raises ``ValueError`` for a file that is not one.
+        """
+        try:
+            content = json.loads(path.read_text())
+            book = cls(content["machine"])
+            for entry in content["readings"]:
+                book.add(Reading(**entry))
+            for entry in content["missing"]:
+                book.add(Absent(**entry))
+        except (ValueError, KeyError, TypeError) as error:
+            raise ValueError(f"{path} has no readings: {error}") from None
+        return book

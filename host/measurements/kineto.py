@@ -1,0 +1,174 @@
+"""Kernels and collectives of a training step, counted from PyTorch's traces.
+
+A Kineto trace (Chrome's trace format, written by ``torch.profiler``) has, for each rank, the calls
+of operators with the shapes of their inputs, the calls of CUDA's runtime, and the kernels with
+their times. An execution trace (``torch.profiler.ExecutionTraceObserver``) also has the shapes of
+lists of tensors, such as those that ``aten::cat`` joins, and the sizes of collectives.
+
+A kernel belongs to the innermost operator during which it was launched. Kernels whose launch is
+not in the trace were launched by the step before, and are left out.
+"""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from pathlib import Path
+from typing import Any
+
+__all__ = ["Collective", "Kernel", "collectives", "kernels", "read_traces"]
+
+Event = Mapping[str, Any]
+
+_ON_GPU = ("kernel", "gpu_memcpy", "gpu_memset")
+_LOOKUP = "split_embedding_codegen_lookup"
+_LOOKUP_BACKWARD = "CppNode<SplitLookupFunction_"
+_DENSE = ("dense_embedding_codegen_lookup", "CppNode<SplitLookupFunction_Dense")
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A kernel, a copy or a memset on a GPU.
+
+    Members
+    -------
+    operator: that launched it. name: of the kernel, without its parameters.
+    shapes: of the operator's tensors, such as ``16x512 512x256``; of its result for a list.
+    rows: rows of embedding tables that it looks up or updates, 0 for any other.
+    us: how long it ran.
+    """
+
+    operator: str
+    name: str
+    shapes: str
+    rows: int
+    us: float
+
+
+@dataclass(frozen=True)
+class Collective:
+    """A collective operation; ``sent``, bytes to each rank (one figure if all are equal, or for an
+    all-reduce its bytes); ``us``, how long its kernel ran, waiting for others included.
+    """
+
+    kind: str
+    sent: tuple[int, ...]
+    us: float
+
+
+def read_traces(folder: str | Path) -> list[dict]:
+    """Return the JSON files of ``folder`` and the folders in it, ordered by name.
+
+    Raises ``ValueError`` without any, or if one is not JSON.
+    """
+    paths = sorted(Path(folder).rglob("*.json"))
+    if not paths:
+        raise ValueError(f"folder must have traces (*.json), {str(folder)!r} has none")
+    found = []
+    for path in paths:
+        try:
+            found.append(json.loads(path.read_bytes()))
+        except ValueError as error:
+            raise ValueError(f"{path} is not JSON: {error}") from None
+    return found
+
+
+def kernels(trace: Mapping, execution: Mapping | None = None) -> list[Kernel]:
+    """Return what a rank's GPU ran for the step's own operators, in order, without collectives.
+
+    ``execution``: the execution trace of the same rank, for the results of ``aten::cat``.
+    """
+    events = trace["traceEvents"]
+    operators = sorted((e for e in events if e.get("cat") == "cpu_op"), key=lambda e: e["ts"])
+    launches = {e["args"]["correlation"]: e for e in events
+                if e.get("cat") == "cuda_runtime" and "correlation" in e["args"]}
+    joined = dict(zip((id(e) for e in operators if e["name"] == "aten::cat"),
+                      _joined(execution)))
+    rows = {dense: _rows_looked_up(operators, dense) for dense in (False, True)}
+    found = []
+    for event in _on_gpu(events):
+        launch = launches.get(event["args"]["correlation"])
+        if launch is None or "nccl" in event["name"].lower():
+            continue
+        operator = _innermost(operators, launch)
+        called = operator["name"] if operator else "none"
+        shapes = joined.get(id(operator)) or _shapes(operator)
+        looked_up = any(word in called for word in (_LOOKUP, _LOOKUP_BACKWARD, _DENSE[0]))
+        found.append(Kernel(_without_addresses(called), _short(event["name"]), shapes,
+                            rows[any(word in called for word in _DENSE)] if looked_up else 0,
+                            float(event["dur"])))
+    return found
+
+
+def collectives(trace: Mapping, execution: Mapping) -> list[Collective]:
+    """Return a rank's collectives in order, with their sizes from its execution trace.
+
+    Raises ``ValueError`` if the two have not the same number of them.
+    """
+    ran = [e for e in _on_gpu(trace["traceEvents"]) if "nccl" in e["name"].lower()]
+    sizes = [(kind, sent) for node in execution["nodes"]
+             if node["name"] == "record_param_comms" and (found := _sent(node["inputs"]))
+             for kind, sent in (found,)]
+    if len(ran) != len(sizes):
+        raise ValueError(f"execution must have the {len(ran)} collectives of the trace, "
+                         f"not {len(sizes)}")
+    return [Collective(kind, sent, float(e["dur"])) for e, (kind, sent) in zip(ran, sizes)]
+
+
+def _on_gpu(events: Sequence[Event]) -> list[Event]:
+    return sorted((e for e in events if e.get("cat") in _ON_GPU), key=lambda e: e["ts"])
+
+
+def _innermost(operators: Sequence[Event], launch: Event) -> Event | None:
+    """Return the shortest operator of the launch's thread that lasts over it."""
+    around = [e for e in operators if e["tid"] == launch["tid"] and e["ts"] <= launch["ts"]
+              and e["ts"] + e["dur"] >= launch["ts"] + launch["dur"]]
+    return min(around, key=lambda e: (e["dur"], -e["ts"]), default=None)
+
+
+def _shapes(operator: Event | None) -> str:
+    """Return the shapes of an operator's tensors; numbers have none."""
+    dims = operator["args"].get("Input Dims", []) if operator else []
+    return " ".join("x".join(map(str, shape)) for shape in dims if shape)
+
+
+def _joined(execution: Mapping | None) -> list[str]:
+    """Return the shapes of what each ``aten::cat`` makes, in order."""
+    nodes = sorted((execution or {"nodes": []})["nodes"], key=lambda node: node["id"])
+    return ["x".join(map(str, node["output_shapes"][0])) for node in nodes
+            if node["name"] == "aten::cat"]
+
+
+def _rows_looked_up(operators: Sequence[Event], dense: bool) -> int:
+    """Return the indices of the lookup, the tensor before its offsets, which are one too many."""
+    for event in operators:
+        if (_DENSE[0] if dense else _LOOKUP) in event["name"]:
+            dims = event["args"]["Input Dims"]
+            # Of the dense operator the indices are the eighth input, of the split one the twelfth.
+            return prod(dims[7 if dense else 11])
+    return 0
+
+
+def _sent(inputs: Sequence) -> tuple[str, tuple[int, ...]] | None:
+    """Return the kind of a collective and its bytes; None for a wait."""
+    kind = next(value for value in inputs if isinstance(value, str))
+    if kind == "wait":
+        return None
+    tensor = inputs[0][0] if isinstance(inputs[0][0], list) else inputs[0]
+    values, size = tensor[3], tensor[4]
+    if kind == "all_to_allv":
+        return "all_to_all", tuple(size * count for count in inputs[-2])
+    return kind.replace("allreduce", "all_reduce"), (size * values,)
+
+
+def _short(name: str) -> str:
+    """Return a kernel's name without its result, its name space and its parameters."""
+    if name.startswith(("Memcpy", "Memset")):
+        return name.split(" (")[0]
+    name = name.removeprefix("void ").replace("(anonymous namespace)::", "")
+    return re.split(r"[<(]", name)[0].split("::")[-1]
+
+
+def _without_addresses(name: str) -> str:
+    return name.replace("torch::autograd::", "")

@@ -1,0 +1,83 @@
+"""Rules by which tables are dealt over the nodes of a cluster."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+__all__ = ["PLACEMENTS", "Rule", "check_placement"]
+
+PLACEMENTS = {
+    "even": "whole tables, as many at each node as at any other",
+    "rows": "whole tables, rows balanced",
+    "lookups": "whole tables, lookups balanced",
+    "row": "rows hashed over all nodes",
+}
+"""How tables may be placed, with a description of each.
+
+``even`` is the paper's "evenly distributed" (section 5.3) and the split of facebookresearch/dlrm.
+"""
+
+
+def check_placement(name: str) -> str:
+    """Return ``name``; ``ValueError`` unless it is one of `PLACEMENTS`."""
+    if name not in PLACEMENTS:
+        raise ValueError(f"placement must be one of {', '.join(PLACEMENTS)}, not {name!r}")
+    return name
+
+
+@dataclass(frozen=True)
+class Rule:
+    """How whole tables are dealt over nodes.
+
+    Members
+    -------
+    placement: one of `PLACEMENTS`; ``row`` deals no whole tables.
+    lookups: measured lookups of each table of the model, in any unit; needed by ``lookups`` and
+        kept for it alone.
+
+    Raises
+    ------
+    ValueError
+        An unknown placement, or ``lookups`` without any, or with a negative number of them.
+    """
+
+    placement: str = "even"
+    lookups: tuple[int, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if check_placement(self.placement) != "lookups":
+            object.__setattr__(self, "lookups", None)
+        elif self.lookups is None:
+            raise ValueError("lookups of each table must be given for placement lookups, not None")
+        elif min(self.lookups, default=0) < 0:
+            raise ValueError(f"lookups must be at least 0, not {min(self.lookups)!r}")
+
+    def owners(self, rows: Mapping[int, int], nodes: int) -> dict[int, int]:
+        """Return the node of each table; ``rows``: of the tables to deal, by number.
+
+        ``even`` and ``rows`` take the largest table first, ``lookups`` the most looked-up; it goes
+        to the node with the fewest rows, or lookups, so far. ``even`` asks only nodes that may
+        still take one: each gets n // k of n tables, and n mod k of the k nodes one more. Ties:
+        more rows first, then the lower table; fewer rows first, then the lower node.
+        """
+        looked_up = [0] * (max(rows, default=0) + 1) if self.lookups is None else self.lookups
+        if max(rows, default=0) >= len(looked_up):
+            raise ValueError(f"lookups must have a number for table {max(rows)}, not "
+                             f"{len(looked_up)} numbers")
+        least, extra = divmod(len(rows), nodes)
+        # What a node holds so far: lookups, rows, tables.
+        held = [(0, 0, 0)] * nodes
+        found = {}
+        for table in sorted(rows, key=lambda t: (-looked_up[t], -rows[t], t)):
+            open_ = range(nodes)
+            if self.placement == "even":
+                more = sum(tables > least for _, _, tables in held) < extra
+                open_ = [node for node in open_ if held[node][2] < least + more]
+            owner = min(open_, key=lambda node: (*held[node][:2], node))
+            found[table] = owner
+            held[owner] = _sum(held[owner], (looked_up[table], rows[table], 1))
+        return found
+
+
+def _sum(one: Sequence[int], other: Sequence[int]) -> tuple[int, int, int]:
+    lookups, rows, tables = (a + b for a, b in zip(one, other))
+    return lookups, rows, tables

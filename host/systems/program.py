@@ -1,0 +1,145 @@
+"""The GPU's part of a mini-batch: what the host's thread calls, and what then runs where."""
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from host.devices.cost import Cost
+from host.devices.operation import Operation
+from host.systems.charge import charge
+from host.systems.devices import Devices
+from host.systems.stage import Part, Step
+
+__all__ = ["After", "Program", "Work"]
+
+After = Sequence[int]
+"""Stages that end before an action starts."""
+
+Work = tuple[str, str, Sequence[Operation]]
+"""Name, phase and operators of a part of the GPU's work."""
+
+
+class Program:
+    """A mini-batch under construction, whose stages are added to ``step``.
+
+    One thread of the host, the resource ``cpu``, calls operators, copies and collectives in the
+    order in which the methods are called, without waiting for them. Each begins when its call has
+    reached the GPU and when what it comes after is done. :meth:`wait` makes the thread wait. With
+    ``graphs`` in the software profile, all that the GPU does between two waits is one graph: one
+    call, after which no call delays anything.
+
+    A kernel holds the multiprocessors that it fills and its share of the GPU's memory; kernels of
+    other mini-batches may run beside it. A copy holds the direction of PCIe that it crosses.
+
+    Parameters: ``devices`` of a node. Members: ``step``.
+    """
+
+    def __init__(self, devices: Devices):
+        self.step = Step()
+        self._d = devices
+        self._software = devices.software
+        self._thread: tuple[int, ...] = ()
+        self._graph: tuple[int, ...] | None = None
+        self._gpu = devices.gpu.gpu
+
+    def kernels(self, parts: Iterable[Work], after: After) -> tuple[int, ...]:
+        """Run operators one after the other, and return their last stage."""
+        at = tuple(after)
+        for name, phase, operations in parts:
+            for operation in operations:
+                each = self._d.gpu.kernels(operation)
+                for _ in range(operation.operators):
+                    called = self._called(name, self._d.gpu.call_us(operation))
+                    at = (self.step.add(name, phase, each.us, Part("gpu", each.share),
+                                        Part("gpu_memory", each.memory_share),
+                                        after=[*at, *called]),)
+        return at
+
+    def copy(self, name: str, size: float, after: After, calls: int = 1,
+             to_gpu: bool = True) -> tuple[int, ...]:
+        """Copy ``size`` bytes between host and GPU memory by some calls; return the last stage."""
+        called: tuple[int, ...] = ()
+        for _ in range(calls):
+            called = self._called(name, self._d.copies.call_us, 0.0)
+        begun = self.step.add(name, "overhead", self._d.copies.latency_us(to_gpu),
+                              after=[*called, *after])
+        return (self.step.add(name, "overhead", self._d.copies.moving_us(size),
+                              "pcie_in" if to_gpu else "pcie_out", after=(begun,)),)
+
+    def wait(self, after: After, name: str = "wait for the GPU") -> tuple[int, ...]:
+        """Let the thread wait for the GPU and go on; return the stage at which it does."""
+        at = (self.step.add(name, "overhead", self._software.synchronize_us, after=after),)
+        self._thread = (*self._thread, *at)
+        self._graph = None
+        return at
+
+    def exchange(self, name: str, phase: str, traffic: np.ndarray, after: After,
+                 library: str) -> tuple[int, ...]:
+        """Exchange ``traffic``, bytes ``[from, to]``, between the nodes; return the last stage.
+
+        ``library``: ``nccl`` and ``mpi`` do it from GPU memory to GPU memory, ``host`` is MPI
+        between host memories.
+        """
+        if len(traffic) == 1:
+            return tuple(after)
+        if library == "nccl":
+            return self._nccl(name, phase, self._d.nccl.all_to_all(traffic), after)
+        cost = self._d.host_mpi.all_to_all(traffic)
+        if library == "host":
+            return self._mpi(name, phase, cost, after)
+        return self._through_hosts(name, phase, cost, float(traffic.sum(axis=1).max()),
+                                   float(traffic.sum(axis=0).max()), after)
+
+    def all_reduce(self, name: str, size: float, after: After) -> tuple[int, ...]:
+        """Sum ``size`` bytes over the nodes by the library of the software profile."""
+        if self._software.collective == "nccl":
+            return self._nccl(name, "all_reduce", self._d.nccl.all_reduce(size), after)
+        return self._through_hosts(name, "all_reduce", self._d.host_mpi.all_reduce(size), size,
+                                   size, after)
+
+    def _nccl(self, name: str, phase: str, cost: Cost, after: After) -> tuple[int, ...]:
+        """Add a collective that is a kernel of the GPU."""
+        if not cost.us:
+            return tuple(after)
+        called = self._called(name, self._software.operator_us)
+        held = Part("gpu", min(1.0, self._d.nccl.nccl.channels / self._gpu.multiprocessors))
+        begun = self.step.add(name, "overhead", cost.overhead_us, held, after=[*after, *called])
+        return (self.step.add(name, phase, cost.work_us, held, "link", after=(begun,)),)
+
+    def _through_hosts(self, name: str, phase: str, cost: Cost, out: float, back: float,
+                       after: After) -> tuple[int, ...]:
+        """Add a collective between host memories, with copies from the GPU and to it."""
+        if not cost.us:
+            return tuple(after)
+        at = self.wait(self.copy(name, out, after, to_gpu=False))
+        return self.copy(name, back, self._mpi(name, phase, cost, at))
+
+    def _mpi(self, name: str, phase: str, cost: Cost, after: After) -> tuple[int, ...]:
+        """Add a collective that the thread waits for."""
+        if not cost.us:
+            return tuple(after)
+        self._thread = (charge(self.step, name, phase, cost, [*after, *self._thread]),)
+        return self._thread
+
+    def tell_nic(self, after: After = (), name: str = "doorbell") -> tuple[int, ...]:
+        """Store to a register of the NIC from the thread; return when the NIC has it."""
+        rung = self.step.add(name, "overhead", self._software.doorbell_us, "cpu",
+                             after=[*self._thread, *after])
+        self._thread = (rung,)
+        return (self.step.add(name, "overhead", self._d.pcie.one_way_us, after=(rung,)),)
+
+    def _called(self, name: str, us: float, latency: float | None = None) -> tuple[int, ...]:
+        """Call an action; return the stage at which the call has reached the GPU.
+
+        ``latency``: from the call to the GPU, by default that of a launch.
+        """
+        if self._software.graphs:
+            if self._graph is None:
+                self._graph = self._call("graph", self._software.graph_us, self._gpu.launch_us)
+            return self._graph
+        return self._call(name, us, self._gpu.launch_us if latency is None else latency)
+
+    def _call(self, name: str, us: float, latency: float) -> tuple[int, ...]:
+        self._thread = (self.step.add(name, "overhead", us, "cpu", after=self._thread),)
+        return (self.step.add(name, "overhead", latency, after=self._thread),) if latency else (
+            self._thread)

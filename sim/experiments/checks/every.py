@@ -1,0 +1,25 @@
+"""All comparisons with what others measured."""
+
+from collections.abc import Callable
+from functools import cache
+
+from sim.experiments.checks import (
+    flattening,
+    network_drop,
+    v100_collectives,
+    v100_inference,
+    v100_kernels,
+    v100_step,
+)
+from sim.experiments.checks.check import Comparison
+
+__all__ = ["comparisons"]
+
+_EVERY: tuple[Callable[[], Comparison], ...] = tuple(module.comparison for module in (
+    v100_step, v100_collectives, v100_kernels, v100_inference, flattening, network_drop))
+
+
+@cache
+def comparisons() -> tuple[Comparison, ...]:
+    """Return every comparison, made once."""
+    return tuple(make() for make in _EVERY)

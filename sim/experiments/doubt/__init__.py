@@ -1,0 +1,1 @@
+"""Doubt: what follows for a speedup when all doubtful constants are drawn at once."""

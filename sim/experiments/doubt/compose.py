@@ -1,0 +1,63 @@
+"""How the points of a draw are put together: the only file of this room that knows how.
+
+A point's NICs are run, or their times taken from elsewhere; everything else, from the constants to
+the time from one mini-batch to the next, is computed as :func:`sim.experiments.points.measure.
+measure` does it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from host.systems import Devices, NicTimes
+from host.toml.provenance import constants
+from sim.experiments.points.measure import with_updates
+from sim.experiments.points.nic import NicPart, nic_part, serving
+from sim.experiments.points.placing import plan_of
+from sim.experiments.points.point import Point
+from sim.experiments.points.steps import steps_of, workloads
+from sim.experiments.points.timing import interval_us
+from sim.experiments.points.trace import trace_of
+from sim.files.store import Store
+
+__all__ = ["devices_of", "interval_of", "nic_constants", "run_nics", "source_of"]
+
+
+def devices_of(point: Point) -> Devices:
+    """Return the devices of a point."""
+    return Devices.load(point.nodes, point.software, point.gpu, point.scaled, point.kernels)
+
+
+def nic_constants(point: Point) -> dict[str, float]:
+    """Return every constant that a point's NICs see, by its name: those of the GPU that serves
+    them, of PCIe and of the network. Points of one trace that agree in all of them share runs."""
+    devices = devices_of(point)
+    seen = {"gpu": serving(point, devices)[0], "pcie": devices.pcie, "network": devices.network}
+    return {f"{name}.{constant.name}": float(constant.value)
+            for name, profile in seen.items() for constant in constants(profile)}
+
+
+def run_nics(point: Point, runs: Store | None) -> NicPart:
+    """Run a point's NICs, or take their runs from ``runs``."""
+    return nic_part(point, trace_of(point), devices_of(point), runs)
+
+
+def interval_of(point: Point, nic: NicPart | None = None,
+                times: Sequence[NicTimes] | None = None) -> float:
+    """Return a point's time from one mini-batch to the next.
+
+    ``nic``: its NICs, None for a baseline; ``times``: in place of those of ``nic``.
+    """
+    trace, devices = trace_of(point), devices_of(point)
+    work = workloads(trace, plan_of(point, trace))
+    if nic is not None:
+        if times is not None:
+            nic = replace(nic, times=list(times))
+        if point.workload == "training":
+            nic = with_updates(point, trace, devices, work, nic)
+    steps, _ = steps_of(point, work, devices, nic)
+    return interval_us(steps, point.depth)
+
+
+def source_of(point: Point) -> str:
+    """Return where a point's samples come from, in words."""
+    return trace_of(point).source

@@ -1,0 +1,64 @@
+"""Kernel levels: the headlines by how much a kernel of the GPU does, alike for every system."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import product
+
+from host.devices.dense_work import LEVELS
+from sim.experiments.figures.exhibit import Table
+from sim.experiments.figures.row import Row
+from sim.experiments.points.point import WORKLOADS, Point
+from sim.experiments.points.setting import BASES, Setting
+from sim.experiments.points.speedup import JUDGED, speedup
+from sim.experiments.sweep.sweep import Results
+
+__all__ = ["EXHIBIT"]
+
+_SOFTWARE = "tuned"
+"""Software whose kernels an engineer may write; eager software has an operator for each."""
+
+_MEANING = ("an operator of the framework for each kernel",
+            "activations and gradients of biases in the matrix products",
+            "also one kernel each for interaction, order of indices and update of the weights",
+            "also one kernel for an MLP")
+
+
+@dataclass(frozen=True)
+class _Levels(Table):
+    """The full system over either baseline at each level."""
+
+    def points(self, setting: Setting) -> list[Point]:
+        """Return the full system and the baselines at each level."""
+        return [_point(setting, dataset, system, workload, level)
+                for dataset, workload, level in _cases(setting) for system in ("fs", *BASES)]
+
+    def rows(self, setting: Setting, results: Results) -> list[Row]:
+        """Return the speedup over each baseline at each level."""
+        rows = []
+        for dataset, workload, level in _cases(setting):
+            own = _point(setting, dataset, "fs", workload, level)
+            for base in BASES:
+                other = _point(setting, dataset, base, workload, level)
+                metric = JUDGED[workload]
+                faster = speedup(metric, *(results.value(point, metric) for point in (own, other)))
+                rows.append(Row(dataset, own.nodes, own.samples, _SOFTWARE, own.fidelity,
+                                f"FS, kernels L{level}", f"{workload}_speedup_vs_{base}", faster,
+                                "x"))
+        return rows
+
+    def notes(self) -> list[tuple[str, str]]:
+        """Return what each level is."""
+        return [(f"L{level}", text) for level, text in zip(LEVELS, _MEANING)]
+
+
+def _cases(setting: Setting) -> Sequence[tuple[str, str, int]]:
+    if _SOFTWARE not in setting.softwares:
+        return []
+    return list(product(setting.datasets, WORKLOADS, LEVELS))
+
+
+def _point(setting: Setting, dataset: str, system: str, workload: str, level: int) -> Point:
+    return setting.point(dataset, system, workload, _SOFTWARE, kernels=level)
+
+
+EXHIBIT = _Levels("levels", "The full system by how much a kernel does, tuned software")

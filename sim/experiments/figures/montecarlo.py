@@ -1,0 +1,202 @@
+"""The Monte Carlo: the speedups of the full system when all doubtful constants are drawn at once.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from matplotlib.axes import Axes
+
+from sim.experiments.doubt.cases import Case, cases_of, names_of, sets_by_workload
+from sim.experiments.doubt.constants import frozen_on
+from sim.experiments.figures.exhibit import Figure
+from sim.experiments.figures.picture import COLOURS, grid, save
+from sim.experiments.figures.row import Row
+from sim.experiments.figures.section import Section
+from sim.experiments.points.point import WORKLOADS, Point
+from sim.experiments.points.setting import BASES, Setting
+from sim.experiments.points.speedup import JUDGED, speedup
+from sim.experiments.points.task import Task
+from sim.experiments.sweep.sweep import Results
+
+__all__ = ["EXHIBIT", "MOST_ERROR"]
+
+MOST_ERROR = 0.03
+"""The largest error of the interpolation that is good."""
+
+_PERCENTILES = (5, 50, 95)
+
+_SECTION = """\
+<h2>{{ title }}</h2>
+<p>{{ draws }} joint draws of every constant that was unverified or second hand on {{ day }} and has
+not been measured since ({{ counts }}), each log-uniform from half to double, baselines and full
+system alike. The NICs are run at most at {{ sets }} of them for each data set and interpolated
+between; all else is computed for each draw.</p>
+<table>
+<tr><th>full system</th><th>data set</th><th>software</th><th>over</th><th>as it is</th>
+<th>median</th><th>5 % to 95 %</th><th>draws in which it is faster</th></tr>
+{% for row in rows %}
+<tr><td>{{ row.workload }}</td><td>{{ row.dataset }}</td><td>{{ row.software }}</td>
+<td>{{ row.base }}</td><td class="n">{{ row.as_is }}</td><td class="n">{{ row.median }}</td>
+<td class="n">{{ row.low }} to {{ row.high }}</td><td class="n">{{ row.above }}</td></tr>
+{% endfor %}
+</table>
+<table>
+<tr><th>interpolation</th><th>data set</th><th>sets of runs</th><th>axes</th>
+<th>error of a speedup with a set left out</th><th>at most</th>
+<th>of the NICs' values, median (most)</th></tr>
+{% for row in errors %}
+<tr><td>{{ row.workload }}</td><td>{{ row.dataset }}</td><td class="n">{{ row.sets }}</td>
+<td>{{ row.axes }}</td><td class="n">median {{ row.median }}, most {{ row.most }}</td>
+<td class="n">{{ row.good }}</td><td>{{ row.nics }}</td></tr>
+{% endfor %}
+</table>
+"""
+
+
+@dataclass(frozen=True)
+class _MonteCarlo(Figure):
+    """All doubtful constants drawn at once."""
+
+    def points(self, setting: Setting) -> Sequence[Point | Task]:
+        """Return the points whose NICs are run, the baselines, and the draws."""
+        return [each for case in cases_of(setting)
+                for each in (*case.sets, case.full, *case.bases, case.left_out, *case.draws)]
+
+    def rows(self, setting: Setting, results: Results) -> list[Row]:
+        """Return percentiles of each speedup, the share of draws above 1, and the errors of the
+        interpolation."""
+        rows = []
+        for case in cases_of(setting):
+            for base in case.bases:
+                found = _speedups(results, case, base)
+                name = f"{case.full.workload}_speedup_vs_{base.system}"
+                rows.append(_row(case, f"{name} [as it is]", _as_is(results, case, base), "x"))
+                rows += [_row(case, f"{name} [percentile {percentile}]",
+                              None if found is None else float(np.percentile(found, percentile)),
+                              "x") for percentile in _PERCENTILES]
+                rows.append(_row(case, f"{name} [share of draws above 1]",
+                                 None if found is None else float(np.mean(found > 1)), "1"))
+        for case in _by_workload(setting):
+            for name, unit in (("sets", "sets"), ("median", "1"), ("most", "1")):
+                rows.append(_row(case, f"{case.full.workload}_left_out_{name}",
+                                 results.value(case.left_out, name), unit))
+            outcome = results.get(case.left_out)
+            for value, errors in (outcome.metrics if outcome and outcome.metrics else {}).get(
+                    "nics", {}).items():
+                rows += [_row(case, f"{case.full.workload}_left_out_{which} [{value} of the NICs]",
+                              error, "1") for which, error in errors.items()]
+        return rows
+
+    def draw(self, setting: Setting, results: Results, rows: Sequence[Row],
+             path: str | Path) -> None:
+        """Draw a column of panels for each data set and a row of them for each workload."""
+        cases = list(cases_of(setting))
+
+        def fill(axes: Axes, dataset: str, workload: str) -> None:
+            of = [case for case in cases
+                  if (case.dataset, case.full.workload) == (dataset, workload)]
+            _fill(axes, results, of)
+
+        save(grid(setting.datasets, WORKLOADS, self.heading,
+                  f"{setting.draws:,} joint draws, log-uniform from half to double, "
+                  f"{setting.nodes} nodes, NIC fidelity {setting.fidelity}, {setting.gpu}; bars: "
+                  "median, 5 % and 95 %; diamonds: as it is", fill, height=3.4), path)
+
+    def sections(self, setting: Setting, results: Results, rows: Sequence[Row]) -> list[Section]:
+        """Return the percentiles and the errors as tables."""
+        counts = ", ".join(f"{len(names_of(setting, software))} with {software} software"
+                           for software in setting.softwares)
+        return [Section(_SECTION, {
+            "title": self.title, "draws": f"{setting.draws:,}", "day": frozen_on(),
+            "counts": counts, "sets": sum(sets_by_workload(setting).values()),
+            "rows": [_shown(results, case, base) for case in cases_of(setting)
+                     for base in case.bases],
+            "errors": [_errors(results, case) for case in _by_workload(setting)]})]
+
+
+def _by_workload(setting: Setting) -> Iterator[Case]:
+    """Yield one case for each data set and workload: software profiles share sets of runs."""
+    for case in cases_of(setting):
+        if case.full == case.left_out.full:
+            yield case
+
+
+def _speedups(results: Results, case: Case, base: Point) -> np.ndarray | None:
+    """Return the speedup of every draw; None where a chunk has failed."""
+    found = [results.value(each, f"speedups.{base.system}") for each in case.draws]
+    if any(each is None for each in found):
+        return None
+    return np.concatenate([np.array(each) for each in found])
+
+
+def _as_is(results: Results, case: Case, base: Point) -> float | None:
+    metric = JUDGED[case.full.workload]
+    return speedup(metric, *(results.value(point, metric) for point in (case.full, base)))
+
+
+def _row(case: Case, metric: str, value: float | None, unit: str) -> Row:
+    full = case.full
+    return Row(full.dataset, full.nodes, full.samples, full.software, full.fidelity, "FS", metric,
+               value, unit)
+
+
+def _fill(axes: Axes, results: Results, cases: Sequence[Case]) -> None:
+    """Draw a violin for each software profile and baseline."""
+    names, place = [], 0
+    for case in cases:
+        for base in case.bases:
+            found = _speedups(results, case, base)
+            names.append(f"{case.full.software},\nover {base.system.removeprefix('bl-')}")
+            if found is not None:
+                colour = COLOURS[BASES.index(base.system)]
+                drawn = axes.violinplot(np.log2(found), [place], widths=0.85, showextrema=False)
+                for body in drawn["bodies"]:  # type: ignore[attr-defined]
+                    body.set(facecolor=colour, edgecolor=colour, alpha=0.5)
+                low, middle, high = np.log2(np.percentile(found, _PERCENTILES))
+                axes.plot([place, place], [low, high], color="0.2", linewidth=1)
+                axes.plot([place - 0.2, place + 0.2], [middle, middle], color="0.2", linewidth=2)
+            if as_is := _as_is(results, case, base):
+                axes.plot(place, np.log2(as_is), marker="D", markersize=5, color="black",
+                          fillstyle="none")
+            place += 1
+    axes.axhline(0, color="0.2", linewidth=1)
+    axes.set_xticks(range(place), names, fontsize=7)
+    low, high = axes.get_ylim()
+    marks = [mark for mark in (0.25, 0.5, 0.71, 1, 1.41, 2, 2.83, 4, 5.66, 8)
+             if low <= np.log2(mark) <= high]
+    axes.set_yticks(np.log2(marks), [f"{mark:g}" for mark in marks])
+    axes.set_ylabel("speedup of FS")
+
+
+def _shown(results: Results, case: Case, base: Point) -> dict[str, str]:
+    """Return a row of the page's table."""
+    found, as_is = _speedups(results, case, base), _as_is(results, case, base)
+    low, middle, high = (["n/a"] * 3 if found is None else
+                         [f"{value:.2f}x" for value in np.percentile(found, _PERCENTILES)])
+    return {"workload": case.full.workload, "dataset": case.full.dataset,
+            "software": case.full.software, "base": base.system, "low": low, "median": middle,
+            "high": high, "as_is": "n/a" if as_is is None else f"{as_is:.2f}x",
+            "above": "n/a" if found is None else f"{np.mean(found > 1):.0%}"}
+
+
+def _errors(results: Results, case: Case) -> dict[str, str]:
+    """Return a row of the page's table of errors."""
+    outcome = results.get(case.left_out)
+    metrics = outcome.metrics if outcome and outcome.metrics else None
+    row = {"workload": case.full.workload, "dataset": case.full.dataset}
+    if metrics is None:
+        return row | dict.fromkeys(("sets", "axes", "median", "most", "good", "nics"), "n/a")
+    good = metrics["most"] <= MOST_ERROR
+    return row | {"sets": str(metrics["sets"]), "axes": ", ".join(metrics["axes"]),
+                  "median": f"{metrics['median']:.2%}", "most": f"{metrics['most']:.2%}",
+                  "good": f"{MOST_ERROR:.0%}: {'held' if good else 'NOT held'}",
+                  "nics": ", ".join(f"{name} {error['median']:.1%} ({error['most']:.1%})"
+                                    for name, error in metrics["nics"].items())}
+
+
+EXHIBIT = _MonteCarlo(
+    "montecarlo", "The full system's speedup when all doubtful constants are drawn at once",
+    about="Every constant that is not verified varies at once. Draws share runs of NICs; the CSV "
+          "has the errors of the interpolation between them.")

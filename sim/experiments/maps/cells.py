@@ -1,0 +1,103 @@
+"""The cells of the phase map: what varies, and the setting of each."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from host.devices.software import SoftwareProfile
+from host.timing.network import NetworkProfile
+from host.toml.profile import load_profile
+from sim.experiments.points.point import Point
+from sim.experiments.points.setting import BASES, Setting
+
+__all__ = ["INFERENCE", "LARGE", "LINKS", "MINI_BATCHES", "OPERATORS", "TRAINING", "Cell",
+           "cells_of", "points_of", "setting_of"]
+
+LINKS = (10, 25, 50, 100)
+"""Rates of a link, Gb/s."""
+
+MINI_BATCHES = (128, 512, 2048, 8192)
+"""Samples of a mini-batch over all nodes."""
+
+OPERATORS = (20, 5)
+"""Host time of one operator call, us."""
+
+LARGE = 8192
+"""At this mini-batch, whose NICs take most of the time, only the first and the last of `LINKS` are
+measured, and the first of `OPERATORS`."""
+
+INFERENCE = ("bl-paper", "ga", "nic", "lc", "rc", "sc", "lc+rc", "ga+rc", "fs")
+"""The nine compositions of figures 16 to 22: graph algorithm, the NIC as transport, each of its
+parts, both caches (figure 21), remote cache with graph algorithm (figure 19), all."""
+
+TRAINING = ("bl-paper", "ga", "nic", "lc", "sc", "lc+sc", "fs")
+"""Those of them that training has (figures 23 to 26), and both of its parts without GA."""
+
+_WINDOW = 16
+"""Mini-batches measured, after as many of warm-up: one window."""
+
+_SIZES = (0.0, 0.1)
+"""Sizes of caches: a claim about the size of a cache is judged on none against 10 %."""
+
+_LINK, _OPERATOR = "ethernet_100g_switch", "software_{}.operator_us"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One cell: ``dataset``, ``link`` in Gb/s, ``mini_batch`` in samples, ``operator`` in us."""
+
+    dataset: str
+    link: int
+    mini_batch: int
+    operator: int
+
+    @property
+    def name(self) -> str:
+        """Return the cell without its data set, in words."""
+        return f"{self.link} Gb/s, mini-batch {self.mini_batch:,}, operator {self.operator} us"
+
+
+def cells_of(dataset: str) -> Iterator[Cell]:
+    """Yield the cells of a data set."""
+    for operator in OPERATORS:
+        for mini_batch in MINI_BATCHES:
+            for link in LINKS:
+                if mini_batch < LARGE or (
+                        link in (LINKS[0], LINKS[-1]) and operator == OPERATORS[0]):
+                    yield Cell(dataset, link, mini_batch, operator)
+
+
+def setting_of(setting: Setting, cell: Cell) -> Setting:
+    """Return the setting of a cell: ``setting`` with one data set, one window, and its values."""
+    network = load_profile(_LINK, NetworkProfile)
+    factors = {f"{_LINK}.bandwidth_gbit_s": cell.link / network.bandwidth_gbit_s}
+    for software in setting.softwares:
+        profile = load_profile(f"software_{software}", SoftwareProfile)
+        factors[_OPERATOR.format(software)] = cell.operator / profile.operator_us
+    # A constant that is as it is takes no factor, so that such points are those of other figures.
+    scaled = tuple((name, factor) for name, factor in factors.items() if factor != 1)
+    every = dict(setting.every)
+    every["scaled"] = (*every.get("scaled", ()), *scaled)
+    return replace(
+        setting, datasets=(cell.dataset,), mini_batches=((cell.dataset, cell.mini_batch),),
+        warmup=min(_WINDOW, setting.warmup), measured=min(_WINDOW, setting.measured),
+        shares=_SIZES, swept=(), markers=False, every=tuple(every.items()))
+
+
+def points_of(setting: Setting, cell: Cell) -> list[Point]:
+    """Return the points of a cell.
+
+    The compositions with the first software profile, the eager one as a rule; the full system and
+    both baselines with the others; and caches of the sizes that claims compare.
+    """
+    own, dataset = setting_of(setting, cell), cell.dataset
+    first, *others = setting.softwares
+    points = [own.point(dataset, system, workload, first)
+              for workload, systems in (("inference", INFERENCE), ("training", TRAINING))
+              for system in systems]
+    points += [own.point(dataset, "lc", workload, first, local_cache=size)
+               for workload in ("inference", "training") for size in _SIZES]
+    points += [own.point(dataset, "lc+rc", "inference", first, remote_cache=size)
+               for size in _SIZES]
+    return points + [own.point(dataset, system, workload, software)
+                     for software in (first, *others) for workload in ("inference", "training")
+                     for system in ("fs", *BASES)]

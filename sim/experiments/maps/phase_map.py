@@ -1,0 +1,156 @@
+"""The phase map: which claims agree where, and where the full system beats a tuned baseline."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from sim.experiments.figures.exhibit import Exhibit
+from sim.experiments.figures.row import Row
+from sim.experiments.figures.section import Section
+from sim.experiments.maps.cells import INFERENCE, TRAINING, Cell, cells_of, points_of
+from sim.experiments.maps.heat import heat_maps
+from sim.experiments.maps.verdicts import JUDGED, RATIOS, Ratio, agreeing, ratio, verdicts
+from sim.experiments.points.point import Point
+from sim.experiments.points.setting import Setting
+from sim.experiments.sweep.sweep import Results
+
+__all__ = ["EXHIBIT", "best"]
+
+_BEST = 5
+"""Settings of the page's table."""
+
+_SECTION = """\
+<h2>{{ title }}</h2>
+<p>One seed and one window a point. Compositions in inference: {{ inference }}; in training:
+{{ training }}. Judged, with eager software against <code>bl-paper</code>: {{ judged }}. Which
+claims agree in each cell, and the speedups there, are in <code>phase_map.csv</code>.</p>
+<table>
+<tr><th>where most claims agree, over all data sets</th><th>agree</th></tr>
+{% for name, agree in best %}
+<tr><td>{{ name }}</td><td class="n">{{ agree }}</td></tr>
+{% endfor %}
+</table>
+<table>
+<tr><th>data set</th><th>full system over its baseline</th><th>faster in</th></tr>
+{% for dataset, name, count in wins %}
+<tr><td>{{ dataset }}</td><td>{{ name }}</td><td class="n">{{ count }}</td></tr>
+{% endfor %}
+</table>
+"""
+
+
+@dataclass(frozen=True)
+class _PhaseMap(Exhibit):
+    """Links, mini-batches and operator times, for each data set."""
+
+    def points(self, setting: Setting) -> Sequence[Point]:
+        """Return the points of all cells."""
+        return [point for cell in _cells(setting) for point in points_of(setting, cell)]
+
+    def rows(self, setting: Setting, results: Results) -> list[Row]:
+        """Return of each cell how many claims agree, which, and the speedups."""
+        rows = []
+        for cell in _cells(setting):
+            found = verdicts(setting, results, cell)
+            agree, judged = agreeing(found)
+            first = setting.softwares[0]
+            rows += [_row(setting, cell, first, name, value, "claims") for name, value in (
+                ("claims_that_agree", agree), ("claims_judged", judged))]
+            rows += [_row(setting, cell, first, _agrees(name),
+                          None if value is None else float(value), "1")
+                     for name, value in found.items()]
+            rows += [_row(setting, cell, of.software, _speedup(of),
+                          ratio(setting, results, cell, of), "x") for of in RATIOS]
+        return rows
+
+    def pictures(self, setting: Setting, results: Results, rows: Sequence[Row],
+                 folder: Path) -> list[Path]:
+        """Draw a picture for each data set."""
+        known, paths = _Known(setting, rows), []
+        for dataset in setting.datasets:
+            path = folder / f"{self.name}_{dataset}.png"
+            cells = list(cells_of(dataset))
+            heat_maps(f"{self.name}: {dataset}",
+                      f"{setting.nodes} nodes, one window after one of warm-up, seed "
+                      f"{setting.seed}, NIC fidelity {setting.fidelity}, {setting.gpu}",
+                      {cell: known.verdicts(cell) for cell in cells},
+                      {cell: {of.name: known.ratio(cell, of) for of in RATIOS}
+                       for cell in cells}, path)
+            paths.append(path)
+        return paths
+
+    def sections(self, setting: Setting, results: Results, rows: Sequence[Row]) -> list[Section]:
+        """Return where most claims agree, and how often the full system is faster."""
+        known, wins = _Known(setting, rows), []
+        for dataset in setting.datasets:
+            for of in RATIOS:
+                values = [known.ratio(cell, of) for cell in cells_of(dataset)]
+                there = [value for value in values if value is not None]
+                wins.append((dataset, of.name,
+                             f"{sum(value > 1 for value in there)} of {len(there)} cells"))
+        ranked = best({cell: known.verdicts(cell) for cell in _cells(setting)})
+        return [Section(_SECTION, {
+            "title": self.title, "inference": ", ".join(INFERENCE),
+            "training": ", ".join(TRAINING), "judged": ", ".join(JUDGED), "wins": wins,
+            "best": [(name, f"{agree} of {judged}") for name, agree, judged in ranked[:_BEST]]})]
+
+
+class _Known:
+    """What the rows say of each cell."""
+
+    def __init__(self, setting: Setting, rows: Sequence[Row]):
+        self._software = setting.softwares[0]
+        self._values = {(row.dataset, row.mini_batch, row.profile, row.metric): row.value
+                        for row in rows}
+
+    def verdicts(self, cell: Cell) -> dict[str, bool | None]:
+        """Return whether each claim agrees, None where it was not measured."""
+        found = {name: self._of(cell, self._software, _agrees(name)) for name in JUDGED}
+        return {name: None if value is None else bool(value) for name, value in found.items()}
+
+    def ratio(self, cell: Cell, of: Ratio) -> float | None:
+        """Return a speedup of the full system."""
+        return self._of(cell, of.software, _speedup(of))
+
+    def _of(self, cell: Cell, software: str, metric: str) -> float | None:
+        return self._values.get((cell.dataset, cell.mini_batch, software, _at(cell, metric)))
+
+
+def best(found: Mapping[Cell, Mapping[str, bool | None]]) -> list[tuple[str, int, int]]:
+    """Return each cell's name, how many claims agree over all data sets, and how many were judged,
+    the largest share of agreeing ones first."""
+    counts: dict[str, tuple[int, int]] = {}
+    for cell, own in found.items():
+        counts[cell.name] = tuple(a + b for a, b in zip(  # type: ignore[assignment]
+            counts.get(cell.name, (0, 0)), agreeing(own)))
+    ranked = [(name, agree, judged) for name, (agree, judged) in counts.items() if judged]
+    return sorted(ranked, key=lambda each: (-each[1] / each[2], each[0]))
+
+
+def _cells(setting: Setting) -> list[Cell]:
+    return [cell for dataset in setting.datasets for cell in cells_of(dataset)]
+
+
+def _row(setting: Setting, cell: Cell, software: str, metric: str, value: float | None,
+         unit: str) -> Row:
+    return Row(cell.dataset, setting.nodes, cell.mini_batch, software, setting.fidelity, "FS",
+               _at(cell, metric), value, unit)
+
+
+def _at(cell: Cell, metric: str) -> str:
+    return f"{metric} [{cell.link} Gb/s, operator {cell.operator} us]"
+
+
+def _agrees(name: str) -> str:
+    return f"{name}_agrees"
+
+
+def _speedup(of: Ratio) -> str:
+    return f"{of.workload}_speedup_vs_{of.base}"
+
+
+EXHIBIT = _PhaseMap(
+    "phase_map", "Which claims of the paper agree where, and who wins where",
+    about="Links, mini-batches and the host time of an operator vary; mini-batches of 8,192 are "
+          "measured at the slowest and the fastest link with the longer operator. Left: claims "
+          "that agree, of those judged; then speedups of the full system; below: every claim.")

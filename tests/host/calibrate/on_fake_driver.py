@@ -1,0 +1,217 @@
+"""Checks of the calibration's driver, kernels and items on a CUDA driver made for tests.
+
+Run as a process of its own, in which ``libcuda.so.1`` is what ``fake_cuda.cpp`` became: streams,
+graphs and kernels on the CPU. The package cuda-bindings, NVRTC and the loops in C are real.
+Prints, as JSON, what went wrong with each check, or null.
+"""
+
+import json
+import traceback
+
+import numpy as np
+import torch
+
+from host.calibrate.gpu.device import Device, Sizes
+from host.calibrate.gpu.driver import Driver, Word
+from host.calibrate.gpu.items import copies, gather, graph, launch, release, resident
+from host.calibrate.gpu.plan import ITEMS
+from host.calibrate.reading import Absent, Missing
+
+_BLOCK = 4
+
+
+class _Device(Device):
+    """PyTorch's CPU device beside the driver, whose default stream is waited for, too."""
+
+    def wait(self):
+        self.driver.synchronize(0)
+
+
+def _device():
+    return _Device(torch, "cpu", 1, Sizes(1e-6, 8), driver=Driver(90))
+
+
+def _readings(item, device):
+    """Return the readings and the absences of an item."""
+    found, absent = {}, {}
+    for each in ITEMS[item](device):
+        if isinstance(each, Absent):
+            absent[each.name] = each.reason
+        else:
+            found[each.name] = each.value
+    return found, absent
+
+
+def gathers_rows(device):
+    random = np.random.default_rng(0)
+    for width in (4, 16, 64):
+        table = torch.from_numpy(random.random((100, width), np.float32))
+        rows = torch.from_numpy(random.integers(0, 100, 37))
+        out = torch.zeros(37, width)
+        device.kernel("gather", "gather", 3, _BLOCK, table.data_ptr(), rows.data_ptr(),
+                      out.data_ptr(), Word(37), Word(width // 4))()
+        device.wait()
+        assert torch.equal(out, table[rows])
+
+
+def pools_bags(device):
+    random = np.random.default_rng(1)
+    sizes, samples, width = (7, 3, 50), 11, 8
+    first = np.array([0, 7, 10], np.int64)
+    lengths = random.integers(0, 5, samples * len(sizes))
+    lengths[0] = 0
+    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
+    tables = np.repeat(np.arange(samples * len(sizes)) % len(sizes), lengths)
+    keys = np.array([random.integers(0, sizes[table]) for table in tables], np.int64)
+    rows = random.random((sum(sizes), width), np.float32)
+    wanted = np.zeros((samples * len(sizes), width), np.float32)
+    for bag in range(len(wanted)):
+        for key in keys[offsets[bag]:offsets[bag + 1]]:
+            wanted[bag] += rows[first[bag % len(sizes)] + key]
+    given = [torch.from_numpy(array) for array in (rows, first, keys, offsets)]
+    out = torch.full(wanted.shape, 9.0)
+    device.kernel("embedding", "embedding", 2, _BLOCK, *(each.data_ptr() for each in given),
+                  out.data_ptr(), Word(len(wanted)), Word(len(sizes)), Word(width // 4))()
+    device.wait()
+    assert np.array_equal(out.numpy(), wanted)
+
+
+def stores_then_says_so(device):
+    driver = device.driver
+    stream, source = driver.stream(), torch.arange(1003 * 4, dtype=torch.float32)
+    to, done = torch.zeros(1003 * 4), torch.zeros(1, dtype=torch.int32)
+    flag = torch.zeros(1, dtype=torch.int32)
+    action = driver.launch(stream, "stores", "stores", 3, _BLOCK, source.data_ptr(), to.data_ptr(),
+                           Word(1003), done.data_ptr(), flag.data_ptr(), Word(5))
+    for _ in range(3):
+        to.zero_()
+        flag.zero_()
+        called, seen = driver.loops.until(action, flag.data_ptr(), 5)
+        assert called <= seen and torch.equal(to, source)
+        driver.synchronize(stream)
+        assert done.item() == 0
+
+
+def a_graph_does_its_actions_in_order(device):
+    driver = device.driver
+    stream = driver.stream()
+    data = torch.zeros(4, dtype=torch.int32)
+    at = data.data_ptr()
+    actions = [driver.launch(stream, "touch", "touch", 2, _BLOCK, at, Word(1)),
+               driver.copy(stream, at + 4, at, 4),
+               driver.launch(stream, "touch", "touch", 2, _BLOCK, at, Word(2)),
+               driver.copy(stream, at + 8, at, 4)]
+    whole = driver.graph(stream, actions)
+    assert data.tolist() == [0, 0, 0, 0]  # captured, not done
+    driver.loops.row([whole, driver.wait(stream)])
+    assert data.tolist() == [2, 1, 2, 0]
+
+
+def a_resident_kernel_serves_lists(device):
+    table = torch.arange(64 * 16, dtype=torch.float32).view(64, 16)
+    for over_link in (False, True):
+        mailbox = resident.Mailbox(device, table, over_link)
+        stream = device.driver.stream()
+        for blocks in (1, 2):
+            with mailbox.served(stream, blocks):
+                for number, count in enumerate((3, 0, 8, 1), 1):
+                    assert mailbox.ask(count) > 0
+                    rows = mailbox.lists[number % 16 * count:][:count]
+                    assert torch.equal(mailbox.out[:16 * count].view(-1, 16), table[rows])
+
+
+def a_resident_kernel_leaves_when_nobody_asks(device):
+    limit, resident._LIMIT_NS = resident._LIMIT_NS, 30_000_000
+    try:
+        mailbox = resident.Mailbox(device, torch.zeros(8, 16), False)
+        stream = device.driver.stream()
+        with mailbox.served(stream, 2):
+            device.driver.synchronize(stream)  # returns, though nobody said that it may end
+    finally:
+        resident._LIMIT_NS = limit
+
+
+def items_yield_what_they_say(device):
+    resident.BLOCKS, resident.COUNTS = (1, 2), (1, 8)
+    copies.SIZES = (0, 64, 4096)
+    copies.BLOCK = gather.BLOCK = _BLOCK
+    gather.ROWS, graph.NODES = (8,), (1, 3)
+    found, absent = _readings("launch", device)
+    assert {"launch.call_us", "launch.single_us", "launch.first_idle_us"} <= set(found)
+    assert found["launch.first_idle_us"] >= found["launch.single_us"] > 0
+    assert set(absent) == {f"launch.beside_{kind}" for kind in launch.LOADS}
+    found, absent = _readings("graph", device)
+    assert {f"graph.{n}.{what}_us" for n in (1, 3) for what in (
+        "python", "replay", "launch", "call", "first", "driver_replay")} | {
+        "graph.3.node_us"} == set(found) and not absent
+    found, absent = _readings("release", device)
+    assert set(found) == {"release.wait_us", "release.poll_us"} and not absent
+    found, absent = _readings("resident", device)
+    assert {f"resident.{blocks}.{what}" for blocks in (1, 2) for what in (
+        "round_trip_us", "1_rows_us", "8_rows_us", "rows_per_us", "link_1_rows_us",
+        "link_8_rows_us", "link_rows_per_us")} == set(found)
+    assert set(absent) == {f"resident.beside_{kind}" for kind in launch.LOADS}
+    found, absent = _readings("copy", device)
+    assert {f"copy.{way}_gpu.{size}B.{what}_us" for way in ("to", "from") for size in (0, 64, 4096)
+            for what in ("python", "python_done", "call", "done", "series", "kernel_call",
+                         "kernel_done", "kernel_series", "kernel_seen")} == set(found)
+    assert not absent
+    found, absent = _readings("gather", device)
+    assert {f"gather.8x{size}B.{by}.{how}_us" for size in (64, 256)
+            for by in ("kernel", "index_select") for how in ("warm", "cold")} == set(found)
+    assert not absent and all(value > 0 for value in found.values())
+
+
+def the_drivers_errors_are_reasons(device):
+    driver = device.driver
+    for act, reason in (
+            (lambda: driver.kernel("touch", "none"), "cuModuleGetFunction failed: "),
+            (lambda: driver.perform(driver.launch(0, "touch", "nothing", 0, 1)),
+             "the driver reported error 1"),
+            (lambda: driver._call("cuMemAlloc", 8), "cuMemAlloc cannot be called: ")):
+        try:
+            act()
+        except Missing as missing:
+            assert str(missing).startswith(reason), missing
+        else:
+            raise AssertionError(f"nothing was missing: {reason}")
+
+
+def graphs_wait_for_a_flag_that_is_late(device):
+    """The time limit of a polling node frees the stream."""
+    limit, release._LIMIT_NS = release._LIMIT_NS, 20_000_000
+    try:
+        driver = device.driver
+        stream, bell = driver.stream(), torch.zeros(1, dtype=torch.int64)
+        flag = torch.zeros(1, dtype=torch.int32)
+        poll = driver.launch(stream, "released", "released", 1, 1, bell.data_ptr(), Word(1),
+                             release._LIMIT_NS)
+        touch = driver.launch(stream, "touch", "touch", 1, 1, flag.data_ptr(), Word(1))
+        _, seen = driver.loops.until(driver.graph(stream, [poll, touch]), flag.data_ptr(), 1)
+        assert seen > 15_000
+    finally:
+        release._LIMIT_NS = limit
+
+
+CHECKS = (gathers_rows, pools_bags, stores_then_says_so, a_graph_does_its_actions_in_order,
+          a_resident_kernel_serves_lists, a_resident_kernel_leaves_when_nobody_asks,
+          graphs_wait_for_a_flag_that_is_late, the_drivers_errors_are_reasons,
+          items_yield_what_they_say)
+
+
+def main():
+    """Run all checks on one device."""
+    resident.BLOCK = 1  # see fake_cuda.cpp
+    device, said = _device(), {}
+    for check in CHECKS:
+        try:
+            with torch.no_grad():
+                check(device)
+            said[check.__name__] = None
+        except Exception:
+            said[check.__name__] = traceback.format_exc()
+    print(json.dumps(said), flush=True)
+
+
+if __name__ == "__main__":
+    main()

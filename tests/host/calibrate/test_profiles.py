@@ -1,0 +1,82 @@
+"""Profiles take what was measured, also into fields that the list has not heard of."""
+
+from dataclasses import dataclass
+
+import pytest
+
+from host.calibrate.gpu import profiles
+from host.calibrate.gpu.profiles import derive_profiles
+from host.calibrate.reading import Book, number
+from host.devices.software import SoftwareProfile
+from host.timing.gpu import GpuProfile
+from host.toml.profile import load_profile
+
+
+def _book(**values):
+    book = Book()
+    for name, value in values.items():
+        book.add(number(name.replace("__", "."), value, "counted"))
+    return book
+
+
+def test_without_readings_a_profile_is_the_one_that_ships():
+    found = derive_profiles("gpu_x", Book())
+    shipped = load_profile("gpu_rtx8000", GpuProfile)
+    assert found.gpu.launch_us == shipped.launch_us
+    assert found.gpu.source["launch_us"] == f"{shipped.source['launch_us']}; not measured"
+    assert found.gpu.source["streams"] == shipped.source["streams"]  # a choice
+    assert found.tuned.operator_us == load_profile("software_tuned", SoftwareProfile).operator_us
+
+
+def test_the_better_reading_of_a_field_wins():
+    rough = _book(rates__launch_us=7.0, rates__call_us=9.0)
+    assert derive_profiles("gpu_x", rough).gpu.launch_us == 7.0
+    assert derive_profiles("gpu_x", rough).eager.operator_us == 9.0
+    fine = _book(rates__launch_us=7.0, rates__call_us=9.0, launch__first_idle_us=9.0,
+                 launch__single_us=2.5, resident__1__round_trip_us=3.0,
+                 operators__addmm__python_us=6.0, operators__relu__python_us=4.0,
+                 operators__embedding_bag__python_us=15.0, operators__bmm__python_us=5.0)
+    found = derive_profiles("gpu_x", fine)
+    assert found.gpu.launch_us == 9.0 - 2.5 - 1.5
+    assert found.gpu.source["launch_us"].startswith("[M] launch.first_idle_us, launch.single_us")
+    assert found.eager.operator_us == found.tuned.operator_us == 5.5
+
+
+def test_fields_of_kernels_that_stay_and_of_launches_are_filled():
+    found = derive_profiles("gpu_x", _book(
+        device__multiprocessors=132, launch__call_us=2.1, resident__1__round_trip_us=2.5,
+        resident__4__round_trip_us=3.25, resident__1__1_rows_us=3.75))
+    assert found.gpu.multiprocessors == 132 and isinstance(found.gpu.multiprocessors, int)
+    assert found.gpu.poll_us == pytest.approx(0.75 + 1.25)
+    assert found.tuned.launch_call_us == found.eager.launch_call_us == 2.1
+    shipped = load_profile("software_tuned", SoftwareProfile)
+    for name in ("doorbell_us", "kernels", "packed_inputs", "collective"):
+        assert getattr(found.tuned, name) == getattr(shipped, name)
+
+
+def test_graphs_cost_only_software_that_has_them():
+    found = derive_profiles("gpu_x", _book(graph__14__python_us=7.5, graph__14__call_us=3.0))
+    assert (found.eager.graph_us, found.tuned.graph_us) == (0.0, 3.0)
+
+
+@dataclass(frozen=True)
+class _Later(GpuProfile):
+    """A profile with fields that today's does not have."""
+
+    resident_round_trip_us: float = 5.0
+    another_us: float = 0.3
+    another_count: int = 3
+
+
+def test_a_new_field_is_filled_by_the_reading_of_its_name(monkeypatch):
+    monkeypatch.setattr(profiles, "load_profile", lambda name, kind: (
+        load_profile(name, _Later if kind is GpuProfile else kind)))
+    monkeypatch.setitem(profiles._SOURCES, _Later, profiles._SOURCES[GpuProfile])
+    gpu = derive_profiles("gpu_x", _book(device__multiprocessors=132.0, another__count=5.0,
+                                         resident__round_trip_us=2.25)).gpu
+    assert isinstance(gpu, _Later) and gpu.multiprocessors == 132
+    assert gpu.another_count == 5 and isinstance(gpu.another_count, int)
+    assert gpu.resident_round_trip_us == pytest.approx(2.25)
+    assert gpu.source["resident_round_trip_us"].startswith("[M] resident.round_trip_us, median")
+    assert gpu.another_us == 0.3
+    assert gpu.source["another_us"] == "[U] the profile does not say; not measured"

@@ -1,0 +1,102 @@
+"""Programs of the GPU: calls, kernels, copies, collectives and waits, worked by hand."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from host.devices.operation import Operation
+from host.systems import breakdown, schedule
+from host.systems.charge import longest_us
+from host.systems.program import Program
+from tests.host.systems.simple import TUNED, devices
+
+LONG, SHORT = Operation("long", kernels=12), Operation("short")  # of 2 us for each kernel
+
+
+def used(step) -> dict:
+    return schedule([step]).busy
+
+
+@pytest.mark.parametrize("software", [None, TUNED])
+@pytest.mark.parametrize("work", [(SHORT,), (SHORT, SHORT, SHORT), (LONG, SHORT), (SHORT, LONG),
+                                  (replace(SHORT, operators=5, kernels=5), LONG, SHORT)])
+def test_kernels_alone_take_what_the_gpu_model_says(software, work):
+    d = devices(software=software) if software else devices()
+    program = Program(d)
+    program.wait(program.kernels([("x", "mlp", work)], ()))
+    cost = d.gpu.run(*work)
+    assert longest_us(program.step) == pytest.approx((cost + d.gpu.synchronize()).us)
+    phases = breakdown(program.step, schedule([program.step]), 0).phases
+    assert phases["mlp"] == pytest.approx(cost.work_us)
+    assert used(program.step)["cpu"] == pytest.approx(cost.busy["cpu"])
+    assert used(program.step)["gpu"] == pytest.approx(cost.busy["gpu"])
+
+
+def test_calls_go_on_while_kernels_run():
+    program = Program(devices())
+    first = program.kernels([("a", "mlp", [LONG])], ())
+    program.kernels([("b", "irregular", [SHORT, SHORT])], first)
+    # Calls end at 10, 20, 30; the first operator runs from 11 to 35.
+    assert longest_us(program.step) == 11 + 24 + 2 + 2
+    assert used(program.step) == {"cpu": 30, "gpu": 28 / 4}
+
+
+def test_one_graph_holds_all_between_two_waits():
+    program = Program(devices(software=TUNED))
+    at = program.copy("in", 0, ())
+    at = program.kernels([("a", "mlp", [SHORT, SHORT])], at)
+    at = program.exchange("x", "input_all_to_all", np.ones((2, 2)), at, "nccl")
+    program.wait(program.copy("out", 0, at, to_gpu=False))
+    # The graph 6, its launch 1, PCIe there and back 1, two kernels, base 7 and hop 2, PCIe 0.5.
+    assert longest_us(program.step) == pytest.approx(6 + 1 + 1 + 4 + 9 + 0.5 + 3)
+    assert used(program.step)["cpu"] == 6
+    program.kernels([("b", "mlp", [SHORT])], ())
+    assert used(program.step)["cpu"] == 12
+
+
+def test_mpi_goes_through_host_memory():
+    program = Program(devices())
+    at = program.kernels([("a", "mlp", [SHORT])], ())
+    program.exchange("x", "input_all_to_all", np.ones((2, 2)), at, "mpi")
+    # Called at 10, done at 13; the copy is called at 15; PCIe, the wait, MPI, and back.
+    assert longest_us(program.step) == pytest.approx(15 + 0.5 + 3 + (10 + 4 + 1) + 5 + 1)
+    assert set(used(program.step)) == {"cpu", "gpu", "pcie_in", "pcie_out", "link"}
+
+
+def test_nothing_is_exchanged_by_one_node_or_without_bytes():
+    program = Program(devices())
+    at = program.kernels([("a", "mlp", [SHORT])], ())
+    stages = len(program.step.stages)
+    for traffic in (np.ones((1, 1)), np.diag([5.0, 5.0])):
+        for library in ("nccl", "mpi", "host"):
+            assert program.exchange("x", "mlp", traffic, at, library) == at
+    assert len(program.step.stages) == stages
+
+
+def test_small_kernels_of_several_mini_batches_run_side_by_side():
+    d = replace(devices(software=replace(TUNED, graph_us=0)))
+    steps = []
+    for _ in range(8):
+        program = Program(d)
+        program.kernels([("a", "mlp", [SHORT])], ())
+        steps.append(program.step)
+    # Each fills one of four multiprocessors for 2 us, a launch of 1 later.
+    assert schedule(steps, 8).finished.tolist() == [3] * 4 + [5] * 4
+
+
+def test_copies_of_either_direction_do_not_wait_for_each_other():
+    d = devices(software=replace(TUNED, graph_us=0))
+    steps = []
+    for to_gpu in (True, False, True):
+        program = Program(d)
+        program.copy("x", 4e9 * 1e6, (), to_gpu=to_gpu)  # 4 us
+        steps.append(program.step)
+    found = schedule(steps, 3).finished
+    assert found[0] == found[1] + 0.5 and found[2] == pytest.approx(found[0] + 4)
+
+
+def test_the_doorbell():
+    program = Program(devices())
+    program.tell_nic()
+    assert longest_us(program.step) == 1 + 0.5 and used(program.step) == {"cpu": 1}

@@ -1,0 +1,162 @@
+"""Our models against what others measured: the works, the figures, the exhibit."""
+
+import csv
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from host.data.generator import generate
+from host.devices.dense_work import product
+from host.measurements.published import drop, flattening
+from host.measurements.step import StepKernel, step_kernels
+from host.model import Model
+from host.placement.shard import ShardPlan
+from host.systems.workload import workload_of
+from sim.experiments.checks import composed, network_drop, v100_step
+from sim.experiments.checks.check import Check, Comparison, geometric_mean, percent
+from sim.experiments.checks.every import comparisons
+from sim.experiments.checks.flattening import step_parts
+from sim.experiments.figures.checks import EXHIBIT
+from sim.experiments.points.setting import DEMO
+from sim.experiments.reproduce import reproduce
+
+
+def test_a_check_is_good_within_its_bound_on_either_side():
+    assert Check("x", 114.0, 100.0, "us", 0.15).good and Check("x", 86.0, 100.0, "us", 0.15).good
+    assert Check("x", 116.0, 100.0, "us", 0.15).good is False
+    assert Check("x", 84.0, 100.0, "us", 0.15).good is False
+    assert Check("x", 1.0, 100.0, "us").good is None
+    with pytest.raises(ValueError, match="theirs must be above 0, not 0"):
+        Check("x", 1.0, 0.0, "us")
+
+
+def test_a_comparison_is_good_if_all_its_bounds_hold():
+    def of(*checks):
+        return Comparison.of("n", "t", "V100 step", "c", checks, "d").good
+    good, bad = Check("a", 1.0, 1.0, "x", 0.1), Check("b", 2.0, 1.0, "x", 0.1)
+    told = Check("c", 9.0, 1.0, "x")
+    assert of(good, told) is True and of(good, bad) is False and of(told) is None
+
+
+def test_small_words():
+    assert percent(0.094) == "+9 %" and percent(-0.5) == "-50 %"
+    assert geometric_mean([1.0, 4.0]) == pytest.approx(2.0)
+
+
+def _kernel(operator, name, shapes, rows=0):
+    return StepKernel(operator, name, shapes, rows, (1,), (3.0,))
+
+
+@pytest.mark.parametrize(("kernel", "kind", "streamed", "flops"), [
+    (_kernel("aten::addmm", "gemm", "512 16x367 367x512"), "products",
+     4 * (16 * 367 + 367 * 512 + 16 * 512), 2 * 16 * 367 * 512),
+    (_kernel("aten::bmm", "sgemm", "16x27x16 16x16x27"), "products",
+     product(27, 16, 27, 16).streamed_bytes, 2 * 16 * 27 * 16 * 27),
+    (_kernel("aten::mm", "splitKreduce_kernel", "16x512 512x367"), "products",
+     8 * 16 * 367, 16 * 367),
+    (_kernel("aten::addcmul_", "e", "512x367 512x367 512x367"), "elementwise",
+     16 * 512 * 367, 3 * 512 * 367),
+    (_kernel("aten::mul", "e", "512 512"), "elementwise", 8 * 512, 512),
+    (_kernel("aten::sqrt", "e", "256x13"), "elementwise", 8 * 256 * 13, 256 * 13),
+    (_kernel("aten::fill_", "e", ""), "copies and fills", 4, 0),
+    (_kernel("aten::cat", "CatArrayBatchedCopy", "16x416"), "copies and fills", 8 * 16 * 416, 0),
+    (_kernel("aten::index", "i", "16x27x27"), "copies and fills", 16 * 16 * 351, 0),
+    (_kernel("fbgemm::permute_2D_sparse_data", "DeviceScanKernel", "26 26x16 3424"),
+     "sorts and scans", 32 * 3424, 0),
+])
+def test_a_kernel_has_the_work_of_its_shapes(kernel, kind, streamed, flops):
+    found, work = v100_step.operation(kernel)
+    assert (found, work.streamed_bytes, work.flops, work.kernels) == (kind, streamed, flops, 1)
+
+
+def test_a_lookup_has_its_rows_and_bags():
+    kernel = next(each for each in step_kernels()
+                  if "lookup" in each.operator and each.rows == 13312)
+    _, work = v100_step.operation(kernel)
+    assert (work.rows, work.row_bytes) == (13312, 64)
+    assert work.streamed_bytes == 8 * (13312 + 384) + 64 * 384
+
+
+def test_every_kernel_of_the_step_becomes_one_kernel():
+    works = [v100_step.operation(each)[1] for each in step_kernels() if each.computes]
+    assert len(works) > 250 and all(work.kernels == work.operators == 1 for work in works)
+
+
+def test_a_cross_network_has_the_products_of_two_layers():
+    model = composed.cross_model((10, 20), 16, 13, (32, 16), (64, 1), 3, 8)
+    assert model.top_layers == ((48, 8), (8, 48)) * 3 + ((48, 64), (64, 1))
+
+
+def test_the_work_of_counted_samples_is_that_of_samples():
+    """One key in each table, on two nodes; only what is equal in several samples differs."""
+    model = Model((1 << 20,) * 4, 16, 1, (16,), (1,))
+    samples = next(iter(generate(model, 64, seed=1)))
+    plan = composed.even_plan(model, 2, (1,) * 4)
+    real = workload_of(samples, model, plan)
+    ours = composed.work_of(model, plan, 32, (1,) * 4)
+    for name in ("samples", "lookups", "bags", "tables"):
+        assert np.array_equal(getattr(real, name), getattr(ours, name)), name
+    assert (ours.requested >= real.requested).all()
+
+
+def test_an_even_plan_deals_lookups():
+    found = drop().model
+    model = composed.cross_model(found.rows, found.dimension, found.dense, found.bottom, found.top,
+                                 found.cross_layers, found.cross_rank)
+    plan = composed.even_plan(model, 16, (1,) * 26)
+    assert isinstance(plan, ShardPlan)
+    assert sorted(np.bincount([table.owner for table in plan.tables])) == [1] * 6 + [2] * 10
+
+
+def test_an_iteration_grows_with_the_mini_batch_and_the_bytes():
+    found = flattening()
+    run = found.runs[1]
+    whole = step_parts(found, run)
+    double = step_parts(found, replace(run, mini_batch=2 * run.mini_batch))
+    assert double.us > 1.5 * whole.us and double.all_reduce == whole.all_reduce
+    hot = step_parts(replace(found, hot=tuple(2 * each for each in found.hot)), run)
+    assert hot.embedding > 1.5 * whole.embedding and hot.dense == whole.dense
+
+
+def test_at_the_rate_that_is_named_the_model_drops_as_theirs():
+    found = drop()
+    one = network_drop._rate(found.model, 1)
+    needed = network_drop._needed_gb_s(found, one / 6)
+    assert network_drop._rate(found.model, 2, network_gb_s=needed) == pytest.approx(one / 6)
+    assert network_drop._rate(found.model, 2) > one / 6
+
+
+def test_comparisons_cover_what_was_measured():
+    assert [each.source.name for each in comparisons()] == [
+        "V100 step", "V100 step", "V100 kernel rows", "V100 inference",
+        "MLPerf Training v3.0, DLRM-DCNv2", "dlrm issue 356"]
+    bounds = [sorted(check.bound for check in each.checks if check.bound is not None)
+              for each in comparisons()]
+    assert bounds == [[0.15], [0.3, 0.3], [], [0.25, 0.25], [0.2], [0.3]]
+    for each in comparisons():
+        assert each.compared and not re.search(r"nan|inf\b|None", each.conclusion)
+        # A conclusion that a miss has no cause would be none.
+        assert each.good is not False or "Cause" in each.conclusion
+
+
+def test_the_exhibit_writes_a_table_a_picture_and_rows(tmp_path):
+    found = reproduce(["checks"], DEMO, tmp_path, jobs=1)
+    assert found["figures"] == ["checks"] and found["points"] == 0 and not found["failed"]
+    with open(tmp_path / "checks.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    checks = [(each, check) for each in comparisons() for check in each.checks]
+    ours = [row for row in rows if row["system"] == "ours"]
+    assert [row["metric"] for row in ours] == [check.name for _, check in checks]
+    for row, error, (_, check) in zip(ours, (row for row in rows if row["system"] == "error"),
+                                      checks):
+        assert float(row["value"]) == pytest.approx(check.ours)
+        assert float(error["value"]) == pytest.approx(check.error)
+    page = (tmp_path / "index.html").read_text()
+    judged = [each.good for each in comparisons() if each.good is not None]
+    assert f"Of {len(judged)} comparisons with a bound, {sum(judged)} are within it." in page
+    assert page.count('<span class="no">no</span>') == sum(
+        check.good is False for _, check in checks)
+    assert (tmp_path / "checks.png").stat().st_size > 10_000
+    assert EXHIBIT.points(DEMO) == []

@@ -1,0 +1,133 @@
+"""``interval_us`` of FS and bl-tuned on Kaggle a second way: sums of the profiles' numbers.
+
+The numbers are read from the TOML files, and the formulas are written out here, without steps,
+stages or a scheduler. With eager software the host's thread is what takes longest, and an interval
+is the sum of its calls. With graphs, four mini-batches in flight wait for the latency of each: an
+interval is a fourth of the longest path. Of the NICs, their simulated times are used.
+"""
+
+import tomllib
+from functools import cache
+from importlib.resources import files
+from math import ceil
+
+import numpy as np
+import pytest
+
+from host.data.generator import generate
+from host.model import MODELS
+from host.samples import concatenate
+from sim.experiments import Point, measure
+
+MODEL, NODES, BATCH, SHARE, WARMUP, MEASURED = MODELS["kaggle"], 4, 128, 32, 4, 8
+
+
+def profile(name: str) -> dict:
+    return tomllib.loads((files("host") / "profiles" / f"{name}.toml").read_text())
+
+
+GPU, PCIE, NET, NCCL = (profile(name) for name in (
+    "gpu_rtx8000", "pcie_gen3x16", "ethernet_100g_switch", "nccl_network"))
+
+
+@cache
+def measured(system: str, software: str) -> dict:
+    return measure(Point.named(system, software=software, warmup=WARMUP, measured=MEASURED))
+
+
+def note(found: dict) -> str:
+    return next(text for text in found["notes"] if text.startswith("bl-tuned is fastest with"))
+
+
+def test_eager_software_is_the_sum_of_its_calls():
+    cost = profile("software_eager")
+    layers = len(MODEL.bottom) + len(MODEL.top)  # a product and an activation each
+    # FS: both MLPs, dense features and predictions copied, two doorbells.
+    assert measured("fs", "eager")["interval_us"] == pytest.approx(
+        2 * layers * cost["operator_us"] + 2 * cost["copy_us"] + 2 * cost["doorbell_us"], rel=0.02)
+    # bl-tuned: besides two collectives, two operators for the order of indices, four of the
+    # interaction, and a gather for each of at most seven tables of a node; two copies.
+    tuned = measured("bl-tuned", "eager")
+    assert "fused" not in note(tuned) and "dedupe" not in note(tuned)
+    calls = 2 + 2 + ceil(MODEL.tables / NODES) + 2 * layers + 4
+    assert tuned["interval_us"] == pytest.approx(
+        calls * cost["operator_us"] + 2 * cost["copy_us"], rel=0.02)
+
+
+def product_us(inputs: int, outputs: int) -> float:
+    """A layer's product: its tiles side by side, at the rate of a multiprocessor each."""
+    flops = 2 * SHARE * inputs * outputs + SHARE * outputs
+    tiles = ceil(SHARE / 64) * ceil(outputs / 64)
+    assert tiles <= GPU["multiprocessors"]
+    rate = GPU["float32_tflops"] * 1e6 * GPU["gemm_fraction"] * tiles / GPU["multiprocessors"]
+    moved = 4 * (SHARE * inputs + inputs * outputs + outputs + SHARE * outputs)
+    return max(GPU["kernel_us"], flops / rate,
+               moved / (GPU["memory_bandwidth_gb_s"] * 1e3 * GPU["stream_fraction"]))
+
+
+def layers_us(layers) -> float:
+    return sum(product_us(*layer) for layer in layers)
+
+
+def test_graphs_of_the_full_system_take_a_fourth_of_its_latency():
+    cost, found = profile("software_tuned"), measured("fs", "tuned")
+    launch = cost["graph_us"] + GPU["launch_us"]
+    features = 2 * PCIE["one_way_us"] + 4 * MODEL.dense * SHARE / (PCIE["bandwidth_gb_s"] * 1e3)
+    wait = cost["synchronize_us"]
+    # The doorbell of the queries, a graph, dense features, the bottom MLP; the NIC is told, and
+    # fetches dense vectors.
+    before = (cost["doorbell_us"] + launch + features + layers_us(MODEL.bottom_layers) + wait
+              + cost["doorbell_us"] + PCIE["one_way_us"])
+    # Results are there, the host launches the top MLP, and predictions are copied.
+    after = (wait + launch + layers_us(MODEL.top_layers) + PCIE["one_way_us"]
+             + 4 * SHARE / (PCIE["bandwidth_gb_s"] * 1e3) + wait)
+    path = before + found["nic_us"]["interaction"] + after
+    assert found["nic_us"]["service"] < before  # lookups are done meanwhile
+    assert found["service_us"] == pytest.approx(path, rel=0.02)
+    assert found["interval_us"] == pytest.approx(path / 4, rel=0.02)
+
+
+def exchange_us(traffic: np.ndarray) -> float:
+    """A grouped exchange of NCCL between four GPUs: base, a hop, and the busiest link's bytes."""
+    bytes_ = traffic * (1 - np.eye(NODES))
+    small = bytes_.max() <= NCCL["ll_most_bytes"]
+    kind, data = ("ll", NCCL["ll_fraction"]) if small else ("simple", 1.0)
+    payload, header = 1472, 42 + NET["overhead_bytes"]
+    rate = NET["bandwidth_gbit_s"] / 8 * 1e3 * payload / (payload + header)
+    moving = max(bytes_.sum(axis=0).max(), bytes_.sum(axis=1).max()) / rate / data
+    return NCCL[f"base_{kind}_us"] + NCCL[f"hop_{kind}_us"] + moving
+
+
+def test_graphs_of_the_tuned_baseline_take_a_fourth_of_its_latency():
+    cost, found = profile("software_tuned"), measured("bl-tuned", "tuned")
+    assert "dedupe" not in note(found) and "overlap" in note(found) and "fused" in note(found)
+    copied = int(note(found).split(" at most ")[1].split()[0].replace(",", ""))
+    # Tables that are not copied, dealt evenly: the largest first to the node with fewest rows.
+    large = [table for table in np.argsort([-rows for rows in MODEL.rows], kind="stable")
+             if MODEL.rows[table] > copied]
+    most, fuller = divmod(len(large), NODES)
+    owner, held, count = {}, [0] * NODES, [0] * NODES
+    for table in large:
+        full = sum(number > most for number in count)
+        may = [node for node in range(NODES) if count[node] < most
+               or (count[node] == most and full < fuller)]
+        node = min(may, key=lambda node: (held[node], node))
+        owner[table] = node
+        held[node] += MODEL.rows[table]
+        count[node] += 1
+    samples = concatenate(list(generate(MODEL, (WARMUP + MEASURED) * BATCH, 1)))
+    assert len(samples) == (WARMUP + MEASURED) * BATCH
+    # Each sample looks a key up in each table: every requester asks each owner of its tables.
+    lookups = np.array([[SHARE * sum(owner[table] == node for table in owner)
+                         for node in range(NODES)] for _ in range(NODES)], float)
+    inputs = 4 * MODEL.dense * SHARE + 16 * MODEL.tables * SHARE
+    exchanged = exchange_us(16 * lookups) + exchange_us(4 * MODEL.dimension * lookups.T)
+    kernel, wait = GPU["kernel_us"], cost["synchronize_us"]
+    # Indices by table, gathers and the interaction are as short as a kernel can be.
+    path = (cost["graph_us"] + GPU["launch_us"] + 2 * PCIE["one_way_us"]
+            + inputs / (PCIE["bandwidth_gb_s"] * 1e3)
+            + max(exchanged + 2 * kernel, layers_us(MODEL.bottom_layers)) + kernel
+            + layers_us(MODEL.top_layers) + PCIE["one_way_us"]
+            + 4 * SHARE / (PCIE["bandwidth_gb_s"] * 1e3) + wait)
+    assert found["service_us"] == pytest.approx(path, rel=0.02)
+    assert found["interval_us"] == pytest.approx(path / 4, rel=0.02)

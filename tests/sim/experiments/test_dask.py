@@ -1,0 +1,95 @@
+"""Sweeps on a cluster: nothing is lost with a worker, and the bytes are those of this machine."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from sim.experiments.points.setting import DEMO
+from sim.experiments.reproduce import points_of, reproduce
+from sim.experiments.sweep.sweep import sweep
+from sim.files.store import Store
+from tests.sim.experiments.fakes import KillsWorker, Spot, third
+from tests.sim.experiments.measured import told
+
+distributed = pytest.importorskip("distributed", reason="dask's distributed is not installed "
+                                  "(extra dask)")
+dask = pytest.importorskip("dask")
+
+ROOT = Path(__file__).parents[3]
+SETTING = replace(DEMO, mini_batches=(("kaggle", 16),), shares=(0.0, 0.1))
+SPOTS = [Spot("a", number) for number in (1, 2, 13, 7, 0.1)]
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[str]:
+    """The address of a scheduler with two workers, each a process that is started again when lost.
+    """
+    with dask.config.set({"distributed.scheduler.allowed-failures": 1}):
+        with distributed.LocalCluster(n_workers=2, threads_per_worker=1,
+                                      dashboard_address=":0") as found:
+            yield found.scheduler_address
+
+
+def _told_of(cluster: str, program: str, *arguments: object) -> str:
+    """Run a program whose environment names the scheduler, as a user's does."""
+    ran = subprocess.run([sys.executable, "-c", program, *map(str, arguments)], cwd=ROOT,
+                         env=os.environ | {"DASK_SCHEDULER_ADDRESS": cluster,
+                                           "PYTHONPATH": str(ROOT)},
+                         capture_output=True, text=True, timeout=300)
+    assert ran.returncode == 0, ran.stderr
+    return ran.stdout
+
+
+def _kept(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*")
+            if path.is_file()}
+
+
+_REPRODUCE = """
+import sys
+from sim.experiments.reproduce import reproduce
+from tests.sim.experiments.fakes import KillsWorker
+from tests.sim.experiments.measured import told
+from tests.sim.experiments.test_dask import SETTING
+found = reproduce(["beyond"], SETTING, sys.argv[1], "dask",
+                  how=KillsWorker(told, sys.argv[2], 3, 1))
+print(found["points"], len(found["failed"]))
+"""
+
+
+def test_a_worker_killed_in_mid_sweep_loses_no_point_and_changes_no_byte(cluster, tmp_path):
+    (tmp_path / "begun").mkdir()
+    here, there = tmp_path / "here", tmp_path / "there"
+    points = len(points_of(["beyond"], SETTING))
+    said = _told_of(cluster, _REPRODUCE, there, tmp_path / "begun")
+    assert said.split() == [str(points), "0"]
+    # Measured again: the point of the worker that was killed, and what it had not handed over.
+    assert (tmp_path / "begun.killed").exists()
+    assert len(list((tmp_path / "begun").iterdir())) > points
+    reproduce(["beyond"], SETTING, here, "loky", jobs=2, how=told)
+    kept = _kept(there)
+    assert kept == _kept(here)
+    assert len([name for name in kept if name.startswith("points")]) == points
+
+
+def test_a_point_that_kills_every_worker_fails_alone_and_is_measured_by_the_next_sweep(
+        cluster, tmp_path):
+    (tmp_path / "begun").mkdir()
+    kills = KillsWorker(third, str(tmp_path / "begun"), 0, 1000, SPOTS[3].number)
+    with dask.config.set({"scheduler-address": cluster}):
+        results = sweep(SPOTS, kills, Store(tmp_path / "kept", "v"), backend="dask")
+    assert [outcome.error and outcome.error.partition(":")[0] for outcome in results.values()] == [
+        None, None, "ValueError", "KilledWorker", None]
+    again = sweep(SPOTS, third, Store(tmp_path / "kept", "v"), jobs=1)
+    assert again.resumed == 3 and again.value(SPOTS[3], "third") == 7 / 3
+
+
+def test_without_a_scheduler_a_cluster_is_started_here(tmp_path):
+    sweep(SPOTS, third, Store(tmp_path / "dask", "v"), backend="dask", jobs=1)
+    sweep(SPOTS, third, Store(tmp_path / "loky", "v"), jobs=1)
+    assert _kept(tmp_path / "dask") == _kept(tmp_path / "loky")
