@@ -488,7 +488,7 @@ def serve(*, qps: Sequence[float] | None = None,
     >>> result = serve(qps=[10_000], slo=["1ms"], system=["cpu-mpi"], sizes=[8], requests=1000,
     ...                jobs=1)
     >>> [(row["system"], row["qps"], row["saturated"]) for row in result["loads"]]
-    [('cpu-mpi', 10000, False)]
+    [('cpu-mpi', 10000.0, False)]
 
     Parameters
     ----------

@@ -23,7 +23,8 @@ __all__ = ["Store", "plain"]
 # Sources that do not affect what is measured, only how it is presented.
 PRESENTATION = tuple(f"sim/{name}" for name in (
     "api.py", "cli/", "frame.py", "experiments/claims/", "experiments/figures/",
-    "experiments/maps/", "experiments/page/", "experiments/reproduce.py", "experiments/request.py"))
+    "experiments/maps/", "experiments/page/", "experiments/reproduce.py", "experiments/request.py",
+    "serving/picture.py", "serving/request.py", "serving/table.py"))
 
 
 def plain(value: Any) -> Any:

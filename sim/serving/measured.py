@@ -11,6 +11,7 @@ from typing import Any
 from host.systems import Devices, Stage, Step, schedule
 from sim.experiments.points.measure import measure
 from sim.experiments.points.nic import cache_rows, nic_part, reaching
+from sim.experiments.points.placing import plan_of
 from sim.experiments.points.point import Point
 from sim.experiments.points.steps import steps_of, workloads
 from sim.experiments.points.systems import BASELINES, parts_of
@@ -97,9 +98,9 @@ def measured(point: Point, runs: Store | None = None) -> dict:
     if not found["applicable"]:
         return kept | dict.fromkeys(("steps", "least_us", "per_sample"))
     trace = trace_of(point)
-    devices = Devices.load(point.nodes, point.software, point.gpu, point.scaled)
+    devices = Devices.load(point.nodes, point.software, point.gpu, point.scaled, point.kernels)
     nic = None if point.system in BASELINES else nic_part(point, trace, devices, runs)
-    steps, _ = steps_of(point, workloads(trace, point.nodes), devices, nic)
+    steps, _ = steps_of(point, workloads(trace, plan_of(point, trace)), devices, nic)
     traffic = found["traffic"]
     return kept | {
         "least_us": min(float(schedule([step]).finished[0]) for step in steps),
@@ -133,7 +134,8 @@ def _with_reference_caches(point: Point) -> Point:
     base = replace(point, mini_batch=None, batching="file", window=None, warmup=Point.warmup,
                    measured=Point.measured)
     rows, _ = cache_rows(base, trace_of(base))
-    reach = reaching(trace_of(point), point.nodes)
+    trace = trace_of(point)
+    reach = reaching(trace, plan_of(point, trace))
     return replace(point, **{name: min(1.0, (rows[name] or 0) / reach[name])
                              for name, share in shares.items() if share and reach[name]})
 

@@ -80,8 +80,7 @@ def serve_at(system: System, batcher: Batcher, load: Load, share: float = 1.0) -
     to quarter of the run: to twice as much, and by more than 1 % of the time passed.
     """
     per_us = load.qps / 1e6
-    wanted = share * load.requests
-    count = int(max(wanted, wanted / _PER_MINI_BATCH * batcher.mini_batch,
+    count = int(max(share * load.requests * max(1, batcher.mini_batch / _PER_MINI_BATCH),
                     load.arrivals.least(share * per_us), 1))
     first = int(_WARMUP * count) + batcher.most
     times = load.arrivals.times(per_us, first + count + batcher.most)

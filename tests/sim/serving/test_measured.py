@@ -1,0 +1,74 @@
+"""Mini-batches of real systems, small ones."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from sim.experiments.points import nic
+from sim.experiments.points.placing import plan_of
+from sim.experiments.points.point import Point
+from sim.experiments.points.trace import trace_of
+from sim.serving import measured as module
+from sim.serving.measured import COSTS, MiniBatches, measured, point_of
+
+SMALL = {"nodes": 2, "software": "tuned"}
+
+
+@pytest.fixture(autouse=True)
+def short(monkeypatch):
+    """Traces of few samples."""
+    monkeypatch.setattr(module, "_WARMUP_SAMPLES", 1)
+    monkeypatch.setattr(module, "_MEASURED", 16)
+
+
+@pytest.mark.parametrize(("system", "graph"), [("cpu-mpi", False), ("bl-paper", False),
+                                               ("bl-tuned", False), ("lc", False), ("fs", True)])
+def test_steps_come_back_from_json_as_they_were(system, graph):
+    found = measured(point_of(8, graph, system=system, **SMALL))
+    kept = MiniBatches.of(json.loads(json.dumps(found)))
+    assert (kept.size, kept.graph, len(kept.steps)) == (8, graph, 16)
+    assert [[stage.us for stage in step.stages] for step in kept.steps] == [
+        [stage["us"] for stage in stages] for stages in found["steps"]]
+    alone = [float(module.finished_us([step], [0.0], 1)[0]) for step in kept.steps]
+    assert min(alone) == kept.least_us
+    assert sum(alone) / 16 == pytest.approx(found["service_us"])
+    busy = module.busy_us(kept.steps)
+    assert {name for stage in kept.steps[0].stages for name in stage.resources} <= set(busy)
+    # Half of the samples are at either node.
+    assert kept.per_sample["cpu_us"] == pytest.approx(2 / 8 * sum(
+        busy.get(name, 0) for name in ("cpu", "driver")))
+    assert set(kept.per_sample) == set(COSTS) and kept.per_sample["network_bytes"] > 0
+    assert (kept.per_sample["nic_us"] > 0) == (system in ("lc", "fs"))
+    assert (kept.per_sample["gpu_us"] > 0) == (system != "cpu-mpi")
+
+
+def test_one_node_has_no_network():
+    found = measured(point_of(8, False, system="bl-paper", nodes=1, software="tuned"))
+    assert found["per_sample"]["network_bytes"] == 0 < found["per_sample"]["pcie_bytes"]
+
+
+def test_points():
+    small, large = point_of(1, False, system="fs"), point_of(2048, True, system="fs")
+    assert (small.system, small.batching, small.samples) == ("lc+rc+sc", "file", 1)
+    assert (large.batching, large.warmup % 16, large.measured % 16) == ("graph", 0, 0)
+    plain = point_of(8, False, system="bl-paper", fidelity="rtl")
+    assert (plain.local_cache, plain.fidelity) == (0.0, "model")
+    assert point_of(8, False, system="lc", fidelity="rtl").fidelity == "rtl"
+
+
+def test_caches_are_those_of_the_reference_mini_batch():
+    """A trace of fewer samples must not have smaller caches, nor one of more samples larger ones.
+    """
+    base = Point.named("lc+rc", nodes=2)
+    rows, _ = nic.cache_rows(base, trace_of(base))
+    for size, measures in ((8, 16), (512, 32)):
+        point = replace(point_of(size, False, system="lc+rc", **SMALL), measured=measures)
+        own = module._with_reference_caches(point)
+        found, _ = nic.cache_rows(own, trace_of(own))
+        reach = nic.reaching(trace_of(own), plan_of(own, trace_of(own)))
+        for cache in rows:
+            assert found[cache] == pytest.approx(min(rows[cache], reach[cache]), rel=0.1)
+        assert (own.local_cache == 1) == (size == 8)
+    off = point_of(8, False, system="bl-paper", **SMALL)
+    assert module._with_reference_caches(off) is off
