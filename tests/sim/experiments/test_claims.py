@@ -19,7 +19,7 @@ from sim.experiments.points.setting import BASES, FULL_SYSTEMS, Setting
 from sim.experiments.reproduce import points_of
 from sim.experiments.sweep.sweep import Outcome, Results, sweep
 from sim.files.store import Store
-from tests.sim.experiments.measured import told
+from tests.sim.experiments.measured import told, wavering
 
 SETTING = Setting(datasets=("kaggle", "avazu"), scale_nodes=(2, 16), shares=(0.0, 0.1, 0.5),
                   mini_batches=(("kaggle", 32), ("avazu", 32)))
@@ -32,8 +32,9 @@ def _points(setting: Setting) -> list[Point]:
     return [point for point in points_of(NAMES, setting) if isinstance(point, Point)]
 
 
-def _results(change=lambda point, metrics: metrics, setting: Setting = SETTING) -> Results:
-    return Results({point: Outcome(point, change(point, told(point)))
+def _results(change=lambda point, metrics: metrics, setting: Setting = SETTING,
+             how=told) -> Results:
+    return Results({point: Outcome(point, change(point, how(point)))
                     for point in _points(setting)})
 
 
@@ -210,7 +211,8 @@ def test_one_step_of_a_trend_may_go_against_it_within_the_noise_of_the_seeds():
 
 
 def test_means_come_with_the_interval_of_the_seeds():
-    row = _verdict("C8", lambda point, metrics: metrics, SEVERAL)
+    results = _results(setting=SEVERAL, how=wavering)
+    row = _judged("C8", results, SEVERAL)
     # FS is slower by twice the noise of everything else with each further seed.
     each = [2.3007 * (1 + 0.01 * n) / (1 + 0.02 * n) for n in range(3)]
     mean = sum(each) / 3
@@ -219,12 +221,11 @@ def test_means_come_with_the_interval_of_the_seeds():
     assert value["value"] == pytest.approx(mean, abs=1e-4)
     assert value["low"] < min(each) < max(each) < value["high"]
     # Sweeps have the first seed alone.
-    assert "[" not in _verdict("C2", lambda point, metrics: metrics, SEVERAL)["ours"].replace(
-        "10% 1.02x [1.02, 1.02]", "")
+    assert "[" not in _judged("C2", results, SEVERAL)["ours"].replace("10% 1.02x [1.02, 1.02]", "")
 
 
 def test_headlines_are_of_every_full_system_against_both_baselines():
-    rows = headlines(SEVERAL, _results(setting=SEVERAL))
+    rows = headlines(SEVERAL, _results(setting=SEVERAL, how=wavering))
     assert [(row["system"], row["workload"], row["software"], row["base"]) for row in rows] == [
         (system, workload, software, base) for system in FULL_SYSTEMS
         for workload in ("inference", "training") for software in ("eager", "tuned")
