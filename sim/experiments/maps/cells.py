@@ -26,9 +26,8 @@ LARGE = 8192
 measured, and the first of `OPERATORS`."""
 
 INFERENCE = ("bl-paper", "nic", "ga+nic", "lc", "rc", "sc", "lc+rc", "ga+rc", "fs")
-"""The nine compositions of figures 16 to 22: the NIC as transport, what is added to it (graph
-algorithm, local and remote cache, computation), both caches (figure 21), the remote cache with the
-graph algorithm (figure 19), all."""
+"""The nine compositions of figures 16 to 22: the NIC as transport, the graph algorithm and each
+part over it, both caches (figure 21), remote cache with graph algorithm (figure 19), all."""
 
 TRAINING = ("bl-paper", "nic", "ga+nic", "lc", "sc", "lc+sc", "fs")
 """Those of them that training has (figures 23 to 26), and both of its parts without GA."""
@@ -80,8 +79,9 @@ def setting_of(setting: Setting, cell: Cell) -> Setting:
     every["scaled"] = (*every.get("scaled", ()), *scaled)
     return replace(
         setting, datasets=(cell.dataset,), mini_batches=((cell.dataset, cell.mini_batch),),
-        warmup=min(_WINDOW, setting.warmup), measured=min(_WINDOW, setting.measured),
-        seeds=(setting.seed,), shares=_SIZES, swept=(), markers=False, every=tuple(every.items()))
+        seeds=setting.seeds[:1], warmup=min(_WINDOW, setting.warmup),
+        measured=min(_WINDOW, setting.measured),
+        shares=_SIZES, swept=(), markers=False, every=tuple(every.items()))
 
 
 def points_of(setting: Setting, cell: Cell) -> list[Point]:

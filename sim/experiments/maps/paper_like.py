@@ -18,10 +18,10 @@ _SECTION = """\
 <p><b>paper-like</b>: {{ said }}. Again, with all its figures and claims: <code>python -m sim
 reproduce --setting paper-like --output DIR</code></p>
 <table>
-<tr><th>full system</th><th>software</th><th>over</th>
+<tr><th></th><th>workload</th><th>software</th><th>over</th>
 {% for name in names %}<th>{{ name }}</th><th>by data set</th>{% endfor %}</tr>
 {% for row in rows %}
-<tr><td>{{ row.system | upper }}, {{ row.workload }}</td><td>{{ row.software }}</td>
+<tr><td>{{ row.system }}</td><td>{{ row.workload }}</td><td>{{ row.software }}</td>
 <td>{{ row.base }}</td>
 {% for mean, each in row.found %}<td class="n">{{ mean }}</td><td>{{ each }}</td>{% endfor %}</tr>
 {% endfor %}
@@ -34,11 +34,11 @@ class _PaperLike(Table):
     """The full system in both settings."""
 
     def points(self, setting: Setting) -> list[Point]:
-        """Return full systems and baselines in each setting, with every seed."""
+        """Return the full systems and their baselines in each setting, with every seed."""
         return [own.point(dataset, system, workload, software, seed=seed)
-                for own in _settings(setting).values() for dataset in own.datasets
-                for workload in WORKLOADS for software in own.softwares
-                for system in (*FULL_SYSTEMS, *BASES) for seed in own.seeds]
+                for seed in setting.seeds for own in _settings(setting).values()
+                for dataset in own.datasets for workload in WORKLOADS for software in own.softwares
+                for system in (*FULL_SYSTEMS, *BASES)]
 
     def with_intervals(self, setting: Setting) -> bool:
         """Return whether there are several seeds: a headline has all."""
@@ -48,7 +48,7 @@ class _PaperLike(Table):
         """Return the speedups in each setting."""
         return [Row(dataset, own.nodes, own.mini_batch(dataset), row["software"], own.fidelity,
                     row["system"].upper(), f"{row['workload']}_speedup_vs_{row['base']} [{name}]",
-                    value, "x", *(row["intervals"][dataset] or (None, None)))
+                    value, "x", *(row["intervals"][dataset] or ()))
                 for name, own in _settings(setting).items() for row in headlines(own, results)
                 for dataset, value in row["speedups"].items()]
 
@@ -59,8 +59,8 @@ class _PaperLike(Table):
         return [Section(_SECTION, {
             "title": self.title, "names": list(settings),
             "said": settings["paper-like"].in_words(), "rows": [
-                {name: each[0][name] for name in ("system", "workload", "software", "base")}
-                | {"found": list(map(in_words, each))}
+                {name: each[0][name] for name in ("workload", "software", "base")}
+                | {"system": each[0]["system"].upper(), "found": list(map(in_words, each))}
                 for each in zip(*found)]})]
 
 
