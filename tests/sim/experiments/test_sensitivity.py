@@ -93,7 +93,6 @@ def test_choices_are_made_otherwise(results):
     assert values["placement"] == {"rows": pytest.approx(as_is), "row": pytest.approx(as_is)}
     assert values["in flight"]["8"] == pytest.approx(2 * as_is)
     assert values["kernels"]["L2"] == pytest.approx(as_is / 0.81)
-    # Besides, what the seed does to all made-up metrics, to the full system twice as much.
     assert values["seed"]["5"] == pytest.approx(as_is / 1.04)
     # Against a window of 16 on a trace as long: that the trace is longer does not count.
     assert values["window"]["4"] == pytest.approx(as_is * 1.2 ** 0.75)
