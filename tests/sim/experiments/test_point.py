@@ -54,6 +54,11 @@ def test_a_point_goes_to_json_and_back():
     ({"in_flight": 2, "workload": "training"}, "in_flight must be 1 in training, not 2"),
     ({"scaled": (("a.b", 0.0),)}, "scaled must be above 0, not 0.0 for a.b"),
     ({"measured": 1}, "measured must be at least 2, not 1"),
+    ({"kernels": 4}, "kernels must be one of 0, 1, 2, 3, not 4"),
+    ({"system": "nic", "copied_rows": -1}, "copied_rows must be at least 0, not -1"),
+    ({"copied_rows": 9}, "copied_rows must be 0 in training and of a baseline, not 9 of bl-paper"),
+    ({"system": "nic", "workload": "training", "copied_rows": 9},
+     "copied_rows must be 0 in training and of a baseline, not 9 of nic in training"),
     ({"format": "criteo"}, "format must go with data"),
 ])
 def test_bad_fields(fields, said):

@@ -9,9 +9,11 @@ import pytest
 from host.data.generator import generate
 from host.model import load_model
 from host.placement.shard import ShardPlan
+from rtl.formats import DescriptorKind
 from sim.job.inputs import choose_model
 from sim.job.placing import MEASURED, lookups_of, plan_of
 from sim.job.workload import Workload
+from sim.training.options import TrainOptions
 
 BAGS = """name = "bags"
 dimension = 16
@@ -128,3 +130,16 @@ def test_balanced_lookups_are_closer_than_the_others(bags):
         owners = [table.owner for table in plan_of(workload, model, kind, placement).tables]
         spread[placement] = np.ptp(np.bincount(owners, lookups, minlength=2))
     assert spread["lookups"] == min(spread.values()) < spread["rows"]
+
+
+def test_small_tables_are_copied_on_request():
+    workload = Workload(nodes=4, samples=8, mini_batch=4, copied_rows=10_000)
+    model, kind = choose_model(workload), None
+    plan = plan_of(workload, model[0], kind)
+    assert plan == ShardPlan.deal(model[0], 4).with_copies(10_000)
+    assert [table.kind == DescriptorKind.REPLICATED for table in plan.tables] == [
+        rows <= 10_000 for rows in model[0].rows]
+    with pytest.raises(ValueError, match="copied_rows must be at least 0, not -1"):
+        Workload(copied_rows=-1)
+    with pytest.raises(ValueError, match="copied_rows must be 0 in training, not 9"):
+        TrainOptions.of(copied_rows=9)
