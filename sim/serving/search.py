@@ -64,12 +64,16 @@ class Search:
         self._known: dict[tuple[float, Batcher, float], Served] = {}
 
     def best(self, qps: float) -> Choice | None:
-        """Return the choice of the least p99 in a trial; None where all are saturated."""
+        """Return the choice of the least p99, among the best two of the trials that are not
+        saturated in full; None where all are."""
+        found: list[Choice] = []
         for _, batcher in self._trials(qps)[:_TRIES]:
             served = self._serve(qps, batcher)
             if not served.saturated:
-                return Choice(qps, batcher, served)
-        return None
+                found.append(Choice(qps, batcher, served))
+            if len(found) == 2:
+                break
+        return min(found, key=lambda choice: choice.served.p99_us or inf, default=None)
 
     def within(self, qps: float, slo_us: float) -> Choice | None:
         """Return a choice whose p99 is at most ``slo_us``; None where there is none."""
