@@ -37,9 +37,9 @@ def reproduce(
         help="Points measured at once.", show_default="processors")] = None,
     seed: Annotated[int, typer.Option(help="Seed of all random numbers.")] = DEFAULT["seed"],
     seeds: Annotated[str, typer.Option(
-        help="Seeds of the headlines and of fig22 and fig25, whose means then have 95 % intervals: "
-             "their number, from --seed on, or several with commas between. All else is measured "
-             "with the first.")] = "1",
+        help="Seeds of the headlines and of fig22, fig25 and paper_like, whose means then have "
+             "95 % intervals: their number, from --seed on, or several with commas between. All "
+             "else is measured with the first.")] = "1",
     rtl_points: Annotated[bool, typer.Option(
         help="Also run two points of each figure in rtl, on the Kaggle shape.")] = True,
     setting: Annotated[str, typer.Option(

@@ -70,18 +70,14 @@ def reproduce(names: Iterable[str], setting: Setting, output: str | Path, backen
     shown = [_write(exhibit(name), setting, results, folder, command) for name in names]
     judged = [row for row in judge(setting, results) if set(row["figures"]) & set(names)]
     found = _made_with(setting, results) | {
-        "figures": list(names), "seeded": [name for name in names if _seeds(name, setting) > 1],
+        "figures": list(names), "seeded": [
+            name for name in names if exhibit(name).with_intervals(setting)],
         "points": len(results),
         "failed": [_failure(outcome, setting) for outcome in results.failed],
         "headlines": headlines(setting, results), "claims": judged}
     write_whole(str(folder / "claims.json"), json.dumps(found, indent=1, allow_nan=False) + "\n")
     write_whole(str(folder / "index.html"), render(content_of(found, setting, results, shown)))
     return found
-
-
-def _seeds(name: str, setting: Setting) -> int:
-    """Return with how many seeds a figure is measured."""
-    return len({point.seed for point in exhibit(name).points(setting)})
 
 
 def _write(shown: Exhibit, setting: Setting, results: Results, folder: Path,

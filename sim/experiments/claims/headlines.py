@@ -6,7 +6,7 @@ from sim.experiments.points.point import WORKLOADS
 from sim.experiments.points.setting import BASES, FULL_SYSTEMS, Setting
 from sim.experiments.sweep.sweep import Results
 
-__all__ = ["headlines"]
+__all__ = ["headlines", "in_words"]
 
 
 def headlines(setting: Setting, results: Results) -> list[dict]:
@@ -30,3 +30,16 @@ def headlines(setting: Setting, results: Results) -> list[dict]:
                         "intervals": {name: each and each.interval and list(each.interval)
                                       for name, each in found.items()}})
     return rows
+
+
+def in_words(row: dict) -> tuple[str, str]:
+    """Return the mean of a headline, and the speedups by data set, each with its interval."""
+    return (_factor(row["mean"], row["low"], row["high"]),
+            ", ".join(f"{name} {_factor(value, *(row['intervals'][name] or ()))}"
+                      for name, value in row["speedups"].items()))
+
+
+def _factor(value: float | None, low: float | None = None, high: float | None = None) -> str:
+    if value is None:
+        return "n/a"
+    return f"{value:.2f}x" + ("" if low is None else f" [{low:.2f}, {high:.2f}]")

@@ -28,8 +28,8 @@ def graph(book: Book) -> Verdict:
     own = mean_of(book.speedups(book.graph))
     return Verdict(
         f"over the NIC alone, mean {factor(average)} ({times(found)})", ruling.agrees,
-        f"{ruling.why} It leaves out {listed(kept)} of the unique keys of a mini-batch, whose time "
-        f"is then mostly {book.mostly(_GRAPH)}. Over {book.base} without a NIC it brings "
+        f"{ruling.why} Of the unique keys of a mini-batch it leaves out: {listed(kept)}; with it a "
+        f"mini-batch is mostly {book.mostly(_GRAPH)}. Over {book.base} without a NIC it brings "
         f"{factor(own)}.", {"mean": average, **found})
 
 

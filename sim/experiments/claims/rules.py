@@ -9,8 +9,8 @@ from sim.experiments.claims.book import Found
 from sim.experiments.claims.words import factor
 from sim.experiments.figures.estimate import Estimate
 
-__all__ = ["HARDLY", "WITHIN", "Ruling", "above", "factor_of", "gains", "settled", "together",
-           "trend", "unchanged"]
+__all__ = ["HARDLY", "SEEN", "WITHIN", "Ruling", "above", "factor_of", "gains", "settled",
+           "together", "trend", "unchanged"]
 
 HARDLY = 0.05
 """The largest change that counts as none."""
@@ -18,7 +18,7 @@ HARDLY = 0.05
 WITHIN = 0.25
 """How far from a factor of the paper ours may be, to either side, as a share of the paper's."""
 
-_SEEN = 0.005
+SEEN = 0.005
 """The least difference of two factors that the two decimals they are given with can show."""
 
 
@@ -40,7 +40,7 @@ def settled(parts: Iterable[bool | None]) -> bool | None:
 
 def above(own: Estimate | None, other: Estimate | None) -> bool | None:
     """Return whether a factor is above another, by as much as their decimals can show."""
-    return None if own is None or other is None else own.value - other.value > _SEEN
+    return None if own is None or other is None else own.value - other.value > SEEN
 
 
 def together(rulings: Mapping[str, Ruling]) -> Ruling:
@@ -79,7 +79,7 @@ def factor_of(claimed: float, found: Estimate | None, name: str = "The mean") ->
 
 def gains(found: Found, average: Estimate | None) -> Ruling:
     """Judge whether there is a gain: in the mean more than `HARDLY`, and on no data set a loss."""
-    lost = {name: value for name, value in found.items() if value and value.value < 1}
+    lost = {name: value for name, value in found.items() if value and 1 - value.value > SEEN}
     if lost:
         name, value = min(lost.items(), key=lambda pair: pair[1].value if pair[1] else 1.0)
         return Ruling(False, f"{name} loses ({factor(value)}).")

@@ -60,8 +60,8 @@ def training(book: Book) -> Verdict:
     agrees = why = None
     if len(known) == len(found) and best is not None:
         agrees = above(known["SC"], known[best])
-        why = (f"With SC throughput grows {factor(known['SC'])}, with {best}, the best of the "
-               f"others, {factor(known[best])}.")
+        why = (f"The throughput with SC becomes {factor(known['SC'])}, with {best}, the best of "
+               f"the others, {factor(known[best])}.")
     return Verdict(f"throughput, {_span(book)}: {times(found)}", agrees,
                    f"{why} A step with SC is mostly {book.mostly('sc', 'training')}.",
                    {"mean": found, **each})

@@ -1,7 +1,9 @@
 """Claims about training: C9, C11, C12, C21."""
 
+from collections.abc import Sequence
+
 from sim.experiments.claims.book import NIC, Book
-from sim.experiments.claims.rules import HARDLY, above, factor_of, settled
+from sim.experiments.claims.rules import HARDLY, SEEN, Ruling, above, factor_of, settled, together
 from sim.experiments.claims.verdict import Verdict, claim
 from sim.experiments.claims.words import factor, times
 from sim.experiments.figures.estimate import Estimate, combined, mean_of
@@ -48,22 +50,28 @@ def full(book: Book) -> Verdict:
 @claim("C12", "The speedup saturates as the training mini-batch grows.", "fig26")
 def saturation(book: Book) -> Verdict:
     found: dict[str, dict[str, Estimate | None]] = {}
-    last: dict[str, Estimate | None] = {}
+    rulings: dict[str, Ruling] = {}
     for dataset in book.setting.datasets:
         fields = {factor: batch_fields(book.setting, dataset, factor) for factor in BATCH_FACTORS}
         found[dataset] = {f"x{factor}": book.speedup(
             dataset, "sc", "training", base_fields=each, **each) for factor, each in fields.items()}
-        last[dataset] = combined(lambda before, after: after / before - 1,
-                                 *list(found[dataset].values())[-2:])
-    known = {name: value for name, value in last.items() if value is not None}
-    agrees = settled(None if value is None else abs(value.value) <= HARDLY
-                     for value in last.values())
-    most = max(known, key=lambda name: abs(known[name].value), default=None)
-    why = "" if most is None else (f"The last doubling changes the speedup by "
-                                   f"{known[most].value:+.1%} on {most}, where it changes most; ")
+        rulings[dataset] = _saturates(list(found[dataset].values()))
+    ruling = together(rulings)
     return Verdict("by multiples of the reference mini-batch: " + "; ".join(
-        f"{dataset} {times(values)}" for dataset, values in found.items()), agrees,
-        f"{why}saturated is at most {HARDLY:.0%} up or down.", found)
+        f"{dataset} {times(values)}" for dataset, values in found.items()), ruling.agrees,
+        f"{ruling.why}. Saturated: at most {HARDLY:.0%} up or down with the last doubling, and no "
+        "more up than with the one before.", found)
+
+
+def _saturates(values: Sequence[Estimate | None]) -> Ruling:
+    """Judge whether the last of values hardly differs, and growth slows."""
+    before, last = (combined(lambda less, more: more / less - 1, *pair)
+                    for pair in (values[-3:-1], values[-2:]))
+    if before is None or last is None:
+        return Ruling(None)
+    agrees = abs(last.value) <= HARDLY and last.value <= before.value + SEEN
+    return Ruling(agrees, f"the last doubling changes the speedup by {last.value:+.1%}, the one "
+                          f"before by {before.value:+.1%}")
 
 
 @claim("C21", "The graph algorithm matters less in training than in inference.", "fig22", "fig25")

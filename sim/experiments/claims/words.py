@@ -18,7 +18,10 @@ def factor(value: Estimate | None) -> str:
 
 def share(value: Estimate | None) -> str:
     """Return a share in words."""
-    return "n/a" if value is None else f"{round(value.value, 2) + 0:.0%}"
+    if value is None:
+        return "n/a"
+    digits = 1 if abs(value.value) < 0.01 else 0
+    return f"{round(value.value, 2 + digits) + 0:.{digits if round(value.value, 3) else 0}%}"
 
 
 def number(value: Estimate | None) -> str:

@@ -19,7 +19,10 @@ from sim.experiments.points.timing import interval_us
 from sim.experiments.points.trace import trace_of
 from sim.files.store import Store
 
-__all__ = ["devices_of", "interval_of", "nic_constants", "run_nics", "source_of"]
+__all__ = ["GATHER", "devices_of", "interval_of", "nic_constants", "run_nics", "source_of"]
+
+GATHER = "gpu.launch_us + gpu.kernel_us"
+"""A gather without its rows."""
 
 
 def devices_of(point: Point) -> Devices:
@@ -29,11 +32,16 @@ def devices_of(point: Point) -> Devices:
 
 def nic_constants(point: Point) -> dict[str, float]:
     """Return every constant that a point's NICs see, by its name: those of the GPU that serves
-    them, of PCIe and of the network. Points of one trace that agree in all of them share runs."""
+    them, of PCIe and of the network. Points of one trace that agree in all of them share runs.
+
+    The launch of a gather counts with the least time of its kernel, as `GATHER`: mostly their sum
+    is what a request list waits for, and an interpolator need not find that out.
+    """
     devices = devices_of(point)
     seen = {"gpu": serving(point, devices)[0], "pcie": devices.pcie, "network": devices.network}
-    return {f"{name}.{constant.name}": float(constant.value)
-            for name, profile in seen.items() for constant in constants(profile)}
+    found = {f"{name}.{constant.name}": float(constant.value)
+             for name, profile in seen.items() for constant in constants(profile)}
+    return {GATHER: found.pop("gpu.launch_us") + found["gpu.kernel_us"]} | found
 
 
 def run_nics(point: Point, runs: Store | None) -> NicPart:

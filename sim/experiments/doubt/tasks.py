@@ -14,7 +14,7 @@ from sim.files.store import Store
 
 __all__ = ["Draws", "LeftOut"]
 
-_COMPOSED = 20.0
+_COMPOSED = 70.0
 """Samples through modelled NICs in whose time a mini-batch of a step is put together, for each
 sample: about, since it does not depend on the samples."""
 

@@ -39,6 +39,10 @@ class Exhibit(ABC):
         """Return the points that must be measured; none where data sets alone are described."""
         return []
 
+    def with_intervals(self, setting: Setting) -> bool:
+        """Return whether its values are means over all seeds of the setting, with intervals."""
+        return False
+
     @abstractmethod
     def rows(self, setting: Setting, results: Results) -> list[Row]:
         """Return the rows of the CSV file; a point that failed gives rows without value."""

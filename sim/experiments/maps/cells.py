@@ -7,7 +7,7 @@ from host.devices.software import SoftwareProfile
 from host.timing.network import NetworkProfile
 from host.toml.profile import load_profile
 from sim.experiments.points.point import Point
-from sim.experiments.points.setting import BASES, Setting
+from sim.experiments.points.setting import BASES, FULL_SYSTEMS, Setting
 
 __all__ = ["INFERENCE", "LARGE", "LINKS", "MINI_BATCHES", "OPERATORS", "TRAINING", "Cell",
            "cells_of", "points_of", "setting_of"]
@@ -25,11 +25,11 @@ LARGE = 8192
 """At this mini-batch, whose NICs take most of the time, only the first and the last of `LINKS` are
 measured, and the first of `OPERATORS`."""
 
-INFERENCE = ("bl-paper", "ga", "nic", "lc", "rc", "sc", "lc+rc", "ga+rc", "fs")
-"""The nine compositions of figures 16 to 22: graph algorithm, the NIC as transport, each of its
-parts, both caches (figure 21), remote cache with graph algorithm (figure 19), all."""
+INFERENCE = ("bl-paper", "nic", "ga+nic", "lc", "rc", "sc", "lc+rc", "ga+rc", "fs")
+"""The nine compositions of figures 16 to 22: the NIC as transport, the graph algorithm and each
+part over it, both caches (figure 21), remote cache with graph algorithm (figure 19), all."""
 
-TRAINING = ("bl-paper", "ga", "nic", "lc", "sc", "lc+sc", "fs")
+TRAINING = ("bl-paper", "nic", "ga+nic", "lc", "sc", "lc+sc", "fs")
 """Those of them that training has (figures 23 to 26), and both of its parts without GA."""
 
 _WINDOW = 16
@@ -79,15 +79,16 @@ def setting_of(setting: Setting, cell: Cell) -> Setting:
     every["scaled"] = (*every.get("scaled", ()), *scaled)
     return replace(
         setting, datasets=(cell.dataset,), mini_batches=((cell.dataset, cell.mini_batch),),
-        warmup=min(_WINDOW, setting.warmup), measured=min(_WINDOW, setting.measured),
+        seeds=setting.seeds[:1], warmup=min(_WINDOW, setting.warmup),
+        measured=min(_WINDOW, setting.measured),
         shares=_SIZES, swept=(), markers=False, every=tuple(every.items()))
 
 
 def points_of(setting: Setting, cell: Cell) -> list[Point]:
     """Return the points of a cell.
 
-    The compositions with the first software profile, the eager one as a rule; the full system and
-    both baselines with the others; and caches of the sizes that claims compare.
+    The compositions with the first software profile, the eager one as a rule; full systems and both
+    baselines with every profile; and caches of the sizes that claims compare.
     """
     own, dataset = setting_of(setting, cell), cell.dataset
     first, *others = setting.softwares
@@ -100,4 +101,4 @@ def points_of(setting: Setting, cell: Cell) -> list[Point]:
                for size in _SIZES]
     return points + [own.point(dataset, system, workload, software)
                      for software in (first, *others) for workload in ("inference", "training")
-                     for system in ("fs", *BASES)]
+                     for system in (*FULL_SYSTEMS, *BASES)]

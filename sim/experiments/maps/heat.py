@@ -50,7 +50,7 @@ def heat_maps(title: str, caption: str, found: Mapping[Cell, Mapping[str, bool |
                          for cell in cells},
                   lambda cell, value: f"{2 ** value:.2f}x", "PuOr",
                   (-np.log2(_WIDEST), np.log2(_WIDEST)))
-            axes.set_title(f"FS, {name},\noperator {operator} us", fontsize=9)
+            axes.set_title(f"{name},\noperator {operator} us", fontsize=9)
     _claims(lower.subplots(), found)
     canvas.suptitle(f"{title}\n", fontsize=12, fontweight="bold")
     canvas.text(0.5, 1 - 0.36 / canvas.get_figheight(), caption, ha="center", va="top", fontsize=9)

@@ -3,13 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sim.experiments.claims.headlines import headlines
-from sim.experiments.claims.verdict import times
+from sim.experiments.claims.headlines import headlines, in_words
 from sim.experiments.figures.exhibit import Table
 from sim.experiments.figures.row import Row
 from sim.experiments.figures.section import Section
 from sim.experiments.points.point import WORKLOADS, Point
-from sim.experiments.points.setting import BASES, SETTINGS, Setting, like
+from sim.experiments.points.setting import BASES, FULL_SYSTEMS, SETTINGS, Setting, like
 from sim.experiments.sweep.sweep import Results
 
 __all__ = ["EXHIBIT"]
@@ -19,10 +18,11 @@ _SECTION = """\
 <p><b>paper-like</b>: {{ said }}. Again, with all its figures and claims: <code>python -m sim
 reproduce --setting paper-like --output DIR</code></p>
 <table>
-<tr><th>full system</th><th>software</th><th>over</th>
+<tr><th></th><th>workload</th><th>software</th><th>over</th>
 {% for name in names %}<th>{{ name }}</th><th>by data set</th>{% endfor %}</tr>
 {% for row in rows %}
-<tr><td>{{ row.workload }}</td><td>{{ row.software }}</td><td>{{ row.base }}</td>
+<tr><td>{{ row.system }}</td><td>{{ row.workload }}</td><td>{{ row.software }}</td>
+<td>{{ row.base }}</td>
 {% for mean, each in row.found %}<td class="n">{{ mean }}</td><td>{{ each }}</td>{% endfor %}</tr>
 {% endfor %}
 </table>
@@ -34,16 +34,21 @@ class _PaperLike(Table):
     """The full system in both settings."""
 
     def points(self, setting: Setting) -> list[Point]:
-        """Return the full system and its baselines in each setting."""
-        return [own.point(dataset, system, workload, software)
-                for own in _settings(setting).values() for dataset in own.datasets
-                for workload in WORKLOADS for software in own.softwares
-                for system in ("fs", *BASES)]
+        """Return the full systems and their baselines in each setting, with every seed."""
+        return [own.point(dataset, system, workload, software, seed=seed)
+                for seed in setting.seeds for own in _settings(setting).values()
+                for dataset in own.datasets for workload in WORKLOADS for software in own.softwares
+                for system in (*FULL_SYSTEMS, *BASES)]
+
+    def with_intervals(self, setting: Setting) -> bool:
+        """Return whether there are several seeds: a headline has all."""
+        return len(setting.seeds) > 1
 
     def rows(self, setting: Setting, results: Results) -> list[Row]:
         """Return the speedups in each setting."""
         return [Row(dataset, own.nodes, own.mini_batch(dataset), row["software"], own.fidelity,
-                    "FS", f"{row['workload']}_speedup_vs_{row['base']} [{name}]", value, "x")
+                    row["system"].upper(), f"{row['workload']}_speedup_vs_{row['base']} [{name}]",
+                    value, "x", *(row["intervals"][dataset] or ()))
                 for name, own in _settings(setting).items() for row in headlines(own, results)
                 for dataset, value in row["speedups"].items()]
 
@@ -55,8 +60,8 @@ class _PaperLike(Table):
             "title": self.title, "names": list(settings),
             "said": settings["paper-like"].in_words(), "rows": [
                 {name: each[0][name] for name in ("workload", "software", "base")}
-                | {"found": [("n/a" if row["mean"] is None else f"{row['mean']:.2f}x",
-                              times(row["speedups"])) for row in each]} for each in zip(*found)]})]
+                | {"system": each[0]["system"].upper(), "found": list(map(in_words, each))}
+                for each in zip(*found)]})]
 
 
 def _settings(setting: Setting) -> dict[str, Setting]:

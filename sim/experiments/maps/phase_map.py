@@ -31,7 +31,7 @@ claims agree in each cell, and the speedups there, are in <code>phase_map.csv</c
 {% endfor %}
 </table>
 <table>
-<tr><th>data set</th><th>full system over its baseline</th><th>faster in</th></tr>
+<tr><th>data set</th><th>full system over a baseline</th><th>faster in</th></tr>
 {% for dataset, name, count in wins %}
 <tr><td>{{ dataset }}</td><td>{{ name }}</td><td class="n">{{ count }}</td></tr>
 {% endfor %}
@@ -60,7 +60,8 @@ class _PhaseMap(Exhibit):
                           None if value is None else float(value), "1")
                      for name, value in found.items()]
             rows += [_row(setting, cell, of.software, _speedup(of),
-                          ratio(setting, results, cell, of), "x") for of in RATIOS]
+                          ratio(setting, results, cell, of), "x", of.system)
+                     for of in RATIOS]
         return rows
 
     def pictures(self, setting: Setting, results: Results, rows: Sequence[Row],
@@ -100,8 +101,9 @@ class _Known:
 
     def __init__(self, setting: Setting, rows: Sequence[Row]):
         self._software = setting.softwares[0]
-        self._values = {(row.dataset, row.mini_batch, row.profile, row.metric): row.value
-                        for row in rows}
+        self._values = {
+            (row.dataset, row.mini_batch, row.profile, row.system, row.metric): row.value
+            for row in rows}
 
     def verdicts(self, cell: Cell) -> dict[str, bool | None]:
         """Return whether each claim agrees, None where it was not measured."""
@@ -109,11 +111,12 @@ class _Known:
         return {name: None if value is None else bool(value) for name, value in found.items()}
 
     def ratio(self, cell: Cell, of: Ratio) -> float | None:
-        """Return a speedup of the full system."""
-        return self._of(cell, of.software, _speedup(of))
+        """Return a speedup."""
+        return self._of(cell, of.software, _speedup(of), of.system)
 
-    def _of(self, cell: Cell, software: str, metric: str) -> float | None:
-        return self._values.get((cell.dataset, cell.mini_batch, software, _at(cell, metric)))
+    def _of(self, cell: Cell, software: str, metric: str, system: str = "") -> float | None:
+        return self._values.get((cell.dataset, cell.mini_batch, software, system.upper(),
+                                 _at(cell, metric)))
 
 
 def best(found: Mapping[Cell, Mapping[str, bool | None]]) -> list[tuple[str, int, int]]:
@@ -132,9 +135,9 @@ def _cells(setting: Setting) -> list[Cell]:
 
 
 def _row(setting: Setting, cell: Cell, software: str, metric: str, value: float | None,
-         unit: str) -> Row:
-    return Row(cell.dataset, setting.nodes, cell.mini_batch, software, setting.fidelity, "FS",
-               _at(cell, metric), value, unit)
+         unit: str, system: str = "") -> Row:
+    return Row(cell.dataset, setting.nodes, cell.mini_batch, software, setting.fidelity,
+               system.upper(), _at(cell, metric), value, unit)
 
 
 def _at(cell: Cell, metric: str) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from sim.experiments.claims.book import Book
 from sim.experiments.claims.registry import CLAIMS
 from sim.experiments.maps.cells import Cell, setting_of
-from sim.experiments.points.setting import Setting
+from sim.experiments.points.setting import FULL_SYSTEMS, Setting
 from sim.experiments.sweep.sweep import Results
 
 __all__ = ["JUDGED", "RATIOS", "Ratio", "agreeing", "ratio", "verdicts"]
@@ -19,8 +19,9 @@ compare data sets, or describe these alone. C2, C5 and C10 compare no cache with
 
 @dataclass(frozen=True)
 class Ratio:
-    """A speedup of the full system: ``workload``, ``software`` and baseline ``base``."""
+    """A speedup: of a full ``system``, in a ``workload``, with ``software``, over ``base``."""
 
+    system: str
     workload: str
     software: str
     base: str
@@ -28,10 +29,11 @@ class Ratio:
     @property
     def name(self) -> str:
         """Return the ratio in words."""
-        return f"{self.workload}, {self.software}, over {self.base}"
+        return f"{self.system.upper()}, {self.workload}, {self.software}, over {self.base}"
 
 
-RATIOS = tuple(Ratio(workload, software, base) for workload in ("inference", "training")
+RATIOS = tuple(Ratio(system, workload, software, base) for system in FULL_SYSTEMS
+               for workload in ("inference", "training")
                for software, base in (("eager", "bl-paper"), ("tuned", "bl-tuned")))
 
 
@@ -55,9 +57,9 @@ def agreeing(found: Mapping[str, bool | None]) -> tuple[int, int]:
 
 
 def ratio(setting: Setting, results: Results, cell: Cell, of: Ratio) -> float | None:
-    """Return a speedup of the full system in a cell."""
+    """Return a speedup in a cell."""
     own = setting_of(setting, cell)
     if of.software not in own.softwares:
         return None
-    found = Book(own, results, of.software, of.base).speedups("fs", of.workload)[cell.dataset]
+    found = Book(own, results, of.software, of.base).speedups(of.system, of.workload)[cell.dataset]
     return found and found.value

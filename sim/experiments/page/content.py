@@ -6,6 +6,7 @@ from pathlib import Path
 
 from host.placement.deal import PLACEMENTS
 from host.systems import Devices
+from sim.experiments.claims.headlines import in_words
 from sim.experiments.figures.captions import mini_batches
 from sim.experiments.figures.estimate import CONFIDENCE
 from sim.experiments.figures.section import Section
@@ -44,25 +45,14 @@ def content_of(found: dict, setting: Setting, results: Results, shown: Sequence[
                     for note in outcome.metrics.get("notes") or ()})
     return {
         "setting": _setting_lines(found, setting),
-        "headlines": [row | {
-            "system": row["system"].upper(),
-            "mean": _factor(row["mean"], row["low"], row["high"]),
-            "each": ", ".join(f"{name} {_factor(value, *(row['intervals'][name] or ()))}"
-                              for name, value in row["speedups"].items())}
-            for row in found["headlines"]],
+        "headlines": [row | dict(zip(("mean", "each"), in_words(row)))
+                      | {"system": row["system"].upper()} for row in found["headlines"]],
         "claims": claims,
         "tally": f"Of {len(claims)} claims {agree} agree, {differ} do not, "
                  f"{len(claims) - agree - differ} were not measured.",
         "sections": [section for each in shown for section in each.sections],
         "figures": [each for each in shown if each.pictures],
         "failed": found["failed"], "notes": notes}
-
-
-def _factor(value: float | None, low: float | None = None, high: float | None = None) -> str:
-    """Return a speedup in words, with its interval where it has one."""
-    if value is None:
-        return "n/a"
-    return f"{value:.2f}x" + (f" [{low:.2f}, {high:.2f}]" if low is not None else "")
 
 
 def _seeds(found: dict, setting: Setting) -> str:

@@ -193,7 +193,7 @@ def like(setting: Setting, name: str) -> Setting:
     if (setting.every, setting.swept) == (found.every, found.swept):
         return setting
     same = ("datasets", "sources", "softwares", "fidelity", "markers", "nodes", "scale_nodes",
-            "placement", "shares", "gpu", "warmup", "measured", "seed", "draws", "nic_sets")
+            "placement", "shares", "gpu", "warmup", "measured", "seeds", "draws", "nic_sets")
     return replace(found, **{name: getattr(setting, name) for name in same})
 
 

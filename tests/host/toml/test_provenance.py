@@ -151,8 +151,8 @@ def test_complaints_name_the_place(tmp_path, text, place, message):
     ("mpi_ethernet", "message_us = 3.5\n", "", "6:1", "field message is missing"),
     ("topology_zionex", "joins = 16", "joins = 0", "16:1", "joins must be at least 1, not 0"),
     ("topology_zionex", "joins = 16", "joins = 4096", "4:3", "levels must join at most 4096 endpo"),
-    ("gpu_h200", "kernel_us = 2.0", "kernel_us = true", "8:1", "kernel_us must be a number"),
-    ("gpu_h200", "gemm_fraction = 1.0", "gemm_fraction = 2.0", "11:1",
+    ("gpu_h200", "kernel_us = 5.0", "kernel_us = true", "8:1", "kernel_us must be a number"),
+    ("gpu_h200", "gemm_fraction = 0.9", "gemm_fraction = 2.0", "11:1",
      "gemm_fraction must be above 0 and at most 1, not 2.0"),
 ])
 def test_mistakes_in_profiles_are_one_line_with_the_place(tmp_path, name, old, new, place, message):

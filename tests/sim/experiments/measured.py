@@ -5,8 +5,6 @@ from sim.experiments.points.point import Point
 
 BASE_US = {"cpu-mpi": 4000.0, "bl-paper": 2000.0, "bl-tuned": 1000.0, "all-on-nic": 5000.0}
 GAINS = {"lc": 0.98, "rc": 0.7, "sc": 0.99}
-NOISE = 0.01
-"""How much slower everything is with each further seed, FS twice as much."""
 
 
 def told(point: Point) -> dict:
@@ -18,7 +16,6 @@ def told(point: Point) -> dict:
     if point.batching == "graph":
         us *= 0.8
     us *= point.samples / 128 * (4 / point.nodes) ** 0.5
-    us *= 1 + NOISE * (point.seed - 1) * (2 if point.label == "FS" else 1)
     for name, factor in point.scaled:
         if name.endswith("launch_us") and point.system != "bl-paper":
             us *= factor ** 0.5
@@ -50,6 +47,14 @@ def told(point: Point) -> dict:
         "updates": {"rows": 1000.0, "misses": max(0.0, 1000.0 - 4e4 * (point.local_cache or 0))}
         if training and "lc" in parts else None,
         "unique_keys": 800.0 if point.batching == "graph" else 1000.0, "accesses": 3328.0}
+
+
+def wavering(point: Point) -> dict:
+    """Return `told` of a point, slower by 1 % with each further seed, the full system by 2 %."""
+    slower = 1 + 0.01 * (point.seed - 1) * (2 if point.label == "FS" else 1)
+    metrics = told(point)
+    return metrics | {name: metrics[name] * slower for name in ("service_us", "interval_us")} | {
+        "samples_per_second": metrics["samples_per_second"] / slower}
 
 
 def failing(point: Point) -> dict:

@@ -14,7 +14,7 @@ from host.toml.provenance import uncertain
 from sim.experiments import Point, measure
 from sim.experiments.doubt import constants
 from sim.experiments.doubt.cases import cases_of, names_of, sets_by_workload
-from sim.experiments.doubt.compose import interval_of, nic_constants, run_nics
+from sim.experiments.doubt.compose import GATHER, interval_of, nic_constants, run_nics
 from sim.experiments.doubt.constants import doubtful, frozen, frozen_on
 from sim.experiments.doubt.design import design, reaching, scaled_by
 from sim.experiments.doubt.draws import WIDEST, drawn, latin_hypercube
@@ -228,7 +228,7 @@ def test_a_step_is_put_together_as_a_point_is_measured(runs):
 
 def test_times_between_the_sets_are_near_those_of_runs(sets, runs):
     nics = Interpolated(sets, runs)
-    assert set(nics.axes) <= {"gpu.launch_us", "gpu.float32_tflops", "gpu.call_us"}
+    assert nics.axes == [GATHER, "gpu.float32_tflops"]
     point = scaled_by(FULL, NAMES[:2], (1.3, 0.8))
     found, true = nics.times(point), run_nics(point, runs).times
     assert len(found) == len(true) == 4
@@ -272,6 +272,17 @@ def test_tasks_are_measured_after_points_and_kept_like_them(sets, tmp_path):
     assert store.get(draws) == {"speedups": {}} and store.get(replace(draws, seed=2)) is None
     assert Store(tmp_path, "v") == store != Store(tmp_path, "w")
     assert hash(Store(tmp_path, "v")) == hash(store)
+
+
+def test_points_that_differ_for_nics_never_share_an_axis_value_in_all():
+    """Launch and kernel are one axis together, and the kernel another."""
+    points = [scaled_by(FULL, ["gpu_rtx8000.launch_us", "gpu_rtx8000.kernel_us"], factors)
+              for factors in ((1, 1), (1, 2), (2, 1), (0.5, 2), (2, 0.5))]
+    assert sets_of(points) == len(points) and sets_of([*points, points[0]]) == len(points)
+    seen = nic_constants(points[2])
+    gpu = Devices.load(2).gpu.gpu
+    assert seen[GATHER] == pytest.approx(2 * gpu.launch_us + gpu.kernel_us)
+    assert "gpu.launch_us" not in seen and seen["gpu.kernel_us"] == gpu.kernel_us
 
 
 def test_the_scaled_network_reaches_the_runs_of_nics():

@@ -12,6 +12,7 @@ from sim.experiments.claims.rules import (
     trend,
     unchanged,
 )
+from sim.experiments.claims.words import share
 from sim.experiments.figures.estimate import Estimate, mean_of
 
 
@@ -44,6 +45,7 @@ def test_gains():
     assert gains({"a": _of(1.05), "b": _of(1.02)}, _of(1.035)).agrees is False
     lost = gains({"a": _of(2.0), "b": _of(0.99), "c": None}, None)
     assert lost.agrees is False and lost.why == "b loses (0.99x)."
+    assert gains({"a": _of(2.0), "b": _of(0.9999)}, _of(1.5)).agrees is True
     assert gains({"a": _of(2.0), "b": None}, None).agrees is None
 
 
@@ -90,3 +92,9 @@ def test_the_reasons_of_what_settles_it_are_given_once():
 def test_above_is_what_decimals_show():
     assert above(_of(1.26), _of(1.25)) is True and above(_of(1.254), _of(1.25)) is False
     assert above(None, _of(1.0)) is None
+
+
+def test_shares_in_words():
+    assert [share(_of(value)) for value in (0.254, 0.0123, 0.0031, -0.00001, 0.0, -0.004)] == [
+        "25%", "1%", "0.3%", "0%", "0%", "-0.4%"]
+    assert share(None) == "n/a"

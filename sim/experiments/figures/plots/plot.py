@@ -54,6 +54,10 @@ class Plot(Figure):
         return [point for entry in (*self.entries(setting), *self.marked(setting))
                 for point in entry.points]
 
+    def with_intervals(self, setting: Setting) -> bool:
+        """Return whether entries are measured with several seeds."""
+        return any(len(entry.seeds) > 1 for entry in self.entries(setting))
+
     def rows(self, setting: Setting, results: Results) -> list[Row]:
         """Return every metric of every entry."""
         return [Row.of(entry.point, entry.system, metric.name,
