@@ -25,8 +25,8 @@ def draw_serve(result: dict, path: str | Path) -> None:
     save(grid([options["dataset"]], [""], "99th percentile of a request's latency",
               f"{nodes} \N{MIDDLE DOT} {options['software']} software \N{MIDDLE DOT} {arrivals} "
               f"\N{MIDDLE DOT} at most {options['in_flight']} mini-batches in flight\n"
-              "each system chooses mini-batch and time-out; a line ends where it saturates; "
-              "a bar: the load within a bound",
+              "each system chooses mini-batch and time-out; lines end at saturation; "
+              "bars: load within a bound",
               lambda axes, *_: _draw(axes, result), height=4.4), path)
 
 

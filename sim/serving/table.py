@@ -19,7 +19,7 @@ def serve_tables(result: dict) -> list[Table]:
 
 def said_us(us: float) -> str:
     """Return a time in a unit that suits it."""
-    return f"{us:,.0f} us" if us < 1000 else f"{us / 1000:,.4g} ms"
+    return f"{us:,.0f} us" if us < 1000 else f"{us / 1000:,.3g} ms"
 
 
 def said_qps(qps: float) -> str:
