@@ -103,7 +103,7 @@ class Program:
             return tuple(after)
         called = self._called(name, self._software.operator_us)
         held = Part("gpu", min(1.0, self._d.nccl.nccl.channels / self._gpu.multiprocessors))
-        begun = self.step.add(name, "overhead", cost.overhead_us, held, after=[*after, *called])
+        begun = self.step.add(name, phase, cost.overhead_us, held, after=[*after, *called])
         return (self.step.add(name, phase, cost.work_us, held, "link", after=(begun,)),)
 
     def _through_hosts(self, name: str, phase: str, cost: Cost, out: float, back: float,
@@ -115,10 +115,12 @@ class Program:
         return self.copy(name, back, self._mpi(name, phase, cost, at))
 
     def _mpi(self, name: str, phase: str, cost: Cost, after: After) -> tuple[int, ...]:
-        """Add a collective that the thread waits for."""
+        """Add a collective that the thread waits for: the framework's call of it is overhead, its
+        messages and their latency are not."""
         if not cost.us:
             return tuple(after)
-        self._thread = (charge(self.step, name, phase, cost, [*after, *self._thread]),)
+        own = Cost(cost.us, min(self._d.host_mpi.call_us, cost.us), cost.busy)
+        self._thread = (charge(self.step, name, phase, own, [*after, *self._thread]),)
         return self._thread
 
     def tell_nic(self, after: After = (), name: str = "doorbell") -> tuple[int, ...]:
