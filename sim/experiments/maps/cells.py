@@ -23,7 +23,7 @@ OPERATORS = (20, 5)
 
 LARGE = 8192
 """At this mini-batch, whose NICs take most of the time, only the first and the last of `LINKS` are
-measured, and the first of `OPERATORS`."""
+measured, and the first of `OPERATORS`; a window is half as many mini-batches."""
 
 INFERENCE = ("bl-paper", "nic", "ga+nic", "lc", "rc", "sc", "lc+rc", "ga+rc", "fs")
 """The nine compositions of figures 16 to 22: the NIC as transport, the graph algorithm and each
@@ -77,11 +77,15 @@ def setting_of(setting: Setting, cell: Cell) -> Setting:
     scaled = tuple((name, factor) for name, factor in factors.items() if factor != 1)
     every = dict(setting.every)
     every["scaled"] = (*every.get("scaled", ()), *scaled)
+    window = _WINDOW
+    if cell.mini_batch >= LARGE:
+        window //= 2
+        every["window"] = window * cell.mini_batch
     return replace(
         setting, datasets=(cell.dataset,), mini_batches=((cell.dataset, cell.mini_batch),),
-        seeds=setting.seeds[:1], warmup=min(_WINDOW, setting.warmup),
-        measured=min(_WINDOW, setting.measured),
-        shares=_SIZES, swept=(), markers=False, every=tuple(every.items()))
+        warmup=min(window, setting.warmup), measured=min(window, setting.measured),
+        seeds=(setting.seed,), shares=_SIZES, swept=(), markers=False,
+        every=tuple(every.items()))
 
 
 def points_of(setting: Setting, cell: Cell) -> list[Point]:
