@@ -60,6 +60,8 @@ def test_the_largest_mini_batches_are_fewer_in_whole_windows():
         point = own.point("kaggle", "fs")
         assert (point.warmup, point.measured) == (batches, batches)
         assert point.window == (None if batches == 16 else batches * mini_batch)
+        systems = {point.system for point in points_of(SETTING, Cell("kaggle", 10, mini_batch, 20))}
+        assert ("lc+rc" in systems) == (batches == 16)
 
 
 def test_a_cell_at_the_reference_is_made_of_points_without_factors():
