@@ -413,7 +413,7 @@ def reproduce(figures: Sequence[str] = (), *, output: AnyPath, model: str | None
     ----------
     figures
         Names of :data:`sim.experiments.figures.registry.NAMES`; none means all but those that take
-        an hour or more each.
+        half an hour or more each.
     output
         Folder of the figures, ``claims.json`` and ``index.html``. It keeps finished points, so the
         same call continues after an interruption.

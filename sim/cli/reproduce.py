@@ -18,7 +18,7 @@ __all__ = ["reproduce"]
 
 def reproduce(
     figures: Annotated[list[str] | None, typer.Argument(
-        help=f"Figures to make: {in_words()}. Default: all but {' and '.join(HEAVY)}, which take "
+        help=f"Figures to make: {in_words()}. Default: all but {', '.join(HEAVY)}, which take half "
              "an hour or more each.")] = None,
     output: Annotated[str, typer.Option(
         help="Folder of the figures, claims.json and index.html. Finished points stay in it, and "

@@ -27,6 +27,12 @@ MOST_ERROR = 0.03
 
 _PERCENTILES = (5, 50, 95)
 
+_MARKS = ((0.5, 0.6, 0.7, 0.8, 0.9, 1, 1.1, 1.2, 1.4, 1.6, 1.8, 2, 2.5, 3, 4, 5, 6, 8),
+          (0.25, 0.5, 0.7, 1, 1.4, 2, 3, 4, 6, 8, 12), (0.125, 0.25, 0.5, 1, 2, 4, 8, 16),
+          (0.01, 0.1, 1, 10, 100))
+"""Marks of an axis, from close to wide."""
+_MOST_MARKS = 9
+
 _SECTION = """\
 <h2>{{ title }}</h2>
 <p>{{ draws }} joint draws of every constant that was unverified or second hand on {{ day }} and has
@@ -100,9 +106,8 @@ class _MonteCarlo(Figure):
             _fill(axes, results, of)
 
         save(grid(setting.datasets, WORKLOADS, self.heading,
-                  f"{setting.draws:,} joint draws, log-uniform from half to double, "
-                  f"{setting.nodes} nodes, NIC fidelity {setting.fidelity}, {setting.gpu}; bars: "
-                  "median, 5 % and 95 %; diamonds: as it is", fill, height=3.4), path)
+                  f"{setting.draws:,} joint draws, {setting.nodes} nodes, NIC fidelity "
+                  f"{setting.fidelity}, {setting.gpu}", fill, height=3.4), path)
 
     def sections(self, setting: Setting, results: Results, rows: Sequence[Row]) -> list[Section]:
         """Return the percentiles and the errors as tables."""
@@ -164,8 +169,8 @@ def _fill(axes: Axes, results: Results, cases: Sequence[Case]) -> None:
     axes.axhline(0, color="0.2", linewidth=1)
     axes.set_xticks(range(place), names, fontsize=7)
     low, high = axes.get_ylim()
-    marks = [mark for mark in (0.25, 0.5, 0.71, 1, 1.41, 2, 2.83, 4, 5.66, 8)
-             if low <= np.log2(mark) <= high]
+    marks = next(there for marks in _MARKS if len(there := [
+        mark for mark in marks if low <= np.log2(mark) <= high]) <= _MOST_MARKS)
     axes.set_yticks(np.log2(marks), [f"{mark:g}" for mark in marks])
     axes.set_ylabel("speedup of FS")
 
@@ -198,5 +203,6 @@ def _errors(results: Results, case: Case) -> dict[str, str]:
 
 EXHIBIT = _MonteCarlo(
     "montecarlo", "The full system's speedup when all doubtful constants are drawn at once",
-    about="Every constant that is not verified varies at once. Draws share runs of NICs; the CSV "
-          "has the errors of the interpolation between them.")
+    about="Every constant that is not verified varies at once, log-uniform from half to double. "
+          "Bars: median, 5 % and 95 %; diamonds: as it is. Draws share runs of NICs; the CSV has "
+          "the errors of the interpolation between them.")

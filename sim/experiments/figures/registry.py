@@ -38,8 +38,9 @@ NAMES: tuple[str, ...] = (
 )
 """Files with an `EXHIBIT`, in the order in which they are measured and shown."""
 
-HEAVY = ("montecarlo", "phase_map")
-"""Those of `NAMES` that take an hour or more each: made when asked for by name, not by ``all``."""
+HEAVY = ("tornado", "montecarlo", "phase_map")
+"""Those of `NAMES` that take half an hour or more each on two processors: made when asked for by
+name, not by ``all``."""
 
 _MAPS = ("paper_like", "phase_map")
 """Those of `NAMES` that lie in the folder ``maps``; the others lie in this one."""

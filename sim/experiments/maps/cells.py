@@ -9,7 +9,7 @@ from host.toml.profile import load_profile
 from sim.experiments.points.point import Point
 from sim.experiments.points.setting import BASES, FULL_SYSTEMS, Setting
 
-__all__ = ["INFERENCE", "LARGE", "LINKS", "MINI_BATCHES", "OPERATORS", "TRAINING", "Cell",
+__all__ = ["INFERENCE", "LARGE", "LINKS", "MINI_BATCHES", "OPERATORS", "PAIRS", "TRAINING", "Cell",
            "cells_of", "points_of", "setting_of"]
 
 LINKS = (10, 25, 50, 100)
@@ -23,7 +23,8 @@ OPERATORS = (20, 5)
 
 LARGE = 8192
 """At this mini-batch, whose NICs take most of the time, only the first and the last of `LINKS` are
-measured, and the first of `OPERATORS`."""
+measured, and the first of `OPERATORS`; a window is half as many mini-batches, and `PAIRS` are left
+out."""
 
 INFERENCE = ("bl-paper", "nic", "ga+nic", "lc", "rc", "sc", "lc+rc", "ga+rc", "fs")
 """The nine compositions of figures 16 to 22: the NIC as transport, the graph algorithm and each
@@ -31,6 +32,9 @@ part over it, both caches (figure 21), remote cache with graph algorithm (figure
 
 TRAINING = ("bl-paper", "nic", "ga+nic", "lc", "sc", "lc+sc", "fs")
 """Those of them that training has (figures 23 to 26), and both of its parts without GA."""
+
+PAIRS = ("lc+rc", "ga+rc")
+"""Of the compositions those of two techniques."""
 
 _WINDOW = 16
 """Mini-batches measured, after as many of warm-up: one window."""
@@ -77,11 +81,15 @@ def setting_of(setting: Setting, cell: Cell) -> Setting:
     scaled = tuple((name, factor) for name, factor in factors.items() if factor != 1)
     every = dict(setting.every)
     every["scaled"] = (*every.get("scaled", ()), *scaled)
+    window = _WINDOW
+    if cell.mini_batch >= LARGE:
+        window //= 2
+        every["window"] = window * cell.mini_batch
     return replace(
         setting, datasets=(cell.dataset,), mini_batches=((cell.dataset, cell.mini_batch),),
-        seeds=setting.seeds[:1], warmup=min(_WINDOW, setting.warmup),
-        measured=min(_WINDOW, setting.measured),
-        shares=_SIZES, swept=(), markers=False, every=tuple(every.items()))
+        warmup=min(window, setting.warmup), measured=min(window, setting.measured),
+        seeds=(setting.seed,), shares=_SIZES, swept=(), markers=False,
+        every=tuple(every.items()))
 
 
 def points_of(setting: Setting, cell: Cell) -> list[Point]:
@@ -94,11 +102,12 @@ def points_of(setting: Setting, cell: Cell) -> list[Point]:
     first, *others = setting.softwares
     points = [own.point(dataset, system, workload, first)
               for workload, systems in (("inference", INFERENCE), ("training", TRAINING))
-              for system in systems]
+              for system in systems if system not in PAIRS or cell.mini_batch < LARGE]
     points += [own.point(dataset, "lc", workload, first, local_cache=size)
                for workload in ("inference", "training") for size in _SIZES]
-    points += [own.point(dataset, "lc+rc", "inference", first, remote_cache=size)
-               for size in _SIZES]
+    if cell.mini_batch < LARGE:
+        points += [own.point(dataset, "lc+rc", "inference", first, remote_cache=size)
+                   for size in _SIZES]
     return points + [own.point(dataset, system, workload, software)
                      for software in (first, *others) for workload in ("inference", "training")
                      for system in (*FULL_SYSTEMS, *BASES)]

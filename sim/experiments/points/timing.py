@@ -22,9 +22,13 @@ def interval_us(steps: Sequence[Step], in_flight: int) -> float:
     """Return the mean time from one step's end to the next, in steady state.
 
     The steps are scheduled twice in a row. What counts is the time between the two ends of one
-    step, so that neither filling the pipeline counts nor emptying it.
+    step, so that neither filling the pipeline counts nor emptying it. With one in flight no step
+    meets another, and each is scheduled by itself.
     """
     count = len(steps)
+    if in_flight == 1:
+        each = {id(step): float(schedule([step]).finished[0]) for step in steps}
+        return sum(each[id(step)] for step in steps) / count
     ends = schedule([*steps, *steps], in_flight).finished
     at = max(0, count - 1 - in_flight)
     return float(ends[at + count] - ends[at]) / count

@@ -54,6 +54,16 @@ def test_the_values_of_a_cell_reach_the_devices_whatever_the_profiles_say(softwa
     assert point.samples == 512 and (point.warmup, point.measured) == (16, 16)
 
 
+def test_the_largest_mini_batches_are_fewer_in_whole_windows():
+    for mini_batch, batches in ((2048, 16), (LARGE, 8)):
+        own = setting_of(SETTING, Cell("kaggle", 10, mini_batch, 20))
+        point = own.point("kaggle", "fs")
+        assert (point.warmup, point.measured) == (batches, batches)
+        assert point.window == (None if batches == 16 else batches * mini_batch)
+        systems = {point.system for point in points_of(SETTING, Cell("kaggle", 10, mini_batch, 20))}
+        assert ("lc+rc" in systems) == (batches == 16)
+
+
 def test_a_cell_at_the_reference_is_made_of_points_without_factors():
     own = setting_of(SETTING, Cell("kaggle", 100, 128, 20))
     assert own.point("kaggle", "fs").scaled == ()

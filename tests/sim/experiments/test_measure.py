@@ -8,7 +8,7 @@ import pytest
 
 from host.placement.deal import PLACEMENTS
 from host.placement.shard import ShardPlan
-from host.systems import Devices, Step
+from host.systems import Devices, Step, schedule
 from sim.experiments import Point, measure
 from sim.experiments.points import nic_runs
 from sim.experiments.points.nic import cache_rows, options_of, reaching
@@ -181,6 +181,10 @@ def test_times_of_steps():
     late.add("b", "mlp", 2, "gpu", after=[late.add("a", "overhead", 50)])
     assert interval_us([late] * 6, 1) == 52 and interval_us([late] * 6, 2) == 26
     assert interval_us([late, *[step(10)] * 9], 4) == pytest.approx(9.2)
+    # With one in flight as if they were scheduled one after the other.
+    several = [late, step(3), step(7), late]
+    ends = schedule([*several, *several], 1).finished
+    assert interval_us(several, 1) == pytest.approx((ends[7] - ends[3]) / 4)
 
 
 def test_requests_wait_for_their_window_and_the_system():
