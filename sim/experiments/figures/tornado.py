@@ -28,6 +28,8 @@ __all__ = ["EXHIBIT"]
 _SHOWN = 7
 """Constants of a panel; the CSV has all. Every choice is shown."""
 _CHOICES = 5
+_APART = 0.02
+"""Share of the speedup; a choice that moves it less has no label, which would hide others."""
 _LEAST = 0.001
 """Share of the speedup; a constant that moves it less is not drawn."""
 
@@ -68,7 +70,8 @@ def _fill(axes: Axes, as_is: float | None, found: Sequence[Swing]) -> None:
         return
     constants = [swing for swing in there if swing.knob.status
                  and width(swing, as_is) >= _LEAST * as_is][:_SHOWN]
-    choices = [swing for swing in there if not swing.knob.status]
+    choices = sorted((swing for swing in there if not swing.knob.status),
+                     key=lambda swing: swing.name)
     for place, swing in enumerate((*constants, *choices)):
         if swing.knob.status:
             for label, colour in zip(FACTORS, COLOURS):
@@ -80,7 +83,7 @@ def _fill(axes: Axes, as_is: float | None, found: Sequence[Swing]) -> None:
                   label="another choice")
         for label, value in swing.known.items():
             axes.plot(value, place, marker="|", markersize=9, color="black")
-            if swing.name != "seed":
+            if swing.name != "seed" and abs(value - as_is) > _APART * as_is:
                 axes.annotate(label, (value, place), (0, 5), textcoords="offset points",
                               fontsize=6.5, ha="center")
     axes.set_yticks(range(len(constants) + len(choices)),
