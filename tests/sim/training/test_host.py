@@ -25,7 +25,7 @@ from sim.node.gpu_memory import GpuMemory, store_answers
 from sim.node.gradients import RefusedMessage, TrainingHost, gradient_payload
 
 MODEL = Model((50, 60), 16, 1, (16,), (1,))
-GPU = GpuProfile("g", 4.0, 64.0, 64, 1, 1.0)
+GPU = GpuProfile("g", 4.0, 64.0, 64, 1, 1.0, kernel_us=0.0)
 """Launches of 1,000 cycles, 256 bytes a cycle."""
 STEP = 0x1_0007
 
