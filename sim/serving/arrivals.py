@@ -13,6 +13,9 @@ ARRIVALS = ("poisson", "bursts")
 _CYCLES = 40
 """Bursts that a run has at least, in the mean."""
 
+_MOST = 4_000_000
+"""Requests that no number of bursts asks for more of: they take a few hundred megabytes."""
+
 
 @dataclass(frozen=True)
 class Arrivals:
@@ -63,8 +66,8 @@ class Arrivals:
 
     def least(self, per_us: float) -> int:
         """Return how many requests a run must have, so that chance bursts do not decide it."""
-        return 0 if self.kind == "poisson" else ceil(
-            _CYCLES * self.burst_us / self.burst_share * per_us)
+        return 0 if self.kind == "poisson" else min(
+            _MOST, ceil(_CYCLES * self.burst_us / self.burst_share * per_us))
 
     def times(self, per_us: float, count: int) -> np.ndarray:
         """Return when the first ``count`` requests arrive, float64, microseconds, ascending.
@@ -94,7 +97,7 @@ class Arrivals:
             cycles *= 2
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=2)
 def _unit_events(seed: int, count: int) -> np.ndarray:
     """Return the first events of a Poisson process of rate 1."""
     events = np.cumsum(np.random.default_rng([seed, 0]).exponential(1.0, count))

@@ -81,7 +81,7 @@ def serve_at(system: System, batcher: Batcher, load: Load, share: float = 1.0) -
     """
     per_us = load.qps / 1e6
     count = int(max(share * load.requests * max(1, batcher.mini_batch / _PER_MINI_BATCH),
-                    load.arrivals.least(share * per_us), 1))
+                    share * load.arrivals.least(per_us), 1))
     first = int(_WARMUP * count) + batcher.most
     times = load.arrivals.times(per_us, first + count + batcher.most)
     formed = form(times, batcher, load.arrivals.seed)

@@ -49,6 +49,7 @@ def test_a_run_has_many_bursts():
     times = process.times(0.5, process.least(0.5))
     assert times[-1] > 20 * 1000 / 0.1
     assert Arrivals().least(0.5) == 0
+    assert process.least(50.0) == 4_000_000  # no more than fit in memory
 
 
 @pytest.mark.parametrize(("fields", "said"), [
