@@ -1,5 +1,6 @@
 """List scheduler: when each stage runs on resources that stages hold whole or share."""
 
+from bisect import insort
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
@@ -65,32 +66,57 @@ def schedule(steps: Sequence[Step], in_flight: int = 1,
     return _Run(steps, in_flight, arrivals).execute()
 
 
+class _Plan:
+    """The stages of a step as the scheduler needs them; steps that are one object share one.
+
+    Members, for each stage: ``us``; ``uses``, pairs of a resource's number and its share; ``mask``,
+    a bit for each of these resources; ``missing``, how many stages it comes after; ``later``, the
+    stages that come after it.
+    """
+
+    def __init__(self, step: Step, numbers: dict[Hashable, int]):
+        stages = step.stages
+        self.us = [stage.us for stage in stages]
+        self.uses = [[(numbers.setdefault(name, len(numbers)), share)
+                      for name, share in zip(stage.resources, stage.shares)] for stage in stages]
+        self.mask = [sum(1 << name for name, _ in uses) for uses in self.uses]
+        self.missing = [len(stage.after) for stage in stages]
+        self.later: list[list[int]] = [[] for _ in stages]
+        for number, stage in enumerate(stages):
+            for other in stage.after:
+                self.later[other].append(number)
+
+
 class _Run:
     """The state of a schedule under construction."""
 
     def __init__(self, steps: Sequence[Step], in_flight: int, arrivals: Sequence[float] | None):
-        self._steps, self._in_flight = steps, in_flight
+        self._in_flight = in_flight
         self._arrivals = arrivals or [0.0] * len(steps)
-        self._released = np.full(len(steps), inf)
+        self._numbers: dict[Hashable, int] = {}  # of the resources
+        plans: dict[int, _Plan] = {}
+        for step in steps:
+            if id(step) not in plans:
+                plans[id(step)] = _Plan(step, self._numbers)
+        self._plans = [plans[id(step)] for step in steps]
+        self._released = [inf] * len(steps)
         self._ready, self._start, self._end = (
-            [np.full(len(step.stages), inf) for step in steps] for _ in range(3))
-        self._held: list[list[tuple[int, int] | None]] = [[None] * len(s.stages) for s in steps]
-        self._missing = [[len(stage.after) for stage in step.stages] for step in steps]
-        self._later: list[list[list[int]]] = [[[] for _ in step.stages] for step in steps]
-        for step, later in zip(steps, self._later):
-            for number, stage in enumerate(step.stages):
-                for other in stage.after:
-                    later[other].append(number)
-        self._left = [len(step.stages) for step in steps]
-        self._finish = np.zeros(len(steps))
+            [[inf] * len(plan.us) for plan in self._plans] for _ in range(3))
+        self._held: list[list[tuple[int, int] | None]] = [
+            [None] * len(plan.us) for plan in self._plans]
+        self._missing = [list(plan.missing) for plan in self._plans]
+        self._left = [len(plan.us) for plan in self._plans]
+        self._finish = [0.0] * len(steps)
         self._events: list[tuple[float, int, int]] = []  # time, step, ending stage; -1: released
         self._waiting: list[tuple[int, int]] = []        # ready stages, by step and number
-        self._last: dict[Hashable, tuple[int, int]] = {}  # last stage to hold each resource
-        self._taken: dict[Hashable, float] = {}  # shares in use
-        self._busy: dict[Hashable, float] = {}
+        count = len(self._numbers)
+        # Of each resource: the last stage to hold it, shares in use, time that it served.
+        self._last: list[tuple[int, int] | None] = [None] * count
+        self._taken, self._busy = [0.0] * count, [0.0] * count
         self._unreleased, self._planned = 0, 0.0
 
     def execute(self) -> Schedule:
+        """Return the schedule."""
         self._release()
         while self._events:
             now = self._events[0][0]
@@ -101,12 +127,14 @@ class _Run:
                 else:
                     self._ended(step, stage, now)
             self._begin(now)
-        return Schedule(self._released, self._ready, self._start, self._end, self._held,
-                        self._busy)
+        ready, start, end = ([np.array(each) for each in times]
+                             for times in (self._ready, self._start, self._end))
+        busy = {name: self._busy[number] for name, number in self._numbers.items()}
+        return Schedule(np.array(self._released), ready, start, end, self._held, busy)
 
     def _release(self) -> None:
         """Schedule the release of each further step whose release time is known."""
-        while self._unreleased < len(self._steps):
+        while self._unreleased < len(self._plans):
             step, before = self._unreleased, self._unreleased - self._in_flight
             if before >= 0 and (self._left[before] or self._released[before] == inf):
                 return
@@ -125,15 +153,16 @@ class _Run:
 
     def _is_ready(self, step: int, stage: int, now: float) -> None:
         self._ready[step][stage] = now
-        heappush(self._waiting, (step, stage))
+        insort(self._waiting, (step, stage))
 
     def _ended(self, step: int, stage: int, now: float) -> None:
-        ended = self._steps[step].stages[stage]
-        for name, share in ended.uses if ended.us else ():
-            self._taken[name] -= share
-        for number in self._later[step][stage]:
-            self._missing[step][number] -= 1
-            if not self._missing[step][number]:
+        plan, missing = self._plans[step], self._missing[step]
+        if plan.us[stage]:
+            for name, share in plan.uses[stage]:
+                self._taken[name] -= share
+        for number in plan.later[stage]:
+            missing[number] -= 1
+            if not missing[number]:
                 self._is_ready(step, number, now)
         self._left[step] -= 1
         self._finish[step] = now
@@ -141,31 +170,37 @@ class _Run:
             self._release()
 
     def _begin(self, now: float) -> None:
-        kept = []
-        awaited: set[Hashable] = set()
-        while self._waiting:
-            step, number = where = heappop(self._waiting)
-            stage = self._steps[step].stages[number]
-            short = [name for name, share in stage.uses
-                     if self._taken.get(name, 0.0) + share > _FULL]
-            if short or not awaited.isdisjoint(stage.resources):
-                awaited.update(short)
-                kept.append(where)
-                continue
-            self._start[step][number] = now
-            self._end[step][number] = now + stage.us
-            if now > self._ready[step][number]:
-                self._held[step][number] = max(
-                    (self._last[name] for name in stage.resources if name in self._last),
-                    key=lambda last: self._end[last[0]][last[1]])
-            for name, share in stage.uses:
-                self._last[name] = where
-                self._busy[name] = self._busy.get(name, 0.0) + share * stage.us
-                if stage.us:
-                    self._taken[name] = self._taken.get(name, 0.0) + share
-            if stage.us:
-                heappush(self._events, (now + stage.us, step, number))
-            else:  # its successors may start before later stages in the order
-                self._ended(step, number, now)
-        for where in kept:
-            heappush(self._waiting, where)
+        waiting, taken, awaited, at = self._waiting, self._taken, 0, 0
+        # A stage that takes no time may make others ready, which come after it in the order.
+        while at < len(waiting):
+            step, number = waiting[at]
+            plan = self._plans[step]
+            short = 0
+            for name, share in plan.uses[number]:
+                if taken[name] + share > _FULL:
+                    short |= 1 << name
+            if short or awaited & plan.mask[number]:
+                awaited |= short
+                at += 1
+            else:
+                del waiting[at]
+                self._start_stage(step, number, now)
+
+    def _start_stage(self, step: int, number: int, now: float) -> None:
+        plan, where = self._plans[step], (step, number)
+        us, uses = plan.us[number], plan.uses[number]
+        self._start[step][number] = now
+        self._end[step][number] = now + us
+        if now > self._ready[step][number]:
+            self._held[step][number] = max(
+                (last for last in (self._last[name] for name, _ in uses) if last is not None),
+                key=lambda last: self._end[last[0]][last[1]])
+        for name, share in uses:
+            self._last[name] = where
+            self._busy[name] += share * us
+            if us:
+                self._taken[name] += share
+        if us:
+            heappush(self._events, (now + us, step, number))
+        else:  # its successors may start before later stages in the order
+            self._ended(step, number, now)

@@ -2,7 +2,7 @@
 
 from collections.abc import Hashable
 from dataclasses import dataclass, field
-from math import isfinite
+from math import inf
 from typing import NamedTuple
 
 __all__ = ["PHASES", "Part", "Stage", "Step"]
@@ -46,14 +46,14 @@ class Stage:
     def __post_init__(self) -> None:
         if self.phase not in PHASES:
             raise ValueError(f"phase must be one of {', '.join(PHASES)}, not {self.phase!r}")
-        if not (isfinite(self.us) and self.us >= 0):
+        if not 0 <= self.us < inf:
             raise ValueError(f"us of {self.name} must be at least 0, not {self.us!r}")
         if len(set(self.resources)) < len(self.resources):
             raise ValueError(f"resources of {self.name} must differ, not {self.resources!r}")
         if not self.shares:
             object.__setattr__(self, "shares", (1.0,) * len(self.resources))
-        if len(self.shares) != len(self.resources) or not all(0 < part <= 1
-                                                              for part in self.shares):
+        elif len(self.shares) != len(self.resources) or not (
+                0 < min(self.shares) and max(self.shares) <= 1):
             raise ValueError(f"shares of {self.name} must be above 0 and at most 1, one for each "
                              f"of {self.resources!r}, not {self.shares!r}")
 
@@ -78,13 +78,12 @@ class Step:
 
         ``resources``: each whole, or a :class:`Part` of it; a part of nothing is left out.
         """
-        number = len(self.stages)
-        for other in after:
-            if not 0 <= other < number:
-                raise ValueError(f"after of {name} must be between 0 and {number - 1}, "
-                                 f"not {other!r}")
+        number, before = len(self.stages), tuple(sorted(set(after)))
+        if before and not 0 <= before[0] <= before[-1] < number:
+            wrong = before[0] if before[0] < 0 else before[-1]
+            raise ValueError(f"after of {name} must be between 0 and {number - 1}, not {wrong!r}")
         parts = [use if isinstance(use, Part) else Part(use, 1.0) for use in resources]
-        parts = [part for part in parts if part.share]
-        self.stages.append(Stage(name, phase, us, tuple(part.resource for part in parts),
-                                 tuple(sorted(set(after))), tuple(part.share for part in parts)))
+        names = tuple(part.resource for part in parts if part.share)
+        shares = tuple(part.share for part in parts if part.share)
+        self.stages.append(Stage(name, phase, us, names, before, shares))
         return number
