@@ -53,7 +53,7 @@ class Stage:
         if not self.shares:
             object.__setattr__(self, "shares", (1.0,) * len(self.resources))
         elif len(self.shares) != len(self.resources) or not (
-                0 < min(self.shares) and max(self.shares) <= 1):
+                min(self.shares) > 0 and max(self.shares) <= 1):
             raise ValueError(f"shares of {self.name} must be above 0 and at most 1, one for each "
                              f"of {self.resources!r}, not {self.shares!r}")
 

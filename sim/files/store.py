@@ -20,10 +20,12 @@ from sim.files.journal import sources_hash
 
 __all__ = ["Store", "plain"]
 
-# Sources that do not affect what is measured, only how it is presented.
+# Sources that do not affect what is measured at a point, only which points are and how they are
+# presented.
 PRESENTATION = tuple(f"sim/{name}" for name in (
-    "api.py", "cli/", "frame.py", "experiments/claims/", "experiments/figures/",
-    "experiments/maps/", "experiments/page/", "experiments/reproduce.py", "experiments/request.py",
+    "api.py", "cli/", "frame.py", "experiments/checks/", "experiments/claims/",
+    "experiments/figures/", "experiments/maps/", "experiments/page/",
+    "experiments/points/setting.py", "experiments/reproduce.py", "experiments/request.py",
     "serving/picture.py", "serving/request.py", "serving/table.py"))
 
 
