@@ -1,6 +1,6 @@
 """``bl-tuned``: a GPU baseline with every optimisation that software alone can make."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 
 from host.devices.dense_work import dense_update
@@ -59,10 +59,14 @@ class Tuning:
                     yield replace(self, **{field.name: value})
 
 
-def best_tuning(cost: Callable[[Tuning], float]) -> Tuning:
+_ENDS = (Tuning(), Tuning(False, False, False, False, False, 0))
+"""Everything on, everything off."""
+
+
+def best_tuning(cost: Callable[[Tuning], float], starts: Sequence[Tuning] = _ENDS) -> Tuning:
     """Return the tuning of the least ``cost``, from which no change of one member leads to less.
 
-    The search begins with everything on, and with everything off, and follows the best change.
+    The search begins at each of ``starts`` and follows the best change.
     """
     costs: dict[Tuning, float] = {}
 
@@ -72,7 +76,7 @@ def best_tuning(cost: Callable[[Tuning], float]) -> Tuning:
         return costs[tuning]
 
     found = []
-    for start in (Tuning(), Tuning(False, False, False, False, False, 0)):
+    for start in starts:
         at = start
         while of(better := min(at.neighbours(), key=of)) < of(at):
             at = better

@@ -1,5 +1,6 @@
 """Steps of a point's system for each measured mini-batch."""
 
+from collections.abc import Sequence
 from functools import cached_property, lru_cache
 
 from host.placement.shard import ShardPlan
@@ -33,24 +34,42 @@ class Workloads:
     def __init__(self, trace: Trace, plan: ShardPlan):
         self._trace, self._plan = trace, plan
         self._copied: dict[int, list[Workload]] = {}
+        self._single: dict[tuple[int, int], Workload] = {}
 
     @cached_property
     def plain(self) -> list[Workload]:
         """Each mini-batch with tables placed as for all systems."""
-        return self._under(self._plan, len(self._trace.measured))
+        return self._under(self._plan, range(len(self._trace.measured)))
 
-    def copied(self, rows: int, first: int | None = None) -> list[Workload]:
-        """Each mini-batch, or the ``first`` ones, with tables of at most ``rows`` rows copied to
-        every node and the others dealt again."""
+    @property
+    def extremes(self) -> tuple[int, ...]:
+        """Numbers of mini-batches between which all others lie: the graph algorithm forms similar
+        ones first and what is left last; in file order any is as good as another."""
+        count = len(self._trace.measured)
+        return (0,) if self._trace.of.batching == "file" else tuple(dict.fromkeys((0, count - 1)))
+
+    def copied(self, rows: int) -> list[Workload]:
+        """Each mini-batch with tables of at most ``rows`` rows copied to every node and the others
+        dealt again."""
         if not rows:
-            return self.plain[:first]
-        if len(self._copied.get(rows, ())) < (count := first or len(self._trace.measured)):
-            self._copied[rows] = self._under(self._plan.with_copies(rows), count)
-        return self._copied[rows][:first]
+            return self.plain
+        if rows not in self._copied:
+            self._copied[rows] = self._under(self._plan.with_copies(rows),
+                                             range(len(self._trace.measured)))
+        return self._copied[rows]
 
-    def _under(self, plan: ShardPlan, count: int) -> list[Workload]:
-        return [workload_of(batch.samples, self._trace.model, plan)
-                for batch in self._trace.measured[:count]]
+    def one_copied(self, rows: int, number: int) -> Workload:
+        """Mini-batch ``number`` of :meth:`copied`."""
+        if not rows or rows in self._copied:
+            return self.copied(rows)[number]
+        if (rows, number) not in self._single:
+            self._single[rows, number], = self._under(self._plan.with_copies(rows), [number])
+        return self._single[rows, number]
+
+    def _under(self, plan: ShardPlan, numbers: Sequence[int]) -> list[Workload]:
+        measured = self._trace.measured
+        return [workload_of(measured[number].samples, self._trace.model, plan)
+                for number in numbers]
 
 
 @lru_cache(maxsize=8)
@@ -68,7 +87,7 @@ def steps_of(point: Point, work: Workloads, devices: Devices, nic: NicPart | Non
         return [build(w, devices, options) for w in work.plain], []
     if point.system == "bl-tuned":
         tuning = chosen_tuning(work, devices, options, point.depth)
-        return ([bl_tuned(w, devices, options, tuning) for w in work.copied(tuning.copied_rows)],
+        return (_tuned(work, devices, options, tuning),
                 [f"bl-tuned is fastest with {_in_words(tuning)}"])
     assert nic is not None
     if point.system == "all-on-nic":
@@ -83,17 +102,33 @@ def steps_of(point: Point, work: Workloads, devices: Devices, nic: NicPart | Non
         (False, True) if options.training and devices.software.graphs else (False,))]
     built = [[smartnic(w, devices, way, times, computation, cached)
               for w, times in zip(work.plain, nic.times)] for way in ways]
-    return min(built, key=lambda steps: interval_us(steps[:1], point.depth)), notes
+    return min(built, key=lambda steps: interval_us(steps, point.depth)), notes
 
 
 @lru_cache(maxsize=64)
 def chosen_tuning(work: Workloads, devices: Devices, options: StepOptions, depth: int) -> Tuning:
-    """Return the tuning of the shortest interval on the first mini-batch."""
+    """Return the tuning of the shortest interval over all mini-batches, from which no change of one
+    option leads to a shorter one. In file order the first mini-batch stands for all; otherwise the
+    search begins with what is best on each of the extreme ones."""
+    found = [_best_on(number, work, devices, options, depth) for number in work.extremes]
+    if len(work.extremes) == 1:
+        return found[0]
+    return best_tuning(lambda tuning: interval_us(_tuned(work, devices, options, tuning), depth),
+                       found)
+
+
+def _best_on(number: int, work: Workloads, devices: Devices, options: StepOptions,
+             depth: int) -> Tuning:
+    """Return the best tuning for mini-batches like ``number``."""
     def cost(tuning: Tuning) -> float:
-        step = bl_tuned(work.copied(tuning.copied_rows, 1)[0], devices, options, tuning)
-        return interval_us([step] * (depth + 2), depth)
+        w = work.one_copied(tuning.copied_rows, number)
+        return interval_us([bl_tuned(w, devices, options, tuning)] * (depth + 2), depth)
 
     return best_tuning(cost)
+
+
+def _tuned(work: Workloads, devices: Devices, options: StepOptions, tuning: Tuning) -> list[Step]:
+    return [bl_tuned(w, devices, options, tuning) for w in work.copied(tuning.copied_rows)]
 
 
 def _in_words(tuning: Tuning) -> str:
