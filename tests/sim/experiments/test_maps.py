@@ -54,6 +54,15 @@ def test_the_values_of_a_cell_reach_the_devices_whatever_the_profiles_say(softwa
     assert point.samples == 512 and (point.warmup, point.measured) == (16, 16)
 
 
+@pytest.mark.parametrize("link", LINKS)
+def test_the_link_of_a_cell_takes_the_place_of_the_settings(link):
+    own = setting_of(replace(PAPER_LIKE, datasets=("kaggle",)), Cell("kaggle", link, 512, 5))
+    point = own.point("kaggle", "fs")
+    devices = Devices.load(point.nodes, point.software, point.gpu, point.scaled)
+    assert devices.network.bandwidth_gbit_s == pytest.approx(link)
+    assert point.persistent_gather and point.settings == ("requester_merge=true",)
+
+
 def test_the_largest_mini_batches_are_fewer_in_whole_windows():
     for mini_batch, batches in ((2048, 16), (LARGE, 8)):
         own = setting_of(SETTING, Cell("kaggle", 10, mini_batch, 20))
