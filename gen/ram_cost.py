@@ -38,7 +38,7 @@ class RamShape(NamedTuple):
 def ram_shape(width: int, depth: int, style: str) -> RamShape:
     """Return the primitives of a memory as :func:`ram_cost` counts them.
 
-    Of block RAMs of equal cost, it is the one with the fewest in depth.
+    Of block RAMs of equal cost, it has the fewest in depth, and of those the widest.
     """
     if style == "ultra":
         return _shape("uram", width, depth, _URAM)

@@ -49,7 +49,8 @@ def merge_carries(cells: Mapping[str, Mapping[str, Any]]) -> dict[str, Mapping[s
     """
     carries = {name: cell for name, cell in cells.items() if cell["type"] == "CARRY4"}
     by_carry_out = {bits[-1]: name for name, cell in carries.items()
-                    if len(bits := cell["connections"].get("CO", ())) == _HALF}
+                    if len(bits := cell["connections"].get("CO", ())) == _HALF
+                    and isinstance(bits[-1], int)}
     below = {name: by_carry_out[bit] for name, cell in carries.items()
              if (bit := _carry_in(cell)) in by_carry_out}
     above: dict[str, str] = {}

@@ -91,3 +91,10 @@ def test_a_carry_that_cyinit_feeds_begins_a_chain():
 def test_carries_in_a_ring_are_left():
     cells = {"a": _carry4(1000, 2003), "b": _carry4(2000, 1003)}
     assert merge_carries(cells) == cells
+
+
+def test_bits_that_are_not_connected_join_nothing():
+    low = _carry4(1000, "0")
+    low["connections"]["CO"][3] = "x"
+    cells = {"low": low, "next": _carry4(2000, "x")}
+    assert merge_carries(cells) == cells

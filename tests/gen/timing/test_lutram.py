@@ -102,7 +102,7 @@ def test_writing_banks_takes_a_lut_and_a_net():
     assert timing.loads[Pin("write_en")] == timing.loads[Pin("write_addr", 8)] == 8
     assert timing.loads[Pin("write_addr", 0)] == 16
     assert timing.loads[Pin("read_addr", 0)] == 72
-    assert timing.loads[Pin("read_addr", 6)] == 18
+    assert timing.loads[Pin("read_addr", 6)] == timing.loads[Pin("read_addr", 7)] == 18
     assert timing.loads[Pin("read_addr", 8)] == 9
     assert timing.loads[Pin("write_data", 0)] == 8
 

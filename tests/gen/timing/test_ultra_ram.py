@@ -48,8 +48,8 @@ def test_cascade_of_addresses(register, arc, setup):
 
 
 def test_ecc_has_no_timing():
-    with pytest.raises(ValueError, match=r"^cell of type URAM288: parameter EN_ECC_RD_A must be one "
-                                         "of FALSE, not 'TRUE'$"):
+    with pytest.raises(ValueError, match=r"^cell of type URAM288: parameter EN_ECC_RD_A must be "
+                                         "one of FALSE, not 'TRUE'$"):
         timing_of("URAM288", {"EN_ECC_RD_A": "TRUE"}, {})
 
 
