@@ -110,7 +110,7 @@ class Graph:
 
     def place_of(self, cell: int) -> Place:
         """Return the instance that ``cell`` is in; ports are in the top."""
-        return self.places[np.searchsorted(self._first_cells, cell, "right") - 1]
+        return self.places[max(0, np.searchsorted(self._first_cells, cell, "right") - 1)]
 
     def cell_name(self, cell: int) -> str:
         """Return the path of ``cell``, with the name that Yosys gave it; that of a port."""

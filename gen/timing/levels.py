@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from gen.timing.graph import Arcs, Graph
 from gen.timing.logic_loop import refuse_loop
 
-__all__ = ["Level", "Levels", "levels_of"]
+__all__ = ["Level", "Levels", "latest_of", "levels_of"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,6 +61,16 @@ def levels_of(graph: Graph) -> Levels:
         spans[targets[starts]] = np.stack(
             [first + starts, first + np.r_[starts[1:], last - first]], axis=1)
     return Levels(graph, arcs, sources[order], tuple(levels), spans)
+
+
+def latest_of(arrived: NDArray[np.float64],
+              starts: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Return the latest of each group that begins at ``starts``, and the first place with it."""
+    latest = np.maximum.reduceat(arrived, starts)
+    lengths = np.diff(starts, append=len(arrived))
+    is_latest = arrived == np.repeat(latest, lengths)
+    places = np.where(is_latest, np.arange(len(arrived)), len(arrived))
+    return latest, np.minimum.reduceat(places, starts)
 
 
 def _levels(sources: NDArray, targets: NDArray, count: int) -> NDArray[np.int32]:

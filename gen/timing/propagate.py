@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from gen.timing.cells import LUT_PINS
 from gen.timing.graph import Ends, Graph
-from gen.timing.levels import Levels
+from gen.timing.levels import Levels, latest_of
 from gen.timing.nets import Case
 
 __all__ = ["Arrivals", "arrivals", "clock_of", "crossings", "required"]
@@ -105,7 +105,7 @@ def arrivals(levels: Levels, case: Case, clock: int) -> Arrivals:
         luts = slice(level.first, level.first + level.luts)
         delays[luts] += _lut_pins(at_pins[:level.luts], levels.arcs.targets[luts])
         arrived = at_pins + delays[arcs]
-        latest, best = _latest(arrived, level.starts)
+        latest, best = latest_of(arrived, level.starts)
         later = latest > nets[level.targets]
         targets, best = level.targets[later], best[later]
         nets[targets] = latest[later]
@@ -181,12 +181,3 @@ def _lut_pins(at_pins: Floats, targets: NDArray[np.int32]) -> Floats:
     delays = np.empty(len(ordered))
     delays[order] = _FASTEST_FIRST[rank]
     return delays
-
-
-def _latest(arrived: Floats, starts: NDArray[np.int64]) -> tuple[Floats, NDArray[np.int64]]:
-    """Return the latest of each group that begins at ``starts``, and the first place with it."""
-    latest = np.maximum.reduceat(arrived, starts)
-    lengths = np.diff(starts, append=len(arrived))
-    is_latest = arrived == np.repeat(latest, lengths)
-    places = np.where(is_latest, np.arange(len(arrived)), len(arrived))
-    return latest, np.minimum.reduceat(places, starts)
