@@ -68,6 +68,17 @@ def test_two_instances_of_one_unit():
         "end.D[0]": pytest.approx(77 + THREE - 25)}
 
 
+def test_a_port_is_of_the_top():
+    """However many instances there are."""
+    graph = join({"inner": inner(), "top": netlist(
+        {"x": cell("inner", {"clk": [2], "i": [10]}, {"q": [11]}), "end": ff(2, 11, 13)},
+        clk=("input", [2]), bus=("input", [9, 10]))})
+    path = worst_paths(analyse(graph), 1000, 9, source=lambda unit, signal: f"{unit}/{signal}")[0]
+    assert [(hop.cell, hop.signal, hop.source) for hop in path.hops] == [
+        ("bus", "bus[1]", "top/bus"), ("x.store", "x.kept", "inner/kept")]
+    assert (path.start, path.start_kind) == ("bus", "port")
+
+
 def test_a_unit_that_only_passes_a_net_on():
     """Its two ports are one net, which has one delay; so are two outputs with one driver."""
     graph = join({"wire": netlist({}, i=("input", [2]), o=("output", [2])), "top": netlist(

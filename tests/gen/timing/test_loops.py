@@ -40,6 +40,20 @@ def test_a_loop_counts_its_own_way_alone():
     assert loop.ps == 77 + 370 + 50 + 50 - 25
 
 
+def test_the_slowest_loop_may_not_be_where_the_latest_path_ends():
+    """``near`` is the end of the slowest path, behind four LUTs, and has a loop of one; ``slow``
+    has a loop of two."""
+    graph = join({"top": netlist(
+        {"far": ff(2, "0", 9), "a": lut(20, 9), "b": lut(21, 20), "c": lut(22, 21),
+         "both": lut(23, 22, 10), "near": ff(2, 23, 10),
+         "x": lut(30, 11), "y": lut(31, 30), "slow": ff(2, 31, 11)},
+        {"near": [10], "slow": [11]}, clk=("input", [2]))})
+    loops = [(loop.end, loop.ps) for loop in worst_loops(analyse(graph), 1000, 9)]
+    assert loops == [("slow", 77 + 370 + 35 + 370 + 35 + 50 - 25),
+                     ("near", 77 + 370 + 50 + 50 - 25)]
+    assert [loop.end for loop in worst_loops(analyse(graph), 1000, 1)] == ["slow"]
+
+
 def test_registers_of_two_instances_are_two():
     inner = netlist({"s": ff(2, 3, 4), "x": lut(5, 4)}, {"s": [4]}, clk=("input", [2]),
                     i=("input", [3]), o=("output", [5]))

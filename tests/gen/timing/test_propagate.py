@@ -150,6 +150,27 @@ def test_memories_load_a_net_with_their_primitives():
         "b.D[0]": 312 + 370 + 50 + 370 - 25}
 
 
+@pytest.mark.parametrize("case, address", [(OPTIMISTIC, 0), (MIDDLE, 77 + 370 + 35)])
+def test_a_word_changes_with_the_address_or_when_it_is_written(case, address):
+    """A LUTRAM of 64 words: bit 5 of the address takes 35 to the word, the clock takes 312; in the
+    first case of nets the address, 77 + 150 + 35, is the earlier one."""
+    ram = cell("ember_ram_async", {
+        "clk": [2], "write_en": ["0"], "write_addr": ["0"] * 6, "write_data": ["0"],
+        "read_addr": [*["0"] * 5, 10]}, {"read_data": [20]})
+    ram["parameters"] = {"WIDTH": "1", "DEPTH": "1000000", "ADDR_BITS": "110",
+                         "STYLE": "distributed"}
+    graph = join({"top": netlist({"a": ff(2, "0", 10), "ram": ram, "b": ff(2, 20, 30)}, **CLOCK)})
+    arrived = analyse(graph, case)
+    assert ends(arrived) == {"b.D[0]": max(address, 312) + float(case.delay(1)) - 25}
+    start = graph.launches.cells[arrived.end_starts[np.isfinite(arrived.ends)]]
+    assert graph.kinds_of(start) == ["ff" if address else "lutram"]
+
+
+def test_a_clock_that_leaves_by_a_port_is_no_path():
+    graph = join({"top": netlist({"a": ff(2, "0", 10)}, **CLOCK, clk_out=("output", [2]))})
+    assert ends(analyse(graph)) == {}
+
+
 def test_required_times_meet_the_slacks():
     arrived = analyse(join({"top": two_luts(side=("output", [11]))}))
     graph = arrived.graph
