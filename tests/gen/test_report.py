@@ -9,12 +9,13 @@ from rich.console import Console
 from gen.depth import Path as DepthPath
 from gen.depth import Reach, Timing, analyse, ram_timing
 from gen.platform import VerilogPlatform
-from gen.ram_cost import RamCost, ram_cost
+from gen.ram_cost import RamCost, RamShape, ram_cost, ram_shape
 from gen.report import report_resources
 from gen.tables import path_table, report_table
 from gen.verilog import to_verilog
 from tests.gen import designs
 from tests.gen.designs import Bank, Chain
+from tests.gen.mapped import cell, netlist
 
 
 @pytest.mark.parametrize("width, depth, style, cost", [
@@ -35,16 +36,17 @@ def test_ram_cost(width, depth, style, cost):
     assert ram_cost(width, depth, style) == cost
 
 
-def cell(kind, inputs, outputs):
-    connections = {**inputs, **outputs}
-    return {"type": kind, "connections": connections, "port_directions": {
-        port: "output" if port in outputs else "input" for port in connections}}
-
-
-def netlist(cells, names=None, **ports):
-    return {"cells": cells, "ports": {
-        name: {"direction": direction, "bits": bits} for name, (direction, bits) in ports.items()},
-        "netnames": {name: {"bits": bits} for name, bits in (names or {}).items()}}
+@pytest.mark.parametrize("width, depth, style, shape", [
+    (512, 4097, "ultra", RamShape("uram", 4096, stages=2, columns=8)),
+    (36, 512, "block", RamShape("bram18", 512, stages=1, columns=1)),
+    # Nine of 4096 x 9 side by side, not nine of 512 x 72 in depth.
+    (81, 4096, "block", RamShape("bram36", 4096, stages=1, columns=9)),
+    (36, 3072, "block", RamShape("bram36", 1024, stages=3, columns=1)),
+    (9, 65, "auto", RamShape("bram18", 512, stages=1, columns=1)),
+    (15, 32, "auto", RamShape("lutram", 32, stages=1, columns=2)),
+    (7, 65, "distributed", RamShape("lutram", 64, stages=2, columns=1))])
+def test_ram_shape(width, depth, style, shape):
+    assert ram_shape(width, depth, style) == shape
 
 
 def test_paths_between_registers_and_ports():

@@ -1,0 +1,74 @@
+"""Loads of nets by kind, control sets, and depth in LUTs."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gen.timing.cells import KINDS
+from gen.timing.graph import Graph
+from gen.timing.levels import Levels
+
+__all__ = ["ControlSet", "NetLoads", "control_sets", "loads_by_kind", "lut_depths", "most_loaded"]
+
+
+class NetLoads(NamedTuple):
+    """A net's path, its loads, and how many of them are of each kind that it has."""
+
+    name: str
+    total: int
+    kinds: dict[str, int]
+
+
+class ControlSet(NamedTuple):
+    """Flip-flops with the same clock, enable and reset (paths of nets, or a constant): a slice
+    holds flip-flops of one such set in each half. "" where they have no such pin."""
+
+    clock: str
+    enable: str
+    reset: str
+    flip_flops: int
+
+
+def loads_by_kind(graph: Graph) -> NDArray[np.int64]:
+    """Return the loads of each net, nets x ``KINDS``; a LUT's, carry's or multiplexer's input is
+    data. Clocks are not counted."""
+    loads = graph.loads
+    cells = loads.nets.astype(np.int64) * len(KINDS) + loads.kinds
+    counts = np.bincount(cells, loads.counts, graph.count * len(KINDS))
+    return counts.astype(np.int64).reshape(graph.count, len(KINDS))
+
+
+def most_loaded(graph: Graph, count: int) -> list[NetLoads]:
+    """Return the ``count`` nets with most loads, the most first; constants are not among them."""
+    loads = loads_by_kind(graph)
+    total = np.where(graph.constant, 0, loads.sum(axis=1))
+    nets = np.argsort(-total, kind="stable")[:count]
+    return [NetLoads(graph.net_name(int(net)), int(total[net]),
+                     {kind: int(n) for kind, n in zip(KINDS, loads[net]) if n})
+            for net in nets if total[net]]
+
+
+def control_sets(graph: Graph) -> list[ControlSet]:
+    """Return the control sets of the design, the largest first."""
+    cells = np.flatnonzero(graph.kinds_of(np.arange(len(graph.clocks), dtype=np.int32)) == "ff")
+    pins = [graph.clocks]
+    for kind in ("enable", "reset"):
+        of_kind = graph.loads.kinds == KINDS.index(kind)
+        nets = np.full(len(graph.clocks), -1, np.int32)
+        nets[graph.loads.cells[of_kind]] = graph.loads.nets[of_kind]
+        pins.append(nets)
+    sets, counts = np.unique(np.stack(pins)[:, cells], axis=1, return_counts=True)
+    return [ControlSet(*("" if net < 0 else graph.net_name(int(net)) for net in sets[:, place]),
+                       int(counts[place]))
+            for place in np.argsort(-counts, kind="stable")]
+
+
+def lut_depths(levels: Levels) -> NDArray[np.int32]:
+    """Return for each net the most LUTs on a path to it."""
+    depths = np.zeros(levels.graph.count, np.int32)
+    for level in levels.levels:
+        arcs = slice(level.first, level.last)
+        through = depths[levels.sources[arcs]] + levels.arcs.lut[arcs]
+        depths[level.targets] = np.maximum.reduceat(through, level.starts)
+    return depths
