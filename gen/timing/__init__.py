@@ -1,0 +1,1 @@
+"""Static timing analysis of the netlists that Yosys maps for UltraScale+."""
