@@ -9,7 +9,7 @@ from rich.console import Console
 from gen.depth import Path as DepthPath
 from gen.depth import Reach, Timing, analyse, ram_timing
 from gen.platform import VerilogPlatform
-from gen.ram_cost import RamCost, ram_cost
+from gen.ram_cost import RamCost, RamShape, ram_cost, ram_shape
 from gen.report import report_resources
 from gen.tables import path_table, report_table
 from gen.verilog import to_verilog
@@ -33,6 +33,19 @@ from tests.gen.designs import Bank, Chain
     (7, 256, "distributed", RamCost(lut=4 * 8 + 7, levels=2))])
 def test_ram_cost(width, depth, style, cost):
     assert ram_cost(width, depth, style) == cost
+
+
+@pytest.mark.parametrize("width, depth, style, shape", [
+    (512, 4097, "ultra", RamShape("uram", 4096, stages=2, columns=8)),
+    (36, 512, "block", RamShape("bram18", 512, stages=1, columns=1)),
+    # Nine of 4096 x 9 side by side, not nine of 512 x 72 in depth.
+    (81, 4096, "block", RamShape("bram36", 4096, stages=1, columns=9)),
+    (36, 3072, "block", RamShape("bram36", 1024, stages=3, columns=1)),
+    (9, 65, "auto", RamShape("bram18", 512, stages=1, columns=1)),
+    (15, 32, "auto", RamShape("lutram", 32, stages=1, columns=2)),
+    (7, 65, "distributed", RamShape("lutram", 64, stages=2, columns=1))])
+def test_ram_shape(width, depth, style, shape):
+    assert ram_shape(width, depth, style) == shape
 
 
 def cell(kind, inputs, outputs):

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-import numpy as np
+from scipy.stats import spearmanr
 
 from gen.timing.public.designs import Design, Published
 
@@ -103,9 +103,4 @@ def spearman(first: Sequence[float], second: Sequence[float]) -> float | None:
         raise ValueError(f"spearman: lengths must be equal, not {len(first)} and {len(second)}")
     if len(first) < 3 or len(set(first)) == 1 or len(set(second)) == 1:
         return None
-    return float(np.corrcoef(_ranks(first), _ranks(second))[0, 1])
-
-
-def _ranks(values: Sequence[float]) -> np.ndarray:
-    _, places, counts = np.unique(values, return_inverse=True, return_counts=True)
-    return (np.cumsum(counts) - (counts - 1) / 2)[places]
+    return float(spearmanr(first, second).statistic)

@@ -1,0 +1,91 @@
+"""Timing of each type of cell that Yosys emits for UltraScale+, and of the owned memories."""
+
+from collections.abc import Mapping
+
+from gen.platform import RAM_MODULES
+from gen.ram_cost import ram_shape
+from gen.timing.cells.block_ram import block_ram, block_ram_box
+from gen.timing.cells.carry import carry, merge_carries
+from gen.timing.cells.dsp import dsp
+from gen.timing.cells.flipflop import FLIP_FLOPS, flip_flop
+from gen.timing.cells.lut import LUT_PINS, lut
+from gen.timing.cells.lutram import LUTRAMS, lutram, lutram_box
+from gen.timing.cells.model import (
+    KINDS,
+    Arc,
+    Capture,
+    CellTiming,
+    Inner,
+    Launch,
+    Pin,
+    number,
+    text,
+)
+from gen.timing.cells.mux import wide_mux
+from gen.timing.cells.shift_register import SHIFT_REGISTERS, shift_register
+from gen.timing.cells.ultra_ram import ultra_ram, ultra_ram_box
+
+__all__ = ["KINDS", "LUT_PINS", "Arc", "Capture", "CellTiming", "Inner", "Launch", "Pin",
+           "merge_carries", "timing_of"]
+
+_LATENCY = {module: latency for latency, module in RAM_MODULES.items()}
+_STYLES = ("auto", "distributed", "block", "ultra")
+# Placement folds an inverter into the LUT or register that it drives; clock buffers carry no data.
+_BUFFERS = ("INV", "BUF", "BUFG")
+# `$scopeinfo` is a note of Yosys about the hierarchy that it flattened.
+_CONSTANTS = ("GND", "VCC", "$scopeinfo")
+
+
+def timing_of(kind: str, parameters: Mapping[str, str | int],
+              widths: Mapping[str, int]) -> CellTiming:
+    """Return the timing of a cell of type ``kind``.
+
+    ``parameters`` are those of the cell, as Yosys's JSON writes them; ``widths`` are the bits of
+    its connected ports. ``ValueError`` for a type that is not known, which it names, and for a
+    setting that has no timing.
+    """
+    if kind.startswith("LUT") and kind[3:] in "123456" and len(kind) == 4:
+        return lut(int(kind[3]))
+    if kind in FLIP_FLOPS:
+        return flip_flop(kind)
+    if kind in ("CARRY4", "CARRY8"):
+        return carry(int(kind[5]))
+    if kind in ("MUXF7", "MUXF8", "MUXF9"):
+        return wide_mux(kind)
+    if kind in SHIFT_REGISTERS:
+        return shift_register(kind, widths)
+    if kind in LUTRAMS:
+        return lutram(kind, widths)
+    if kind in _BUFFERS:
+        return CellTiming("buffer", (Arc(Pin("I"), Pin("O"), 0),))
+    if kind in _CONSTANTS:
+        return CellTiming("constant")
+    try:
+        if kind in ("RAMB18E2", "RAMB36E2"):
+            return block_ram(parameters, widths)
+        if kind == "URAM288":
+            return ultra_ram(parameters, widths)
+        if kind == "DSP48E2":
+            return dsp(parameters, widths)
+        if kind in _LATENCY:
+            return _memory(kind, parameters, widths)
+    except ValueError as error:
+        raise ValueError(f"cell of type {kind}: {error}") from None
+    raise ValueError(f"cells of type {kind} have no timing")
+
+
+def _memory(module: str, parameters: Mapping[str, str | int],
+            widths: Mapping[str, int]) -> CellTiming:
+    """Return the timing of an owned memory, from its WIDTH, DEPTH, STYLE and ADDR_BITS.
+
+    OUTPUT_REG, 0 where it is not given, is the output register of a block RAM or UltraRAM.
+    """
+    width, depth = number(parameters, "WIDTH", 1), number(parameters, "DEPTH", 2)
+    style = text(parameters, "STYLE", "auto", *_STYLES)
+    address_bits = number(parameters, "ADDR_BITS", widths.get("read_addr", 1))
+    output_register = bool(number(parameters, "OUTPUT_REG", 0))
+    shape = ram_shape(width, depth, style if _LATENCY[module] else "distributed")
+    if shape.kind == "lutram":
+        return lutram_box(shape, width, address_bits, registered=bool(_LATENCY[module]))
+    box = ultra_ram_box if shape.kind == "uram" else block_ram_box
+    return box(shape, width, address_bits, output_register)

@@ -1,0 +1,171 @@
+"""The whole design as one flat graph of nets: units joined across the hierarchy.
+
+A net is a node. An arc leads from a net, through a load and its cell, to the net that the cell
+drives; its delay is that of the wire to the load and that of the cell. So a net's fan-out is that
+of the whole design, whatever units its loads are in.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gen.timing.cell_types import CellType
+from gen.timing.hierarchy import Place
+from gen.timing.netlist import CONSTANTS, Unit
+
+__all__ = ["Arcs", "Ends", "Graph", "Loads"]
+
+Ints = NDArray[np.int32]
+Floats = NDArray[np.float64]
+
+
+class Loads(NamedTuple):
+    """Input pins, clocks not among them: the ``nets`` that they load, their ``cells``, their
+    numbers among the pins of the cell (``pins``), places in ``KINDS`` (``kinds``), and the pins of
+    primitives behind them (``counts``)."""
+
+    nets: Ints
+    cells: Ints
+    pins: Ints
+    kinds: Ints
+    counts: Ints
+
+
+class Arcs(NamedTuple):
+    """Ways through cells: from ``loads`` to the nets ``targets``; ``ps`` in the cell, and ``nets``
+    of fan-out 1 in it; ``lut`` where the engine gives the delay of a pin of a LUT."""
+
+    loads: Ints
+    targets: Ints
+    ps: Floats
+    nets: Ints
+    lut: NDArray[np.bool_]
+
+
+class Ends(NamedTuple):
+    """Starts of paths (``places`` are nets), their ends (``places`` are loads), or paths inside a
+    cell (``places`` are -1); the ``cells``, ``ps`` from clock to output, of setup or of the path,
+    ``nets`` of fan-out 1 inside, and ``kinds`` of ends, else -1."""
+
+    places: Ints
+    cells: Ints
+    ps: Floats
+    nets: Ints
+    kinds: Ints
+
+
+@dataclass(frozen=True, eq=False)
+class Graph:
+    """A flat design.
+
+    Members
+    -------
+    units, top: what it was made of.
+    constant: for each net, whether it is constant: nothing arrives there.
+    fan_out: for each net, the number of its loads, clocks not counted.
+    drivers, driver_pins: for each net, the cell that drives it and the number of its pin; -1
+        without one.
+    loads, arcs, launches, captures, inner: see :class:`Loads`, :class:`Arcs`, :class:`Ends`.
+    types, cell_types: the types of cells, and each cell's place among them.
+    clocks: for each cell, the net at its clock; -1 without a clock.
+    places: the instances, that of the top first.
+    ports: for each port of the top, its cell.
+    """
+
+    units: Mapping[str, Unit]
+    top: str
+    constant: NDArray[np.bool_]
+    fan_out: Ints
+    drivers: Ints
+    driver_pins: Ints
+    loads: Loads
+    arcs: Arcs
+    launches: Ends
+    captures: Ends
+    inner: Ends
+    types: tuple[CellType, ...]
+    cell_types: Ints
+    clocks: Ints
+    places: tuple[Place, ...]
+    ports: Mapping[str, int]
+
+    @property
+    def count(self) -> int:
+        """Number of nets."""
+        return len(self.constant)
+
+    def type_of(self, cell: int) -> CellType:
+        """Return the type of ``cell``."""
+        return self.types[self.cell_types[cell]]
+
+    def kinds_of(self, cells: Ints) -> NDArray[np.str_]:
+        """Return the kind (``ff``, ``lut``, ``port`` ...) of each of ``cells``."""
+        return self._kinds[self.cell_types[cells]]
+
+    def place_of(self, cell: int) -> Place:
+        """Return the instance that ``cell`` is in; ports are in the top."""
+        return self.places[np.searchsorted(self._first_cells, cell, "right") - 1]
+
+    def cell_name(self, cell: int) -> str:
+        """Return the path of ``cell``, with the name that Yosys gave it; that of a port."""
+        if cell in self._port_names:
+            return self._port_names[cell]
+        place = self.place_of(cell)
+        cells, row = self.units[place.unit].cell(cell - place.first_cell)
+        return ".".join((*place.path, cells.names[row]))
+
+    def signal(self, net: int) -> tuple[Place, str, int]:
+        """Return the signal of ``net``: the instance of its driver, its name there, and the bit,
+        -1 if the signal has one. The name is "" if there is none."""
+        cell = int(self.drivers[net])
+        if cell < 0:
+            return self.places[0], self.constant_name(net), -1
+        place, pin = self.place_of(cell), int(self.driver_pins[net])
+        if cell in self._port_names:
+            port = self.types[self.cell_types[cell]].pins
+            return place, self._port_names[cell], port[pin].bit if len(port) > 1 else -1
+        unit = self.units[place.unit]
+        cells, row = unit.cell(cell - place.first_cell)
+        return place, *unit.signal(int(cells.nets[row, pin]))
+
+    def constant_name(self, net: int) -> str:
+        """Return the value of a constant net, "" of another one."""
+        found = np.flatnonzero(self.places[0].nets[:len(CONSTANTS)] == net)
+        return CONSTANTS[found[0]] if len(found) else ""
+
+    def net_name(self, net: int) -> str:
+        """Return the path of ``net``'s signal with its bit, else that of the cell that drives
+        it; the value of a constant."""
+        place, name, bit = self.signal(net)
+        if not name:
+            return self.cell_name(int(self.drivers[net])) if self.drivers[net] >= 0 else "undriven"
+        return ".".join((*place.path, name)) + (f"[{bit}]" if bit >= 0 else "")
+
+    def register_name(self, cell: int) -> str:
+        """Return the name of what starts or ends a path in ``cell``: the first signal that it
+        drives, without its bit, else the cell."""
+        type_ = self.type_of(cell)
+        if type_.kind != "port" and len(type_.outputs):
+            place = self.place_of(cell)
+            unit = self.units[place.unit]
+            cells, row = unit.cell(cell - place.first_cell)
+            for net in cells.nets[row, type_.outputs]:
+                if name := unit.signal(int(net))[0]:
+                    return ".".join((*place.path, name))
+        return self.cell_name(cell)
+
+    @cached_property
+    def _first_cells(self) -> NDArray[np.int64]:
+        return np.array([place.first_cell for place in self.places])
+
+    @cached_property
+    def _port_names(self) -> dict[int, str]:
+        return {cell: name for name, cell in self.ports.items()}
+
+    @cached_property
+    def _kinds(self) -> NDArray[np.str_]:
+        return np.array([type_.kind for type_ in self.types], np.str_)

@@ -1,0 +1,190 @@
+"""Arrival and required times of every net, in one case of nets.
+
+The delay of a net depends on its fan-out alone (:mod:`gen.timing.nets`), but for connections that
+have wires of their own. A LUT's inputs are assigned to its pins by their arrival, as placers do: the
+latest input has the fastest pin. That is done once, in :func:`arrivals`, and kept.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gen.timing.cells import LUT_PINS
+from gen.timing.graph import Ends, Graph
+from gen.timing.levels import Levels
+from gen.timing.nets import Case, dedicated
+
+__all__ = ["Arrivals", "arrivals", "clock_of", "crossings", "required"]
+
+Floats = NDArray[np.float64]
+_FASTEST_FIRST = np.array(LUT_PINS[::-1], np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class Arrivals:
+    """What arrives when, in one case of nets and for the registers of one clock; all in ps.
+
+    Members
+    -------
+    levels, case, clock: what it was computed from.
+    launches: place in ``graph.launches`` of those of the clock. Those of ports are with every
+        clock.
+    captures: place in ``graph.captures`` of those of the clock, likewise.
+    wires: for each load, the delay from its net's driver.
+    arcs: for each arc of ``levels``, the delay in the cell.
+    nets: for each net, the latest arrival at its driver; -inf if nothing arrives.
+    starts: for each net, the place in ``graph.launches`` of where the latest path began; -1.
+    through: for each net, the arc of ``levels`` that the latest path takes to it; -1 if it begins
+        there.
+    ends: for each of ``captures``, the arrival at the end with the setup; -inf.
+    inner: for each of ``graph.inner``, the delay of the path.
+    """
+
+    levels: Levels
+    case: Case
+    clock: int
+    launches: NDArray[np.int64]
+    captures: NDArray[np.int64]
+    wires: Floats
+    arcs: Floats
+    nets: Floats
+    starts: NDArray[np.int64]
+    through: NDArray[np.int64]
+    ends: Floats
+    inner: Floats
+
+    @property
+    def graph(self) -> Graph:
+        """The design."""
+        return self.levels.graph
+
+    @cached_property
+    def end_starts(self) -> NDArray[np.int64]:
+        """For each of ``captures``, where its latest path began, as in ``starts``."""
+        graph = self.graph
+        return self.starts[graph.loads.nets[graph.captures.places[self.captures]]]
+
+    def slacks(self, period: float) -> Floats:
+        """Return the slack of each of ``captures`` at ``period`` ps; inf where nothing arrives."""
+        return period - self.ends
+
+
+def clock_of(graph: Graph, port: str) -> int:
+    """Return the net of clock ``port`` of the top; ``ValueError`` if no register uses it."""
+    ports = graph.units[graph.top].ports
+    if port in ports and len(ports[port][1]) == 1:
+        net = int(graph.places[0].nets[ports[port][1][0]])
+        if net in graph.clocks:
+            return net
+    raise ValueError(f"clock must be a port at a register's clock, not {port!r}")
+
+
+def arrivals(levels: Levels, case: Case, clock: int) -> Arrivals:
+    """Return what arrives at each net and at each end, from the registers of net ``clock``."""
+    graph = levels.graph
+    inner_net = float(case.delay(1))
+    launches = _of_clock(graph, graph.launches, clock)
+    captures = _of_clock(graph, graph.captures, clock)
+    wires = _wires(graph, case)
+    delays = levels.arcs.ps + levels.arcs.nets * inner_net
+    nets = np.full(graph.count, -np.inf)
+    starts, through = (np.full(graph.count, -1, np.int64) for _ in range(2))
+    # Of several launches of a net, the latest is assigned last.
+    launched = (graph.launches.ps + graph.launches.nets * inner_net)[launches]
+    for place in launches[np.argsort(launched, kind="stable")][np.newaxis]:
+        nets[graph.launches.places[place]] = np.sort(launched, kind="stable")
+        starts[graph.launches.places[place]] = place
+    for level in levels.levels:
+        arcs = slice(level.first, level.last)
+        sources = levels.sources[arcs]
+        at_pins = nets[sources] + wires[levels.arcs.loads[arcs]]
+        luts = slice(level.first, level.first + level.luts)
+        delays[luts] += _lut_pins(at_pins[:level.luts], levels.arcs.targets[luts])
+        arrived = at_pins + delays[arcs]
+        latest, best = _latest(arrived, level.starts)
+        later = latest > nets[level.targets]
+        targets, best = level.targets[later], best[later]
+        nets[targets] = latest[later]
+        starts[targets] = starts[sources[best]]
+        through[targets] = level.first + best
+    ends = graph.captures
+    at_ends = (nets[graph.loads.nets[ends.places]] + wires[ends.places] + ends.ps
+               + ends.nets * inner_net)
+    return Arrivals(levels, case, clock, launches, captures, wires, delays, nets, starts, through,
+                    at_ends[captures], graph.inner.ps + graph.inner.nets * inner_net)
+
+
+def required(arrived: Arrivals, period: float) -> Floats:
+    """Return when each net's driver must have settled at ``period`` ps; inf where no path ends.
+
+    A net's slack is this minus its arrival.
+    """
+    levels, graph = arrived.levels, arrived.graph
+    latest = np.full(graph.count, np.inf)
+    places = graph.captures.places[arrived.captures]
+    nets = graph.loads.nets[places]
+    # What lies between the driver and the end is the end's arrival without the net's.
+    inner_net = float(arrived.case.delay(1))
+    behind = (arrived.wires[places] + graph.captures.ps[arrived.captures]
+              + graph.captures.nets[arrived.captures] * inner_net)
+    np.minimum.at(latest, nets, period - behind)
+    for level in reversed(levels.levels):
+        arcs = slice(level.first, level.last)
+        before = (latest[levels.arcs.targets[arcs]] - arrived.arcs[arcs]
+                  - arrived.wires[levels.arcs.loads[arcs]])
+        np.minimum.at(latest, levels.sources[arcs], before)
+    return latest
+
+
+def crossings(levels: Levels, clock: int) -> int:
+    """Return the number of ends of net ``clock``'s registers that a path from registers of other
+    clocks reaches; such paths have no arrival."""
+    graph = levels.graph
+    reached = np.zeros(graph.count, bool)
+    own = graph.clocks[graph.launches.cells]
+    reached[graph.launches.places[(own >= 0) & (own != clock)]] = True
+    for level in levels.levels:
+        if level.last > level.first:
+            through = reached[levels.sources[level.first:level.last]]
+            reached[level.targets] |= np.logical_or.reduceat(through, level.starts)
+    ends = graph.captures
+    of_clock = graph.clocks[ends.cells] == clock
+    return int((reached[graph.loads.nets[ends.places]] & of_clock).sum())
+
+
+def _of_clock(graph: Graph, ends: Ends, clock: int) -> NDArray[np.int64]:
+    own = graph.clocks[ends.cells]
+    return np.flatnonzero((own == clock) | (graph.kinds_of(ends.cells) == "port"))
+
+
+def _wires(graph: Graph, case: Case) -> Floats:
+    """Return the delay to each load from the driver of its net."""
+    loads = graph.loads
+    wires = case.delay(graph.fan_out)[loads.nets]
+    for group, ps in graph.dedicated_loads(dedicated):
+        wires[group] = ps
+    return wires
+
+
+def _lut_pins(at_pins: Floats, targets: NDArray[np.int32]) -> Floats:
+    """Return the delay of the pin that each input of LUTs gets; ``targets`` are what they drive,
+    those of one LUT next to each other."""
+    order = np.lexsort((-at_pins, targets))
+    ordered = targets[order]
+    first = np.r_[True, ordered[1:] != ordered[:-1]][:len(ordered)]
+    places = np.arange(len(ordered))
+    rank = places - np.maximum.accumulate(np.where(first, places, 0))
+    delays = np.empty(len(ordered))
+    delays[order] = _FASTEST_FIRST[rank]
+    return delays
+
+
+def _latest(arrived: Floats, starts: NDArray[np.int64]) -> tuple[Floats, NDArray[np.int64]]:
+    """Return the latest of each group that begins at ``starts``, and the first place that has it."""
+    latest = np.maximum.reduceat(arrived, starts)
+    lengths = np.diff(starts, append=len(arrived))
+    is_latest = arrived == np.repeat(latest, lengths)
+    places = np.where(is_latest, np.arange(len(arrived)), len(arrived))
+    return latest, np.minimum.reduceat(places, starts)
