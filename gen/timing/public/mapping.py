@@ -3,17 +3,13 @@
 A memory is what Yosys infers from the design's own Verilog: there are no black boxes.
 """
 
-import gzip
-import json
 from importlib.metadata import PackageNotFoundError, distribution
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
-from gen.cache import cached, digest
+from gen.netlists import Netlist, synthesise
 from gen.timing.public.designs import Design, Package
 from gen.tools import BuildError
-from gen.yosys import run_yosys, yosys_id
 
 __all__ = ["SourceError", "licence_text", "map_design", "source_files"]
 
@@ -47,32 +43,13 @@ def licence_text(design: Design) -> str:
     return text
 
 
-def map_design(design: Design) -> dict[str, Any]:
-    """Return the netlist of ``design`` as Yosys writes it: ``ports``, ``cells``, ``netnames``.
+def map_design(design: Design) -> Netlist:
+    """Return the netlist of ``design``, cached by its source.
 
-    It is cached by the sources. ``SourceError`` if they are not installed, ``YosysError`` if they
-    cannot be mapped.
+    ``SourceError`` if that is not installed, ``YosysError`` if it cannot be mapped.
     """
-    sources = {f"{index}.v": file.read_text(encoding="utf-8")
-               for index, file in enumerate(source_files(design))}
-    parameters = "".join(f" -set {key} {value}" for key, value in design.parameters.items())
-    script = "\n".join([
-        f"read_verilog -sv {' '.join(sources)}",
-        *([f"chparam{parameters} {design.top}"] if parameters else []),
-        f"synth_xilinx -family xcup -abc9 -noiopad -noclkbuf -flatten -top {design.top}",
-        f"select {design.top}", "write_json -selected design.json"])
-
-    def build(folder: Path) -> None:
-        for name, text in sources.items():
-            (folder / name).write_text(text, encoding="utf-8")
-        run_yosys(script, cwd=folder)
-        written = folder / "design.json"
-        (folder / "design.json.gz").write_bytes(gzip.compress(written.read_bytes(), 1, mtime=0))
-        written.unlink()
-
-    entry = cached(f"public-{digest([yosys_id(), script, *sources.values()])}", build)
-    modules = json.loads(gzip.decompress((entry / "design.json.gz").read_bytes()))["modules"]
-    return modules[design.top]
+    source = "\n".join(file.read_text(encoding="utf-8") for file in source_files(design))
+    return synthesise(design.top, source, design.parameters)
 
 
 def _package(design: Design) -> Package:
