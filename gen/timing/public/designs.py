@@ -57,6 +57,9 @@ class Design:
     """A public design; without ``package`` the project has its figures, but not its source.
 
     ``top`` and ``parameters`` are of the module that was measured; ``clocks`` are its clock ports.
+    ``recorded`` is our estimate in MHz in the three cases when the figures were written down, from
+    the source at ``commit``; ``None`` if it was not mapped. A test computes those of the designs
+    with a package anew, so that the others are of the same analysis.
     """
 
     name: str
@@ -69,6 +72,7 @@ class Design:
     published: tuple[Published, ...]
     parameters: Mapping[str, int] = field(default_factory=dict)
     package: Package | None = None
+    recorded: tuple[float, float, float] | None = None
 
 
 def read_designs(path: Path = SHIPPED) -> tuple[Design, ...]:
@@ -101,7 +105,16 @@ def _design(table: Any) -> Design:
         published=tuple(_published(entry, f"{owner}, published[{index}]")
                         for index, entry in enumerate(_tables(table, "published", owner))),
         parameters=_parameters(table.get("parameters", {}), owner),
-        package=None if package is None else _package(package, f"{owner}, package"))
+        package=None if package is None else _package(package, f"{owner}, package"),
+        recorded=_recorded(table["recorded"], owner) if "recorded" in table else None)
+
+
+def _recorded(mhz: Any, owner: str) -> tuple[float, float, float]:
+    if (not isinstance(mhz, list) or len(mhz) != 3
+            or not all(isinstance(value, int | float) for value in mhz)
+            or not mhz[0] >= mhz[1] >= mhz[2] > 0):
+        raise ValueError(f"{owner}: recorded must be three falling numbers above 0, not {mhz!r}")
+    return mhz[0], mhz[1], mhz[2]
 
 
 def _published(table: Any, owner: str) -> Published:
