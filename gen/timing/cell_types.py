@@ -69,7 +69,8 @@ class CellType:
     joins: tuple[tuple[int, int], ...]
 
     @classmethod
-    def of(cls, name: str, timing: CellTiming, ports: Iterable[tuple[str, int, bool]]) -> "CellType":
+    def of(cls, name: str, timing: CellTiming,
+           ports: Iterable[tuple[str, int, bool]]) -> "CellType":
         """Return the type of cells with ``ports``: name, width, and whether it is an output."""
         pins: list[Pin] = []
         inputs, outputs, clock = [], [], -1

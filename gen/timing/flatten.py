@@ -11,6 +11,7 @@ from gen.timing.cells import Capture, CellTiming, Launch, Pin, timing_of
 from gen.timing.graph import Arcs, Ends, Graph, Loads
 from gen.timing.hierarchy import places_of
 from gen.timing.netlist import CONSTANTS, Unit
+from gen.timing.wires import dedicated_wires
 
 __all__ = ["flat"]
 
@@ -47,14 +48,17 @@ def flat(units: Mapping[str, Unit], top: str, timing_of: TimingOf = timing_of) -
     # Nothing travels to a clock, and nothing comes from a constant.
     silent = constant.copy()
     silent[clocks[clocks >= 0]] = True
+    fan_out = np.bincount(loads.nets, loads.counts, count).astype(np.int32)
+    cell_types = _cell_types(groups, types)
+    wires = dedicated_wires(
+        types, cell_types, (drivers[loads.nets], driver_pins[loads.nets]),
+        (loads.cells, loads.pins), fan_out[loads.nets])
     graph = Graph(
-        units, top, constant,
-        np.bincount(loads.nets, loads.counts, count).astype(np.int32),
-        drivers, driver_pins, loads,
+        units, top, constant, fan_out, drivers, driver_pins, loads, wires,
         _kept(arcs, ~constant[loads.nets[arcs.loads]] & ~constant[arcs.targets]),
         _kept(launches, ~silent[launches.places]),
         _kept(captures, ~constant[loads.nets[captures.places]]), inner,
-        types, _cell_types(groups, types), clocks, places,
+        types, cell_types, clocks, places,
         {name: number for number, name in enumerate(ports)})
     if len(twice):
         raise ValueError(f"net {graph.net_name(int(twice[0]))} must have one driver")

@@ -66,14 +66,15 @@ class Graph:
     -------
     units, top: what it was made of.
     constant: for each net, whether it is constant: nothing arrives there.
-    fan_out: for each net, the number of its loads, clocks not counted.
+    fan_out: for each net, the number of its loads, those of primitives; clocks are not counted.
     drivers, driver_pins: for each net, the cell that drives it and the number of its pin; -1
         without one.
     loads, arcs, launches, captures, inner: see :class:`Loads`, :class:`Arcs`, :class:`Ends`.
+    wires: for each load, the delay of a wire of its own; nan where it is on a net of the fabric.
     types, cell_types: the types of cells, and each cell's place among them.
     clocks: for each cell, the net at its clock; -1 without a clock.
     places: the instances, that of the top first.
-    ports: for each port of the top, its cell.
+    ports: for each port of the top, its cell; they are the first cells.
     """
 
     units: Mapping[str, Unit]
@@ -83,6 +84,7 @@ class Graph:
     drivers: Ints
     driver_pins: Ints
     loads: Loads
+    wires: Floats
     arcs: Arcs
     launches: Ends
     captures: Ends

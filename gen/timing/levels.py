@@ -1,6 +1,7 @@
 """Order in which arrivals are known: nets by level, and the arcs into each level."""
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,8 +27,8 @@ class Level:
 
 @dataclass(frozen=True, eq=False)
 class Levels:
-    """``arcs`` of ``graph`` in order of their levels, the nets that they come from (``sources``), and
-    the ``levels``, in order: no arc leads to a net of its own or an earlier level.
+    """``arcs`` of ``graph`` in order of their levels, the nets that they come from (``sources``),
+    and the ``levels``, in order: no arc leads to a net of its own or an earlier level.
 
     ``spans``: for each net, the arcs that lead to it, first and behind the last.
     """
@@ -52,7 +53,7 @@ def levels_of(graph: Graph) -> Levels:
     bounds = np.searchsorted(of_arc[order], np.arange(1, level.max(initial=0) + 2))
     levels = []
     spans = np.zeros((graph.count, 2), np.int64)
-    for first, last in zip(bounds, bounds[1:]):
+    for first, last in pairwise(bounds):
         targets = arcs.targets[first:last]
         starts = np.flatnonzero(np.r_[True, targets[1:] != targets[:-1]])
         levels.append(Level(int(first), int(last), int(arcs.lut[first:last].sum()),

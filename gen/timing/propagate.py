@@ -1,8 +1,8 @@
 """Arrival and required times of every net, in one case of nets.
 
 The delay of a net depends on its fan-out alone (:mod:`gen.timing.nets`), but for connections that
-have wires of their own. A LUT's inputs are assigned to its pins by their arrival, as placers do: the
-latest input has the fastest pin. That is done once, in :func:`arrivals`, and kept.
+have wires of their own. A LUT's inputs are assigned to its pins by their arrival, as tools do: the
+latest input gets the fastest pin. That is done once, in :func:`arrivals`, and kept.
 """
 
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from gen.timing.cells import LUT_PINS
 from gen.timing.graph import Ends, Graph
 from gen.timing.levels import Levels
-from gen.timing.nets import Case, dedicated
+from gen.timing.nets import Case
 
 __all__ = ["Arrivals", "arrivals", "clock_of", "crossings", "required"]
 
@@ -39,7 +39,8 @@ class Arrivals:
     through: for each net, the arc of ``levels`` that the latest path takes to it; -1 if it begins
         there.
     ends: for each of ``captures``, the arrival at the end with the setup; -inf.
-    inner: for each of ``graph.inner``, the delay of the path.
+    insides: place in ``graph.inner`` of the paths inside cells of the clock.
+    inner: for each of ``insides``, the delay of the path.
     """
 
     levels: Levels
@@ -53,6 +54,7 @@ class Arrivals:
     starts: NDArray[np.int64]
     through: NDArray[np.int64]
     ends: Floats
+    insides: NDArray[np.int64]
     inner: Floats
 
     @property
@@ -93,9 +95,9 @@ def arrivals(levels: Levels, case: Case, clock: int) -> Arrivals:
     starts, through = (np.full(graph.count, -1, np.int64) for _ in range(2))
     # Of several launches of a net, the latest is assigned last.
     launched = (graph.launches.ps + graph.launches.nets * inner_net)[launches]
-    for place in launches[np.argsort(launched, kind="stable")][np.newaxis]:
-        nets[graph.launches.places[place]] = np.sort(launched, kind="stable")
-        starts[graph.launches.places[place]] = place
+    order = np.argsort(launched, kind="stable")
+    driven = graph.launches.places[launches[order]]
+    nets[driven], starts[driven] = launched[order], launches[order]
     for level in levels.levels:
         arcs = slice(level.first, level.last)
         sources = levels.sources[arcs]
@@ -112,8 +114,11 @@ def arrivals(levels: Levels, case: Case, clock: int) -> Arrivals:
     ends = graph.captures
     at_ends = (nets[graph.loads.nets[ends.places]] + wires[ends.places] + ends.ps
                + ends.nets * inner_net)
-    return Arrivals(levels, case, clock, launches, captures, wires, delays, nets, starts, through,
-                    at_ends[captures], graph.inner.ps + graph.inner.nets * inner_net)
+    insides = _of_clock(graph, graph.inner, clock)
+    return Arrivals(
+        levels, case, clock, launches, captures, wires, delays, nets, starts, through,
+        at_ends[captures], insides,
+        (graph.inner.ps + graph.inner.nets * inner_net)[insides])
 
 
 def required(arrived: Arrivals, period: float) -> Floats:
@@ -161,11 +166,8 @@ def _of_clock(graph: Graph, ends: Ends, clock: int) -> NDArray[np.int64]:
 
 def _wires(graph: Graph, case: Case) -> Floats:
     """Return the delay to each load from the driver of its net."""
-    loads = graph.loads
-    wires = case.delay(graph.fan_out)[loads.nets]
-    for group, ps in graph.dedicated_loads(dedicated):
-        wires[group] = ps
-    return wires
+    return np.where(np.isnan(graph.wires), case.delay(graph.fan_out)[graph.loads.nets],
+                    graph.wires)
 
 
 def _lut_pins(at_pins: Floats, targets: NDArray[np.int32]) -> Floats:
@@ -182,7 +184,7 @@ def _lut_pins(at_pins: Floats, targets: NDArray[np.int32]) -> Floats:
 
 
 def _latest(arrived: Floats, starts: NDArray[np.int64]) -> tuple[Floats, NDArray[np.int64]]:
-    """Return the latest of each group that begins at ``starts``, and the first place that has it."""
+    """Return the latest of each group that begins at ``starts``, and the first place with it."""
     latest = np.maximum.reduceat(arrived, starts)
     lengths = np.diff(starts, append=len(arrived))
     is_latest = arrived == np.repeat(latest, lengths)
