@@ -74,6 +74,8 @@ def test_a_design_is_read_as_it_is_written(written):
      "design 'adder': recorded must be three falling numbers above 0, not [3, 2]"),
     ("[design.package]", "recorded = [3, 4, 1]\n[design.package]",
      "design 'adder': recorded must be three falling numbers above 0, not [3, 4, 1]"),
+    ("[design.package]", "recorded_on_vivados_netlist = 3\n[design.package]",
+     "recorded_on_vivados_netlist must be three falling numbers above 0, not 3"),
     ('version = "1.0"', "", "design 'adder', package: version is missing"),
     ("speed_grade = -2", "speed_grade = -4",
      "design 'adder', published[0]: speed_grade must be one of -1, -2, -3, not -4"),
