@@ -14,6 +14,9 @@ from sim.files.store import Store
 __all__ = ["Interpolated", "sets_of"]
 
 
+_CALL = "gpu.call_us"
+
+
 class Interpolated:
     """The NICs of a system over a trace, at any constants.
 
@@ -38,14 +41,17 @@ class Interpolated:
 
     def times(self, point: Point) -> list[NicTimes]:
         """Return the times of the NICs of ``point``, for each mini-batch."""
-        at = np.array([self._place(nic_constants(point))])
-        return _times({name: smooth.at(at)[0] for name, smooth in self._smooth.items()})
+        seen = nic_constants(point)
+        at = np.array([self._place(seen)])
+        return _times({name: smooth.at(at)[0] for name, smooth in self._smooth.items()},
+                      seen[_CALL])
 
     def left_out(self) -> list[list[NicTimes]]:
         """Return the times at each of its own points, from the others alone."""
         values = {name: smooth.left_out() for name, smooth in self._smooth.items()}
-        return [_times({name: each[number] for name, each in values.items()})
-                for number in range(len(self.points))]
+        return [_times({name: each[number] for name, each in values.items()},
+                       nic_constants(point)[_CALL])
+                for number, point in enumerate(self.points)]
 
     def errors(self) -> dict[str, list[float]]:
         """Return how far each value of the mean mini-batch is off with its point left out, by
@@ -81,8 +87,12 @@ def _values(times: Sequence[NicTimes]) -> dict[str, np.ndarray]:
     return found
 
 
-def _times(values: Mapping[str, np.ndarray]) -> list[NicTimes]:
-    """Return the times of what `_values` gave."""
+def _times(values: Mapping[str, np.ndarray], call_us: float) -> list[NicTimes]:
+    """Return the times of what `_values` gave.
+
+    ``call_us``: of the driver's thread for a gather. It makes one call at a time, so that launches
+    are at most those that fit between two mini-batches, whatever the interpolation says.
+    """
     found = []
     for number in range(len(next(iter(values.values())))):
         members: dict = {}
@@ -93,6 +103,8 @@ def _times(values: Mapping[str, np.ndarray]) -> list[NicTimes]:
                 members.setdefault(field, {})[phase] = value
             else:
                 members[field] = value
+        if call_us:
+            members["launches"] = min(members["launches"], members["interval_us"] / call_us)
         found.append(NicTimes(**members))
     return found
 

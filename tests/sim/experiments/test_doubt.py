@@ -239,6 +239,17 @@ def test_times_between_the_sets_are_near_those_of_runs(sets, runs):
     assert set(nics.errors()) >= {"service_us", "interval_us", "launches"}
 
 
+def test_launches_fit_between_two_mini_batches(sets, runs):
+    """The driver's thread makes one call at a time: so it is in each run, and so between them."""
+    nics = Interpolated(sets, runs)
+    runs_of = [(point, part.times) for point, part in zip(nics.points, nics.parts)]
+    slow = scaled_by(FULL, ("software_eager.launch_call_us",), (16.0,))  # far beyond all sets
+    for point, times in [*runs_of, *zip(nics.points, nics.left_out()), (slow, nics.times(slow))]:
+        call_us = nic_constants(point)["gpu.call_us"]
+        for each in times:
+            assert 0 < each.launches * call_us <= each.interval_us * (1 + 1e-12)
+
+
 def test_draws_change_with_their_constants_and_chunks_do_not_matter(sets, runs):
     whole = Draws(FULL, sets, (), BASES, NAMES, 0, 6, 1)
     found = whole.measured(runs)["speedups"]
