@@ -11,7 +11,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
@@ -22,7 +22,7 @@ from gen.rtlil import Port
 from gen.verilog import Verilog
 from gen.yosys import run_yosys, yosys_id
 
-__all__ = ["LATENCIES", "Netlist", "map_units", "place", "registers", "units_of"]
+__all__ = ["LATENCIES", "Netlist", "map_units", "place", "registers", "synthesise", "units_of"]
 
 LATENCIES = {module: latency for latency, module in RAM_MODULES.items()}
 """Read latency of each owned memory module, see :data:`gen.platform.RAM_MODULES`."""
@@ -55,7 +55,7 @@ def map_units(verilog: Verilog, units: list[str], convert: Callable[[str, Netlis
     done: list[str] = []
 
     def one(unit: str) -> _Converted:
-        converted = convert(unit, _synthesise(unit, sources[unit]))
+        converted = convert(unit, synthesise(unit, sources[unit]))
         done.append(unit)
         progress(f"synthesised {unit} ({len(done)} of {len(distinct)})")
         return converted
@@ -130,9 +130,14 @@ def _fingerprint(source: str, unit: str) -> str:
     return hashlib.sha256(same.encode()).hexdigest()
 
 
-def _synthesise(unit: str, source: str) -> Netlist:
+def synthesise(unit: str, source: str, parameters: Mapping[str, int] | None = None) -> Netlist:
+    """Return the netlist of module ``unit`` of the Verilog ``source``, flat.
+
+    ``parameters`` are set in place of the module's own. The netlist is cached.
+    """
+    settings = "".join(f" -set {name} {value}" for name, value in (parameters or {}).items())
     script = "\n".join([
-        "read_verilog -sv unit.v",
+        "read_verilog -sv unit.v", *([f"chparam{settings} {unit}"] if settings else []),
         f"synth_xilinx -family xcup -abc9 -noiopad -noclkbuf -flatten -top {unit}",
         f"select {unit}", "write_json -selected unit.json"])
 
