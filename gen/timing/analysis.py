@@ -1,16 +1,17 @@
 """A converted design as a graph whose paths can be timed."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from gen.netlists import map_units, place, registers, units_of
+from gen.netlists import Netlist, map_units, place, registers, units_of
+from gen.report import resources_of
 from gen.timing.boundary import from_ports, into_ports, registers_only
 from gen.timing.cell_types import CellTypes
 from gen.timing.cells import timing_of
 from gen.timing.flatten import flat
 from gen.timing.graph import Graph
 from gen.timing.levels import Levels, levels_of
-from gen.timing.netlist import read_unit
+from gen.timing.netlist import Unit, read_unit
 from gen.timing.nets import Case
 from gen.timing.propagate import Arrivals, arrivals, clock_of
 from gen.verilog import Verilog
@@ -38,6 +39,7 @@ class Design:
     units: names of the units of which it was mapped, inner ones first.
     graph: all of it. levels: the order of its nets.
     clock: net of the clock.
+    resources: LUTs, flip-flops, memories and DSPs of each unit (:func:`gen.report.resources_of`).
     """
 
     verilog: Verilog
@@ -45,6 +47,7 @@ class Design:
     graph: Graph
     levels: Levels
     clock: int
+    resources: Mapping[str, Mapping[str, float]]
 
     def at(self, case: Case) -> Analysis:
         """Return what arrives in ``case``."""
@@ -67,10 +70,13 @@ def design_of(verilog: Verilog, progress: Callable[[str], None] = lambda _line: 
     """
     units = units_of(verilog, whole)
     types = CellTypes(timing_of)
-    netlists = map_units(
-        verilog, units,
-        lambda unit, netlist: read_unit(netlist, types, units, registers(verilog, unit, units)),
-        progress)
+
+    def convert(unit: str, netlist: Netlist) -> tuple[Unit, dict[str, float]]:
+        arrays = read_unit(netlist, types, units, registers(verilog, unit, units))
+        return arrays, resources_of(netlist)
+
+    mapped = map_units(verilog, units, convert, progress)
     progress(f"joining {len(units):,} netlists")
-    graph = flat(netlists, verilog.name)
-    return Design(verilog, tuple(units), graph, levels_of(graph), clock_of(graph, clock))
+    graph = flat({name: unit for name, (unit, _used) in mapped.items()}, verilog.name)
+    return Design(verilog, tuple(units), graph, levels_of(graph), clock_of(graph, clock),
+                  {name: used for name, (_unit, used) in mapped.items()})

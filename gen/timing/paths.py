@@ -161,8 +161,8 @@ def _declared(graph: Graph, net: int, source: Source) -> str:
 
 
 def register_of(graph: Graph, cell: int, source: Source) -> tuple[str, str]:
-    """Return the path of the register, memory or port that ``cell`` is (:meth:`Graph.register_name`),
-    and where it is declared."""
+    """Return the name of the register, memory or port that ``cell`` is, with its path, and where it
+    is declared."""
     place, name = graph.place_of(cell), graph.register_name(cell)
     prefix = "".join(f"{part}." for part in place.path)
     return name, source(place.unit, name.removeprefix(prefix))

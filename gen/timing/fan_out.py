@@ -1,0 +1,47 @@
+"""Nets whose fan-out alone costs a path its clock."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from gen.timing.cells import KINDS
+from gen.timing.loads import NetLoads, loads_by_kind
+from gen.timing.nets import CASES
+from gen.timing.propagate import Arrivals, required
+
+__all__ = ["FAN_OUT_BOUND", "CostlyNet", "costly_nets"]
+
+FAN_OUT_BOUND = min(int((case.base / case.slope) ** 2) for case in CASES if case.slope)
+"""Loads up to which a net's fan-out adds no more to its delay than its distance does, in every case
+of nets: 600 = 40 sqrt(225), 350 = 20 sqrt(306)."""
+
+
+class CostlyNet(NamedTuple):
+    """A net with more than :data:`FAN_OUT_BOUND` loads on a path that is too slow.
+
+    ``driver`` is the kind of the cell that drives it, ``register`` the path of that cell's register
+    if it is a flip-flop, else ""; ``ps`` is the delay of the worst path through the net.
+    """
+
+    net: NetLoads
+    driver: str
+    register: str
+    ps: float
+
+
+def costly_nets(arrived: Arrivals, period: float) -> list[CostlyNet]:
+    """Return the nets above the bound through which a path takes more than ``period`` ps, that with
+    most loads first."""
+    graph = arrived.graph
+    delays = arrived.nets - required(arrived, 0.0)
+    found = np.flatnonzero((graph.fan_out > FAN_OUT_BOUND) & ~graph.constant & (delays > period))
+    loads = loads_by_kind(graph)
+    nets = []
+    for net in found[np.argsort(-graph.fan_out[found], kind="stable")]:
+        cell = int(graph.drivers[net])
+        kind = graph.type_of(cell).kind
+        kinds = {name: int(count) for name, count in zip(KINDS, loads[net]) if count}
+        nets.append(CostlyNet(
+            NetLoads(graph.net_name(int(net)), int(graph.fan_out[net]), kinds), kind,
+            graph.register_name(cell) if kind == "ff" else "", float(delays[net])))
+    return nets
