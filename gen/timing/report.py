@@ -34,7 +34,7 @@ from gen.verilog import Verilog
 __all__ = ["report_timing"]
 
 SCHEMA = "embernic/timing/1"
-_PATHS, _NETS, _LOOPS, _SETS = 20, 10, 10, 10
+_PATHS, _NETS, _LOOPS, _SETS = 20, 10, 20, 10
 _CLOCK = 250
 _ASSUMPTIONS = {
     "delays": "cells: RapidWright, timing/ultrascaleplus at 325baa0 (Apache-2.0), speed grade -2, "
