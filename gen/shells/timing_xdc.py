@@ -24,8 +24,8 @@ def fan_out_xdc(top: str, report: Mapping[str, Any]) -> str:
     ``top``.
 
     They are those that drive more loads than the report's bound on a path that misses 250 MHz in
-    the pessimistic case; elsewhere copies of a register would only take more control sets. Nets
-    that logic drives have no name before synthesis: they are listed in comments.
+    the pessimistic case; elsewhere copies of a register would only take more control sets. Other
+    drivers, logic above all, have no name before synthesis: their nets are listed in comments.
     """
     bound, nets = report["costly_nets"]["bound"], report["costly_nets"]["nets"]
     registers: dict[str, int] = {}
@@ -39,7 +39,7 @@ def fan_out_xdc(top: str, report: Mapping[str, Any]) -> str:
     for register, loads in registers.items():
         lines += [f"# {loads:,} loads",
                   f"set_property MAX_FANOUT {bound} [get_cells {{{_path(register)}_reg*}}]"]
-    lines += [f"# not a register, so without a name here: {net['net']}, {net['loads']:,} loads"
+    lines += [f"# driven by what has no name before synthesis: {net['net']}, {net['loads']:,} loads"
               for net in nets if not net["register"]]
     return "\n".join(lines) + "\n"
 

@@ -1,7 +1,7 @@
 """A converted design as a graph whose paths can be timed."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from gen.netlists import Netlist, map_units, place, registers, units_of
 from gen.report import resources_of
@@ -48,12 +48,19 @@ class Design:
     levels: Levels
     clock: int
     resources: Mapping[str, Mapping[str, float]]
+    _registers: dict[str, set[str]] = field(default_factory=dict, repr=False)
 
     def at(self, case: Case) -> Analysis:
         """Return what arrives in ``case``."""
         return Analysis(*(
             arrivals(replace(self.levels, graph=part(self.graph)), case, self.clock)
             for part in (registers_only, from_ports, into_ports)))
+
+    def declared(self, unit: str, signal: str) -> bool:
+        """Return whether ``signal`` of ``unit`` is declared as a register."""
+        if unit not in self._registers:
+            self._registers[unit] = registers(self.verilog, unit, list(self.units))
+        return signal in self._registers[unit]
 
     def source(self, unit: str, signal: str) -> str:
         """Return file and line where ``signal`` of ``unit`` is declared, else those of its module;

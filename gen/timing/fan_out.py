@@ -1,10 +1,12 @@
 """Nets whose fan-out alone costs a path its clock."""
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
 from gen.timing.cells import KINDS
+from gen.timing.graph import Graph
 from gen.timing.loads import NetLoads, loads_by_kind
 from gen.timing.nets import CASES
 from gen.timing.propagate import Arrivals, required
@@ -19,8 +21,9 @@ of nets: 600 = 40 sqrt(225), 350 = 20 sqrt(306)."""
 class CostlyNet(NamedTuple):
     """A net with more than :data:`FAN_OUT_BOUND` loads on a path that is too slow.
 
-    ``driver`` is the kind of the cell that drives it, ``register`` the path of that cell's register
-    if it is a flip-flop, else ""; ``ps`` is the delay of the worst path through the net.
+    ``driver`` is the kind of the cell that drives it, ``register`` the path of the declared
+    register that this cell is, or "" if it is none; ``ps`` is the delay of the worst path through
+    the net.
     """
 
     net: NetLoads
@@ -29,9 +32,14 @@ class CostlyNet(NamedTuple):
     ps: float
 
 
-def costly_nets(arrived: Arrivals, period: float) -> list[CostlyNet]:
+def costly_nets(arrived: Arrivals, period: float,
+                declared: Callable[[str, str], bool]) -> list[CostlyNet]:
     """Return the nets above the bound through which a path takes more than ``period`` ps, that with
-    most loads first."""
+    most loads first.
+
+    ``declared`` says of a unit and a name of a signal whether the source declares it as a register:
+    other names are of wires behind it, or Yosys's own.
+    """
     graph = arrived.graph
     delays = arrived.nets - required(arrived, 0.0)
     found = np.flatnonzero((graph.fan_out > FAN_OUT_BOUND) & ~graph.constant & (delays > period))
@@ -43,5 +51,11 @@ def costly_nets(arrived: Arrivals, period: float) -> list[CostlyNet]:
         kinds = {name: int(count) for name, count in zip(KINDS, loads[net]) if count}
         nets.append(CostlyNet(
             NetLoads(graph.net_name(int(net)), int(graph.fan_out[net]), kinds), kind,
-            graph.register_name(cell) if kind == "ff" else "", float(delays[net])))
+            _register(graph, cell, declared) if kind == "ff" else "", float(delays[net])))
     return nets
+
+
+def _register(graph: Graph, cell: int, declared: Callable[[str, str], bool]) -> str:
+    place, name = graph.place_of(cell), graph.register_name(cell)
+    prefix = "".join(f"{part}." for part in place.path)
+    return name if declared(place.unit, name.removeprefix(prefix)) else ""

@@ -81,7 +81,7 @@ def report_timing(verilog: Verilog, progress: Callable[[str], None] = lambda _li
             costly = [
                 {**loads_record(one.net), "driver": one.driver, "register": one.register,
                  "ps": pico(one.ps)}
-                for one in costly_nets(found.registers, PERIODS[str(_CLOCK)])]
+                for one in costly_nets(found.registers, PERIODS[str(_CLOCK)], design.declared)]
     sets = control_sets(graph)
     return {
         "schema": SCHEMA, "name": verilog.name, "clock": "clk",
