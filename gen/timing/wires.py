@@ -33,7 +33,9 @@ def dedicated_wires(types: Sequence[CellType], cell_types: Ints, drivers: tuple[
     if not len(fan_out):
         return np.empty(0)
     count = len(ports)
-    driven = np.where(drivers[0] >= 0, port_of(*drivers), 0)
+    driven = np.zeros(len(fan_out), np.int64)
+    has_driver = drivers[0] >= 0
+    driven[has_driver] = port_of(drivers[0][has_driver], drivers[1][has_driver])
     keys = (driven * count + port_of(*loads)) * 2 + (fan_out == 1)
     names = list(ports)
     table = np.full(2 * count * count, np.nan)

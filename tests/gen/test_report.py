@@ -15,6 +15,7 @@ from gen.tables import path_table, report_table
 from gen.verilog import to_verilog
 from tests.gen import designs
 from tests.gen.designs import Bank, Chain
+from tests.gen.mapped import cell, netlist
 
 
 @pytest.mark.parametrize("width, depth, style, cost", [
@@ -46,18 +47,6 @@ def test_ram_cost(width, depth, style, cost):
     (7, 65, "distributed", RamShape("lutram", 64, stages=2, columns=1))])
 def test_ram_shape(width, depth, style, shape):
     assert ram_shape(width, depth, style) == shape
-
-
-def cell(kind, inputs, outputs):
-    connections = {**inputs, **outputs}
-    return {"type": kind, "connections": connections, "port_directions": {
-        port: "output" if port in outputs else "input" for port in connections}}
-
-
-def netlist(cells, names=None, **ports):
-    return {"cells": cells, "ports": {
-        name: {"direction": direction, "bits": bits} for name, (direction, bits) in ports.items()},
-        "netnames": {name: {"bits": bits} for name, bits in (names or {}).items()}}
 
 
 def test_paths_between_registers_and_ports():
