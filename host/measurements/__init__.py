@@ -5,8 +5,8 @@
 - ``v100_step_kernels.csv``, ``v100_step_collectives.csv``: the kernels and collectives of one
   training step on eight GPUs, counted from a trace by :mod:`host.measurements.kineto`
   (``python -m host.measurements trace``) and read by :mod:`host.measurements.step`.
-- ``kernel_rows.toml``, ``inference.toml``, ``flattening.toml``, ``network_drop.toml``: figures of
-  tables and logs, read by :mod:`host.measurements.published`.
+- ``kernel_rows.toml``, ``inference.toml``, ``flattening.toml``, ``flattening_v3_1.toml``,
+  ``network_drop.toml``: figures of tables and logs, read by :mod:`host.measurements.published`.
 
 Data only: what the models say of them is in :mod:`sim.experiments.checks`.
 """

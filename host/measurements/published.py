@@ -8,7 +8,8 @@ from typing import TypeVar
 from host.toml.schema import read_toml
 
 __all__ = ["Copied", "Drop", "DropModel", "Flattening", "Inference", "KernelRows", "Looked",
-           "Multiplied", "Readme", "Run", "drop", "flattening", "inference", "kernel_rows"]
+           "Multiplied", "Readme", "Run", "drop", "flattening", "flattening_v3_1", "inference",
+           "kernel_rows"]
 
 T = TypeVar("T")
 
@@ -85,7 +86,7 @@ class Inference:
 
 @dataclass(frozen=True)
 class Run:
-    """One configuration of ``flattening.toml``. Raises ``ValueError`` for contradictions."""
+    """One configuration of :class:`Flattening`. Raises ``ValueError`` for contradictions."""
 
     gpus: int
     mini_batch: int
@@ -93,6 +94,7 @@ class Run:
     throughput_m: float
     hosts: int
     shards: tuple[tuple[int, ...], ...]
+    replicated: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         if len(self.shards) != (self.gpus if self.hosts == 1 else self.hosts):
@@ -107,7 +109,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Flattening:
-    """``flattening.toml``: training on ever more GPUs."""
+    """``flattening.toml``, ``flattening_v3_1.toml``: training on ever more GPUs."""
 
     source: str
     dimension: int
@@ -176,6 +178,12 @@ def inference() -> Inference:
 def flattening() -> Flattening:
     """Return ``flattening.toml``."""
     return _read("flattening", Flattening)
+
+
+@cache
+def flattening_v3_1() -> Flattening:
+    """Return ``flattening_v3_1.toml``."""
+    return _read("flattening_v3_1", Flattening)
 
 
 @cache

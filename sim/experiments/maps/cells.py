@@ -80,7 +80,9 @@ def setting_of(setting: Setting, cell: Cell) -> Setting:
     # A constant that is as it is takes no factor, so that such points are those of other figures.
     scaled = tuple((name, factor) for name, factor in factors.items() if factor != 1)
     every = dict(setting.every)
-    every["scaled"] = (*every.get("scaled", ()), *scaled)
+    # The cell's own values take the place of the setting's.
+    every["scaled"] = (*(each for each in every.get("scaled", ()) if each[0] not in factors),
+                       *scaled)
     window = _WINDOW
     if cell.mini_batch >= LARGE:
         window //= 2

@@ -7,7 +7,7 @@ from importlib.resources import files
 import pytest
 
 from host.errors import InputError
-from host.measurements.published import drop, flattening, inference, kernel_rows
+from host.measurements.published import drop, flattening, flattening_v3_1, inference, kernel_rows
 from host.measurements.sources import Source, Sources, sources
 from host.toml.profile import profile_names
 from host.toml.schema import read_toml
@@ -52,7 +52,7 @@ def test_the_split_names_where_and_under_which_licence():
 
 
 def test_what_was_measured_is_on_the_side_of_checks():
-    for data in (kernel_rows(), inference(), flattening(), drop()):
+    for data in (kernel_rows(), inference(), flattening(), flattening_v3_1(), drop()):
         assert sources().of_check(data.source).name == data.source
 
 

@@ -32,6 +32,10 @@ from tests.sim.experiments.measured import failing, told
 
 SETTING = Setting(datasets=("kaggle",))
 CELL = Cell("kaggle", 10, 512, 5)
+_LINK = "ethernet_100g_switch.bandwidth_gbit_s"
+RESIDENT = Setting(mini_batches=(("kaggle", 2048),), every=(
+    ("scaled", ((_LINK, 0.1),)), ("settings", ("requester_merge=true",)),
+    ("persistent_gather", True)))
 
 
 def test_the_cells_are_those_of_the_evaluation_with_fewer_large_ones():
@@ -52,6 +56,15 @@ def test_the_values_of_a_cell_reach_the_devices_whatever_the_profiles_say(softwa
     assert devices.network.bandwidth_gbit_s == pytest.approx(10)
     assert devices.software.operator_us == pytest.approx(5)
     assert point.samples == 512 and (point.warmup, point.measured) == (16, 16)
+
+
+@pytest.mark.parametrize("link", LINKS)
+def test_the_link_of_a_cell_takes_the_place_of_the_settings(link):
+    own = setting_of(RESIDENT, Cell("kaggle", link, 512, 5))
+    point = own.point("kaggle", "fs")
+    devices = Devices.load(point.nodes, point.software, point.gpu, point.scaled)
+    assert devices.network.bandwidth_gbit_s == pytest.approx(link)
+    assert point.persistent_gather and point.settings == ("requester_merge=true",)
 
 
 def test_the_largest_mini_batches_are_fewer_in_whole_windows():
@@ -128,21 +141,21 @@ def test_the_map_has_a_picture_for_each_data_set(tmp_path, monkeypatch, unjudged
 # The setting nearest to the paper.
 
 def test_the_fields_of_a_setting_are_those_of_its_points():
-    fs, base = (PAPER_LIKE.point("kaggle", system, software="tuned")
+    fs, base = (RESIDENT.point("kaggle", system, software="tuned")
                 for system in ("fs", "bl-paper"))
     assert fs.persistent_gather and fs.settings == ("requester_merge=true",) and fs.samples == 2048
     assert not base.persistent_gather and base.settings == () and base.scaled == fs.scaled
-    assert fs.placement == "even" and fs.scaled == (("ethernet_100g_switch.bandwidth_gbit_s", 0.1),)
+    assert fs.placement == "even" and fs.scaled == ((_LINK, 0.1),)
     # What a point brings along adds to it.
-    more = PAPER_LIKE.point("kaggle", "fs", settings=("requester_merge=true", "interaction=true"),
-                            scaled=(("gpu_rtx8000.launch_us", 2.0),))
+    more = RESIDENT.point("kaggle", "fs", settings=("requester_merge=true", "interaction=true"),
+                          scaled=(("gpu_rtx8000.launch_us", 2.0),))
     assert more.settings == ("requester_merge=true", "interaction=true")
     assert more.scaled == (*fs.scaled, ("gpu_rtx8000.launch_us", 2.0))
-    copied = replace(PAPER_LIKE, every=(("copied_rows", 100),))
+    copied = replace(RESIDENT, every=(("copied_rows", 100),))
     assert [copied.point("kaggle", *of).copied_rows for of in (
         ("fs",), ("fs", "training"), ("bl-tuned",))] == [100, 0, 0]
-    operators = replace(PAPER_LIKE, every=(("scaled", (("software_eager.operator_us", 0.5),
-                                                       ("software_tuned.operator_us", 0.25))),))
+    operators = replace(RESIDENT, every=(("scaled", (("software_eager.operator_us", 0.5),
+                                                     ("software_tuned.operator_us", 0.25))),))
     assert operators.point("kaggle", "fs", software="tuned").scaled == (
         ("software_tuned.operator_us", 0.25),)
 
@@ -151,7 +164,7 @@ def test_a_named_setting_is_on_the_cluster_and_the_data_of_another():
     small = replace(DEMO, nodes=2, seeds=(5, 6), mini_batches=(("kaggle", 16),))
     found = like(small, "paper-like")
     assert (found.nodes, found.seeds, found.warmup, found.datasets) == (2, (5, 6), 16, ("kaggle",))
-    assert found.mini_batch("kaggle") == 2048 and found.every == PAPER_LIKE.every
+    assert found.mini_batch("kaggle") == 512 and found.every == PAPER_LIKE.every
     assert like(small, "reference") == small and like(found, "paper-like") == found
     assert asked(name="paper-like") == PAPER_LIKE and asked() == SETTINGS["reference"]
     assert "--setting paper-like" in command_of(None, (), None, "model", "gpu_rtx8000", (1,), True,
@@ -163,7 +176,7 @@ def test_both_headlines_are_on_the_page(tmp_path, unjudged):
 
     def how(point) -> dict:
         metrics = told(point)
-        if point.persistent_gather:
+        if point.system == "lc+rc+sc" and any(name == _LINK for name, _ in point.scaled):
             metrics["interval_us"] /= 3
         return metrics
 
@@ -176,11 +189,12 @@ def test_both_headlines_are_on_the_page(tmp_path, unjudged):
     assert values[f"{name} [paper-like]"] == pytest.approx(3 * values[f"{name} [reference]"])
     page = (tmp_path / "index.html").read_text()
     assert f"{values[f'{name} [paper-like]']:.2f}x" in page
-    assert "bandwidth_gbit_s x0.1, requester_merge=true, persistent gather" in page
+    assert "mini-batches of 512" in page and "bandwidth_gbit_s x0.25" in page
+    assert "software_eager.operator_us x0.25" in page
 
 
 def test_the_page_of_a_setting_says_its_network_and_merge(tmp_path, unjudged):
-    found = like(replace(DEMO, mini_batches=()), "paper-like")
+    found = replace(DEMO, every=RESIDENT.every)
     reproduce(["fig22"], found, tmp_path, jobs=1, how=told)
     page = (tmp_path / "index.html").read_text()
     assert "10 Gb/s through one switch" in page and "merge on" in page
