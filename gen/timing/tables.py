@@ -19,8 +19,8 @@ def timing_tables(report: dict[str, Any]) -> Iterator[Table]:
     name = report["name"]
     cases = {case["case"]: case for case in report["cases"]}
     table = _table(f"{name}: paths between registers, estimated, not placed", ("nets",), (
-        "MHz", "ps", "slack at\n250 MHz", "slack at\n300 MHz", "ends late\nat 250", "ends late\nat 300",
-        "ends"))
+        "MHz", "ps", "slack at\n250 MHz", "slack at\n300 MHz", "ends late\nat 250",
+        "ends late\nat 300", "ends"))
     for case in _CASES:
         one = cases[case]
         table.add_row(case, f"{one['mhz']:.0f}", f"{one['ps']:,.0f}", *(
