@@ -51,10 +51,10 @@ def _conclusions(report: dict[str, Any]) -> str:
     return (
         "## What may be concluded at 250 MHz\n\n"
         f"Of {len(blocks)} blocks, {len(blocks) - len(late['pessimistic'])} have slack with "
-        "pessimistic nets: if they fail once placed, something that is not modelled is the "
-        f"reason. {len(never)} have none even with optimistic nets"
+        "pessimistic nets: if one of them fails once placed, its nets are slower than assumed, or "
+        f"something is not modelled. {len(never)} have none even with optimistic nets"
         f"{f' ({named})' if never else ''}"
-        f"{': no placement helps these, only other logic or a better mapping' if never else ''}. "
+        f"{': hardly any placement helps these, other logic or a better mapping may' if never else ''}. "
         f"For the other {open_} the estimate decides nothing: {len(late['middle'])} blocks miss "
         "250 MHz in the middle case, but where in its interval a block will lie is for placement "
         "to say. A block's worst path may run through other blocks too, and is counted for each; "
@@ -144,7 +144,7 @@ def _loops(report: dict[str, Any]) -> str:
 
 def _loads(report: dict[str, Any], title: str = "Loads") -> str:
     sets, nets = report["control_sets"], report["nets"]
-    text = f"## {title}\n\nThe nets with most loads, by what the loads are; clocks do not count.\n\n"
+    text = f"## {title}\n\nThe nets with most loads, by what the loads are, without clocks:\n\n"
     text += _nets(nets["most_loads"])
     resets = ", ".join(f"`{net['net']}` {net['kinds']['reset']:,}" for net in nets["resets"][:3])
     text += f"\nLargest resets: {resets or 'none'}.\n\nThe nets that enable most:\n\n"
