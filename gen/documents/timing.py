@@ -48,13 +48,14 @@ def _conclusions(report: dict[str, Any]) -> str:
     late = {case: [block for block in blocks if block[case]["mhz"] < 250] for case in _CASES}
     never, open_ = late["optimistic"], len(late["pessimistic"]) - len(late["optimistic"])
     named = ", ".join(f"`{_name(block, report)}`" for block in never)
+    if never:
+        named = f" ({named}): hardly any placement helps these, other logic or a better mapping may"
     return (
         "## What may be concluded at 250 MHz\n\n"
         f"Of {len(blocks)} blocks, {len(blocks) - len(late['pessimistic'])} have slack with "
         "pessimistic nets: if one of them fails once placed, its nets are slower than assumed, or "
         f"something is not modelled. {len(never)} have none even with optimistic nets"
-        f"{f' ({named})' if never else ''}"
-        f"{': hardly any placement helps these, other logic or a better mapping may' if never else ''}. "
+        f"{named}. "
         f"For the other {open_} the estimate decides nothing: {len(late['middle'])} blocks miss "
         "250 MHz in the middle case, but where in its interval a block will lie is for placement "
         "to say. A block's worst path may run through other blocks too, and is counted for each; "

@@ -3,24 +3,21 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
-from gen.netlists import Netlist, map_units, place, registers, units_of
-from gen.report import resources_of
+from gen.netlists import registers
 from gen.timing.boundary import from_ports, into_ports, registers_only
-from gen.timing.cell_types import CellTypes
-from gen.timing.cells import timing_of
+from gen.timing.design import mapped_units, source_of
 from gen.timing.flatten import flat
 from gen.timing.graph import Graph
 from gen.timing.levels import Levels, levels_of
-from gen.timing.netlist import Unit, read_unit
 from gen.timing.nets import Case
 from gen.timing.propagate import Arrivals, arrivals, clock_of
 from gen.verilog import Verilog
 
-__all__ = ["Analysis", "Design", "design_of"]
+__all__ = ["Arrived", "TimedDesign", "timed_design"]
 
 
 @dataclass(frozen=True, eq=False)
-class Analysis:
+class Arrived:
     """What arrives in one case of nets: from registers at ``registers``, from ports at both, and
     from registers at ports."""
 
@@ -30,7 +27,7 @@ class Analysis:
 
 
 @dataclass(frozen=True, eq=False)
-class Design:
+class TimedDesign:
     """A mapped design.
 
     Members
@@ -50,9 +47,9 @@ class Design:
     resources: Mapping[str, Mapping[str, float]]
     _registers: dict[str, set[str]] = field(default_factory=dict, repr=False)
 
-    def at(self, case: Case) -> Analysis:
+    def at(self, case: Case) -> Arrived:
         """Return what arrives in ``case``."""
-        return Analysis(*(
+        return Arrived(*(
             arrivals(replace(self.levels, graph=part(self.graph)), case, self.clock)
             for part in (registers_only, from_ports, into_ports)))
 
@@ -65,25 +62,18 @@ class Design:
     def source(self, unit: str, signal: str) -> str:
         """Return file and line where ``signal`` of ``unit`` is declared, else those of its module;
         "" if unknown."""
-        return place(self.verilog, unit, signal)["source"]
+        return source_of(self.verilog)(unit, signal)
 
 
-def design_of(verilog: Verilog, progress: Callable[[str], None] = lambda _line: None, *,
-              whole: bool = False, clock: str = "clk") -> Design:
-    """Return ``verilog`` mapped by Yosys (:func:`gen.netlists.map_units`) as one graph.
+def timed_design(verilog: Verilog, progress: Callable[[str], None] = lambda _line: None, *,
+                 whole: bool = False, clock: str = "clk") -> TimedDesign:
+    """Return ``verilog`` mapped by Yosys (:func:`gen.timing.design.mapped_units`) as one graph.
 
     ``whole`` treats the top as one unit, which is faster for a small design. ``clock`` is its port
     of the top. ``ValueError`` if no register uses it.
     """
-    units = units_of(verilog, whole)
-    types = CellTypes(timing_of)
-
-    def convert(unit: str, netlist: Netlist) -> tuple[Unit, dict[str, float]]:
-        arrays = read_unit(netlist, types, units, registers(verilog, unit, units))
-        return arrays, resources_of(netlist)
-
-    mapped = map_units(verilog, units, convert, progress)
-    progress(f"joining {len(units):,} netlists")
-    graph = flat({name: unit for name, (unit, _used) in mapped.items()}, verilog.name)
-    return Design(verilog, tuple(units), graph, levels_of(graph), clock_of(graph, clock),
-                  {name: used for name, (_unit, used) in mapped.items()})
+    mapped = mapped_units(verilog, progress, whole=whole)
+    progress(f"joining {len(mapped):,} netlists")
+    graph = flat({name: unit.arrays for name, unit in mapped.items()}, verilog.name)
+    return TimedDesign(verilog, tuple(mapped), graph, levels_of(graph), clock_of(graph, clock),
+                       {name: unit.resources for name, unit in mapped.items()})

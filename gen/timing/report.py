@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gen.timing.analysis import Analysis, Design, design_of
+from gen.timing.analysis import Arrived, TimedDesign, timed_design
 from gen.timing.classes import end_classes, end_delays
 from gen.timing.fan_out import FAN_OUT_BOUND, costly_nets
 from gen.timing.loads import control_sets, lut_depths, most_loaded
@@ -61,7 +61,7 @@ def report_timing(verilog: Verilog, progress: Callable[[str], None] = lambda _li
     the top as one unit. ``ValueError`` if no register uses the port ``clk`` of the top, if there is
     no path between registers, or if logic has a loop without a register.
     """
-    design = design_of(verilog, progress, whole=whole)
+    design = timed_design(verilog, progress, whole=whole)
     graph = design.graph
     cases, blocks = [], {}
     paths: list[dict[str, Any]] = []
@@ -102,7 +102,7 @@ def report_timing(verilog: Verilog, progress: Callable[[str], None] = lambda _li
     }
 
 
-def _case(design: Design, found: Analysis) -> dict[str, Any]:
+def _case(design: TimedDesign, found: Arrived) -> dict[str, Any]:
     delays = end_delays(found.registers)
     worst = float(delays.max())
     return {
@@ -117,7 +117,8 @@ def _case(design: Design, found: Analysis) -> dict[str, Any]:
     }
 
 
-def _blocks(design: Design, worst: Mapping[str, Mapping[str, BlockPath]]) -> list[dict[str, Any]]:
+def _blocks(design: TimedDesign,
+            worst: Mapping[str, Mapping[str, BlockPath]]) -> list[dict[str, Any]]:
     """Return the units that a path goes through, the slowest in the middle case first."""
     graph, counts = design.graph, design.verilog.counts()
     units, of_cell = blocks_of_cells(graph)
@@ -139,7 +140,7 @@ def _blocks(design: Design, worst: Mapping[str, Mapping[str, BlockPath]]) -> lis
         for unit in sorted(middle, key=lambda unit: (-middle[unit].ps, unit))]
 
 
-def _area(design: Design) -> list[dict[str, Any]]:
+def _area(design: TimedDesign) -> list[dict[str, Any]]:
     """Return the resources of each instance in the top, with the units in it."""
     units = design.graph.units
 
