@@ -90,13 +90,19 @@ def _interval(report: dict[str, Any], title: str = "Paths between registers") ->
 
 def _blocks(title: str, report: dict[str, Any]) -> str:
     return (f"## {title}\n\nMHz at which the worst path through a block has no slack; it may begin "
-            "and end elsewhere. Its ends are those of the middle case; `LUTs` are the most on a "
-            "path that ends in the block.\n\n" + table(
-                ("block", "count", *_CASES, "LUTs", "from", "to"),
+            "and end elsewhere; `inside` has those of the worst path that stays in the block, what "
+            "comes from elsewhere left out. The ends are those of the middle case; `LUTs` are the "
+            "most on a path that ends in the block.\n\n" + table(
+                ("block", "count", *_CASES, "inside", "LUTs", "from", "to"),
                 ((f"`{_name(block, report)}`", block["instances"],
-                  *(f"{block[case]['mhz']:.0f}" for case in _CASES), block["luts"],
+                  *(f"{block[case]['mhz']:.0f}" for case in _CASES), _inside(block), block["luts"],
                   *(_end(block["middle"][end]) for end in ("from", "to")))
-                 for block in report["blocks"]), range(1, 6)))
+                 for block in report["blocks"]), range(1, 7)))
+
+
+def _inside(block: dict[str, Any]) -> str:
+    found = [block[case]["inside"] for case in _CASES]
+    return " / ".join(f"{one['mhz']:.0f}" for one in found) if all(found) else "none"
 
 
 def _paths(report: dict[str, Any]) -> str:

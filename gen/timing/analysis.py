@@ -2,12 +2,14 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from gen.netlists import registers
 from gen.timing.boundary import from_ports, into_ports, registers_only
 from gen.timing.design import mapped_units, source_of
 from gen.timing.flatten import flat
 from gen.timing.graph import Graph
+from gen.timing.inside import inside_blocks
 from gen.timing.levels import Levels, levels_of
 from gen.timing.nets import Case
 from gen.timing.propagate import Arrivals, arrivals, clock_of
@@ -18,12 +20,13 @@ __all__ = ["Arrived", "TimedDesign", "timed_design"]
 
 @dataclass(frozen=True, eq=False)
 class Arrived:
-    """What arrives in one case of nets: from registers at ``registers``, from ports at both, and
-    from registers at ports."""
+    """What arrives in one case of nets: from registers at ``registers``, from ports at both, from
+    registers at ports, and from registers at those of the same block without leaving it."""
 
     registers: Arrivals
     from_ports: Arrivals
     into_ports: Arrivals
+    inside: Arrivals
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,9 +52,13 @@ class TimedDesign:
 
     def at(self, case: Case) -> Arrived:
         """Return what arrives in ``case``."""
-        return Arrived(*(
-            arrivals(replace(self.levels, graph=part(self.graph)), case, self.clock)
-            for part in (registers_only, from_ports, into_ports)))
+        return Arrived(*(arrivals(levels, case, self.clock) for levels in (*(
+            replace(self.levels, graph=part(self.graph))
+            for part in (registers_only, from_ports, into_ports)), self._inside)))
+
+    @cached_property
+    def _inside(self) -> Levels:
+        return levels_of(inside_blocks(registers_only(self.graph)))
 
     def declared(self, unit: str, signal: str) -> bool:
         """Return whether ``signal`` of ``unit`` is declared as a register."""

@@ -12,6 +12,7 @@ import numpy as np
 from gen.timing.analysis import Arrived, TimedDesign, timed_design
 from gen.timing.classes import end_classes, end_delays
 from gen.timing.fan_out import FAN_OUT_BOUND, costly_nets
+from gen.timing.inside import worst_inside
 from gen.timing.loads import control_sets, lut_depths, most_loaded
 from gen.timing.loops import worst_loops
 from gen.timing.nets import CASES
@@ -63,7 +64,7 @@ def report_timing(verilog: Verilog, progress: Callable[[str], None] = lambda _li
     """
     design = timed_design(verilog, progress, whole=whole)
     graph = design.graph
-    cases, blocks = [], {}
+    cases, blocks, inside = [], {}, {}
     paths: list[dict[str, Any]] = []
     costly: list[dict[str, Any]] = []
     for case in CASES:
@@ -72,6 +73,7 @@ def report_timing(verilog: Verilog, progress: Callable[[str], None] = lambda _li
         if not len(end_delays(found.registers)):
             raise ValueError(f"{verilog.name} must have a path between registers to be timed")
         blocks[case.name] = worst_by_block(found.registers)
+        inside[case.name] = worst_inside(found.inside)
         cases.append(_case(design, found))
         if case.name == "middle":
             paths = [path_record(path) for path in worst_paths(
@@ -90,7 +92,7 @@ def report_timing(verilog: Verilog, progress: Callable[[str], None] = lambda _li
             for case in CASES]},
         "interval_mhz": {case["case"]: case["mhz"] for case in reversed(cases)},
         "cases": cases,
-        "blocks": _blocks(design, blocks),
+        "blocks": _blocks(design, blocks, inside),
         "paths": paths,
         "nets": {name: [loads_record(net) for net in most_loaded(graph, _NETS, kind)]
                  for name, kind in (("most_loads", ""), ("resets", "reset"),
@@ -118,7 +120,8 @@ def _case(design: TimedDesign, found: Arrived) -> dict[str, Any]:
 
 
 def _blocks(design: TimedDesign,
-            worst: Mapping[str, Mapping[str, BlockPath]]) -> list[dict[str, Any]]:
+            worst: Mapping[str, Mapping[str, BlockPath]],
+            inside: Mapping[str, Mapping[str, float]]) -> list[dict[str, Any]]:
     """Return the units that a path goes through, the slowest in the middle case first."""
     graph, counts = design.graph, design.verilog.counts()
     units, of_cell = blocks_of_cells(graph)
@@ -135,7 +138,9 @@ def _blocks(design: TimedDesign,
     middle = worst["middle"]
     return [{"name": unit, "instances": counts[unit], "luts": luts[unit], **{
         case: {"ps": pico(paths[unit].ps), "mhz": mhz(paths[unit].ps),
-               "from": end(paths[unit].first), "to": end(paths[unit].last)}
+               "from": end(paths[unit].first), "to": end(paths[unit].last),
+               "inside": None if unit not in inside[case] else {
+                   "ps": pico(inside[case][unit]), "mhz": mhz(inside[case][unit])}}
         for case, paths in worst.items()}}
         for unit in sorted(middle, key=lambda unit: (-middle[unit].ps, unit))]
 

@@ -232,7 +232,7 @@ def test_timing(timed, kaggle):
     assert "0 have none even with optimistic nets. For the other 1 " in text
     assert "1 blocks miss 250 MHz in the middle case" in text
     assert "| pessimistic | 125 | 8,000 | -4,000 | -4,667 | 1 | 1 | 9,000 |" in text
-    assert "| `part` | 2 | 125 | 200 | 400 | 6 | `part.ram` | `part.count` (rtl/p" in text
+    assert "| `part` | 2 | 125 | 200 | 400 | 132 / 217 / 476 | 6 | `part.ram` | `part.c" in text
     assert "| ember_ram | read_data[3] | 1,003 | 3,936 | 9 | `part.ram` | rtl/part.py:6 |" in text
     assert "| FDRE | CE | 61 | 0 | 0 | `part.count` | rtl/part.py:7 |" in text
     assert "| port | ff | reset | 3 | -5,000 | -2,000 | 500 |" in text

@@ -55,7 +55,8 @@ def small_report(name: str) -> dict[str, Any]:
         "interval_mhz": {"pessimistic": 125.0, "middle": 200.0, "optimistic": 400.0},
         "cases": [_case(case) for case in _PS],
         "blocks": [{"name": f"{name}__part", "instances": 2, "luts": 6, **{
-            case: {"ps": ps, "mhz": round(1e6 / ps, 1), **ends} for case, ps in _PS.items()}}],
+            case: {"ps": ps, "mhz": round(1e6 / ps, 1), **ends, "inside": {
+                "ps": ps - 400, "mhz": round(1e6 / (ps - 400), 1)}} for case, ps in _PS.items()}}],
         "paths": [_path(5000.0, hops=[
             {"cell": "part.ram", "type": "ember_ram", "entry": "", "exit": "read_data[3]",
              "cell_ps": 1003.0, "net_ps": 3936.0, "fan_out": 9, "signal": "part.ram",

@@ -6,6 +6,7 @@ from random import Random
 import pytest
 
 from gen.timing.boundary import registers_only
+from gen.timing.inside import inside_blocks, worst_inside
 from gen.timing.nets import CASES
 from gen.timing.through import blocks_of_cells, worst_by_block
 from tests.gen.mapped import cell, netlist
@@ -87,6 +88,30 @@ def test_a_block_without_a_path_is_left_out():
     assert found(graph) == {"top": (77 + 370 - 25, "a", "b")}
     units, blocks = blocks_of_cells(graph)
     assert units == ("top", "inner") and sorted(blocks) == [0, 0, 0, 1]
+
+
+def inside(graph):
+    arrived = analyse(inside_blocks(registers_only(graph)))
+    return {unit: pytest.approx(ps) for unit, ps in worst_inside(arrived).items()}
+
+
+def test_paths_that_stay_in_a_block():
+    """Everything into and out of the unit is left out; loads there count all the same."""
+    graph = around(b=ff(2, 11, 13), c=ff(2, 12, 14))
+    assert inside(graph) == {}
+    graph = around(b=ff(2, 11, 13), c=ff(2, 10, 14), one=lut(20, 11, 13), d=ff(2, 20, 21))
+    # Net 10 has three loads, one of them here. The LUT's other input comes from the unit.
+    assert inside(graph) == {"top": max(77 + 350 + 20 * sqrt(3) - 25, 77 + 370 + 35 + 50 - 25)}
+    assert worst_by_block(analyse(graph))["top"].ps > 77 + 370 + 35 + 50 - 25
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_all_paths_of_a_design_of_one_block_stay_in_it(seed):
+    graph = registers_only(join({"top": netlist(random_cells(Random(seed)), clk=("input", [2]), **{
+        f"i{net}": ("input", [net]) for net in (3, 4, 5)})}))
+    worst = {unit: path.ps for unit, path in worst_by_block(analyse(graph)).items()}
+    # A port's cell is the top's too, and what comes from there never arrives.
+    assert inside(graph) == worst
 
 
 @pytest.mark.parametrize("seed", range(20))
