@@ -5,7 +5,7 @@ from typing import Any
 
 from gen.shells.opennic import OpenNicPlugin, OpenNicPorts
 from gen.shells.opennic_hbm import HBM_MHZ, box_name, hbm_box, hbm_readme, hbm_tcl
-from gen.shells.timing_xdc import dies_xdc, fan_out_xdc
+from gen.shells.timing_xdc import constraints_readme, dies_xdc, fan_out_xdc
 from gen.shells.vivado import for_vivado
 from gen.shells.xdc import crossings_xdc
 from gen.verilog import Verilog
@@ -54,7 +54,8 @@ def opennic_files(config: NicConfig, plugin: OpenNicPlugin, verilog: Verilog,
             f"// {top} takes the box's whole window; it decodes addresses itself.\n",
         f"{_BOX}/user_plugin_250mhz_inst.vh": _instance(top, ports, plugin, longest),
         "README.md": _readme(config, top, ports, longest) + (
-            hbm_readme(top, masters) if masters else ""),
+            hbm_readme(top, masters) if masters else "") + (
+            constraints_readme(constraints) if constraints else ""),
     }
 
 

@@ -4,12 +4,12 @@ Two kinds: a bound of the fan-out for registers whose loads cost the clock, and 
 multi-cycle paths: any register of the NIC may change in one cycle and be read in the next.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from gen.fit import SLR
 
-__all__ = ["dies_xdc", "fan_out_xdc"]
+__all__ = ["constraints_readme", "dies_xdc", "fan_out_xdc"]
 
 _NIC = "nic"
 """The NIC's instance in a shell's top."""
@@ -68,6 +68,18 @@ def dies_xdc(top: str, report: Mapping[str, Any]) -> str:
         elif name:
             lines.append(f"# {name} alone takes more.")
     return "\n".join(lines) + "\n"
+
+
+def constraints_readme(files: Iterable[str]) -> str:
+    """Return the README's paragraph about ``files`` of such constraints, in Markdown."""
+    named = " and ".join(f"`{name}`" for name in files)
+    return f"""
+## Constraints from an estimate
+
+{named} follow from the timing that was estimated of the bare NIC, without a placement:
+registers to copy, and with `.slr.xdc` the die. The scripts here read them. They are advice: where
+the placed design says otherwise, change them.
+"""
 
 
 def _fits(parts: Sequence[Mapping[str, Any]]) -> bool:

@@ -6,7 +6,7 @@ from xml.etree import ElementTree as Xml
 
 from gen.shells.kernel_control import KERNEL_ADDRESS_BITS, NIC_BASE, REGISTERS, pointer_address
 from gen.shells.masters import axi_name
-from gen.shells.timing_xdc import fan_out_xdc
+from gen.shells.timing_xdc import constraints_readme, fan_out_xdc
 from gen.shells.vitis import GLOBAL_BITS, STREAMS, VitisKernel
 from gen.shells.vivado import for_vivado
 from gen.verilog import Verilog
@@ -37,7 +37,8 @@ def vitis_files(config: NicConfig, kernel: VitisKernel, verilog: Verilog,
         "package_kernel.tcl": _package(top, kernel.masters, fan_out),
         "link.cfg": _link(top, kernel.masters),
         ooc_name(top): ooc_script(top, {"ap_clk": CLOCK_NS}, synthesis=fan_out),
-        "README.md": _readme(config, top) + _memory_readme(kernel.masters),
+        "README.md": _readme(config, top) + _memory_readme(kernel.masters) + (
+            constraints_readme([fan_out]) if fan_out else ""),
     }
 
 

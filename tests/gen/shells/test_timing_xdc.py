@@ -105,6 +105,9 @@ def test_the_shells_scripts_read_them(made, tmp_path, shell, files):
     before, after = ({path.name for path in (made / f"{shell}-{timing}").iterdir()}
                      for timing in (False, True))
     assert after - before == {*files, f"{top}.timing.json"}
+    for timing in (False, True):
+        readme = (made / f"{shell}-{timing}" / "README.md").read_text()
+        assert all((f"`{name}`" in readme) == timing for name in files)
     folder = tmp_path / "made"
     shutil.copytree(made / f"{shell}-True", folder)
     script = {"opennic": "build_box_250mhz.tcl", "vitis": "package_kernel.tcl"}[shell]
