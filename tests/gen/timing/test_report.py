@@ -57,6 +57,9 @@ def test_paths_blocks_and_loads(chain):
     assert set(blocks) <= {"chain", "chain__U_0", "chain__U_1"} and "chain" in blocks
     for case, place in zip(CASES, range(3)):
         assert max(block[case]["ps"] for block in blocks.values()) == chain["cases"][place]["ps"]
+    # The deepest path need not be a slow one.
+    assert max(block["luts"] for block in blocks.values()) >= max(
+        path["luts"] for path in chain["paths"]) >= 1
     assert blocks["chain"]["middle"]["from"]["signal"] == "before"
     assert blocks["chain"]["middle"]["to"]["source"].startswith("tests/gen/designs.py:")
     assert chain["nets"]["resets"][0]["net"] == "rst"

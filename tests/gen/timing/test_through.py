@@ -60,6 +60,15 @@ def test_it_may_be_another_than_the_worst_path_to_its_end():
         "inner": (77 + TWO + 35 + 370 + 50 + 50 - 25, "a", "e")}
 
 
+def test_an_end_alone_belongs_to_its_block():
+    graph = join({
+        "inner": netlist({"store": ff(2, 3, 5)}, clk=("input", [2]), i=("input", [3])),
+        "top": netlist({"a": ff(2, "0", 10), "lut": lut(11, 10),
+                        "u": cell("inner", {"clk": [2], "i": [11]}, {})}, **CLOCK)})
+    path = (77 + 370 + 35 + 50 - 25, "a", "u.store")
+    assert found(graph) == {"top": path, "inner": path}
+
+
 def test_the_worst_of_several_instances_counts():
     unit = {"clk": [2], "i": [10]}
     graph = join({"inner": inner(), "top": netlist(
