@@ -11,6 +11,7 @@ from gen.generate import generate
 from gen.options import configure
 from gen.shells import SHELLS
 from gen.tables import path_table, report_table, summary_table
+from gen.timing.tables import timing_lines, timing_tables
 from rtl.config import preset
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
@@ -31,6 +32,9 @@ def command(
         help="of OpenNIC, as -num_cmac_port: 1 or 2")] = None,
     report: Annotated[bool, typer.Option(
         "--report", help="also estimate LUT, FF, RAM, DSP and logic depth by Yosys")] = False,
+    timing: Annotated[bool, typer.Option(
+        "--timing", help="also estimate the slack of every path, not placed, in three cases of "
+        "nets, and with a shell write constraints that follow from it")] = False,
 ) -> None:
     """Write NAME.v, NAME.json and a script for Vivado of a configuration of the SmartNIC, or all
     files that a shell needs."""
@@ -38,7 +42,7 @@ def command(
     options = {"functions": functions, "qdma": qdma, "macs": macs}
     done = generate(configure(preset(config), settings or ()), output, shell=shell,
                     options={name: value for name, value in options.items() if value is not None},
-                    report=report,
+                    report=report, timing=timing,
                     progress=lambda line: console.print(line, style="dim", highlight=False))
     for warning in done["warnings"]:
         console.print(f"warning: {warning}", highlight=False, soft_wrap=True)
@@ -50,6 +54,11 @@ def command(
         left = done["report"]["not_estimated"]
         shown.print(f"left to {left['tool']}: {', '.join(left['what'])} ({left['script']})",
                     highlight=False, soft_wrap=True)
+    if done["timing"] is not None:
+        for table in timing_tables(done["timing"]):
+            shown.print(table)
+        for line in timing_lines(done["timing"], shell):
+            shown.print(line, highlight=False, soft_wrap=True)
 
 
 def main(arguments: list[str] | None = None) -> int:

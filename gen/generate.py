@@ -57,23 +57,25 @@ def describe_nic(nic: wiring.Component, verilog: Verilog, config: NicConfig,
 
 
 def generate(config: NicConfig, output: Path, *, shell: str = "none",
-             options: Mapping[str, Any] | None = None, report: bool = False,
+             options: Mapping[str, Any] | None = None, report: bool = False, timing: bool = False,
              build: Callable[[NicConfig], wiring.Component] = build_nic,
              progress: Callable[[str], None] = lambda _line: None) -> dict[str, Any]:
     """Write ``<name>.v``, ``<name>.json`` and ``<name>.vivado.tcl``, a script that implements the
-    design alone in Vivado; with ``report`` also ``<name>.report.json``.
+    design alone in Vivado; with ``report`` also ``<name>.report.json``, with ``timing``
+    ``<name>.timing.json``.
 
     With a ``shell`` of :data:`gen.shells.SHELLS`, ``<name>`` is the configuration's and the
-    shell's, and ``output`` gets all files of the shell; the report is that of the bare NIC. Since
-    the shell reads the whole folder, it must be new, empty, or hold an earlier result. ``options``
-    has the shell's choices by name: :class:`gen.shells.OpenNicPorts`.
+    shell's, and ``output`` gets all files of the shell; report and timing are those of the bare
+    NIC, and with ``timing`` the shell's constraints follow from it. Since the shell reads the whole
+    folder, it must be new, empty, or hold an earlier result. ``options`` has the shell's choices by
+    name: :class:`gen.shells.OpenNicPorts`.
 
     The same configuration gives the same bytes. Files are written at the end, each atomically: if
     the command is ended before, ``output`` is unchanged. ``build`` makes the component of a
     configuration; ``progress`` is called with each step. Returns the description, with ``files``,
-    the ``report`` and ``warnings`` added. Raises ``OSError`` if ``output`` cannot be written,
-    ``ValueError`` if the configuration's name is unusable, the shell or an option is unknown, or
-    ``output`` holds other files.
+    the ``report``, the ``timing`` and ``warnings`` added. Raises ``OSError`` if ``output`` cannot
+    be written, ``ValueError`` if the configuration's name is unusable, the shell or an option is
+    unknown, or ``output`` holds other files.
     """
     from gen.shells import SHELLS
 
@@ -93,31 +95,44 @@ def generate(config: NicConfig, output: Path, *, shell: str = "none",
             _check_folder(output, name)
         progress(f"elaborating {name}")
         nic = build(config)
+        timed = None
         if shell == "none":
-            verilog = to_verilog(nic, name, VerilogPlatform(name, sources=report))
+            verilog = bare = to_verilog(nic, name, VerilogPlatform(name, sources=report or timing))
             files = {f"{name}.v": verilog.text,
                      ooc_name(name): ooc_script(name, {"clk": CLOCK_NS})}
+            if timing:
+                timed = _timing(bare, progress)
         else:
             top = SHELLS[shell].wrap(nic, *chosen)
-            verilog = to_verilog(top, name)
-            files = SHELLS[shell].files(config, top, verilog)
+            verilog = bare = to_verilog(top, name)
+            if report or timing:  # of the bare NIC, block by block
+                bare = to_verilog(build(config), config.name,
+                                  VerilogPlatform(config.name, sources=True))
+            if timing:
+                timed = _timing(bare, progress)
+            files = SHELLS[shell].files(config, top, verilog, timed)
         document = describe_nic(nic, verilog, config, shell)
         files[f"{name}.json"] = _json(document)
         resources = None
         if report:
             from gen.report import report_resources
 
-            if shell != "none":  # the bare NIC, block by block
-                verilog = to_verilog(build(config), config.name,
-                                     VerilogPlatform(config.name, sources=True))
-            resources = report_resources(verilog, progress=progress)
+            resources = report_resources(bare, progress=progress)
             resources["not_estimated"] = not_estimated(name)
             files[f"{name}.report.json"] = _json(resources)
+        if timed is not None:
+            files[f"{name}.timing.json"] = _json(timed)
         for path, text in files.items():
             (output / path).parent.mkdir(exist_ok=True)
             write_whole(output / path, text)
     return {**document, "files": [str(output / path) for path in files], "report": resources,
-            "warnings": oversize_warnings(document["memories"], resources)}
+            "timing": timed, "warnings": oversize_warnings(document["memories"], resources)}
+
+
+def _timing(verilog: Verilog, progress: Callable[[str], None]) -> dict[str, Any]:
+    from gen.timing.report import report_timing
+
+    return report_timing(verilog, progress)
 
 
 def _check_folder(folder: Path, name: str) -> None:

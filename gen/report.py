@@ -11,11 +11,11 @@ from typing import Any
 from gen.depth import Path as DepthPath
 from gen.depth import Timing, analyse, ram_timing
 from gen.fit import SLR
-from gen.netlists import LATENCIES, map_units, place, registers, units_of
+from gen.netlists import LATENCIES, Netlist, map_units, place, registers, units_of
 from gen.ram_cost import RamCost, ram_cost
 from gen.verilog import Verilog
 
-__all__ = ["SLR", "report_resources"]
+__all__ = ["SLR", "report_resources", "resources_of"]
 
 SCHEMA = "embernic/report/2"
 
@@ -43,7 +43,7 @@ def report_resources(verilog: Verilog, progress: Callable[[str], None] = lambda 
     for unit in units:  # a unit comes after the units it contains
         netlist = netlists[unit]
         timings[unit] = _timing(netlist, timings, registers(verilog, unit, units))
-        blocks.append({"name": unit, "instances": counts[unit], **_resources(netlist),
+        blocks.append({"name": unit, "instances": counts[unit], **resources_of(netlist),
                        **_deepest(verilog, unit, timings[unit].deepest)})
     total: dict[str, Any] = {
         key: sum(block["instances"] * block[key] for block in blocks)
@@ -61,7 +61,9 @@ def _ram(cell: dict[str, Any]) -> RamCost:
     return ram_cost(width, depth, parameters["STYLE"].strip())
 
 
-def _resources(netlist: dict[str, Any]) -> dict[str, float]:
+def resources_of(netlist: Netlist) -> dict[str, float]:
+    """Return the ``lut``, ``ff``, ``bram36``, ``uram`` and ``dsp`` of ``netlist``, without those of
+    the units in it."""
     kinds = Counter(cell["type"] for cell in netlist["cells"].values())
     rams = [_ram(cell) for cell in netlist["cells"].values() if cell["type"] in LATENCIES]
 

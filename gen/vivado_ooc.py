@@ -20,18 +20,21 @@ def ooc_name(top: str) -> str:
     return f"{top}.vivado.tcl"
 
 
-def ooc_script(top: str, clocks: Mapping[str, float], constraints: str | None = None) -> str:
+def ooc_script(top: str, clocks: Mapping[str, float], constraints: str | None = None,
+               synthesis: str | None = None) -> str:
     """Return Tcl for Vivado (UG835, UG905) that implements ``top`` alone in one die of a U280.
 
     It is written beside ``<top>.v``. It synthesises out of context, places and routes inside a
     pblock of one super logic region, and reports timing, utilisation by pblock and by hierarchy,
     logic levels and congestion in the folder ``<top>.vivado``.
 
-    ``clocks``: period in ns of each clock port. ``constraints``: file of XDC, relative to ``top``.
+    ``clocks``: period in ns of each clock port. ``constraints``: file of XDC, relative to ``top``;
+    ``synthesis``: one that is read before synthesis.
     """
     lines = "".join(f"puts $clocks {{create_clock -name {name} -period {period:.3f} "
                     f"[get_ports {name}]}}\n" for name, period in clocks.items())
     read = f"read_xdc $here/{constraints}\n" if constraints else ""
+    before = f"read_xdc $here/{synthesis}\n" if synthesis else ""
     dies = " ".join(_DIES)
     return f"""# What only Vivado can tell of {top}: timing, placement, resources once placed.
 # {top} alone, out of context, in one die of an Alveo U280. Run:
@@ -53,7 +56,7 @@ set clocks [open $out/clocks.xdc w]
 create_project -in_memory -part {PART}
 read_verilog -sv $here/{top}.v
 read_xdc $out/clocks.xdc
-auto_detect_xpm
+{before}auto_detect_xpm
 synth_design -top {top} -part {PART} -mode out_of_context -verilog_define {XPM_DEFINE}
 {read}create_pblock pblock_nic
 resize_pblock [get_pblocks pblock_nic] -add $die

@@ -23,11 +23,18 @@ def command(
     settings: Settings = None,
     report: Annotated[Path | None, typer.Option(
         help="NAME.report.json of python -m gen --report, for resources.md")] = None,
+    timing: Annotated[Path | None, typer.Option(
+        help="NAME.timing.json of python -m gen --timing, for timing.md and timing.svg")] = None,
+    timing_training: Annotated[Path | None, typer.Option(
+        help="the same with --set training=true, for a second table in timing.md")] = None,
 ) -> None:
-    """Write register map, wire format, block diagram, latency and resources of a SmartNIC."""
-    files = documents(config, settings or (), None if report is None else _read(report))
+    """Write register map, wire format, block diagram, latency, resources and timing of a
+    SmartNIC."""
+    given = {"report": report, "timing": timing, "timing_training": timing_training}
+    files = documents(config, settings or (), **{
+        name: None if path is None else _read(path) for name, path in given.items()})
     check_distinct({f"{name} of output": output / name for name in files},
-                   {"report": [] if report is None else [report]})
+                   {name: [] if path is None else [path] for name, path in given.items()})
     output.mkdir(parents=True, exist_ok=True)
     for name, text in files.items():
         write_whole(output / name, text)

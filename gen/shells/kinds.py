@@ -21,14 +21,15 @@ class Shell(NamedTuple):
 
     Members: ``title``, for messages; ``prepare``, adapts a configuration to the shell or raises
     ``ValueError``; ``wrap``, makes the shell's top from a NIC and options; ``files``, makes the
-    shell's files from configuration, top and its Verilog: texts by path; ``options``, a dataclass
-    of further choices, or None.
+    shell's files from configuration, top, its Verilog, and the timing report of the bare NIC or
+    None: texts by path; ``options``, a dataclass of further choices, or None.
     """
 
     title: str
     prepare: Callable[[NicConfig], NicConfig]
     wrap: Callable[..., wiring.Component]
-    files: Callable[[NicConfig, wiring.Component, Verilog], dict[str, str]]
+    files: Callable[
+        [NicConfig, wiring.Component, Verilog, Mapping[str, Any] | None], dict[str, str]]
     options: type | None = None
 
     def choose(self, values: Mapping[str, Any]) -> tuple[Any, ...]:

@@ -1,7 +1,11 @@
 """Files of the folder for OpenNIC's ``build.tcl -user_plugin``."""
 
+from collections.abc import Mapping
+from typing import Any
+
 from gen.shells.opennic import OpenNicPlugin, OpenNicPorts
 from gen.shells.opennic_hbm import HBM_MHZ, box_name, hbm_box, hbm_readme, hbm_tcl
+from gen.shells.timing_xdc import constraints_readme, dies_xdc, fan_out_xdc
 from gen.shells.vivado import for_vivado
 from gen.shells.xdc import crossings_xdc
 from gen.verilog import Verilog
@@ -14,26 +18,34 @@ __all__ = ["opennic_files"]
 _BOX = "box_250mhz"
 
 
-def opennic_files(config: NicConfig, plugin: OpenNicPlugin, verilog: Verilog) -> dict[str, str]:
+def opennic_files(config: NicConfig, plugin: OpenNicPlugin, verilog: Verilog,
+                  timing: Mapping[str, Any] | None = None) -> dict[str, str]:
     """Return the text of each file of the plugin, by its path in the folder.
 
-    ``verilog`` is that of ``plugin``. The box at 322 MHz is left out, so that the shell uses its
-    own, which passes packets on.
+    ``verilog`` is that of ``plugin``. ``timing`` is the timing report of its NIC
+    (:mod:`gen.timing.report`), from which constraints follow, or None. The box at 322 MHz is left
+    out, so that the shell uses its own, which passes packets on.
     """
     top, ports, masters = verilog.name, plugin.ports, plugin.masters
     longest = BEAT_BYTES * (1 + max(config.net_payload_beats, config.host_payload_beats))
     clocks = {"axis_aclk": CLOCK_NS, "axil_aclk": 2 * CLOCK_NS} | (
         {"hbm_aclk": 1000 / HBM_MHZ} if masters else {})
     between = [("axis_aclk", "hbm_aclk", 1000 / HBM_MHZ)] if masters else []
+    constraints = {} if timing is None else {
+        f"{top}.fanout.xdc": fan_out_xdc(top, timing), f"{top}.slr.xdc": dies_xdc(top, timing)}
+    read = "".join(f"read_xdc -ref {top} {name}\n" for name in constraints)
     return {
         f"{top}.v": for_vivado(verilog),
         **({f"{box_name(top)}.v": hbm_box(verilog, masters)} if masters else {}),
         f"{top}.xdc": crossings_xdc(verilog, CLOCK_NS, between),
-        ooc_name(top): ooc_script(top, clocks, f"{top}.xdc"),
+        **constraints,
+        ooc_name(top): ooc_script(top, clocks, f"{top}.xdc",
+                                  None if timing is None else f"{top}.fanout.xdc"),
         "build_box_250mhz.tcl": (
             f"# Read by the shell's build.tcl in this folder.\n"
             f"read_verilog -quiet -sv {top}.v\n"
             f"read_xdc -ref {top} {top}.xdc\n"
+            f"{read}"
             f"{hbm_tcl(top, masters) if masters else ''}"),
         f"{_BOX}/{_BOX}_axi_crossbar.tcl":
             "# One slave has the whole window: there is no crossbar to make.\n",
@@ -42,7 +54,8 @@ def opennic_files(config: NicConfig, plugin: OpenNicPlugin, verilog: Verilog) ->
             f"// {top} takes the box's whole window; it decodes addresses itself.\n",
         f"{_BOX}/user_plugin_250mhz_inst.vh": _instance(top, ports, plugin, longest),
         "README.md": _readme(config, top, ports, longest) + (
-            hbm_readme(top, masters) if masters else ""),
+            hbm_readme(top, masters) if masters else "") + (
+            constraints_readme(constraints) if constraints else ""),
     }
 
 

@@ -1,10 +1,12 @@
 """Files of a Vitis kernel: Verilog, kernel.xml, packaging script, link settings."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 from xml.etree import ElementTree as Xml
 
 from gen.shells.kernel_control import KERNEL_ADDRESS_BITS, NIC_BASE, REGISTERS, pointer_address
 from gen.shells.masters import axi_name
+from gen.shells.timing_xdc import constraints_readme, fan_out_xdc
 from gen.shells.vitis import GLOBAL_BITS, STREAMS, VitisKernel
 from gen.shells.vivado import for_vivado
 from gen.verilog import Verilog
@@ -19,16 +21,24 @@ PLATFORM = "xilinx_u280_gen3x16_xdma_1_202211_1"
 _MHZ = 250
 
 
-def vitis_files(config: NicConfig, kernel: VitisKernel, verilog: Verilog) -> dict[str, str]:
-    """Return the text of each file by its path; ``verilog`` is that of ``kernel``."""
+def vitis_files(config: NicConfig, kernel: VitisKernel, verilog: Verilog,
+                timing: Mapping[str, Any] | None = None) -> dict[str, str]:
+    """Return the text of each file by its path; ``verilog`` is that of ``kernel``.
+
+    ``timing`` is the timing report of its NIC (:mod:`gen.timing.report`), from which bounds of
+    fan-out follow, or None. The die is a setting of the link.
+    """
     top = verilog.name
+    fan_out = None if timing is None else f"{top}.fanout.xdc"
     return {
+        **({} if timing is None else {f"{top}.fanout.xdc": fan_out_xdc(top, timing)}),
         f"{top}.v": for_vivado(verilog),
         "kernel.xml": kernel_xml(top, kernel.masters),
-        "package_kernel.tcl": _package(top, kernel.masters),
+        "package_kernel.tcl": _package(top, kernel.masters, fan_out),
         "link.cfg": _link(top, kernel.masters),
-        ooc_name(top): ooc_script(top, {"ap_clk": CLOCK_NS}),
-        "README.md": _readme(config, top) + _memory_readme(kernel.masters),
+        ooc_name(top): ooc_script(top, {"ap_clk": CLOCK_NS}, synthesis=fan_out),
+        "README.md": _readme(config, top) + _memory_readme(kernel.masters) + (
+            constraints_readme([fan_out]) if fan_out else ""),
     }
 
 
@@ -73,18 +83,19 @@ def kernel_xml(name: str, masters: Sequence[MemoryMaster] = ()) -> str:
         ('<?xml version="1.0" encoding="UTF-8"?>\n', "\n"))
 
 
-def _package(top: str, masters: Sequence[MemoryMaster]) -> str:
+def _package(top: str, masters: Sequence[MemoryMaster], constraints: str | None) -> str:
     streams = "\n".join(
         f"ipx::associate_bus_interfaces -busif {name} -clock ap_clk $core"
         for name in (*STREAMS, *map(axi_name, masters)))
     if masters:
         streams += "\n" + _pointers(masters)
+    read = f"read_xdc $here/{constraints}\n" if constraints else ""
     return f"""# Packages {top} as a kernel. Run: vivado -mode batch -source package_kernel.tcl
 set here [file dirname [file normalize [info script]]]
 set packaged $here/packaged
 create_project -force -part {PART} package_{top} $here/project
 read_verilog -sv $here/{top}.v
-set_property top {top} [current_fileset]
+{read}set_property top {top} [current_fileset]
 update_compile_order -fileset sources_1
 ipx::package_project -root_dir $packaged -vendor embernic -library kernel -taxonomy /KernelIP \\
     -import_files -set_current true

@@ -3,5 +3,6 @@
 :func:`gen.timing.design.graph_of` joins the netlists of a design to one graph.
 :func:`gen.timing.levels.levels_of` orders it, and :func:`gen.timing.propagate.arrivals` computes
 what arrives where in one case of nets. :mod:`gen.timing.paths`, :mod:`gen.timing.loops` and
-:mod:`gen.timing.loads` answer questions about the result.
+:mod:`gen.timing.loads` answer questions about the result, and
+:func:`gen.timing.report.report_timing` writes the answers down.
 """

@@ -1,8 +1,10 @@
 """The graph of a converted design, from its mapped netlists."""
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 from gen.netlists import Netlist, map_units, place, registers, units_of
+from gen.report import resources_of
 from gen.timing.cell_types import CellTypes
 from gen.timing.cells import timing_of
 from gen.timing.flatten import flat
@@ -11,7 +13,15 @@ from gen.timing.netlist import Unit, read_unit
 from gen.timing.paths import Source
 from gen.verilog import Verilog
 
-__all__ = ["graph_of", "source_of"]
+__all__ = ["MappedUnit", "graph_of", "mapped_units", "source_of"]
+
+
+class MappedUnit(NamedTuple):
+    """A unit as arrays, and its LUTs, flip-flops, memories and DSPs
+    (:func:`gen.report.resources_of`)."""
+
+    arrays: Unit
+    resources: dict[str, float]
 
 
 def graph_of(verilog: Verilog, progress: Callable[[str], None] = lambda _line: None, *,
@@ -21,13 +31,22 @@ def graph_of(verilog: Verilog, progress: Callable[[str], None] = lambda _line: N
     ``whole`` treats the top as one unit, as in :func:`gen.netlists.units_of`. ``ValueError`` names
     a type of cell that has no timing.
     """
+    mapped = mapped_units(verilog, progress, whole=whole)
+    return flat({name: unit.arrays for name, unit in mapped.items()}, verilog.name)
+
+
+def mapped_units(verilog: Verilog, progress: Callable[[str], None] = lambda _line: None, *,
+                 whole: bool = False) -> dict[str, MappedUnit]:
+    """Return the units of ``verilog`` by name, inner ones first, as :func:`graph_of` joins them."""
     units = units_of(verilog, whole)
     types = CellTypes(timing_of)
 
-    def read(unit: str, netlist: Netlist) -> Unit:
-        return read_unit(netlist, types, units, registers(verilog, unit, units))
+    def read(unit: str, netlist: Netlist) -> MappedUnit:
+        return MappedUnit(
+            read_unit(netlist, types, units, registers(verilog, unit, units)),
+            resources_of(netlist))
 
-    return flat(map_units(verilog, units, read, progress), verilog.name)
+    return map_units(verilog, units, read, progress)
 
 
 def source_of(verilog: Verilog) -> Source:

@@ -39,14 +39,18 @@ def loads_by_kind(graph: Graph) -> NDArray[np.int64]:
     return counts.astype(np.int64).reshape(graph.count, len(KINDS))
 
 
-def most_loaded(graph: Graph, count: int) -> list[NetLoads]:
-    """Return the ``count`` nets with most loads, the most first; constants are not among them."""
+def most_loaded(graph: Graph, count: int, kind: str = "") -> list[NetLoads]:
+    """Return the ``count`` nets with most loads, the most first; constants are not among them.
+
+    With ``kind``, one of :data:`gen.timing.cells.KINDS`, those with most loads of that kind.
+    """
     loads = loads_by_kind(graph)
-    total = np.where(graph.constant, 0, loads.sum(axis=1))
-    nets = np.argsort(-total, kind="stable")[:count]
-    return [NetLoads(graph.net_name(int(net)), int(total[net]),
+    counted = loads[:, KINDS.index(kind)] if kind else loads.sum(axis=1)
+    counted = np.where(graph.constant, 0, counted)
+    nets = np.argsort(-counted, kind="stable")[:count]
+    return [NetLoads(graph.net_name(int(net)), int(loads[net].sum()),
                      {kind: int(n) for kind, n in zip(KINDS, loads[net]) if n})
-            for net in nets if total[net]]
+            for net in nets if counted[net]]
 
 
 def control_sets(graph: Graph) -> list[ControlSet]:

@@ -5,13 +5,14 @@ the clock whatever is pipelined.
 """
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gen.timing.graph import Graph
-from gen.timing.levels import Levels, latest_of
+from gen.timing.levels import latest_of
 from gen.timing.paths import Path, Source, path_to
 from gen.timing.propagate import Arrivals
 
@@ -28,15 +29,16 @@ def worst_loops(arrived: Arrivals, period: float, count: int,
     from one of them to the data, enable or reset of one of them.
     """
     found: list[Path] = []
+    alone = _Alone(arrived)
     for ends in _registers(arrived):
         # No loop is slower than the slowest path to its end, and these come slowest first.
         if len(found) >= count and found[count - 1].ps >= arrived.ends[ends].max():
             break
-        own = _from_itself(arrived, ends)
-        if len(own.ends) and (slowest := int(own.ends.argmax())) >= 0 and np.isfinite(
-                own.ends[slowest]):
-            found.append(path_to(own, slowest, period, source))
-            found.sort(key=lambda path: -path.ps)
+        with alone.at(ends) as own:
+            slowest = int(own.ends.argmax())
+            if np.isfinite(own.ends[slowest]):
+                found.append(path_to(own, slowest, period, source))
+                found.sort(key=lambda path: -path.ps)
     return found[:count]
 
 
@@ -72,43 +74,74 @@ def _register_numbers(graph: Graph) -> Ints:
     return numbers
 
 
-def _from_itself(arrived: Arrivals, ends: Ints) -> Arrivals:
-    """Return what arrives at ``ends`` from the register that they belong to alone."""
-    levels, graph = arrived.levels, arrived.graph
-    captures = arrived.captures[ends]
-    cells = np.unique(graph.captures.cells[captures])
-    launches = arrived.launches[np.isin(graph.launches.cells[arrived.launches], cells)]
-    end_nets = graph.loads.nets[graph.captures.places[captures]]
-    nets = np.full(graph.count, -np.inf)
-    through = np.full(graph.count, -1, np.int64)
-    nets[graph.launches.places[launches]] = graph.launches.ps[launches]
-    for arcs in _cone(levels, end_nets):
-        targets = levels.arcs.targets[arcs]
-        starts = np.flatnonzero(np.diff(targets, prepend=-1))
-        latest, best = latest_of(
-            nets[levels.sources[arcs]] + arrived.wires[levels.arcs.loads[arcs]]
-            + arrived.arcs[arcs], starts)
-        nets[targets[starts]] = latest
-        through[targets[starts]] = arcs[best]
-    behind = arrived.ends[ends] - arrived.nets[end_nets]
-    return replace(arrived, captures=captures, nets=nets, through=through,
-                   ends=nets[end_nets] + behind)
+class _Alone:
+    """What arrives at the ends of one register from that register alone.
+
+    Arrays of all nets are made once: each register touches few of them.
+    """
+
+    def __init__(self, arrived: Arrivals):
+        self._arrived, count = arrived, arrived.graph.count
+        self._nets = np.full(count, -np.inf)
+        self._through = np.full(count, -1, np.int64)
+        self._seen = np.zeros(count, bool)
+        cells = arrived.graph.launches.cells[arrived.launches]
+        self._by_cell = np.argsort(cells, kind="stable")
+        self._cells = cells[self._by_cell]
+
+    @contextmanager
+    def at(self, ends: Ints) -> Iterator[Arrivals]:
+        """Give what arrives at ``ends`` from the register that they belong to; it is valid inside
+        ``with``."""
+        arrived, graph, nets = self._arrived, self._arrived.graph, self._nets
+        levels, captures = arrived.levels, arrived.captures[ends]
+        end_nets = graph.loads.nets[graph.captures.places[captures]]
+        launches = self._launches(np.unique(graph.captures.cells[captures]))
+        touched = [graph.launches.places[launches].astype(np.int64)]
+        nets[touched[0]] = graph.launches.ps[launches]
+        for arcs in self._cone(end_nets):
+            targets = levels.arcs.targets[arcs]
+            starts = np.flatnonzero(np.diff(targets, prepend=-1))
+            latest, best = latest_of(
+                nets[levels.sources[arcs]] + arrived.wires[levels.arcs.loads[arcs]]
+                + arrived.arcs[arcs], starts)
+            reached = targets[starts]
+            nets[reached], self._through[reached] = latest, arcs[best]
+            touched.append(reached.astype(np.int64))
+        behind = arrived.ends[ends] - arrived.nets[end_nets]
+        try:
+            yield replace(arrived, captures=captures, nets=nets, through=self._through,
+                          ends=nets[end_nets] + behind)
+        finally:
+            for reached in touched:
+                nets[reached], self._through[reached] = -np.inf, -1
+
+    def _launches(self, cells: Ints) -> Ints:
+        """Return the launches of ``cells``."""
+        first, last = (np.searchsorted(self._cells, cells, side) for side in ("left", "right"))
+        return self._arrived.launches[self._by_cell[_spread(first, last - first)]]
+
+    def _cone(self, nets: NDArray[np.integer]) -> Iterator[Ints]:
+        """Yield the arcs on paths to ``nets``, level by level."""
+        levels, seen = self._arrived.levels, self._seen
+        found = [np.empty(0, np.int64)]
+        frontier, reached = np.unique(nets), []
+        while len(frontier):
+            seen[frontier] = True
+            reached.append(frontier)
+            spans = levels.spans[frontier]
+            arcs = _spread(spans[:, 0], spans[:, 1] - spans[:, 0])
+            found.append(arcs)
+            frontier = np.unique(levels.sources[arcs])
+            frontier = frontier[~seen[frontier]]
+        for net in reached:
+            seen[net] = False
+        arcs = np.sort(np.concatenate(found))
+        bounds = np.searchsorted(arcs, [level.first for level in levels.levels[1:]])
+        yield from (part for part in np.split(arcs, bounds) if len(part))
 
 
-def _cone(levels: Levels, nets: NDArray[np.integer]) -> Iterator[Ints]:
-    """Yield the arcs on paths to ``nets``, level by level."""
-    seen = np.zeros(levels.graph.count, bool)
-    found = [np.empty(0, np.int64)]
-    frontier = np.unique(nets)
-    while len(frontier):
-        seen[frontier] = True
-        spans = levels.spans[frontier]
-        lengths = spans[:, 1] - spans[:, 0]
-        before = np.cumsum(lengths) - lengths
-        arcs = np.repeat(spans[:, 0] - before, lengths) + np.arange(lengths.sum())
-        found.append(arcs)
-        frontier = np.unique(levels.sources[arcs])
-        frontier = frontier[~seen[frontier]]
-    arcs = np.sort(np.concatenate(found))
-    bounds = np.searchsorted(arcs, [level.first for level in levels.levels[1:]])
-    yield from (part for part in np.split(arcs, bounds) if len(part))
+def _spread(first: Ints, lengths: Ints) -> Ints:
+    """Return ``lengths`` numbers from each of ``first`` on, one after the other."""
+    before = np.cumsum(lengths) - lengths
+    return np.repeat(first - before, lengths) + np.arange(lengths.sum())

@@ -9,7 +9,7 @@ from gen.timing.cells import KINDS
 from gen.timing.graph import Graph
 from gen.timing.propagate import Arrivals
 
-__all__ = ["Hop", "Path", "Source", "path_to", "worst_paths"]
+__all__ = ["Hop", "Path", "Source", "path_to", "register_of", "worst_paths"]
 
 Source = Callable[[str, str], str]
 """Where a signal of a unit is declared: from unit and signal to file and line, "" if unknown."""
@@ -110,7 +110,7 @@ def path_to(arrived: Arrivals, end: int, period: float,
             int(graph.fan_out[net]), graph.net_name(net), _declared(graph, net, source)))
     first, last = int(graph.drivers[steps[0][1]]), int(graph.captures.cells[capture])
     before = float(arrived.nets[steps[-1][1]]) + float(arrived.wires[load])
-    name, declared = _register(graph, last, source)
+    name, declared = register_of(graph, last, source)
     ps = float(arrived.ends[end])
     hops.append(Hop(graph.cell_name(last), graph.type_of(last).name,
                     _pin(graph, last, int(graph.loads.pins[load])), "", ps - before, 0.0, 0, name,
@@ -123,7 +123,7 @@ def path_to(arrived: Arrivals, end: int, period: float,
 
 def _inside(graph: Graph, arrived: Arrivals, place: int, period: float, source: Source) -> Path:
     cell, ps = int(graph.inner.cells[arrived.insides[place]]), float(arrived.inner[place])
-    name, declared = _register(graph, cell, source)
+    name, declared = register_of(graph, cell, source)
     kind = graph.type_of(cell)
     hop = Hop(graph.cell_name(cell), kind.name, "", "", ps, 0.0, 0, name, declared)
     return Path(ps, period - ps, name, name, kind.kind, kind.kind, "inner", 0, (hop,))
@@ -160,7 +160,9 @@ def _declared(graph: Graph, net: int, source: Source) -> str:
     return source(place.unit, name)
 
 
-def _register(graph: Graph, cell: int, source: Source) -> tuple[str, str]:
+def register_of(graph: Graph, cell: int, source: Source) -> tuple[str, str]:
+    """Return the name of the register, memory or port that ``cell`` is, with its path, and where it
+    is declared."""
     place, name = graph.place_of(cell), graph.register_name(cell)
     prefix = "".join(f"{part}." for part in place.path)
     return name, source(place.unit, name.removeprefix(prefix))

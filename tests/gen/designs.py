@@ -6,6 +6,12 @@ from amaranth.hdl import Module, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from rtl.cache.tags import TagPipeline
+from rtl.config import preset
+from rtl.float import FloatAdder, FloatMultiplier
+from rtl.formats import Key
+from rtl.interaction.dot_schedule import DotSchedule
+from rtl.keys.hashing import hash_bits
 from rtl.memory import Ram
 from rtl.shared import Shared
 
@@ -125,3 +131,28 @@ class Beginning(wiring.Component):
         with m.If(self.go):
             m.d.comb += [self.mark[:4].eq(state), self.copied[2:].eq(state)]
         return m
+
+
+class Blocks(wiring.Component):
+    """Blocks side by side, each with its own ports."""
+
+    def __init__(self, blocks: dict[str, wiring.Component]):
+        self._blocks = blocks
+        super().__init__({name: Out(block.signature) for name, block in blocks.items()})
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+        for name, block in self._blocks.items():
+            m.submodules[name] = block
+            wiring.connect(m, wiring.flipped(getattr(self, name)), block)
+        return m
+
+
+def deep_blocks() -> Blocks:
+    """Return the deepest blocks of preset ``tiny`` that are synthesised in seconds."""
+    tiny = preset("tiny")
+    return Blocks({
+        "schedule": DotSchedule(tiny, 64),
+        "tags": TagPipeline(Key.size, 32, rows=tiny.remote_cache_rows, ways=tiny.remote_cache_ways,
+                            in_flight=tiny.remote_in_flight, hash_key=hash_bits),
+        "float_adder": FloatAdder(), "float_multiplier": FloatMultiplier()})

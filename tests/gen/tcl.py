@@ -4,7 +4,7 @@ import subprocess
 from pathlib import Path
 
 _VENDOR = """add_cells_to_pblock auto_detect_xpm close_project create_pblock create_project
-    current_fileset get_pblocks get_ports get_property get_timing_paths
+    current_fileset get_cells get_pblocks get_ports get_property get_timing_paths
     ipx::associate_bus_interfaces ipx::check_integrity ipx::current_core
     ipx::get_user_parameters ipx::package_project ipx::remove_user_parameter ipx::save_core
     ipx::update_checksums opt_design package_xo phys_opt_design place_design read_verilog

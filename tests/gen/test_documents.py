@@ -19,6 +19,9 @@ from gen.documents.fields import descriptor_pieces, layout_fields
 from gen.documents.layers import layered
 from gen.documents.wire_format import record_layouts
 from gen.generate import build_nic
+from gen.platform import VerilogPlatform
+from gen.timing.report import report_timing
+from gen.verilog import to_verilog
 from rtl import formats
 from rtl.cache import EmbeddingCache
 from rtl.config import NicConfig, preset
@@ -26,6 +29,7 @@ from rtl.format_notes import CODES, FIELDS, PACKETS
 from rtl.formats import HeaderBeat, Opcode, Status, TableDescriptor
 from rtl.monitor.channels import channel_map
 from rtl.network.opcodes import RECORDS, TRAINING, VECTORS
+from tests.gen.timing.reports import small_report
 
 KEPT = Path(__file__).parents[2] / "docs" / "kaggle"
 REPORT = {"name": "tiny", "available": {"lut": 400}, "not_estimated": {
@@ -212,13 +216,77 @@ def test_resources(training, kaggle):
     assert "--set training=true --report" in text
 
 
+@pytest.fixture(scope="module")
+def timed():
+    return documents("tiny", timing=small_report("tiny"))
+
+
+def test_timing(timed, kaggle):
+    assert "timing.md" not in kaggle and "timing.svg" not in kaggle
+    text = timed["timing.md"]
+    assert "`python -m gen --config tiny --timing --output DIR`, then " in text
+    assert "--timing DIR/tiny.timing.json`." in text
+    assert "| pessimistic | 600 + 40 √n |" in text and "| optimistic | 150 |" in text
+    # One block, which only optimistic nets let reach 250 MHz.
+    assert "Of 1 blocks, 0 have slack with pessimistic nets" in text
+    assert "0 have none even with optimistic nets. For the other 1 " in text
+    assert "1 blocks miss 250 MHz in the middle case" in text
+    assert "| pessimistic | 125 | 8,000 | -4,000 | -4,667 | 1 | 1 | 9,000 |" in text
+    assert "| `part` | 2 | 125 | 200 | 400 | 132 / 217 / 476 | 6 | `part.ram` | `part.c" in text
+    assert "| ember_ram | read_data[3] | 1,003 | 3,936 | 9 | `part.ram` | rtl/part.py:6 |" in text
+    assert "| FDRE | CE | 61 | 0 | 0 | `part.count` | rtl/part.py:7 |" in text
+    assert "| port | ff | reset | 3 | -5,000 | -2,000 | 500 |" in text
+    assert "| `part.count` | rtl/part.py:7 | 6 | 100 | 300 |  |" in text
+    assert "| `rst` | 2,000 | 0 | 0 | 2,000 |" in text and "| none | 9 |" in text
+    assert "3 nets have more than 225 loads" in text and "With training" not in text
+
+
+def test_timing_with_training():
+    """A block that misses 250 MHz even with optimistic nets is named."""
+    training = small_report("tiny")
+    training["blocks"][0]["name"] = "tiny__trainer"
+    report = small_report("tiny")
+    report["blocks"][0]["optimistic"]["mhz"] = 249.9
+    text = documents("tiny", timing=report, timing_training=training)["timing.md"]
+    assert "1 have none even with optimistic nets (`part`): hardly any placement" in text
+    assert "--set training=true --timing --output TRAINING`, then" in text
+    first, second = text.split("## With training")
+    assert "`part` | 2 |" in first and "`trainer` | 2 |" in second
+
+
+def test_timing_picture(timed):
+    """A mark of each case for each block, at its MHz; the same bytes each time."""
+    space = "{http://www.w3.org/2000/svg}"
+    root = ElementTree.fromstring(timed["timing.svg"])
+    words = ["".join(text.itertext()).strip() for text in root.iter(f"{space}text")]
+    assert {"part", "250", "300", "pessimistic nets", "middle nets", "optimistic nets"} <= set(
+        words)
+    assert "tiny: estimated from the netlist, not placed" in words
+    assert documents("tiny", timing=small_report("tiny"))["timing.svg"] == timed["timing.svg"]
+
+
+@pytest.mark.slow
+def test_kept_timing_is_that_of_the_source():
+    """Yosys takes a quarter of an hour for each."""
+    reports = [report_timing(to_verilog(
+        build_nic(preset("kaggle").with_fields(training=training)), "kaggle",
+        VerilogPlatform("kaggle", sources=True))) for training in (False, True)]
+    made = documents("kaggle", timing=reports[0], timing_training=reports[1])
+    for name in ("timing.md", "timing.svg"):
+        assert (KEPT / name).read_text() == made[name], "stale; its first lines say how to renew it"
+
+
 def test_command(tmp_path, capsys):
     report = tmp_path / "report.json"
     report.write_text(json.dumps(REPORT))
     arguments = ["--config", "tiny", "--output", str(tmp_path / "new" / "docs")]
-    assert main([*arguments, "--report", str(report)]) == 0
+    timing = tmp_path / "timing.json"
+    timing.write_text(json.dumps(small_report("tiny")))
+    assert main([*arguments, "--report", str(report), "--timing", str(timing),
+                 "--timing-training", str(timing)]) == 0
     written = capsys.readouterr().out.split()
-    wanted = documents("tiny", report=REPORT)
+    wanted = documents("tiny", report=REPORT, timing=small_report("tiny"),
+                       timing_training=small_report("tiny"))
     assert written == [str(tmp_path / "new" / "docs" / name) for name in wanted]
     assert all(Path(path).read_text() == wanted[Path(path).name] for path in written)
 
@@ -245,6 +313,20 @@ def test_bad_usage(tmp_path, capsys, arguments, report, text):
     if "Missing" not in text:
         arguments = [*arguments, "--output", str(tmp_path / "out")]
     assert main(arguments) == 2
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 1 and re.search(f"^error: {text}", lines[0])
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("option, content, text", [
+    ("--timing", '{"name": "kaggle"}', "timing must be of tiny, not 'kaggle'"),
+    ("--timing", '{"name": "tiny"}', "timing must be of gen --timing, not dict without 'assump"),
+    ("--timing", "[1]", r"timing must be of tiny, not \[1\]"),
+    ("--timing-training", '{"name": "tiny"}', "timing_training must be given beside timing")])
+def test_bad_timing(tmp_path, capsys, option, content, text):
+    (tmp_path / "timing.json").write_text(content)
+    assert main(["--config", "tiny", "--output", str(tmp_path / "out"), option,
+                 str(tmp_path / "timing.json")]) == 2
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 1 and re.search(f"^error: {text}", lines[0])
     assert not (tmp_path / "out").exists()

@@ -9,6 +9,7 @@ from gen import __main__ as command
 from gen.generate import generate
 from rtl.config import preset
 from tests.gen.designs import Bank
+from tests.gen.timing.reports import small_report
 
 
 def build(config):
@@ -42,6 +43,25 @@ def test_a_report_says_what_it_leaves_out(tmp_path, monkeypatch):
     assert str(tmp_path / left["script"]) in done["files"]
     assert done["warnings"] == [
         "the design takes 500,000 LUTs, 115.7% of the 432,000 of an SLR of the U280"]
+
+
+def test_timing_of_the_bare_nic(tmp_path, monkeypatch):
+    """It needs the lines of declarations; ports and resources stay as they are without it."""
+    def report(verilog, progress):
+        assert all(module.source for module in verilog.modules.values())
+        progress("timing")
+        return small_report(verilog.name)
+
+    monkeypatch.setattr("gen.timing.report.report_timing", report)
+    lines: list[str] = []
+    done = generate(preset("tiny"), tmp_path, build=build, timing=True, progress=lines.append)
+    assert done["timing"] == json.loads((tmp_path / "tiny.timing.json").read_text())
+    assert done["report"] is None and lines == ["elaborating tiny", "timing"]
+    assert {path.name for path in tmp_path.iterdir()} == {
+        "tiny.v", "tiny.json", "tiny.vivado.tcl", "tiny.timing.json"}
+    generate(preset("tiny"), tmp_path / "without", build=build)
+    for name in ("tiny.v", "tiny.json", "tiny.vivado.tcl"):
+        assert (tmp_path / name).read_bytes() == (tmp_path / "without" / name).read_bytes()
 
 
 def test_same_bytes_each_time(tmp_path):

@@ -1,22 +1,17 @@
 """What the SmartNIC takes of an Alveo U280, and how deep its logic is (DESIGN section 7)."""
 
 import pytest
-from amaranth.hdl import Module
 from amaranth.lib import wiring
-from amaranth.lib.wiring import Out
 
 from gen.generate import build_nic
 from gen.platform import VerilogPlatform
 from gen.report import SLR, report_resources
 from gen.verilog import to_verilog
 from rtl.cache import RemoteCache
-from rtl.cache.tags import TagPipeline
 from rtl.config import preset
-from rtl.float import FloatAdder, FloatMultiplier
-from rtl.formats import Key, Opcode
-from rtl.interaction.dot_schedule import DotSchedule
-from rtl.keys.hashing import hash_bits
+from rtl.formats import Opcode
 from rtl.network import RecordPackager, VectorPackager
+from tests.gen.designs import deep_blocks
 
 DEPTH = 10
 """LUTs between FF, RAM or DSP; a carry chain counts 1."""
@@ -26,21 +21,6 @@ SHARES = {False: 0.6, True: 0.75}
 TINY = preset("tiny")
 
 
-class Blocks(wiring.Component):
-    """Blocks side by side, each with its own ports: one synthesis costs less than many."""
-
-    def __init__(self, blocks: dict[str, wiring.Component]):
-        self._blocks = blocks
-        super().__init__({name: Out(block.signature) for name, block in blocks.items()})
-
-    def elaborate(self, platform) -> Module:
-        m = Module()
-        for name, block in self._blocks.items():
-            m.submodules[name] = block
-            wiring.connect(m, wiring.flipped(getattr(self, name)), block)
-        return m
-
-
 def report(component: wiring.Component, name: str, **options: bool) -> dict:
     return report_resources(
         to_verilog(component, name, VerilogPlatform(name, sources=True)), **options)
@@ -48,12 +28,7 @@ def report(component: wiring.Component, name: str, **options: bool) -> dict:
 
 def test_no_block_is_deep():
     """The deepest blocks of the NIC that are synthesised in seconds."""
-    blocks = Blocks({
-        "schedule": DotSchedule(TINY, 64),
-        "tags": TagPipeline(Key.size, 32, rows=TINY.remote_cache_rows, ways=TINY.remote_cache_ways,
-                            in_flight=TINY.remote_in_flight, hash_key=hash_bits),
-        "float_adder": FloatAdder(), "float_multiplier": FloatMultiplier()})
-    total = report(blocks, "deep", whole=True)["total"]
+    total = report(deep_blocks(), "deep")["total"]
     assert 1 < total["depth"] <= DEPTH, total["path"]
 
 

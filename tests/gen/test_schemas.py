@@ -9,10 +9,12 @@ from gen.documents.write import documents
 from gen.generate import generate
 from gen.report import report_resources
 from gen.shells.vitis_files import kernel_xml
+from gen.timing.report import report_timing
 from rtl.config import preset
 from rtl.memory import MemoryMaster
 from tests.gen.designs import Bank, Inner
 from tests.gen.schemas import FOLDER, check_json, check_kernel_xml
+from tests.gen.timing.reports import small_report
 
 pytest.importorskip("jsonschema", reason="jsonschema is not installed")
 pytest.importorskip("xmlschema", reason="xmlschema is not installed")
@@ -34,16 +36,26 @@ def written(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr("gen.report.report_resources", partial(report_resources, whole=True))
         generate(preset("tiny"), folder / "inner", build=lambda _config: Inner(), report=True)
+        patched.setattr("gen.timing.report.report_timing", partial(report_timing, whole=True))
+        generate(preset("tiny"), folder / "timed", build=lambda _config: Bank(), timing=True)
     return {"description": (folder / "bank" / "tiny.json").read_text(),
             "report": (folder / "inner" / "tiny.report.json").read_text(),
+            "timing": (folder / "timed" / "tiny.timing.json").read_text(),
+            "by hand": json.dumps(small_report("tiny")),
             "registers": documents("tiny")["registers.json"]}
 
 
 def test_every_schema_has_a_document(written):
-    assert {path.name for path in FOLDER.iterdir()} == {f"{name}.schema.json" for name in written}
+    assert {path.name for path in FOLDER.iterdir()} == {
+        f"{name}.schema.json" for name in written if name != "by hand"}
 
 
-@pytest.mark.parametrize("name", ["description", "report", "registers"])
+def test_a_timing_report_by_hand(written):
+    """What other tests take for one."""
+    check_json(written["by hand"], "timing")
+
+
+@pytest.mark.parametrize("name", ["description", "report", "registers", "timing"])
 def test_json(written, name):
     check_json(written[name], name)
 
@@ -58,12 +70,14 @@ def places(value, path=()):
             yield from places(inner, (*path, key))
 
 
-@pytest.mark.parametrize("name", ["description", "report", "registers"])
-def test_json_with_a_mistake(written, name):
+@pytest.mark.parametrize("name, text", [
+    ("description", "description"), ("report", "report"), ("registers", "registers"),
+    ("timing", "by hand")])
+def test_json_with_a_mistake(written, name, text):
     """Of a member more or of another kind, at the first object of each sort."""
     from jsonschema import ValidationError
 
-    document = json.loads(written[name])
+    document = json.loads(written[text])
     tried = set()
     for path in places(document):
         sort = tuple(0 if isinstance(key, int) else key for key in path)
@@ -73,7 +87,7 @@ def test_json_with_a_mistake(written, name):
         for change in (lambda inner: inner.update(colour=[1]),
                        lambda inner: inner.update({next(iter(inner)): {}}),
                        lambda inner: inner.pop(next(iter(inner)))):
-            wrong = json.loads(written[name])
+            wrong = json.loads(written[text])
             inner = wrong
             for key in path:
                 inner = inner[key]

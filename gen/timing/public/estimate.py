@@ -1,15 +1,14 @@
 """Our estimate of a public design: the fastest clock of its registers, in three cases of nets."""
 
 from collections.abc import Iterable
-from dataclasses import replace
 
 import numpy as np
 
 from gen.netlists import Netlist
+from gen.timing.boundary import registers_only
 from gen.timing.cell_types import CellTypes
 from gen.timing.cells import timing_of
 from gen.timing.flatten import flat
-from gen.timing.graph import Ends, Graph
 from gen.timing.levels import levels_of
 from gen.timing.netlist import read_unit
 from gen.timing.nets import CASES
@@ -26,7 +25,7 @@ def estimate(netlist: Netlist, top: str, clocks: Iterable[str]) -> tuple[float, 
     between registers is left.
     """
     unit = read_unit(netlist, CellTypes(timing_of), ())
-    levels = levels_of(_registers_only(flat({top: unit}, top)))
+    levels = levels_of(registers_only(flat({top: unit}, top)))
     found = []
     for case in CASES:
         worst = 0.0
@@ -38,13 +37,3 @@ def estimate(netlist: Netlist, top: str, clocks: Iterable[str]) -> tuple[float, 
             raise ValueError(f"design {top!r} has no path between registers of {tuple(clocks)!r}")
         found.append(1e6 / worst)
     return found[0], found[1], found[2]
-
-
-def _registers_only(graph: Graph) -> Graph:
-    return replace(graph, launches=_without_ports(graph, graph.launches),
-                   captures=_without_ports(graph, graph.captures))
-
-
-def _without_ports(graph: Graph, ends: Ends) -> Ends:
-    kept = graph.kinds_of(ends.cells) != "port"
-    return Ends(*(array[kept] for array in ends))

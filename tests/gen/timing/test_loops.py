@@ -40,6 +40,20 @@ def test_a_loop_counts_its_own_way_alone():
     assert loop.ps == 77 + 370 + 50 + 50 - 25
 
 
+def test_loops_may_share_logic():
+    """``a`` and ``b`` go into one LUT, which both follow: each has a loop of its own through it."""
+    graph = join({"top": netlist(
+        {"fa": ff(2, 31, 10), "fb": ff(2, 33, 11), "both": lut(30, 10, 11), "x": lut(31, 30),
+         "y": lut(32, 30), "z": lut(33, 32)}, {"a": [10], "b": [11]}, clk=("input", [2]))})
+    two = 350 + 20 * sqrt(2)
+    b, a = worst_loops(analyse(graph), 1000, 9)
+    assert ([hop.cell for hop in b.hops], [hop.cell for hop in a.hops]) == (
+        ["fb", "both", "y", "z", "fb"], ["fa", "both", "x", "fa"])
+    # Both inputs of the first LUT come at one time: one has its fastest pin, one the second.
+    assert sorted([b.ps - 370 - 35, a.ps]) == pytest.approx(
+        [77 + 370 + pin + two + 35 + 50 - 25 for pin in (35, 50)])
+
+
 def test_the_slowest_loop_may_not_be_where_the_latest_path_ends():
     """``near`` is the end of the slowest path, behind four LUTs, and has a loop of one; ``slow``
     has a loop of two."""

@@ -1,0 +1,91 @@
+"""Constraints of a shell that follow from the timing report of its NIC.
+
+Two kinds: a bound of the fan-out for registers whose loads cost the clock, and dies. There are no
+multi-cycle paths: any register of the NIC may change in one cycle and be read in the next.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from gen.fit import SLR
+
+__all__ = ["constraints_readme", "dies_xdc", "fan_out_xdc"]
+
+_NIC = "nic"
+"""The NIC's instance in a shell's top."""
+_DIE = "SLR1"
+_SHARE = 0.8
+"""Of a die's resources, what a design may take of each to be kept in one: the rest is room to
+place and route."""
+
+
+def fan_out_xdc(top: str, report: Mapping[str, Any]) -> str:
+    """Return XDC that bounds the fan-out of registers, to be read before synthesis, scoped to
+    ``top``.
+
+    They are those that drive more loads than the report's bound on a path that misses 250 MHz in
+    the pessimistic case; elsewhere copies of a register would only take more control sets. Other
+    drivers, logic above all, have no name before synthesis: their nets are listed in comments.
+    """
+    bound, nets = report["costly_nets"]["bound"], report["costly_nets"]["nets"]
+    registers: dict[str, int] = {}
+    for net in nets:
+        if net["register"]:
+            registers[net["register"]] = max(net["loads"], registers.get(net["register"], 0))
+    lines = [
+        f"# Registers of {top} that drive more than {bound} loads on paths which miss 250 MHz with",
+        "# pessimistic nets, by an estimate without placement. Synthesis copies them (UG901).",
+        f"# Read before synthesis with: read_xdc -ref {top} FILE"]
+    for register, loads in registers.items():
+        lines += [f"# {loads:,} loads",
+                  f"set_property MAX_FANOUT {bound} [get_cells {{{_path(register)}_reg*}}]"]
+    lines += [f"# driven by what has no name before synthesis: {net['net']}, {net['loads']:,} loads"
+              for net in nets if not net["register"]]
+    return "\n".join(lines) + "\n"
+
+
+def dies_xdc(top: str, report: Mapping[str, Any]) -> str:
+    """Return XDC that keeps the NIC in ``top`` in one die of a U280 if it fits there, else each of
+    its blocks, to be read scoped to ``top``.
+
+    A wire between dies takes a large part of a period, and the NIC has no registers for it but at
+    its edges (:class:`gen.shells.RegisterStages`). Where it does not fit, the placer chooses the
+    die of each block, but divides none. The property is a wish, not a pblock: the placer may break
+    it to find a placement (UG912).
+    """
+    area = report["area"]
+    lines = [f"# Dies for {top}. Read with: read_xdc -ref {top} FILE"]
+    if _fits(area):
+        lines += [f"# The NIC takes less than {100 * _SHARE:.0f}% of a die.",
+                  f"set_property USER_SLR_ASSIGNMENT {_DIE} [get_cells {{{_NIC}}}]"]
+        return "\n".join(lines) + "\n"
+    lines.append(f"# The NIC takes more than {100 * _SHARE:.0f}% of a die: no block is divided.")
+    for block in area:
+        name = block["instance"]
+        if name and _fits([block]):
+            lines.append(f"set_property USER_SLR_ASSIGNMENT {_NIC}_{name} "
+                         f"[get_cells {{{_path(name)}}}]")
+        elif name:
+            lines.append(f"# {name} alone takes more.")
+    return "\n".join(lines) + "\n"
+
+
+def constraints_readme(files: Iterable[str]) -> str:
+    """Return the README's paragraph about ``files`` of such constraints, in Markdown."""
+    named = " and ".join(f"`{name}`" for name in files)
+    return f"""
+## Constraints from an estimate
+
+{named} follow from the timing that was estimated of the bare NIC, without a placement:
+registers to copy, and with `.slr.xdc` the die. The scripts here read them. They are advice: where
+the placed design says otherwise, change them.
+"""
+
+
+def _fits(parts: Sequence[Mapping[str, Any]]) -> bool:
+    return all(sum(part[kind] for part in parts) <= _SHARE * there for kind, there in SLR.items())
+
+
+def _path(name: str) -> str:
+    """Return the path in the shell's top of what is called ``name`` in the NIC."""
+    return "/".join((_NIC, *name.split(".")))

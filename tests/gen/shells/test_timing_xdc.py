@@ -1,0 +1,152 @@
+"""Constraints of the shells that follow from a timing report: what they say, and who reads them."""
+
+import re
+import shutil
+
+import pytest
+
+from gen import __main__ as command
+from gen.fit import SLR
+from gen.generate import generate
+from gen.platform import VerilogPlatform
+from gen.shells import OpenNicPlugin, OpenNicPorts
+from gen.shells.timing_xdc import dies_xdc, fan_out_xdc
+from gen.verilog import to_verilog
+from rtl.config import preset
+from tests.gen.shells.designs import Storing
+from tests.gen.tcl import run_tcl
+from tests.gen.timing.reports import small_report
+
+COPIES = "set_property MAX_FANOUT 225 [get_cells {nic/part/$signal$3_reg*}]"
+DIE = "set_property USER_SLR_ASSIGNMENT SLR1 [get_cells {nic}]"
+
+
+def commands(xdc: str) -> list[str]:
+    return [line for line in xdc.splitlines() if not line.startswith("#")]
+
+
+def test_a_register_is_bound_once():
+    """Its bits are one object in synthesis."""
+    xdc = fan_out_xdc("tiny_opennic", small_report("tiny"))
+    assert commands(xdc) == [COPIES]
+    # The larger of its bits, and the net that has no name.
+    assert "# 310 loads\nset_property" in xdc and "part.go, 401 loads" in xdc
+
+
+def test_no_net_is_too_large():
+    report = small_report("tiny")
+    report["costly_nets"]["nets"] = []
+    assert commands(fan_out_xdc("tiny_opennic", report)) == []
+
+
+def test_one_die_if_the_nic_fits_in_it():
+    assert commands(dies_xdc("tiny_opennic", small_report("tiny"))) == [DIE]
+
+
+@pytest.mark.parametrize("kind", sorted(SLR))
+def test_blocks_are_not_divided(kind):
+    """Two of 40 and 41 % of a die's resources of any one kind are too much for one."""
+    report = small_report("tiny")
+    own, one, two = report["area"]
+    own[kind], one[kind], two[kind] = 0, 0.4 * SLR[kind], 0.4 * SLR[kind]
+    assert commands(dies_xdc("x", report)) == [DIE]
+    two[kind] = 0.41 * SLR[kind]
+    assert commands(dies_xdc("x", report)) == [
+        "set_property USER_SLR_ASSIGNMENT nic_part [get_cells {nic/part}]",
+        "set_property USER_SLR_ASSIGNMENT nic_part_2 [get_cells {nic/part_2}]"]
+    two[kind] = 0.81 * SLR[kind]
+    assert commands(dies_xdc("x", report)) == [
+        "set_property USER_SLR_ASSIGNMENT nic_part [get_cells {nic/part}]"]
+    assert "# part_2 alone takes more." in dies_xdc("x", report)
+
+
+@pytest.mark.skipif(shutil.which("tclsh") is None, reason="tclsh is not installed")
+def test_the_constraints_are_tcl(tmp_path):
+    """What Vivado gets to see: braces keep ``$`` and ``*`` as they are."""
+    report = small_report("tiny")
+    for name, xdc in (("fanout", fan_out_xdc("t", report)), ("slr", dies_xdc("t", report))):
+        (tmp_path / f"{name}.xdc").write_text(xdc)
+    fan_out = run_tcl(tmp_path / "fanout.xdc", tmp_path)
+    assert (fan_out.returncode, fan_out.stderr) == (0, "")
+    assert fan_out.stdout.splitlines() == [
+        "get_cells {nic/part/$signal$3_reg*}", "set_property MAX_FANOUT 225 <get_cells>"]
+    dies = run_tcl(tmp_path / "slr.xdc", tmp_path)
+    assert (dies.returncode, dies.stderr) == (0, "")
+    assert dies.stdout.splitlines() == [
+        "get_cells nic", "set_property USER_SLR_ASSIGNMENT SLR1 <get_cells>"]
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """Folders of both shells around a small design, with and without timing."""
+    root = tmp_path_factory.mktemp("timed")
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("gen.timing.report.report_timing", _report)
+        for shell in ("opennic", "vitis"):
+            for timing in (False, True):
+                generate(preset("tiny"), root / f"{shell}-{timing}", shell=shell, timing=timing,
+                         build=lambda _config: Storing(()))
+    return root
+
+
+def _report(verilog, progress):
+    # The bare NIC is what is timed, and its registers are known by file and line.
+    assert verilog.name == "tiny" and any(
+        source for module in verilog.modules.values() for source in module.registers.values())
+    return small_report(verilog.name)
+
+
+@pytest.mark.skipif(shutil.which("tclsh") is None, reason="tclsh is not installed")
+@pytest.mark.parametrize("shell, files", [
+    ("opennic", ["tiny_opennic.fanout.xdc", "tiny_opennic.slr.xdc"]),
+    ("vitis", ["tiny_vitis.fanout.xdc"])])
+def test_the_shells_scripts_read_them(made, tmp_path, shell, files):
+    top = f"tiny_{shell}"
+    before, after = ({path.name for path in (made / f"{shell}-{timing}").iterdir()}
+                     for timing in (False, True))
+    assert after - before == {*files, f"{top}.timing.json"}
+    for timing in (False, True):
+        readme = (made / f"{shell}-{timing}" / "README.md").read_text()
+        assert all((f"`{name}`" in readme) == timing for name in files)
+    folder = tmp_path / "made"
+    shutil.copytree(made / f"{shell}-True", folder)
+    script = {"opennic": "build_box_250mhz.tcl", "vitis": "package_kernel.tcl"}[shell]
+    done = run_tcl(folder / script, tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    read = re.findall(r"^read_xdc (?:-ref (\w+) )?(\S+)$", done.stdout, re.MULTILINE)
+    wanted = {"opennic": [(top, f"{top}.xdc"), *((top, name) for name in files)],
+              "vitis": [("", f"{folder}/{files[0]}")]}[shell]
+    assert read == wanted
+    alone = run_tcl(folder / f"{top}.vivado.tcl", tmp_path)
+    assert (alone.returncode, alone.stderr) == (0, "")
+    steps = [line.replace(f"{folder}/", "") for line in alone.stdout.splitlines()]
+    at = next(k for k, line in enumerate(steps) if line.startswith("synth_design"))
+    # Synthesis copies registers. Alone, a pblock keeps the design in the die that was asked for.
+    assert f"read_xdc {top}.fanout.xdc" in steps[:at]
+    assert not any("slr.xdc" in line for line in steps)
+
+
+def test_the_paths_are_those_of_the_shells_verilog():
+    """A register of the NIC is where the constraint looks for it: below the instance ``nic``."""
+    top = OpenNicPlugin(Storing(()), OpenNicPorts())
+    verilog = to_verilog(top, "top", VerilogPlatform("top", sources=True))
+    registers = {f"{'/'.join(path)}/{register}_reg" for path, module in verilog.instances()
+                 for register in verilog.modules[module].registers}
+    report = small_report("top")
+    bare = to_verilog(Storing(()), "bare", VerilogPlatform("bare", sources=True))
+    names = [".".join((*path, register)) for path, module in [((), "bare"), *bare.instances()]
+             for register in bare.modules[module].registers]
+    report["costly_nets"]["nets"] = [
+        {**report["costly_nets"]["nets"][0], "register": name} for name in names]
+    found = re.findall(r"get_cells {(\S+)\*}", fan_out_xdc("top", report))
+    assert len(found) == len(names) > 3 and set(found) <= registers
+
+
+def test_the_command(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("gen.timing.report.report_timing", _report)
+    monkeypatch.setattr(command, "generate", lambda *arguments, **options: generate(
+        *arguments, **options, build=lambda _config: Storing(())))
+    assert command.main(["--config", "tiny", "--shell", "opennic", "--timing", "--output",
+                         str(tmp_path)]) == 0
+    assert "of the bare NIC, without shell opennic" in capsys.readouterr().out
+    assert commands((tmp_path / "tiny_opennic.slr.xdc").read_text()) == [DIE]

@@ -1,0 +1,25 @@
+"""No block becomes slower, or faster, unnoticed: every worst path is as it was written down."""
+
+import pytest
+
+from tests.gen.timing.baseline import CASES, RENEW, measured, recorded
+
+
+@pytest.mark.parametrize("name", [
+    "parts",
+    # Yosys takes some minutes for it.
+    pytest.param("tiny", marks=pytest.mark.slow)])
+def test_worst_paths_are_as_recorded(name):
+    now, then = measured(name), recorded(name)
+    before, after = then["blocks"], now["blocks"]
+    changes = [f"{block} is new" for block in after.keys() - before.keys()]
+    changes += [f"{block} is gone" for block in before.keys() - after.keys()]
+    changes += [
+        f"{block}: {before[block][place]:,} ps with {case} nets became {after[block][place]:,}"
+        for block in before.keys() & after.keys() for place, case in enumerate(CASES)
+        if before[block][place] != after[block][place]]
+    other = "" if now["yosys"] == then["yosys"] else (
+        f" (recorded with {then['yosys']}, this is {now['yosys']})")
+    assert not changes, "\n".join([
+        f"the timing of {name} changed{other}:", *sorted(changes),
+        f"if that is meant, renew the figures and say why in the commit: {RENEW} {name}"])
