@@ -4,8 +4,7 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
-__all__ = ["Cell", "Module", "Port", "flat_name", "parse_modules", "rename_modules",
-           "without_sources"]
+__all__ = ["Cell", "Module", "Port", "flat_name", "in_repository", "parse_modules", "rename_modules", "without_sources"]
 
 _MODULE = re.compile(r"^module \\(\S+)$")
 _PORT = re.compile(r"^  wire width (\d+) (input|output) \d+  ?(?:signed )?\\(\S+)$")
@@ -60,7 +59,7 @@ def parse_modules(text: str) -> list[Module]:
         if line.lstrip().startswith("attribute "):
             stored |= line.startswith(_INIT)
             if match := _SOURCE.match(line + "\n"):
-                source = _in_repository(match[1])
+                source = in_repository(match[1])
             continue
         # Amaranth gives an initial value to each register and to nothing else.
         if stored and (match := _WIRE.match(line)):
@@ -105,10 +104,11 @@ def without_sources(text: str) -> str:
     return _SOURCE.sub("", text)
 
 
-def _in_repository(source: str) -> str:
-    """Return ``source``, a file and a line, relative to the repository; "" if outside it."""
+def in_repository(source: str) -> str:
+    """Return ``source``, a file and a line, relative to the repository; "" if outside it, or of an
+    installed package, which may lie in the repository or not."""
     name, _, line = source.rpartition(":")
-    try:
-        return f"{Path(name).relative_to(_ROOT).as_posix()}:{line}"
-    except ValueError:
+    path = Path(name)
+    if "site-packages" in path.parts or not path.is_relative_to(_ROOT):
         return ""
+    return f"{path.relative_to(_ROOT).as_posix()}:{line}"

@@ -5,10 +5,12 @@ import re
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from gen.lint import lint
+from gen.rtlil import in_repository
 from gen.tools import BuildError
 from gen.verilog import to_verilog
 from tests.gen.designs import Bank, Beginning
@@ -130,3 +132,11 @@ def test_equal_names_must_mean_equal_units():
 def test_bad_name(name):
     with pytest.raises(ValueError, match=f"prefix must be an identifier, not {name!r}"):
         to_verilog(Bank(), name)
+
+
+def test_sources_are_of_the_repository_wherever_packages_are_installed():
+    root = Path(__file__).parents[2]
+    assert in_repository(f"{root}/rtl/nic.py:3") == "rtl/nic.py:3"
+    assert in_repository("/elsewhere/rtl/nic.py:3") == ""
+    installed = "lib/python3.11/site-packages/amaranth/lib/stream.py:49"
+    assert in_repository(f"{root}/.venv/{installed}") == in_repository(f"/usr/{installed}") == ""

@@ -8,7 +8,7 @@ from tests.gen.timing.baseline import CASES, RENEW, measured, recorded
 @pytest.mark.parametrize("name", [
     "parts",
     # Yosys takes some minutes for it.
-    pytest.param("tiny", marks=pytest.mark.slow)])
+    "tiny"])
 def test_worst_paths_are_as_recorded(name):
     now, then = measured(name), recorded(name)
     before, after = then["blocks"], now["blocks"]
