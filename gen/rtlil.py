@@ -4,7 +4,8 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
-__all__ = ["Cell", "Module", "Port", "flat_name", "in_repository", "parse_modules", "rename_modules", "without_sources"]
+__all__ = ["Cell", "Module", "Port", "flat_name", "in_repository", "parse_modules",
+           "rename_modules", "without_sources"]
 
 _MODULE = re.compile(r"^module \\(\S+)$")
 _PORT = re.compile(r"^  wire width (\d+) (input|output) \d+  ?(?:signed )?\\(\S+)$")
