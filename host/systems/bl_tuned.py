@@ -59,11 +59,13 @@ class Tuning:
                     yield replace(self, **{field.name: value})
 
 
-_ENDS = (Tuning(), Tuning(False, False, False, False, False, 0))
-"""Everything on, everything off."""
+_STARTS = (Tuning(), Tuning(False, False, False, False, False, 0), Tuning(dedupe=False),
+           Tuning(nccl=False))
+"""Everything on, everything off, and on but for what costs a wait or multiprocessors: with many
+mini-batches in flight the way from everything on to either ends before it."""
 
 
-def best_tuning(cost: Callable[[Tuning], float], starts: Sequence[Tuning] = _ENDS) -> Tuning:
+def best_tuning(cost: Callable[[Tuning], float], starts: Sequence[Tuning] = _STARTS) -> Tuning:
     """Return the tuning of the least ``cost``, from which no change of one member leads to less.
 
     The search begins at each of ``starts`` and follows the best change.

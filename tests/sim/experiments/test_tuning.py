@@ -20,11 +20,13 @@ def chosen(point: Point) -> tuple[Workloads, Devices, StepOptions, Tuning]:
     return work, devices, options, chosen_tuning(work, devices, options, point.depth)
 
 
-@pytest.mark.parametrize("workload, software", [
-    ("inference", "eager"), ("inference", "tuned"), ("training", "tuned")])
-def test_no_combination_of_options_is_faster(workload, software):
-    point = Point.named("bl-tuned", dataset="kaggle", workload=workload, software=software,
-                        warmup=0, measured=2)
+@pytest.mark.parametrize("dataset, workload, software, depth", [
+    ("kaggle", "inference", "eager", 4), ("kaggle", "inference", "tuned", 4),
+    ("kaggle", "training", "tuned", 1), ("terabyte", "inference", "tuned", 4),
+    ("terabyte", "inference", "tuned", 8), ("terabyte", "inference", "tuned", 16)])
+def test_no_combination_of_options_is_faster(dataset, workload, software, depth):
+    point = Point.named("bl-tuned", dataset=dataset, workload=workload, software=software,
+                        warmup=0, measured=2, in_flight=depth)
     work, devices, options, found = chosen(point)
 
     def cost(tuning: Tuning) -> float:
