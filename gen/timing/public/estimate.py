@@ -2,12 +2,11 @@
 
 from collections.abc import Iterable
 
-import numpy as np
-
 from gen.netlists import Netlist
 from gen.timing.boundary import registers_only
 from gen.timing.cell_types import CellTypes
 from gen.timing.cells import timing_of
+from gen.timing.classes import end_delays
 from gen.timing.flatten import flat
 from gen.timing.levels import levels_of
 from gen.timing.netlist import read_unit
@@ -31,8 +30,7 @@ def estimate(netlist: Netlist, top: str, clocks: Iterable[str]) -> tuple[float, 
         worst = 0.0
         for clock in clocks:
             arrived = arrivals(levels, case, clock_of(levels.graph, clock))
-            delays = np.concatenate([arrived.ends, arrived.inner])
-            worst = max(worst, float(delays.max(initial=0)))
+            worst = max(worst, float(end_delays(arrived).max(initial=0)))
         if worst <= 0:
             raise ValueError(f"design {top!r} has no path between registers of {tuple(clocks)!r}")
         found.append(1e6 / worst)

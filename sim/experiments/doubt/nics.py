@@ -13,8 +13,8 @@ from sim.files.store import Store
 
 __all__ = ["Interpolated", "sets_of"]
 
-
 _CALL = "gpu.call_us"
+"""Of the constants of NICs, the time of a call of the driver's thread."""
 
 
 class Interpolated:
@@ -34,6 +34,7 @@ class Interpolated:
         self.parts = [run_nics(point, runs) for point in points]
         seen = [nic_constants(point) for point in points]
         self.axes = [name for name in seen[0] if len({each[name] for each in seen}) > 1]
+        self._calls = [each[_CALL] for each in seen]
         self._values = [_values(part.times) for part in self.parts]
         at = np.array([self._place(each) for each in seen])
         self._smooth = {name: Smooth(at, np.array([each[name] for each in self._values]))
@@ -49,9 +50,8 @@ class Interpolated:
     def left_out(self) -> list[list[NicTimes]]:
         """Return the times at each of its own points, from the others alone."""
         values = {name: smooth.left_out() for name, smooth in self._smooth.items()}
-        return [_times({name: each[number] for name, each in values.items()},
-                       nic_constants(point)[_CALL])
-                for number, point in enumerate(self.points)]
+        return [_times({name: each[number] for name, each in values.items()}, call_us)
+                for number, call_us in enumerate(self._calls)]
 
     def errors(self) -> dict[str, list[float]]:
         """Return how far each value of the mean mini-batch is off with its point left out, by

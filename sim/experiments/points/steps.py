@@ -1,7 +1,6 @@
 """Steps of a point's system for each measured mini-batch."""
 
-from collections.abc import Sequence
-from functools import cached_property, lru_cache
+from functools import lru_cache
 
 from host.placement.shard import ShardPlan
 from host.systems import (
@@ -32,14 +31,13 @@ class Workloads:
     """
 
     def __init__(self, trace: Trace, plan: ShardPlan):
-        self._trace, self._plan = trace, plan
-        self._copied: dict[int, list[Workload]] = {}
-        self._single: dict[tuple[int, int], Workload] = {}
+        self._trace, self._plans = trace, {0: plan}
+        self._made: dict[tuple[int, int], Workload] = {}
 
-    @cached_property
+    @property
     def plain(self) -> list[Workload]:
         """Each mini-batch with tables placed as for all systems."""
-        return self._under(self._plan, range(len(self._trace.measured)))
+        return self.copied(0)
 
     @property
     def extremes(self) -> tuple[int, ...]:
@@ -50,26 +48,17 @@ class Workloads:
 
     def copied(self, rows: int) -> list[Workload]:
         """Each mini-batch with tables of at most ``rows`` rows copied to every node and the others
-        dealt again."""
-        if not rows:
-            return self.plain
-        if rows not in self._copied:
-            self._copied[rows] = self._under(self._plan.with_copies(rows),
-                                             range(len(self._trace.measured)))
-        return self._copied[rows]
+        dealt again; 0 for none."""
+        return [self.one_copied(rows, number) for number in range(len(self._trace.measured))]
 
     def one_copied(self, rows: int, number: int) -> Workload:
         """Mini-batch ``number`` of :meth:`copied`."""
-        if not rows or rows in self._copied:
-            return self.copied(rows)[number]
-        if (rows, number) not in self._single:
-            self._single[rows, number], = self._under(self._plan.with_copies(rows), [number])
-        return self._single[rows, number]
-
-    def _under(self, plan: ShardPlan, numbers: Sequence[int]) -> list[Workload]:
-        measured = self._trace.measured
-        return [workload_of(measured[number].samples, self._trace.model, plan)
-                for number in numbers]
+        if rows not in self._plans:
+            self._plans[rows] = self._plans[0].with_copies(rows)
+        if (rows, number) not in self._made:
+            self._made[rows, number] = workload_of(
+                self._trace.measured[number].samples, self._trace.model, self._plans[rows])
+        return self._made[rows, number]
 
 
 @lru_cache(maxsize=8)
