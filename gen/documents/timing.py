@@ -4,10 +4,11 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from gen.documents.markdown import table
+from gen.timing.nets import CASE_NAMES
 
 __all__ = ["timing_markdown"]
 
-_CASES = ("pessimistic", "middle", "optimistic")
+_CASES = CASE_NAMES[::-1]
 
 
 def timing_markdown(report: dict[str, Any], note: str,

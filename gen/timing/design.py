@@ -1,4 +1,4 @@
-"""The graph of a converted design, from its mapped netlists."""
+"""The mapped units of a converted design, as arrays."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -7,13 +7,11 @@ from gen.netlists import Netlist, map_units, place, registers, units_of
 from gen.report import resources_of
 from gen.timing.cell_types import CellTypes
 from gen.timing.cells import timing_of
-from gen.timing.flatten import flat
-from gen.timing.graph import Graph
 from gen.timing.netlist import Unit, read_unit
 from gen.timing.paths import Source
 from gen.verilog import Verilog
 
-__all__ = ["MappedUnit", "graph_of", "mapped_units", "source_of"]
+__all__ = ["MappedUnit", "mapped_units", "source_of"]
 
 
 class MappedUnit(NamedTuple):
@@ -24,20 +22,14 @@ class MappedUnit(NamedTuple):
     resources: dict[str, float]
 
 
-def graph_of(verilog: Verilog, progress: Callable[[str], None] = lambda _line: None, *,
-             whole: bool = False) -> Graph:
-    """Return the graph of ``verilog``; its units are synthesised unless their netlists are cached.
+def mapped_units(verilog: Verilog, progress: Callable[[str], None] = lambda _line: None, *,
+                 whole: bool = False) -> dict[str, MappedUnit]:
+    """Return the units of ``verilog`` by name, inner ones first; they are synthesised unless their
+    netlists are cached.
 
     ``whole`` treats the top as one unit, as in :func:`gen.netlists.units_of`. ``ValueError`` names
     a type of cell that has no timing.
     """
-    mapped = mapped_units(verilog, progress, whole=whole)
-    return flat({name: unit.arrays for name, unit in mapped.items()}, verilog.name)
-
-
-def mapped_units(verilog: Verilog, progress: Callable[[str], None] = lambda _line: None, *,
-                 whole: bool = False) -> dict[str, MappedUnit]:
-    """Return the units of ``verilog`` by name, inner ones first, as :func:`graph_of` joins them."""
     units = units_of(verilog, whole)
     types = CellTypes(timing_of)
 

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from gen.timing.delays import DELAYS
 
-__all__ = ["CASES", "Case", "dedicated"]
+__all__ = ["CASES", "CASE_NAMES", "Case", "dedicated"]
 
 
 @dataclass(frozen=True)
@@ -30,6 +30,7 @@ class Case:
 
 
 CASES = (Case("optimistic", 150, 0), Case("middle", 350, 20), Case("pessimistic", 600, 40))
+CASE_NAMES = tuple(case.name for case in CASES)
 
 _WIRES = DELAYS["in_slice"]
 # Kind and port of the driver, kind and port of the only load. The wires from a LUT to a carry or a

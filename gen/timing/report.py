@@ -109,7 +109,7 @@ def _case(design: TimedDesign, found: Arrived) -> dict[str, Any]:
     worst = float(delays.max())
     return {
         "case": found.registers.case.name, "ps": pico(worst), "mhz": mhz(worst),
-        "slack_ps": slacks(worst), "ends": len(delays), "failing": failing([delays]),
+        "slack_ps": slacks(worst), "ends": len(delays), "failing": failing(delays),
         "classes": [class_record(one) for one in end_classes(found.registers)],
         "port_classes": [class_record(one) for part in (found.from_ports, found.into_ports)
                          for one in end_classes(part)],

@@ -6,9 +6,11 @@ from typing import Any
 from rich import box
 from rich.table import Table
 
+from gen.timing.nets import CASE_NAMES
+
 __all__ = ["timing_lines", "timing_tables"]
 
-_CASES = ("pessimistic", "middle", "optimistic")
+_CASES = CASE_NAMES[::-1]
 _SHORT = 12
 """Rows of the longer tables; the JSON has all."""
 

@@ -10,7 +10,8 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from gen.timing.public.comparison import CASES, Comparison, Row, compare
+from gen.timing.nets import CASE_NAMES
+from gen.timing.public.comparison import Comparison, Row, compare
 from gen.timing.public.designs import Design, read_designs
 from gen.timing.public.estimate import estimate
 from gen.timing.public.mapping import SourceError, map_design
@@ -56,7 +57,7 @@ def _table(comparison: Comparison, title: str) -> Table:
     table = Table(title=title, box=box.SIMPLE, padding=(0, 0, 0, 1), pad_edge=False)
     for column in ("design", "part", "kind"):
         table.add_column(column, no_wrap=True)
-    for column in ("Vivado", *CASES):
+    for column in ("Vivado", *CASE_NAMES):
         table.add_column(column, justify="right", no_wrap=True)
     for row in comparison.rows:
         figure = row.published
@@ -73,7 +74,7 @@ def _cells(row: Row) -> list[str]:
 
 def _summary(comparison: Comparison) -> str:
     lines = [f"over {len(comparison.ranked)} designs of UltraScale+ that are no bounds:"]
-    for case in CASES:
+    for case in CASE_NAMES:
         rank, error = comparison.rank[case], comparison.median_error[case]
         lines.append(
             f"  {case}: Spearman's rank correlation {'-' if rank is None else f'{rank:.2f}'}, "

@@ -11,11 +11,11 @@ from statistics import median
 
 from scipy.stats import spearmanr
 
+from gen.timing.nets import CASE_NAMES
 from gen.timing.public.designs import Design, Published
 
-__all__ = ["CASES", "Comparison", "Row", "compare", "spearman"]
+__all__ = ["Comparison", "Row", "compare", "spearman"]
 
-CASES = ("optimistic", "middle", "pessimistic")
 FAMILY, SPEED_GRADE = "UltraScale+", -2
 
 
@@ -63,7 +63,8 @@ class Comparison:
 
 def compare(designs: Iterable[Design],
             estimates: Mapping[str, tuple[float, float, float]]) -> Comparison:
-    """Return the comparison of ``designs`` with ``estimates``, MHz of :data:`CASES` by name.
+    """Return the comparison of ``designs`` with ``estimates``, MHz of each case of
+    :data:`gen.timing.nets.CASE_NAMES`.
 
     Designs without an estimate are in ``missing``. ``ValueError`` for estimates that do not fall
     from case to case, or are of no design.
@@ -86,11 +87,11 @@ def compare(designs: Iterable[Design],
     return Comparison(
         rows=rows, ranked=ranked,
         rank={case: spearman(measured, [estimates[name][index] for name in ranked])
-              for index, case in enumerate(CASES)},
+              for index, case in enumerate(CASE_NAMES)},
         median_error={case: median(row.mhz[index] / row.published.mhz - 1 for row in exact)
-                      if exact else None for index, case in enumerate(CASES)},
+                      if exact else None for index, case in enumerate(CASE_NAMES)},
         refuted={case: sum(row.bound and row.errors[index] is not None for row in rows)
-                 for index, case in enumerate(CASES)},
+                 for index, case in enumerate(CASE_NAMES)},
         missing=tuple(design.name for design in designs if design.name not in estimates))
 
 

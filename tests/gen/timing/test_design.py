@@ -3,7 +3,8 @@
 from pathlib import Path
 
 from gen.platform import VerilogPlatform
-from gen.timing.design import graph_of, source_of
+from gen.timing.analysis import timed_design
+from gen.timing.design import source_of
 from gen.timing.levels import levels_of
 from gen.timing.loads import control_sets, lut_depths
 from gen.timing.nets import CASES
@@ -17,7 +18,7 @@ from tests.gen.designs import Bank, Chain
 def test_a_design_in_units():
     """``before`` and ``after`` of the chain, with two unnamed units between them."""
     verilog = to_verilog(Chain(), "chain", VerilogPlatform("chain", sources=True))
-    graph = graph_of(verilog)
+    graph = timed_design(verilog).graph
     levels = levels_of(graph)
     arrived = arrivals(levels, CASES[1], clock_of(graph, "clk"))
     paths = worst_paths(arrived, 4000, 9, per_register=True, source=source_of(verilog))
@@ -41,7 +42,7 @@ def test_whole_or_in_units_has_the_same_ends():
     verilog = to_verilog(Bank(2, depth=100), "bank")
     ends = []
     for whole in (False, True):
-        graph = graph_of(verilog, whole=whole)
+        graph = timed_design(verilog, whole=whole).graph
         arrived = arrivals(levels_of(graph), CASES[0], clock_of(graph, "clk"))
         reached = graph.captures.cells[arrived.captures[arrived.ends > 0]]
         ends.append({(graph.register_name(int(cell)), graph.type_of(cell).kind)
