@@ -20,6 +20,7 @@ from sim.experiments.figures.row import csv_text
 from sim.experiments.page.content import Shown, content_of
 from sim.experiments.page.page import render
 from sim.experiments.points.measure import measure
+from sim.experiments.points.nic_runs import store_of_runs
 from sim.experiments.points.order import effort, in_turn
 from sim.experiments.points.point import Point
 from sim.experiments.points.setting import Setting
@@ -65,7 +66,7 @@ def reproduce(names: Iterable[str], setting: Setting, output: str | Path, backen
     names, folder = chosen(names), Path(output)
     folder.mkdir(parents=True, exist_ok=True)
     results = sweep(points_of(names, setting),
-                    how or partial(measure, runs=Store((folder / "runs").absolute())),
+                    how or partial(measure, runs=store_of_runs((folder / "runs").absolute())),
                     Store(folder / "points"), backend, jobs, progress, in_turn, effort)
     shown = [_write(exhibit(name), setting, results, folder, command) for name in names]
     judged = [row for row in judge(setting, results) if set(row["figures"]) & set(names)]

@@ -11,6 +11,7 @@ import numpy as np
 
 from host.systems.devices import profiles_of
 from host.toml.profile import load_profile, profile_hash
+from sim.experiments.points.nic_runs import store_of_runs
 from sim.experiments.points.order import effort, in_turn
 from sim.experiments.points.point import Point
 from sim.experiments.sweep.sweep import Outcome, Results, sweep
@@ -76,7 +77,7 @@ def serve(setting: Setting, systems: Sequence[str], loads: Sequence[float] | Non
     folder = Path(folder)
     store = Store(folder / "mini-batches")
     found = sweep([point for each in points.values() for point in each],
-                  partial(measured, runs=Store(folder / "runs")), store, jobs=jobs,
+                  partial(measured, runs=store_of_runs(folder / "runs")), store, jobs=jobs,
                   progress=tell.part(0), order=in_turn, effort=effort)
     notes, there = _there(points, found)
     done = _Done(setting, folder, jobs, there)

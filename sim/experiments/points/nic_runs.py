@@ -3,13 +3,35 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
+from pathlib import Path
 
 from sim.experiments.points.nic_run import NicRun, run_nics
 from sim.experiments.points.trace import Trace, TraceOf
-from sim.files.store import Store
+from sim.files.journal import sources_hash
+from sim.files.store import PRESENTATION, Store
 from sim.job.options import RunOptions
 
-__all__ = ["RunOf", "all_runs"]
+__all__ = ["COMPOSITION", "RunOf", "all_runs", "store_of_runs"]
+
+COMPOSITION = (
+    "host/calibrate/", "host/measurements/", "host/systems/",
+    *(f"host/devices/{name}.py" for name in (
+        "copies", "cost", "cpu", "embedding_work", "gpu_time", "mpi", "nccl", "ring", "software",
+        "topology")),
+    *(f"host/profiles/{name}_" for name in ("cpu", "mpi", "nccl", "software", "topology")),
+    "sim/bench/", "sim/experiments/doubt/", "sim/experiments/sweep/", "sim/offline/",
+    "sim/serving/", "sim/training/",
+    *(f"sim/experiments/points/{name}.py" for name in (
+        "gpu_of_nics", "measure", "nic", "order", "placing", "point", "requests", "samples",
+        "speedup", "steps", "systems", "task", "timing", "traffic", "training", "updates",
+        "words")))
+"""Sources that decide which runs are wanted, and what is made of them, but not what a run gives:
+that hangs on its options, which are its key."""
+
+
+def store_of_runs(folder: str | Path) -> Store:
+    """Return the store of runs in a folder: they outlive changes of the systems around the NICs."""
+    return Store(folder, sources_hash(PRESENTATION + COMPOSITION))
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,10 @@
 
 from dataclasses import dataclass
 
+import grimp
 import pytest
 
+from sim.experiments.points.nic_runs import COMPOSITION, store_of_runs
 from sim.files.journal import sources_hash
 from sim.files.store import Store, plain
 from tests.sim.experiments.fakes import Spot
@@ -47,6 +49,17 @@ def test_a_damaged_file_counts_as_none(tmp_path, text):
 def test_pictures_and_pages_are_no_part_of_the_version():
     assert Store("unused").version != sources_hash()
     assert Store("unused").version == Store("unused").version
+
+
+def test_runs_of_nics_outlive_the_systems_around_them(tmp_path):
+    """What a run loads is part of its version, but for points, whose values are in its options."""
+    assert store_of_runs(tmp_path).version not in (Store(tmp_path).version, sources_hash())
+    graph = grimp.build_graph("rtl", "gen", "host", "sim")
+    loaded = graph.find_upstream_modules("sim.experiments.points.nic_runs")
+    files = {name.replace(".", "/") + ".py" for name in loaded}
+    assert "sim/run/run.py" in files
+    assert {name for name in files if name.startswith(COMPOSITION)} == {
+        f"sim/experiments/points/{name}.py" for name in ("point", "systems")}
 
 
 def test_plain_values():
