@@ -2,7 +2,7 @@
 
 from host.systems.all_on_nic import all_on_nic
 from host.systems.bl_paper import bl_paper
-from host.systems.bl_tuned import COPIED_ROWS, Tuning, best_tuning, bl_tuned
+from host.systems.bl_tuned import bl_tuned
 from host.systems.breakdown import PHASES, Breakdown, breakdown
 from host.systems.cpu_mpi import cpu_mpi
 from host.systems.devices import Devices
@@ -11,9 +11,10 @@ from host.systems.options import StepOptions
 from host.systems.schedule import Schedule, schedule
 from host.systems.smartnic import smartnic
 from host.systems.stage import Part, Stage, Step
+from host.systems.tuning import COPIED_ROWS, Tuning, best, least_interval_us, tunings
 from host.systems.workload import Workload, workload_of
 
 __all__ = ["COPIED_ROWS", "PHASES", "Breakdown", "Devices", "NicTimes", "Part", "Schedule",
-           "Stage", "Step", "StepOptions", "Tuning", "Workload", "all_on_nic", "best_tuning",
-           "bl_paper", "bl_tuned", "breakdown", "cpu_mpi",
-           "schedule", "smartnic", "workload_of"]
+           "Stage", "Step", "StepOptions", "Tuning", "Workload", "all_on_nic", "best", "bl_paper",
+           "bl_tuned", "breakdown", "cpu_mpi", "least_interval_us", "schedule", "smartnic",
+           "tunings", "workload_of"]

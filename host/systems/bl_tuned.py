@@ -1,7 +1,6 @@
 """``bl-tuned``: a GPU baseline with every optimisation that software alone can make."""
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import replace
 
 from host.devices.dense_work import dense_update
 from host.devices.embedding_work import gather, segment_sum, unique
@@ -18,72 +17,11 @@ from host.systems.tables import (
     row_updates,
     vector_bytes,
 )
+from host.systems.tuning import Tuning
 from host.systems.workload import Workload
 from rtl.formats import DescriptorKind
 
-__all__ = ["COPIED_ROWS", "Tuning", "best_tuning", "bl_tuned"]
-
-COPIED_ROWS = (0, 100, 1_000, 10_000, 100_000, 1_000_000)
-"""Tables of at most so many rows may be copied to every node; 0 for none."""
-
-
-@dataclass(frozen=True)
-class Tuning:
-    """Optional optimisations of a baseline.
-
-    Members
-    -------
-    fused: one operator looks up, and one updates, all tables of a node.
-    nccl: GPUs exchange data between their memories; otherwise MPI does, through host memory.
-    dedupe: a requester asks for each key once, and sends one gradient for it. The host has to wait
-        for the number of keys, which ends a graph.
-    overlap: the bottom MLP and the sum of the MLPs' gradients overlap the exchange of vectors.
-    buckets: gradients of the top MLP are summed over the nodes while those of the bottom MLP are
-        computed, in a collective of their own.
-    copied_rows: every node has a copy of each table of at most so many rows; in training their
-        gradients are summed over the nodes, like those of the MLPs.
-    """
-
-    fused: bool = True
-    nccl: bool = True
-    dedupe: bool = True
-    overlap: bool = True
-    buckets: bool = False
-    copied_rows: int = 10_000
-
-    def neighbours(self) -> Iterator["Tuning"]:
-        """Yield every tuning that differs in one member."""
-        for field in fields(self):
-            for value in COPIED_ROWS if field.name == "copied_rows" else (False, True):
-                if value != getattr(self, field.name):
-                    yield replace(self, **{field.name: value})
-
-
-_STARTS = (Tuning(), Tuning(False, False, False, False, False, 0), Tuning(dedupe=False),
-           Tuning(nccl=False))
-"""Everything on, everything off, and on but for what costs a wait or multiprocessors: with many
-mini-batches in flight the way from everything on to either ends before it."""
-
-
-def best_tuning(cost: Callable[[Tuning], float], starts: Sequence[Tuning] = _STARTS) -> Tuning:
-    """Return the tuning of the least ``cost``, from which no change of one member leads to less.
-
-    The search begins at each of ``starts`` and follows the best change.
-    """
-    costs: dict[Tuning, float] = {}
-
-    def of(tuning: Tuning) -> float:
-        if tuning not in costs:
-            costs[tuning] = cost(tuning)
-        return costs[tuning]
-
-    found = []
-    for start in starts:
-        at = start
-        while of(better := min(at.neighbours(), key=of)) < of(at):
-            at = better
-        found.append(at)
-    return min(found, key=of)
+__all__ = ["bl_tuned"]
 
 
 def bl_tuned(w: Workload, d: Devices, options: StepOptions, tuning: Tuning) -> Step:
@@ -100,7 +38,8 @@ class _Tuned:
     """A step under construction."""
 
     def __init__(self, w: Workload, d: Devices, options: StepOptions, tuning: Tuning):
-        self._w, self._d, self._options, self._tuning = w, d, options, tuning
+        self._w, self._d, self._tuning = w, d, tuning
+        self._options = replace(options, buckets=tuning.buckets, nccl=tuning.nccl)
         self._program, self._dense = Program(d), Dense(w, d.kernels)
         self._library = "nccl" if tuning.nccl else "mpi"
         self._vectors = vector_bytes(w) * (w.requested if tuning.dedupe else w.bags)
@@ -118,7 +57,7 @@ class _Tuned:
             return program.step
         at = self._copies(program.kernels(dense.backward(), at))
         rows = self._rows(at) if tuning.overlap else ()
-        weights = dense.learn(program, at, self._options, tuning.buckets)
+        weights = dense.learn(program, at, self._options)
         if not tuning.overlap:
             rows = self._rows(weights)
         program.wait((*rows, *weights))
@@ -171,7 +110,8 @@ class _Tuned:
         w, rows = self._w, _copied_rows(self._w)
         if w.nodes == 1 or not rows:
             return tuple(after)
-        at = self._program.all_reduce("gradients of copies", vector_bytes(w) * rows, after)
+        at = self._program.all_reduce("gradients of copies", vector_bytes(w) * rows, after,
+                                      self._tuning.nccl)
         return self._program.kernels([("update of copies", "all_reduce", [
             dense_update(rows * w.model.dimension)])], at)
 

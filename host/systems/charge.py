@@ -1,10 +1,10 @@
 """Conversion of action costs to stages of a step."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 from host.devices.cost import Cost
-from host.systems.stage import Step
+from host.systems.stage import Part, Step
 
 __all__ = ["charge", "longest_us"]
 
@@ -12,12 +12,15 @@ _FIRST = frozenset({"cpu"})
 """Resources that an action needs at its start; it needs the others at its end."""
 
 
-def charge(step: Step, name: str, phase: str, cost: Cost, after: Sequence[int] = ()) -> int:
+def charge(step: Step, name: str, phase: str, cost: Cost, after: Sequence[int] = (),
+           shares: Mapping[str, float] | None = None) -> int:
     """Add an action to ``step`` and return the number of its last stage.
 
     Its overhead comes first and has the phase ``overhead``. Each resource is held for its busy
-    time: the host's ``cpu`` from the start on, the others up to the end.
+    time: the host's ``cpu`` from the start on, the others up to the end. ``shares``: how much of a
+    resource, by name, where it is not all of it.
     """
+    shares = shares or {}
     spans = {resource: (0.0, busy) if resource in _FIRST else (cost.us - busy, cost.us)
              for resource, busy in cost.busy.items() if busy > 0}
     marks = sorted({0.0, cost.us, min(cost.overhead_us, cost.us),
@@ -26,7 +29,8 @@ def charge(step: Step, name: str, phase: str, cost: Cost, after: Sequence[int] =
     last = None
     for begin, end in pairwise(marks):
         middle = (begin + end) / 2
-        held = [resource for resource, span in spans.items() if span[0] < middle < span[1]]
+        held = [Part(resource, shares.get(resource, 1.0)) for resource, span in spans.items()
+                if span[0] < middle < span[1]]
         last = step.add(name, "overhead" if middle < cost.overhead_us else phase, end - begin,
                         *held, after=at)
         at = (last,)

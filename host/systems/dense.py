@@ -61,20 +61,16 @@ class Dense:
         """Add the copy of the predictions to host memory, and the host's wait for it."""
         program.wait(program.copy("predictions", 4 * self._samples, after, to_gpu=False))
 
-    def learn(self, program: Program, after: After, options: StepOptions,
-              buckets: bool = False) -> tuple[int, ...]:
-        """Run the bottom MLP backward, sum the gradients of the MLPs over the nodes, if wanted, and
-        update the MLPs; return the last stage.
-
-        ``buckets``: the gradients of the top MLP, which are there first, are summed meanwhile.
-        """
+    def learn(self, program: Program, after: After, options: StepOptions) -> tuple[int, ...]:
+        """Run the bottom MLP backward, sum the gradients of the MLPs over the nodes as ``options``
+        say, and update the MLPs; return the last stage."""
         if not options.all_reduce or self._nodes == 1:
             return program.kernels([self.bottom_backward(), self.update()], after)
         top = 4 * sum((inputs + 1) * outputs for inputs, outputs in self._model.top_layers)
         whole, early = 4 * self._model.mlp_parameters, ()
-        if buckets:
-            early = program.all_reduce("all-reduce of the top MLP", top, after)
+        if options.buckets:
+            early = program.all_reduce("all-reduce of the top MLP", top, after, options.nccl)
             whole -= top
         at = program.kernels([self.bottom_backward()], after)
-        at = program.all_reduce("all-reduce", whole, at)
+        at = program.all_reduce("all-reduce", whole, at, options.nccl)
         return program.kernels([self.update()], (*early, *at))

@@ -39,6 +39,8 @@ class Devices:
     cpu_mpi: MPI between CPUs. host_mpi: between the host memories of nodes with GPUs. The framework
         calls either of them.
     nccl: NCCL between GPU memories.
+    threads: of a host that call operators; each mini-batch has one to itself while it calls.
+    communicators: of NCCL in each GPU; each does one collective after the other.
     """
 
     software: SoftwareProfile
@@ -50,6 +52,8 @@ class Devices:
     cpu_mpi: MpiCollectives
     host_mpi: MpiCollectives
     nccl: NcclCollectives
+    threads: int = 1
+    communicators: int = 1
 
     @property
     def kernels(self) -> int:
@@ -58,12 +62,13 @@ class Devices:
 
     @classmethod
     def load(cls, nodes: int, software: str = "eager", gpu: str = "gpu_rtx8000",
-             scaled: Sequence[tuple[str, float]] = (), kernels: int | None = None) -> "Devices":
+             scaled: Sequence[tuple[str, float]] = (), kernels: int | None = None,
+             threads: int = 1, communicators: int = 1) -> "Devices":
         """Return the devices of ``nodes`` nodes behind one switch.
 
         ``scaled``: (profile.constant, factor), see :func:`host.toml.provenance.scaled`.
-        ``kernels``: how much a kernel does, None for what the software profile says. Raises
-        ``ValueError`` for an unused profile or constant.
+        ``kernels``: how much a kernel does, None for what the software profile says. ``threads``,
+        ``communicators``: the members. Raises ``ValueError`` for an unused profile or constant.
         """
         kinds = profiles_of(software, gpu)
         found = {name: load_profile(name, kind) for name, kind in kinds.items()}
@@ -83,4 +88,4 @@ class Devices:
                    CpuTime(found[_CPU]), copies,
                    MpiCollectives(mpi, topology, call_us=found[_CPU].operator_us),
                    MpiCollectives(mpi, topology, call_us=profile.operator_us),
-                   NcclCollectives(found[_NCCL], topology))
+                   NcclCollectives(found[_NCCL], topology), threads, communicators)

@@ -9,8 +9,10 @@ __all__ = ["StepOptions"]
 class StepOptions:
     """Members: ``training``, whether the step trains (SGD); ``all_reduce``, whether the MLPs'
     gradients are then summed over the nodes; ``buckets``, whether those of the top MLP are summed
-    while those of the bottom MLP are computed."""
+    while those of the bottom MLP are computed; ``nccl``, whether GPUs sum gradients by NCCL where
+    the software profile has another library."""
 
     training: bool = False
     all_reduce: bool = True
     buckets: bool = False
+    nccl: bool = False

@@ -22,14 +22,18 @@ Work = tuple[str, str, Sequence[Operation]]
 class Program:
     """A mini-batch under construction, whose stages are added to ``step``.
 
-    One thread of the host, the resource ``cpu``, calls operators, copies and collectives in the
-    order in which the methods are called, without waiting for them. Each begins when its call has
+    A thread of the host, of which the resource ``cpu`` has as many as ``devices`` say, calls
+    operators, copies and collectives in the order in which the methods are called, without waiting
+    for them. Each begins when its call has
     reached the GPU and when what it comes after is done. :meth:`wait` makes the thread wait. With
     ``graphs`` in the software profile, all that the GPU does between two waits is one graph: one
     call, after which no call delays anything.
 
     A kernel holds the multiprocessors that it fills and its share of the GPU's memory; kernels of
-    other mini-batches may run beside it. A copy holds the direction of PCIe that it crosses.
+    other mini-batches may run beside it. A copy holds the direction of PCIe that it crosses. A
+    collective of NCCL holds its communicator, ``nccl``, which does one after the other, those of
+    all mini-batches. To use two at once is not safe (NCCL's user guide, "Using multiple NCCL
+    communicators concurrently"; PyTorch's ``torch.distributed.new_group`` warns of it likewise).
 
     Parameters: ``devices`` of a node. Members: ``step``.
     """
@@ -41,6 +45,7 @@ class Program:
         self._thread: tuple[int, ...] = ()
         self._graph: tuple[int, ...] | None = None
         self._gpu = devices.gpu.gpu
+        self._cpu = Part("cpu", 1 / devices.threads)
 
     def kernels(self, parts: Iterable[Work], after: After) -> tuple[int, ...]:
         """Run operators one after the other, and return their last stage."""
@@ -90,9 +95,10 @@ class Program:
         return self._through_hosts(name, phase, cost, float(traffic.sum(axis=1).max()),
                                    float(traffic.sum(axis=0).max()), after)
 
-    def all_reduce(self, name: str, size: float, after: After) -> tuple[int, ...]:
-        """Sum ``size`` bytes over the nodes by the library of the software profile."""
-        if self._software.collective == "nccl":
+    def all_reduce(self, name: str, size: float, after: After,
+                   nccl: bool = False) -> tuple[int, ...]:
+        """Sum ``size`` bytes over the nodes, by ``nccl`` or the library of the software profile."""
+        if nccl or self._software.collective == "nccl":
             return self._nccl(name, "all_reduce", self._d.nccl.all_reduce(size), after)
         return self._through_hosts(name, "all_reduce", self._d.host_mpi.all_reduce(size), size,
                                    size, after)
@@ -102,9 +108,10 @@ class Program:
         if not cost.us:
             return tuple(after)
         called = self._called(name, self._software.operator_us)
-        held = Part("gpu", min(1.0, self._d.nccl.nccl.channels / self._gpu.multiprocessors))
-        begun = self.step.add(name, phase, cost.overhead_us, held, after=[*after, *called])
-        return (self.step.add(name, phase, cost.work_us, held, "link", after=(begun,)),)
+        held = (Part("gpu", min(1.0, self._d.nccl.nccl.channels / self._gpu.multiprocessors)),
+                Part("nccl", 1 / self._d.communicators))
+        begun = self.step.add(name, phase, cost.overhead_us, *held, after=[*after, *called])
+        return (self.step.add(name, phase, cost.work_us, *held, "link", after=(begun,)),)
 
     def _through_hosts(self, name: str, phase: str, cost: Cost, out: float, back: float,
                        after: After) -> tuple[int, ...]:
@@ -120,13 +127,18 @@ class Program:
         if not cost.us:
             return tuple(after)
         own = Cost(cost.us, min(self._d.host_mpi.call_us, cost.us), cost.busy)
-        self._thread = (charge(self.step, name, phase, own, [*after, *self._thread]),)
+        self._thread = (charge(self.step, name, phase, own, [*after, *self._thread],
+                               {"cpu": self._cpu.share}),)
         return self._thread
 
     def tell_nic(self, after: After = (), name: str = "doorbell") -> tuple[int, ...]:
-        """Store to a register of the NIC from the thread; return when the NIC has it."""
-        rung = self.step.add(name, "overhead", self._software.doorbell_us, "cpu",
-                             after=[*self._thread, *after])
+        """Store to a register of the NIC from the thread; return when the NIC has it.
+
+        A framework that calls one operator after the other calls one for this too.
+        """
+        us = self._software.doorbell_us + (0.0 if self._software.graphs else
+                                           self._software.operator_us)
+        rung = self.step.add(name, "overhead", us, self._cpu, after=[*self._thread, *after])
         self._thread = (rung,)
         return (self.step.add(name, "overhead", self._d.pcie.one_way_us, after=(rung,)),)
 
@@ -142,6 +154,6 @@ class Program:
         return self._call(name, us, self._gpu.launch_us if latency is None else latency)
 
     def _call(self, name: str, us: float, latency: float) -> tuple[int, ...]:
-        self._thread = (self.step.add(name, "overhead", us, "cpu", after=self._thread),)
+        self._thread = (self.step.add(name, "overhead", us, self._cpu, after=self._thread),)
         return (self.step.add(name, "overhead", latency, after=self._thread),) if latency else (
             self._thread)

@@ -56,18 +56,17 @@ class _SmartNic:
     def build(self) -> Step:
         """Return the step."""
         program, dense = self._program, self._dense
-        answered = self._lookups()
+        answered, hold = self._lookups()
         share = float(4 * self._w.model.dense * self._w.samples.max())
         bottom = program.kernels([dense.bottom()], program.copy("dense features", share, ()))
         if self._interacts:
             told = program.tell_nic(program.wait(bottom), "dense vectors are there")
             # Either lookups or dense vectors come last; the rest is done behind them.
-            streamed = self._step.add("interaction on the NIC", "irregular",
-                                      self._nic.phases.get("irregular", 0.0), "nic",
-                                      after=answered)
+            streamed = self._held("interaction on the NIC", "irregular",
+                                  self._nic.phases.get("irregular", 0.0), hold, answered)
             behind = self._step.add("interaction on the NIC", "irregular",
                                     self._nic.interaction_us, after=told)
-            answered = (streamed, behind)
+            answered = (*streamed, behind)
         at = program.wait(answered, "answers")
         at = program.kernels(dense.top(not self._interacts), (*at, *bottom))
         if not self._options.training:
@@ -76,12 +75,13 @@ class _SmartNic:
         at = program.kernels(dense.backward(), at)
         ready = program.wait(at, "gradients")
         rows = self._nic_update(ready) if self._computation else self._gpu_update(ready)
-        weights = dense.learn(program, at, self._options, self._options.buckets)
+        weights = dense.learn(program, at, self._options)
         program.wait((*rows, *weights))
         return self._step
 
-    def _lookups(self) -> tuple[int, ...]:
-        """Add the forward pass of the NICs, and what it needs of other resources meanwhile."""
+    def _lookups(self) -> tuple[tuple[int, ...], float]:
+        """Add the forward pass of the NICs, and what it needs of other resources meanwhile; return
+        also for how much longer the NIC is held."""
         nic, step = self._nic, self._step
         rung = self._program.tell_nic(name="queries")
         # The NIC reads the queries in host memory; their way to it is part of its times.
@@ -90,14 +90,20 @@ class _SmartNic:
                   if not (self._interacts and name == "irregular")}
         hold, at, beside = nic.interval_us, asked, list(self._beside(asked))
         for phase, us in phases.items():
-            held = min(us, hold)
-            hold -= held
             if phase == "embedding_lookup":
                 beside.append(step.add("gathers", "overhead", us, *self._gathers(us), after=at))
-            for part, resources in ((held, ("nic",)), (us - held, ())):
-                if part > 0:
-                    at = (step.add(phase, phase, part, *resources, after=at),)
-        return (*at, *beside)
+            at = self._held(phase, phase, us, hold, at)
+            hold = max(0.0, hold - us)
+        return (*at, *beside), hold
+
+    def _held(self, name: str, phase: str, us: float, hold: float,
+              after: tuple[int, ...]) -> tuple[int, ...]:
+        """Add ``us`` of the NIC, which holds it for the first ``hold`` of them."""
+        held = min(us, hold)
+        for part, resources in ((held, ("nic",)), (us - held, ())):
+            if part > 0:
+                after = (self._step.add(name, phase, part, *resources, after=after),)
+        return after
 
     def _gathers(self, us: float) -> tuple[Part, ...]:
         """Return what the gathers occupy of the GPU, spread over the ``us`` that they are part of.

@@ -8,14 +8,15 @@ from dataclasses import asdict, dataclass, replace
 from math import ceil
 from typing import Any
 
-from host.systems import Devices, Stage, Step, schedule
+from host.systems import Stage, Step, schedule
+from sim.experiments.points.devices import devices_of
 from sim.experiments.points.measure import measure
 from sim.experiments.points.nic import cache_rows, nic_part, reaching
 from sim.experiments.points.placing import plan_of
 from sim.experiments.points.point import Point
-from sim.experiments.points.steps import steps_of, workloads
+from sim.experiments.points.steps import built, workloads
 from sim.experiments.points.systems import BASELINES, parts_of
-from sim.experiments.points.timing import busy_us, interval_us
+from sim.experiments.points.timing import busy_us
 from sim.experiments.points.trace import trace_of
 from sim.files.store import Store
 
@@ -98,13 +99,14 @@ def measured(point: Point, runs: Store | None = None) -> dict:
     if not found["applicable"]:
         return kept | dict.fromkeys(("steps", "least_us", "per_sample"))
     trace = trace_of(point)
-    devices = Devices.load(point.nodes, point.software, point.gpu, point.scaled, point.kernels)
+    devices = devices_of(point)
     nic = None if point.system in BASELINES else nic_part(point, trace, devices, runs)
-    steps, _ = steps_of(point, workloads(trace, plan_of(point, trace)), devices, nic)
+    system = built(point, workloads(trace, plan_of(point, trace)), devices, nic)
+    steps = system.steps
     traffic = found["traffic"]
     return kept | {
         "least_us": min(float(schedule([step]).finished[0]) for step in steps),
-        "interval_us": interval_us(steps, point.depth),
+        "interval_us": system.interval_us,
         "steps": [[asdict(stage) for stage in step.stages] for step in steps],
         "per_sample": _costs(busy_us(steps), point.nodes / found["mini_batch"],
                              devices.pcie.bandwidth_gb_s * 1e3) | {

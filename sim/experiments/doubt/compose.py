@@ -8,26 +8,21 @@ measure` does it.
 from collections.abc import Sequence
 from dataclasses import replace
 
-from host.systems import Devices, NicTimes
+from host.systems import NicTimes
 from host.toml.provenance import constants
+from sim.experiments.points.devices import devices_of
 from sim.experiments.points.measure import with_updates
 from sim.experiments.points.nic import NicPart, nic_part, serving
 from sim.experiments.points.placing import plan_of
 from sim.experiments.points.point import Point
-from sim.experiments.points.steps import steps_of, workloads
-from sim.experiments.points.timing import interval_us
+from sim.experiments.points.steps import built, workloads
 from sim.experiments.points.trace import trace_of
 from sim.files.store import Store
 
-__all__ = ["GATHER", "devices_of", "interval_of", "nic_constants", "run_nics", "source_of"]
+__all__ = ["GATHER", "interval_of", "nic_constants", "run_nics", "source_of"]
 
 GATHER = "gpu.launch_us + gpu.kernel_us"
 """A gather without its rows."""
-
-
-def devices_of(point: Point) -> Devices:
-    """Return the devices of a point."""
-    return Devices.load(point.nodes, point.software, point.gpu, point.scaled, point.kernels)
 
 
 def nic_constants(point: Point) -> dict[str, float]:
@@ -62,8 +57,7 @@ def interval_of(point: Point, nic: NicPart | None = None,
             nic = replace(nic, times=list(times))
         if point.workload == "training":
             nic = with_updates(point, trace, devices, work, nic)
-    steps, _ = steps_of(point, work, devices, nic)
-    return interval_us(steps, point.depth)
+    return built(point, work, devices, nic).interval_us
 
 
 def source_of(point: Point) -> str:

@@ -27,7 +27,9 @@ _MINI_BATCHES = 16
 """Measured at most, after as many of warm-up: a few are enough to tell differences."""
 
 _PLACEMENTS = ("rows", "row")
-_DEPTHS = (1, 2, 8)
+_DEPTHS = (1, 4)
+_THREADS = (2,)
+_COMMUNICATORS = (2, 16)
 _WINDOWS = (4, 64)
 _SEEDS = 5
 _LEVELS = {"eager": (1, 2, 3), "tuned": (0, 1, 3)}
@@ -87,7 +89,8 @@ def pairs(setting: Setting) -> list[tuple[str, str]]:
 
 def knobs(setting: Setting, dataset: str, software: str, workload: str) -> list[Knob]:
     """Return every doubtful constant that the full system or its baseline is charged, and what we
-    chose: placement, depth in flight, window, level of kernels, seed."""
+    chose: placement, depth in flight, threads that call, communicators, window, level of kernels,
+    seed."""
     found = [Knob(name, constant.status, tuple(
         Change(label, (("scaled", ((name, factor),)),)) for label, factor in FACTORS.items()))
         for name, constant in doubtful([software], setting.gpu, _UNUSED[software]).items()]
@@ -100,6 +103,11 @@ def _choices(setting: Setting, dataset: str, software: str, workload: str) -> It
     if workload == "inference":
         yield Knob("in flight", "", tuple(Change(f"{depth}", (("in_flight", depth),))
                                           for depth in _DEPTHS))
+        yield Knob("threads", "", tuple(Change(f"{threads}", (("threads", threads),))
+                                        for threads in _THREADS))
+        if software == "tuned":
+            yield Knob("communicators", "", tuple(
+                Change(f"{count}", (("communicators", count),)) for count in _COMMUNICATORS))
     yield Knob("kernels", "", tuple(Change(f"L{level}", (("kernels", level),))
                                     for level in _LEVELS[software]))
     # Whole windows on either side: the trace is as long as the longest takes, for all of them.

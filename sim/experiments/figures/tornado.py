@@ -27,7 +27,7 @@ __all__ = ["EXHIBIT"]
 
 _SHOWN = 7
 """Constants of a panel; the CSV has all. Every choice is shown."""
-_CHOICES = 5
+_CHOICES = 7
 _APART = 0.02
 """Share of the speedup; a choice that moves it less has no label, which would hide others."""
 _LEAST = 0.001
@@ -102,5 +102,6 @@ EXHIBIT = _Tornado(
     "tornado", "What the speedup of the full system hangs on",
     about="Every constant that is unverified or known at second hand, halved and doubled, each "
           "alone; the baseline is charged it alike. Below them our choices: where tables lie "
-          "(else even), mini-batches in flight (else 4), mini-batches of a window (else 16), and "
-          "the seed.")
+          "(else even), mini-batches in flight (else as many as each system is fastest with), "
+          "threads of a host that call (else 1), communicators of NCCL that a GPU uses at once "
+          "(else 1), mini-batches of a window (else 16), and the seed.")

@@ -10,6 +10,7 @@ from sim.experiments.claims.headlines import in_words
 from sim.experiments.figures.captions import mini_batches
 from sim.experiments.figures.estimate import CONFIDENCE
 from sim.experiments.figures.section import Section
+from sim.experiments.points.point import DEPTHS
 from sim.experiments.points.setting import Setting
 from sim.experiments.sweep.sweep import Results
 
@@ -89,7 +90,8 @@ def _setting_lines(found: dict, setting: Setting) -> list[tuple[str, str]]:
             for name, _ in setting.swept if name in setting.datasets)
             or "as many"),
         ("seeds", _seeds(found, setting)),
-        ("in flight", "4 mini-batches in inference, 1 in training"),
+        ("in flight", f"in inference the number of {', '.join(map(str, DEPTHS))} mini-batches with "
+         "which a system is fastest, 1 in training"),
         ("NIC fidelity", setting.fidelity + (
             ", and rtl at the diamonds" if setting.markers else "")),
         ("judged on", "inference: time per mini-batch in steady state; training: samples per "

@@ -4,18 +4,19 @@ from dataclasses import replace
 
 import numpy as np
 
-from host.systems import Devices, NicTimes, Step, StepOptions
+from host.systems import Devices, NicTimes
 from host.systems.all_on_nic import not_applicable
 from host.systems.nic_gradients import gradient_us
 from rtl.config import preset
+from sim.experiments.points.devices import devices_of
 from sim.experiments.points.nic import NicPart, nic_part
 from sim.experiments.points.placing import plan_of
 from sim.experiments.points.point import Point
 from sim.experiments.points.requests import request_us
-from sim.experiments.points.steps import Workloads, chosen_tuning, steps_of, workloads
+from sim.experiments.points.steps import Built, Workloads, built, workloads
 from sim.experiments.points.systems import BASELINES, parts_of
 from sim.experiments.points.task import Task
-from sim.experiments.points.timing import alone, busy_us, interval_us
+from sim.experiments.points.timing import alone, busy_us
 from sim.experiments.points.trace import Trace, trace_of
 from sim.experiments.points.traffic import (
     all_reduce_traffic,
@@ -29,9 +30,10 @@ from sim.files.store import Store
 
 __all__ = ["measure", "with_updates"]
 
-_NOTHING = ("service_us", "interval_us", "request_us", "samples_per_second", "phases_us", "busy_us",
-            "without_all_reduce", "local_cache", "remote_cache", "saved_lookups", "traffic",
-            "unique_keys", "accesses", "similarity", "updates", "nic_us")
+_NOTHING = ("service_us", "interval_us", "in_flight", "request_us", "samples_per_second",
+            "phases_us", "busy_us", "without_all_reduce", "local_cache", "remote_cache",
+            "saved_lookups", "traffic", "unique_keys", "accesses", "similarity", "updates",
+            "nic_us")
 
 
 def measure(point: Point | Task, runs: Store | None = None) -> dict:
@@ -49,6 +51,7 @@ def measure(point: Point | Task, runs: Store | None = None) -> dict:
     ``source``                ``generator`` or the files of the samples
     ``service_us``            one mini-batch alone, inputs leave host memory to last prediction back
     ``interval_us``           per mini-batch in steady state with ``in_flight`` under way
+    ``in_flight``             mini-batches under way: the point's, or those that the system chose
     ``request_us``            {``p50``, ``p99``} from a request's arrival to its prediction, Poisson
                               at 70 % of bl-paper's capacity; inference only
     ``samples_per_second``    samples of a mini-batch / ``interval_us``
@@ -79,7 +82,7 @@ def measure(point: Point | Task, runs: Store | None = None) -> dict:
     if isinstance(point, Task):
         return point.measured(runs)
     trace = trace_of(point)
-    devices = Devices.load(point.nodes, point.software, point.gpu, point.scaled, point.kernels)
+    devices = devices_of(point)
     work = workloads(trace, plan_of(point, trace))
     result: dict = {"point": point.to_json(), "label": point.label, "applicable": True,
                     "why": None, "source": trace.source, "mini_batch": trace.mini_batch,
@@ -92,22 +95,23 @@ def measure(point: Point | Task, runs: Store | None = None) -> dict:
         nic = nic_part(point, trace, devices, runs)
         if point.workload == "training":
             nic = with_updates(point, trace, devices, work, nic)
-    steps, notes = steps_of(point, work, devices, nic)
+    system = built(point, work, devices, nic)
+    steps, interval = system.steps, system.interval_us
     service, phases = alone(steps)
-    interval = interval_us(steps, point.depth)
-    result["notes"] += [*(nic.notes if nic else ()), *notes]
+    result["notes"] += [*(nic.notes if nic else ()), *system.notes]
     unique, accesses = (float(np.mean([getattr(w, name) for w in work.plain]))
                         for name in ("distinct", "accesses"))
     return result | {
-        "service_us": service, "interval_us": interval, "phases_us": phases,
+        "service_us": service, "interval_us": interval, "in_flight": system.in_flight,
+        "phases_us": phases,
         "samples_per_second": trace.mini_batch / interval * 1e6,
         "busy_us": busy_us(steps),
-        "request_us": _requests(point, trace, devices, steps),
+        "request_us": _requests(point, trace, devices, system),
         "without_all_reduce": _without(point, trace, work, devices, nic),
         "local_cache": nic and nic.local_cache,
         "remote_cache": nic and _remote(nic, work),
         "saved_lookups": nic and nic.saved_lookups,
-        "traffic": _traffic(point, work, devices, nic),
+        "traffic": _traffic(point, work, nic, system),
         "unique_keys": unique, "accesses": accesses,
         "similarity": float(np.mean([w.similarity for w in work.plain])),
         "updates": _updates(point, trace, nic),
@@ -119,16 +123,16 @@ def measure(point: Point | Task, runs: Store | None = None) -> dict:
     }
 
 
-def _requests(point: Point, trace: Trace, devices: Devices, steps: list[Step]) -> dict | None:
+def _requests(point: Point, trace: Trace, devices: Devices, system: Built) -> dict | None:
     """Return the latency of requests at a load that bl-paper, in file order, could carry."""
     if point.workload == "training":
         return None
     base = replace(point, system="bl-paper", batching="file", window=None, copied_rows=0,
                    persistent_gather=False)
     in_order = trace_of(base)
-    paper, _ = steps_of(base, workloads(in_order, plan_of(base, in_order)), devices, None)
-    capacity = trace.mini_batch / interval_us(paper, point.depth)
-    return request_us(trace, steps, point.depth, capacity, point.seed)
+    paper = built(base, workloads(in_order, plan_of(base, in_order)), devices, None)
+    capacity = trace.mini_batch / paper.interval_us
+    return request_us(trace, system.steps, system.in_flight, capacity, point.seed)
 
 
 def _without(point: Point, trace: Trace, work: Workloads, devices: Devices,
@@ -136,9 +140,9 @@ def _without(point: Point, trace: Trace, work: Workloads, devices: Devices,
     """Return the times of training without the MLPs' all-reduce."""
     if point.workload != "training":
         return None
-    steps, _ = steps_of(point, work, devices, nic, all_reduce=False)
-    interval = interval_us(steps, point.depth)
-    return {"service_us": alone(steps)[0], "interval_us": interval,
+    system = built(point, work, devices, nic, all_reduce=False)
+    interval = system.interval_us
+    return {"service_us": alone(system.steps)[0], "interval_us": interval,
             "samples_per_second": trace.mini_batch / interval * 1e6}
 
 
@@ -176,7 +180,7 @@ def _remote(nic: NicPart, work: Workloads) -> dict | None:
     return found | {"hit_rate_unique": 1 - missed / unique if unique else None}
 
 
-def _traffic(point: Point, work: Workloads, devices: Devices, nic: NicPart | None) -> dict | None:
+def _traffic(point: Point, work: Workloads, nic: NicPart | None, system: Built) -> dict | None:
     training = point.workload == "training"
     plain = work.plain
     if point.nodes == 1:
@@ -190,9 +194,8 @@ def _traffic(point: Point, work: Workloads, devices: Devices, nic: NicPart | Non
             nic.traffic[kind][unit] for kind in ("lookups", "vectors"))
             for unit in ("bytes", "packets")}
         traffic["other"] = other
-    elif point.system == "bl-tuned":
-        tuning = chosen_tuning(work, devices, StepOptions(training), point.depth)
-        traffic = software_traffic(work.copied(tuning.copied_rows), training, tuning)
+    elif system.tuning is not None:
+        traffic = software_traffic(work.copied(system.tuning.copied_rows), training, system.tuning)
     else:
         traffic = software_traffic(plain, training)
     if training:

@@ -29,6 +29,10 @@ HBM = GpuProfile("hbm_u280", launch_us=0.1222, memory_bandwidth_gb_s=152.0, acce
 closed row, 64-byte reads anywhere in memory on all channels (facts of Shuhai and AMD's tutorial).
 """
 
+SATURATED = 16
+"""Mini-batches in flight with which NICs are busy all the time: more do not shorten the time from
+one to the next by more than noise."""
+
 
 @dataclass(frozen=True)
 class NicPart:
@@ -47,8 +51,9 @@ class NicPart:
 def nic_part(point: Point, trace: Trace, devices: Devices, runs: Store | None = None) -> NicPart:
     """Run the NICs of a point; runs that ``runs`` holds are taken from there, others kept there.
 
-    The times of a mini-batch alone come from a run with one in flight, those in steady state from a
-    run with ``point.depth`` in flight; neither counts the warm-up. Each gather on the GPU is
+    The times of a mini-batch alone come from a run with one in flight. How long it keeps the NICs
+    busy comes in inference from a run with `SATURATED` in flight, whatever the depth of the system
+    around them, which the scheduler sees to. Neither counts the warm-up. Each gather on the GPU is
     launched by a call of the driver's thread, which adds to its latency; the thread makes one call
     at a time.
 
@@ -60,6 +65,7 @@ def nic_part(point: Point, trace: Trace, devices: Devices, runs: Store | None = 
     """
     on_card = point.system == "all-on-nic"
     interacts = point.workload == "inference" and ("sc" in parts_of(point.system) or on_card)
+    many = point.depths != (1,)
     rows, notes = cache_rows(point, trace)
     if point.persistent_gather:
         notes.append("a persistent kernel gathers on the GPU")
@@ -68,7 +74,7 @@ def nic_part(point: Point, trace: Trace, devices: Devices, runs: Store | None = 
     share = int(np.ceil(trace.mini_batch / point.nodes))
     late = replace(gpu, gemm_fraction=1.0,
                    float32_tflops=share * _operations(trace) / (late_us(share) * 1e6))
-    wanted = [(gpu, False, 1), (gpu, interacts, 1), (gpu, interacts, point.depth),
+    wanted = [(gpu, False, 1), (gpu, interacts, 1), (gpu, interacts, SATURATED if many else 1),
               *([(late, True, 1)] if interacts else [])]
     alone, with_interaction, busy, *behind = all_runs(
         [options_of(point, trace, devices, of, rows, *each) for of, *each in wanted], trace, runs)

@@ -22,9 +22,9 @@ COMPOSITION = (
     "sim/bench/", "sim/experiments/doubt/", "sim/experiments/sweep/", "sim/offline/",
     "sim/serving/", "sim/training/",
     *(f"sim/experiments/points/{name}.py" for name in (
-        "gpu_of_nics", "measure", "nic", "order", "placing", "point", "requests", "samples",
-        "speedup", "steps", "systems", "task", "timing", "traffic", "training", "updates",
-        "words")))
+        "devices", "gpu_of_nics", "measure", "nic", "order", "placing", "point", "requests",
+        "samples", "speedup", "steps", "systems", "task", "timing", "traffic", "training",
+        "updates", "words")))
 """Sources that decide which runs are wanted, and what is made of them, but not what a run gives:
 that hangs on its options, which are its key."""
 

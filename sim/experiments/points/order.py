@@ -34,7 +34,7 @@ def effort(point: Point | Task) -> float:
     if point.system in BASELINES:
         return 0.05 * samples
     # One mini-batch under way, several, and with the interaction on the NIC.
-    return samples * (2 if point.depth > 1 else 1) * (25 if point.fidelity == "rtl" else 1)
+    return samples * (2 if point.depths != (1,) else 1) * (25 if point.fidelity == "rtl" else 1)
 
 
 def _turn(point: Point) -> tuple:

@@ -9,12 +9,15 @@ from host.placement.deal import PLACEMENTS
 from host.toml.profile import profile_names
 from sim.experiments.points.systems import BASELINES, canonical, parts_of
 
-__all__ = ["DATASETS", "MINI_BATCH", "WORKLOADS", "Point"]
+__all__ = ["DATASETS", "DEPTHS", "MINI_BATCH", "WORKLOADS", "Point"]
 
 MINI_BATCH = {"kaggle": 128, "terabyte": 2048, "avazu": 128}
 """Samples of a mini-batch over all nodes, by data set: the reference setting."""
 
 DATASETS = tuple(MINI_BATCH)
+DEPTHS = (1, 2, 4, 8, 16)
+"""Mini-batches in flight from which a system chooses in inference: with more, none is faster."""
+
 WORKLOADS = ("inference", "training")
 SOFTWARE = ("eager", "tuned")
 FIDELITIES = ("model", "rtl")
@@ -40,7 +43,8 @@ class Point:
         ``file`` from a ``window`` of samples, None for 16 mini-batches.
     local_cache, remote_cache: rows of each cache as a share of the unique keys that reach it, of
         the mean node; 0 for none, None for what the preset has. Ignored by systems without it.
-    in_flight: mini-batches under way; None for 4 in inference, 1 in training.
+    in_flight: mini-batches under way; None for 1 in training, and in inference for that of
+        `DEPTHS` with which the system is fastest.
     seed: of rows, weights, generated samples and arrivals.
     data, format: files of samples and their format; without, the generator makes them.
     warmup, measured: mini-batches, those before that warm the caches and those that are measured.
@@ -52,6 +56,8 @@ class Point:
         no call of the host launches a gather: a separate, labelled point. Systems with NICs only.
     kernels: how much a kernel of the GPU does, one of :data:`host.devices.dense_work.LEVELS`; None
         for what the software profile says.
+    threads: of a host that call operators. communicators: of NCCL in each GPU, each of which does
+        one collective after the other; more than one is not safe, see :mod:`host.systems.program`.
     copied_rows: tables of at most so many rows have a copy at every node, in inference by systems
         with NICs; bl-tuned chooses its own number.
 
@@ -82,6 +88,8 @@ class Point:
     kernels: int | None = None
     placement: str = "even"
     copied_rows: int = 0
+    threads: int = 1
+    communicators: int = 1
 
     def __post_init__(self) -> None:
         for name, known in (("dataset", DATASETS), ("workload", WORKLOADS),
@@ -94,7 +102,7 @@ class Point:
         if (system := canonical(self.system, self.workload)) != (self.system, False):
             raise ValueError(f"system must be the canonical {system[0]}, not {self.system!r}")
         for name, least in (("nodes", 1), ("seed", 0), ("warmup", 0), ("measured", 2),
-                            ("copied_rows", 0)):
+                            ("copied_rows", 0), ("threads", 1), ("communicators", 1)):
             if getattr(self, name) < least:
                 raise ValueError(f"{name} must be at least {least}, not {getattr(self, name)!r}")
         for name, least in (("mini_batch", 1), ("in_flight", 1), ("window", self.samples)):
@@ -103,7 +111,7 @@ class Point:
         for name in ("local_cache", "remote_cache"):
             if (value := getattr(self, name)) is not None and not 0 <= value <= 1:
                 raise ValueError(f"{name} must be between 0 and 1, not {value!r}")
-        if self.workload == "training" and self.depth != 1:
+        if self.workload == "training" and self.depths != (1,):
             raise ValueError(f"in_flight must be 1 in training, not {self.in_flight!r}")
         if self.format is not None and not self.data:
             raise ValueError(f"format must go with data, not {self.format!r} alone")
@@ -128,9 +136,11 @@ class Point:
         return self.mini_batch or MINI_BATCH[self.dataset]
 
     @property
-    def depth(self) -> int:
-        """Mini-batches under way."""
-        return self.in_flight or (1 if self.workload == "training" else 4)
+    def depths(self) -> tuple[int, ...]:
+        """Numbers of mini-batches under way that the system may choose from."""
+        if self.in_flight is not None:
+            return (self.in_flight,)
+        return (1,) if self.workload == "training" else DEPTHS
 
     @property
     def label(self) -> str:

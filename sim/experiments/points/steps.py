@@ -1,6 +1,10 @@
-"""Steps of a point's system for each measured mini-batch."""
+"""The steps of a point's system for each measured mini-batch, with what it chooses."""
 
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import product
+from statistics import fmean as mean
 
 from host.placement.shard import ShardPlan
 from host.systems import (
@@ -10,11 +14,13 @@ from host.systems import (
     Tuning,
     Workload,
     all_on_nic,
-    best_tuning,
+    best,
     bl_paper,
     bl_tuned,
     cpu_mpi,
+    least_interval_us,
     smartnic,
+    tunings,
     workload_of,
 )
 from sim.experiments.points.nic import NicPart
@@ -23,7 +29,7 @@ from sim.experiments.points.systems import parts_of
 from sim.experiments.points.timing import interval_us
 from sim.experiments.points.trace import Trace
 
-__all__ = ["Workloads", "chosen_tuning", "steps_of", "workloads"]
+__all__ = ["Built", "Workloads", "built", "workloads"]
 
 
 class Workloads:
@@ -67,57 +73,85 @@ def workloads(trace: Trace, plan: ShardPlan) -> Workloads:
     return Workloads(trace, plan)
 
 
-def steps_of(point: Point, work: Workloads, devices: Devices, nic: NicPart | None,
-             all_reduce: bool = True) -> tuple[list[Step], list[str]]:
-    """Return the steps of a system, and notes."""
+@dataclass(frozen=True)
+class Built:
+    """A point's system, with the options that it is fastest with.
+
+    Members: ``steps``, one for each measured mini-batch; ``in_flight``, how many are under way;
+    ``tuning``, of bl-tuned; ``notes``, in words.
+    """
+
+    steps: list[Step]
+    in_flight: int
+    tuning: Tuning | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def interval_us(self) -> float:
+        """The time from one mini-batch to the next."""
+        return interval_us(self.steps, self.in_flight)
+
+
+def built(point: Point, work: Workloads, devices: Devices, nic: NicPart | None,
+          all_reduce: bool = True) -> Built:
+    """Return a point's system. What it may choose, it chooses for the shortest interval: how many
+    mini-batches are in flight where the point leaves it open, how gradients of the MLPs are summed
+    in training, and the options of bl-tuned."""
     options = StepOptions(point.workload == "training", all_reduce)
-    if point.system in ("bl-paper", "cpu-mpi"):
-        build = bl_paper if point.system == "bl-paper" else cpu_mpi
-        return [build(w, devices, options) for w in work.plain], []
     if point.system == "bl-tuned":
-        tuning = chosen_tuning(work, devices, options, point.depth)
-        return (_tuned(work, devices, options, tuning),
-                [f"bl-tuned is fastest with {_in_words(tuning)}"])
-    assert nic is not None
+        return _tuned(point, work, devices, options)
+    if point.system == "cpu-mpi":
+        return _fastest(point, [cpu_mpi(w, devices, options) for w in work.plain])
+    if nic is None:
+        return _fastest(point, *([bl_paper(w, devices, way) for w in work.plain]
+                                 for way in _sums(options, devices) if not way.buckets))
     if point.system == "all-on-nic":
-        return ([all_on_nic(w, devices, options, times)
-                 for w, times in zip(work.plain, nic.times)],
-                ["analytical: MLPs on the multipliers that the NIC leaves in its SLR"])
+        return _fastest(point, [all_on_nic(w, devices, options, times)
+                                for w, times in zip(work.plain, nic.times)],
+                        notes=("analytical: MLPs on the multipliers that the NIC leaves in its "
+                               "SLR",))
     parts = parts_of(point.system)
     computation, cached = "sc" in parts, "lc" in parts
-    notes = [] if computation or not options.training else [
-        "analytical: gradients of bags from GPU to GPU through the NICs, as bytes"]
-    ways = [StepOptions(options.training, all_reduce, buckets) for buckets in (
-        (False, True) if options.training and devices.software.graphs else (False,))]
-    built = [[smartnic(w, devices, way, times, computation, cached)
-              for w, times in zip(work.plain, nic.times)] for way in ways]
-    return min(built, key=lambda steps: interval_us(steps, point.depth)), notes
+    notes = () if computation or not options.training else (
+        "analytical: gradients of bags from GPU to GPU through the NICs, as bytes",)
+    return _fastest(point, *([smartnic(w, devices, way, times, computation, cached)
+                              for w, times in zip(work.plain, nic.times)]
+                             for way in _sums(options, devices)), notes=notes)
 
 
-@lru_cache(maxsize=64)
-def chosen_tuning(work: Workloads, devices: Devices, options: StepOptions, depth: int) -> Tuning:
-    """Return the tuning of the shortest interval over all mini-batches, from which no change of one
-    option leads to a shorter one. In file order the first mini-batch stands for all; otherwise the
-    search begins with what is best on each of the extreme ones."""
-    found = [_best_on(number, work, devices, options, depth) for number in work.extremes]
-    if len(work.extremes) == 1:
-        return found[0]
-    return best_tuning(lambda tuning: interval_us(_tuned(work, devices, options, tuning), depth),
-                       found)
+def _sums(options: StepOptions, devices: Devices) -> Iterator[StepOptions]:
+    """Yield the ways to sum the gradients of the MLPs."""
+    off_or_on = (False, True)
+    for buckets, nccl in product(off_or_on if options.training else (False,),
+                                 off_or_on if options.training and
+                                 devices.software.collective != "nccl" else (False,)):
+        yield replace(options, buckets=buckets, nccl=nccl)
 
 
-def _best_on(number: int, work: Workloads, devices: Devices, options: StepOptions,
-             depth: int) -> Tuning:
-    """Return the best tuning for mini-batches like ``number``."""
-    def cost(tuning: Tuning) -> float:
-        w = work.one_copied(tuning.copied_rows, number)
-        return interval_us([bl_tuned(w, devices, options, tuning)] * (depth + 2), depth)
-
-    return best_tuning(cost)
+def _fastest(point: Point, *ways: list[Step], notes: tuple[str, ...] = ()) -> Built:
+    """Return the fastest of several ways and depths, the first and the least of equals."""
+    return best([Built(steps, depth, notes=notes) for steps in ways for depth in point.depths],
+                lambda each: mean(least_interval_us(step, each.in_flight) for step in each.steps),
+                lambda each: each.interval_us)
 
 
-def _tuned(work: Workloads, devices: Devices, options: StepOptions, tuning: Tuning) -> list[Step]:
-    return [bl_tuned(w, devices, options, tuning) for w in work.copied(tuning.copied_rows)]
+def _tuned(point: Point, work: Workloads, devices: Devices, options: StepOptions) -> Built:
+    """Return bl-tuned with its best options. In file order the first mini-batch stands for all;
+    otherwise the two between which all others lie, in turn."""
+    steps: dict[Tuning, list[Step]] = {}
+
+    def of(tuning: Tuning) -> list[Step]:
+        if tuning not in steps:
+            steps[tuning] = [bl_tuned(work.one_copied(tuning.copied_rows, number), devices, options,
+                                      tuning) for number in work.extremes]
+        return steps[tuning]
+
+    depth, tuning = best(
+        product(point.depths, tunings(options.training)),
+        lambda each: mean(least_interval_us(step, each[0]) for step in of(each[1])),
+        lambda each: interval_us(of(each[1]) * (each[0] // len(work.extremes) + 2), each[0]))
+    return Built([bl_tuned(w, devices, options, tuning) for w in work.copied(tuning.copied_rows)],
+                 depth, tuning, (f"bl-tuned is fastest with {_in_words(tuning)}",))
 
 
 def _in_words(tuning: Tuning) -> str:

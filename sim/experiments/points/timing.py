@@ -1,6 +1,7 @@
 """Times of steps: alone, in steady state, and by resource."""
 
 from collections.abc import Sequence
+from math import ceil
 
 from host.systems import PHASES, Step, breakdown, schedule
 
@@ -21,17 +22,19 @@ def alone(steps: Sequence[Step]) -> tuple[float, dict[str, float]]:
 def interval_us(steps: Sequence[Step], in_flight: int) -> float:
     """Return the mean time from one step's end to the next, in steady state.
 
-    The steps are scheduled twice in a row. What counts is the time between the two ends of one
-    step, so that neither filling the pipeline counts nor emptying it. With one in flight no step
-    meets another, and each is scheduled by itself.
+    The steps are scheduled several times in a row. What counts is the time between two ends of one
+    step, so that neither filling the pipeline counts nor emptying it; the mean for as many steps as
+    are in flight, which may end in bursts. With one in flight no step meets another, and each is
+    scheduled by itself.
     """
     count = len(steps)
     if in_flight == 1:
         each = {id(step): float(schedule([step]).finished[0]) for step in steps}
         return sum(each[id(step)] for step in steps) / count
-    ends = schedule([*steps, *steps], in_flight).finished
-    at = max(0, count - 1 - in_flight)
-    return float(ends[at + count] - ends[at]) / count
+    burst = min(in_flight, count)
+    turns = ceil((in_flight + burst + count + in_flight) / count)
+    ends = schedule([*steps] * turns, in_flight).finished[:-in_flight]
+    return float((ends[-burst:] - ends[-burst - count:-count]).mean()) / count
 
 
 def busy_us(steps: Sequence[Step]) -> dict[str, float]:

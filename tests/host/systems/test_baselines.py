@@ -1,7 +1,6 @@
 """Baselines: steps worked by hand, and what each optimisation saves."""
 
 from dataclasses import replace
-from itertools import product
 
 import numpy as np
 import pytest
@@ -11,16 +10,17 @@ from host.devices.nccl import NcclCollectives
 from host.devices.topology import Topology, TopologyProfile
 from host.samples import Samples
 from host.systems import (
-    COPIED_ROWS,
     PHASES,
     StepOptions,
     Tuning,
-    best_tuning,
+    best,
     bl_paper,
     bl_tuned,
     breakdown,
     cpu_mpi,
+    least_interval_us,
     schedule,
+    tunings,
     workload_of,
 )
 from host.systems.charge import longest_us
@@ -88,25 +88,38 @@ def test_breakdowns_add_up(software, options):
         assert sum(found.values()) == pytest.approx(times.finished[0], rel=1e-12)
 
 
+def test_every_tuning_is_tried_once():
+    """Four options and six thresholds; gradients in buckets are for training alone."""
+    for training, count in ((False, 16 * 6), (True, 32 * 6)):
+        every = list(tunings(training))
+        assert len(every) == len(set(every)) == count
+        assert {tuning.buckets for tuning in every} == {False, training}
+
+
+@pytest.mark.parametrize("depth", [1, 2, 4, 16])
 @pytest.mark.parametrize("options", [INFERENCE, TRAINING])
-def test_the_search_finds_the_fastest_of_all_tunings(options):
+def test_no_interval_is_below_the_least(options, depth):
     w = workload(rows=((1, 2), (1, 2), (1, 3), (4, 3)))
-    under = {rows: copied(w) if rows else w for rows in COPIED_ROWS}
     for software in (None, TUNED):
         d = devices(software=software) if software else devices()
-
-        def us(tuning: Tuning, d=d) -> float:
-            return longest_us(bl_tuned(under[tuning.copied_rows], d, options, tuning))
-
-        every = [us(Tuning(*chosen, rows)) for chosen in product((True, False), repeat=5)
-                 for rows in COPIED_ROWS]
-        assert us(best_tuning(us)) == min(every) < max(every)
+        for step in (bl_paper(w, d, options), bl_tuned(w, d, options, Tuning(copied_rows=0))):
+            ends = schedule([step] * 32 * depth, depth).finished[:-depth]
+            count = 16 * depth
+            interval = (ends[-depth:] - ends[-depth - count:-count]).mean() / count
+            assert least_interval_us(step, depth) <= interval * (1 + 1e-9)
 
 
-def test_a_search_follows_every_member():
-    wanted = Tuning(False, True, False, True, True, 1_000)
-    assert best_tuning(lambda tuning: sum(
-        getattr(tuning, name) != value for name, value in vars(wanted).items())) == wanted
+def test_the_best_is_found_however_close_the_bounds_are():
+    costs = [5.0, 3.0, 4.0, 3.0, 9.0]
+    for slack in (0.0, 0.5, 10.0):
+        tried = []
+
+        def cost(number: int, tried=tried) -> float:
+            tried.append(number)
+            return costs[number]
+
+        assert best(range(5), lambda number, slack=slack: costs[number] - slack, cost) == 1
+        assert tried == {0.0: [1, 3], 0.5: [1, 3], 10.0: [1, 3, 2, 0, 4]}[slack]
 
 
 def test_what_each_optimisation_saves_where_it_is_about():

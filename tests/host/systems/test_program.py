@@ -96,7 +96,55 @@ def test_copies_of_either_direction_do_not_wait_for_each_other():
     assert found[0] == found[1] + 0.5 and found[2] == pytest.approx(found[0] + 4)
 
 
+def collectives(d, count: int) -> list:
+    """Return steps of one collective by NCCL each."""
+    steps = []
+    for _ in range(count):
+        program = Program(d)
+        program.exchange("x", "mlp", np.ones((2, 2)), (), "nccl")
+        steps.append(program.step)
+    return steps
+
+
+def test_a_communicator_does_one_collective_after_the_other():
+    d = replace(devices(software=replace(TUNED, graph_us=0)))
+    # Called at 0, a launch of 1; base 7 and hop 2 each.
+    assert schedule(collectives(d, 3), 3).finished.tolist() == pytest.approx([10, 19, 28])
+    two = replace(d, communicators=2)
+    assert schedule(collectives(two, 3), 3).finished.tolist() == pytest.approx([10, 10, 19])
+
+
+def test_gradients_are_summed_by_the_library_that_is_asked_for():
+    resources = {}
+    for nccl in (False, True):
+        program = Program(devices())
+        program.all_reduce("x", 8.0, (), nccl)
+        resources[nccl] = set(used(program.step))
+    assert resources == {False: {"cpu", "link", "pcie_in", "pcie_out"},
+                         True: {"cpu", "gpu", "nccl", "link"}}
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_each_mini_batch_has_one_of_the_threads(threads):
+    d = replace(devices(), threads=threads)
+    steps = []
+    for _ in range(2):
+        program = Program(d)
+        program.copy("x", 0, ())                                    # called for 5
+        program.exchange("x", "mlp", np.ones((2, 2)), (), "host")   # held for 14, then 1
+        program.tell_nic()                                          # called for 11, PCIe 0.5
+        steps.append(program.step)
+    one = 5 + 15 + 11.5
+    assert schedule(steps[:1]).finished == pytest.approx(one)
+    # With one thread the second mini-batch calls its copy when the first has sent its message, at
+    # 19, and goes on when the first has rung, at 35.
+    assert schedule(steps, 2).finished.tolist() == pytest.approx(
+        [one, one] if threads == 2 else [24 + 11.5, 35 + 15 + 11.5])
+
+
 def test_the_doorbell():
-    program = Program(devices())
-    program.tell_nic()
-    assert longest_us(program.step) == 1 + 0.5 and used(program.step) == {"cpu": 1}
+    """A driver's store takes 1, PCIe 0.5; a framework's call of an operator before it 10."""
+    for software, us in ((TUNED, 1), (None, 11)):
+        program = Program(devices(software=software) if software else devices())
+        program.tell_nic()
+        assert longest_us(program.step) == us + 0.5 and used(program.step) == {"cpu": us}

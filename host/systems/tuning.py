@@ -1,0 +1,78 @@
+"""The options of ``bl-tuned``, and the search for the best of them."""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import product
+from math import inf
+from typing import TypeVar
+
+from host.systems.charge import longest_us
+from host.systems.stage import Step
+
+__all__ = ["COPIED_ROWS", "Tuning", "best", "least_interval_us", "tunings"]
+
+COPIED_ROWS = (0, 100, 1_000, 10_000, 100_000, 1_000_000)
+"""Tables of at most so many rows may be copied to every node; 0 for none."""
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """Optional optimisations of a baseline.
+
+    Members
+    -------
+    fused: one operator looks up, and one updates, all tables of a node.
+    nccl: GPUs exchange data between their memories, and sum gradients so; otherwise MPI exchanges
+        it through host memory, and gradients are summed as the software profile says.
+    dedupe: a requester asks for each key once, and sends one gradient for it. The host has to wait
+        for the number of keys, which ends a graph.
+    overlap: the bottom MLP and the sum of the MLPs' gradients overlap the exchange of vectors.
+    buckets: gradients of the top MLP are summed over the nodes while those of the bottom MLP are
+        computed, in a collective of their own.
+    copied_rows: every node has a copy of each table of at most so many rows; in training their
+        gradients are summed over the nodes, like those of the MLPs.
+    """
+
+    fused: bool = True
+    nccl: bool = True
+    dedupe: bool = True
+    overlap: bool = True
+    buckets: bool = False
+    copied_rows: int = 10_000
+
+
+def tunings(training: bool) -> Iterator[Tuning]:
+    """Yield every tuning; inference has no gradients to sum in buckets."""
+    off_or_on = (False, True)
+    for *chosen, buckets, rows in product(*[off_or_on] * 4, off_or_on if training else (False,),
+                                          COPIED_ROWS):
+        yield Tuning(*chosen, buckets, rows)
+
+
+def least_interval_us(step: Step, in_flight: int) -> float:
+    """Return what steps like this cannot be faster than, one after the other: no resource serves
+    them faster, and no more than ``in_flight`` are under way."""
+    busy: dict = {}
+    for stage in step.stages:
+        for name, share in stage.uses:
+            busy[name] = busy.get(name, 0.0) + share * stage.us
+    return max(longest_us(step) / in_flight, *busy.values(), 0.0)
+
+
+def best(candidates: Iterable[_T], least: Callable[[_T], float],
+         cost: Callable[[_T], float]) -> _T:
+    """Return the first candidate of the least ``cost``, to a picosecond.
+
+    ``least`` is a bound below the cost that takes less to compute: candidates are tried in its
+    order, and those whose bound is above the least cost so far are left out.
+    """
+    bounds = [(least(candidate), number, candidate) for number, candidate in enumerate(candidates)]
+    found = inf, 0, None
+    for bound, number, candidate in sorted(bounds, key=lambda each: each[:2]):
+        if bound > found[0]:
+            break
+        found = min(found, (round(cost(candidate), 6), number, candidate),
+                    key=lambda each: each[:2])
+    return found[2]  # type: ignore[return-value]
