@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import product
-from math import inf
 from typing import TypeVar
 
 from host.systems.charge import longest_us
@@ -62,17 +61,21 @@ def least_interval_us(step: Step, in_flight: int) -> float:
 
 
 def best(candidates: Iterable[_T], least: Callable[[_T], float],
-         cost: Callable[[_T], float]) -> _T:
-    """Return the first candidate of the least ``cost``, to a picosecond.
+         cost: Callable[[_T], tuple[float, ...]]) -> _T:
+    """Return the candidate of the least ``cost``, compared to a picosecond; the first of equals.
 
-    ``least`` is a bound below the cost that takes less to compute: candidates are tried in its
-    order, and those whose bound is above the least cost so far are left out.
+    Costs are compared by their first member, equal ones by the next. ``least`` is a bound below the
+    first that takes less to compute: candidates are tried in its order, and those whose bound is
+    above the least cost so far are left out.
     """
     bounds = [(least(candidate), number, candidate) for number, candidate in enumerate(candidates)]
-    found = inf, 0, None
+    found: tuple[list[float], int] | None = None
+    chosen = None
     for bound, number, candidate in sorted(bounds, key=lambda each: each[:2]):
-        if bound > found[0]:
+        if found is not None and bound > found[0][0]:
             break
-        found = min(found, (round(cost(candidate), 6), number, candidate),
-                    key=lambda each: each[:2])
-    return found[2]  # type: ignore[return-value]
+        own = [round(us, 6) for us in cost(candidate)], number
+        if found is None or own < found:
+            found, chosen = own, candidate
+    assert chosen is not None
+    return chosen

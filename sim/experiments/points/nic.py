@@ -30,8 +30,8 @@ closed row, 64-byte reads anywhere in memory on all channels (facts of Shuhai an
 """
 
 SATURATED = 16
-"""Mini-batches in flight with which NICs are busy all the time: more do not shorten the time from
-one to the next by more than noise."""
+"""Mini-batches in flight with which NICs are busy all the time; in a short trace half as many as it
+measures, so that the time from one to the next is that between two halves of them."""
 
 
 @dataclass(frozen=True)
@@ -52,8 +52,8 @@ def nic_part(point: Point, trace: Trace, devices: Devices, runs: Store | None = 
     """Run the NICs of a point; runs that ``runs`` holds are taken from there, others kept there.
 
     The times of a mini-batch alone come from a run with one in flight. How long it keeps the NICs
-    busy comes in inference from a run with `SATURATED` in flight, whatever the depth of the system
-    around them, which the scheduler sees to. Neither counts the warm-up. Each gather on the GPU is
+    busy comes in inference from a run with `SATURATED` in flight: how many the system around them
+    has in flight is the scheduler's matter. Neither counts the warm-up. Each gather on the GPU is
     launched by a call of the driver's thread, which adds to its latency; the thread makes one call
     at a time.
 
@@ -65,7 +65,8 @@ def nic_part(point: Point, trace: Trace, devices: Devices, runs: Store | None = 
     """
     on_card = point.system == "all-on-nic"
     interacts = point.workload == "inference" and ("sc" in parts_of(point.system) or on_card)
-    many = point.depths != (1,)
+    count = len(trace.measured)
+    many = 1 if point.workload == "training" else min(SATURATED, max(1, count // 2))
     rows, notes = cache_rows(point, trace)
     if point.persistent_gather:
         notes.append("a persistent kernel gathers on the GPU")
@@ -74,18 +75,20 @@ def nic_part(point: Point, trace: Trace, devices: Devices, runs: Store | None = 
     share = int(np.ceil(trace.mini_batch / point.nodes))
     late = replace(gpu, gemm_fraction=1.0,
                    float32_tflops=share * _operations(trace) / (late_us(share) * 1e6))
-    wanted = [(gpu, False, 1), (gpu, interacts, 1), (gpu, interacts, SATURATED if many else 1),
+    wanted = [(gpu, False, 1), (gpu, interacts, 1), (gpu, interacts, many),
               *([(late, True, 1)] if interacts else [])]
     alone, with_interaction, busy, *behind = all_runs(
         [options_of(point, trace, devices, of, rows, *each) for of, *each in wanted], trace, runs)
     first = trace.warmup
-    interval, count = busy.interval_us(first), len(trace.measured)
+    interval = busy.interval_us(first)
     bottom = gpu.latency_us + share * _operations(trace) / (
         gpu.float32_tflops * gpu.gemm_fraction * 1e6)
     ready = gpu.latency_us + late_us(share)
     gathers, gathered = (max(counts) / busy.mini_batches
                          for counts in (busy.launches, busy.gathered))
     sent = busy.traffic["total"]["bytes"] / busy.mini_batches / point.nodes
+    # One thread makes the calls, so that no more of them fit.
+    launches = min(gathers, interval / gpu.call_us) if called else 0.0
     times = []
     for number in range(first, first + count):
         phases = alone.records[number].phases(alone.one_way)
@@ -93,7 +96,7 @@ def nic_part(point: Point, trace: Trace, devices: Devices, runs: Store | None = 
             more = with_interaction.records[number].us - max(sum(phases.values()), bottom)
             phases["irregular"] = max(0.0, more)
         last = behind[0].records[number].us - ready if behind else 0.0
-        times.append(NicTimes(phases, interval, called * gathers, gathers, gathered, sent,
+        times.append(NicTimes(phases, interval, launches, gathers, gathered, sent,
                               interaction_us=max(0.0, last)))
     local = _cache(alone, "local_cache", rows, "dedupe")
     remote = _cache(alone, "remote_cache", rows) if point.nodes > 1 else None

@@ -99,9 +99,12 @@ class NicRun:
         return asdict(self)
 
     def interval_us(self, first: int) -> float:
-        """Return the microseconds from one mini-batch's end to the next, from ``first`` on."""
-        ends = sorted(record.finished for record in self.records)[first:]
-        return (ends[-1] - ends[0]) / (len(ends) - 1) * CYCLE_NS / 1000
+        """Return the microseconds from one mini-batch's end to the next, from ``first`` on: between
+        the means of the first half of them and of the second, since ends may come in bursts."""
+        ends = np.sort([record.finished for record in self.records])[first:]
+        half = len(ends) // 2
+        return float(ends[-half:].mean() - ends[:half].mean()) / (
+            len(ends) - half) * CYCLE_NS / 1000
 
 
 class _NoValues(Dlrm):

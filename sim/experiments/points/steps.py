@@ -23,6 +23,7 @@ from host.systems import (
     tunings,
     workload_of,
 )
+from host.systems.charge import longest_us
 from sim.experiments.points.nic import NicPart
 from sim.experiments.points.point import Point
 from sim.experiments.points.systems import parts_of
@@ -129,10 +130,11 @@ def _sums(options: StepOptions, devices: Devices) -> Iterator[StepOptions]:
 
 
 def _fastest(point: Point, *ways: list[Step], notes: tuple[str, ...] = ()) -> Built:
-    """Return the fastest of several ways and depths, the first and the least of equals."""
-    return best([Built(steps, depth, notes=notes) for steps in ways for depth in point.depths],
+    """Return the fastest of several ways and depths; of equally fast ones that which is faster
+    alone, with the least in flight."""
+    return best([Built(steps, depth, notes=notes) for depth in point.depths for steps in ways],
                 lambda each: mean(least_interval_us(step, each.in_flight) for step in each.steps),
-                lambda each: each.interval_us)
+                lambda each: (each.interval_us, *_alone(each.steps)))
 
 
 def _tuned(point: Point, work: Workloads, devices: Devices, options: StepOptions) -> Built:
@@ -149,9 +151,15 @@ def _tuned(point: Point, work: Workloads, devices: Devices, options: StepOptions
     depth, tuning = best(
         product(point.depths, tunings(options.training)),
         lambda each: mean(least_interval_us(step, each[0]) for step in of(each[1])),
-        lambda each: interval_us(of(each[1]) * (each[0] // len(work.extremes) + 2), each[0]))
+        lambda each: (interval_us(of(each[1]) * (each[0] // len(work.extremes) + 2), each[0]),
+                      *_alone(of(each[1]))))
     return Built([bl_tuned(w, devices, options, tuning) for w in work.copied(tuning.copied_rows)],
                  depth, tuning, (f"bl-tuned is fastest with {_in_words(tuning)}",))
+
+
+def _alone(steps: list[Step]) -> tuple[float]:
+    """Return how long a step takes alone, by which equally fast ways are told apart."""
+    return (mean(longest_us(step) for step in steps),)
 
 
 def _in_words(tuning: Tuning) -> str:

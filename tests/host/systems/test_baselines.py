@@ -114,12 +114,15 @@ def test_the_best_is_found_however_close_the_bounds_are():
     for slack in (0.0, 0.5, 10.0):
         tried = []
 
-        def cost(number: int, tried=tried) -> float:
+        def cost(number: int, tried=tried) -> tuple[float, ...]:
             tried.append(number)
-            return costs[number]
+            return costs[number], 0.0
 
         assert best(range(5), lambda number, slack=slack: costs[number] - slack, cost) == 1
         assert tried == {0.0: [1, 3], 0.5: [1, 3], 10.0: [1, 3, 2, 0, 4]}[slack]
+    # Equal ones are told apart by the next member, which counts no more than that.
+    assert best("abc", lambda each: 0.0, {"a": (1.0, 3.0), "b": (1.0 + 1e-8, 2.0),
+                                          "c": (1.1, 1.0)}.__getitem__) == "b"
 
 
 def test_what_each_optimisation_saves_where_it_is_about():

@@ -1,9 +1,10 @@
 """``interval_us`` of FS and bl-tuned on Kaggle a second way: sums of the profiles' numbers.
 
 The numbers are read from the TOML files, and the formulas are written out here, without steps,
-stages or a scheduler. With eager software the host's thread is what takes longest, and an interval
-is the sum of its calls. With graphs, four mini-batches in flight wait for the latency of each: an
-interval is a fourth of the longest path. Of the NICs, their simulated times are used.
+stages or a scheduler. With enough mini-batches in flight an interval is what the busiest resource
+takes: with eager software the calls of the host's thread; with graphs, of the full system the same,
+and of bl-tuned its two collectives, one after the other. A mini-batch alone takes the longest path.
+Of the NICs, their simulated times are used.
 """
 
 import tomllib
@@ -42,9 +43,10 @@ def note(found: dict) -> str:
 def test_eager_software_is_the_sum_of_its_calls():
     cost = profile("software_eager")
     layers = len(MODEL.bottom) + len(MODEL.top)  # a product and an activation each
-    # FS: both MLPs, dense features and predictions copied, two doorbells.
+    # FS: both MLPs, dense features and predictions copied, two doorbells, each in an operator.
     assert measured("fs", "eager")["interval_us"] == pytest.approx(
-        2 * layers * cost["operator_us"] + 2 * cost["copy_us"] + 2 * cost["doorbell_us"], rel=0.02)
+        (2 * layers + 2) * cost["operator_us"] + 2 * cost["copy_us"] + 2 * cost["doorbell_us"],
+        rel=0.02)
     # bl-tuned: besides two collectives, two operators for the order of indices, four of the
     # interaction, and a gather for each of at most seven tables of a node; two copies.
     tuned = measured("bl-tuned", "eager")
@@ -69,7 +71,7 @@ def layers_us(layers) -> float:
     return sum(product_us(*layer) for layer in layers)
 
 
-def test_graphs_of_the_full_system_take_a_fourth_of_its_latency():
+def test_graphs_of_the_full_system_are_called_twice():
     cost, found = profile("software_tuned"), measured("fs", "tuned")
     launch = cost["graph_us"] + GPU["launch_us"]
     features = 2 * PCIE["one_way_us"] + 4 * MODEL.dense * SHARE / (PCIE["bandwidth_gb_s"] * 1e3)
@@ -84,7 +86,10 @@ def test_graphs_of_the_full_system_take_a_fourth_of_its_latency():
     path = before + found["nic_us"]["interaction"] + after
     assert found["nic_us"]["service"] < before  # lookups are done meanwhile
     assert found["service_us"] == pytest.approx(path, rel=0.02)
-    assert found["interval_us"] == pytest.approx(path / 4, rel=0.02)
+    # Two graphs, and a doorbell before each.
+    assert found["interval_us"] == pytest.approx(
+        2 * (cost["graph_us"] + cost["doorbell_us"]), rel=0.02)
+    assert path < found["in_flight"] * found["interval_us"]
 
 
 def exchange_us(traffic: np.ndarray) -> float:
@@ -98,9 +103,9 @@ def exchange_us(traffic: np.ndarray) -> float:
     return NCCL[f"base_{kind}_us"] + NCCL[f"hop_{kind}_us"] + moving
 
 
-def test_graphs_of_the_tuned_baseline_take_a_fourth_of_its_latency():
+def test_graphs_of_the_tuned_baseline_wait_for_two_collectives():
     cost, found = profile("software_tuned"), measured("bl-tuned", "tuned")
-    assert "dedupe" not in note(found) and "overlap" in note(found) and "fused" in note(found)
+    assert "dedupe" not in note(found) and "fused" in note(found)
     copied = int(note(found).split(" at most ")[1].split()[0].replace(",", ""))
     # Tables that are not copied, dealt evenly: the largest first to the node with fewest rows.
     large = [table for table in np.argsort([-rows for rows in MODEL.rows], kind="stable")
@@ -124,10 +129,12 @@ def test_graphs_of_the_tuned_baseline_take_a_fourth_of_its_latency():
     exchanged = exchange_us(16 * lookups) + exchange_us(4 * MODEL.dimension * lookups.T)
     kernel, wait = GPU["kernel_us"], cost["synchronize_us"]
     # Indices by table, gathers and the interaction are as short as a kernel can be.
+    sparse, bottom = exchanged + 2 * kernel, layers_us(MODEL.bottom_layers)
     path = (cost["graph_us"] + GPU["launch_us"] + 2 * PCIE["one_way_us"]
             + inputs / (PCIE["bandwidth_gb_s"] * 1e3)
-            + max(exchanged + 2 * kernel, layers_us(MODEL.bottom_layers)) + kernel
+            + (max(sparse, bottom) if "overlap" in note(found) else sparse + bottom) + kernel
             + layers_us(MODEL.top_layers) + PCIE["one_way_us"]
             + 4 * SHARE / (PCIE["bandwidth_gb_s"] * 1e3) + wait)
     assert found["service_us"] == pytest.approx(path, rel=0.02)
-    assert found["interval_us"] == pytest.approx(path / 4, rel=0.02)
+    assert found["interval_us"] == pytest.approx(exchanged, rel=0.02)
+    assert path < found["in_flight"] * found["interval_us"]
