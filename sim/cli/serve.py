@@ -37,7 +37,7 @@ def serve(
     sizes: Annotated[str, typer.Option(
         help="Mini-batches that a system chooses from, in samples over all nodes, with commas "
              "between.")] = "1,8,32,128,512,2048",
-    in_flight: option.InFlight = DEFAULT["in_flight"],
+    in_flight: option.InFlight = 16,
     arrivals: Annotated[str, typer.Option(
         help="How requests come: poisson, or bursts.")] = "poisson",
     burst_rate: Annotated[float, typer.Option(

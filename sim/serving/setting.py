@@ -2,7 +2,7 @@
 
 from dataclasses import asdict, dataclass, fields
 
-from sim.experiments.points.point import Point
+from sim.experiments.points.point import DEPTHS, Point
 from sim.experiments.points.systems import BASELINES, FULL, canonical
 from sim.serving.arrivals import Arrivals
 from sim.serving.measured import point_of
@@ -43,7 +43,7 @@ class Setting:
     software: str = "eager"
     gpu: str = Point.gpu
     fidelity: str = "model"
-    in_flight: int = 4
+    in_flight: int = max(DEPTHS)
     seed: int = 1
     data: tuple[str, ...] = ()
     format: str | None = None
