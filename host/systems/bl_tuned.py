@@ -47,7 +47,9 @@ class _Tuned:
     def build(self) -> Step:
         """Return the step."""
         program, dense, tuning = self._program, self._dense, self._tuning
-        copied = program.copy("inputs", input_bytes(self._w, False), ())
+        # MPI takes indices where they are, in host memory, unless the GPU has to find them first.
+        before = () if tuning.nccl or tuning.dedupe else self._indices((), "host")
+        copied = program.copy("inputs", input_bytes(self._w, bool(before)), before)
         vectors, bottom = self._forward(copied)
         if not tuning.overlap:
             bottom = program.kernels([dense.bottom()], vectors)
@@ -72,8 +74,8 @@ class _Tuned:
             if w.nodes > 1:
                 # The host learns the sizes of messages only after the GPU has found them.
                 at = program.wait(program.copy("sizes", INDEX * w.nodes, at, to_gpu=False))
-        indices = INDEX * (w.requested if tuning.dedupe else w.lookups + w.bags)
-        at = program.exchange("indices", "input_all_to_all", indices, at, self._library)
+        if tuning.nccl or tuning.dedupe:
+            at = self._indices(at, self._library)
         if w.nodes > 1:
             arrived = w.requested if tuning.dedupe else w.lookups
             at = program.kernels([("indices by table", "irregular", [
@@ -91,6 +93,13 @@ class _Tuned:
             at = program.kernels([("vectors to bags", "irregular", [
                 gather(most, int(w.bags.sum(axis=1).max()), w.model.dimension, 1)])], at)
         return at, bottom
+
+    def _indices(self, after: After, library: str) -> tuple[int, ...]:
+        """Exchange indices, those of different keys or those of all bags."""
+        w = self._w
+        return self._program.exchange(
+            "indices", "input_all_to_all",
+            INDEX * (w.requested if self._tuning.dedupe else w.lookups + w.bags), after, library)
 
     def _rows(self, after: After) -> tuple[int, ...]:
         """Exchange gradients of rows and apply them."""

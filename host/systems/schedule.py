@@ -171,20 +171,31 @@ class _Run:
 
     def _begin(self, now: float) -> None:
         waiting, taken, awaited, at = self._waiting, self._taken, 0, 0
+        need: dict[int, float] = {}  # the largest share of a resource that a passed stage waits for
         # A stage that takes no time may make others ready, which come after it in the order.
         while at < len(waiting):
             step, number = waiting[at]
             plan = self._plans[step]
+            mask, uses = plan.mask[number], plan.uses[number]
+            if awaited and mask and not mask & ~awaited:
+                at += 1  # earlier ones wait for all that it needs
+                continue
             short = 0
-            for name, share in plan.uses[number]:
+            for name, share in uses:
                 if taken[name] + share > _FULL:
                     short |= 1 << name
-            if short or awaited & plan.mask[number]:
+            if short or awaited & mask:
                 awaited |= short
                 at += 1
+                for name, share in uses:
+                    if share > need.get(name, 0.0):
+                        need[name] = share
             else:
                 del waiting[at]
                 self._start_stage(step, number, now)
+                for name, _ in uses:  # what is left may now be too little for a passed one
+                    if name in need and taken[name] + need[name] > _FULL:
+                        awaited |= 1 << name
 
     def _start_stage(self, step: int, number: int, now: float) -> None:
         plan, where = self._plans[step], (step, number)

@@ -19,9 +19,10 @@ class Part(NamedTuple):
     share: float
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Stage:
-    """One piece of work.
+    """One piece of work; nothing changes it once it is made. (Not frozen, which takes longer: steps
+    have hundreds, and a search makes hundreds of steps.)
 
     Members
     -------
@@ -51,7 +52,7 @@ class Stage:
         if len(set(self.resources)) < len(self.resources):
             raise ValueError(f"resources of {self.name} must differ, not {self.resources!r}")
         if not self.shares:
-            object.__setattr__(self, "shares", (1.0,) * len(self.resources))
+            self.shares = (1.0,) * len(self.resources)
         elif len(self.shares) != len(self.resources) or not (
                 min(self.shares) > 0 and max(self.shares) <= 1):
             raise ValueError(f"shares of {self.name} must be above 0 and at most 1, one for each "
@@ -78,12 +79,16 @@ class Step:
 
         ``resources``: each whole, or a :class:`Part` of it; a part of nothing is left out.
         """
-        number, before = len(self.stages), tuple(sorted(set(after)))
+        number = len(self.stages)
+        before = tuple(sorted(set(after))) if len(after) > 1 else tuple(after)
         if before and not 0 <= before[0] <= before[-1] < number:
             wrong = before[0] if before[0] < 0 else before[-1]
             raise ValueError(f"after of {name} must be between 0 and {number - 1}, not {wrong!r}")
-        parts = [use if isinstance(use, Part) else Part(use, 1.0) for use in resources]
-        names = tuple(part.resource for part in parts if part.share)
-        shares = tuple(part.share for part in parts if part.share)
-        self.stages.append(Stage(name, phase, us, names, before, shares))
+        names, shares = [], []
+        for use in resources:
+            resource, share = use if isinstance(use, Part) else (use, 1.0)
+            if share:
+                names.append(resource)
+                shares.append(share)
+        self.stages.append(Stage(name, phase, us, tuple(names), before, tuple(shares)))
         return number

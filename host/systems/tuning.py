@@ -1,7 +1,7 @@
 """The options of ``bl-tuned``, and the search for the best of them."""
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass, replace
 from itertools import product
 from typing import TypeVar
 
@@ -24,7 +24,8 @@ class Tuning:
     -------
     fused: one operator looks up, and one updates, all tables of a node.
     nccl: GPUs exchange data between their memories, and sum gradients so; otherwise MPI exchanges
-        it through host memory, and gradients are summed as the software profile says.
+        it, indices before they are copied to the GPU, vectors through host memory, and gradients
+        are summed as the software profile says.
     dedupe: a requester asks for each key once, and sends one gradient for it. The host has to wait
         for the number of keys, which ends a graph.
     overlap: the bottom MLP and the sum of the MLPs' gradients overlap the exchange of vectors.
@@ -42,12 +43,16 @@ class Tuning:
     copied_rows: int = 10_000
 
 
-def tunings(training: bool) -> Iterator[Tuning]:
-    """Yield every tuning; inference has no gradients to sum in buckets."""
+def tunings(training: bool, near: Tuning | None = None) -> Iterator[Tuning]:
+    """Yield every tuning; inference has no gradients to sum in buckets. ``near``: only those that
+    differ from it in at most two members, whatever the library."""
     off_or_on = (False, True)
     for *chosen, buckets, rows in product(*[off_or_on] * 4, off_or_on if training else (False,),
                                           COPIED_ROWS):
-        yield Tuning(*chosen, buckets, rows)
+        tuning = Tuning(*chosen, buckets, rows)
+        if near is None or sum(a != b for a, b in zip(
+                astuple(replace(tuning, nccl=near.nccl)), astuple(near))) <= 2:
+            yield tuning
 
 
 def least_interval_us(step: Step, in_flight: int) -> float:
@@ -60,22 +65,25 @@ def least_interval_us(step: Step, in_flight: int) -> float:
     return max(longest_us(step) / in_flight, *busy.values(), 0.0)
 
 
-def best(candidates: Iterable[_T], least: Callable[[_T], float],
+def best(candidates: Iterable[_T], least: Callable[[_T], tuple[float, ...]],
          cost: Callable[[_T], tuple[float, ...]]) -> _T:
-    """Return the candidate of the least ``cost``, compared to a picosecond; the first of equals.
+    """Return the candidate of the least ``cost``, compared to a picosecond, member by member.
 
-    Costs are compared by their first member, equal ones by the next. ``least`` is a bound below the
-    first that takes less to compute: candidates are tried in its order, and those whose bound is
-    above the least cost so far are left out.
+    ``least`` is a bound below the cost that takes less to compute: candidates are tried in its
+    order, and those whose bound is not below the least cost so far are left out.
     """
-    bounds = [(least(candidate), number, candidate) for number, candidate in enumerate(candidates)]
-    found: tuple[list[float], int] | None = None
-    chosen = None
-    for bound, number, candidate in sorted(bounds, key=lambda each: each[:2]):
-        if found is not None and bound > found[0][0]:
+    bounds = sorted(((_rounded(least(candidate)), number, candidate)
+                     for number, candidate in enumerate(candidates)), key=lambda each: each[:2])
+    found: tuple[tuple[float, ...], int] | None = None
+    chosen = bounds[0][2]
+    for bound, number, candidate in bounds:
+        if found is not None and bound >= found[0]:
             break
-        own = [round(us, 6) for us in cost(candidate)], number
+        own = _rounded(cost(candidate)), number
         if found is None or own < found:
             found, chosen = own, candidate
-    assert chosen is not None
     return chosen
+
+
+def _rounded(times: tuple[float, ...]) -> tuple[float, ...]:
+    return tuple(round(us, 6) for us in times)

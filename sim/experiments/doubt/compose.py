@@ -8,7 +8,7 @@ measure` does it.
 from collections.abc import Sequence
 from dataclasses import replace
 
-from host.systems import NicTimes
+from host.systems import NicTimes, Tuning
 from host.toml.provenance import constants
 from sim.experiments.points.devices import devices_of
 from sim.experiments.points.measure import with_updates
@@ -19,7 +19,8 @@ from sim.experiments.points.steps import built, workloads
 from sim.experiments.points.trace import trace_of
 from sim.files.store import Store
 
-__all__ = ["GATHER", "interval_of", "nic_constants", "run_nics", "source_of"]
+__all__ = ["GATHER", "interval_of", "nic_constants", "run_nics", "source_of",
+           "tuning_of"]
 
 GATHER = "gpu.launch_us + gpu.kernel_us"
 """A gather without its rows."""
@@ -44,11 +45,18 @@ def run_nics(point: Point, runs: Store | None) -> NicPart:
     return nic_part(point, trace_of(point), devices_of(point), runs)
 
 
+def tuning_of(point: Point) -> Tuning | None:
+    """Return the options of bl-tuned at a point, None for other baselines."""
+    trace, devices = trace_of(point), devices_of(point)
+    return built(point, workloads(trace, plan_of(point, trace)), devices, None).tuning
+
+
 def interval_of(point: Point, nic: NicPart | None = None,
-                times: Sequence[NicTimes] | None = None) -> float:
+                times: Sequence[NicTimes] | None = None, near: Tuning | None = None) -> float:
     """Return a point's time from one mini-batch to the next.
 
-    ``nic``: its NICs, None for a baseline; ``times``: in place of those of ``nic``.
+    ``nic``: its NICs, None for a baseline; ``times``: in place of those of ``nic``. ``near``: the
+    options of bl-tuned with which its search begins.
     """
     trace, devices = trace_of(point), devices_of(point)
     work = workloads(trace, plan_of(point, trace))
@@ -57,7 +65,7 @@ def interval_of(point: Point, nic: NicPart | None = None,
             nic = replace(nic, times=list(times))
         if point.workload == "training":
             nic = with_updates(point, trace, devices, work, nic)
-    return built(point, work, devices, nic).interval_us
+    return built(point, work, devices, nic, near=near).interval_us
 
 
 def source_of(point: Point) -> str:

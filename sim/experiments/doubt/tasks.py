@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from statistics import median
 
-from sim.experiments.doubt.compose import interval_of, source_of
+from sim.experiments.doubt.compose import interval_of, source_of, tuning_of
 from sim.experiments.doubt.design import scaled_by
 from sim.experiments.doubt.draws import drawn
 from sim.experiments.doubt.nics import Interpolated, sets_of
@@ -66,16 +66,21 @@ class Draws(_OfDraws):
                 f"{self.full.workload}, {self.full.software}")
 
     def measured(self, runs: Store | None) -> dict:
-        """Return ``speedups``: by name of a baseline, one for each draw."""
+        """Return ``speedups``: by name of a baseline, one for each draw.
+
+        The search of bl-tuned's options begins at those that it has with the constants as they are.
+        """
         nics = _interpolated(self.sets, runs)
         speedups: dict[str, list[float]] = {base.system: [] for base in self.bases}
+        near = {base.system: tuning_of(base) for base in self.bases}
         factors = drawn(self.names, self.first + self.count, self.seed)[self.first:]
         for each in factors:
             full, *bases = (scaled_by(point, self.names, each)
                             for point in (self.full, *self.bases))
             own = interval_of(full, nics.parts[0], nics.times(full))
             for base in bases:
-                speedups[base.system].append(interval_of(base) / own)
+                speedups[base.system].append(
+                    interval_of(base, near=near[base.system]) / own)
         return {"speedups": speedups, "source": source_of(self.full), "notes": []}
 
 

@@ -94,13 +94,14 @@ class Built:
 
 
 def built(point: Point, work: Workloads, devices: Devices, nic: NicPart | None,
-          all_reduce: bool = True) -> Built:
+          all_reduce: bool = True, near: Tuning | None = None) -> Built:
     """Return a point's system. What it may choose, it chooses for the shortest interval: how many
     mini-batches are in flight where the point leaves it open, how gradients of the MLPs are summed
-    in training, and the options of bl-tuned."""
+    in training, and the options of bl-tuned. ``near``: where their search begins, which then ends
+    where no change of the library and two members is better; without, all are compared."""
     options = StepOptions(point.workload == "training", all_reduce)
     if point.system == "bl-tuned":
-        return _tuned(point, work, devices, options)
+        return _tuned(point, work, devices, options, near)
     if point.system == "cpu-mpi":
         return _fastest(point, [cpu_mpi(w, devices, options) for w in work.plain])
     if nic is None:
@@ -133,11 +134,12 @@ def _fastest(point: Point, *ways: list[Step], notes: tuple[str, ...] = ()) -> Bu
     """Return the fastest of several ways and depths; of equally fast ones that which is faster
     alone, with the least in flight."""
     return best([Built(steps, depth, notes=notes) for depth in point.depths for steps in ways],
-                lambda each: mean(least_interval_us(step, each.in_flight) for step in each.steps),
-                lambda each: (each.interval_us, *_alone(each.steps)))
+                lambda each: (_least(each.steps, each.in_flight), _alone(each.steps)),
+                lambda each: (each.interval_us, _alone(each.steps)))
 
 
-def _tuned(point: Point, work: Workloads, devices: Devices, options: StepOptions) -> Built:
+def _tuned(point: Point, work: Workloads, devices: Devices, options: StepOptions,
+           near: Tuning | None) -> Built:
     """Return bl-tuned with its best options. In file order the first mini-batch stands for all;
     otherwise the two between which all others lie, in turn."""
     steps: dict[Tuning, list[Step]] = {}
@@ -148,18 +150,29 @@ def _tuned(point: Point, work: Workloads, devices: Devices, options: StepOptions
                                       tuning) for number in work.extremes]
         return steps[tuning]
 
-    depth, tuning = best(
-        product(point.depths, tunings(options.training)),
-        lambda each: mean(least_interval_us(step, each[0]) for step in of(each[1])),
-        lambda each: (interval_us(of(each[1]) * (each[0] // len(work.extremes) + 2), each[0]),
-                      *_alone(of(each[1]))))
+    def found(near: Tuning | None) -> tuple[int, Tuning]:
+        return best(
+            product(point.depths, tunings(options.training, near)),
+            lambda each: (_least(of(each[1]), each[0]), _alone(of(each[1]))),
+            lambda each: (interval_us(of(each[1]) * (each[0] // len(work.extremes) + 2), each[0]),
+                          _alone(of(each[1]))))
+
+    depth, tuning = found(near)
+    while near is not None and tuning != near:
+        near = tuning
+        depth, tuning = found(near)
     return Built([bl_tuned(w, devices, options, tuning) for w in work.copied(tuning.copied_rows)],
                  depth, tuning, (f"bl-tuned is fastest with {_in_words(tuning)}",))
 
 
-def _alone(steps: list[Step]) -> tuple[float]:
+def _least(steps: list[Step], in_flight: int) -> float:
+    """Return what the interval of steps cannot be below."""
+    return mean(least_interval_us(step, in_flight) for step in steps)
+
+
+def _alone(steps: list[Step]) -> float:
     """Return how long a step takes alone, by which equally fast ways are told apart."""
-    return (mean(longest_us(step) for step in steps),)
+    return mean(longest_us(step) for step in steps)
 
 
 def _in_words(tuning: Tuning) -> str:

@@ -88,12 +88,27 @@ def test_breakdowns_add_up(software, options):
         assert sum(found.values()) == pytest.approx(times.finished[0], rel=1e-12)
 
 
+def test_without_any_option_it_is_the_papers_baseline_with_one_copy():
+    """Indices go by MPI before they are copied: no copies out of the GPU and back."""
+    w, d = workload(), devices()
+    tuned = bl_tuned(w, d, INFERENCE, Tuning(False, False, False, False, False, 0))
+    paper = bl_paper(w, replace(d, software=replace(d.software, packed_inputs=True)), INFERENCE)
+    assert longest_us(tuned) == pytest.approx(longest_us(paper))
+    assert [stage.name for stage in tuned.stages].index("indices") == 0
+
+
 def test_every_tuning_is_tried_once():
     """Four options and six thresholds; gradients in buckets are for training alone."""
     for training, count in ((False, 16 * 6), (True, 32 * 6)):
         every = list(tunings(training))
         assert len(every) == len(set(every)) == count
         assert {tuning.buckets for tuning in every} == {False, training}
+        # Either library, and up to two other members: of options, and one of five thresholds.
+        options = 4 if training else 3
+        near = list(tunings(training, Tuning()))
+        assert len(near) == 2 * (
+            1 + options + 5 + options * (options - 1) // 2 + 5 * options)
+        assert Tuning() in near and set(near) < set(every)
 
 
 @pytest.mark.parametrize("depth", [1, 2, 4, 16])
@@ -118,10 +133,11 @@ def test_the_best_is_found_however_close_the_bounds_are():
             tried.append(number)
             return costs[number], 0.0
 
-        assert best(range(5), lambda number, slack=slack: costs[number] - slack, cost) == 1
-        assert tried == {0.0: [1, 3], 0.5: [1, 3], 10.0: [1, 3, 2, 0, 4]}[slack]
+        assert best(range(5), lambda number, slack=slack: (costs[number] - slack, 0.0),
+                    cost) == 1
+        assert tried == {0.0: [1], 0.5: [1, 3], 10.0: [1, 3, 2, 0, 4]}[slack]
     # Equal ones are told apart by the next member, which counts no more than that.
-    assert best("abc", lambda each: 0.0, {"a": (1.0, 3.0), "b": (1.0 + 1e-8, 2.0),
+    assert best("abc", lambda each: (0.0, 0.0), {"a": (1.0, 3.0), "b": (1.0 + 1e-8, 2.0),
                                           "c": (1.1, 1.0)}.__getitem__) == "b"
 
 

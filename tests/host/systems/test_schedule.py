@@ -189,6 +189,18 @@ def walked(steps: list[Step], in_flight: int) -> list[list[int]]:
     return start
 
 
+def test_a_resource_is_kept_for_one_that_a_later_stage_left_too_little_for():
+    """An earlier step waits for a and for all of b; a quarter of b is then taken by a later one,
+    whose next stage has to leave the rest of b to the earlier step."""
+    early, late = Step(), Step()
+    early.add("a", "mlp", 1, "a")
+    early.add("both", "mlp", 2, "a", "b")
+    late.add("some", "mlp", 3, Part("b", 0.25))
+    late.add("more", "mlp", 3, Part("b", 0.25))
+    found = schedule([early, late], 2)
+    assert [times.tolist() for times in found.start] == [[0, 3], [0, 5]] == walked([early, late], 2)
+
+
 @settings(max_examples=60, deadline=None)
 @given(graphs(), st.integers(1, 3))
 def test_any_graph(steps, in_flight):
