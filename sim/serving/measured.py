@@ -14,10 +14,11 @@ from sim.experiments.points.measure import measure
 from sim.experiments.points.nic import cache_rows, nic_part, reaching
 from sim.experiments.points.placing import plan_of
 from sim.experiments.points.point import Point
-from sim.experiments.points.steps import built, workloads
+from sim.experiments.points.steps import built
 from sim.experiments.points.systems import BASELINES, parts_of
 from sim.experiments.points.timing import busy_us
 from sim.experiments.points.trace import trace_of
+from sim.experiments.points.workloads import workloads
 from sim.files.store import Store
 
 __all__ = ["COSTS", "WINDOW", "MiniBatches", "finished_us", "measured", "point_of"]

@@ -15,8 +15,9 @@ from sim.experiments.points.measure import with_updates
 from sim.experiments.points.nic import NicPart, nic_part, serving
 from sim.experiments.points.placing import plan_of
 from sim.experiments.points.point import Point
-from sim.experiments.points.steps import built, workloads
+from sim.experiments.points.steps import built
 from sim.experiments.points.trace import trace_of
+from sim.experiments.points.workloads import workloads
 from sim.files.store import Store
 
 __all__ = ["GATHER", "interval_of", "nic_constants", "run_nics", "source_of",

@@ -13,7 +13,7 @@ from sim.experiments.points.nic import NicPart, nic_part
 from sim.experiments.points.placing import plan_of
 from sim.experiments.points.point import Point
 from sim.experiments.points.requests import request_us
-from sim.experiments.points.steps import Built, Workloads, built, workloads
+from sim.experiments.points.steps import Built, built
 from sim.experiments.points.systems import BASELINES, parts_of
 from sim.experiments.points.task import Task
 from sim.experiments.points.timing import alone, busy_us
@@ -26,6 +26,7 @@ from sim.experiments.points.traffic import (
 )
 from sim.experiments.points.training import trained
 from sim.experiments.points.updates import updates
+from sim.experiments.points.workloads import Workloads, workloads
 from sim.files.store import Store
 
 __all__ = ["measure", "with_updates"]

@@ -24,7 +24,7 @@ COMPOSITION = (
     *(f"sim/experiments/points/{name}.py" for name in (
         "devices", "gpu_of_nics", "measure", "nic", "order", "placing", "point", "requests",
         "samples", "speedup", "steps", "systems", "task", "timing", "traffic", "training",
-        "updates", "words")))
+        "updates", "words", "workloads")))
 """Sources that decide which runs are wanted, and what is made of them, but not what a run gives:
 that hangs on its options, which are its key."""
 

@@ -1,18 +1,16 @@
-"""The steps of a point's system for each measured mini-batch, with what it chooses."""
+"""The system of a point: what it chooses, and its steps for each measured mini-batch."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property
 from itertools import product
 from statistics import fmean as mean
 
-from host.placement.shard import ShardPlan
 from host.systems import (
     Devices,
     Step,
     StepOptions,
     Tuning,
-    Workload,
     all_on_nic,
     best,
     bl_paper,
@@ -21,57 +19,15 @@ from host.systems import (
     least_interval_us,
     smartnic,
     tunings,
-    workload_of,
 )
 from host.systems.charge import longest_us
 from sim.experiments.points.nic import NicPart
 from sim.experiments.points.point import Point
 from sim.experiments.points.systems import parts_of
 from sim.experiments.points.timing import interval_us
-from sim.experiments.points.trace import Trace
+from sim.experiments.points.workloads import Workloads
 
-__all__ = ["Built", "Workloads", "built", "workloads"]
-
-
-class Workloads:
-    """What each measured mini-batch of a trace asks of the nodes of a plan. Compared by identity.
-    """
-
-    def __init__(self, trace: Trace, plan: ShardPlan):
-        self._trace, self._plans = trace, {0: plan}
-        self._made: dict[tuple[int, int], Workload] = {}
-
-    @property
-    def plain(self) -> list[Workload]:
-        """Each mini-batch with tables placed as for all systems."""
-        return self.copied(0)
-
-    @property
-    def extremes(self) -> tuple[int, ...]:
-        """Numbers of mini-batches between which all others lie: the graph algorithm forms similar
-        ones first and what is left last; in file order any is as good as another."""
-        count = len(self._trace.measured)
-        return (0,) if self._trace.of.batching == "file" else tuple(dict.fromkeys((0, count - 1)))
-
-    def copied(self, rows: int) -> list[Workload]:
-        """Each mini-batch with tables of at most ``rows`` rows copied to every node and the others
-        dealt again; 0 for none."""
-        return [self.one_copied(rows, number) for number in range(len(self._trace.measured))]
-
-    def one_copied(self, rows: int, number: int) -> Workload:
-        """Mini-batch ``number`` of :meth:`copied`."""
-        if rows not in self._plans:
-            self._plans[rows] = self._plans[0].with_copies(rows)
-        if (rows, number) not in self._made:
-            self._made[rows, number] = workload_of(
-                self._trace.measured[number].samples, self._trace.model, self._plans[rows])
-        return self._made[rows, number]
-
-
-@lru_cache(maxsize=8)
-def workloads(trace: Trace, plan: ShardPlan) -> Workloads:
-    """Return what each measured mini-batch asks of the nodes of ``plan``."""
-    return Workloads(trace, plan)
+__all__ = ["Built", "built"]
 
 
 @dataclass(frozen=True)
@@ -87,7 +43,7 @@ class Built:
     tuning: Tuning | None = None
     notes: tuple[str, ...] = ()
 
-    @property
+    @cached_property
     def interval_us(self) -> float:
         """The time from one mini-batch to the next."""
         return interval_us(self.steps, self.in_flight)

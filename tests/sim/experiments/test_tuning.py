@@ -8,9 +8,10 @@ from host.systems import Devices, StepOptions, Tuning, bl_paper, bl_tuned, tunin
 from sim.experiments.points.devices import devices_of
 from sim.experiments.points.placing import plan_of
 from sim.experiments.points.point import DEPTHS, Point
-from sim.experiments.points.steps import Built, Workloads, built
+from sim.experiments.points.steps import Built, built
 from sim.experiments.points.timing import interval_us
 from sim.experiments.points.trace import trace_of
+from sim.experiments.points.workloads import Workloads
 
 
 def chosen(point: Point) -> tuple[Workloads, Devices, StepOptions, Built]:
