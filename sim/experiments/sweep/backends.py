@@ -3,6 +3,7 @@
 import os
 import signal
 import threading
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, closing
 from importlib import import_module
@@ -63,7 +64,9 @@ def _in_processes(function: Callable[[Any], Any], items: Iterable[Any],
     outcomes: Any = joblib.Parallel(
         n_jobs=jobs, batch_size=1, pre_dispatch="2*n_jobs", backend="loky",
         return_as="generator_unordered")(work(function, item, os.getpid()) for item in items)
-    with closing(outcomes):
+    with closing(outcomes), warnings.catch_warnings():
+        # loky replaces a worker that has grown by what it keeps, such as traces; no item is lost.
+        warnings.filterwarnings("ignore", "A worker stopped", UserWarning)
         yield from outcomes
 
 
