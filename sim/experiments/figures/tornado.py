@@ -92,6 +92,7 @@ def _fill(axes: Axes, as_is: float | None, found: Sequence[Swing]) -> None:
     axes.axvline(as_is, color="0.2", linewidth=1)
     axes.set_ylim(_SHOWN + _CHOICES - 0.4, -0.8)
     axes.grid(axis="x", color="0.9")
+    axes.use_sticky_edges = False  # room beside the bars, too
     axes.margins(x=0.08)
     axes.set_xlabel("speedup of FS", fontsize=9)
     axes.text(0.98, 0.03, f"as it is: {as_is:.2f}x", ha="right", transform=axes.transAxes,
