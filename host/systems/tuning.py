@@ -1,6 +1,6 @@
 """The options of ``bl-tuned``, and the search for the best of them."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import astuple, dataclass, replace
 from itertools import product
 from typing import TypeVar
@@ -55,14 +55,16 @@ def tunings(training: bool, near: Tuning | None = None) -> Iterator[Tuning]:
             yield tuning
 
 
-def least_interval_us(step: Step, in_flight: int) -> float:
-    """Return what steps like this cannot be faster than, one after the other: no resource serves
-    them faster, and no more than ``in_flight`` are under way."""
+def least_interval_us(steps: Sequence[Step], in_flight: int) -> float:
+    """Return what the mean time from one of these steps to the next cannot be below, whatever
+    follows what: no resource serves them faster, and no more than ``in_flight`` are under way."""
     busy: dict = {}
-    for stage in step.stages:
-        for name, share in stage.uses:
-            busy[name] = busy.get(name, 0.0) + share * stage.us
-    return max(longest_us(step) / in_flight, *busy.values(), 0.0)
+    for step in steps:
+        for stage in step.stages:
+            for name, share in stage.uses:
+                busy[name] = busy.get(name, 0.0) + share * stage.us
+    alone = sum(map(longest_us, steps)) / in_flight
+    return max(alone, *busy.values(), 0.0) / len(steps)
 
 
 def best(candidates: Iterable[_T], least: Callable[[_T], tuple[float, ...]],

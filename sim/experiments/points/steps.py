@@ -90,7 +90,7 @@ def _fastest(point: Point, *ways: list[Step], notes: tuple[str, ...] = ()) -> Bu
     """Return the fastest of several ways and depths; of equally fast ones that which is faster
     alone, with the least in flight."""
     return best([Built(steps, depth, notes=notes) for depth in point.depths for steps in ways],
-                lambda each: (_least(each.steps, each.in_flight), _alone(each.steps)),
+                lambda each: (least_interval_us(each.steps, each.in_flight), _alone(each.steps)),
                 lambda each: (each.interval_us, _alone(each.steps)))
 
 
@@ -109,9 +109,8 @@ def _tuned(point: Point, work: Workloads, devices: Devices, options: StepOptions
     def found(near: Tuning | None) -> tuple[int, Tuning]:
         return best(
             product(point.depths, tunings(options.training, near)),
-            lambda each: (_least(of(each[1]), each[0]), _alone(of(each[1]))),
-            lambda each: (interval_us(of(each[1]) * (each[0] // len(work.extremes) + 2), each[0]),
-                          _alone(of(each[1]))))
+            lambda each: (least_interval_us(of(each[1]), each[0]), _alone(of(each[1]))),
+            lambda each: (interval_us(of(each[1]), each[0]), _alone(of(each[1]))))
 
     depth, tuning = found(near)
     while near is not None and tuning != near:
@@ -119,11 +118,6 @@ def _tuned(point: Point, work: Workloads, devices: Devices, options: StepOptions
         depth, tuning = found(near)
     return Built([bl_tuned(w, devices, options, tuning) for w in work.copied(tuning.copied_rows)],
                  depth, tuning, (f"bl-tuned is fastest with {_in_words(tuning)}",))
-
-
-def _least(steps: list[Step], in_flight: int) -> float:
-    """Return what the interval of steps cannot be below."""
-    return mean(least_interval_us(step, in_flight) for step in steps)
 
 
 def _alone(steps: list[Step]) -> float:
