@@ -113,4 +113,5 @@ class GpuTime:
 
     def synchronize(self) -> Cost:
         """Return the host's cost of waiting for the GPU, in addition to the GPU's time."""
-        return Cost(self.software.synchronize_us, self.software.synchronize_us)
+        us = self.software.synchronize_us
+        return Cost(us, us, {"cpu": us})

@@ -47,9 +47,8 @@ class _Tuned:
     def build(self) -> Step:
         """Return the step."""
         program, dense, tuning = self._program, self._dense, self._tuning
-        # MPI takes indices where they are, in host memory, unless the GPU has to find them first.
-        before = () if tuning.nccl or tuning.dedupe else self._indices((), "host")
-        copied = program.copy("inputs", input_bytes(self._w, bool(before)), before)
+        before = self._indices((), "host") if tuning.host_indices else ()
+        copied = program.copy("inputs", input_bytes(self._w, tuning.host_indices), before)
         vectors, bottom = self._forward(copied)
         if not tuning.overlap:
             bottom = program.kernels([dense.bottom()], vectors)
@@ -74,14 +73,14 @@ class _Tuned:
             if w.nodes > 1:
                 # The host learns the sizes of messages only after the GPU has found them.
                 at = program.wait(program.copy("sizes", INDEX * w.nodes, at, to_gpu=False))
-        if tuning.nccl or tuning.dedupe:
+        if not tuning.host_indices:
             at = self._indices(at, self._library)
         if w.nodes > 1:
             arrived = w.requested if tuning.dedupe else w.lookups
             at = program.kernels([("indices by table", "irregular", [
                 by_table(int(arrived.sum(axis=0).max()), level)])], at)
         at = program.kernels([("gather", "embedding_lookup", lookups(
-            w, self._d.gpu, tuning.fused, tuning.dedupe))], at)
+            w, self._d.gpu, tuning.fused, tuning.dedupe, tuning.joined))], at)
         bottom: tuple[int, ...] = ()
         if tuning.overlap and not tuning.nccl:  # MPI keeps the thread from calling anything else
             bottom = program.kernels([self._dense.bottom()], copied)
@@ -99,7 +98,8 @@ class _Tuned:
         w = self._w
         return self._program.exchange(
             "indices", "input_all_to_all",
-            INDEX * (w.requested if self._tuning.dedupe else w.lookups + w.bags), after, library)
+            INDEX * (w.requested if self._tuning.dedupe else w.lookups + w.bags), after, library,
+            self._tuning.grouped)
 
     def _rows(self, after: After) -> tuple[int, ...]:
         """Exchange gradients of rows and apply them."""
@@ -112,7 +112,7 @@ class _Tuned:
         at = program.exchange("gradients", "backward_all_to_all", self._vectors, at,
                               self._library)
         return program.kernels([("row update", "backward_all_to_all", row_updates(
-            w, self._d.gpu, tuning.fused, tuning.dedupe))], at)
+            w, self._d.gpu, tuning.fused or tuning.joined, tuning.dedupe))], at)
 
     def _copies(self, after: After) -> tuple[int, ...]:
         """Sum the gradients of copied tables over the nodes and apply them."""

@@ -36,8 +36,8 @@ class Devices:
     -------
     software, network, pcie: profiles.
     gpu, cpu, copies: of each node.
-    cpu_mpi: MPI between CPUs. host_mpi: between the host memories of nodes with GPUs. The framework
-        calls either of them.
+    cpu_mpi: MPI between CPUs. host_mpi: between the host memories of nodes with GPUs. A framework
+        calls an operator for either; a program that launches graphs calls MPI itself.
     nccl: NCCL between GPU memories.
     threads: of a host that call operators; each mini-batch has one to itself while it calls.
     communicators: of NCCL in each GPU; each does one collective after the other.
@@ -87,5 +87,6 @@ class Devices:
         return cls(profile, found[_NETWORK], found[_PCIE], GpuTime(found[gpu], profile),
                    CpuTime(found[_CPU]), copies,
                    MpiCollectives(mpi, topology, call_us=found[_CPU].operator_us),
-                   MpiCollectives(mpi, topology, call_us=profile.operator_us),
+                   MpiCollectives(mpi, topology, call_us=0.0 if profile.graphs else
+                                  profile.operator_us),
                    NcclCollectives(found[_NCCL], topology), threads, communicators)

@@ -32,8 +32,9 @@ class Program:
     A kernel holds the multiprocessors that it fills and its share of the GPU's memory; kernels of
     other mini-batches may run beside it. A copy holds the direction of PCIe that it crosses. A
     collective of NCCL holds its communicator, ``nccl``, which does one after the other, those of
-    all mini-batches. To use two at once is not safe (NCCL's user guide, "Using multiple NCCL
-    communicators concurrently"; PyTorch's ``torch.distributed.new_group`` warns of it likewise).
+    all mini-batches, and while it moves bytes PCIe in both directions. Several communicators at
+    once were not safe before NCCL 2.26; since then they are if all GPUs launch in the same order
+    (NCCL's user guide, "Using multiple NCCL communicators concurrently").
 
     Parameters: ``devices`` of a node. Members: ``step``.
     """
@@ -72,23 +73,29 @@ class Program:
                               "pcie_in" if to_gpu else "pcie_out", after=(begun,)),)
 
     def wait(self, after: After, name: str = "wait for the GPU") -> tuple[int, ...]:
-        """Let the thread wait for the GPU and go on; return the stage at which it does."""
-        at = (self.step.add(name, "overhead", self._software.synchronize_us, after=after),)
+        """Let the thread wait for the GPU and go on; return the stage at which it does.
+
+        Until what it waits for is there, the thread may call for other mini-batches; to find out
+        and go on takes its time.
+        """
+        at = (self.step.add(name, "overhead", self._software.synchronize_us, self._cpu,
+                            after=after),)
         self._thread = (*self._thread, *at)
         self._graph = None
         return at
 
     def exchange(self, name: str, phase: str, traffic: np.ndarray, after: After,
-                 library: str) -> tuple[int, ...]:
+                 library: str, grouped: bool = False) -> tuple[int, ...]:
         """Exchange ``traffic``, bytes ``[from, to]``, between the nodes; return the last stage.
 
         ``library``: ``nccl`` and ``mpi`` do it from GPU memory to GPU memory, ``host`` is MPI
-        between host memories.
+        between host memories. ``grouped``: of NCCL, in one call with an exchange of another
+        mini-batch, which holds the communicator for what both have to pay but their bytes.
         """
         if len(traffic) == 1:
             return tuple(after)
         if library == "nccl":
-            return self._nccl(name, phase, self._d.nccl.all_to_all(traffic), after)
+            return self._nccl(name, phase, self._d.nccl.all_to_all(traffic), after, grouped)
         cost = self._d.host_mpi.all_to_all(traffic)
         if library == "host":
             return self._mpi(name, phase, cost, after)
@@ -103,15 +110,18 @@ class Program:
         return self._through_hosts(name, "all_reduce", self._d.host_mpi.all_reduce(size), size,
                                    size, after)
 
-    def _nccl(self, name: str, phase: str, cost: Cost, after: After) -> tuple[int, ...]:
+    def _nccl(self, name: str, phase: str, cost: Cost, after: After,
+              grouped: bool = False) -> tuple[int, ...]:
         """Add a collective that is a kernel of the GPU."""
         if not cost.us:
             return tuple(after)
-        called = self._called(name, self._software.operator_us)
+        called = () if grouped else self._called(name, self._software.operator_us)
         held = (Part("gpu", min(1.0, self._d.nccl.nccl.channels / self._gpu.multiprocessors)),
                 Part("nccl", 1 / self._d.communicators))
-        begun = self.step.add(name, phase, cost.overhead_us, *held, after=[*after, *called])
-        return (self.step.add(name, phase, cost.work_us, *held, "link", after=(begun,)),)
+        begun = self.step.add(name, phase, cost.overhead_us, *(() if grouped else held),
+                              after=[*after, *called])
+        return (self.step.add(name, phase, cost.work_us, *held, "link", "pcie_in", "pcie_out",
+                              after=(begun,)),)
 
     def _through_hosts(self, name: str, phase: str, cost: Cost, out: float, back: float,
                        after: After) -> tuple[int, ...]:

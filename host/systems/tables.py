@@ -39,15 +39,18 @@ def by_table(values: int, level: int) -> Operation:
 
 
 def lookups(w: Workload, device: GpuTime | CpuTime, fused: bool = False,
-            requested: bool = False) -> tuple[Operation, ...]:
+            requested: bool = False, joined: bool = False) -> tuple[Operation, ...]:
     """Return the gathers of the node that needs most time for them, one per table or ``fused``.
 
-    ``requested``: gather each key of a requester's share once, without pooling.
+    ``requested``: gather each key of a requester's share once, without pooling. ``joined``: all
+    tables of a node are one, to whose indices an operator adds where each table begins.
     """
     rows = (w.requested if requested else w.lookups).sum(axis=0)
     bags = rows if requested else w.bags.sum(axis=0)
-    return _slowest(device, ((gather(int(r), int(b), w.model.dimension, int(tables), fused),)
-                             for r, b, tables in zip(rows, bags, w.tables) if tables))
+    return _slowest(device, (
+        (layout(int(r)), gather(int(r), int(b), w.model.dimension)) if joined else
+        (gather(int(r), int(b), w.model.dimension, int(tables), fused),)
+        for r, b, tables in zip(rows, bags, w.tables) if tables))
 
 
 def row_updates(w: Workload, device: GpuTime | CpuTime, fused: bool = False,

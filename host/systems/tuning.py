@@ -22,10 +22,9 @@ class Tuning:
 
     Members
     -------
-    fused: one operator looks up, and one updates, all tables of a node.
+    fused: one batched operator looks up, and one updates, all tables of a node.
     nccl: GPUs exchange data between their memories, and sum gradients so; otherwise MPI exchanges
-        it, indices before they are copied to the GPU, vectors through host memory, and gradients
-        are summed as the software profile says.
+        it through host memory, and gradients are summed as the software profile says.
     dedupe: a requester asks for each key once, and sends one gradient for it. The host has to wait
         for the number of keys, which ends a graph.
     overlap: the bottom MLP and the sum of the MLPs' gradients overlap the exchange of vectors.
@@ -33,6 +32,11 @@ class Tuning:
         computed, in a collective of their own.
     copied_rows: every node has a copy of each table of at most so many rows; in training their
         gradients are summed over the nodes, like those of the MLPs.
+    joined: the tables of a node are one table; instead of ``fused``.
+    host_indices: MPI exchanges indices between the hosts before they are copied to the GPU, which
+        then can't dedupe them.
+    grouped: one call of NCCL exchanges the indices of a mini-batch and the vectors of an earlier
+        one; in inference, with several in flight.
     """
 
     fused: bool = True
@@ -41,17 +45,28 @@ class Tuning:
     overlap: bool = True
     buckets: bool = False
     copied_rows: int = 10_000
+    joined: bool = False
+    host_indices: bool = False
+    grouped: bool = False
+
+    @property
+    def possible(self) -> bool:
+        """Whether its members go together, and no other tuning is the same."""
+        return not ((self.fused and self.joined) or (self.host_indices and self.dedupe)
+                    or (self.grouped and (self.host_indices or not self.nccl))
+                    or not (self.nccl or self.dedupe or self.host_indices))
 
 
 def tunings(training: bool, near: Tuning | None = None) -> Iterator[Tuning]:
-    """Yield every tuning; inference has no gradients to sum in buckets. ``near``: only those that
-    differ from it in at most two members, whatever the library."""
-    off_or_on = (False, True)
-    for *chosen, buckets, rows in product(*[off_or_on] * 4, off_or_on if training else (False,),
-                                          COPIED_ROWS):
-        tuning = Tuning(*chosen, buckets, rows)
-        if near is None or sum(a != b for a, b in zip(
-                astuple(replace(tuning, nccl=near.nccl)), astuple(near))) <= 2:
+    """Yield every tuning; inference has no gradients to sum in buckets, training no mini-batch
+    whose exchanges could be grouped. ``near``: only those that differ from it in at most two
+    members, whatever the library."""
+    both, off = (False, True), (False,)
+    for chosen in product(*[both] * 4, both if training else off, COPIED_ROWS, both, both,
+                          off if training else both):
+        tuning = Tuning(*chosen)
+        if tuning.possible and (near is None or sum(a != b for a, b in zip(
+                astuple(replace(tuning, nccl=near.nccl)), astuple(near))) <= 2):
             yield tuning
 
 

@@ -57,7 +57,7 @@ class Point:
     kernels: how much a kernel of the GPU does, one of :data:`host.devices.dense_work.LEVELS`; None
         for what the software profile says.
     threads: of a host that call operators. communicators: of NCCL in each GPU, each of which does
-        one collective after the other; more than one is not safe, see :mod:`host.systems.program`.
+        one collective after the other, see :mod:`host.systems.program`.
     copied_rows: tables of at most so many rows have a copy at every node, in inference by systems
         with NICs; bl-tuned chooses its own number.
 

@@ -108,7 +108,8 @@ def _tuned(point: Point, work: Workloads, devices: Devices, options: StepOptions
 
     def found(near: Tuning | None) -> tuple[int, Tuning]:
         return best(
-            product(point.depths, tunings(options.training, near)),
+            ((depth, tuning) for depth in point.depths
+             for tuning in tunings(options.training, near) if depth > 1 or not tuning.grouped),
             lambda each: (least_interval_us(of(each[1]), each[0]), _alone(of(each[1]))),
             lambda each: (interval_us(of(each[1]), each[0]), _alone(of(each[1]))))
 
