@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from host.devices.operation import Operation
-from host.systems import breakdown, schedule
+from host.systems import Devices, breakdown, schedule
 from host.systems.charge import longest_us
 from host.systems.program import Program
 from tests.host.systems.simple import TUNED, devices
@@ -25,8 +25,8 @@ def test_kernels_alone_take_what_the_gpu_model_says(software, work):
     d = devices(software=software) if software else devices()
     program = Program(d)
     program.wait(program.kernels([("x", "mlp", work)], ()))
-    cost = d.gpu.run(*work)
-    assert longest_us(program.step) == pytest.approx((cost + d.gpu.synchronize()).us)
+    cost = d.gpu.run(*work) + d.gpu.synchronize()
+    assert longest_us(program.step) == pytest.approx(cost.us)
     phases = breakdown(program.step, schedule([program.step]), 0).phases
     assert phases["mlp"] == pytest.approx(cost.work_us)
     assert used(program.step)["cpu"] == pytest.approx(cost.busy["cpu"])
@@ -50,9 +50,9 @@ def test_one_graph_holds_all_between_two_waits():
     program.wait(program.copy("out", 0, at, to_gpu=False))
     # The graph 6, its launch 1, PCIe there and back 1, two kernels, base 7 and hop 2, PCIe 0.5.
     assert longest_us(program.step) == pytest.approx(6 + 1 + 1 + 4 + 9 + 0.5 + 3)
-    assert used(program.step)["cpu"] == 6
+    assert used(program.step)["cpu"] == 6 + 3
     program.kernels([("b", "mlp", [SHORT])], ())
-    assert used(program.step)["cpu"] == 12
+    assert used(program.step)["cpu"] == 6 + 3 + 6
 
 
 def test_mpi_goes_through_host_memory():
@@ -114,6 +114,26 @@ def test_a_communicator_does_one_collective_after_the_other():
     assert schedule(collectives(two, 3), 3).finished.tolist() == pytest.approx([10, 10, 19])
 
 
+def test_an_exchange_grouped_with_another_takes_the_communicator_for_its_bytes_alone():
+    traffic = 3e6 * (1 - np.eye(2))
+    held = {}
+    for grouped in (False, True):
+        program = Program(devices(software=TUNED))
+        at = program.copy("in", 0, ())
+        program.exchange("x", "mlp", traffic, at, "nccl", grouped)
+        held[grouped] = used(program.step)["nccl"]
+        whole = devices().nccl.all_to_all(traffic)
+        # It takes no less until its bytes are there.
+        assert longest_us(program.step) == pytest.approx(6 + 1 + 1 + whole.us)
+    assert held == {False: pytest.approx(whole.us), True: pytest.approx(whole.work_us)}
+
+
+def test_programs_with_graphs_call_mpi_themselves():
+    calls = {software: Devices.load(2, software).host_mpi.call_us for software in (
+        "eager", "tuned")}
+    assert calls == {"eager": 20.0, "tuned": 0.0}
+
+
 def test_gradients_are_summed_by_the_library_that_is_asked_for():
     resources = {}
     for nccl in (False, True):
@@ -121,7 +141,7 @@ def test_gradients_are_summed_by_the_library_that_is_asked_for():
         program.all_reduce("x", 8.0, (), nccl)
         resources[nccl] = set(used(program.step))
     assert resources == {False: {"cpu", "link", "pcie_in", "pcie_out"},
-                         True: {"cpu", "gpu", "nccl", "link"}}
+                         True: {"cpu", "gpu", "nccl", "link", "pcie_in", "pcie_out"}}
 
 
 @pytest.mark.parametrize("threads", [1, 2])
