@@ -88,7 +88,9 @@ def nic_part(point: Point, trace: Trace, devices: Devices, runs: Store | None = 
                          for counts in (busy.launches, busy.gathered))
     sent = busy.traffic["total"]["bytes"] / busy.mini_batches / point.nodes
     # One thread makes the calls, so that no more of them fit.
-    launches = min(gathers, interval / gpu.call_us) if called else 0.0
+    launches = gathers if called else 0.0
+    if gpu.call_us:
+        launches = min(launches, interval / gpu.call_us)
     times = []
     for number in range(first, first + count):
         phases = alone.records[number].phases(alone.one_way)
