@@ -24,10 +24,9 @@ class Program:
 
     A thread of the host, of which the resource ``cpu`` has as many as ``devices`` say, calls
     operators, copies and collectives in the order in which the methods are called, without waiting
-    for them. Each begins when its call has
-    reached the GPU and when what it comes after is done. :meth:`wait` makes the thread wait. With
-    ``graphs`` in the software profile, all that the GPU does between two waits is one graph: one
-    call, after which no call delays anything.
+    for them. Each begins when its call has reached the GPU and when what it comes after is done.
+    :meth:`wait` makes the thread wait. With ``graphs`` in the software profile, all that the GPU
+    does between two waits is one graph: one call, after which no call delays anything.
 
     A kernel holds the multiprocessors that it fills and its share of the GPU's memory; kernels of
     other mini-batches may run beside it. A copy holds the direction of PCIe that it crosses. A

@@ -20,8 +20,7 @@ from sim.experiments.points.trace import trace_of
 from sim.experiments.points.workloads import workloads
 from sim.files.store import Store
 
-__all__ = ["GATHER", "interval_of", "nic_constants", "run_nics", "source_of",
-           "tuning_of"]
+__all__ = ["GATHER", "interval_of", "nic_constants", "run_nics", "source_of", "tuning_of"]
 
 GATHER = "gpu.launch_us + gpu.kernel_us"
 """A gather without its rows."""

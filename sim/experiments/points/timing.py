@@ -27,11 +27,11 @@ def interval_us(steps: Sequence[Step], in_flight: int) -> float:
     are in flight, which may end in bursts. With one in flight no step meets another, and each is
     scheduled by itself.
     """
-    steps = [*steps] * ceil((in_flight + 2) / len(steps))  # at least one burst
-    count = len(steps)
     if in_flight == 1:
         each = {id(step): float(schedule([step]).finished[0]) for step in steps}
-        return sum(each[id(step)] for step in steps) / count
+        return sum(each[id(step)] for step in steps) / len(steps)
+    steps = [*steps] * ceil((in_flight + 2) / len(steps))  # at least one burst
+    count = len(steps)
     turns = ceil((3 * in_flight + count) / count)
     ends = schedule(steps * turns, in_flight).finished[:-in_flight]
     return float((ends[-in_flight:] - ends[-in_flight - count:-count]).mean()) / count
