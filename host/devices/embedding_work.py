@@ -31,15 +31,20 @@ def layout(values: int, size: int = _INDEX, operators: int = 1) -> Operation:
     return Operation("layout", 2 * size * values, operators=operators, kernels=operators)
 
 
-def unique(keys: int, size: int = _INDEX) -> Operation:
+def unique(keys: int, size: int = _INDEX, values: int | None = None) -> Operation:
     """Sort ``keys`` keys of ``size`` bytes and number the distinct ones, for dedupe.
 
     A radix sort of keys and positions, 8 bits per pass, each of which reads and writes everything
     once (Adinets and Merrill, "Onesweep", 2022); then three more passes for the segment borders,
     their prefix sum, and each position's number. One operator, one kernel per pass and one for the
     histogram.
+
+    ``values``: how many values a key may have, whose bits alone are sorted, as FBGEMM's fused
+    operators do (``total_hash_size_bits``); all bits where it is None, as PyTorch's
+    ``embedding_bag`` and ``unique`` do.
     """
-    passes = 8 * size // _SORT_BITS
+    bits = 8 * size if values is None else max(1, (values - 1).bit_length())
+    passes = -(-bits // _SORT_BITS)
     return Operation("unique", 2 * (size + _INDEX) * keys * passes + (size + 3 * 2 * _INDEX) * keys,
                      kernels=passes + 4)
 

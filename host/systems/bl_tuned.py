@@ -15,6 +15,7 @@ from host.systems.tables import (
     input_bytes,
     lookups,
     row_updates,
+    rows_of_tables,
     vector_bytes,
 )
 from host.systems.tuning import Tuning
@@ -69,7 +70,8 @@ class _Tuned:
         w, program, tuning, level = self._w, self._program, self._tuning, self._d.kernels
         at, most = tuple(copied), int(w.lookups.sum(axis=1).max())
         if tuning.dedupe:
-            at = program.kernels([("different keys", "irregular", [unique(most)])], at)
+            at = program.kernels([("different keys", "irregular", [
+                unique(most, values=rows_of_tables(w))])], at)
             if w.nodes > 1:
                 # The host learns the sizes of messages only after the GPU has found them.
                 at = program.wait(program.copy("sizes", INDEX * w.nodes, at, to_gpu=False))

@@ -9,7 +9,8 @@ from host.devices.gpu_time import GpuTime
 from host.devices.operation import Operation
 from host.systems.workload import Workload
 
-__all__ = ["INDEX", "by_table", "input_bytes", "lookups", "row_updates", "vector_bytes"]
+__all__ = ["INDEX", "by_table", "input_bytes", "lookups", "row_updates", "rows_of_tables",
+           "vector_bytes"]
 
 INDEX = 8
 """Bytes of an index or a bag offset: int64, as in frameworks."""
@@ -28,6 +29,11 @@ def input_bytes(w: Workload, arrived: bool = True) -> float:
     axis = 0 if arrived else 1
     return float((4 * w.model.dense * w.samples
                   + INDEX * (w.lookups.sum(axis=axis) + w.bags.sum(axis=axis))).max())
+
+
+def rows_of_tables(w: Workload) -> int:
+    """Return the rows of all tables: as many values has a key that tells table and row."""
+    return sum(table.rows for table in w.plan.tables)
 
 
 def by_table(values: int, level: int) -> Operation:
@@ -62,12 +68,13 @@ def row_updates(w: Workload, device: GpuTime | CpuTime, fused: bool = False,
     key of a requester's share has arrived.
     """
     dimension, nodes = w.model.dimension, []
+    values = rows_of_tables(w) if fused else None
     came = w.requested if reduced else w.lookups
     for rows, bags, keys, tables in zip(came.sum(axis=0), w.bags.sum(axis=0), w.unique, w.tables):
         if not tables:
             continue
         work = [] if reduced or rows == bags else [expand(int(rows), int(bags), dimension)]
-        work += [unique(int(rows)), segment_sum(int(rows), int(keys), dimension),
+        work += [unique(int(rows), values=values), segment_sum(int(rows), int(keys), dimension),
                  scatter_update(int(keys), dimension)]
         nodes.append(tuple(_times(part, 1 if fused else int(tables)) for part in work))
     return _slowest(device, nodes)

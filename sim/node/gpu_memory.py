@@ -8,7 +8,7 @@ import numpy as np
 
 from host.dlrm.row_store import RowStore
 from host.samples import KEY_ROW_BITS
-from host.timing.gpu import Gather, GpuLookups, GpuProfile
+from host.timing.gpu import Gather, GpuLookups, GpuProfile, LaunchThread
 from host.wire.packets import Header, gpu_vectors, parse_records, record_fields
 from host.wire.partials import parse_partials
 from host.wire.rows import Answer
@@ -56,6 +56,7 @@ class GpuMemory:
     gpu: the profile. payload_beats: beats of a packet after its header.
     events: of the host. send: sends a packet at a given time.
     awake: given when a gather or scatter would end, returns when it does; infinite for never.
+    thread: launches them, and the node's gathers of rows; None if each launch has its own.
 
     Members: ``rows``, ``states``: row beats and states received for writing so far.
     """
@@ -63,12 +64,17 @@ class GpuMemory:
     def __init__(self, node: int, store: RowStore,
                  owns: Callable[[np.ndarray, np.ndarray], np.ndarray], gpu: GpuProfile,
                  payload_beats: int, events: EventQueue,
-                 send: Callable[[np.ndarray, float], None], awake: Callable[[float], float]):
+                 send: Callable[[np.ndarray, float], None], awake: Callable[[float], float],
+                 thread: LaunchThread | None = None):
         self._node, self.store, self._owns = node, store, owns
         dimension = store.model.dimension
         self._width, self._beats = min(dimension, LANES), beats_of(dimension)
-        self._gathers: GpuLookups[tuple[int, np.ndarray, np.ndarray]] = GpuLookups(gpu, 4)
-        self._scatters: GpuLookups[tuple[int, Write]] = GpuLookups(gpu, 4 * self._width)
+        self._gathers: GpuLookups[tuple[int, np.ndarray, np.ndarray]] = GpuLookups(
+            gpu, 4, thread)
+        self._scatters: GpuLookups[tuple[int, Write]] = GpuLookups(gpu, 4 * self._width, thread)
+        if thread:
+            thread.join(lambda now: self._schedule_gather_end(self._gathers.start(now)))
+            thread.join(lambda now: self._schedule_scatter_end(self._scatters.start(now)))
         self._payload_beats, self._events = payload_beats, events
         self._send, self._awake = send, awake
         self._asked: defaultdict[int, deque[int]] = defaultdict(deque)

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from host.samples import Samples
+from host.timing.gpu import LaunchThread
 from host.wire.gradients import end_packet, gradient_packets
 from host.wire.packets import Header
 from host.wire.partials import Partials, parse_partials, partial_packets
@@ -20,10 +21,10 @@ from sim.node.queries import newly_consumed
 
 __all__ = ["RefusedMessage", "TrainingHost", "TrainingOf", "gradient_payload"]
 
-TrainingOf = Callable[[EventQueue, Callable[[np.ndarray, float], None], Callable[[float], float]],
-                      "TrainingHost"]
-"""Makes a `TrainingHost` from a node's events, a function that sends a packet at a given time, and
-one that, given when a gather would end, returns when it does."""
+TrainingOf = Callable[[EventQueue, Callable[[np.ndarray, float], None], Callable[[float], float],
+                       LaunchThread], "TrainingHost"]
+"""Makes a `TrainingHost` from a node's events, a function that sends a packet at a given time,
+one that, given when a gather would end, returns when it does, and the thread that launches."""
 
 _NO_SAMPLE = 0xFFFFFFFF
 

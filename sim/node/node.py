@@ -78,7 +78,7 @@ class Node:
             find=self._answers.find, send=self._send, awake=lambda end: self.silent_gpu.after(end))
         """The sender of dense vectors, None unless the NIC computes the interaction."""
         self.training = training and training(
-            self._events, self._send, lambda end: self.silent_gpu.after(end))
+            self._events, self._send, lambda end: self.silent_gpu.after(end), thread)
         self.silent_host = self.silent_gpu = Windows()
         """When the host sends nothing, and when no gather completes."""
         self.actions = 0

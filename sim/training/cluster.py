@@ -138,10 +138,10 @@ class NicCluster:
     def _node(self, number: int, engine: Engine, pcie: PcieProfile, gpu: GpuProfile) -> Node:
         config, store = self._config, self._stores[number]
 
-        def training(events, send, awake) -> TrainingHost:
+        def training(events, send, awake, thread) -> TrainingHost:
             memory = GpuMemory(
                 number, store, lambda *key: self._plan.owner_of(*key, number) == number, gpu,
-                config.host_payload_beats, events, send, awake)
+                config.host_payload_beats, events, send, awake, thread)
             return TrainingHost(number, memory, config.gradient_credits, gradient_payload(config),
                                 events, send)
 

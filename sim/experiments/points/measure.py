@@ -6,12 +6,13 @@ import numpy as np
 
 from host.systems import Devices, NicTimes
 from host.systems.all_on_nic import not_applicable
-from host.systems.nic_gradients import gradient_us
 from rtl.config import preset
 from sim.experiments.points.devices import devices_of
-from sim.experiments.points.nic import NicPart, nic_part
+from sim.experiments.points.gradient_path import GradientPath
+from sim.experiments.points.nic import NicPart, nic_part, serving
 from sim.experiments.points.placing import plan_of
 from sim.experiments.points.point import Point
+from sim.experiments.points.reductions import reductions
 from sim.experiments.points.requests import request_us
 from sim.experiments.points.steps import Built, built
 from sim.experiments.points.systems import BASELINES, parts_of
@@ -25,9 +26,10 @@ from sim.experiments.points.traffic import (
     totalled,
 )
 from sim.experiments.points.training import trained
-from sim.experiments.points.updates import updates
+from sim.experiments.points.updates import Updates, updates
 from sim.experiments.points.workloads import Workloads, workloads
 from sim.files.store import Store
+from sim.job.settings import apply_settings
 
 __all__ = ["measure", "with_updates"]
 
@@ -156,19 +158,28 @@ def with_updates(point: Point, trace: Trace, devices: Devices, work: Workloads,
         ran = trained(point, trace, devices)
         times: list[NicTimes] = [replace(times, update_us=ran.update_us) for times in nic.times]
         return replace(nic, times=times, traffic=nic.traffic | {"gradients": ran.gradients})
-    times = [replace(times, update_us=gradient_us(w, devices))
-             for times, w in zip(nic.times, work.plain)]
-    return replace(nic, times=times, notes=[
-        *nic.notes, "analytical: the gradient path of the NICs, from its rates"])
+    config, runtime = apply_settings(preset(point.dataset), list(point.settings))
+    path = GradientPath(config, devices, serving(point, devices)[0], runtime.gradient_timeout)
+    sums = reductions(trace, plan_of(point, trace), config)
+    times = [replace(times, update_us=path.us(*of)) for times, *of in zip(
+        nic.times, work.plain, sums, updates_of(point, trace, nic).misses)]
+    return replace(nic, times=times, traffic=nic.traffic | {
+        "gradients": gradient_traffic(work.plain, sums)}, notes=[
+        *nic.notes, "the gradient path of the NICs from its events, not from RTL"])
+
+
+def updates_of(point: Point, trace: Trace, nic: NicPart) -> Updates:
+    """Return the rows that the measured steps update, and those of them that no cache holds."""
+    return updates(trace.batches, range(trace.warmup, len(trace.batches)),
+                   plan_of(point, trace), nic.local_cache["rows"] if nic.local_cache else 0,
+                   preset(point.dataset).local_cache_ways)
 
 
 def _updates(point: Point, trace: Trace, nic: NicPart | None) -> dict | None:
-    """Return the rows that a step updates and those that no cache holds; None without one."""
+    """Return the mean of :func:`updates_of`; None without a local cache."""
     if point.workload != "training" or nic is None or nic.local_cache is None:
         return None
-    return updates(trace.batches, range(trace.warmup, len(trace.batches)),
-                   plan_of(point, trace), nic.local_cache["rows"],
-                   preset(point.dataset).local_cache_ways)
+    return updates_of(point, trace, nic).to_json()
 
 
 def _remote(nic: NicPart, work: Workloads) -> dict | None:
@@ -189,8 +200,7 @@ def _traffic(point: Point, work: Workloads, nic: NicPart | None, system: Built) 
     if nic is not None:
         traffic = {kind: dict(count) for kind, count in nic.traffic.items() if kind != "total"}
         if training and "gradients" not in traffic:
-            traffic["gradients"] = gradient_traffic(
-                plain, "sc" in parts_of(point.system) or point.system == "all-on-nic")
+            traffic["gradients"] = gradient_traffic(plain)
         other = {unit: nic.traffic["total"][unit] - sum(
             nic.traffic[kind][unit] for kind in ("lookups", "vectors"))
             for unit in ("bytes", "packets")}

@@ -7,6 +7,7 @@ import numpy as np
 from host.systems import Workload
 from host.systems.bl_tuned import Tuning
 from host.systems.tables import INDEX, vector_bytes
+from sim.experiments.points.reductions import Reduction
 
 __all__ = ["MTU_PAYLOAD", "all_reduce_traffic", "gradient_traffic", "software_traffic", "totalled"]
 
@@ -30,10 +31,11 @@ def software_traffic(work: Sequence[Workload], training: bool,
     return {kind: _count(np.array(messages)) for kind, messages in kinds.items()}
 
 
-def gradient_traffic(work: Sequence[Workload], reduced: bool) -> dict[str, float]:
-    """Return bytes and packets of gradients, one for each key of a requester where ``reduced``."""
-    return _count(np.array([vector_bytes(w) * (w.requested if reduced else w.bags)
-                            for w in work]))
+def gradient_traffic(work: Sequence[Workload],
+                     reduced: Sequence[Reduction] | None = None) -> dict[str, float]:
+    """Return bytes and packets of gradients: those of bags, or the partial sums of ``reduced``."""
+    vectors = [w.bags for w in work] if reduced is None else [sums.partials for sums in reduced]
+    return _count(np.array([vector_bytes(w) * of for w, of in zip(work, vectors)]))
 
 
 def all_reduce_traffic(work: Sequence[Workload]) -> dict[str, float]:

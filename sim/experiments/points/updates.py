@@ -1,6 +1,7 @@
 """Rows that a training step updates, and those of them that no local cache holds any more."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -9,12 +10,28 @@ from host.placement.lru import NodeCaches
 from host.placement.shard import ShardPlan, key_hash
 from host.samples import first_lookups
 
-__all__ = ["updates"]
+__all__ = ["Updates", "updates"]
+
+
+@dataclass(frozen=True)
+class Updates:
+    """Rows to be updated, ``rows``, and those of them that no cache holds, ``misses``.
+
+    Both ``[mini-batches, owners]``.
+    """
+
+    rows: np.ndarray
+    misses: np.ndarray
+
+    def to_json(self) -> dict[str, float]:
+        """Return both of the mean mini-batch, all nodes."""
+        return {name: float(counts.sum(axis=1).mean())
+                for name, counts in (("rows", self.rows), ("misses", self.misses))}
 
 
 def updates(batches: Sequence[MiniBatch], measured: Iterable[int], plan: ShardPlan, rows: int,
-            ways: int) -> dict[str, float]:
-    """Return the rows that a mini-batch updates, and how many of them its caches have evicted.
+            ways: int) -> Updates:
+    """Count the rows that each measured mini-batch updates, and those its caches have evicted.
 
     The forward pass looks every key of a mini-batch up in the local cache of its owner; when the
     gradients come, a row may have been evicted by one that was looked up after it. Counted from the
@@ -24,21 +41,20 @@ def updates(batches: Sequence[MiniBatch], measured: Iterable[int], plan: ShardPl
     Parameters
     ----------
     batches: from caches that are empty. measured: the numbers of those that count.
-    plan: of the tables over the nodes. rows, ways: of each node's cache.
-
-    Returns
-    -------
-    ``rows`` and ``misses``, of the mean measured mini-batch, all nodes.
+    plan: of the tables over the nodes. rows, ways: of each node's cache; 0 rows hold nothing.
     """
-    caches, counted = NodeCaches(rows // ways, ways, plan.nodes), frozenset(measured)
-    updated = missed = 0
+    caches = NodeCaches(rows // ways, ways, plan.nodes) if rows else None
+    counted, found = frozenset(measured), []
     for number, batch in enumerate(batches):
         samples = batch.samples
         first = first_lookups(samples)
         tables, of_table, keys = samples.tables[first], samples.rows[first], samples.keys[first]
-        looked_up = plan.owner_of(tables, of_table), key_hash(tables, of_table), keys
-        caches.access(*looked_up)
+        owner, hashes = plan.owner_of(tables, of_table), key_hash(tables, of_table)
+        held = np.zeros(len(keys), bool)
+        if caches is not None:
+            caches.access(owner, hashes, keys)
         if number in counted:
-            updated += len(keys)
-            missed += int(np.count_nonzero(~caches.held(*looked_up)))
-    return {"rows": updated / len(counted), "misses": missed / len(counted)}
+            if caches is not None:
+                held = caches.held(owner, hashes, keys)
+            found.append([np.bincount(of, minlength=plan.nodes) for of in (owner, owner[~held])])
+    return Updates(*(np.array(counts) for counts in zip(*found)))

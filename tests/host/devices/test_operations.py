@@ -33,6 +33,10 @@ def test_what_training_does_with_rows():
     # 8 passes of 8 bits over 8 bytes of key and 8 of place, read and written.
     assert tables.unique(1000).streamed_bytes == 1000 * (8 * 2 * 16 + 8 + 48)
     assert tables.unique(1000, 4).kernels == 8
+    # Of 2^16 values 16 bits are sorted, of one more 17, of one value one.
+    assert [tables.unique(1000, values=values).kernels
+            for values in (1, 2**16, 2**16 + 1, 2**62)] == [5, 6, 7, 12]
+    assert tables.unique(1000, values=2**16).streamed_bytes == 1000 * (2 * 2 * 16 + 8 + 48)
     assert tables.expand(100, 40, 16).streamed_bytes == 140 * 64 + 140 * 8
     summed = tables.segment_sum(100, 40, 16)
     assert (summed.rows, summed.row_bytes, summed.flops) == (100, 64, 60 * 16)

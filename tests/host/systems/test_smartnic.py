@@ -10,7 +10,6 @@ from host.devices.gpu_time import GpuTime
 from host.systems import NicTimes, StepOptions, all_on_nic, breakdown, schedule, smartnic
 from host.systems.all_on_nic import FpgaDense, not_applicable
 from host.systems.charge import longest_us
-from host.systems.nic_gradients import gradient_us
 from host.timing.pcie import PcieProfile
 from tests.host.systems.simple import MODEL, TUNED, devices, workload
 
@@ -139,16 +138,6 @@ def test_training_updates_rows_on_the_nic_or_on_gpus():
         s.us for s in on_nic.stages if s.name == "rows") == 40.0
     without = step(nic, options=StepOptions(True, False), computation=True)
     assert "all-reduce" in names(on_nic) and "all-reduce" not in names(without)
-
-
-def test_the_gradient_path_takes_its_latencies_and_beats():
-    # Links of no size: two crossings of PCIe and one of the network, and a beat a cycle of 4 ns:
-    # two lookups of a node, two sums sent by one, two rows of an owner.
-    assert gradient_us(workload(), devices()) == pytest.approx(2 * 0.5 + 1.0 + 4 * 2 * 0.004,
-                                                               abs=1e-4)
-    wide = replace(MODEL, dimension=64, bottom=(64,))
-    assert gradient_us(workload(model=wide), devices()) == pytest.approx(
-        2.0 + 4 * 4 * 2 * 0.004, abs=1e-4)
 
 
 def test_everything_on_the_nic_by_hand():

@@ -5,6 +5,7 @@ import pytest
 
 from host.placement.lru import set_of
 from host.placement.shard import ShardPlan, key_hash
+from host.systems import workload_of
 from sim.experiments import Point
 from sim.experiments.points.trace import trace_of
 from sim.experiments.points.updates import updates
@@ -36,9 +37,19 @@ def test_rows_that_are_put_out_before_their_gradients_come(nodes):
     plan = ShardPlan.deal(trace.model, nodes)
     for rows, least in ((8, 0.5), (64, 0.0), (4096, None)):
         expected = by_hand(trace, plan, rows, 4)[2:].mean(axis=0)
-        found = updates(trace.batches, range(2, 5), plan, rows, 4)
+        found = updates(trace.batches, range(2, 5), plan, rows, 4).to_json()
         assert [found["rows"], found["misses"]] == pytest.approx(expected)
         if least is None:
             assert found["misses"] == 0
         else:
             assert found["misses"] > least * found["rows"]
+
+
+def test_without_a_cache_all_rows_are_missed():
+    trace = trace_of(Point(mini_batch=16, warmup=2, measured=3))
+    plan = ShardPlan.deal(trace.model, 3)
+    found = updates(trace.batches, range(2, 5), plan, 0, 4)
+    assert found.rows.shape == (3, 3) and (found.rows == found.misses).all()
+    assert found.rows.tolist() == [
+        workload_of(batch.samples, trace.model, plan).unique.tolist()
+        for batch in trace.batches[2:]]

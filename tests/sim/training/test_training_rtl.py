@@ -86,7 +86,7 @@ def test_rows_that_caches_have_lost_are_those_of_the_accesses(model, nodes, sets
         sample_chunks(like, shape, kind)))
     ways = preset("tiny").local_cache_ways
     found = updates(batches, range(len(batches)), ShardPlan.deal(shape, nodes, "row"),
-                    sets * ways, ways)
+                    sets * ways, ways).to_json()
     assert 0 < ran["update_misses"] == pytest.approx(found["misses"] * len(batches))
     assert ran["rows_compared"]["rows"] == pytest.approx(found["rows"] * len(batches))
 

@@ -1,0 +1,118 @@
+"""What the tables of the gradient path hold of a mini-batch, and in how many passes."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+
+from host.placement.lru import set_of
+from host.placement.shard import ShardPlan, key_hash
+from host.samples import Samples
+from rtl.config import NicConfig
+from sim.experiments.points.trace import Trace
+
+__all__ = ["TERMS", "Pass", "Reduction", "reduction", "reductions"]
+
+TERMS = 2
+"""Vectors of float32 that an exact sum of several leaves as: 24 bits of it fit the first, and the
+rest of a sum of like numbers the second."""
+
+
+class Pass(NamedTuple):
+    """A pass of an owner's table: the ``rows`` that it finishes, and the ``partials`` that come to
+    it, those that it spills included."""
+
+    rows: int
+    partials: int
+
+
+@dataclass(frozen=True)
+class Reduction:
+    """The sums of a mini-batch.
+
+    Members
+    -------
+    sums: vectors that each node's local table is read out to, ``[requester]``: one for a key with
+        a single gradient, `TERMS` for one with several.
+    partials: vectors that go from each to each, ``[requester, owner]``: these sums, and each
+        gradient of the other keys.
+    passes: of each owner.
+    """
+
+    sums: np.ndarray
+    partials: np.ndarray
+    passes: tuple[tuple[Pass, ...], ...]
+
+
+@lru_cache(maxsize=8)
+def reductions(trace: Trace, plan: ShardPlan, config: NicConfig) -> tuple[Reduction, ...]:
+    """Return the sums of each measured mini-batch of a trace."""
+    return tuple(reduction(batch.samples, plan, config) for batch in trace.measured)
+
+
+def reduction(samples: Samples, plan: ShardPlan, config: NicConfig) -> Reduction:
+    """Find for each key whether it has an entry of the local table, and its pass at the owner.
+
+    A set takes the keys that come first, and keeps them until it is read out
+    (:class:`rtl.gradient.key_table.KeyTable`). Gradients come in the order of the samples; at an
+    owner, those of all nodes at the same rate, and behind them the sums of what they held.
+    """
+    nodes, ways = plan.nodes, config.gradient_ways
+    count = len(samples)
+    shares = [count // nodes + (node < count % nodes) for node in range(nodes)]
+    requester = np.repeat(np.repeat(np.arange(nodes), shares), np.diff(samples.key_offsets))
+    owner = plan.owner_of(samples.tables, samples.rows, requester)
+    hashes = key_hash(samples.tables, samples.rows).astype(np.int64)
+    _, keys = np.unique(samples.keys, return_inverse=True)
+
+    summed, partials = np.zeros(nodes, np.int64), np.zeros((nodes, nodes), np.int64)
+    came: list[list[np.ndarray]] = []  # key, when and lookup of each partial
+    for node in range(nodes):
+        mine = np.flatnonzero(requester == node)
+        sets = set_of(hashes[mine], config.local_gradient_keys // ways)
+        held = _turn(keys[mine], sets) < ways
+        _, first, many = np.unique(keys[mine], return_index=True, return_counts=True)
+        # The table is read out set by set, behind the node's last gradient.
+        order = np.lexsort((first, sets[first]))
+        order = order[held[first[order]]]
+        sums = np.repeat(first[order], np.where(many[order] > 1, TERMS, 1))
+        alone = np.flatnonzero(~held)
+        summed[node] = len(sums)
+        went = np.concatenate([alone, sums])
+        when = np.concatenate([alone, len(mine) + np.arange(len(sums))])
+        partials[node] = np.bincount(owner[mine[went]], minlength=nodes)
+        came.append([when, mine[went]])
+    when, which = (np.concatenate(parts) for parts in zip(*came))
+    in_order = which[np.argsort(when, kind="stable")]
+    passes = tuple(_passes(keys[of], set_of(hashes[of], config.global_gradient_keys // ways), ways)
+                   for of in _split(in_order, owner[in_order], nodes))
+    return Reduction(summed, partials, passes)
+
+
+def _split(items: np.ndarray, group: np.ndarray, groups: int) -> Iterator[np.ndarray]:
+    return (items[group == number] for number in range(groups))
+
+
+def _turn(keys: np.ndarray, sets: np.ndarray) -> np.ndarray:
+    """Return, for each of several keys in order, how many other keys of its set came first."""
+    _, first, which = np.unique(keys, return_index=True, return_inverse=True)
+    of = sets[first]
+    order = np.lexsort((first, of))
+    begins = np.flatnonzero(np.diff(of[order], prepend=-1))
+    turn = np.empty(len(first), np.int64)
+    turn[order] = np.arange(len(order)) - np.repeat(begins, np.diff([*begins, len(order)]))
+    return turn[which]
+
+
+def _passes(keys: np.ndarray, sets: np.ndarray, ways: int) -> tuple[Pass, ...]:
+    """Return the passes of partials with ``keys`` that come in order."""
+    if not len(keys):
+        return ()
+    number = _turn(keys, sets) // ways
+    _, first = np.unique(keys, return_index=True)
+    rows, partials = (np.bincount(of, minlength=int(number.max()) + 1)
+                      for of in (number[first], number))
+    return tuple(Pass(int(new), int(left)) for new, left in zip(
+        rows, partials[::-1].cumsum()[::-1]))
