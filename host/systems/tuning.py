@@ -1,7 +1,8 @@
 """The options of ``bl-tuned``, and the search for the best of them."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import astuple, dataclass, replace
+from functools import lru_cache
 from itertools import product
 from typing import TypeVar
 
@@ -57,17 +58,18 @@ class Tuning:
                     or not (self.nccl or self.dedupe or self.host_indices))
 
 
-def tunings(training: bool, near: Tuning | None = None) -> Iterator[Tuning]:
-    """Yield every tuning; inference has no gradients to sum in buckets, training no mini-batch
+@lru_cache(maxsize=64)
+def tunings(training: bool, near: Tuning | None = None) -> tuple[Tuning, ...]:
+    """Return every tuning; inference has no gradients to sum in buckets, training no mini-batch
     whose exchanges could be grouped. ``near``: only those that differ from it in at most two
     members, whatever the library."""
     both, off = (False, True), (False,)
-    for chosen in product(*[both] * 4, both if training else off, COPIED_ROWS, both, both,
-                          off if training else both):
-        tuning = Tuning(*chosen)
-        if tuning.possible and (near is None or sum(a != b for a, b in zip(
-                astuple(replace(tuning, nccl=near.nccl)), astuple(near))) <= 2):
-            yield tuning
+    every = (Tuning(*chosen) for chosen in product(
+        *[both] * 4, both if training else off, COPIED_ROWS, both, both,
+        off if training else both))
+    return tuple(tuning for tuning in every if tuning.possible and (
+        near is None or sum(a != b for a, b in zip(
+            astuple(replace(tuning, nccl=near.nccl)), astuple(near))) <= 2))
 
 
 def least_interval_us(steps: Sequence[Step], in_flight: int) -> float:

@@ -26,7 +26,7 @@ from sim.experiments.points.traffic import (
     totalled,
 )
 from sim.experiments.points.training import trained
-from sim.experiments.points.updates import Updates, updates
+from sim.experiments.points.updates import Updates, updates_of_trace
 from sim.experiments.points.workloads import Workloads, workloads
 from sim.files.store import Store
 from sim.job.settings import apply_settings
@@ -170,9 +170,9 @@ def with_updates(point: Point, trace: Trace, devices: Devices, work: Workloads,
 
 def updates_of(point: Point, trace: Trace, nic: NicPart) -> Updates:
     """Return the rows that the measured steps update, and those of them that no cache holds."""
-    return updates(trace.batches, range(trace.warmup, len(trace.batches)),
-                   plan_of(point, trace), nic.local_cache["rows"] if nic.local_cache else 0,
-                   preset(point.dataset).local_cache_ways)
+    return updates_of_trace(trace, plan_of(point, trace),
+                            nic.local_cache["rows"] if nic.local_cache else 0,
+                            preset(point.dataset).local_cache_ways)
 
 
 def _updates(point: Point, trace: Trace, nic: NicPart | None) -> dict | None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import product
 from statistics import fmean as mean
 
@@ -106,12 +106,19 @@ def _tuned(point: Point, work: Workloads, devices: Devices, options: StepOptions
                                       tuning) for number in work.extremes]
         return steps[tuning]
 
+    # Rounds of a search compare many of the same again.
+    @cache
+    def least(each: tuple[int, Tuning]) -> tuple[float, float]:
+        return least_interval_us(of(each[1]), each[0]), _alone(of(each[1]))
+
+    @cache
+    def cost(each: tuple[int, Tuning]) -> tuple[float, float]:
+        return interval_us(of(each[1]), each[0]), least(each)[1]
+
     def found(near: Tuning | None) -> tuple[int, Tuning]:
-        return best(
-            ((depth, tuning) for depth in point.depths
-             for tuning in tunings(options.training, near) if depth > 1 or not tuning.grouped),
-            lambda each: (least_interval_us(of(each[1]), each[0]), _alone(of(each[1]))),
-            lambda each: (interval_us(of(each[1]), each[0]), _alone(of(each[1]))))
+        return best(((depth, tuning) for depth in point.depths
+                     for tuning in tunings(options.training, near)
+                     if depth > 1 or not tuning.grouped), least, cost)
 
     depth, tuning = found(near)
     while near is not None and tuning != near:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -9,8 +10,9 @@ from host.batching import MiniBatch
 from host.placement.lru import NodeCaches
 from host.placement.shard import ShardPlan, key_hash
 from host.samples import first_lookups
+from sim.experiments.points.trace import Trace
 
-__all__ = ["Updates", "updates"]
+__all__ = ["Updates", "updates", "updates_of_trace"]
 
 
 @dataclass(frozen=True)
@@ -27,6 +29,12 @@ class Updates:
         """Return both of the mean mini-batch, all nodes."""
         return {name: float(counts.sum(axis=1).mean())
                 for name, counts in (("rows", self.rows), ("misses", self.misses))}
+
+
+@lru_cache(maxsize=8)
+def updates_of_trace(trace: Trace, plan: ShardPlan, rows: int, ways: int) -> Updates:
+    """Count those of the measured mini-batches of a trace; see :func:`updates`."""
+    return updates(trace.batches, range(trace.warmup, len(trace.batches)), plan, rows, ways)
 
 
 def updates(batches: Sequence[MiniBatch], measured: Iterable[int], plan: ShardPlan, rows: int,
