@@ -234,4 +234,6 @@ def test_rtl_training_is_asked_for_its_update(monkeypatch):
     assert (run.nodes, run.mini_batch, run.samples, run.in_flight) == (2, 16, 8 * 16, 1)
     assert (run.batching, run.window_samples) == ("graph", 32)
     assert run.pcie is devices.pcie and "remote_cache=false" in run.settings
+    # The driver's thread launches each gather and scatter.
+    assert run.gpu.call_us == devices.software.launch_call_us > 0
     assert asked[0].method.fidelity == "rtl" and not asked[0].method.compare
