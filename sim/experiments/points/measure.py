@@ -120,7 +120,8 @@ def measure(point: Point | Task, runs: Store | None = None) -> dict:
         "updates": _updates(point, trace, nic),
         "nic_us": nic and {
             "service": float(np.mean([times.service_us for times in nic.times])),
-            "interval": nic.times[0].interval_us, "update": nic.times[0].update_us or None,
+            "interval": nic.times[0].interval_us, "update": float(
+                np.mean([times.update_us for times in nic.times])) or None,
             "interaction": float(np.mean([times.interaction_us for times in nic.times])) or None,
             "launches": nic.times[0].launches, "gathered": nic.times[0].gathered},
     }
