@@ -1,0 +1,250 @@
+"""Frame check against the format in plain Python: the verdict on every packet, and its cycle."""
+
+import random
+import struct
+from dataclasses import replace
+
+import google_crc32c
+import pytest
+from amaranth.hdl import Cat, Value
+
+from rtl.formats import Opcode
+from rtl.network.frame_check import VERDICTS, FrameCheck
+from tests.rtl.network.frames import EMBER, IP_BASE, MAC_BASE, PORT, Frame, checksum
+from tests.rtl.network.test_parser import NODE, NODES, broken, records_frame, vectors_frame
+from tests.support import decoder, made, simulate
+
+LATENCY = FrameCheck.LATENCY["beat", "the same beat"]
+FULL = (1 << 64) - 1
+NETWORK = (Opcode.LOOKUPS, Opcode.VECTORS), (Opcode.PARTIALS, Opcode.STEPS)
+HOST = ((Opcode.QUERIES, Opcode.GPU_VECTORS, Opcode.DENSE_VECTORS),
+        (Opcode.GRADIENTS, Opcode.RETURNED, Opcode.STATES, Opcode.WRITTEN))
+OF_VECTORS = (Opcode.VECTORS, Opcode.GPU_VECTORS, Opcode.DENSE_VECTORS)
+PAID = (Opcode.PARTIALS, Opcode.RETURNED, Opcode.GRADIENTS)
+
+
+class Receiver:
+    """A frame check with its settings, and what it should say of packets."""
+
+    def __init__(self, framing="ethernet", training=False, longest=22, beats=1, packing=0,
+                 node=NODE, nodes=NODES):
+        self.framing, self.longest, self.beats, self.packing = framing, longest, beats, packing
+        self.node, self.nodes = node, nodes
+        inference, more = HOST if framing == "host" else NETWORK
+        self.training = more if training else ()
+        self.opcodes = inference + self.training
+        self.dut = made(FrameCheck, longest, framing, training=training)
+
+    def needed(self, opcode, count):
+        """Return the payload beats that a count requires; of GRADIENTS, the least."""
+        if opcode in OF_VECTORS:
+            return -(-count // 32) + -(-count * self.beats // (1 << self.packing))
+        return -(-count // 8) + (-(-count // (1 << self.packing)) if opcode in PAID[:2] else 0)
+
+    def reasons(self, beats):
+        """Return every reason to drop a packet, the one that counts first."""
+        head, *rest = (beat["data"].to_bytes(64, "little") for beat in beats)
+        payload, framed = b"".join(rest), self.framing == "ethernet"
+        version, opcode, source, destination, *_, count, crc = EMBER.unpack(head[42:])
+        size, mac = len(payload), int.from_bytes(head[:6], "big")
+        ethertype, version_ihl, length, fragment, protocol, ip, port, udp_length = struct.unpack(
+            ">12xHBxH2xHxB2x4xI2xHH2x", head[:42])
+        covered = bytes(26) + head[26:34] + bytes(8) + head[42:60] + bytes(4) + payload
+        needed = self.needed(opcode, count)
+        return [name for name, holds in (
+            ("errors_mac", beats[-1]["err"]),
+            ("foreign", framed and (
+                mac != MAC_BASE + self.node or ip != IP_BASE + self.node or port != PORT
+                or ethertype != 0x800 or version_ihl != 0x45 or protocol != 17
+                or fragment not in (0, 0x4000))),
+            ("bad_length", (framed and (length != 50 + size or udp_length != 30 + size))
+             or any(beat["keep"] != FULL for beat in beats) or size > 64 * self.longest),
+            ("bad_crc", (framed and checksum(head[14:34]) != 0)
+             or (self.framing != "host" and google_crc32c.value(covered) != crc)),
+            ("bad_opcode", version != 1 or opcode not in self.opcodes),
+            ("bad_node", self.framing != "host" and (
+                destination != self.node or source >= self.nodes or source == self.node)),
+            ("bad_length", count == 0 or (needed != size // 64 and not (
+                opcode == Opcode.GRADIENTS and needed < size // 64))),
+        ) if holds]
+
+    def out(self, beats):
+        """Return what comes of a packet: of a beat that is not the last, less is valid."""
+        verdict, head = (*self.reasons(beats), "")[0], beats[0]["data"].to_bytes(64, "little")
+        _, opcode, source, *_, step, _, _, credit, _, _ = EMBER.unpack(head[42:])
+        items = [{"valid": 1, "first": int(k == 0), "last": beat["last"], "data": beat["data"],
+                  "beats": min(k, self.longest + 1)} for k, beat in enumerate(beats)]
+        items[-1] |= {
+            "drop": int(verdict != ""),
+            "verdict": {name: int(name == verdict) for name in VERDICTS}, "source": source,
+            "step": step, "credit": credit, "gradient": int(opcode in self.training),
+            "paid": int(opcode in self.training and opcode in PAID)}
+        return items
+
+    def frame(self, rng, opcode):
+        """Return a good packet; the check does not look into its payload."""
+        counts = [n for n in range(1, 1200) if self.needed(opcode, n) <= self.longest]
+        count = rng.choice((1, counts[-1], rng.choice(counts)))
+        size = self.needed(opcode, count)
+        if opcode == Opcode.GRADIENTS:
+            size = rng.randrange(size, self.longest + 1)
+        return Frame(
+            opcode=opcode, source=rng.choice([n for n in range(self.nodes) if n != self.node]),
+            destination=self.node, step=rng.getrandbits(16), credit=rng.getrandbits(16),
+            count=count, sequence=rng.getrandbits(24), acknowledge=rng.getrandbits(24),
+            payload=rng.randbytes(64 * size), framing=self.framing)
+
+    def run(self, packets, *, gap=0.0, seed=0):
+        """Send packets; each beat leaves LATENCY cycles later, as it should. Return the cycles."""
+        dut, shape = self.dut, self.dut.beat.shape()
+        expected = iter([item for packet in packets for item in self.out(packet)])
+        inputs = Cat(Value.cast(dut.beat), dut.valid)
+        output, decode = Value.cast(dut.o), decoder(dut.o.shape())
+
+        async def bench(ctx):
+            for name, value in (
+                    ("node", self.node), ("nodes", self.nodes), ("mac_base", MAC_BASE),
+                    ("ip_base", IP_BASE), ("udp_port", PORT), ("vector_beats", self.beats),
+                    ("vector_packing", self.packing)):
+                ctx.set(getattr(dut, name), value)
+            await ctx.tick().repeat(2)
+            rng = random.Random(seed)
+            # ``err`` counts on the last beat alone.
+            left = [shape.const(beat if beat["last"] else beat | {"err": rng.getrandbits(1)})
+                    for packet in reversed(packets) for beat in reversed(packet)]
+            inside = [False] * LATENCY
+            while left or any(inside):
+                valid = bool(left) and rng.random() >= gap
+                word = left.pop().as_bits() if valid else rng.getrandbits(shape.size)
+                ctx.set(inputs, word | valid << shape.size)
+                *_, out, idle = await ctx.tick().sample(output, dut.idle)
+                assert idle == (not any(inside)), "idle while no beat is inside"
+                item = decode(out)
+                assert bool(item["valid"]) == inside.pop(0)
+                inside.append(valid)
+                if item["valid"]:
+                    wanted = next(expected)
+                    assert {name: item[name] for name in wanted} == wanted
+
+        cycles = simulate(dut, bench, limit=20_000)
+        assert not list(expected)
+        return cycles - 2
+
+
+def defects(rng, frame, nodes):
+    """Return what may be wrong with a frame: fields of it, each with no regard to the others."""
+    node, size, own = frame.destination, len(frame.payload), {
+        "mac": MAC_BASE + frame.destination, "ip": IP_BASE + frame.destination}
+    return [
+        {"mac": own["mac"] ^ 1 << rng.randrange(48)}, {"ip": own["ip"] ^ 1 << rng.randrange(32)},
+        {"port": PORT ^ 1 << rng.randrange(16)},
+        {"fragment": rng.choice((0, 0x4000)) ^ 1 << rng.randrange(16)},
+        {"ip_length": 50 + size ^ 1 << rng.randrange(16)},
+        {"udp_length": 30 + size ^ 1 << rng.randrange(16)},
+        {"checksum_error": 1 << rng.randrange(16)}, {"crc_error": 1 << rng.randrange(32)},
+        {"version": 1 ^ 1 << rng.randrange(8)}, {"opcode": rng.randrange(0x30)},
+        {"source": rng.choice((node, nodes, 255))}, {"destination": node ^ 1, **own},
+        {"count": rng.choice((0, frame.count - 1, frame.count + 1, frame.count ^ 0x800))},
+        {"payload": frame.payload[:-64]}, {"payload": frame.payload + rng.randbytes(64)},
+        {"payload": rng.randbytes(64 * rng.choice((0, 1, 23, 24, 32 + size // 64)))}, {"err": 1},
+    ]
+
+
+@pytest.mark.few(3)
+@pytest.mark.parametrize("framing, training, beats, packing, gap", [
+    ("ethernet", False, 1, 0, 0.0), ("ethernet", True, 1, 2, 0.3), ("udp", False, 2, 0, 0.5),
+    ("udp", True, 4, 0, 0.0), ("host", False, 1, 1, 0.2), ("host", True, 1, 1, 0.0)])
+def test_any_defects_at_once(framing, training, beats, packing, gap):
+    """Packets with up to three things wrong, bits that flip and packets that are cut."""
+    rng = random.Random(beats)
+    check = Receiver(framing, training, beats=beats, packing=packing)
+    packets, met, several = [], dict.fromkeys((*VERDICTS, ""), 0), 0
+    for _ in range(150):
+        frame = check.frame(rng, rng.choice(check.opcodes))
+        for fields in rng.sample(defects(rng, frame, NODES), rng.choice((0, 1, 2, 2, 3))):
+            frame = replace(frame, **fields)
+        packet = frame.beats()
+        for name, width in (("data", 512), ("keep", 64)):
+            if rng.random() < 0.1:
+                packet[rng.randrange(len(packet))][name] ^= 1 << rng.randrange(width)
+        if rng.random() < 0.1:
+            packet = packet[:rng.randrange(len(packet)) + 1]
+            packet[-1]["last"] = 1
+        reasons = check.reasons(packet)
+        met[(*reasons, "")[0]] += 1
+        several += len(set(reasons)) > 1
+        packets.append(packet)
+    never = {"ethernet": set(), "udp": {"foreign"}, "host": {"foreign", "bad_crc", "bad_node"}}
+    assert {name for name in met if not met[name]} == never[framing] and several >= 15
+    check.run(packets, gap=gap, seed=beats)
+
+
+def test_every_defect_by_name():
+    """Each broken frame of the parser's test between two good ones."""
+    rng, check, packets, met = random.Random(7), Receiver(), [], set()
+    for _ in range(120):
+        frame, _ = rng.choice((records_frame, vectors_frame))(rng, limit=2)
+        name, packet = broken(rng, frame)
+        assert check.reasons(packet)[0] == name and not check.reasons(frame.beats())
+        met.add(name)
+        packets += [packet, frame.beats()]
+    assert met == set(VERDICTS)
+    check.run(packets)
+
+
+def test_every_bit_of_a_header():
+    """Each flips once, the sums stay: MAC source, UDP source and UDP checksum count for nothing."""
+    rng, check, packets = random.Random(9), Receiver(), []
+    for bit in range(512):
+        frame = replace(check.frame(rng, Opcode.LOOKUPS), count=8, payload=bytes(64))
+        packets.append(frame.beats())
+        packets[-1][0]["data"] ^= 1 << bit
+    assert [bit // 8 for bit in range(0, 512, 8) if not check.reasons(packets[bit])] == [
+        *range(6, 12), 34, 35, 40, 41]
+    check.run(packets)
+
+
+@pytest.mark.parametrize("framing, ignored", [
+    ("udp", (*range(26), *range(34, 42))), ("host", (*range(42), 44, 45, *range(60, 64)))])
+def test_bytes_that_a_framing_ignores(framing, ignored):
+    """The shell's UDP stack, or PCIe, has checked what they stand for: all of it may be wrong."""
+    rng, check, packets = random.Random(3), Receiver(framing, True, longest=6), []
+    for _ in range(40):
+        packet = check.frame(rng, rng.choice(check.opcodes)).beats()
+        for k in ignored:
+            packet[0]["data"] ^= rng.getrandbits(8) << 8 * k
+        assert not check.reasons(packet)
+        packets.append(packet)
+    check.run(packets)
+
+
+@pytest.mark.few(2)
+@pytest.mark.parametrize("framing, beats, packing", [
+    ("ethernet", 1, 2), ("ethernet", 3, 0), ("host", 5, 0), ("host", 1, 1)])
+def test_every_count(framing, beats, packing):
+    """Of each kind of packet every count, with the beats that it requires, or one off."""
+    rng, check = random.Random(beats), Receiver(framing, True, 6, beats, packing)
+    packets, good = [], 0
+    for opcode in check.opcodes:
+        frame = check.frame(rng, opcode)
+        for count in (*range(8 * check.longest + 3), *(1 + (1 << bit) for bit in range(6, 16))):
+            size = check.needed(opcode, count) + rng.choice((-1, 0, 0, 1))
+            packet = replace(frame, count=count, payload=rng.randbytes(
+                64 * min(max(size, 0), check.longest + 1))).beats()
+            good += not check.reasons(packet)
+            packets.append(packet)
+    assert good >= 25
+    check.run(packets)
+
+
+@pytest.mark.parametrize("node", [0, 254])
+def test_packets_back_to_back(node):
+    """The longest packets and those of one beat, at both ends of the cluster: no cycle is lost."""
+    rng, check, packets = random.Random(node), Receiver(longest=140, node=node, nodes=255), []
+    for source in (255, 254, 0, 1, 130):
+        bare = replace(check.frame(rng, Opcode.LOOKUPS), source=source, count=1120, payload=b"")
+        frame = replace(bare, payload=rng.randbytes(64 * 140))
+        assert bool(check.reasons(frame.beats())) == (source in (node, 255))
+        assert check.reasons(bare.beats())[-1] == "bad_length"
+        packets += [frame.beats()] + 3 * [bare.beats()]
+    assert check.run(packets) == sum(map(len, packets)) + LATENCY
