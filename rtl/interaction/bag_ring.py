@@ -54,7 +54,7 @@ class BagRing(wiring.Component):
     i: stream of :data:`~rtl.interaction.records.SlotBeat`, vectors whole and in slot order.
     bag: number of the bag of the item on ``i``.
     left: the oldest bag is finished; its number is free.
-    vector_beats: beats of a vector; may change while empty.
+    vector_beats: beats of a vector; may change while empty, which is after ``left`` of every bag.
     reading: ``valid``, a beat is being read; ``slot``, its place in the round of turns: beats that
         are added to each other have the same.
     o: the beat that was being read a cycle ago: ``slot``; ``bag``; ``beat`` of the vector;
@@ -89,6 +89,7 @@ class BagRing(wiring.Component):
         # is ahead.
         tail, committed, free = (Signal(bits + 2, name=n) for n in ("tail", "committed", "free"))
         waiting = Signal(range(self._depth + 1))
+        self._empty = Signal()
         start, starts_waiting, begin = Signal(bits + 2), Signal(), Signal()
         commit = self._fill(m, ring, tail, committed, free, start, starts_waiting, begin)
         self._turns(m, ring, committed, free, waiting, start, starts_waiting, begin, commit)
@@ -117,6 +118,7 @@ class BagRing(wiring.Component):
             starts.read_addr.eq(started[:bag_bits]), start.eq(starts.read_data),
             starts_waiting.eq(started != announced),
         ]
+        m.d.comb += self._empty.eq(opened == 0)
         with m.If(put):
             m.d.sync += [tail.eq(tail + 1), inside.eq(~ends)]
         with m.If(commit):
@@ -162,6 +164,9 @@ class BagRing(wiring.Component):
                 m.d.sync += thread.eq(thread + 1)
                 with m.If(thread >= last_thread):
                     m.d.sync += [thread.eq(0), slot.eq(0)]
+        # Vectors that come after these may have other beats, and so rounds of other turns.
+        with m.If(self._empty):
+            m.d.sync += [thread.eq(0), slot.eq(0)]
         with m.If(turn):
             m.d.sync += going.eq(go)
         with m.If(go):
@@ -209,4 +214,6 @@ class BagRing(wiring.Component):
                 m.d.sync += free.eq(lower)
         with m.Elif((waiting == 0) & (beat == 0) & ~pick.valid):
             m.d.sync += [free.eq(committed), least.eq(committed)]
+        with m.If(self._empty):
+            m.d.sync += opens.eq(1)
         m.d.comb += self.idle.eq((waiting == 0) & (beat == 0) & ~pick.valid & ~picked.valid)

@@ -36,7 +36,8 @@ from rtl.network.wire import (
 __all__ = ["VERDICTS", "CheckedBeat", "FrameCheck"]
 
 VERDICTS = ("errors_mac", "foreign", "bad_length", "bad_crc", "bad_opcode", "bad_node")
-"""Reasons to drop a packet, in order of priority."""
+"""Reasons to drop a packet. The first that applies counts, but a count that does not match the
+packet's length is ``bad_length`` only where none of the others applies: it may be a damaged one."""
 
 
 def CheckedBeat(max_beats: int) -> data.StructLayout:
@@ -68,8 +69,8 @@ class FrameCheck(wiring.Component):
     node, nodes, mac_base, ip_base, udp_port, vector_beats, vector_packing: see
         :class:`rtl.network.FrameParser`.
     o: :func:`CheckedBeat`. ``beats`` counts payload beats, this one included, up to
-        ``max_beats`` + 1; ``verdict`` has at most one bit set, the first of :data:`VERDICTS` that
-        applies, and ``drop`` says that there is one.
+        ``max_beats`` + 1; ``verdict`` has at most one bit set, the one of :data:`VERDICTS` that
+        counts, and ``drop`` says that there is one.
     idle.
     """
 

@@ -232,7 +232,6 @@ def test_as_many_bags_as_numbers():
     assert taken == [end + 1 for end in ends[3:]]
 
 
-@pytest.mark.xfail(strict=True, reason="threads and slots go on from where they stopped")
 @pytest.mark.parametrize("first, bags, then", [(1, 1, 4), (4, 1, 1), (1, 5, 4)])
 def test_vectors_may_change_while_empty(first, bags, then):
     """However many were read before, the vectors of a bag find the sum that they are added to."""

@@ -198,7 +198,7 @@ def test_samples_above_interaction_vectors():
 
 @pytest.mark.slow
 def test_dots_in_parts():
-    headers = run(16, [9, 9, 3, 9], dots=True, host_beats=5, itself=True, stall=0.4)
+    headers = run(16, [9, 12, 3, 9], dots=True, host_beats=5, itself=True, stall=0.4)
     assert {header["opcode"] for header in headers} == {0x25, 0x26}
 
 
