@@ -164,7 +164,7 @@ def test_a_named_setting_is_on_the_cluster_and_the_data_of_another():
     small = replace(DEMO, nodes=2, seeds=(5, 6), mini_batches=(("kaggle", 16),))
     found = like(small, "paper-like")
     assert (found.nodes, found.seeds, found.warmup, found.datasets) == (2, (5, 6), 16, ("kaggle",))
-    assert found.mini_batch("kaggle") == 512 and found.every == PAPER_LIKE.every
+    assert found.mini_batch("kaggle") == 2048 and found.every == PAPER_LIKE.every
     assert like(small, "reference") == small and like(found, "paper-like") == found
     assert asked(name="paper-like") == PAPER_LIKE and asked() == SETTINGS["reference"]
     assert "--setting paper-like" in command_of(None, (), None, "model", "gpu_rtx8000", (1,), True,
