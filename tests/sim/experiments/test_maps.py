@@ -189,7 +189,7 @@ def test_both_headlines_are_on_the_page(tmp_path, unjudged):
     assert values[f"{name} [paper-like]"] == pytest.approx(3 * values[f"{name} [reference]"])
     page = (tmp_path / "index.html").read_text()
     assert f"{values[f'{name} [paper-like]']:.2f}x" in page
-    assert "mini-batches of 512" in page and "bandwidth_gbit_s x0.25" in page
+    assert "mini-batches of 2,048" in page and "bandwidth_gbit_s x0.5" in page
     assert "software_eager.operator_us x0.25" in page
 
 
