@@ -2,15 +2,14 @@
 
 The path of a lookup (paper, figures 9 to 11)::
 
-    host_rx -> host_parser -> query_checker -> dispatcher -+-> local lookups ------------------+
-                    |                                      +-> remote_cache                    |
-                    +-> GPU vectors -> local_cache.fills        | misses    ^ fills            |
-                                                                v           |                  |
-                                         net_tx <- lookup_packager          |                  |
-    net_rx -> net_parser -+-> vectors --------------------------------------+                  |
-                          +-> lookup_receiver -> lookup_check -> remote lookups -> requests <--+
-    remote_cache: vectors -> hold_buffer                                              |
-       dedupe <-----------------------------------------------------------------------+
+    host_rx -> host_receiver -> host_parser -> query_checker -> dispatcher -+-> local lookups -+
+                                     |                                      +-> remote_cache   |
+                                     +-> GPU vectors -> local_cache.fills   misses v  ^ fills  |
+                                                            net_tx <- lookup_packager |        |
+    net_rx -> net_receiver -> net_parser -+-> vectors --------------------------------+        |
+                                          +-> lookup_receiver -> lookup_check -> requests <----+
+    remote_cache: vectors -> hold_buffer                                            |
+       dedupe <---------------------------------------------------------------------+
          | misses                      ^ fills            | vectors
          v                             |                  v
        local_cache --------------------+            vector_router -+-> hold_buffer
@@ -19,7 +18,7 @@ The path of a lookup (paper, figures 9 to 11)::
        request_packager -> host_tx
     hold_buffer -> pooler -> pooled_router -+-> result_packager -> host_tx
                                             +-> concatenator -> interaction -> result_frames
-    host_rx -> host_parser -> dense vectors -+       ^                               |
+               host_parser -> dense vectors -+       ^                               |
                                              v       |                               v
           dispatcher -> samples -----> dense_ring ---+                            host_tx
                                              +-> requests -> host_tx
@@ -51,8 +50,7 @@ parsers, the local cache, the dispatcher, which holds back lookups of later step
 (:mod:`rtl.nic_training`); docs/training.md explains why it cannot deadlock.
 
 Lookup credits return in the headers of the vectors that answer them: the last answer carries the
-last credit. :func:`rtl.monitor.channels.channel_map` names every stream, to show which block waits
-for which.
+last credit. :func:`rtl.monitor.channels.channel_map` names every stream and who takes from it.
 """
 
 from types import MappingProxyType, SimpleNamespace
@@ -82,10 +80,11 @@ from rtl.monitor.channels import channel_state
 from rtl.network import (
     CreditCounter,
     FrameAssembler,
-    FrameParser,
+    FrameReceiver,
     LookupCheck,
     LookupReceiver,
     PacketMux,
+    PacketParser,
     RecordPackager,
     VectorPackager,
     VectorRouter,
@@ -123,8 +122,7 @@ class SmartNic(wiring.Component):
     channels: ``valid`` and ``ready`` of every stream between the blocks and at the edges, in the
         order of :func:`rtl.monitor.channels.channel_map`; registers show them a cycle later.
 
-    Attribute ``registers`` lists the registers; ``blocks`` has the blocks with counters, by the
-    names of their counters.
+    Attribute ``registers`` lists the registers; ``blocks`` has the blocks by name.
     """
 
     def __init__(self, config: NicConfig):
@@ -132,8 +130,10 @@ class SmartNic(wiring.Component):
             raise TypeError(f"config must be a NicConfig, not {config!r}")
         self.config = config
         self._blocks = {
-            "host_parser": FrameParser(config, "host", training=config.training),
-            "net_parser": FrameParser(config, config.net_framing, training=config.training),
+            "host_receiver": FrameReceiver(config, "host", training=config.training),
+            "host_parser": PacketParser(config, "host", training=config.training),
+            "net_receiver": FrameReceiver(config, config.net_framing, training=config.training),
+            "net_parser": PacketParser(config, "network", training=config.training),
             "query_checker": QueryChecker(config),
             "dispatcher": Dispatcher(config.nodes if config.training else 1),
             "remote_cache": RemoteCache(config),
@@ -161,7 +161,8 @@ class SmartNic(wiring.Component):
             "dense_answers": AnswerCounter(),
             "peer_answers": AnswerCounter(),
         }
-        counters = {name: block.counters.shape() for name, block in self._blocks.items()}
+        counters = {name: block.counters.shape() for name, block in self._blocks.items()
+                    if hasattr(block, "counters")}
         if config.training:
             self._blocks["training_path"] = TrainingPath(config)
             counters |= self._blocks["training_path"].counters.shape().members
@@ -190,9 +191,12 @@ class SmartNic(wiring.Component):
         m.submodules.net_mux = net_mux = PacketMux(2 + self.config.training)
         m.submodules.host_mux = host_mux = PacketMux(5 + self.config.training)
 
-        # Arrival: packets checked whole and taken apart.
-        wiring.connect(m, wiring.flipped(self.host_rx), blocks.host_parser.i)
-        wiring.connect(m, wiring.flipped(self.net_rx), blocks.net_parser.i)
+        # Arrival: packets checked whole, then taken apart.
+        wiring.connect(m, wiring.flipped(self.host_rx), blocks.host_receiver.i)
+        wiring.connect(m, wiring.flipped(self.net_rx), blocks.net_receiver.i)
+        wiring.connect(m, blocks.host_receiver.o, blocks.host_parser.i)
+        wiring.connect(m, blocks.net_receiver.o, blocks.net_parser.i)
+        m.d.comb += blocks.net_parser.header.eq(blocks.net_receiver.header)
         # Requester: samples to slots, slots to places and lookups.
         wiring.connect(m, blocks.host_parser.records, blocks.query_checker.i)
         wiring.connect(m, blocks.query_checker.o, blocks.dispatcher.i)
@@ -249,7 +253,7 @@ class SmartNic(wiring.Component):
         wiring.connect(m, blocks.concatenator.o, blocks.interaction.i)
         wiring.connect(m, blocks.interaction.o, blocks.result_frames.i)
         wiring.connect(m, blocks.query_checker.errors, blocks.host_reporter.errors)
-        wiring.connect(m, blocks.host_parser.refused, blocks.host_reporter.refused)
+        wiring.connect(m, blocks.host_receiver.refused, blocks.host_reporter.refused)
         # Departure.
         for port, packager in enumerate((blocks.lookup_packager, blocks.vector_packager)):
             _depart(m, packager, net_mux, port)

@@ -36,6 +36,6 @@ def connect_training(m: Module, blocks: SimpleNamespace, net_mux: PacketMux,
         blocks.dispatcher.open_step.eq(training.open_step),
         blocks.dispatcher.written.eq(training.written_owners),
         blocks.query_checker.open_step.eq(training.open_step),
-        training.dropped.eq(blocks.host_parser.dropped),
+        training.dropped.eq(blocks.host_receiver.dropped),
         blocks.dedupe.forget.eq(training.forget), training.forgetting.eq(blocks.dedupe.forgetting),
     ]

@@ -8,12 +8,14 @@ __all__ = ["CHANNELS", "TRAINING_CHANNELS", "ChannelProbe", "channel_map", "chan
            "channel_words"]
 
 CHANNELS = {
-    "host_rx": "host_parser",
-    "net_rx": "net_parser",
+    "host_rx": "host_receiver",
+    "net_rx": "net_receiver",
+    "host_receiver.o": "host_parser",
+    "host_receiver.refused": "host_reporter",
+    "net_receiver.o": "net_parser",
     "host_parser.records": "query_checker",
     "host_parser.vectors": "local_cache",
     "host_parser.dense": "dense_ring",
-    "host_parser.refused": "host_reporter",
     "query_checker.o": "dispatcher",
     "query_checker.errors": "host_reporter",
     "dispatcher.reserve": "hold_buffer",

@@ -10,14 +10,15 @@ from rtl.network.lookup_receiver import LookupReceiver
 from rtl.network.packet_mux import PacketMux
 from rtl.network.packet_pool import PacketPool
 from rtl.network.packet_reader import PacketReader
-from rtl.network.parser import FrameParser
+from rtl.network.parser import PacketParser
 from rtl.network.partial_packager import PartialPackager
+from rtl.network.receiver import FrameReceiver
 from rtl.network.record_packager import RecordPackager
 from rtl.network.vector_packager import VectorPackager
 from rtl.network.vector_router import VectorRouter
 
 __all__ = [
     "Crc32c", "CreditCounter", "CreditGate", "CreditReturn", "FrameAssembler", "FrameCheck",
-    "FrameParser", "LookupCheck", "LookupReceiver", "PacketMux", "PacketPool", "PacketReader",
-    "PartialPackager", "RecordPackager", "VectorPackager", "VectorRouter",
+    "FrameReceiver", "LookupCheck", "LookupReceiver", "PacketMux", "PacketParser", "PacketPool",
+    "PacketReader", "PartialPackager", "RecordPackager", "VectorPackager", "VectorRouter",
 ]

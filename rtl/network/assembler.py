@@ -29,6 +29,7 @@ from rtl.network.wire import (
     address,
     covered,
     edge_of,
+    longest_payload,
     swap_bytes,
 )
 from rtl.stream import SkidBuffer, StreamFIFO
@@ -82,8 +83,7 @@ class FrameAssembler(wiring.Component):
     """Finished packets with which another may begin: 4 may be on their way behind it."""
 
     def __init__(self, config: NicConfig, framing: str = "ethernet"):
-        self._framing, network = framing, edge_of(framing) == "network"
-        self._max_beats = config.net_payload_beats if network else config.host_payload_beats
+        self._framing, self._max_beats = framing, longest_payload(config, edge_of(framing))
         super().__init__({
             "headers": In(stream.Signature(FrameInfo)),
             "payload": In(stream.Signature(RawBeat)),

@@ -67,7 +67,7 @@ class FrameCheck(wiring.Component):
     -----
     valid, beat: an input beat, :data:`rtl.formats.Beat`.
     node, nodes, mac_base, ip_base, udp_port, vector_beats, vector_packing: see
-        :class:`rtl.network.FrameParser`.
+        :class:`rtl.network.FrameReceiver`.
     o: :func:`CheckedBeat`. ``beats`` counts payload beats, this one included, up to
         ``max_beats`` + 1; ``verdict`` has at most one bit set, the one of :data:`VERDICTS` that
         counts, and ``drop`` says that there is one.

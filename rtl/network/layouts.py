@@ -2,9 +2,11 @@
 
 from amaranth.lib import data
 
+from rtl.config import BEAT_BITS
 from rtl.formats import CREDIT_BITS, NODE_BITS, RecordBeat, Request, TaggedBeat
 
-__all__ = ["CountedBeat", "Credit", "Freed", "FreedBeats", "LookupItem", "ReceivedVector"]
+__all__ = ["CountedBeat", "Credit", "Freed", "FreedBeats", "LookupItem", "PacketBeat",
+           "ReceivedHeader", "ReceivedVector"]
 
 
 LookupItem = data.StructLayout({"request": Request, "beat_last": 1})
@@ -18,6 +20,15 @@ FreedBeats = data.StructLayout({"valid": 1, "node": NODE_BITS, "beats": 8})
 
 Credit = data.StructLayout({"valid": 1, "node": NODE_BITS, "value": CREDIT_BITS})
 """Event: ``node`` has consumed ``value`` (cumulative, mod 2^16) of the beats that we sent it."""
+
+PacketBeat = data.StructLayout({"item": BEAT_BITS, "last": 1})
+"""A beat of a packet that was received whole and is good, the header beat first."""
+
+ReceivedHeader = data.StructLayout({
+    "valid": 1, "source": NODE_BITS, "credit": CREDIT_BITS, "gradient": 1})
+"""Event: a good packet of ``source`` has come, whose header says that it has consumed ``credit`` of
+the beats that we sent it: of partials where ``gradient``, in a packet of training, else of lookups.
+"""
 
 CountedBeat = data.StructLayout({"beat": RecordBeat, "count": 16})
 """A beat of a packet of records followed by values. In beats of values ``records`` is 0; ``count``

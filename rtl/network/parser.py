@@ -1,47 +1,34 @@
-"""Frame parser: checks whole packets from the network or the host, and takes them apart."""
+"""Packet parser: takes received packets apart into records and vectors."""
 
-from amaranth.hdl import C, Cat, Module, Mux, Signal, Value
+from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from rtl.config import BEAT_BITS, NicConfig
 from rtl.formats import (
-    CREDIT_BITS,
     NODE_BITS,
     RECORDS_PER_BEAT,
     TAG_BITS,
     TAGS_PER_BEAT,
-    Beat,
     Opcode,
     RecordBeat,
-    Refused,
-    Status,
     TaggedBeat,
 )
 from rtl.memory import Ram
-from rtl.monitor.counters import CounterLayout, count
-from rtl.network.frame_check import VERDICTS, FrameCheck
-from rtl.network.layouts import CountedBeat, Credit, ReceivedVector
+from rtl.network.layouts import CountedBeat, Credit, PacketBeat, ReceivedHeader, ReceivedVector
 from rtl.network.opcodes import TRAINING, VALUES, VECTORS
 from rtl.network.vector_unpacker import VectorUnpacker
-from rtl.network.wire import edge_of
 from rtl.network.wire import header as header_of
-from rtl.stream import PacketFIFO, SkidBuffer, StreamFIFO
+from rtl.network.wire import longest_payload
+from rtl.stream import SkidBuffer
 
-__all__ = ["PARSER_COUNTERS", "FrameParser"]
-
-PARSER_COUNTERS = CounterLayout("packets", "beats", *VERDICTS, "overruns")
+__all__ = ["PacketParser"]
 
 
-class FrameParser(wiring.Component):
-    """Receive packets, store and forward, and output their records and vectors.
+class PacketParser(wiring.Component):
+    """Output the records, values and vectors of packets, and the credits of their headers.
 
-    The input is accepted in every cycle, since the MAC has no back-pressure: a good packet that
-    finds no room for the largest one is dropped and counted. Every refused packet counts once,
-    under the first of: ``errors_mac`` (``err``); ``foreign`` (MAC or IP address, port, EtherType,
-    protocol, IP version or options, fragment); ``bad_length`` (IP or UDP length, ``keep``, longer
-    than the configuration); ``bad_crc`` (IPv4 checksum or CRC-32C); ``bad_opcode`` (or version);
-    ``bad_node``; ``bad_length`` (``count`` against payload); ``overruns``.
+    Packets are those that a :class:`rtl.network.FrameReceiver` outputs: checked, header beat first.
 
     Latency and rate: see ``LATENCY`` and ``RATE``. Several vectors of a beat leave one a cycle and
     wait in a FIFO of their own, so that nothing else does, see
@@ -50,24 +37,21 @@ class FrameParser(wiring.Component):
     Parameters
     ----------
     config: sizes; a packet may have ``net_payload_beats`` or ``host_payload_beats``.
-    framing: ``ethernet`` (LOOKUPS, VECTORS); ``udp`` (the same after a UDP stack of the shell: the
-        first 42 bytes must be those that the CRC covers as 0, and are otherwise ignored); ``host``
-        (QUERIES, GPU_VECTORS, DENSE_VECTORS: the first 42 bytes, nodes and CRC are ignored).
-    depth: beats of the packet FIFO, at least twice the largest packet.
-    training: also accept packets of training: PARTIALS and STEPS, or GRADIENTS, RETURNED, STATES
-        and WRITTEN.
+    edge: where packets come from: ``network`` (LOOKUPS, VECTORS) or ``host`` (QUERIES, GPU_VECTORS,
+        DENSE_VECTORS).
+    training: packets of training come too: PARTIALS and STEPS, or GRADIENTS, RETURNED, STATES and
+        WRITTEN.
 
     Ports
     -----
-    i: stream of :data:`rtl.formats.Beat`, always ready.
-    node, nodes: this node's number, and the number of nodes.
-    mac_base, ip_base, udp_port: addresses of node 0 (others add their number), as numbers.
+    i: stream of :data:`rtl.network.layouts.PacketBeat`.
+    header: event :data:`rtl.network.layouts.ReceivedHeader` (network only).
     vector_beats: beats of a vector, 1 to 16. vector_packing: log2 of the vectors that share a beat,
         0 to 2; 0 with more beats than 1. Lanes that a vector does not use leave as +0.
     records: stream of :data:`rtl.formats.RecordBeat`, payload beats of LOOKUPS or QUERIES.
     vectors: stream of :data:`rtl.formats.TaggedBeat`, the vectors of VECTORS or GPU_VECTORS.
     dense: the same, the vectors of DENSE_VECTORS (host only).
-    credit: event :data:`Credit`, the header's credit of a good packet (network only).
+    credit: event :data:`rtl.network.layouts.Credit`, that of a ``header`` (network only).
     gradient_credit: the same for packets of training, which then do not count for ``credit``
         (network and training only).
     partials, returned: stream of :data:`rtl.network.layouts.CountedBeat`, payload beats of PARTIALS
@@ -76,36 +60,28 @@ class FrameParser(wiring.Component):
         ``records`` is 0 (host and training only).
     steps, states, written: stream of :data:`rtl.formats.RecordBeat`, payload beats of STEPS
         (network), STATES and WRITTEN (host; training only).
-    refused: stream of :data:`rtl.formats.Refused`, host messages that were dropped (host only);
-        when its FIFO of 4 is full they are only counted.
-    dropped: beats after the header of a GRADIENTS or RETURNED packet that was dropped in the
-        previous cycle; 0 for others and for one that is too long (host and training only).
-    counters: ``packets`` passed on and their payload ``beats``, and the reasons above. idle.
+    idle: no output. The rest of a packet waits for its input and does not count.
 
     Raises
     ------
     TypeError, ValueError
-        ``framing`` or ``depth`` is wrong.
+        ``edge`` is wrong.
     """
 
     LATENCY = {
-        ("last beat of a frame", "first record"): 8,
-        ("last beat of a packet of the host", "first record"): 8,
-        ("last beat of a frame", "first vector beat"): 9,
-        ("last beat of a frame", "first vector beat, where beats hold several vectors"): 11,
-        ("header read", "first record"): 2,
+        ("header beat", "first record"): 2,
+        ("header beat", "first vector beat"): 3,
+        ("header beat", "first vector beat, where beats hold several vectors"): 5,
+        ("header's event", "its credit"): 1,
     }
     RATE = "1 beat per cycle, header and tag beats included"
 
-    def __init__(self, config: NicConfig, framing: str = "ethernet", *, depth: int = 512,
-                 training: bool = False):
-        self._edge = edge = edge_of(framing)
-        longest = config.net_payload_beats if edge == "network" else config.host_payload_beats
-        if isinstance(depth, bool) or not isinstance(depth, int):
-            raise TypeError(f"depth must be an integer, not {depth!r}")
-        if depth < 2 * (longest + 4):
-            raise ValueError(f"depth must be at least {2 * (longest + 4)}, not {depth!r}")
-        self._framing, self._max_beats, self._depth = framing, longest, depth
+    def __init__(self, config: NicConfig, edge: str = "network", *, training: bool = False):
+        if not isinstance(edge, str):
+            raise TypeError(f"edge must be a string, not {edge!r}")
+        if edge not in ("network", "host"):
+            raise ValueError(f"edge must be network or host, not {edge!r}")
+        self._edge, self._max_beats = edge, longest_payload(config, edge)
         self._in_flight = (config.remote_in_flight if edge == "network" else
                            config.misses_in_flight + config.dense_vectors)
         self._training = TRAINING[edge] if training else {}
@@ -113,90 +89,37 @@ class FrameParser(wiring.Component):
             "beat": RecordBeat,
             **({"count": 16, "kind": range(1 + len(self._training))} if training else {})})
         super().__init__({
-            "i": In(stream.Signature(Beat)),
-            "node": In(NODE_BITS), "nodes": In(NODE_BITS), "mac_base": In(48), "ip_base": In(32),
-            "udp_port": In(16), "vector_beats": In(5), "vector_packing": In(2),
+            "i": In(stream.Signature(PacketBeat)),
+            "vector_beats": In(5), "vector_packing": In(2),
             "records": Out(stream.Signature(RecordBeat)),
             "vectors": Out(stream.Signature(TaggedBeat)),
-            "credit": Out(Credit),
-            "refused": Out(stream.Signature(Refused)),
-            "counters": Out(PARSER_COUNTERS), "idle": Out(1),
-        } | ({"dense": Out(stream.Signature(TaggedBeat))} if edge == "host" else {})
+            "idle": Out(1),
+        } | ({"dense": Out(stream.Signature(TaggedBeat))} if edge == "host" else
+             {"header": In(ReceivedHeader), "credit": Out(Credit)})
           | ({"gradient_credit": Out(Credit)} if edge == "network" and training else {})
-          | ({"dropped": Out(CREDIT_BITS)} if edge == "host" and training else {})
           | {name: Out(stream.Signature(CountedBeat if opcode in VALUES else RecordBeat))
              for name, opcode in self._training.items()})
 
     def elaborate(self, platform) -> Module:
         m = Module()
-        longest, depth = self._max_beats, self._depth
-        m.submodules.check = check = FrameCheck(
-            longest, self._framing, training=bool(self._training))
-        m.submodules.fifo = fifo = PacketFIFO(BEAT_BITS, depth)
-        beat = check.o
-        # A packet is admitted only with room for the largest, so the FIFO never refuses a beat.
-        room, admitted, admit = Signal(), Signal(), Signal()
-        good, overrun = Signal(), Signal()
-        m.d.comb += [
-            self.i.ready.eq(1),
-            check.valid.eq(self.i.valid), check.beat.eq(self.i.payload),
-            admit.eq(Mux(beat.first, room, admitted)),
-            fifo.i.valid.eq(beat.valid & admit & ((beat.beats <= longest) | beat.last)),
-            fifo.i.payload.item.eq(beat.data), fifo.i.payload.last.eq(beat.last),
-            fifo.i.payload.drop.eq(beat.drop),
-            good.eq(beat.valid & beat.last & ~beat.drop),
-            overrun.eq(good & ~admit),
-        ]
-        for name in ("node", "nodes", "mac_base", "ip_base", "udp_port", "vector_beats",
-                     "vector_packing"):
-            m.d.comb += getattr(check, name).eq(getattr(self, name))
-        # Header beat and payload, one more to end a packet that is too long, and the last packet's
-        # last two.
-        m.d.sync += room.eq(fifo.level <= depth - (longest + 4))
-        with m.If(beat.valid):
-            m.d.sync += admitted.eq(admit)
-        count(m, self.counters, packets=good & admit, beats=Mux(good & admit, beat.beats, 0),
-              overruns=overrun,
-              **{name: beat.valid & beat.last & beat.verdict[name] for name in VERDICTS})
-        crediting = self._credit(m, beat, good)
-        refusing = self._refuse(m, beat, overrun)
-        reading = self._read(m, fifo.o)
-        m.d.comb += self.idle.eq(check.idle & fifo.idle & ~refusing & ~reading & ~crediting)
+        pending = self._read(m, self.i)
+        if self._edge == "network":
+            pending = pending | self._credit(m)
+        m.d.comb += self.idle.eq(~pending)
         return m
 
-    def _credit(self, m, beat, good) -> Value:
+    def _credit(self, m) -> Value:
         """Report the credit of a good packet's header; return whether there is one."""
-        if self._edge == "host":
-            return C(0)
-        ways = [(self.credit, ~beat.gradient)]
+        header, ways = self.header, [(self.credit, ~self.header.gradient)]
         if self._training:
-            ways.append((self.gradient_credit, beat.gradient))
+            ways.append((self.gradient_credit, header.gradient))
         for way, chosen in ways:
-            m.d.sync += [way.valid.eq(good & chosen), way.node.eq(beat.source),
-                         way.value.eq(beat.credit)]
+            m.d.sync += [way.valid.eq(header.valid & chosen), way.node.eq(header.source),
+                         way.value.eq(header.credit)]
         return Cat(way.valid for way, _ in ways).any()
 
-    def _refuse(self, m, beat, overrun):
-        """Queue a refused host message; return whether any waits."""
-        if self._edge == "network":
-            return C(0)
-        m.submodules.refused = queue = StreamFIFO(Refused, 4)
-        wiring.connect(m, queue.o, wiring.flipped(self.refused))
-        m.d.comb += [
-            queue.i.valid.eq(beat.valid & beat.last & (beat.drop | overrun)),
-            queue.i.payload.step.eq(beat.step),
-            queue.i.payload.status.eq(Mux(
-                overrun, Status.CREDIT, Mux(beat.verdict.bad_opcode, Status.OPCODE, Mux(
-                    beat.verdict.errors_mac, Status.TRUNCATED, Status.LENGTH)))),
-        ]
-        if not self._training:
-            return ~queue.idle
-        told = beat.beats <= self._max_beats
-        m.d.sync += self.dropped.eq(Mux(queue.i.valid & beat.paid & told, beat.beats, 0))
-        return ~queue.idle | (self.dropped != 0)
-
-    def _read(self, m, packets):
-        """Take stored packets apart; return whether any output is pending."""
+    def _read(self, m, packets) -> Value:
+        """Take packets apart; return whether any output is pending."""
         m.submodules.records = records = SkidBuffer(self._received)
         m.submodules.vectors = vectors = SkidBuffer(ReceivedVector)
         self._hand_out_records(m, records.o)

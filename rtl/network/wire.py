@@ -1,13 +1,14 @@
-"""Header beat on the wire: constants and byte order, for the parser and the assembler."""
+"""Packets on the wire: constants, byte order and sizes, for both directions."""
 
 from amaranth.hdl import Cat, Mux, Value
 from amaranth.lib import data
 
+from rtl.config import NicConfig
 from rtl.formats import HeaderBeat
 
 __all__ = [
     "DONT_FRAGMENT", "IP_LENGTH", "IP_TTL", "IP_VERSION_IHL", "UDP_LENGTH", "address",
-    "covered", "edge_of", "header", "swap_bytes",
+    "covered", "edge_of", "header", "longest_payload", "swap_bytes",
 ]
 
 IP_VERSION_IHL = 0x45
@@ -29,6 +30,11 @@ def edge_of(framing: object) -> str:
     if framing not in ("ethernet", "udp", "host"):
         raise ValueError(f"framing must be ethernet, udp or host, not {framing!r}")
     return "host" if framing == "host" else "network"
+
+
+def longest_payload(config: NicConfig, edge: str) -> int:
+    """Return the payload beats of the longest packet at ``edge``, ``network`` or ``host``."""
+    return config.net_payload_beats if edge == "network" else config.host_payload_beats
 
 
 def swap_bytes(value) -> Value:

@@ -75,7 +75,7 @@ class HostReporter(wiring.Component):
     Ports
     -----
     errors: stream of :data:`rtl.formats.ErrorRecord`, from the query checker.
-    refused: stream of :data:`rtl.formats.Refused`, from the host parser. gradients_refused
+    refused: stream of :data:`rtl.formats.Refused`, from the host receiver. gradients_refused
         (``config.training``): the same, from the gradient receiver.
     consumed: query beats consumed, modulo 2^16.
     reported: event :data:`CreditReport` of any packet to the host; may lag behind the packets sent

@@ -78,7 +78,7 @@ class TrainingPath(wiring.Component):
     -----
     gradients, returned, states, written: from the host parser. partials, steps, credit_in: from
         the network parser; ``credit_in`` is its gradient credit.
-    dropped: beats of GRADIENTS and RETURNED packets that the host parser has just dropped.
+    dropped: beats of GRADIENTS and RETURNED packets that the host receiver has just dropped.
     refused: stream of :data:`rtl.formats.Refused`: dropped packets of gradients, and RETURNED for
         dropped beats that the host returned.
     lookups, updated, write, frozen: to and from the local cache, see

@@ -10,10 +10,11 @@ from rtl.config import NicConfig
 from rtl.formats import Opcode
 from rtl.network import (
     FrameAssembler,
-    FrameParser,
+    FrameReceiver,
     LookupCheck,
     LookupReceiver,
     PacketMux,
+    PacketParser,
     RecordPackager,
     VectorPackager,
     VectorRouter,
@@ -28,7 +29,7 @@ _ADDRESSES = {"mac_base": 0x02454D420000, "ip_base": 0x0A450000, "udp_port": 0x4
 
 @lru_cache(maxsize=2)
 def _assembler(config: NicConfig) -> Probe:
-    """Return the assembler of node 1, which makes frames for the parser of node 0."""
+    """Return the assembler of node 1, which makes frames for the receiver of node 0."""
     return Probe(FrameAssembler(config), node=1, **_ADDRESSES)
 
 
@@ -53,27 +54,37 @@ def _frame(config: NicConfig, opcode: Opcode, beats: int) -> np.ndarray:
     return frame
 
 
-def _frame_parser(config: NicConfig) -> list[Latency]:
-    probe = Probe(FrameParser(config), node=0, nodes=2, vector_beats=1, **_ADDRESSES)
-
-    def pushes(frame: np.ndarray) -> list[Push]:
-        return [Push("i", frame[k:k + 1], k) for k in range(len(frame))]
-
-    return [
-        probe.latency("last beat of a frame", "first record", "records",
-                      *pushes(_frame(config, Opcode.LOOKUPS, 1))),
-        probe.latency("last beat of a frame", "first vector beat", "vectors",
-                      *pushes(_frame(config, Opcode.VECTORS, 2)))]
+def _frame_receiver(config: NicConfig) -> list[Latency]:
+    probe = Probe(FrameReceiver(config), node=0, nodes=2, vector_beats=1, **_ADDRESSES)
+    frame = _frame(config, Opcode.LOOKUPS, 1)
+    return [probe.latency("last beat of a frame", "its header beat", "o",
+                          *(Push("i", frame[k:k + 1], k) for k in range(len(frame))))]
 
 
-def _host_parser(config: NicConfig) -> list[Latency]:
-    probe = Probe(FrameParser(config, "host"), vector_beats=1)
+def _host_receiver(config: NicConfig) -> list[Latency]:
+    probe = Probe(FrameReceiver(config, "host"), vector_beats=1)
     packet = np.concatenate([header_beat(Opcode.QUERIES, node=0, step=0, count=1),
                              np.zeros((1, 16), np.uint32)])
     beats = with_framing(packet)
     return [probe.latency(
-        "last beat of a packet of the host", "first record", "records",
+        "last beat of a packet of the host", "its header beat", "o",
         Push("i", beats[:1]), Push("i", beats[1:], 1))]
+
+
+def _packet_parser(config: NicConfig) -> list[Latency]:
+    def measured(end: str, port: str, opcode: Opcode, beats: int, **signals: int) -> Latency:
+        probe = Probe(PacketParser(config), vector_beats=1, **signals)
+        header = int.from_bytes(header_beat(opcode, node=0, step=0, count=1).tobytes(), "little")
+        # Counted from the header beat, the rest of the packet behind it.
+        _, cycles = probe.drive(port, probe.push("i", item=header), *(
+            probe.push("i", last=int(k == beats), after=k) for k in range(1, beats + 1)))
+        return probe.with_stated("header beat", end, beats + int(cycles[0]))
+
+    return [
+        measured("first record", "records", Opcode.LOOKUPS, 1),
+        measured("first vector beat", "vectors", Opcode.VECTORS, 2),
+        measured("first vector beat, where beats hold several vectors", "vectors", Opcode.VECTORS,
+                 2, vector_packing=1)]
 
 
 def _record_packager(config: NicConfig) -> list[Latency]:
@@ -142,7 +153,7 @@ NETWORK_CASES: dict[str, Callable[[NicConfig], list[Latency]]] = {
     "LookupReceiver": _lookup_receiver, "LookupCheck": _lookup_check,
     "VectorRouter": _vector_router, "RecordPackager": _record_packager,
     "VectorPackager": _vector_packager, "PacketMux": _packet_mux,
-    "FrameAssembler": _frame_assembler, "FrameParser": _frame_parser,
-    "FrameParser of the host": _host_parser,
+    "FrameAssembler": _frame_assembler, "FrameReceiver": _frame_receiver,
+    "FrameReceiver of the host": _host_receiver, "PacketParser": _packet_parser,
 }
 """For each network block, the function that measures its latencies for a configuration."""

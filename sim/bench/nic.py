@@ -35,9 +35,9 @@ def limits(result: dict) -> list[Limit]:
     network = Network(load_profile(options["network"], NetworkProfile), result["nodes"])
     links = {
         "PCIe to the host": ("host_assembler", pcie.from_nic.cycles_per_byte, 0.0),
-        "PCIe from the host": ("host_parser", pcie.to_nic.cycles_per_byte, 0.0),
+        "PCIe from the host": ("host_receiver", pcie.to_nic.cycles_per_byte, 0.0),
         "network out": ("net_assembler", network.cycles_per_byte, network.overhead_cycles),
-        "network in": ("net_parser", network.cycles_per_byte, network.overhead_cycles),
+        "network in": ("net_receiver", network.cycles_per_byte, network.overhead_cycles),
     }
     found = []
     for node, counters in enumerate(result["counters"]):

@@ -11,7 +11,13 @@ from rtl.config import NicConfig
 from rtl.dedupe import DedupeTable
 from rtl.formats import Beat, VectorBeat
 from rtl.interaction import HoldBuffer
-from rtl.network import FrameAssembler, FrameParser, VectorPackager, VectorRouter
+from rtl.network import (
+    FrameAssembler,
+    FrameReceiver,
+    PacketParser,
+    VectorPackager,
+    VectorRouter,
+)
 
 __all__ = ["LandingPath", "LookupBlocks", "PacketPath", "SideBySide", "StorePath"]
 
@@ -133,8 +139,8 @@ class PacketPath(wiring.Component):
 
 
 class LandingPath(wiring.Component):
-    """Frame parser and hold buffer: frame to vectors in slot order. Ports are those of its
-    blocks."""
+    """Frame receiver, packet parser and hold buffer: frame to vectors in slot order. Ports are
+    those of its blocks."""
 
     def __init__(self, config: NicConfig):
         self._config = config
@@ -147,18 +153,20 @@ class LandingPath(wiring.Component):
 
     def elaborate(self, platform) -> Module:
         m = Module()
-        m.submodules.parser = parser = FrameParser(self._config)
+        m.submodules.receiver = receiver = FrameReceiver(self._config)
+        m.submodules.parser = parser = PacketParser(self._config)
         m.submodules.hold = hold = self._hold
-        wiring.connect(m, wiring.flipped(self.i), parser.i)
+        wiring.connect(m, wiring.flipped(self.i), receiver.i)
+        wiring.connect(m, receiver.o, parser.i)
         wiring.connect(m, wiring.flipped(self.reserve), hold.reserve)
         wiring.connect(m, parser.vectors, hold.remote)
         wiring.connect(m, hold.o, wiring.flipped(self.o))
         m.d.comb += [
-            parser.node.eq(self.node), parser.nodes.eq(self.nodes),
-            parser.vector_beats.eq(self.vector_beats), hold.vector_beats.eq(self.vector_beats),
-            *(getattr(parser, name).eq(value) for name, (_, value) in _ADDRESSES.items()),
-            parser.records.ready.eq(1), parser.refused.ready.eq(1), hold.time.eq(self.time),
+            receiver.node.eq(self.node), receiver.nodes.eq(self.nodes),
+            *(block.vector_beats.eq(self.vector_beats) for block in (receiver, parser, hold)),
+            *(getattr(receiver, name).eq(value) for name, (_, value) in _ADDRESSES.items()),
+            parser.records.ready.eq(1), hold.time.eq(self.time),
             self.bad_landings.eq(hold.counters.bad_landings),
-            self.idle.eq(parser.idle & hold.idle),
+            self.idle.eq(receiver.idle & parser.idle & hold.idle),
         ]
         return m

@@ -11,7 +11,7 @@ import numpy as np
 
 from host.data.generator import generate
 from host.model import MODELS
-from host.placement.lru import set_of
+from host.placement.sets import set_of
 from host.placement.shard import key_hash
 from host.samples import Samples, concatenate
 from host.wire.layouts import pack, unpack

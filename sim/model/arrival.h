@@ -16,8 +16,8 @@ struct RecordBeat {
     uint32_t count, source, step;
 };
 
-// rtl.network.parser: one reader parses packets, a beat per cycle. Its consumers are always ready, so
-// all times are known when a packet has arrived.
+// rtl.network.receiver and parser: one reader parses packets, a beat per cycle. Its consumers are
+// always ready, so all times are known when a packet has arrived.
 class Parser {
 public:
     uint64_t packets = 0, beats = 0;

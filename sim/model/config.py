@@ -12,10 +12,18 @@ __all__ = ["WideConfig"]
 class WideConfig(NicConfig):
     """A :class:`~rtl.config.NicConfig` that may exceed hardware: up to 256 nodes, the limit of node
     numbers, and 2^26 rows in a cache, as far as its hash spreads rows over sets.
+
+    Raises ``ValueError`` for a replacement policy that ``cache.h`` does not have, besides what
+    ``NicConfig`` raises.
     """
 
     most_nodes: ClassVar[int] = 256
     most_rows: ClassVar[int] = 1 << 26
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.policy != "lru":
+            raise ValueError(f"policy must be lru with fidelity model, not {self.policy!r}")
 
     @classmethod
     def of(cls, config: NicConfig) -> "WideConfig":

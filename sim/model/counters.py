@@ -20,8 +20,8 @@ _CACHE = ("accesses", "hits", "hits_pending", "misses", "conflict_misses")
 _CACHE_END = ("evictions", "bad_fills", "beats_in", "beats_out")
 
 COUNTED: dict[str, str] = {
-    **_same("host_parser", "host_parser", "packets", "beats"),
-    **_same("net_parser", "net_parser", "packets", "beats"),
+    **_same("host_receiver", "host_parser", "packets", "beats"),
+    **_same("net_receiver", "net_parser", "packets", "beats"),
     **_same("query_checker", "checker", "samples", "keys", "empty_bags"),
     "dispatcher.local": "dispatched_local", "dispatcher.remote": "dispatched_remote",
     **_same("remote_cache", "remote.counters", *_CACHE, "unmerged", *_CACHE_END),

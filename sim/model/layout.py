@@ -19,7 +19,7 @@ from rtl.interaction.flatten import Flattener
 from rtl.interaction.pooling import BAGS, OUT_BEATS
 from rtl.interaction.result_groups import ResultGrouper
 from rtl.interaction.slices import SliceLoader, ring_depth
-from rtl.network import FrameAssembler, FrameParser, PacketMux
+from rtl.network import FrameAssembler, FrameReceiver, PacketMux, PacketParser
 from rtl.network.packet_pool import packet_buffers
 from rtl.nic import REQUEST_FIFO
 from rtl.query.reporter import OwedCredit
@@ -37,10 +37,9 @@ def latencies(config: NicConfig) -> dict[str, int]:
     measures. All other delays are in the C++, which models each buffer, FIFO and register on a
     lookup's path by one of its own.
     """
-    first = FrameParser.LATENCY["last beat of a frame", "first record"]
-    read = FrameParser.LATENCY["header read", "first record"]
     return {
-        "parser_header": first - read, "parser_record": read,
+        "parser_header": FrameReceiver.LATENCY["last beat of a frame", "its header beat"],
+        "parser_record": PacketParser.LATENCY["header beat", "first record"],
         "adder": FLOAT_ADDER_LATENCY, "reciprocal": RECIPROCAL_LATENCY,
         "divider": COUNT_DIVIDER_LANE_LATENCY, "loop": LOOP, "hits_ahead": HITS_AHEAD,
         "cache_queue": EmbeddingCache.QUEUE, "bags": BAGS, "pooled_beats": OUT_BEATS,

@@ -9,8 +9,8 @@ from rtl.monitor.channels import channel_map, channel_words
 from rtl.nic import SmartNic
 from tests.rtl.control.test_csr import run
 
-UNUSED = {"net_parser.refused", "access_tap.o"}
-"""A network's parser refuses nothing by message; the tap is not part of the NIC's work."""
+UNUSED = {"access_tap.o"}
+"""The tap is not part of the NIC's work."""
 
 
 def _outputs(component) -> set[str]:

@@ -11,7 +11,7 @@ from amaranth.hdl import Cat, Value
 from rtl.formats import Opcode
 from rtl.network.frame_check import VERDICTS, FrameCheck
 from tests.rtl.network.frames import EMBER, IP_BASE, MAC_BASE, PORT, Frame, checksum
-from tests.rtl.network.test_parser import NODE, NODES, broken, records_frame, vectors_frame
+from tests.rtl.network.random_frames import NODE, NODES, broken, records_frame, vectors_frame
 from tests.support import decoder, made, simulate
 
 LATENCY = FrameCheck.LATENCY["beat", "the same beat"]
@@ -180,7 +180,7 @@ def test_any_defects_at_once(framing, training, beats, packing, gap):
 
 
 def test_every_defect_by_name():
-    """Each broken frame of the parser's test between two good ones."""
+    """Each kind of broken frame between two good ones."""
     rng, check, packets, met = random.Random(7), Receiver(), [], set()
     for _ in range(120):
         frame, _ = rng.choice((records_frame, vectors_frame))(rng, limit=2)

@@ -10,7 +10,6 @@ from rtl.config import NicConfig
 from rtl.formats import Opcode
 from rtl.network import (
     FrameAssembler,
-    FrameParser,
     LookupReceiver,
     PacketMux,
     RecordPackager,
@@ -18,6 +17,7 @@ from rtl.network import (
 )
 from tests.rtl.network.dirty import simulate
 from tests.rtl.network.packing import credit_of, follow_time
+from tests.rtl.network.reception import Reception
 from tests.support import made, receiver, sender
 
 CONFIG = NicConfig(nodes=4, max_dimension=32, lookup_beats=64)
@@ -25,7 +25,7 @@ SENDER, RECEIVER = 3, 1
 
 
 class Wire(Elaboratable):
-    """Two packagers, a multiplexer, an assembler at one end; a parser and a receiver at the other.
+    """Two packagers, a multiplexer, an assembler at one end; reception and lookups at the other.
 
     Whatever destination the packagers name, here the wire ends at ``RECEIVER``.
     """
@@ -35,12 +35,12 @@ class Wire(Elaboratable):
         self.vectors = VectorPackager(CONFIG)
         self.mux = PacketMux(2)
         self.assembler = FrameAssembler(CONFIG)
-        self.parser = FrameParser(CONFIG)
+        self.reception = Reception(CONFIG)
         self.lookups = LookupReceiver(CONFIG)
 
     def elaborate(self, platform):
         m = Module()
-        for name in ("records", "vectors", "mux", "assembler", "parser", "lookups"):
+        for name in ("records", "vectors", "mux", "assembler", "reception", "lookups"):
             m.submodules[name] = getattr(self, name)
         for port, packager in enumerate((self.records, self.vectors)):
             wiring.connect(m, packager.headers, self.mux.headers[port])
@@ -49,14 +49,15 @@ class Wire(Elaboratable):
                          packager.timeout.eq(50), packager.credit.eq(credit_of(RECEIVER))]
         wiring.connect(m, self.mux.header_out, self.assembler.headers)
         wiring.connect(m, self.mux.payload_out, self.assembler.payload)
-        wiring.connect(m, self.assembler.o, self.parser.i)
-        wiring.connect(m, self.parser.records, self.lookups.i)
+        wiring.connect(m, self.assembler.o, self.reception.i)
+        wiring.connect(m, self.reception.records, self.lookups.i)
         m.d.comb += [
-            self.assembler.node.eq(SENDER), self.parser.node.eq(RECEIVER), self.parser.nodes.eq(4),
-            self.vectors.vector_beats.eq(2), self.parser.vector_beats.eq(2),
+            self.assembler.node.eq(SENDER), self.reception.node.eq(RECEIVER),
+            self.reception.nodes.eq(4), self.vectors.vector_beats.eq(2),
+            self.reception.vector_beats.eq(2),
             self.records.window.eq(30), self.lookups.share.eq(32),
         ]
-        for end in (self.assembler, self.parser):
+        for end in (self.assembler, self.reception):
             m.d.comb += [end.mac_base.eq(0x02454D420000), end.ip_base.eq(0x0A450000),
                          end.udp_port.eq(0x4853)]
         return m
@@ -72,7 +73,7 @@ def test_all_arrives(gap, stall):
     seen, seen_vectors, credits = [], [], []
 
     async def watch(ctx):
-        async for _, _, event in ctx.tick().sample(wire.parser.credit):
+        async for _, _, event in ctx.tick().sample(wire.reception.credit):
             if event.valid:
                 credits.append((event.node, event.value))
 
@@ -84,7 +85,7 @@ def test_all_arrives(gap, stall):
             {"data": v[k], "tag": {"landing": v[0], "node": RECEIVER, "step": 5},
              "last": k - 1} for v in vectors for k in (1, 2)], stall=gap),
         receiver(wire.lookups.o, seen, len(records), stall=stall),
-        receiver(wire.parser.vectors, seen_vectors, 2 * len(vectors)),
+        receiver(wire.reception.vectors, seen_vectors, 2 * len(vectors)),
         background=[watch, follow_time(wire.records)])
     assert [(i["request"]["key"]["row"] | i["request"]["key"]["table"] << 36
              | i["request"]["landing"] << 48, i["request"]["step"]) for i in seen] == records

@@ -12,7 +12,6 @@ from rtl.gradient import PartialReceiver
 from rtl.network import (
     CreditCounter,
     FrameAssembler,
-    FrameParser,
     PacketMux,
     PartialPackager,
     RecordPackager,
@@ -21,6 +20,7 @@ from rtl.training import StepCounter
 from tests.rtl.descriptors import Table, descriptor_writer
 from tests.rtl.network.dirty import simulate
 from tests.rtl.network.packing import follow_time
+from tests.rtl.network.reception import Reception
 from tests.support import receiver, sender
 
 CONFIG = NicConfig(nodes=2, tables=4, max_dimension=32, net_payload_beats=6, partial_beats=32,
@@ -41,7 +41,7 @@ class Wire(Elaboratable):
         self.steps = RecordPackager(2, CONFIG.net_payload_beats, Opcode.STEPS, False)
         self.mux = PacketMux(2)
         self.assembler = FrameAssembler(CONFIG)
-        self.parser = FrameParser(CONFIG, training=True)
+        self.reception = Reception(CONFIG, training=True)
         self.receiver = PartialReceiver(CONFIG)
         self.counter = StepCounter(2)
         self.credits = CreditCounter(2, 1, several=True)
@@ -49,7 +49,7 @@ class Wire(Elaboratable):
 
     def elaborate(self, platform):
         m = Module()
-        for name in ("partials", "steps", "mux", "assembler", "parser", "receiver", "counter",
+        for name in ("partials", "steps", "mux", "assembler", "reception", "receiver", "counter",
                      "credits"):
             m.submodules[name] = getattr(self, name)
         for port, packager in enumerate((self.partials, self.steps)):
@@ -58,9 +58,9 @@ class Wire(Elaboratable):
             m.d.comb += [packager.timeout.eq(30), packager.credit.eq(7 + port)]
         wiring.connect(m, self.mux.header_out, self.assembler.headers)
         wiring.connect(m, self.mux.payload_out, self.assembler.payload)
-        wiring.connect(m, self.assembler.o, self.parser.i)
-        wiring.connect(m, self.parser.partials, self.receiver.i)
-        wiring.connect(m, self.parser.steps, self.counter.steps)
+        wiring.connect(m, self.assembler.o, self.reception.i)
+        wiring.connect(m, self.reception.partials, self.receiver.i)
+        wiring.connect(m, self.reception.steps, self.counter.steps)
         credit = self.partials.credit_in
         m.d.sync += credit.valid.eq(self.receiver.freed.valid)
         m.d.comb += [
@@ -68,18 +68,19 @@ class Wire(Elaboratable):
             self.partials.window.eq(WINDOW), self.receiver.share.eq(SHARE),
             self.credits.freed.eq(self.receiver.freed), self.credits.node[0].eq(SENDER),
             credit.node.eq(RECEIVER), credit.value.eq(self.credits.value[0]),
-            self.assembler.node.eq(SENDER), self.parser.node.eq(RECEIVER), self.parser.nodes.eq(2),
+            self.assembler.node.eq(SENDER), self.reception.node.eq(RECEIVER),
+            self.reception.nodes.eq(2),
             self.counter.node.eq(RECEIVER), self.counter.nodes.eq(2),
             self.counter.arrived.eq(self.receiver.arrived),
             self.counter.busy.eq(self.receiver.pending),
             self.receiver.open.eq(self.counter.open),
             self.receiver.open_step.eq(self.counter.open_step),
             *(block.vector_packing.eq(packing_of(self._dimension))
-              for block in (self.partials, self.parser, self.receiver)),
+              for block in (self.partials, self.reception, self.receiver)),
             *(block.vector_beats.eq(beats_of(self._dimension))
-              for block in (self.parser, self.receiver)),
+              for block in (self.reception, self.receiver)),
         ]
-        for end in (self.assembler, self.parser):
+        for end in (self.assembler, self.reception):
             m.d.comb += [end.mac_base.eq(0x02454D420000), end.ip_base.eq(0x0A450000),
                          end.udp_port.eq(0x4853)]
         return m
@@ -117,7 +118,7 @@ def test_steps_of_partials_arrive_whole(dimension, stalls):
             assert complete == list(range(step + 1))
             assert len(seen) == sum(map(len, steps[:step + 1]))
         await ctx.tick().repeat(5)
-        for block in (wire.parser, wire.receiver, wire.counter):
+        for block in (wire.reception, wire.receiver, wire.counter):
             assert ctx.get(block.idle)
         dropped = ctx.get(wire.receiver.counters)
         assert all(dropped[name] == 0 for name in (
@@ -126,7 +127,7 @@ def test_steps_of_partials_arrive_whole(dimension, stalls):
 
     async def watch(ctx):
         async for _, _, event, lookups in ctx.tick().sample(
-                wire.parser.gradient_credit, wire.parser.credit.valid):
+                wire.reception.gradient_credit, wire.reception.credit.valid):
             assert not lookups
             if event.valid:
                 credits.add((event.node, event.value))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from host.placement.lru import set_of
+from host.placement.sets import set_of
 from host.placement.shard import key_hash
 from rtl.config import preset
 from rtl.formats import RawBeat

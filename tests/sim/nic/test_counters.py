@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from host.data.generator import generate
-from host.placement.lru import LruSets, set_of
+from host.placement.sets import CacheSets, set_of
 from host.placement.shard import key_hash
 from host.samples import rechunk
 from host.wire.layouts import unpack
@@ -41,7 +41,7 @@ def test_local_cache_is_a_textbook_lru(settings):
         tables = unpack(Access, log, "key.table").astype(np.int64)
         rows = unpack(Access, log, "key.row").astype(np.int64)
         hashes = key_hash(tables, rows).tolist()
-        lru = LruSets(sets, job.config.local_cache_ways)
+        lru = CacheSets(sets, job.config.local_cache_ways)
         expected = []
         for value, table, row in zip(hashes, tables.tolist(), rows.tolist()):
             expected.append(lru.access(set_of(value, sets), (table, row)))

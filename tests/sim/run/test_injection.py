@@ -54,20 +54,20 @@ LOOKUP = {"opcode": LOOKUPS, "count": 8, "payload": record_payload(NO_TABLE[:8])
 VECTOR = {"opcode": VECTORS, "count": 1, "payload": vector_payload([(5, bytes(64))])}
 
 CASES = {
-    "foreign EtherType": (_frame(ethertype=0x0806, **LOOKUP), 0, "net_parser.foreign"),
-    "foreign address": (_frame(mac=1, **LOOKUP), 0, "net_parser.foreign"),
-    "foreign port": (_frame(port=53, **LOOKUP), 0, "net_parser.foreign"),
-    "wrong IP length": (_frame(ip_length=99, **LOOKUP), 0, "net_parser.bad_length"),
+    "foreign EtherType": (_frame(ethertype=0x0806, **LOOKUP), 0, "net_receiver.foreign"),
+    "foreign address": (_frame(mac=1, **LOOKUP), 0, "net_receiver.foreign"),
+    "foreign port": (_frame(port=53, **LOOKUP), 0, "net_receiver.foreign"),
+    "wrong IP length": (_frame(ip_length=99, **LOOKUP), 0, "net_receiver.bad_length"),
     "count beyond payload": (_frame(opcode=LOOKUPS, count=9, payload=LOOKUP["payload"]), 0,
-                             "net_parser.bad_length"),
+                             "net_receiver.bad_length"),
     "truncated": (_frame(opcode=LOOKUPS, count=24, payload=record_payload(NO_TABLE[:24])), 1,
-                  "net_parser.bad_length"),
+                  "net_receiver.bad_length"),
     "unknown opcode": (_frame(opcode=0x7F, count=8, payload=LOOKUP["payload"]), 0,
-                       "net_parser.bad_opcode"),
-    "unknown version": (_frame(version=9, **LOOKUP), 0, "net_parser.bad_opcode"),
-    "CRC": (_frame(crc_error=1 << 7, **LOOKUP), 0, "net_parser.bad_crc"),
-    "MAC error": (_frame(err=1, **LOOKUP), 0, "net_parser.errors_mac"),
-    "node beyond the cluster": (_frame(source=NODES, **LOOKUP), 0, "net_parser.bad_node"),
+                       "net_receiver.bad_opcode"),
+    "unknown version": (_frame(version=9, **LOOKUP), 0, "net_receiver.bad_opcode"),
+    "CRC": (_frame(crc_error=1 << 7, **LOOKUP), 0, "net_receiver.bad_crc"),
+    "MAC error": (_frame(err=1, **LOOKUP), 0, "net_receiver.errors_mac"),
+    "node beyond the cluster": (_frame(source=NODES, **LOOKUP), 0, "net_receiver.bad_node"),
 }
 
 

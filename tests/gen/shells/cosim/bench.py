@@ -252,7 +252,7 @@ async def queries_in_packets_out_and_back(dut):
         answers.pooled[key] for key in sorted(answers.pooled)), "<f4").reshape(expected.shape))
     want = vectors([own] * FROM_PEER, rows)
     assert answers.to_peer == {100 + k: want[k].tobytes() for k in range(FROM_PEER)}
-    assert await around.read("net_parser.bad_crc") == 0
+    assert await around.read("net_receiver.bad_crc") == 0
     assert await around.read("query_checker.samples") == len(batch)
     assert answers.refusals == 0
     if SHELL == "vitis":

@@ -1,0 +1,149 @@
+"""Frame receiver: checks whole packets from the network or the host, and stores the good ones."""
+
+from amaranth.hdl import C, Module, Mux, Signal, Value
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from rtl.config import BEAT_BITS, NicConfig
+from rtl.formats import CREDIT_BITS, NODE_BITS, Beat, Refused, Status
+from rtl.monitor.counters import CounterLayout, count
+from rtl.network.frame_check import VERDICTS, FrameCheck
+from rtl.network.layouts import PacketBeat, ReceivedHeader
+from rtl.network.wire import edge_of, longest_payload
+from rtl.stream import PacketFIFO, StreamFIFO
+
+__all__ = ["FRAME_RECEIVER_COUNTERS", "FrameReceiver"]
+
+FRAME_RECEIVER_COUNTERS = CounterLayout("packets", "beats", *VERDICTS, "overruns")
+
+
+class FrameReceiver(wiring.Component):
+    """Receive packets, store and forward: whole, checked packets leave, others are counted.
+
+    The input is accepted in every cycle, since the MAC has no back-pressure: a good packet that
+    finds no room for the largest one is dropped and counted. Every refused packet counts once,
+    under the first of: ``errors_mac`` (``err``); ``foreign`` (MAC or IP address, port, EtherType,
+    protocol, IP version or options, fragment); ``bad_length`` (IP or UDP length, ``keep``, longer
+    than the configuration); ``bad_crc`` (IPv4 checksum or CRC-32C); ``bad_opcode`` (or version);
+    ``bad_node``; ``bad_length`` (``count`` against payload); ``overruns``.
+
+    Latency and rate: see ``LATENCY`` and ``RATE``.
+
+    Parameters
+    ----------
+    config: sizes; a packet may have ``net_payload_beats`` or ``host_payload_beats``.
+    framing: ``ethernet`` (LOOKUPS, VECTORS); ``udp`` (the same after a UDP stack of the shell: the
+        first 42 bytes must be those that the CRC covers as 0, and are otherwise ignored); ``host``
+        (QUERIES, GPU_VECTORS, DENSE_VECTORS: the first 42 bytes, nodes and CRC are ignored).
+    depth: beats of the packet FIFO, at least twice the largest packet.
+    training: also accept packets of training: PARTIALS and STEPS, or GRADIENTS, RETURNED, STATES
+        and WRITTEN.
+
+    Ports
+    -----
+    i: stream of :data:`rtl.formats.Beat`, always ready.
+    node, nodes: this node's number, and the number of nodes.
+    mac_base, ip_base, udp_port: addresses of node 0 (others add their number), as numbers.
+    vector_beats: beats of a vector, 1 to 16. vector_packing: log2 of the vectors that share a beat,
+        0 to 2; 0 with more beats than 1.
+    o: stream of :data:`rtl.network.layouts.PacketBeat`, good packets in the order of arrival.
+    header: event :data:`rtl.network.layouts.ReceivedHeader` of each good packet, those that find no
+        room included (network only).
+    refused: stream of :data:`rtl.formats.Refused`, messages that were dropped; when its FIFO of 4
+        is full they are only counted (host only).
+    dropped: beats after the header of a GRADIENTS or RETURNED packet that was dropped in the
+        previous cycle; 0 for others and for one that is too long (host and training only).
+    counters: ``packets`` passed on and their payload ``beats``, and the reasons above. idle.
+
+    Raises
+    ------
+    TypeError, ValueError
+        ``framing`` or ``depth`` is wrong.
+    """
+
+    LATENCY = {
+        ("last beat of a frame", "its header beat"): 6,
+        ("last beat of a packet of the host", "its header beat"): 6,
+        ("last beat of a frame", "its header's event"): 4,
+    }
+    RATE = "1 beat per cycle, header beats included"
+
+    def __init__(self, config: NicConfig, framing: str = "ethernet", *, depth: int = 512,
+                 training: bool = False):
+        self._edge = edge = edge_of(framing)
+        longest = longest_payload(config, edge)
+        if isinstance(depth, bool) or not isinstance(depth, int):
+            raise TypeError(f"depth must be an integer, not {depth!r}")
+        if depth < 2 * (longest + 4):
+            raise ValueError(f"depth must be at least {2 * (longest + 4)}, not {depth!r}")
+        self._framing, self._max_beats, self._depth = framing, longest, depth
+        self._training = training
+        super().__init__({
+            "i": In(stream.Signature(Beat)),
+            "node": In(NODE_BITS), "nodes": In(NODE_BITS), "mac_base": In(48), "ip_base": In(32),
+            "udp_port": In(16), "vector_beats": In(5), "vector_packing": In(2),
+            "o": Out(stream.Signature(PacketBeat)),
+            "counters": Out(FRAME_RECEIVER_COUNTERS), "idle": Out(1),
+        } | ({"refused": Out(stream.Signature(Refused))} if edge == "host" else
+             {"header": Out(ReceivedHeader)})
+          | ({"dropped": Out(CREDIT_BITS)} if edge == "host" and training else {}))
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+        longest, depth = self._max_beats, self._depth
+        m.submodules.check = check = FrameCheck(longest, self._framing, training=self._training)
+        m.submodules.fifo = fifo = PacketFIFO(BEAT_BITS, depth)
+        beat = check.o
+        # A packet is admitted only with room for the largest, so the FIFO never refuses a beat.
+        room, admitted, admit = Signal(), Signal(), Signal()
+        good, overrun = Signal(), Signal()
+        m.d.comb += [
+            self.i.ready.eq(1),
+            check.valid.eq(self.i.valid), check.beat.eq(self.i.payload),
+            admit.eq(Mux(beat.first, room, admitted)),
+            fifo.i.valid.eq(beat.valid & admit & ((beat.beats <= longest) | beat.last)),
+            fifo.i.payload.item.eq(beat.data), fifo.i.payload.last.eq(beat.last),
+            fifo.i.payload.drop.eq(beat.drop),
+            good.eq(beat.valid & beat.last & ~beat.drop),
+            overrun.eq(good & ~admit),
+            self.o.valid.eq(fifo.o.valid), fifo.o.ready.eq(self.o.ready),
+            self.o.payload.item.eq(fifo.o.payload.item),
+            self.o.payload.last.eq(fifo.o.payload.last),
+        ]
+        for name in ("node", "nodes", "mac_base", "ip_base", "udp_port", "vector_beats",
+                     "vector_packing"):
+            m.d.comb += getattr(check, name).eq(getattr(self, name))
+        # Header beat and payload, one more to end a packet that is too long, and the last packet's
+        # last two.
+        m.d.sync += room.eq(fifo.level <= depth - (longest + 4))
+        with m.If(beat.valid):
+            m.d.sync += admitted.eq(admit)
+        count(m, self.counters, packets=good & admit, beats=Mux(good & admit, beat.beats, 0),
+              overruns=overrun,
+              **{name: beat.valid & beat.last & beat.verdict[name] for name in VERDICTS})
+        refusing = C(0)
+        if self._edge == "host":
+            refusing = self._refuse(m, beat, overrun)
+        else:
+            m.d.comb += [
+                self.header.valid.eq(good), self.header.source.eq(beat.source),
+                self.header.credit.eq(beat.credit), self.header.gradient.eq(beat.gradient)]
+        m.d.comb += self.idle.eq(check.idle & fifo.idle & ~refusing)
+        return m
+
+    def _refuse(self, m, beat, overrun) -> Value:
+        """Queue a refused message; return whether any waits, or has just been dropped."""
+        m.submodules.refused = queue = StreamFIFO(Refused, 4)
+        wiring.connect(m, queue.o, wiring.flipped(self.refused))
+        m.d.comb += [
+            queue.i.valid.eq(beat.valid & beat.last & (beat.drop | overrun)),
+            queue.i.payload.step.eq(beat.step),
+            queue.i.payload.status.eq(Mux(
+                overrun, Status.CREDIT, Mux(beat.verdict.bad_opcode, Status.OPCODE, Mux(
+                    beat.verdict.errors_mac, Status.TRUNCATED, Status.LENGTH)))),
+        ]
+        if not self._training:
+            return ~queue.idle
+        told = beat.beats <= self._max_beats
+        m.d.sync += self.dropped.eq(Mux(queue.i.valid & beat.paid & told, beat.beats, 0))
+        return ~queue.idle | (self.dropped != 0)
