@@ -1,10 +1,11 @@
 """NicConfig: all sizes of a SmartNIC; everything else is derived from them."""
 
 from dataclasses import dataclass, fields, replace
+from enum import IntEnum
 from typing import ClassVar
 
-__all__ = ["BEAT_BITS", "LANES", "PRESETS", "ROW_BITS", "TABLE_BITS", "NicConfig", "beats_of",
-           "check_dimension", "packing_of", "preset"]
+__all__ = ["BEAT_BITS", "LANES", "POLICY_CODES", "PRESETS", "ROW_BITS", "TABLE_BITS",
+           "CachePolicy", "NicConfig", "beats_of", "check_dimension", "packing_of", "preset"]
 
 BEAT_BITS = 512
 """Bits of a beat, the width of every data path."""
@@ -14,6 +15,17 @@ LANES = 16
 
 TABLE_BITS, ROW_BITS = 12, 36
 """Bits of a key's table and row."""
+
+
+class CachePolicy(IntEnum):
+    """Replacement policies of the caches. The numbers stay: a register tells them to drivers."""
+
+    LRU = 0
+
+
+POLICY_CODES = {code.name.lower(): code for code in CachePolicy}
+"""The same by name. :mod:`rtl.cache.policies` has the logic of each, and
+:mod:`host.placement.policies` the model."""
 
 
 def check_dimension(name: str, value: object) -> None:
@@ -76,6 +88,8 @@ class NicConfig:
     local_cache_ways: ways of a set of the local cache.
     remote_cache_rows: vectors of ``max_dimension`` that the remote cache holds (paper, 4.1.2).
     remote_cache_ways: ways of a set of the remote cache.
+    policy: replacement policy of both caches: ``lru`` (in its register 0). The dedupe table always
+        has LRU.
     remote_in_flight: lookups that may wait for other nodes at once; each has a landing row.
     misses_in_flight: lookups that may wait for the GPU at once; each has a landing row.
     dedupe_keys: keys that the dedupe table holds.
@@ -117,6 +131,7 @@ class NicConfig:
     local_cache_ways: int = 8
     remote_cache_rows: int = 16384
     remote_cache_ways: int = 8
+    policy: str = "lru"
     remote_in_flight: int = 1024
     misses_in_flight: int = 1024
     dedupe_keys: int = 4096
@@ -159,6 +174,9 @@ class NicConfig:
             if getattr(self, total) % ways:
                 raise ValueError(f"{total} must be a multiple of {kind}_ways ({ways}), "
                                  f"not {getattr(self, total)!r}")
+        if self.policy not in POLICY_CODES:
+            raise ValueError(f"policy must be one of {', '.join(POLICY_CODES)}, "
+                             f"not {self.policy!r}")
         for name, low, high in (("remote_in_flight", 4, 4096), ("misses_in_flight", 4, 4096),
                                 ("dedupe_in_flight", 4, 4096),
                                 ("scatter_entries", 4, 16384), ("hold_vectors", 8, 32768),

@@ -29,17 +29,17 @@
 #define EMBER_COUNTER_COUNT_MASK 0xffffffffu
 #define EMBER_COUNTER_COUNT_RESET 0x97u
 
-/* config_base (ro): address of the first size of this configuration */
+/* config_base (ro): address of the first register of this configuration */
 #define EMBER_CONFIG_BASE 0x0010u
 #define EMBER_CONFIG_BASE_WIDTH 32u
 #define EMBER_CONFIG_BASE_MASK 0xffffffffu
 #define EMBER_CONFIG_BASE_RESET 0x40u
 
-/* config_count (ro): number of sizes */
+/* config_count (ro): number of registers of this configuration */
 #define EMBER_CONFIG_COUNT 0x0014u
 #define EMBER_CONFIG_COUNT_WIDTH 32u
 #define EMBER_CONFIG_COUNT_MASK 0xffffffffu
-#define EMBER_CONFIG_COUNT_RESET 0x1cu
+#define EMBER_CONFIG_COUNT_RESET 0x1du
 
 /* control_base (ro): address of the first control register */
 #define EMBER_CONTROL_BASE 0x0018u
@@ -75,19 +75,19 @@
 #define EMBER_CHANNEL_COUNT 0x002cu
 #define EMBER_CHANNEL_COUNT_WIDTH 32u
 #define EMBER_CHANNEL_COUNT_MASK 0xffffffffu
-#define EMBER_CHANNEL_COUNT_RESET 0x35u
+#define EMBER_CHANNEL_COUNT_RESET 0x37u
 
 /* register_count (ro): number of registers from config_base on */
 #define EMBER_REGISTER_COUNT 0x0030u
 #define EMBER_REGISTER_COUNT_WIDTH 32u
 #define EMBER_REGISTER_COUNT_MASK 0xffffffffu
-#define EMBER_REGISTER_COUNT_RESET 0xd8u
+#define EMBER_REGISTER_COUNT_RESET 0xd9u
 
 /* register_map (ro): CRC-32 of name, address, width and access of those: tells one map from another */
 #define EMBER_REGISTER_MAP 0x0034u
 #define EMBER_REGISTER_MAP_WIDTH 32u
 #define EMBER_REGISTER_MAP_MASK 0xffffffffu
-#define EMBER_REGISTER_MAP_RESET 0x69e92599u
+#define EMBER_REGISTER_MAP_RESET 0x93b8b767u
 
 /* config_nodes (ro): nodes of this configuration */
 #define EMBER_CONFIG_NODES 0x0040u
@@ -256,6 +256,12 @@
 #define EMBER_CONFIG_UPDATE_ROWS_WIDTH 32u
 #define EMBER_CONFIG_UPDATE_ROWS_MASK 0xffffffffu
 #define EMBER_CONFIG_UPDATE_ROWS_RESET 0x400u
+
+/* config_policy (ro): policy of this configuration: 0 lru */
+#define EMBER_CONFIG_POLICY 0x00b0u
+#define EMBER_CONFIG_POLICY_WIDTH 32u
+#define EMBER_CONFIG_POLICY_MASK 0xffffffffu
+#define EMBER_CONFIG_POLICY_RESET 0x0u
 
 /* node (rw, 0 to 15): this node's number */
 #define EMBER_NODE 0x0100u
@@ -503,84 +509,84 @@
 #define EMBER_TABLE_WORD4_MASK 0xffffffffu
 #define EMBER_TABLE_WORD4_RESET 0x0u
 
-/* channel_valid0 (ro): valid, now, of the streams host_rx, net_rx, host_parser.records, host_parser.vectors, host_parser.dense, host_parser.refused, query_checker.o, query_checker.errors, dispatcher.reserve, dispatcher.local, dispatcher.remote, dispatcher.dense, remote_cache.misses, remote_cache.vectors, net_parser.records, net_parser.vectors, lookup_receiver.o, lookup_check.o, request_fifo.o, request_arbiter.o, dedupe.misses, dedupe.vectors, local_cache.misses, local_cache.vectors, vector_router.local, vector_router.remote, hold_buffer.o, pooler.o, pooled_router.packets, pooled_router.vectors, dense_ring.o, concatenator.o, from bit 0 on */
+/* channel_valid0 (ro): valid, now, of the streams host_rx, net_rx, host_receiver.o, host_receiver.refused, net_receiver.o, host_parser.records, host_parser.vectors, host_parser.dense, query_checker.o, query_checker.errors, dispatcher.reserve, dispatcher.local, dispatcher.remote, dispatcher.dense, remote_cache.misses, remote_cache.vectors, net_parser.records, net_parser.vectors, lookup_receiver.o, lookup_check.o, request_fifo.o, request_arbiter.o, dedupe.misses, dedupe.vectors, local_cache.misses, local_cache.vectors, vector_router.local, vector_router.remote, hold_buffer.o, pooler.o, pooled_router.packets, pooled_router.vectors, from bit 0 on */
 #define EMBER_CHANNEL_VALID0 0x0300u
 #define EMBER_CHANNEL_VALID0_WIDTH 32u
 #define EMBER_CHANNEL_VALID0_MASK 0xffffffffu
 
-/* channel_ready0 (ro): ready, now, of the streams host_rx, net_rx, host_parser.records, host_parser.vectors, host_parser.dense, host_parser.refused, query_checker.o, query_checker.errors, dispatcher.reserve, dispatcher.local, dispatcher.remote, dispatcher.dense, remote_cache.misses, remote_cache.vectors, net_parser.records, net_parser.vectors, lookup_receiver.o, lookup_check.o, request_fifo.o, request_arbiter.o, dedupe.misses, dedupe.vectors, local_cache.misses, local_cache.vectors, vector_router.local, vector_router.remote, hold_buffer.o, pooler.o, pooled_router.packets, pooled_router.vectors, dense_ring.o, concatenator.o, from bit 0 on */
+/* channel_ready0 (ro): ready, now, of the streams host_rx, net_rx, host_receiver.o, host_receiver.refused, net_receiver.o, host_parser.records, host_parser.vectors, host_parser.dense, query_checker.o, query_checker.errors, dispatcher.reserve, dispatcher.local, dispatcher.remote, dispatcher.dense, remote_cache.misses, remote_cache.vectors, net_parser.records, net_parser.vectors, lookup_receiver.o, lookup_check.o, request_fifo.o, request_arbiter.o, dedupe.misses, dedupe.vectors, local_cache.misses, local_cache.vectors, vector_router.local, vector_router.remote, hold_buffer.o, pooler.o, pooled_router.packets, pooled_router.vectors, from bit 0 on */
 #define EMBER_CHANNEL_READY0 0x0304u
 #define EMBER_CHANNEL_READY0_WIDTH 32u
 #define EMBER_CHANNEL_READY0_MASK 0xffffffffu
 
-/* channel_valid1 (ro): valid, now, of the streams interaction.o, lookup_packager.headers, lookup_packager.payload, vector_packager.headers, vector_packager.payload, request_packager.headers, request_packager.payload, result_packager.headers, result_packager.payload, dense_ring.headers, dense_ring.payload, result_frames.headers, result_frames.payload, host_reporter.headers, host_reporter.payload, net_mux.header_out, net_mux.payload_out, host_mux.header_out, host_mux.payload_out, net_tx, host_tx, from bit 0 on */
+/* channel_valid1 (ro): valid, now, of the streams dense_ring.o, concatenator.o, interaction.o, lookup_packager.headers, lookup_packager.payload, vector_packager.headers, vector_packager.payload, request_packager.headers, request_packager.payload, result_packager.headers, result_packager.payload, dense_ring.headers, dense_ring.payload, result_frames.headers, result_frames.payload, host_reporter.headers, host_reporter.payload, net_mux.header_out, net_mux.payload_out, host_mux.header_out, host_mux.payload_out, net_tx, host_tx, from bit 0 on */
 #define EMBER_CHANNEL_VALID1 0x0308u
-#define EMBER_CHANNEL_VALID1_WIDTH 21u
-#define EMBER_CHANNEL_VALID1_MASK 0x1fffffu
+#define EMBER_CHANNEL_VALID1_WIDTH 23u
+#define EMBER_CHANNEL_VALID1_MASK 0x7fffffu
 
-/* channel_ready1 (ro): ready, now, of the streams interaction.o, lookup_packager.headers, lookup_packager.payload, vector_packager.headers, vector_packager.payload, request_packager.headers, request_packager.payload, result_packager.headers, result_packager.payload, dense_ring.headers, dense_ring.payload, result_frames.headers, result_frames.payload, host_reporter.headers, host_reporter.payload, net_mux.header_out, net_mux.payload_out, host_mux.header_out, host_mux.payload_out, net_tx, host_tx, from bit 0 on */
+/* channel_ready1 (ro): ready, now, of the streams dense_ring.o, concatenator.o, interaction.o, lookup_packager.headers, lookup_packager.payload, vector_packager.headers, vector_packager.payload, request_packager.headers, request_packager.payload, result_packager.headers, result_packager.payload, dense_ring.headers, dense_ring.payload, result_frames.headers, result_frames.payload, host_reporter.headers, host_reporter.payload, net_mux.header_out, net_mux.payload_out, host_mux.header_out, host_mux.payload_out, net_tx, host_tx, from bit 0 on */
 #define EMBER_CHANNEL_READY1 0x030cu
-#define EMBER_CHANNEL_READY1_WIDTH 21u
-#define EMBER_CHANNEL_READY1_MASK 0x1fffffu
+#define EMBER_CHANNEL_READY1_WIDTH 23u
+#define EMBER_CHANNEL_READY1_MASK 0x7fffffu
 
 /* lookup_next_node (ro): node that the next lookups packet is for, which may wait for that node's credit */
 #define EMBER_LOOKUP_NEXT_NODE 0x0380u
 #define EMBER_LOOKUP_NEXT_NODE_WIDTH 8u
 #define EMBER_LOOKUP_NEXT_NODE_MASK 0xffu
 
-/* host_parser.packets (ro): cumulative, modulo 2^32 */
-#define EMBER_HOST_PARSER_PACKETS 0x1000u
+/* host_receiver.packets (ro): cumulative, modulo 2^32 */
+#define EMBER_HOST_RECEIVER_PACKETS 0x1000u
 
-/* host_parser.beats (ro): cumulative, modulo 2^32 */
-#define EMBER_HOST_PARSER_BEATS 0x1004u
+/* host_receiver.beats (ro): cumulative, modulo 2^32 */
+#define EMBER_HOST_RECEIVER_BEATS 0x1004u
 
-/* host_parser.errors_mac (ro): cumulative, modulo 2^32 */
-#define EMBER_HOST_PARSER_ERRORS_MAC 0x1008u
+/* host_receiver.errors_mac (ro): cumulative, modulo 2^32 */
+#define EMBER_HOST_RECEIVER_ERRORS_MAC 0x1008u
 
-/* host_parser.foreign (ro): cumulative, modulo 2^32 */
-#define EMBER_HOST_PARSER_FOREIGN 0x100cu
+/* host_receiver.foreign (ro): cumulative, modulo 2^32 */
+#define EMBER_HOST_RECEIVER_FOREIGN 0x100cu
 
-/* host_parser.bad_length (ro): cumulative, modulo 2^32 */
-#define EMBER_HOST_PARSER_BAD_LENGTH 0x1010u
+/* host_receiver.bad_length (ro): cumulative, modulo 2^32 */
+#define EMBER_HOST_RECEIVER_BAD_LENGTH 0x1010u
 
-/* host_parser.bad_crc (ro): cumulative, modulo 2^32 */
-#define EMBER_HOST_PARSER_BAD_CRC 0x1014u
+/* host_receiver.bad_crc (ro): cumulative, modulo 2^32 */
+#define EMBER_HOST_RECEIVER_BAD_CRC 0x1014u
 
-/* host_parser.bad_opcode (ro): cumulative, modulo 2^32 */
-#define EMBER_HOST_PARSER_BAD_OPCODE 0x1018u
+/* host_receiver.bad_opcode (ro): cumulative, modulo 2^32 */
+#define EMBER_HOST_RECEIVER_BAD_OPCODE 0x1018u
 
-/* host_parser.bad_node (ro): cumulative, modulo 2^32 */
-#define EMBER_HOST_PARSER_BAD_NODE 0x101cu
+/* host_receiver.bad_node (ro): cumulative, modulo 2^32 */
+#define EMBER_HOST_RECEIVER_BAD_NODE 0x101cu
 
-/* host_parser.overruns (ro): cumulative, modulo 2^32 */
-#define EMBER_HOST_PARSER_OVERRUNS 0x1020u
+/* host_receiver.overruns (ro): cumulative, modulo 2^32 */
+#define EMBER_HOST_RECEIVER_OVERRUNS 0x1020u
 
-/* net_parser.packets (ro): cumulative, modulo 2^32 */
-#define EMBER_NET_PARSER_PACKETS 0x1024u
+/* net_receiver.packets (ro): cumulative, modulo 2^32 */
+#define EMBER_NET_RECEIVER_PACKETS 0x1024u
 
-/* net_parser.beats (ro): cumulative, modulo 2^32 */
-#define EMBER_NET_PARSER_BEATS 0x1028u
+/* net_receiver.beats (ro): cumulative, modulo 2^32 */
+#define EMBER_NET_RECEIVER_BEATS 0x1028u
 
-/* net_parser.errors_mac (ro): cumulative, modulo 2^32 */
-#define EMBER_NET_PARSER_ERRORS_MAC 0x102cu
+/* net_receiver.errors_mac (ro): cumulative, modulo 2^32 */
+#define EMBER_NET_RECEIVER_ERRORS_MAC 0x102cu
 
-/* net_parser.foreign (ro): cumulative, modulo 2^32 */
-#define EMBER_NET_PARSER_FOREIGN 0x1030u
+/* net_receiver.foreign (ro): cumulative, modulo 2^32 */
+#define EMBER_NET_RECEIVER_FOREIGN 0x1030u
 
-/* net_parser.bad_length (ro): cumulative, modulo 2^32 */
-#define EMBER_NET_PARSER_BAD_LENGTH 0x1034u
+/* net_receiver.bad_length (ro): cumulative, modulo 2^32 */
+#define EMBER_NET_RECEIVER_BAD_LENGTH 0x1034u
 
-/* net_parser.bad_crc (ro): cumulative, modulo 2^32 */
-#define EMBER_NET_PARSER_BAD_CRC 0x1038u
+/* net_receiver.bad_crc (ro): cumulative, modulo 2^32 */
+#define EMBER_NET_RECEIVER_BAD_CRC 0x1038u
 
-/* net_parser.bad_opcode (ro): cumulative, modulo 2^32 */
-#define EMBER_NET_PARSER_BAD_OPCODE 0x103cu
+/* net_receiver.bad_opcode (ro): cumulative, modulo 2^32 */
+#define EMBER_NET_RECEIVER_BAD_OPCODE 0x103cu
 
-/* net_parser.bad_node (ro): cumulative, modulo 2^32 */
-#define EMBER_NET_PARSER_BAD_NODE 0x1040u
+/* net_receiver.bad_node (ro): cumulative, modulo 2^32 */
+#define EMBER_NET_RECEIVER_BAD_NODE 0x1040u
 
-/* net_parser.overruns (ro): cumulative, modulo 2^32 */
-#define EMBER_NET_PARSER_OVERRUNS 0x1044u
+/* net_receiver.overruns (ro): cumulative, modulo 2^32 */
+#define EMBER_NET_RECEIVER_OVERRUNS 0x1044u
 
 /* query_checker.samples (ro): cumulative, modulo 2^32 */
 #define EMBER_QUERY_CHECKER_SAMPLES 0x1048u
@@ -1092,6 +1098,9 @@
 /* The two gradient reductions of a NIC */
 #define EMBER_REDUCTION_LEVEL_LOCAL 0x0u
 #define EMBER_REDUCTION_LEVEL_GLOBAL 0x1u
+
+/* Replacement policies of the caches */
+#define EMBER_CACHE_POLICY_LRU 0x0u
 
 #define EMBER_IDENTITY 0x52424d45u /* what EMBER_MAGIC reads */
 

@@ -5,12 +5,14 @@ from enum import IntEnum
 
 from gen.documents.fields import descriptor_pieces
 from rtl import formats
+from rtl.config import CachePolicy
 from rtl.control.registers import MAGIC, TABLE_WORDS, Register
 
 __all__ = ["registers_header"]
 
 _ENUMS = (formats.Opcode, formats.Status, formats.DescriptorKind, formats.RecordKind,
-          formats.InteractionMode, formats.OptimizerMode, formats.StepKind, formats.ReductionLevel)
+          formats.InteractionMode, formats.OptimizerMode, formats.StepKind, formats.ReductionLevel,
+          CachePolicy)
 
 
 def registers_header(name: str, registers: list[Register], note: str) -> str:

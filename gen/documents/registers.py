@@ -18,7 +18,7 @@ __all__ = ["registers_json", "registers_markdown"]
 _SECTIONS = (
     (0, "Identity", "What this is, and where the sections are. A driver compares `register_map` "
                     "with that of its header."),
-    (CONFIG_BASE, "Configuration", "Sizes fixed at elaboration, for reading."),
+    (CONFIG_BASE, "Configuration", "What is fixed at elaboration, for reading."),
     (CONTROL_BASE, "Control", "A write outside the range is refused (SLVERR) and changes nothing."),
     (TABLE_BASE, "Table descriptors", "Write `table_index`, then the words, whole words each. A "
      "descriptor in use is changed by writing its word 0 with 0 first, and last with its value."),

@@ -1,1 +1,1 @@
-"""Which node owns which row, and caches with exact LRU."""
+"""Which node owns which row, and models of caches with their replacement policies."""

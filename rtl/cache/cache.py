@@ -9,6 +9,7 @@ from amaranth.lib.wiring import In, Out
 from rtl.cache.fills import FILL_ID_BITS, FillBeat, FillWriter
 from rtl.cache.free_list import FreeList
 from rtl.cache.miss_table import MissTable
+from rtl.cache.policies import policy_of
 from rtl.cache.scatter_list import ScatterList
 from rtl.cache.tags import TagPipeline, slot_bits
 from rtl.cache.vectors import VectorStore, row_write_layout, vector_beat_layout
@@ -32,12 +33,12 @@ def tap_layout(key_shape) -> data.StructLayout:
 class EmbeddingCache(wiring.Component):
     """Answer every lookup with the vector of its key, fetching each vector that is not here.
 
-    Exact LRU in each set, allocation at lookup (paper, section 4.1.1). A lookup whose vector is
-    here reads its slot; one whose vector is being fetched waits in the scatter list of that fetch
-    (a hit, also counted in ``hits_pending``); any other takes a miss id and requests the vector,
-    with a way of its set or, if the oldest way is still being fetched, without one (a conflict
-    miss, see :class:`TagPipeline`). Hits are served while misses are outstanding, so answers are
-    not in lookup order; ``meta`` identifies them.
+    A replacement policy in each set, by default exact LRU, and allocation at lookup (paper, section
+    4.1.1). A lookup whose vector is here reads its slot; one whose vector is being fetched waits in
+    the scatter list of that fetch (a hit, also counted in ``hits_pending``); any other takes a miss
+    id and requests the vector, with the way that is the policy's victim or, if that is still being
+    fetched, without one (a conflict miss, see :class:`TagPipeline`). Hits are served while misses
+    are outstanding, so answers are not in lookup order; ``meta`` identifies them.
 
     **No row is overwritten while a read of it is queued.** Direct hits and misses leave the tag
     pipeline through one queue. A miss passes to ``misses`` only after the reads of all earlier
@@ -70,6 +71,7 @@ class EmbeddingCache(wiring.Component):
     store_style: style of the RAM of the slots.
     store_bits: bits of a beat that are stored; the others, of unused lanes, are read as 0.
     updated: rows may be updated; otherwise the ports marked so do not exist.
+    policy: name of the replacement policy, see :data:`rtl.cache.policies.POLICIES`.
 
     Ports
     -----
@@ -89,7 +91,7 @@ class EmbeddingCache(wiring.Component):
     vector_beats: beats of a vector now. Fixed once there were lookups; reset to change it.
     forget: clear all entries, as after reset; only while no lookup is inside or waits for a fill,
         and none arrives in that cycle.
-    frozen (updated): lookups leave slots, sets and their order unchanged.
+    frozen (updated): lookups leave slots, sets and their policy's state unchanged.
     settled (updated): ``frozen``, and every slot's row is here.
     write (updated): input stream of :func:`~rtl.cache.vectors.row_write_layout`: a beat of a row
         for its slot. One a cycle, but for those in which a fill is written to a slot, of which
@@ -106,7 +108,7 @@ class EmbeddingCache(wiring.Component):
     Raises
     ------
     TypeError, ValueError
-        A size is not an integer or out of range.
+        A size is not an integer or out of range, or there is no such policy.
     """
 
     LATENCY = {
@@ -122,7 +124,8 @@ class EmbeddingCache(wiring.Component):
 
     def __init__(self, key_bits: int, meta_shape, *, rows: int, ways: int, in_flight: int,
                  waiters: int, vector_beats: int, hash_key: Callable[[Value], Value],
-                 store_style: str = "uram", store_bits: int = BEAT_BITS, updated: bool = False):
+                 store_style: str = "uram", store_bits: int = BEAT_BITS, updated: bool = False,
+                 policy: str = "lru"):
         sizes = {"key_bits": (key_bits, 1), "ways": (ways, 1), "rows": (rows, 2),
                  "in_flight": (in_flight, 2), "waiters": (waiters, 2),
                  "vector_beats": (vector_beats, 1), "store_bits": (store_bits, 1)}
@@ -139,6 +142,8 @@ class EmbeddingCache(wiring.Component):
         if rows % ways or rows < 2 * ways:
             raise ValueError(f"rows must be a multiple of ways ({ways}), at least twice, "
                              f"not {rows!r}")
+        policy_of(policy, ways)
+        self._policy = policy
         self._key_bits, self._meta, self._hash = key_bits, meta_shape, hash_key
         self._rows, self._ways, self._ids, self._nodes = rows, ways, in_flight, waiters
         self._beats, self._style, self._bits = vector_beats, store_style, store_bits
@@ -167,7 +172,8 @@ class EmbeddingCache(wiring.Component):
         sizes = {"rows": self._rows, "in_flight": self._ids}
         m.submodules.entry = entry = SkidBuffer(self._lookup)
         m.submodules.tags = tags = TagPipeline(
-            self._key_bits, self._meta, ways=self._ways, hash_key=self._hash, **sizes)
+            self._key_bits, self._meta, ways=self._ways, hash_key=self._hash,
+            policy=self._policy, **sizes)
         m.submodules.ids = ids = FreeList(self._ids)
         m.submodules.table = table = MissTable(**sizes)
         m.submodules.scatter = scatter = ScatterList(

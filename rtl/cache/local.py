@@ -89,7 +89,7 @@ class LocalCache(wiring.Component):
             rows=config.local_cache_rows, ways=config.local_cache_ways,
             in_flight=config.misses_in_flight, waiters=config.dedupe_in_flight,
             vector_beats=config.vector_beats, hash_key=hash_bits, store_bits=config.store_bits,
-            updated=config.training)
+            updated=config.training, policy=config.policy)
         wiring.connect(m, wiring.flipped(self.fills), cache.fills)
         if config.training:
             self._share(m, cache)

@@ -76,7 +76,8 @@ class RemoteCache(wiring.Component):
         m.submodules.cache = cache = EmbeddingCache(
             Key.size, _Wanted, rows=config.remote_cache_rows, ways=config.remote_cache_ways,
             in_flight=config.remote_in_flight, waiters=config.hold_vectors,
-            vector_beats=config.vector_beats, hash_key=hash_bits, store_bits=config.store_bits)
+            vector_beats=config.vector_beats, hash_key=hash_bits, store_bits=config.store_bits,
+            policy=config.policy)
         wanted, asked = Signal(LookupRecord), Signal(LookupRecord)
         lookup, miss = self.lookups.payload, self.misses.payload
         key, missed = Signal(Key), Signal(Key)

@@ -7,7 +7,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
-from rtl.cache.lru import oldest, order_bits, touch
+from rtl.cache.policies import policy_of
 from rtl.keys.hashing import scale
 from rtl.memory import Ram
 
@@ -36,14 +36,13 @@ def filled_signature(rows: int) -> wiring.Signature:
 class TagPipeline(wiring.Component):
     """Decide for each lookup: hit, miss with allocation, or miss without.
 
-    A set is one word of a RAM: key, valid bit, phase and miss id of each way, and the exact LRU
-    order. Allocation is at lookup: the oldest way takes the key while its vector is being fetched,
-    so a later lookup of the key is a hit. The victim is always the oldest way; an invalid way is
-    older than any valid one, since the order starts with the ways in sequence and only use moves a
-    way. If the oldest way itself is still being fetched, the lookup is a conflict miss: it is
-    fetched for itself and leaves the set unchanged. No younger way is taken instead: without
-    conflicts, hits and evictions are exactly those of a textbook LRU, access by access, and a set
-    whose ways are all pending needs no extra rule.
+    A set is one word of a RAM: key, valid bit, phase and miss id of each way, and the state of the
+    replacement policy. Allocation is at lookup: the policy's victim takes the key while its vector
+    is being fetched, so a later lookup of the key is a hit. If the victim itself is still being
+    fetched, the lookup is a conflict miss: it is fetched for itself and leaves the set unchanged.
+    No other way is taken instead: without conflicts, hits and evictions are exactly those of the
+    policy in a textbook, access by access, and a set whose ways are all pending needs no extra
+    rule.
 
     **Pending.** A way is pending while its phase in the set differs from its bit in the phase RAM:
     allocation flips the phase, the arrival of the vector copies it into the phase RAM. So the tag
@@ -54,15 +53,15 @@ class TagPipeline(wiring.Component):
 
     **Two kinds of hits.** ``enable`` lets a key hit whose vector has arrived, ``merge`` one whose
     vector is being fetched. Without ``merge``, a lookup whose key is in flight is fetched for
-    itself and changes only the order of its set (``unmerged``). Without ``enable``, an entry serves
+    itself and changes only the policy's state (``unmerged``). Without ``enable``, an entry serves
     only while its vector is being fetched: afterwards its own way is renewed, with a new fetch, so
-    that no key is ever twice in a set. A late bit in the phase RAM can, for a few cycles after
-    the vector arrived, still make a lookup unmerged, or serve it from the slot although ``enable``
-    is 0: the vector is right in either case.
+    that no key is ever twice in a set. The policy sees a hit in all these cases. A late bit in the
+    phase RAM can, for a few cycles after the vector arrived, still make a lookup unmerged, or serve
+    it from the slot although ``enable`` is 0: the vector is right in either case.
 
-    **Frozen** lookups leave their set and its order unchanged. They hit as others do; one whose key
-    is not here is fetched for itself, without counting as a conflict. So between two frozen lookups
-    every row keeps its slot.
+    **Frozen** lookups leave their set and the policy's state unchanged. They hit as others do; one
+    whose key is not here is fetched for itself, without counting as a conflict. So between two
+    frozen lookups every row keeps its slot.
 
     **Pipeline**, all stages moving together: 1 hash, 2 set, 3 RAM out, 4 compare, 5 decide and
     write back, 6 decision. A decision reaches the lookups behind it directly: whole sets at stages
@@ -71,7 +70,8 @@ class TagPipeline(wiring.Component):
     Latency and rate: see ``LATENCY`` and ``RATE``.
 
     Parameters: ``key_bits``; ``meta_shape`` of the data carried with a lookup; ``rows``, ``ways``,
-    ``in_flight`` (numbers of miss ids); ``hash_key``, from a key to 32 hash bits.
+    ``in_flight`` (numbers of miss ids); ``hash_key``, from a key to 32 hash bits; ``policy``, the
+    name of one of :data:`rtl.cache.policies.POLICIES`. Raises ``ValueError`` for another.
 
     Ports
     -----
@@ -92,10 +92,11 @@ class TagPipeline(wiring.Component):
     RATE = "1 lookup per cycle, whatever the keys"
 
     def __init__(self, key_bits: int, meta_shape, *, rows: int, ways: int, in_flight: int,
-                 hash_key: Callable[[Value], Value]):
+                 hash_key: Callable[[Value], Value], policy: str = "lru"):
         self._key_bits, self._meta_bits = key_bits, Shape.cast(meta_shape).width
         self._ways, self._sets, self._hash = ways, rows // ways, hash_key
         self._id_bits = max(1, ceil_log2(in_flight))
+        self._policy = policy_of(policy, ways)
         super().__init__({
             "lookups": In(stream.Signature(
                 data.StructLayout({"key": key_bits, "meta": meta_shape}))),
@@ -109,12 +110,12 @@ class TagPipeline(wiring.Component):
 
     def elaborate(self, platform) -> Module:
         m = Module()
-        ways, sets = self._ways, self._sets
+        ways, sets, policy = self._ways, self._sets, self._policy
         set_bits, way_bits = max(1, ceil_log2(sets)), ceil_log2(ways)
         line_layout = data.StructLayout({
             "ways": data.ArrayLayout(data.StructLayout({
                 "key": self._key_bits, "id": self._id_bits, "valid": 1, "phase": 1}), ways),
-            "order": order_bits(ways)})
+            "state": policy.bits})
         width = line_layout.size
         m.submodules.lines = lines = Ram(
             width, sets, style="lutram" if sets <= 64 else "bram" if sets < 2048 else "uram")
@@ -144,7 +145,8 @@ class TagPipeline(wiring.Component):
         victim, used, placed = Signal(ways), Signal(ways), Signal(ways)
         phases = Cat(now.ways[w].phase for w in range(ways))
         m.d.comb += [
-            present.eq(match.any()), victim.eq(oldest(now.order, ways)),
+            present.eq(match.any()),
+            victim.eq(policy.victim(m, now.state, Cat(now.ways[w].valid for w in range(ways)))),
             coming.eq((match & (phases ^ arrived)).any()),
             pending.eq((victim & (phases ^ arrived)).any()),
             # A key in flight serves its lookups with ``merge``, one that has arrived with ``keep``.
@@ -160,7 +162,7 @@ class TagPipeline(wiring.Component):
             used.eq(match | placed),
         ]
         after = Signal(line_layout)
-        m.d.comb += [after.eq(now), after.order.eq(touch(now.order, used, ways))]
+        m.d.comb += [after.eq(now), after.state.eq(policy.update(m, now.state, match, placed))]
         for w in range(ways):
             with m.If(placed[w]):
                 m.d.comb += [

@@ -7,7 +7,7 @@ from zlib import crc32
 from amaranth.hdl import Shape
 from amaranth.lib import data
 
-from rtl.config import NicConfig
+from rtl.config import POLICY_CODES, NicConfig
 from rtl.control.axi_lite import ADDRESS_BITS
 from rtl.formats import VERSION, InteractionMode, OptimizerMode
 from rtl.monitor.channels import channel_map, channel_words
@@ -84,10 +84,10 @@ def register_map(config: NicConfig, counters: dict[str, data.StructLayout]) -> l
     if not isinstance(config, NicConfig):
         raise TypeError(f"config must be a NicConfig, not {config!r}")
     counts = list(_counters(counters))
-    sizes = [f.name for f in fields(config) if isinstance(getattr(config, f.name), int)]
+    configured = list(_configuration(config))
     registers = [
-        Register(f"config_{name}", CONFIG_BASE + 4 * k, 32, "ro", int(getattr(config, name)),
-                 f"{name} of this configuration") for k, name in enumerate(sizes)]
+        Register(f"config_{name}", CONFIG_BASE + 4 * k, 32, "ro", value, description)
+        for k, (name, value, description) in enumerate(configured)]
     registers += [
         Register(name, CONTROL_BASE + 4 * k, width, "rw", reset, description, low, high)
         for k, (name, width, reset, low, high, description) in enumerate(_controls(config))]
@@ -109,10 +109,20 @@ def register_map(config: NicConfig, counters: dict[str, data.StructLayout]) -> l
     registers += [
         Register(name, COUNTER_BASE + 4 * k, 32, "ro", 0, "cumulative, modulo 2^32")
         for k, name in enumerate(counts)]
-    return _identity(config, registers, len(sizes), len(counts)) + registers
+    return _identity(config, registers, len(configured), len(counts)) + registers
 
 
-def _identity(config: NicConfig, others: list[Register], sizes: int,
+def _configuration(config: NicConfig):
+    """Yield name, value and description: the sizes, then what has a number in place of its name."""
+    for field in fields(config):
+        value = getattr(config, field.name)
+        if isinstance(value, int):
+            yield field.name, int(value), f"{field.name} of this configuration"
+    numbers = ", ".join(f"{code} {name}" for name, code in POLICY_CODES.items())
+    yield "policy", int(POLICY_CODES[config.policy]), f"policy of this configuration: {numbers}"
+
+
+def _identity(config: NicConfig, others: list[Register], configured: int,
               counts: int) -> list[Register]:
     """Return the words at address 0: the identity, and the addresses of the ``others``."""
     words = (
@@ -120,8 +130,8 @@ def _identity(config: NicConfig, others: list[Register], sizes: int,
         ("version", VERSION, "version of formats and registers"),
         ("counter_base", COUNTER_BASE, "address of the first counter"),
         ("counter_count", counts, "number of counters"),
-        ("config_base", CONFIG_BASE, "address of the first size of this configuration"),
-        ("config_count", sizes, "number of sizes"),
+        ("config_base", CONFIG_BASE, "address of the first register of this configuration"),
+        ("config_count", configured, "number of registers of this configuration"),
         ("control_base", CONTROL_BASE, "address of the first control register"),
         ("control_count", len(list(_controls(config))), "number of control registers"),
         ("table_base", TABLE_BASE, "address of table_index, before the words of a descriptor"),

@@ -89,7 +89,7 @@ class DedupeTable(wiring.Component):
             Key.size + STEP_BITS, ScatterTag.size, rows=config.dedupe_keys,
             ways=config.dedupe_ways, in_flight=config.dedupe_in_flight,
             waiters=config.scatter_entries, vector_beats=config.vector_beats,
-            hash_key=_hash_request, store_bits=config.store_bits)
+            hash_key=_hash_request, store_bits=config.store_bits, policy="lru")
         asked, swept, owed = Signal(), Signal(), Signal(range(config.dedupe_in_flight + 1))
         request, vector, tag = self.requests.payload, self.vectors.payload, Signal(ScatterTag)
         wiring.connect(m, wiring.flipped(self.fills), entries.fills)

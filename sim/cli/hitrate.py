@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from rtl.config import POLICY_CODES
 from sim import api
 from sim.cli import options as option
 from sim.cli.options import DEFAULT, integers, to_file
@@ -24,7 +25,7 @@ def hitrate(
     format: option.Format = None,
     model: option.Model = None,
     policy: Annotated[str, typer.Option(
-        help="Replacement policies, with commas between: lru.")] = "lru",
+        help=f"Replacement policies, with commas between: {', '.join(POLICY_CODES)}.")] = "lru",
     ways: Annotated[int | None, typer.Option(
         help="Ways of a set; 0 is fully associative. Default: those of the NIC.")] = None,
     config: Annotated[str | None, typer.Option(

@@ -16,7 +16,8 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 from rich.table import Table
 
-from host.placement.lru import LruSets, NodeCaches
+from host.placement.policies import POLICIES
+from host.placement.sets import NodeCaches
 from host.placement.shard import key_hash
 from host.samples import first_lookups, rechunk
 from rtl.config import NicConfig, preset
@@ -27,12 +28,9 @@ from sim.job.placing import plan_of
 from sim.job.settings import apply_settings
 from sim.job.workload import Workload
 
-__all__ = ["POLICIES", "SCHEMA", "hitrate", "hitrate_stopped", "hitrate_table"]
+__all__ = ["SCHEMA", "hitrate", "hitrate_stopped", "hitrate_table"]
 
 SCHEMA = "embernic/hitrate/1"
-
-POLICIES = {"lru": LruSets}
-"""Replacement policies of the RTL, each with its model."""
 
 _MOST_SETS = 1 << 24
 """The set of a key comes from 24 bits of its hash."""
@@ -47,8 +45,7 @@ class _Caches:
     def __init__(self, policy: str, size: int, ways: int, nodes: int):
         self.policy, self.size = policy, size
         self.ways = (ways or size) if size else 0
-        self._caches = NodeCaches(size // self.ways if size else 0, self.ways, nodes,
-                                  POLICIES[policy])
+        self._caches = NodeCaches(size // self.ways if size else 0, self.ways, nodes, policy)
         self.hits = 0
         self._before = 0
 
@@ -86,7 +83,7 @@ def hitrate(sizes: Sequence[int] | None = None, *, data: str | tuple[str, ...] |
         quarter to four times the NIC's.
     data, format, model, samples, seed: the input as in :class:`sim.job.workload.Workload`; without
         ``data``, generated.
-    policies: names from `POLICIES`.
+    policies: names from :data:`host.placement.policies.POLICIES`.
     ways: of a set, by default the NIC's; 0 makes every cache fully associative. Keys map to sets as
         in the RTL.
     nodes, placement, mini_batch: of the cluster; ``mini_batch`` counts all nodes' samples.

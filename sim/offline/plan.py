@@ -20,7 +20,7 @@ import numpy as np
 
 from host.model import Model
 from host.placement.deal import PLACEMENTS
-from host.placement.lru import NodeCaches
+from host.placement.sets import NodeCaches
 from host.placement.shard import ShardPlan, key_hash
 from host.samples import first_lookups, rechunk
 from host.timing.clock import CYCLE_NS
@@ -175,7 +175,7 @@ def _replay(workload: Workload, system: _System, model: Model, kind: str | None,
                       InteractionCost.of(config, model) if runtime.interaction else None)
     traffic = Traffic(dealt, packing, merge=workload.in_flight > 1)
     sets = (runtime.local_cache_sets or config.local_cache_sets) if runtime.local_cache else 0
-    stores = NodeCaches(sets, config.local_cache_ways, workload.nodes)
+    stores = NodeCaches(sets, config.local_cache_ways, workload.nodes, config.policy)
     loads = {name: np.zeros(workload.nodes) for name in plans}
     done, entered_before = 0, np.zeros(workload.nodes, np.int64)
     chunks = rechunk(sample_chunks(workload, model, kind), workload.mini_batch)

@@ -77,6 +77,7 @@ def test_same_bytes_each_time(tmp_path):
     (["--set", "nodes=many"], "nodes must be an integer, not 'many'"),
     (["--set", "max_dimension=20"], "max_dimension must be 4, 8 or a multiple of 16, not 20"),
     (["--set", "local_cache_ways=3"], "local_cache_ways must be a power of two, not 3"),
+    (["--set", "policy=belady"], "policy must be one of lru, not 'belady'"),
     (["--set", "name=two words"], "name must be an identifier .*, not 'two words'"),
     (["--colour"], "No such option: --colour")])
 def test_bad_usage(tmp_path, capsys, arguments, text):

@@ -36,11 +36,13 @@ def test_configure():
     changed = configure(preset("tiny"), ["max_dimension=32", "name=small"])
     assert (changed.max_dimension, changed.name, changed.nodes) == (32, "small", 8)
     assert configure(preset("tiny"), []) == preset("tiny")
+    assert configure(preset("tiny"), ["policy=lru"]) == preset("tiny")
 
 
 @pytest.mark.parametrize("setting, text", [
     ("max_dimension=20", "max_dimension must be 4, 8 or a multiple of 16, not 20"),
     ("local_cache_ways=3", "local_cache_ways must be a power of two, not 3"),
+    ("policy=belady", "policy must be one of lru, not 'belady'"),
     ("colour=red", "no such field: colour")])
 def test_bad_configurations(setting, text):
     with pytest.raises(ValueError, match=text):

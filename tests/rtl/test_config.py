@@ -1,4 +1,5 @@
-"""Sizes of the dot interaction and of training: their bounds, by field, value and bound."""
+"""Sizes of the dot interaction and of training, and the policy: each complaint names field, value
+and bound."""
 
 import pytest
 
@@ -20,6 +21,13 @@ from rtl.config import PRESETS, preset
 def test_sizes_of_the_dot_interaction(field, value, error, message):
     with pytest.raises(error, match=message):
         preset("tiny").with_fields(**{field: value})
+
+
+@pytest.mark.parametrize("value", ["belady", "LRU", "", 0, None])
+def test_the_policy_is_one_of_those_there_are(value):
+    assert all(config.policy == "lru" for config in PRESETS.values())
+    with pytest.raises(ValueError, match=f"policy must be one of lru, not {value!r}"):
+        preset("tiny").with_fields(policy=value)
 
 
 def test_a_preset_takes_a_vector_a_cycle():

@@ -21,8 +21,9 @@ from rtl.gradient.unpacker import GradientUnpacker
 from rtl.gradient.updater import RowUpdater
 from rtl.network.assembler import FrameAssembler
 from rtl.network.frame_check import FrameCheck
-from rtl.network.parser import FrameParser
+from rtl.network.parser import PacketParser
 from rtl.network.partial_packager import PartialPackager
+from rtl.network.receiver import FrameReceiver
 from sim.experiments.points.reductions import Pass, Reduction
 from sim.experiments.points.row_writes import RowWrites
 
@@ -32,9 +33,9 @@ _PER_BEAT = 2
 """Cycles of a beat of sums: lanes over units of the rounder bank, and of the optimizer."""
 _RECORD, _BEAT = RECORD_BITS // 8, BEAT_BYTES
 
-_TO_NETWORK = (FrameParser, GradientUnpacker, GradientCheck, GradientExpander, GradientReducer,
-               KeyWalk, GradientSender, PartialPackager, FrameAssembler)
-_TO_TABLE = (FrameCheck, FrameParser, PartialReceiver, GradientReducer, KeyWalk)
+_TO_NETWORK = (FrameReceiver, PacketParser, GradientUnpacker, GradientCheck, GradientExpander,
+               GradientReducer, KeyWalk, GradientSender, PartialPackager, FrameAssembler)
+_TO_TABLE = (FrameCheck, FrameReceiver, PacketParser, PartialReceiver, GradientReducer, KeyWalk)
 _TO_HOST = (RowUpdater, PartialPackager)
 """Blocks that a gradient, its partial sum and its row pass one after the other."""
 

@@ -171,9 +171,10 @@ def with_updates(point: Point, trace: Trace, devices: Devices, work: Workloads,
 
 def updates_of(point: Point, trace: Trace, nic: NicPart) -> Updates:
     """Return the rows that the measured steps update, and those of them that no cache holds."""
+    config, _ = apply_settings(preset(point.dataset), list(point.settings))
     return updates_of_trace(trace, plan_of(point, trace),
                             nic.local_cache["rows"] if nic.local_cache else 0,
-                            preset(point.dataset).local_cache_ways)
+                            config.local_cache_ways, config.policy)
 
 
 def _updates(point: Point, trace: Trace, nic: NicPart | None) -> dict | None:

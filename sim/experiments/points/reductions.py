@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from host.placement.lru import set_of
+from host.placement.sets import set_of
 from host.placement.shard import ShardPlan, key_hash
 from host.samples import Samples
 from rtl.config import NicConfig

@@ -7,7 +7,7 @@ from functools import lru_cache
 import numpy as np
 
 from host.batching import MiniBatch
-from host.placement.lru import NodeCaches
+from host.placement.sets import NodeCaches
 from host.placement.shard import ShardPlan, key_hash
 from host.samples import first_lookups
 from sim.experiments.points.trace import Trace
@@ -32,13 +32,14 @@ class Updates:
 
 
 @lru_cache(maxsize=8)
-def updates_of_trace(trace: Trace, plan: ShardPlan, rows: int, ways: int) -> Updates:
+def updates_of_trace(trace: Trace, plan: ShardPlan, rows: int, ways: int,
+                     policy: str = "lru") -> Updates:
     """Count those of the measured mini-batches of a trace; see :func:`updates`."""
-    return updates(trace.batches, range(trace.warmup, len(trace.batches)), plan, rows, ways)
+    return updates(trace.batches, range(trace.warmup, len(trace.batches)), plan, rows, ways, policy)
 
 
 def updates(batches: Sequence[MiniBatch], measured: Iterable[int], plan: ShardPlan, rows: int,
-            ways: int) -> Updates:
+            ways: int, policy: str = "lru") -> Updates:
     """Count the rows that each measured mini-batch updates, and those its caches have evicted.
 
     The forward pass looks every key of a mini-batch up in the local cache of its owner; when the
@@ -49,9 +50,10 @@ def updates(batches: Sequence[MiniBatch], measured: Iterable[int], plan: ShardPl
     Parameters
     ----------
     batches: from caches that are empty. measured: the numbers of those that count.
-    plan: of the tables over the nodes. rows, ways: of each node's cache; 0 rows hold nothing.
+    plan: of the tables over the nodes. rows, ways, policy: of each node's cache; 0 rows hold
+        nothing.
     """
-    caches = NodeCaches(rows // ways, ways, plan.nodes) if rows else None
+    caches = NodeCaches(rows // ways, ways, plan.nodes, policy) if rows else None
     counted, found = frozenset(measured), []
     for number, batch in enumerate(batches):
         samples = batch.samples

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from amaranth.hdl import ResetInserter, Signal
 
-from host.placement.lru import LruSets, set_of
+from host.placement.sets import CacheSets, set_of
 from rtl.cache import EmbeddingCache
 from rtl.keys.hash_columns import key_hash
 from rtl.keys.hashing import hash_bits
@@ -243,14 +243,15 @@ def check_counters(result: Run, keys: list[int], beats: int, enable: int,
         assert c["hits"] == c["conflict_misses"] == c["evictions"] == 0
 
 
-def check_lru(result: Run, sets: int, ways: int, *, enable: int = 1) -> None:
-    """Check hits and evictions, access by access, against a textbook LRU.
+def check_decisions(result: Run, sets: int, ways: int, *, enable: int = 1,
+                    policy: str = "lru") -> None:
+    """Check hits and evictions, access by access, against a textbook cache with this policy.
 
     A conflict miss leaves a set as it is, so the model leaves it out; where there is none, this is
     plain equality. An unmerged lookup finds its key, and so does, with ``enable`` 0, one that has
     to fetch it again.
     """
-    model = LruSets(sets, ways)
+    model = CacheSets(sets, ways, policy)
     evicted = dict(result.evicted)
     for number, (key, hit, _, conflict, unmerged) in enumerate(result.tap, 1):
         if conflict:

@@ -6,7 +6,7 @@ import pytest
 
 from rtl.cache import EmbeddingCache
 from rtl.keys.hashing import hash_bits
-from tests.rtl.cache.driver import check_lru, make, run
+from tests.rtl.cache.driver import check_decisions, make, run
 
 SIZES = [
     # rows, ways, in_flight, waiters, largest vector, beats now, sets in use
@@ -42,7 +42,7 @@ def test_every_lookup_is_answered(size, stalls):
     dut = make(rows=rows, ways=ways, in_flight=in_flight, waiters=waiters, vector_beats=largest)
     result = run(dut, skewed(250, 100, seed=rows), sets=sets, beats=beats, stalls=stalls,
                  seed=ways)
-    check_lru(result, sets or rows // ways, ways)
+    check_decisions(result, sets or rows // ways, ways)
     assert result.counters["hits"] > result.counters["hits_pending"] > 0
 
 
@@ -52,7 +52,7 @@ def test_hits_are_those_of_a_textbook_lru():
     result = run(make(rows=128, ways=8), keys, sets=11, latency=(1, 4))
     assert result.counters["conflict_misses"] == 0
     assert result.counters["evictions"] > 50
-    check_lru(result, 11, 8)
+    check_decisions(result, 11, 8)
 
 
 def test_disabled_cache_fetches_each_lookup():
@@ -65,19 +65,19 @@ def test_bad_fills_change_nothing():
     for beats in (1, 3):
         result = run(make(vector_beats=3), skewed(120, 60, seed=beats), beats=beats, bad_rate=0.5)
         assert result.bad > 20
-        check_lru(result, 8, 4)
+        check_decisions(result, 8, 4)
 
 
 @pytest.mark.parametrize("cycles", [30, 113])
 def test_reset_in_full_work_leaves_no_trace(cycles):
     keys = skewed(150, 50, seed=cycles)
     result = run(make(vector_beats=2), keys, beats=2, reset_at=cycles)
-    check_lru(result, 8, 4)
+    check_decisions(result, 8, 4)
 
 
 def test_lanes_that_are_not_kept_are_given_out_as_zero():
     result = run(make(store_bits=128), skewed(120, 60, seed=4), stalls=STALLS[1])
-    check_lru(result, 8, 4)
+    check_decisions(result, 8, 4)
 
 
 def test_a_cache_larger_than_its_table_misses_each_key_once():
@@ -104,7 +104,7 @@ def test_a_row_is_not_replaced_while_a_read_of_it_waits(beats):
     result = run(dut, keys, sets=1, beats=beats, latency=(0, 0), stalls=(0.1, 0.6, 0.0, 0.0))
     assert result.counters["evictions"] > 20
     assert result.counters["hits"] > result.counters["hits_pending"]
-    check_lru(result, 1, 1)
+    check_decisions(result, 1, 1)
 
 
 @pytest.mark.parametrize("settings, sets, beats", [
@@ -112,7 +112,7 @@ def test_a_row_is_not_replaced_while_a_read_of_it_waits(beats):
 def test_settings_out_of_range_stand_for_the_nearest(settings, sets, beats):
     dut = make(rows=20, vector_beats=2)
     result = run(dut, skewed(80, 40, seed=5), beats=beats, settings=settings)
-    check_lru(result, sets, 4)
+    check_decisions(result, sets, 4)
 
 
 @pytest.mark.parametrize("name, value, message", [
@@ -121,7 +121,8 @@ def test_settings_out_of_range_stand_for_the_nearest(settings, sets, beats):
     ("rows", 30, r"rows must be a multiple of ways \(4\), at least twice, not 30"),
     ("rows", 4, "rows must be a multiple"), ("waiters", 1, "waiters must be at least 2, not 1"),
     ("vector_beats", 0, "vector_beats must be at least 1, not 0"),
-    ("in_flight", 1 << 17, "in_flight must be at most 65536, not 131072")])
+    ("in_flight", 1 << 17, "in_flight must be at most 65536, not 131072"),
+    ("policy", "belady", "policy must be one of lru, not 'belady'")])
 def test_sizes_are_checked(name, value, message):
     with pytest.raises(ValueError, match=message):
         make(**{name: value})
@@ -148,7 +149,7 @@ SHARED = pytest.mark.parametrize("beats, stalls", [
 def test_without_merge_a_key_on_its_way_travels_again(stalls, beats):
     keys = skewed(250, 60, seed=beats)
     result = run(make(rows=32, ways=4, vector_beats=3), keys, beats=beats, merge=0, stalls=stalls)
-    check_lru(result, 8, 4)
+    check_decisions(result, 8, 4)
     assert result.counters["unmerged"] > 10
     assert result.counters["hits"] > 10
 
@@ -158,7 +159,7 @@ def test_merge_alone_serves_what_waits_and_nothing_later(stalls, beats):
     keys = skewed(250, 60, seed=beats)
     result = run(make(rows=32, ways=4, vector_beats=3), keys, beats=beats, enable=0, merge=1,
                  stalls=stalls)
-    check_lru(result, 8, 4, enable=0)
+    check_decisions(result, 8, 4, enable=0)
     assert result.counters["hits_pending"] > 10
     assert result.counters["misses"] > 2 * len(set(keys))
 

@@ -1,42 +1,14 @@
-"""The parts of a cache: LRU order, free list, scatter lists, miss table, fill writer."""
+"""The parts of a cache: free list, scatter lists, miss table, fill writer."""
 
 import random
 
 import pytest
-from amaranth.hdl import Module, Signal
-from amaranth.sim import Simulator
 
-from host.placement.lru import LruSets, set_of
 from rtl.cache.free_list import FreeList
-from rtl.cache.lru import oldest, order_bits, touch
 from rtl.cache.miss_table import MissTable
 from rtl.cache.scatter_list import ScatterList
 from tests.rtl.power_up import powered_up
 from tests.support import made, receiver, simulate
-
-
-@pytest.mark.parametrize("ways", [1, 2, 4, 8, 16])
-def test_order_is_that_of_a_list(ways):
-    m, used = Module(), Signal(ways)
-    order, last = Signal(order_bits(ways)), Signal(ways)
-    m.d.comb += last.eq(oldest(order, ways))
-    m.d.sync += order.eq(touch(order, used, ways))
-    sim = Simulator(m)
-    sim.add_clock(1e-9)
-
-    async def bench(ctx):
-        rng, model = random.Random(ways), list(range(ways))
-        for _ in range(200):
-            assert ctx.get(last) == 1 << model[0]
-            way = rng.randrange(ways + 1)
-            ctx.set(used, 1 << way if way < ways else 0)
-            if way < ways:
-                model.remove(way)
-                model.append(way)
-            await ctx.tick()
-
-    sim.add_testbench(bench)
-    sim.run()
 
 
 @pytest.mark.parametrize("count", [2, 5, 100])
@@ -183,16 +155,6 @@ def test_miss_table_knows_whose_an_id_is():
             await ctx.tick()
 
     simulate(powered_up(dut, seed=4), bench)
-
-
-def test_reference_lru():
-    model = LruSets(2, 2)
-    assert [model.access(0, key) for key in "abacb"] == [False, False, True, False, False]
-    assert model.evicted == "a" and "c" in model and "a" not in model
-    assert not model.access(1, "a") and model.evicted is None
-    assert [set_of(0xFFFFFF00, 5), set_of(0, 5), set_of(0x80000000, 5)] == [4, 0, 2]
-    with pytest.raises(ValueError, match="ways must be at least 1, not 0"):
-        LruSets(1, 0)
 
 
 @pytest.mark.parametrize("count", [1, "4"])

@@ -5,10 +5,10 @@ import random
 import pytest
 from amaranth.hdl import Cat
 
-from host.placement.lru import LruSets, set_of
+from host.placement.sets import CacheSets, set_of
 from rtl.cache import LocalCache
 from rtl.config import preset
-from tests.rtl.cache.driver import check_lru, hash_of, make, run
+from tests.rtl.cache.driver import check_decisions, hash_of, make, run
 from tests.rtl.cache.test_cache import STALLS, skewed
 from tests.rtl.power_up import powered_up
 from tests.support import made, receiver, sender, simulate
@@ -189,7 +189,7 @@ def test_what_is_written_is_found(dimension, stall, early, enable):
              background=[memory.asked, memory.answers, *[hands.work] * 4, watch])
     assert 15 < sum(held) < len(held) - 15 if enable else not any(held)
     if enable and not early:  # hits are those of an LRU cache that has seen no update
-        model = LruSets(4, 4)
+        model = CacheSets(4, 4)
         for key, hit, conflict in tap:
             if not conflict:
                 assert model.access(set_of(hash_of(key), 4), key) == bool(hit)
@@ -199,7 +199,7 @@ def test_what_is_written_is_found(dimension, stall, early, enable):
 def test_with_updates_lookups_are_answered_as_without(stalls):
     result = run(make(rows=24, updated=True, vector_beats=2), skewed(200, 60, seed=3), beats=2,
                  stalls=stalls)
-    check_lru(result, 6, 4)
+    check_decisions(result, 6, 4)
     assert result.counters["frozen"] == 0
 
 

@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 from amaranth.lib import data
 
-from rtl.config import preset
+from rtl.config import CachePolicy, preset
 from rtl.control.axi_lite import AxiLiteSlave
 from rtl.control.csr import Register, RegisterBlock
 from rtl.control.registers import map_fingerprint, register_map
 from rtl.monitor.counters import CounterLayout
+from tests.rtl.cache.policies.fifo import add_fifo
 from tests.support import KEPT, simulate
 
 CONFIG = preset("tiny")
@@ -135,7 +136,8 @@ def test_identity_configuration_and_reset_values():
                   "channel": "channel_valid0"}
         for section, first in firsts.items():
             assert registers[first].address == values[f"{section}_base"], section
-        assert values["config_count"] == sum(
+        assert values["config_policy"] == CachePolicy.LRU
+        assert values["config_count"] == 1 + sum(
             not isinstance(getattr(CONFIG, field.name), str) for field in fields(CONFIG))
         assert values["control_count"] == sum(r.access == "rw" for r in dut.registers) - 1
         assert values["table_words"] == sum(r.access == "wo" for r in dut.registers)
@@ -393,6 +395,15 @@ def test_the_fingerprint_tells_maps_apart():
                 fingerprint(dedupe=["hits", "misses"])}) == 4
     registers = [Register("a", 0, 8, "rw", 3, "")]
     assert map_fingerprint(registers) == zlib.crc32(b"a 0 8 rw\n")
+
+
+def test_the_policy_reads_as_its_number(monkeypatch):
+    add_fifo(monkeypatch)
+    for name, number in (("lru", 0), ("fifo", 1)):
+        registers = register_map(CONFIG.with_fields(policy=name), COUNTERS)
+        found, = [r for r in registers if r.name == "config_policy"]
+        assert (found.reset, found.access) == (number, "ro")
+        assert found.description == "policy of this configuration: 0 lru, 1 fifo"
 
 
 def test_registers_of_training():

@@ -8,7 +8,7 @@ from itertools import chain, groupby
 
 import pytest
 
-from host.placement.lru import set_of
+from host.placement.sets import set_of
 from rtl.config import ROW_BITS
 from rtl.gradient.key_table import KeyTable
 from rtl.gradient.key_walk import KeyWalk

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from host.placement.lru import set_of
+from host.placement.sets import set_of
 from host.placement.shard import ShardPlan, key_hash
 from host.timing.gpu import GpuProfile
 from rtl.config import preset

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from host.placement.lru import set_of
+from host.placement.sets import set_of
 from host.placement.shard import ShardPlan, key_hash
 from host.systems import workload_of
 from sim.experiments import Point

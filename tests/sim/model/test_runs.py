@@ -15,6 +15,7 @@ from sim.cli.main import main
 from sim.job.options import RunOptions
 from sim.run.report import failures
 from sim.run.run import Run, run
+from tests.rtl.cache.policies.fifo import add_fifo
 
 TIMES = ("wall_seconds", "cpu_seconds", "node_cycles_per_second", "options")
 
@@ -114,6 +115,15 @@ def test_what_a_model_cannot_do(option, message, capsys, tmp_path, monkeypatch):
     said = capsys.readouterr().err
     assert ended.value.code == 2 and said.startswith(f"sim: {message}") and said.count("\n") == 1
     assert not list(tmp_path.iterdir())
+
+
+def test_it_has_no_other_policy_than_lru(monkeypatch, capsys):
+    add_fifo(monkeypatch)
+    with pytest.raises(SystemExit) as ended:
+        main(["run", "--fidelity", "model", "--set", "policy=fifo"])
+    assert ended.value.code == 2
+    assert capsys.readouterr().err.splitlines() == [
+        "sim: policy must be lru with fidelity model, not 'fifo'"]
 
 
 def test_unknown_fidelity():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from host.data.generator import generate
-from host.placement.lru import LruSets, set_of
+from host.placement.sets import CacheSets, set_of
 from host.placement.shard import key_hash
 from host.samples import rechunk
 from host.wire.layouts import unpack
@@ -80,7 +80,7 @@ def test_saved_lookups_are_those_of_a_textbook_lru(nodes, sets):
     used = sets or job.config.remote_cache_sets
     saved = evicted = 0
     for node, keys in enumerate(_foreign_keys(job, 1536)):
-        lru = LruSets(used, job.config.remote_cache_ways)
+        lru = CacheSets(used, job.config.remote_cache_ways)
         expected = []
         for table, row, value in keys:
             expected.append(lru.access(set_of(value, used), (table, row)))

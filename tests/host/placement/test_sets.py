@@ -1,15 +1,17 @@
+"""Textbook caches: sets of keys, and those of the nodes of a cluster."""
+
 import random
 
 import numpy as np
 import pytest
 
-from host.placement.lru import LruSets, NodeCaches, set_of
+from host.placement.sets import CacheSets, NodeCaches, set_of
 
 
 @pytest.mark.parametrize("ways", [1, 2, 8])
 def test_sets_are_lists_with_the_newest_last(ways):
     rng = random.Random(ways)
-    cache, plain = LruSets(3, ways), [[] for _ in range(3)]
+    cache, plain = CacheSets(3, ways), [[] for _ in range(3)]
     for _ in range(3000):
         index, key = rng.randrange(3), rng.randrange(2 * ways + 1)
         lines, evicted = plain[index], None
@@ -33,10 +35,21 @@ def test_hashes_fall_evenly_on_any_number_of_sets(sets):
     assert set_of(0xFFFFFFFF, sets) == sets - 1 and set_of(255, sets) == 0
 
 
+def test_an_access_by_hand():
+    model = CacheSets(2, 2)
+    assert [model.access(0, key) for key in "abacb"] == [False, False, True, False, False]
+    assert model.evicted == "a" and "c" in model and "a" not in model
+    assert not model.access(1, "a") and model.evicted is None
+    assert model.holds(1, "a") and not model.holds(1, "b")
+    assert [set_of(0xFFFFFF00, 5), set_of(0, 5), set_of(0x80000000, 5)] == [4, 0, 2]
+
+
 def test_bad_sizes_are_refused():
     for sets, ways, name in ((0, 1, "sets"), (1, 0, "ways")):
         with pytest.raises(ValueError, match=f"{name} must be at least 1, not 0"):
-            LruSets(sets, ways)
+            CacheSets(sets, ways)
+    with pytest.raises(ValueError, match="policy must be one of lru, not 'belady'"):
+        CacheSets(1, 1, "belady")
 
 
 def test_caches_of_nodes():

@@ -1,11 +1,14 @@
-"""A textbook set-associative LRU cache, as a reference and to predict hit rates."""
+"""A textbook set-associative cache, as a reference and to predict hit rates."""
 
-from collections import OrderedDict, defaultdict
+from collections import defaultdict
 from collections.abc import Hashable
+from functools import partial
 
 import numpy as np
 
-__all__ = ["LruSets", "NodeCaches", "set_of"]
+from host.placement.policies import Policy, policy_of
+
+__all__ = ["CacheSets", "NodeCaches", "set_of"]
 
 
 def set_of(key_hash, sets: int):
@@ -16,39 +19,38 @@ def set_of(key_hash, sets: int):
     return ((key_hash >> 8) & 0xFFFFFF) * sets >> 24
 
 
-class LruSets:
-    """Sets of ``ways`` keys each; a miss replaces the least recently used key.
+class CacheSets:
+    """Sets of ``ways`` keys each; a miss replaces the victim of the ``policy``.
 
     Memory is proportional to the keys held, not to ``sets``.
 
-    Raises ``ValueError`` for fewer than one set or way.
+    Raises ``ValueError`` for fewer than one set or way, or for an unknown policy.
     """
 
-    def __init__(self, sets: int, ways: int):
-        for name, value in (("sets", sets), ("ways", ways)):
-            if value < 1:
-                raise ValueError(f"{name} must be at least 1, not {value!r}")
+    def __init__(self, sets: int, ways: int, policy: str = "lru"):
+        if sets < 1:
+            raise ValueError(f"sets must be at least 1, not {sets!r}")
+        policy_of(policy, ways)  # raises here, not at the first access
         self.ways = ways
         self.sets = sets
-        self._sets: defaultdict[int, OrderedDict[Hashable, None]] = defaultdict(OrderedDict)
+        self._sets: defaultdict[int, Policy] = defaultdict(partial(policy_of, policy, ways))
         self.evicted: Hashable | None = None
         """The key that the last access evicted, or None."""
 
     def access(self, index: int, key: Hashable) -> bool:
-        """Look up ``key`` in set ``index`` and make it the most recent; True for a hit.
+        """Look up ``key`` in set ``index``, inserting it if it is not there; True for a hit.
 
         Raises ``IndexError`` for an index out of range.
         """
         if not 0 <= index < self.sets:
             raise IndexError(f"index must be between 0 and {self.sets - 1}, not {index!r}")
-        lines = self._sets[index]
+        held = self._sets[index]
         self.evicted = None
-        if key in lines:
-            lines.move_to_end(key)
+        if key in held:
+            held.on_hit(key)
             return True
-        if len(lines) == self.ways:
-            self.evicted, _ = lines.popitem(last=False)
-        lines[key] = None
+        self.evicted = held.victim()
+        held.on_insert(key)
         return False
 
     def holds(self, index: int, key: Hashable) -> bool:
@@ -56,7 +58,7 @@ class LruSets:
         return key in self._sets.get(index, ())
 
     def __contains__(self, key: Hashable) -> bool:
-        return any(key in lines for lines in self._sets.values())
+        return any(key in held for held in self._sets.values())
 
 
 class NodeCaches:
@@ -66,14 +68,14 @@ class NodeCaches:
     ----------
     sets, ways: of each cache; 0 sets for disabled caches, which never hit.
     nodes: number of caches.
-    policy: the model of a cache, LRU by default.
+    policy: name of the replacement policy.
 
     ``evictions`` counts the evicted keys.
     """
 
-    def __init__(self, sets: int, ways: int, nodes: int, policy: type[LruSets] = LruSets):
+    def __init__(self, sets: int, ways: int, nodes: int, policy: str = "lru"):
         self.sets = sets
-        self._nodes = [policy(sets, ways) for _ in range(nodes)] if sets else []
+        self._nodes = [CacheSets(sets, ways, policy) for _ in range(nodes)] if sets else []
         self.evictions = 0
 
     def access(self, owners: np.ndarray, hashes: np.ndarray, keys: np.ndarray) -> np.ndarray:

@@ -1,0 +1,15 @@
+"""Models of replacement policies by name. :data:`rtl.config.POLICY_CODES` has the same names."""
+
+from host.placement.policies.lru import Lru
+from host.placement.policies.policy import Policy
+
+__all__ = ["POLICIES", "policy_of"]
+
+POLICIES: dict[str, type[Policy]] = {"lru": Lru}
+
+
+def policy_of(name: str, ways: int) -> Policy:
+    """Return an empty set of ``ways`` under the policy ``name``; ``ValueError`` lists the names."""
+    if name not in POLICIES:
+        raise ValueError(f"policy must be one of {', '.join(POLICIES)}, not {name!r}")
+    return POLICIES[name](ways)
