@@ -25,7 +25,8 @@ from gen.yosys import run_yosys, yosys_id
 __all__ = ["LATENCIES", "Netlist", "map_units", "place", "registers", "synthesise", "units_of"]
 
 LATENCIES = {module: latency for latency, module in RAM_MODULES.items()}
-"""Read latency of each owned memory module, see :data:`gen.platform.RAM_MODULES`."""
+"""Read latency of each owned memory module, see :data:`gen.platform.RAM_MODULES`; for that of 2
+and more, its parameter ``LATENCY`` says it."""
 
 Netlist = dict[str, Any]
 """A mapped module as Yosys writes it to JSON: ``ports``, ``cells`` and ``netnames``."""
@@ -105,9 +106,7 @@ def _source(unit: str, verilog: Verilog, units: list[str], texts: dict[str, str]
             return
         seen.add(name)
         if name in LATENCIES:
-            parts.append(_box(name, _RAM_PORTS if LATENCIES[name] else
-                              [port for port in _RAM_PORTS if port.name != "read_en"],
-                              "#(parameter WIDTH = 1, DEPTH = 2, ADDR_BITS = 1, STYLE = \"\") "))
+            parts.append(_ram_box(name, LATENCIES[name]))
         elif name != unit and name in units:
             parts.append(_box(name, list(verilog.modules[name].ports)))
         else:
@@ -117,6 +116,14 @@ def _source(unit: str, verilog: Verilog, units: list[str], texts: dict[str, str]
 
     visit(unit)
     return "\n".join(parts)
+
+
+def _ram_box(name: str, latency: int) -> str:
+    ports = [port for port in _RAM_PORTS if latency or port.name != "read_en"]
+    parameters = 'parameter WIDTH = 1, DEPTH = 2, ADDR_BITS = 1, STYLE = ""'
+    if latency > 1:
+        ports, parameters = [*ports, Port("output_en", 1, "input")], f"{parameters}, LATENCY = 2"
+    return _box(name, ports, f"#({parameters}) ")
 
 
 def _box(name: str, ports: list[Port], parameters: str = "") -> str:

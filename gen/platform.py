@@ -23,28 +23,35 @@ from gen.collector import collect_later
 from gen.rtlil import Module, flat_name, parse_modules, rename_modules
 from rtl.gateable import Gateable
 
-__all__ = ["RAM_MODULES", "VerilogPlatform", "ram_instance"]
+__all__ = ["RAM_MODULES", "VerilogPlatform", "ram_instance", "ram_module"]
 
-RAM_MODULES = {1: "ember_ram", 0: "ember_ram_async"}
-"""The owned memory module by read latency; its source is ``gen/<module>.v``."""
+RAM_MODULES = {1: "ember_ram", 0: "ember_ram_async", 2: "ember_ram_piped"}
+"""The owned memory module by read latency, the last one of 2 and more; its source is
+``gen/<module>.v``."""
 
 _DIRECTIONS = {In: PortDirection.Input, Out: PortDirection.Output}
 
 
+def ram_module(ram) -> str:
+    """Return the name of the owned memory module for ``ram``, a :class:`rtl.memory.Ram`."""
+    return RAM_MODULES[min(2, ram.latency)]
+
+
 def ram_instance(ram) -> Instance:
     """Return an instance of the owned memory module for ``ram``, a :class:`rtl.memory.Ram`."""
+    style, enables = "distributed", {}
     if ram.latency:
         style = {"lutram": "distributed", "bram": "block", "uram": "ultra"}.get(ram.style,
                                                                                "auto")
-        read_enable = {"i_read_en": ram.read_en}
-    else:
-        style, read_enable = "distributed", {}
+        enables = {"i_read_en": ram.read_en}
+    if ram.latency > 1:
+        enables |= {"i_output_en": ram.output_en, "p_LATENCY": ram.latency}
     return Instance(
-        RAM_MODULES[ram.latency],
+        ram_module(ram),
         p_WIDTH=ram.width, p_DEPTH=ram.depth, p_ADDR_BITS=len(ram.read_addr), p_STYLE=style,
         i_clk=ClockSignal(), i_write_en=ram.write_en, i_write_addr=ram.write_addr,
         i_write_data=ram.write_data, i_read_addr=ram.read_addr, o_read_data=ram.read_data,
-        **read_enable)
+        **enables)
 
 
 class VerilogPlatform:

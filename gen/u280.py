@@ -17,7 +17,7 @@ from amaranth.hdl import Instance
 from amaranth.vendor import XilinxPlatform
 
 from gen.memories import XPM_DEFINE, memory_text
-from gen.platform import RAM_MODULES, ram_instance
+from gen.platform import ram_instance, ram_module
 
 __all__ = ["AlveoU280Platform"]
 
@@ -107,7 +107,7 @@ class AlveoU280Platform(XilinxPlatform):
 
     def ram_instance(self, ram) -> Instance:
         """Return the owned memory module for ``ram``, and add its source to the build."""
-        module = RAM_MODULES[ram.latency]
+        module = ram_module(ram)
         self.add_file(f"{module}.v", memory_text(module))
         return ram_instance(ram)
 

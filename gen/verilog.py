@@ -29,7 +29,8 @@ class Verilog:
     Members
     -------
     name: name of the top module; the others are called ``<name>__...`` (submodules) and
-        ``<name>_...`` (shared units), except the memories ``ember_ram`` and ``ember_ram_async``.
+        ``<name>_...`` (shared units), except the memories ``ember_ram``, ``ember_ram_async`` and
+        ``ember_ram_piped``.
     text: Verilog of all modules.
     ports: flat ports of the top: members of a stream are ``port__payload``, ``port__valid``, ...
     modules: every module with its instances, by name, without memories.

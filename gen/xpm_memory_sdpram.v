@@ -1,6 +1,6 @@
 // Behavioural twin of the vendor's macro xpm_memory_sdpram (UG974), for simulators only: Vivado has
 // the macro itself. It has the macro's ports and parameters, and does what a memory without ECC,
-// sleep and initial contents does with one clock: latency 0 or 1, whole words. What the macro
+// sleep and initial contents does with one clock: latency 0 to 3, whole words. What the macro
 // refuses, and what the twin cannot do, ends the simulation with a message.
 /* verilator lint_off DECLFILENAME */
 /* verilator lint_off UNUSEDPARAM */
@@ -62,7 +62,8 @@ module xpm_memory_sdpram #(
     localparam LEGAL = FITS
         && (MEMORY_PRIMITIVE == "auto" || MEMORY_PRIMITIVE == "distributed"
             || MEMORY_PRIMITIVE == "block" || MEMORY_PRIMITIVE == "ultra")
-        && (READ_LATENCY_B == 1 || (READ_LATENCY_B == 0 && MEMORY_PRIMITIVE == "distributed"))
+        && ((READ_LATENCY_B >= 1 && READ_LATENCY_B <= 3)
+            || (READ_LATENCY_B == 0 && MEMORY_PRIMITIVE == "distributed"))
         && WRITE_MODE_B == "read_first" && CLOCKING_MODE == "common_clock" && ECC_MODE == "no_ecc"
         && READ_DATA_WIDTH_B == WIDTH && BYTE_WRITE_WIDTH_A == WIDTH && USE_MEM_INIT == 0
         && AUTO_SLEEP_TIME == 0;
@@ -82,12 +83,18 @@ module xpm_memory_sdpram #(
         if (READ_LATENCY_B == 0) begin : at_once
             assign doutb = cells[addrb];
         end else begin : registered
-            reg [WIDTH-1:0] word;
+            // Enable enb goes along with the word; the last of several registers has its own.
+            reg [WIDTH-1:0] word, passed, last;
+            reg moved;
             always @(posedge clka) begin
                 if (rstb) word <= {WIDTH{1'b0}};
                 else if (enb) word <= cells[addrb];
+                moved <= enb;
+                if (moved) passed <= word;
+                if (rstb) last <= {WIDTH{1'b0}};
+                else if (regceb) last <= READ_LATENCY_B == 2 ? word : passed;
             end
-            assign doutb = word;
+            assign doutb = READ_LATENCY_B == 1 ? word : last;
         end
     endgenerate
 

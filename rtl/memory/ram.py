@@ -1,6 +1,6 @@
 """Simple dual-port RAM: one write port, one read port."""
 
-from amaranth.hdl import Cat, Module
+from amaranth.hdl import Cat, Module, Signal
 from amaranth.lib import memory, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
@@ -8,6 +8,7 @@ from amaranth.utils import ceil_log2
 __all__ = ["Ram"]
 
 _STYLES = {"lutram": "distributed", "bram": "block", "uram": "ultra", "auto": "auto"}
+_LATENCIES = {"lutram": (0, 1, 2), "bram": (1, 2), "uram": (1, 2, 3), "auto": (0, 1, 2)}
 
 
 class Ram(wiring.Component):
@@ -21,21 +22,27 @@ class Ram(wiring.Component):
     width: bits of a word.
     depth: number of words, not necessarily a power of two.
     style: ``lutram``, ``bram``, ``uram`` or ``auto``: the primitive for the vendor's tools.
-    latency: cycles from ``read_addr`` to ``read_data``: 1, or 0 (then ``style`` is ``lutram``).
+    latency: cycles from ``read_addr`` to ``read_data``. 0, for ``lutram`` only, is combinational; 1
+        is the primitive's own register; 2 adds its output register; 3, for ``uram`` only, a cascade
+        register between them, half-way through the blocks in depth.
 
     Ports
     -----
-    write_en, write_addr, write_data; read_en (latency 1: data holds while low), read_addr,
-    read_data.
+    write_en, write_addr, write_data; read_addr, read_data.
+    read_en: a word is read; while low, the first register holds. The registers behind it go on, so
+        ``read_data`` holds ``latency - 1`` cycles later. Unused with latency 0.
+    output_en (latency 2 and 3): while low, the last register, ``read_data``, holds; what comes
+        to it meanwhile is lost, unless what is before it holds too.
+
+    Raises ``ValueError`` for a width or depth below 1, and a style or latency that does not exist.
     """
 
     def __init__(self, width: int, depth: int, *, style: str = "auto", latency: int = 1):
         if style not in _STYLES:
             raise ValueError(f"style must be one of {', '.join(_STYLES)}, not {style!r}")
-        if latency not in (0, 1):
-            raise ValueError(f"latency must be 0 or 1, not {latency!r}")
-        if latency == 0 and style not in ("lutram", "auto"):
-            raise ValueError(f"style must be lutram for latency 0, not {style!r}")
+        if latency not in _LATENCIES[style]:
+            raise ValueError(f"latency must be one of {', '.join(map(str, _LATENCIES[style]))} "
+                             f"for style {style}, not {latency!r}")
         for name, value in (("width", width), ("depth", depth)):
             if not isinstance(value, int) or value < 1:
                 raise ValueError(f"{name} must be a positive integer, not {value!r}")
@@ -44,6 +51,7 @@ class Ram(wiring.Component):
         super().__init__({
             "write_en": In(1), "write_addr": In(addr_bits), "write_data": In(width),
             "read_en": In(1, init=1), "read_addr": In(addr_bits), "read_data": Out(width),
+            **({"output_en": In(1, init=1)} if latency > 1 else {}),
         })
 
     def elaborate(self, platform) -> Module:
@@ -64,8 +72,18 @@ class Ram(wiring.Component):
             Cat(write.addr, write.data, write.en).eq(
                 Cat(self.write_addr[:len(write.addr)], self.write_data, self.write_en)),
             read.addr.eq(self.read_addr[:len(read.addr)]),
-            self.read_data.eq(read.data),
         ]
         if self.latency:
             m.d.comb += read.en.eq(self.read_en)
+        word = read.data
+        for _ in range(self.latency - 2):
+            passed = Signal(self.width, reset_less=True, name="passed")
+            m.d.sync += passed.eq(word)
+            word = passed
+        if self.latency > 1:
+            last = Signal(self.width, reset_less=True)
+            with m.If(self.output_en):
+                m.d.sync += last.eq(word)
+            word = last
+        m.d.comb += self.read_data.eq(word)
         return m

@@ -130,9 +130,12 @@ class Remembering(Elaboratable):
         m.submodules.tx = tx = io.Buffer("o", uart.tx)
         m.submodules.ram = ram = Ram(8, 512, style="bram")
         m.submodules.table = table = Ram(8, 32, latency=0)
+        m.submodules.late = late = Ram(8, 512, style="bram", latency=2)
         m.d.sync += [ram.write_addr.eq(ram.write_addr + 1), ram.write_data.eq(ram.read_data)]
         m.d.comb += [ram.write_en.eq(rx.i), ram.read_addr.eq(ram.write_addr),
-                     table.read_addr.eq(ram.read_data), tx.o.eq(table.read_data.xor())]
+                     late.write_en.eq(rx.i), late.write_data.eq(ram.write_data),
+                     table.read_addr.eq(ram.read_data),
+                     tx.o.eq(table.read_data.xor() ^ late.read_data.xor())]
         return m
 
 
@@ -140,7 +143,7 @@ def test_a_small_design():
     before = os.environ.get("YOSYS")
     files = AlveoU280Platform().build(Remembering(), do_build=False).files
     assert os.environ.get("YOSYS") == before
-    for module in ("ember_ram", "ember_ram_async"):
+    for module in ("ember_ram", "ember_ram_async", "ember_ram_piped"):
         assert files[f"{module}.v"] == memory_text(module)
         assert f"add_files {module}.v\n" in files["top.tcl"].replace('"', "")
         assert len(re.findall(rf"^  {module} #\(", files["top.v"], re.MULTILINE)) == 1

@@ -76,16 +76,11 @@ def timing_of(kind: str, parameters: Mapping[str, str | int],
 
 def _memory(module: str, parameters: Mapping[str, str | int],
             widths: Mapping[str, int]) -> CellTiming:
-    """Return the timing of an owned memory, from its WIDTH, DEPTH, STYLE and ADDR_BITS.
-
-    OUTPUT_REG, 0 where it is not given, is the output register of a block RAM or UltraRAM.
-    """
+    """Return the timing of an owned memory, from its WIDTH, DEPTH, STYLE, ADDR_BITS and LATENCY."""
     width, depth = number(parameters, "WIDTH", 1), number(parameters, "DEPTH", 2)
     style = text(parameters, "STYLE", "auto", *_STYLES)
     address_bits = number(parameters, "ADDR_BITS", widths.get("read_addr", 1))
-    output_register = bool(number(parameters, "OUTPUT_REG", 0))
-    shape = ram_shape(width, depth, style if _LATENCY[module] else "distributed")
-    if shape.kind == "lutram":
-        return lutram_box(shape, width, address_bits, registered=bool(_LATENCY[module]))
-    box = ultra_ram_box if shape.kind == "uram" else block_ram_box
-    return box(shape, width, address_bits, output_register)
+    latency = number(parameters, "LATENCY", _LATENCY[module])
+    shape = ram_shape(width, depth, style if latency else "distributed")
+    box = {"lutram": lutram_box, "uram": ultra_ram_box}.get(shape.kind, block_ram_box)
+    return box(shape, width, address_bits, latency)

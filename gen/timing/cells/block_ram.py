@@ -80,16 +80,16 @@ def block_ram(parameters: Mapping[str, str | int], widths: Mapping[str, int]) ->
                       ("CLKARDCLK", "CLKBWRCLK"))
 
 
-def block_ram_box(shape: RamShape, width: int, address_bits: int,
-                  output_register: bool) -> CellTiming:
-    """Return the timing of an ``ember_ram`` of block RAMs.
+def block_ram_box(shape: RamShape, width: int, address_bits: int, latency: int) -> CellTiming:
+    """Return the timing of an ``ember_ram`` of block RAMs, or with ``latency`` 2 of an
+    ``ember_ram_piped``, which uses their output register.
 
     ``shape.stages`` RAMs are cascaded; a LUT for each decodes its enables from the upper bits of
     the address, with a net behind it. ``write_en`` is taken as pin WE, the slower one of WE and EN.
     """
     chain = (_PS["clock_to_cascade"] + max(0, shape.stages - 2) * _PS["cascade_to_cascade"]
              if shape.stages > 1 else 0)
-    if output_register:
+    if latency > 1:
         out = _PS["clock_to_out_registered"]
         inner = (Inner(chain + _PS["cascade_setup"]),) if chain else ()
     else:
@@ -113,6 +113,9 @@ def block_ram_box(shape: RamShape, width: int, address_bits: int,
             loads[pin] = shape.stages if upper else all_of
     for pin in pins("write_data", {"write_data": width}):
         loads[pin] = shape.stages
+    if latency > 1:
+        captures.append(Capture(Pin("output_en"), _PS["register_enable"], "enable"))
+        loads[Pin("output_en")] = shape.columns
     return CellTiming("bram", (), tuple(Launch(pin, out) for pin in
                                         pins("read_data", {"read_data": width})),
                       tuple(captures), ("clk",), inner, loads)

@@ -84,9 +84,10 @@ def _write_address(bit: int) -> int:
     return _PS["write_address"][bit] if bit < 6 else _PS["write_enable"]
 
 
-def lutram_box(shape: RamShape, width: int, address_bits: int, registered: bool) -> CellTiming:
-    """Return the timing of an ``ember_ram_async``, or if ``registered`` of a distributed
-    ``ember_ram``, whose word goes to flip-flops that ``read_en`` enables.
+def lutram_box(shape: RamShape, width: int, address_bits: int, latency: int) -> CellTiming:
+    """Return the timing of an ``ember_ram_async``, or with ``latency`` of a distributed
+    ``ember_ram``, whose word goes to flip-flops that ``read_en`` enables, or ``ember_ram_piped``,
+    where more of them follow.
 
     Above 64 words there are banks, and behind them a tree of LUTs that each select one of four
     (:func:`gen.ram_cost.ram_cost`); a net is before each LUT. The data arrive there last and get
@@ -107,8 +108,8 @@ def lutram_box(shape: RamShape, width: int, address_bits: int, registered: bool)
     contents = _PS["clock_to_out"] + sum(through)
     outputs = pins("read_data", {"read_data": width})
     captures = _writing(shape, width, address_bits)
-    loads = _loads(shape, width, address_bits, registered)
-    if not registered:
+    loads = _loads(shape, width, address_bits, latency)
+    if not latency:
         return CellTiming(
             "lutram", tuple(Arc(pin, out, ps, nets) for pin, ps, nets in reading
                             for out in outputs),
@@ -118,6 +119,8 @@ def lutram_box(shape: RamShape, width: int, address_bits: int, registered: bool)
     captures += [Capture(pin, ps + wire + ff["data"], "address", nets)
                  for pin, ps, nets in reading]
     captures.append(Capture(Pin("read_en"), ff["enable"], "enable"))
+    if latency > 1:
+        captures.append(Capture(Pin("output_en"), ff["enable"], "enable"))
     return CellTiming("lutram", (), tuple(Launch(out, ff["clock_to_q"]) for out in outputs),
                       tuple(captures), ("clk",),
                       (Inner(contents + wire + ff["data"], len(levels)),), loads)
@@ -147,7 +150,7 @@ def _writing(shape: RamShape, width: int, address_bits: int) -> list[Capture]:
     return captures
 
 
-def _loads(shape: RamShape, width: int, address_bits: int, registered: bool) -> dict[Pin, int]:
+def _loads(shape: RamShape, width: int, address_bits: int, latency: int) -> dict[Pin, int]:
     slices = shape.stages * shape.columns
     # A read pin is a LUT's; write address, enable and clock are a slice's.
     cells = -(-width // 2 if shape.words == 32 else -width) * shape.stages
@@ -160,6 +163,6 @@ def _loads(shape: RamShape, width: int, address_bits: int, registered: bool) -> 
             cells if bit < low else width * -(-shape.stages // 4 ** (level + 1)))
     for bit in range(width):
         loads[Pin("write_data", bit)] = shape.stages
-    if registered:
-        loads[Pin("read_en")] = width
+    for enable in ("read_en", "output_en")[:latency]:
+        loads[Pin(enable)] = width
     return loads

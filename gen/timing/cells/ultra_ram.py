@@ -7,7 +7,7 @@ A's and the write port B's: so are those of an ``ember_ram``.
 from collections.abc import Mapping
 
 from gen.ram_cost import RamShape
-from gen.timing.cells.model import Arc, Capture, CellTiming, Launch, Pin, pins, text
+from gen.timing.cells.model import Arc, Capture, CellTiming, Inner, Launch, Pin, pins, text
 from gen.timing.delays import DELAYS
 
 __all__ = ["ultra_ram", "ultra_ram_box"]
@@ -79,20 +79,27 @@ def _cascade(name: str, x: str, order: str, registered: bool, widths: Mapping[st
         arcs += [Arc(a, b, through) for a, b in zip(come, go)]
 
 
-def ultra_ram_box(shape: RamShape, width: int, address_bits: int,
-                  output_register: bool) -> CellTiming:
-    """Return the timing of an ``ember_ram`` of UltraRAMs.
+def ultra_ram_box(shape: RamShape, width: int, address_bits: int, latency: int) -> CellTiming:
+    """Return the timing of an ``ember_ram`` of UltraRAMs, or from ``latency`` 2 on of an
+    ``ember_ram_piped``, which uses the output register of each, and with 3 a cascade register.
 
     The words of ``shape.stages`` RAMs are cascaded. Each RAM compares the upper bits of the
     address itself and is driven through the fabric, since a cascade of the inputs takes registers.
-    ``write_en`` is taken as pin BWE, the slowest one of BWE, RDB_WR and EN.
+    ``write_en`` is taken as pin BWE, the slowest one of BWE, RDB_WR and EN. The RAMs behind the
+    cascade register, in the middle, delay their own words by OREG_ECC; what the register itself
+    launches has no number and is taken as OREG's.
     """
     read, write = _PS["A"], _PS["B"]
-    registered = "_registered" if output_register else ""
+    registered = "_registered" if latency > 1 else ""
+    before = shape.stages // 2 if latency > 2 else 0
+    chained, inner = shape.stages - before, ()
     out = read[f"clock_to_out{registered}"]
-    if shape.stages > 1:
+    if chained > 1:
         out = (read[f"clock_to_cascade{registered}"] + read["cascade_to_out"]
-               + (shape.stages - 2) * read["cascade_to_cascade"])
+               + (chained - 2) * read["cascade_to_cascade"])
+    if before:
+        inner = (Inner(read["clock_to_cascade_registered"] + read["cascade_setup"]
+                       + (before - 1) * read["cascade_to_cascade"]),)
     captures = [Capture(pin, write["input"]["DIN"][0], "data")
                 for pin in pins("write_data", {"write_data": width})]
     captures.append(Capture(Pin("write_en"), write["input"]["BWE"][0], "write_enable"))
@@ -105,6 +112,9 @@ def ultra_ram_box(shape: RamShape, width: int, address_bits: int,
             loads[pin] = all_of
     for pin in pins("write_data", {"write_data": width}):
         loads[pin] = shape.stages
+    if latency > 1:
+        captures.append(Capture(Pin("output_en"), read["output_enable"], "enable"))
+        loads[Pin("output_en")] = all_of
     return CellTiming("uram", (), tuple(Launch(pin, out) for pin in
                                         pins("read_data", {"read_data": width})),
-                      tuple(captures), ("clk",), loads=loads)
+                      tuple(captures), ("clk",), inner, loads)

@@ -45,9 +45,9 @@ def test_an_order_that_does_not_exist():
         timing_of("RAMB36E2", {"CASCADE_ORDER_B": "SECOND"}, {})
 
 
-def box(width, depth, bits, **more):
-    return timing_of("ember_ram", {"WIDTH": width, "DEPTH": depth, "ADDR_BITS": bits,
-                                   "STYLE": "block", **more}, {})
+def box(width, depth, bits, module="ember_ram"):
+    return timing_of(module, {"WIDTH": width, "DEPTH": depth, "ADDR_BITS": bits,
+                              "STYLE": "block"}, {})
 
 
 def test_a_box_of_eight_rams_side_by_side():
@@ -59,7 +59,10 @@ def test_a_box_of_eight_rams_side_by_side():
         Pin("write_en"): (394, "write_enable", 0), Pin("read_en"): (342, "enable", 0)}
     assert timing.loads[Pin("read_addr", 8)] == timing.loads[Pin("write_en")] == 8
     assert timing.loads[Pin("write_data", 0)] == 1
-    assert launches(box(576, 512, 9, OUTPUT_REG=1))[Pin("read_data")] == (229, 0)
+    piped = box(576, 512, 9, "ember_ram_piped")
+    assert launches(piped)[Pin("read_data")] == (229, 0)
+    assert captures(piped) == {**captures(timing), Pin("output_en"): (233, "enable", 0)}
+    assert piped.loads[Pin("output_en")] == 8
 
 
 def test_a_box_of_three_rams_in_depth():
@@ -80,7 +83,7 @@ def test_a_box_of_three_rams_in_depth():
 
 
 def test_a_cascade_ends_in_the_output_register_of_the_last():
-    timing = box(36, 3072, 12, OUTPUT_REG=1)
+    timing = box(36, 3072, 12, "ember_ram_piped")
     assert launches(timing)[Pin("read_data")] == (229, 0)
     assert timing.inner == (Inner(1156 + 210 + 69),)
 

@@ -121,6 +121,13 @@ def test_a_synchronous_box_ends_in_flip_flops():
     assert timing.loads[Pin("read_addr", 0)] == 14
 
 
+def test_more_registers_follow_the_first():
+    first, piped = box("ember_ram", 28, 32, 5), box("ember_ram_piped", 28, 32, 5)
+    assert launches(piped) == launches(first) and piped.inner == first.inner
+    assert captures(piped) == {**captures(first), Pin("output_en"): (61, "enable", 0)}
+    assert piped.loads[Pin("output_en")] == 28
+
+
 @pytest.mark.parametrize("depth, nets", [(64, 0), (65, 1), (256, 1), (257, 2), (4096, 3)])
 def test_a_level_for_each_factor_of_four(depth, nets):
     timing = box("ember_ram_async", 1, depth, (depth - 1).bit_length())

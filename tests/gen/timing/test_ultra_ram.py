@@ -1,6 +1,6 @@
 import pytest
 
-from gen.timing.cells import Pin, timing_of
+from gen.timing.cells import Inner, Pin, timing_of
 from tests.gen.timing.tables import arcs, bus, captures, launches
 
 
@@ -53,9 +53,11 @@ def test_ecc_has_no_timing():
         timing_of("URAM288", {"EN_ECC_RD_A": "TRUE"}, {})
 
 
-def box(width, depth, bits, **more):
-    return timing_of("ember_ram", {"WIDTH": width, "DEPTH": depth, "ADDR_BITS": bits,
-                                   "STYLE": "ultra", **more}, {})
+def box(width, depth, bits, latency=1):
+    parameters = {"WIDTH": width, "DEPTH": depth, "ADDR_BITS": bits, "STYLE": "ultra"}
+    if latency == 1:
+        return timing_of("ember_ram", parameters, {})
+    return timing_of("ember_ram_piped", {**parameters, "LATENCY": latency}, {})
 
 
 def test_a_box_reads_port_a_and_writes_port_b():
@@ -67,7 +69,10 @@ def test_a_box_reads_port_a_and_writes_port_b():
         **dict.fromkeys(bus("write_data", 144), (392, "data", 0)),
         Pin("write_en"): (410, "write_enable", 0), Pin("read_en"): (458, "enable", 0)}
     assert timing.loads[Pin("read_addr", 0)] == 2
-    assert launches(box(144, 4096, 12, OUTPUT_REG=1))[Pin("read_data")] == (767, 0)
+    piped = box(144, 4096, 12, 2)
+    assert launches(piped)[Pin("read_data")] == (767, 0)
+    assert captures(piped) == {**captures(timing), Pin("output_en"): (479, "enable", 0)}
+    assert piped.loads[Pin("output_en")] == 2
 
 
 @pytest.mark.parametrize("depth, plain, registered", [
@@ -75,5 +80,19 @@ def test_a_box_reads_port_a_and_writes_port_b():
 def test_each_stage_of_a_box_adds_a_cascade(depth, plain, registered):
     bits = (depth - 1).bit_length()
     assert launches(box(72, depth, bits))[Pin("read_data")] == (plain, 0)
-    assert launches(box(72, depth, bits, OUTPUT_REG=1))[Pin("read_data")] == (registered, 0)
+    assert launches(box(72, depth, bits, 2))[Pin("read_data")] == (registered, 0)
     assert box(72, depth, bits).loads[Pin("write_data")] == depth // 4096
+
+
+@pytest.mark.parametrize("depth, inner, out", [
+    (8192, 845 + 89, 767), (16384, 845 + 212 + 89, 845 + 193),
+    (32768, 845 + 3 * 212 + 89, 845 + 2 * 212 + 193)])
+def test_a_cascade_register_halves_the_cascade(depth, inner, out):
+    timing = box(72, depth, (depth - 1).bit_length(), 3)
+    assert timing.inner == (Inner(inner),)
+    assert launches(timing)[Pin("read_data")] == (out, 0)
+
+
+def test_one_block_has_no_cascade():
+    timing = box(72, 4096, 12, 3)
+    assert timing.inner == () and launches(timing)[Pin("read_data")] == (767, 0)
