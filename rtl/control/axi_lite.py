@@ -57,6 +57,13 @@ class AxiLiteSlave(wiring.Component):
         m = Module()
         bus = self.bus
         # The content of each channel, from its handshake until the answer was accepted.
+        write_word, read_word = (Signal(ADDRESS_BITS - 2, reset_less=True, name=name)
+                                 for name in ("write_word", "read_word"))
+        write_data, read_data = (Signal(32, reset_less=True, name=name)
+                                 for name in ("write_data", "read_data"))
+        write_strobe = Signal(4, reset_less=True)
+        write_error, read_error = (Signal(reset_less=True, name=name)
+                                   for name in ("write_error", "read_error"))
         address_held, data_held, read_held = Signal(), Signal(), Signal()
         write_answered, read_answered = Signal(), Signal()
         m.d.comb += [
@@ -64,22 +71,24 @@ class AxiLiteSlave(wiring.Component):
             bus.bvalid.eq(write_answered), bus.rvalid.eq(read_answered),
             self.write.eq(address_held & data_held & ~write_answered),
             self.read.eq(read_held & ~read_answered),
+            self.write_word.eq(write_word), self.write_data.eq(write_data),
+            self.write_strobe.eq(write_strobe), self.read_word.eq(read_word),
+            bus.bresp[1].eq(write_error), bus.rresp[1].eq(read_error), bus.rdata.eq(read_data),
             self.idle.eq(~(address_held | data_held | read_held)),
         ]
         with m.If(bus.awvalid & bus.awready):
-            m.d.sync += [address_held.eq(1), self.write_word.eq(bus.awaddr[2:])]
+            m.d.sync += [address_held.eq(1), write_word.eq(bus.awaddr[2:])]
         with m.If(bus.wvalid & bus.wready):
-            m.d.sync += [data_held.eq(1), self.write_data.eq(bus.wdata),
-                         self.write_strobe.eq(bus.wstrb)]
+            m.d.sync += [data_held.eq(1), write_data.eq(bus.wdata), write_strobe.eq(bus.wstrb)]
         with m.If(self.write & self.write_done):
-            m.d.sync += [write_answered.eq(1), bus.bresp[1].eq(self.write_error)]
+            m.d.sync += [write_answered.eq(1), write_error.eq(self.write_error)]
         with m.If(bus.bvalid & bus.bready):
             m.d.sync += [write_answered.eq(0), address_held.eq(0), data_held.eq(0)]
         with m.If(bus.arvalid & bus.arready):
-            m.d.sync += [read_held.eq(1), self.read_word.eq(bus.araddr[2:])]
+            m.d.sync += [read_held.eq(1), read_word.eq(bus.araddr[2:])]
         with m.If(self.read & self.read_done):
-            m.d.sync += [read_answered.eq(1), bus.rresp[1].eq(self.read_error),
-                         bus.rdata.eq(self.read_data)]
+            m.d.sync += [read_answered.eq(1), read_error.eq(self.read_error),
+                         read_data.eq(self.read_data)]
         with m.If(bus.rvalid & bus.rready):
             m.d.sync += [read_answered.eq(0), read_held.eq(0)]
         return m

@@ -126,7 +126,8 @@ class RegisterBlock(wiring.Component):
         size = 1 << _GROUP_BITS
         chosen = {}
         for group in sorted({word // size for word in readable}):
-            value, there = Signal(32, name=f"group{group}"), Signal(name=f"there{group}")
+            value = Signal(32, reset_less=True, name=f"group{group}")
+            there = Signal(reset_less=True, name=f"there{group}")
             chosen[group] = value, there
             m.d.sync += [value.eq(0), there.eq(0)]
             with m.Switch(slave.read_word[:_GROUP_BITS]):
@@ -134,7 +135,7 @@ class RegisterBlock(wiring.Component):
                     if word // size == group:
                         with m.Case(word % size):
                             m.d.sync += [value.eq(source), there.eq(1)]
-        found, exists = Signal(32), Signal()
+        found, exists = Signal(32, reset_less=True), Signal(reset_less=True)
         m.d.sync += [found.eq(0), exists.eq(0)]
         with m.Switch(slave.read_word[_GROUP_BITS:]):
             for group, (value, there) in chosen.items():
@@ -153,8 +154,10 @@ class RegisterBlock(wiring.Component):
     def _write(self, m: Module, slave, writable) -> None:
         """Merge the bytes with the old value, check the bounds, then write."""
         first = TABLE_BASE // 4 + 1
-        own, low, high, merged = (Signal(32, name=n) for n in ("own", "low", "high", "merged"))
-        is_control, is_table, refused = Signal(), Signal(), Signal()
+        own, low, high, merged = (Signal(32, reset_less=True, name=n)
+                                  for n in ("own", "low", "high", "merged"))
+        is_control, is_table, refused = (Signal(reset_less=True, name=n)
+                                         for n in ("is_control", "is_table", "refused"))
         whole = Signal()
         m.d.comb += [
             whole.eq(slave.write_strobe.all()),

@@ -30,7 +30,7 @@ class AnswerCounter(wiring.Component):
 
     def elaborate(self, platform) -> Module:
         m = Module()
-        before, passed, owed = Signal(32), Signal(32), Signal()
+        before, passed, owed = Signal(32, reset_less=True), Signal(32), Signal()
         m.d.comb += [passed.eq(self.time - before), self.idle.eq(1)]
         # Outstanding since the last cycle: its requests show in the counters now.
         m.d.sync += [before.eq(self.time),

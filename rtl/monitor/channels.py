@@ -1,6 +1,6 @@
 """Channel map: the streams between the blocks of the NIC by name, and a probe of their states."""
 
-from amaranth.hdl import Cat, Module
+from amaranth.hdl import Cat, Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import Out
 
@@ -126,5 +126,7 @@ class ChannelProbe(wiring.Component):
         for member in ("valid", "ready"):
             now = getattr(self.now, member)
             m.d.comb += now.eq(Cat(getattr(stream, member) for stream in self._streams))
-            m.d.sync += getattr(self.kept, member).eq(now)
+            kept = Signal.like(now, name=f"kept_{member}", reset_less=True)
+            m.d.sync += kept.eq(now)
+            m.d.comb += getattr(self.kept, member).eq(kept)
         return m

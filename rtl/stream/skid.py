@@ -43,7 +43,8 @@ class SkidBuffer(wiring.Component):
         ends = [0, *(end for part in wide for end in (part.start, part.stop)), len(incoming)]
         short = [slice(*pair) for pair in zip(ends[::2], ends[1::2])]
         entering, leaving = (Cat(word[part] for part in short) for word in (incoming, outgoing))
-        held, front = Signal(len(entering)), Signal(len(entering))
+        held, front = (Signal(len(entering), reset_less=True, name=name)
+                       for name in ("held", "front"))
         held_valid, front_valid = Signal(), Signal()
         m.d.comb += [
             incoming.eq(self.i.payload),
