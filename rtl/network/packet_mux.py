@@ -1,11 +1,11 @@
 """Packet multiplexer: several packagers share one frame assembler."""
 
-from amaranth.hdl import Module, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from rtl.formats import FrameInfo, RawBeat
-from rtl.stream import Arbiter, SkidBuffer, StreamFIFO
+from rtl.stream import SkidBuffer
 
 __all__ = ["PacketMux"]
 
@@ -14,21 +14,22 @@ class PacketMux(wiring.Component):
     """Merge ``ports`` pairs of header and payload streams, whole packets at a time, round robin.
 
     Each pair gives its payloads in the order of its headers; a header with ``empty`` set has none.
-    Latency and rate: see ``LATENCY`` and ``RATE``.
+    A header is chosen in one cycle and taken in the next, so that ``ready`` is a register. Latency
+    and rate: see ``LATENCY`` and ``RATE``.
 
     Ports: ``headers`` and ``payload``, arrays of input streams; ``header_out``, ``payload_out``;
     ``idle``.
     """
 
     LATENCY = {
-        ("header", "the same header"): 1,
+        ("header", "the same header"): 2,
         ("payload beat of that header", "the same beat"): 1,
         ("header", "its first payload beat"): 3,
     }
     RATE = (
-        "1 payload beat per cycle, and a header passes while the payload of an earlier packet "
-        "does")
-    ORDER = 4
+        "1 payload beat per cycle, and a header in 2 cycles, which passes while the payload of an "
+        "earlier packet does")
+    ORDER = 2
     """Packets whose headers have passed and whose payload has not."""
 
     def __init__(self, ports: int):
@@ -46,32 +47,55 @@ class PacketMux(wiring.Component):
     def elaborate(self, platform) -> Module:
         m = Module()
         n = self._ports
-        m.submodules.arbiter = arbiter = Arbiter(FrameInfo, n)
-        # The order of the granted headers: which port's payload comes next.
-        m.submodules.order = order = StreamFIFO(range(max(2, n)), self.ORDER, early=True)
+        m.submodules.header = header = SkidBuffer(FrameInfo)
+        # The order of the headers with payload: which port's payload comes next, a bit for each.
+        m.submodules.order = order = SkidBuffer(n)
         m.submodules.buffer = buffer = SkidBuffer(RawBeat)
-        wiring.connect(m, arbiter.o, wiring.flipped(self.header_out))
+        wiring.connect(m, header.o, wiring.flipped(self.header_out))
         wiring.connect(m, buffer.o, wiring.flipped(self.payload_out))
-        # A grant with payload needs an entry in the order, so it waits until one is free.
-        granted = Signal()
-        for k in range(n):
-            m.d.comb += [
-                arbiter.i[k].payload.eq(self.headers[k].payload),
-                arbiter.i[k].valid.eq(self.headers[k].valid & order.i.ready),
-                self.headers[k].ready.eq(arbiter.i[k].ready & order.i.ready),
-            ]
-            with m.If(arbiter.i[k].valid & arbiter.i[k].ready):
-                m.d.comb += granted.eq(~self.headers[k].payload.empty)
-        m.d.comb += [order.i.valid.eq(granted), order.i.payload.eq(arbiter.grant)]
-        with m.Switch(order.o.payload):
-            for k in range(n):
-                with m.Case(k):
-                    m.d.comb += [
-                        buffer.i.payload.eq(self.payload[k].payload),
-                        buffer.i.valid.eq(self.payload[k].valid & order.o.valid),
-                        self.payload[k].ready.eq(buffer.i.ready & order.o.valid),
-                        order.o.ready.eq(buffer.i.ready & self.payload[k].valid
-                                         & self.payload[k].payload.last),
-                    ]
-        m.d.comb += self.idle.eq(arbiter.idle & order.idle & buffer.idle)
+
+        # No choice while a header is taken: what has room now has room in the next cycle.
+        offered, empty = Signal(n), Signal(n)
+        choice, grant, grant_full = Signal(n), Signal(n), Signal(n)
+        later = Signal(n)  # the ports after the last one granted
+        m.d.comb += [
+            offered.eq(Cat(port.valid for port in self.headers)),
+            empty.eq(Cat(port.payload.empty for port in self.headers)),
+            choice.eq(Mux((offered & later).any(), _lowest(offered & later), _lowest(offered))),
+            header.i.valid.eq(grant.any()), header.i.payload.eq(_chosen(grant, self.headers)),
+            order.i.valid.eq(grant_full.any()), order.i.payload.eq(grant_full),
+            *(port.ready.eq(grant[k]) for k, port in enumerate(self.headers)),
+        ]
+        m.d.sync += [grant.eq(0), grant_full.eq(0)]
+        with m.If(header.i.ready & order.i.ready & ~grant.any()):
+            m.d.sync += [grant.eq(choice), grant_full.eq(choice & ~empty)]
+        with m.If(grant.any()):
+            m.d.sync += later.eq(Cat(grant[:k].any() for k in range(n)))
+
+        turn, there, last = Signal(n), Signal(n), Signal(n)
+        m.d.comb += [
+            turn.eq(order.o.payload),
+            there.eq(Cat(port.valid for port in self.payload)),
+            last.eq(Cat(port.payload.last for port in self.payload)),
+            buffer.i.valid.eq(order.o.valid & (turn & there).any()),
+            buffer.i.payload.eq(_chosen(turn, self.payload)),
+            order.o.ready.eq(buffer.i.ready & (turn & there & last).any()),
+            *(port.ready.eq(buffer.i.ready & order.o.valid & turn[k])
+              for k, port in enumerate(self.payload)),
+            self.idle.eq(~offered.any() & header.idle & order.idle & buffer.idle),
+        ]
         return m
+
+
+def _lowest(bits: Value) -> Value:
+    """Return ``bits`` without all but the lowest that is set."""
+    return Value.cast(Cat(bit & ~bits[:k].any() for k, bit in enumerate(bits)))
+
+
+def _chosen(which: Value, ports) -> Value:
+    """Return the payload of the port whose bit of ``which`` is the only one set."""
+    value = Value.cast(0)
+    for bit, port in zip(which, ports):
+        payload = Value.cast(port.payload)
+        value |= payload & bit.replicate(len(payload))
+    return value

@@ -120,11 +120,11 @@ def _packet_mux(config: NicConfig) -> list[Latency]:
     probe = Probe(PacketMux(2))
     turn = probe.latency("header", "its first payload beat", "payload_out",
                          probe.push("payload__1", last=1),
-                         probe.push("headers__1", opcode=1, after=1))
+                         probe.push("headers__1", opcode=1, after=1), taken=1)
     return [
         turn,
         probe.latency("header", "the same header", "header_out",
-                      probe.push("headers__1", opcode=1)),
+                      probe.push("headers__1", opcode=1), taken=1),
         probe.latency("payload beat of that header", "the same beat", "payload_out",
                       probe.push("payload__1", last=1))]
 

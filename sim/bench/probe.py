@@ -113,11 +113,12 @@ class Probe:
         raw = value.to_bytes(4 * word_count(layout), "little")
         return Push(stream, np.frombuffer(raw, "<u4").reshape(1, -1), after)
 
-    def drive(self, sink: str, *pushes: Push, within: int = 200) -> tuple[np.ndarray, np.ndarray]:
+    def drive(self, sink: str, *pushes: Push, within: int = 200,
+              taken: int = 0) -> tuple[np.ndarray, np.ndarray]:
         """Push records; return the records that leave ``sink`` and their cycles.
 
-        Cycles count from the one in which the last push was accepted. ``RuntimeError`` if that push
-        was not accepted when offered, or if nothing leaves.
+        Cycles count from the one in which the last push was offered. ``RuntimeError`` if that push
+        was not accepted ``taken`` cycles later, or if nothing leaves.
         """
         engine = self._engine
         engine.pop(sink)
@@ -126,10 +127,10 @@ class Probe:
             engine.push(push.stream, push.words, base + push.after)
         last = max(pushes, key=lambda push: push.after)
         start = base + last.after
-        engine.run(start)
+        engine.run(start + taken)
         if engine.waiting(last.stream) != 1:
             raise RuntimeError(f"{self._name}: {last.stream} took the item before its cycle")
-        engine.run(start + 1)
+        engine.run(start + taken + 1)
         if engine.waiting(last.stream):
             raise RuntimeError(f"{self._name}: {last.stream} did not take the item in its cycle")
         engine.run(start + within)
@@ -139,12 +140,13 @@ class Probe:
         return records, cycles.astype(np.int64) - start
 
     def latency(self, start: str, end: str, sink: str, *pushes: Push,
-                within: int = 200) -> Latency:
+                within: int = 200, taken: int = 0) -> Latency:
         """Measure from the last of ``pushes`` to the first item on ``sink``.
 
-        ``start``, ``end``: names of the two items, a path in ``LATENCY`` of the block.
+        ``start``, ``end``: names of the two items, a path in ``LATENCY`` of the block. ``taken``:
+        cycles for which the block looks at the last push before it takes it.
         """
-        _, cycles = self.drive(sink, *pushes, within=within)
+        _, cycles = self.drive(sink, *pushes, within=within, taken=taken)
         return self.with_stated(start, end, int(cycles[0]))
 
     def with_stated(self, start: str, end: str, cycles: int) -> Latency:

@@ -19,7 +19,7 @@ from rtl.interaction.flatten import Flattener
 from rtl.interaction.pooling import BAGS, OUT_BEATS
 from rtl.interaction.result_groups import ResultGrouper
 from rtl.interaction.slices import SliceLoader, ring_depth
-from rtl.network import FrameAssembler, FrameReceiver, PacketMux, PacketParser
+from rtl.network import FrameAssembler, FrameReceiver, PacketParser
 from rtl.network.packet_pool import packet_buffers
 from rtl.nic import REQUEST_FIFO
 from rtl.query.reporter import OwedCredit
@@ -45,7 +45,7 @@ def latencies(config: NicConfig) -> dict[str, int]:
         "cache_queue": EmbeddingCache.QUEUE, "bags": BAGS, "pooled_beats": OUT_BEATS,
         "ring_beats": Pooler.QUEUE_BEATS, "request_fifo": REQUEST_FIFO,
         "node_buffers": packet_buffers(config.nodes), "one_buffers": packet_buffers(1),
-        "mux_order": PacketMux.ORDER, "result_groups": ResultGrouper.GROUPS,
+        "result_groups": ResultGrouper.GROUPS,
         "credit_share": OwedCredit.SHARE,
         "assembled": FrameAssembler.LATENCY["last payload beat behind its buffer",
                                             "CRC and length, for the header"],
@@ -67,7 +67,7 @@ _REGISTERS = ("node", "cluster", "vector_beats", "vector_packing", "mean", "inte
               "lookup_timeout", "vector_timeout", "result_timeout", "lookup_window")
 _LATENCIES = ("parser_header", "parser_record", "adder", "reciprocal", "divider", "loop",
               "hits_ahead", "cache_queue", "bags", "pooled_beats", "ring_beats", "request_fifo",
-              "node_buffers", "one_buffers", "mux_order", "result_groups", "credit_share",
+              "node_buffers", "one_buffers", "result_groups", "credit_share",
               "assembled", "assembler_room", "slice_ring", "slice_loaded", "dot_first",
               "dot_reuse", "dot_room")
 

@@ -88,8 +88,8 @@ public:
         results.init(&clock, c, &packets_);
         interaction.init(&clock, c, &packets_);
         reporter_.init(&clock);
-        net_mux_.init(&clock, c.mux_order);
-        host_mux_.init(&clock, c.mux_order);
+        net_mux_.init(&clock);
+        host_mux_.init(&clock);
         net_assembler.init(&clock, c.net_payload_beats, c.assembled, c.assembler_room);
         host_assembler.init(&clock, c.host_payload_beats, c.assembled, c.assembler_room);
         net_ports_ = {&lookup_reader.out, &vector_reader.out};

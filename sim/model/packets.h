@@ -281,16 +281,18 @@ private:
     uint32_t index_ = 0;
 };
 
-// rtl.network.packet_mux: merges whole packets of several packagers, round robin.
+// rtl.network.packet_mux: merges whole packets of several packagers, round robin. A header is chosen
+// in one cycle and taken in the next.
 class Mux {
 public:
     Queue<Packet*> headers;
     Queue<PayloadBeat> payload;
 
-    void init(Clock* clock, uint32_t order) {
+    void init(Clock* clock) {
+        clock_ = clock;
         headers.skid(clock);
         payload.skid(clock);
-        order_.fifo(clock, order);
+        order_.skid(clock);
     }
     void step(const std::vector<Departure*>& ports) {
         if (order_.has()) {
@@ -301,22 +303,29 @@ public:
                 if (beat.last) order_.pop();
             }
         }
+        if (granted_) {
+            Packet* packet = ports[port_]->headers.pop();
+            headers.push(packet);
+            if (packet->beats) order_.push(port_);
+            granted_ = false;
+            return;
+        }
         if (!order_.room() || !headers.room()) return;
         const uint32_t n = ports.size();
-        for (uint32_t k = 0, port = previous_; k < n; k++) {
+        for (uint32_t k = 0, port = port_; k < n && !granted_; k++) {
             port = port + 1 == n ? 0 : port + 1;
             if (!ports[port]->headers.has()) continue;
-            Packet* packet = ports[port]->headers.pop();
-            headers.push(packet);
-            if (packet->beats) order_.push(port);
-            previous_ = port;
-            return;
+            port_ = port;
+            granted_ = true;
+            clock_->moved = true;
         }
     }
 
 private:
+    Clock* clock_ = nullptr;
     Queue<uint32_t> order_;
-    uint32_t previous_ = 0;
+    uint32_t port_ = 0;  // the last one chosen
+    bool granted_ = false;
 };
 
 struct FrameBeat {

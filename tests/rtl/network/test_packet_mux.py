@@ -55,6 +55,18 @@ def test_payload_flows_every_cycle():
     assert cycles <= 320 / 0.95
 
 
+def test_short_packets_of_all_ports_take_two_cycles_each():
+    dut = made(PacketMux, 3)
+    headers: list[dict] = []
+    background = [sender(dut.headers[p], [_info(p, k, 1) for k in range(40)]) for p in range(3)]
+    background += [sender(dut.payload[p], [{"data": 0, "last": 1}] * 40) for p in range(3)]
+    payload: list[dict] = []
+    cycles = simulate(dut, receiver(dut.header_out, headers, 60),
+                      receiver(dut.payload_out, payload, 60), background=background)
+    assert cycles <= 2 * 60 + 5
+    assert [header["opcode"] for header in headers[:6]] in ([0, 1, 2, 0, 1, 2], [1, 2, 0, 1, 2, 0])
+
+
 @pytest.mark.parametrize("stalls", STALLS)
 def test_router_splits_by_node(stalls):
     rng = random.Random(2)
