@@ -4,11 +4,11 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.markup import escape
 
 from sim import api
 from sim.bench.rows import SECTIONS
 from sim.cli.options import to_file
+from sim.cli.progress import JobLines
 from sim.files.outputs import write_json
 
 __all__ = ["bench"]
@@ -26,18 +26,13 @@ def bench(
 
     console = Console(stderr=json == "-")
 
-    def progress(done: int, total: int, line: str) -> None:
-        # Lines, no bar: compiling has a display of its own.
-        console.print(f"[dim]{done} of {total}:[/dim] {escape(line)}", highlight=False,
-                      soft_wrap=True)
-
     def finished(row: dict) -> None:
         console.print(f"    {row['name']}: {figure(row['value'])} {row['unit']}",
                       highlight=False, markup=False, soft_wrap=True)
 
     names = [name.strip() for name in only.split(",")] if only is not None else []
-    result = api.bench(only=names, json=to_file(json, {}), progress=progress,
-                         finished=finished)
+    result = api.bench(only=names, json=to_file(json, {}), progress=JobLines(console),
+                       finished=finished)
     if json == "-":
         write_json(result, json)
     latencies = [row for row in result["rows"] if row["section"] == "latency"]

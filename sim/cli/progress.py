@@ -1,10 +1,12 @@
 """Progress of commands: in place on a terminal, else a line now and then."""
 
 import time
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from types import TracebackType
 
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -14,12 +16,12 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-__all__ = ["PointBar", "RunBar", "SampleCount", "TrainBar"]
+__all__ = ["JobLines", "PointBar", "RunBar", "SampleCount", "TrainBar"]
 
 _FIRST = 1 << 14
 
 _LINE_SECONDS = 30.0
-"""From one line of progress on points to the next where there is no terminal."""
+"""From one line of progress on the same work to the next, for points where there is no terminal."""
 
 
 class SampleCount:
@@ -154,3 +156,24 @@ class PointBar(AbstractContextManager):
             seconds = (now - self._began) / (share - self._first) * (1 - share)
             left = f", about {seconds / 60:.0f} min left"
         self._console.print(f"{done:,} of {total:,} points{left}", highlight=False)
+
+
+class JobLines:
+    """Lines on one job after the other, which may have displays of their own in between.
+
+    A job's first line is printed, and of those that follow one in half a minute.
+    """
+
+    def __init__(self, console: Console, now: Callable[[], float] = time.monotonic):
+        self._console = console
+        self._now = now
+        self._job: int | None = None
+        self._next = 0.0
+
+    def __call__(self, done: int, total: int, line: str) -> None:
+        now = self._now()
+        if done == self._job and now < self._next:
+            return
+        self._job, self._next = done, now + _LINE_SECONDS
+        self._console.print(f"[dim]{done} of {total}:[/dim] {escape(line)}", highlight=False,
+                            soft_wrap=True)

@@ -2,7 +2,7 @@ import io
 
 from rich.console import Console
 
-from sim.cli.progress import SampleCount
+from sim.cli.progress import JobLines, SampleCount
 
 
 def test_lines_where_there_is_no_terminal():
@@ -20,3 +20,11 @@ def test_one_place_on_a_terminal():
             progress(done)
     # Whatever the status shows in its one line, and clears; no line for each doubling.
     assert out.getvalue().count("samples") <= 2
+
+
+def test_a_job_that_reports_often_prints_its_first_line_and_one_in_half_a_minute():
+    out, now = io.StringIO(), iter((0.0, 1.0, 29.9, 30.0, 31.0, 32.0))
+    lines = JobLines(Console(file=out), lambda: next(now))
+    for done, line in ((0, "a: 1"), (0, "a: 2"), (0, "a: 3"), (0, "a: 4"), (0, "a: 5"), (1, "b")):
+        lines(done, 2, line)
+    assert out.getvalue() == "0 of 2: a: 1\n0 of 2: a: 4\n1 of 2: b\n"
