@@ -14,9 +14,10 @@ class StreamFIFO(wiring.Component):
 
     Latency and rate: see ``LATENCY`` and ``RATE``.
 
+    ``i.ready``, and whether there is an item to read, are registers beside ``level``.
+
     Parameters: ``shape`` of an item; ``depth``; ``style`` of the RAM, by default LUTRAM up to 64
-    items and block RAM above; ``early``: whether ``i.ready`` comes from its own register, with the
-    same timing, for uses where much logic depends on it.
+    items and block RAM above.
 
     Ports: ``i`` and ``o``, streams of ``shape``; ``level``, items in the RAM; ``idle``.
 
@@ -26,10 +27,10 @@ class StreamFIFO(wiring.Component):
     LATENCY = {("item", "the same item"): 2}
     RATE = "1 item per cycle"
 
-    def __init__(self, shape, depth: int, *, style: str | None = None, early: bool = False):
+    def __init__(self, shape, depth: int, *, style: str | None = None):
         if not isinstance(depth, int) or depth < 2:
             raise ValueError(f"depth must be an integer of at least 2, not {depth!r}")
-        self._shape, self._depth, self._early = shape, depth, early
+        self._shape, self._depth = shape, depth
         self._style = style or ("lutram" if depth <= 64 else "bram")
         super().__init__({
             "i": In(stream.Signature(shape)), "o": Out(stream.Signature(shape)),
@@ -42,16 +43,17 @@ class StreamFIFO(wiring.Component):
                                      style=self._style)
         head, tail = Signal(range(depth)), Signal(range(depth))
         level = Signal(range(depth + 1))
-        valid = Signal()
+        some, full, valid = Signal(), Signal(), Signal()
         push, pull = Signal(), Signal()
         m.d.comb += [
             push.eq(self.i.valid & self.i.ready),
-            pull.eq((level != 0) & (~valid | self.o.ready)),
+            self.i.ready.eq(~full),
+            pull.eq(some & (~valid | self.o.ready)),
             ram.write_en.eq(push), ram.write_addr.eq(tail), ram.write_data.eq(self.i.payload),
             ram.read_en.eq(pull), ram.read_addr.eq(head),
             self.o.valid.eq(valid), self.o.payload.eq(ram.read_data),
             self.level.eq(level),
-            self.idle.eq((level == 0) & ~valid),
+            self.idle.eq(~some & ~valid),
         ]
         with m.If(push):
             m.d.sync += tail.eq(Mux(tail == depth - 1, 0, tail + 1))
@@ -60,11 +62,9 @@ class StreamFIFO(wiring.Component):
         with m.Elif(self.o.ready):
             m.d.sync += valid.eq(0)
         # One carry chain (+1, 0 or -1), since pull and push often arrive late.
-        m.d.sync += level.eq(level + Cat(push ^ pull, pull & ~push).as_signed())
-        if self._early:
-            full = Signal()
-            m.d.sync += full.eq(((level == depth) | ((level == depth - 1) & push)) & ~pull)
-            m.d.comb += self.i.ready.eq(~full)
-        else:
-            m.d.comb += self.i.ready.eq(level != depth)
+        m.d.sync += [
+            level.eq(level + Cat(push ^ pull, pull & ~push).as_signed()),
+            some.eq(push | Mux(pull, level != 1, some)),
+            full.eq((full | ((level == depth - 1) & push)) & ~pull),
+        ]
         return m

@@ -1,6 +1,6 @@
 """Packet FIFO: stores and forwards packets, with a verdict on each at its end."""
 
-from amaranth.hdl import Module, Mux, Shape, Signal
+from amaranth.hdl import Cat, Module, Mux, Shape, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -55,18 +55,20 @@ class PacketFIFO(wiring.Component):
             return Mux(pointer == depth - 1, 0, pointer + 1)
 
         head, tail, start = (Signal(range(depth)) for _ in range(3))
-        level, ready_level, open_level = (Signal(range(depth + 1)) for _ in range(3))
+        level, ready_level = Signal(range(depth + 1)), Signal(range(depth + 1))
+        # Beside the levels: whether there are items of finished packets, and no room.
+        some, full = Signal(), Signal()
         swallow, valid = Signal(), Signal()
         take, too_long, write, finish, revoke, pull = (Signal() for _ in range(6))
         m.d.comb += [
             # An unfinished packet that fills the RAM can never be drained, so drop the rest.
-            too_long.eq(~swallow & (open_level == depth)),
-            self.i.ready.eq((level != depth) | swallow | (open_level == depth)),
+            too_long.eq(~swallow & full & ~some),
+            self.i.ready.eq(~full | swallow | ~some),
             take.eq(self.i.valid & self.i.ready),
             write.eq(take & ~swallow & ~too_long),
             finish.eq(write & self.i.payload.last & ~self.i.payload.drop),
             revoke.eq(take & self.i.payload.last & (self.i.payload.drop | swallow | too_long)),
-            pull.eq((ready_level != 0) & (~valid | self.o.ready)),
+            pull.eq(some & (~valid | self.o.ready)),
             ram.write_en.eq(write), ram.write_addr.eq(tail),
             ram.write_data.eq((self.i.payload.item.as_value() if hasattr(
                 self.i.payload.item, "as_value") else self.i.payload.item)
@@ -76,21 +78,24 @@ class PacketFIFO(wiring.Component):
             self.o.payload.item.eq(ram.read_data[:-1]),
             self.o.payload.last.eq(ram.read_data[-1]),
             self.dropped.eq(revoke), self.overflow.eq(revoke & (swallow | too_long)),
-            self.level.eq(level), self.idle.eq((ready_level == 0) & ~valid),
+            self.level.eq(level), self.idle.eq(~some & ~valid),
         ]
         with m.If(take & too_long & ~self.i.payload.last):
             m.d.sync += swallow.eq(1)
         with m.If(take & self.i.payload.last):
             m.d.sync += swallow.eq(0)
         with m.If(revoke):
-            m.d.sync += [tail.eq(start), open_level.eq(0)]
+            m.d.sync += tail.eq(start)
         with m.Elif(write):
-            m.d.sync += [tail.eq(following(tail)), open_level.eq(open_level + 1)]
+            m.d.sync += tail.eq(following(tail))
             with m.If(finish):
-                m.d.sync += [start.eq(following(tail)), open_level.eq(0)]
+                m.d.sync += start.eq(following(tail))
         m.d.sync += [
-            level.eq(level + (write & ~revoke) - pull - Mux(revoke, open_level, 0)),
-            ready_level.eq(ready_level + Mux(finish, open_level + 1, 0) - pull),
+            level.eq(Mux(revoke, ready_level - pull,
+                         level + Cat(write ^ pull, pull & ~write).as_signed())),
+            ready_level.eq(Mux(finish, level + ~pull, ready_level - pull)),
+            some.eq(finish | Mux(pull, ready_level != 1, some)),
+            full.eq((full | ((level == depth - 1) & write)) & ~pull & ~revoke),
         ]
         with m.If(pull):
             m.d.sync += [head.eq(following(head)), valid.eq(1)]

@@ -60,12 +60,12 @@ def test_packet_fifo(depth):
 
 
 @pytest.mark.parametrize("old, new", [
-    ("tail.eq(start), open_level.eq(0)", "open_level.eq(0)"),
-    ("| swallow | (open_level == depth)", "| swallow"),
-    ("(ready_level != 0)", "(level != 0)"),
-    (" - Mux(revoke, open_level, 0)", ""),
+    ("tail.eq(start)", "tail.eq(tail)"),
+    ("| swallow | ~some", "| swallow"),
+    ("pull.eq(some ", "pull.eq((level != 0) "),
+    ("Mux(revoke, ready_level - pull,", "Mux(0, 0,"),
     ("(self.i.payload.drop | swallow | too_long)", "(self.i.payload.drop | swallow)"),
-    ("start.eq(following(tail)), ", ""),
+    ("start.eq(following(tail))", "start.eq(start)"),
 ], ids=["not-taken-back", "jammed", "shown-early", "places-lost", "too-long-kept", "old-start"])
 def test_broken_packet_fifo(old, new):
     assert not prove(packets(broken(PacketFIFO, old, new)(1, 3), 3)).holds

@@ -44,9 +44,9 @@ def test_fifo(depth):
 
 @pytest.mark.parametrize("old, new, what", [
     ("(~valid | self.o.ready)", "1", "o_holds"),
-    ("level != depth)", "level != depth - 1)", "takes"),
+    ("(level == depth - 1) & push", "(level == depth - 2) & push", "takes"),
     ("tail == depth - 1", "tail == depth - 2", "items_in_order"),
-    ("(level != 0) &", "(level > 1) &", "leaves"),
+    ("pull.eq(some &", "pull.eq((level > 1) &", "leaves"),
 ], ids=["overwritten", "place-lost", "early-wrap", "last-kept"])
 def test_broken_fifo(old, new, what):
     verdict = prove(queue(broken(StreamFIFO, old, new)(2, 3), 4, 1))

@@ -88,8 +88,8 @@ def test_fifo_holds_its_depth():
 
 @pytest.mark.parametrize("stalls", STALLS)
 @pytest.mark.parametrize("depth", [2, 4, 5])
-def test_an_early_fifo_is_ready_in_the_same_cycles(depth, stalls):
-    dut, taken, levels = made(StreamFIFO, 8, depth, early=True), [], set()
+def test_a_fifo_is_ready_while_its_ram_is_not_full(depth, stalls):
+    dut, taken, levels = made(StreamFIFO, 8, depth), [], set()
 
     async def watch(ctx):
         while True:
