@@ -20,16 +20,20 @@ __all__ = ["DotArray"]
 class _DotUnit(wiring.Component):
     """One dot product per cycle of any two vectors of the ring, with a copy of it per operand.
 
-    Ports: ``write_en``, ``write_addr``, ``write_data``: into both copies; ``read_en``, ``row``,
-    ``column``: places of the operands, a cycle before :class:`~rtl.float.DotProduct` has them;
-    ``first``, ``previous`` (with several slices), ``o``: as there.
+    Addresses and write enable come a cycle early, to registers of the unit: they have hundreds of
+    loads in each.
+
+    Ports: ``write_en``, ``write_addr``, and a cycle later ``write_data``: into both copies;
+    ``row``, ``column``: places of the operands, two cycles before
+    :class:`~rtl.float.DotProduct` has them; ``first``, ``previous`` (with several slices), ``o``:
+    as there.
     """
 
     def __init__(self, depth: int, several: bool):
         self._depth, self._several = depth, several
         ports = {
             "write_en": In(1), "write_addr": In(range(depth)), "write_data": In(RECODED_SLICE.size),
-            "read_en": In(1), "row": In(range(depth)), "column": In(range(depth)), "o": Out(32)}
+            "row": In(range(depth)), "column": In(range(depth)), "o": Out(32)}
         if several:
             ports |= {"first": In(1), "previous": In(32)}
         super().__init__(ports)
@@ -37,13 +41,17 @@ class _DotUnit(wiring.Component):
     def elaborate(self, platform) -> Module:
         m = Module()
         m.submodules.product = product = DotProduct(accumulate=self._several)
+        write_en, write_addr = Signal(), Signal.like(self.write_addr, reset_less=True)
+        m.d.sync += [write_en.eq(self.write_en), write_addr.eq(self.write_addr)]
         for name, place, operand in (("rows", self.row, product.a),
                                      ("columns", self.column, product.b)):
+            read_addr = Signal.like(place, name=f"{name}_addr", reset_less=True)
+            m.d.sync += read_addr.eq(place)
             m.submodules[name] = ram = Ram(RECODED_SLICE.size, self._depth, style="lutram")
             m.d.comb += [
-                ram.write_en.eq(self.write_en), ram.write_addr.eq(self.write_addr),
-                ram.write_data.eq(self.write_data), ram.read_en.eq(self.read_en),
-                ram.read_addr.eq(place), operand.eq(ram.read_data),
+                ram.write_en.eq(write_en), ram.write_addr.eq(write_addr),
+                ram.write_data.eq(self.write_data), ram.read_addr.eq(read_addr),
+                operand.eq(ram.read_data),
             ]
         m.d.comb += self.o.eq(product.o)
         if self._several:
@@ -63,7 +71,7 @@ class DotArray(wiring.Component):
     Ports
     -----
     write_en, write_addr, write_data: from :class:`~rtl.interaction.slices.SliceLoader`.
-    valid, group, read_en, rows, columns: from :class:`~rtl.interaction.dot_schedule.DotSchedule`.
+    valid, group, rows, columns: from :class:`~rtl.interaction.dot_schedule.DotSchedule`.
     o_valid, o_group: the finished group; it is not registered after the float units.
     dots: its dots, unit 0 lowest; for slices before the final one, the sums so far.
     idle: no group is in flight.
@@ -82,7 +90,7 @@ class DotArray(wiring.Component):
         super().__init__({
             "write_en": In(1), "write_addr": In(range(self._depth)),
             "write_data": In(RECODED_SLICE.size),
-            "valid": In(1), "group": In(self._group), "read_en": In(1), "rows": In(places),
+            "valid": In(1), "group": In(self._group), "rows": In(places),
             "columns": In(places), "o_valid": Out(1), "o_group": Out(self._group),
             "dots": Out(32 * self._units), "idle": Out(1),
         })
@@ -114,7 +122,7 @@ class DotArray(wiring.Component):
             units.append(unit)
             m.d.comb += [
                 unit.write_en.eq(self.write_en), unit.write_addr.eq(self.write_addr),
-                unit.write_data.eq(self.write_data), unit.read_en.eq(self.read_en),
+                unit.write_data.eq(self.write_data),
                 unit.row.eq(self.rows[k]), unit.column.eq(self.columns[k]),
                 self.dots.word_select(k, 32).eq(unit.o),
             ]

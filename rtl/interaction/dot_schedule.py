@@ -33,6 +33,14 @@ def DotGroup(config: NicConfig) -> data.StructLayout:
         "fill": range(LANES), "emit": 1, "last": 1})
 
 
+_Step = data.StructLayout({
+    "count": range(LANES + 1), "fill": range(LANES), "some": 1, "ending": 1, "spills": 1, "emit": 1,
+    "ends": 1})
+"""What a group does. ``some``: it has pairs; ``ending``: none remain after it; ``spills``: its last
+dots begin a beat, which the next step ends; ``emit``: it needs room for a beat; ``ends`` the
+slice."""
+
+
 class DotSchedule(wiring.Component):
     """Enumerate the pairs of each slice in result order, ``dot_units`` a cycle.
 
@@ -53,7 +61,8 @@ class DotSchedule(wiring.Component):
     itself: vectors are also paired with themselves; may change while idle.
     released: number of vectors of a finished slice, for one cycle.
     valid, group: a group, as :func:`DotGroup`.
-    read_en, rows, columns: the places in the ring of the group's pairs, unit 0 first.
+    rows, columns: the places in the ring of the pairs of the group that begins, unit 0 first: a
+        cycle before ``valid``, and not registered; each unit has registers of its own.
     left: a beat has left, which makes room.
     waiting: in the previous cycle, a group waited for room.
     idle: no slice is being processed; one may wait at ``slices``.
@@ -70,7 +79,7 @@ class DotSchedule(wiring.Component):
             "slices": In(stream.Signature(self._slice)), "itself": In(1),
             "released": Out(self._slice["vectors"].shape),
             "valid": Out(1), "group": Out(self._group),
-            "read_en": Out(1), "rows": Out(places), "columns": Out(places),
+            "rows": Out(places), "columns": Out(places),
             "left": In(1), "waiting": Out(1), "idle": Out(1),
         })
 
@@ -79,70 +88,83 @@ class DotSchedule(wiring.Component):
         units, bits = self._units, ceil_log2(self._depth)
         active, now = Signal(), Signal(self._slice)
         number = Signal(range(group_count(self._config)))
-        # Pairs that remain; whether the beat of the previous group is still to be ended.
-        left, spilled = Signal(self._slice["pairs"].shape), Signal()
-        fill, room = Signal(range(LANES)), Signal(range(self._room + 1), init=self._room)
         base, row_base = Signal(bits), Signal(bits)
-
-        # This group: its number of pairs, and what happens to the beat of its dots.
-        some, ending, count = Signal(), Signal(), Signal(range(LANES + 1))
-        filled, emit, spills = Signal(range(2 * LANES)), Signal(), Signal()
+        # Whatever decides about a group is in registers when it begins. So are the pairs after it,
+        # and whether there are any (more), and at most one group of them (near).
+        step, after = Signal(_Step, reset_less=True), Signal(_Step)
+        left = Signal(self._slice["pairs"].shape, reset_less=True)
+        more, near = Signal(reset_less=True), Signal(reset_less=True)
+        room, full = Signal(range(self._room + 1), init=self._room), Signal()
         waits, go, done = Signal(), Signal(), Signal()
         m.d.comb += [
-            some.eq(left.any()), ending.eq(left <= units),
-            count.eq(Mux(now.final, Mux(ending, left, units), 0)),
-            filled.eq(fill + count),
-            emit.eq(spilled | (now.final & some & (ending | filled[4]))),
-            spills.eq(ending & (filled > LANES)),
-            waits.eq(active & emit & (room == 0)), go.eq(active & ~waits),
-            done.eq(go & ending & ~spills & (now.final | (number >= REUSE - 1))),
+            waits.eq(active & step.emit & full), go.eq(active & ~(step.emit & full)),
+            done.eq(go & step.ends),
         ]
-        m.d.sync += [self.waiting.eq(waits), self.released.eq(Mux(done, now.vectors, 0))]
-        m.d.sync += room.eq(room - (go & emit) + self.left)
+        m.d.sync += [
+            self.waiting.eq(waits), self.released.eq(Mux(done, now.vectors, 0)),
+            room.eq(room - (go & step.emit) + self.left),
+            full.eq(~self.left & (full | (active & step.emit & (room == 1)))),
+        ]
+
+        # The group after this one. Its dots follow in the same beat or, if this one fills it, in
+        # the next; what spills into a beat after the last dots takes a step of its own.
+        filled, over = Signal(range(2 * LANES)), Signal()
+        m.d.comb += [
+            after.count.eq(Mux(now.final, Mux(near, left, units), 0)),
+            after.fill.eq(step.fill + step.count), filled.eq(after.fill + after.count),
+            over.eq(filled > LANES),
+            after.some.eq(more), after.ending.eq(near), after.spills.eq(near & over),
+            after.emit.eq(step.spills | (now.final & more & (near | filled[4]))),
+            after.ends.eq(near & ~over & (now.final | (number >= REUSE - 2))),
+        ]
         with m.If(go):
             m.d.sync += [
-                left.eq(Mux(ending, 0, left - units)), number.eq(number + 1),
-                fill.eq(filled), spilled.eq(spills),
+                step.eq(after), number.eq(number + 1), more.eq(~near),
+                left.eq(Mux(near, 0, left - units)), near.eq(near | (left <= 2 * units)),
             ]
 
         # The next slice follows without a gap.
-        take, next_base = Signal(), Signal(bits)
+        take, slice_, first = Signal(), self.slices.payload, Signal(_Step)
         m.d.comb += [
             self.slices.ready.eq(~active | done), take.eq(self.slices.valid & self.slices.ready),
-            next_base.eq(base + Mux(done, now.vectors, 0)),
+            first.some.eq(slice_.pairs.any()), first.ending.eq(slice_.pairs <= units),
+            first.count.eq(Mux(slice_.final, Mux(first.ending, slice_.pairs, units), 0)),
+            first.emit.eq(slice_.final & first.some & (first.ending | (units == LANES))),
+            first.ends.eq(first.ending & slice_.final),
         ]
-        m.d.sync += base.eq(next_base)
+        next_base, next_row = base + now.vectors, base + now.vectors - self.itself
         with m.If(done):
-            m.d.sync += [active.eq(0), fill.eq(0), spilled.eq(0)]
+            m.d.sync += [active.eq(0), base.eq(next_base)]
         with m.If(take):
             m.d.sync += [
-                active.eq(1), now.eq(self.slices.payload), left.eq(self.slices.payload.pairs),
-                number.eq(0), row_base.eq(next_base - self.itself),
+                active.eq(1), now.eq(slice_), step.eq(first), number.eq(0),
+                more.eq(~first.ending), left.eq(Mux(first.ending, 0, slice_.pairs - units)),
+                near.eq(slice_.pairs <= 2 * units),
+                row_base.eq(Mux(active, next_row, base - self.itself)),
             ]
 
-        # The table of pairs. Its registers have no reset, like those that they feed.
+        # The table of pairs.
         table = self._table()
         pairs, group = Signal(len(table[0])), Signal(self._group, reset_less=True)
-        rows, columns = (Signal.like(places, reset_less=True)
-                         for places in (self.rows, self.columns))
         with m.Switch(number):
             for k, places in enumerate(table):
                 with m.Case(k):
                     m.d.comb += pairs.eq(places)
+        for unit in range(units):
+            places = pairs.word_select(unit, 2 * bits)
+            m.d.comb += [
+                self.rows[unit].eq(row_base + places[:bits]),
+                self.columns[unit].eq(base + places[bits:]),
+            ]
         with m.If(active):
-            for unit in range(units):
-                places = pairs.word_select(unit, 2 * bits)
-                m.d.sync += [
-                    rows[unit].eq(row_base + places[:bits]),
-                    columns[unit].eq(base + places[bits:]),
-                ]
             m.d.sync += [
                 group.number.eq(number), group.first.eq(now.first),
-                group.keep.eq(some & ~now.final), group.count.eq(count), group.fill.eq(fill),
-                group.emit.eq(emit), group.last.eq(ending & ~spills),
+                group.keep.eq(step.some & ~now.final), group.count.eq(step.count),
+                group.fill.eq(step.fill), group.emit.eq(step.emit),
+                group.last.eq(step.ending & ~step.spills),
             ]
-        m.d.sync += [self.valid.eq(go), self.read_en.eq(go & some)]
-        m.d.comb += [self.rows.eq(rows), self.columns.eq(columns), self.group.eq(group)]
+        m.d.sync += self.valid.eq(go)
+        m.d.comb += self.group.eq(group)
         m.d.comb += self.idle.eq(~active & ~self.valid & ~self.released.any())
         return m
 

@@ -2,7 +2,7 @@
 
 from itertools import pairwise
 
-from amaranth.hdl import Cat, Module, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
@@ -44,8 +44,8 @@ class SliceLoader(wiring.Component):
     -----
     i: stream of :data:`~rtl.interaction.transpose.SliceBeat`.
     itself: vectors are also paired with themselves; may change while idle.
-    write_en, write_addr, write_data: into the ring; ``write_data`` is a
-        :data:`~rtl.float.RECODED_SLICE`.
+    write_en, write_addr, and a cycle later write_data: into the ring, so that each copy of it may
+        have registers for its address; ``write_data`` is a :data:`~rtl.float.RECODED_SLICE`.
     slices: stream of :func:`Slice`, loaded and in order.
     released: number of vectors of a finished slice, for one cycle.
     idle: an unfinished slice that waits for its next vector is idle.
@@ -75,9 +75,13 @@ class SliceLoader(wiring.Component):
             self.i.ready.eq(~full),
             come.eq(self.i.valid & self.i.ready & ~item.void),
         ]
+        # ``come`` is late.
         level = Signal.like(taken)
-        m.d.comb += level.eq(taken + come - self.released)
-        m.d.sync += [taken.eq(level), full.eq(level == self._depth)]
+        m.d.comb += level.eq(taken - self.released)
+        m.d.sync += [
+            taken.eq(level + come),
+            full.eq(Mux(come, level == self._depth - 1, level == self._depth)),
+        ]
 
         recoded = []
         for lane in range(LANES):
@@ -100,12 +104,13 @@ class SliceLoader(wiring.Component):
         m.d.comb += [
             whole.vectors.eq(vectors + done.come), whole.first.eq(done.first),
             whole.pairs.eq(pairs), whole.final.eq(done.final),
-            self.write_en.eq(done.come), self.write_addr.eq(place),
+            self.write_en.eq(stages[-2].come), self.write_addr.eq(place),
             self.write_data.eq(Cat(*recoded)),
             fifo.i.valid.eq(done.last), fifo.i.payload.eq(whole),
         ]
         with m.If(done.come):
             m.d.comb += whole.pairs.eq(pairs + vectors + self.itself)
+        with m.If(self.write_en):
             m.d.sync += place.eq(place + 1)
         m.d.sync += [vectors.eq(whole.vectors), pairs.eq(whole.pairs)]
         with m.If(done.last):
