@@ -21,7 +21,7 @@ class Arrivals(wiring.Component):
 
     Ports
     -----
-    number: of a row: ``known``, its item has come; ``come``: its item comes now.
+    number: of a row: ``known``, its item has come. came: of a row: ``come``, its item comes now.
     asked: of a row: ``here``, its item has come.
     sweeping: the block is not ready yet.
     """
@@ -29,7 +29,8 @@ class Arrivals(wiring.Component):
     def __init__(self, places: int):
         self._places = places
         super().__init__({
-            "number": In(ROW_NUMBER_BITS), "come": In(1), "known": Out(1),
+            "number": In(ROW_NUMBER_BITS), "known": Out(1), "came": In(ROW_NUMBER_BITS),
+            "come": In(1),
             "asked": In(ROW_NUMBER_BITS), "here": Out(1), "sweeping": Out(1, init=1)})
 
     def elaborate(self, platform) -> Module:
@@ -42,9 +43,9 @@ class Arrivals(wiring.Component):
             m.submodules[name] = ram = Ram(1, self._places, style="lutram", latency=0)
             m.d.comb += [
                 ram.write_en.eq(self.sweeping | self.come),
-                ram.write_addr.eq(Mux(self.sweeping, sweep, self.number[:bits])),
+                ram.write_addr.eq(Mux(self.sweeping, sweep, self.came[:bits])),
                 # The first round is an even one.
-                ram.write_data.eq(self.sweeping | self.number[bits]),
+                ram.write_data.eq(self.sweeping | self.came[bits]),
                 ram.read_addr.eq(number[:bits]), answer.eq(ram.read_data == number[bits]),
             ]
         return m

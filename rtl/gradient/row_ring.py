@@ -48,14 +48,14 @@ class RowRing(wiring.Component):
     step: of the beat that was taken last. level: rows inside, without one whose sum is arriving.
     begins: a sum is there. empty: neither a sum nor a row is here.
     landed, missed, accepted, dropped: events: a row came, it lies in no slot; a state came, was
-        dropped.
+        dropped; all a cycle or two late.
     waits_place, waits_request, waits_row, waits_state: a beat waits for a place, for requests to
         leave; the oldest row waits for its vector, for its state (not moving).
     idle: nothing moves until an input does.
     """
 
     LATENCY = {
-        ("vector of a row of one beat in an idle ring", "its beat out"): 2,
+        ("vector of a row of one beat in an idle ring", "its beat out"): 5,
         ("sums", "lookups"): 2,
     }
     RATE = "1 beat per cycle"
@@ -96,25 +96,27 @@ class RowRing(wiring.Component):
         m.submodules.rows_here = rows_here = Arrivals(places)
         m.submodules.states_here = states_here = Arrivals(places)
         head, feed, tail = (Signal(ROW_NUMBER_BITS, name=n) for n in ("head", "feed", "tail"))
-        waiting = Signal.like(self.level)  # rows that have not been output yet
         moved = Signal()
         m.d.sync += tail.eq(tail + self.freed)
 
         whole, taking = self._take(m, head, ~rows_here.sweeping)
-        self._vectors(m, rows_here)
-        state_moving = self._states(m, states_here, tail)
-        left, feeding = self._feed(m, feed, waiting, rows_here, states_here)
+        number = self._vectors(m, rows_here)
+        state_moving = self._states(m, states_here, tail, number)
+        can = Signal()
+        found = self._find(m, whole, ~can, rows_here, states_here)
+        left, feeding = self._feed(m, feed, found, can)
         # Activity of a cycle shows in ``idle`` in the next, since computing it takes long.
-        m.d.sync += moved.eq(whole | self.landed | self.accepted | feeding)
+        m.d.sync += moved.eq(whole | self.landed | self.accepted | found | feeding)
         m.d.sync += [head.eq(head + whole), feed.eq(feed + left),
-                     waiting.eq(waiting + whole - left),
                      self.level.eq(self.level + whole - self.freed)]
         for ram, value in ((m.submodules.keys, Cat(self.key)),
                            (m.submodules.slots, Cat(self.slot, self.held))):
             m.d.comb += [ram.read_en.eq(self.read_en), ram.read_addr.eq(self.read_place),
                          value.eq(ram.read_data)]
         assert bits < ROW_NUMBER_BITS
-        m.d.comb += self.idle.eq(~rows_here.sweeping & ~taking & ~state_moving & ~moved)
+        m.d.comb += self.idle.eq(
+            ~rows_here.sweeping & ~taking & ~state_moving & ~moved & ~self.landed
+            & ~found)
         return m
 
     def _take(self, m: Module, head: Signal, swept: Value) -> tuple[Value, Value]:
@@ -159,64 +161,93 @@ class RowRing(wiring.Component):
             gradients.write_addr.eq(Cat(beat.beat[:self._beat_bits], place))]
         return whole, Value.cast(~(entry.idle & lookups.idle & requests.idle))
 
-    def _vectors(self, m: Module, here: Arrivals) -> None:
-        """Store rows in their places."""
+    def _vectors(self, m: Module, here: Arrivals) -> Value:
+        """Store rows in their places; return the number of the row that landed."""
         vector, beat = self.vectors.payload, Signal(range(max(2, self._config.vector_beats)))
-        place = vector.meta[:self._place_bits]
+        place, whole = vector.meta[:self._place_bits], Signal()
+        number = Signal(ROW_NUMBER_BITS, reset_less=True)
         rows, slots = m.submodules.rows, m.submodules.slots
         m.d.comb += [
-            self.vectors.ready.eq(1), self.landed.eq(self.vectors.valid & vector.last),
-            self.missed.eq(self.landed & ~vector.held),
+            self.vectors.ready.eq(1), whole.eq(self.vectors.valid & vector.last),
             rows.write_en.eq(self.vectors.valid), rows.write_data.eq(vector.data),
             rows.write_addr.eq(Cat(beat[:self._beat_bits], place)),
-            slots.write_en.eq(self.landed), slots.write_addr.eq(place),
+            slots.write_en.eq(whole), slots.write_addr.eq(place),
             slots.write_data.eq(Cat(vector.slot, vector.held)),
-            here.come.eq(self.landed), here.number.eq(vector.meta),
+            here.come.eq(self.landed), here.came.eq(number),
         ]
+        m.d.sync += [self.landed.eq(whole), self.missed.eq(whole & ~vector.held),
+                     number.eq(vector.meta)]
         with m.If(self.vectors.valid):
             m.d.sync += beat.eq(Mux(vector.last, 0, beat + 1))
+        return number
 
-    def _states(self, m: Module, here: Arrivals, tail: Signal) -> Value:
-        """Store requested states in their places; return whether one is in flight."""
-        given, valid, inside = Signal(StateRecord), Signal(), Signal()
+    def _states(self, m: Module, here: Arrivals, tail: Signal, landed: Value) -> Value:
+        """Store requested states in their places; return whether one is in flight.
+
+        1: is its row inside? 2: has it a state? 3: accept.
+        """
+        came = self.states.payload
+        first, second = (Signal(StateRecord, name=n, reset_less=True) for n in ("first", "second"))
+        valid1, valid2, inside, wanted, again = (Signal(name=n) for n in (
+            "valid1", "valid2", "inside", "wanted", "again"))
         m.d.sync += [
-            valid.eq(self.states.valid), given.eq(self.states.payload),
+            valid1.eq(self.states.valid), first.eq(came),
             # A row that leaves the ring meanwhile has its state.
-            inside.eq((self.states.payload.landing - tail)[:ROW_NUMBER_BITS] < self.level),
+            inside.eq((came.landing - tail)[:ROW_NUMBER_BITS] < self.level),
+            again.eq(came.landing == first.landing),
+            # The one before it may be accepted in this cycle, for the same row.
+            valid2.eq(valid1), second.eq(first),
+            wanted.eq(inside & ~here.known & ~(self.accepted & again) & self.adagrad),
         ]
         ram = m.submodules.state_ram
         m.d.comb += [
-            self.states.ready.eq(1),
-            self.accepted.eq(valid & inside & ~here.known & self.adagrad),
-            self.dropped.eq(valid & ~self.accepted),
+            self.states.ready.eq(1), self.accepted.eq(valid2 & wanted),
+            self.dropped.eq(valid2 & ~wanted), here.number.eq(first.landing),
             # Rows without a state are marked too, because a later Adagrad relies on the rounds.
-            here.number.eq(Mux(self.adagrad, given.landing, self.vectors.payload.meta)),
+            here.came.eq(Mux(self.adagrad, second.landing, landed)),
             here.come.eq(Mux(self.adagrad, self.accepted, self.landed)),
-            ram.write_en.eq(self.accepted), ram.write_data.eq(given.state),
-            ram.write_addr.eq(given.landing[:self._place_bits]),
+            ram.write_en.eq(self.accepted), ram.write_data.eq(second.state),
+            ram.write_addr.eq(second.landing[:self._place_bits]),
         ]
-        return valid
+        return valid1 | valid2
 
-    def _feed(self, m: Module, feed: Signal, waiting: Signal, rows_here: Arrivals,
-              states_here: Arrivals) -> tuple[Value, Value]:
-        """Give out the oldest row once it is complete.
+    def _find(self, m: Module, whole: Value, first: Value, rows_here: Arrivals,
+              states_here: Arrivals) -> Signal:
+        """Look for the next complete row, the ``first`` one here if none was found before; return
+        the event that one is found.
 
-        Returns the event that its last beat is read, and whether anything moves here.
+        It is a register: meanwhile, the row after it is looked at.
         """
-        place = feed[:self._place_bits]
-        can, issue, final, valid = (Signal(name=n) for n in ("can", "issue", "final", "valid"))
-        beat, out_beat = (Signal(range(max(2, self._config.vector_beats)), name=n)
-                          for n in ("beat", "out_beat"))
-        stateful, some = Signal(), Signal()
+        place, after = Signal(ROW_NUMBER_BITS), Signal(ROW_NUMBER_BITS, init=1)
+        left, found, some, stateful = Signal.like(self.level), Signal(), Signal(), Signal()
+        for here in (rows_here, states_here):
+            m.d.comb += here.asked.eq(Mux(found, after, place))
+        oldest = some & first & ~found
         m.d.comb += [
-            rows_here.asked.eq(feed), states_here.asked.eq(feed), some.eq(waiting != 0),
+            some.eq(Mux(found, left[1:].any(), left.any())),
             stateful.eq(states_here.here | ~self.adagrad),
-            can.eq(some & rows_here.here & stateful),
-            issue.eq(can & (~valid | self.o.ready)),
-            final.eq(beat + 1 >= self.vector_beats),
-            self.waits_row.eq(some & ~rows_here.here),
-            self.waits_state.eq(some & rows_here.here & ~stateful),
+            self.waits_row.eq(oldest & ~rows_here.here),
+            self.waits_state.eq(oldest & rows_here.here & ~stateful),
         ]
+        m.d.sync += [
+            found.eq(some & rows_here.here & stateful), place.eq(place + found),
+            after.eq(after + found), left.eq(left + whole - found)]
+        return found
+
+    def _feed(self, m: Module, feed: Signal, found: Value, can: Signal) -> tuple[Value, Value]:
+        """Give out the complete rows, oldest first; ``can``: there is one.
+
+        Returns the event that the last beat of one is read, and whether anything moves here.
+        """
+        place, ready = feed[:self._place_bits], Signal.like(self.level)
+        issue, final, valid, left = (
+            Signal(name=n) for n in ("issue", "final", "valid", "left"))
+        beat, out_beat, last_beat = (Signal(range(max(2, self._config.vector_beats)), name=n)
+                                     for n in ("beat", "out_beat", "last_beat"))
+        m.d.comb += [issue.eq(can & (~valid | self.o.ready)), final.eq(beat == last_beat),
+                     left.eq(issue & final)]
+        m.d.sync += [ready.eq(ready + found - left), can.eq(_remains(ready, found, left)),
+                     last_beat.eq(self.vector_beats - 1)]
         out = Signal(data.StructLayout({"id": ROW_NUMBER_BITS, "last": 1}))
         with m.If(issue):
             m.d.sync += [valid.eq(1), out.id.eq(feed), out.last.eq(final), out_beat.eq(beat),
@@ -234,4 +265,9 @@ class RowRing(wiring.Component):
             item.state.eq(rams.state_ram.read_data), item.id.eq(out.id), item.last.eq(out.last)]
         with m.If(rams.present.read_data.bit_select(out_beat, 1)):
             m.d.comb += item.gradient.eq(rams.gradients.read_data)
-        return Value.cast(issue & final), Value.cast(can | valid)
+        return left, Value.cast(can | valid)
+
+
+def _remains(level: Value, more: Value, less: Value) -> Value:
+    """Return whether ``level + more - less`` is not 0; the two events may come late."""
+    return Mux(more ^ less, more | (level != 1), level != 0)

@@ -35,6 +35,9 @@ StepEnd = data.StructLayout({"step": STEP_BITS, "count": 32})
 
 _User = data.StructLayout({"step": STEP_BITS, "beat": BEAT_INDEX_BITS, "data": BEAT_BITS})
 
+_Routed = data.StructLayout({"beat": GradientBeat, "owner": NODE_BITS, "own": 1, "remote": 1})
+"""A beat and its owner, this node or another, if it has one."""
+
 
 class GradientSender(Gateable, wiring.Component):
     """Send each beat to the owner of its key, and tell the owners when a step is over
@@ -73,7 +76,7 @@ class GradientSender(Gateable, wiring.Component):
     """
 
     LATENCY = {
-        ("terms or passed", "own or remote"): 6,
+        ("terms or passed", "own or remote"): 7,
         ("terms or passed", "spilled"): 1,
         ("flushed, if nothing is on its way", "report"): 2,
         ("flushed, if nothing is on its way", "END of node 0"): 3,
@@ -123,29 +126,37 @@ class GradientSender(Gateable, wiring.Component):
             split.write_word.eq(self.write_word), split.write_data.eq(self.write_data),
             self.write_ready.eq(split.write_ready),
         ]
-        found = Signal(GradientBeat)
-        m.d.comb += [found.key.eq(split.o.payload.key), self.own.payload.eq(found),
-                     self.remote.payload.destination.eq(split.o.payload.owner)]
-        m.d.comb += [found[name].eq(split.o.payload.user[name]) for name in _User.members]
-        _name(m, self.remote.payload, found)
+        # Routing: what the outputs are ready for reaches no further back than this buffer.
+        m.submodules.routed = routed = SkidBuffer(_Routed)
+        owned, into, found = split.o.payload, routed.i.payload, routed.o.payload
+        m.d.comb += [
+            routed.i.valid.eq(split.o.valid), split.o.ready.eq(routed.i.ready),
+            into.beat.key.eq(owned.key), into.owner.eq(owned.owner),
+            into.own.eq((owned.status == 0) & owned.own),
+            into.remote.eq((owned.status == 0) & ~owned.own),
+            *(into.beat[name].eq(owned.user[name]) for name in _User.members),
+            self.own.payload.eq(found.beat), self.remote.payload.destination.eq(found.owner),
+        ]
+        _name(m, self.remote.payload, found.beat)
         _name(m, self.spilled.payload, passed.o.payload)
 
-        # Routing: the count of a node goes up with each beat that is sent to it.
         address, swept = sweep(m, self._config.nodes)
-        bad, here, sent = Signal(), Signal(), Signal()
+        here, there, sent = Signal(), Signal(), Signal()
         m.d.comb += [
-            bad.eq(split.o.payload.status != 0), here.eq(split.o.payload.own),
-            self.own.valid.eq(split.o.valid & swept & ~bad & here),
-            self.remote.valid.eq(split.o.valid & swept & ~bad & ~here),
-            split.o.ready.eq(swept & (bad | Mux(here, self.own.ready, self.remote.ready))),
-            sent.eq(split.o.valid & split.o.ready & ~bad),
+            here.eq(routed.o.valid & swept & found.own),
+            there.eq(routed.o.valid & swept & found.remote),
+            self.own.valid.eq(here), self.remote.valid.eq(there),
+            sent.eq((here & self.own.ready) | (there & self.remote.ready)),
+            routed.o.ready.eq(swept & ~(here & ~self.own.ready) & ~(there & ~self.remote.ready)),
         ]
+        # Nothing is here, and nothing came in the last cycle: from a register, since much is asked.
         quiet = Signal()
-        m.d.comb += quiet.eq(terms.idle & passed.idle & split.idle & swept)
-        self._end(m, quiet, sent, split.o.payload.owner, address, swept)
-        count(m, self.counters, own=sent & here, remote=sent & ~here,
+        m.d.sync += quiet.eq(terms.idle & passed.idle & split.idle & routed.idle & swept
+                             & ~terms.i.valid & ~passed.i.valid)
+        self._end(m, quiet, sent, found.owner, address, swept)
+        count(m, self.counters, own=here & self.own.ready, remote=there & self.remote.ready,
               spilled=self.spilled.valid & self.spilled.ready,
-              bad=split.o.valid & swept & bad,
+              bad=routed.o.valid & swept & ~found.own & ~found.remote,
               stall_own=self.own.valid & ~self.own.ready,
               stall_remote=self.remote.valid & ~self.remote.ready,
               stall_spilled=self.spilled.valid & ~self.spilled.ready)
@@ -160,52 +171,54 @@ class GradientSender(Gateable, wiring.Component):
         wiring.connect(m, steps.o, wiring.flipped(self.steps))
         wiring.connect(m, ends.o, wiring.flipped(self.own_end))
         m.submodules.counts = counts = Ram(32, self._config.nodes, latency=0)
-        over, target, told = Signal(Flushed), Signal(NODE_BITS), Signal()
-        naming, spilled, report, end = Signal(), Signal(32), Signal(StepRecord), Signal(StepRecord)
+        # A beat is counted a cycle after it was sent. The node that is told uses the same register.
+        over, node, counted, told = Signal(Flushed), Signal(NODE_BITS), Signal(), Signal()
+        spilled, final = Signal(32), Signal(NODE_BITS)
+        report, end = Signal(StepRecord), Signal(StepRecord)
+        m.d.sync += [node.eq(owner), counted.eq(sent), final.eq(self.nodes - 1)]
         m.d.comb += [
-            counts.read_en.eq(1), counts.read_addr.eq(Mux(naming, target, owner)),
-            counts.write_en.eq(sent | told | ~swept),
-            counts.write_addr.eq(Mux(swept, counts.read_addr, address)),
-            counts.write_data.eq(Mux(sent, counts.read_data + 1, 0)),
+            counts.read_en.eq(1), counts.read_addr.eq(node),
+            counts.write_en.eq(counted | told | ~swept),
+            counts.write_addr.eq(Mux(swept, node, address)),
+            counts.write_data.eq(Mux(counted, counts.read_data + 1, 0)),
             spilled.eq(Mux(self.rounded, over.passed, 0)),
             report.kind.eq(StepKind.PASSED), report.level.eq(ReductionLevel.LOCAL),
             report.count.eq(spilled), reports.i.payload.record.eq(report),
             reports.i.payload.step.eq(over.step),
             end.kind.eq(StepKind.END), end.count.eq(counts.read_data),
             steps.i.payload.record.eq(end), steps.i.payload.step.eq(over.step),
-            steps.i.payload.destination.eq(target),
+            steps.i.payload.destination.eq(node),
             ends.i.payload.step.eq(over.step), ends.i.payload.count.eq(counts.read_data),
         ]
         waiting = Signal()
         with m.FSM():
             with m.State("WAIT"):
                 m.d.comb += waiting.eq(1)
-                m.d.sync += [over.eq(self.flushed.payload), target.eq(0)]
+                m.d.sync += over.eq(self.flushed.payload)
                 with m.If(self.flushed.valid & quiet):
                     m.next = "REPORT"
             with m.State("REPORT"):
                 m.d.comb += reports.i.valid.eq(1)
+                m.d.sync += node.eq(0)
                 with m.If(reports.i.ready):
                     m.next = "TAKE"
                     with m.If(spilled == 0):
                         m.next = "NAME"
             with m.State("NAME"):
                 m.d.comb += [
-                    naming.eq(1), ends.i.valid.eq(target == self.node),
-                    steps.i.valid.eq(target != self.node),
+                    ends.i.valid.eq(node == self.node), steps.i.valid.eq(node != self.node),
                     told.eq(Mux(ends.i.valid, ends.i.ready, steps.i.ready)),
                 ]
-                with m.If(told):
-                    m.d.sync += target.eq(target + 1)
-                    with m.If(target + 1 >= self.nodes):
-                        m.next = "TAKE"
+                m.d.sync += node.eq(node + told)
+                with m.If(told & (node == final)):
+                    m.next = "TAKE"
             with m.State("TAKE"):
                 m.d.comb += self.flushed.ready.eq(1)
                 m.next = "WAIT"
         m.d.comb += self.idle.eq(quiet & waiting & ~self.flushed.valid & reports.idle
                                  & steps.idle & ends.idle)
         count(m, self.counters, passes=self.flushed.ready,
-              ends=told & (target == self.node))
+              ends=told & ends.i.valid)
 
 
 def _name(m: Module, outgoing, beat) -> None:

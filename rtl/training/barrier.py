@@ -84,26 +84,29 @@ class StepBarrier(wiring.Component):
             reports.i.payload.step.eq(self.open_step), reports.i.payload.record.eq(record),
         ]
 
-        # The nodes that are done: the others by bit, and their number.
-        done, others = Signal(self._most), Signal(NODE_BITS)
-        event, known, new, all_done = Signal(StepDone), Signal(), Signal(), Signal()
-        self_done, complete, here = Signal(), Signal(), Signal(self._most)
-        m.d.sync += event.eq(self.received)
+        # The nodes, and the last of them; which others there are, and which are done.
+        final, here, others, done = (
+            Signal(NODE_BITS), *(Signal(self._most, name=n) for n in ("here", "others", "done")))
+        m.d.sync += [
+            final.eq(self.nodes - 1), here.eq(Cat(self.node == n for n in range(self._most))),
+            others.eq(Cat((self.nodes > n) & (self.node != n) for n in range(self._most))),
+        ]
+        # A node that the event names, by bit; none if it is not one of the others.
+        named, step, come, ignored = Signal(self._most), Signal(STEP_BITS), Signal(), Signal()
+        new, self_done, complete = Signal(self._most), Signal(), Signal()
+        m.d.sync += [
+            named.eq(Cat(self.received.valid & (self.received.source == n)
+                         for n in range(self._most)) & others),
+            come.eq(self.received.valid), step.eq(self.received.step),
+        ]
         m.d.comb += [
-            known.eq((event.source < self.nodes) & (event.source < self._most)
-                     & (event.source != self.node)),
-            new.eq(event.valid & known & (event.step == self.open_step)
-                   & ~done.bit_select(event.source, 1)),
-            all_done.eq(others == self.nodes - 1),
-            complete.eq(self_done & all_done), reports.i.valid.eq(complete),
+            new.eq(Mux(step == self.open_step, named & ~done, 0)),
+            complete.eq(self_done & (done | ~others).all()), reports.i.valid.eq(complete),
             self.written.eq(done | Mux(self_done, here, 0)),
         ]
-        m.d.sync += here.eq(Cat(self.node == n for n in range(self._most)))
-        with m.If(new):
-            m.d.sync += [done.bit_select(event.source, 1).eq(1), others.eq(others + 1)]
+        m.d.sync += [done.eq(done | new), ignored.eq(come & ~new.any())]
         with m.If(complete & reports.i.ready):
-            m.d.sync += [done.eq(0), others.eq(0), self_done.eq(0),
-                         self.open_step.eq(self.open_step + 1)]
+            m.d.sync += [done.eq(0), self_done.eq(0), self.open_step.eq(self.open_step + 1)]
 
         target, stray, busy = Signal(NODE_BITS), Signal(), Signal()
         with m.FSM():
@@ -127,11 +130,11 @@ class StepBarrier(wiring.Component):
                              steps.i.valid.eq(target != self.node)]
                 with m.If(steps.i.ready | ~steps.i.valid):
                     m.d.sync += target.eq(target + 1)
-                    with m.If(target == self.nodes - 1):
+                    with m.If(target == final):
                         m.d.sync += self_done.eq(1)
                         m.next = "WAIT"
         m.d.comb += self.idle.eq(
-            ~(busy | event.valid | complete) & steps.idle & reports.idle)
+            ~(busy | come | ignored | complete) & steps.idle & reports.idle)
         count(m, self.counters, steps=complete & reports.i.ready,
-              bad_done=stray + (event.valid & ~new))
+              bad_done=stray + ignored)
         return m

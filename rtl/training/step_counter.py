@@ -3,7 +3,7 @@
 from functools import reduce
 from operator import or_
 
-from amaranth.hdl import C, Cat, Module, Mux, Signal
+from amaranth.hdl import C, Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -28,6 +28,8 @@ __all__ = ["STEP_COUNTER_COUNTERS", "StepCounter"]
 STEP_COUNTER_COUNTERS = CounterLayout("steps", "ends", "arrived", "bad_steps", "bad_counts")
 
 _COUNT_BITS = StepRecord.members["count"]
+
+
 class StepCounter(wiring.Component):
     """Signal when a step's gradients are complete at this owner (docs/training.md).
 
@@ -43,9 +45,9 @@ class StepCounter(wiring.Component):
     this owner may get partials of a step that its own node has not begun. Events of any other step
     are counted and ignored; so is a second END.
 
-    Nodes are examined in order, each until it is complete, and its count is then cleared: later
-    events of it are ignored. After reset nothing is taken for ``nodes`` cycles, until all
-    counts are clear. Latency and rate: see ``LATENCY`` and ``RATE``.
+    Nodes are examined in order, two cycles for each at least, until it is complete; its count is
+    then cleared, and later events of it are ignored. After reset nothing is taken for ``nodes``
+    cycles, until all counts are clear. Latency and rate: see ``LATENCY`` and ``RATE``.
 
     Parameters: ``nodes``, the largest number of them.
 
@@ -70,9 +72,9 @@ class StepCounter(wiring.Component):
     """
 
     LATENCY = {
-        ("last event, one of node k of n", "complete, at least"): "4 + n - k",
-        ("last event", "complete, at most"): "4 + n",
-        ("last event as a record", "complete, at most"): "5 + n",
+        ("last event, one of node k of n", "complete, at least"): "4 + 2 (n - k)",
+        ("last event", "complete, at most"): "4 + 2 n",
+        ("last event as a record", "complete, at most"): "5 + 2 n",
         ("DONE record", "its event"): 2,
     }
     RATE = "1 event of each port and 1 beat of records per cycle"
@@ -99,26 +101,29 @@ class StepCounter(wiring.Component):
         ended, own_ended = Signal(most), Signal()
         own_count, own_announced = Signal(_COUNT_BITS), Signal(_COUNT_BITS)
 
+        # The node that is examined; those before it are complete.
+        place, enough, clear, wipe = Signal(range(most + 1)), Signal(), Signal(), Signal()
         coming = self._decode(m)
-        arrival, own = Signal(PartialArrived), Signal(PartialArrived)
+        arrival, own = (Signal(PartialArrived, name=n) for n in ("arrival", "own"))
         end, end_valid = Signal(StepEnd), Signal()
         m.d.comb += self.own_end.ready.eq(1)
         m.d.sync += [
             arrival.eq(self.arrived), own.eq(self.own_arrived),
             end.eq(self.own_end.payload), end_valid.eq(self.own_end.valid),
         ]
-        # The node that is examined; those before it are complete.
-        place, clear = Signal(range(most + 1)), Signal()
+        # Whether an event counts is known a cycle before it is there, but for what ends meanwhile.
+        later, behind = self.arrived.source > place, self.arrived.source == place
         events = {"end": coming.end, "own_end": end_valid, "arrival": arrival.valid,
                   "own": own.valid}
-        steps = {"end": coming.step, "own_end": end.step, "arrival": arrival.step, "own": own.step}
+        early = {"end": coming.current, "own_end": self._current(m, self.own_end.payload.step),
+                 "arrival": self._current(m, self.arrived.step, (self.arrived.source < most)
+                                          & (later | (behind & ~enough))),
+                 "own": self._current(m, self.own_arrived.step)}
         known = {"end": ~ended.bit_select(coming.source, 1) & (coming.source < most),
-                 "own_end": ~own_ended, "own": 1,
-                 "arrival": (arrival.source < most) & (arrival.source >= place)}
+                 "own_end": ~own_ended, "own": 1, "arrival": 1}
         take = Signal(data.StructLayout(dict.fromkeys(events, 1)))
-        wipe = Signal()
-        m.d.comb += [take[name].eq(events[name] & self.open & (steps[name] == self.open_step)
-                                   & known[name]) for name in events]
+        m.d.comb += [take[name].eq(events[name] & self.open & early[name] & known[name])
+                     for name in events]
 
         m.d.comb += [
             announced.write_en.eq(take.end), announced.write_addr.eq(coming.source),
@@ -141,23 +146,24 @@ class StepCounter(wiring.Component):
         with m.If(clear):
             m.d.sync += [ended.eq(0), own_ended.eq(0), own_count.eq(0)]
 
-        # Node by node: a complete one stays complete.
+        # Node by node: a complete one stays complete. What is compared was read a cycle earlier.
         here, wanted = Signal(_COUNT_BITS), Signal(_COUNT_BITS)
-        is_ended, enough = Signal(), Signal()
+        is_ended, read = Signal(), Signal()
         mine = place == self.node
-        m.d.comb += [
+        m.d.sync += [
             here.eq(Mux(mine, own_count, compared.read_data)),
             wanted.eq(Mux(mine, own_announced, announced.read_data)),
             is_ended.eq(Mux(mine, own_ended, ended.bit_select(place, 1))),
-            # A count is cleared in a cycle in which none is incremented.
-            enough.eq(is_ended & (here >= wanted) & ~take.arrival),
+            read.eq(self.open & ~enough),
         ]
+        # A count is cleared in a cycle in which none is incremented.
+        m.d.comb += enough.eq(self.open & read & is_ended & (here >= wanted) & ~take.arrival)
         moving = self._follow(m, place, enough, Cat(events.values()).any(), wipe, clear)
         # Counted a cycle late, which keeps the paths short.
         ignored, over = Signal(3), Signal()
         m.d.sync += [
             ignored.eq(sum((events[name] & ~take[name] for name in events), C(0)) + coming.stray),
-            over.eq(self.open & enough & (here != wanted)),
+            over.eq(enough & (here != wanted)),
         ]
         count(m, self.counters, steps=self.complete.valid & self.complete.ready,
               ends=take.end + take.own_end, arrived=take.arrival + take.own,
@@ -166,11 +172,17 @@ class StepCounter(wiring.Component):
             coming.busy | Cat(events.values()).any() | moving | ignored.any() | over))
         return m
 
+    def _current(self, m: Module, step: Value, known: Value | int = 1) -> Signal:
+        """Return whether ``step``, of an event that is here in the next cycle, is the open one."""
+        current = Signal()
+        m.d.sync += current.eq(self.open & (step == self.open_step) & known)
+        return current
+
     def _decode(self, m: Module) -> Signal:
         """Decode the records of a beat in parallel; return the result, 2 cycles later."""
         beat, come = Signal(RecordBeat), Signal()
         said = Signal(data.StructLayout({
-            "end": 1, "count": _COUNT_BITS, "stray": 1, "step": STEP_BITS, "source": NODE_BITS,
+            "end": 1, "count": _COUNT_BITS, "stray": 1, "source": NODE_BITS, "current": 1,
             "busy": 1}))
         m.d.comb += self.steps.ready.eq(1)
         m.d.sync += [beat.eq(self.steps.payload), come.eq(self.steps.valid)]
@@ -189,19 +201,19 @@ class StepCounter(wiring.Component):
         m.d.sync += [
             said.end.eq(ends.any()), said.count.eq(final),
             said.stray.eq(((ends & (ends - 1)) != 0) | of(StepKind.PASSED).any()),
-            said.step.eq(beat.step), said.source.eq(beat.source),
+            said.source.eq(beat.source),
             self.done.valid.eq(of(StepKind.DONE).any()),
             self.done.source.eq(beat.source), self.done.step.eq(beat.step),
         ]
+        m.d.comb += said.current.eq(self._current(m, beat.step))
         m.d.comb += said.busy.eq(come | said.end | said.stray | self.done.valid)
         return said
 
     def _follow(self, m: Module, place, enough, event, wipe, clear) -> Signal:
         """Open and close steps, and clear complete counts; return whether anything moves."""
-        moving, settled = Signal(), Signal()
-        # A node that was not complete in the last cycle, and had no event since, is not complete
-        # now: that needs no comparison of the counts, which is deep.
-        m.d.sync += settled.eq(self.open & ~enough & ~event)
+        moving, calm = Signal(), Signal(2)
+        # A node that is not complete two cycles after the last event waits for another.
+        m.d.sync += calm.eq(Cat(self.open & ~enough & ~event, calm))
         with m.FSM(init="SWEEP"):
             with m.State("SWEEP"):
                 m.d.comb += [wipe.eq(1), moving.eq(1)]
@@ -210,7 +222,7 @@ class StepCounter(wiring.Component):
                     m.d.sync += place.eq(0)
                     m.next = "COUNT"
             with m.State("COUNT"):
-                m.d.comb += [self.open.eq(1), moving.eq(~settled), wipe.eq(enough)]
+                m.d.comb += [self.open.eq(1), moving.eq(~calm.all() | enough), wipe.eq(enough)]
                 with m.If(enough):
                     m.d.sync += place.eq(place + 1)
                     with m.If(place == self.nodes - 1):

@@ -217,7 +217,7 @@ def test_what_waits():
 
     async def bench(ctx):
         async def settled(level, *waits, idle=0):
-            await ctx.tick().repeat(20)
+            await ctx.tick().repeat(25)
             assert waits == tuple(name for name in ("place", "request", "row", "state")
                                   if ctx.get(getattr(dut, f"waits_{name}")))
             assert ctx.get(dut.begins) == ("place" in waits or "request" in waits)

@@ -158,7 +158,7 @@ def test_a_step_is_complete_with_its_last_partial_and_end(most, nodes, node):
 
 
 @pytest.mark.parametrize("last", ["arrived", "steps", "end", "own"])
-@pytest.mark.parametrize("first, latency", [(3, 5), (0, 8)])
+@pytest.mark.parametrize("first, latency", [(3, 6), (0, 12)])
 def test_latency_is_as_documented(last, first, latency):
     """The last event completes node ``first``, and those behind it are complete."""
     node = first if last in ("end", "own") else 1
