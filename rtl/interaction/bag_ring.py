@@ -1,6 +1,8 @@
 """Bag ring: buffers vectors in bag order, and lets bags take turns at the adders."""
 
-from amaranth.hdl import Array, Cat, Module, Mux, Signal
+from itertools import pairwise
+
+from amaranth.hdl import Array, Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
@@ -10,11 +12,15 @@ from rtl.float import FLOAT_ADDER_LATENCY
 from rtl.formats import RecordKind
 from rtl.interaction.records import SlotBeat
 from rtl.memory import Ram
+from rtl.stream import Level
 
 __all__ = ["LOOP", "BagRing", "round_slots"]
 
 LOOP = FLOAT_ADDER_LATENCY + 2
 """Cycles from the choice of a beat to the first choice of one that is added to its sum."""
+
+CLOSED = 4
+"""Cycles from the choice of a bag's last vector to the release of its thread."""
 
 COUNT_BITS = 16
 """Bits of the number of vectors in a bag."""
@@ -55,165 +61,200 @@ class BagRing(wiring.Component):
     bag: number of the bag of the item on ``i``.
     left: the oldest bag is finished; its number is free.
     vector_beats: beats of a vector; may change while empty, which is after ``left`` of every bag.
-    reading: ``valid``, a beat is being read; ``slot``, its place in the round of turns: beats that
-        are added to each other have the same.
-    o: the beat that was being read a cycle ago: ``slot``; ``bag``; ``beat`` of the vector;
-        ``first`` or ``last`` vector of the bag; ``keys``, vectors of the bag up to this one.
+    coming: ``valid``, a beat comes out in the next cycle; ``slot``, its place in the round of
+        turns: beats that are added to each other have the same.
+    o: the beat that comes out: ``slot``; ``bag``; ``beat`` of the vector; ``first`` or ``last``
+        vector of the bag; ``keys``, vectors of the bag up to this one.
     data: the data of beat ``o``.
-    stall: vectors waited a cycle ago, but that turn's thread had none.
+    stall: a beat could come in the next cycle, but that turn's thread had no vector, though others
+        waited.
     idle: no whole vector waits and none is being read.
     """
 
-    LATENCY = {("beat that ends a vector", "first beat out, if its thread's turn comes"): 3}
+    LATENCY = {("beat that ends a vector", "first beat out, if its thread's turn comes"): 4}
     RATE = "1 beat per cycle"
 
     def __init__(self, beats: int, depth: int, bags: int):
         self._beats, self._depth, self._bags = beats, depth, bags
-        self._slots = round_slots(beats)
+        slot = range(max(2, round_slots(beats)))
         beat = data.StructLayout({
-            "valid": 1, "slot": range(max(2, self._slots)), "bag": range(bags),
-            "beat": range(max(2, beats)), "first": 1, "last": 1, "keys": COUNT_BITS})
+            "valid": 1, "slot": slot, "bag": range(bags), "beat": range(max(2, beats)),
+            "first": 1, "last": 1, "keys": COUNT_BITS})
         super().__init__({
             "i": In(stream.Signature(SlotBeat)), "bag": Out(range(bags)), "left": In(1),
             "vector_beats": In(range(beats + 1)),
-            "reading": Out(data.StructLayout({"valid": 1, "slot": range(max(2, self._slots))})),
+            "coming": Out(data.StructLayout({"valid": 1, "slot": slot})),
             "o": Out(beat), "data": Out(BEAT_BITS), "stall": Out(1), "idle": Out(1),
         })
 
     def elaborate(self, platform) -> Module:
         m = Module()
-        bits = ceil_log2(self._depth)
+        bits, bag_bits = ceil_log2(self._depth), ceil_log2(self._bags)
         m.submodules.ring = ring = Ram(BEAT_BITS + 1, self._depth,
-                                       style="uram" if self._depth >= 2048 else "bram")
+                                       style="uram" if self._depth >= 2048 else "bram", latency=2)
+        # Whole vectors in the ring; bags that no thread has started; numbers for new bags.
+        m.submodules.waiting = self._waiting = Level(self._depth)
+        m.submodules.queued = self._queued = Level(self._bags)
+        m.submodules.numbers = self._numbers = Level(self._bags, init=self._bags)
         # Two bits above an address distinguish positions up to a whole ring apart, and show which
         # is ahead.
-        tail, committed, free = (Signal(bits + 2, name=n) for n in ("tail", "committed", "free"))
-        waiting = Signal(range(self._depth + 1))
-        self._empty = Signal()
-        start, starts_waiting, begin = Signal(bits + 2), Signal(), Signal()
-        commit = self._fill(m, ring, tail, committed, free, start, starts_waiting, begin)
-        self._turns(m, ring, committed, free, waiting, start, starts_waiting, begin, commit)
+        self._committed, self._free, self._start = (
+            Signal(bits + 2, name=name) for name in ("committed", "free", "start"))
+        self._begin, self._number, self._empty = Signal(), Signal(bag_bits), Signal()
+        m.d.comb += [self._numbers.up.eq(self.left), self._empty.eq(self._numbers.level[-1])]
+        self._fill(m, ring)
+        self._turns(m, ring)
         return m
 
-    def _fill(self, m: Module, ring: Ram, tail, committed, free, start, starts_waiting, begin):
-        """Store beats, and where each bag begins; return whether a vector is complete."""
-        bits, bags = len(tail) - 2, self._bags
-        bag_bits = ceil_log2(bags)
-        m.submodules.starts = starts = Ram(len(tail), bags, style="lutram", latency=0)
-        # A bag is announced when its first vector is complete.
-        filling, announced, started = Signal(bag_bits), Signal(bag_bits + 1), Signal(bag_bits + 1)
-        inside, fresh, opened = Signal(), Signal(init=1), Signal(range(bags + 1))
-        put, commit, ends, full = Signal(), Signal(), Signal(), Signal()
+    def _fill(self, m: Module, ring: Ram) -> None:
+        """Store beats, and where each bag begins."""
+        committed, free, bits = self._committed, self._free, ceil_log2(self._depth)
+        tail, after = Signal.like(committed), Signal.like(committed, init=1)
+        filling, inside, fresh, full = Signal.like(self._number), Signal(), Signal(init=1), Signal()
+        put, commit, ends, last = Signal(), Signal(), Signal(), Signal()
         item = self.i.payload
-        last = item.kind != RecordKind.KEY
-        m.d.comb += [
-            full.eq((tail[:bits] == free[:bits]) & (tail[bits] != free[bits])),
-            self.i.ready.eq(~full & (inside | (opened != bags))),
-            put.eq(self.i.valid & self.i.ready),
-            commit.eq(put & item.beat_last), ends.eq(commit & last), self.bag.eq(filling),
-            ring.write_en.eq(put), ring.write_addr.eq(tail[:bits]),
-            ring.write_data.eq(Cat(item.data, last)),
-            starts.write_en.eq(commit & fresh), starts.write_addr.eq(filling),
-            starts.write_data.eq(committed),
-            starts.read_addr.eq(started[:bag_bits]), start.eq(starts.read_data),
-            starts_waiting.eq(started != announced),
-        ]
-        m.d.comb += self._empty.eq(opened == 0)
-        with m.If(put):
-            m.d.sync += [tail.eq(tail + 1), inside.eq(~ends)]
-        with m.If(commit):
-            m.d.sync += [committed.eq(tail + 1), fresh.eq(last), announced.eq(announced + fresh)]
-        m.d.sync += [
-            filling.eq(filling + ends), opened.eq(opened + (put & ~inside) - self.left),
-            started.eq(started + begin),
-        ]
-        self._started = started[:bag_bits]
-        return commit
 
-    def _turns(self, m: Module, ring: Ram, committed, free, waiting, start, starts_waiting, begin,
-               commit) -> None:
+        def no_room(position: Value):
+            return (position[:bits] == free[:bits]) & (position[bits] != free[bits])
+
+        m.d.comb += [
+            self.i.ready.eq(~full & (inside | self._numbers.some)),
+            put.eq(self.i.valid & self.i.ready), last.eq(item.kind != RecordKind.KEY),
+            commit.eq(put & item.beat_last), ends.eq(commit & last), self.bag.eq(filling),
+            self._numbers.down.eq(put & ~inside), self._waiting.up.eq(commit),
+        ]
+        # What becomes free is counted a cycle late.
+        m.d.sync += [full.eq(Mux(put, no_room(after), no_room(tail))), filling.eq(filling + ends)]
+        with m.If(put):
+            m.d.sync += [tail.eq(after), after.eq(after + 1), inside.eq(~ends)]
+        with m.If(commit):
+            m.d.sync += [committed.eq(after), fresh.eq(last)]
+        # A vector is read two cycles after its last beat at the earliest, so the beats wait for the
+        # RAM in registers.
+        storing, place = Signal(), Signal(bits, reset_less=True)
+        stored = Signal(ring.width, reset_less=True)
+        m.d.sync += [storing.eq(put), place.eq(tail), stored.eq(Cat(item.data, last))]
+        m.d.comb += [
+            ring.write_en.eq(storing), ring.write_addr.eq(place), ring.write_data.eq(stored)]
+
+        # A bag is announced when its first vector is complete. ``start`` is where the oldest begins
+        # that no thread has started: the next to be announced, if there is none.
+        m.submodules.starts = starts = Ram(len(committed), self._bags, style="lutram", latency=0)
+        second = Signal.like(self._number, init=1)
+        m.d.comb += [
+            self._queued.up.eq(commit & fresh), self._queued.down.eq(self._begin),
+            starts.write_en.eq(commit & fresh), starts.write_addr.eq(filling),
+            starts.write_data.eq(committed), starts.read_addr.eq(second),
+        ]
+        with m.If(self._begin):
+            m.d.sync += [self._number.eq(second), second.eq(second + 1)]
+        with m.If(self._begin | ~self._queued.some):
+            m.d.sync += self._start.eq(Mux(self._queued.many, starts.read_data, committed))
+
+    def _turns(self, m: Module, ring: Ram) -> None:
         """Give each thread its turn."""
-        most, bits = _threads(1), len(committed) - 2
-        thread, last_thread = Signal(range(most)), Signal(range(most))
+        committed, most, bits = self._committed, _threads(1), ceil_log2(self._depth)
+        thread, following, last_thread, single = (
+            Signal(range(most)), Signal(range(most)), Signal(range(most)), Signal())
         beat, slot = Signal.like(self.o.beat), Signal.like(self.o.slot)
         with m.Switch(self.vector_beats):
             for beats in range(1, self._beats + 1):
                 with m.Case(beats):
                     m.d.sync += last_thread.eq(_threads(beats) - 1)
+                    m.d.comb += single.eq(_threads(beats) == 1)
 
+        # What the thread has whose turn comes: it is read at the end of the turn before.
         active = Array(Signal(name=f"active{k}") for k in range(most))
-        heads = Array(Signal.like(committed, name=f"head{k}") for k in range(most))
-        bags = Array(Signal.like(self.o.bag, name=f"bag{k}") for k in range(most))
-        keys = Array(Signal(COUNT_BITS, name=f"keys{k}") for k in range(most))
-        turn, step, go, going = Signal(), Signal(), Signal(), Signal()
-        running, head, position = Signal(), Signal.like(committed), Signal.like(committed)
-        final, bag, number = Signal(), Signal.like(self.o.bag), Signal(COUNT_BITS)
+        state = data.StructLayout({"head": len(committed), "bag": len(self._number),
+                                   "keys": COUNT_BITS})
+        m.submodules.states = states = Ram(state.size, most, style="lutram", latency=0)
+        now, later, then = Signal(state, reset_less=True), Signal(state), Signal(state)
+        running, more, going = Signal(), Signal(), Signal()
+        turn, step, go, final, ends_turn, closes = (Signal() for _ in range(6))
+        position = Signal.like(committed)
         m.d.comb += [
-            turn.eq((beat == 0) & (waiting != 0)), step.eq(turn | (beat != 0)),
-            final.eq(beat == (self.vector_beats - 1)[:len(beat)]),
-            running.eq(active[thread]), head.eq(heads[thread]),
-            position.eq(Mux(running, head, start)),
-            go.eq(turn & Mux(running, head != committed, starts_waiting)),
-            begin.eq(go & ~running),
-            bag.eq(Mux(running, bags[thread], self._started)),
-            number.eq(Mux(running, keys[thread], 0) + 1),
+            turn.eq((beat == 0) & self._waiting.some), step.eq(turn | (beat != 0)),
+            final.eq(beat == (self.vector_beats - 1)[:len(beat)]), ends_turn.eq(step & final),
+            go.eq(turn & Mux(running, more, self._queued.some)),
+            self._begin.eq(go & ~running), self._waiting.down.eq(go),
+            position.eq(Mux(running, now.head, self._start)), closes.eq(thread >= last_thread),
+            then.head.eq(position + self.vector_beats),
+            then.bag.eq(Mux(running, now.bag, self._number)),
+            then.keys.eq(Mux(running, now.keys, 0) + 1),
+            states.write_en.eq(go), states.write_addr.eq(thread), states.write_data.eq(then),
+            states.read_addr.eq(following), later.eq(states.read_data),
         ]
         with m.If(step):
             m.d.sync += [beat.eq(Mux(final, 0, beat + 1)), slot.eq(slot + 1)]
-            with m.If(final):
-                m.d.sync += thread.eq(thread + 1)
-                with m.If(thread >= last_thread):
-                    m.d.sync += [thread.eq(0), slot.eq(0)]
+        # Every vector that comes is one more for a thread that has a bag: for the newest of them.
+        m.d.sync += more.eq(more | self._waiting.up)
+        with m.If(ends_turn):
+            m.d.sync += [
+                thread.eq(following),
+                following.eq(Mux(following >= last_thread, 0, following + 1)),
+                now.eq(later), running.eq(active[following]),
+                more.eq((later.head != committed) | self._waiting.up),
+            ]
+            with m.If(closes):
+                m.d.sync += slot.eq(0)
         # Vectors that come after these may have other beats, and so rounds of other turns.
         with m.If(self._empty):
-            m.d.sync += [thread.eq(0), slot.eq(0)]
+            m.d.sync += [thread.eq(0), slot.eq(0), following.eq(~single), running.eq(0)]
         with m.If(turn):
             m.d.sync += going.eq(go)
         with m.If(go):
-            m.d.sync += [active[thread].eq(1), heads[thread].eq(position + self.vector_beats),
-                         bags[thread].eq(bag), keys[thread].eq(number)]
-        m.d.sync += [waiting.eq(waiting + commit - go), self.stall.eq(turn & ~go)]
+            m.d.sync += active[thread].eq(1)
 
-        # A beat is read in the cycle after its choice, and available in the next.
-        pick = Signal(self.o.shape())
-        address, reader, closer = Signal(bits), Signal.like(thread), Signal.like(thread)
+        # A beat is read in the cycle after its choice; its data are in a register two cycles later.
+        picks = [Signal(self.o.shape(), name=f"pick{k}", reset_less=True) for k in range(3)]
+        valid = [Signal(name=f"valid{k}") for k in range(3)]
+        address = Signal(bits, reset_less=True)
+        readers = [Signal.like(thread, name=f"reader{k}", reset_less=True) for k in range(3)]
         with m.If(turn):
-            m.d.sync += [address.eq(position), pick.bag.eq(bag), pick.first.eq(~running),
-                         pick.keys.eq(number), reader.eq(thread)]
+            m.d.sync += [address.eq(position), picks[0].bag.eq(then.bag),
+                         picks[0].first.eq(~running), picks[0].keys.eq(then.keys),
+                         readers[0].eq(thread)]
         with m.Else():
             m.d.sync += address.eq(address + 1)
+        stalls = Signal(2)
         m.d.sync += [
-            pick.valid.eq(go | ((beat != 0) & going)), pick.beat.eq(beat), pick.slot.eq(slot),
-            closer.eq(reader),
+            picks[0].beat.eq(beat), picks[0].slot.eq(slot), picks[1].eq(picks[0]),
+            picks[2].eq(picks[1]), *(b.eq(a) for a, b in pairwise(readers)),
+            *(b.eq(a) for a, b in pairwise([go | ((beat != 0) & going), *valid])),
+            stalls.eq(Cat(turn & ~go, stalls[0])),
         ]
-        picked = Signal(self.o.shape())
-        m.d.sync += picked.eq(pick)
         m.d.comb += [
-            ring.read_en.eq(pick.valid), ring.read_addr.eq(address),
-            self.reading.valid.eq(pick.valid), self.reading.slot.eq(pick.slot),
-            self.o.eq(picked), self.data.eq(ring.read_data[:BEAT_BITS]),
-            self.o.last.eq(ring.read_data[BEAT_BITS]),
+            ring.read_en.eq(valid[0]), ring.read_addr.eq(address),
+            self.coming.valid.eq(valid[1]), self.coming.slot.eq(picks[1].slot),
+            self.o.eq(picks[2]), self.o.valid.eq(valid[2]),
+            Cat(self.data, self.o.last).eq(ring.read_data), self.stall.eq(stalls[1]),
+            self.idle.eq(~self._waiting.some & (beat == 0) & ~Cat(valid).any()),
         ]
-        # Long before the thread's next turn, however many beats a vector has.
-        with m.If(picked.valid & (picked.beat == 0) & self.o.last):
-            m.d.sync += active[closer].eq(0)
+        # Before the state of the thread is read again.
+        assert LOOP > CLOSED
+        with m.If(self.o.valid & (self.o.beat == 0) & self.o.last):
+            m.d.sync += active[readers[2]].eq(0)
+        self._release(m, turn, closes, Mux(running, now.head, Mux(
+            self._queued.some, self._start, committed)), (beat == 0) & ~valid[0])
 
-        # Beats before the least position of a round have been read: a bag that a thread starts
-        # later begins after it. While nothing waits, all beats have been read.
-        sampled, opens, closes = Signal(), Signal(init=1), Signal()
-        sample, least, lower = (
-            Signal.like(committed, name=n) for n in ("sample", "least", "lower"))
-        m.d.sync += [
-            sampled.eq(turn), sample.eq(Mux(running, head, Mux(starts_waiting, start, committed))),
-            closes.eq(thread >= last_thread),
-        ]
-        m.d.comb += lower.eq(Mux(opens | (sample - least)[bits + 1], sample, least))
+    def _release(self, m: Module, turn: Value, closes: Value, position: Value,
+                 rests: Value) -> None:
+        """Free the beats that have been read.
+
+        These are the ones before the least position of a round: a bag that a thread starts later
+        begins after it. While nothing waits and the reader ``rests``, they are all.
+        """
+        sampled, opens, closed = Signal(), Signal(init=1), Signal()
+        sign = ceil_log2(self._depth) + 1
+        sample, least, lower = (Signal.like(self._committed, name=n, reset_less=n == "sample")
+                                for n in ("sample", "least", "lower"))
+        m.d.sync += [sampled.eq(turn), sample.eq(position), closed.eq(closes)]
+        m.d.comb += lower.eq(Mux(opens | (sample - least)[sign], sample, least))
         with m.If(sampled):
-            m.d.sync += [least.eq(lower), opens.eq(closes)]
-            with m.If(closes):
-                m.d.sync += free.eq(lower)
-        with m.Elif((waiting == 0) & (beat == 0) & ~pick.valid):
-            m.d.sync += [free.eq(committed), least.eq(committed)]
+            m.d.sync += [least.eq(lower), opens.eq(closed)]
+            with m.If(closed):
+                m.d.sync += self._free.eq(lower)
+        with m.Elif(~self._waiting.some & rests):
+            m.d.sync += [self._free.eq(self._committed), least.eq(self._committed)]
         with m.If(self._empty):
             m.d.sync += opens.eq(1)
-        m.d.comb += self.idle.eq((waiting == 0) & (beat == 0) & ~pick.valid & ~picked.valid)

@@ -22,7 +22,7 @@ from rtl.interaction.records import PooledBeat, SlotBeat
 from rtl.memory import Ram
 from rtl.monitor.counters import CounterLayout, count
 from rtl.shared import Shared
-from rtl.stream import StreamFIFO
+from rtl.stream import Level, StreamFIFO
 
 __all__ = ["BAGS", "OUT_BEATS", "Pooler"]
 
@@ -34,6 +34,7 @@ OUT_BEATS = 16
 """Beats in flight to the output; more than the cycles from a read of a sum to its leaving."""
 
 _Origin = data.StructLayout({"sample": 32, "step": STEP_BITS, "last": 1})
+_Finished = data.StructLayout({"valid": 1, "bag": range(BAGS)})
 _Leaving = data.StructLayout({"valid": 1, "beat_last": 1, "origin": _Origin})
 
 
@@ -71,8 +72,8 @@ class Pooler(wiring.Component):
     """
 
     LATENCY = {
-        ("bag of one vector", "its sum"): 13,
-        ("bag of one vector", "its mean"): 36,
+        ("bag of one vector", "its sum"): 14,
+        ("bag of one vector", "its mean"): 37,
     }
     RATE = "1 beat per cycle in and out for bags of any length"
     QUEUE_BEATS = 4096
@@ -100,16 +101,17 @@ class Pooler(wiring.Component):
         wiring.connect(m, wiring.flipped(self.i), ring.i)
         m.d.comb += ring.vector_beats.eq(self.vector_beats)
         now = ring.o
-        bag, beat = Signal.like(now.bag), Signal.like(now.beat)
         beat_bits = ceil_log2(self._beats)
         m.submodules.sums = sums = Ram(BEAT_BITS, round_slots(self._beats), style="lutram")
         m.submodules.results = results = Ram(
             BEAT_BITS, BAGS << beat_bits, style="bram" if beat_bits else "lutram")
 
         # Add, and write the sum where the bag's next vector reads it.
-        stages = [now] + [Signal(now.shape(), name=f"stage{n}")
-                          for n in range(1, FLOAT_ADDER_LATENCY + 1)]
-        m.d.sync += [after.eq(before) for before, after in pairwise(stages)]
+        flying = [now.valid] + [Signal(name=f"flying{n}") for n in range(FLOAT_ADDER_LATENCY)]
+        stages = [now] + [Signal(now.shape(), name=f"stage{n}", reset_less=True)
+                          for n in range(FLOAT_ADDER_LATENCY)]
+        m.d.sync += [after.eq(before) for line in (flying, stages)
+                     for before, after in pairwise(line)]
         done, total = stages[-1], Signal(BEAT_BITS)
         for lane in range(LANES):
             m.submodules[f"lane{lane}"] = adder = Shared(FloatAdder(), "float_adder")
@@ -119,84 +121,89 @@ class Pooler(wiring.Component):
                 adder.keep.eq(now.first), total[bits].eq(adder.o),
             ]
         m.d.comb += [
-            sums.read_en.eq(ring.reading.valid), sums.read_addr.eq(ring.reading.slot),
-            sums.write_en.eq(done.valid), sums.write_addr.eq(done.slot), sums.write_data.eq(total),
-            results.write_en.eq(done.valid & done.last),
+            sums.read_en.eq(ring.coming.valid), sums.read_addr.eq(ring.coming.slot),
+            sums.write_en.eq(flying[-1]), sums.write_addr.eq(done.slot), sums.write_data.eq(total),
+            results.write_en.eq(flying[-1] & done.last),
             results.write_addr.eq(Cat(done.beat[:beat_bits], done.bag)),
             results.write_data.eq(total),
         ]
 
-        final_beat = (self.vector_beats - 1)[:len(beat)]
-        summed = Signal()
-        m.d.comb += summed.eq(done.valid & done.last & (done.beat == final_beat))
-        divisors, divided, divided_bag = self._reciprocals(m, now)
-        finished = Signal(BAGS)
-        with m.If(self.mean):
-            m.d.comb += finished.eq(divided << divided_bag)
-        with m.Else():
-            m.d.comb += finished.eq(summed << done.bag)
+        # What is finished is known a cycle ahead.
+        final_beat, before = (self.vector_beats - 1)[:len(now.beat)], stages[-2]
+        ends, summed = flying[-2] & before.last & (before.beat == final_beat), Signal()
+        divisors, divided = self._reciprocals(m, now)
+        finished = Signal(_Finished)
+        m.d.sync += [summed.eq(ends), finished.eq(Mux(self.mean, divided, Cat(ends, before.bag)))]
 
-        # Out: bags in order.
-        ready, read, under_way = Signal(BAGS), Signal(), Signal(range(OUT_BEATS + 1))
-        last, leave = Signal(), Signal()
+        # Out: bags in order. ``turns`` are the numbers of the oldest bag and of the two after it;
+        # of two it is known whether they are ``there``. The bit of a number in ``bits`` changes
+        # whenever its bag is finished; the bit above the numbers says to which value.
+        turns = [Signal(range(2 * BAGS), name=f"turn{k}", init=BAGS + k) for k in range(3)]
+        bits, there = Signal(BAGS), [Signal(name=f"there{k}") for k in range(2)]
+        bag, now_there = turns[0][:-1], [
+            now | (finished.valid & (finished.bag == turn[:-1])) for now, turn in zip(
+                (*there, bits.bit_select(turns[2][:-1], 1) == turns[2][-1]), turns)]
+        for number in range(BAGS):
+            with m.If(finished.valid & (finished.bag == number)):
+                m.d.sync += bits[number].eq(~bits[number])
+        beat, read, last, leave = Signal.like(now.beat), Signal(), Signal(), Signal()
         taken, given = self.i.valid & self.i.ready, self.o.valid & self.o.ready
+        m.submodules.places = places = Level(OUT_BEATS, init=OUT_BEATS)
+        m.submodules.closed = closed = Level(BAGS)
         m.d.comb += [
-            read.eq(ready.bit_select(bag, 1) & (under_way != OUT_BEATS)),
+            read.eq(there[0] & places.some),
+            places.down.eq(read), places.up.eq(given),
             last.eq(beat == final_beat), leave.eq(read & last),
-            results.read_en.eq(read), results.read_addr.eq(Cat(beat[:beat_bits], bag)),
-            divisors.read_en.eq(read), divisors.read_addr.eq(bag),
+            closed.up.eq(summed), closed.down.eq(leave),
+            results.read_addr.eq(Cat(beat[:beat_bits], bag)), divisors.read_addr.eq(bag),
         ]
-        m.d.sync += [
-            # A number may be released a cycle late.
-            ring.left.eq(leave),
-            ready.eq((ready | finished) & ~(leave << bag)), under_way.eq(under_way + read - given)]
+        m.d.sync += ring.left.eq(leave)  # A number may be released a cycle late.
+        m.d.sync += [flag.eq(Mux(leave, now_there[k + 1], now_there[k]))
+                     for k, flag in enumerate(there)]
         with m.If(read):
             m.d.sync += beat.eq(Mux(last, 0, beat + 1))
         with m.If(leave):
-            m.d.sync += bag.eq(bag + 1)
+            m.d.sync += [*(turn.eq(next_) for turn, next_ in pairwise(turns)),
+                         turns[2].eq(turns[2] + 1)]
         m.submodules.origins = origins = Ram(_Origin.size, BAGS, style="lutram")
         item = self.i.payload
         m.d.comb += [
             origins.write_en.eq(taken), origins.write_addr.eq(ring.bag),
             origins.write_data.eq(Cat(item.sample, item.step, item.sample_last)),
-            origins.read_en.eq(read), origins.read_addr.eq(bag),
+            origins.read_addr.eq(bag),
         ]
         leaving = Signal(_Leaving)
-        read_valid, read_last = Signal(), Signal()
+        read_valid, read_last = Signal(), Signal(reset_less=True)
         m.d.sync += [read_valid.eq(read), read_last.eq(last)]
         m.d.comb += leaving.eq(Cat(read_valid, read_last, origins.read_data))
         self._leave(m, leaving, results.read_data, divisors.read_data)
 
-        closed = Signal(range(BAGS + 1))
-        m.d.sync += closed.eq(closed + summed - leave)
         count(m, self.counters, beats_in=taken, beats_out=given,
               adds=now.valid & ~now.first, stall_adder=ring.stall)
-        flying = Cat(stage.valid for stage in stages)
-        m.d.comb += self.idle.eq(
-            ring.idle & ~flying.any() & (closed == 0) & (under_way == 0))
+        m.d.comb += self.idle.eq(ring.idle & ~Cat(flying).any() & ~closed.some
+                                 & places.level[-1])
         return m
 
-    def _reciprocals(self, m: Module, now) -> tuple[Ram, Signal, Signal]:
+    def _reciprocals(self, m: Module, now: data.View) -> tuple[Ram, data.View]:
         """Divide 1 by the number of vectors of each bag that ends, and store it beside the sum.
 
-        Returns the RAM of reciprocals, and whether and for which bag one is being written.
+        Returns the RAM of reciprocals, and the bag whose is written to it in the next cycle.
         """
         # The last beat of a sum is available before its divisor, however many there are.
         assert FLOAT_ADDER_LATENCY + self._beats - 1 <= RECIPROCAL_LATENCY
         m.submodules.reciprocal = unit = CountReciprocal()
         m.submodules.divisors = divisors = Ram(len(unit.o) + len(unit.exponent), BAGS,
                                                style="lutram")
-        valid, bag = now.valid & now.last & (now.beat == 0), now.bag
-        for stage in range(RECIPROCAL_LATENCY):
-            after_valid = Signal(name=f"dividing{stage}")
-            after_bag = Signal.like(now.bag, name=f"dividing_bag{stage}", reset_less=True)
-            m.d.sync += [after_valid.eq(valid), after_bag.eq(bag)]
-            valid, bag = after_valid, after_bag
+        valid = [now.valid & now.last & (now.beat == 0)]
+        valid += [Signal(name=f"dividing{stage}") for stage in range(RECIPROCAL_LATENCY)]
+        bags = [now.bag] + [Signal.like(now.bag, name=f"dividing_bag{stage}", reset_less=True)
+                            for stage in range(RECIPROCAL_LATENCY)]
+        m.d.sync += [after.eq(before) for line in (valid, bags) for before, after in pairwise(line)]
         m.d.comb += [
-            unit.n.eq(now.keys), divisors.write_en.eq(valid), divisors.write_addr.eq(bag),
+            unit.n.eq(now.keys), divisors.write_en.eq(valid[-1]), divisors.write_addr.eq(bags[-1]),
             divisors.write_data.eq(Cat(unit.o, unit.exponent)),
         ]
-        return divisors, valid, bag
+        return divisors, data.View(_Finished, Cat(valid[-2], bags[-2]))
 
     def _leave(self, m: Module, leaving: data.View, total: Signal, divisor: Signal) -> None:
         """Multiply by the reciprocal for a mean; the units have no enable, so a FIFO follows."""

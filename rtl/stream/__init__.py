@@ -2,7 +2,8 @@
 
 from rtl.stream.arbiter import Arbiter
 from rtl.stream.fifo import StreamFIFO
+from rtl.stream.level import Level
 from rtl.stream.packet_fifo import PacketFIFO, packet_layout
 from rtl.stream.skid import SkidBuffer
 
-__all__ = ["Arbiter", "PacketFIFO", "SkidBuffer", "StreamFIFO", "packet_layout"]
+__all__ = ["Arbiter", "Level", "PacketFIFO", "SkidBuffer", "StreamFIFO", "packet_layout"]

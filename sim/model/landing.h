@@ -138,16 +138,16 @@ public:
         starts_.resize(bags_);
         origins_.resize(bags_);
         ready_.assign(bags_, false);
-        closers_.init(clock, 2, 0);
+        closers_.init(clock, 3, 0);
         left_.init(clock, 1, 0);
         // From the choice of a bag's last vector to its sum, or to the reciprocal of its size.
-        finished_.init(clock, config.mean ? config.reciprocal + 3 : config.adder + 2 + beats_, 0);
+        finished_.init(clock, config.mean ? config.reciprocal + 4 : config.adder + 3 + beats_, 0);
         out.init(clock, config.mean ? 3 + config.divider : 3, 0);
     }
     void step(Queue<SlotBeat>& in) {
         if (in.empty() && finished_.empty() && closers_.empty() && left_.empty() && !waiting_
             && !beat_ && !picks_ && !sampled_ && free_ == free_next_ && free_ == committed_
-            && least_ == committed_ && !ready_[out_bag_ % bags_])
+            && freed_ == free_ && least_ == committed_ && !ready_[out_bag_ % bags_])
             return;  // nothing inside can move
         leave();
         const bool waited = waiting_;
@@ -222,11 +222,11 @@ private:
         return go;
     }
     bool fill(Queue<SlotBeat>& in) {
-        const bool full = tail_ - free_ >= depth_;
-        if (free_ != free_next_) {
-            free_ = free_next_;
-            clock_->moved = true;
-        }
+        // What becomes free is counted a cycle late.
+        const bool full = tail_ - freed_ >= depth_;
+        if (freed_ != free_ || free_ != free_next_) clock_->moved = true;
+        freed_ = free_;
+        free_ = free_next_;
         if (full || !in.has() || !(inside_ || opened_ != bags_)) return false;
         const SlotBeat item = in.pop();
         const bool last = item.slot.bag_ends, commit = item.last, ends = commit && last;
@@ -257,8 +257,8 @@ private:
     Queue<uint32_t> closers_;
     Queue<uint64_t> finished_;
     Queue<char> left_;
-    uint64_t tail_ = 0, committed_ = 0, free_ = 0, free_next_ = 0, filling_ = 0, announced_ = 0,
-        started_ = 0, out_bag_ = 0, least_ = 0, sample_ = 0;
+    uint64_t tail_ = 0, committed_ = 0, freed_ = 0, free_ = 0, free_next_ = 0, filling_ = 0,
+        announced_ = 0, started_ = 0, out_bag_ = 0, least_ = 0, sample_ = 0;
     uint32_t waiting_ = 0, opened_ = 0, thread_ = 0, beat_ = 0, out_beat_ = 0;
     bool inside_ = false, fresh_ = true, going_ = false, sampled_ = false, opens_ = true,
         closes_ = false, picks_ = false;

@@ -62,13 +62,13 @@ class Ring:
     async def watch(self, ctx):
         """Record each cycle, and release the oldest bag once it has been read."""
         dut, rng, finished, oldest = self.dut, random.Random(self.depth), set(), 0
-        names = ("taken", "ready", "bag", "left", "reading", "o", "data", "stall", "idle")
-        decode = [decoder(port.shape()) for port in (dut.reading, dut.o)]
+        names = ("taken", "ready", "bag", "left", "coming", "o", "data", "stall", "idle")
+        decode = [decoder(port.shape()) for port in (dut.coming, dut.o)]
         async for _, _, *values in ctx.tick().sample(
                 dut.i.valid & dut.i.ready, dut.i.ready, dut.bag, dut.left,
-                dut.reading.as_value(), dut.o.as_value(), dut.data, dut.stall, dut.idle):
+                dut.coming.as_value(), dut.o.as_value(), dut.data, dut.stall, dut.idle):
             now = dict(zip(names, values))
-            now["reading"], now["o"] = decode[0](now["reading"]), decode[1](now["o"])
+            now["coming"], now["o"] = decode[0](now["coming"]), decode[1](now["o"])
             self.cycles.append(now)
             out = now["o"]
             if out["valid"] and out["last"] and out["beat"] == self.beats - 1:
@@ -103,22 +103,25 @@ class Ring:
     def check_flow(self, items):
         """Check what moves and what does not, and what the ring says of it."""
         ins, reads = [], []
-        left = number = waited = 0
-        fresh = True
+        left = number = 0
+        fresh, stored = True, [0, 0]
         for cycle, (before, now) in enumerate(pairwise(self.cycles), 1):
-            reading, out = now["reading"], now["o"]
-            if reading["valid"]:
+            coming, out = now["coming"], now["o"]
+            # A turn is decided two cycles before its beat is coming.
+            waited = stored[-2] // self.beats - -(-len(reads) // self.beats)
+            stored.append(len(ins))
+            if coming["valid"]:
                 reads.append(cycle)
             # What was taken before this cycle is in the ring.
             waits = len(ins) // self.beats - -(-len(reads) // self.beats)
             assert waits >= 0, "no beat is read before its vector is whole"
-            assert out["valid"] == before["reading"]["valid"]
-            assert not out["valid"] or out["slot"] == before["reading"]["slot"]
-            assert not (now["idle"] and (waits or reading["valid"]))
-            assert now["idle"] or waits or reading["valid"] or out["valid"]
-            assert not now["stall"] or (waited and not reading["valid"])
+            assert out["valid"] == before["coming"]["valid"]
+            assert not out["valid"] or out["slot"] == before["coming"]["slot"]
+            assert not (now["idle"] and (waits or coming["valid"]))
+            assert now["idle"] or waits or coming["valid"] or out["valid"]
+            assert not now["stall"] or (waited and not coming["valid"])
             if self.beats == 1 and waited:
-                assert now["stall"] != reading["valid"], "a turn is used, or counted"
+                assert now["stall"] != coming["valid"], "a turn is used, or counted"
             if now["taken"]:
                 assert now["bag"] == number % self.bags
                 assert not fresh or number - left < self.bags
@@ -127,7 +130,6 @@ class Ring:
                 ins.append(cycle)
             assert len(ins) - len(reads) <= self.depth, "no beat is overwritten"
             left += now["left"]
-            waited = waits
         assert len(ins) == len(items) == len(reads) and self.cycles[-1]["idle"]
         return ins, [cycle + 1 for cycle in reads]
 

@@ -1,0 +1,50 @@
+"""Level: a count of items or places, and what logic asks of it, from registers."""
+
+from amaranth.hdl import Cat, Module, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+__all__ = ["Level"]
+
+
+class Level(wiring.Component):
+    """Counts ``up`` and ``down`` by one a cycle, or both at once.
+
+    Whether there is any, and more than one, are registers of their own: a comparison of the count
+    would stand in front of all that depends on it; between ``up``, ``down`` and these is one LUT.
+
+    Latency and rate: see ``LATENCY`` and ``RATE``.
+
+    Parameters: ``most``, the largest level; ``init``, the level after reset.
+
+    Ports: ``up``; ``down``, not while the level is 0; ``level``; ``some``: it is at least 1;
+    ``many``: it is at least 2.
+
+    Raises ``ValueError`` if ``most`` is below 1, or ``init`` is not a level.
+    """
+
+    LATENCY = {("change", "level and flags"): 1}
+    RATE = "1 up and 1 down per cycle"
+
+    def __init__(self, most: int, *, init: int = 0):
+        if not isinstance(most, int) or most < 1:
+            raise ValueError(f"most must be an integer of at least 1, not {most!r}")
+        if not isinstance(init, int) or not 0 <= init <= most:
+            raise ValueError(f"init must be an integer between 0 and {most}, not {init!r}")
+        self._most, self._init = most, init
+        super().__init__({
+            "up": In(1), "down": In(1), "level": Out(range(most + 1), init=init),
+            "some": Out(1, init=init >= 1), "many": Out(1, init=init >= 2)})
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+        up, down = Signal(), Signal()
+        m.d.comb += [up.eq(self.up & ~self.down), down.eq(self.down & ~self.up)]
+        # One carry chain (+1, 0 or -1).
+        m.d.sync += [
+            self.level.eq(self.level + Cat(up | down, down).as_signed()),
+            self.some.eq(self.many | up | (self.some & ~down)),
+            self.many.eq(self.level[2:].any() | (self.level[:2] == 3)
+                         | (self.many & ~down) | (self.some & up)),
+        ]
+        return m
