@@ -42,9 +42,11 @@ class Flattener(wiring.Component):
 
         # 1: rotate by fill's lower bits. Meanwhile compute which lanes belong to the previous beat,
         # to this group, and to the kept dots.
-        group, turned, rest = self.group, Signal(BEAT_BITS), Signal(2)
-        older, known, keep = Signal(LANES), Signal(LANES), Signal(LANES)
-        below, emit, last = Signal(LANES), Signal(), Signal()
+        group, turned = self.group, Signal(BEAT_BITS, reset_less=True)
+        older, known, keep = (Signal(LANES, reset_less=True, name=name)
+                              for name in ("older", "known", "keep"))
+        below, emit, last = Signal(LANES), Signal(), Signal(reset_less=True)
+        rest = Signal(2, reset_less=True)
         filled = Signal(range(2 * LANES + 1))
         m.d.comb += [
             filled.eq(group.fill + group.count),
@@ -61,7 +63,7 @@ class Flattener(wiring.Component):
             ]
         m.d.sync += emit.eq(self.valid & group.emit)
         # 2: rotate by the rest, and merge with the kept dots.
-        dots, kept = Signal(BEAT_BITS), Signal(BEAT_BITS)
+        dots, kept = Signal(BEAT_BITS), Signal(BEAT_BITS, reset_less=True)
         m.d.comb += [
             dots.eq(_turned(turned, rest, 128)),
             beats.i.valid.eq(emit), beats.i.payload.last.eq(last),

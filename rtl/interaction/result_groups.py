@@ -76,10 +76,12 @@ class ResultGrouper(wiring.Component):
         wiring.connect(m, groups.o, wiring.flipped(self.groups))
         wiring.connect(m, tags.o, wiring.flipped(self.tags))
         # The open packet: length and step of its results, their number, beats, and beats with tags.
-        is_open, length, step = Signal(), Signal(range(most)), Signal(STEP_BITS)
-        results, beats, used = Signal(range(most)), Signal(range(most)), Signal(range(most + 1))
-        tag_count, tag = Signal(range(tag_beats(most) + 1)), Signal(BEAT_BITS)
-        opened, old = Signal(32), Signal()
+        is_open, old = Signal(), Signal()
+        length, step, results, beats, used, tag_count, tag, opened = (
+            Signal(shape, reset_less=True, name=name) for name, shape in {
+                "length": range(most), "step": STEP_BITS, "results": range(most),
+                "beats": range(most), "used": range(most + 1),
+                "tag_count": range(tag_beats(most) + 1), "tag": BEAT_BITS, "opened": 32}.items())
 
         # The size of the packet with another result.
         total, fresh, fits, same = Signal(range(2 * most + 2)), Signal(), Signal(), Signal()

@@ -79,7 +79,7 @@ class ResultPackager(wiring.Component):
         room, left = Signal(range(self._room + 1), init=self._room), Signal(range(self._room + 1))
         closes, full = Signal(), Signal()
         # A beat is written when no other vector fits; vectors that share it are collected here.
-        held, collected = Signal(BEAT_BITS), Signal(BEAT_BITS)
+        held, collected = Signal(BEAT_BITS, reset_less=True), Signal(BEAT_BITS)
         shared = self.vector_packing
         m.d.comb += [
             self.i.ready.eq(beats.i.ready & packets.i.ready),

@@ -44,7 +44,7 @@ class VectorFlattener(wiring.Component):
         item, packing = self.i.payload, self.vector_packing
         index, take, full, ends = Signal(2), Signal(), Signal(), Signal()
         # A beat leaves when no other vector fits; vectors that share it are collected here.
-        held, collected = Signal(BEAT_BITS), Signal(BEAT_BITS)
+        held, collected = Signal(BEAT_BITS, reset_less=True), Signal(BEAT_BITS)
         m.d.comb += [
             self.i.ready.eq(output.i.ready), take.eq(self.i.valid & self.i.ready),
             full.eq(~(Cat(packing.any(), packing[1]) & ~index).any()),

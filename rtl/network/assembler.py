@@ -138,8 +138,8 @@ class FrameAssembler(wiring.Component):
         # Three stages later: the CRC's two, and one that prepares the beat for the CRC.
         stage = data.StructLayout({"valid": 1, "first": 1, "last": 1})
         track = [Signal(stage, name=f"track{k}") for k in range(3)]
-        held = [Signal(EmberHeader, name=f"ember{k}") for k in range(3)]
-        length = [Signal(beats_shape, name=f"length{k}") for k in range(3)]
+        held = [Signal(EmberHeader, reset_less=True, name=f"ember{k}") for k in range(3)]
+        length = [Signal(beats_shape, reset_less=True, name=f"length{k}") for k in range(3)]
         m.d.sync += [
             track[0].valid.eq(take_header | take_beat), track[0].first.eq(take_header),
             track[0].last.eq(Mux(take_header, item.empty, beats.o.payload.last)),
@@ -156,10 +156,10 @@ class FrameAssembler(wiring.Component):
             done.i.payload.beats.eq(length[2]), done.i.payload.ember.eq(held[2]),
         ]
         if self._framing != "host":
-            seen, header = Signal(BEAT_BITS), Signal(HeaderBeat)
+            seen, header = Signal(BEAT_BITS, reset_less=True), Signal(HeaderBeat)
             m.d.comb += header.ember.eq(ember)
             if self._framing == "ethernet":
-                own_ip = Signal(32)
+                own_ip = Signal(32, reset_less=True)
                 m.d.sync += own_ip.eq(address(self.ip_base, self.node, 32))
                 m.d.comb += [
                     header.ip_source.eq(swap_bytes(own_ip)),
@@ -180,9 +180,11 @@ class FrameAssembler(wiring.Component):
         """Build header beats two ahead, and send each before its payload."""
         # Stage 1: lengths and addresses; stage 2: checksum; then the header beat is complete.
         valid1, valid2, valid3 = Signal(), Signal(), Signal()
-        item1, item2 = Signal(done.payload.shape()), Signal(done.payload.shape())
-        header, empty = Signal(HeaderBeat), Signal()
-        beats, rest = Signal(out.payload.beats.shape()), Signal(out.payload.beats.shape())
+        item1, item2 = (Signal(done.payload.shape(), reset_less=True, name=f"item{k}")
+                        for k in (1, 2))
+        header, empty = Signal(HeaderBeat, reset_less=True), Signal(reset_less=True)
+        beats, rest = (Signal(out.payload.beats.shape(), reset_less=True, name=name)
+                       for name in ("beats", "rest"))
         sending, move, take = Signal(), Signal(), Signal()
         m.d.comb += [move.eq(~valid3 | take), done.ready.eq(move)]
         with m.If(move):
@@ -214,9 +216,10 @@ class FrameAssembler(wiring.Component):
 
     def _build(self, m, move, item1, item2, header):
         """Fill in Ethernet, IPv4 and UDP; return the header beat with its checksum."""
-        own_mac, own_ip, common = Signal(48), Signal(32), Signal(20)
-        mac2, ip2 = Signal(48), Signal(32)
-        sum2, total3 = Signal(20), Signal(20)
+        own_mac, mac2 = (Signal(48, reset_less=True, name=name) for name in ("own_mac", "mac2"))
+        own_ip, ip2 = (Signal(32, reset_less=True, name=name) for name in ("own_ip", "ip2"))
+        common, sum2, total3 = (Signal(20, reset_less=True, name=name)
+                                for name in ("common", "sum2", "total3"))
         # The constant part of every packet's checksum, as 16-bit numbers in network order.
         fixed = (IP_VERSION_IHL << 8) + DONT_FRAGMENT + (IP_TTL << 8 | IP_PROTOCOL_UDP)
         m.d.sync += [

@@ -72,10 +72,11 @@ class PacketReader(wiring.Component):
             self.payload.valid.eq(payload.o.valid), payload.o.ready.eq(self.payload.ready),
             *(self.payload.payload[name].eq(payload.o.payload[name]) for name in RawBeat.members),
         ]
-        item, current, active = self.i.payload, Signal(self._ready), Signal()
-        index, ended = Signal(self._index), Signal()
+        item, current, active = self.i.payload, Signal(self._ready, reset_less=True), Signal()
+        index, ended = Signal(self._index), Signal(reset_less=True)
+        beat = Signal.like(self.beat, reset_less=True)
         pull, finish, load = Signal(), Signal(), Signal()
-        loaded, loaded_last = Signal(), Signal()  # the RAM's output holds a beat
+        loaded, loaded_last = Signal(), Signal(reset_less=True)  # the RAM's output holds a beat
         m.d.comb += [
             pull.eq(active & (~loaded | payload.i.ready)),
             finish.eq(pull & ended),
@@ -89,13 +90,13 @@ class PacketReader(wiring.Component):
             self.read_en.eq(pull), self.read_buffer.eq(current.buffer), self.read_beat.eq(index),
             self.freed.valid.eq(finish), self.freed.buffer.eq(current.buffer),
             payload.i.valid.eq(loaded), payload.i.payload.data.eq(self.data),
-            payload.i.payload.last.eq(loaded_last),
+            payload.i.payload.last.eq(loaded_last), self.beat.eq(beat),
             self.idle.eq(~active & ~loaded & headers.idle & payload.idle),
         ]
         with m.If(pull):
             m.d.sync += [
-                loaded.eq(1), loaded_last.eq(ended), self.beat.buffer.eq(current.buffer),
-                self.beat.units.eq(current.units), self.beat.index.eq(index),
+                loaded.eq(1), loaded_last.eq(ended), beat.buffer.eq(current.buffer),
+                beat.units.eq(current.units), beat.index.eq(index),
                 index.eq(Mux(ended, 0, index + 1)),
             ]
         with m.Elif(payload.i.ready):

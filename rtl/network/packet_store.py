@@ -51,8 +51,9 @@ class RecordStore(wiring.Component):
     def elaborate(self, platform) -> Module:
         m = Module()
         depth = self._buffers << ceil_log2(self._beats)
-        write, lane, address = Signal(), Signal(3), Signal(range(max(2, depth)))
-        value = Signal(RECORD_BITS)
+        write, lane = Signal(), Signal(3, reset_less=True)
+        address = Signal(range(max(2, depth)), reset_less=True)
+        value = Signal(RECORD_BITS, reset_less=True)
         m.d.sync += [
             write.eq(self.write), value.eq(self.record), lane.eq(self.position[:3]),
             address.eq(Cat(self.position[3:], self.buffer)),
@@ -100,8 +101,9 @@ class VectorStore(wiring.Component):
         m = Module()
         stride = ceil_log2(self._beats)
         depth = self._buffers << stride
-        write, written = Signal(), Signal(BEAT_BITS)
-        buffer, position = Signal.like(self.buffer), Signal.like(self.position)
+        write, written = Signal(), Signal(BEAT_BITS, reset_less=True)
+        buffer, position = (Signal.like(port, reset_less=True, name=name) for name, port in (
+            ("buffer", self.buffer), ("position", self.position)))
         beat = Signal(stride)
         m.d.sync += [
             write.eq(self.write), written.eq(self.vector), buffer.eq(self.buffer),
