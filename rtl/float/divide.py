@@ -128,7 +128,7 @@ class CountDividerLane(wiring.Component):
         m.d.comb += [
             rounder.significand.eq(product[point - 2:point + 24]),
             rounder.sticky.eq(product[point - 18:point - 2].any()),
-            rounder.scale.eq(state[2].scale), rounder.sign.eq(state[2].sign),
+            rounder.scale.eq(state[1].scale), rounder.sign.eq(state[2].sign),
             rounder.infinite.eq(state[2].infinite), rounder.nan.eq(state[2].nan),
             self.o.eq(rounder.o),
         ]

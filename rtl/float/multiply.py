@@ -1,5 +1,7 @@
 """Float32 multiplier: IEEE-754 binary32, round to nearest even."""
 
+from functools import partial
+
 from amaranth.hdl import Cat, Module, Signal, signed
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
@@ -19,6 +21,8 @@ PLAIN_MULTIPLIER_LATENCY = RECODER_LATENCY + FLOAT_MULTIPLIER_LATENCY
 
 _DSP_BITS = 17
 """Bits of an unsigned factor that fit a DSP's shorter port; its cascade shifts by as much."""
+
+_register = partial(Signal, reset_less=True)
 
 _Flags = data.StructLayout({"sign": 1, "infinite": 1, "nan": 1})
 
@@ -47,11 +51,11 @@ class FloatMultiplier(wiring.Component):
 
         # 1: partial products.
         left, right = Cat(a.fraction, 1), Cat(b.fraction, 1)
-        low, high = Signal(24 + _DSP_BITS), Signal(48 - _DSP_BITS)
-        scale1, flags1 = Signal(signed(10)), Signal(_Flags)
+        low, high = _register(24 + _DSP_BITS), _register(48 - _DSP_BITS)
+        scale, flags1 = _register(signed(10)), _register(_Flags)
         m.d.sync += [
             low.eq(left * right[:_DSP_BITS]), high.eq(left * right[_DSP_BITS:]),
-            scale1.eq(a.exponent + b.exponent),
+            scale.eq(a.exponent + b.exponent),
             flags1.sign.eq(a.sign ^ b.sign), flags1.infinite.eq(a.infinite | b.infinite),
             # Zero is the only exponent below -128.
             flags1.nan.eq(a.nan | b.nan | (a.infinite & (b.exponent[7:9] == 0b10))
@@ -59,16 +63,15 @@ class FloatMultiplier(wiring.Component):
         ]
 
         # 2: the whole product.
-        product, scale2, flags2 = Signal(48), Signal(signed(10)), Signal(_Flags)
+        product, flags2 = _register(48), _register(_Flags)
         m.d.sync += [
-            product.eq(Cat(low[:_DSP_BITS], high + (low >> _DSP_BITS))),
-            scale2.eq(scale1), flags2.eq(flags1),
+            product.eq(Cat(low[:_DSP_BITS], high + (low >> _DSP_BITS))), flags2.eq(flags1),
         ]
 
         m.submodules.rounder = rounder = ProductRounder()
         m.d.comb += [
             rounder.significand.eq(product[22:]), rounder.sticky.eq(product[:22].any()),
-            rounder.scale.eq(scale2), rounder.sign.eq(flags2.sign),
+            rounder.scale.eq(scale), rounder.sign.eq(flags2.sign),
             rounder.infinite.eq(flags2.infinite), rounder.nan.eq(flags2.nan),
             self.o.eq(rounder.o),
         ]

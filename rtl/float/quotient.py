@@ -93,7 +93,7 @@ class FloatDivider(wiring.Component):
         m.submodules.rounder = rounder = ProductRounder()
         m.d.comb += [
             rounder.significand.eq(significand), rounder.sticky.eq(sticky),
-            rounder.scale.eq(final.scale), rounder.sign.eq(final.sign),
+            rounder.scale.eq(state[-2].scale), rounder.sign.eq(final.sign),
             rounder.infinite.eq(final.infinite), rounder.nan.eq(final.nan), self.o.eq(rounder.o),
         ]
         return m

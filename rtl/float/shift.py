@@ -1,10 +1,13 @@
-"""Right shift with sticky bit, and count of leading zeros."""
+"""Right shift with sticky bit, in LUTs or in a DSP, and count of leading zeros."""
 
 from collections.abc import Sequence
 
 from amaranth.hdl import Cat, Const, Mux, Value
 
-__all__ = ["leading_zeros", "shift_right"]
+__all__ = ["leading_zeros", "product_shifted", "shift_factor", "shift_right"]
+
+_POINT = 15
+"""Bits of a product with a :func:`shift_factor` that lie behind the point."""
 
 
 def shift_right(value: Value, distance: Value, steps: Sequence[int]) -> tuple[Value, Value]:
@@ -19,6 +22,22 @@ def shift_right(value: Value, distance: Value, steps: Sequence[int]) -> tuple[Va
         lost = lost | (bit & value[:step].any())
         value = Mux(bit, value >> step, value)
     return value, lost
+
+
+def shift_factor(distance: Value) -> Value:
+    """Return what to multiply by, in a DSP, to shift right by the lower 4 bits of ``distance``.
+
+    It is a power of two of 16 bits, so that a shift by k leaves 15 - k of 2^15: a DSP takes values
+    of up to 26 bits.
+    """
+    return Cat(distance[:4] == _POINT - bit for bit in range(_POINT + 1))
+
+
+def product_shifted(product: Value, far: Value, width: int) -> tuple[Value, Value]:
+    """Return a value of ``width`` bits that was multiplied by its :func:`shift_factor`, shifted
+    right by 16 more if ``far``, and the sticky bit of all that it lost."""
+    whole = Mux(far, product >> 16, product)[_POINT:_POINT + width]
+    return whole, product[:_POINT].any() | (far & product[_POINT:_POINT + 16].any())
 
 
 def leading_zeros(value: Value) -> Value:
