@@ -24,7 +24,7 @@ _WORDS = 3
 def split_layout(user_shape) -> data.StructLayout:
     """Layout of an item that leaves an :class:`OwnerSplit`."""
     return data.StructLayout({
-        "key": Key, "user": user_shape, "owner": NODE_BITS, "own": 1, "status": 8})
+        "key": Key, "user": user_shape, "owner": NODE_BITS, "own": 1, "status": 8, "refused": 1})
 
 
 class OwnerSplit(wiring.Component):
@@ -34,7 +34,8 @@ class OwnerSplit(wiring.Component):
     ROW, see :mod:`rtl.keys.hashing`), or this node (REPLICATED). ``status`` is 0, or the first that
     applies of TABLE (no such table, or an invalid descriptor), KIND (COLUMN: defined, but not
     supported; REPLICATED where a row must have one owner), ROW (beyond the table's rows) and TABLE
-    (the owner is not one of ``nodes``); then ``owner`` is invalid. ``own``: it is this node.
+    (the owner is not one of ``nodes``); then the key is ``refused``, and ``owner`` is invalid.
+    ``own``: the owner is this node.
 
     Latency and rate: see ``LATENCY`` and ``RATE``. Keys keep their order. After reset ``tables``
     cycles make every descriptor invalid; meanwhile nothing is taken.
@@ -45,7 +46,7 @@ class OwnerSplit(wiring.Component):
     Ports
     -----
     i: stream of {key, user}.
-    o: stream of {key, user, owner, own, status}.
+    o: stream of {key, user, owner, own, status, refused}.
     node: this node's number.
     nodes: nodes of the cluster.
     write_en, write_table, write_word, write_data: write a 32-bit word of a descriptor (words 0 to
@@ -89,7 +90,8 @@ class OwnerSplit(wiring.Component):
             self.i.ready.eq(head.i.ready & swept),
         ]
         # Item and validity of each stage; the fields that a stage adds are declared there.
-        items = [head.o.payload] + [Signal(self._item, name=f"item{k}") for k in range(1, 5)]
+        items = [head.o.payload] + [Signal(self._item, name=f"item{k}", reset_less=True)
+                                    for k in range(1, 5)]
         valids = [head.o.valid] + [Signal(name=f"valid{k}") for k in range(1, 5)]
         advance = Signal()
         m.d.comb += [
@@ -106,7 +108,7 @@ class OwnerSplit(wiring.Component):
         beyond, invalid, kind2, owner2 = Signal(), Signal(), Signal(2), Signal(NODE_BITS)
         offset = Signal(NODE_BITS)
         owner3, status3, owner4, status4 = (Signal(s) for s in (NODE_BITS, 8, NODE_BITS, 8))
-        own4 = Signal()
+        own4, refused4 = Signal(), Signal()
         with m.If(advance):
             # 1: descriptor read; hash of the key.
             m.d.sync += [
@@ -138,25 +140,33 @@ class OwnerSplit(wiring.Component):
             m.d.sync += [
                 owner4.eq(owner3), own4.eq(owner3 == self.node),
                 status4.eq(Mux((status3 == 0) & (owner3 >= self.nodes), Status.TABLE, status3)),
+                refused4.eq((status3 != 0) | (owner3 >= self.nodes)),
             ]
         m.d.comb += [
             self.o.valid.eq(valids[4]),
             self.o.payload.key.eq(items[4].key), self.o.payload.user.eq(items[4].user),
             self.o.payload.owner.eq(owner4), self.o.payload.own.eq(own4),
-            self.o.payload.status.eq(status4),
+            self.o.payload.status.eq(status4), self.o.payload.refused.eq(refused4),
         ]
         return m
 
     def _descriptors(self, m: Module, table, read_en, swept) -> data.View:
         """Build the descriptor RAM, a lane per word, and return its output, one cycle later."""
-        place = Signal(range(self._tables + 1))
-        write = Signal()
+        place = Signal(range(max(2, self._tables)))
+        # A register in front of the RAMs: what the host writes counts from two cycles later on.
+        write, lane = Signal(_WORDS), Signal(_WORDS)
+        address, word_data = (Signal(shape, reset_less=True) for shape in (
+            range(max(2, self._tables)), 32))
         m.d.comb += [
-            swept.eq(place == self._tables), self.write_ready.eq(swept),
-            write.eq(self.write_en & swept & (self.write_table < self._tables)),
+            self.write_ready.eq(swept),
+            lane.eq(Cat(self.write_word == word for word in range(_WORDS))),
+        ]
+        m.d.sync += [
+            write.eq(Mux(self.write_en & swept & (self.write_table < self._tables), lane, 0)),
+            address.eq(self.write_table), word_data.eq(self.write_data),
         ]
         with m.If(~swept):
-            m.d.sync += place.eq(place + 1)
+            m.d.sync += [place.eq(place + 1), swept.eq(place == self._tables - 1)]
         descriptor: Any = Signal(Descriptor)  # a View, since Descriptor is a layout
         words = []
         for word in range(_WORDS):
@@ -164,8 +174,8 @@ class OwnerSplit(wiring.Component):
             m.submodules[f"descriptor{word}"] = ram
             m.d.comb += [
                 ram.read_en.eq(read_en), ram.read_addr.eq(table),
-                ram.write_en.eq(write & (self.write_word == word)),
-                ram.write_addr.eq(self.write_table), ram.write_data.eq(self.write_data),
+                ram.write_en.eq(write[word]),
+                ram.write_addr.eq(address), ram.write_data.eq(word_data),
             ]
             if word == 0:
                 with m.If(~swept):

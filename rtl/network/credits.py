@@ -100,21 +100,25 @@ class CreditGate(wiring.Component):
         m = Module()
         m.submodules.output = output = SkidBuffer(self._shape)
         wiring.connect(m, output.o, wiring.flipped(self.o))
-        m.submodules.sent = sent = Ram(CREDIT_BITS, self._nodes, latency=0)
-        m.submodules.acknowledged = acked = Ram(CREDIT_BITS, self._nodes, latency=0)
+        # Two copies of each: packets read one, events the other.
+        sent, acked, sent_copy, acked_copy = rams = [
+            Ram(CREDIT_BITS, self._nodes, latency=0) for _ in range(4)]
+        m.submodules.sent, m.submodules.acknowledged = sent, acked
+        m.submodules.sent_copy, m.submodules.acknowledged_copy = sent_copy, acked_copy
         address, swept = sweep(m, self._nodes)
         event = Signal(Credit)
         m.d.sync += [event.eq(self.credit_in), event.valid.eq(self.credit_in.valid & swept)]
-        # Events cannot wait but packets can: an event has priority for the read ports.
         item = self.i.payload
-        node = Mux(event.valid, event.node, item.destination)
-        pending, total = Signal(CREDIT_BITS), Signal(CREDIT_BITS + 1)
-        step = Signal(CREDIT_BITS)
+        under_way, total = Signal(CREDIT_BITS), Signal(CREDIT_BITS + 1)
+        pending, step = Signal(CREDIT_BITS), Signal(CREDIT_BITS)
         m.d.comb += [
-            sent.read_addr.eq(node), acked.read_addr.eq(node),
-            sent.read_en.eq(1), acked.read_en.eq(1),
-            pending.eq(sent.read_data - acked.read_data), total.eq(pending + item.beats),
-            step.eq(event.value - acked.read_data),
+            *(ram.read_en.eq(1) for ram in rams),
+            sent.read_addr.eq(item.destination), acked.read_addr.eq(item.destination),
+            sent_copy.read_addr.eq(event.node), acked_copy.read_addr.eq(event.node),
+            total.eq(under_way + item.beats),
+            under_way.eq(sent.read_data - acked.read_data),
+            pending.eq(sent_copy.read_data - acked_copy.read_data),
+            step.eq(event.value - acked_copy.read_data),
         ]
         checked, fits, following = Signal(), Signal(), Signal(CREDIT_BITS)
         passing = Signal()
@@ -122,22 +126,28 @@ class CreditGate(wiring.Component):
             passing.eq(checked & fits & output.i.ready),
             output.i.valid.eq(checked & fits), output.i.payload.eq(item),
             self.i.ready.eq(passing),
-            sent.write_en.eq(passing | ~swept),
-            sent.write_addr.eq(Mux(swept, item.destination, address)),
-            sent.write_data.eq(Mux(swept, following, 0)),
-            acked.write_en.eq((event.valid & (step < HALF)) | ~swept),
-            acked.write_addr.eq(Mux(swept, event.node, address)),
-            acked.write_data.eq(Mux(swept, Mux(
-                step <= pending, event.value, sent.read_data), 0)),
             self.idle.eq(swept & ~self.i.valid & ~event.valid & output.idle),
         ]
+        for ram in (sent, sent_copy):
+            m.d.comb += [
+                ram.write_en.eq(passing | ~swept),
+                ram.write_addr.eq(Mux(swept, item.destination, address)),
+                ram.write_data.eq(Mux(swept, following, 0)),
+            ]
+        for ram in (acked, acked_copy):
+            m.d.comb += [
+                ram.write_en.eq((event.valid & (step < HALF)) | ~swept),
+                ram.write_addr.eq(Mux(swept, event.node, address)),
+                ram.write_data.eq(Mux(swept, Mux(
+                    step <= pending, event.value, sent_copy.read_data), 0)),
+            ]
         with m.If(checked & fits):
             with m.If(passing):
                 m.d.sync += checked.eq(0)
         with m.Else():
-            # Look, or look again: the answer is used in the next cycle.
+            # Look, or look again: the answer is used in the next cycle. An event may only raise it.
             m.d.sync += [
-                checked.eq(self.i.valid & swept & ~event.valid),
+                checked.eq(self.i.valid & swept),
                 fits.eq(total <= self.window), following.eq(sent.read_data + item.beats),
             ]
         m.d.comb += self.stalled.eq(self.i.valid & checked & ~fits)

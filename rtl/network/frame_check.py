@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from amaranth.hdl import C, Cat, Module, Mux, Signal, Value
+from amaranth.hdl import C, Cat, Module, Mux, Signal, Value, signed
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -97,6 +97,7 @@ class FrameCheck(wiring.Component):
         inside = Signal()
         beat = Signal(data.StructLayout({
             "valid": 1, "first": 1, "last": 1, "err": 1, "partial": 1, "data": BEAT_BITS}))
+        seen = Signal(BEAT_BITS, reset_less=True)  # what the CRC covers of it
         m.d.sync += beat.valid.eq(self.valid)
         with m.If(self.valid):
             m.d.sync += [
@@ -105,13 +106,16 @@ class FrameCheck(wiring.Component):
                 beat.err.eq(self.beat.err & self.beat.last),
                 beat.partial.eq(~self.beat.keep.all()), beat.data.eq(self.beat.data),
             ]
+            if self._framing != "host":
+                m.d.sync += seen.eq(covered(self.beat.data, ~inside))
         # Stage 1: header fields and their comparisons, held until the next header.
         stage1 = Signal(data.StructLayout({
             "valid": 1, "first": 1, "last": 1, "err": 1, "partial": 1, "data": BEAT_BITS}))
         beats1 = Signal(beats_shape)
         head1 = Signal(data.StructLayout({
             "source": NODE_BITS, "step": STEP_BITS, "credit": CREDIT_BITS, "count": 16, "crc": 32,
-            "vectors": 1, "bad_opcode": 1, "gradient": 1, "values": 1, "uncounted": 1}))
+            "vectors": 1, "bad_opcode": 1, "gradient": 1, "values": 1, "uncounted": 1,
+            "factor": 5}))
         m.d.sync += stage1.valid.eq(beat.valid)
         header = data.View(HeaderBeat, beat.data)
         ember = header.ember
@@ -136,38 +140,36 @@ class FrameCheck(wiring.Component):
                         (ember.opcode != self._records) & ~of_vectors & ~of_training)),
                     head1.gradient.eq(of_training),
                     head1.values.eq(_one_of(ember.opcode, values)),
+                    head1.factor.eq(Mux(_one_of(ember.opcode, values), 1, self.vector_beats)),
                     head1.uncounted.eq(_one_of(ember.opcode, uncounted)),
                 ]
-        # Stage 2: the beats that the count of records or vectors requires.
+        # Stage 2: the beats that the count of records or vectors requires; those of vectors apart
+        # from those of tags or records, which are taken from the beats that came.
         stage2 = Signal(stage1.shape())
         beats2, head2 = Signal(beats_shape), Signal(head1.shape())
-        expected2, count_range2 = Signal(17), Signal()
+        left2, count_range2 = Signal(signed(17)), Signal()
         count = head1.count[:11]  # enough for the longest packet; count_range2 checks the rest
         # A vector has several beats or one, or shares a beat; the last beat may be partly empty.
-        body, rest, factor = Signal(16), Signal(2), Signal(5)
-        m.d.comb += factor.eq(Mux(head1.values, 1, self.vector_beats))
-        m.d.sync += rest.eq(Cat(self.vector_packing.any(), self.vector_packing[1]))
-        with m.Switch(self.vector_packing):
-            with m.Case(0):
-                m.d.comb += body.eq(count * factor)
-            with m.Case(1):
-                m.d.comb += body.eq((count + rest) >> 1)
-            with m.Default():
-                m.d.comb += body.eq((count + rest) >> 2)
+        whole2, shared2 = Signal(16), Signal(16)
+        some, shared, rest = Signal(), Signal(), Signal(2)
         m.d.sync += [
+            shared.eq(self.vector_packing.any()),
+            rest.eq(Cat(self.vector_packing.any(), self.vector_packing[1])),
+            some.eq(head1.vectors | head1.values),
+            whole2.eq(count * head1.factor),
+            shared2.eq((count + rest) >> Mux(self.vector_packing[1], 2, 1)),
             stage2.eq(stage1), beats2.eq(beats1), head2.eq(head1),
-            expected2.eq(
-                Mux(head1.vectors, (count + TAGS_PER_BEAT - 1) >> 5,
-                    (count + RECORDS_PER_BEAT - 1) >> 3)
-                + Mux(head1.vectors | head1.values, body, 0)),
+            left2.eq(beats1 - Mux(head1.vectors, (count + TAGS_PER_BEAT - 1) >> 5,
+                                  (count + RECORDS_PER_BEAT - 1) >> 3)),
             count_range2.eq((head1.count == 0) | (head1.count > RECORDS_PER_BEAT * longest)),
         ]
+        fits = Mux(some, Mux(shared, left2 == shared2, left2 == whole2), left2 == 0)
         # Stage 3: the first reason that applies.
         foreign, lengths, crc, node = C(0), C(0), C(0), C(0)
         if self._framing == "ethernet":
             foreign, lengths, crc = self._ethernet_checks(m, beat, header, beats1)
         if self._framing != "host":
-            bad_crc, node = self._peer_checks(m, beat, header.ember, head2)
+            bad_crc, node = self._peer_checks(m, beat, header.ember, seen, head2)
             crc = crc | bad_crc
         reasons = (
             ("errors_mac", stage2.err),
@@ -176,8 +178,7 @@ class FrameCheck(wiring.Component):
             ("bad_crc", crc),
             ("bad_opcode", head2.bad_opcode),
             ("bad_node", node),
-            ("bad_length", count_range2 | (
-                (expected2 != beats2) & ~(head2.uncounted & (expected2 < beats2)))),
+            ("bad_length", count_range2 | ~(fits | (head2.uncounted & (left2 > 0)))),
         )
         earlier = C(0)
         verdict = {name: C(0) for name in VERDICTS}
@@ -196,7 +197,7 @@ class FrameCheck(wiring.Component):
         m.d.comb += self.idle.eq(~(beat.valid | stage1.valid | stage2.valid | self.o.valid))
         return m
 
-    def _peer_checks(self, m, beat, ember, head2):
+    def _peer_checks(self, m, beat, ember, seen, head2):
         """Return (bad CRC, bad node), valid after stage 2."""
         node1, node2 = Signal(3), Signal()
         with m.If(beat.valid & beat.first):
@@ -205,7 +206,7 @@ class FrameCheck(wiring.Component):
         m.d.sync += node2.eq(node1.any())
         m.submodules.crc32c = crc = Crc32c()
         m.d.comb += [crc.valid.eq(beat.valid), crc.first.eq(beat.first),
-                     crc.data.eq(covered(beat.data, beat.first))]
+                     crc.data.eq(seen)]
         return crc.crc != head2.crc, node2
 
     def _ethernet_checks(self, m, beat, header, beats1):

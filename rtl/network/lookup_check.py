@@ -61,7 +61,7 @@ class LookupCheck(wiring.Component):
             self.write_ready.eq(split.write_ready),
             split.write_en.eq(self.write_en), split.write_table.eq(self.write_table),
             split.write_word.eq(self.write_word), split.write_data.eq(self.write_data),
-            owned.eq((found.status == 0) & (found.owner == self.node)),
+            owned.eq(~found.refused & found.own),
             buffer.i.valid.eq(split.o.valid & owned),
             buffer.i.payload.eq(request),
             split.o.ready.eq(buffer.i.ready),
@@ -75,5 +75,5 @@ class LookupCheck(wiring.Component):
         count(m, self.counters, requests=take & owned,
               bad_table=take & ((found.status == Status.TABLE) | (found.status == Status.KIND)),
               bad_row=take & (found.status == Status.ROW),
-              bad_owner=take & (found.status == 0) & (found.owner != self.node))
+              bad_owner=take & ~found.refused & ~found.own)
         return m

@@ -60,33 +60,46 @@ class LookupReceiver(wiring.Component):
         sweep, swept = Signal(range(max(2, self._nodes))), Signal()
         with m.If(~swept):
             m.d.sync += [sweep.eq(sweep + 1), swept.eq(sweep == self._nodes - 1)]
-        beat, come = Signal(RecordBeat), Signal()
-        m.d.comb += self.i.ready.eq(swept)
-        m.d.sync += come.eq(self.i.valid & swept)
-        with m.If(self.i.valid & swept):
-            m.d.sync += beat.eq(self.i.payload)
-        within, keep, gone = Signal(), Signal(), Signal()
+        beat, come = Signal(RecordBeat, reset_less=True), Signal()
+        keep = Signal()
+        # Whether a beat is within its requester's share is decided as it comes; one of the same
+        # requester just before it is counted in.
+        source, within, more = self.i.payload.source, Signal(), Signal()
+        came, here = Signal(16, reset_less=True), Signal(16)
         m.d.comb += [
-            within.eq((beats_in.read_data - out_copy.read_data)[:16] < self.share),
+            more.eq(keep & (source == beat.source)),
+            here.eq(beats_in.read_data - out_copy.read_data),
+        ]
+        with m.If(self.i.valid & swept):
+            m.d.sync += [
+                beat.eq(self.i.payload),
+                came.eq(Mux(more, came + 1, beats_in.read_data)),
+                within.eq(Mux(more, here + 1 < self.share, here < self.share)),
+            ]
+        m.d.sync += come.eq(self.i.valid & swept)
+        current, left = Signal(RecordBeat, reset_less=True), Signal(4)
+        gone, went = Signal(), Signal()  # a beat leaves the FIFO, and is counted a cycle later
+        m.d.sync += went.eq(gone)
+        m.d.comb += [
+            self.i.ready.eq(swept),
             keep.eq(come & within & fifo.i.ready),
             fifo.i.valid.eq(come & within), fifo.i.payload.eq(beat),
             gone.eq(fifo.o.valid & fifo.o.ready),
-            beats_in.read_addr.eq(beat.source), out_copy.read_addr.eq(beat.source),
-            beats_out.read_addr.eq(fifo.o.payload.source),
+            beats_in.read_addr.eq(source), out_copy.read_addr.eq(source),
+            beats_out.read_addr.eq(current.source),
             beats_in.write_en.eq(keep | ~swept),
             beats_in.write_addr.eq(Mux(swept, beat.source, sweep)),
-            beats_in.write_data.eq(Mux(swept, beats_in.read_data + 1, 0)),
+            beats_in.write_data.eq(Mux(swept, came + 1, 0)),
         ]
         for ram in (beats_out, out_copy):
             m.d.comb += [
-                ram.write_en.eq(gone | ~swept),
-                ram.write_addr.eq(Mux(swept, fifo.o.payload.source, sweep)),
+                ram.write_en.eq(went | ~swept),
+                ram.write_addr.eq(Mux(swept, current.source, sweep)),
                 ram.write_data.eq(Mux(swept, beats_out.read_data + 1, 0)),
             ]
         m.d.comb += [ram.read_en.eq(1) for ram in (beats_in, beats_out, out_copy)]
 
         # One beat is shifted out from the low end; the next follows without a gap.
-        current, left = Signal(RecordBeat), Signal(4)
         taken, final = Signal(), Signal()
         record = data.View(LookupRecord, current.data[:RECORD_BITS])
         request = output.i.payload.request

@@ -39,7 +39,10 @@ Slot = data.StructLayout({
 _Stored = data.StructLayout({
     "key": Key, "kind": 2, "owner": NODE_BITS, "sample": 32, "step": STEP_BITS,
 })
-_User = data.StructLayout({"kind": 2, "step": STEP_BITS, "gap": 1, "marker": 1, "ahead": 1})
+_User = data.StructLayout({
+    "kind": 2, "step": STEP_BITS, "gap": 1, "marker": 1, "size_bad": 1, "refused": 1})
+"""Data beside a key. Of a SAMPLE record, ``size_bad``: its number of slots is bad; ``refused``:
+that is, or its step."""
 
 
 class QueryChecker(wiring.Component):
@@ -111,15 +114,19 @@ class QueryChecker(wiring.Component):
         wiring.connect(m, error.o, wiring.flipped(self.errors))
 
         query = data.View(QueryRecord, unpacker.o.payload.record)
-        distance = Signal(STEP_BITS)
-        m.d.comb += distance.eq(unpacker.o.payload.step - self.open_step)
+        # What concerns a record alone is judged here, which keeps the paths short later.
+        key, distance, size_bad = split.i.payload.key, Signal(STEP_BITS), Signal()
+        slots_in = _head(key).slots
         m.d.comb += [
+            distance.eq(unpacker.o.payload.step - self.open_step),
+            size_bad.eq((slots_in == 0) | (slots_in > self._config.sample_slots)),
             split.i.valid.eq(unpacker.o.valid), unpacker.o.ready.eq(split.i.ready),
             split.i.payload.key.row.eq(query.row), split.i.payload.key.table.eq(query.table),
             split.i.payload.user.kind.eq(query.kind),
             split.i.payload.user.step.eq(unpacker.o.payload.step),
-            split.i.payload.user.ahead.eq(
-                self.training & ~distance[-1] & distance[1:].any()),
+            split.i.payload.user.size_bad.eq(size_bad),
+            split.i.payload.user.refused.eq(
+                size_bad | (self.training & ~distance[-1] & distance[1:].any())),
             split.i.payload.user.gap.eq(unpacker.o.payload.gap),
             split.i.payload.user.marker.eq(unpacker.o.payload.marker),
             split.node.eq(self.node), split.nodes.eq(self.nodes),
@@ -148,8 +155,7 @@ class QueryChecker(wiring.Component):
     def _check(self, m: Module, i, o, errors) -> tuple[Signal, Signal]:
         """Track the samples: judge each record, commit or revoke at each sample's end."""
         user, record = i.payload.user, i.payload.key
-        # A SAMPLE record has its number and slots where others have their key.
-        head = data.View(SampleRecord, record.as_value() | C(0, SampleRecord.size))
+        head = _head(record)
         # State of the sample: open until its last slot; bad once it is answered; final when one
         # slot is missing; in_bag after a KEY. In a run of stray records; gap already handled.
         open_, bad, final, in_bag, straying, bridged = (Signal(name=n) for n in (
@@ -158,12 +164,10 @@ class QueryChecker(wiring.Component):
 
         is_head, is_key, cut = Signal(), Signal(), Signal()
         fault, go, status = Signal(), Signal(), Signal(8)
-        size_bad = Signal()
         write, end = Signal(), Signal()
         m.d.comb += [
             is_head.eq(user.kind == RecordKind.SAMPLE),
             is_key.eq((user.kind == RecordKind.KEY) | (user.kind == RecordKind.KEY_END)),
-            size_bad.eq((head.slots == 0) | (head.slots > self._config.sample_slots)),
             # End the open sample without taking the record, which is judged in the next cycle.
             cut.eq((user.gap & ~bridged) | (is_head & open_)),
         ]
@@ -172,11 +176,11 @@ class QueryChecker(wiring.Component):
         with m.Elif(is_head & open_):
             m.d.comb += [fault.eq(~bad), status.eq(Status.TRUNCATED)]
         with m.Elif(is_head):
-            m.d.comb += [fault.eq(size_bad | user.ahead),
-                         status.eq(Mux(size_bad, Status.SAMPLE_SIZE, Status.STEP))]
+            m.d.comb += [fault.eq(user.refused),
+                         status.eq(Mux(user.size_bad, Status.SAMPLE_SIZE, Status.STEP))]
         with m.Elif(~open_):
             m.d.comb += [fault.eq(~straying), status.eq(Status.NO_SAMPLE)]
-        with m.Elif(is_key & (i.payload.status != 0)):
+        with m.Elif(is_key & i.payload.refused):
             m.d.comb += [fault.eq(~bad), status.eq(i.payload.status)]
         with m.Elif(Mux(user.kind == RecordKind.EMPTY, in_bag,
                         final & (user.kind == RecordKind.KEY))):
@@ -210,7 +214,7 @@ class QueryChecker(wiring.Component):
             with m.Elif(is_head):
                 m.d.sync += [
                     # Slots of a sample that is too large are skipped; a sample of none has none.
-                    open_.eq(head.slots != 0), bad.eq(size_bad | user.ahead), in_bag.eq(0),
+                    open_.eq(head.slots != 0), bad.eq(user.refused), in_bag.eq(0),
                     straying.eq(0), sample.eq(head.sample), step.eq(user.step),
                     left.eq(head.slots), final.eq(head.slots == 1),
                 ]
@@ -225,3 +229,8 @@ class QueryChecker(wiring.Component):
         m.d.comb += [rejected.eq(go & fault & named),
                      stray.eq(go & ~cut & ~is_head & ~open_)]
         return rejected, stray
+
+
+def _head(key) -> data.View:
+    """Return a SAMPLE record, which has its number and slots where others have their ``key``."""
+    return data.View(SampleRecord, key.as_value() | C(0, SampleRecord.size))

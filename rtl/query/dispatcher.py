@@ -1,7 +1,7 @@
 """Dispatcher: reserves a hold-buffer place for each slot, and sends its lookup to the owner."""
 
 from amaranth.hdl import Module, Mux, Signal
-from amaranth.lib import stream, wiring
+from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from rtl.formats import (
@@ -21,6 +21,9 @@ from rtl.query.checker import Slot
 from rtl.stream import SkidBuffer
 
 __all__ = ["DISPATCHER_COUNTERS", "Dispatcher"]
+
+_Headed = data.StructLayout({"slot": Slot, "to_local": 1, "to_remote": 1, "early": 1})
+"""A slot, where it goes, and whether its step was not open when it came."""
 
 DISPATCHER_COUNTERS = CounterLayout(
     "local", "remote", "stall_hold", "stall_local", "stall_remote", "stall_dense", "stall_step")
@@ -86,32 +89,43 @@ class Dispatcher(wiring.Component):
 
     def elaborate(self, platform) -> Module:
         m = Module()
-        m.submodules.head = head = SkidBuffer(Slot)
+        m.submodules.head = head = SkidBuffer(_Headed)
         m.submodules.local_buffer = local = SkidBuffer(Request)
         m.submodules.remote_buffer = remote = SkidBuffer(OutgoingRecord)
         m.submodules.dense_buffer = dense = SkidBuffer(DenseSlot)
-        wiring.connect(m, wiring.flipped(self.i), head.i)
         wiring.connect(m, local.o, wiring.flipped(self.local))
         wiring.connect(m, remote.o, wiring.flipped(self.remote))
         wiring.connect(m, dense.o, wiring.flipped(self.dense))
-        slot = head.o.payload
-        to_local, to_remote, room, go = Signal(), Signal(), Signal(), Signal()
+        slot, next_slot = head.o.payload.slot, self.i.payload
+        to_local, to_remote = head.o.payload.to_local, head.o.payload.to_remote
+        room, go = Signal(), Signal()
         record, inside, begins, waits = Signal(LookupRecord), Signal(), Signal(), Signal()
-        until, early = Signal(STEP_BITS), Signal()
-        # Whether a waiting slot may overtake is computed a cycle late, which keeps the paths short.
+        early = Signal()
+        # Whether a waiting slot may go after all is computed a cycle late, for short paths.
         # Step and owners are equally late, and so of the same step; permission is never withdrawn.
         next_step, done = Signal(STEP_BITS), Signal.like(self.written)
-        ahead = Signal()
+        ahead, opened = Signal(), Signal()
+
+        def waits_for(step):
+            return self.training & (self.open_step - step)[STEP_BITS - 1]
+
+        m.d.comb += [
+            head.i.valid.eq(self.i.valid), self.i.ready.eq(head.i.ready),
+            head.i.payload.slot.eq(next_slot),
+            head.i.payload.to_local.eq(
+                (next_slot.kind != RecordKind.EMPTY) & (next_slot.owner == self.node)),
+            head.i.payload.to_remote.eq(
+                (next_slot.kind != RecordKind.EMPTY) & (next_slot.owner != self.node)),
+            head.i.payload.early.eq(waits_for(next_slot.step)),
+        ]
         m.d.sync += [
+            opened.eq(head.o.valid & ~head.o.ready & ~waits_for(slot.step)),
             next_step.eq(self.open_step + 1), done.eq(self.written),
             ahead.eq(self.overtake & head.o.valid & ~head.o.ready & (slot.step == next_step) & (
                 (slot.kind == RecordKind.EMPTY) | done.bit_select(slot.owner, 1))),
         ]
         m.d.comb += [
-            to_local.eq((slot.kind != RecordKind.EMPTY) & (slot.owner == self.node)),
-            to_remote.eq((slot.kind != RecordKind.EMPTY) & (slot.owner != self.node)),
-            until.eq(self.open_step - slot.step),
-            early.eq(self.training & until[-1] & ~ahead),
+            early.eq(head.o.payload.early & ~ahead & ~opened),
             begins.eq(self.interact & ~inside), waits.eq(begins & ~dense.i.ready),
             # A place is requested only when the lookup can go in the same cycle.
             room.eq(Mux(to_local, local.i.ready, ~to_remote | remote.i.ready) & ~waits & ~early),

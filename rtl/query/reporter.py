@@ -30,11 +30,13 @@ class OwedCredit(wiring.Component):
     told: a packet with ``consumed`` is sent in this cycle.
     reported: event :data:`CreditReport` of any packet to the host; may lag behind those of
         ``told``.
-    owed: more than a quarter of the window.
+    owed: more than a quarter of the window; 0 in the cycle after any packet, whose credit is not
+        yet counted.
+    idle: ``owed`` is 0 and stays so.
     """
 
     LATENCY = {
-        ("what is consumed", "its count"): 0,
+        ("what is consumed", "its count"): 1,
         ("what is told", "its count"): 1,
     }
     SHARE = 4
@@ -43,14 +45,20 @@ class OwedCredit(wiring.Component):
     def __init__(self, window: int):
         self._threshold = window // self.SHARE
         super().__init__({"consumed": In(CREDIT_BITS), "told": In(1), "reported": In(CreditReport),
-                          "owed": Out(1)})
+                          "owed": Out(1), "idle": Out(1)})
 
     def elaborate(self, platform) -> Module:
         m = Module()
         told, ahead = Signal(CREDIT_BITS), Signal(CREDIT_BITS)
+        seen, fresh = Signal(CREDIT_BITS), Signal()
         m.d.comb += [
-            self.owed.eq((self.consumed - told)[:CREDIT_BITS] > self._threshold),
             ahead.eq(self.reported.value - told),
+            self.idle.eq(~self.owed & ~fresh & (self.consumed == seen)),
+        ]
+        m.d.sync += [
+            self.owed.eq(((self.consumed - told)[:CREDIT_BITS] > self._threshold)
+                         & ~self.told & ~self.reported.valid),
+            seen.eq(self.consumed), fresh.eq(self.told | self.reported.valid),
         ]
         with m.If(self.told):
             m.d.sync += told.eq(self.consumed)
@@ -90,7 +98,7 @@ class HostReporter(wiring.Component):
 
     LATENCY = {
         ("error", "its header"): 2,
-        ("credit", "its header"): 1,
+        ("credit", "its header"): 2,
     }
     RATE = "1 packet per cycle"
 
@@ -156,7 +164,8 @@ class HostReporter(wiring.Component):
             record.i.valid.eq(send_error), record.i.payload.eq(error),
             self.payload.valid.eq(record.o.valid), record.o.ready.eq(self.payload.ready),
             self.payload.payload.data.eq(record.o.payload), self.payload.payload.last.eq(1),
-            self.idle.eq(arbiter.idle & header.idle & record.idle & ~behind),
+            self.idle.eq(arbiter.idle & header.idle & record.idle
+                         & Cat(watch.idle for watch in watches).all()),
         ]
         count(m, self.counters, errors=send_error, credits=send_credit)
         return m

@@ -311,7 +311,9 @@ private:
         const bool reported = host_assembler.header(host_mux_);
         const uint16_t consumed = checker.consumed;
         const uint16_t owed = consumed - reported_;
-        if (owed > config.query_beats / config.credit_share && reporter_.headers.room()) {
+        const bool behind = owed > config.query_beats / config.credit_share;
+        const bool sends = owes_ && reporter_.headers.room();
+        if (sends) {
             Packet* packet = packets_.get(opcode::CREDIT, 0, 0);
             packet->credit = consumed;
             reporter_.headers.push(packet);
@@ -320,6 +322,9 @@ private:
         } else if (reported && int16_t(uint16_t(value - reported_)) >= 0) {
             reported_ = value;
         }
+        const bool owes = behind && !sends && !reported;
+        if (owes != owes_) clock.moved = true;
+        owes_ = owes;
     }
 
     void route() {
@@ -389,7 +394,7 @@ private:
     Mux net_mux_, host_mux_;
     std::vector<Departure*> net_ports_, host_ports_;
     uint16_t reported_ = 0, floor_ = 0;
-    bool granted_ = false;
+    bool granted_ = false, owes_ = false;
 };
 
 }  // namespace ember

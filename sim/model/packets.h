@@ -200,7 +200,6 @@ public:
 
     void step(Queue<Packet*>& in) {
         if (in.empty() && events.empty() && !checked_ && !fits_) return;
-        const bool event = events.has();
         if (checked_ && fits_) {
             if (out.room()) {
                 Packet* packet = in.pop();
@@ -209,7 +208,7 @@ public:
                 checked_ = false;
             }
         } else {
-            const bool checked = in.has() && !event;
+            const bool checked = in.has();
             bool fits = false;
             if (checked) {
                 const Packet* packet = in.front();
@@ -221,7 +220,7 @@ public:
             checked_ = checked;
             fits_ = fits;
         }
-        if (event) {
+        if (events.has()) {
             const Credit credit = events.pop();
             const uint16_t step = credit.value - acknowledged_[credit.node];
             const uint16_t pending = sent_[credit.node] - acknowledged_[credit.node];

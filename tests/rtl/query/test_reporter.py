@@ -10,6 +10,8 @@ from rtl.query import HostReporter
 from tests.support import made, receiver, sender, simulate
 
 CONFIG = preset("tiny")
+REPORTED = HostReporter.LATENCY["credit", "its header"] + 2
+"""Cycles in which a credit that is owed has gone, and the block is idle again."""
 QUARTER = CONFIG.query_beats // 4
 
 
@@ -88,17 +90,17 @@ def test_credit_when_a_quarter_behind(before):
     async def script(ctx, dut, sent):
         base = 0x10000 - before
         ctx.set(dut.consumed, base)
-        await ctx.tick().repeat(3)
+        await ctx.tick().repeat(REPORTED)
         assert sent == [(Opcode.CREDIT, 1, 0, base)] and ctx.get(dut.idle)
         sent.clear()
         for _ in range(before // (QUARTER + 1) + 20):
             ctx.set(dut.consumed, (base + QUARTER) & 0xFFFF)
-            await ctx.tick().repeat(3)
+            await ctx.tick().repeat(REPORTED)
             assert ctx.get(dut.idle) and not sent
             base = (base + QUARTER + 1) & 0xFFFF
             ctx.set(dut.consumed, base)
             assert not ctx.get(dut.idle)
-            await ctx.tick().repeat(3)
+            await ctx.tick().repeat(REPORTED)
             assert sent == [(Opcode.CREDIT, 1, 0, base)] and ctx.get(dut.idle)
             sent.clear()
 
@@ -118,15 +120,15 @@ def test_reports_of_other_packets_save_credits():
         assert not sent and ctx.get(dut.counters.credits) == 0
         told = 10 * QUARTER - 2
         ctx.set(dut.consumed, told + QUARTER)
-        await ctx.tick().repeat(3)
+        await ctx.tick().repeat(REPORTED)
         assert not sent
         ctx.set(dut.consumed, told + QUARTER + 1)
-        await ctx.tick().repeat(3)
+        await ctx.tick().repeat(REPORTED)
         assert [s[3] for s in sent] == [told + QUARTER + 1]
         # A report that lags behind the credit just given out asks for no second one.
         await report(told)
         await report(told + 1)
-        await ctx.tick().repeat(3)
+        await ctx.tick().repeat(REPORTED)
         assert len(sent) == 1 and ctx.get(dut.idle) and ctx.get(dut.counters.credits) == 1
 
     bench_of(script)
@@ -137,9 +139,9 @@ def test_errors_carry_the_credit():
         ctx.set(dut.payload.ready, 1)
         ctx.set(dut.consumed, QUARTER)
         await sender(dut.errors, [error(random.Random(1))])(ctx)
-        await ctx.tick().repeat(3)
+        await ctx.tick().repeat(REPORTED)
         ctx.set(dut.consumed, 2 * QUARTER)
-        await ctx.tick().repeat(3)
+        await ctx.tick().repeat(REPORTED)
         assert sent == [(Opcode.ERRORS, 0, 1, QUARTER)]
 
     bench_of(script)
@@ -171,17 +173,17 @@ def test_credit_of_gradients_too():
     async def script(ctx, dut, sent):
         base = 0x10000 - 3 * quarter
         ctx.set(dut.acknowledge, base)
-        await ctx.tick().repeat(3)
+        await ctx.tick().repeat(REPORTED)
         sent.clear()
         # Once around 2^16.
         for _ in range(6):
             ctx.set(dut.acknowledge, (base + quarter) & 0xFFFF)
-            await ctx.tick().repeat(3)
+            await ctx.tick().repeat(REPORTED)
             assert ctx.get(dut.idle) and not sent
             base = (base + quarter + 1) & 0xFFFF
             ctx.set(dut.acknowledge, base)
             assert not ctx.get(dut.idle)
-            await ctx.tick().repeat(3)
+            await ctx.tick().repeat(REPORTED)
             assert sent == [(Opcode.CREDIT, 1, 0, 0)] and ctx.get(dut.idle)
             sent.clear()
         # A packet of other blocks carries what is consumed when it leaves.
@@ -191,14 +193,14 @@ def test_credit_of_gradients_too():
         ctx.set(dut.reported, {"valid": 0, "value": 0})
         base = (base + 2 * quarter) & 0xFFFF
         ctx.set(dut.acknowledge, base)
-        await ctx.tick().repeat(3)
+        await ctx.tick().repeat(REPORTED)
         assert not sent
         # The credit of queries does not wait for that of gradients, and its packet tells of both.
         ctx.set(dut.consumed, QUARTER + 1)
-        await ctx.tick().repeat(3)
+        await ctx.tick().repeat(REPORTED)
         assert sent == [(Opcode.CREDIT, 1, 0, QUARTER + 1)]
         ctx.set(dut.acknowledge, base + quarter & 0xFFFF)
-        await ctx.tick().repeat(3)
+        await ctx.tick().repeat(REPORTED)
         assert len(sent) == 1 and ctx.get(dut.idle)
 
     bench_of(script, config)
