@@ -67,11 +67,11 @@ class ExactLane(wiring.Component):
 
         term, control = placer.o, self.control
         # -x is ~x + 1: the 1 is carried into the lowest segment.
-        carry = Signal()
+        carry = Signal(reset_less=True)
         m.d.sync += carry.eq(term.negative)
         for segment in range(EXACT_SEGMENTS):
             term_later = Signal(PLACED, reset_less=True, name=f"term{segment + 1}")
-            control_later = Signal(LANE_CONTROL, name=f"control{segment + 1}")
+            control_later = Signal(LANE_CONTROL, reset_less=True, name=f"control{segment + 1}")
             m.d.sync += [term_later.eq(term), control_later.eq(control)]
             carry = self._segment(m, segment, term, control, carry)
             term, control = term_later, control_later
@@ -93,7 +93,7 @@ class ExactLane(wiring.Component):
         # previous term, 2 that of the one before it, 1 the memory's output, 0 nothing.
         part = (Mux(term.segment == segment, term.bits[:SEGMENT_BITS], 0)
                 | Mux(term.segment == segment - 1, term.bits[SEGMENT_BITS:], 0))
-        choice = Signal(2, name=f"choice{segment}")
+        choice = Signal(2, reset_less=True, name=f"choice{segment}")
         m.d.sync += [
             choice.eq(Mux(control.clear, 0, Cat(
                 control.again1 | ~control.again2, control.again1 | control.again2))),
@@ -112,10 +112,10 @@ class ExactLane(wiring.Component):
         ]
         sum_bits = total[1:bits + 1]
         if stored > bits:
-            flags = Signal(stored - bits)
+            flags = Signal(stored - bits, reset_less=True)
             m.d.sync += flags.eq(Cat(term.plus, term.minus, term.other))
             sum_bits = Cat(sum_bits, begin[bits:] | flags)
-        carried = Signal(name=f"carry{segment + 1}")
+        carried = Signal(reset_less=True, name=f"carry{segment + 1}")
         m.d.sync += [
             new.eq(sum_bits), carried.eq(~total[-1]), written.eq(new),
         ]

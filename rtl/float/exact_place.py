@@ -50,8 +50,11 @@ class ExactPlacer(wiring.Component):
         # 1: the place is the exponent field less 1, and 0 for a field of 0, which has no hidden
         # bit. Infinities and NaN add nothing.
         special, nan = field.all(), fraction.any()
-        significand1, place1, beyond1 = Signal(24), Signal(8), Signal(len(_BORDERS))
-        state1, state2 = Signal(PLACED), Signal(PLACED)
+        significand1, place1, beyond1 = (
+            Signal(width, reset_less=True, name=name) for name, width in (
+                ("significand1", 24), ("place1", 8), ("beyond1", len(_BORDERS))))
+        state1, state2, state3 = (
+            Signal(PLACED, reset_less=True, name=f"state{n}") for n in (1, 2, 3))
         m.d.sync += [
             significand1.eq(Mux(special, 0, Cat(fraction, field.any()))),
             place1.eq(field - field.any()),
@@ -66,12 +69,14 @@ class ExactPlacer(wiring.Component):
         for number, border in enumerate(_BORDERS):
             with m.If(beyond1[number]):
                 m.d.comb += [segment.eq(number + 1), begin.eq(border)]
-        significand2, distance2 = Signal(24), Signal(range(SEGMENT_BITS))
+        significand2, distance2 = (
+            Signal(24, reset_less=True), Signal(range(SEGMENT_BITS), reset_less=True))
         m.d.sync += [
             state2.eq(state1), state2.segment.eq(segment),
             significand2.eq(significand1), distance2.eq(place1 - begin),
         ]
 
         # 3: shift.
-        m.d.sync += [self.o.eq(state2), self.o.bits.eq(significand2 << distance2)]
+        m.d.sync += [state3.eq(state2), state3.bits.eq(significand2 << distance2)]
+        m.d.comb += self.o.eq(state3)
         return m

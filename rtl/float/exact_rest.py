@@ -6,7 +6,11 @@ from amaranth.lib.wiring import In, Out
 
 from rtl.float.exact import CHUNK_BITS, CHUNKS, EXACT, EXACT_VALUE_BITS
 
-__all__ = ["ExactRest"]
+__all__ = ["NO_SHIFT_REGISTER", "ExactRest"]
+
+NO_SHIFT_REGISTER = {"shreg_extract": "no", "keep": 1}
+"""Attributes of a register that stays one, among others of the same data without a reset; tools of
+different vendors ask for different ones."""
 
 _LOW = 253
 """The place of the lowest bit of the largest finite number, in units of 2^-149."""
@@ -45,11 +49,12 @@ class ExactRest(wiring.Component):
 
     def elaborate(self, platform) -> Module:
         m = Module()
-        # Delays of the sum. Without a reset they would be shift registers, at a LUT per bit, and a
-        # NIC that trains has more flip-flops left than LUTs.
+        # Delays of the sum: shift registers would take a LUT per bit, and a NIC that trains has
+        # more flip-flops left than LUTs.
         waiting = [self.x]
         for stage in range(4, 9):
-            following = Signal(EXACT, name=f"x{stage}")
+            following = Signal(EXACT, name=f"x{stage}", reset_less=True,
+                               attrs=NO_SHIFT_REGISTER)
             m.d.sync += following.eq(waiting[-1])
             waiting.append(following)
         x5, x6, x7, x8 = waiting[2:]
@@ -60,8 +65,9 @@ class ExactRest(wiring.Component):
         m.d.comb += plain.eq(~special & ~self.hold)
         some = plain.replicate(CHUNKS)
         whole6, part6, lead6, upper6, lower6, hold6 = (
-            Signal(CHUNKS), Signal(CHUNKS), Signal(CHUNKS), Signal(_TOP), Signal(CHUNK_BITS),
-            Signal())
+            Signal(width, name=name, reset_less=True) for name, width in (
+                ("whole6", CHUNKS), ("part6", CHUNKS), ("lead6", CHUNKS), ("upper6", _TOP),
+                ("lower6", CHUNK_BITS), ("hold6", 1)))
         m.d.sync += [
             whole6.eq((Cat(self.lead[k + 2:].any() for k in range(CHUNKS)) & some)
                       | self.hold.replicate(CHUNKS)),
@@ -72,14 +78,15 @@ class ExactRest(wiring.Component):
         ]
 
         # 6: the fill value of the others.
-        fill7, hold7 = Signal(), Signal()
+        fill7, hold7 = Signal(reset_less=True), Signal(reset_less=True)
         m.d.sync += [
             fill7.eq(Mux(hold6, x6.value[-1], self.up & ~(x6.plus | x6.minus))), hold7.eq(hold6),
         ]
 
         # 7: the sum less the largest number: 24 ones, whose negative is one, then zeros to the
         # 24th place, and ones.
-        over8, less8, negative = Signal(), Signal(EXACT_VALUE_BITS - _LOW), x7.value[-1]
+        over8, negative = Signal(reset_less=True), x7.value[-1]
+        less8 = Signal(EXACT_VALUE_BITS - _LOW, reset_less=True)
         m.d.sync += [
             over8.eq(self.over & ~hold7),
             less8.eq(x7.value[_LOW:] + Cat(
@@ -117,7 +124,7 @@ class ExactRest(wiring.Component):
 
 def _later(m: Module, signal: Signal, cycles: int) -> Signal:
     for cycle in range(cycles):
-        following = Signal.like(signal, name=f"{signal.name}_later{cycle + 1}")
+        following = Signal.like(signal, name=f"{signal.name}_later{cycle + 1}", reset_less=True)
         m.d.sync += following.eq(signal)
         signal = following
     return signal

@@ -1,12 +1,11 @@
 """Rounding of exact sums to binary32, and the remainders."""
 
-from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
+from amaranth.hdl import Cat, Const, Module, Mux, ShapeLike, Signal, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from rtl.float.exact import CHUNK_BITS, CHUNKS, EXACT, EXACT_VALUE_BITS
-from rtl.float.exact_rest import ExactRest
-from rtl.float.shift import leading_zeros
+from rtl.float.exact_rest import NO_SHIFT_REGISTER, ExactRest
 
 __all__ = ["EXACT_ROUNDER_LATENCY", "ExactRounder"]
 
@@ -71,7 +70,7 @@ class ExactRounder(wiring.Component):
         else:
             m.d.sync += x1.eq(self.i)
         sign = x1.value[-1]
-        unlike2, some2 = Signal(CHUNKS), Signal(CHUNKS)
+        unlike2, some2 = _registers(unlike2=CHUNKS, some2=CHUNKS)
         for k in range(CHUNKS):
             chunk = x1.value.word_select(k, CHUNK_BITS)
             m.d.sync += [unlike2[k].eq((chunk ^ sign.replicate(CHUNK_BITS)).any()),
@@ -80,11 +79,11 @@ class ExactRounder(wiring.Component):
         # 2: the chunk of the leading bit, one-hot; the lowest one of a sum of 0 or -1.
         x2 = Signal(EXACT, reset_less=True)
         m.d.sync += x2.eq(x1)
-        lead3, lost3 = Signal(CHUNKS), Signal()
+        lead3, lost3 = _registers(lead3=CHUNKS, lost3=1)
         here = [(unlike2[k] if k else 1) & ~unlike2[k + 1:].any() for k in range(CHUNKS)]
         m.d.sync += [
             lead3.eq(Cat(here)),
-            lost3.eq(Cat(here[k] & some2[:k - 1].any() for k in range(2, CHUNKS)).any()),
+            lost3.eq(Cat(some2[k] & unlike2[k + 2:].any() for k in range(CHUNKS - 2)).any()),
         ]
 
         # 3: that chunk, and the one below it.
@@ -92,34 +91,36 @@ class ExactRounder(wiring.Component):
         m.d.sync += x3.eq(x2)
         chunks = [Const(0, CHUNK_BITS),
                   *(x3.value.word_select(k, CHUNK_BITS) for k in range(CHUNKS))]
-        pair4, lead4, lost4, flags4 = Signal(2 * CHUNK_BITS), Signal(CHUNKS), Signal(), Signal(
-            _Flags)
+        pair4, unlike4, lead4, lost4, flags4 = _registers(
+            pair4=2 * CHUNK_BITS, unlike4=CHUNK_BITS, lead4=CHUNKS, lost4=1, flags4=_Flags)
+        upper = _selected(lead3, chunks[1:])
         m.d.sync += [
-            pair4.eq(Cat(_selected(lead3, chunks[:-1]), _selected(lead3, chunks[1:]))),
+            pair4.eq(Cat(_selected(lead3, chunks[:-1]), upper)),
+            # In the lowest chunk a significand that begins lower is subnormal.
+            unlike4.eq((upper ^ x3.value[-1].replicate(CHUNK_BITS)) | (lead3[0] << _LEAD)),
             lead4.eq(lead3), lost4.eq(lost3),
             flags4.sign.eq(x3.value[-1]), flags4.plus.eq(x3.plus), flags4.minus.eq(x3.minus),
             flags4.other.eq(x3.other),
         ]
 
-        # 4: the place of the leading bit in its chunk; in the lowest chunk a significand that
-        # begins lower is subnormal.
-        zeros, shift5 = Signal(5), Signal(5)
-        pair5, lead5, lost5, flags5 = (Signal.like(s) for s in (pair4, lead4, lost4, flags4))
-        most = CHUNK_BITS - 1 - _LEAD
-        m.d.comb += zeros.eq(leading_zeros(
-            pair4[CHUNK_BITS:] ^ flags4.sign.replicate(CHUNK_BITS)))
+        # 4: the place of the leading bit in its chunk.
+        shift5, pair5, lead5, lost5, flags5 = _registers(
+            shift5=5, pair5=2 * CHUNK_BITS, lead5=CHUNKS, lost5=1, flags5=_Flags)
         m.d.sync += [
-            shift5.eq(Mux(lead4[0] & (zeros > most), most, zeros)),
+            shift5.eq(_zeros_above(unlike4)),
             pair5.eq(pair4), lead5.eq(lead4), lost5.eq(lost4), flags5.eq(flags4),
         ]
 
-        # 5: shift. s is the place of the significand's lowest bit.
+        # 5: shift. s is the place of the significand's lowest bit. What is lost below it is known
+        # without a shift.
+        below, most = 2 * CHUNK_BITS - 25, CHUNK_BITS - 1 - _LEAD
+        lost = Cat(pair5[place] & (shift5 < below - place) for place in range(below)).any()
         shifted = Signal(2 * CHUNK_BITS)
-        window6, lost6, low6, flags6 = Signal(25), Signal(), Signal(9), Signal(_Flags)
+        window6, lost6, low6, flags6 = _registers(window6=25, lost6=1, low6=9, flags6=_Flags)
         m.d.comb += shifted.eq(pair5 << shift5)
         first = _selected(lead5, [Const(CHUNK_BITS * k + most, 9) for k in range(CHUNKS)])
         m.d.sync += [
-            window6.eq(shifted[-25:]), lost6.eq(lost5 | shifted[:-25].any()),
+            window6.eq(shifted[-25:]), lost6.eq(lost5 | lost),
             low6.eq(first - shift5), flags6.eq(flags5),
         ]
 
@@ -128,7 +129,7 @@ class ExactRounder(wiring.Component):
         up = window6[0] & (lost6 | window6[1])
         significand = window6[1:] ^ flags6.sign.replicate(24)
         packed, over = Signal(31), Signal()
-        packed7, over7, flags7 = Signal(31), Signal(), Signal(_Flags)
+        packed7, over7, flags7, o8 = _registers(packed7=31, over7=1, flags7=_Flags, o8=32)
         m.d.comb += [
             packed.eq((Cat(Const(1, 1), significand[:23], low6[:8])
                        + Cat(up ^ flags6.sign, Const(0, 23), significand[23]))[1:32]),
@@ -139,26 +140,47 @@ class ExactRounder(wiring.Component):
         # 7: pack. Whether there is a remainder comes from a register, since much depends on it.
         nan, infinite = flags7.plus & flags7.minus, flags7.plus | flags7.minus
         if self._rest:
-            soon7 = Signal()
+            soon7, done8 = _registers(soon7=1, done8=1)
             m.d.sync += [
                 soon7.eq((flags6.plus | flags6.minus) | ~(window6[0] | lost6 | over)),
-                self.done.eq(soon7),
+                done8.eq(soon7),
             ]
             m.d.comb += [
-                self.soon.eq(soon7),
+                self.soon.eq(soon7), self.done.eq(done8),
                 rest.x.eq(x3), rest.lead.eq(lead5), rest.shift.eq(shift5), rest.up.eq(up),
                 rest.over.eq(over7 & ~infinite), rest.hold.eq(self.hold),
             ]
         infinity = Const(0x7F800000, 31)
         largest = Mux(self.once, infinity, Const(0x7F7FFFFF, 31)) if self._rest else infinity
-        m.d.sync += self.o.eq(Cat(packed7, flags7.sign | ~flags7.other))
+        m.d.sync += o8.eq(Cat(packed7, flags7.sign | ~flags7.other))
         with m.If(nan):
-            m.d.sync += self.o.eq(0x7FC00000)
+            m.d.sync += o8.eq(0x7FC00000)
         with m.Elif(infinite):
-            m.d.sync += self.o.eq(Cat(infinity, flags7.minus))
+            m.d.sync += o8.eq(Cat(infinity, flags7.minus))
         with m.Elif(over7):
-            m.d.sync += self.o.eq(Cat(largest, flags7.sign))
+            m.d.sync += o8.eq(Cat(largest, flags7.sign))
+        m.d.comb += self.o.eq(o8)
         return m
+
+
+def _registers(**shapes: ShapeLike) -> list:
+    """Return registers of these names and shapes, which need no reset; the logic before one leaves
+    no time for the input of a shift register."""
+    return [Signal(shape, name=name, reset_less=True, attrs=NO_SHIFT_REGISTER)
+            for name, shape in shapes.items()]
+
+
+def _zeros_above(word: Value) -> Value:
+    """Return the number of zeros above the highest 1 of ``word``, which is not 0: 27 bits as four
+    levels of LUTs, the first four bits each."""
+    bits = Cat(Const(1, -len(word) % 4), word)
+    fours = [bits[at:at + 4] for at in reversed(range(0, len(bits), 4))]
+    high: Value = Const(0, 3)
+    low: Value = Const(0, 2)
+    for number, four in reversed(list(enumerate(fours))):
+        zeros = Mux(four[3], 0, Mux(four[2], 1, Mux(four[1], 2, 3)))
+        high, low = Mux(four.any(), number, high), Mux(four.any(), zeros, low)
+    return Value.cast(Cat(low[:2], high[:3]))
 
 
 def _selected(lead: Value, values: list[Value]) -> Value:

@@ -114,7 +114,7 @@ class ExactTable(Gateable, wiring.Component):
         depth = SUM_LATENCY + EXACT_SEGMENTS - 1
         entries, adds = [operation.entry], [add]
         for stage in range(1, depth + 1):
-            _extend(m, entries, f"entry{stage}")
+            _extend(m, entries, f"entry{stage}", data=True)
             _extend(m, adds, f"add{stage}")
         m.d.sync += busy.eq(Cat(adds[:-1]).any())
 
@@ -169,11 +169,11 @@ class ExactTable(Gateable, wiring.Component):
 
     def _control(self, m: Module, operation, entry: list[Value], add: list[Value]) -> Value:
         """Return the lanes' ``control``, in time."""
-        clear, control = [operation.first], Signal(LANE_CONTROL)
+        clear, control = [operation.first], Signal(LANE_CONTROL, reset_less=True)
         for stage in range(1, CONTROL_LATENCY):
-            _extend(m, clear, f"clear{stage}")
+            _extend(m, clear, f"clear{stage}", data=True)
         # A read sees writes of three or more operations ago.
-        again = Signal(2)
+        again = Signal(2, reset_less=True)
         m.d.sync += [
             again.eq(Cat(add[ago] & (entry[ago] == entry[1]) for ago in (2, 3))),
             control.eq(Cat(clear[-1], again)),
@@ -181,8 +181,8 @@ class ExactTable(Gateable, wiring.Component):
         return Value.cast(control)
 
 
-def _extend(m: Module, chain: list[Value], name: str) -> None:
-    """Append to ``chain`` its last value, one cycle later."""
-    later = Signal(len(chain[-1]), name=name)
+def _extend(m: Module, chain: list[Value], name: str, data: bool = False) -> None:
+    """Append to ``chain`` its last value, one cycle later; ``data`` need no reset."""
+    later = Signal(len(chain[-1]), name=name, reset_less=data)
     m.d.sync += later.eq(chain[-1])
     chain.append(later)
