@@ -10,6 +10,7 @@ from rtl.formats import (
     STEP_BITS,
     TABLE_BITS,
     GradientRecord,
+    Key,
     RecordKind,
     Refused,
     Status,
@@ -25,6 +26,12 @@ GRADIENT_CHECK_COUNTERS = CounterLayout("packets", "dropped")
 
 _User = data.StructLayout({
     "kind": 2, "step": STEP_BITS, "late": 1, "bare": 1, "lost": 1, "last": 1, "beats": 8})
+
+_Judged = data.StructLayout({
+    "key": Key, "step": STEP_BITS, "end": 1, "over": 1, "last": 1, "vectors": 1, "fault": 1,
+    "status": 8})
+"""A record and its own fault, of ``status``. ``over``: it ends the step. ``vectors``: its packet
+has any."""
 
 _VERDICTS = 16
 """Packets that may be judged while the vectors of earlier ones are still here."""
@@ -64,7 +71,7 @@ class GradientCheck(wiring.Component):
     counters: ``packets`` passed on and ``dropped``. idle.
     """
 
-    LATENCY = {("last record of a packet", "its first key"): 8}
+    LATENCY = {("last record of a packet", "its first key"): 9}
     RATE = "1 record per cycle"
 
     def __init__(self, config: NicConfig):
@@ -93,6 +100,7 @@ class GradientCheck(wiring.Component):
         m.submodules.bags = bags = PacketFIFO(self._length, depth)
         m.submodules.verdicts = verdicts = StreamFIFO(1, _VERDICTS)
         m.submodules.refused = refused = SkidBuffer(Refused)
+        m.submodules.judged = judged = SkidBuffer(_Judged)
         # These cut the paths from the checks to the pointers of the FIFOs.
         m.submodules.staged_key = staged_key = SkidBuffer(packet_layout(BagKey))
         m.submodules.staged_bag = staged_bag = SkidBuffer(packet_layout(self._length))
@@ -115,66 +123,80 @@ class GradientCheck(wiring.Component):
             *(taken.user[name].eq(item[name])
               for name in ("step", "bare", "lost", "last", "beats")),
         ]
-        blocks = split, staged_key, staged_bag, keys, bags, verdicts, refused
+        blocks = split, judged, staged_key, staged_bag, keys, bags, verdicts, refused
         m.d.comb += self.idle.eq(Cat(block.idle for block in blocks).all())
-        self._judge(m, split.o, staged_key.i, staged_bag.i, verdicts.i, refused.i)
+        self._judge(m, split.o, judged.i)
+        self._track(m, judged.o, staged_key.i, staged_bag.i, verdicts.i, refused.i)
         return m
 
-    def _judge(self, m: Module, i, keys, bags, verdicts, refused) -> None:
-        """Track the packets: judge each record, commit or revoke at each packet's end."""
-        user = i.payload.user
-        end, fault, status = Signal(), Signal(), Signal(8)
-        bad, kept = Signal(), Signal.like(status)
-        # Vectors of the current beat, beats of vectors and keys of the bag before this record.
-        place, beats, length = Signal(2), Signal(16), Signal(self._length)
+    def _judge(self, m: Module, i, judged) -> None:
+        """Find the fault of each record, or at the last one of its packet."""
+        user, item, take = i.payload.user, judged.payload, Signal()
+        # Beats of vectors before this record, and with the next beat; vectors in the current one.
+        beats, more, place = Signal(16), Signal(16), Signal(2)
         # The packet begins here; its only record ends the step; the last step that ended.
         first, over, ended = Signal(init=1), Signal(), Signal(STEP_BITS + 1)
-        expected, final_place = Signal.like(beats), Signal.like(place)
+        end, begins, late, final_place = Signal(), Signal(), Signal(), Signal.like(place)
         m.d.sync += final_place.eq((1 << self.vector_packing) - 1)
         m.d.comb += [
-            end.eq(user.kind == RecordKind.KEY_END),
-            expected.eq(beats + Mux(end & (place == 0), self.vector_beats, 0)),
+            end.eq(user.kind == RecordKind.KEY_END), begins.eq(end & (place == 0)),
             over.eq((user.kind == RecordKind.EMPTY) & first & user.last),
+            late.eq(user.late | (Cat(user.step, 1) == ended)),
+            take.eq(i.valid & judged.ready), i.ready.eq(judged.ready), judged.valid.eq(i.valid),
+            item.key.eq(i.payload.key), item.step.eq(user.step), item.end.eq(end),
+            item.over.eq(over), item.last.eq(user.last), item.vectors.eq(user.beats != 0),
         ]
+        matches = Mux(begins, more == user.beats, beats == user.beats)
         faults = (
             (user.bare, Mux(user.lost, Status.CREDIT, Status.LENGTH)),
-            (user.late | (Cat(user.step, 1) == ended), Status.STEP),
+            (late, Status.STEP),
             (~end & (user.kind != RecordKind.KEY) & ~over, Status.KIND),
             (~over & (i.payload.status != 0), i.payload.status),
             (user.last & ~end & ~over, Status.TRUNCATED),
-            (user.last & (expected != user.beats), Status.LENGTH),
+            (user.last & ~matches, Status.LENGTH),
         )
         for n, (holds, reason) in enumerate(faults):
             with m.If(holds) if n == 0 else m.Elif(holds):
-                m.d.comb += [fault.eq(1), status.eq(reason)]
+                m.d.comb += [item.fault.eq(1), item.status.eq(reason)]
 
-        drop, go, has_vectors = Signal(), Signal(), Signal()
+        with m.If(beats == 0):
+            m.d.sync += more.eq(self.vector_beats)
+        with m.If(take):
+            m.d.sync += first.eq(user.last)
+            with m.If(over & ~item.fault):
+                m.d.sync += ended.eq(Cat(user.step, 1))
+            with m.If(end):
+                m.d.sync += place.eq(Mux(place == final_place, 0, place + 1))
+            with m.If(begins):
+                m.d.sync += [beats.eq(more), more.eq(more + self.vector_beats)]
+            with m.If(user.last):
+                m.d.sync += [beats.eq(0), more.eq(self.vector_beats), place.eq(0)]
+
+    def _track(self, m: Module, i, keys, bags, verdicts, refused) -> None:
+        """Pass on the records of good packets, commit or revoke at each packet's end."""
+        item, go, ready, drop = i.payload, Signal(), Signal(), Signal()
+        # An earlier record of the packet is bad, and why; keys of the bag before this record.
+        bad, kept, length = Signal(), Signal(8), Signal(self._length)
         m.d.comb += [
-            drop.eq(bad | fault), has_vectors.eq(user.beats != 0),
-            go.eq(i.valid & keys.ready & bags.ready & verdicts.ready & refused.ready),
-            i.ready.eq(keys.ready & bags.ready & verdicts.ready & refused.ready),
+            drop.eq(bad | item.fault),
+            ready.eq(keys.ready & bags.ready & verdicts.ready & refused.ready),
+            go.eq(i.valid & ready), i.ready.eq(ready),
             # A bad packet stores nothing but the end that revokes it.
-            keys.valid.eq(go & (user.last | ~drop)),
-            keys.payload.item.key.eq(i.payload.key), keys.payload.item.over.eq(over),
-            keys.payload.item.step.eq(user.step), keys.payload.item.end.eq(end),
-            keys.payload.last.eq(user.last), keys.payload.drop.eq(drop),
-            bags.valid.eq(go & ~over & (user.last | (end & ~drop))),
+            keys.valid.eq(go & (item.last | ~drop)),
+            keys.payload.item.key.eq(item.key), keys.payload.item.over.eq(item.over),
+            keys.payload.item.step.eq(item.step), keys.payload.item.end.eq(item.end),
+            keys.payload.last.eq(item.last), keys.payload.drop.eq(drop),
+            bags.valid.eq(go & ~item.over & (item.last | (item.end & ~drop))),
             bags.payload.item.eq(length + 1),
-            bags.payload.last.eq(user.last), bags.payload.drop.eq(drop),
-            verdicts.valid.eq(go & user.last & has_vectors), verdicts.payload.eq(drop),
-            refused.valid.eq(go & user.last & drop),
-            refused.payload.status.eq(Mux(bad, kept, status)), refused.payload.step.eq(user.step),
+            bags.payload.last.eq(item.last), bags.payload.drop.eq(drop),
+            verdicts.valid.eq(go & item.last & item.vectors), verdicts.payload.eq(drop),
+            refused.valid.eq(go & item.last & drop),
+            refused.payload.status.eq(Mux(bad, kept, item.status)),
+            refused.payload.step.eq(item.step),
         ]
         with m.If(go):
-            m.d.sync += [
-                bad.eq(drop), beats.eq(expected), length.eq(length + 1), first.eq(user.last),
-            ]
-            with m.If(over & ~drop):
-                m.d.sync += ended.eq(Cat(user.step, 1))
+            m.d.sync += [bad.eq(drop & ~item.last),
+                         length.eq(Mux(item.end | item.last, 0, length + 1))]
             with m.If(~bad):
-                m.d.sync += kept.eq(status)
-            with m.If(end):
-                m.d.sync += [length.eq(0), place.eq(Mux(place == final_place, 0, place + 1))]
-            with m.If(user.last):
-                m.d.sync += [bad.eq(0), beats.eq(0), length.eq(0), place.eq(0)]
-        count(m, self.counters, packets=go & user.last & ~drop, dropped=go & user.last & drop)
+                m.d.sync += kept.eq(item.status)
+        count(m, self.counters, packets=go & item.last & ~drop, dropped=go & item.last & drop)

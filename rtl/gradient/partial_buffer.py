@@ -5,12 +5,13 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from rtl.config import BEAT_BITS
-from rtl.formats import NODE_BITS, RECORD_BITS, RECORDS_PER_BEAT, STEP_BITS
+from rtl.formats import NODE_BITS, RECORDS_PER_BEAT, STEP_BITS
 from rtl.gradient.partial_layouts import PartialItem
+from rtl.gradient.record_split import RecordSplit, records_layout
 from rtl.memory import Ram, sweep
 from rtl.monitor.counters import CounterLayout, count
 from rtl.network.layouts import CountedBeat, FreedBeats
-from rtl.stream import SkidBuffer, StreamFIFO
+from rtl.stream import StreamFIFO
 
 __all__ = ["PARTIAL_BUFFER_COUNTERS", "PartialBuffer"]
 
@@ -19,10 +20,8 @@ PARTIAL_BUFFER_COUNTERS = CounterLayout("packets", "beats", "over_credit")
 _URAM = 2048
 """Least beats of a buffer in UltraRAM."""
 
-_Beat = data.StructLayout({
-    "data": BEAT_BITS, "records": 4, "source": NODE_BITS, "step": STEP_BITS, "beats": 8,
-    "final": 1})
-"""A beat of records of a packet of ``beats`` beats; ``final``: values follow."""
+_User = data.StructLayout({"source": NODE_BITS, "step": STEP_BITS, "beats": 8, "final": 1})
+"""Of a beat of records of a packet of ``beats`` beats; ``final``: values follow."""
 
 
 class PartialBuffer(wiring.Component):
@@ -41,23 +40,23 @@ class PartialBuffer(wiring.Component):
     Ports
     -----
     i: stream of :data:`rtl.network.layouts.CountedBeat`: in each packet the beats of records that
-        its count requires, then of values, which the parser checks. Always ready once the counts
-        are cleared, ``sources`` cycles after reset.
+        its count requires, then of values, at least one of each, which the parser checks. Always
+        ready once the counts are cleared, ``sources`` cycles after reset.
     items: stream of :data:`~rtl.gradient.partial_layouts.PartialItem`.
     values: stream of beats of values as received.
     share: beats that a source may have here (more than one source only).
     vector_packing: log2 of the values that share a beat, 0 to 2; may change while idle.
     freed: event :data:`rtl.network.layouts.FreedBeats`, the beats of a packet whose last value has
         left; they make room from the next cycle on.
-    refused: beats of a packet that is not admitted, in the cycle in which it is dropped, else 0.
+    refused: beats of a packet that is not admitted, in the cycle after it was dropped, else 0.
     counters: ``packets`` admitted and their ``beats``; packets ``over_credit``. idle.
 
     Raises ``TypeError`` or ``ValueError`` for a parameter of the wrong kind or size.
     """
 
     LATENCY = {
-        ("beat behind one of records", "first record of that"): 3,
-        ("beat of values", "the same beat"): 3,
+        ("beat behind one of records", "first record of that"): 4,
+        ("beat of values", "the same beat"): 4,
     }
     RATE = "1 beat per cycle in, 1 record and 1 beat of values per cycle out"
 
@@ -80,74 +79,96 @@ class PartialBuffer(wiring.Component):
         m = Module()
         style = "uram" if self._depth >= _URAM else None
         # Each record has a value, or a share of one, so at most half of the beats are records.
-        m.submodules.records = records = StreamFIFO(_Beat, self._depth // 2, style=style)
+        m.submodules.records = records = StreamFIFO(
+            records_layout(_User), self._depth // 2, style=style)
         m.submodules.values = values = StreamFIFO(BEAT_BITS, self._depth, style=style)
         wiring.connect(m, values.o, wiring.flipped(self.values))
 
-        # The beat as received, and the beats of its packet, valid on the first.
-        given, beat, come = self.i.payload, Signal(CountedBeat), Signal()
-        needed, rest, ready = Signal(8), Signal(2), Signal()
+        # The beat as received, and the beats of its packet, valid on the first; and the one before
+        # it. A beat of records waits for the next beat, to know whether it is the final one.
+        given, coming, come = self.i.payload, Signal(CountedBeat, reset_less=True), Signal()
+        coming_needed, needed = Signal(8, reset_less=True), Signal(8, reset_less=True)
+        beat, here = Signal(CountedBeat, reset_less=True), Signal()
+        rest, ready = Signal(2), Signal()
         shared = self.vector_packing
-        m.d.sync += rest.eq(Cat(shared.any(), shared[1]))
-        m.d.comb += self.i.ready.eq(ready)
-        with m.If(self.i.valid & ready):
-            m.d.sync += [
-                beat.eq(given), come.eq(1),
-                needed.eq(((given.count + RECORDS_PER_BEAT - 1) >> 3)
-                          + ((given.count + rest) >> shared)),
-            ]
-        # A beat of records waits for the next beat, to know whether it is the final one.
-        of_records, leave = Signal(), Signal()
-        m.d.comb += [
-            of_records.eq(beat.beat.records != 0),
-            leave.eq(come & (~of_records | beat.beat.last | self.i.valid)),
+        m.d.sync += [
+            rest.eq(Cat(shared.any(), shared[1])),
+            come.eq(self.i.valid & ready), coming.eq(given),
+            coming_needed.eq(((given.count + RECORDS_PER_BEAT - 1) >> 3)
+                             + ((given.count + rest) >> shared)),
         ]
-        with m.If(leave & ~self.i.valid):
-            m.d.sync += come.eq(0)
+        stored, of_records, leave = records.i.payload, Signal(), Signal()
+        m.d.comb += [
+            self.i.ready.eq(ready), of_records.eq(beat.beat.records != 0),
+            leave.eq(here & (~of_records | beat.beat.last | come)),
+        ]
+        with m.If(come):
+            m.d.sync += [here.eq(1), beat.eq(coming), needed.eq(coming_needed)]
+        with m.Elif(leave):
+            m.d.sync += here.eq(0)
 
         first, admitted, length = Signal(init=1), Signal(), Signal(8)
         room, admit, packet = Signal(), Signal(), Signal(8)
         m.d.comb += [
             admit.eq(Mux(first, room, admitted)), packet.eq(Mux(first, needed, length)),
             records.i.valid.eq(leave & admit & of_records),
-            *(records.i.payload[name].eq(beat.beat[name])
-              for name in ("data", "records", "source", "step")),
-            records.i.payload.beats.eq(packet),
-            records.i.payload.final.eq(beat.beat.last | (given.beat.records == 0)),
+            *(stored[name].eq(beat.beat[name]) for name in ("data", "records")),
+            *(stored.user[name].eq(beat.beat[name]) for name in ("source", "step")),
+            stored.user.beats.eq(packet),
+            stored.user.final.eq(beat.beat.last | (coming.beat.records == 0)),
             values.i.valid.eq(leave & admit & ~of_records), values.i.payload.eq(beat.beat.data),
         ]
         with m.If(leave):
             m.d.sync += [first.eq(beat.beat.last), admitted.eq(admit), length.eq(packet)]
 
-        self._count_shares(m, beat.beat.source, needed, leave & first & admit, room, ready)
-        m.submodules.buffer = buffer = self._serialise(m, records.o)
-        m.d.comb += self.refused.eq(Mux(leave & first & ~admit, needed, 0))
+        self._count_shares(m, coming.beat.source, coming_needed, come, beat.beat.source, needed,
+                           leave & first & admit, room, ready)
+        m.submodules.split = split = RecordSplit(_User)
+        wiring.connect(m, records.o, split.i)
+        left, item = split.o.payload, self.items.payload
+        m.d.comb += [
+            self.items.valid.eq(split.o.valid), split.o.ready.eq(self.items.ready),
+            item.record.eq(left.record), item.last.eq(left.last & left.user.final),
+            *(item[name].eq(left.user[name]) for name in ("source", "step", "beats")),
+        ]
+        m.d.sync += self.refused.eq(Mux(leave & first & ~admit, needed, 0))
         count(m, self.counters, packets=leave & first & admit, beats=leave & admit,
               over_credit=leave & first & ~admit)
-        m.d.comb += self.idle.eq(ready & ~come & records.idle & values.idle & buffer.idle)
+        m.d.comb += self.idle.eq(ready & ~come & ~here & ~self.refused.any() & records.idle
+                             & values.idle & split.idle)
         return m
 
-    def _count_shares(self, m: Module, source, needed, taken, room, ready) -> None:
-        """Count the beats here, in total and by source; compute whether a packet has ``room``."""
+    def _count_shares(self, m: Module, coming, wanted, come, source, needed, taken, room,
+                      ready) -> None:
+        """Count the beats here, in total and by source; compute whether a packet of ``wanted``
+        beats that is ``coming`` has ``room``, from the next cycle on until the next comes.
+
+        Packets have two beats at least, so that the one before it has been counted.
+        """
         inside = Signal(range(self._depth + 1))
         freed = Mux(self.freed.valid, self.freed.beats, 0)
         m.d.sync += inside.eq(inside + Mux(taken, needed, 0) - freed)
-        fits = inside <= self._depth - needed
+        fits = inside <= self._depth - wanted
         if self._sources == 1:
-            m.d.comb += [ready.eq(1), room.eq(fits)]
+            m.d.comb += ready.eq(1)
+            with m.If(come):
+                m.d.sync += room.eq(fits)
             return
-        # Beats that came in and went out of each, mod 2^16; three memories, since both ends read.
+        # Beats that came in and went out of each, mod 2^16; what went out stands twice, since both
+        # ends read it.
         came, gone, gone_copy = (Ram(16, self._sources, latency=0) for _ in range(3))
         m.submodules += [came, gone, gone_copy]
         address, swept = sweep(m, self._sources)
+        before = Signal(16, reset_less=True)
         here = (came.read_data - gone_copy.read_data)[:16]
+        with m.If(come):
+            m.d.sync += [before.eq(came.read_data), room.eq(fits & (here <= self.share - wanted))]
         m.d.comb += [
             ready.eq(swept),
-            room.eq(fits & (here <= self.share - needed)),
-            came.read_addr.eq(source), gone_copy.read_addr.eq(source),
+            came.read_addr.eq(coming), gone_copy.read_addr.eq(coming),
             gone.read_addr.eq(self.freed.node),
             came.write_en.eq(taken | ~swept), came.write_addr.eq(Mux(swept, source, address)),
-            came.write_data.eq(Mux(swept, came.read_data + needed, 0)),
+            came.write_data.eq(Mux(swept, before + needed, 0)),
         ]
         for ram in (gone, gone_copy):
             m.d.comb += [
@@ -156,20 +177,3 @@ class PartialBuffer(wiring.Component):
                 ram.write_data.eq(Mux(swept, gone.read_data + self.freed.beats, 0)),
             ]
         m.d.comb += [ram.read_en.eq(1) for ram in (came, gone, gone_copy)]
-
-    def _serialise(self, m: Module, records) -> SkidBuffer:
-        """Output the records of beats, lowest first; return the buffer that they leave by."""
-        buffer = SkidBuffer(PartialItem)
-        wiring.connect(m, buffer.o, wiring.flipped(self.items))
-        beat, item = records.payload, buffer.i.payload
-        index, final = Signal(range(RECORDS_PER_BEAT)), Signal()
-        m.d.comb += [
-            final.eq(index + 1 == beat.records),
-            item.record.eq(beat.data.word_select(index, RECORD_BITS)),
-            *(item[name].eq(beat[name]) for name in ("source", "step", "beats")),
-            item.last.eq(final & beat.final),
-            buffer.i.valid.eq(records.valid), records.ready.eq(buffer.i.ready & final),
-        ]
-        with m.If(records.valid & buffer.i.ready):
-            m.d.sync += index.eq(Mux(final, 0, index + 1))
-        return buffer

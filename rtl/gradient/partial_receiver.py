@@ -83,8 +83,8 @@ class PartialReceiver(Gateable, wiring.Component):
     """
 
     LATENCY = {
-        ("first beat of a packet", "its first partial"): 10,
-        ("first beat of values of a packet, where that is later", "its first partial"): 4,
+        ("first beat of a packet", "its first partial"): 11,
+        ("first beat of values of a packet, where that is later", "its first partial"): 5,
     }
     RATE = "1 partial per cycle, also where several share a beat, and 1 beat per cycle in"
 

@@ -1,17 +1,14 @@
 """State unpacker: buffers the optimizer's states from the host, and outputs them one by one."""
 
-from amaranth.hdl import Module, Mux, Signal
-from amaranth.lib import data, stream, wiring
+from amaranth.hdl import Module
+from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
-from amaranth.utils import bits_for
 
-from rtl.config import BEAT_BITS
-from rtl.formats import RECORD_BITS, RECORDS_PER_BEAT, RecordBeat, StateRecord
+from rtl.formats import RecordBeat, StateRecord
+from rtl.gradient.record_split import RecordSplit, records_layout
 from rtl.stream import StreamFIFO
 
 __all__ = ["StateUnpacker"]
-
-_Held = data.StructLayout({"data": BEAT_BITS, "records": bits_for(RECORDS_PER_BEAT)})
 
 
 class StateUnpacker(wiring.Component):
@@ -29,7 +26,7 @@ class StateUnpacker(wiring.Component):
     :data:`rtl.formats.StateRecord`; ``idle``.
     """
 
-    LATENCY = {("beat", "its first record"): 2}
+    LATENCY = {("beat", "its first record"): 3}
     RATE = "1 record per cycle"
 
     def __init__(self, states: int):
@@ -40,18 +37,14 @@ class StateUnpacker(wiring.Component):
 
     def elaborate(self, platform) -> Module:
         m = Module()
-        m.submodules.fifo = fifo = StreamFIFO(_Held, self._depth)
-        index, last, beat = Signal(range(RECORDS_PER_BEAT)), Signal(), fifo.o.payload
+        m.submodules.fifo = fifo = StreamFIFO(records_layout(0), self._depth)
+        m.submodules.split = split = RecordSplit(0)
+        wiring.connect(m, fifo.o, split.i)
         m.d.comb += [
             fifo.i.valid.eq(self.i.valid), self.i.ready.eq(fifo.i.ready),
             fifo.i.payload.data.eq(self.i.payload.data),
             fifo.i.payload.records.eq(self.i.payload.records),
-            last.eq((index == RECORDS_PER_BEAT - 1) | (index + 1 >= beat.records)),
-            self.o.valid.eq(fifo.o.valid),
-            self.o.payload.eq(beat.data.word_select(index, RECORD_BITS)),
-            fifo.o.ready.eq(last & self.o.ready),
-            self.idle.eq(fifo.idle),
+            self.o.valid.eq(split.o.valid), split.o.ready.eq(self.o.ready),
+            self.o.payload.eq(split.o.payload.record), self.idle.eq(fifo.idle & split.idle),
         ]
-        with m.If(self.o.valid & self.o.ready):
-            m.d.sync += index.eq(Mux(last, 0, index + 1))
         return m

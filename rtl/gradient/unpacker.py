@@ -1,28 +1,19 @@
 """Gradient unpacker: buffers gradients that the host sends ahead, records apart from vectors."""
 
-from amaranth.hdl import Module, Signal
+from amaranth.hdl import Module, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
-from amaranth.utils import bits_for
 
-from rtl.config import BEAT_BITS, NicConfig
-from rtl.formats import (
-    CREDIT_BITS,
-    RECORD_BITS,
-    RECORDS_PER_BEAT,
-    STEP_BITS,
-    RawBeat,
-    RecordBeat,
-)
+from rtl.config import NicConfig
+from rtl.formats import CREDIT_BITS, STEP_BITS, RawBeat, RecordBeat
 from rtl.gradient.bags import GradientItem
+from rtl.gradient.record_split import RecordSplit, records_layout
 from rtl.monitor.counters import CounterLayout, count
-from rtl.stream import SkidBuffer, StreamFIFO
+from rtl.stream import StreamFIFO
 
 __all__ = ["GRADIENT_UNPACKER_COUNTERS", "GradientUnpacker"]
 
 GRADIENT_UNPACKER_COUNTERS = CounterLayout("over_credit")
-
-_Records = data.StructLayout({"data": BEAT_BITS, "records": bits_for(RECORDS_PER_BEAT)})
 
 
 class GradientUnpacker(wiring.Component):
@@ -54,8 +45,8 @@ class GradientUnpacker(wiring.Component):
 
     LATENCY = {("last beat of a packet", "its first record"): 3}
     RATE = (
-        "1 beat per cycle in, 1 record and 1 beat of vectors per cycle out, and a cycle for "
-        "each packet without a record")
+        "1 beat per cycle in, 1 record and 1 beat of vectors per cycle out, and a cycle between "
+        "packets and for each one without a record")
 
     def __init__(self, config: NicConfig, *, depth: int = 512):
         if not isinstance(config, NicConfig):
@@ -85,7 +76,7 @@ class GradientUnpacker(wiring.Component):
         packet = data.StructLayout({
             "record_beats": len(record_count), "vector_beats": len(vector_count),
             "step": STEP_BITS, "lost": 1})
-        m.submodules.records = records = StreamFIFO(_Records, self._depth)
+        m.submodules.records = records = StreamFIFO(records_layout(0), self._depth)
         m.submodules.vectors = vectors = StreamFIFO(RawBeat, self._depth)
         m.submodules.packets = packets = StreamFIFO(packet, self._depth)
         wiring.connect(m, vectors.o, wiring.flipped(self.vectors))
@@ -117,39 +108,38 @@ class GradientUnpacker(wiring.Component):
                 m.d.sync += [record_count.eq(0), vector_count.eq(0)]
 
         count(m, self.counters, over_credit=packets.i.valid & ~admit)
-        leaving = self._serialise(m, packets.o, records.o)
-        m.d.sync += self.consumed.eq(
-            self.consumed + leaving + (vectors.o.valid & vectors.o.ready)
-            + (self.i.valid & ~admit))
-        m.d.comb += self.idle.eq(packets.idle & m.submodules.buffer.idle)
+        leaving, serialising = self._serialise(m, packets.o, records.o)
+        gone = Signal(2)
+        m.d.sync += [
+            gone.eq(leaving + (vectors.o.valid & vectors.o.ready) + (self.i.valid & ~admit)),
+            self.consumed.eq(self.consumed + gone),
+        ]
+        m.d.comb += self.idle.eq(packets.idle & ~serialising & ~gone.any())
         return m
 
-    def _serialise(self, m: Module, packets, records) -> Signal:
-        """Output the records of complete packets; return whether a beat of them leaves."""
-        m.submodules.buffer = buffer = SkidBuffer(GradientItem)
-        wiring.connect(m, buffer.o, wiring.flipped(self.items))
-        packet, beat, item = packets.payload, records.payload, buffer.i.payload
-        # The record in its beat, and both record and beat counted from 1, which shows the last one
-        # without arithmetic.
-        index, number = Signal(range(RECORDS_PER_BEAT)), Signal.like(beat.records, init=1)
-        place = Signal.like(packet.record_beats, init=1)
-        bare, last_record, leaving = Signal(), Signal(), Signal()
+    def _serialise(self, m: Module, packets, records) -> tuple[Value, Value]:
+        """Output the records of complete packets; return whether a beat of them leaves, and whether
+        any is here."""
+        m.submodules.split = split = RecordSplit(0)
+        wiring.connect(m, records, split.i)
+        left, item = split.o.payload, self.items.payload
+        # The packet whose records leave, and the beat of its records, counted from 1.
+        packet, here, bare = Signal(packets.payload.shape()), Signal(), Signal()
+        place, over = Signal.like(packet.record_beats, init=1), Signal()
         m.d.comb += [
-            bare.eq(packet.record_beats == 0),
-            last_record.eq(number == beat.records),
-            item.record.eq(beat.data.word_select(index, RECORD_BITS)),
-            item.step.eq(packet.step), item.beats.eq(packet.vector_beats),
-            item.bare.eq(bare), item.lost.eq(packet.lost),
-            item.last.eq(bare | (last_record & (place == packet.record_beats))),
-            buffer.i.valid.eq(packets.valid & (bare | records.valid)),
-            packets.ready.eq(buffer.i.ready & item.last & (bare | records.valid)),
-            records.ready.eq(buffer.i.ready & packets.valid & ~bare & last_record),
-            leaving.eq(records.valid & records.ready),
+            packets.ready.eq(~here),
+            item.record.eq(left.record), item.step.eq(packet.step),
+            item.beats.eq(packet.vector_beats), item.bare.eq(bare), item.lost.eq(packet.lost),
+            item.last.eq(bare | (left.last & (place == packet.record_beats))),
+            self.items.valid.eq(here & (bare | split.o.valid)),
+            split.o.ready.eq(here & ~bare & self.items.ready),
+            over.eq(self.items.valid & self.items.ready & item.last),
         ]
-        with m.If(buffer.i.valid & buffer.i.ready & ~bare):
-            m.d.sync += [index.eq(index + 1), number.eq(number + 1)]
-            with m.If(last_record):
-                m.d.sync += [index.eq(0), number.eq(1), place.eq(place + 1)]
-            with m.If(item.last):
-                m.d.sync += place.eq(1)
-        return leaving
+        with m.If(~here):
+            m.d.sync += [here.eq(packets.valid), packet.eq(packets.payload), place.eq(1),
+                         bare.eq(packets.payload.record_beats == 0)]
+        with m.If(over):
+            m.d.sync += here.eq(0)
+        with m.If(split.o.valid & split.o.ready & left.last):
+            m.d.sync += place.eq(place + 1)
+        return Value.cast(records.valid & records.ready), Value.cast(here | ~split.idle)

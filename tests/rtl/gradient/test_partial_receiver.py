@@ -177,7 +177,7 @@ def test_a_partial_leaves_each_cycle(dimension, counts):
 def test_latency_is_as_documented(dimension, count):
     given = random_partials(np.random.default_rng(2), dimension, 22, own, count)
     run = Run([given], dimension, framing="host").check()
-    assert run.taken_at[0] - run.given_at[0] == max(10, -(-count // 8) + 4)
+    assert run.taken_at[0] - run.given_at[0] == max(11, -(-count // 8) + 5)
 
 
 def test_what_is_sent_without_a_credit_is_lost_whole():

@@ -1,0 +1,59 @@
+"""Record split: a beat of records in, its records one by one out."""
+
+from amaranth.hdl import Module, Mux, ShapeLike, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+from amaranth.utils import bits_for
+
+from rtl.config import BEAT_BITS
+from rtl.formats import RECORD_BITS, RECORDS_PER_BEAT
+
+__all__ = ["RecordSplit", "records_layout"]
+
+
+def records_layout(user: ShapeLike) -> data.StructLayout:
+    """Layout of a beat of 1 to 8 ``records``, the first in the lowest bits, and ``user`` data."""
+    return data.StructLayout({
+        "data": BEAT_BITS, "records": bits_for(RECORDS_PER_BEAT), "user": user})
+
+
+class RecordSplit(wiring.Component):
+    """Output the records of each beat, lowest first, from registers that hold the beat.
+
+    Behind a large memory they keep its output apart from what follows. Latency and rate: see
+    ``LATENCY`` and ``RATE``; ``i.ready`` follows ``o.ready``.
+
+    Parameters: ``user``, shape of what goes with the records of a beat.
+
+    Ports: ``i``, stream of :func:`records_layout`; ``o``, stream of {record, last, user}, ``last``
+    of its beat; ``idle``.
+    """
+
+    LATENCY = {("beat", "its first record"): 1}
+    RATE = "1 record per cycle"
+
+    def __init__(self, user: ShapeLike):
+        self._layout = records_layout(user)
+        super().__init__({
+            "i": In(stream.Signature(self._layout)),
+            "o": Out(stream.Signature(data.StructLayout(
+                {"record": RECORD_BITS, "last": 1, "user": user}))),
+            "idle": Out(1)})
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+        beat, here = Signal(self._layout, reset_less=True), Signal()
+        # The record in its beat, also counted from 1, which shows the last one without arithmetic.
+        index, number = Signal(range(RECORDS_PER_BEAT)), Signal.like(beat.records, init=1)
+        last = Signal()
+        m.d.comb += [
+            last.eq(number == beat.records), self.i.ready.eq(~here | (self.o.ready & last)),
+            self.o.valid.eq(here), self.o.payload.last.eq(last),
+            self.o.payload.record.eq(beat.data.word_select(index, RECORD_BITS)),
+            self.o.payload.user.eq(beat.user), self.idle.eq(~here),
+        ]
+        with m.If(here & self.o.ready):
+            m.d.sync += [index.eq(Mux(last, 0, index + 1)), number.eq(Mux(last, 1, number + 1))]
+        with m.If(self.i.ready):
+            m.d.sync += [here.eq(self.i.valid), beat.eq(self.i.payload)]
+        return m
