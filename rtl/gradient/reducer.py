@@ -90,7 +90,7 @@ class GradientReducer(Gateable, wiring.Component):
         ("beat", "passed"): 8,
         ("flush",
          "its answer, besides the beats that leave and at most 1 for "
-         "each empty set, if nothing waits and sums leave rounded"): 17,
+         "each empty set, if nothing waits and sums leave rounded"): 18,
     }
     RATE = (
         "1 beat per cycle, whatever the keys, also where they are passed on; a beat of sums "
@@ -145,7 +145,8 @@ class GradientReducer(Gateable, wiring.Component):
         m.d.comb += [
             table.walking.eq(walk.walking),
             sums.i.valid.eq(table.o.valid | walk.o.valid),
-            table.o.ready.eq(sums.i.ready), walk.o.ready.eq(sums.i.ready),
+            # Sums are taken behind the last beat; the next beat comes when the last has left.
+            table.o.ready.eq(1), walk.o.ready.eq(sums.i.ready),
             operation.entry.eq(Mux(walk.walking, Cat(named.slot, named.beat),
                                    Cat(found.slot, found.beat))),
             operation.data.eq(found.payload.data),
@@ -184,7 +185,7 @@ class GradientReducer(Gateable, wiring.Component):
               for field in ("key", "beat", "data")),
         ]
 
-        added, passed = table.o.valid & sums.i.ready, leaving.i.valid & leaving.i.ready
+        added, passed = table.o.valid, leaving.i.valid & leaving.i.ready
         made = added & found.payload.made
         with m.If(made):
             m.d.sync += left.keys.eq(left.keys + 1)
@@ -215,7 +216,7 @@ class GradientReducer(Gateable, wiring.Component):
         ``left``: the pending answer. A beat of ``entry`` that is not dropped is ``waiting``,
         ``own`` if its step is the open one.
         """
-        opened, answer = Signal(), self.flushed.payload
+        opened, empty, answer = Signal(), Signal(), self.flushed.payload
         with m.FSM(init="SWEEP"):
             with m.State("SWEEP"):
                 with m.If(~walk.sweeping):
@@ -237,8 +238,9 @@ class GradientReducer(Gateable, wiring.Component):
                     m.d.sync += [opened.eq(1), step.eq(entry.o.payload.step)]
             with m.State("DRAIN"):
                 # Beats from before the flush may not have reached the table yet.
-                m.d.comb += enter.eq(own)
-                with m.If(~(waiting & own) & drained):
+                m.d.comb += enter.eq(own & ~empty)
+                m.d.sync += empty.eq(~(waiting & own) & drained & ~empty)
+                with m.If(empty):
                     m.d.comb += walk.start.eq(left.keys != 0)
                     m.d.sync += opened.eq(0)
                     m.next = "WALK"

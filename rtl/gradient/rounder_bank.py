@@ -8,8 +8,9 @@ from amaranth.lib.wiring import In, Out
 
 from rtl.config import LANES
 from rtl.float import ExactTerms
-from rtl.float.exact import check_units, exact_sum_layout, exact_term_layout
+from rtl.float.exact import EXACT, check_units, exact_sum_layout, exact_term_layout
 from rtl.gradient.reducer import GradientReducer
+from rtl.shared import Shared
 
 __all__ = ["RounderBank"]
 
@@ -73,18 +74,24 @@ class RounderBank(wiring.Component):
             terms.sums.valid.eq(mine), terms.rounded.eq(side | self.rounded),
             resting.eq(terms.idle), self.idle.eq(resting & ~offered.any()),
         ]
-        # Part and side are one number in two registers: with half the lanes in units, a choice of
-        # four is one LUT per bit, like a choice of two.
-        chosen = Cat(part, side)
-        m.d.comb += parts.meta.eq(Mux(side, self.sums[1].payload.meta, self.sums[0].payload.meta))
-        for unit in range(self._units):
-            choice = Array(
-                port.payload.lanes[turn * self._units + unit].as_value()
-                for port in self.sums for turn in range(turns))
-            m.d.comb += parts.lanes[unit].eq(choice[chosen if turns > 1 else side])
         # After the first part of a sum is taken, the others are taken in the next cycles.
+        next_part, next_side = Signal.like(part), Signal()
+        m.d.comb += [
+            next_part.eq(part), next_side.eq(side ^ (resting & ~mine & offered.any())),
+            parts.meta.eq(Mux(side, self.sums[1].payload.meta, self.sums[0].payload.meta)),
+        ]
         with m.If(mine & (terms.sums.ready | (part != 0))):
-            m.d.sync += part.eq(Mux(final, 0, part + 1))
+            m.d.comb += next_part.eq(Mux(final, 0, part + 1))
+        m.d.sync += [part.eq(next_part), side.eq(next_side)]
+        for unit in range(self._units):
+            choice = Shared(_LaneChoice(turns), f"lane_choice{turns}")
+            m.submodules[f"choice{unit}"] = choice
+            m.d.comb += [choice.choice.eq(Cat(next_part, next_side)),
+                         parts.lanes[unit].eq(choice.o)]
+            for turn in range(turns):
+                for number, port in enumerate(self.sums):
+                    m.d.comb += getattr(choice, f"i{number * turns + turn}").eq(
+                        port.payload.lanes[turn * self._units + unit])
         for number, (sums, given) in enumerate(zip(self.sums, self.terms)):
             here = side == number
             m.d.comb += [
@@ -93,7 +100,31 @@ class RounderBank(wiring.Component):
                 self.quiet[number].eq(~sums.valid & (~here | resting)),
             ]
         m.d.comb += terms.o.ready.eq(Mux(side, self.terms[1].ready, self.terms[0].ready))
-        with m.If(resting & ~mine & offered.any()):
-            m.d.sync += side.eq(~side)
+        return m
+
+
+class _LaneChoice(wiring.Component):
+    """The sum of one of ``parts`` lanes of either side.
+
+    The choice, which comes a cycle early, has registers here: one for the lanes of all units would
+    drive thousands of loads. With half the lanes in units, a choice of four is one LUT per bit,
+    like a choice of two.
+
+    Ports: ``i0`` and so on: the parts of the first side, then of the second. ``choice``: the number
+    of the one in the next cycle. ``o``.
+    """
+
+    def __init__(self, parts: int):
+        self._parts = parts
+        super().__init__({
+            **{f"i{number}": In(EXACT) for number in range(2 * parts)},
+            "choice": In(range(2 * parts)), "o": Out(EXACT)})
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+        choice = Signal.like(self.choice)
+        m.d.sync += choice.eq(self.choice)
+        inputs = Array(getattr(self, f"i{number}").as_value() for number in range(2 * self._parts))
+        m.d.comb += self.o.eq(inputs[choice])
         return m
 

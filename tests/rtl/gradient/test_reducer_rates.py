@@ -19,7 +19,7 @@ from tests.rtl.power_up import powered_up
 from tests.support import made, receiver, sender, simulate
 
 BEATS = 200
-READING_OUT = 17
+READING_OUT = 18
 PASSING_ON = 8
 
 
