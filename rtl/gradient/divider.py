@@ -96,7 +96,8 @@ class GradientDivider(wiring.Component):
         with m.If(self.begun):
             m.d.sync += [part.eq(Mux(final, 0, part + 1)), place.eq(Mux(emptied, 0, place + 1))]
 
-        vector, factor = Signal(BEAT_BITS), Signal(len(divisor.factor))
+        vector, factor = (Signal(width, reset_less=True, name=name) for name, width in (
+            ("vector", BEAT_BITS), ("factor", len(divisor.factor))))
         m.d.sync += [
             vector.eq(Mux(self.vector_packing == 0, beat.data,
                           taken(beat.data, place, self.vector_packing))),

@@ -98,7 +98,7 @@ class GradientExpander(wiring.Component):
         with m.If(issue):
             m.d.sync += part.eq(Mux(final, 0, part + 1))
 
-        out, last = Signal(GradientBeat), Signal()
+        out, last = Signal(GradientBeat, reset_less=True), Signal(reset_less=True)
         with m.If(advance):
             m.d.sync += [valid.eq(issue), out.key.eq(key.key), out.step.eq(key.step),
                          out.beat.eq(part), last.eq(final)]

@@ -131,7 +131,7 @@ class RowOptimizer(Gateable, wiring.Component):
         m.submodules.states = states = StreamFIFO(32, rows)
         m.submodules.steps = steps = StreamFIFO(_Step, rows)
         adagrad = Signal()
-        m.d.comb += adagrad.eq(self.mode == OptimizerMode.ROWWISE_ADAGRAD)
+        m.d.sync += adagrad.eq(self.mode == OptimizerMode.ROWWISE_ADAGRAD)
 
         # In, by halves. Gradients, states and steps come later but leave no later than what came
         # first, so its places suffice for them. More places are kept for what arrives before the
@@ -153,7 +153,8 @@ class RowOptimizer(Gateable, wiring.Component):
         # Also long enough for every FIFO to settle.
         taken = Signal(_IN_CYCLES + _FIFO_CYCLES)
         m.d.sync += taken.eq(Cat(take, taken))
-        arrived, last = Signal(HALF_BITS), delayed(m, beat.last & upper, _IN_CYCLES, "last")
+        arrived = Signal(HALF_BITS, reset_less=True)
+        last = delayed(m, beat.last & upper, _IN_CYCLES, "last")
         m.d.sync += arrived.eq(gradient)
         recoded = Signal(RECODED_HALF)
         for lane in range(HALF):
@@ -208,7 +209,7 @@ class RowOptimizer(Gateable, wiring.Component):
         """
         m.submodules.squares = squares = DotProduct(accumulate=False, lanes=HALF)
         m.submodules.both = both = Shared(FloatAdder(keep=False), "float_adder_plain")
-        stages, lower = Signal(_SQUARES_LATENCY), Signal(32)
+        stages, lower = Signal(_SQUARES_LATENCY), Signal(32, reset_less=True)
         m.d.sync += [stages.eq(Cat(valid & upper, stages)), lower.eq(squares.o)]
         m.d.comb += [
             squares.a.eq(recoded), squares.b.eq(recoded), both.a.eq(lower), both.b.eq(squares.o)]
@@ -236,20 +237,22 @@ class RowOptimizer(Gateable, wiring.Component):
         """Update half a beat with its step; the lanes have no enable, so a FIFO follows."""
         gradients, steps = m.submodules.gradients.o, m.submodules.steps.o
         m.submodules.lanes = lanes = RowLanes()
-        step, half = Signal(RECODED), Signal(RECODED_HALF)
+        step, half = Signal(RECODED, reset_less=True), Signal(RECODED_HALF, reset_less=True)
         moving, uppers = Signal(1 + ROW_LANES_LATENCY), Signal(1 + ROW_LANES_LATENCY)
-        unused, lower = Signal(LANES), Signal(HALF_BITS)
+        unused, lower = Signal(LANES), Signal(HALF_BITS, reset_less=True)
+        old = Signal(HALF_BITS, reset_less=True)
         m.d.sync += [
             moving.eq(Cat(leave, moving)), uppers.eq(Cat(upper, uppers)),
             step.eq(steps.payload.step), half.eq(gradients.payload.gradient),
+            old.eq(olds.o.payload),
             unused.eq(Cat(self.dimension <= lane for lane in range(LANES))),
         ]
         with m.If(~uppers[-1]):
             m.d.sync += lower.eq(lanes.o)
         m.d.comb += [
-            lanes.step.eq(step), lanes.gradient.eq(half), lanes.row.eq(olds.o.payload),
+            lanes.step.eq(step), lanes.gradient.eq(half), lanes.row.eq(old),
             lanes.unused.eq(unused.word_select(uppers[ROW_CYCLE], HALF)),
-            olds.o.ready.eq(moving[ROW_CYCLE]),
+            olds.o.ready.eq(moving[ROW_CYCLE - 1]),
         ]
         m.submodules.output = output = StreamFIFO(self.o.payload.shape(), OUT_BEATS)
         wiring.connect(m, output.o, wiring.flipped(self.o))

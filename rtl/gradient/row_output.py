@@ -61,7 +61,7 @@ class RowOutput(wiring.Component):
             wiring.connect(m, buffer.o, wiring.flipped(port))
 
         # A beat waits here while the ring's data of its row are read.
-        item, valid, go = Signal(self.i.payload.shape()), Signal(), Signal()
+        item, valid, go = Signal(self.i.payload.shape(), reset_less=True), Signal(), Signal()
         beat = Signal(range(max(2, self._config.vector_beats)))
         take = self.i.valid & self.i.ready
         m.d.comb += [

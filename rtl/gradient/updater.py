@@ -131,8 +131,8 @@ class RowUpdater(Gateable, wiring.Component):
             wiring.connect(m, getattr(block, name), wiring.flipped(getattr(self, port)))
 
         adagrad = Signal()
+        m.d.sync += adagrad.eq(self.mode == OptimizerMode.ROWWISE_ADAGRAD)
         m.d.comb += [
-            adagrad.eq(self.mode == OptimizerMode.ROWWISE_ADAGRAD),
             *(getattr(optimizer, name).eq(getattr(self, name))
               for name in ("mode", "dimension", "learning_rate", "epsilon")),
             ring.adagrad.eq(adagrad), output.adagrad.eq(adagrad),
