@@ -45,8 +45,8 @@ class GradientUnpacker(wiring.Component):
 
     LATENCY = {("last beat of a packet", "its first record"): 3}
     RATE = (
-        "1 beat per cycle in, 1 record and 1 beat of vectors per cycle out, and a cycle between "
-        "packets and for each one without a record")
+        "1 beat per cycle in, 1 record and 1 beat of vectors per cycle out, and a cycle for "
+        "each packet without a record")
 
     def __init__(self, config: NicConfig, *, depth: int = 512):
         if not isinstance(config, NicConfig):
@@ -127,7 +127,7 @@ class GradientUnpacker(wiring.Component):
         packet, here, bare = Signal(packets.payload.shape()), Signal(), Signal()
         place, over = Signal.like(packet.record_beats, init=1), Signal()
         m.d.comb += [
-            packets.ready.eq(~here),
+            packets.ready.eq(~here | over),
             item.record.eq(left.record), item.step.eq(packet.step),
             item.beats.eq(packet.vector_beats), item.bare.eq(bare), item.lost.eq(packet.lost),
             item.last.eq(bare | (left.last & (place == packet.record_beats))),
@@ -135,11 +135,9 @@ class GradientUnpacker(wiring.Component):
             split.o.ready.eq(here & ~bare & self.items.ready),
             over.eq(self.items.valid & self.items.ready & item.last),
         ]
-        with m.If(~here):
-            m.d.sync += [here.eq(packets.valid), packet.eq(packets.payload), place.eq(1),
-                         bare.eq(packets.payload.record_beats == 0)]
-        with m.If(over):
-            m.d.sync += here.eq(0)
         with m.If(split.o.valid & split.o.ready & left.last):
             m.d.sync += place.eq(place + 1)
+        with m.If(packets.ready):
+            m.d.sync += [here.eq(packets.valid), packet.eq(packets.payload), place.eq(1),
+                         bare.eq(packets.payload.record_beats == 0)]
         return Value.cast(records.valid & records.ready), Value.cast(here | ~split.idle)

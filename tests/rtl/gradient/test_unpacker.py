@@ -113,9 +113,9 @@ def test_what_has_no_credit_is_dropped_whole_and_said():
 
 
 def test_latency_and_rate():
-    """A record a cycle; between packets a cycle, which their beats take at least."""
+    """A record a cycle, whatever packets they are of."""
     dut, cycles = made(GradientUnpacker, CONFIG, depth=DEPTH), []
-    given = Packets([(8, 1), (1, 1), (3, 1)], 6)
+    given = Packets([(8, 1), (1, 1), (3, 1), (8, 1), (1, 1)], 6)
 
     async def bench(ctx):
         ctx.set(dut.items.ready, 1)
@@ -130,4 +130,4 @@ def test_latency_and_rate():
             await ctx.tick()
 
     simulate(powered_up(dut), bench)
-    assert cycles == [LATENCY + n for n in (*range(8), 9, 11, 12, 13)]
+    assert cycles == [LATENCY + n for n in range(21)]
