@@ -1,6 +1,6 @@
 """Record split: a beat of records in, its records one by one out."""
 
-from amaranth.hdl import Module, Mux, ShapeLike, Signal
+from amaranth.hdl import Module, ShapeLike, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
@@ -43,17 +43,18 @@ class RecordSplit(wiring.Component):
     def elaborate(self, platform) -> Module:
         m = Module()
         beat, here = Signal(self._layout, reset_less=True), Signal()
-        # The record in its beat, also counted from 1, which shows the last one without arithmetic.
-        index, number = Signal(range(RECORDS_PER_BEAT)), Signal.like(beat.records, init=1)
-        last = Signal()
+        # The record in its beat, the records left, and whether this is the last: a register, since
+        # the next beat comes with it.
+        index, left, last = Signal(range(RECORDS_PER_BEAT)), Signal.like(beat.records), Signal()
         m.d.comb += [
-            last.eq(number == beat.records), self.i.ready.eq(~here | (self.o.ready & last)),
+            self.i.ready.eq(~here | (self.o.ready & last)),
             self.o.valid.eq(here), self.o.payload.last.eq(last),
             self.o.payload.record.eq(beat.data.word_select(index, RECORD_BITS)),
             self.o.payload.user.eq(beat.user), self.idle.eq(~here),
         ]
-        with m.If(here & self.o.ready):
-            m.d.sync += [index.eq(Mux(last, 0, index + 1)), number.eq(Mux(last, 1, number + 1))]
+        with m.If(self.o.ready):
+            m.d.sync += [index.eq(index + 1), left.eq(left - 1), last.eq(left == 2)]
         with m.If(self.i.ready):
-            m.d.sync += [here.eq(self.i.valid), beat.eq(self.i.payload)]
+            m.d.sync += [here.eq(self.i.valid), beat.eq(self.i.payload), index.eq(0),
+                         left.eq(self.i.payload.records), last.eq(self.i.payload.records == 1)]
         return m

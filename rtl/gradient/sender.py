@@ -11,6 +11,7 @@ from rtl.formats import (
     STEP_BITS,
     TABLE_BITS,
     GradientBeat,
+    Key,
     OutgoingPartial,
     OutgoingRecord,
     ReductionLevel,
@@ -22,7 +23,7 @@ from rtl.gradient.reducer_layouts import Flushed
 from rtl.keys.owner_split import OwnerSplit
 from rtl.memory import Ram, sweep
 from rtl.monitor.counters import CounterLayout, count
-from rtl.stream import SkidBuffer
+from rtl.stream import SkidBuffer, StreamFIFO
 
 __all__ = ["GRADIENT_SENDER_COUNTERS", "GradientSender", "StepEnd"]
 
@@ -33,10 +34,14 @@ GRADIENT_SENDER_COUNTERS = CounterLayout(
 StepEnd = data.StructLayout({"step": STEP_BITS, "count": 32})
 """``count`` partials of a step have gone to this node's own global reduction, and no more will."""
 
-_User = data.StructLayout({"step": STEP_BITS, "beat": BEAT_INDEX_BITS, "data": BEAT_BITS})
+_User = data.StructLayout({"step": STEP_BITS, "beat": BEAT_INDEX_BITS})
 
-_Routed = data.StructLayout({"beat": GradientBeat, "owner": NODE_BITS, "own": 1, "remote": 1})
-"""A beat and its owner, this node or another, if it has one."""
+_Routed = data.StructLayout({
+    "key": Key, "user": _User, "owner": NODE_BITS, "own": 1, "remote": 1})
+"""A beat without its values, and its owner, this node or another, if it has one."""
+
+_WORDS = 16
+"""Beats whose values wait for their owner: more than there are between the two ends."""
 
 
 class GradientSender(Gateable, wiring.Component):
@@ -126,18 +131,25 @@ class GradientSender(Gateable, wiring.Component):
             split.write_word.eq(self.write_word), split.write_data.eq(self.write_data),
             self.write_ready.eq(split.write_ready),
         ]
+        # Values do not go through the look-up: it stalls as a whole, and they are most of a beat.
+        m.submodules.words = words = StreamFIFO(BEAT_BITS, _WORDS)
+        assert OwnerSplit.LATENCY["key", "its owner"] + 4 < _WORDS
         # Routing: what the outputs are ready for reaches no further back than this buffer.
         m.submodules.routed = routed = SkidBuffer(_Routed)
         owned, into, found = split.o.payload, routed.i.payload, routed.o.payload
+        whole = Signal(GradientBeat)
         m.d.comb += [
             routed.i.valid.eq(split.o.valid), split.o.ready.eq(routed.i.ready),
-            into.beat.key.eq(owned.key), into.owner.eq(owned.owner),
+            words.i.valid.eq(split.i.valid & split.i.ready), words.i.payload.eq(beat.data),
+            words.o.ready.eq(routed.o.valid & routed.o.ready),
+            into.key.eq(owned.key), into.user.eq(owned.user), into.owner.eq(owned.owner),
             into.own.eq((owned.status == 0) & owned.own),
             into.remote.eq((owned.status == 0) & ~owned.own),
-            *(into.beat[name].eq(owned.user[name]) for name in _User.members),
-            self.own.payload.eq(found.beat), self.remote.payload.destination.eq(found.owner),
+            whole.key.eq(found.key), whole.data.eq(words.o.payload),
+            *(whole[name].eq(found.user[name]) for name in _User.members),
+            self.own.payload.eq(whole), self.remote.payload.destination.eq(found.owner),
         ]
-        _name(m, self.remote.payload, found.beat)
+        _name(m, self.remote.payload, whole)
         _name(m, self.spilled.payload, passed.o.payload)
 
         address, swept = sweep(m, self._config.nodes)
