@@ -151,7 +151,7 @@ class GradientCheck(wiring.Component):
             (user.bare, Mux(user.lost, Status.CREDIT, Status.LENGTH)),
             (late, Status.STEP),
             (~end & (user.kind != RecordKind.KEY) & ~over, Status.KIND),
-            (~over & (i.payload.status != 0), i.payload.status),
+            (~over & i.payload.refused, i.payload.status),
             (user.last & ~end & ~over, Status.TRUNCATED),
             (user.last & ~matches, Status.LENGTH),
         )

@@ -13,7 +13,7 @@ from rtl.gradient.arrivals import Arrivals
 from rtl.gradient.records import ROW_NUMBER_BITS, RowLookup, update_layout
 from rtl.gradient.reducer_layouts import reduced_beat_layout
 from rtl.memory import Ram
-from rtl.stream import SkidBuffer
+from rtl.stream import Level, SkidBuffer
 
 __all__ = ["RowRing"]
 
@@ -219,19 +219,20 @@ class RowRing(wiring.Component):
         It is a register: meanwhile, the row after it is looked at.
         """
         place, after = Signal(ROW_NUMBER_BITS), Signal(ROW_NUMBER_BITS, init=1)
-        left, found, some, stateful = Signal.like(self.level), Signal(), Signal(), Signal()
+        m.submodules.left = left = Level(self._config.update_rows)
+        found, some, stateful = Signal(), Signal(), Signal()
         for here in (rows_here, states_here):
             m.d.comb += here.asked.eq(Mux(found, after, place))
         oldest = some & first & ~found
         m.d.comb += [
-            some.eq(Mux(found, left[1:].any(), left.any())),
+            left.up.eq(whole), left.down.eq(found), some.eq(Mux(found, left.many, left.some)),
             stateful.eq(states_here.here | ~self.adagrad),
             self.waits_row.eq(oldest & ~rows_here.here),
             self.waits_state.eq(oldest & rows_here.here & ~stateful),
         ]
         m.d.sync += [
             found.eq(some & rows_here.here & stateful), place.eq(place + found),
-            after.eq(after + found), left.eq(left + whole - found)]
+            after.eq(after + found)]
         return found
 
     def _feed(self, m: Module, feed: Signal, found: Value, can: Signal) -> tuple[Value, Value]:
@@ -239,15 +240,16 @@ class RowRing(wiring.Component):
 
         Returns the event that the last beat of one is read, and whether anything moves here.
         """
-        place, ready = feed[:self._place_bits], Signal.like(self.level)
+        place = feed[:self._place_bits]
+        m.submodules.ready = ready = Level(self._config.update_rows)
         issue, final, valid, left = (
             Signal(name=n) for n in ("issue", "final", "valid", "left"))
         beat, out_beat, last_beat = (Signal(range(max(2, self._config.vector_beats)), name=n)
                                      for n in ("beat", "out_beat", "last_beat"))
         m.d.comb += [issue.eq(can & (~valid | self.o.ready)), final.eq(beat == last_beat),
-                     left.eq(issue & final)]
-        m.d.sync += [ready.eq(ready + found - left), can.eq(_remains(ready, found, left)),
-                     last_beat.eq(self.vector_beats - 1)]
+                     left.eq(issue & final), ready.up.eq(found), ready.down.eq(left),
+                     can.eq(ready.some)]
+        m.d.sync += last_beat.eq(self.vector_beats - 1)
         out = Signal(data.StructLayout({"id": ROW_NUMBER_BITS, "last": 1}))
         with m.If(issue):
             m.d.sync += [valid.eq(1), out.id.eq(feed), out.last.eq(final), out_beat.eq(beat),
@@ -266,8 +268,3 @@ class RowRing(wiring.Component):
         with m.If(rams.present.read_data.bit_select(out_beat, 1)):
             m.d.comb += item.gradient.eq(rams.gradients.read_data)
         return left, Value.cast(can | valid)
-
-
-def _remains(level: Value, more: Value, less: Value) -> Value:
-    """Return whether ``level + more - less`` is not 0; the two events may come late."""
-    return Mux(more ^ less, more | (level != 1), level != 0)
