@@ -1,4 +1,4 @@
-"""PartialBuffer: packets whole or not at all, by the room that all and each of their senders have."""
+"""PartialBuffer: packets whole or not at all, by the room that its senders have, all and each."""
 
 import random
 
