@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from amaranth.hdl import Module, Mux, Shape, Signal, Value
+from amaranth.hdl import Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -10,12 +10,13 @@ from rtl.cache.fills import FILL_ID_BITS, FillBeat, FillWriter
 from rtl.cache.free_list import FreeList
 from rtl.cache.miss_table import MissTable
 from rtl.cache.policies import policy_of
+from rtl.cache.resolver import Resolver
 from rtl.cache.scatter_list import ScatterList
-from rtl.cache.tags import TagPipeline, slot_bits
+from rtl.cache.tags import TagPipeline
 from rtl.cache.vectors import VectorStore, row_write_layout, vector_beat_layout
 from rtl.config import BEAT_BITS
 from rtl.monitor.counters import CounterLayout, count
-from rtl.stream import SkidBuffer, StreamFIFO
+from rtl.stream import SkidBuffer
 
 __all__ = ["CACHE_COUNTERS", "EmbeddingCache", "tap_layout"]
 
@@ -112,16 +113,14 @@ class EmbeddingCache(wiring.Component):
     """
 
     LATENCY = {
-        ("lookup that hits", "vector"): 11,
-        ("lookup that misses", "miss"): 10,
-        ("last beat of a fill", "vector"): 9,
+        ("lookup that hits", "vector"): 18,
+        ("lookup that misses", "miss"): 14,
+        ("last beat of a fill", "vector"): 14,
     }
     RATE = (
         "1 lookup, 1 miss, 1 fill beat and 1 beat out per cycle, runs of one key or one set "
-        "included; a hit takes 2 cycles while no node is free")
-    QUEUE = 4
-    """Decisions that may wait for the store, or for ``misses``."""
-
+        "included; a hit takes 3 cycles while no node is free, a lookup more while fewer than 9 "
+        "miss ids are to spare")
     def __init__(self, key_bits: int, meta_shape, *, rows: int, ways: int, in_flight: int,
                  waiters: int, vector_beats: int, hash_key: Callable[[Value], Value],
                  store_style: str = "uram", store_bits: int = BEAT_BITS, updated: bool = False,
@@ -176,6 +175,7 @@ class EmbeddingCache(wiring.Component):
             policy=self._policy, **sizes)
         m.submodules.ids = ids = FreeList(self._ids)
         m.submodules.table = table = MissTable(**sizes)
+        m.submodules.resolver = resolver = Resolver(self._key_bits, self._meta, **sizes)
         m.submodules.scatter = scatter = ScatterList(
             self._meta, in_flight=self._ids, waiters=self._nodes)
         m.submodules.writer = writer = FillWriter(vector_beats=self._beats, **sizes)
@@ -214,49 +214,29 @@ class EmbeddingCache(wiring.Component):
         ]
         wiring.connect(m, entry.o, tags.lookups)
         wiring.connect(m, ids.taken, tags.ids)
+        wiring.connect(m, tags.decisions, resolver.decisions)
         wiring.connect(m, store.released, ids.given)
         wiring.connect(m, scatter.waiters, store.waiters)
         wiring.connect(m, asking.o, wiring.flipped(self.misses))
         wiring.connect(m, store.vectors, wiring.flipped(self.vectors))
 
-        # A decision: wait in a list, or enter the queue as a direct hit or as a miss.
-        decision = tags.decisions.payload
-        operation = data.StructLayout({
-            "miss": 1, "listed": 1, "id": decision.id.shape(), "slot": slot_bits(self._rows),
-            "key": self._key_bits, "meta": Shape.cast(self._meta).width})
-        m.submodules.queue = queue = StreamFIFO(operation, self.QUEUE)
-        go, pending, direct = Signal(), Signal(), Signal()
-        op = queue.i.payload
-        # The miss table's answer arrives late in the cycle. So it is not used while a node is free;
-        # otherwise a direct hit proceeds one cycle later.
-        m.d.sync += direct.eq(tags.decisions.valid & ~go & decision.hit & ~table.waiting)
+        out = resolver.operations.payload
         m.d.comb += [
-            tags.decisions.ready.eq(queue.i.ready & (scatter.space | direct)),
-            go.eq(tags.decisions.valid & tags.decisions.ready),
-            table.id.eq(decision.id), table.slot.eq(decision.slot),
-            table.allocated.eq(decision.allocate), table.phase.eq(decision.phase),
-            table.open.eq(go & ~decision.hit),
-            pending.eq(decision.hit & table.waiting),
-            scatter.add.eq(go & (~decision.hit | table.waiting)),
-            scatter.add_first.eq(~decision.hit), scatter.add_id.eq(decision.id),
-            scatter.add_meta.eq(decision.meta),
-            # Listed lookups pass through the queue too, and are dropped after it: whether one
-            # waits is known too late to affect the queue's level.
-            queue.i.valid.eq(go), op.listed.eq(pending),
-            op.miss.eq(~decision.hit), op.id.eq(decision.id), op.slot.eq(decision.slot),
-            op.key.eq(decision.key), op.meta.eq(decision.meta),
-        ]
-        out = queue.o.payload
-        m.d.comb += [
-            store.hits.valid.eq(queue.o.valid & ~out.miss & ~out.listed),
+            store.hits.valid.eq(resolver.operations.valid & ~out.miss),
             store.hits.payload.slot.eq(out.slot), store.hits.payload.meta.eq(out.meta),
-            asking.i.valid.eq(queue.o.valid & out.miss),
+            asking.i.valid.eq(resolver.operations.valid & out.miss),
             asking.i.payload.key.eq(out.key), asking.i.payload.id.eq(out.id),
             asking.i.payload.meta.eq(out.meta),
-            queue.o.ready.eq(Mux(out.miss, asking.i.ready, store.hits.ready | out.listed)),
+            resolver.operations.ready.eq(Mux(out.miss, asking.i.ready, store.hits.ready)),
         ]
+        for name in ("id", "slot", "allocated", "phase", "open"):
+            m.d.comb += getattr(table, name).eq(getattr(resolver, name))
+        for name in ("reserve", "unused", "add", "add_first", "add_id", "add_meta"):
+            m.d.comb += getattr(scatter, name).eq(getattr(resolver, name))
+        m.d.comb += [resolver.waiting.eq(table.waiting), resolver.space.eq(scatter.space)]
 
         # Arriving vectors.
+        closed, closed_id = Signal(), Signal.like(writer.complete_id, reset_less=True)
         m.d.comb += [
             writer.fills.payload.eq(self.fills.payload),
             writer.fills.valid.eq(self.fills.valid & ~sweeping), self.fills.ready.eq(~sweeping),
@@ -265,46 +245,52 @@ class EmbeddingCache(wiring.Component):
             writer.fill_allocated.eq(table.fill_allocated),
             writer.fill_phase.eq(table.fill_phase),
             self.landed.eq(writer.complete),
-            scatter.close.eq(writer.complete), scatter.close_id.eq(writer.complete_id),
+            scatter.close.eq(closed), scatter.close_id.eq(closed_id),
         ]
+        # A lookup that found a fetch outstanding appends itself two cycles later.
+        m.d.sync += [closed.eq(writer.complete), closed_id.eq(writer.complete_id)]
         wiring.connect(m, writer.write, store.write)
         wiring.connect(m, writer.filled, tags.filled)
 
-        seen = go & ~decision.frozen if self._updated else go
+        done, decision = resolver.done, resolver.done.decision
+        seen = done.valid & ~decision.frozen if self._updated else done.valid
         m.d.comb += [
-            self.evicted.valid.eq(go & decision.evict), self.evicted.key.eq(decision.evicted),
+            self.evicted.valid.eq(done.valid & decision.evict),
+            self.evicted.key.eq(decision.evicted),
             self.tap.valid.eq(seen), self.tap.key.eq(decision.key), self.tap.hit.eq(decision.hit),
-            self.tap.pending.eq(pending), self.tap.conflict.eq(decision.conflict),
+            self.tap.pending.eq(done.pending), self.tap.conflict.eq(decision.conflict),
             self.tap.unmerged.eq(decision.unmerged),
-            self.idle.eq(~sweeping & entry.idle & tags.idle & ids.idle & scatter.idle
-                         & writer.idle & queue.idle & asking.idle & store.idle),
+            self.idle.eq(~sweeping & entry.idle & tags.idle & ids.idle & scatter.idle & ~closed
+                         & writer.idle & resolver.idle & asking.idle & store.idle),
         ]
-        waits = tags.decisions.valid & ~go
+        blocked = resolver.blocked
         if self._updated:
-            self._freeze(m, go)
-            count(m, self.counters, frozen=go & decision.frozen)
+            self._freeze(m)
+            count(m, self.counters, frozen=done.valid & decision.frozen)
         count(m, self.counters,
-              accesses=seen, hits=seen & decision.hit, hits_pending=seen & pending,
-              misses=seen & ~decision.hit, conflict_misses=go & decision.conflict,
+              accesses=seen, hits=seen & decision.hit, hits_pending=seen & done.pending,
+              misses=seen & ~decision.hit, conflict_misses=done.valid & decision.conflict,
               unmerged=seen & decision.unmerged,
-              evictions=go & decision.evict, bad_fills=writer.bad,
+              evictions=done.valid & decision.evict, bad_fills=writer.bad,
               beats_in=self.fills.valid & ~sweeping,
               beats_out=self.vectors.valid & self.vectors.ready,
-              stall_in_flight=tags.starved & ~waits,
-              stall_waiters=waits & queue.i.ready, stall_output=waits & ~queue.i.ready)
+              stall_in_flight=tags.starved & ~blocked.valid,
+              stall_waiters=blocked.valid & ~blocked.full,
+              stall_output=blocked.valid & blocked.full)
         return m
 
-    def _freeze(self, m: Module, go: Value) -> None:
+    def _freeze(self, m: Module) -> None:
         """Let lookups leave the slots unchanged, and write rows in place."""
         tags, store, writer = m.submodules.tags, m.submodules.store, m.submodules.writer
-        decision = tags.decisions.payload
+        done = m.submodules.resolver.done
         wiring.connect(m, wiring.flipped(self.write), store.updates)
         # Lookups that may still take a slot, and those that wait for the slot's vector. Whether one
         # enters is known late in a cycle, so it is counted in the next.
-        unsettled, entered = Signal(range(self._ids + 16)), Signal()
+        unsettled, entered = Signal(range(self._ids + 64)), Signal()
         m.d.sync += [
             entered.eq(tags.lookups.valid & tags.lookups.ready & ~self.frozen),
-            unsettled.eq(unsettled + entered - (go & ~decision.frozen & ~decision.allocate)
+            unsettled.eq(unsettled + entered
+                         - (done.valid & ~done.decision.frozen & ~done.decision.allocate)
                          - writer.filled.valid),
         ]
         m.d.comb += [tags.frozen.eq(self.frozen),

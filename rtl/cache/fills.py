@@ -41,7 +41,8 @@ class FillWriter(wiring.Component):
     -----
     fills: input stream of :data:`FillBeat`, the beats of a vector one after the other.
     vector_beats: beats of a vector now, at least 1.
-    fill_id, busy, fill_slot, fill_allocated, fill_phase, close: to the miss table.
+    fill_id, busy, fill_slot, fill_allocated, fill_phase, close: to the miss table, which answers a
+        cycle after ``fill_id``.
     write: see :func:`write_signature`.
     filled: the slot of an allocated fetch has its vector.
     complete, complete_id: the waiters of the id can be served.
@@ -50,8 +51,8 @@ class FillWriter(wiring.Component):
     """
 
     LATENCY = {
-        ("last beat", "write"): 2,
-        ("last beat", "close of its id"): 1,
+        ("last beat", "write"): 3,
+        ("last beat", "close of its id"): 2,
     }
     RATE = "1 beat per cycle"
 
@@ -68,18 +69,25 @@ class FillWriter(wiring.Component):
 
     def elaborate(self, platform) -> Module:
         m = Module()
-        valid, beat = Signal(), Signal(FillBeat)
-        m.d.comb += self.fills.ready.eq(1)
-        m.d.sync += [valid.eq(self.fills.valid), beat.eq(self.fills.payload)]
+        came, asked = Signal(), Signal(FillBeat, reset_less=True)
+        valid, beat = Signal(), Signal(FillBeat, reset_less=True)
+        # Whether a beat has the id of the one before, and whether it is one of the miss table's.
+        before, same = Signal(FILL_ID_BITS, reset_less=True), Signal(reset_less=True)
+        known = Signal(reset_less=True)
+        m.d.comb += [self.fills.ready.eq(1), self.fill_id.eq(asked.id[:self._id_bits])]
+        m.d.sync += [
+            came.eq(self.fills.valid), asked.eq(self.fills.payload), valid.eq(came), beat.eq(asked),
+            same.eq(asked.id == before), known.eq(asked.id[self._id_bits:] == 0)]
+        with m.If(came):
+            m.d.sync += before.eq(asked.id)
 
         number, offset = Signal(range(self._beats + 1)), Signal.like(self.write.offset)
-        owner, spoiled = Signal(FILL_ID_BITS), Signal()
+        spoiled = Signal()
         first, good, final, close = Signal(), Signal(), Signal(), Signal()
         m.d.comb += [
-            self.fill_id.eq(beat.id[:self._id_bits]),
             first.eq(number == 0),
-            good.eq(Mux(first, self.busy & (beat.id[self._id_bits:] == 0),
-                        ~spoiled & (beat.id == owner))),
+            # While none is bad, the id of the beat before is that of the first.
+            good.eq(Mux(first, self.busy & known, ~spoiled & same)),
             final.eq(number + 1 == self.vector_beats),
             # Closed at once, so that a second vector with the same id is already bad.
             close.eq(valid & beat.last & good & final),
@@ -88,8 +96,6 @@ class FillWriter(wiring.Component):
         ]
         with m.If(valid):
             m.d.sync += spoiled.eq(~good | final)
-            with m.If(first):
-                m.d.sync += owner.eq(beat.id)
             with m.If(beat.last):
                 m.d.sync += [number.eq(0), offset.eq(0)]
             with m.Elif(~final & good):
@@ -101,14 +107,14 @@ class FillWriter(wiring.Component):
         allocated, phase, complete = Signal(), Signal(), Signal()
         m.d.sync += [
             write.valid.eq(valid & good), write.stored.eq(valid & good & self.fill_allocated),
-            write.slot.eq(self.fill_slot), write.offset.eq(offset), write.id.eq(self.fill_id),
-            write.beat.eq(number), write.data.eq(beat.data),
+            write.slot.eq(self.fill_slot), write.offset.eq(offset),
+            write.id.eq(beat.id[:self._id_bits]), write.beat.eq(number), write.data.eq(beat.data),
             allocated.eq(self.fill_allocated), phase.eq(self.fill_phase), complete.eq(close),
         ]
         m.d.comb += [
             self.filled.valid.eq(complete & allocated), self.filled.slot.eq(write.slot),
             self.filled.phase.eq(phase),
             self.complete.eq(complete), self.complete_id.eq(write.id),
-            self.idle.eq(~valid & ~write.valid & ~complete),
+            self.idle.eq(~came & ~valid & ~write.valid & ~complete),
         ]
         return m

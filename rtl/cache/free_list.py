@@ -13,8 +13,7 @@ class FreeList(wiring.Component):
     """Hand out the numbers 0 to ``count`` - 1, each to one user at a time.
 
     After reset numbers come fresh from a counter, so that nothing has to be filled in first; later
-    those given back come again, oldest first. A number given back can be taken 2 cycles later; one
-    is taken and one given back per cycle.
+    those given back come again, oldest first. Latency and rate: see ``LATENCY`` and ``RATE``.
 
     Ports
     -----
@@ -24,6 +23,9 @@ class FreeList(wiring.Component):
 
     Raises ``ValueError`` for a count below 2.
     """
+
+    LATENCY = {("number given back", "the same number"): 2}
+    RATE = "1 number out and 1 back per cycle"
 
     def __init__(self, count: int):
         if not isinstance(count, int) or count < 2:

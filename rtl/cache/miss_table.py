@@ -15,9 +15,12 @@ class MissTable(wiring.Component):
     """Store for each miss id whether it is outstanding, and which slot waits for its vector.
 
     One port opens and queries an id, for the current lookup; the other queries and closes the id
-    of the current vector. Each port writes its own memory: an id is outstanding while its bits in
-    two one-bit memories differ, one of which is written on opening, the other on closing. Both
-    answers are combinational (LUTRAM); a change shows in the next cycle.
+    of a vector. Each port writes its own memory: an id is outstanding while its bits in two
+    one-bit memories differ, one of which is written on opening, the other on closing.
+
+    Latency: see ``LATENCY``. What is asked in one cycle is answered in the next; an answer counts
+    all that was opened or closed before the cycle of the question. ``busy`` also counts a closing
+    in that cycle.
 
     Parameters: ``rows`` of the vector store; ``in_flight``, the number of ids.
 
@@ -25,11 +28,15 @@ class MissTable(wiring.Component):
     -----
     id: the id of the lookup; ``open`` makes it outstanding, for ``slot`` with ``phase`` if
         ``allocated``. It must not be outstanding yet.
-    waiting: ``id`` is outstanding on behalf of ``slot``.
-    fill_id: the id of the vector: ``busy`` while it is outstanding, ``fill_slot``,
-        ``fill_allocated``, ``fill_phase`` as opened; ``close`` ends it.
+    waiting: a cycle later: ``id`` was outstanding on behalf of ``slot``.
+    fill_id: the id of a vector. A cycle later: ``busy`` while it is outstanding, ``fill_slot``,
+        ``fill_allocated``, ``fill_phase`` as opened.
+    close: end the fetch of the id that is answered in this cycle.
     clear, clear_address: make the id of an address not outstanding.
     """
+
+    LATENCY = {("id", "its state"): 1}
+    RATE = "1 question of each side per cycle"
 
     def __init__(self, *, rows: int, in_flight: int):
         self._count = in_flight
@@ -45,18 +52,23 @@ class MissTable(wiring.Component):
         m = Module()
 
         # Memories have one read port, so each is kept twice, one copy per side.
-        def pair(name: str, width: int) -> tuple[Ram, Ram]:
-            copies = (Ram(width, self._count, style="lutram", latency=0),
-                      Ram(width, self._count, style="lutram", latency=0))
+        def pair(name: str, width: int, latency: int) -> tuple[Ram, Ram]:
+            # The lookup's answer is compared in the same cycle, for which block RAM is late.
+            style = "bram" if latency and self._count > 64 else "lutram"
+            copies = (Ram(width, self._count, style="lutram", latency=latency),
+                      Ram(width, self._count, style=style, latency=latency))
             for side, ram, address in zip(("lookup", "fill"), copies, (self.id, self.fill_id),
                                           strict=True):
                 m.submodules[f"{name}_{side}"] = ram
                 m.d.comb += ram.read_addr.eq(address)
             return copies
 
-        opened, closed = pair("opened", 1), pair("closed", 1)
-        entries = pair("entries", self._slot_bits + 2)
+        opened, closed = pair("opened", 1, 0), pair("closed", 1, 0)
+        entries = pair("entries", self._slot_bits + 2, 1)
         entry, fill_entry = (Signal(self._slot_bits + 2, name=n) for n in ("entry", "fill_entry"))
+        slot = Signal.like(self.slot, reset_less=True)
+        outstanding = Signal(reset_less=True)
+        closing, was_opened = Signal(range(self._count), reset_less=True), Signal(reset_less=True)
         for ram in opened:
             m.d.comb += [
                 ram.write_en.eq(self.clear | self.open),
@@ -65,17 +77,21 @@ class MissTable(wiring.Component):
         for ram in closed:
             m.d.comb += [
                 ram.write_en.eq(self.clear | self.close),
-                ram.write_addr.eq(Mux(self.clear, self.clear_address, self.fill_id)),
-                ram.write_data.eq(~self.clear & opened[1].read_data)]
+                ram.write_addr.eq(Mux(self.clear, self.clear_address, closing)),
+                ram.write_data.eq(~self.clear & was_opened)]
         for ram in entries:
             m.d.comb += [ram.write_en.eq(self.open), ram.write_addr.eq(self.id),
                          ram.write_data.eq(Cat(self.slot, self.allocated, self.phase))]
+        m.d.sync += [
+            outstanding.eq(opened[0].read_data ^ closed[0].read_data), slot.eq(self.slot),
+            closing.eq(self.fill_id), was_opened.eq(opened[1].read_data),
+            self.busy.eq((opened[1].read_data ^ closed[1].read_data)
+                         & ~(self.close & (closing == self.fill_id))),
+        ]
         m.d.comb += [
             entry.eq(entries[0].read_data), fill_entry.eq(entries[1].read_data),
             # An id may meanwhile serve another slot, or a fetch without a slot.
-            self.waiting.eq((opened[0].read_data ^ closed[0].read_data)
-                            & (entry[:-1] == Cat(self.slot, 1))),
-            self.busy.eq(opened[1].read_data ^ closed[1].read_data),
+            self.waiting.eq(outstanding & (entry[:-1] == Cat(slot, 1))),
             Cat(self.fill_slot, self.fill_allocated, self.fill_phase).eq(fill_entry),
         ]
         return m

@@ -6,6 +6,7 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
 from rtl.cache.free_list import FreeList
+from rtl.cache.number_pool import NumberPool
 from rtl.memory import Ram
 from rtl.stream import StreamFIFO
 
@@ -29,9 +30,10 @@ class ScatterList(wiring.Component):
 
     Ports
     -----
+    space: a node is free; a register. reserve: take it for a later ``add`` or, if there is none,
+        ``unused``. Only while ``space``.
     add: 1: append ``add_meta`` to the list of ``add_id``; ``add_first``: the list begins with it.
-        Only while ``space`` is 1.
-    space: a node is free.
+        Two cycles after ``reserve`` or later.
     close: 1: the list of ``close_id`` is complete. It must have a waiter.
     waiters: output stream of :func:`waiter_layout`.
     idle: no list is closed but not yet given out.
@@ -47,7 +49,8 @@ class ScatterList(wiring.Component):
         self._layout = waiter_layout(meta_shape, in_flight)
         super().__init__({
             "add": In(1), "add_first": In(1), "add_id": In(id_bits), "add_meta": In(meta_shape),
-            "space": Out(1), "close": In(1), "close_id": In(id_bits),
+            "space": Out(1), "reserve": In(1), "unused": In(1),
+            "close": In(1), "close_id": In(id_bits),
             "waiters": Out(stream.Signature(self._layout)), "idle": Out(1)})
 
     def elaborate(self, platform) -> Module:
@@ -55,6 +58,8 @@ class ScatterList(wiring.Component):
         ids, nodes = self._in_flight, self._nodes
         node_bits = max(1, ceil_log2(nodes))
         m.submodules.free = free = FreeList(nodes)
+        m.submodules.pool = pool = NumberPool(nodes)
+        wiring.connect(m, free.taken, pool.numbers)
         m.submodules.metas = metas = Ram(
             self._meta_bits, nodes, style="lutram" if nodes <= 64 else "bram")
         m.submodules.following = following = Ram(node_bits, nodes, style="lutram", latency=0)
@@ -65,9 +70,10 @@ class ScatterList(wiring.Component):
         # There is room for every id, so a closing never waits.
         m.submodules.closed = closed = StreamFIFO(range(ids), ids)
 
-        node = free.taken.payload
+        node = pool.number
         m.d.comb += [
-            self.space.eq(free.taken.valid), free.taken.ready.eq(self.add),
+            self.space.eq(pool.free), pool.reserve.eq(self.reserve), pool.use.eq(self.add),
+            pool.unused.eq(self.unused),
             metas.write_en.eq(self.add), metas.write_addr.eq(node),
             metas.write_data.eq(self.add_meta),
             tails.read_addr.eq(self.add_id),
@@ -85,29 +91,34 @@ class ScatterList(wiring.Component):
         next_valid, next_id = Signal(), Signal.like(self.close_id)
         next_head, next_tail = Signal(node_bits), Signal(node_bits)
         valid, here, tail = Signal(), Signal(node_bits), Signal(node_bits)
+        # The same, inverted so that it stays a register of its own: ``here`` drives a large RAM.
+        there = Signal(node_bits)
         id_ = Signal.like(self.close_id)
         out_valid, out_id, out_last = Signal(), Signal.like(self.close_id), Signal()
         step, at_end, load = Signal(), Signal(), Signal()
         m.d.comb += [
             closed.o.ready.eq(~next_valid | load),
             heads.read_addr.eq(closed.o.payload), tails_walk.read_addr.eq(closed.o.payload),
-            at_end.eq(here == tail),
+            at_end.eq(~there == tail),
             step.eq(valid & (~out_valid | self.waiters.ready)),
             load.eq(next_valid & (~valid | (step & at_end))),
             following.read_addr.eq(here),
             metas.read_en.eq(step), metas.read_addr.eq(here),
-            free.given.valid.eq(step), free.given.number.eq(here),
+            free.given.valid.eq(step), free.given.number.eq(~there),
             self.waiters.valid.eq(out_valid), self.waiters.payload.meta.eq(metas.read_data),
             self.waiters.payload.id.eq(out_id), self.waiters.payload.last.eq(out_last),
-            self.idle.eq(~out_valid & ~valid & ~next_valid & closed.idle & free.idle),
+            self.idle.eq(~out_valid & ~valid & ~next_valid & closed.idle & free.idle
+                         & pool.idle),
         ]
         with m.If(closed.o.ready):
             m.d.sync += [next_valid.eq(closed.o.valid), next_id.eq(closed.o.payload),
                          next_head.eq(heads.read_data), next_tail.eq(tails_walk.read_data)]
         with m.If(load):
-            m.d.sync += [valid.eq(1), here.eq(next_head), tail.eq(next_tail), id_.eq(next_id)]
+            m.d.sync += [valid.eq(1), here.eq(next_head), there.eq(~next_head), tail.eq(next_tail),
+                         id_.eq(next_id)]
         with m.Elif(step):
-            m.d.sync += [valid.eq(~at_end), here.eq(following.read_data)]
+            m.d.sync += [valid.eq(~at_end), here.eq(following.read_data),
+                         there.eq(~following.read_data)]
         with m.If(step):
             m.d.sync += [out_valid.eq(1), out_id.eq(id_), out_last.eq(at_end)]
         with m.Elif(self.waiters.ready):

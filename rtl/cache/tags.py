@@ -7,11 +7,16 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
+from rtl.cache.number_pool import NumberPool
 from rtl.cache.policies import policy_of
-from rtl.keys.hashing import scale
+from rtl.keys.set_loop import SetLoop
 from rtl.memory import Ram
+from rtl.stream import CreditQueue
 
 __all__ = ["TagPipeline", "decision_layout", "filled_signature", "slot_bits"]
+
+QUEUE = 16
+"""Decisions that may be under way or wait: a place is taken for 10 cycles."""
 
 
 def slot_bits(rows: int) -> int:
@@ -63,11 +68,12 @@ class TagPipeline(wiring.Component):
     whose key is not here is fetched for itself, without counting as a conflict. So between two
     frozen lookups every row keeps its slot.
 
-    **Pipeline**, all stages moving together: 1 hash, 2 set, 3 RAM out, 4 compare, 5 decide and
-    write back, 6 decision. A decision reaches the lookups behind it directly: whole sets at stages
-    3 and 4, and at stage 4 the match of the way just allocated is whether the two keys are equal.
+    **Nothing stalls** (:class:`~rtl.keys.set_loop.SetLoop`). A lookup enters once it has a place in
+    the queue of decisions and a miss id, which it gives back if it hits; so while all miss ids are
+    in use lookups wait in front.
 
-    Latency and rate: see ``LATENCY`` and ``RATE``.
+    Latency and rate: see ``LATENCY`` and ``RATE``. With ``n`` miss ids, below 9, to spare, it is
+    ``n`` lookups in 7 cycles.
 
     Parameters: ``key_bits``; ``meta_shape`` of the data carried with a lookup; ``rows``, ``ways``,
     ``in_flight`` (numbers of miss ids); ``hash_key``, from a key to 32 hash bits; ``policy``, the
@@ -75,7 +81,7 @@ class TagPipeline(wiring.Component):
 
     Ports
     -----
-    lookups: input stream of ``key`` and ``meta``; ready may depend on the other ports' ready.
+    lookups: input stream of ``key`` and ``meta``; ready is registered.
     ids: input stream of free miss ids; a miss takes one.
     decisions: output stream of :func:`decision_layout`. ``id`` is the miss id of the lookup's own
         fetch, or, for a hit, of the last fetch of its way.
@@ -88,14 +94,16 @@ class TagPipeline(wiring.Component):
     idle: no lookup inside.
     """
 
-    LATENCY = {("lookup", "its decision"): 6}
+    LATENCY = {("lookup", "its decision"): SetLoop.LATENCY["lookup", "its result"]
+               + CreditQueue.LATENCY["item", "the same item"],
+               ("lookup", "phases read"): SetLoop.LATENCY["lookup", "now"] - 2}
     RATE = "1 lookup per cycle, whatever the keys"
 
     def __init__(self, key_bits: int, meta_shape, *, rows: int, ways: int, in_flight: int,
                  hash_key: Callable[[Value], Value], policy: str = "lru"):
         self._key_bits, self._meta_bits = key_bits, Shape.cast(meta_shape).width
         self._ways, self._sets, self._hash = ways, rows // ways, hash_key
-        self._id_bits = max(1, ceil_log2(in_flight))
+        self._ids, self._id_bits = in_flight, max(1, ceil_log2(in_flight))
         self._policy = policy_of(policy, ways)
         super().__init__({
             "lookups": In(stream.Signature(
@@ -111,146 +119,109 @@ class TagPipeline(wiring.Component):
     def elaborate(self, platform) -> Module:
         m = Module()
         ways, sets, policy = self._ways, self._sets, self._policy
-        set_bits, way_bits = max(1, ceil_log2(sets)), ceil_log2(ways)
-        line_layout = data.StructLayout({
-            "ways": data.ArrayLayout(data.StructLayout({
-                "key": self._key_bits, "id": self._id_bits, "valid": 1, "phase": 1}), ways),
-            "state": policy.bits})
-        width = line_layout.size
-        m.submodules.lines = lines = Ram(
-            width, sets, style="lutram" if sets <= 64 else "bram" if sets < 2048 else "uram")
-
-        # Stage registers, indexed by stage.
-        valid = {k: Signal(name=f"valid{k}") for k in range(1, 6)}
-        key = {k: Signal(self._key_bits, name=f"key{k}") for k in range(1, 6)}
-        meta = {k: Signal(self._meta_bits, name=f"meta{k}") for k in range(1, 6)}
-        set_ = {k: Signal(set_bits, name=f"set{k}") for k in range(2, 6)}
-        line = {k: Signal(line_layout, name=f"line{k}") for k in (4, 5, 6)}
+        way_bits, decided = ceil_log2(ways), Signal(self.decisions.payload.shape())
         # Whether a lookup may hit is decided once: a change between compare and decide could put a
         # key into its set twice.
-        keep = {k: Signal(name=f"keep{k}") for k in range(1, 6)}
-        merge = {k: Signal(name=f"merge{k}") for k in range(1, 6)}
-        frozen = {k: Signal(name=f"frozen{k}") for k in range(1, 6)}
-        looks, allots = Signal(), Signal()
-        writes = {k: Signal(name=f"writes{k}") for k in (5, 6)}
-        hashed, match, arrived = Signal(32), Signal(ways), Signal(ways)
-        # Same set at two stages, and same key at stages 4 and 5; all computed one cycle ahead.
-        same35, same36, same45, same_key = (Signal(name=n) for n in (
-            "same35", "same36", "same45", "same_key"))
-
-        # Stage 5: decide.
-        now = line[5]
-        hit, pending, allocate, conflict = Signal(), Signal(), Signal(), Signal()
-        present, coming, renew, unmerged, fresh = (Signal() for _ in range(5))
-        victim, used, placed = Signal(ways), Signal(ways), Signal(ways)
-        phases = Cat(now.ways[w].phase for w in range(ways))
+        context = data.StructLayout({
+            "meta": self._meta_bits, "keep": 1, "merge": 1, "frozen": 1, "allots": 1})
+        m.submodules.loop = loop = SetLoop(
+            self._key_bits, context, sets=sets, ways=ways, hash_key=self._hash, way=1,
+            state_bits=policy.bits, label_bits=self._id_bits,
+            style="lutram" if sets <= 64 else "bram" if sets < 2048 else "uram")
+        m.submodules.pool = pool = NumberPool(self._ids)
+        m.submodules.queue = queue = CreditQueue(decided.shape(), QUEUE)
+        wiring.connect(m, wiring.flipped(self.ids), pool.numbers)
+        wiring.connect(m, queue.o, wiring.flipped(self.decisions))
+        lookup, looks, enters = self.lookups.payload, self.enable | self.merge, Signal()
         m.d.comb += [
-            present.eq(match.any()),
-            victim.eq(policy.victim(m, now.state, Cat(now.ways[w].valid for w in range(ways)))),
-            coming.eq((match & (phases ^ arrived)).any()),
-            pending.eq((victim & (phases ^ arrived)).any()),
+            self.lookups.ready.eq(queue.free & pool.free), self.starved.eq(
+                self.lookups.valid & ~pool.free),
+            enters.eq(self.lookups.valid & self.lookups.ready),
+            queue.reserve.eq(enters), pool.reserve.eq(enters),
+            loop.i.valid.eq(enters), loop.i.key.eq(lookup.key), loop.i.looks.eq(looks),
+            loop.i.writes.eq(~self.frozen), loop.i.context.meta.eq(lookup.meta),
+            loop.i.context.keep.eq(self.enable), loop.i.context.merge.eq(self.merge),
+            loop.i.context.frozen.eq(self.frozen),
+            loop.i.context.allots.eq(looks & ~self.frozen),
+            loop.limit.eq(self.sets), loop.clear.eq(self.clear),
+            loop.clear_address.eq(self.clear_address),
+            self.idle.eq(loop.idle & pool.idle & queue.idle),
+        ]
+
+        # Decide. A way is pending while its phase differs from that of the last vector; whether it
+        # does is known a stage before, but for the way that is placed in that stage.
+        now, after, arrived = loop.now, loop.after, self._arrived(m, loop.reading)
+        phases, victim, placed = (Signal(ways, name=n) for n in ("phases", "victim", "placed"))
+        pending = Signal(ways, reset_less=True)
+        present, coming, taken, hit, renew, unmerged, fresh = (Signal(name=n) for n in (
+            "present", "coming", "taken", "hit", "renew", "unmerged", "fresh"))
+        m.d.comb += [
+            phases.eq(Cat(now.bits)),
+            victim.eq(policy.victim(m, now.state, now.held)),
+            present.eq(now.match.any()),
+            coming.eq((now.match & pending).any()), taken.eq((victim & pending).any()),
             # A key in flight serves its lookups with ``merge``, one that has arrived with ``keep``.
-            hit.eq((match & Mux(keep[5], -1, phases ^ arrived)
-                    & Mux(merge[5], -1, ~(phases ^ arrived))).any()),
-            renew.eq(present & ~coming & ~keep[5] & ~frozen[5]),
-            unmerged.eq(coming & ~merge[5]),
-            fresh.eq(~present & allots),
-            allocate.eq(renew | (fresh & ~pending)),
-            conflict.eq(fresh & pending),
-            # The late signal ``pending`` enters last.
-            placed.eq(Mux(renew, match, 0) | (Mux(fresh, victim, 0) & Mux(pending, 0, -1))),
-            used.eq(match | placed),
+            hit.eq((now.match & Mux(now.context.keep, -1, pending)
+                    & Mux(now.context.merge, -1, ~pending)).any()),
+            renew.eq(present & ~coming & ~now.context.keep),
+            unmerged.eq(coming & ~now.context.merge),
+            fresh.eq(~present & now.context.allots),
+            # The late signal ``taken`` enters last.
+            placed.eq(Mux(renew, now.match, 0) | (Mux(fresh, victim, 0) & Mux(taken, 0, -1))),
+            after.placed.eq(placed), Cat(after.bits).eq(phases ^ placed),
+            after.state.eq(policy.update(m, now.state, now.match, placed)),
         ]
-        after = Signal(line_layout)
-        m.d.comb += [after.eq(now), after.state.eq(policy.update(m, now.state, match, placed))]
-        for w in range(ways):
-            with m.If(placed[w]):
-                m.d.comb += [
-                    after.ways[w].key.eq(key[5]), after.ways[w].id.eq(self.ids.payload),
-                    after.ways[w].valid.eq(1), after.ways[w].phase.eq(~now.ways[w].phase)]
+        m.d.sync += pending.eq(
+            (Mux(loop.next.same, phases, Cat(loop.next.bits)) ^ arrived)
+            | Mux(loop.next.same, placed, 0))
+        found = Signal(data.StructLayout({
+            "hit": 1, "renew": 1, "unmerged": 1, "conflict": 1, "victim": ways}), reset_less=True)
+        m.d.sync += [found.hit.eq(hit), found.renew.eq(renew), found.unmerged.eq(unmerged),
+                     found.conflict.eq(fresh & taken), found.victim.eq(victim)]
 
-        advance, decided, shown = Signal(), self.decisions.payload, Signal()
+        # What was decided goes into the queue.
+        o, way = loop.o, Signal(way_bits)
         m.d.comb += [
-            self.starved.eq(valid[5] & ~hit & ~self.ids.valid),
-            advance.eq((~shown | self.decisions.ready) & ~self.starved),
-            self.lookups.ready.eq(advance),
-            self.ids.ready.eq(advance & valid[5] & ~hit),
-            self.decisions.valid.eq(shown),
-            self.idle.eq(~shown & ~Cat(valid[k] for k in range(1, 6)).any()),
-            lines.read_en.eq(advance), lines.read_addr.eq(set_[2]),
-            lines.write_en.eq(self.clear | (advance & writes[5])),
-            lines.write_addr.eq(Mux(self.clear, self.clear_address, set_[5])),
-            lines.write_data.eq(Mux(self.clear, C(0, width), after)),
+            pool.use.eq(o.valid & ~found.hit), pool.unused.eq(o.valid & found.hit),
+            loop.label.eq(pool.number),
+            way.eq(_any_of(Mux((o.match | o.placed)[w], C(w, max(1, way_bits)), 0)
+                           for w in range(ways))),
+            decided.key.eq(o.key), decided.meta.eq(o.context.meta), decided.hit.eq(found.hit),
+            decided.allocate.eq(o.placed.any()), decided.conflict.eq(found.conflict),
+            decided.unmerged.eq(found.unmerged), decided.frozen.eq(o.context.frozen),
+            decided.id.eq(Mux(found.hit, o.label, pool.number)),
+            decided.phase.eq((o.placed & Cat(o.bits)).any()),
+            decided.slot.eq(Cat(way, o.set)),
+            decided.evict.eq(~found.renew & (o.placed & o.held).any()),
+            decided.evicted.eq(_any_of(
+                Mux(found.victim[w], o.words[w].key, 0) for w in range(ways))),
+            queue.i.valid.eq(o.valid), queue.i.payload.eq(decided),
         ]
+        return m
 
-        def chosen(field: str, select: Value) -> Value:
-            """Return ``field`` of the way that ``select`` names one-hot."""
-            return _any_of(Mux(select[w], now.ways[w][field], 0) for w in range(ways))
+    def _arrived(self, m: Module, reading: Value) -> Value:
+        """Return the phase of the last vector of each way, a cycle after ``reading``.
 
-        way = _any_of(Mux(used[w], C(w, max(1, way_bits)), 0) for w in range(ways))
-        with m.If(advance):
-            m.d.sync += [
-                shown.eq(valid[5]),
-                decided.key.eq(key[5]), decided.meta.eq(meta[5]),
-                decided.hit.eq(hit), decided.allocate.eq(allocate), decided.conflict.eq(conflict),
-                decided.unmerged.eq(unmerged), decided.frozen.eq(frozen[5]),
-                decided.id.eq(Mux(hit, chosen("id", match), self.ids.payload)),
-                decided.phase.eq(~chosen("phase", placed)),
-                decided.slot.eq(Cat(way[:way_bits], set_[5])),
-                decided.evict.eq(allocate & ~renew & chosen("valid", victim)),
-                decided.evicted.eq(chosen("key", victim)),
-            ]
-        with m.Elif(self.decisions.ready):
-            m.d.sync += shown.eq(0)
-
-        # Stages 1 to 5. A word that is read while it is written has the old value, so stage 6 keeps
-        # the last set written for that lookup. Frozen lookups write none.
-        limit = Signal(range(sets + 1))
-        m.d.sync += limit.eq(Mux(self.sets > sets, sets, self.sets))
-        with m.If(advance):
-            m.d.sync += [valid[1].eq(self.lookups.valid), key[1].eq(self.lookups.payload.key),
-                         meta[1].eq(self.lookups.payload.meta),
-                         keep[1].eq(self.enable), merge[1].eq(self.merge),
-                         frozen[1].eq(self.frozen),
-                         hashed.eq(self._hash(self.lookups.payload.key)),
-                         set_[2].eq(scale(hashed[8:], limit))]
-            for k in range(2, 6):
-                m.d.sync += [valid[k].eq(valid[k - 1]), key[k].eq(key[k - 1]),
-                             meta[k].eq(meta[k - 1]), keep[k].eq(keep[k - 1]),
-                             merge[k].eq(merge[k - 1]), frozen[k].eq(frozen[k - 1])]
-                if k > 2:
-                    m.d.sync += set_[k].eq(set_[k - 1])
-            m.d.sync += [
-                looks.eq(keep[3] | merge[3]), allots.eq(looks & ~frozen[4]),
-                writes[5].eq(valid[4] & ~frozen[4]), writes[6].eq(writes[5]),
-                same35.eq(set_[2] == set_[4]), same36.eq(set_[2] == set_[5]),
-                same45.eq(set_[3] == set_[4]), same_key.eq(key[3] == key[4]),
-                line[4].eq(Mux(same35 & writes[5], after,
-                               Mux(same36 & writes[6], line[6], lines.read_data))),
-                line[5].eq(Mux(same45 & writes[5], after, line[4])),
-                line[6].eq(after),
-            ]
-            for w in range(ways):
-                stored = line[4].ways[w]
-                m.d.sync += match[w].eq(looks & Mux(
-                    same45 & writes[5] & placed[w], same_key,
-                    stored.valid & (stored.key == key[4])))
-
-        # Phase RAM: a bit per way and set, written when a vector arrives, read at stage 3.
+        The RAM has a bit per way and set, written when a vector arrives.
+        """
+        ways, sets, way_bits = self._ways, self._sets, ceil_log2(self._ways)
+        address, phase = Signal(max(1, ceil_log2(sets)), reset_less=True), Signal(reset_less=True)
+        writes = Signal(ways)
+        slot = self.filled.slot
+        m.d.sync += [
+            address.eq(Mux(self.clear, self.clear_address, slot[way_bits:])),
+            phase.eq(~self.clear & self.filled.phase),
+        ]
+        bits = []
         for w in range(ways):
+            mine = slot[:way_bits] == w if way_bits else C(1)
+            m.d.sync += writes[w].eq(self.clear | (self.filled.valid & mine))
             m.submodules[f"phases{w}"] = ram = Ram(
                 1, sets, style="lutram" if sets <= 256 else "bram")
-            mine = self.filled.slot[:way_bits] == w if way_bits else C(1)
-            m.d.comb += [
-                ram.write_en.eq(self.clear | (self.filled.valid & mine)),
-                ram.write_addr.eq(
-                    Mux(self.clear, self.clear_address, self.filled.slot[way_bits:])),
-                ram.write_data.eq(~self.clear & self.filled.phase),
-                ram.read_en.eq(advance), ram.read_addr.eq(set_[3]),
-            ]
-            with m.If(advance):
-                m.d.sync += arrived[w].eq(ram.read_data)
-        return m
+            m.d.comb += [ram.write_en.eq(writes[w]), ram.write_addr.eq(address),
+                         ram.write_data.eq(phase), ram.read_addr.eq(reading)]
+            bits.append(ram.read_data)
+        return Value.cast(Cat(*bits))
 
 
 def _any_of(values) -> Value:

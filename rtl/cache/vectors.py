@@ -1,6 +1,6 @@
 """Vector store: the vectors of slots and landing rows, with their read-out."""
 
-from amaranth.hdl import C, Module, Mux, Shape, Signal, Value
+from amaranth.hdl import C, Cat, Module, Mux, Shape, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
@@ -10,7 +10,7 @@ from rtl.cache.scatter_list import waiter_layout
 from rtl.cache.tags import slot_bits
 from rtl.config import BEAT_BITS
 from rtl.memory import Ram
-from rtl.stream import SkidBuffer
+from rtl.stream import CreditQueue, SkidBuffer
 
 __all__ = ["HITS_AHEAD", "VectorStore", "row_write_layout", "vector_beat_layout"]
 
@@ -30,6 +30,9 @@ def row_write_layout(slots: int, vector_beats: int) -> data.StructLayout:
         "slot": slot_bits(slots), "beat": range(max(2, vector_beats)), "data": BEAT_BITS})
 
 
+BEATS_OUT = 8
+"""Beats that may be under way or wait behind the RAMs: a place is taken for 7 cycles."""
+
 HITS_AHEAD = 31
 """Direct hits that may pass a waiter: hits then take at least 31 of 32 vectors."""
 
@@ -41,8 +44,9 @@ class VectorStore(wiring.Component):
     key, whose vector may arrive at any time, as soon as the reads of its direct hits are issued.
 
     Beat ``b`` of row ``r`` lies at ``b * rows + r``, so that no address needs a product. A waiter
-    goes when no hit is there, or after :data:`HITS_AHEAD` hits. Latency and rate: see ``LATENCY``
-    and ``RATE``.
+    goes when no hit is there, or after :data:`HITS_AHEAD` hits. A beat is read once it has a place
+    in the queue behind the RAMs, whose pins and outputs are registers. Latency and rate: see
+    ``LATENCY`` and ``RATE``.
 
     Parameters: ``meta_shape``; ``rows``; ``in_flight``; ``vector_beats``, the largest; ``style`` of
     the slots' RAM; ``store_bits`` that are stored of a beat, the others are read as 0;
@@ -50,9 +54,10 @@ class VectorStore(wiring.Component):
 
     Ports
     -----
-    write: see :func:`rtl.cache.fills.write_signature`; it is in place for a read one cycle later.
+    write: see :func:`rtl.cache.fills.write_signature`; it is in place for a beat whose
+        reading begins one cycle later.
     updates (updated): input stream of :func:`row_write_layout`, one a cycle but for those in which
-        ``write`` stores; written one cycle later, and in place for a read two cycles later.
+        ``write`` stores; in place for a beat whose reading begins two cycles later.
     hits: input stream of ``slot`` and ``meta``; taken when the read of the last beat is issued.
     waiters: input stream of :func:`rtl.cache.scatter_list.waiter_layout`; taken likewise.
     vector_beats: beats of a vector now, at least 1.
@@ -61,7 +66,7 @@ class VectorStore(wiring.Component):
     idle.
     """
 
-    LATENCY = {("hit or waiter", "its first beat"): 2}
+    LATENCY = {("hit or waiter", "its first beat"): 5}
     RATE = "1 beat per cycle"
 
     def __init__(self, meta_shape, *, rows: int, in_flight: int, vector_beats: int, style: str,
@@ -87,75 +92,93 @@ class VectorStore(wiring.Component):
         m = Module()
         landing_rows = self._ids * self._beats
         m.submodules.slots = slots = Ram(
-            self._bits, self._rows * self._beats, style=self._style)
+            self._bits, self._rows * self._beats, style=self._style, latency=2)
         m.submodules.landing = landing = Ram(
-            self._bits, landing_rows,
+            self._bits, landing_rows, latency=2,
             style="lutram" if landing_rows <= 64 else "bram" if landing_rows < 2048 else "uram")
-        m.submodules.buffer = buffer = SkidBuffer(self._vector)
-        wiring.connect(m, buffer.o, wiring.flipped(self.vectors))
+        m.submodules.queue = queue = CreditQueue(self._vector, BEATS_OUT)
+        wiring.connect(m, queue.o, wiring.flipped(self.vectors))
 
+        # Registers at the pins of the RAMs.
+        def pin(ram: Ram, name: str) -> Signal:
+            port = getattr(ram, name)
+            register = Signal.like(port, reset_less=name != "write_en")
+            m.d.comb += port.eq(register)
+            return register
+
+        names = ("write_en", "write_addr", "write_data", "read_addr")
+        slot_pins, landing_pins = ({name: pin(ram, name) for name in names}
+                                   for ram in (slots, landing))
         write = self.write
-        m.d.comb += [
-            slots.write_en.eq(write.stored), slots.write_addr.eq(write.slot + write.offset),
-            slots.write_data.eq(write.data),
-            landing.write_en.eq(write.valid),
-            landing.write_addr.eq(write.id + write.beat * self._ids),
-            landing.write_data.eq(write.data),
+        m.d.sync += [
+            slot_pins["write_en"].eq(write.stored),
+            slot_pins["write_addr"].eq(write.slot + write.offset),
+            slot_pins["write_data"].eq(write.data),
+            landing_pins["write_en"].eq(write.valid),
+            landing_pins["write_addr"].eq(write.id + write.beat * self._ids),
+            landing_pins["write_data"].eq(write.data),
         ]
+        updates_idle = self._update(m, slot_pins) if self._updated else C(1)
 
-        updates_idle = self._update(m, slots) if self._updated else C(1)
-
-        # Read-out: the RAMs hold their output until the buffer takes it.
-        out_valid, out_waiter, out_last = Signal(), Signal(), Signal()
-        out_meta = Signal(Shape.cast(self._meta).width)
         # A grant holds from the first beat of a vector to its last.
         beat, offset = Signal(range(max(2, self._beats))), Signal.like(write.offset)
         current, waiter, issue, final = (Signal() for _ in range(4))
         # Lookups wait for their direct hits but not for their waiters, so hits go first and waiters
         # use the cycles that misses leave free, but without starving.
         passed, due = Signal(range(HITS_AHEAD + 1)), Signal()
-        hit_meta, waiter_meta = Signal.like(out_meta), Signal.like(out_meta)
         m.d.comb += [
-            hit_meta.eq(self.hits.payload.meta), waiter_meta.eq(self.waiters.payload.meta),
             due.eq(passed == HITS_AHEAD),
             waiter.eq(Mux(beat != 0, current, self.waiters.valid & (due | ~self.hits.valid))),
-            issue.eq((self.hits.valid | self.waiters.valid) & (~out_valid | buffer.i.ready)),
+            issue.eq((self.hits.valid | self.waiters.valid) & queue.free),
             final.eq(beat + 1 == self.vector_beats),
             self.hits.ready.eq(issue & ~waiter & final),
             self.waiters.ready.eq(issue & waiter & final),
-            slots.read_en.eq(issue), slots.read_addr.eq(self.hits.payload.slot + offset),
-            landing.read_en.eq(issue),
-            landing.read_addr.eq(self.waiters.payload.id + beat * self._ids),
+            queue.reserve.eq(issue),
             self.released.valid.eq(self.waiters.ready & self.waiters.payload.last),
             self.released.number.eq(self.waiters.payload.id),
-            buffer.i.valid.eq(out_valid),
-            buffer.i.payload.data.eq(Mux(out_waiter, landing.read_data, slots.read_data)),
-            buffer.i.payload.meta.eq(out_meta), buffer.i.payload.last.eq(out_last),
-            self.idle.eq(~self.hits.valid & ~self.waiters.valid & ~out_valid & buffer.idle
-                         & updates_idle),
         ]
+        m.d.sync += [
+            slot_pins["read_addr"].eq(self.hits.payload.slot + offset),
+            landing_pins["read_addr"].eq(self.waiters.payload.id + beat * self._ids)]
         with m.If(issue):
             m.d.sync += [
                 current.eq(waiter),
                 beat.eq(Mux(final, 0, beat + 1)),
                 offset.eq(Mux(final, 0, offset + self._rows)),
-                out_valid.eq(1), out_waiter.eq(waiter), out_last.eq(final),
-                out_meta.eq(Mux(waiter, waiter_meta, hit_meta)),
             ]
             with m.If(waiter):
                 m.d.sync += passed.eq(0)
             with m.Elif(final & self.waiters.valid & ~due):
                 m.d.sync += passed.eq(passed + 1)
-        with m.Elif(buffer.i.ready):
-            m.d.sync += out_valid.eq(0)
+
+        # What accompanies a beat, beside the RAMs.
+        beside = data.StructLayout({
+            "waiter": 1, "last": 1, "meta": Shape.cast(self._meta).width,
+            "slot": slot_bits(self._rows) if self._updated else 0})
+        under_way = Signal(3)
+        stages = [Signal(beside, name=f"beside{k}", reset_less=True) for k in range(3)]
+        hit_meta, waiter_meta = (Signal(beside["meta"].width) for _ in range(2))
+        m.d.comb += [hit_meta.eq(self.hits.payload.meta), waiter_meta.eq(self.waiters.payload.meta)]
+        m.d.sync += [
+            under_way.eq(Cat(issue, under_way)),
+            stages[0].waiter.eq(waiter), stages[0].last.eq(final),
+            stages[0].meta.eq(Mux(waiter, waiter_meta, hit_meta)),
+            stages[0].slot.eq(self.hits.payload.slot),
+            stages[1].eq(stages[0]), stages[2].eq(stages[1]),
+        ]
+        read, item = stages[2], queue.i.payload
+        m.d.comb += [
+            queue.i.valid.eq(under_way[2]),
+            item.data.eq(Mux(read.waiter, landing.read_data, slots.read_data)),
+            item.meta.eq(read.meta), item.last.eq(read.last),
+            self.idle.eq(~self.hits.valid & ~self.waiters.valid & ~under_way.any() & queue.idle
+                         & updates_idle),
+        ]
         if self._updated:
-            held, slot = Signal(), Signal(slot_bits(self._rows))
-            with m.If(issue):
-                m.d.sync += [held.eq(~waiter), slot.eq(self.hits.payload.slot)]
-            m.d.comb += [buffer.i.payload.held.eq(held), buffer.i.payload.slot.eq(slot)]
+            m.d.comb += [item.held.eq(~read.waiter), item.slot.eq(read.slot)]
         return m
 
-    def _update(self, m: Module, slots: Ram) -> Value:
+    def _update(self, m: Module, pins: dict[str, Signal]) -> Value:
         """Write rows to their slots in cycles without fills; return whether none waits."""
         m.submodules.updates = updates = SkidBuffer(self.updates.payload.shape())
         wiring.connect(m, wiring.flipped(self.updates), updates.i)
@@ -166,6 +189,6 @@ class VectorStore(wiring.Component):
                     m.d.comb += offset.eq(beat * self._rows)
         m.d.comb += updates.o.ready.eq(~self.write.stored)
         with m.If(~self.write.stored):
-            m.d.comb += [slots.write_en.eq(updates.o.valid),
-                         slots.write_addr.eq(row.slot + offset), slots.write_data.eq(row.data)]
+            m.d.sync += [pins["write_en"].eq(updates.o.valid),
+                         pins["write_addr"].eq(row.slot + offset), pins["write_data"].eq(row.data)]
         return Value.cast(updates.idle)

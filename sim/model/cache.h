@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "nic_config.h"
 #include "queue.h"
 
 namespace ember {
@@ -37,7 +38,7 @@ public:
             bad_fills, beats_in, beats_out;
     };
     struct Sizes {
-        uint32_t sets, ways, in_flight, waiters, vector_beats, hits_ahead, queue;
+        uint32_t sets, ways, in_flight, waiters;
         bool enable, merge;
     };
     Counters counters{};
@@ -48,8 +49,9 @@ public:
     bool evicted = false, conflicted = false;
     uint64_t evicted_key = 0;
 
-    void init(Clock* clock, const Sizes& sizes) {
+    void init(Clock* clock, const Config& config, const Sizes& sizes) {
         clock_ = clock;
+        config_ = &config;
         size_ = sizes;
         lines_.resize(size_t(sizes.sets) * sizes.ways);
         for (size_t k = 0; k < lines_.size(); k++) lines_[k].used = k % sizes.ways;
@@ -57,38 +59,60 @@ public:
         clock_used_ = sizes.ways;
         entry.skid(clock);
         misses.skid(clock);
-        vectors.skid(clock);
-        queue_.fifo(clock, sizes.queue);
-        ids_.fifo(clock, 0);
-        nodes_.fifo(clock, 0);
-        closed_.fifo(clock, 0);
-        complete_.init(clock, 2, 0);
-        fresh_nodes_ = sizes.waiters;
+        vectors.init(clock, 0, 0);
+        for (auto* queue : {&ids_, &closed_}) queue->init(clock, 0, 0);
+        loop_.init(clock, config.tag_now, 0);
+        decisions_.init(clock, 0, 0);
+        operations_.init(clock, config.operation, 0);
+        complete_.init(clock, config.fill_write, 0);
+        gone_.init(clock, config.append, 0);
+        for (uint32_t id = 0; id < sizes.in_flight; id++) ids_.put(id, 0);
+        id_credits_.init(clock, sizes.in_flight);
+        nodes_.init(clock, sizes.waiters);
+        decision_places_.init(clock, config.decision_places);
+        operation_places_.init(clock, config.operation_places);
+        read_places_.init(clock, config.read_places);
     }
 
     // The last beat of a vector arrives in this cycle.
     void fill(uint32_t id) {
-        counters.beats_in += size_.vector_beats;
+        counters.beats_in += config_->vector_beats;
         if (id >= fetches_.size() || fetches_[id].closed != NEVER || !fetches_[id].open) {
             counters.bad_fills++;
             return;
         }
-        fetches_[id].closed = clock_->now + 1;
+        fetches_[id].closed = clock_->now + config_->fill_close;
         complete_.push(id);
     }
 
     void step() {
         evicted = conflicted = false;
+        if (vectors.size() != offered_) {  // one was taken in this cycle
+            offered_ = vectors.size();
+            read_places_.give(config_->place_free);
+        }
         if (empty()) return;
+        if (gone_.has()) {
+            const Gone gone = gone_.pop();
+            conflicted = gone.conflict;
+            evicted = gone.evict;
+            evicted_key = gone.key;
+        }
         while (complete_.has()) {
             const uint32_t id = complete_.pop();
             if (fetches_[id].allocated) lines_[fetches_[id].slot].filled = clock_->now;
-            closed_.push(id);
+            // The scatter lists learn of it in the next cycle, and queue it.
+            closed_.put(id, clock_->later(3));
         }
         const bool waiter = store();
         walk(waiter);
-        const bool taken = decide();
-        advance(taken);
+        resolve();
+        if (loop_.has()) look_up(loop_.pop());
+        if (entry.has() && id_credits_.any() && decision_places_.any()) {
+            id_credits_.take();
+            decision_places_.take();
+            loop_.push(entry.pop());
+        }
     }
 
 private:
@@ -113,43 +137,38 @@ private:
     struct Operation {
         Lookup lookup;
         uint32_t id;
-        bool miss, listed;
+        bool miss;
     };
-    struct Stage {
-        Lookup lookup;
-        uint32_t set;
-        Cycle seen;  // vectors that arrived earlier count as present
-        bool valid = false;
+    struct Gone {
+        uint64_t key;
+        bool evict, conflict;
     };
 
     // Nothing inside can move by itself.
     bool empty() const {
-        return !inside_ && !shown_ && entry.empty() && queue_.empty() && complete_.empty()
-               && closed_.empty() && !has_next_ && !walking_ && !waiting_ && !out_;
+        return entry.empty() && loop_.empty() && decisions_.empty() && operations_.empty()
+               && complete_.empty() && closed_.empty() && gone_.empty() && !has_next_ && !walking_
+               && !waiting_;
     }
 
     // Read a beat of a direct hit or of a waiter; returns whether a waiter is finished.
     bool store() {
-        if (queue_.empty() && !waiting_ && !out_) return false;
-        const bool queued = queue_.has();
-        const bool hits = queued && !queue_.front().miss && !queue_.front().listed;
-        const bool due = passed_ == size_.hits_ahead;
-        const bool gives = vectors.room();
-        const bool issue = (hits || waiting_) && (!out_ || gives);
+        if (operations_.empty() && !waiting_) return false;
+        const bool queued = operations_.has();
+        const bool hits = queued && !operations_.front().miss;
+        const bool due = passed_ == config_->hits_ahead;
+        const bool issue = (hits || waiting_) && read_places_.any();
         const bool waiter = beat_ ? current_ : waiting_ && (due || !hits);
-        if (out_ && gives) {
-            vectors.push(leaving_);
-            counters.beats_out++;
-            out_ = false;
-        }
         bool done = false;
         if (issue) {
-            const bool final = beat_ + 1 == size_.vector_beats;
+            const bool final = beat_ + 1 == config_->vector_beats;
             current_ = waiter;
             beat_ = final ? 0 : beat_ + 1;
-            out_ = true;
-            leaving_ = {waiter ? waiter_ : queue_.front().lookup.meta, final};
-            clock_->moved = true;
+            read_places_.take();
+            vectors.put({waiter ? waiter_ : operations_.front().lookup.meta, final},
+                        clock_->later(config_->read));
+            offered_++;
+            counters.beats_out++;
             if (waiter) {
                 passed_ = 0;
             } else if (final && waiting_ && !due) {
@@ -159,21 +178,22 @@ private:
                 done = true;
                 if (waiter_last_) {
                     fetches_[waiter_id_].open = false;
-                    ids_.push(waiter_id_);
+                    ids_.put(waiter_id_, 0);
+                    id_credits_.give(config_->number_free);
                 }
             } else if (final) {
-                queue_.pop();
+                leave();
             }
         }
-        if (queued && !hits) {
-            if (queue_.front().listed) {
-                queue_.pop();
-            } else if (misses.room()) {
-                const Operation operation = queue_.pop();
-                misses.push({operation.lookup.key, operation.id, operation.lookup.meta});
-            }
+        if (queued && !hits && misses.room()) {
+            const Operation operation = leave();
+            misses.push({operation.lookup.key, operation.id, operation.lookup.meta});
         }
         return done;
+    }
+    Operation leave() {
+        operation_places_.give(config_->place_free);
+        return operations_.pop();
     }
 
     // rtl.cache.scatter_list: walks closed lists in order. `ready`: a waiter was taken.
@@ -186,7 +206,7 @@ private:
             waiter_ = fetch.waiters[fetch.next++];
             waiter_id_ = list_;
             at_end = waiter_last_ = fetch.next == fetch.waiters.size();
-            nodes_.push(0);
+            nodes_.give(config_->number_free);
             waiting_ = true;
             if (at_end) walking_ = false;
         } else if (ready) {
@@ -206,20 +226,25 @@ private:
         if (step || ready) clock_->moved = true;
     }
 
-    // Carry out a decision; returns whether the pipeline may present another.
-    bool decide() {
-        if (!shown_) return true;
-        const Decision& now = decision_;
+    // rtl.cache.resolver: carries out a decision. An answer of the miss table is of the cycle before.
+    void resolve() {
+        const bool stayed = stayed_, direct = direct_, answer = answer_;
+        stayed_ = direct_ = false;
+        if (!decisions_.has()) {
+            if (stayed || direct) clock_->moved = true;
+            return;
+        }
+        const Decision& now = decisions_.front();
         const Fetch& fetch = fetches_[now.id];
         const bool waiting = fetch.open && clock_->now <= fetch.closed && fetch.allocated
                              && fetch.slot == now.slot;
-        const bool space = fresh_nodes_ || nodes_.has();
-        const bool go = queue_.room() && (space || direct_);
-        const bool direct = !go && now.hit && !waiting;
-        if (direct != direct_) clock_->moved = true;
-        direct_ = direct;
-        if (!go) return false;
-        shown_ = false;
+        if (!operation_places_.any() || !(nodes_.any() || direct)) {
+            stayed_ = true;
+            answer_ = waiting;
+            direct_ = stayed && now.hit && !answer;
+            if (!stayed || direct_ != direct || answer_ != answer) clock_->moved = true;
+            return;
+        }
         const bool pending = now.hit && waiting;
         counters.accesses++;
         counters.hits += now.hit;
@@ -228,12 +253,10 @@ private:
         counters.conflict_misses += now.conflict;
         counters.unmerged += now.unmerged;
         counters.evictions += now.evict;
-        conflicted = now.conflict;
-        evicted = now.evict;
-        evicted_key = now.evicted;
-        if (!now.hit || waiting) {
-            if (fresh_nodes_) fresh_nodes_--;
-            else nodes_.pop();
+        if (now.conflict || now.evict) gone_.push({now.evicted, now.evict, now.conflict});
+        if (!direct) {
+            nodes_.take();
+            if (now.hit && !waiting) nodes_.give(config_->append + 1);
         }
         if (!now.hit) {
             Fetch& opened = fetches_[now.id];
@@ -246,54 +269,38 @@ private:
         } else if (waiting) {
             fetches_[now.id].waiters.push_back(now.lookup.meta);
         }
-        queue_.push({now.lookup, now.id, !now.hit, pending});
-        return true;
+        operation_places_.take();
+        if (pending) operation_places_.give(config_->append + 1);
+        else operations_.push({now.lookup, now.id, !now.hit});
+        decision_places_.give(config_->place_free);
+        decisions_.pop();
     }
 
-    // Advance the tag pipeline unless its last stage is held.
-    void advance(bool taken) {
-        Stage& last = stages_[(first_ + 4) % 5];
-        if (!taken) return;
-        if (last.valid && !look_up(last)) return;
-        Stage& third = stages_[(first_ + 2) % 5];
-        third.seen = clock_->now;
-        const bool enters = entry.has();
-        if (!enters && !inside_) return;
-        clock_->moved = true;
-        inside_ += enters - last.valid;
-        first_ = (first_ + 4) % 5;
-        Stage& stage = stages_[first_];
-        stage.valid = enters;
-        if (!enters) return;
-        stage.lookup = entry.pop();
-        stage.set = uint64_t(stage.lookup.hash >> 8) * size_.sets >> 24;
-    }
-
-    // Decide on a lookup and update its set; false while no miss id is free.
-    bool look_up(const Stage& stage) {
-        Line* set = &lines_[size_t(stage.set) * size_.ways];
+    // rtl.cache.tags: decides on a lookup and updates its set.
+    void look_up(const Lookup& lookup) {
+        const uint32_t number = uint64_t(lookup.hash >> 8) * size_.sets >> 24;
+        // Vectors that arrived earlier count as present.
+        const Cycle seen = clock_->now - (config_->tag_now - config_->tag_phases);
+        Line* set = &lines_[size_t(number) * size_.ways];
         const bool looks = size_.enable || size_.merge;
         Line *match = nullptr, *victim = set;
         for (Line* line = set; line < set + size_.ways; line++) {
-            if (looks && line->valid && line->key == stage.lookup.key) match = line;
+            if (looks && line->valid && line->key == lookup.key) match = line;
             if (line->used < victim->used) victim = line;
         }
         const auto pending = [&](const Line* line) {
-            return line->valid && line->filled >= stage.seen;
+            return line->valid && (line->filled == NEVER || line->filled + 1 >= seen);
         };
         const bool coming = match && pending(match);
         const bool hit = match && (coming ? size_.merge : size_.enable);
-        if (!hit && !(fresh_id_ < fetches_.size() || ids_.has())) return false;
         const bool renew = match && !coming && !size_.enable;
         const bool fresh = !match && looks;
         const bool conflict = fresh && pending(victim);
         const bool allocate = renew || (fresh && !conflict);
-        Decision& now = decision_;
-        now = {stage.lookup, 0, 0, 0, hit, allocate, conflict, coming && !size_.merge, false};
+        Decision now = {lookup, 0, 0, 0, hit, allocate, conflict, coming && !size_.merge, false};
         if (hit) {
             now.id = match->id;
-        } else if (fresh_id_ < fetches_.size()) {
-            now.id = fresh_id_++;
+            id_credits_.give(config_->tag_result - config_->tag_now + 1);
         } else {
             now.id = ids_.pop();
         }
@@ -301,7 +308,7 @@ private:
         if (allocate) {
             now.evict = !renew && victim->valid;
             now.evicted = victim->key;
-            used->key = stage.lookup.key;
+            used->key = lookup.key;
             used->id = now.id;
             used->valid = true;
             used->filled = NEVER;
@@ -310,32 +317,31 @@ private:
             used->used = clock_used_++;
             now.slot = uint32_t(used - lines_.data());
         }
-        shown_ = true;
-        clock_->moved = true;
-        return true;
+        decisions_.put(now, clock_->later(config_->tag_decision - config_->tag_now));
     }
 
     Clock* clock_ = nullptr;
+    const Config* config_ = nullptr;
     Sizes size_{};
     std::vector<Line> lines_;
     std::vector<Fetch> fetches_;
     uint64_t clock_used_ = 0;
-    Stage stages_[5];
-    uint32_t first_ = 0, inside_ = 0;
-    Decision decision_{};
-    bool shown_ = false, direct_ = false;
-    Queue<Operation> queue_;
+    Queue<Lookup> loop_;
+    Queue<Decision> decisions_;
+    Queue<Operation> operations_;
     Queue<uint32_t> ids_, closed_, complete_;
-    Queue<char> nodes_;
-    uint32_t fresh_id_ = 0, fresh_nodes_ = 0;
+    Queue<Gone> gone_;
+    Credits id_credits_, nodes_, decision_places_, operation_places_, read_places_;
+    // The resolver: a decision stayed in front; it is a hit that needs no node; the last answer.
+    bool stayed_ = false, direct_ = false, answer_ = false;
     // Scatter lists: the next list, the one being walked, the waiter on offer.
     bool has_next_ = false, walking_ = false, waiting_ = false, waiter_last_ = false;
     uint32_t next_ = 0, list_ = 0, waiter_id_ = 0;
     Meta waiter_{};
-    // The store: beat of a vector, its output register, hits since the last waiter.
+    // The store: beat of a vector, hits since the last waiter, beats under way or on offer.
     uint32_t beat_ = 0, passed_ = 0;
-    bool current_ = false, out_ = false;
-    CacheBeat leaving_{};
+    size_t offered_ = 0;
+    bool current_ = false;
 };
 
 }  // namespace ember

@@ -3,8 +3,10 @@
 from collections.abc import Mapping
 from ctypes import c_uint32
 
-from rtl.cache import EmbeddingCache
-from rtl.cache.vectors import HITS_AHEAD
+from rtl.cache import resolver, tags, vectors
+from rtl.cache.fills import FillWriter
+from rtl.cache.free_list import FreeList
+from rtl.cache.number_pool import NumberPool
 from rtl.config import NicConfig
 from rtl.float import (
     COUNT_DIVIDER_LANE_LATENCY,
@@ -19,10 +21,12 @@ from rtl.interaction.flatten import Flattener
 from rtl.interaction.pooling import BAGS, OUT_BEATS
 from rtl.interaction.result_groups import ResultGrouper
 from rtl.interaction.slices import SliceLoader, ring_depth
+from rtl.keys.set_loop import SetLoop
 from rtl.network import FrameAssembler, FrameReceiver, PacketParser
 from rtl.network.packet_pool import packet_buffers
 from rtl.nic import REQUEST_FIFO
 from rtl.query.reporter import OwedCredit
+from rtl.stream import CreditQueue
 from sim.model.counters import counters_header
 from sim.native.formats import header_text
 from sim.native.structures import Shared, definition, fields
@@ -41,8 +45,8 @@ def latencies(config: NicConfig) -> dict[str, int]:
         "parser_header": FrameReceiver.LATENCY["last beat of a frame", "its header beat"],
         "parser_record": PacketParser.LATENCY["header beat", "first record"],
         "adder": FLOAT_ADDER_LATENCY, "reciprocal": RECIPROCAL_LATENCY,
-        "divider": COUNT_DIVIDER_LANE_LATENCY, "loop": LOOP, "hits_ahead": HITS_AHEAD,
-        "cache_queue": EmbeddingCache.QUEUE, "bags": BAGS, "pooled_beats": OUT_BEATS,
+        "divider": COUNT_DIVIDER_LANE_LATENCY, "loop": LOOP,
+        **_cache_latencies(), "bags": BAGS, "pooled_beats": OUT_BEATS,
         "ring_beats": Pooler.QUEUE_BEATS, "request_fifo": REQUEST_FIFO,
         "node_buffers": packet_buffers(config.nodes), "one_buffers": packet_buffers(1),
         "result_groups": ResultGrouper.GROUPS,
@@ -57,6 +61,26 @@ def latencies(config: NicConfig) -> dict[str, int]:
     }
 
 
+def _cache_latencies() -> dict[str, int]:
+    """Return the latencies of a cache's parts, and depths of its queues."""
+    loop, decision = SetLoop.LATENCY, tags.TagPipeline.LATENCY
+    return {
+        "tag_phases": decision["lookup", "phases read"], "tag_now": loop["lookup", "now"],
+        "tag_result": loop["lookup", "its result"],
+        "tag_decision": decision["lookup", "its decision"], "decision_places": tags.QUEUE,
+        "append": resolver.Resolver.LATENCY["decision", "append"],
+        "operation": resolver.Resolver.LATENCY["decision", "operation"],
+        "operation_places": resolver.QUEUE,
+        "read": vectors.VectorStore.LATENCY["hit or waiter", "its first beat"],
+        "read_places": vectors.BEATS_OUT, "hits_ahead": vectors.HITS_AHEAD,
+        "fill_close": FillWriter.LATENCY["last beat", "close of its id"],
+        "fill_write": FillWriter.LATENCY["last beat", "write"],
+        "place_free": CreditQueue.LATENCY["item taken", "its place free"],
+        "number_free": FreeList.LATENCY["number given back", "the same number"]
+        + NumberPool.LATENCY["number", "free"],
+    }
+
+
 _CONFIG = ("nodes", "query_beats", "sample_slots", "hold_vectors", "lookup_beats",
            "net_payload_beats", "host_payload_beats", "dense_vectors", "remote_ways",
            "remote_in_flight", "local_ways", "local_in_flight", "dedupe_ways",
@@ -66,7 +90,10 @@ _REGISTERS = ("node", "cluster", "vector_beats", "vector_packing", "mean", "inte
               "dedupe_enable", "dedupe_sets", "request_batch", "request_timeout",
               "lookup_timeout", "vector_timeout", "result_timeout", "lookup_window")
 _LATENCIES = ("parser_header", "parser_record", "adder", "reciprocal", "divider", "loop",
-              "hits_ahead", "cache_queue", "bags", "pooled_beats", "ring_beats", "request_fifo",
+              "tag_phases", "tag_now", "tag_result", "tag_decision", "decision_places", "append",
+              "operation", "operation_places", "read", "read_places", "hits_ahead", "fill_close",
+              "fill_write", "place_free", "number_free", "bags", "pooled_beats", "ring_beats",
+              "request_fifo",
               "node_buffers", "one_buffers", "result_groups", "credit_share",
               "assembled", "assembler_room", "slice_ring", "slice_loaded", "dot_first",
               "dot_reuse", "dot_room")

@@ -55,15 +55,12 @@ public:
         dispatch_.dense.skid(&clock);
         own_.fifo(&clock, c.request_fifo);
         requests_.skid(&clock);
-        remote.init(&clock, {c.remote_sets, c.remote_ways, c.remote_in_flight, c.hold_vectors,
-                             c.vector_beats, c.hits_ahead, c.cache_queue, bool(c.remote_enable),
-                             bool(c.requester_merge)});
-        dedupe.init(&clock, {c.dedupe_sets, c.dedupe_ways, c.dedupe_in_flight, c.scatter_entries,
-                             c.vector_beats, c.hits_ahead, c.cache_queue, bool(c.dedupe_enable),
-                             bool(c.dedupe_enable)});
-        local.init(&clock, {c.local_sets, c.local_ways, c.local_in_flight, c.dedupe_in_flight,
-                            c.vector_beats, c.hits_ahead, c.cache_queue, bool(c.local_enable),
-                            bool(c.local_enable)});
+        remote.init(&clock, c, {c.remote_sets, c.remote_ways, c.remote_in_flight, c.hold_vectors,
+                                bool(c.remote_enable), bool(c.requester_merge)});
+        dedupe.init(&clock, c, {c.dedupe_sets, c.dedupe_ways, c.dedupe_in_flight, c.scatter_entries,
+                                bool(c.dedupe_enable), bool(c.dedupe_enable)});
+        local.init(&clock, c, {c.local_sets, c.local_ways, c.local_in_flight, c.dedupe_in_flight,
+                               bool(c.local_enable), bool(c.local_enable)});
         lookup_pool.init(&clock, &packets_, opcode::LOOKUPS, c.nodes, c.node_buffers, true,
                          0);
         lookup_pool.limit = RECORDS_PER_BEAT * std::min(c.net_payload_beats, c.lookup_window);

@@ -17,6 +17,14 @@ struct Clock {
     Cycle now = 0;
     Cycle soon = 0;      // by then, all queued items have arrived
     bool moved = false;  // something changed in this cycle
+
+    // The cycle `cycles` from now, in which something will happen.
+    Cycle later(Cycle cycles) {
+        const Cycle at = now + cycles;
+        if (at > soon) soon = at;
+        moved = true;
+        return at;
+    }
 };
 
 // A FIFO: an item arrives `latency` cycles after it was pushed; one leaves per cycle.
@@ -64,10 +72,7 @@ public:
         return value;
     }
     void push(const T& value) {
-        const Cycle at = clock_->now + latency_;
-        if (at > clock_->soon) clock_->soon = at;
-        clock_->moved = true;
-        put(value, at);
+        put(value, clock_->later(latency_));
     }
     // Push an item that arrives in cycle `at`, which must not decrease.
     void put(const T& value, Cycle at) {
@@ -97,6 +102,41 @@ private:
     size_t depth_ = 0, head_ = 0, count_ = 0;
     bool registered_ = false;
     std::vector<Item> items_;
+};
+
+// Places or numbers that are reserved (rtl.stream.CreditQueue, rtl.cache.number_pool): what is given
+// back counts from some cycles later.
+class Credits {
+public:
+    void init(Clock* clock, uint32_t count) {
+        clock_ = clock;
+        left_ = count;
+    }
+    bool any() {
+        for (uint32_t& given : soon_) {
+            const Cycle at = back_[&given - soon_];
+            if (!given || at > clock_->now) continue;
+            left_ += given;
+            given = 0;
+        }
+        return left_;
+    }
+    void take() {
+        left_--;
+        clock_->moved = true;
+    }
+    void give(Cycle cycles) {
+        any();
+        const Cycle at = clock_->later(cycles);
+        back_[at % MOST] = at;
+        soon_[at % MOST]++;
+    }
+
+private:
+    static constexpr Cycle MOST = 8;
+    Clock* clock_ = nullptr;
+    uint32_t left_ = 0, soon_[MOST] = {};
+    Cycle back_[MOST] = {};
 };
 
 // Move an item if there is one and room for it.

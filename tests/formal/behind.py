@@ -6,13 +6,14 @@ from amaranth.hdl import C, Signal, Value
 
 from rtl.cache.cache import EmbeddingCache
 from rtl.cache.miss_table import MissTable
+from rtl.cache.resolver import Resolver
 from rtl.cache.scatter_list import ScatterList
 from rtl.cache.vectors import VectorStore
 from tests.formal.bench import Bench
 from tests.formal.mutants import variant
 from tests.formal.rows import any_tags
 from tests.formal.waiting import any_lists
-from tests.formal.wires import Wires
+from tests.formal.wires import ShortQueue, Wires
 
 __all__ = ["IDS", "fetched", "small_cache"]
 
@@ -39,9 +40,10 @@ def small_cache(bench: Bench, *edits: tuple[str, str, str], eager: Value | None 
         allowed = allowed & may
         bench.always("lists_expected", asked)
     bench.assume(allowed)
-    store = edited(VectorStore, SkidBuffer=Wires, HITS_AHEAD=1)
+    store = edited(VectorStore, SkidBuffer=Wires, CreditQueue=ShortQueue, HITS_AHEAD=1)
     cache = edited(EmbeddingCache, SkidBuffer=Wires, VectorStore=store, TagPipeline=tags,
-                   ScatterList=waiting, MissTable=edited(MissTable))
+                   ScatterList=waiting, MissTable=edited(MissTable),
+                   Resolver=edited(Resolver, CreditQueue=ShortQueue))
 
     def make(key_bits: int, meta_shape, **_sizes) -> EmbeddingCache:
         return cache(key_bits, meta_shape, rows=2, ways=1, in_flight=IDS, waiters=2,

@@ -12,6 +12,7 @@ from amaranth.hdl import C, Cat, Signal
 
 from rtl.cache.cache import EmbeddingCache
 from rtl.cache.miss_table import MissTable
+from rtl.cache.resolver import Resolver
 from rtl.cache.scatter_list import ScatterList
 from rtl.cache.tags import TagPipeline
 from rtl.cache.vectors import VectorStore
@@ -21,8 +22,9 @@ from tests.formal.prove import prove
 from tests.formal.wires import Wires
 
 IDS = 2
-DEPTH = 22
-PARTS = {"TagPipeline": TagPipeline, "ScatterList": ScatterList, "MissTable": MissTable}
+DEPTH = 32
+PARTS = {"TagPipeline": TagPipeline, "ScatterList": ScatterList, "MissTable": MissTable,
+         "Resolver": Resolver}
 
 
 def cached(what: str, edited: str = "", *edit: str) -> Bench:
@@ -96,11 +98,11 @@ def test_cache(what):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("what, broken, edit", [
-    ("once", "answered", ("EmbeddingCache", "(~decision.hit | table.waiting)", "~decision.hit")),
-    ("once", "answered", ("EmbeddingCache", "op.listed.eq(pending)", "op.listed.eq(decision.hit)")),
-    ("once", "not_twice", ("EmbeddingCache", "op.listed.eq(pending)", "op.listed.eq(0)")),
-    ("vector", "vector", ("TagPipeline", "placed[w], same_key", "placed[w], 1")),
-    ("vector", "vector", ("VectorStore", "Mux(out_waiter, landing.read_data, slots.read_data)",
+    ("once", "answered", ("Resolver", "asked & (~kept.hit | self.waiting)", "asked & ~kept.hit")),
+    ("once", "answered", ("Resolver", "asked & ~(kept.hit & self.waiting)", "asked & ~kept.hit")),
+    ("once", "not_twice", ("Resolver", "asked & ~(kept.hit & self.waiting)", "asked")),
+    ("vector", "vector", ("TagPipeline", "present.eq(now.match.any())", "present.eq(1)")),
+    ("vector", "vector", ("VectorStore", "Mux(read.waiter, landing.read_data, slots.read_data)",
                           "landing.read_data")),
 ], ids=["waiter-lost", "hit-lost", "waiter-twice", "any-key", "landing-row"])
 def test_broken_cache(what, broken, edit):

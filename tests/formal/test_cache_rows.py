@@ -21,8 +21,8 @@ from tests.formal.bench import Bench
 from tests.formal.mutants import some_slow
 from tests.formal.prove import prove
 
-DEPTH, QUICK_DEPTH = 17, 15
-IN_TIME, TIME_DEPTH = 14, 24
+DEPTH, QUICK_DEPTH = 23, 21
+IN_TIME, TIME_DEPTH = 20, 30
 
 
 def rows(what: str, *edits: tuple[str, str, str], steps: int = 5) -> Bench:
@@ -95,24 +95,23 @@ def test_answered_in_time():
 
 @pytest.mark.few(3)
 @pytest.mark.parametrize("what, wrong, edit", some_slow([
-    ("once", "vector", ("VectorStore", "Mux(out_waiter, landing.read_data, slots.read_data)",
+    ("once", "vector", ("VectorStore", "Mux(read.waiter, landing.read_data, slots.read_data)",
                         "landing.read_data")),
-    ("once", "vector", ("VectorStore", "slots.write_en.eq(write.stored)",
-                        "slots.write_en.eq(write.valid)")),
-    ("once", "vector", ("VectorStore", "slots.write_en.eq(write.stored)",
-                        "slots.write_en.eq(write.stored & ~write.id[0])")),
-    ("once", "answered", ("EmbeddingCache", "(~decision.hit | table.waiting)", "~decision.hit")),
-    ("once", "answered", ("EmbeddingCache", "op.listed.eq(pending)", "op.listed.eq(decision.hit)")),
-    ("once", "vector", ("EmbeddingCache", "pending.eq(decision.hit & table.waiting)",
-                        "pending.eq(decision.hit & 0)")),
+    ("once", "vector", ("VectorStore", "[\"write_en\"].eq(write.stored)",
+                        "[\"write_en\"].eq(write.valid)")),
+    ("once", "vector", ("VectorStore", "[\"write_en\"].eq(write.stored)",
+                        "[\"write_en\"].eq(write.stored & ~write.id[0])")),
+    ("once", "answered", ("Resolver", "asked & (~kept.hit | self.waiting)", "asked & ~kept.hit")),
+    ("once", "answered", ("Resolver", "asked & ~(kept.hit & self.waiting)", "asked & ~kept.hit")),
+    ("once", "vector", ("Resolver", "asked & kept.hit & self.waiting", "asked & kept.hit & 0")),
     ("once", "not_twice", ("VectorStore", "self.hits.ready.eq(issue & ~waiter & final)",
                            "self.hits.ready.eq(issue & ~waiter & final & (passed != 0))")),
     ("once", "rows_expected", ("EmbeddingCache", "writer.fill_phase.eq(table.fill_phase)",
                                "writer.fill_phase.eq(0)")),
-    ("once", "lists_expected", ("EmbeddingCache", "scatter.add_first.eq(~decision.hit)",
-                                "scatter.add_first.eq(1)")),
-    ("in_time", "in_time", ("EmbeddingCache", "scatter.close.eq(writer.complete)",
-                            "scatter.close.eq(writer.complete & writer.complete_id[0])")),
+    ("once", "lists_expected", ("Resolver", "self.add_first.eq(~now.hit)",
+                                "self.add_first.eq(1)")),
+    ("in_time", "in_time", ("EmbeddingCache", "scatter.close.eq(closed)",
+                            "scatter.close.eq(closed & closed_id[0])")),
 ], ["stored-without-a-row", "waiter-lost", "waiter-now"],
     ["landing-row", "stored-without-a-row", "refill-lost", "waiter-lost", "hit-lost", "waiter-now",
      "hit-twice", "phase-lost", "list-begun-again", "never-closed"]))

@@ -17,7 +17,7 @@ from tests.formal.bench import Bench
 from tests.formal.mutants import some_slow, variant
 from tests.formal.prove import prove
 
-DEPTH, QUICK_DEPTH = 17, 15
+DEPTH, QUICK_DEPTH = 23, 21
 
 
 def scattered(what: str, *edits: tuple[str, str, str]) -> Bench:
@@ -80,16 +80,16 @@ def test_dedupe_rows(depth):
 
 @pytest.mark.few(2)
 @pytest.mark.parametrize("wrong, edit", some_slow([
-    ("to_its_requester", ("EmbeddingCache", "pending.eq(decision.hit & table.waiting)",
-                          "pending.eq(decision.hit & 0)")),
+    ("to_its_requester", ("Resolver", "asked & kept.hit & self.waiting",
+                          "asked & kept.hit & 0")),
     ("not_twice", ("VectorStore", "self.hits.ready.eq(issue & ~waiter & final)",
                    "self.hits.ready.eq(issue & ~waiter & final & (passed != 0))")),
-    ("answered", ("EmbeddingCache", "op.listed.eq(pending)", "op.listed.eq(decision.hit)")),
+    ("answered", ("Resolver", "asked & ~(kept.hit & self.waiting)", "asked & ~kept.hit")),
     ("to_its_requester", ("DedupeTable", "tag.node.eq(request.node)", "tag.node.eq(0)")),
     ("to_its_requester", ("VectorStore", "Mux(waiter, waiter_meta, hit_meta)",
                           "Mux(waiter, waiter_meta, waiter_meta)")),
-    ("to_its_requester", ("VectorStore", "slots.write_en.eq(write.stored)",
-                          "slots.write_en.eq(write.stored & ~write.id[0])")),
+    ("to_its_requester", ("VectorStore", "[\"write_en\"].eq(write.stored)",
+                          "[\"write_en\"].eq(write.stored & ~write.id[0])")),
 ], ["waiter-now", "hit-as-waiter"],
     ["waiter-now", "hit-twice", "hit-lost", "to-node-0", "hit-as-waiter", "refill-lost"]))
 def test_broken_dedupe_rows(wrong, edit):

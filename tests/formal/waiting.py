@@ -82,14 +82,15 @@ def any_lists(bench: Bench, ids: int, nodes: int) -> tuple[type, Value, Value]:
             waiting = Waiting(m, ids, nodes, self)
             shown, kept = Signal(), Signal(data.StructLayout({
                 "marked": 1, "id": range(ids), "last": 1}))
-            waiter = self.waiters.payload
+            waiter, held = self.waiters.payload, Signal(range(nodes + 1))
+            m.d.sync += held.eq(held + self.reserve - self.add - self.unused)
             with m.If(~shown | self.waiters.ready):
                 m.d.sync += [shown.eq(show), kept.marked.eq(mark), kept.id.eq(id_),
                              kept.last.eq(last)]
             m.d.comb += [
                 self.waiters.valid.eq(shown), waiter.id.eq(kept.id), waiter.last.eq(kept.last),
                 waiter.meta.eq(Mux(kept.marked, waiting.kept, 0)),
-                self.space.eq(space & (waiting.total <= nodes)),
+                self.space.eq(space & (waiting.total + held <= nodes)),
                 self.idle.eq(~shown & ~Bench.any_of(of.closed for of in waiting.lists)),
                 allowed.eq(waiting.allowed), expected.eq(waiting.expected)]
             return m

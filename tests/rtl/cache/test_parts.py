@@ -50,6 +50,7 @@ def test_scatter_lists_come_out_whole_and_in_order(ids, nodes, stall):
     async def bench(ctx):
         open_lists: dict[int, list[int]] = {}
         seen = number = closed = 0
+        reserved = [False, False]
         while closed < total:
             # What has come out frees its id after the last of its list.
             while seen < len(taken):
@@ -61,13 +62,16 @@ def test_scatter_lists_come_out_whole_and_in_order(ids, nodes, stall):
             id_ = rng.choice(sorted(open_lists)) if close else 0
             ctx.set(dut.close, int(close))
             ctx.set(dut.close_id, id_)
-            add = number < total and ctx.get(dut.space) and rng.random() < 0.9
+            reserved.append(number < total and ctx.get(dut.space) and rng.random() < 0.9)
+            ctx.set(dut.reserve, int(reserved[-1]))
+            add = reserved[-3] and number < total
             target = None
             if add:
                 # Often to the very list that is being closed.
                 target = id_ if close and rng.random() < 0.5 else rng.choice(
                     sorted(open_lists) + free_ids[:2] or [None])
             ctx.set(dut.add, int(target is not None))
+            ctx.set(dut.unused, int(reserved[-3] and target is None))
             if target is not None:
                 ctx.set(dut.add_id, target)
                 ctx.set(dut.add_first, int(target not in open_lists))
@@ -81,8 +85,12 @@ def test_scatter_lists_come_out_whole_and_in_order(ids, nodes, stall):
                 expected.extend({"meta": meta, "id": id_, "last": int(meta == metas[-1])}
                                 for meta in metas)
             await ctx.tick()
-        ctx.set(dut.add, 0)
-        ctx.set(dut.close, 0)
+        for port in (dut.add, dut.close, dut.reserve):
+            ctx.set(port, 0)
+        for given in reserved[-2:]:
+            ctx.set(dut.unused, int(given))
+            await ctx.tick()
+        ctx.set(dut.unused, 0)
         while len(taken) < total:
             await ctx.tick()
         await ctx.tick().repeat(4)
@@ -99,8 +107,13 @@ def test_a_waiter_a_cycle(length):
     dut, taken, total = made(ScatterList, 16, in_flight=256, waiters=256), [], 252
 
     async def bench(ctx):
+        while not ctx.get(dut.space):
+            await ctx.tick()
+        ctx.set(dut.reserve, 1)
+        await ctx.tick().repeat(2)
         ctx.set(dut.add, 1)
         for n in range(total):
+            ctx.set(dut.reserve, int(n < total - 2))
             ctx.set(dut.add_id, n // length)
             ctx.set(dut.add_first, int(n % length == 0))
             ctx.set(dut.add_meta, n)
@@ -133,25 +146,30 @@ def test_miss_table_knows_whose_an_id_is():
             await ctx.tick()
         ctx.set(dut.clear, 0)
         held: dict[int, tuple[int, int, int]] = {}
-        for _ in range(800):
+        asked = None, None, None  # a cycle ago: the id of the vector, its entry, the answer
+        for _ in range(1600):
             id_, fill_id = rng.randrange(8), rng.randrange(8)
             entry = rng.randrange(32), rng.randrange(2), rng.randrange(2)
-            start, stop = rng.random() < 0.5, rng.random() < 0.5
             for port, value in zip((dut.id, dut.slot, dut.allocated, dut.phase, dut.fill_id),
                                    (id_, *entry, fill_id), strict=True):
                 ctx.set(port, value)
-            assert ctx.get(dut.busy) == (fill_id in held)
-            assert ctx.get(dut.waiting) == (id_ in held and held[id_][:2] == (entry[0], 1))
-            if fill_id in held:
-                assert held[fill_id] == (ctx.get(dut.fill_slot), ctx.get(dut.fill_allocated),
-                                         ctx.get(dut.fill_phase))
-            start, stop = start and id_ not in held, stop and fill_id in held
+            closing, known, waiting = asked
+            if closing is not None:
+                assert ctx.get(dut.busy) == (known is not None)
+                assert ctx.get(dut.waiting) == waiting
+                if known is not None:
+                    assert known == (ctx.get(dut.fill_slot), ctx.get(dut.fill_allocated),
+                                     ctx.get(dut.fill_phase))
+            start, stop = rng.random() < 0.5 and id_ not in held, (
+                known is not None and rng.random() < 0.5)
             ctx.set(dut.open, int(start))
             ctx.set(dut.close, int(stop))
+            waiting = id_ in held and held[id_][:2] == (entry[0], 1)
+            if stop:  # of which the fill's side learns at once
+                del held[closing]
+            asked = fill_id, held.get(fill_id), waiting
             if start:
                 held[id_] = entry
-            if stop:
-                del held[fill_id]
             await ctx.tick()
 
     simulate(powered_up(dut, seed=4), bench)

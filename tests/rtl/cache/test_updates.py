@@ -14,6 +14,7 @@ from tests.rtl.power_up import powered_up
 from tests.support import made, receiver, sender, simulate
 
 ROW_BITS, ROUNDS = 36, 5
+HIT = LocalCache.LATENCY["lookup that hits", "vector"]
 
 
 def local_cache(dimension: int = 16, **fields) -> LocalCache:
@@ -204,7 +205,7 @@ def test_with_updates_lookups_are_answered_as_without(stalls):
 
 
 def test_an_update_a_cycle():
-    """One a cycle, and 12 cycles from a lookup for an update to its vector, 11 without a turn."""
+    """One a cycle, and a cycle more than from a lookup to its vector where turns change."""
     dut = local_cache()
     memory = Memory(dut, 5, (1, 1))
     keys, sent, came, ask = [named(k) for k in range(12)], [], [], [0]
@@ -233,7 +234,7 @@ def test_an_update_a_cycle():
         await sender(dut.updates, [{"key": key, "meta": 0} for key in keys * 4])(ctx)
         await ctx.tick().repeat(20)
         assert sent == list(range(sent[0], sent[0] + 48))
-        assert came == [cycle + 11 for cycle in sent] and sent[0] == ask[0] + 1
+        assert came == [cycle + HIT for cycle in sent] and sent[0] == ask[0] + 1
         assert ctx.get(dut.counters.frozen) == 48
         assert ctx.get(dut.updates.ready)
         ctx.set(dut.frozen, 0)

@@ -117,7 +117,8 @@ class Drive:
             ctx.set(dut.read, 0)
             ctx.set(dut.read_address, which ^ 1)
             for empty in (0, which in emptied, 0):
-                assert [(way.key, way.present) for way in ctx.get(dut.line).ways] == expected
+                assert [(way.key * bool(way.present), way.present)
+                        for way in ctx.get(dut.line).ways] == expected
                 if empty:
                     await self.clear(ctx, which)
                 else:

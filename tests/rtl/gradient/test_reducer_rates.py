@@ -20,7 +20,7 @@ from tests.support import made, receiver, sender, simulate
 
 BEATS = 200
 READING_OUT = 18
-PASSING_ON = 8
+PASSING_ON = 10
 
 
 def beats_per_cycle(items, **sizes) -> tuple[float, int]:

@@ -1,0 +1,242 @@
+"""SetLoop: lookups of keys in sets, one a cycle, each of which may change its set."""
+
+from collections.abc import Callable
+from functools import reduce
+from operator import or_
+
+from amaranth.hdl import C, Cat, Module, Mux, Signal, Value
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+from amaranth.utils import ceil_log2
+
+from rtl.keys.hashing import scale
+from rtl.memory import Ram
+
+__all__ = ["SetLoop"]
+
+WINDOW = 4
+"""Lookups before one whose change of a set is not yet in the RAM when that reads it."""
+
+
+class SetLoop(wiring.Component):
+    """Read the set of a key, let the user decide, write the set: in order, without ever stalling.
+
+    A way of a set has a word, its key and a label, which are written when the way is *placed*, and
+    bits of the user's. A set also has bits of the user's, its state. Words lie in a RAM for each
+    way, so that a key is never written again with its neighbours; the bits lie in a RAM by
+    themselves, written by each lookup.
+
+    The last four lookups' changes are not yet in the RAMs when a set is read. They come past them:
+    of the bits, the last that a lookup of the same set wrote; of a way's key, whether the
+    last that was placed there is equal. The nearest of these, of the lookup that decides in the
+    same cycle in which the next one compares, is the only loop of this block: ``now`` to ``after``
+    to the registers behind ``now``.
+
+    A way must not be placed again by any of the next four lookups of its set: a way that has just
+    been placed waits for its vector, or is not free.
+
+    Stages: 1 hash, 2 set, 3 and 4 RAM, 4 also compares, 5 ``now`` and ``after``, 6 ``o``, in which
+    the RAMs are written from registers.
+
+    Latency and rate: see ``LATENCY`` and ``RATE``.
+
+    Parameters: ``key_bits``; ``context``, the shape of what accompanies a lookup; ``sets``,
+    ``ways``; ``hash_key``, from a key to 32 hash bits; ``way``, the shape of the bits of a way;
+    ``state_bits``; ``label_bits``; ``style`` of the RAMs; ``walked``: sets are also read from
+    outside, a cycle after ``read``, else behind the RAM's output register.
+
+    Ports
+    -----
+    i: ``valid``, a lookup of ``key`` with ``context``. ``looks``: it may match. ``writes``: it may
+        change its set; if 0, what ``after`` says is ignored.
+    limit: sets in use: set = hash[31:8] * limit / 2^24. Change it while no lookup is inside.
+    now: stage 5: ``valid``, ``context``, ``match``, the way that holds the key, one-hot, and of all
+        ways ``held``, whether each holds a key, and ``bits``; ``state``.
+    after: the answer, in the same cycle: the way that is ``placed`` with the key, one-hot or none;
+        ``bits`` and ``state`` as they are from now on.
+    o: stage 6: ``valid``, ``key``, ``context``, ``set``, ``match``, ``held`` as before, ``placed``,
+        ``label`` of the way that matched, ``words`` of all ways as they were read, and ``bits`` and
+        ``state`` as they are now.
+    label: stage 6: the label of the way that is placed.
+    reading: the set of the lookup that is ``now`` two cycles later. next: of the one that is so a
+        cycle later, ``bits``, unless it is the ``same`` set that is changed now.
+    clear, clear_address: empty a set, all bits 0; while no lookup is inside. Or after reset, when
+        contents are undefined.
+    walking, read, read_address, line (walked): while ``walking`` sets are read from outside;
+        ``keys``, ``held`` and ``bits`` of a set are there a cycle after ``read``, and stay. Only
+        while no lookup is inside.
+    idle: no lookup inside.
+    """
+
+    LATENCY = {("lookup", "now"): 5, ("lookup", "its result"): 6}
+    RATE = "1 lookup per cycle, whatever the keys"
+
+    def __init__(self, key_bits: int, context, *, sets: int, ways: int,
+                 hash_key: Callable[[Value], Value], way=0, state_bits: int = 0,
+                 label_bits: int = 0, style: str, walked: bool = False):
+        self._key_bits, self._context, self._sets, self._ways = key_bits, context, sets, ways
+        self._hash, self._label_bits = hash_key, label_bits
+        self._style, self._walked = style, walked
+        address = max(1, ceil_log2(sets))
+        self._line = line = {"held": ways, "bits": data.ArrayLayout(way, ways), "state": state_bits}
+        self._word = word = data.StructLayout({"key": key_bits, "label": label_bits})
+        super().__init__({
+            "i": In(data.StructLayout({
+                "valid": 1, "key": key_bits, "context": context, "looks": 1, "writes": 1})),
+            "limit": In(range(sets + 1)),
+            "now": Out(data.StructLayout(
+                {"valid": 1, "context": context, "match": ways, **line})),
+            "after": In(data.StructLayout(
+                {"placed": ways, "bits": line["bits"], "state": state_bits})),
+            "o": Out(data.StructLayout({
+                "valid": 1, "key": key_bits, "context": context, "set": address, "match": ways,
+                "held": ways, "placed": ways, "label": label_bits,
+                "words": data.ArrayLayout(word, ways),
+                "bits": line["bits"], "state": state_bits})),
+            "label": In(label_bits), "reading": Out(address),
+            "next": Out(data.StructLayout({"same": 1, "bits": line["bits"]})),
+            "clear": In(1), "clear_address": In(address), "idle": Out(1)} | ({
+                "walking": In(1), "read": In(1), "read_address": In(address),
+                "line": Out(data.StructLayout({
+                    "keys": data.ArrayLayout(key_bits, ways), "held": ways,
+                    "bits": line["bits"]})),
+            } if walked else {}))
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+        ways, sets, behind = self._ways, self._sets, range(1, WINDOW + 1)
+        line_layout = data.StructLayout(self._line)
+
+        def stages(name: str, first: int, last: int, shape=1, reset_less: bool = True) -> dict:
+            """Return registers by stage, each of which takes what the one before has."""
+            return {k: Signal(shape, name=f"{name}{k}", reset_less=reset_less)
+                    for k in range(first, last + 1)}
+
+        valid, writes = (stages("valid", 1, 6, reset_less=False),
+                         stages("writes", 1, 7, reset_less=False))
+        key, set_ = stages("key", 1, 7, self._key_bits), stages("set", 2, 7, len(self.reading))
+        context, looks = stages("context", 1, 6, self._context), stages("looks", 1, 4)
+        match, held = stages("match", 5, 6, ways), stages("held", 6, 6, ways)
+        words = stages("words", 5, 6, self.o.words.shape())
+        placed = stages("placed", 6, 9, ways, reset_less=False)
+        written = stages("written", 6, 8, line_layout)
+        label = stages("label", 7, 10, self._label_bits)
+        line = Signal(line_layout, reset_less=True)
+        for chain in (valid, writes, key, set_, context, looks, match, words, placed, written,
+                      label):
+            m.d.sync += [chain[k].eq(chain[k - 1]) for k in chain if k - 1 in chain]
+
+        # Stages 1 and 2.
+        hashed, limit = Signal(32, reset_less=True), Signal(range(sets + 1), reset_less=True)
+        m.d.sync += [
+            valid[1].eq(self.i.valid), writes[1].eq(self.i.valid & self.i.writes),
+            key[1].eq(self.i.key), context[1].eq(self.i.context), looks[1].eq(self.i.looks),
+            hashed.eq(self._hash(self.i.key)), set_[2].eq(scale(hashed[8:], limit)),
+            limit.eq(Mux(self.limit > sets, sets, self.limit)),
+        ]
+
+        # The RAMs, written in stage 6.
+        wrote, write_address = Signal(), Signal(len(self.reading), reset_less=True)
+        m.d.sync += [wrote.eq(self.clear | writes[5]),
+                     write_address.eq(Mux(self.clear, self.clear_address, set_[5]))]
+        stored = Signal(line_layout)
+        self._memory(m, "lines", line_layout.size, set_[2], stored, wrote, write_address,
+                     written[6])
+        fresh = [self._memory(m, f"words{w}", self._word.size, set_[2], Signal(
+            self._word, name=f"word{w}"), placed[6][w], write_address, Cat(key[6], self.label))
+            for w in range(ways)]
+
+        # Stage 3: which of the lookups ahead have the same set, and change it, or the same key.
+        same_set, same_key, later_key = (
+            {k: Signal(name=f"{name}{k}", reset_less=True) for k in behind}
+            for name in ("same_set", "same_key", "later_key"))
+        for k in behind:
+            m.d.sync += [same_set[k].eq((set_[3] == set_[3 + k]) & writes[3 + k]),
+                         same_key[k].eq(key[3] == key[3 + k]), later_key[k].eq(same_key[k])]
+
+        # Stage 4: compare, and take what is newer than the RAMs.
+        placing, decided = Signal(ways), Signal(line_layout)
+        m.d.comb += [
+            placing.eq(self.after.placed & writes[5].replicate(ways)),
+            decided.held.eq(line.held | self.after.placed), decided.bits.eq(self.after.bits),
+            decided.state.eq(self.after.state),
+        ]
+        newest = stored
+        for k in reversed(behind[1:]):
+            newest = Mux(same_set[k], written[4 + k], newest)
+        upcoming = Signal(line_layout)
+        m.d.comb += [upcoming.eq(newest), self.next.same.eq(same_set[1]),
+                     self.next.bits.eq(upcoming.bits)]
+        m.d.sync += line.eq(Mux(same_set[1], decided, upcoming))
+        for w in range(ways):
+            over = [same_set[k] & placed[4 + k][w] for k in behind[1:]]
+            equal = [same_set[k] & placed[4 + k][w] & same_key[k] for k in behind[1:]]
+            # The late signals, a RAM's and the user's, meet at the end.
+            newer_one, older, is_it = (Signal(name=f"{name}{w}") for name in (
+                "newer_one", "older", "is_it"))
+            m.d.comb += [
+                newer_one.eq(looks[4] & _any(equal)),
+                older.eq(looks[4] & ~_any(over) & stored.held[w]),
+                is_it.eq(fresh[w].key == key[4]),
+            ]
+            m.d.sync += match[5][w].eq(
+                Mux(same_set[1] & self.after.placed[w], looks[4] & same_key[1],
+                    newer_one | (older & is_it)))
+        m.d.sync += words[5].eq(Cat(fresh))
+
+        # Stage 5: the user decides.
+        m.d.comb += [
+            self.now.valid.eq(valid[5]), self.now.context.eq(context[5]),
+            self.now.match.eq(match[5]), self.now.held.eq(line.held), self.now.bits.eq(line.bits),
+            self.now.state.eq(line.state), self.reading.eq(set_[3]),
+        ]
+        m.d.sync += [placed[6].eq(placing), written[6].eq(Mux(self.clear, 0, decided)),
+                     held[6].eq(line.held)]
+
+        # Stage 6: the label of a way that one of the lookups ahead has placed is not in the RAM.
+        passed = {k: Signal(name=f"passed{k}", reset_less=True) for k in behind}
+        kept = Signal(ways, reset_less=True)
+        newer = [later_key[k] & placed[5 + k].any() for k in behind]
+        m.d.sync += [*(passed[k].eq(newer[k - 1]) for k in behind),
+                     kept.eq(Mux(_any(newer), 0, match[5])), label[7].eq(self.label)]
+        o = self.o
+        m.d.comb += [
+            o.valid.eq(valid[6]), o.key.eq(key[6]), o.context.eq(context[6]), o.set.eq(set_[6]),
+            o.match.eq(match[6]), o.held.eq(held[6]), o.placed.eq(placed[6]),
+            o.words.eq(words[6]), o.bits.eq(written[6].bits), o.state.eq(written[6].state),
+            o.label.eq(_any([*(Mux(passed[k], label[6 + k], 0) for k in behind),
+                             *(Mux(kept[w], words[6][w].label, 0) for w in range(ways))])),
+            self.idle.eq(~Cat(valid.values()).any()),
+        ]
+        if self._walked:
+            m.d.comb += [self.line.keys[w].eq(self._early[f"words{w}"][:self._key_bits])
+                         for w in range(ways)]
+            early = data.View(line_layout, self._early["lines"])
+            m.d.comb += [self.line.held.eq(early.held), self.line.bits.eq(early.bits)]
+        return m
+
+    def _memory(self, m: Module, name: str, width: int, set_: Value, data_: Signal, write_en: Value,
+                address: Value, word: Value) -> Signal:
+        """Add a RAM of a word for each set, read two cycles behind ``set_`` into ``data_``."""
+        m.submodules[name] = ram = Ram(
+            width, self._sets, style=self._style, latency=1 if self._walked else 2)
+        m.d.comb += [ram.write_en.eq(write_en), ram.write_addr.eq(address),
+                     ram.write_data.eq(word), ram.read_addr.eq(set_)]
+        if self._walked:
+            m.d.comb += ram.read_en.eq(Mux(self.walking, self.read, 1))
+            with m.If(self.walking):
+                m.d.comb += ram.read_addr.eq(self.read_address)
+            last = Signal(width, name=f"{name}_last", reset_less=True)
+            m.d.sync += last.eq(ram.read_data)
+            m.d.comb += data_.eq(last)
+            self._early = getattr(self, "_early", {}) | {name: ram.read_data}
+        else:
+            m.d.comb += data_.eq(ram.read_data)
+        return data_
+
+
+def _any(values: list[Value]) -> Value:
+    """Return the OR of the values, as a balanced tree."""
+    while len(values) > 1:
+        values = [reduce(or_, values[k:k + 2]) for k in range(0, len(values), 2)]
+    return values[0] if values else C(0)
