@@ -16,7 +16,7 @@ class Converted(wiring.Component):
     design's own conversion would write out each unit separately, see :mod:`rtl.shared`.
 
     Parameters: ``component``; ``name`` of its module and file.
-    Ports: those of ``component``, in domain ``sync``.
+    Ports: those of ``component``, in domain ``sync``, whose reset is also its port ``rst``, if any.
 
     Raises ``TypeError`` if elaborated for a platform that takes no files, ``ValueError`` for a
     ``name`` that is not a valid module name.
@@ -38,7 +38,7 @@ class Converted(wiring.Component):
                        (("clk", ClockSignal()), ("rst", ResetSignal())) if port in present}
         for path, member, value in self.signature.flatten(self):
             port = "__".join(map(str, path))
-            if port in present:
+            if port in present and port != "rst":
                 direction = "i" if member.flow == In else "o"
                 connections[f"{direction}_{port}"] = Value.cast(value)
         m = Module()

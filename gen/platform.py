@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import fields, is_dataclass
+from functools import partial
 
 from amaranth.back import rtlil
 from amaranth.hdl import (
@@ -132,8 +133,11 @@ class VerilogPlatform:
                 connections[f"{direction}_{port}"] = Value.cast(value)
         return Instance(module.name, **connections)
 
-    def convert(self, component: wiring.Component, name: str) -> str:
+    def convert(self, component: wiring.Component, name: str, *, pipeline: bool = False) -> str:
         """Return the RTLIL of ``component`` as a module called ``name``.
+
+        Clock and reset of domain ``sync`` become ports ``clk`` and ``rst``, but no reset for a
+        ``pipeline``, and for a component that has a port ``rst`` itself.
 
         ``ValueError`` when a block in it that is :class:`rtl.gateable.Gateable` has no ``idle``.
         """
@@ -141,7 +145,9 @@ class VerilogPlatform:
             # As `rtlil.convert` does it, which does not say what became of which block.
             ports = {"__".join(map(str, path)): (Value.cast(value), _DIRECTIONS[member.flow])
                      for path, member, value in component.signature.flatten(component)}
-            design = Fragment.get(component, self).prepare(ports, hierarchy=(name,))
+            design = Fragment.get(component, self).prepare(
+                ports, hierarchy=(name,),
+                missing_domain=partial(ClockDomain, reset_less=pipeline or "rst" in ports))
             text, _names = rtlil.convert_fragment(design, name=name, emit_src=self.sources)
         for block, fragment in design.elaboratables.items():
             if isinstance(block, Gateable):
@@ -153,7 +159,7 @@ class VerilogPlatform:
 
     def _convert(self, unit: wiring.Component, name: str) -> Module:
         # Elaborating the unit may convert further shared units: they are appended before it.
-        text = self.convert(unit, name)
+        text = self.convert(unit, name, pipeline=True)
         self.texts.append(text)
         return parse_modules(text)[0]
 

@@ -62,6 +62,7 @@ from amaranth.lib.wiring import In, Out
 from rtl.cache import LocalCache, RemoteCache
 from rtl.cache.access_tap import Access, AccessTap
 from rtl.config import NicConfig
+from rtl.control.axi_lite import AxiLite
 from rtl.control.csr import RegisterBlock
 from rtl.dedupe import DedupeTable
 from rtl.formats import Beat, LookupRecord, Opcode, Request
@@ -92,6 +93,7 @@ from rtl.network import (
 from rtl.nic_control import control, watch
 from rtl.nic_training import connect_training
 from rtl.query import Dispatcher, HostReporter, QueryChecker
+from rtl.reset import ResetBranch, reset_root
 from rtl.stream import Arbiter, StreamFIFO
 from rtl.training import TrainingPath
 
@@ -113,9 +115,12 @@ class SmartNic(wiring.Component):
     net_tx_bytes, host_tx_bytes: of the packet whose beat is offered, for shells that want the
         length with the first beat.
     csr: AXI4-Lite, 32-bit data, see :class:`rtl.control.csr.RegisterBlock`.
+    rst: reset, through the tree of :mod:`rtl.reset`; nothing else resets the NIC, and its clock's
+        domain needs none. For :data:`rtl.reset.QUIET_CYCLES` after it no input is taken.
     time: cycles, for time-outs; may jump while ``idle``.
-    idle: nothing will move until an input does. After reset it is 0 until every table is swept;
-        only then does the NIC accept packets and table descriptors.
+    idle: a register: in the cycle before, no input moved, and nothing will move until one does.
+        After reset it is 0 until every table is swept; only then does the NIC accept packets and
+        table descriptors.
     tap: a cache's decision on each lookup, in order, stream of
         :data:`rtl.cache.access_tap.Access`; silent unless register ``tap_select`` names the
         cache.
@@ -172,7 +177,7 @@ class SmartNic(wiring.Component):
             "net_rx": In(stream.Signature(Beat)), "net_tx": Out(stream.Signature(Beat)),
             "host_rx": In(stream.Signature(Beat)), "host_tx": Out(stream.Signature(Beat)),
             "net_tx_bytes": Out(16), "host_tx_bytes": Out(16),
-            "csr": self._csr.signature.members["csr"],
+            "csr": self._csr.signature.members["csr"], "rst": In(1),
             "time": In(32), "idle": Out(1),
             "tap": Out(stream.Signature(Access)), "channels": Out(channel_state(config.training)),
         })
@@ -180,20 +185,24 @@ class SmartNic(wiring.Component):
     def elaborate(self, platform) -> Module:
         m = Module()
         blocks = SimpleNamespace(**self._blocks)
-        for name, block in self._blocks.items():
-            m.submodules[name] = block
-        m.submodules.csr_block = csr = self._csr
-        m.submodules.request_fifo = own = StreamFIFO(Request, REQUEST_FIFO)
-        m.submodules.request_arbiter = requests = Arbiter(Request, 2)
-        m.submodules.vector_router = router = VectorRouter()
-        m.submodules.pooled_router = pooled = PooledRouter()
-        m.submodules.lookup_credits = credits = CreditCounter(self.config.nodes, 2)
-        m.submodules.net_mux = net_mux = PacketMux(2 + self.config.training)
-        m.submodules.host_mux = host_mux = PacketMux(5 + self.config.training)
+        csr, own, requests = self._csr, StreamFIFO(Request, REQUEST_FIFO), Arbiter(Request, 2)
+        router, pooled = VectorRouter(), PooledRouter()
+        credits = CreditCounter(self.config.nodes, 2)
+        net_mux = PacketMux(2 + self.config.training)
+        host_mux = PacketMux(5 + self.config.training)
+        parts = {**self._blocks, "request_fifo": own, "request_arbiter": requests,
+                 "vector_router": router, "pooled_router": pooled, "net_mux": net_mux,
+                 "host_mux": host_mux}
+        everything = {**parts, "csr_block": csr, "lookup_credits": credits}
+        root, quiet = reset_root(m, self.rst)
+        for name, block in everything.items():
+            m.submodules[name] = ResetBranch(block, root)
 
         # Arrival: packets checked whole, then taken apart.
-        wiring.connect(m, wiring.flipped(self.host_rx), blocks.host_receiver.i)
-        wiring.connect(m, wiring.flipped(self.net_rx), blocks.net_receiver.i)
+        for edge, receiver in ((self.host_rx, blocks.host_receiver.i),
+                               (self.net_rx, blocks.net_receiver.i)):
+            m.d.comb += [receiver.payload.eq(edge.payload), receiver.valid.eq(edge.valid & ~quiet),
+                         edge.ready.eq(receiver.ready & ~quiet)]
         wiring.connect(m, blocks.host_receiver.o, blocks.host_parser.i)
         wiring.connect(m, blocks.net_receiver.o, blocks.net_parser.i)
         m.d.comb += blocks.net_parser.header.eq(blocks.net_receiver.header)
@@ -284,15 +293,25 @@ class SmartNic(wiring.Component):
             blocks.host_reporter.reported.value.eq(sent.payload.credit),
         ]
         wiring.connect(m, blocks.access_tap.o, wiring.flipped(self.tap))
-        wiring.connect(m, wiring.flipped(self.csr), csr.csr)
-        parts = {**self._blocks, "request_fifo": own, "request_arbiter": requests,
-                 "vector_router": router, "pooled_router": pooled, "net_mux": net_mux,
-                 "host_mux": host_mux}
+        _connect_csr(m, self.csr, csr.csr, quiet)
         control(m, self.config, csr, parts, self.time)
         watch(m, self.config, csr, parts, self)
-        m.d.comb += self.idle.eq(
-            Cat(block.idle for block in (*parts.values(), credits, csr)).all())
+        moves = Cat(self.host_rx.valid, self.net_rx.valid, self.csr.awvalid, self.csr.wvalid,
+                    self.csr.arvalid)
+        idle = Signal(reset_less=True)
+        m.d.sync += idle.eq(
+            Cat(block.idle for block in everything.values()).all() & ~moves.any() & ~quiet)
+        m.d.comb += self.idle.eq(idle)
         return m
+
+
+def _connect_csr(m: Module, edge, port, quiet: Signal) -> None:
+    """Connect the register port, without a handshake while ``quiet``."""
+    for name, member in AxiLite.members.items():
+        source, target = (edge, port) if member.flow == Out else (port, edge)
+        taken = name in ("awvalid", "awready", "wvalid", "wready", "arvalid", "arready")
+        value = getattr(source, name)
+        m.d.comb += getattr(target, name).eq(value & ~quiet if taken else value)
 
 
 def _depart(m: Module, packager, mux: PacketMux, port: int) -> None:

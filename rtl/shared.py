@@ -3,6 +3,9 @@
 Amaranth writes out every instance of a component separately. A platform that converts to Verilog
 offers ``shared_instance(unit, name, ports)``, which converts ``unit`` once and returns an
 ``Instance`` of it; Amaranth's own simulator has no such platform and elaborates the unit in place.
+
+A shared unit is a pipeline: what is in it is gone after its latency, so in Verilog its registers
+have no reset.
 """
 
 from amaranth.hdl import Elaboratable, Module

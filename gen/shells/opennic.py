@@ -11,6 +11,7 @@ from gen.shells.axi_lite_crossing import AxiLiteCrossing
 from gen.shells.flat_bus import connect_bus
 from gen.shells.hbm_port import HBM_LENGTH_BITS, HBM_WIDTH, HbmPort
 from gen.shells.masters import axi_members, axi_name, connect_axi, masters_of
+from gen.shells.placing import place_nic
 from gen.shells.register_stages import RegisterStages
 from gen.shells.reset_handshake import ResetHandshake
 from rtl.config import BEAT_BITS, NicConfig
@@ -129,7 +130,8 @@ class OpenNicPlugin(wiring.Component):
 
     def elaborate(self, platform) -> Module:
         m = Module()
-        m.submodules.nic = nic = self._nic
+        nic = self._nic
+        place_nic(m, nic, self.axis_aclk)
         self._clocks(m, nic)
         self._control(m, nic)
         self._arrive(m, "s_axis_qdma_h2c", nic.host_rx, "host_rx")

@@ -7,6 +7,7 @@ from amaranth.lib.wiring import In, Out
 from gen.shells.flat_bus import connect_bus
 from gen.shells.kernel_control import KERNEL_ADDRESS_BITS, KernelControl
 from gen.shells.masters import axi_members, axi_name, connect_axi, masters_of
+from gen.shells.placing import place_nic
 from gen.shells.memory_stages import MemoryStages
 from gen.shells.register_stages import RegisterStages
 from rtl.config import BEAT_BITS, NicConfig
@@ -105,7 +106,8 @@ class VitisKernel(wiring.Component):
 
     def elaborate(self, platform) -> Module:
         m = Module()
-        m.submodules.nic = nic = self._nic
+        nic = self._nic
+        place_nic(m, nic, self.ap_clk)
         m.domains.sync = sync = ClockDomain("sync")
         reset = Signal(init=1, reset_less=True)
         m.d.sync += reset.eq(~self.ap_rst_n)

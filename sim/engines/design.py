@@ -75,6 +75,8 @@ def describe(component: wiring.Component) -> Design:
         raise TypeError(f"component must be a wiring.Component, not {component!r}")
     design = Design()
     for name, flow, signature, value in _members(component.signature, component, ""):
+        if signature is None and name == "rst":
+            continue  # an engine's own, as the clock
         if signature is None:
             bits = Value.cast(value)
             init = getattr(bits, "init", 0)

@@ -97,7 +97,7 @@ class PysimEngine(Engine):
     def __init__(self, component: wiring.Component, design: Design, skip: bool,
                  seed: int | None, traced: bool = False):
         super().__init__(design)
-        self._domain = ClockDomain("sync")
+        self._domain = ClockDomain("sync", reset_less="rst" in component.signature.members)
         top = Module()
         top.domains += self._domain
         platform = None if seed is None else RandomMemories(seed)
@@ -132,10 +132,11 @@ class PysimEngine(Engine):
         self._busy = self._address_done = self._data_done = False
         self._now = self._reached = self._evaluated = 0
         self._asleep = False
-        self._ctx.set(self._domain.rst, 1)
+        reset = getattr(component, "rst", self._domain.rst)
+        self._ctx.set(reset, 1)
         for _ in range(_RESET_CYCLES):
             self._edge()
-        self._ctx.set(self._domain.rst, 0)
+        self._ctx.set(reset, 0)
 
     @property
     def cycle(self) -> int:

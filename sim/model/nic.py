@@ -7,6 +7,7 @@ from host.placement.shard import ShardPlan
 from rtl.config import NicConfig
 from rtl.control.csr import RegisterBlock
 from rtl.nic import SmartNic
+from rtl.reset import QUIET_CYCLES
 from sim.job.settings import Runtime
 from sim.model.engine import ModelEngine
 from sim.nic.build import register_values
@@ -34,7 +35,7 @@ class ModelRegisters:
         self._engine.begin(values, plan)
         # As on the RTL, they are written one by one.
         words = len(values) + len(plan.tables) * (1 + plan.descriptors().shape[1])
-        self._ready = words * (self._write + _BETWEEN)
+        self._ready = QUIET_CYCLES + words * (self._write + _BETWEEN)
 
     def write(self, name: str, value: int, cycle: int = 0) -> None:
         """Write ``step_floor``, the one register that changes while the NIC runs; ``KeyError`` for

@@ -38,7 +38,8 @@ def _takers(nic: SmartNic) -> dict[str, str]:
     for block in (*nic._blocks.values(), nic._csr):
         block.elaborate = lambda platform: Module()  # only what is around them counts
     top = Fragment.get(nic, None)
-    parts = {name: part.origins[0] for part, name, _source in top.subfragments}
+    parts = {name: next(block for block in part.origins if isinstance(block, wiring.Component))
+             for part, name, _source in top.subfragments}
     ports = [(name, Value.cast(value)) for name, part in parts.items()
              for _path, _member, value in part.signature.flatten(part)]
     ports += [(edge, getattr(nic, edge).ready) for edge in ("net_tx", "host_tx")]
@@ -47,7 +48,9 @@ def _takers(nic: SmartNic) -> dict[str, str]:
                if isinstance(assign.lhs, Signal)}
 
     def taker(source) -> str:
-        return owners[id(drivers[id(source.ready)])]
+        driver = drivers[id(source.ready)]
+        # An edge is ready when its block is, and the NIC is not quiet.
+        return owners[id(driver.operands[0] if hasattr(driver, "operands") else driver)]
 
     taking = {edge: taker(getattr(nic, edge)) for edge in ("net_rx", "host_rx")}
     for name, part in parts.items():
