@@ -2,7 +2,7 @@
 
 from types import SimpleNamespace
 
-from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal, Value, ValueLike
 from amaranth.lib import wiring
 
 from rtl.config import NicConfig
@@ -10,7 +10,7 @@ from rtl.control.csr import RegisterBlock
 from rtl.formats import InteractionMode
 from rtl.monitor.channels import ChannelProbe, channel_map
 
-__all__ = ["control", "watch"]
+__all__ = ["SETTLING", "control", "watch"]
 
 _DESCRIPTOR_PORTS = ("write_en", "write_table", "write_word", "write_data")
 _PORTS = ("node", "nodes", "vector_beats", "mac_base", "ip_base", "udp_port")
@@ -21,58 +21,65 @@ _TRAINING_PORTS = (
     "request_timeout")
 """The same for the registers of the gradient path."""
 
+SETTLING = 1
+"""Cycles from a register to the blocks that it sets."""
+
 
 def control(m: Module, config: NicConfig, csr: RegisterBlock, parts: dict, time: Signal) -> None:
-    """Connect registers to ``parts``, the blocks of the NIC by name, and counters to registers."""
+    """Connect registers to ``parts``, the blocks of the NIC by name, and counters to registers.
+
+    What the registers say comes to the blocks :data:`SETTLING` cycles later.
+    """
     blocks = SimpleNamespace(**parts)
-    packing, interact = Signal(2), Signal()
-    m.d.comb += [
-        # Longer vectors do not share beats.
-        packing.eq(Mux(csr.vector_beats == 1, csr.vector_packing, 0)),
-        interact.eq(csr.interaction_mode != InteractionMode.OFF),
-    ]
-    for block in parts.values():
-        for name in _PORTS:
-            if hasattr(block, name):
-                m.d.comb += getattr(block, name).eq(getattr(csr, name))
-        for name, value in (("vector_packing", packing), ("interact", interact), ("time", time)):
-            if hasattr(block, name):
-                m.d.comb += getattr(block, name).eq(value)
-    keepers = [blocks.query_checker, blocks.lookup_check]
+    given: list[tuple[str, Value, ValueLike]] = []
+    """Block, its port, and what the port gets."""
+
+    def give(block: str, **ports: ValueLike) -> None:
+        given.extend((block, getattr(parts[block], port), value) for port, value in ports.items())
+
+    settings = {name: getattr(csr, name) for name in _PORTS}
+    # Longer vectors do not share beats.
+    settings["vector_packing"] = Mux(csr.vector_beats == 1, csr.vector_packing, 0)
+    settings["interact"] = csr.interaction_mode != InteractionMode.OFF
+    for name, block in parts.items():
+        give(name, **{port: value for port, value in settings.items() if hasattr(block, port)})
+        if hasattr(block, "time"):
+            m.d.comb += block.time.eq(time)
+    keepers = ["query_checker", "lookup_check"]
     if config.training:
-        keepers.append(blocks.training_path)
-        m.d.comb += [getattr(blocks.training_path, name).eq(getattr(csr, name))
-                     for name in _TRAINING_PORTS]
-        m.d.comb += [blocks.dispatcher.training.eq(csr.training),
-                     blocks.query_checker.training.eq(csr.training),
-                     blocks.dispatcher.overtake.eq(csr.overtake)]
-    for block in keepers:
-        m.d.comb += [getattr(block, name).eq(getattr(csr, f"table_{name}"))
-                     for name in _DESCRIPTOR_PORTS]
-    for requests in (blocks.request_packager, blocks.dense_ring):
-        m.d.comb += [requests.batch.eq(csr.request_batch),
-                     requests.timeout.eq(csr.request_timeout)]
+        keepers.append("training_path")
+        give("training_path", **{name: getattr(csr, name) for name in _TRAINING_PORTS})
+        give("dispatcher", training=csr.training, overtake=csr.overtake)
+        give("query_checker", training=csr.training)
+    for name in keepers:
+        give(name, **{port: getattr(csr, f"table_{port}") for port in _DESCRIPTOR_PORTS})
+    for name in ("request_packager", "dense_ring"):
+        give(name, batch=csr.request_batch, timeout=csr.request_timeout)
+    give("dedupe", enable=csr.dedupe_enable, step_floor=csr.step_floor)
+    give("pooler", mean=csr.pooling_mean)
+    give("interaction", dots=csr.interaction_mode == InteractionMode.DOT,
+         itself=csr.interaction_itself)
+    give("local_cache", enable=csr.local_cache_enable, sets=csr.local_cache_sets)
+    give("remote_cache", enable=csr.remote_cache_enable, sets=csr.remote_cache_sets,
+         merge=csr.requester_merge)
+    give("lookup_packager", timeout=csr.lookup_timeout, window=csr.lookup_window)
+    give("lookup_receiver", share=csr.lookup_share)
+    give("vector_packager", timeout=csr.vector_timeout)
+    give("result_frames", timeout=csr.result_timeout)
+    give("access_tap", select=csr.tap_select)
+    for name, port, value in given:
+        # Each block has its own copy, which may lie beside it.
+        kept = Signal(len(Value.cast(value)), reset_less=True, name=f"{name}_{port.name}")
+        m.d.sync += kept.eq(value)
+        m.d.comb += port.eq(kept)
+    ready = Signal(reset_less=True)
+    m.d.sync += ready.eq(Cat(parts[name].write_ready for name in keepers).all())
     m.d.comb += [
-        blocks.dedupe.enable.eq(csr.dedupe_enable), blocks.dedupe.step_floor.eq(csr.step_floor),
-        blocks.pooler.mean.eq(csr.pooling_mean),
-        blocks.interaction.dots.eq(csr.interaction_mode == InteractionMode.DOT),
-        blocks.interaction.itself.eq(csr.interaction_itself),
-        blocks.local_cache.enable.eq(csr.local_cache_enable),
-        blocks.local_cache.sets.eq(csr.local_cache_sets),
-        blocks.remote_cache.enable.eq(csr.remote_cache_enable),
-        blocks.remote_cache.sets.eq(csr.remote_cache_sets),
-        blocks.remote_cache.merge.eq(csr.requester_merge),
+        csr.table_ready.eq(ready),
         # Lookups leave in packets as full as possible.
         blocks.lookup_packager.batch.eq(8 * config.net_payload_beats),
-        blocks.lookup_packager.timeout.eq(csr.lookup_timeout),
-        blocks.lookup_packager.window.eq(csr.lookup_window),
-        blocks.lookup_receiver.share.eq(csr.lookup_share),
-        blocks.vector_packager.timeout.eq(csr.vector_timeout),
-        blocks.result_frames.timeout.eq(csr.result_timeout),
-        blocks.access_tap.enable.eq(csr.tap_select != 0),
-        blocks.access_tap.event.eq(Mux(
-            csr.tap_select == 2, blocks.remote_cache.tap, blocks.local_cache.tap)),
-        csr.table_ready.eq(Cat(block.write_ready for block in keepers).all()),
+        *(event.eq(cache.tap) for event, cache in
+          zip(blocks.access_tap.events, (blocks.local_cache, blocks.remote_cache))),
     ]
     for name, block in parts.items():
         if name == "training_path":

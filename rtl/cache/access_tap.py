@@ -1,6 +1,6 @@
 """Access tap: a log of a cache's decisions."""
 
-from amaranth.hdl import Module, Signal
+from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -22,13 +22,13 @@ ACCESS_TAP_COUNTERS = CounterLayout("events", "lost")
 
 
 class AccessTap(wiring.Component):
-    """Turn the cache's events into a stream that never stalls the cache.
+    """Turn the events of one of two caches into a stream that never stalls the cache.
 
     Latency and rate: see ``LATENCY`` and ``RATE``. An event that finds the FIFO full, because the
     listener is slow, is lost and counted.
 
-    Ports: ``event``, the cache's; ``enable``; ``o``, stream of :data:`Access`; ``counters``;
-    ``idle``.
+    Ports: ``events``, the caches'; ``select``, 1 or 2, whose, and 0 for no one's; ``o``, stream of
+    :data:`Access`; ``counters``; ``idle``.
     """
 
     LATENCY = {("event", "access"): 3}
@@ -37,19 +37,23 @@ class AccessTap(wiring.Component):
     def __init__(self, depth: int = 16):
         self._depth = depth
         super().__init__({
-            "event": In(AccessEvent), "enable": In(1), "o": Out(stream.Signature(Access)),
+            "events": In(AccessEvent).array(2), "select": In(2),
+            "o": Out(stream.Signature(Access)),
             "counters": Out(ACCESS_TAP_COUNTERS), "idle": Out(1)})
 
     def elaborate(self, platform) -> Module:
         m = Module()
         m.submodules.fifo = fifo = StreamFIFO(Access, self._depth)
         wiring.connect(m, fifo.o, wiring.flipped(self.o))
-        # The event is at the end of the cache's critical path, so it is registered before the FIFO
-        # and before the enable are looked at.
-        event, enabled = Signal(AccessEvent), Signal()
-        m.d.sync += [event.eq(self.event), enabled.eq(self.enable)]
+        # The events are at the end of the caches' critical paths, so they are registered before one
+        # is chosen.
+        events = [Signal(AccessEvent, reset_less=True, name=f"event{k}") for k in (1, 2)]
+        select, event = Signal(2), Signal(AccessEvent)
+        m.d.sync += [select.eq(self.select),
+                     *(kept.eq(given) for kept, given in zip(events, self.events))]
         m.d.comb += [
-            fifo.i.valid.eq(event.valid & enabled),
+            event.eq(Mux(select == 2, *reversed(events))),
+            fifo.i.valid.eq(event.valid & (select != 0)),
             *(fifo.i.payload[name].eq(event[name]) for name in Access.members),
             self.idle.eq(fifo.idle & ~fifo.i.valid),
         ]

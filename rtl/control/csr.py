@@ -67,7 +67,7 @@ class RegisterBlock(wiring.Component):
     """
 
     LATENCY = {
-        ("read", "answer"): 4,
+        ("read", "answer"): 5,
         ("write", "answer"): 5,
     }
     RATE = "1 read and 1 write at a time"
@@ -122,34 +122,40 @@ class RegisterBlock(wiring.Component):
         return m
 
     def _read(self, m: Module, slave, readable) -> None:
-        """Select in two steps: within each group of words, then among the groups."""
+        """Select in three steps: the group, the word within each group, then among the groups.
+
+        Each group has its own copy of the word's number, taken when it is asked, so that none of
+        them drives the selectors of all words.
+        """
         size = 1 << _GROUP_BITS
-        chosen = {}
+        found, exists = C(0, 32), C(0, 1)
         for group in sorted({word // size for word in readable}):
             value = Signal(32, reset_less=True, name=f"group{group}")
-            there = Signal(reset_less=True, name=f"there{group}")
-            chosen[group] = value, there
-            m.d.sync += [value.eq(0), there.eq(0)]
-            with m.Switch(slave.read_word[:_GROUP_BITS]):
+            there, asked = (Signal(reset_less=True, name=f"{name}{group}")
+                            for name in ("there", "asked"))
+            place = Signal(_GROUP_BITS, reset_less=True, name=f"place{group}")
+            m.d.sync += [asked.eq(0), value.eq(0), there.eq(0)]
+            with m.If(slave.read & (slave.read_word[_GROUP_BITS:] == group)):
+                m.d.sync += [asked.eq(1), place.eq(slave.read_word[:_GROUP_BITS])]
+            with m.If(asked), m.Switch(place):
                 for word, source in readable.items():
                     if word // size == group:
                         with m.Case(word % size):
                             m.d.sync += [value.eq(source), there.eq(1)]
-        found, exists = Signal(32, reset_less=True), Signal(reset_less=True)
-        m.d.sync += [found.eq(0), exists.eq(0)]
-        with m.Switch(slave.read_word[_GROUP_BITS:]):
-            for group, (value, there) in chosen.items():
-                with m.Case(group):
-                    m.d.sync += [found.eq(value), exists.eq(there)]
+            found, exists = found | value, exists | there
+        read_data, here = Signal(32, reset_less=True), Signal(reset_less=True)
+        m.d.sync += [read_data.eq(found), here.eq(exists)]
         with m.FSM(name="read"):
             with m.State("WAIT"), m.If(slave.read):
                 m.next = "GROUP"
             with m.State("GROUP"):
+                m.next = "WORD"
+            with m.State("WORD"):
                 m.next = "DONE"
             with m.State("DONE"):
                 m.d.comb += slave.read_done.eq(1)
                 m.next = "WAIT"
-        m.d.comb += [slave.read_data.eq(found), slave.read_error.eq(~exists)]
+        m.d.comb += [slave.read_data.eq(read_data), slave.read_error.eq(~here)]
 
     def _write(self, m: Module, slave, writable) -> None:
         """Merge the bytes with the old value, check the bounds, then write."""

@@ -7,6 +7,7 @@ from host.placement.shard import ShardPlan
 from rtl.config import NicConfig
 from rtl.control.csr import RegisterBlock
 from rtl.nic import SmartNic
+from rtl.nic_control import SETTLING
 from rtl.reset import QUIET_CYCLES
 from sim.job.settings import Runtime
 from sim.model.engine import ModelEngine
@@ -42,7 +43,7 @@ class ModelRegisters:
         another."""
         if name != "step_floor":
             raise KeyError(name)
-        self._engine.floor(value & 0xFFFF, cycle + self._write)
+        self._engine.floor(value & 0xFFFF, cycle + self._write + SETTLING)
 
     def finish(self) -> None:
         """Run until every register is written."""

@@ -8,8 +8,9 @@ from rtl.cache.access_tap import AccessTap
 from tests.support import made, receiver, simulate
 
 
+@pytest.mark.parametrize("select", [1, 2])
 @pytest.mark.parametrize("stall", [0.0, 0.8])
-def test_every_event_is_given_or_counted(stall):
+def test_every_event_is_given_or_counted(stall, select):
     dut = made(AccessTap, depth=8)
     rng = random.Random(3)
     sent: list[dict] = []
@@ -21,12 +22,14 @@ def test_every_event_is_given_or_counted(stall):
             access = {"key": {"row": number, "table": number % 9}, "hit": number & 1,
                       "pending": number >> 1 & 1, "conflict": number >> 2 & 1,
                       "unmerged": number >> 3 & 1}
-            ctx.set(dut.enable, enable)
-            ctx.set(dut.event, {"valid": valid, **access})
+            ctx.set(dut.select, select if enable else 0)
+            ctx.set(dut.events[select - 1], {"valid": valid, **access})
+            ctx.set(dut.events[2 - select], {"valid": 1, **access, "hit": ~number & 1})
             await ctx.tick()
             if valid and enable:
                 sent.append(access)
-        ctx.set(dut.event.valid, 0)
+        for event in dut.events:
+            ctx.set(event.valid, 0)
         for _ in range(100):
             await ctx.tick()
         assert ctx.get(dut.idle)
