@@ -1,4 +1,4 @@
-"""SmartNic: the top of the NIC, with its blocks wired in data flow order.
+"""SmartNic: the top of the NIC: its blocks, wired by the table of :mod:`rtl.links`.
 
 The path of a lookup (paper, figures 9 to 11)::
 
@@ -50,7 +50,7 @@ parsers, the local cache, the dispatcher, which holds back lookups of later step
 (:mod:`rtl.nic_training`); docs/training.md explains why it cannot deadlock.
 
 Lookup credits return in the headers of the vectors that answer them: the last answer carries the
-last credit. :func:`rtl.monitor.channels.channel_map` names every stream and who takes from it.
+last credit. :mod:`rtl.links` has every stream, from where and whereto.
 """
 
 from types import MappingProxyType, SimpleNamespace
@@ -65,7 +65,7 @@ from rtl.config import NicConfig
 from rtl.control.axi_lite import AxiLite
 from rtl.control.csr import RegisterBlock
 from rtl.dedupe import DedupeTable
-from rtl.formats import Beat, LookupRecord, Opcode, Request
+from rtl.formats import Beat, Opcode, Request
 from rtl.interaction import (
     Concatenator,
     DenseRing,
@@ -76,6 +76,7 @@ from rtl.interaction import (
     ResultFrames,
     ResultPackager,
 )
+from rtl.links import join, links
 from rtl.monitor.answers import AnswerCounter
 from rtl.monitor.channels import channel_state
 from rtl.network import (
@@ -99,6 +100,7 @@ from rtl.training import TrainingPath
 
 __all__ = ["SmartNic"]
 
+_EDGES = ("host_rx", "net_rx", "net_tx", "host_tx")
 REQUEST_FIFO = 64
 """This node's lookups that may wait for the dedupe table while it serves a burst of a peer's."""
 
@@ -198,92 +200,24 @@ class SmartNic(wiring.Component):
         for name, block in everything.items():
             m.submodules[name] = ResetBranch(block, root)
 
-        # Arrival: packets checked whole, then taken apart.
-        for edge, receiver in ((self.host_rx, blocks.host_receiver.i),
-                               (self.net_rx, blocks.net_receiver.i)):
-            m.d.comb += [receiver.payload.eq(edge.payload), receiver.valid.eq(edge.valid & ~quiet),
-                         edge.ready.eq(receiver.ready & ~quiet)]
-        wiring.connect(m, blocks.host_receiver.o, blocks.host_parser.i)
-        wiring.connect(m, blocks.net_receiver.o, blocks.net_parser.i)
-        m.d.comb += blocks.net_parser.header.eq(blocks.net_receiver.header)
-        # Requester: samples to slots, slots to places and lookups.
-        wiring.connect(m, blocks.host_parser.records, blocks.query_checker.i)
-        wiring.connect(m, blocks.query_checker.o, blocks.dispatcher.i)
-        wiring.connect(m, blocks.dispatcher.reserve, blocks.hold_buffer.reserve)
-        m.d.comb += blocks.dispatcher.next_landing.eq(blocks.hold_buffer.next_landing)
-        wiring.connect(m, blocks.dispatcher.local, own.i)
-        wiring.connect(m, blocks.dispatcher.remote, blocks.remote_cache.lookups)
-        wiring.connect(m, blocks.remote_cache.misses, blocks.lookup_packager.i)
-        # Owner: own and received lookups through dedupe table and local cache.
-        wiring.connect(m, blocks.net_parser.records, blocks.lookup_receiver.i)
-        wiring.connect(m, blocks.lookup_receiver.o, blocks.lookup_check.i)
-        wiring.connect(m, own.o, requests.i[0])
-        wiring.connect(m, blocks.lookup_check.o, requests.i[1])
-        wiring.connect(m, requests.o, blocks.dedupe.requests)
-        lookup, miss = blocks.local_cache.lookups, blocks.dedupe.misses
+        ends = {**everything, **{edge: getattr(self, edge) for edge in _EDGES}}
+        for link in links(self.config.training):
+            join(m, link, ends, held=quiet if link.source in _EDGES else None)
         m.d.comb += [
-            lookup.valid.eq(miss.valid), miss.ready.eq(lookup.ready),
-            lookup.payload.key.eq(miss.payload.key), lookup.payload.meta.eq(miss.payload.id),
+            blocks.net_parser.header.eq(blocks.net_receiver.header),
+            blocks.dispatcher.next_landing.eq(blocks.hold_buffer.next_landing),
+            self.net_tx_bytes.eq(blocks.net_assembler.bytes),
+            self.host_tx_bytes.eq(blocks.host_assembler.bytes),
         ]
-        found, fill = blocks.local_cache.vectors, blocks.dedupe.fills
-        m.d.comb += [
-            fill.valid.eq(found.valid), found.ready.eq(fill.ready),
-            fill.payload.id.eq(found.payload.meta), fill.payload.data.eq(found.payload.data),
-            fill.payload.last.eq(found.payload.last),
-        ]
-        # GPU: misses of the local cache leave in lists and return by miss id.
-        wanted, listed = blocks.local_cache.misses, blocks.request_packager.i
-        record = Signal(LookupRecord)
-        m.d.comb += [
-            listed.valid.eq(wanted.valid), wanted.ready.eq(listed.ready),
-            record.row.eq(wanted.payload.key.row), record.table.eq(wanted.payload.key.table),
-            record.landing.eq(wanted.payload.id), listed.payload.record.eq(record),
-        ]
-        fetched, landed = blocks.host_parser.vectors, blocks.local_cache.fills
-        m.d.comb += [
-            landed.valid.eq(fetched.valid), fetched.ready.eq(landed.ready),
-            landed.payload.id.eq(fetched.payload.tag), landed.payload.data.eq(fetched.payload.data),
-            landed.payload.last.eq(fetched.payload.last),
-        ]
-        # Vectors to their requesters, and into their reserved places.
-        wiring.connect(m, blocks.dedupe.vectors, router.i)
-        wiring.connect(m, router.local, blocks.hold_buffer.local)
-        wiring.connect(m, router.remote, blocks.vector_packager.i)
-        wiring.connect(m, blocks.net_parser.vectors, blocks.remote_cache.fills)
-        wiring.connect(m, blocks.remote_cache.vectors, blocks.hold_buffer.remote)
-        # Results: pooled vectors alone, or joined with the requested dense vectors.
-        wiring.connect(m, blocks.hold_buffer.o, blocks.pooler.i)
-        wiring.connect(m, blocks.pooler.o, pooled.i)
-        wiring.connect(m, pooled.packets, blocks.result_packager.i)
-        wiring.connect(m, blocks.dispatcher.dense, blocks.dense_ring.reserve)
-        wiring.connect(m, blocks.host_parser.dense, blocks.dense_ring.vectors)
-        wiring.connect(m, blocks.dense_ring.o, blocks.concatenator.dense)
-        wiring.connect(m, pooled.vectors, blocks.concatenator.pooled)
-        wiring.connect(m, blocks.concatenator.o, blocks.interaction.i)
-        wiring.connect(m, blocks.interaction.o, blocks.result_frames.i)
-        wiring.connect(m, blocks.query_checker.errors, blocks.host_reporter.errors)
-        wiring.connect(m, blocks.host_receiver.refused, blocks.host_reporter.refused)
-        # Departure.
         for port, packager in enumerate((blocks.lookup_packager, blocks.vector_packager)):
-            _depart(m, packager, net_mux, port)
             m.d.comb += [credits.node[port].eq(packager.credit_node),
                          packager.credit.eq(credits.value[port])]
-        for port, packager in enumerate((
-                blocks.request_packager, blocks.dense_ring, blocks.result_packager,
-                blocks.result_frames)):
-            _depart(m, packager, host_mux, port)
+        for packager in (blocks.request_packager, blocks.dense_ring, blocks.result_packager,
+                         blocks.result_frames):
             # Every packet to the host carries the credit of the queries consumed.
             m.d.comb += packager.credit.eq(blocks.query_checker.consumed)
-        _depart(m, blocks.host_reporter, host_mux, 4)
         if self.config.training:
-            connect_training(m, blocks, net_mux, host_mux)
-        for mux, assembler, edge, length in (
-                (net_mux, blocks.net_assembler, self.net_tx, self.net_tx_bytes),
-                (host_mux, blocks.host_assembler, self.host_tx, self.host_tx_bytes)):
-            wiring.connect(m, mux.header_out, assembler.headers)
-            wiring.connect(m, mux.payload_out, assembler.payload)
-            wiring.connect(m, assembler.o, wiring.flipped(edge))
-            m.d.comb += length.eq(assembler.bytes)
+            connect_training(m, blocks)
         sent = host_mux.header_out
         m.d.comb += [
             credits.freed.eq(blocks.lookup_check.freed),
@@ -312,8 +246,3 @@ def _connect_csr(m: Module, edge, port, quiet: Signal) -> None:
         taken = name in ("awvalid", "awready", "wvalid", "wready", "arvalid", "arready")
         value = getattr(source, name)
         m.d.comb += getattr(target, name).eq(value & ~quiet if taken else value)
-
-
-def _depart(m: Module, packager, mux: PacketMux, port: int) -> None:
-    wiring.connect(m, packager.headers, mux.headers[port])
-    wiring.connect(m, packager.payload, mux.payload[port])

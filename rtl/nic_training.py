@@ -3,30 +3,14 @@
 from types import SimpleNamespace
 
 from amaranth.hdl import Module
-from amaranth.lib import wiring
-
-from rtl.network import PacketMux
 
 __all__ = ["connect_training"]
 
 
-def connect_training(m: Module, blocks: SimpleNamespace, net_mux: PacketMux,
-                     host_mux: PacketMux) -> None:
-    """Join ``blocks.training_path`` to parsers, local cache, dispatcher, dedupe table, reporter,
-    and the last ports of the two muxes."""
+def connect_training(m: Module, blocks: SimpleNamespace) -> None:
+    """Join ``blocks.training_path`` to parsers, local cache, dispatcher, dedupe table and reporter,
+    besides its streams."""
     training, cache = blocks.training_path, blocks.local_cache
-    for parser, names in ((blocks.host_parser, ("gradients", "returned", "states", "written")),
-                          (blocks.net_parser, ("partials", "steps"))):
-        for name in names:
-            wiring.connect(m, getattr(parser, name), getattr(training, name))
-    wiring.connect(m, training.refused, blocks.host_reporter.gradients_refused)
-    wiring.connect(m, training.lookups, cache.updates)
-    wiring.connect(m, cache.updated, training.updated)
-    wiring.connect(m, training.write, cache.write)
-    for mux, headers, payload in ((net_mux, training.net_headers, training.net_payload),
-                                  (host_mux, training.host_headers, training.host_payload)):
-        wiring.connect(m, headers, mux.headers[-1])
-        wiring.connect(m, payload, mux.payload[-1])
     m.d.comb += [
         training.credit_in.eq(blocks.net_parser.gradient_credit),
         training.host_credit.eq(blocks.query_checker.consumed),

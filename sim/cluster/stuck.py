@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from rich.table import Table
 
-from rtl.monitor.channels import CHANNELS, channel_map
+from rtl.monitor.channels import channel_map
 from sim.cluster.cluster import Cluster
 from sim.cluster.watchdog import StuckError
 from sim.nic.registers import RegisterFile
@@ -42,7 +42,7 @@ def _node(node: ClusterNode, registers: RegisterFile) -> dict:
     # Streams first: reading a register lets the NIC run on.
     state = node.engine.channels()
     # A NIC with training has more streams.
-    takers = channel_map(len(state.valid) > len(CHANNELS))
+    takers = channel_map(len(state.valid) > len(channel_map(False)))
     channels = [
         {"name": name, "to": takers[name], "valid": bool(valid), "ready": bool(ready),
          "beats": int(beats), "last": int(last) if last >= 0 else None}

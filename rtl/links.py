@@ -1,0 +1,168 @@
+"""Links: every stream between the blocks of the NIC and at its edges, once.
+
+The table wires the blocks (:mod:`rtl.nic`) and names what the probes show
+(:mod:`rtl.monitor.channels`).
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from amaranth.hdl import Cat, Module, Value, ValueLike
+
+from rtl.formats import Key, LookupRecord
+
+__all__ = ["LINKS", "TRAINING_LINKS", "Link", "join", "links", "port_at"]
+
+
+class Link(NamedTuple):
+    """A stream from ``source`` to ``target``, each ``block.port``, where ``port.N`` is element N of
+    an array, or the name of an edge.
+
+    ``fields`` returns fields of the target's payload from the source's, where they differ.
+    """
+
+    source: str
+    target: str
+    fields: Callable[[Any], dict[str, ValueLike]] | None = None
+
+    @property
+    def name(self) -> str:
+        """Its source; a stream that leaves by an edge is named after it."""
+        return self.source if "." in self.target else self.target
+
+    @property
+    def taker(self) -> str:
+        """The block that takes from it, or what is behind the edge that it leaves by."""
+        block, _, _port = self.target.partition(".")
+        return {"net_tx": "network", "host_tx": "host"}.get(block, block)
+
+
+def _looked_up(miss) -> dict[str, ValueLike]:
+    return {"key": miss.key, "meta": miss.id}
+
+
+def _listed(miss) -> dict[str, ValueLike]:
+    # A LookupRecord, whose landing index is the miss.
+    return {"record": Cat(miss.key, miss.id)}
+
+
+def _found(vector) -> dict[str, ValueLike]:
+    return {"id": vector.meta, "data": vector.data, "last": vector.last}
+
+
+def _fetched(vector) -> dict[str, ValueLike]:
+    return {"id": vector.tag, "data": vector.data, "last": vector.last}
+
+
+LINKS = (
+    # Arrival: packets checked whole, then taken apart.
+    Link("host_rx", "host_receiver.i"),
+    Link("net_rx", "net_receiver.i"),
+    Link("host_receiver.o", "host_parser.i"),
+    Link("host_receiver.refused", "host_reporter.refused"),
+    Link("net_receiver.o", "net_parser.i"),
+    Link("host_parser.records", "query_checker.i"),
+    Link("host_parser.vectors", "local_cache.fills", _fetched),
+    Link("host_parser.dense", "dense_ring.vectors"),
+    # Requester: samples to slots, slots to places and lookups.
+    Link("query_checker.o", "dispatcher.i"),
+    Link("query_checker.errors", "host_reporter.errors"),
+    Link("dispatcher.reserve", "hold_buffer.reserve"),
+    Link("dispatcher.local", "request_fifo.i"),
+    Link("dispatcher.remote", "remote_cache.lookups"),
+    Link("dispatcher.dense", "dense_ring.reserve"),
+    Link("remote_cache.misses", "lookup_packager.i"),
+    Link("remote_cache.vectors", "hold_buffer.remote"),
+    # Owner: own and received lookups through dedupe table and local cache.
+    Link("net_parser.records", "lookup_receiver.i"),
+    Link("net_parser.vectors", "remote_cache.fills"),
+    Link("lookup_receiver.o", "lookup_check.i"),
+    Link("lookup_check.o", "request_arbiter.i.1"),
+    Link("request_fifo.o", "request_arbiter.i.0"),
+    Link("request_arbiter.o", "dedupe.requests"),
+    Link("dedupe.misses", "local_cache.lookups", _looked_up),
+    Link("dedupe.vectors", "vector_router.i"),
+    # GPU: misses of the local cache leave in lists and return by miss id.
+    Link("local_cache.misses", "request_packager.i", _listed),
+    Link("local_cache.vectors", "dedupe.fills", _found),
+    # Vectors to their requesters, and into their reserved places.
+    Link("vector_router.local", "hold_buffer.local"),
+    Link("vector_router.remote", "vector_packager.i"),
+    # Results: pooled vectors alone, or joined with the requested dense vectors.
+    Link("hold_buffer.o", "pooler.i"),
+    Link("pooler.o", "pooled_router.i"),
+    Link("pooled_router.packets", "result_packager.i"),
+    Link("pooled_router.vectors", "concatenator.pooled"),
+    Link("dense_ring.o", "concatenator.dense"),
+    Link("concatenator.o", "interaction.i"),
+    Link("interaction.o", "result_frames.i"),
+    # Departure.
+    Link("lookup_packager.headers", "net_mux.headers.0"),
+    Link("lookup_packager.payload", "net_mux.payload.0"),
+    Link("vector_packager.headers", "net_mux.headers.1"),
+    Link("vector_packager.payload", "net_mux.payload.1"),
+    Link("request_packager.headers", "host_mux.headers.0"),
+    Link("request_packager.payload", "host_mux.payload.0"),
+    Link("result_packager.headers", "host_mux.headers.2"),
+    Link("result_packager.payload", "host_mux.payload.2"),
+    Link("dense_ring.headers", "host_mux.headers.1"),
+    Link("dense_ring.payload", "host_mux.payload.1"),
+    Link("result_frames.headers", "host_mux.headers.3"),
+    Link("result_frames.payload", "host_mux.payload.3"),
+    Link("host_reporter.headers", "host_mux.headers.4"),
+    Link("host_reporter.payload", "host_mux.payload.4"),
+    Link("net_mux.header_out", "net_assembler.headers"),
+    Link("net_mux.payload_out", "net_assembler.payload"),
+    Link("host_mux.header_out", "host_assembler.headers"),
+    Link("host_mux.payload_out", "host_assembler.payload"),
+    Link("net_assembler.o", "net_tx"),
+    Link("host_assembler.o", "host_tx"),
+)
+"""Each stream of :class:`rtl.nic.SmartNic`, in the order of the probes' bits."""
+
+TRAINING_LINKS = (
+    Link("host_parser.gradients", "training_path.gradients"),
+    Link("host_parser.returned", "training_path.returned"),
+    Link("host_parser.states", "training_path.states"),
+    Link("host_parser.written", "training_path.written"),
+    Link("net_parser.partials", "training_path.partials"),
+    Link("net_parser.steps", "training_path.steps"),
+    Link("training_path.refused", "host_reporter.gradients_refused"),
+    Link("training_path.lookups", "local_cache.updates"),
+    Link("local_cache.updated", "training_path.updated"),
+    Link("training_path.write", "local_cache.write"),
+    Link("training_path.net_headers", "net_mux.headers.2"),
+    Link("training_path.net_payload", "net_mux.payload.2"),
+    Link("training_path.host_headers", "host_mux.headers.5"),
+    Link("training_path.host_payload", "host_mux.payload.5"),
+)
+"""The additional streams of a NIC that trains."""
+
+
+def links(training: bool) -> tuple[Link, ...]:
+    """Return the links of a NIC."""
+    return (*LINKS, *TRAINING_LINKS) if training else LINKS
+
+
+def port_at(parts: dict[str, Any], place: str) -> Any:
+    """Return the port at ``place`` of ``parts``, blocks and edges by name."""
+    name, *path = place.split(".")
+    found = parts[name]
+    for step in path:
+        found = found[int(step)] if step.isdecimal() else getattr(found, step)
+    return found
+
+
+def join(m: Module, link: Link, parts: dict[str, Any], held: Value | None = None) -> None:
+    """Connect the two ends of ``link``; while ``held``, nothing passes."""
+    source, target = port_at(parts, link.source), port_at(parts, link.target)
+    passing = 1 if held is None else ~held
+    if link.fields is None:
+        m.d.comb += target.payload.eq(source.payload)
+    else:
+        m.d.comb += [target.payload[field].eq(value)
+                     for field, value in link.fields(source.payload).items()]
+    m.d.comb += [target.valid.eq(source.valid & passing), source.ready.eq(target.ready & passing)]
+
+
+assert [name for name, _ in Key] == [name for name, _ in LookupRecord][:2] == ["row", "table"]
