@@ -1,0 +1,41 @@
+"""Event counters: cumulative, of the events' values, modulo 2^32."""
+
+import pytest
+from amaranth.hdl import Module, Signal
+
+from rtl.monitor.counters import COUNTER_BITS, CounterLayout, count
+from tests.support import simulate
+
+
+def test_counting():
+    layout = CounterLayout("ones", "many")
+    m, counters, one, many = Module(), Signal(CounterLayout("ones", "many")), Signal(), Signal(6)
+    count(m, counters, ones=one, many=many)
+    assert layout.size == 2 * COUNTER_BITS
+
+    async def bench(ctx):
+        values = [(1, 5), (0, 63), (1, 0), (0, 0), (1, 17)]
+        for first, second in values:
+            ctx.set(one, first)
+            ctx.set(many, second)
+            await ctx.tick()
+        assert ctx.get(counters) == {"ones": 3, "many": 85}
+
+    simulate(m, bench)
+
+
+def test_wrapping():
+    m, counters, step = Module(), Signal(CounterLayout("sum")), Signal(COUNTER_BITS)
+    count(m, counters, sum=step)
+
+    async def bench(ctx):
+        ctx.set(step, (1 << COUNTER_BITS) - 3)
+        await ctx.tick().repeat(2)
+        assert ctx.get(counters.sum) == (1 << COUNTER_BITS) - 6
+
+    simulate(m, bench)
+
+
+def test_an_unknown_counter_is_an_error():
+    with pytest.raises(ValueError, match="counter must be one of a, b, not 'c'"):
+        count(Module(), Signal(CounterLayout("a", "b")), c=1)
