@@ -16,7 +16,7 @@ from sim.run.report import failures
 from sim.run.run import run
 from sim.training.train import train
 
-_INITIAL = re.compile(r"^(  reg (?:\[\d+:0\] )?(?:\\\S+ |\w+)) = \d+'\w+;$", re.MULTILINE)
+_INITIAL = re.compile(r"^(  reg (?:signed )?(?:\[\d+:0\] )?\S+ +)= \d+'\w+;$", re.MULTILINE)
 _MEASURED = ("wall_seconds", "cpu_seconds", "node_cycles_per_second")
 
 
