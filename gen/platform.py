@@ -122,7 +122,7 @@ class VerilogPlatform:
             if _identity(first) != _identity(unit):
                 raise ValueError(f"name {name!r} must mean equal units, not {first!r} and {unit!r}")
         else:
-            module = self._convert(unit, f"{self.prefix}_{name}")
+            module = self._convert(unit, f"{self.prefix}_{name}", pipeline=not ports.has_reset)
             self._shared[name] = (unit, module)
         present = {port.name for port in module.ports}
         connections = {f"i_{port}": signal for port, signal in _clocks(present, ports)}
@@ -157,9 +157,9 @@ class VerilogPlatform:
                 self.gateable.append(flat_name(path))
         return rename_modules(text)
 
-    def _convert(self, unit: wiring.Component, name: str) -> Module:
+    def _convert(self, unit: wiring.Component, name: str, *, pipeline: bool) -> Module:
         # Elaborating the unit may convert further shared units: they are appended before it.
-        text = self.convert(unit, name, pipeline=True)
+        text = self.convert(unit, name, pipeline=pipeline)
         self.texts.append(text)
         return parse_modules(text)[0]
 

@@ -4,8 +4,8 @@ Amaranth writes out every instance of a component separately. A platform that co
 offers ``shared_instance(unit, name, ports)``, which converts ``unit`` once and returns an
 ``Instance`` of it; Amaranth's own simulator has no such platform and elaborates the unit in place.
 
-A shared unit is a pipeline: what is in it is gone after its latency, so in Verilog its registers
-have no reset.
+Most shared units are pipelines: what is in them is gone after their latency, so in Verilog their
+registers have no reset.
 """
 
 from amaranth.hdl import Elaboratable, Module
@@ -21,14 +21,16 @@ class Shared(wiring.Component):
     ----------
     unit: a component whose ports are plain signals or streams (no dimensions).
     name: module name; equal names must mean equal units.
+    has_reset: whether its registers are reset, because it is not just a pipeline.
     """
 
-    def __init__(self, unit: wiring.Component, name: str):
+    def __init__(self, unit: wiring.Component, name: str, *, has_reset: bool = False):
         if not isinstance(name, str) or not name.isidentifier():
             raise ValueError(f"name must be an identifier, not {name!r}")
         super().__init__(unit.signature)
         self._unit = unit
         self._name = name
+        self.has_reset = has_reset
 
     def elaborate(self, platform) -> Elaboratable:
         m = Module()

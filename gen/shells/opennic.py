@@ -176,7 +176,7 @@ class OpenNicPlugin(wiring.Component):
         m.d.comb += [hbm.clk.eq(self.hbm_aclk), hbm.rst.eq(held), self.hbm_aresetn.eq(~held)]
         for master in self.masters:
             m.submodules[f"{master.name}_port"] = port = Shared(
-                HbmPort(master.width), f"hbm_port_{master.width}")
+                HbmPort(master.width), f"hbm_port_{master.width}", has_reset=True)
             wiring.connect(m, getattr(nic, master.name), port.i)
             connect_axi(m, self, axi_name(master), port.o,
                         base=master.channel << ADDRESS_BITS)

@@ -7,8 +7,8 @@ from amaranth.lib.wiring import In, Out
 from gen.shells.flat_bus import connect_bus
 from gen.shells.kernel_control import KERNEL_ADDRESS_BITS, KernelControl
 from gen.shells.masters import axi_members, axi_name, connect_axi, masters_of
-from gen.shells.placing import place_nic
 from gen.shells.memory_stages import MemoryStages
+from gen.shells.placing import place_nic
 from gen.shells.register_stages import RegisterStages
 from rtl.config import BEAT_BITS, NicConfig
 from rtl.formats import BEAT_BYTES, NODE_BITS, Beat, HeaderBeat
@@ -166,7 +166,8 @@ class VitisKernel(wiring.Component):
         for k, master in enumerate(self.masters):
             name, near = axi_name(master), getattr(nic, master.name)
             m.submodules[f"{master.name}_stages"] = stages = Shared(
-                MemoryStages(master.width, _GLOBAL), f"memory_stages_{master.width}")
+                MemoryStages(master.width, _GLOBAL), f"memory_stages_{master.width}",
+                has_reset=True)
             for channel in ("aw", "ar"):
                 own, out = getattr(near, channel), getattr(stages.i, channel)
                 m.d.comb += [

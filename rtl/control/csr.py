@@ -68,7 +68,7 @@ class RegisterBlock(wiring.Component):
 
     LATENCY = {
         ("read", "answer"): 5,
-        ("write", "answer"): 5,
+        ("write", "answer"): 6,
     }
     RATE = "1 read and 1 write at a time"
 
@@ -171,15 +171,23 @@ class RegisterBlock(wiring.Component):
             self.table_write_word.eq(slave.write_word - first),
             slave.write_error.eq(refused),
         ]
+        # Whether a register is the one that is written: a bit for each, a cycle before its value.
+        picked = {register: Signal(reset_less=True, name=f"{register.name}_picked")
+                  for register in writable}
+        values = C(0, 3 * 32)
+        m.d.sync += [picked[register].eq(slave.write_word == register.address // 4)
+                     for register in writable]
+        for register, signal in writable.items():
+            own_values = Cat(C(register.low, 32), C(register.high, 32), signal)
+            values |= Mux(picked[register], own_values, 0)
         with m.FSM(name="write"):
             with m.State("WAIT"), m.If(slave.write):
+                m.next = "PICK"
+            with m.State("PICK"):
                 m.next = "MERGE"
-                m.d.sync += [is_control.eq(0), is_table.eq(0)]
+                m.d.sync += [Cat(low, high, own).eq(values),
+                             is_control.eq(Cat(picked.values()).any()), is_table.eq(0)]
                 with m.Switch(slave.write_word):
-                    for register, signal in writable.items():
-                        with m.Case(register.address // 4):
-                            m.d.sync += [is_control.eq(1), own.eq(signal),
-                                         low.eq(register.low), high.eq(register.high)]
                     with m.Case(*range(first, first + TABLE_WORDS)):
                         m.d.sync += is_table.eq(1)
             with m.State("MERGE"):
@@ -198,7 +206,6 @@ class RegisterBlock(wiring.Component):
                     m.next = "WAIT"
                     m.d.comb += [slave.write_done.eq(1), self.table_write_en.eq(is_table & whole)]
                 with m.If(is_control & ~refused):
-                    with m.Switch(slave.write_word):
-                        for register, signal in writable.items():
-                            with m.Case(register.address // 4):
-                                m.d.sync += signal.eq(merged)
+                    for register, signal in writable.items():
+                        with m.If(picked[register]):
+                            m.d.sync += signal.eq(merged)
