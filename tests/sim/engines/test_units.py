@@ -40,7 +40,8 @@ class Chain(wiring.Component):
         m = Module()
         value = self.i
         for k in range(self._count):
-            m.submodules[f"unit{k}"] = unit = Shared(self._make(), self._name)
+            m.submodules[f"unit{k}"] = unit = Shared(
+                self._make(), self._name, has_reset=True)
             m.d.comb += [unit.i.eq(value), unit.plus.eq(self.plus)]
             value = unit.o
         m.d.comb += [self.o.eq(value), self.now.eq(unit.now)]
