@@ -7,7 +7,7 @@ The table wires the blocks (:mod:`rtl.nic`) and names what the probes show
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from amaranth.hdl import Cat, Module, Value, ValueLike
+from amaranth.hdl import Cat, Module, Value
 
 from rtl.formats import Key, LookupRecord
 
@@ -23,7 +23,7 @@ class Link(NamedTuple):
 
     source: str
     target: str
-    fields: Callable[[Any], dict[str, ValueLike]] | None = None
+    fields: Callable[[Any], dict[str, Any]] | None = None
 
     @property
     def name(self) -> str:
@@ -37,20 +37,20 @@ class Link(NamedTuple):
         return {"net_tx": "network", "host_tx": "host"}.get(block, block)
 
 
-def _looked_up(miss) -> dict[str, ValueLike]:
+def _looked_up(miss) -> dict[str, Any]:
     return {"key": miss.key, "meta": miss.id}
 
 
-def _listed(miss) -> dict[str, ValueLike]:
+def _listed(miss) -> dict[str, Any]:
     # A LookupRecord, whose landing index is the miss.
     return {"record": Cat(miss.key, miss.id)}
 
 
-def _found(vector) -> dict[str, ValueLike]:
+def _found(vector) -> dict[str, Any]:
     return {"id": vector.meta, "data": vector.data, "last": vector.last}
 
 
-def _fetched(vector) -> dict[str, ValueLike]:
+def _fetched(vector) -> dict[str, Any]:
     return {"id": vector.tag, "data": vector.data, "last": vector.last}
 
 

@@ -29,7 +29,7 @@ class ResetBranch(Elaboratable):
     def elaborate(self, platform) -> Fragment:
         # Tools would merge equal registers, and one net would reset all blocks.
         leaf = Signal(init=1, reset_less=True, name="rst", attrs={"dont_touch": "true"})
-        fragment = _OwnReset({"sync": leaf})(Fragment.get(self._block, platform))
+        fragment = _OwnReset({"sync": leaf}).on_fragment(Fragment.get(self._block, platform))
         fragment.add_statements("sync", leaf.eq(self._reset))
         return fragment
 
