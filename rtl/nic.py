@@ -118,7 +118,7 @@ class SmartNic(wiring.Component):
         length with the first beat.
     csr: AXI4-Lite, 32-bit data, see :class:`rtl.control.csr.RegisterBlock`.
     rst: reset, through the tree of :mod:`rtl.reset`; nothing else resets the NIC, and its clock's
-        domain needs none. For :data:`rtl.reset.QUIET_CYCLES` after it no input is taken.
+        domain needs none. For :data:`rtl.reset.QUIET_CYCLES` cycles after it no input is taken.
     time: cycles, for time-outs; may jump while ``idle``.
     idle: a register: in the cycle before, no input moved, and nothing will move until one does.
         After reset it is 0 until every table is swept; only then does the NIC accept packets and

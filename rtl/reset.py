@@ -1,54 +1,64 @@
-"""Reset: a pipelined tree, whose last registers each reset one block."""
+"""Reset: a pipelined tree, whose last registers each reset a part of one block."""
 
-from amaranth.hdl import Cat, Elaboratable, Fragment, Module, ResetInserter, Signal
+from amaranth.hdl import Elaboratable, Fragment, Module, ResetInserter, Signal
 
-__all__ = ["BLOCK_CYCLES", "QUIET_CYCLES", "ResetBranch", "reset_root"]
+__all__ = ["LEAVES", "LOADS", "QUIET_CYCLES", "ResetBranch", "reset_root"]
 
-BLOCK_CYCLES = 2
-"""Cycles from the end of the reset until a block is let go."""
-QUIET_CYCLES = 4
-"""Cycles from the end of the reset until a NIC takes its first input: so long a part of a block may
-be held. The root, the block's register, and two of a part (see :class:`ResetBranch`) let go one
-after the other."""
+LOADS = 512
+"""Bits that a register of the tree resets, if no module has more."""
+LEAVES = 8
+"""Most registers of a block that do so."""
+QUIET_CYCLES = 2
+"""Cycles from the end of the reset until the blocks are let go, and a NIC takes its first input."""
 
 
 class ResetBranch(Elaboratable):
-    """``block``, reset by a register of its own that follows ``reset`` a cycle later.
+    """``block``, reset by registers of its own that follow ``resets`` a cycle later.
 
-    The register and what it resets are on clock ``sync``. A reset of what is around the block does
-    not reach into it, so branches may lie in each other: a block splits its own reset for a part
-    with ``ResetBranch(part, reset)``, where ``reset = Signal(init=1)`` becomes 0 at every clock.
-    Data registers are ``reset_less``, so that one register is enough for a block.
+    They and what they reset are on clock ``sync``. The modules of the block share them in their
+    order, so that each has about :data:`LOADS` bits to reset; data registers are ``reset_less``.
 
-    Parameters: ``block``, any elaboratable; ``reset``, one bit, a register.
+    Parameters: ``block``, any elaboratable; ``resets``, the root of :func:`reset_root`.
     """
 
-    def __init__(self, block: Elaboratable, reset: Signal):
-        self._block, self._reset = block, reset
+    def __init__(self, block: Elaboratable, resets: Signal):
+        self._block, self._resets = block, resets
 
     def elaborate(self, platform) -> Fragment:
-        # Tools would merge equal registers, and one net would reset all blocks.
-        leaf = Signal(init=1, reset_less=True, name="rst", attrs={"dont_touch": "true"})
-        fragment = _OwnReset({"sync": leaf}).on_fragment(Fragment.get(self._block, platform))
-        fragment.add_statements("sync", leaf.eq(self._reset))
+        inserter = _Leaves()
+        fragment = inserter.on_fragment(Fragment.get(self._block, platform))
+        for leaf, reset in zip(inserter.leaves, self._resets, strict=False):
+            fragment.add_statements("sync", leaf.eq(reset))
         return fragment
 
 
-class _OwnReset(ResetInserter):
-    """Resets a fragment and all in it but the branches, which have their own."""
+class _Leaves(ResetInserter):
+    """Resets each module in a fragment by one of ``leaves``."""
 
-    def on_fragment(self, fragment: Fragment) -> Fragment:
-        if any(isinstance(origin, ResetBranch) for origin in fragment.origins or ()):
-            return fragment
-        return super().on_fragment(fragment)
+    def __init__(self):
+        super().__init__({"sync": Signal()})
+        self.leaves: list[Signal] = []
+        self._bits = 0
+
+    def _insert_control(self, fragment, domain, lhs_masks) -> None:
+        bits = sum(mask.bit_count() for signal, mask in lhs_masks.masks() if not signal.reset_less)
+        if not bits:
+            return
+        if not self.leaves or (self._bits + bits > LOADS and len(self.leaves) < LEAVES):
+            # Tools would merge equal registers, and one net would reset all.
+            self.leaves.append(Signal(init=1, reset_less=True, name=f"rst{len(self.leaves)}",
+                                      attrs={"dont_touch": "true"}))
+            self._bits = 0
+        self._bits += bits
+        self.controls = {domain: self.leaves[-1]}
+        super()._insert_control(fragment, domain, lhs_masks)
 
 
 def reset_root(m: Module, reset: Signal) -> tuple[Signal, Signal]:
-    """Return the root of the tree, a register that follows ``reset``, and ``quiet``: a register
-    that is 1 from a cycle after the reset begins until every branch has let go."""
-    root = Signal(init=1, reset_less=True, name="reset")
+    """Return the root of the tree, registers that follow ``reset``, one for each leaf of a block;
+    and ``quiet``: a register that is 1 from a cycle after the reset begins until every block is
+    let go."""
+    root = Signal(LEAVES, init=-1, reset_less=True, name="reset", attrs={"dont_touch": "true"})
     quiet = Signal(init=1, reset_less=True)
-    letting_go = Signal(QUIET_CYCLES - 2, init=-1, reset_less=True)
-    m.d.sync += [root.eq(reset), letting_go.eq(Cat(root, letting_go)),
-                 quiet.eq(reset | root | letting_go.any())]
+    m.d.sync += [root.eq(reset.replicate(LEAVES)), quiet.eq(reset | root[0])]
     return root, quiet

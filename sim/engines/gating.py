@@ -30,11 +30,12 @@ _MODULE = re.compile(r"^module (\w+)\((.*?)\);(.*?)^endmodule", re.MULTILINE | r
 _CELL = re.compile(r"^  (\w+) (\w+) \(\n(.*?)^  \);\n", re.MULTILINE | re.DOTALL)
 _PIN = re.compile(r"^    \.(\w+|\\\S+ )\((.*)\),?\n", re.MULTILINE)
 _INPUT = re.compile(r"^  input (?:\[(\d+):0\] )?(\w+|\\\S+ );$", re.MULTILINE)
+_RESET = re.compile(r"rst\d*")
 _NUMBER = re.compile(r"\$\d+ $")
 
 _GATE = f"""
 module ember_gate(input clk, input rst, input wake, output gated);
-  reg [7:0] left = 8'd{LINGER};  // a block that has its own register of the reset sees its end
+  reg [7:0] left = 0;
   reg open = 0;  // a latch: what the low half of the cycle brings is in it
   always @(posedge clk) left <= wake ? 8'd{LINGER} : left - {{7'b0, |left}};
   always @* if (~clk) open = ~rst & (wake | |left);
@@ -86,7 +87,8 @@ def _gate(match: re.Match, inputs: dict[str, int], *, still: bool) -> str:
     wake, watched, settings = [f"~{idle}"], [], []
     for pin, width in inputs.items():
         short = plain[pin]
-        if short in ("clk", "rst", "reset", "time") or short.endswith("payload") or width > WIDEST:
+        if (short in ("clk", "time") or _RESET.fullmatch(short) or short.endswith("payload")
+                or width > WIDEST):
             continue
         if short.endswith("valid"):
             wake.append(pins[pin])
@@ -111,10 +113,10 @@ def _gate(match: re.Match, inputs: dict[str, int], *, still: bool) -> str:
         for pin, width in settings:
             total -= width
             pins[pin] = f"{name}_still[{total + width - 1}:{total}]"
-    reset = "reset" if "reset" in pins else "rst"
+    resets = [pin for pin, short in plain.items() if _RESET.fullmatch(short)]
     lines += [f"  assign {name}_wake = {' | '.join(wake)};\n",
-              f"  ember_gate {name}_gate (.clk({pins['clk']}), .rst({pins[reset]}), "
+              f"  ember_gate {name}_gate (.clk({pins['clk']}), .rst({pins[resets[0]]}), "
               f".wake({name}_wake), .gated({name}_clk));\n"]
-    pins["clk"], pins[reset] = f"{name}_clk", "1'h0"
+    pins |= {"clk": f"{name}_clk", **dict.fromkeys(resets, "1'h0")}
     given = ",\n".join(f"    .{pin}({value})" for pin, value in pins.items())
     return f"{''.join(lines)}  {module} {name} (\n{given}\n  );\n"

@@ -16,7 +16,7 @@ from amaranth.hdl import Const
 from host.placement.shard import ShardPlan
 from rtl.config import NicConfig
 from rtl.formats import Beat
-from rtl.reset import BLOCK_CYCLES
+from rtl.reset import QUIET_CYCLES
 from sim.engines.compiled import CompiledEngine, Room
 from sim.engines.design import Design, StreamPort
 from sim.engines.library import library
@@ -76,7 +76,7 @@ class ModelEngine(CompiledEngine):
         self._index = _STREAMS
         self._rooms = {stream: Room(256, BEAT_WORDS) for stream in ("host_tx", "net_tx")}
         # The RTL sweeps its tables for this many cycles after reset; idle shows it a cycle later.
-        self._swept = BLOCK_CYCLES + 1 + max(
+        self._swept = QUIET_CYCLES + 1 + max(
             config.local_cache_sets, config.remote_cache_sets, config.dedupe_sets,
             config.hold_vectors, config.remote_in_flight, config.misses_in_flight,
             config.dedupe_in_flight)

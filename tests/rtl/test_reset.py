@@ -1,33 +1,31 @@
-"""The tree of resets: who is held how long, and that nothing acts before all are let go."""
+"""The tree of resets: who is held how long, what is not reset, and what a register resets."""
 
 import pytest
-from amaranth.hdl import Elaboratable, Module, Signal
+from amaranth.hdl import Elaboratable, Fragment, Module, Signal
 
-from rtl.reset import BLOCK_CYCLES, QUIET_CYCLES, ResetBranch, reset_root
+from rtl.reset import LEAVES, LOADS, QUIET_CYCLES, ResetBranch, reset_root
 from tests.support import simulate
 
 
 class _Counter(Elaboratable):
-    """Counts cycles, with a register that is reset and one that is not; ``part`` likewise."""
+    """Counts cycles, with a register that is reset and one that is not; ``parts`` likewise."""
 
-    def __init__(self, part: "_Counter | None" = None):
-        self.part, self.count, self.data = part, Signal(8), Signal(8, reset_less=True)
+    def __init__(self, *parts: "_Counter", bits: int = 8):
+        self.parts = parts
+        self.count, self.data = Signal(bits), Signal(bits, reset_less=True)
 
     def elaborate(self, platform) -> Module:
         m = Module()
         m.d.sync += [self.count.eq(self.count + 1), self.data.eq(self.data + 1)]
-        if self.part is not None:
-            reset = Signal(init=1)
-            m.d.sync += reset.eq(0)
-            m.submodules.part = ResetBranch(self.part, reset)
+        m.submodules += self.parts
         return m
 
 
 class _Tree(Elaboratable):
     def __init__(self):
         self.rst, self.quiet = Signal(), Signal()
-        self.part = _Counter()
-        self.blocks = [_Counter(), _Counter(self.part)]
+        self.parts = [_Counter(bits=LOADS - 8), _Counter(bits=LOADS - 8)]
+        self.blocks = [_Counter(), _Counter(*self.parts)]
 
     def elaborate(self, platform) -> Module:
         m = Module()
@@ -39,25 +37,24 @@ class _Tree(Elaboratable):
 
 
 @pytest.mark.parametrize("cycles", [1, 2, 9])
-def test_who_is_held_how_long(cycles):
+def test_all_are_let_go_together_and_nothing_is_taken_before(cycles):
     dut = _Tree()
 
     async def bench(ctx):
         await ctx.tick().repeat(20)
-        before = ctx.get(dut.part.count)
-        assert before > 10 and not ctx.get(dut.quiet)
+        assert ctx.get(dut.parts[0].count) > 10 and not ctx.get(dut.quiet)
         ctx.set(dut.rst, 1)
         await ctx.tick().repeat(cycles)
         ctx.set(dut.rst, 0)
         assert ctx.get(dut.quiet)
         counts, quiet = [], []
         for _ in range(QUIET_CYCLES + 4):
-            counts.append([ctx.get(c.count) for c in (*dut.blocks, dut.part)])
+            counts.append([ctx.get(c.count) for c in (*dut.blocks, *dut.parts)])
             quiet.append(ctx.get(dut.quiet))
             await ctx.tick()
         # One that is let go at the end of cycle n counts in cycle n + 1.
         first = [column.index(0) + column[column.index(0):].index(1) for column in zip(*counts)]
-        assert first == [BLOCK_CYCLES + 1, BLOCK_CYCLES + 1, QUIET_CYCLES + 1]
+        assert first == [QUIET_CYCLES + 1] * 4
         assert quiet == [1] * QUIET_CYCLES + [0] * 4
 
     simulate(dut, bench)
@@ -71,6 +68,16 @@ def test_data_are_not_reset():
         ctx.set(dut.rst, 1)
         await ctx.tick().repeat(9)
         assert ctx.get(dut.blocks[0].count) == 0
-        assert all(ctx.get(c.data) == 29 for c in (*dut.blocks, dut.part))
+        assert all(ctx.get(c.data) == 29 for c in (*dut.blocks, *dut.parts))
 
     simulate(dut, bench)
+
+
+@pytest.mark.parametrize(("parts", "leaves"), [(0, 1), (1, 1), (2, 2), (5, 5), (50, LEAVES)])
+def test_a_register_for_so_many_bits(parts, leaves):
+    block = _Counter(*(_Counter(bits=LOADS - 16) for _ in range(parts)))
+    fragment = Fragment.get(ResetBranch(block, Signal(LEAVES)), None)
+    driven = {signal.name for statement in fragment.statements["sync"]
+              if hasattr(statement, "lhs") for signal in statement._lhs_signals()}
+    assert {f"rst{k}" for k in range(leaves)} <= driven
+    assert f"rst{leaves}" not in driven
