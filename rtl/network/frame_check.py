@@ -95,10 +95,13 @@ class FrameCheck(wiring.Component):
         beats_shape = range(longest + 2)
         # Stage 0: the beat as received.
         inside = Signal()
-        beat = Signal(data.StructLayout({
-            "valid": 1, "first": 1, "last": 1, "err": 1, "partial": 1, "data": BEAT_BITS}))
+        valid0, valid1, valid2, valid3 = (Signal(name=f"valid{k}") for k in range(4))
+        stage = data.StructLayout(
+            {"first": 1, "last": 1, "err": 1, "partial": 1, "data": BEAT_BITS})
+        beat = Signal(stage, reset_less=True)
         seen = Signal(BEAT_BITS, reset_less=True)  # what the CRC covers of it
-        m.d.sync += beat.valid.eq(self.valid)
+        m.d.sync += [valid0.eq(self.valid), valid1.eq(valid0), valid2.eq(valid1),
+                     valid3.eq(valid2)]
         with m.If(self.valid):
             m.d.sync += [
                 inside.eq(~self.beat.last),
@@ -109,14 +112,11 @@ class FrameCheck(wiring.Component):
             if self._framing != "host":
                 m.d.sync += seen.eq(covered(self.beat.data, ~inside))
         # Stage 1: header fields and their comparisons, held until the next header.
-        stage1 = Signal(data.StructLayout({
-            "valid": 1, "first": 1, "last": 1, "err": 1, "partial": 1, "data": BEAT_BITS}))
-        beats1 = Signal(beats_shape)
+        stage1, beats1 = Signal(stage, reset_less=True), Signal(beats_shape, reset_less=True)
         head1 = Signal(data.StructLayout({
             "source": NODE_BITS, "step": STEP_BITS, "credit": CREDIT_BITS, "count": 16, "crc": 32,
             "vectors": 1, "bad_opcode": 1, "gradient": 1, "values": 1, "uncounted": 1,
-            "factor": 5}))
-        m.d.sync += stage1.valid.eq(beat.valid)
+            "factor": 5}), reset_less=True)
         header = data.View(HeaderBeat, beat.data)
         ember = header.ember
         of_vectors, of_training = Signal(), Signal()
@@ -124,7 +124,7 @@ class FrameCheck(wiring.Component):
                      of_training.eq(_one_of(ember.opcode, self._training))]
         values, uncounted = (tuple(opcode for opcode in self._training if opcode in kind)
                              for kind in (VALUES, UNCOUNTED))
-        with m.If(beat.valid):
+        with m.If(valid0):
             m.d.sync += [
                 stage1.first.eq(beat.first), stage1.last.eq(beat.last), stage1.err.eq(beat.err),
                 stage1.data.eq(beat.data),
@@ -145,12 +145,12 @@ class FrameCheck(wiring.Component):
                 ]
         # Stage 2: the beats that the count of records or vectors requires; those of vectors apart
         # from those of tags or records, which are taken from the beats that came.
-        stage2 = Signal(stage1.shape())
-        beats2, head2 = Signal(beats_shape), Signal(head1.shape())
-        left2, count_range2 = Signal(signed(17)), Signal()
+        stage2, head2 = Signal(stage, reset_less=True), Signal(head1.shape(), reset_less=True)
+        beats2 = Signal(beats_shape, reset_less=True)
+        left2, count_range2 = Signal(signed(17), reset_less=True), Signal(reset_less=True)
         count = head1.count[:11]  # enough for the longest packet; count_range2 checks the rest
         # A vector has several beats or one, or shares a beat; the last beat may be partly empty.
-        whole2, shared2 = Signal(16), Signal(16)
+        whole2, shared2 = (Signal(16, reset_less=True, name=name) for name in ("whole2", "shared2"))
         some, shared, rest = Signal(), Signal(), Signal(2)
         m.d.sync += [
             shared.eq(self.vector_packing.any()),
@@ -167,9 +167,9 @@ class FrameCheck(wiring.Component):
         # Stage 3: the first reason that applies.
         foreign, lengths, crc, node = C(0), C(0), C(0), C(0)
         if self._framing == "ethernet":
-            foreign, lengths, crc = self._ethernet_checks(m, beat, header, beats1)
+            foreign, lengths, crc = self._ethernet_checks(m, valid0 & beat.first, header, beats1)
         if self._framing != "host":
-            bad_crc, node = self._peer_checks(m, beat, header.ember, seen, head2)
+            bad_crc, node = self._peer_checks(m, valid0, beat.first, header.ember, seen, head2)
             crc = crc | bad_crc
         reasons = (
             ("errors_mac", stage2.err),
@@ -185,44 +185,46 @@ class FrameCheck(wiring.Component):
         for name, reason in reasons:
             verdict[name] = verdict[name] | (reason & ~earlier)
             earlier = earlier | reason
+        checked = Signal(self.o.shape(), reset_less=True)
         m.d.sync += [
-            self.o.valid.eq(stage2.valid), self.o.first.eq(stage2.first),
-            self.o.last.eq(stage2.last), self.o.data.eq(stage2.data), self.o.beats.eq(beats2),
-            self.o.drop.eq(earlier),
-            self.o.source.eq(head2.source), self.o.step.eq(head2.step),
-            self.o.credit.eq(head2.credit), self.o.gradient.eq(head2.gradient),
-            self.o.paid.eq(head2.values | head2.uncounted),
+            checked.first.eq(stage2.first), checked.last.eq(stage2.last),
+            checked.data.eq(stage2.data), checked.beats.eq(beats2), checked.drop.eq(earlier),
+            checked.source.eq(head2.source), checked.step.eq(head2.step),
+            checked.credit.eq(head2.credit), checked.gradient.eq(head2.gradient),
+            checked.paid.eq(head2.values | head2.uncounted),
         ]
-        m.d.sync += [self.o.verdict[name].eq(value) for name, value in verdict.items()]
-        m.d.comb += self.idle.eq(~(beat.valid | stage1.valid | stage2.valid | self.o.valid))
+        m.d.sync += [checked.verdict[name].eq(value) for name, value in verdict.items()]
+        m.d.comb += [self.o.eq(checked), self.o.valid.eq(valid3),
+                     self.idle.eq(~(valid0 | valid1 | valid2 | valid3))]
         return m
 
-    def _peer_checks(self, m, beat, ember, seen, head2):
+    def _peer_checks(self, m, valid, first, ember, seen, head2):
         """Return (bad CRC, bad node), valid after stage 2."""
-        node1, node2 = Signal(3), Signal()
-        with m.If(beat.valid & beat.first):
+        node1, node2 = Signal(3, reset_less=True), Signal(reset_less=True)
+        with m.If(valid & first):
             m.d.sync += node1.eq(Cat(ember.destination != self.node, ember.source >= self.nodes,
                                      ember.source == self.node))
         m.d.sync += node2.eq(node1.any())
         m.submodules.crc32c = crc = Crc32c()
-        m.d.comb += [crc.valid.eq(beat.valid), crc.first.eq(beat.first),
-                     crc.data.eq(seen)]
+        m.d.comb += [crc.valid.eq(valid), crc.first.eq(first), crc.data.eq(seen)]
         return crc.crc != head2.crc, node2
 
-    def _ethernet_checks(self, m, beat, header, beats1):
+    def _ethernet_checks(self, m, begins, header, beats1):
         """Return (foreign, bad lengths, bad checksum), valid after stage 2."""
-        own_mac, own_ip = Signal(48), Signal(32)
+        own_mac, own_ip = Signal(48, reset_less=True), Signal(32, reset_less=True)
         m.d.sync += [own_mac.eq(address(self.mac_base, self.node, 48)),
                      own_ip.eq(address(self.ip_base, self.node, 32))]
         # For another NIC or of another protocol: four groups of comparisons.
-        foreign1, foreign2 = Signal(4), Signal()
-        ip_length1, udp_length1, lengths2 = Signal(16), Signal(16), Signal()
-        sums1 = Signal(data.ArrayLayout(18, 3))
-        sum2 = Signal(20)
+        foreign1, foreign2 = Signal(4, reset_less=True), Signal(reset_less=True)
+        ip_length1, udp_length1 = (Signal(16, reset_less=True, name=f"{name}_length1")
+                                   for name in ("ip", "udp"))
+        lengths2 = Signal(reset_less=True)
+        sums1, sum2 = (Signal(shape, reset_less=True, name=name) for name, shape in (
+            ("sums1", data.ArrayLayout(18, 3)), ("sum2", 20)))
         wire = header.as_value()
         start = HeaderBeat["ip_version_ihl"].offset
         words = [wire[start + 16 * k:start + 16 * k + 16] for k in range(10)]
-        with m.If(beat.valid & beat.first):
+        with m.If(begins):
             m.d.sync += [
                 foreign1.eq(Cat(
                     swap_bytes(header.mac_destination) != own_mac,

@@ -155,7 +155,7 @@ class PacketPool(wiring.Component):
             m.d.sync += opened.bit_select(index, 1).eq(0)
 
         # A closed packet enters its queue a cycle later; the queue has room for every buffer.
-        push, pushed = Signal(), Signal(place)
+        push, pushed = Signal(), Signal(place, reset_less=True)
         m.d.sync += push.eq(self.full | self.expired | self.stepped)
         m.d.sync += [
             pushed.destination.eq(index), pushed.buffer.eq(self.buffer),
