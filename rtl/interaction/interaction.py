@@ -60,7 +60,8 @@ class Interaction(wiring.Component):
         if self._config.dot_units == 0:
             wiring.connect(m, wiring.flipped(self.i), flattener.i)
             wiring.connect(m, flattener.o, wiring.flipped(self.o))
-            m.d.comb += self.idle.eq(flattener.idle)
+            m.d.comb += [self.idle.eq(flattener.idle), self.counters.dropped.eq(0),
+                         self.counters.stall_output.eq(0)]
             return m
         m.submodules.dot_interaction = dot = DotInteraction(self._config)
         m.d.comb += [

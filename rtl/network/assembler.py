@@ -183,6 +183,7 @@ class FrameAssembler(wiring.Component):
         item1, item2 = (Signal(done.payload.shape(), reset_less=True, name=f"item{k}")
                         for k in (1, 2))
         header, empty = Signal(HeaderBeat, reset_less=True), Signal(reset_less=True)
+        following = Signal(HeaderBeat)  # 0 in the fields that nobody fills in
         beats, rest = (Signal(out.payload.beats.shape(), reset_less=True, name=name)
                        for name in ("beats", "rest"))
         sending, move, take = Signal(), Signal(), Signal()
@@ -190,11 +191,12 @@ class FrameAssembler(wiring.Component):
         with m.If(move):
             m.d.sync += [valid1.eq(done.valid), item1.eq(done.payload), valid2.eq(valid1),
                          item2.eq(item1), valid3.eq(valid2), empty.eq(item2.beats == 0),
-                         beats.eq(item2.beats + 1), header.ember.eq(item2.ember)]
+                         beats.eq(item2.beats + 1), header.eq(following)]
         whole = header
         if self._framing == "ethernet":
-            whole = self._build(m, move, item1, item2, header)
+            whole = self._build(m, move, item1, item2, following, header)
         m.d.comb += [
+            following.ember.eq(item2.ember),
             out.payload.beat.keep.eq((1 << BEAT_BYTES) - 1),
             out.payload.beats.eq(Mux(sending, rest, beats)),
             take.eq(~sending & valid3 & out.ready),
@@ -214,7 +216,7 @@ class FrameAssembler(wiring.Component):
               stall_output=self.o.valid & ~self.o.ready)
         return valid1 | valid2 | valid3 | sending
 
-    def _build(self, m, move, item1, item2, header):
+    def _build(self, m, move, item1, item2, following, header):
         """Fill in Ethernet, IPv4 and UDP; return the header beat with its checksum."""
         own_mac, mac2 = (Signal(48, reset_less=True, name=name) for name in ("own_mac", "mac2"))
         own_ip, ip2 = (Signal(32, reset_less=True, name=name) for name in ("own_ip", "ip2"))
@@ -235,20 +237,22 @@ class FrameAssembler(wiring.Component):
                 ip2.eq(address(self.ip_base, item1.ember.destination, 32)),
                 sum2.eq(common + length1),
                 total3.eq(sum2 + ip2[:16] + ip2[16:]),
-                header.mac_destination.eq(swap_bytes(mac2)),
-                header.mac_source.eq(swap_bytes(own_mac)),
-                header.ethertype.eq(swap_bytes(C(ETHERTYPE_IPV4, 16))),
-                header.ip_version_ihl.eq(IP_VERSION_IHL),
-                header.ip_length.eq(swap_bytes(Cat(length2, C(0, 16))[:16])),
-                header.ip_fragment.eq(swap_bytes(C(DONT_FRAGMENT, 16))),
-                header.ip_ttl.eq(IP_TTL), header.ip_protocol.eq(IP_PROTOCOL_UDP),
-                header.ip_source.eq(swap_bytes(own_ip)),
-                header.ip_destination.eq(swap_bytes(ip2)),
-                header.udp_source.eq(swap_bytes(self.udp_port)),
-                header.udp_destination.eq(swap_bytes(self.udp_port)),
-                header.udp_length.eq(swap_bytes(
-                    Cat(C(UDP_LENGTH, 6), item2.beats, C(0, 16))[:16])),
             ]
+        m.d.comb += [
+            following.mac_destination.eq(swap_bytes(mac2)),
+            following.mac_source.eq(swap_bytes(own_mac)),
+            following.ethertype.eq(swap_bytes(C(ETHERTYPE_IPV4, 16))),
+            following.ip_version_ihl.eq(IP_VERSION_IHL),
+            following.ip_length.eq(swap_bytes(Cat(length2, C(0, 16))[:16])),
+            following.ip_fragment.eq(swap_bytes(C(DONT_FRAGMENT, 16))),
+            following.ip_ttl.eq(IP_TTL), following.ip_protocol.eq(IP_PROTOCOL_UDP),
+            following.ip_source.eq(swap_bytes(own_ip)),
+            following.ip_destination.eq(swap_bytes(ip2)),
+            following.udp_source.eq(swap_bytes(self.udp_port)),
+            following.udp_destination.eq(swap_bytes(self.udp_port)),
+            following.udp_length.eq(swap_bytes(
+                Cat(C(UDP_LENGTH, 6), item2.beats, C(0, 16))[:16])),
+        ]
         whole, once = Signal(HeaderBeat), Signal(17)
         m.d.comb += [
             once.eq(total3[:16] + total3[16:]), whole.eq(header),
