@@ -18,6 +18,10 @@ _LEAD = 23
 """The lowest place of the leading bit that leaves room for a significand below it."""
 
 
+_HALF = 6
+"""Chunks below those that are searched together, so that the search is a few levels of logic."""
+
+
 class ExactRounder(wiring.Component):
     """Round an exact sum once to binary32: to nearest even, subnormals, overflow to infinity.
 
@@ -70,20 +74,29 @@ class ExactRounder(wiring.Component):
         else:
             m.d.sync += x1.eq(self.i)
         sign = x1.value[-1]
-        unlike2, some2 = _registers(unlike2=CHUNKS, some2=CHUNKS)
+        unlike2, some2, high2 = _registers(unlike2=CHUNKS, some2=CHUNKS, high2=1)
         for k in range(CHUNKS):
             chunk = x1.value.word_select(k, CHUNK_BITS)
             m.d.sync += [unlike2[k].eq((chunk ^ sign.replicate(CHUNK_BITS)).any()),
                          some2[k].eq(chunk.any())]
+        half = CHUNK_BITS * _HALF
+        m.d.sync += high2.eq(
+            (x1.value[half:-1] ^ sign.replicate(EXACT_VALUE_BITS - 1 - half)).any())
 
         # 2: the chunk of the leading bit, one-hot; the lowest one of a sum of 0 or -1.
         x2 = Signal(EXACT, reset_less=True)
         m.d.sync += x2.eq(x1)
         lead3, lost3 = _registers(lead3=CHUNKS, lost3=1)
-        here = [(unlike2[k] if k else 1) & ~unlike2[k + 1:].any() for k in range(CHUNKS)]
+
+        def above(k: int) -> Value:
+            """Return whether any chunk above ``k`` differs from the sign."""
+            return high2 | unlike2[k + 1:_HALF].any() if k < _HALF - 1 else (
+                high2 if k == _HALF - 1 else unlike2[k + 1:].any())
+
+        here = [(unlike2[k] if k else 1) & ~above(k) for k in range(CHUNKS)]
         m.d.sync += [
             lead3.eq(Cat(here)),
-            lost3.eq(Cat(some2[k] & unlike2[k + 2:].any() for k in range(CHUNKS - 2)).any()),
+            lost3.eq(Cat(some2[k] & above(k + 1) for k in range(CHUNKS - 2)).any()),
         ]
 
         # 3: that chunk, and the one below it.
