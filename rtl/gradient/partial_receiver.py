@@ -32,8 +32,9 @@ PARTIAL_RECEIVER_COUNTERS = CounterLayout(
     "bad_owner", "stall_sink")
 
 _User = data.StructLayout({
-    "beat": BEAT_INDEX_BITS, "level": 1, "source": NODE_BITS, "step": STEP_BITS, "beats": 8,
-    "last": 1})
+    "beat": BEAT_INDEX_BITS, "beyond": 1, "level": 1, "source": NODE_BITS, "step": STEP_BITS,
+    "beats": 8, "last": 1})
+"""``beyond``: the beat is none of a vector, known before the look-up."""
 
 _Out = data.StructLayout({"partial": ReceivedPartial, "bad": 1})
 
@@ -121,7 +122,7 @@ class PartialReceiver(Gateable, wiring.Component):
             buffer.vector_packing.eq(self.vector_packing), buffer.freed.eq(self.freed),
             split.i.valid.eq(buffer.items.valid), buffer.items.ready.eq(split.i.ready),
             split.i.payload.key.row.eq(record.row), split.i.payload.key.table.eq(record.table),
-            user.beat.eq(record.beat),
+            user.beat.eq(record.beat), user.beyond.eq(record.beat >= self.vector_beats),
             user.level.eq(ReductionLevel.GLOBAL if self._ethernet else record.level),
             *(user[name].eq(item[name]) for name in ("source", "step", "beats", "last")),
             split.node.eq(self.node), split.nodes.eq(self.nodes),
@@ -172,7 +173,7 @@ class PartialReceiver(Gateable, wiring.Component):
         status = checked.payload.status
         faults = {
             "bad_step": (~self.open | (user.step != self.open_step)) if self._ethernet else C(0),
-            "bad_beat": user.beat >= self.vector_beats,
+            "bad_beat": user.beyond,
             "bad_table": (status == Status.TABLE) | (status == Status.KIND),
             "bad_row": status == Status.ROW,
             "bad_owner": (user.level == ReductionLevel.GLOBAL)

@@ -55,6 +55,9 @@ class RecordSplit(wiring.Component):
         with m.If(self.o.ready):
             m.d.sync += [index.eq(index + 1), left.eq(left - 1), last.eq(left == 2)]
         with m.If(self.i.ready):
-            m.d.sync += [here.eq(self.i.valid), beat.eq(self.i.payload), index.eq(0),
-                         left.eq(self.i.payload.records), last.eq(self.i.payload.records == 1)]
+            m.d.sync += [here.eq(self.i.valid), index.eq(0), left.eq(self.i.payload.records),
+                         last.eq(self.i.payload.records == 1)]
+        # Not with ``ready`` alone, whose way back to the memory should have few loads.
+        with m.If(self.i.valid & self.i.ready):
+            m.d.sync += beat.eq(self.i.payload)
         return m
