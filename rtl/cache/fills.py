@@ -103,15 +103,16 @@ class FillWriter(wiring.Component):
             with m.Elif(first):
                 m.d.sync += number.eq(1)  # past the first beat, although the vector is bad
 
-        write = self.write
+        write, written = self.write, Signal(BEAT_BITS, reset_less=True)
         allocated, phase, complete = Signal(), Signal(), Signal()
         m.d.sync += [
             write.valid.eq(valid & good), write.stored.eq(valid & good & self.fill_allocated),
             write.slot.eq(self.fill_slot), write.offset.eq(offset),
-            write.id.eq(beat.id[:self._id_bits]), write.beat.eq(number), write.data.eq(beat.data),
+            write.id.eq(beat.id[:self._id_bits]), write.beat.eq(number), written.eq(beat.data),
             allocated.eq(self.fill_allocated), phase.eq(self.fill_phase), complete.eq(close),
         ]
         m.d.comb += [
+            write.data.eq(written),
             self.filled.valid.eq(complete & allocated), self.filled.slot.eq(write.slot),
             self.filled.phase.eq(phase),
             self.complete.eq(complete), self.complete_id.eq(write.id),

@@ -87,15 +87,15 @@ class Resolver(wiring.Component):
         m.d.sync += [asked.eq(go), reserved.eq(~direct), kept.eq(decision)]
 
         # Step 3. A lookup that waits in a list asks for nothing.
-        done, op = self.done, queue.i.payload
+        done, op, now = self.done, queue.i.payload, Signal(self._decision, reset_less=True)
         m.d.sync += [
             done.valid.eq(asked), done.pending.eq(asked & kept.hit & self.waiting),
-            done.decision.eq(kept), self.add.eq(asked & (~kept.hit | self.waiting)),
+            now.eq(kept), self.add.eq(asked & (~kept.hit | self.waiting)),
             self.unused.eq(asked & reserved & kept.hit & ~self.waiting),
             queue.i.valid.eq(asked & ~(kept.hit & self.waiting)),
         ]
-        now = done.decision
         m.d.comb += [
+            done.decision.eq(now),
             self.add_first.eq(~now.hit), self.add_id.eq(now.id), self.add_meta.eq(now.meta),
             queue.unused.eq(done.pending), op.miss.eq(~now.hit),
             op.id.eq(now.id), op.slot.eq(now.slot), op.key.eq(now.key), op.meta.eq(now.meta),

@@ -43,9 +43,9 @@ class CountReciprocal(wiring.Component):
         m = Module()
 
         # 1 and 2: shift the count until its highest bit is 1.
-        count, zeros = Signal(COUNT_BITS), Signal(4)
+        count, zeros = Signal(COUNT_BITS, reset_less=True), Signal(4, reset_less=True)
         m.d.sync += [count.eq(self.n), zeros.eq(leading_zeros(self.n))]
-        divisor, exponent = Signal(COUNT_BITS), Signal(4)
+        divisor, exponent = Signal(COUNT_BITS, reset_less=True), Signal(4, reset_less=True)
         m.d.sync += [divisor.eq(count << zeros), exponent.eq(~zeros)]
 
         # Then 2^57 / divisor, bit by bit: a remainder below 0 is corrected in the next step, which
@@ -60,7 +60,7 @@ class CountReciprocal(wiring.Component):
                 value = Signal(COUNT_BITS + 1)
                 m.d.comb += value.eq(Cat(subtract, remainder[:-1]) + term)
                 remainder, quotient = value, Cat(~value[-1], quotient)
-            stage = [Signal.like(Signal(len(value)), name=f"{name}{step}") for name, value in (
+            stage = [Signal(len(value), reset_less=True, name=f"{name}{step}") for name, value in (
                 ("remainder", remainder), ("quotient", quotient), ("divisor", divisor),
                 ("exponent", exponent))]
             m.d.sync += [register.eq(value) for register, value in zip(

@@ -69,13 +69,13 @@ class LandingCheck(wiring.Component):
         wiring.connect(m, wiring.flipped(self.local), local.i)
 
         # Stage 0: choose a beat and its address. The tag of a vector is that of its first beat.
-        remote_valid, remote = Signal(), Signal(TaggedBeat)
+        remote_valid, remote = Signal(), Signal(TaggedBeat, reset_less=True)
         m.d.comb += [self.remote.ready.eq(1), local.o.ready.eq(~remote_valid)]
         m.d.sync += remote_valid.eq(self.remote.valid)
         with m.If(self.remote.valid):
             m.d.sync += remote.eq(self.remote.payload)
         middle = [Signal(name=f"middle{s}") for s in range(2)]
-        tags = [Signal(TAG_BITS, name=f"tag{s}") for s in range(2)]
+        tags = [Signal(TAG_BITS, reset_less=True, name=f"tag{s}") for s in range(2)]
         beat = [Signal(range(beats + 1), name=f"beat{s}") for s in range(2)]
         chosen = Signal(TaggedBeat)
         valid, tag, index = Signal(), Signal(TAG_BITS), Signal(range(beats + 1))
@@ -104,8 +104,8 @@ class LandingCheck(wiring.Component):
         # Stage 1: the place's bit is known; write the beat, and the bit with the last one.
         stage = Signal(data.StructLayout({
             "source": 1, "place": bits, "lap": 1, "reserved": 1, "fits": 1, "ends": 1, "last": 1,
-            "address": range(places * beats), "beat": range(beats + 1)}))
-        stage_valid, stage_data = Signal(), Signal(BEAT_BITS)
+            "address": range(places * beats), "beat": range(beats + 1)}), reset_less=True)
+        stage_valid, stage_data = Signal(), Signal(BEAT_BITS, reset_less=True)
         m.d.sync += stage_valid.eq(valid)
         with m.If(valid):
             m.d.sync += [
