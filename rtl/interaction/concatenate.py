@@ -42,7 +42,8 @@ class Concatenator(wiring.Component):
 
     def elaborate(self, platform) -> Module:
         m = Module()
-        m.submodules.output = output = SkidBuffer(VectorInBeat)
+        # Registers, not LUTRAM: much logic follows in the interaction's recoders.
+        m.submodules.output = output = SkidBuffer(VectorInBeat, lutram=False)
         wiring.connect(m, output.o, wiring.flipped(self.o))
         bags, ends, out = Signal(), Signal(), output.i.payload
         dense, pooled = self.dense.payload, self.pooled.payload

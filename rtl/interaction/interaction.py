@@ -1,6 +1,6 @@
 """Interaction: computes a sample's result, dots or the concatenated vectors."""
 
-from amaranth.hdl import Module
+from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -75,6 +75,9 @@ class Interaction(wiring.Component):
                 m.d.comb += [
                     block.i.valid.eq(self.i.valid), self.i.ready.eq(block.i.ready),
                     self.o.valid.eq(block.o.valid), block.o.ready.eq(self.o.ready),
-                    self.o.payload.eq(block.o.payload),
                 ]
+        # A register of its own for the many bits: no result comes in the cycle of a change.
+        dots = Signal()
+        m.d.sync += dots.eq(self.dots)
+        m.d.comb += self.o.payload.eq(Mux(dots, dot.o.payload, flattener.o.payload))
         return m
