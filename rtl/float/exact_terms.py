@@ -119,7 +119,7 @@ class ExactTerms(wiring.Component):
         ]
         given = Cat(unit.o for unit in units)
         for earlier in range(turns - 1):
-            waiting = Signal(len(given), name=f"given{earlier}")
+            waiting = Signal(len(given), reset_less=True, name=f"given{earlier}")
             with m.If(turn == earlier):
                 m.d.sync += waiting.eq(given)
             m.d.comb += beats.i.payload.data.word_select(earlier, len(given)).eq(waiting)

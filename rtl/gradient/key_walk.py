@@ -50,19 +50,19 @@ class KeyWalk(wiring.Component):
 
     def elaborate(self, platform) -> Module:
         m = Module()
-        sets, line = self._sets, key_line_layout(self._ways, self._beats)
+        sets = self._sets
         # The set to be read next; the set whose line is available; the set being read out, whose
         # ways move down as they are finished, and the number of its lowest way.
         following, fetched_set = Signal(range(sets + 1)), Signal(range(sets))
         fetched, now_set, way = Signal(), Signal(range(sets)), Signal(ceil_log2(self._ways))
-        left = Signal(line)
-        front, upper = left.ways[0], left.as_value()[line["ways"].shape.elem_shape.size:]
+        keys = Signal(data.ArrayLayout(Key.size, self._ways), reset_less=True)
+        present = Signal(data.ArrayLayout(self._beats, self._ways))
         pick, rest = Signal(self._beats), Signal(self._beats)
         advance, busy, last, free, load, more = (Signal() for _ in range(6))
-        others = left.ways[1].present.any() if self._ways > 1 else C(0, 1)
+        others = present[1].any() if self._ways > 1 else C(0, 1)
         m.d.comb += [
-            pick.eq(Cat(front.present[n] & ~front.present[:n].any() for n in range(self._beats))),
-            rest.eq(front.present & ~pick), last.eq(~rest.any()), busy.eq(front.present.any()),
+            pick.eq(Cat(present[0][n] & ~present[0][:n].any() for n in range(self._beats))),
+            rest.eq(present[0] & ~pick), last.eq(~rest.any()), busy.eq(present[0].any()),
             advance.eq(~self.o.valid | self.o.ready),
             free.eq(~busy | (advance & last & ~others)),
             load.eq(free & fetched), more.eq(following != sets),
@@ -87,7 +87,7 @@ class KeyWalk(wiring.Component):
         reading = self.o.payload
         with m.If(advance):
             m.d.sync += [
-                self.o.valid.eq(busy), reading.payload.key.eq(front.key),
+                self.o.valid.eq(busy), reading.payload.key.eq(keys[0]),
                 reading.payload.last.eq(last), reading.slot.eq(Cat(way, now_set)),
             ]
             for n in range(1, self._beats):
@@ -96,9 +96,12 @@ class KeyWalk(wiring.Component):
             with m.If(pick[0]):
                 m.d.sync += reading.beat.eq(0)
             with m.If(busy):
-                m.d.sync += front.present.eq(rest)
+                m.d.sync += present[0].eq(rest)
                 with m.If(last):
-                    m.d.sync += [left.eq(upper), way.eq(way + 1)]
+                    m.d.sync += [keys.eq(keys.as_value()[Key.size:]), way.eq(way + 1),
+                                 present.eq(present.as_value()[self._beats:])]
         with m.If(load):
-            m.d.sync += [left.eq(self.line), now_set.eq(fetched_set), way.eq(0)]
+            m.d.sync += [now_set.eq(fetched_set), way.eq(0)]
+            for n, held in enumerate(self.line.ways):
+                m.d.sync += [keys[n].eq(held.key), present[n].eq(held.present)]
         return m

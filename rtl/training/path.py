@@ -306,7 +306,7 @@ class TrainingPath(wiring.Component):
         receiver, departure, barrier = self._receiver, self._departure, blocks.step_barrier
         sender = blocks.gradient_sender
         keepers = receiver, sender, blocks.partial_receiver, blocks.returned_receiver
-        ports = {name: Signal.like(getattr(self, name)) for name in _REGISTERS}
+        ports = {name: Signal.like(getattr(self, name), reset_less=True) for name in _REGISTERS}
         m.d.sync += [port.eq(getattr(self, name)) for name, port in ports.items()]
         ports["time"] = self.time
         for block in parts.values():

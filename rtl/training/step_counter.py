@@ -180,7 +180,7 @@ class StepCounter(wiring.Component):
 
     def _decode(self, m: Module) -> Signal:
         """Decode the records of a beat in parallel; return the result, 2 cycles later."""
-        beat, come = Signal(RecordBeat), Signal()
+        beat, come = Signal(RecordBeat, reset_less=True), Signal()
         said = Signal(data.StructLayout({
             "end": 1, "count": _COUNT_BITS, "stray": 1, "source": NODE_BITS, "current": 1,
             "busy": 1}))
