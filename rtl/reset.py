@@ -6,7 +6,7 @@ __all__ = ["LEAVES", "LOADS", "QUIET_CYCLES", "ResetBranch", "reset_root"]
 
 LOADS = 512
 """Bits that a register of the tree resets, if no module has more."""
-LEAVES = 8
+LEAVES = 32
 """Most registers of a block that do so."""
 QUIET_CYCLES = 2
 """Cycles from the end of the reset until the blocks are let go, and a NIC takes its first input."""
