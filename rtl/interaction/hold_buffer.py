@@ -1,6 +1,6 @@
 """Hold buffer: vectors arrive in any order and leave in the order of their slots."""
 
-from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.hdl import Array, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
@@ -11,7 +11,7 @@ from rtl.interaction.landing import LandingCheck
 from rtl.interaction.records import SlotBeat
 from rtl.memory import Ram
 from rtl.monitor.counters import CounterLayout, count
-from rtl.stream import SkidBuffer
+from rtl.stream import Level, SkidBuffer, StreamFIFO
 
 __all__ = ["HoldBuffer"]
 
@@ -52,8 +52,12 @@ class HoldBuffer(wiring.Component):
     Raises ``TypeError`` if ``config`` is not a :class:`~rtl.config.NicConfig`.
     """
 
-    LATENCY = {("last beat of a vector", "its first beat in slot order"): 5}
+    LATENCY = {("last beat of a vector", "its first beat in slot order"): 8}
     RATE = "1 reservation, 1 beat in and 1 beat out per cycle"
+    WINDOW = 4
+    """Slots that are looked at ahead, a power of two: one a cycle, for three cycles each."""
+    OUT_BEATS = 8
+    """Beats between the choice of one and its leaving: each takes a place for five cycles."""
 
     def __init__(self, config: NicConfig, *, places: int | None = None):
         if not isinstance(config, NicConfig):
@@ -74,29 +78,21 @@ class HoldBuffer(wiring.Component):
         m = Module()
         places, beats = self.places, self.beats
         bits = ceil_log2(places)
-        m.submodules.store = store = Ram(
-            self._bits, places * beats, style="uram" if places * beats >= 2048 else "bram")
-        m.submodules.slots = slots = Ram(HoldSlot.size, places, style="bram")
         m.submodules.landing = landing = LandingCheck(places, beats)
         m.submodules.marks = marks = SkidBuffer(bits + 1)
-        m.submodules.output = output = SkidBuffer(SlotBeat)
-        wiring.connect(m, output.o, wiring.flipped(self.o))
+        m.submodules.free = free = Level(places, init=places)
+        m.submodules.unread = unread = Level(places)
         wiring.connect(m, wiring.flipped(self.remote), landing.remote)
         wiring.connect(m, wiring.flipped(self.local), landing.local)
 
         # The places from head to before tail are reserved; the bit above a place is its lap.
-        head, tail, fetch = (Signal(bits + 1) for _ in range(3))
-        level = Signal(range(places + 1))
-        full, reserve, release = Signal(), Signal(), Signal()
-        behind = Signal()
+        head, tail, level = Signal(bits + 1), Signal(bits + 1), Signal(range(places + 1))
+        reserve, release, behind = Signal(), Signal(), Signal()
         empty_slot = self.reserve.payload.kind == RecordKind.EMPTY
         m.d.comb += [
-            full.eq(level == places),
-            self.reserve.ready.eq(~full & landing.swept & marks.i.ready & ~behind),
+            self.reserve.ready.eq(free.some & landing.swept & marks.i.ready & ~behind),
             reserve.eq(self.reserve.valid & self.reserve.ready),
-            self.next_landing.eq(tail[:bits]),
-            slots.write_en.eq(reserve), slots.write_addr.eq(tail[:bits]),
-            slots.write_data.eq(self.reserve.payload),
+            free.down.eq(reserve), free.up.eq(release), self.next_landing.eq(tail[:bits]),
             # No vector will fill the place of an EMPTY slot, so its bit is written here: otherwise
             # it would read as filled one lap later.
             marks.i.valid.eq(reserve & empty_slot), marks.i.payload.eq(tail),
@@ -113,71 +109,111 @@ class HoldBuffer(wiring.Component):
         with m.If(release):
             m.d.sync += head.eq(head + 1)
         m.d.sync += level.eq(level + reserve - release)
-        m.d.comb += [
-            store.write_en.eq(landing.write_en), store.write_addr.eq(landing.write_addr),
-            store.write_data.eq(landing.write_data),
-        ]
 
-        # The oldest slot: its record and bit are read, then it waits here for its vector.
-        oldest = Signal(HoldSlot)
-        oldest_valid, seen, there, fetching = Signal(), Signal(), Signal(), Signal()
-        is_empty, taken, last_beat, room = Signal(), Signal(), Signal(), Signal()
-        beat = Signal(range(max(2, beats)))
-        m.d.comb += [
-            fetching.eq((fetch != tail) & (~oldest_valid | release)),
-            slots.read_en.eq(fetching), slots.read_addr.eq(fetch[:bits]),
-            landing.look_en.eq(fetching), landing.look.eq(fetch),
-            oldest.eq(slots.read_data),
-            is_empty.eq(oldest.kind == RecordKind.EMPTY),
-            there.eq(is_empty | seen | landing.looked | (
-                landing.filled_valid & (landing.filled == head[:bits]))),
-            taken.eq(oldest_valid & there & room),
-            last_beat.eq(beat == (self.vector_beats - 1)[:len(beat)]),
-            release.eq(taken & last_beat),
-            store.read_en.eq(taken), store.read_addr.eq(head[:bits] * beats + beat),
-        ]
-        with m.If(fetching):
-            m.d.sync += [fetch.eq(fetch + 1), oldest_valid.eq(1), seen.eq(0)]
-        with m.Elif(release):
-            m.d.sync += oldest_valid.eq(0)
-        with m.Elif(there):
-            m.d.sync += seen.eq(1)
-        with m.If(taken):
-            m.d.sync += beat.eq(Mux(last_beat, 0, beat + 1))
+        # Whether a slot can be reserved is known late, so its record is written a cycle later.
+        m.submodules.slots = slots = Ram(HoldSlot.size, places, style="bram")
+        record, place = Signal(HoldSlot, reset_less=True), Signal(bits, reset_less=True)
+        m.d.sync += [unread.up.eq(reserve), record.eq(self.reserve.payload), place.eq(tail)]
+        m.d.comb += [slots.write_en.eq(unread.up), slots.write_addr.eq(place),
+                     slots.write_data.eq(record)]
 
-        read_valid = Signal()
-        read = Signal(data.StructLayout({"slot": HoldSlot, "last": 1}))
-        m.d.comb += [
-            room.eq(~read_valid | output.i.ready),
-            output.i.valid.eq(read_valid),
-            output.i.payload.data.eq(
-                Mux(read.slot.kind == RecordKind.EMPTY, 0, store.read_data)),
-            output.i.payload.kind.eq(read.slot.kind),
-            output.i.payload.sample.eq(read.slot.sample),
-            output.i.payload.step.eq(read.slot.step),
-            output.i.payload.sample_last.eq(read.slot.last),
-            output.i.payload.beat_last.eq(read.last),
-        ]
-        with m.If(room):
-            m.d.sync += read_valid.eq(taken)
-        with m.If(taken):
-            m.d.sync += read.eq(Cat(oldest, last_beat))
+        waits, there, slot = self._window(m, landing, unread, slots, head, release)
+        asleep = self._leave(m, landing, head, waits & there, slot, release)
 
         # Both stalls may last through skipped idle cycles: they count time, not clock edges.
-        before, waits, waits_full = Signal(32), Signal(), Signal()
+        before, waited, was_full = Signal(32), Signal(), Signal()
         passed = Signal(32)
         m.d.comb += passed.eq(self.time - before)
-        m.d.sync += [
-            before.eq(self.time),
-            waits.eq(oldest_valid & ~there), waits_full.eq(self.reserve.valid & full),
-        ]
+        m.d.sync += [before.eq(self.time), waited.eq(waits & ~there),
+                     was_full.eq(self.reserve.valid & ~free.some)]
         count(m, self.counters, reserved=reserve, vectors_in=landing.vector_in,
               beats_in=landing.beats_in, bad_landings=landing.bad,
               beats_out=self.o.valid & self.o.ready,
-              stall_full=Mux(waits_full, passed, 0), stall_waiting=Mux(waits, passed, 0))
-        # A slot whose vector is there leaves, or is about to. Activity of its leaving, and of a
-        # place just filled, which landing.idle covers, need not be included.
+              stall_full=Mux(was_full, passed, 0), stall_waiting=Mux(waited, passed, 0))
+        # The oldest slot's vector is not there, and nothing is on its way into the window.
         m.d.comb += self.idle.eq(
-            landing.idle & marks.idle & output.idle & ~read_valid
-            & Mux(oldest_valid, ~(is_empty | seen | landing.looked), fetch == tail))
+            landing.idle & marks.idle & asleep & ~unread.up & ~self._moving & ~(waits & there))
         return m
+
+    def _window(self, m: Module, landing: LandingCheck, unread: Level, slots: Ram, head: Value,
+                release: Value) -> tuple:
+        """Look at slots ahead; return whether there is an oldest, its vector is there, its record.
+
+        The slots of the window are consecutive, so the low bits of their places tell them apart.
+        """
+        bits = len(head) - 1
+        m.submodules.room = room = Level(self.WINDOW, init=self.WINDOW)
+        m.submodules.known = known = Level(self.WINDOW)
+        m.submodules.records = records = Ram(HoldSlot.size, self.WINDOW, style="lutram", latency=0)
+        fetch, fetching, number = Signal(len(head)), Signal(), ceil_log2(self.WINDOW)
+        # Of the slot that was fetched in the cycle before, the record and the bit are read now.
+        read, slot, oldest = Signal(number, reset_less=True), Signal(HoldSlot), Signal(HoldSlot)
+        m.d.comb += [
+            fetching.eq(unread.some & room.some), unread.down.eq(fetching),
+            room.down.eq(fetching), room.up.eq(release), known.down.eq(release),
+            slots.read_addr.eq(fetch), landing.look.eq(fetch), landing.look_en.eq(1),
+            slot.eq(slots.read_data), records.write_en.eq(known.up), records.write_addr.eq(read),
+            records.write_data.eq(slot), records.read_addr.eq(head), oldest.eq(records.read_data),
+        ]
+        m.d.sync += [known.up.eq(fetching), read.eq(fetch)]
+        with m.If(fetching):
+            m.d.sync += fetch.eq(fetch + 1)
+        there = Array(Signal(name=f"there{k}", reset_less=True) for k in range(self.WINDOW))
+        for k, now in enumerate(there):
+            place, filled = Signal(bits, reset_less=True, name=f"place{k}"), Signal()
+            with m.If(fetching & (fetch[:number] == k)):
+                m.d.sync += [place.eq(fetch),
+                             now.eq(landing.filled_valid & (landing.filled == fetch[:bits]))]
+            with m.Else():
+                m.d.comb += filled.eq(landing.filled_valid & (landing.filled == place))
+                m.d.sync += now.eq(now | filled | (known.up & (read == k) & (
+                    landing.looked | (slot.kind == RecordKind.EMPTY))))
+        self._moving = fetching | known.up
+        return known.some, there[head[:number]], oldest
+
+    def _leave(self, m: Module, landing: LandingCheck, head: Value, there: Value, slot: data.View,
+               release: Signal) -> Value:
+        """Read the beats of the oldest slot once it is ``there``; return whether none is inside.
+
+        The next beat's address waits at the store's pins, so that it is read in the cycle in which
+        it may leave.
+        """
+        bits, beats = len(head) - 1, self.beats
+        m.submodules.store = store = Ram(
+            self._bits, self.places * beats, latency=2,
+            style="uram" if self.places * beats >= 2048 else "bram")
+        m.submodules.output = output = StreamFIFO(SlotBeat, self.OUT_BEATS)
+        m.submodules.credit = credit = Level(self.OUT_BEATS, init=self.OUT_BEATS)
+        wiring.connect(m, output.o, wiring.flipped(self.o))
+        taken, last_beat = Signal(), Signal()
+        beat, address = Signal(range(max(2, beats))), Signal(len(store.read_addr))
+        following = Signal(bits, init=1)
+        m.d.comb += [
+            store.write_en.eq(landing.write_en), store.write_addr.eq(landing.write_addr),
+            store.write_data.eq(landing.write_data), store.read_addr.eq(address),
+            taken.eq(there & credit.some), credit.down.eq(taken),
+            credit.up.eq(self.o.valid & self.o.ready),
+            last_beat.eq(beat == (self.vector_beats - 1)[:len(beat)]),
+            release.eq(taken & last_beat),
+        ]
+        with m.If(taken):
+            m.d.sync += [beat.eq(Mux(last_beat, 0, beat + 1)), address.eq(address + 1)]
+        with m.If(release):
+            m.d.sync += [address.eq(following * beats), following.eq(following + 1)]
+
+        layout = data.StructLayout({"slot": HoldSlot, "last": 1, "void": 1})
+        valid = [Signal(name=f"reading{k}") for k in range(2)]
+        reading = [Signal(layout, name=f"beat{k}", reset_less=True) for k in range(2)]
+        m.d.sync += [
+            valid[0].eq(taken), valid[1].eq(valid[0]), reading[0].slot.eq(slot),
+            reading[0].last.eq(last_beat), reading[0].void.eq(slot.kind == RecordKind.EMPTY),
+            reading[1].eq(reading[0]),
+        ]
+        read, out = reading[1], output.i.payload
+        m.d.comb += [
+            output.i.valid.eq(valid[1]), out.data.eq(Mux(read.void, 0, store.read_data)),
+            out.kind.eq(read.slot.kind), out.sample.eq(read.slot.sample),
+            out.step.eq(read.slot.step), out.sample_last.eq(read.slot.last),
+            out.beat_last.eq(read.last),
+        ]
+        return credit.level[-1]

@@ -33,12 +33,12 @@ class LandingCheck(wiring.Component):
     write_en, write_addr, write_data: beats for the store, address ``place * beats + beat``.
     look_en, look: ask whether this place (with its lap) is filled; ``looked`` answers one cycle
         later and holds until the next question. A write in the same cycle is not seen.
-    filled_valid, filled: the place whose last beat was written in the cycle before.
+    filled_valid, filled: the place whose last beat is being written.
     vector_in, bad, beats_in: events: a place filled, a vector dropped, beats of a filled place.
     swept: the filled bits are ready. idle.
     """
 
-    LATENCY = {("beat", "its write"): 2}
+    LATENCY = {("beat", "its write"): 3}
     RATE = "1 beat per cycle"
 
     def __init__(self, places: int, beats: int):
@@ -71,11 +71,9 @@ class LandingCheck(wiring.Component):
         # Stage 0: choose a beat and its address. The tag of a vector is that of its first beat.
         remote_valid, remote = Signal(), Signal(TaggedBeat, reset_less=True)
         m.d.comb += [self.remote.ready.eq(1), local.o.ready.eq(~remote_valid)]
-        m.d.sync += remote_valid.eq(self.remote.valid)
-        with m.If(self.remote.valid):
-            m.d.sync += remote.eq(self.remote.payload)
+        m.d.sync += [remote_valid.eq(self.remote.valid), remote.eq(self.remote.payload)]
         middle = [Signal(name=f"middle{s}") for s in range(2)]
-        tags = [Signal(TAG_BITS, reset_less=True, name=f"tag{s}") for s in range(2)]
+        tags = [Signal(TAG_BITS, name=f"tag{s}", reset_less=True) for s in range(2)]
         beat = [Signal(range(beats + 1), name=f"beat{s}") for s in range(2)]
         chosen = Signal(TaggedBeat)
         valid, tag, index = Signal(), Signal(TAG_BITS), Signal(range(beats + 1))
@@ -97,58 +95,76 @@ class LandingCheck(wiring.Component):
                     m.d.sync += beat[s].eq(index + 1)
         place, lap = tag[:bits], Signal()
         m.d.comb += [
-            lap.eq(self.head[bits] ^ (place < self.head[:bits])),
-            check.read_addr.eq(place), check.read_en.eq(valid),
+            lap.eq(self.head[bits] ^ (place < self.head[:bits])), check.read_addr.eq(place),
         ]
 
-        # Stage 1: the place's bit is known; write the beat, and the bit with the last one.
-        stage = Signal(data.StructLayout({
+        # Stage 1: the place's bit is known. A place that was filled one or two cycles ago reads as
+        # if it was not; and while one source writes to a place, the other may, too.
+        layout = data.StructLayout({
             "source": 1, "place": bits, "lap": 1, "reserved": 1, "fits": 1, "ends": 1, "last": 1,
-            "address": range(places * beats), "beat": range(beats + 1)}), reset_less=True)
-        stage_valid, stage_data = Signal(), Signal(BEAT_BITS, reset_less=True)
-        m.d.sync += stage_valid.eq(valid)
-        with m.If(valid):
-            m.d.sync += [
-                stage.source.eq(~remote_valid), stage.place.eq(place), stage.lap.eq(lap),
-                stage.reserved.eq(((place - self.head[:bits])[:bits] < self.level)
-                                  & (tag[bits:] == 0)),
-                stage.fits.eq(index < self.vector_beats),
-                stage.ends.eq(index + 1 == self.vector_beats),
-                stage.last.eq(chosen.last), stage.beat.eq(index),
-                stage.address.eq(place * beats + index), stage_data.eq(chosen.data),
-            ]
-        spoiled = [Signal(name=f"spoiled{s}") for s in range(2)]
+            "address": range(places * beats), "beat": range(beats + 1), "both": 1, "same": 1,
+            "similar": 1})
+        stage, stage_valid, stage_data = Signal(layout, reset_less=True), Signal(), Signal(
+            BEAT_BITS, reset_less=True)
+        m.d.sync += [
+            stage_valid.eq(valid), stage_data.eq(chosen.data),
+            stage.source.eq(~remote_valid), stage.place.eq(place), stage.lap.eq(lap),
+            stage.reserved.eq(((place - self.head[:bits])[:bits] < self.level)
+                              & (tag[bits:] == 0)),
+            stage.fits.eq(index < self.vector_beats),
+            stage.ends.eq(index + 1 == self.vector_beats),
+            stage.last.eq(chosen.last), stage.beat.eq(index),
+            stage.address.eq(place * beats + index),
+            stage.both.eq(Mux(remote_valid, middle[1] & (tags[1] == place),
+                              middle[0] & (tags[0] == place))),
+            stage.same.eq(place == stage.place), stage.similar.eq(place == self.filled),
+        ]
+        spoiled, before = [Signal(name=f"spoiled{s}") for s in range(2)], Signal()
         was_spoiled, good, fill = Signal(), Signal(), Signal()
         m.d.comb += [
             was_spoiled.eq(Mux(stage.source, spoiled[1], spoiled[0])),
             good.eq(stage_valid & stage.reserved & stage.fits & ~was_spoiled
                     & (check.read_data != stage.lap)
                     # While this node's own lookup is being written to a place, no peer owns it.
-                    & ~(~stage.source & middle[1] & (tags[1] == stage.place))
-                    & ~(self.filled_valid & (self.filled == stage.place))),
+                    & (stage.source | ~stage.both)
+                    & ~(self.filled_valid & stage.same) & ~(before & stage.similar)),
             fill.eq(good & stage.last & stage.ends),
-            self.write_en.eq(good), self.write_addr.eq(stage.address),
-            self.write_data.eq(stage_data),
-            self.vector_in.eq(fill), self.bad.eq(stage_valid & stage.last & ~fill),
-            self.beats_in.eq(Mux(fill, stage.beat + 1, 0)),
         ]
-        m.d.sync += [self.filled_valid.eq(fill), self.filled.eq(stage.place)]
         for s in range(2):
             with m.If(stage_valid & (stage.source == s)):
                 m.d.sync += spoiled[s].eq(~good & ~stage.last)
-        with m.If(fill & stage.source & middle[0] & (tags[0] == stage.place)):
+        with m.If(fill & stage.source & stage.both):
             # The place may begin a new lap before the vector that the network began is complete.
             m.d.sync += spoiled[0].eq(1)
+
+        # Stage 2: write the beat, and the bit with the last one.
+        filled_lap, write_data = Signal(reset_less=True), Signal(BEAT_BITS, reset_less=True)
+        write_en, write_addr = Signal(), Signal.like(self.write_addr, reset_less=True)
+        filled_valid, filled = Signal(), Signal(bits, reset_less=True)
+        bad, beats_in, decided = Signal(), Signal.like(self.beats_in), Signal()
+        m.d.sync += [
+            decided.eq(stage_valid),
+            write_en.eq(good), write_addr.eq(stage.address), write_data.eq(stage_data),
+            filled_valid.eq(fill), filled.eq(stage.place), filled_lap.eq(stage.lap),
+            before.eq(filled_valid), bad.eq(stage_valid & stage.last & ~fill),
+            beats_in.eq(Mux(fill, stage.beat + 1, 0)),
+        ]
+        m.d.comb += [
+            self.write_en.eq(write_en), self.write_addr.eq(write_addr),
+            self.write_data.eq(write_data),
+            self.filled_valid.eq(filled_valid), self.filled.eq(filled),
+            self.vector_in.eq(filled_valid), self.bad.eq(bad), self.beats_in.eq(beats_in),
+        ]
 
         # The write port of the filled bits: sweep, then vectors, then places without one.
         sweep = Signal(range(places + 1))
         write, address, value = Signal(), Signal(bits), Signal()
-        m.d.comb += self.swept.eq(sweep == places)
+        m.d.comb += self.swept.eq(sweep[-1])
         with m.If(~self.swept):
             m.d.sync += sweep.eq(sweep + 1)
             m.d.comb += [write.eq(1), address.eq(sweep[:bits]), value.eq(1)]
-        with m.Elif(fill):
-            m.d.comb += [write.eq(1), address.eq(stage.place), value.eq(stage.lap)]
+        with m.Elif(filled_valid):
+            m.d.comb += [write.eq(1), address.eq(filled), value.eq(filled_lap)]
         with m.Else():
             m.d.comb += [self.mark.ready.eq(1), write.eq(self.mark.valid),
                          address.eq(self.mark.payload[:bits]), value.eq(self.mark.payload[bits])]
@@ -156,13 +172,12 @@ class LandingCheck(wiring.Component):
             m.d.comb += [copy.write_en.eq(write), copy.write_addr.eq(address),
                          copy.write_data.eq(value)]
 
-        look_lap = Signal()
+        look_lap = Signal(reset_less=True)
         with m.If(self.look_en):
             m.d.sync += look_lap.eq(self.look[bits])
         m.d.comb += [
             look.read_en.eq(self.look_en), look.read_addr.eq(self.look[:bits]),
             self.looked.eq(look.read_data == look_lap),
-            self.idle.eq(self.swept & ~remote_valid & local.idle & ~stage_valid
-                         & ~self.filled_valid),
+            self.idle.eq(self.swept & ~remote_valid & local.idle & ~stage_valid & ~decided),
         ]
         return m

@@ -166,7 +166,7 @@ public:
 
     void init(Clock* clock, const Config& config, Packets* packets) {
         config_ = &config;
-        places.init(clock, config.dense_vectors, config.vector_beats);
+        places.init(clock, config, config.dense_vectors);
         pool.init(clock, packets, opcode::DENSE_REQUESTS, 1, config.one_buffers, true, 0);
         pool.limit = std::min(config.request_batch, RECORDS_PER_BEAT * config.net_payload_beats);
         pool.timeout = config.request_timeout;

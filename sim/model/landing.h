@@ -25,15 +25,19 @@ public:
     Queue<CacheBeat> local, remote;
     Queue<SlotBeat> out;
 
-    void init(Clock* clock, uint32_t places, uint32_t vector_beats) {
+    void init(Clock* clock, const Config& config, uint32_t places) {
         clock_ = clock;
-        beats_ = vector_beats;
+        beats_ = config.vector_beats;
+        most_out_ = config.hold_beats;
         slots_.resize(places);
         there_.assign(places, NEVER);
         local.skid(clock);
         remote.init(clock, 1, 0);
-        out.skid(clock);
+        // From the choice of a beat through the store and a FIFO.
+        out.init(clock, 4, 0);
         marks_.skid(clock);
+        unread_.init(clock, 2, 0);
+        window_.init(clock, 2, config.hold_window);
     }
     bool ready() const {
         return level_ + (released_ == clock_->now) != slots_.size() && marks_.room() && !behind_;
@@ -43,42 +47,30 @@ public:
         slots_[next_landing()] = slot;
         there_[next_landing()] = slot.empty ? 0 : NEVER;
         if (slot.empty) marks_.push(0);
-        tail_++;
+        unread_.push(0);
         landing_ = landing_ + 1 == slots_.size() ? 0 : landing_ + 1;
         level_++;
         reserved++;
-        clock_->moved = true;
-        clock_->soon = std::max(clock_->soon, clock_->now + 2);
     }
     void step() {
-        if (!read_ && !oldest_ && fetch_ == tail_ && marks_.empty() && !late_ && !behind_
+        if (window_.empty() && unread_.empty() && marks_.empty() && !late_ && !behind_
             && remote.empty() && local.empty())
             return;  // nothing inside can move
-        const bool gives = out.room(), room = !read_ || gives;
-        const uint32_t place = head_;
-        const bool taken = oldest_ && there_[place] <= clock_->now && room;
-        const bool release = taken && beat_ + 1 == beats_;
-        if (read_ && gives) {
-            out.push(reading_);
+        if (unread_.has() && window_.room()) {
+            unread_.pop();
+            window_.push(0);
+        }
+        if (window_.has() && there_[head_] <= clock_->now && out.held() < most_out_) {
+            const bool release = beat_ + 1 == beats_;
+            out.push({slots_[head_], release});
             beats_out++;
-        }
-        if (room) read_ = taken;
-        if (taken) {
-            reading_ = {slots_[place], release};
             beat_ = release ? 0 : beat_ + 1;
-            clock_->moved = true;
-        }
-        if (fetch_ != tail_ && (!oldest_ || release)) {
-            fetch_++;
-            oldest_ = true;
-            clock_->moved = true;
-        } else if (release) {
-            oldest_ = false;
-        }
-        if (release) {
-            head_ = head_ + 1 == slots_.size() ? 0 : head_ + 1;
-            level_--;
-            released_ = clock_->now;
+            if (release) {
+                window_.pop();
+                head_ = head_ + 1 == slots_.size() ? 0 : head_ + 1;
+                level_--;
+                released_ = clock_->now;
+            }
         }
         mark();
         if (remote.has()) land(remote.pop());
@@ -90,26 +82,24 @@ private:
     // mark holds up later slots.
     void mark() {
         behind_ = late_;
-        const bool waits = marks_.has() && filled_ == clock_->now;
+        const bool waits = marks_.has() && filled_[clock_->now % 2] == clock_->now;
         late_ = marks_.has() && (behind_ || waits);
         if (late_ != behind_) clock_->moved = true;
         if (marks_.has() && !waits) marks_.pop();
     }
     void land(const CacheBeat& beat) {
         if (!beat.last) return;
-        there_[beat.meta.landing] = clock_->now + 2;
-        filled_ = clock_->now + 1;
-        clock_->soon = std::max(clock_->soon, clock_->now + 2);
+        there_[beat.meta.landing] = clock_->now + 3;
+        filled_[clock_->now % 2] = clock_->now + 2;
+        clock_->soon = std::max(clock_->soon, clock_->now + 3);
         vectors_in++;
     }
 
     Clock* clock_ = nullptr;
-    uint32_t beats_ = 1, beat_ = 0, level_ = 0, head_ = 0, landing_ = 0;
-    uint64_t tail_ = 0, fetch_ = 0;
-    bool oldest_ = false, read_ = false, behind_ = false, late_ = false;
-    Cycle released_ = NEVER, filled_ = NEVER;
-    Queue<char> marks_;
-    SlotBeat reading_{};
+    uint32_t beats_ = 1, most_out_ = 0, beat_ = 0, level_ = 0, head_ = 0, landing_ = 0;
+    bool behind_ = false, late_ = false;
+    Cycle released_ = NEVER, filled_[2] = {NEVER, NEVER};
+    Queue<char> marks_, unread_, window_;
     std::vector<HoldSlot> slots_;
     std::vector<Cycle> there_;
 };

@@ -13,7 +13,7 @@ from rtl.float import (
     FLOAT_ADDER_LATENCY,
     RECIPROCAL_LATENCY,
 )
-from rtl.interaction import DotInteraction, Pooler
+from rtl.interaction import DotInteraction, HoldBuffer, Pooler
 from rtl.interaction.bag_ring import LOOP
 from rtl.interaction.dot_array import DotArray
 from rtl.interaction.dot_schedule import REUSE
@@ -47,6 +47,7 @@ def latencies(config: NicConfig) -> dict[str, int]:
         "adder": FLOAT_ADDER_LATENCY, "reciprocal": RECIPROCAL_LATENCY,
         "divider": COUNT_DIVIDER_LANE_LATENCY, "loop": LOOP,
         **_cache_latencies(), "bags": BAGS, "pooled_beats": OUT_BEATS,
+        "hold_window": HoldBuffer.WINDOW, "hold_beats": HoldBuffer.OUT_BEATS,
         "ring_beats": Pooler.QUEUE_BEATS, "request_fifo": REQUEST_FIFO,
         "node_buffers": packet_buffers(config.nodes), "one_buffers": packet_buffers(1),
         "result_groups": ResultGrouper.GROUPS,
@@ -92,11 +93,10 @@ _REGISTERS = ("node", "cluster", "vector_beats", "vector_packing", "mean", "inte
 _LATENCIES = ("parser_header", "parser_record", "adder", "reciprocal", "divider", "loop",
               "tag_phases", "tag_now", "tag_result", "tag_decision", "decision_places", "append",
               "operation", "operation_places", "read", "read_places", "hits_ahead", "fill_close",
-              "fill_write", "place_free", "number_free", "bags", "pooled_beats", "ring_beats",
-              "request_fifo",
-              "node_buffers", "one_buffers", "result_groups", "credit_share",
-              "assembled", "assembler_room", "slice_ring", "slice_loaded", "dot_first",
-              "dot_reuse", "dot_room")
+              "fill_write", "place_free", "number_free", "bags", "pooled_beats", "hold_window",
+              "hold_beats", "ring_beats", "request_fifo", "node_buffers", "one_buffers",
+              "result_groups", "credit_share", "assembled", "assembler_room", "slice_ring",
+              "slice_loaded", "dot_first", "dot_reuse", "dot_room")
 
 
 class Config(Shared):

@@ -80,7 +80,7 @@ public:
         router_.skid(&clock);
         to_local_.skid(&clock);
         to_remote_.skid(&clock);
-        hold.init(&clock, c.hold_vectors, c.vector_beats);
+        hold.init(&clock, c, c.hold_vectors);
         pooler.init(&clock, c);
         results.init(&clock, c, &packets_);
         interaction.init(&clock, c, &packets_);

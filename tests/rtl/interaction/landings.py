@@ -55,7 +55,7 @@ class Landing:
         self.head = self.tail = self.cycle = 0
         self.seen = dict.fromkeys(("vector_in", "bad", "beats_in"), 0)
         self.wanted = dict(self.seen)
-        self.just_filled = self.answer = None
+        self.answer = None
 
     def slot(self, tag):
         """Return the reserved slot of a tag, if there is one."""
@@ -116,14 +116,13 @@ class Landing:
         assert self.answer is None or looked == self.answer
         if look is not None:
             self.answer = look in self.filled  # before this cycle
-        assert (filled if filling else None) == self.just_filled
         assert not idle or not (filling or any(source.inside for source in self.sources))
         vector, due = self.decide()
         if write:
             assert due == (address, beat) and vector["good"]
             self.store[address] = beat
             self.writes.append(self.cycle)
-        self.just_filled = vector["tag"] if vector.get("whole") else None
+        assert (filled if filling else None) == (vector["tag"] if vector.get("whole") else None)
         if vector.get("whole"):
             start = vector["tag"] * self.most
             assert [self.store[start + k] for k in range(self.beats)] == vector["data"]
