@@ -207,9 +207,11 @@ class Pooler(wiring.Component):
 
     def _leave(self, m: Module, leaving: data.View, total: Signal, divisor: Signal) -> None:
         """Multiply by the reciprocal for a mean; the units have no enable, so a FIFO follows."""
-        stages = [leaving] + [Signal(_Leaving, name=f"leaving{n}")
-                              for n in range(COUNT_DIVIDER_LANE_LATENCY)]
-        m.d.sync += [after.eq(before) for before, after in pairwise(stages)]
+        stages = range(COUNT_DIVIDER_LANE_LATENCY)
+        valid = [leaving.valid] + [Signal(name=f"dividing_valid{n}") for n in stages]
+        items = [leaving] + [Signal(_Leaving, name=f"leaving{n}", reset_less=True) for n in stages]
+        m.d.sync += [after.eq(before) for line in (valid, items)
+                     for before, after in pairwise(line)]
         mean = Signal(BEAT_BITS)
         for lane in range(LANES):
             unit = Shared(CountDividerLane(), "count_divider_lane")
@@ -221,10 +223,11 @@ class Pooler(wiring.Component):
             ]
         m.submodules.output = output = StreamFIFO(PooledBeat, OUT_BEATS)
         wiring.connect(m, output.o, wiring.flipped(self.o))
-        chosen, out = Mux(self.mean, stages[-1], leaving), output.i.payload
+        chosen, out = Mux(self.mean, items[-1], leaving), output.i.payload
         chosen = data.View(_Leaving, chosen)
         m.d.comb += [
-            output.i.valid.eq(chosen.valid), out.data.eq(Mux(self.mean, mean, total)),
+            output.i.valid.eq(Mux(self.mean, valid[-1], valid[0])),
+            out.data.eq(Mux(self.mean, mean, total)),
             out.beat_last.eq(chosen.beat_last), out.sample.eq(chosen.origin.sample),
             out.step.eq(chosen.origin.step), out.bag_last_of_sample.eq(chosen.origin.last),
         ]
