@@ -88,6 +88,7 @@ class ResultFrames(wiring.Component):
         """Store the beats, and compute the length of each result, or of each part of a long one."""
         item, size = self.i.payload, sizes.i.payload
         length, first, long = Signal(range(self._most)), Signal(16), Signal()
+        last_length, last_step = Signal.like(length), Signal.like(item.step)
         fills, take = Signal(), Signal()
         m.d.comb += [
             self.i.ready.eq(beats.i.ready & sizes.i.ready), take.eq(self.i.valid & self.i.ready),
@@ -97,7 +98,10 @@ class ResultFrames(wiring.Component):
             sizes.i.valid.eq(self.i.valid & beats.i.ready & (item.last | fills)),
             size.beats.eq(length + 1), size.sample.eq(item.sample), size.step.eq(item.step),
             size.part.eq(long | ~item.last), size.first_beat.eq(first), size.last.eq(item.last),
+            size.same.eq(~size.part & (length == last_length) & (item.step == last_step)),
         ]
+        with m.If(sizes.i.valid & sizes.i.ready):
+            m.d.sync += [last_length.eq(length), last_step.eq(item.step)]
         with m.If(take):
             m.d.sync += length.eq(length + 1)
             with m.If(item.last):
@@ -113,8 +117,11 @@ class ResultFrames(wiring.Component):
         tags_left, beats_left = Signal.like(group.tags), Signal.like(group.beats)
         tagging, final = Signal(), Signal()
         m.d.comb += [
-            start.eq(~inside & grouper.groups.valid & (group.part | tags.valid)
-                     & header.i.ready & payload.i.ready),
+            # The tag beats of a packet are never later than it, so that none of them is awaited.
+            start.eq(~inside & grouper.groups.valid & header.i.ready & payload.i.ready),
+            tags.ready.eq(payload.i.ready & Mux(inside, tagging, (
+                grouper.groups.valid & ~group.part & header.i.ready))),
+            beats.o.ready.eq(payload.i.ready & inside & ~tagging),
             grouper.groups.ready.eq(start), header.i.valid.eq(start),
             header.i.payload.opcode.eq(Mux(group.part, Opcode.RESULT_PART, Opcode.RESULTS)),
             header.i.payload.step.eq(group.step), header.i.payload.count.eq(group.count),
@@ -124,7 +131,7 @@ class ResultFrames(wiring.Component):
         ]
         with m.If(~inside):
             m.d.comb += [
-                payload.i.valid.eq(start), tags.ready.eq(start & ~group.part),
+                payload.i.valid.eq(start),
                 payload.i.payload.data.eq(Mux(group.part, part, tags.payload)),
             ]
             with m.If(start):
@@ -133,15 +140,12 @@ class ResultFrames(wiring.Component):
                     tags_left.eq(group.tags - 1), final.eq(group.beats == 1),
                 ]
         with m.Elif(tagging):
-            m.d.comb += [
-                payload.i.valid.eq(tags.valid), tags.ready.eq(payload.i.ready),
-                payload.i.payload.data.eq(tags.payload),
-            ]
-            with m.If(tags.valid & payload.i.ready):
+            m.d.comb += [payload.i.valid.eq(1), payload.i.payload.data.eq(tags.payload)]
+            with m.If(payload.i.ready):
                 m.d.sync += [tags_left.eq(tags_left - 1), tagging.eq(tags_left != 1)]
         with m.Else():
             m.d.comb += [
-                payload.i.valid.eq(beats.o.valid), beats.o.ready.eq(payload.i.ready),
+                payload.i.valid.eq(beats.o.valid),
                 payload.i.payload.data.eq(beats.o.payload), payload.i.payload.last.eq(final),
             ]
             with m.If(beats.o.valid & payload.i.ready):

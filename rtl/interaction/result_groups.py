@@ -1,6 +1,6 @@
 """Result grouper: decides which results share a packet, and forms their tag beats."""
 
-from amaranth.hdl import Module, Mux, Signal
+from amaranth.hdl import Const, Module, Mux, Signal, signed
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -18,10 +18,11 @@ def tag_beats(most: int) -> int:
 
 def ResultSize(most: int) -> data.StructLayout:
     """Layout of the size of a whole result, or of a ``part`` of one: its number of ``beats``, the
-    number of its ``first_beat`` in the result, and whether the result ends with it."""
+    number of its ``first_beat`` in the result, and whether the result ends with it. ``same``: it is
+    whole, and of the length and step of the size before it."""
     return data.StructLayout({
         "beats": range(most), "sample": SAMPLE_BITS, "step": STEP_BITS, "part": 1,
-        "first_beat": 16, "last": 1})
+        "first_beat": 16, "last": 1, "same": 1})
 
 
 def ResultGroup(most: int) -> data.StructLayout:
@@ -75,29 +76,33 @@ class ResultGrouper(wiring.Component):
         m.submodules.tags = tags = StreamFIFO(BEAT_BITS, max(self.GROUPS, 2 * tag_beats(most)))
         wiring.connect(m, groups.o, wiring.flipped(self.groups))
         wiring.connect(m, tags.o, wiring.flipped(self.tags))
-        # The open packet: length and step of its results, their number, beats, and beats with tags.
+        # The open packet: length and step of its results, their number and beats.
         is_open, old = Signal(), Signal()
-        length, step, results, beats, used, tag_count, tag, opened = (
+        length, step, results, beats, tag_count, tag, opened = (
             Signal(shape, reset_less=True, name=name) for name, shape in {
                 "length": range(most), "step": STEP_BITS, "results": range(most),
-                "beats": range(most), "used": range(most + 1),
-                "tag_count": range(tag_beats(most) + 1), "tag": BEAT_BITS, "opened": 32}.items())
+                "beats": range(most), "tag_count": range(tag_beats(most) + 1), "tag": BEAT_BITS,
+                "opened": 32}.items())
+        # Of another result, before it comes: whether its sample begins a tag beat, and how many
+        # beats, of results and tags, would be left.
+        fresh = Signal(reset_less=True)
+        room = Signal(signed(len(Const(2 * most)) + 1), reset_less=True)
 
-        # The size of the packet with another result.
-        total, fresh, fits, same = Signal(range(2 * most + 2)), Signal(), Signal(), Signal()
         closing, close, opens, joins, parts = (
             Signal(name=n) for n in ("closing", "close", "opens", "joins", "parts"))
-        lane = results[:4]
+        lane, fits = results[:4], ~room[-1]
         m.d.comb += [
-            fresh.eq(lane == 0), total.eq(used + length + fresh),
-            fits.eq(total <= most),
-            same.eq(~item.part & (item.beats == length) & (item.step == step)),
-            closing.eq(is_open & (~fits | old | (self.i.valid & ~same))),
+            # The size before the one that comes is that of the packet's last result.
+            closing.eq(is_open & (~fits | old | (self.i.valid & ~item.same))),
             close.eq(closing & groups.i.ready & tags.i.ready),
             opens.eq(self.i.valid & ~item.part & (~is_open | close)),
             joins.eq(self.i.valid & is_open & ~closing & (tags.i.ready | ~fresh)),
             parts.eq(self.i.valid & item.part & ~is_open & groups.i.ready),
-            self.i.ready.eq(opens | joins | parts),
+            # Short of ``valid``, which comes as late as the rest: opens, joins or parts.
+            self.i.ready.eq(Mux(
+                is_open, Mux(~fits | old | ~item.same, ~item.part & groups.i.ready & tags.i.ready,
+                             tags.i.ready | ~fresh),
+                ~item.part | groups.i.ready)),
             self.full.eq(close & ~fits), self.expired.eq(close & fits & old),
             self.changed.eq(close & fits & ~old),
             self.idle.eq(~is_open & ~self.i.valid & groups.idle & tags.idle),
@@ -119,14 +124,16 @@ class ResultGrouper(wiring.Component):
         with m.If(opens):
             m.d.sync += [
                 is_open.eq(1), length.eq(item.beats), step.eq(item.step), results.eq(1),
-                beats.eq(item.beats), used.eq(item.beats + 1), tag_count.eq(1),
-                tag.eq(item.sample), opened.eq(self.time),
+                beats.eq(item.beats), tag_count.eq(1), tag.eq(item.sample), opened.eq(self.time),
+                room.eq(most - 1 - 2 * item.beats), fresh.eq(0),
             ]
         with m.Elif(close):
             m.d.sync += is_open.eq(0)
         with m.Elif(joins):
-            m.d.sync += [results.eq(results + 1), beats.eq(beats + length),
-                         used.eq(total), tag_count.eq(tag_count + fresh)]
+            m.d.sync += [
+                results.eq(results + 1), beats.eq(beats + length), tag_count.eq(tag_count + fresh),
+                room.eq(room - length - lane.all()), fresh.eq(lane.all()),
+            ]
             with m.If(fresh):
                 m.d.sync += tag.eq(item.sample)
             with m.Else():
