@@ -50,7 +50,7 @@ class RowRing(wiring.Component):
     landed, missed, accepted, dropped: events: a row came, it lies in no slot; a state came, was
         dropped; all a cycle or two late.
     waits_place, waits_request, waits_row, waits_state: a beat waits for a place, for requests to
-        leave; the oldest row waits for its vector, for its state (not moving).
+        leave; the oldest row waited for its vector, for its state, in the last cycle (not moving).
     idle: nothing moves until an input does.
     """
 
@@ -227,10 +227,10 @@ class RowRing(wiring.Component):
         m.d.comb += [
             left.up.eq(whole), left.down.eq(found), some.eq(Mux(found, left.many, left.some)),
             stateful.eq(states_here.here | ~self.adagrad),
-            self.waits_row.eq(oldest & ~rows_here.here),
-            self.waits_state.eq(oldest & rows_here.here & ~stateful),
         ]
         m.d.sync += [
+            self.waits_row.eq(oldest & ~rows_here.here),
+            self.waits_state.eq(oldest & rows_here.here & ~stateful),
             found.eq(some & rows_here.here & stateful), place.eq(place + found),
             after.eq(after + found)]
         return found

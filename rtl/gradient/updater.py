@@ -146,14 +146,13 @@ class RowUpdater(Gateable, wiring.Component):
         ]
 
         # Nothing may move in a cycle that is counted here, so ``time`` can count them.
-        before, passed, rows, states, written = (
-            Signal(32), Signal(32), Signal(), Signal(), Signal())
+        before, passed, written = Signal(32), Signal(32), Signal()
         m.d.comb += passed.eq(self.time - before)
-        m.d.sync += [before.eq(self.time), rows.eq(ring.waits_row), states.eq(ring.waits_state),
-                     written.eq(end.waits)]
+        m.d.sync += [before.eq(self.time), written.eq(end.waits)]
         count(m, self.counters, rows=output.freed, update_misses=ring.missed,
               states=ring.accepted, bad_states=ring.dropped, stall_places=ring.waits_place,
               stall_requests=ring.waits_request, stall_output=output.waits,
-              stall_rows=Mux(rows, passed, 0), stall_states=Mux(states, passed, 0),
+              stall_rows=Mux(ring.waits_row, passed, 0),
+              stall_states=Mux(ring.waits_state, passed, 0),
               stall_written=Mux(written, passed, 0))
         return m
