@@ -15,6 +15,7 @@ from tests.formal.prove import prove
 from tests.formal.waiting import Waiting
 
 IDS, DEPTH = 2, 13
+MUTANT_DEPTH = 18
 
 
 def listed(nodes: int, *edits: tuple[str, str]) -> Bench:
@@ -72,5 +73,5 @@ def test_scatter_list_of_three():
 ], ids=["first-only", "same-again", "link-of-another", "head-moves", "nodes-lost", "node-twice",
         "next-list-too-early", "never-begun"])
 def test_broken_scatter_list(old, new, wrong):
-    verdict = prove(listed(3, (old, new)), depth=DEPTH)
+    verdict = prove(listed(3, (old, new)), depth=MUTANT_DEPTH)
     assert wrong in verdict.broken, verdict
