@@ -11,7 +11,6 @@ from rtl.formats import (
     STEP_BITS,
     TABLE_BITS,
     GradientBeat,
-    Key,
     OutgoingPartial,
     OutgoingRecord,
     ReductionLevel,
@@ -36,12 +35,11 @@ StepEnd = data.StructLayout({"step": STEP_BITS, "count": 32})
 
 _User = data.StructLayout({"step": STEP_BITS, "beat": BEAT_INDEX_BITS})
 
-_Routed = data.StructLayout({
-    "key": Key, "user": _User, "owner": NODE_BITS, "own": 1, "remote": 1})
-"""A beat without its values, and its owner, this node or another, if it has one."""
+_Routed = data.StructLayout({"beat": GradientBeat, "owner": NODE_BITS, "own": 1, "remote": 1})
+"""A beat and its owner, this node or another, if it has one."""
 
 _WORDS = 16
-"""Beats whose values wait for their owner: more than there are between the two ends."""
+"""Beats whose values wait for their owner: more than are looked up at once."""
 
 
 class GradientSender(Gateable, wiring.Component):
@@ -137,18 +135,16 @@ class GradientSender(Gateable, wiring.Component):
         # Routing: what the outputs are ready for reaches no further back than this buffer.
         m.submodules.routed = routed = SkidBuffer(_Routed)
         owned, into, found = split.o.payload, routed.i.payload, routed.o.payload
-        whole = Signal(GradientBeat)
         m.d.comb += [
             routed.i.valid.eq(split.o.valid), split.o.ready.eq(routed.i.ready),
             words.i.valid.eq(split.i.valid & split.i.ready), words.i.payload.eq(beat.data),
-            words.o.ready.eq(routed.o.valid & routed.o.ready),
-            into.key.eq(owned.key), into.user.eq(owned.user), into.owner.eq(owned.owner),
+            words.o.ready.eq(split.o.valid & routed.i.ready), into.beat.data.eq(words.o.payload),
+            into.beat.key.eq(owned.key), into.owner.eq(owned.owner),
             into.own.eq(~owned.refused & owned.own), into.remote.eq(~owned.refused & ~owned.own),
-            whole.key.eq(found.key), whole.data.eq(words.o.payload),
-            *(whole[name].eq(found.user[name]) for name in _User.members),
-            self.own.payload.eq(whole), self.remote.payload.destination.eq(found.owner),
+            *(into.beat[name].eq(owned.user[name]) for name in _User.members),
+            self.own.payload.eq(found.beat), self.remote.payload.destination.eq(found.owner),
         ]
-        _name(m, self.remote.payload, whole)
+        _name(m, self.remote.payload, found.beat)
         _name(m, self.spilled.payload, passed.o.payload)
 
         address, swept = sweep(m, self._config.nodes)
