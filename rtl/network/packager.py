@@ -92,7 +92,10 @@ class Packager(wiring.Component):
         wiring.connect(m, reader.headers, wiring.flipped(self.headers))
         wiring.connect(m, reader.payload, wiring.flipped(self.payload))
 
-        item, beats = source.o.payload, Signal(range(most + 1))
+        offered, beats = source.o.payload, Signal(range(most + 1))
+        item = Signal(self._item, reset_less=True)  # the one inside the pool
+        with m.If(pool.take):
+            m.d.sync += item.eq(offered)
         m.d.comb += beats.eq(most)
         if self._credited:
             # A packet of more beats than the window could never leave.
@@ -100,8 +103,8 @@ class Packager(wiring.Component):
             m.d.comb += beats.eq(Mux(room < most, room, most))
         self._limit(m, beats, pool.limit)
         m.d.comb += [
-            pool.valid.eq(source.o.valid), source.o.ready.eq(pool.ready),
-            pool.destination.eq(item.destination), pool.step.eq(item.step), pool.last.eq(1),
+            pool.valid.eq(source.o.valid), source.o.ready.eq(pool.take),
+            pool.destination.eq(offered.destination), pool.step.eq(offered.step), pool.last.eq(1),
             pool.time.eq(self.time), pool.timeout.eq(self.timeout),
             pool.freed.eq(reader.freed),
             self.credit_node.eq(reader.credit_node), reader.credit.eq(self.credit),

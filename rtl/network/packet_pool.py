@@ -1,6 +1,6 @@
 """Packet pool: assigns items to packet buffers by destination, and closes the buffers."""
 
-from amaranth.hdl import C, Module, Mux, Signal
+from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
@@ -47,15 +47,15 @@ class PacketPool(wiring.Component):
 
     Ports
     -----
-    valid, destination, step, last; ready, buffer, position, unit: an item (``last`` of its unit)
-        requests a position and gets it when ``ready``, in the same cycle; ``position`` and ``unit``
-        count from 0.
+    valid, destination, step, last; take: an item (``last`` of its unit) is offered, and enters.
+    ready, buffer, position, unit: the item inside gets a position, the next cycle or later;
+        ``position`` and ``unit`` count from 0.
     limit (counts from a cycle later on), time, timeout.
     closed: stream of :func:`Place`; never blocks, since it has room for all buffers.
     freed: event :func:`FreedBuffer`.
     full, expired, stepped, starved: events to count: why a buffer closed, or that an item waits
         for a free one.
-    idle: no buffer is open, or closed but unread, and the sweep after reset is done.
+    idle: no item inside, no buffer open, or closed but unread, and the sweep after reset is done.
     """
 
     RATE = "1 item per cycle; a close by time-out takes a cycle from the input"
@@ -74,8 +74,8 @@ class PacketPool(wiring.Component):
         self._positions, self._match_step = positions, match_step
         super().__init__({
             "valid": In(1), "destination": In(NODE_BITS), "step": In(STEP_BITS), "last": In(1),
-            "ready": Out(1), "buffer": Out(range(buffers)), "position": Out(range(positions + 1)),
-            "unit": Out(range(positions + 1)),
+            "take": Out(1), "ready": Out(1), "buffer": Out(range(buffers)),
+            "position": Out(range(positions + 1)), "unit": Out(range(positions + 1)),
             "limit": In(range(positions + 1)), "time": In(32), "timeout": In(16),
             "closed": Out(stream.Signature(Place(buffers, positions))),
             "freed": In(FreedBuffer(buffers)),
@@ -88,90 +88,114 @@ class PacketPool(wiring.Component):
         n, place = self._destinations, Place(self._buffers, self._positions)
         state_layout = data.StructLayout({
             name: place[name].shape for name in ("step", "buffer", "units", "positions")})
+        # The state of each open buffer: one copy is read for items, the other for time-outs.
         m.submodules.states = states = Ram(state_layout.size, n, latency=0)
-        # Whether an item is taken depends only on reads by the item's own destination, and does not
-        # wait for the time-outs to choose an address. ``nearly``: one more unit fills the buffer;
-        # knowing it before that unit arrives shortens the path.
-        own_layout = data.StructLayout(
-            {"nearly": 1} | ({"step": STEP_BITS} if self._match_step else {}))
-        m.submodules.own = own = Ram(own_layout.size, n, latency=0)
+        m.submodules.late_states = late_states = Ram(state_layout.size, n, latency=0)
         m.submodules.ages = ages = Ram(32, n, latency=0)
         m.submodules.closed = closed = StreamFIFO(place, self._buffers, style="lutram")
         wiring.connect(m, closed.o, wiring.flipped(self.closed))
         swept, free = free_buffers(m, self._buffers, self.freed)
+        bits = max(1, ceil_log2(n))
+        opened, middle, late = Signal(n), Signal(), Signal()
+        late_index = Signal(bits, reset_less=True)
 
-        bits = ceil_log2(n)
-        opened, middle = Signal(n), Signal()
-        late, late_index = Signal(), Signal(max(1, bits))
-        expiring, index, target = Signal(), Signal(max(1, bits)), Signal(max(1, bits))
-        found, updated = Signal(state_layout), Signal(state_layout)
-        here, written, here_open = Signal(own_layout), Signal(own_layout), Signal()
-        is_open, other_step, fills, single = Signal(), Signal(), Signal(), Signal()
-        opening = Signal()
-        but_one = Signal(self.limit.shape())
-        m.d.sync += [single.eq(self.limit <= 1),
-                     but_one.eq(Mux(self.limit == 0, 0, self.limit - 1))]
+        # The item inside, and what was found out about its destination's buffer as it came.
+        item = Signal(data.StructLayout({"destination": bits, "step": STEP_BITS, "last": 1}),
+                      reset_less=True)
+        state = Signal(state_layout, reset_less=True)  # numbers are 0 if no buffer is open
+        inside, is_open, other_step, fills = (
+            Signal(name=name) for name in ("inside", "is_open", "other_step", "fills"))
+        updated, overdue = Signal(state_layout), Signal(state_layout)
+        expiring, last_of_all = Signal(), Signal()
         m.d.comb += [
             # A unit is never split: a time-out waits for its end.
             expiring.eq(late & ~middle),
-            target.eq(self.destination[:bits]), index.eq(Mux(expiring, late_index, target)),
-            states.read_addr.eq(index), states.read_en.eq(1), found.eq(states.read_data),
-            is_open.eq(opened.bit_select(index, 1)),
-            own.read_addr.eq(target), own.read_en.eq(1), here.eq(own.read_data),
-            here_open.eq(opened.bit_select(target, 1)),
-            other_step.eq((here.step != self.step) if self._match_step else C(0)),
-            self.buffer.eq(Mux(is_open, found.buffer, free.payload)),
-            self.position.eq(Mux(is_open, found.positions, 0)),
-            self.unit.eq(Mux(is_open, found.units, 0)),
-            updated.step.eq(Mux(is_open, found.step, self.step)),
-            updated.buffer.eq(self.buffer), updated.positions.eq(self.position + 1),
-            updated.units.eq(self.unit + self.last),
-            fills.eq(Mux(here_open, here.nearly, single)),
-            states.write_en.eq(self.ready), states.write_addr.eq(target),
-            states.write_data.eq(updated),
-            written.nearly.eq(updated.units >= but_one),
-            own.write_en.eq(self.ready), own.write_addr.eq(target),
-            own.write_data.eq(written),
-            # Computed without ``ready``, which needs the comparison with an open buffer's step.
-            opening.eq(self.valid & swept & ~expiring & ~here_open & free.valid),
-            ages.write_en.eq(opening), ages.write_addr.eq(target), ages.write_data.eq(self.time),
-            free.ready.eq(opening),
+            self.expired.eq(expiring & opened.bit_select(late_index, 1)),
+            self.stepped.eq(inside & ~expiring & other_step),
+            self.starved.eq(inside & ~expiring & ~is_open & ~free.valid),
+            self.ready.eq(inside & ~expiring & ~other_step & (is_open | free.valid)),
+            last_of_all.eq(item.last & fills), self.full.eq(self.ready & last_of_all),
+            self.take.eq(swept & (~inside | self.ready)), free.ready.eq(self.ready & ~is_open),
+            self.buffer.eq(Mux(is_open, state.buffer, free.payload)),
+            self.position.eq(state.positions), self.unit.eq(state.units),
+            updated.step.eq(Mux(is_open, state.step, item.step)), updated.buffer.eq(self.buffer),
+            updated.positions.eq(state.positions + 1), updated.units.eq(state.units + item.last),
         ]
-        if self._match_step:
-            m.d.comb += written.step.eq(self.step)
+        for ram in (states, late_states):
+            m.d.comb += [ram.write_en.eq(self.ready), ram.write_addr.eq(item.destination),
+                         ram.write_data.eq(updated), ram.read_en.eq(1)]
+        m.d.comb += [
+            states.read_addr.eq(self.destination[:bits]),
+            late_states.read_addr.eq(late_index), overdue.eq(late_states.read_data),
+        ]
+        with m.If(self.ready):
+            m.d.sync += [middle.eq(~item.last),
+                         opened.bit_select(item.destination, 1).eq(~last_of_all)]
+        with m.If(self.stepped):
+            m.d.sync += opened.bit_select(item.destination, 1).eq(0)
         with m.If(expiring):
-            m.d.comb += self.expired.eq(is_open)
-            m.d.sync += late.eq(0)
-        with m.Elif(self.valid & swept):
-            with m.If(here_open & other_step):
-                m.d.comb += self.stepped.eq(1)
-            with m.Elif(~here_open & ~free.valid):
-                m.d.comb += self.starved.eq(1)
-            with m.Else():
-                m.d.comb += [self.ready.eq(1), self.full.eq(self.last & fills)]
-                m.d.sync += [middle.eq(~self.last),
-                             opened.bit_select(target, 1).eq(~self.full)]
-        with m.If(self.expired | self.stepped):
-            m.d.sync += opened.bit_select(index, 1).eq(0)
+            m.d.sync += [late.eq(0), opened.bit_select(late_index, 1).eq(0)]
+        self._enter(m, opened, item, state, updated, (is_open, other_step, fills), states,
+                    late_index, last_of_all)
+        with m.If(self.take):
+            m.d.sync += inside.eq(self.valid)
 
-        # A closed packet enters its queue a cycle later; the queue has room for every buffer.
-        push, pushed = Signal(), Signal(place, reset_less=True)
-        m.d.sync += push.eq(self.full | self.expired | self.stepped)
-        m.d.sync += [
-            pushed.destination.eq(index), pushed.buffer.eq(self.buffer),
-            pushed.step.eq(updated.step),
-            pushed.units.eq(Mux(self.full, updated.units, self.unit)),
-            pushed.positions.eq(Mux(self.full, updated.positions, self.position)),
+        # The queue has room for every buffer.
+        m.d.comb += [
+            closed.i.valid.eq(self.full | self.expired | self.stepped),
+            closed.i.payload.destination.eq(Mux(expiring, late_index, item.destination)),
+            closed.i.payload.step.eq(Mux(expiring, overdue.step, updated.step)),
+            closed.i.payload.buffer.eq(Mux(expiring, overdue.buffer, self.buffer)),
         ]
-        m.d.comb += [closed.i.valid.eq(push), closed.i.payload.eq(pushed)]
+        for name in ("units", "positions"):
+            m.d.comb += closed.i.payload[name].eq(Mux(
+                expiring, overdue[name], Mux(other_step, state[name], updated[name])))
+        self._look(m, ages, opened, item, is_open, late, late_index)
+        m.d.comb += self.idle.eq(swept & ~inside & ~opened.any() & ~late & closed.idle)
+        return m
 
-        look = Signal(max(1, bits))
-        m.d.comb += [look.eq(self.time[:bits]), ages.read_addr.eq(look), ages.read_en.eq(1)]
-        age = (self.time - ages.read_data)[:32]
+    def _enter(self, m, opened, item, state, updated, flags, states, late_index, last_of_all):
+        """Take the item offered, or keep the one inside; know about its destination's buffer."""
+        is_open, other_step, fills = flags
+        target = self.destination[:len(item.destination)]
+        same, found, open_next = Signal(), Signal(state.shape()), Signal()
+        single, but_one = Signal(), Signal(self.limit.shape())
+        m.d.sync += [single.eq(self.limit <= 1),
+                     but_one.eq(Mux(self.limit == 0, 0, self.limit - 1))]
+        m.d.comb += [
+            found.eq(states.read_data), same.eq(self.ready & (target == item.destination)),
+            open_next.eq(Mux(same, ~last_of_all, opened.bit_select(target, 1)
+                             & ~(self.expired & (late_index == target)))),
+        ]
+        with m.If(self.take):
+            m.d.sync += [
+                item.destination.eq(target), item.step.eq(self.step), item.last.eq(self.last),
+                is_open.eq(open_next), state.eq(Mux(same, updated, found)),
+                fills.eq(Mux(open_next, Mux(same, updated.units >= but_one,
+                                            found.units >= but_one), single)),
+            ]
+            if self._match_step:
+                m.d.sync += other_step.eq(open_next & Mux(
+                    same, self.step != item.step, self.step != found.step))
+            with m.If(~open_next):
+                m.d.sync += [state.units.eq(0), state.positions.eq(0)]
+        with m.Elif(self.stepped | (self.expired & (late_index == item.destination))):
+            m.d.sync += [is_open.eq(0), other_step.eq(0), fills.eq(single), state.units.eq(0),
+                         state.positions.eq(0)]
+
+    def _look(self, m, ages, opened, item, is_open, late, late_index):
+        """Look for a time-out: at one destination in each cycle, whose age is known by then."""
+        opening, look, next_look = Signal(), Signal.like(late_index), Signal.like(late_index)
+        age = Signal(32, reset_less=True)
+        m.d.comb += [
+            opening.eq(self.ready & ~is_open), look.eq(self.time), next_look.eq(self.time + 1),
+            ages.write_en.eq(opening), ages.write_addr.eq(item.destination),
+            ages.write_data.eq(self.time), ages.read_addr.eq(next_look), ages.read_en.eq(1),
+        ]
+        m.d.sync += age.eq(Mux(opening & (next_look == item.destination), 1,
+                               self.time + 1 - ages.read_data))
         with m.If(~late & opened.bit_select(look, 1) & (age >= self.timeout)):
             m.d.sync += [late.eq(1), late_index.eq(look)]
-        m.d.comb += self.idle.eq(swept & ~opened.any() & ~late & ~push & closed.idle)
-        return m
 
 
 def packet_buffers(destinations: int) -> int:

@@ -32,20 +32,18 @@ class SinglePool(PacketPool):
         m.submodules.closed = closed = StreamFIFO(place, self._buffers, style="lutram")
         wiring.connect(m, closed.o, wiring.flipped(self.closed))
         swept, free = free_buffers(m, self._buffers, self.freed)
+        inside, item = Signal(), Signal(place, reset_less=True)
         m.d.comb += [
-            self.ready.eq(self.valid & swept & free.valid), self.full.eq(self.ready),
-            self.starved.eq(self.valid & swept & ~free.valid),
+            self.ready.eq(inside & free.valid), self.full.eq(self.ready),
+            self.take.eq(swept & (~inside | self.ready)), self.starved.eq(inside & ~free.valid),
             free.ready.eq(self.ready), self.buffer.eq(free.payload),
+            # The queue has room for every buffer.
+            closed.i.valid.eq(self.ready), closed.i.payload.eq(item),
+            closed.i.payload.buffer.eq(self.buffer), closed.i.payload.units.eq(1),
+            closed.i.payload.positions.eq(1),
+            self.idle.eq(swept & ~inside & closed.idle),
         ]
-        # The queue has room for every buffer.
-        push, pushed = Signal(), Signal(place)
-        m.d.sync += [
-            push.eq(self.ready), pushed.destination.eq(self.destination),
-            pushed.step.eq(self.step), pushed.buffer.eq(self.buffer),
-            pushed.units.eq(1), pushed.positions.eq(1),
-        ]
-        m.d.comb += [
-            closed.i.valid.eq(push), closed.i.payload.eq(pushed),
-            self.idle.eq(swept & ~push & closed.idle),
-        ]
+        with m.If(self.take):
+            m.d.sync += [inside.eq(self.valid), item.destination.eq(self.destination),
+                         item.step.eq(self.step)]
         return m

@@ -99,11 +99,14 @@ class VectorPackager(wiring.Component):
                 m.d.sync += limit.eq(self._most(1, packing))
         # A position is a beat, or one of the vectors that share it.
         rest = Cat(shared.any(), shared[1])
-        item, closed = source.o.payload, pool.closed.payload
+        offered, closed = source.o.payload, pool.closed.payload
+        item = Signal(VectorBeat, reset_less=True)  # the one inside the pool
+        with m.If(pool.take):
+            m.d.sync += item.eq(offered)
         m.d.comb += [
-            pool.valid.eq(source.o.valid), source.o.ready.eq(pool.ready),
-            pool.destination.eq(item.tag.node), pool.step.eq(item.tag.step),
-            pool.last.eq(item.last), pool.limit.eq(limit),
+            pool.valid.eq(source.o.valid), source.o.ready.eq(pool.take),
+            pool.destination.eq(offered.tag.node), pool.step.eq(offered.tag.step),
+            pool.last.eq(offered.last), pool.limit.eq(limit),
             pool.time.eq(self.time), pool.timeout.eq(self.timeout),
             pool.freed.eq(reader.freed),
             reader.i.valid.eq(pool.closed.valid), pool.closed.ready.eq(reader.i.ready),

@@ -76,7 +76,7 @@ public:
         positions_.assign(destinations, 0);
         while ((1u << bits_) < destinations) bits_++;
         input.skid(clock);
-        closed.fifo(clock, 0, 3);  // a register, then a FIFO with one place per buffer
+        closed.fifo(clock, 0, 2);  // one place per buffer
         free.fifo(clock, 0, 2);
         for (uint32_t k = 0; k < buffers; k++) free.put(0, 0);
     }
@@ -87,7 +87,7 @@ public:
     uint32_t limit = 1, timeout = 0, packing = 0;
 
     void step() {
-        if (input.empty() && !held_ && !late_) return;
+        if (input.empty() && !inside_ && !held_ && !late_) return;
         const Cycle now = clock_->now;
         const uint32_t look = now & ((1u << bits_) - 1);
         const bool finds = !late_ && look < open_.size() && open_[look]
@@ -99,8 +99,12 @@ public:
             }
             late_ = false;
             clock_->moved = true;
-        } else if (input.has()) {
+        } else if (inside_) {
             take();
+        }
+        if (!inside_ && input.has()) {
+            item_ = input.pop();
+            inside_ = true;
         }
         if (finds) {
             late_ = true;
@@ -125,7 +129,7 @@ public:
 
 private:
     void take() {
-        const Item& item = input.front();
+        const Item& item = item_;
         const uint32_t k = item.destination;
         if (open_[k] && match_step_ && open_[k]->step != item.step) {
             close(k);
@@ -156,7 +160,8 @@ private:
             }
         }
         const bool fills = item.last && packet->count >= limit;
-        input.pop();
+        inside_ = false;
+        clock_->moved = true;
         if (fills) {
             close(k);
             full++;
@@ -174,7 +179,8 @@ private:
     Clock* clock_ = nullptr;
     Packets* packets_ = nullptr;
     uint32_t opcode_ = 0, bits_ = 0, tags_ = 0, late_index_ = 0, held_ = 0;
-    bool match_step_ = false, late_ = false, middle_ = false;
+    bool match_step_ = false, late_ = false, middle_ = false, inside_ = false;
+    Item item_;  // taken from the input, and waiting for its place
     std::vector<Packet*> open_;
     std::vector<Cycle> opened_;
     std::vector<uint32_t> positions_;
