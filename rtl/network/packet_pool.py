@@ -106,10 +106,8 @@ class PacketPool(wiring.Component):
         inside, is_open, other_step, fills = (
             Signal(name=name) for name in ("inside", "is_open", "other_step", "fills"))
         updated, overdue = Signal(state_layout), Signal(state_layout)
-        expiring, last_of_all = Signal(), Signal()
+        expiring, splits, last_of_all = Signal(), Signal(), Signal()
         m.d.comb += [
-            # A unit is never split: a time-out waits for its end.
-            expiring.eq(late & ~middle),
             self.expired.eq(expiring & opened.bit_select(late_index, 1)),
             self.stepped.eq(inside & ~expiring & other_step),
             self.starved.eq(inside & ~expiring & ~is_open & ~free.valid),
@@ -129,10 +127,14 @@ class PacketPool(wiring.Component):
             late_states.read_addr.eq(late_index), overdue.eq(late_states.read_data),
         ]
         with m.If(self.ready):
-            m.d.sync += [middle.eq(~item.last),
-                         opened.bit_select(item.destination, 1).eq(~last_of_all)]
+            m.d.sync += opened.bit_select(item.destination, 1).eq(~last_of_all)
         with m.If(self.stepped):
             m.d.sync += opened.bit_select(item.destination, 1).eq(0)
+        finds = self._look(m, ages, opened, item, is_open, late, late_index)
+        # A unit is never split: a time-out waits for its end.
+        m.d.comb += splits.eq(Mux(self.ready, ~item.last, middle))
+        m.d.sync += [middle.eq(splits),
+                     expiring.eq(((late & ~expiring) | finds) & ~splits)]
         with m.If(expiring):
             m.d.sync += [late.eq(0), opened.bit_select(late_index, 1).eq(0)]
         self._enter(m, opened, item, state, updated, (is_open, other_step, fills), states,
@@ -150,7 +152,6 @@ class PacketPool(wiring.Component):
         for name in ("units", "positions"):
             m.d.comb += closed.i.payload[name].eq(Mux(
                 expiring, overdue[name], Mux(other_step, state[name], updated[name])))
-        self._look(m, ages, opened, item, is_open, late, late_index)
         m.d.comb += self.idle.eq(swept & ~inside & ~opened.any() & ~late & closed.idle)
         return m
 
@@ -184,7 +185,8 @@ class PacketPool(wiring.Component):
                          state.positions.eq(0)]
 
     def _look(self, m, ages, opened, item, is_open, late, late_index):
-        """Look for a time-out: at one destination in each cycle, whose age is known by then."""
+        """Look for a time-out: at one destination in each cycle, whose age is known by then. Return
+        whether there is one."""
         opening, look, next_look = Signal(), Signal.like(late_index), Signal.like(late_index)
         age = Signal(32, reset_less=True)
         m.d.comb += [
@@ -194,8 +196,11 @@ class PacketPool(wiring.Component):
         ]
         m.d.sync += age.eq(Mux(opening & (next_look == item.destination), 1,
                                self.time + 1 - ages.read_data))
-        with m.If(~late & opened.bit_select(look, 1) & (age >= self.timeout)):
+        finds = Signal()
+        m.d.comb += finds.eq(~late & opened.bit_select(look, 1) & (age >= self.timeout))
+        with m.If(finds):
             m.d.sync += [late.eq(1), late_index.eq(look)]
+        return finds
 
 
 def packet_buffers(destinations: int) -> int:

@@ -84,7 +84,7 @@ class QueryChecker(wiring.Component):
     idle: also 1 while an unfinished sample waits for the host.
     """
 
-    LATENCY = {("last record of a sample", "its first slot"): 11}
+    LATENCY = {("last record of a sample", "its first slot"): 12}
     RATE = "1 record per cycle, and a cycle more for each TRUNCATED or CREDIT"
 
     def __init__(self, config: NicConfig):

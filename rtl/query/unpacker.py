@@ -38,12 +38,12 @@ class QueryUnpacker(wiring.Component):
     -----
     i: stream of :data:`rtl.formats.RecordBeat`; always ready.
     o: stream of :data:`QueryItem`.
-    consumed: beats that left the buffer, modulo 2^16: the host's credit.
+    consumed: beats of which every record left, modulo 2^16: the host's credit.
     dropped: a beat is dropped in this cycle.
     idle: no record and no marker inside.
     """
 
-    LATENCY = {("beat", "its first record"): 3}
+    LATENCY = {("beat", "its first record"): 4}
     RATE = "1 record per cycle"
 
     def __init__(self, beats: int):
@@ -61,8 +61,9 @@ class QueryUnpacker(wiring.Component):
         wiring.connect(m, buffer.o, wiring.flipped(self.o))
         gap, marker, move = Signal(), Signal(), Signal()
         lost_step = Signal(STEP_BITS)
-        beat, index = fifo.o.payload, Signal(range(RECORDS_PER_BEAT))
-        last = Signal()
+        # One beat is taken apart; the next follows without a gap.
+        beat, index = Signal(_Held, reset_less=True), Signal(range(RECORDS_PER_BEAT))
+        busy, taken, final, load = Signal(), Signal(), Signal(), Signal()
         m.d.comb += [
             fifo.i.valid.eq(self.i.valid), self.i.ready.eq(1),
             fifo.i.payload.data.eq(self.i.payload.data),
@@ -70,23 +71,28 @@ class QueryUnpacker(wiring.Component):
             fifo.i.payload.step.eq(self.i.payload.step),
             self.dropped.eq(self.i.valid & ~fifo.i.ready),
             # Once the buffer is empty the gap moves on by itself, before any later beat.
-            move.eq(gap & fifo.idle & ~marker),
+            move.eq(gap & fifo.idle & ~busy & ~marker),
             fifo.i.payload.gap.eq(gap & ~move),
-            last.eq((index == RECORDS_PER_BEAT - 1) | (index + 1 >= beat.records)),
+            taken.eq(busy & ~marker & buffer.i.ready),
+            fifo.o.ready.eq(~busy | (taken & final)), load.eq(fifo.o.valid & fifo.o.ready),
             buffer.i.payload.record.eq(beat.data.word_select(index, RECORD_BITS)),
             buffer.i.payload.step.eq(Mux(marker, lost_step, beat.step)),
             buffer.i.payload.gap.eq(marker | (beat.gap & (index == 0))),
             buffer.i.payload.marker.eq(marker),
-            buffer.i.valid.eq(marker | fifo.o.valid),
-            fifo.o.ready.eq(buffer.i.ready & ~marker & last),
-            self.idle.eq(fifo.idle & ~gap & ~marker & buffer.idle),
+            buffer.i.valid.eq(marker | busy),
+            self.idle.eq(fifo.idle & ~busy & ~gap & ~marker & buffer.idle),
         ]
         with m.If(buffer.i.ready):
             m.d.sync += marker.eq(0)
-            with m.If(fifo.o.valid & ~marker):
-                m.d.sync += index.eq(index + 1)
-                with m.If(last):
-                    m.d.sync += [index.eq(0), self.consumed.eq(self.consumed + 1)]
+        with m.If(taken):
+            # Whether the next record is the beat's last is known before its turn.
+            m.d.sync += [index.eq(index + 1),
+                         final.eq((index == RECORDS_PER_BEAT - 2) | (index + 2 >= beat.records))]
+            with m.If(final):
+                m.d.sync += [busy.eq(0), self.consumed.eq(self.consumed + 1)]
+        with m.If(load):
+            m.d.sync += [beat.eq(fifo.o.payload), busy.eq(1), index.eq(0),
+                         final.eq(fifo.o.payload.records <= 1)]
         with m.If(move):
             m.d.sync += [marker.eq(1), gap.eq(0)]
         with m.Elif(self.i.valid):

@@ -132,8 +132,8 @@ public:
 
     // `taken`: the front slot was taken in this cycle.
     void step(bool taken) {
-        if (!taken && (valid_ || !whole_) && beats.empty() && buffer_.empty() && split_.empty()
-            && staged_.empty())
+        if (!taken && (valid_ || !whole_) && beats.empty() && !beat_.count && buffer_.empty()
+            && split_.empty() && staged_.empty())
             return;  // nothing inside can move
         if (taken) {
             const Slot& slot = front();
@@ -146,7 +146,8 @@ public:
         if (split_.has() && ready) check(split_.front());
         split_.step(ready);
         wire(buffer_, split_.head);
-        if (beats.has() && buffer_.room()) unpack();
+        if (beat_.count && buffer_.room()) unpack();
+        if (!beat_.count && beats.has()) beat_ = beats.pop();
     }
 
 private:
@@ -204,17 +205,17 @@ private:
         staged_.push(slot);
     }
     void unpack() {
-        const RecordBeat& beat = beats.front();
-        buffer_.push({beat.records[index_], uint16_t(beat.step)});
-        if (++index_ < beat.count) return;
+        buffer_.push({beat_.records[index_], uint16_t(beat_.step)});
+        if (++index_ < beat_.count) return;
         index_ = 0;
         consumed++;
-        beats.pop();
+        beat_.count = 0;
     }
 
     Clock* clock_ = nullptr;
     const Config* config_ = nullptr;
     const Plan* plan_ = nullptr;
+    RecordBeat beat_{};  // taken apart now; its count is 0 if there is none
     Queue<Record> buffer_;
     Split<Record> split_;
     Queue<Slot> staged_;
