@@ -187,6 +187,7 @@ class FrameAssembler(wiring.Component):
         beats, rest = (Signal(out.payload.beats.shape(), reset_less=True, name=name)
                        for name in ("beats", "rest"))
         sending, move, take = Signal(), Signal(), Signal()
+        heading = Signal(init=1)  # the opposite of ``sending``, for the many bits of the beat
         m.d.comb += [move.eq(~valid3 | take), done.ready.eq(move)]
         with m.If(move):
             m.d.sync += [valid1.eq(done.valid), item1.eq(done.payload), valid2.eq(valid1),
@@ -199,19 +200,18 @@ class FrameAssembler(wiring.Component):
             following.ember.eq(item2.ember),
             out.payload.beat.keep.eq((1 << BEAT_BYTES) - 1),
             out.payload.beats.eq(Mux(sending, rest, beats)),
+            out.payload.beat.data.eq(Mux(heading, whole, waiting.payload.data)),
             take.eq(~sending & valid3 & out.ready),
         ]
         with m.If(sending):
             m.d.comb += [out.valid.eq(waiting.valid), waiting.ready.eq(out.ready),
-                         out.payload.beat.data.eq(waiting.payload.data),
                          out.payload.beat.last.eq(waiting.payload.last)]
             with m.If(waiting.valid & out.ready & waiting.payload.last):
-                m.d.sync += sending.eq(0)
+                m.d.sync += [sending.eq(0), heading.eq(1)]
         with m.Else():
-            m.d.comb += [out.valid.eq(valid3), out.payload.beat.data.eq(whole),
-                         out.payload.beat.last.eq(empty)]
+            m.d.comb += [out.valid.eq(valid3), out.payload.beat.last.eq(empty)]
             with m.If(take):
-                m.d.sync += [sending.eq(~empty), rest.eq(beats)]
+                m.d.sync += [sending.eq(~empty), heading.eq(empty), rest.eq(beats)]
         count(m, self.counters, packets=take, beats=sending & waiting.valid & out.ready,
               stall_output=self.o.valid & ~self.o.ready)
         return valid1 | valid2 | valid3 | sending

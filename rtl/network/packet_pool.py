@@ -188,9 +188,11 @@ class PacketPool(wiring.Component):
         """Look for a time-out: at one destination in each cycle, whose age is known by then. Return
         whether there is one."""
         opening, look, next_look = Signal(), Signal.like(late_index), Signal.like(late_index)
-        age = Signal(32, reset_less=True)
+        age, bits = Signal(32, reset_less=True), ceil_log2(self._destinations)
         m.d.comb += [
-            opening.eq(self.ready & ~is_open), look.eq(self.time), next_look.eq(self.time + 1),
+            opening.eq(self.ready & ~is_open),
+            # Of one destination, every cycle.
+            look.eq(self.time[:bits]), next_look.eq((self.time + 1)[:bits]),
             ages.write_en.eq(opening), ages.write_addr.eq(item.destination),
             ages.write_data.eq(self.time), ages.read_addr.eq(next_look), ages.read_en.eq(1),
         ]

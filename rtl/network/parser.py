@@ -71,7 +71,7 @@ class PacketParser(wiring.Component):
     LATENCY = {
         ("header beat", "first record"): 2,
         ("header beat", "first vector beat"): 3,
-        ("header beat", "first vector beat, where beats hold several vectors"): 5,
+        ("header beat", "first vector beat, where beats hold several vectors"): 6,
         ("header's event", "its credit"): 1,
     }
     RATE = "1 beat per cycle, header and tag beats included"

@@ -42,7 +42,7 @@ class VectorUnpacker(wiring.Component):
     idle.
     """
 
-    LATENCY = {("beat", "its first vector"): 2}
+    LATENCY = {("beat", "its first vector"): 3}
     RATE = "1 vector per cycle"
 
     def __init__(self, depth: int):
@@ -55,16 +55,19 @@ class VectorUnpacker(wiring.Component):
         m = Module()
         m.submodules.fifo = fifo = StreamFIFO(PackedBeat, self._depth)
         wiring.connect(m, wiring.flipped(self.i), fifo.i)
-        beat, index = fifo.o.payload, Signal(range(_MOST))
-        final, vector = Signal(), self.o.payload.beat
+        # The beat that is split; the next follows without a gap.
+        beat, busy = Signal(PackedBeat, reset_less=True), Signal()
+        index, final, vector = Signal(range(_MOST)), Signal(), self.o.payload.beat
         m.d.comb += [
             final.eq(index == beat.final),
-            self.o.valid.eq(fifo.o.valid), fifo.o.ready.eq(self.o.ready & final),
+            self.o.valid.eq(busy), fifo.o.ready.eq(~busy | (self.o.ready & final)),
             vector.data.eq(taken(beat.data, index, self.vector_packing)),
             vector.tag.eq(beat.tags[index]), vector.last.eq(1),
             self.o.payload.dense.eq(beat.dense),
-            self.idle.eq(fifo.idle),
+            self.idle.eq(fifo.idle & ~busy),
         ]
-        with m.If(self.o.valid & self.o.ready):
+        with m.If(busy & self.o.ready):
             m.d.sync += index.eq(Mux(final, 0, index + 1))
+        with m.If(fifo.o.ready):
+            m.d.sync += [busy.eq(fifo.o.valid), beat.eq(fifo.o.payload)]
         return m

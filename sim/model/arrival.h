@@ -55,7 +55,7 @@ public:
             Cycle out = header + 1 + tags;
             if (config.vector_packing) {
                 // Several vectors of a beat wait in a FIFO.
-                out = std::max(out + (k >> config.vector_packing) + 2, unpacked_ + 1);
+                out = std::max(out + (k >> config.vector_packing) + 3, unpacked_ + 1);
                 unpacked_ = out;
             } else {
                 out += uint64_t{k + 1} * config.vector_beats - 1;
