@@ -46,7 +46,8 @@ class Flattener(wiring.Component):
         older, known, keep = (Signal(LANES, reset_less=True, name=name)
                               for name in ("older", "known", "keep"))
         below, emit, last = Signal(LANES), Signal(), Signal(reset_less=True)
-        rest = Signal(2, reset_less=True)
+        # Each for half of the beat, for their many loads; one is inverted, or they were one again.
+        rest, inverse = Signal(2, reset_less=True), Signal(2, reset_less=True)
         filled = Signal(range(2 * LANES + 1))
         m.d.comb += [
             filled.eq(group.fill + group.count),
@@ -54,7 +55,8 @@ class Flattener(wiring.Component):
         ]
         with m.If(self.valid & (group.count.any() | group.emit)):
             m.d.sync += [
-                turned.eq(_turned(self.dots, group.fill[:2], 32)), rest.eq(group.fill[2:]),
+                turned.eq(_turned(self.dots, group.fill[:2], 32)),
+                rest.eq(group.fill[2:]), inverse.eq(~group.fill[2:]),
                 older.eq(below),
                 known.eq(Cat(lane < filled for lane in range(LANES))),
                 # Lanes from fill on are free, and those below if the dots wrap around to them.
@@ -65,7 +67,8 @@ class Flattener(wiring.Component):
         # 2: rotate by the rest, and merge with the kept dots.
         dots, kept = Signal(BEAT_BITS), Signal(BEAT_BITS, reset_less=True)
         m.d.comb += [
-            dots.eq(_turned(turned, rest, 128)),
+            dots.eq(Cat(_turned(turned, rest, 128)[:BEAT_BITS // 2],
+                        _turned(turned, ~inverse, 128)[BEAT_BITS // 2:])),
             beats.i.valid.eq(emit), beats.i.payload.last.eq(last),
         ]
         moved = Signal()
