@@ -30,14 +30,14 @@ def shift_factor(distance: Value) -> Value:
     It is a power of two of 16 bits, so that a shift by k leaves 15 - k of 2^15: a DSP takes values
     of up to 26 bits.
     """
-    return Cat(distance[:4] == _POINT - bit for bit in range(_POINT + 1))
+    return Value.cast(Cat(distance[:4] == _POINT - bit for bit in range(_POINT + 1)))
 
 
 def product_shifted(product: Value, far: Value, width: int) -> tuple[Value, Value]:
     """Return a value of ``width`` bits that was multiplied by its :func:`shift_factor`, shifted
     right by 16 more if ``far``, and the sticky bit of all that it lost."""
     whole = Mux(far, product >> 16, product)[_POINT:_POINT + width]
-    return whole, product[:_POINT].any() | (far & product[_POINT:_POINT + 16].any())
+    return Value.cast(whole), product[:_POINT].any() | (far & product[_POINT:_POINT + 16].any())
 
 
 def leading_zeros(value: Value) -> Value:
