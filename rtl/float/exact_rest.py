@@ -65,7 +65,7 @@ class ExactRest(wiring.Component):
         m.d.comb += plain.eq(~special & ~self.hold)
         some = plain.replicate(CHUNKS)
         whole6, part6, lead6, upper6, lower6, hold6 = (
-            Signal(width, name=name, reset_less=True) for name, width in (
+            Signal(width, name=name, reset_less=True, attrs=NO_SHIFT_REGISTER) for name, width in (
                 ("whole6", CHUNKS), ("part6", CHUNKS), ("lead6", CHUNKS), ("upper6", _TOP),
                 ("lower6", CHUNK_BITS), ("hold6", 1)))
         m.d.sync += [
