@@ -115,12 +115,12 @@ class EmbeddingCache(wiring.Component):
     LATENCY = {
         ("lookup that hits", "vector"): 18,
         ("lookup that misses", "miss"): 14,
-        ("last beat of a fill", "vector"): 14,
+        ("last beat of a fill", "vector"): 15,
     }
     RATE = (
         "1 lookup, 1 miss, 1 fill beat and 1 beat out per cycle, runs of one key or one set "
-        "included; a hit takes 3 cycles while no node is free, a lookup more while fewer than 9 "
-        "miss ids are to spare")
+        "included; a hit takes 3 cycles while no node is free; with n miss ids to spare, fewer "
+        "than 7, n lookups in 7 cycles")
     def __init__(self, key_bits: int, meta_shape, *, rows: int, ways: int, in_flight: int,
                  waiters: int, vector_beats: int, hash_key: Callable[[Value], Value],
                  store_style: str = "uram", store_bits: int = BEAT_BITS, updated: bool = False,

@@ -8,7 +8,7 @@ from amaranth.utils import ceil_log2
 from rtl.cache.free_list import FreeList
 from rtl.cache.number_pool import NumberPool
 from rtl.memory import Ram
-from rtl.stream import StreamFIFO
+from rtl.stream import SkidBuffer, StreamFIFO
 
 __all__ = ["ScatterList", "waiter_layout"]
 
@@ -39,7 +39,7 @@ class ScatterList(wiring.Component):
     idle: no list is closed but not yet given out.
     """
 
-    LATENCY = {("close", "first waiter"): 5}
+    LATENCY = {("close", "first waiter"): 6}
     RATE = "1 append and 1 waiter out per cycle, without a gap between lists"
 
     def __init__(self, meta_shape, *, in_flight: int, waiters: int):
@@ -69,6 +69,9 @@ class ScatterList(wiring.Component):
         m.submodules.tails_walk = tails_walk = Ram(node_bits, ids, style="lutram", latency=0)
         # There is room for every id, so a closing never waits.
         m.submodules.closed = closed = StreamFIFO(range(ids), ids)
+        # Whether the next list is needed is known late, too late for the RAM of the queue.
+        m.submodules.ahead = ahead = SkidBuffer(range(ids))
+        wiring.connect(m, closed.o, ahead.i)
 
         node = pool.number
         m.d.comb += [
@@ -97,8 +100,8 @@ class ScatterList(wiring.Component):
         out_valid, out_id, out_last = Signal(), Signal.like(self.close_id), Signal()
         step, at_end, load = Signal(), Signal(), Signal()
         m.d.comb += [
-            closed.o.ready.eq(~next_valid | load),
-            heads.read_addr.eq(closed.o.payload), tails_walk.read_addr.eq(closed.o.payload),
+            ahead.o.ready.eq(~next_valid | load),
+            heads.read_addr.eq(ahead.o.payload), tails_walk.read_addr.eq(ahead.o.payload),
             at_end.eq(~there == tail),
             step.eq(valid & (~out_valid | self.waiters.ready)),
             load.eq(next_valid & (~valid | (step & at_end))),
@@ -107,11 +110,11 @@ class ScatterList(wiring.Component):
             free.given.valid.eq(step), free.given.number.eq(~there),
             self.waiters.valid.eq(out_valid), self.waiters.payload.meta.eq(metas.read_data),
             self.waiters.payload.id.eq(out_id), self.waiters.payload.last.eq(out_last),
-            self.idle.eq(~out_valid & ~valid & ~next_valid & closed.idle & free.idle
+            self.idle.eq(~out_valid & ~valid & ~next_valid & closed.idle & ahead.idle & free.idle
                          & pool.idle),
         ]
-        with m.If(closed.o.ready):
-            m.d.sync += [next_valid.eq(closed.o.valid), next_id.eq(closed.o.payload),
+        with m.If(ahead.o.ready):
+            m.d.sync += [next_valid.eq(ahead.o.valid), next_id.eq(ahead.o.payload),
                          next_head.eq(heads.read_data), next_tail.eq(tails_walk.read_data)]
         with m.If(load):
             m.d.sync += [valid.eq(1), here.eq(next_head), there.eq(~next_head), tail.eq(next_tail),

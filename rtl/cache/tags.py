@@ -72,8 +72,8 @@ class TagPipeline(wiring.Component):
     the queue of decisions and a miss id, which it gives back if it hits; so while all miss ids are
     in use lookups wait in front.
 
-    Latency and rate: see ``LATENCY`` and ``RATE``. With ``n`` miss ids, below 9, to spare, it is
-    ``n`` lookups in 7 cycles.
+    Latency and rate: see ``LATENCY`` and ``RATE``. With ``n`` miss ids to spare, fewer than
+    7, it is ``n`` lookups in 7 cycles.
 
     Parameters: ``key_bits``; ``meta_shape`` of the data carried with a lookup; ``rows``, ``ways``,
     ``in_flight`` (numbers of miss ids); ``hash_key``, from a key to 32 hash bits; ``policy``, the

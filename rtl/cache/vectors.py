@@ -127,7 +127,6 @@ class VectorStore(wiring.Component):
         # use the cycles that misses leave free, but without starving.
         passed, due = Signal(range(HITS_AHEAD + 1)), Signal()
         m.d.comb += [
-            due.eq(passed == HITS_AHEAD),
             waiter.eq(Mux(beat != 0, current, self.waiters.valid & (due | ~self.hits.valid))),
             issue.eq((self.hits.valid | self.waiters.valid) & queue.free),
             final.eq(beat + 1 == self.vector_beats),
@@ -147,9 +146,9 @@ class VectorStore(wiring.Component):
                 offset.eq(Mux(final, 0, offset + self._rows)),
             ]
             with m.If(waiter):
-                m.d.sync += passed.eq(0)
+                m.d.sync += [passed.eq(0), due.eq(0)]
             with m.Elif(final & self.waiters.valid & ~due):
-                m.d.sync += passed.eq(passed + 1)
+                m.d.sync += [passed.eq(passed + 1), due.eq(passed == HITS_AHEAD - 1)]
 
         # What accompanies a beat, beside the RAMs.
         beside = data.StructLayout({

@@ -102,7 +102,7 @@ public:
             const uint32_t id = complete_.pop();
             if (fetches_[id].allocated) lines_[fetches_[id].slot].filled = clock_->now;
             // The scatter lists learn of it in the next cycle, and queue it.
-            closed_.put(id, clock_->later(3));
+            closed_.put(id, clock_->later(1 + config_->list_queued));
         }
         const bool waiter = store();
         walk(waiter);

@@ -26,7 +26,7 @@ from rtl.network import FrameAssembler, FrameReceiver, PacketParser
 from rtl.network.packet_pool import packet_buffers
 from rtl.nic import REQUEST_FIFO
 from rtl.query.reporter import OwedCredit
-from rtl.stream import CreditQueue
+from rtl.stream import CreditQueue, SkidBuffer, StreamFIFO
 from sim.model.counters import counters_header
 from sim.native.formats import header_text
 from sim.native.structures import Shared, definition, fields
@@ -76,6 +76,8 @@ def _cache_latencies() -> dict[str, int]:
         "read_places": vectors.BEATS_OUT, "hits_ahead": vectors.HITS_AHEAD,
         "fill_close": FillWriter.LATENCY["last beat", "close of its id"],
         "fill_write": FillWriter.LATENCY["last beat", "write"],
+        "list_queued": StreamFIFO.LATENCY["item", "the same item"]
+        + SkidBuffer.LATENCY["item", "the same item"],
         "place_free": CreditQueue.LATENCY["item taken", "its place free"],
         "number_free": FreeList.LATENCY["number given back", "the same number"]
         + NumberPool.LATENCY["number", "free"],
@@ -93,10 +95,10 @@ _REGISTERS = ("node", "cluster", "vector_beats", "vector_packing", "mean", "inte
 _LATENCIES = ("parser_header", "parser_record", "adder", "reciprocal", "divider", "loop",
               "tag_phases", "tag_now", "tag_result", "tag_decision", "decision_places", "append",
               "operation", "operation_places", "read", "read_places", "hits_ahead", "fill_close",
-              "fill_write", "place_free", "number_free", "bags", "pooled_beats", "hold_window",
-              "hold_beats", "ring_beats", "request_fifo", "node_buffers", "one_buffers",
-              "result_groups", "credit_share", "assembled", "assembler_room", "slice_ring",
-              "slice_loaded", "dot_first", "dot_reuse", "dot_room")
+              "fill_write", "list_queued", "place_free", "number_free", "bags", "pooled_beats",
+              "hold_window", "hold_beats", "ring_beats", "request_fifo", "node_buffers",
+              "one_buffers", "result_groups", "credit_share", "assembled", "assembler_room",
+              "slice_ring", "slice_loaded", "dot_first", "dot_reuse", "dot_room")
 
 
 class Config(Shared):

@@ -40,7 +40,7 @@ def listed(nodes: int, *edits: tuple[str, str]) -> Bench:
     bench.always("allowed", waiting.allowed)
     # The one that is shown has given its node back already.
     bench.always("bounded", waiting.total <= nodes + 1)
-    bench.within("comes", 5, dut.waiters.ready & Bench.any_of(
+    bench.within("comes", 6, dut.waiters.ready & Bench.any_of(
         of.closed for of in waiting.lists), taken)
     bench.within("space", 4, (waiting.total < nodes) & ~held.any(), dut.space)
     bench.always("idle", ~dut.idle | ~Bench.any_of(of.closed for of in waiting.lists))
