@@ -97,6 +97,11 @@ class ModelEngine(CompiledEngine):
         self._lib.ember_counters(self._engine, values.ctypes.data)
         return dict(zip(COUNTED, values.tolist(), strict=True))
 
+    def written(self, cycle: int) -> None:
+        """Note that the last register write is answered at ``cycle``: ``idle`` follows a cycle
+        later."""
+        self._swept = max(self._swept, cycle)
+
     def get_signal(self, name: str) -> int:
         if name != "idle":
             raise ValueError(f"signal must be idle, not {name!r}: a model has no other")

@@ -37,6 +37,7 @@ class ModelRegisters:
         # As on the RTL, they are written one by one.
         words = len(values) + len(plan.tables) * (1 + plan.descriptors().shape[1])
         self._ready = QUIET_CYCLES + words * (self._write + _BETWEEN)
+        self._engine.written(self._ready)
 
     def write(self, name: str, value: int, cycle: int = 0) -> None:
         """Write ``step_floor``, the one register that changes while the NIC runs; ``KeyError`` for
