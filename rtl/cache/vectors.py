@@ -153,7 +153,7 @@ class VectorStore(wiring.Component):
         # What accompanies a beat, beside the RAMs.
         beside = data.StructLayout({
             "waiter": 1, "last": 1, "meta": Shape.cast(self._meta).width,
-            "slot": slot_bits(self._rows) if self._updated else 0})
+            **({"slot": slot_bits(self._rows)} if self._updated else {})})
         under_way = Signal(3)
         stages = [Signal(beside, name=f"beside{k}", reset_less=True) for k in range(3)]
         hit_meta, waiter_meta = (Signal(beside["meta"].width) for _ in range(2))
@@ -162,7 +162,6 @@ class VectorStore(wiring.Component):
             under_way.eq(Cat(issue, under_way)),
             stages[0].waiter.eq(waiter), stages[0].last.eq(final),
             stages[0].meta.eq(Mux(waiter, waiter_meta, hit_meta)),
-            stages[0].slot.eq(self.hits.payload.slot),
             stages[1].eq(stages[0]), stages[2].eq(stages[1]),
         ]
         read, item = stages[2], queue.i.payload
@@ -174,6 +173,7 @@ class VectorStore(wiring.Component):
                          & updates_idle),
         ]
         if self._updated:
+            m.d.sync += stages[0].slot.eq(self.hits.payload.slot)
             m.d.comb += [item.held.eq(~read.waiter), item.slot.eq(read.slot)]
         return m
 

@@ -108,10 +108,11 @@ class DotSchedule(wiring.Component):
 
         # The group after this one. Its dots follow in the same beat or, if this one fills it, in
         # the next; what spills into a beat after the last dots takes a step of its own.
-        filled, over = Signal(range(2 * LANES)), Signal()
+        fill, filled, over = Signal(range(LANES)), Signal(range(2 * LANES)), Signal()
+        count = Signal(range(LANES + 1))
         m.d.comb += [
-            after.count.eq(Mux(now.final, Mux(near, left, units), 0)),
-            after.fill.eq(step.fill + step.count), filled.eq(after.fill + after.count),
+            count.eq(Mux(now.final, Mux(near, left, units), 0)), after.count.eq(count),
+            fill.eq(step.fill + step.count), after.fill.eq(fill), filled.eq(fill + count),
             over.eq(filled > LANES),
             after.some.eq(more), after.ending.eq(near), after.spills.eq(near & over),
             after.emit.eq(step.spills | (now.final & more & (near | filled[4]))),
@@ -125,12 +126,14 @@ class DotSchedule(wiring.Component):
 
         # The next slice follows without a gap.
         take, slice_, first = Signal(), self.slices.payload, Signal(_Step)
+        some, ending = Signal(), Signal()
         m.d.comb += [
             self.slices.ready.eq(~active | done), take.eq(self.slices.valid & self.slices.ready),
-            first.some.eq(slice_.pairs.any()), first.ending.eq(slice_.pairs <= units),
-            first.count.eq(Mux(slice_.final, Mux(first.ending, slice_.pairs, units), 0)),
-            first.emit.eq(slice_.final & first.some & (first.ending | (units == LANES))),
-            first.ends.eq(first.ending & slice_.final),
+            some.eq(slice_.pairs.any()), ending.eq(slice_.pairs <= units),
+            first.some.eq(some), first.ending.eq(ending),
+            first.count.eq(Mux(slice_.final, Mux(ending, slice_.pairs, units), 0)),
+            first.emit.eq(slice_.final & some & (ending | (units == LANES))),
+            first.ends.eq(ending & slice_.final),
         ]
         next_base, next_row = base + now.vectors, base + now.vectors - self.itself
         with m.If(done):
@@ -138,7 +141,7 @@ class DotSchedule(wiring.Component):
         with m.If(take):
             m.d.sync += [
                 active.eq(1), now.eq(slice_), step.eq(first), number.eq(0),
-                more.eq(~first.ending), left.eq(Mux(first.ending, 0, slice_.pairs - units)),
+                more.eq(~ending), left.eq(Mux(ending, 0, slice_.pairs - units)),
                 near.eq(slice_.pairs <= 2 * units),
                 row_base.eq(Mux(active, next_row, base - self.itself)),
             ]

@@ -52,7 +52,7 @@ def test_memories_are_owned(files):
     memories = files[1]["memories"]
     text = Path(files[0]).read_text()
     # Nothing but the owned modules holds an array, so that none has initial values.
-    assert text.count("[0:CELLS-1]") == 2
+    assert text.count("[0:CELLS-1]") == 3
     assert " [0:" not in text.replace("[0:CELLS-1]", "")
     stored = sum(memory["bits"] for memory in memories if memory["style"] == "ultra")
     configuration = files[1]["configuration"]

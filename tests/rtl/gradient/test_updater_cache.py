@@ -151,5 +151,5 @@ def test_a_beat_in_two_cycles_from_sums_to_rows(mode):
     # The first lookup waits a cycle for its turn.
     assert sums[-1] - sums[0] == len(keys)
     assert rows[-1] - rows[0] == 2 * (len(keys) - 1)
-    assert rows[0] - sums[0] == (37, 130)[mode]
+    assert rows[0] - sums[0] == (47, 134)[mode]
     assert counters["update_misses"] == counters["stall_places"] == 0

@@ -94,7 +94,7 @@ def test_standard_output_is_json_alone(jobs, capsys):
     assert stopped.value.code == 0
     out, err = capsys.readouterr()
     assert [row["value"] for row in json.loads(out)["rows"]] == [0.5, 0.5, 1.5, 0.5]
-    assert "0 of 3" in err and "two: half" in err and "not built yet" in err
+    assert "0 of 3" in err and "1 of 3: two" in err and "not built yet" in err
 
 
 def test_unknown_section_is_one_line(capsys):

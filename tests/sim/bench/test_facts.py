@@ -34,7 +34,7 @@ def test_facts_are_the_same_without_docstrings():
     given = facts()
     assert facts("-OO") == given
     model, page, write = given
-    assert model["ring_beats"] == 4096 and "**11**" in page and write == 6
+    assert model["ring_beats"] == 4096 and "**18**" in page and write == 6
 
 
 def test_the_product_does_not_import_the_bench():
