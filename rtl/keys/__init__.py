@@ -1,1 +1,1 @@
-"""Keys: their hash, and which node owns them."""
+"""Keys: their hash, which node owns them, and the set-associative table that finds them."""
