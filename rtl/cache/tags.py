@@ -41,8 +41,8 @@ def filled_signature(rows: int) -> wiring.Signature:
 class TagPipeline(wiring.Component):
     """Decide for each lookup: hit, miss with allocation, or miss without.
 
-    A set is one word of a RAM: key, valid bit, phase and miss id of each way, and the state of the
-    replacement policy. Allocation is at lookup: the policy's victim takes the key while its vector
+    A set has key, valid bit, phase and miss id of each way, and the state of the replacement
+    policy: see :class:`SetLoop`. Allocation is at lookup: the policy's victim takes the key while its vector
     is being fetched, so a later lookup of the key is a hit. If the victim itself is still being
     fetched, the lookup is a conflict miss: it is fetched for itself and leaves the set unchanged.
     No other way is taken instead: without conflicts, hits and evictions are exactly those of the
