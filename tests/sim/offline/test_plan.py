@@ -141,7 +141,7 @@ def test_any_time_out_ends(name, value, interaction):
 @pytest.mark.few(2)
 def test_lists_of_the_shortest_time_outs():
     """A NIC checks a list no earlier than a cycle after its first lookup, so 0 and 1 are equal.
-    Few misses come that close together."""
+    One miss in nine comes that close behind another: what waited is decided in a row."""
     lists, runs = [], []
     for timeout in (0, 1):
         options = RunOptions.of(cluster="paper", config="tiny", model="avazu", nodes=2, samples=128,
@@ -150,7 +150,7 @@ def test_lists_of_the_shortest_time_outs():
         runs.append([(node["request_packager.packets"], node["request_packager.records"])
                      for node in result["counters"]])
         lists.append((planned["traffic"]["expected_lists"], planned["traffic"]["misses"]))
-    assert runs[0] == runs[1] and all(sent > 0.9 * records for sent, records in runs[0])
+    assert runs[0] == runs[1] and all(sent > 0.88 * records for sent, records in runs[0])
     assert lists[0] == lists[1] == (lists[0][1], lists[0][1])
 
 
