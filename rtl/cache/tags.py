@@ -42,12 +42,12 @@ class TagPipeline(wiring.Component):
     """Decide for each lookup: hit, miss with allocation, or miss without.
 
     A set has key, valid bit, phase and miss id of each way, and the state of the replacement
-    policy: see :class:`SetLoop`. Allocation is at lookup: the policy's victim takes the key while its vector
-    is being fetched, so a later lookup of the key is a hit. If the victim itself is still being
-    fetched, the lookup is a conflict miss: it is fetched for itself and leaves the set unchanged.
-    No other way is taken instead: without conflicts, hits and evictions are exactly those of the
-    policy in a textbook, access by access, and a set whose ways are all pending needs no extra
-    rule.
+    policy: see :class:`SetLoop`. Allocation is at lookup: the policy's victim takes the key while
+    its vector is being fetched, so a later lookup of the key is a hit. If the victim itself is
+    still being fetched, the lookup is a conflict miss: it is fetched for itself and leaves the set
+    unchanged. No other way is taken instead: without conflicts, hits and evictions are exactly
+    those of the policy in a textbook, access by access, and a set whose ways are all pending needs
+    no extra rule.
 
     **Pending.** A way is pending while its phase in the set differs from its bit in the phase RAM:
     allocation flips the phase, the arrival of the vector copies it into the phase RAM. So the tag

@@ -54,6 +54,7 @@ class Watched:
             if ready:
                 self.place(cycle, inside, buffer, position, unit, full)
             elif stepped:
+                assert inside is not None
                 state = self.open.pop(inside[0])
                 assert state["step"] != inside[1]
                 self.packets.append(state | {"why": "stepped", "closed": cycle})
