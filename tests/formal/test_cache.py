@@ -22,7 +22,7 @@ from tests.formal.prove import prove
 from tests.formal.wires import Wires
 
 IDS = 2
-DEPTH = 32
+DEPTH = 40
 PARTS = {"TagPipeline": TagPipeline, "ScatterList": ScatterList, "MissTable": MissTable,
          "Resolver": Resolver}
 
@@ -101,10 +101,10 @@ def test_cache(what):
     ("once", "answered", ("Resolver", "asked & (~kept.hit | self.waiting)", "asked & ~kept.hit")),
     ("once", "answered", ("Resolver", "asked & ~(kept.hit & self.waiting)", "asked & ~kept.hit")),
     ("once", "not_twice", ("Resolver", "asked & ~(kept.hit & self.waiting)", "asked")),
-    ("vector", "vector", ("TagPipeline", "present.eq(now.match.any())", "present.eq(1)")),
+    ("vector", "vector", ("TagPipeline", "hit.eq((now.match &", "hit.eq((now.held &")),
     ("vector", "vector", ("VectorStore", "Mux(read.waiter, landing.read_data, slots.read_data)",
-                          "landing.read_data")),
-], ids=["waiter-lost", "hit-lost", "waiter-twice", "any-key", "landing-row"])
+                          "slots.read_data")),
+], ids=["waiter-lost", "hit-lost", "waiter-twice", "any-key", "slot-of-a-waiter"])
 def test_broken_cache(what, broken, edit):
     verdict = prove(cached(what, *edit), depth=DEPTH)
     assert broken in verdict.broken, verdict
