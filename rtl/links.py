@@ -154,10 +154,17 @@ def port_at(parts: dict[str, Any], place: str) -> Any:
 
 
 def join(m: Module, link: Link, parts: dict[str, Any], held: Value | None = None) -> None:
-    """Connect the two ends of ``link``; while ``held``, nothing passes."""
+    """Connect the two ends of ``link``; while ``held``, nothing passes.
+
+    ``TypeError`` if their payloads differ and the link has no ``fields``.
+    """
     source, target = port_at(parts, link.source), port_at(parts, link.target)
     passing = 1 if held is None else ~held
     if link.fields is None:
+        shapes = [end.payload.shape() for end in (source, target)]
+        if shapes[0] != shapes[1]:
+            raise TypeError(f"{link.source} and {link.target} must have the same payload, not "
+                            f"{shapes[0]!r} and {shapes[1]!r}")
         m.d.comb += target.payload.eq(source.payload)
     else:
         m.d.comb += [target.payload[field].eq(value)

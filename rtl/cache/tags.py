@@ -9,6 +9,7 @@ from amaranth.utils import ceil_log2
 
 from rtl.cache.number_pool import NumberPool
 from rtl.cache.policies import policy_of
+from rtl.keys.one_hot import any_of, number_of
 from rtl.keys.set_loop import SetLoop
 from rtl.memory import Ram
 from rtl.stream import CreditQueue
@@ -184,8 +185,7 @@ class TagPipeline(wiring.Component):
         m.d.comb += [
             pool.use.eq(o.valid & ~found.hit), pool.unused.eq(o.valid & found.hit),
             loop.label.eq(pool.number),
-            way.eq(_any_of(Mux((o.match | o.placed)[w], C(w, max(1, way_bits)), 0)
-                           for w in range(ways))),
+            way.eq(number_of(o.match | o.placed)),
             decided.key.eq(o.key), decided.meta.eq(o.context.meta), decided.hit.eq(found.hit),
             decided.allocate.eq(o.placed.any()), decided.conflict.eq(found.conflict),
             decided.unmerged.eq(found.unmerged), decided.frozen.eq(o.context.frozen),
@@ -193,7 +193,7 @@ class TagPipeline(wiring.Component):
             decided.phase.eq((o.placed & Cat(o.bits)).any()),
             decided.slot.eq(Cat(way, o.set)),
             decided.evict.eq(~found.renew & (o.placed & o.held).any()),
-            decided.evicted.eq(_any_of(
+            decided.evicted.eq(any_of(
                 Mux(found.victim[w], o.words[w].key, 0) for w in range(ways))),
             queue.i.valid.eq(o.valid), queue.i.payload.eq(decided),
         ]
@@ -222,12 +222,3 @@ class TagPipeline(wiring.Component):
                          ram.write_data.eq(phase), ram.read_addr.eq(reading)]
             bits.append(ram.read_data)
         return Value.cast(Cat(*bits))
-
-
-def _any_of(values) -> Value:
-    """Return the OR of the values, as a balanced tree."""
-    values = list(values)
-    while len(values) > 1:
-        values = [a | b for a, b in zip(values[::2], values[1::2], strict=False)] + (
-            values[-1:] if len(values) % 2 else [])
-    return values[0]

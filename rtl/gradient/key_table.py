@@ -1,9 +1,6 @@
 """Key table of gradient reduction: finds the entry of a beat's sum, or passes the beat on."""
 
-from functools import reduce
-from operator import or_
-
-from amaranth.hdl import C, Cat, Module, Mux, Signal, Value
+from amaranth.hdl import C, Cat, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
@@ -17,6 +14,7 @@ from rtl.gradient.reducer_layouts import (
     passed_beat_layout,
 )
 from rtl.keys.hashing import hash_bits
+from rtl.keys.one_hot import any_of, number_of
 from rtl.keys.set_loop import SetLoop
 from rtl.stream import CreditQueue, StreamFIFO
 
@@ -38,9 +36,9 @@ def key_addition_layout(keys: int, beats: int, lanes: int = LANES) -> data.Struc
 class KeyTable(wiring.Component):
     """Find or make the entry of each beat's key, in order, one beat per cycle whatever the keys.
 
-    A set is one word of a RAM: its keys, and which beats of each are present. Sets fill first come
-    first served, and only the walk removes keys: a beat that finds its set full of other keys is
-    passed on, and so are all other beats of its key until the sets are emptied.
+    A set has its keys, and which beats of each are present. Sets fill first come first served, and
+    only the walk removes keys: a beat that finds its set full of other keys is passed on, and so
+    are all other beats of its key until the sets are emptied.
 
     Nothing stalls (:class:`~rtl.keys.set_loop.SetLoop`): a beat enters once it has a place in the
     queue of operations, beside which its values wait.
@@ -116,14 +114,13 @@ class KeyTable(wiring.Component):
             *(loop.after.bits[w].eq(now.bits[w] | Mux(used[w], place, 0)) for w in range(ways)),
         ]
         first = Signal(reset_less=True)
-        m.d.sync += first.eq(~_any_of(
-            [now.match[w] & (now.bits[w] & place).any() for w in range(ways)]))
+        m.d.sync += first.eq(~any_of(
+            now.match[w] & (now.bits[w] & place).any() for w in range(ways)))
 
         found, way = queue.i.payload, Signal(way_bits)
         taken = loop.o.match | loop.o.placed
         m.d.comb += [
-            way.eq(_any_of([taken[w].replicate(way_bits) & C(w, way_bits) for w in range(ways)])),
-            queue.i.valid.eq(loop.o.valid), found.key.eq(loop.o.key),
+            way.eq(number_of(taken)), queue.i.valid.eq(loop.o.valid), found.key.eq(loop.o.key),
             found.slot.eq(Cat(way, loop.o.set[:ceil_log2(sets)])),
             found.beat.eq(loop.o.context.beat), found.first.eq(first),
             found.made.eq(loop.o.placed.any()), found.passing.eq(~taken.any()),
@@ -142,8 +139,3 @@ class KeyTable(wiring.Component):
             self.passed.payload.data.eq(words.o.payload),
         ]
         return m
-
-
-def _any_of(values: list[Value]) -> Value:
-    """Return the OR of the values."""
-    return reduce(or_, values)

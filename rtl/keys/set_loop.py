@@ -1,15 +1,14 @@
 """SetLoop: lookups of keys in sets, one a cycle, each of which may change its set."""
 
 from collections.abc import Callable
-from functools import reduce
-from operator import or_
 
-from amaranth.hdl import C, Cat, Module, Mux, Signal, Value
+from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
 from rtl.keys.hashing import scale
+from rtl.keys.one_hot import any_of
 from rtl.memory import Ram
 
 __all__ = ["SetLoop"]
@@ -175,8 +174,8 @@ class SetLoop(wiring.Component):
             newer_one, older, is_it = (Signal(name=f"{name}{w}") for name in (
                 "newer_one", "older", "is_it"))
             m.d.comb += [
-                newer_one.eq(looks[4] & _any(equal)),
-                older.eq(looks[4] & ~_any(over) & stored.held[w]),
+                newer_one.eq(looks[4] & any_of(equal)),
+                older.eq(looks[4] & ~any_of(over) & stored.held[w]),
                 is_it.eq(fresh[w].key == key[4]),
             ]
             m.d.sync += match[5][w].eq(
@@ -198,13 +197,13 @@ class SetLoop(wiring.Component):
         kept = Signal(ways, reset_less=True)
         newer = [later_key[k] & placed[5 + k].any() for k in behind]
         m.d.sync += [*(passed[k].eq(newer[k - 1]) for k in behind),
-                     kept.eq(Mux(_any(newer), 0, match[5])), label[7].eq(self.label)]
+                     kept.eq(Mux(any_of(newer), 0, match[5])), label[7].eq(self.label)]
         o = self.o
         m.d.comb += [
             o.valid.eq(valid[6]), o.key.eq(key[6]), o.context.eq(context[6]), o.set.eq(set_[6]),
             o.match.eq(match[6]), o.held.eq(held[6]), o.placed.eq(placed[6]),
             o.words.eq(words[6]), o.bits.eq(written[6].bits), o.state.eq(written[6].state),
-            o.label.eq(_any([*(Mux(passed[k], label[6 + k], 0) for k in behind),
+            o.label.eq(any_of([*(Mux(passed[k], label[6 + k], 0) for k in behind),
                              *(Mux(kept[w], words[6][w].label, 0) for w in range(ways))])),
             self.idle.eq(~Cat(valid.values()).any()),
         ]
@@ -233,10 +232,3 @@ class SetLoop(wiring.Component):
         else:
             m.d.comb += data_.eq(ram.read_data)
         return data_
-
-
-def _any(values: list[Value]) -> Value:
-    """Return the OR of the values, as a balanced tree."""
-    while len(values) > 1:
-        values = [reduce(or_, values[k:k + 2]) for k in range(0, len(values), 2)]
-    return values[0] if values else C(0)

@@ -8,6 +8,7 @@ from rtl.links import links
 
 __all__ = ["ChannelProbe", "channel_map", "channel_state", "channel_words"]
 
+
 def channel_map(training: bool) -> dict[str, str]:
     """Return the streams of a NIC with their destinations. Bit k of a probe is the k-th stream."""
     return {link.name: link.taker for link in links(training)}

@@ -104,7 +104,7 @@ def test_set_loop(sets):
     (2, "shown", "(set_[3] == set_[3 + k]) & writes[3 + k]", "writes[3 + k]"),
     (1, "shown", "(set_[3] == set_[3 + k]) & writes[3 + k]", "set_[3] == set_[3 + k]"),
     (1, "shown", "WINDOW = 4", "WINDOW = 3"),
-    (1, "label", "kept.eq(Mux(_any(newer), 0, match[5]))", "kept.eq(match[5])"),
+    (1, "label", "kept.eq(Mux(any_of(newer), 0, match[5]))", "kept.eq(match[5])"),
     (1, "label", "passed[k].eq(newer[k - 1])", "passed[k].eq(0)"),
 ], ids=["any-key", "not-the-last-key", "old-set", "oldest-first", "not-the-fourth", "key-before",
         "of-any-set", "though-it-writes-not", "window", "label-before", "no-label"])

@@ -78,3 +78,9 @@ def test_fields_and_holding():
         assert not ctx.get(target.port[0].valid)
 
     simulate(m, bench)
+
+
+def test_payloads_that_differ():
+    parts = {"s": _End(Out, 4), "t": _End(In, 5)}
+    with pytest.raises(TypeError, match=r"s\.port\.0 and t\.port\.1 must have the same payload"):
+        join(Module(), Link("s.port.0", "t.port.1"), parts)
