@@ -72,6 +72,15 @@ def sender(port, items: Iterable, *, stall: float = 0.0, seed: int = 0) -> Calla
     return bench
 
 
+async def send_at_once(ctx, port, item) -> None:
+    """Offer ``item`` for a cycle on an input stream that must be ready for it."""
+    ctx.set(port.payload, item)
+    ctx.set(port.valid, 1)
+    assert ctx.get(port.ready)
+    await ctx.tick()
+    ctx.set(port.valid, 0)
+
+
 def receiver(port, taken: list, count: int, *, stall: float = 0.0, seed: int = 1,
              shape=None, check_stable: bool = True) -> Callable:
     """Return a testbench that takes ``count`` items from an output stream into ``taken``.

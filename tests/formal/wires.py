@@ -4,6 +4,8 @@ from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from rtl.stream import CreditQueue
+
 __all__ = ["ShortQueue", "Wires"]
 
 
@@ -26,20 +28,13 @@ class Wires(wiring.Component):
         return m
 
 
-class ShortQueue(wiring.Component):
-    """A queue of two places, without delay, with the ports of :class:`rtl.stream.CreditQueue`.
+class ShortQueue(CreditQueue):
+    """A queue of two places, without delay, with the ports of a :class:`rtl.stream.CreditQueue`.
 
     What that shows is a stream of the same items at some later times, which is proved of it. This
     one shows them at the earliest, so that a bounded search reaches further; a bench that takes
     items at any times sees most of the later ones as well.
     """
-
-    def __init__(self, shape, depth: int, *, style: str | None = None):
-        self._shape = shape
-        super().__init__({
-            "free": Out(1, init=1), "reserve": In(1), "unused": In(1),
-            "i": In(wiring.Signature({"valid": Out(1), "payload": Out(shape)})),
-            "o": Out(stream.Signature(shape)), "idle": Out(1)})
 
     def elaborate(self, platform) -> Module:
         m = Module()

@@ -6,7 +6,7 @@ import pytest
 
 from rtl.gradient import PartialBuffer
 from tests.rtl.power_up import powered_up
-from tests.support import made, receiver, simulate
+from tests.support import made, receiver, send_at_once, simulate
 
 DEPTH, SHARE = 32, 12
 
@@ -76,11 +76,7 @@ class World:
             for beat in beats:
                 while self.rng.random() < self.stall:
                     await ctx.tick()
-                ctx.set(dut.i.payload, beat)
-                ctx.set(dut.i.valid, 1)
-                assert ctx.get(dut.i.ready)
-                await ctx.tick()
-                ctx.set(dut.i.valid, 0)
+                await send_at_once(ctx, dut.i, beat)
             for _ in range(4 * self.frozen):
                 await ctx.tick()
             self.frozen = False

@@ -12,7 +12,7 @@ from rtl.gradient import PARTIAL_RECEIVER_COUNTERS, PartialBuffer, PartialReceiv
 from tests.rtl.descriptors import COLUMN, REPLICATED, ROW, Table, descriptor_writer
 from tests.rtl.gradient.partials import GLOBAL, LOCAL, Reading, random_partials
 from tests.rtl.power_up import powered_up
-from tests.support import made, receiver, simulate
+from tests.support import made, receiver, send_at_once, simulate
 
 NODE, NODES, STEP = 2, 6, 0xFFFF
 CONFIG = preset("tiny").with_fields(
@@ -84,11 +84,7 @@ class Run:
             for beat in given.beats():
                 while self.rng.random() < self.stalls[0]:
                     await ctx.tick()
-                ctx.set(dut.i.payload, beat)
-                ctx.set(dut.i.valid, 1)
-                assert ctx.get(dut.i.ready)
-                await ctx.tick()
-                ctx.set(dut.i.valid, 0)
+                await send_at_once(ctx, dut.i, beat)
         await ctx.tick().until(dut.idle)
         await ctx.tick().repeat(3)
         assert ctx.get(dut.idle) and not ctx.get(dut.pending)

@@ -19,7 +19,7 @@ from tests.rtl.gradient.packets import (
     values,
 )
 from tests.rtl.power_up import powered_up
-from tests.support import made, receiver, simulate
+from tests.support import made, receiver, send_at_once, simulate
 
 CONFIG = preset("tiny")
 NODE, NODES, STEP = 2, 6, 0xA005
@@ -62,11 +62,7 @@ class Run:
             while (sent - ctx.get(dut.consumed) >= dut.credits
                    or self.rng.random() < self.stalls[0]):
                 await ctx.tick()
-            ctx.set(dut.i.payload, item)
-            ctx.set(dut.i.valid, 1)
-            assert ctx.get(dut.i.ready)
-            await ctx.tick()
-            ctx.set(dut.i.valid, 0)
+            await send_at_once(ctx, dut.i, item)
         await ctx.tick()
         await ctx.tick().until(dut.idle)
         await ctx.tick().repeat(3)

@@ -7,7 +7,7 @@ import pytest
 from rtl.config import preset
 from rtl.gradient import GradientUnpacker
 from tests.rtl.power_up import powered_up
-from tests.support import made, receiver, simulate
+from tests.support import made, receiver, send_at_once, simulate
 
 CONFIG = preset("tiny")
 DEPTH = 2 * CONFIG.host_payload_beats + 6
@@ -53,11 +53,7 @@ def run(given: Packets, *, credit: bool, stall: float, items: int, vectors: int)
         for sent, beat in enumerate(beats):
             while credit and (sent - ctx.get(dut.consumed)) % (1 << 16) >= dut.credits:
                 await ctx.tick()
-            ctx.set(dut.i.payload, beat)
-            ctx.set(dut.i.valid, 1)
-            assert ctx.get(dut.i.ready)
-            await ctx.tick()
-            ctx.set(dut.i.valid, 0)
+            await send_at_once(ctx, dut.i, beat)
 
     async def end(ctx):
         while len(out) < items or len(raw) < vectors or not ctx.get(dut.idle):

@@ -10,7 +10,7 @@ from rtl.formats import Status
 from rtl.query import QueryChecker
 from tests.rtl.descriptors import COLUMN, REPLICATED, ROW, Table, descriptor_writer
 from tests.rtl.query.queries import NO_SAMPLE, Reading, beats, empty, head, key
-from tests.support import decoder, made, receiver, simulate
+from tests.support import decoder, made, receiver, send_at_once, simulate
 
 CONFIG = preset("tiny").with_fields(hold_vectors=32)
 LARGEST = CONFIG.sample_slots
@@ -60,11 +60,7 @@ def run(packets: list[tuple[list[int], int]], stalls=(0.0, 0.0), config=CONFIG, 
         for sent, item in enumerate(items):
             while sent - ctx.get(dut.consumed) >= config.query_beats or rng.random() < stalls[0]:
                 await ctx.tick()
-            ctx.set(dut.i.payload, item)
-            ctx.set(dut.i.valid, 1)
-            assert ctx.get(dut.i.ready)
-            await ctx.tick()
-            ctx.set(dut.i.valid, 0)
+            await send_at_once(ctx, dut.i, item)
         await ctx.tick().until(dut.idle)
         await ctx.tick().repeat(3)
         assert ctx.get(dut.idle)
@@ -252,11 +248,7 @@ class Flood:
 
     async def offer(self, ctx, beat: dict) -> None:
         dut, before = self._dut, ctx.get(self._dut.counters.over_credit)
-        ctx.set(dut.i.payload, beat)
-        ctx.set(dut.i.valid, 1)
-        assert ctx.get(dut.i.ready)
-        await ctx.tick()
-        ctx.set(dut.i.valid, 0)
+        await send_at_once(ctx, dut.i, beat)
         self.sent.append((beat, ctx.get(dut.counters.over_credit) != before))
 
     async def settle(self, ctx) -> None:
