@@ -120,7 +120,8 @@ class SmartNic(wiring.Component):
     rst: reset, through the tree of :mod:`rtl.reset`; nothing else resets the NIC, and its clock's
         domain needs none. For :data:`rtl.reset.QUIET_CYCLES` cycles after it no input is taken.
     time: cycles, for time-outs; may jump while ``idle``.
-    idle: a register: in the cycle before, no input moved, and nothing will move until one does.
+    idle: a register: in the two cycles before, no input moved, and nothing will move until one
+        does.
         After reset it is 0 until every table is swept; only then does the NIC accept packets and
         table descriptors.
     tap: a cache's decision on each lookup, in order, stream of
@@ -232,9 +233,13 @@ class SmartNic(wiring.Component):
         watch(m, self.config, csr, parts, self)
         moves = Cat(self.host_rx.valid, self.net_rx.valid, self.csr.awvalid, self.csr.wvalid,
                     self.csr.arvalid)
+        # What the blocks say has a cycle to come here. If all were idle in one cycle and no input
+        # moved then, nothing has moved since but an input of the cycle that follows.
+        still, moved = Signal(len(everything), reset_less=True), Signal(reset_less=True)
         idle = Signal(reset_less=True)
-        m.d.sync += idle.eq(
-            Cat(block.idle for block in everything.values()).all() & ~moves.any() & ~quiet)
+        m.d.sync += [
+            still.eq(Cat(block.idle for block in everything.values())), moved.eq(moves.any()),
+            idle.eq(still.all() & ~moved & ~moves.any() & ~quiet)]
         m.d.comb += self.idle.eq(idle)
         return m
 

@@ -75,8 +75,9 @@ class ModelEngine(CompiledEngine):
         self._lib, self._engine = _library(), None
         self._index = _STREAMS
         self._rooms = {stream: Room(256, BEAT_WORDS) for stream in ("host_tx", "net_tx")}
-        # The RTL sweeps its tables for this many cycles after reset; idle shows it a cycle later.
-        self._swept = QUIET_CYCLES + 1 + max(
+        # The RTL sweeps its tables for this many cycles after reset; idle shows it two
+        # cycles later.
+        self._swept = QUIET_CYCLES + 2 + max(
             config.local_cache_sets, config.remote_cache_sets, config.dedupe_sets,
             config.hold_vectors, config.remote_in_flight, config.misses_in_flight,
             config.dedupe_in_flight)
@@ -98,9 +99,9 @@ class ModelEngine(CompiledEngine):
         return dict(zip(COUNTED, values.tolist(), strict=True))
 
     def written(self, cycle: int) -> None:
-        """Note that the last register write is answered at ``cycle``: ``idle`` follows a cycle
-        later."""
-        self._swept = max(self._swept, cycle)
+        """Note that the last register write is answered at ``cycle``: ``idle`` follows two
+        cycles later."""
+        self._swept = max(self._swept, cycle + 1)
 
     def get_signal(self, name: str) -> int:
         if name != "idle":
