@@ -1,8 +1,9 @@
 """Lookup receiver: a buffer for the lookups that requesters send ahead, read record by record."""
 
-from amaranth.hdl import C, Module, Mux, Signal
+from amaranth.hdl import C, Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
+from amaranth.utils import bits_for
 
 from rtl.config import NicConfig
 from rtl.formats import RECORD_BITS, LookupRecord, RecordBeat
@@ -32,7 +33,7 @@ class LookupReceiver(wiring.Component):
         cleared, ``nodes`` cycles after reset.
     o: stream of :data:`rtl.network.layouts.LookupItem`: request, and whether it is the last of its
         beat.
-    share: beats that one requester may have in the FIFO.
+    share: beats that one requester may have in the FIFO; a change counts from the next cycle on.
     counters: ``beats`` and ``records`` taken, beats ``over_credit``. idle.
     """
 
@@ -52,9 +53,11 @@ class LookupReceiver(wiring.Component):
         m.submodules.output = output = SkidBuffer(LookupItem)
         wiring.connect(m, output.o, wiring.flipped(self.o))
 
-        # Beats of each source that came in and went out, mod 2^16: their difference is here. Three
+        # Beats of each source that came in and went out, of which only the difference matters: no
+        # more are here than the FIFO, its output register, and those counted a cycle late. Three
         # memories since both ends read them, and "out" is read by both.
-        beats_in, beats_out, out_copy = (Ram(16, self._nodes, latency=0) for _ in range(3))
+        bits = bits_for(self._depth + 4) + 1
+        beats_in, beats_out, out_copy = (Ram(bits, self._nodes, latency=0) for _ in range(3))
         m.submodules.beats_in, m.submodules.beats_out = beats_in, beats_out
         m.submodules.beats_out_copy = out_copy
         sweep, swept = Signal(range(max(2, self._nodes))), Signal()
@@ -65,16 +68,19 @@ class LookupReceiver(wiring.Component):
         # Whether a beat is within its requester's share is decided as it comes; one of the same
         # requester just before it is counted in.
         source, within, more = self.i.payload.source, Signal(), Signal()
-        came, here = Signal(16, reset_less=True), Signal(16)
-        m.d.comb += [
-            more.eq(keep & (source == beat.source)),
-            here.eq(beats_in.read_data - out_copy.read_data),
-        ]
+        came, most = Signal(bits, reset_less=True), 1 << bits - 1
+        limit, but_one = Signal(bits), Signal(bits)
+        m.d.sync += [limit.eq(Mux(self.share < most, self.share, most)),
+                     but_one.eq(Mux(self.share < most, self.share, most) - 1)]
+        m.d.comb += more.eq(keep & (source == beat.source))
         with m.If(self.i.valid & swept):
             m.d.sync += [
                 beat.eq(self.i.payload),
                 came.eq(Mux(more, came + 1, beats_in.read_data)),
-                within.eq(Mux(more, here + 1 < self.share, here < self.share)),
+                # Two chains of carries, since which of them counts is known as late as they are.
+                within.eq(
+                    (more & _fewer(beats_in.read_data, out_copy.read_data, but_one))
+                    | (~more & _fewer(beats_in.read_data, out_copy.read_data, limit))),
             ]
         m.d.sync += come.eq(self.i.valid & swept)
         current, left = Signal(RecordBeat, reset_less=True), Signal(4)
@@ -100,22 +106,36 @@ class LookupReceiver(wiring.Component):
         m.d.comb += [ram.read_en.eq(1) for ram in (beats_in, beats_out, out_copy)]
 
         # One beat is shifted out from the low end; the next follows without a gap.
-        taken, final = Signal(), Signal()
+        busy, taken, final = Signal(), Signal(), Signal()
         record = data.View(LookupRecord, current.data[:RECORD_BITS])
         request = output.i.payload.request
         m.d.comb += [
-            final.eq(left == 1), output.i.valid.eq(left != 0),
-            taken.eq((left != 0) & output.i.ready),
+            output.i.valid.eq(busy), taken.eq(busy & output.i.ready),
             request.key.row.eq(record.row), request.key.table.eq(record.table),
             request.landing.eq(record.landing), request.node.eq(current.source),
             request.step.eq(current.step), output.i.payload.beat_last.eq(final),
-            fifo.o.ready.eq((left == 0) | (taken & final)),
-            self.idle.eq(swept & ~come & fifo.idle & (left == 0) & output.idle),
+            fifo.o.ready.eq(~busy | (output.i.ready & final)),
+            self.idle.eq(swept & ~come & fifo.idle & ~busy & output.idle),
         ]
+        # Beside the number of records left: whether there are any, and whether it is one.
         with m.If(gone):
-            m.d.sync += [current.eq(fifo.o.payload), left.eq(fifo.o.payload.records)]
+            m.d.sync += [
+                current.eq(fifo.o.payload), left.eq(fifo.o.payload.records),
+                busy.eq(fifo.o.payload.records != 0), final.eq(fifo.o.payload.records == 1)]
         with m.Elif(taken):
-            m.d.sync += [current.data.eq(current.data >> RECORD_BITS), left.eq(left - 1)]
+            m.d.sync += [current.data.eq(current.data >> RECORD_BITS), left.eq(left - 1),
+                         busy.eq(~final), final.eq(left == 2)]
         count(m, self.counters, beats=keep, records=Mux(keep, beat.records, C(0)),
               over_credit=come & ~keep)
         return m
+
+
+def _fewer(came: Value, went: Value, limit: Value) -> Value:
+    """Return whether ``came - went < limit``, modulo 2^n; both are at most half of that, and one of
+    them is less. Three numbers become two without carries, and the sum of these one with."""
+    first, second = ~went, ~limit
+    ones = came ^ first ^ second
+    twos = (came & first) | (came & second) | (first & second)
+    # Each complement wants 1 more: one is the lowest of the twos, the other a carry from below.
+    total = Cat(C(1, 1), ones) + Cat(C(3, 2), twos)
+    return total[len(came)]

@@ -14,7 +14,8 @@ class StreamFIFO(wiring.Component):
 
     Latency and rate: see ``LATENCY`` and ``RATE``.
 
-    ``i.ready``, and whether there is an item to read, are registers beside ``level``.
+    ``i.ready``, and whether there is an item to read, are registers, and no count stands between
+    them and the other sides' ``valid`` and ``ready``: it follows a cycle later.
 
     Parameters: ``shape`` of an item; ``depth``; ``style`` of the RAM, by default LUTRAM up to 64
     items and block RAM above.
@@ -42,7 +43,6 @@ class StreamFIFO(wiring.Component):
         m.submodules.ram = ram = Ram(max(1, Shape.cast(self._shape).width), depth,
                                      style=self._style)
         head, tail = Signal(range(depth)), Signal(range(depth))
-        level = Signal(range(depth + 1))
         some, full, valid = Signal(), Signal(), Signal()
         push, pull = Signal(), Signal()
         m.d.comb += [
@@ -52,7 +52,6 @@ class StreamFIFO(wiring.Component):
             ram.write_en.eq(push), ram.write_addr.eq(tail), ram.write_data.eq(self.i.payload),
             ram.read_en.eq(pull), ram.read_addr.eq(head),
             self.o.valid.eq(valid), self.o.payload.eq(ram.read_data),
-            self.level.eq(level),
             self.idle.eq(~some & ~valid),
         ]
         with m.If(push):
@@ -61,10 +60,20 @@ class StreamFIFO(wiring.Component):
             m.d.sync += [head.eq(Mux(head == depth - 1, 0, head + 1)), valid.eq(1)]
         with m.Elif(self.o.ready):
             m.d.sync += valid.eq(0)
-        # One carry chain (+1, 0 or -1), since pull and push often arrive late.
+        # Push and pull arrive late, so that they are counted a cycle late; the number of items is
+        # the count and what happened in the cycle before.
+        count, grew, shrank = Signal(range(depth + 1)), Signal(), Signal()
+
+        def holds(number):
+            return (((count == number) & ~grew & ~shrank) | ((count == number - 1) & grew)
+                    | ((count == number + 1) & shrank))
+
+        change = Cat(push ^ pull, pull & ~push).as_signed()  # one carry chain (+1, 0 or -1)
         m.d.sync += [
-            level.eq(level + Cat(push ^ pull, pull & ~push).as_signed()),
-            some.eq(push | Mux(pull, level != 1, some)),
-            full.eq((full | ((level == depth - 1) & push)) & ~pull),
+            grew.eq(push & ~pull), shrank.eq(pull & ~push),
+            count.eq(count + Cat(grew | shrank, shrank).as_signed()),
+            some.eq(push | (some & ~(pull & holds(1)))),
+            full.eq((full | (holds(depth - 1) & push)) & ~pull),
+            self.level.eq(self.level + change),
         ]
         return m

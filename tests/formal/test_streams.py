@@ -44,10 +44,11 @@ def test_fifo(depth):
 
 @pytest.mark.parametrize("old, new, what", [
     ("(~valid | self.o.ready)", "1", "o_holds"),
-    ("(level == depth - 1) & push", "(level == depth - 2) & push", "takes"),
+    ("holds(depth - 1) & push", "holds(depth - 2) & push", "takes"),
+    ("grew.eq(push & ~pull)", "grew.eq(push)", "items_none_invented"),
     ("tail == depth - 1", "tail == depth - 2", "items_in_order"),
-    ("pull.eq(some &", "pull.eq((level > 1) &", "leaves"),
-], ids=["overwritten", "place-lost", "early-wrap", "last-kept"])
+    ("pull.eq(some &", "pull.eq((self.level > 1) &", "leaves"),
+], ids=["overwritten", "place-lost", "miscounted", "early-wrap", "last-kept"])
 def test_broken_fifo(old, new, what):
     verdict = prove(queue(broken(StreamFIFO, old, new)(2, 3), 4, 1))
     assert not verdict.holds
