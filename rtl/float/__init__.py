@@ -1,6 +1,6 @@
 """Floating-point units."""
 
-from rtl.float.add import FLOAT_ADDER_LATENCY, FloatAdder
+from rtl.float.add import FLOAT_ADDER_LATENCY, MINUS_ZERO, FloatAdder
 from rtl.float.divide import (
     COUNT_DIVIDER_LANE_LATENCY,
     COUNT_DIVIDER_LATENCY,
@@ -26,7 +26,7 @@ from rtl.float.sqrt import FLOAT_ROOT_LATENCY, FloatRoot
 __all__ = [
     "COUNT_DIVIDER_LANE_LATENCY", "COUNT_DIVIDER_LATENCY", "DOT_LATENCY", "DOT_TREE_LATENCY",
     "EXACT", "FLOAT_ADDER_LATENCY", "FLOAT_DIVIDER_LATENCY", "FLOAT_MULTIPLIER_LATENCY",
-    "FLOAT_ROOT_LATENCY", "PLAIN_MULTIPLIER_LATENCY", "RECIPROCAL_LATENCY", "RECODED",
+    "FLOAT_ROOT_LATENCY", "MINUS_ZERO", "PLAIN_MULTIPLIER_LATENCY", "RECIPROCAL_LATENCY", "RECODED",
     "RECODED_SLICE", "RECODER_LATENCY", "CountDivider", "CountDividerLane", "CountReciprocal",
     "DotProduct", "ExactAccumulator", "ExactTable", "ExactTerms", "FloatAdder", "FloatDivider",
     "FloatMultiplier", "FloatRoot", "PlainMultiplier", "Recoder", "dot_tree_latency",

@@ -10,10 +10,13 @@ from rtl.float.normalize import SUM_BITS, Normalizer
 from rtl.float.shift import product_shifted, shift_factor
 from rtl.shared import Shared
 
-__all__ = ["FLOAT_ADDER_LATENCY", "FloatAdder"]
+__all__ = ["FLOAT_ADDER_LATENCY", "MINUS_ZERO", "FloatAdder"]
 
 FLOAT_ADDER_LATENCY = 6
 """Cycles from the operands of :class:`FloatAdder` to their sum."""
+
+MINUS_ZERO = Const(1 << 31, 32)
+"""Changes nothing when it is added, but the bits of a NaN."""
 
 _register = partial(Signal, reset_less=True)
 
@@ -30,9 +33,10 @@ class FloatAdder(wiring.Component):
     Latency and rate: see ``LATENCY`` and ``RATE``. There is no enable: the user must take
     each sum when it is ready.
 
-    Parameters: ``keep``: whether to have a port of that name, which costs 33 LUTs.
+    Parameters: ``keep``: whether to have a port of that name.
 
-    Ports: ``a``, ``b``: operands; ``keep``: ``o`` is ``a``, bit for bit, NaN included; ``o``.
+    Ports: ``a``, ``b``: operands; ``keep``: ``o`` is ``a``, bit for bit, NaN included; ``b`` must
+    be :data:`MINUS_ZERO`; ``o``.
     """
 
     LATENCY = {("operands", "sum"): FLOAT_ADDER_LATENCY}
@@ -46,31 +50,28 @@ class FloatAdder(wiring.Component):
     def elaborate(self, platform) -> Module:
         m = Module()
 
-        # 1: order by magnitude. Adding -0 changes nothing but the bits of a NaN.
-        b, swap, keep = Signal(32), Signal(), self.keep if self._keep else Const(0, 1)
+        # 1: order by magnitude.
+        a, b, swap, keep = self.a, self.b, Signal(), self.keep if self._keep else Const(0, 1)
+        larger, smaller, distance, alike = Signal(8), Signal(8), Signal(8), Signal()
+        some_a, some_b = a[23:31].any(), b[23:31].any()
         m.d.comb += [
-            b.eq(Mux(keep, 1 << 31, self.b)),
-            swap.eq(self.a[:31] < b[:31]),
-        ]
-        larger, smaller, distance = Signal(8), Signal(8), Signal(8)
-        some_a, some_b = self.a[23:31].any(), b[23:31].any()
-        m.d.comb += [
-            # An exponent field of 0 means 1, and no hidden bit.
-            larger.eq(Mux(swap, b[23:31] | ~some_b, self.a[23:31] | ~some_a)),
-            smaller.eq(Mux(swap, self.a[23:31] | ~some_a, b[23:31] | ~some_b)),
-            distance.eq(larger - smaller),
+            swap.eq(a[:31] < b[:31]),
+            larger.eq(Mux(swap, b[23:31], a[23:31])), smaller.eq(Mux(swap, a[23:31], b[23:31])),
+            # An exponent field of 0 means 1, and no hidden bit. If only one is 0, it is the smaller
+            # one, and the distance is one less: -x is ~x + 1, without the 1.
+            alike.eq(~(some_a ^ some_b)),
+            distance.eq((Cat(alike, larger) + Cat(alike, ~smaller))[1:9]),
         ]
         first, second, swapped = _register(24), _register(24), _register()
         near, exponent1, flags1 = _register(5), _register(8), _register(_Special)
         unlike1 = _register()
         m.d.sync += [
-            first.eq(Cat(self.a[:23], some_a)), second.eq(Cat(b[:23], some_b)), swapped.eq(swap),
+            first.eq(Cat(a[:23], some_a)), second.eq(Cat(b[:23], some_b)), swapped.eq(swap),
             exponent1.eq(larger),
             # After 31 places no bit of a significand is left.
             near.eq(distance[:5] | distance[5:].any().replicate(5)),
-            unlike1.eq(self.a[23:31].all() & b[23:31].all() & (self.a[31] ^ b[31])),
-            flags1.sign.eq(Mux(swap, b[31], self.a[31])),
-            flags1.subtract.eq(self.a[31] ^ b[31]),
+            unlike1.eq(a[23:31].all() & b[23:31].all() & (a[31] ^ b[31])),
+            flags1.sign.eq(Mux(swap, b[31], a[31])), flags1.subtract.eq(a[31] ^ b[31]),
             flags1.keep.eq(keep),
         ]
 
@@ -80,7 +81,7 @@ class FloatAdder(wiring.Component):
         exponent2, unlike2, flags2 = _register(8), _register(), _register(_Special)
         m.d.sync += [
             product.eq(small * shift_factor(near)), far.eq(near[4]), significand.eq(large),
-            exponent2.eq(exponent1), unlike2.eq(unlike1), flags2.eq(flags1),
+            exponent2.eq(exponent1 | ~large[23]), unlike2.eq(unlike1), flags2.eq(flags1),
             flags2.infinite.eq(exponent1.all() & ~flags1.keep),
         ]
 

@@ -1,11 +1,11 @@
 """Dot product of one slice of two vectors, added to the sum of earlier slices."""
 
-from amaranth.hdl import Module, Value
+from amaranth.hdl import Module, Mux, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from rtl.config import LANES
-from rtl.float.add import FLOAT_ADDER_LATENCY, FloatAdder
+from rtl.float.add import FLOAT_ADDER_LATENCY, MINUS_ZERO, FloatAdder
 from rtl.float.multiply import FLOAT_MULTIPLIER_LATENCY, FloatMultiplier
 from rtl.float.recode import RECODED
 from rtl.shared import Shared
@@ -91,6 +91,7 @@ class DotProduct(wiring.Component):
                      for k in range(len(terms) // 2)]
             level += 1
         if self._accumulate:
-            terms = [add("slices", terms[0], self.previous, self.first)]
+            terms = [add("slices", terms[0], Mux(self.first, MINUS_ZERO, self.previous),
+                         self.first)]
         m.d.comb += self.o.eq(terms[0])
         return m

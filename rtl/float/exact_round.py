@@ -6,6 +6,7 @@ from amaranth.lib.wiring import In, Out
 
 from rtl.float.exact import CHUNK_BITS, CHUNKS, EXACT, EXACT_VALUE_BITS
 from rtl.float.exact_rest import NO_SHIFT_REGISTER, ExactRest
+from rtl.float.shift import leading_zeros
 
 __all__ = ["EXACT_ROUNDER_LATENCY", "ExactRounder"]
 
@@ -120,7 +121,7 @@ class ExactRounder(wiring.Component):
         shift5, pair5, lead5, lost5, flags5 = _registers(
             shift5=5, pair5=2 * CHUNK_BITS, lead5=CHUNKS, lost5=1, flags5=_Flags)
         m.d.sync += [
-            shift5.eq(_zeros_above(unlike4)),
+            shift5.eq(leading_zeros(unlike4)),
             pair5.eq(pair4), lead5.eq(lead4), lost5.eq(lost4), flags5.eq(flags4),
         ]
 
@@ -160,7 +161,7 @@ class ExactRounder(wiring.Component):
             ]
             m.d.comb += [
                 self.soon.eq(soon7), self.done.eq(done8),
-                rest.x.eq(x3), rest.lead.eq(lead5), rest.shift.eq(shift5), rest.up.eq(up),
+                rest.x.eq(x3), rest.lead.eq(lead4), rest.shift.eq(shift5), rest.up.eq(up),
                 rest.over.eq(over7 & ~infinite), rest.hold.eq(self.hold),
             ]
         infinity = Const(0x7F800000, 31)
@@ -181,19 +182,6 @@ def _registers(**shapes: ShapeLike) -> list:
     no time for the input of a shift register."""
     return [Signal(shape, name=name, reset_less=True, attrs=NO_SHIFT_REGISTER)
             for name, shape in shapes.items()]
-
-
-def _zeros_above(word: Value) -> Value:
-    """Return the number of zeros above the highest 1 of ``word``, which is not 0: 27 bits as four
-    levels of LUTs, the first four bits each."""
-    bits = Cat(Const(1, -len(word) % 4), word)
-    fours = [bits[at:at + 4] for at in reversed(range(0, len(bits), 4))]
-    high: Value = Const(0, 3)
-    low: Value = Const(0, 2)
-    for number, four in reversed(list(enumerate(fours))):
-        zeros = Mux(four[3], 0, Mux(four[2], 1, Mux(four[1], 2, 3)))
-        high, low = Mux(four.any(), number, high), Mux(four.any(), zeros, low)
-    return Value.cast(Cat(low[:2], high[:3]))
 
 
 def _selected(lead: Value, values: list[Value]) -> Value:

@@ -87,7 +87,7 @@ class FloatDivider(wiring.Component):
         significand, sticky = Signal(_BITS), Signal()
         m.d.sync += [
             significand.eq(quotient),
-            sticky.eq(remainder.any() & (remainder + divisor)[:25].any()),
+            sticky.eq(remainder.any() & ~_opposite(remainder, Cat(divisor, Const(0, 1)))),
         ]
         final = state[-1]
         m.submodules.rounder = rounder = ProductRounder()
@@ -97,3 +97,9 @@ class FloatDivider(wiring.Component):
             rounder.infinite.eq(final.infinite), rounder.nan.eq(final.nan), self.o.eq(rounder.o),
         ]
         return m
+
+
+def _opposite(a: Value, b: Value) -> Value:
+    """Return whether the sum of two numbers of the same width is 0, without the sum: where it is, a
+    place carries if either bit is 1, and the bits of the next differ if it has this carry."""
+    return ((a ^ b) ^ ((a | b) << 1)[:len(a)] == 0)

@@ -43,14 +43,13 @@ def product_shifted(product: Value, far: Value, width: int) -> tuple[Value, Valu
 def leading_zeros(value: Value) -> Value:
     """Return the number of zeros above the highest 1 of ``value`` (5 bits; at most 31 bits wide).
 
-    For 0 it returns the width.
+    For 0 it returns the width. Four levels of LUTs, the first for four bits each.
     """
-    # Padded to 32 bits by ones below, counted by halves.
-    bits = Cat(Const(-1, 32 - len(value)), value)
-    count = []
-    for half in (16, 8, 4, 2, 1):
-        upper, lower = bits[half:], bits[:half]
-        none = ~upper.any()
-        count.append(none)
-        bits = Mux(none, lower, upper)
-    return Value.cast(Cat(*reversed(count)))
+    bits = Cat(Const(-1, 4 - len(value) % 4), value)
+    fours = [bits[at:at + 4] for at in reversed(range(0, len(bits), 4))]
+    high: Value = Const(0, 3)
+    low: Value = Const(0, 2)
+    for number, four in reversed(list(enumerate(fours))):
+        zeros = Mux(four[3], 0, Mux(four[2], 1, Mux(four[1], 2, 3)))
+        high, low = Mux(four.any(), number, high), Mux(four.any(), zeros, low)
+    return Value.cast(Cat(low[:2], high[:3]))

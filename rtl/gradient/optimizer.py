@@ -240,18 +240,20 @@ class RowOptimizer(Gateable, wiring.Component):
         step, half = Signal(RECODED, reset_less=True), Signal(RECODED_HALF, reset_less=True)
         moving, uppers = Signal(1 + ROW_LANES_LATENCY), Signal(1 + ROW_LANES_LATENCY)
         unused, lower = Signal(LANES), Signal(HALF_BITS, reset_less=True)
+        unused_half = Signal(HALF)
         old = Signal(HALF_BITS, reset_less=True)
         m.d.sync += [
             moving.eq(Cat(leave, moving)), uppers.eq(Cat(upper, uppers)),
             step.eq(steps.payload.step), half.eq(gradients.payload.gradient),
             old.eq(olds.o.payload),
             unused.eq(Cat(self.dimension <= lane for lane in range(LANES))),
+            unused_half.eq(unused.word_select(uppers[ROW_CYCLE - 1], HALF)),
         ]
         with m.If(~uppers[-1]):
             m.d.sync += lower.eq(lanes.o)
         m.d.comb += [
             lanes.step.eq(step), lanes.gradient.eq(half), lanes.row.eq(old),
-            lanes.unused.eq(unused.word_select(uppers[ROW_CYCLE], HALF)),
+            lanes.unused.eq(unused_half),
             olds.o.ready.eq(moving[ROW_CYCLE - 1]),
         ]
         m.submodules.output = output = StreamFIFO(self.o.payload.shape(), OUT_BEATS)

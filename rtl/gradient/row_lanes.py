@@ -1,6 +1,6 @@
 """Row lanes: subtract a step along its gradient from a row."""
 
-from amaranth.hdl import Cat, Module, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -8,6 +8,7 @@ from rtl.config import LANES
 from rtl.float import (
     FLOAT_ADDER_LATENCY,
     FLOAT_MULTIPLIER_LATENCY,
+    MINUS_ZERO,
     RECODED,
     FloatAdder,
     FloatMultiplier,
@@ -68,7 +69,8 @@ class RowLanes(wiring.Component):
             m.d.comb += [
                 multiplier.a.eq(self.step), multiplier.b.eq(self.gradient[lane]),
                 product.eq(multiplier.o),
-                adder.a.eq(self.row[bits]), adder.b.eq(Cat(product[:31], ~product[31])),
+                adder.a.eq(self.row[bits]), adder.b.eq(Mux(
+                    self.unused[lane], MINUS_ZERO, Cat(product[:31], ~product[31]))),
                 adder.keep.eq(self.unused[lane]), self.o[bits].eq(adder.o),
             ]
         return m

@@ -7,7 +7,7 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
-from rtl.float import FLOAT_ADDER_LATENCY, FloatAdder
+from rtl.float import FLOAT_ADDER_LATENCY, MINUS_ZERO, FloatAdder
 from rtl.memory import Ram
 from rtl.shared import Shared
 
@@ -101,7 +101,8 @@ class SliceSums(wiring.Component):
         adding, last = stages[0], terms.read_data[32]
         m.submodules.adder = adder = Shared(FloatAdder(), "float_adder")
         m.d.comb += [
-            adder.a.eq(terms.read_data[:32]), adder.b.eq(sums.read_data),
+            adder.a.eq(terms.read_data[:32]),
+            adder.b.eq(Mux(adding.first, MINUS_ZERO, sums.read_data)),
             adder.keep.eq(adding.first),
         ]
         with m.If(adding.valid):

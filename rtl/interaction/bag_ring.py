@@ -62,7 +62,7 @@ class BagRing(wiring.Component):
     left: the oldest bag is finished; its number is free.
     vector_beats: beats of a vector; may change while empty, which is after ``left`` of every bag.
     coming: ``valid``, a beat comes out in the next cycle; ``slot``, its place in the round of
-        turns: beats that are added to each other have the same.
+        turns: beats that are added to each other have the same; ``first``, as of ``o``.
     o: the beat that comes out: ``slot``; ``bag``; ``beat`` of the vector; ``first`` or ``last``
         vector of the bag; ``keys``, vectors of the bag up to this one.
     data: the data of beat ``o``.
@@ -83,7 +83,7 @@ class BagRing(wiring.Component):
         super().__init__({
             "i": In(stream.Signature(SlotBeat)), "bag": Out(range(bags)), "left": In(1),
             "vector_beats": In(range(beats + 1)),
-            "coming": Out(data.StructLayout({"valid": 1, "slot": slot})),
+            "coming": Out(data.StructLayout({"valid": 1, "slot": slot, "first": 1})),
             "o": Out(beat), "data": Out(BEAT_BITS), "stall": Out(1), "idle": Out(1),
         })
 
@@ -226,6 +226,7 @@ class BagRing(wiring.Component):
         m.d.comb += [
             ring.read_en.eq(valid[0]), ring.read_addr.eq(address),
             self.coming.valid.eq(valid[1]), self.coming.slot.eq(picks[1].slot),
+            self.coming.first.eq(picks[1].first),
             self.o.eq(picks[2]), self.o.valid.eq(valid[2]),
             Cat(self.data, self.o.last).eq(ring.read_data), self.stall.eq(stalls[1]),
             self.idle.eq(~self._waiting.some & (beat == 0) & ~Cat(valid).any()),

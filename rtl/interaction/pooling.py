@@ -11,6 +11,7 @@ from rtl.config import BEAT_BITS, LANES, NicConfig
 from rtl.float import (
     COUNT_DIVIDER_LANE_LATENCY,
     FLOAT_ADDER_LATENCY,
+    MINUS_ZERO,
     RECIPROCAL_LATENCY,
     CountDividerLane,
     CountReciprocal,
@@ -102,7 +103,8 @@ class Pooler(wiring.Component):
         m.d.comb += ring.vector_beats.eq(self.vector_beats)
         now = ring.o
         beat_bits = ceil_log2(self._beats)
-        m.submodules.sums = sums = Ram(BEAT_BITS, round_slots(self._beats), style="lutram")
+        m.submodules.sums = sums = Ram(
+            BEAT_BITS, round_slots(self._beats), style="lutram", latency=0)
         m.submodules.results = results = Ram(
             BEAT_BITS, BAGS << beat_bits, style="bram" if beat_bits else "lutram")
 
@@ -112,16 +114,17 @@ class Pooler(wiring.Component):
                           for n in range(FLOAT_ADDER_LATENCY)]
         m.d.sync += [after.eq(before) for line in (flying, stages)
                      for before, after in pairwise(line)]
-        done, total = stages[-1], Signal(BEAT_BITS)
+        done, total, sum_ = stages[-1], Signal(BEAT_BITS), Signal(BEAT_BITS, reset_less=True)
+        m.d.sync += sum_.eq(Mux(ring.coming.first, MINUS_ZERO.replicate(LANES), sums.read_data))
         for lane in range(LANES):
             m.submodules[f"lane{lane}"] = adder = Shared(FloatAdder(), "float_adder")
             bits = slice(32 * lane, 32 * lane + 32)
             m.d.comb += [
-                adder.a.eq(ring.data[bits]), adder.b.eq(sums.read_data[bits]),
+                adder.a.eq(ring.data[bits]), adder.b.eq(sum_[bits]),
                 adder.keep.eq(now.first), total[bits].eq(adder.o),
             ]
         m.d.comb += [
-            sums.read_en.eq(ring.coming.valid), sums.read_addr.eq(ring.coming.slot),
+            sums.read_addr.eq(ring.coming.slot),
             sums.write_en.eq(flying[-1]), sums.write_addr.eq(done.slot), sums.write_data.eq(total),
             results.write_en.eq(flying[-1] & done.last),
             results.write_addr.eq(Cat(done.beat[:beat_bits], done.bag)),

@@ -46,25 +46,30 @@ class SkidBuffer(wiring.Component):
         held, front = (Signal(len(entering), reset_less=True, name=name)
                        for name in ("held", "front"))
         held_valid, front_valid = Signal(), Signal()
+        # Beside ``held_valid``, whose loads are as many as the item has bits: much depends on it.
+        ready = Signal(init=1)
         m.d.comb += [
             incoming.eq(self.i.payload),
-            self.i.ready.eq(~held_valid),
+            self.i.ready.eq(ready),
             self.o.valid.eq(front_valid),
             leaving.eq(front), self.o.payload.eq(outgoing),
             self.idle.eq(~front_valid & ~held_valid),
         ]
         with m.If(self.o.ready | ~front_valid):
             with m.If(held_valid):
-                m.d.sync += [front.eq(held), held_valid.eq(0), front_valid.eq(1)]
+                m.d.sync += [front.eq(held), held_valid.eq(0), ready.eq(1), front_valid.eq(1)]
             with m.Else():
                 m.d.sync += [front.eq(entering), front_valid.eq(self.i.valid)]
-        with m.Elif(self.i.valid & ~held_valid):
-            m.d.sync += [held.eq(entering), held_valid.eq(1)]
+        with m.Elif(self.i.valid & ready):
+            m.d.sync += [held_valid.eq(1), ready.eq(0)]
+        # Whether an item comes or not, so that nothing but a register enables it.
+        with m.If(~held_valid):
+            m.d.sync += held.eq(entering)
 
         if wide:
             m.submodules.ram = ram = Ram(sum(part.stop - part.start for part in wide), 2, latency=0)
             m.d.comb += [
-                ram.write_en.eq(self.i.valid & ~held_valid),
+                ram.write_en.eq(self.i.valid & ready),
                 ram.write_data.eq(Cat(incoming[part] for part in wide)),
                 Cat(outgoing[part] for part in wide).eq(ram.read_data),
             ]

@@ -27,8 +27,8 @@ def test_skid_buffer():
 
 
 @pytest.mark.parametrize("old, new", [
-    ("self.i.ready.eq(~held_valid)", "self.i.ready.eq(1)"),
-    ("held_valid.eq(0), front", "front"),
+    ("self.i.ready.eq(ready)", "self.i.ready.eq(1)"),
+    ("held_valid.eq(0), ready", "ready"),
     ("self.o.ready | ~front_valid", "self.o.ready"),
     ("front.eq(held), ", ""),
 ], ids=["overrun", "held-twice", "stuck", "lost"])

@@ -150,7 +150,7 @@ def _root(m: Module, top: wiring.Component) -> _Handshake:
 
 
 class AdderTop(wiring.Component):
-    """``add_o`` = ``add.a`` + ``add.b``, lane by lane, or ``add.a`` where ``add.keep`` is 1."""
+    """``add_o`` = ``add.a`` + ``add.b``, lane by lane; with ``add.keep``, ``add.a`` bit for bit."""
 
     add: In(stream.Signature(ADD))
     add_o: Out(stream.Signature(BEAT_BITS))

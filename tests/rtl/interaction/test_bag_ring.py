@@ -116,7 +116,8 @@ class Ring:
             waits = len(ins) // self.beats - -(-len(reads) // self.beats)
             assert waits >= 0, "no beat is read before its vector is whole"
             assert out["valid"] == before["coming"]["valid"]
-            assert not out["valid"] or out["slot"] == before["coming"]["slot"]
+            assert not out["valid"] or all(
+                out[name] == before["coming"][name] for name in ("slot", "first"))
             assert not (now["idle"] and (waits or coming["valid"]))
             assert now["idle"] or waits or coming["valid"] or out["valid"]
             assert not now["stall"] or (waited and not coming["valid"])
