@@ -87,8 +87,8 @@ class ExactTerms(wiring.Component):
             "valid": 1, "emit": 1, "meta": self._meta, "count": range(2 * EXACT_TERMS)})
         ring = [Signal(place, name=f"ring{n}") for n in range(EXACT_ROUNDER_LATENCY)]
         entering, front = Signal(place), ring[-1]
-        taken, room, enter, last, on, some = Signal(range(_PLACES + 1)), Signal(), *(
-            Signal() for _ in range(4))
+        taken, room, come, enter, last, on, some = Signal(range(_PLACES + 1)), Signal(), *(
+            Signal() for _ in range(5))
         # Which part of an entry enters the ring, and which leaves it. All turns of an entry begin
         # with the same part, and the other parts follow the first.
         turns = self._lanes // self._units
@@ -99,10 +99,11 @@ class ExactTerms(wiring.Component):
             # A place taken a cycle ago is not counted yet; with several parts, there is none.
             room.eq(taken < _PLACES - (turns == 1)), last.eq(1),
             on.eq(front.valid & ~(front.emit & last)),
-            enter.eq(Mux(begin, ~on & room & self.sums.valid, entered)),
+            # ``on`` is late: a sum that could come does so where none goes on.
+            come.eq(Mux(begin, room & self.sums.valid, entered)), enter.eq(come & ~(begin & on)),
             self.sums.ready.eq(Mux(begin, ~on & room, entered)),
-            entering.valid.eq(on | enter),
-            entering.emit.eq(Mux(begin, entering.valid & room, ring[0].emit)),
+            entering.valid.eq(on | come),
+            entering.emit.eq(Mux(begin, (on | self.sums.valid) & room, ring[0].emit)),
             entering.meta.eq(self.sums.payload.meta), entering.count.eq(1),
             beats.i.valid.eq(front.emit & (turn == turns - 1)),
             beats.i.payload.meta.eq(front.meta),
@@ -115,7 +116,7 @@ class ExactTerms(wiring.Component):
             taken.eq(taken + counted - (self.o.valid & self.o.ready)),
             entered.eq(enter),
             # It stops while the ring is empty, so that idle cycles do not count.
-            turn.eq(Mux((some | enter) & (turn != turns - 1), turn + 1, 0)),
+            turn.eq(Mux((some | come) & (turn != turns - 1), turn + 1, 0)),
         ]
         given = Cat(unit.o for unit in units)
         for earlier in range(turns - 1):
@@ -128,11 +129,15 @@ class ExactTerms(wiring.Component):
             *(unit.i.eq(total) for unit, total in zip(units, self.sums.payload.lanes)),
         ]
         if self._split:
-            done, whole = Cat(unit.done for unit in units).all(), Signal()
+            # Much depends on whether all lanes are done, so each unit says it a cycle before.
+            soon, done, whole = Signal(), Signal(), Signal()
+            m.d.comb += soon.eq(Cat(unit.soon for unit in units).all())
+            m.d.sync += done.eq(soon)
             if turns > 1:
-                done = Mux(begin, done & Cat(unit.soon for unit in units).all(), whole)
-            m.d.sync += whole.eq(done)
-            m.d.comb += last.eq(self.rounded | done)
+                m.d.sync += whole.eq(soon & done)
+                m.d.comb += last.eq(self.rounded | Mux(begin, done & soon, whole))
+            else:
+                m.d.comb += last.eq(self.rounded | done)
             for unit in units:
                 m.d.comb += [
                     unit.enter.eq(~on), unit.hold.eq(~ring[4].emit), unit.once.eq(self.rounded)]

@@ -1,27 +1,11 @@
-"""Right shift with sticky bit, in LUTs or in a DSP, and count of leading zeros."""
-
-from collections.abc import Sequence
+"""Right shift with sticky bit, in a DSP, and count of leading zeros."""
 
 from amaranth.hdl import Cat, Const, Mux, Value
 
-__all__ = ["leading_zeros", "product_shifted", "shift_factor", "shift_right"]
+__all__ = ["leading_zeros", "product_shifted", "shift_factor"]
 
 _POINT = 15
 """Bits of a product with a :func:`shift_factor` that lie behind the point."""
-
-
-def shift_right(value: Value, distance: Value, steps: Sequence[int]) -> tuple[Value, Value]:
-    """Return ``value`` shifted right by some of the bits of ``distance``, and the sticky bit.
-
-    ``steps`` are the powers of two to shift by, in that order, each if its bit of ``distance``
-    is 1. The second value is 1 if a 1 was shifted out.
-    """
-    lost: Value = Const(0, 1)
-    for step in steps:
-        bit = distance[step.bit_length() - 1]
-        lost = lost | (bit & value[:step].any())
-        value = Mux(bit, value >> step, value)
-    return value, lost
 
 
 def shift_factor(distance: Value) -> Value:

@@ -29,7 +29,7 @@ from rtl.gradient.row_lanes import (
 from rtl.gradient.slice_sums import SliceSums, slice_sums_latency
 from rtl.monitor.counters import CounterLayout, count
 from rtl.shared import Shared
-from rtl.stream import StreamFIFO
+from rtl.stream import Level, StreamFIFO
 
 __all__ = ["RowOptimizer"]
 
@@ -44,7 +44,6 @@ _FIFO_CYCLES = 2
 _SQUARES_LATENCY = dot_tree_latency(HALF) + FLOAT_ADDER_LATENCY
 """From the second half of a recoded gradient to the sum of the squares of both."""
 
-_Half = data.StructLayout({"gradient": RECODED_HALF, "last": 1})
 _Step = data.StructLayout({"state": 32, "step": RECODED})
 
 
@@ -126,7 +125,10 @@ class RowOptimizer(Gateable, wiring.Component):
         halves = 1 << _waiting(self._beats, several).bit_length()
         rows = 1 << _waiting(1, several).bit_length()
         m.submodules.olds = olds = StreamFIFO(HALF_BITS, halves)
-        m.submodules.gradients = gradients = StreamFIFO(_Half, halves)
+        m.submodules.gradients = gradients = StreamFIFO(RECODED_HALF, halves)
+        # Much depends on whether a half is the last of its row, so it comes from a register, not
+        # from block RAM.
+        m.submodules.lasts = lasts = StreamFIFO(1, halves, style="lutram")
         m.submodules.ids = ids = StreamFIFO(self._id_bits, rows)
         m.submodules.states = states = StreamFIFO(32, rows)
         m.submodules.steps = steps = StreamFIFO(_Step, rows)
@@ -163,8 +165,8 @@ class RowOptimizer(Gateable, wiring.Component):
                          recoded[lane].eq(recoder.o)]
         come, come_upper = taken[_IN_CYCLES - 1], delayed(m, upper, _IN_CYCLES, "upper")
         m.d.comb += [
-            gradients.i.valid.eq(come), gradients.i.payload.gradient.eq(recoded),
-            gradients.i.payload.last.eq(last),
+            gradients.i.valid.eq(come), gradients.i.payload.eq(recoded),
+            lasts.i.valid.eq(come), lasts.i.payload.eq(last),
         ]
 
         # Compute a step for every row.
@@ -178,27 +180,26 @@ class RowOptimizer(Gateable, wiring.Component):
 
         # Out. A row's id is available long before its step, its gradient in SGD a little later. The
         # lower half of a beat reserves a place for both among the leaving ones.
-        leave, room, under_way = Signal(), Signal(), Signal(range(OUT_BEATS + 1))
-        leaving_upper, given = Signal(), self.o.valid & self.o.ready
-        ends = gradients.o.payload.last
+        leave, room, leaving_upper = Signal(), Signal(), Signal()
+        given, ends = self.o.valid & self.o.ready, lasts.o.payload
+        m.submodules.places = places = Level(OUT_BEATS, init=OUT_BEATS)
         m.d.comb += [
-            room.eq((under_way != OUT_BEATS) | leaving_upper),
+            room.eq(places.some | leaving_upper),
+            places.down.eq(leave & ~leaving_upper), places.up.eq(given),
             leave.eq(gradients.o.valid & steps.o.valid & room),
-            gradients.o.ready.eq(steps.o.valid & room),
+            gradients.o.ready.eq(steps.o.valid & room), lasts.o.ready.eq(gradients.o.ready),
             steps.o.ready.eq(gradients.o.valid & room & ends),
             ids.o.ready.eq(leave & ends),
         ]
-        m.d.sync += [
-            leaving_upper.eq(leaving_upper ^ leave),
-            under_way.eq(under_way + (leave & ~leaving_upper) - given),
-        ]
+        m.d.sync += leaving_upper.eq(leaving_upper ^ leave)
         self._leave(m, leave, leaving_upper,
                     Cat(steps.o.payload.state, ids.o.payload, ends), olds)
 
         count(m, self.counters, rows=given & self.o.payload.last, beats=given,
               stall_in=self.i.valid & ~ready & ~upper,
               stall_out=gradients.o.valid & steps.o.valid & ~room)
-        m.d.comb += self.idle.eq(~taken.any() & ~busy & ids.idle & (under_way == 0))
+        m.d.comb += self.idle.eq(~taken.any() & ~busy & ids.idle
+                                 & (places.level == OUT_BEATS))
         return m
 
     def _adagrad(self, m: Module, valid: Value, upper: Value, recoded: Value, last: Value,
@@ -244,7 +245,7 @@ class RowOptimizer(Gateable, wiring.Component):
         old = Signal(HALF_BITS, reset_less=True)
         m.d.sync += [
             moving.eq(Cat(leave, moving)), uppers.eq(Cat(upper, uppers)),
-            step.eq(steps.payload.step), half.eq(gradients.payload.gradient),
+            step.eq(steps.payload.step), half.eq(gradients.payload),
             old.eq(olds.o.payload),
             unused.eq(Cat(self.dimension <= lane for lane in range(LANES))),
             unused_half.eq(unused.word_select(uppers[ROW_CYCLE - 1], HALF)),

@@ -133,26 +133,31 @@ class DotInteraction(wiring.Component):
 
         # Out: the dense vector, then its dots.
         dots, sample, step = Signal(), Signal(32), Signal(STEP_BITS)
+        # An inverted copy for the data: control has one with few loads.
+        dense_data = Signal(init=1)
         result = output.i.payload
+        m.d.comb += result.data.eq(
+            Mux(dense_data, dense.o.payload.data, flattener.o.payload.data))
         with m.If(dots):
             m.d.comb += [
                 output.i.valid.eq(flattener.o.valid), flattener.o.ready.eq(output.i.ready),
-                result.data.eq(flattener.o.payload.data), result.last.eq(flattener.o.payload.last),
+                result.last.eq(flattener.o.payload.last),
                 result.sample.eq(sample), result.step.eq(step),
             ]
         with m.Else():
             m.d.comb += [
                 output.i.valid.eq(dense.o.valid), dense.o.ready.eq(output.i.ready),
-                result.data.eq(dense.o.payload.data), result.sample.eq(dense.o.payload.sample),
+                result.sample.eq(dense.o.payload.sample),
                 result.last.eq(dense.o.payload.vector_last & ~dense.o.payload.dots),
                 result.step.eq(dense.o.payload.step),
             ]
         with m.If(output.i.valid & output.i.ready):
             with m.If(dots):
-                m.d.sync += dots.eq(~result.last)
+                m.d.sync += [dots.eq(~result.last), dense_data.eq(result.last)]
             with m.Else():
+                follow = dense.o.payload.vector_last & dense.o.payload.dots
                 m.d.sync += [
-                    dots.eq(dense.o.payload.vector_last & dense.o.payload.dots),
+                    dots.eq(follow), dense_data.eq(~follow),
                     sample.eq(dense.o.payload.sample), step.eq(dense.o.payload.step),
                 ]
 

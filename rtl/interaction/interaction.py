@@ -76,8 +76,12 @@ class Interaction(wiring.Component):
                     block.i.valid.eq(self.i.valid), self.i.ready.eq(block.i.ready),
                     self.o.valid.eq(block.o.valid), block.o.ready.eq(self.o.ready),
                 ]
-        # A register of its own for the many bits: no result comes in the cycle of a change.
-        dots = Signal()
-        m.d.sync += dots.eq(self.dots)
-        m.d.comb += self.o.payload.eq(Mux(dots, dot.o.payload, flattener.o.payload))
+        # Registers of their own for the many bits: no result comes in the cycle of a change. That
+        # of the data is inverted, or it were the others' one again.
+        dots, vectors, out = Signal(), Signal(init=1), self.o.payload
+        m.d.sync += [dots.eq(self.dots), vectors.eq(~self.dots)]
+        m.d.comb += [
+            out.eq(Mux(dots, dot.o.payload, flattener.o.payload)),
+            out.data.eq(Mux(vectors, flattener.o.payload.data, dot.o.payload.data)),
+        ]
         return m

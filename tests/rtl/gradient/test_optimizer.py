@@ -203,7 +203,8 @@ def test_a_beat_in_two_cycles(maximum, beats, rows):
             await settings(dut, mode, 16 * beats)(ctx)
             sent, came = await _stream(ctx, dut, items)
             assert sent[-1] - sent[0] == 2 * (len(items) - 1), "in"
-            settled = 8 * beats if mode == ADAGRAD and beats > 1 else 0
+            # Where rows may have several slices, those of one take turns too.
+            settled = 8 * beats if mode == ADAGRAD and maximum > 16 else 0
             assert came[-1] - came[settled] == 2 * (len(items) - 1 - settled), "out"
             latencies = {after - before for before, after in zip(sent, came)}
             if mode == SGD:
