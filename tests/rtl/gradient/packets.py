@@ -83,7 +83,7 @@ class Reading:
     bags: int = 0
 
     def read(self, given: Packet) -> None:
-        status = self._judge(given)
+        status = self.judge(given)
         if status:
             self.refused.append({"status": status, "step": given.step})
             return
@@ -99,7 +99,8 @@ class Reading:
                 self._expand(bag, next(vectors), given.step)
                 bag = []
 
-    def _judge(self, given: Packet) -> int:
+    def judge(self, given: Packet) -> int:
+        """Return the status of a bad packet, 0 of a good one."""
         if not given.records:
             return Status.LENGTH
         if given.step != self.step or self.ended:

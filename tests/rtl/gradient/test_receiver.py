@@ -7,28 +7,13 @@ import pytest
 from rtl.config import beats_of, packing_of, preset
 from rtl.formats import Status
 from rtl.gradient import GradientReceiver, GradientUnpacker
-from tests.rtl.descriptors import COLUMN, REPLICATED, ROW, Table, descriptor_writer
-from tests.rtl.gradient.packets import (
-    EMPTY,
-    KEY,
-    KEY_END,
-    SAMPLE,
-    Packet,
-    Reading,
-    packet,
-    values,
-)
+from tests.rtl.descriptors import descriptor_writer
+from tests.rtl.gradient.faults import NODE, NODES, STEP, TABLES, bad_packets, end, good
+from tests.rtl.gradient.packets import EMPTY, KEY, KEY_END, SAMPLE, Packet, Reading, values
 from tests.rtl.power_up import powered_up
 from tests.support import made, receiver, send_at_once, simulate
 
 CONFIG = preset("tiny")
-NODE, NODES, STEP = 2, 6, 0xA005
-TABLES = {
-    0: Table(rows=50, owner=2), 1: Table(rows=1 << 33, owner=3), 2: Table(kind=ROW, owners=6),
-    3: Table(kind=REPLICATED), 4: Table(kind=COLUMN), 5: Table(valid=0),
-    6: Table(owner=6), 31: Table(owner=5),
-}
-GOOD = [0, 1, 2, 31]
 
 
 class Run:
@@ -112,14 +97,6 @@ class Run:
         return self
 
 
-def key(rng):
-    return lambda: (rng.choice(GOOD), rng.randrange(50))
-
-
-def good(lengths, dimension, rng, step=STEP):
-    return packet(lengths, dimension, key(rng), rng, step)
-
-
 @pytest.mark.few(2)
 @pytest.mark.parametrize("dimension, mean, stalls", [
     (4, True, (0.0, 0.3)), (8, False, (0.4, 0.0)), (8, True, (0.2, 0.2)), (16, True, (0.0, 0.0)),
@@ -132,42 +109,6 @@ def test_each_key_gets_the_vector_of_its_bag(dimension, mean, stalls):
     assert run.reading.packets == len(packets)
 
 
-def bad_packets(dimension, rng):
-    """Return a packet of each fault, and the status that it must have."""
-    table = {
-        "table not written": (9, 1, Status.TABLE), "table not valid": (5, 1, Status.TABLE),
-        "table beyond the last": (4095, 1, Status.TABLE), "owner not there": (6, 1, Status.TABLE),
-        "row beyond": (0, 50, Status.ROW), "row of 34 bits": (1, 1 << 33, Status.ROW),
-        "columns": (4, 1, Status.KIND), "copies": (3, 1, Status.KIND),
-    }
-    for number, row, status in table.values():
-        for at in (0, 5, 11):
-            given = good([4, 1, 7], dimension, rng)
-            given.records[at] = (number, row, given.records[at][2])
-            yield given, status
-    for kind in (EMPTY, SAMPLE):
-        given = good([3, 2], dimension, rng)
-        given.records[1] = (*given.records[1][:2], kind)
-        yield given, Status.KIND
-    for step in (STEP + 1, STEP - 1, STEP ^ 1 << 15):
-        yield good([3, 2], dimension, rng, step), Status.STEP
-    open_bag = good([3, 2], dimension, rng)
-    open_bag.records.append((0, 1, KEY))
-    yield open_bag, Status.TRUNCATED
-    yield Packet([(0, 1, KEY)] * 9, [], STEP), Status.TRUNCATED
-    for extra in (1, -1, 4):
-        given = good([3, 2, 1, 1, 1], dimension, rng)
-        given.extra_beats = extra
-        yield given, Status.LENGTH
-    yield Packet([(0, 1, KEY_END)], [], STEP), Status.LENGTH
-    yield Packet([], [values(dimension, rng)], STEP), Status.LENGTH
-    # The first fault names the status, and the step comes before all.
-    two = good([3, 2], dimension, rng)
-    two.records[1], two.records[2] = (0, 50, KEY), (9, 1, KEY_END)
-    yield two, Status.ROW
-    yield Packet([(9, 1, SAMPLE)], [], STEP + 1), Status.STEP
-
-
 @pytest.mark.few(1)
 @pytest.mark.parametrize("dimension, stalls", [(4, (0.0, 0.0)), (16, (0.3, 0.4)), (64, (0.0, 0.0))])
 def test_bad_packets_go_whole_and_are_answered(dimension, stalls):
@@ -178,11 +119,6 @@ def test_bad_packets_go_whole_and_are_answered(dimension, stalls):
         expected.append({"status": status, "step": given.step})
     run = Run(packets, dimension, mean=True, stalls=stalls).check()
     assert run.refused == expected and run.reading.packets == len(expected)
-
-
-def end(step=STEP, table=4095, row=(1 << 36) - 1):
-    """Return the packet that ends a step; its record names no key."""
-    return Packet([(table, row, EMPTY)], [], step)
 
 
 @pytest.mark.few(1)
