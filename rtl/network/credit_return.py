@@ -40,7 +40,7 @@ class CreditReturn(wiring.Component):
     counters: ``beats`` consumed, ``credits`` sent. idle.
     """
 
-    LATENCY = {("event", "its record, at most"): "nodes + 2"}
+    LATENCY = {("event", "its record, at most"): "nodes + 3"}
     RATE = "1 record per cycle"
 
     def __init__(self, nodes: int, readers: int = 1):
@@ -76,20 +76,28 @@ class CreditReturn(wiring.Component):
             told.write_addr.eq(Mux(swept, event.node, address)),
             told.write_data.eq(Mux(swept, event.value, 0)),
         ]
-        owed, quarter, asked = Signal(CREDIT_BITS), Signal(CREDIT_BITS), Signal(self._nodes)
-        due, seen = Signal(), Signal()
+        quarter, asked = Signal(CREDIT_BITS), Signal(self._nodes)
+        due, seen, moves = Signal(), Signal(), Signal()
+        # The node looked at in the cycle before, unless a header has left for it meanwhile.
+        looked, node = Signal(), Signal.like(look, reset_less=True)
+        owed = Signal(CREDIT_BITS, reset_less=True)
         record = Signal(StepRecord)
         m.d.sync += quarter.eq(Mux(self.window < 8, 1, self.window >> 2))
         m.d.comb += [
-            counter.node[-1].eq(look), owed.eq(counter.value[-1] - told.read_data),
-            due.eq((left != 0) & ~event.valid & (owed >= quarter) & ~asked.bit_select(look, 1)),
-            seen.eq((left != 0) & ~event.valid & (~due | output.i.ready)),
+            counter.node[-1].eq(look),
+            due.eq(looked & ~event.valid & (owed >= quarter) & ~asked.bit_select(node, 1)),
+            moves.eq(~looked | output.i.ready), seen.eq((left != 0) & ~event.valid & moves),
             record.kind.eq(StepKind.CREDIT), output.i.valid.eq(due),
-            output.i.payload.record.eq(record), output.i.payload.destination.eq(look),
+            output.i.payload.record.eq(record), output.i.payload.destination.eq(node),
             output.i.payload.step.eq(self.step),
         ]
+        with m.If(event.valid):
+            m.d.sync += looked.eq(0)  # all are looked at again
+        with m.Elif(moves):
+            m.d.sync += [looked.eq(left != 0), node.eq(look),
+                         owed.eq(counter.value[-1] - told.read_data)]
         with m.If(due & output.i.ready):
-            m.d.sync += asked.bit_select(look, 1).eq(1)
+            m.d.sync += asked.bit_select(node, 1).eq(1)
         with m.If(event.valid):
             m.d.sync += asked.bit_select(event.node, 1).eq(0)
         with m.If(seen):
@@ -98,7 +106,7 @@ class CreditReturn(wiring.Component):
             m.d.sync += left.eq(self._nodes)
         with m.Elif(seen):
             m.d.sync += left.eq(left - 1)
-        m.d.comb += self.idle.eq(counter.idle & (left == 0) & ~event.valid & output.idle)
+        m.d.comb += self.idle.eq(counter.idle & (left == 0) & ~looked & ~event.valid & output.idle)
         count(m, self.counters, beats=Mux(self.freed.valid, self.freed.beats, 0),
               credits=due & output.i.ready)
         return m

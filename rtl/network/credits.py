@@ -1,12 +1,13 @@
 """Credits: a receiver's count of consumed beats, and a sender's window relative to it."""
 
-from amaranth.hdl import Module, Mux, Signal
+from amaranth.hdl import C, Cat, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from rtl.formats import CREDIT_BITS, NODE_BITS
 from rtl.memory import Ram, sweep
 from rtl.network.layouts import Credit, Freed, FreedBeats
+from rtl.network.sums import carry_saved
 from rtl.stream import SkidBuffer
 
 __all__ = ["HALF", "CreditCounter", "CreditGate", "check_nodes"]
@@ -80,7 +81,7 @@ class CreditGate(wiring.Component):
     Ports
     -----
     i, o: streams of ``shape``.
-    window: beats. A larger packet never passes.
+    window: beats, less than ``HALF``. A larger packet never passes.
     credit_in: event :data:`rtl.network.layouts.Credit`.
     stalled: a packet waits for credit in this cycle.
     idle: nothing waits, not even for credit, because ``stalled`` is counted.
@@ -109,17 +110,20 @@ class CreditGate(wiring.Component):
         event = Signal(Credit)
         m.d.sync += [event.eq(self.credit_in), event.valid.eq(self.credit_in.valid & swept)]
         item = self.i.payload
-        under_way, total = Signal(CREDIT_BITS), Signal(CREDIT_BITS + 1)
-        pending, step = Signal(CREDIT_BITS), Signal(CREDIT_BITS)
+        over, step, beyond = Signal(CREDIT_BITS), Signal(CREDIT_BITS), Signal(CREDIT_BITS)
         m.d.comb += [
             *(ram.read_en.eq(1) for ram in rams),
             sent.read_addr.eq(item.destination), acked.read_addr.eq(item.destination),
             sent_copy.read_addr.eq(event.node), acked_copy.read_addr.eq(event.node),
-            total.eq(under_way + item.beats),
-            under_way.eq(sent.read_data - acked.read_data),
-            pending.eq(sent_copy.read_data - acked_copy.read_data),
             step.eq(event.value - acked_copy.read_data),
+            # As neither it nor what is under way reaches ``HALF``, its sign tells what is beyond.
+            beyond.eq(sent_copy.read_data - event.value),
         ]
+        # sent - acknowledged + beats - window - 1, in one chain of carries: below 0 if it fits.
+        ones, twos = carry_saved(sent.read_data, ~acked.read_data, ~self.window)
+        ones, more = carry_saved(ones, Cat(C(1, 1), twos)[:CREDIT_BITS],
+                                 Cat(item.beats, C(0, CREDIT_BITS))[:CREDIT_BITS])
+        m.d.comb += over.eq(ones + Cat(C(0, 1), more))
         checked, fits, following = Signal(), Signal(), Signal(CREDIT_BITS)
         passing = Signal()
         m.d.comb += [
@@ -139,7 +143,7 @@ class CreditGate(wiring.Component):
                 ram.write_en.eq((event.valid & (step < HALF)) | ~swept),
                 ram.write_addr.eq(Mux(swept, event.node, address)),
                 ram.write_data.eq(Mux(swept, Mux(
-                    step <= pending, event.value, sent_copy.read_data), 0)),
+                    beyond < HALF, event.value, sent_copy.read_data), 0)),
             ]
         with m.If(checked & fits):
             with m.If(passing):
@@ -148,7 +152,8 @@ class CreditGate(wiring.Component):
             # Look, or look again: the answer is used in the next cycle. An event may only raise it.
             m.d.sync += [
                 checked.eq(self.i.valid & swept),
-                fits.eq(total <= self.window), following.eq(sent.read_data + item.beats),
+                fits.eq((over >= HALF) & (item.beats < HALF)),
+                following.eq(sent.read_data + item.beats),
             ]
         m.d.comb += self.stalled.eq(self.i.valid & checked & ~fits)
         return m

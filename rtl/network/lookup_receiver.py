@@ -10,6 +10,7 @@ from rtl.formats import RECORD_BITS, LookupRecord, RecordBeat
 from rtl.memory import Ram
 from rtl.monitor.counters import CounterLayout, count
 from rtl.network.layouts import LookupItem
+from rtl.network.sums import carry_saved
 from rtl.stream import SkidBuffer, StreamFIFO
 
 __all__ = ["LOOKUP_RECEIVER_COUNTERS", "LookupReceiver"]
@@ -132,10 +133,8 @@ class LookupReceiver(wiring.Component):
 
 def _fewer(came: Value, went: Value, limit: Value) -> Value:
     """Return whether ``came - went < limit``, modulo 2^n; both are at most half of that, and one of
-    them is less. Three numbers become two without carries, and the sum of these one with."""
-    first, second = ~went, ~limit
-    ones = came ^ first ^ second
-    twos = (came & first) | (came & second) | (first & second)
+    them is less."""
+    ones, twos = carry_saved(came, ~went, ~limit)
     # Each complement wants 1 more: one is the lowest of the twos, the other a carry from below.
     total = Cat(C(1, 1), ones) + Cat(C(3, 2), twos)
     return total[len(came)]

@@ -58,18 +58,20 @@ class PacketMux(wiring.Component):
         offered, empty = Signal(n), Signal(n)
         choice, grant, grant_full = Signal(n), Signal(n), Signal(n)
         later = Signal(n)  # the ports after the last one granted
+        granting = Signal()  # there is a grant, from a register of its own
         m.d.comb += [
             offered.eq(Cat(port.valid for port in self.headers)),
             empty.eq(Cat(port.payload.empty for port in self.headers)),
             choice.eq(Mux((offered & later).any(), _lowest(offered & later), _lowest(offered))),
-            header.i.valid.eq(grant.any()), header.i.payload.eq(_chosen(grant, self.headers)),
+            header.i.valid.eq(granting), header.i.payload.eq(_chosen(grant, self.headers)),
             order.i.valid.eq(grant_full.any()), order.i.payload.eq(grant_full),
             *(port.ready.eq(grant[k]) for k, port in enumerate(self.headers)),
         ]
-        m.d.sync += [grant.eq(0), grant_full.eq(0)]
-        with m.If(header.i.ready & order.i.ready & ~grant.any()):
-            m.d.sync += [grant.eq(choice), grant_full.eq(choice & ~empty)]
-        with m.If(grant.any()):
+        m.d.sync += [grant.eq(0), grant_full.eq(0), granting.eq(0)]
+        with m.If(header.i.ready & order.i.ready & ~granting):
+            m.d.sync += [grant.eq(choice), grant_full.eq(choice & ~empty),
+                         granting.eq(offered.any())]
+        with m.If(granting):
             m.d.sync += later.eq(Cat(grant[:k].any() for k in range(n)))
 
         turn, there, last = Signal(n), Signal(n), Signal(n)

@@ -138,7 +138,7 @@ class PacketPool(wiring.Component):
         with m.If(expiring):
             m.d.sync += [late.eq(0), opened.bit_select(late_index, 1).eq(0)]
         self._enter(m, opened, item, state, updated, (is_open, other_step, fills), states,
-                    late_index, last_of_all)
+                    late_index, expiring, last_of_all)
         with m.If(self.take):
             m.d.sync += inside.eq(self.valid)
 
@@ -155,7 +155,8 @@ class PacketPool(wiring.Component):
         m.d.comb += self.idle.eq(swept & ~inside & ~opened.any() & ~late & closed.idle)
         return m
 
-    def _enter(self, m, opened, item, state, updated, flags, states, late_index, last_of_all):
+    def _enter(self, m, opened, item, state, updated, flags, states, late_index, expiring,
+               last_of_all):
         """Take the item offered, or keep the one inside; know about its destination's buffer."""
         is_open, other_step, fills = flags
         target = self.destination[:len(item.destination)]
@@ -166,21 +167,23 @@ class PacketPool(wiring.Component):
         m.d.comb += [
             found.eq(states.read_data), same.eq(self.ready & (target == item.destination)),
             open_next.eq(Mux(same, ~last_of_all, opened.bit_select(target, 1)
-                             & ~(self.expired & (late_index == target)))),
+                             & ~(expiring & (late_index == target)))),
         ]
         with m.If(self.take):
             m.d.sync += [
                 item.destination.eq(target), item.step.eq(self.step), item.last.eq(self.last),
                 is_open.eq(open_next), state.eq(Mux(same, updated, found)),
-                fills.eq(Mux(open_next, Mux(same, updated.units >= but_one,
-                                            found.units >= but_one), single)),
+                # Each compared by itself: which of them counts is known late.
+                fills.eq((open_next & same & (updated.units >= but_one))
+                         | (open_next & ~same & (found.units >= but_one)) | (~open_next & single)),
             ]
             if self._match_step:
-                m.d.sync += other_step.eq(open_next & Mux(
-                    same, self.step != item.step, self.step != found.step))
+                m.d.sync += other_step.eq(open_next & (
+                    (same & (self.step != item.step)) | (~same & (self.step != found.step))))
             with m.If(~open_next):
                 m.d.sync += [state.units.eq(0), state.positions.eq(0)]
-        with m.Elif(self.stepped | (self.expired & (late_index == item.destination))):
+        # Short of whether one is open that expires: if none is, all this is so already.
+        with m.Elif(self.stepped | (expiring & (late_index == item.destination))):
             m.d.sync += [is_open.eq(0), other_step.eq(0), fills.eq(single), state.units.eq(0),
                          state.positions.eq(0)]
 

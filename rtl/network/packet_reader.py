@@ -32,7 +32,7 @@ class PacketReader(wiring.Component):
     i: stream of :func:`Ready`.
     headers, payload: streams of :data:`rtl.formats.FrameInfo` and :data:`rtl.formats.RawBeat`; a
         header leaves before its payload.
-    read_en, read_buffer, read_beat: to the RAM.
+    read_en, read_buffer, read_beat: to the RAM; read_units, those of the packet.
     beat: {buffer, units, index} of the beat in the RAM's output; data: that beat, formed from it
         combinationally.
     freed: event :func:`rtl.network.packet_pool.FreedBuffer`, with the read of the last beat.
@@ -56,6 +56,7 @@ class PacketReader(wiring.Component):
             "headers": Out(stream.Signature(FrameInfo)),
             "payload": Out(stream.Signature(RawBeat)),
             "read_en": Out(1), "read_buffer": Out(range(buffers)), "read_beat": Out(range(beats)),
+            "read_units": Out(range(units + 1)),
             "beat": Out(data.StructLayout({
                 "buffer": range(buffers), "units": range(units + 1), "index": range(beats)})),
             "data": In(BEAT_BITS), "freed": Out(FreedBuffer(buffers)),
@@ -88,6 +89,7 @@ class PacketReader(wiring.Component):
             headers.i.payload.step.eq(item.step), headers.i.payload.count.eq(item.units),
             headers.i.payload.credit.eq(self.credit), self.credit_node.eq(item.destination),
             self.read_en.eq(pull), self.read_buffer.eq(current.buffer), self.read_beat.eq(index),
+            self.read_units.eq(current.units),
             self.freed.valid.eq(finish), self.freed.buffer.eq(current.buffer),
             payload.i.valid.eq(loaded), payload.i.payload.data.eq(self.data),
             payload.i.payload.last.eq(loaded_last), self.beat.eq(beat),

@@ -1,6 +1,6 @@
 """Stores of the packagers: records by lane, and vectors that may share beats."""
 
-from amaranth.hdl import C, Cat, Module, Signal
+from amaranth.hdl import Cat, Module, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
@@ -8,7 +8,7 @@ from amaranth.utils import ceil_log2
 from rtl.config import BEAT_BITS
 from rtl.formats import RECORD_BITS, RECORDS_PER_BEAT
 from rtl.memory import Ram
-from rtl.stream.packing import QUARTER, placed
+from rtl.stream.packing import QUARTER, Placing, placing, written
 
 __all__ = ["RecordStore", "VectorStore"]
 
@@ -31,8 +31,8 @@ class RecordStore(wiring.Component):
     hold.
 
     Ports: ``write``, ``buffer``, ``position``, ``record``; ``read_en``, ``read_buffer``,
-    ``read_beat``; ``index`` and ``units``, the number of the beat in the RAM's output and the
-    records in its buffer, and ``data``, that beat, zero after the last record.
+    ``read_beat``, ``read_units``, the records in the buffer; ``data``, the beat read, zero after
+    the last record.
     """
 
     LATENCY = {
@@ -46,7 +46,7 @@ class RecordStore(wiring.Component):
         super().__init__({
             "write": In(1), "buffer": In(range(buffers)), "position": In(range(most)),
             "record": In(RECORD_BITS), **_reading(buffers, beats),
-            "index": In(range(beats)), "units": In(range(most + 1)), "data": Out(BEAT_BITS)})
+            "read_units": In(range(most + 1)), "data": Out(BEAT_BITS)})
 
     def elaborate(self, platform) -> Module:
         m = Module()
@@ -59,6 +59,12 @@ class RecordStore(wiring.Component):
             address.eq(Cat(self.position[3:], self.buffer)),
         ]
         parts = Signal(data.ArrayLayout(RECORD_BITS, RECORDS_PER_BEAT))
+        # Which places hold records is found out during the read.
+        held, beats, rest = Signal(self._lanes), self.read_units[3:], self.read_units[:3]
+        whole, final = Signal(), Signal()
+        m.d.comb += [whole.eq(self.read_beat < beats), final.eq(self.read_beat == beats)]
+        with m.If(self.read_en):
+            m.d.sync += held.eq(Cat(whole | (final & (k < rest)) for k in range(self._lanes)))
         for k in range(self._lanes):
             m.submodules[f"lane{k}"] = ram = Ram(RECORD_BITS, depth, style=_style(depth))
             m.d.comb += [
@@ -66,7 +72,7 @@ class RecordStore(wiring.Component):
                 ram.write_data.eq(value), ram.read_en.eq(self.read_en),
                 ram.read_addr.eq(Cat(self.read_beat, self.read_buffer)),
             ]
-            with m.If(Cat(C(k, 3), self.index) < self.units):
+            with m.If(held[k]):
                 m.d.comb += parts[k].eq(ram.read_data)
         m.d.comb += self.data.eq(parts)
         return m
@@ -101,21 +107,21 @@ class VectorStore(wiring.Component):
         m = Module()
         stride = ceil_log2(self._beats)
         depth = self._buffers << stride
-        write, written = Signal(), Signal(BEAT_BITS, reset_less=True)
-        buffer, position = (Signal.like(port, reset_less=True, name=name) for name, port in (
-            ("buffer", self.buffer), ("position", self.position)))
-        beat = Signal(stride)
+        write, vector = Signal(), Signal(BEAT_BITS, reset_less=True)
+        buffer = Signal.like(self.buffer, reset_less=True)
+        # Where it goes is found out before it is written.
+        beat, where = Signal(stride, reset_less=True), Signal(Placing, reset_less=True)
         m.d.sync += [
-            write.eq(self.write), written.eq(self.vector), buffer.eq(self.buffer),
-            position.eq(self.position),
+            write.eq(self.write), vector.eq(self.vector), buffer.eq(self.buffer),
+            beat.eq((self.position >> self.vector_packing) + self._first),
+            where.eq(placing(self.position, self.vector_packing)),
         ]
-        m.d.comb += beat.eq((position >> self.vector_packing) + self._first)
         read = []
-        for quarter, (enable, value) in enumerate(
-                placed(written, position, self.vector_packing)):
+        for quarter, value in enumerate(written(vector, where)):
             m.submodules[f"vectors{quarter}"] = ram = Ram(QUARTER, depth, style=_style(depth))
             m.d.comb += [
-                ram.write_en.eq(write & enable), ram.write_addr.eq(Cat(beat, buffer)),
+                ram.write_en.eq(write & where.writes[quarter]),
+                ram.write_addr.eq(Cat(beat, buffer)),
                 ram.write_data.eq(value), ram.read_en.eq(self.read_en),
                 ram.read_addr.eq(Cat(self.read_beat, self.read_buffer)),
             ]

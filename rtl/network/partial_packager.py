@@ -105,7 +105,7 @@ class PartialPackager(Packager):
             records.record.eq(item.record), values.vector.eq(item.data),
             values.vector_packing.eq(self.vector_packing),
             records.read_beat.eq(reader.read_beat), values.read_beat.eq(reader.read_beat - first),
-            records.index.eq(reader.beat.index), records.units.eq(reader.beat.units),
+            records.read_units.eq(reader.read_units),
             reader.data.eq(Mux(named, records.data, values.data)),
         ]
 

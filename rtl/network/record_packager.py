@@ -90,6 +90,6 @@ class RecordPackager(Packager):
             store.write.eq(pool.ready), store.buffer.eq(pool.buffer),
             store.position.eq(pool.position), store.record.eq(item.record),
             store.read_en.eq(reader.read_en), store.read_buffer.eq(reader.read_buffer),
-            store.read_beat.eq(reader.read_beat), store.index.eq(reader.beat.index),
-            store.units.eq(reader.beat.units), reader.data.eq(store.data),
+            store.read_beat.eq(reader.read_beat), store.read_units.eq(reader.read_units),
+            reader.data.eq(store.data),
         ]

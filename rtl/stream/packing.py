@@ -7,32 +7,48 @@ zero. ``packing`` is log2 of their number; 0 leaves beats unchanged.
 
 from collections.abc import Iterator
 
-from amaranth.hdl import Cat, Mux, Value
+from amaranth.hdl import C, Cat, Mux, Value
+from amaranth.lib import data
 
 from rtl.config import BEAT_BITS, LANES
 
-__all__ = ["QUARTER", "placed", "taken"]
+__all__ = ["QUARTER", "Placing", "placed", "placing", "taken", "written"]
 
 _GROUPS = 4
 QUARTER = BEAT_BITS // _GROUPS
 """Bits of the smallest vector."""
 
 
-def placed(vector: Value, index: Value, packing: Value) -> Iterator[tuple[Value, Value]]:
-    """Yield for each quarter of a beat whether vector ``index`` writes it, and the data written.
+Placing = data.StructLayout({"writes": _GROUPS, "high": 1, "later": 1})
+"""Where a vector goes in its beat: the quarters that it ``writes``; it is the upper one of two;
+it is one of four, and not the first."""
 
-    The first vector of a beat writes zeros for all others, which then replace them. ``vector`` has
-    512 bits; only the bits of ``index`` that count within the beat are used; ``packing`` is 0 to 2.
-    """
-    parts = [vector.word_select(k, QUARTER) for k in range(_GROUPS)]
+
+def placing(index: Value, packing: Value) -> data.View:
+    """Return the :data:`Placing` of vector ``index``, of which only the bits that count within the
+    beat are used; ``packing`` is 0 to 2."""
     high = (packing == 1) & index[0]
     place = Mux(packing == 2, index[:2], 0)
     later = place != 0
+    writes = Cat((C(k >= 2, 1) | ~high) & (~later | (place == k)) for k in range(_GROUPS))
+    return data.View(Placing, Cat(writes, high, later))
+
+
+def written(vector: Value, where: data.View) -> Iterator[Value]:
+    """Yield for each quarter of a beat what ``vector``, 512 bits, writes there if it does so."""
+    parts = [vector.word_select(k, QUARTER) for k in range(_GROUPS)]
     for k, part in enumerate(parts):
-        if k >= 2:
-            yield ~later | (place == k), Mux(later, parts[0], Mux(high, parts[k - 2], part))
-        else:
-            yield ~high & (~later | (place == k)), Mux(later, parts[0], part)
+        yield Mux(where.later, parts[0], Mux(where.high, parts[k - 2], part) if k >= 2 else part)
+
+
+def placed(vector: Value, index: Value, packing: Value) -> Iterator[tuple[Value, Value]]:
+    """Yield for each quarter of a beat whether vector ``index`` writes it, and the data written.
+
+    The first vector of a beat writes zeros for all others, which then replace them; see
+    :func:`placing` and :func:`written`, for use in different cycles.
+    """
+    where = placing(index, packing)
+    yield from zip(where.writes, written(vector, where))
 
 
 def taken(beat: Value, index: Value, packing: Value) -> Value:

@@ -81,12 +81,14 @@ def test_credits(node):
 
 @pytest.mark.few(3)
 @pytest.mark.parametrize("old, new, what", [
-    ("total.eq(under_way + item.beats)", "total.eq(under_way)", "known"),
-    ("fits.eq(total <= self.window)", "fits.eq(total[:-1] <= self.window)", "known"),
-    ("(event.valid & (step < HALF))", "event.valid", "known"),
+    ("Cat(item.beats, C(0, CREDIT_BITS))", "C(0, 2 * CREDIT_BITS)", "known"),
+    ("(over >= HALF) & (item.beats < HALF)", "over >= HALF", "known"),
+    ("Cat(C(0, 1), more)", "Cat(C(0, 1), more[1:], C(0, 1))", "known"),
+    ("(event.valid & (step < HALF))", "event.valid", "goes"),
     ("(event.valid & (step < HALF))", "(event.valid & (step < HALF // 4))", "goes"),
     ("acked.read_addr.eq(item.destination)", "acked.read_addr.eq(event.node)", "known"),
-], ids=["beats-not-counted", "wrapped", "old-credit", "credit-lost", "looked-elsewhere"])
+], ids=["beats-not-counted", "wrapped", "carry-lost", "old-credit", "credit-lost",
+        "looked-elsewhere"])
 def test_broken_credits(old, new, what):
     verdict = prove(credited(1, (old, new)))
     assert set(verdict.broken) & {what, "never_more_than_places"}, verdict

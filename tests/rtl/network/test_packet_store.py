@@ -50,14 +50,13 @@ def store(dut, buffers: int, positions: int, item: str, bits: int,
             ctx.set(dut.read_en, int(reads))
             ctx.set(dut.read_buffer, due[0][0] if reads else rng.randrange(buffers))
             ctx.set(dut.read_beat, due[0][1] if due else 0)
+            if hasattr(dut, "read_units"):
+                ctx.set(dut.read_units, len(held[due[0][0]]) if reads else rng.randrange(positions))
             if shown is not None:  # until another is read
-                _, number, contents, units = shown
-                if hasattr(dut, "units"):
-                    ctx.set(dut.index, number)
-                    ctx.set(dut.units, units)
+                _, number, contents = shown
                 assert ctx.get(dut.data) == contents, (cycle, number)
             if reads:
-                shown = (*due[0], len(held[due[0][0]]))
+                shown = due[0]
                 source = due.pop(0)[0]
                 if not due:
                     packets += 1
