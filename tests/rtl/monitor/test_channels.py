@@ -1,13 +1,16 @@
 """The NIC's streams by name: none is left out, and registers show them."""
 
+import random
+
 import pytest
 from amaranth.hdl import Fragment, Module, Signal, Value
 from amaranth.lib import stream, wiring
 
 from rtl.config import preset
-from rtl.monitor.channels import channel_map, channel_words
+from rtl.monitor.channels import ChannelProbe, channel_map, channel_words
 from rtl.nic import SmartNic
 from tests.rtl.control.test_csr import run
+from tests.support import simulate
 
 UNUSED = {"access_tap.o"}
 """The tap is not part of the NIC's work."""
@@ -90,3 +93,28 @@ def test_registers_show_the_channels(training):
         assert await master.read(ctx, registers["lookup_next_node"].address) == [(7, 0)]
 
     run(script, config=preset("tiny").with_fields(training=training))
+
+
+@pytest.mark.parametrize("training", [False, True])
+def test_a_probe_shows_each_stream_now_and_a_cycle_later(training):
+    names, rng = list(channel_map(training)), random.Random(1)
+    streams = {name: stream.Signature(1).create(path=(name.replace(".", "_"),)) for name in names}
+    others = {"another": stream.Signature(1).create(path=("another",))}
+    dut = ChannelProbe(dict(reversed(streams.items())) | others, training)
+
+    async def bench(ctx):
+        before = None
+        for _ in range(200):
+            state = {member: rng.getrandbits(len(names)) for member in ("valid", "ready")}
+            for member, value in state.items():
+                for k, name in enumerate(names):
+                    ctx.set(getattr(streams[name], member), value >> k & 1)
+                assert ctx.get(getattr(dut.now, member)) == value
+                if before is not None:
+                    assert ctx.get(getattr(dut.kept, member)) == before[member]
+            before = state
+            await ctx.tick()
+
+    simulate(dut, bench)
+    with pytest.raises(KeyError, match=names[-1]):
+        ChannelProbe({name: streams[name] for name in names[:-1]}, training)

@@ -246,3 +246,24 @@ def test_when_packets_leave():
             due = 0 if opcode in (Opcode.STEPS, Opcode.STEP_REPORTS) or count == 3 else (
                 requests if opcode == Opcode.STATE_REQUESTS else gradients)
             assert due <= cycle - 20 <= due + soon, (opcode, cycle)
+
+
+def test_not_idle_while_a_packet_waits_at_an_edge():
+    dut = made(TrainingDeparture, CONFIG)
+
+    async def bench(ctx):
+        ctx.set(dut.gradient_window, WINDOW)
+        await ctx.tick().repeat(20)
+        for port, headers, payload in ((dut.steps[0], dut.net_headers, dut.net_payload), (
+                dut.reports[0], dut.host_headers, dut.host_payload)):
+            assert ctx.get(dut.idle)
+            await send_at_once(ctx, port, {"destination": 0})
+            for _ in range(60):
+                await ctx.tick()
+                assert not ctx.get(dut.idle)
+            ctx.set(headers.ready, 1)
+            ctx.set(payload.ready, 1)
+            await ctx.tick().repeat(10)
+        assert ctx.get(dut.idle)
+
+    simulate(dut, bench)
