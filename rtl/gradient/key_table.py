@@ -90,17 +90,20 @@ class KeyTable(wiring.Component):
             ways=ways, hash_key=hash_bits, way=beats, style="bram", walked=True)
         m.submodules.queue = queue = CreditQueue(operation, QUEUE)
         m.submodules.words = words = StreamFIFO(32 * self._lanes, QUEUE)
-        item, enters = self.i.payload, Signal()
+        # Values come a cycle after their key, since whether the beat enters is known late.
+        item, enters, entered = self.i.payload, Signal(), Signal()
+        values = Signal(32 * self._lanes, reset_less=True)
+        m.d.sync += [entered.eq(enters), values.eq(item.data)]
         m.d.comb += [
             self.i.ready.eq(queue.free), enters.eq(self.i.valid & queue.free),
-            queue.reserve.eq(enters), words.i.valid.eq(enters), words.i.payload.eq(item.data),
+            queue.reserve.eq(enters), words.i.valid.eq(entered), words.i.payload.eq(values),
             loop.i.valid.eq(enters), loop.i.key.eq(item.key), loop.i.looks.eq(1),
             loop.i.writes.eq(1), loop.i.context.beat.eq(item.beat),
             loop.i.context.place.eq(Cat(item.beat == n for n in range(beats))),
             loop.limit.eq(sets), loop.clear.eq(self.clear),
             loop.clear_address.eq(self.clear_address), loop.walking.eq(self.walking),
             loop.read.eq(self.read), loop.read_address.eq(self.read_address),
-            self.idle.eq(words.idle),
+            self.idle.eq(~entered & words.idle),
         ]
         for way, key, present in zip(self.line.ways, loop.line.keys, loop.line.bits, strict=True):
             m.d.comb += [way.key.eq(key), way.present.eq(present)]

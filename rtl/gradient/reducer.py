@@ -87,14 +87,14 @@ class GradientReducer(Gateable, wiring.Component):
     """
 
     LATENCY = {
-        ("beat", "passed"): 8,
+        ("beat", "passed"): 10,
         ("flush",
          "its answer, besides the beats that leave and at most 1 for "
-         "each empty set, if nothing waits and sums leave rounded"): 18,
+         "each empty set, if nothing waits and sums leave rounded"): 19,
     }
     RATE = (
-        "1 beat per cycle, whatever the keys, also where they are passed on; a beat of sums "
-        "leaves in lanes / units cycles")
+        "1 beat per cycle, whatever the keys, also where they are passed on, after a cycle in "
+        "which the first opens its step; a beat of sums leaves in lanes / units cycles")
 
     def __init__(self, keys: int, ways: int, *, beats: int = 1, split: bool,
                  style: str = "bram", lanes: int = LANES, units: int | None = None):
@@ -126,14 +126,14 @@ class GradientReducer(Gateable, wiring.Component):
         m = Module()
         size = (self._keys, self._ways, self._beats)
         layout = gradient_beat_layout(self._lanes)
-        m.submodules.entry = entry = SkidBuffer(layout)
+        m.submodules.entry = entry = SkidBuffer(data.StructLayout(
+            {"beat": layout, "bad": 1, "again": 1}))
         m.submodules.table = table = KeyTable(*size, lanes=self._lanes)
         m.submodules.walk = walk = KeyWalk(*size)
         m.submodules.sums = sums = ExactTable(
             self._keys * self._beats, self._meta, style=self._style, lanes=self._lanes,
             units=self._units or None)
         m.submodules.leaving = leaving = SkidBuffer(layout)
-        wiring.connect(m, wiring.flipped(self.i), entry.i)
         terms, rounding = self._round(m, sums)
         wiring.connect(m, leaving.o, wiring.flipped(self.passed))
         for port in ("read", "read_address", "line", "clear", "clear_address"):
@@ -155,20 +155,28 @@ class GradientReducer(Gateable, wiring.Component):
             operation.meta.last.eq(named.payload.last),
         ]
 
-        # Input: beats of the open step.
-        front, own, enter, bad = entry.o.payload, Signal(), Signal(), Signal()
+        # Input: beats of the open step. What is judged of a beat is judged as it comes: the steps
+        # of two beats in a row differ seldom, and only then the beat in front is compared with the
+        # open step, before it goes on.
+        given, before = self.i.payload, Signal(STEP_BITS, reset_less=True)
+        front, enter, own, seen = entry.o.payload.beat, Signal(), Signal(), Signal()
         step, left = Signal(STEP_BITS), Signal(data.StructLayout({"keys": 32, "passed": 32}))
         m.d.comb += [
-            own.eq(front.step == step), bad.eq(front.beat >= self._beats),
+            entry.i.valid.eq(self.i.valid), self.i.ready.eq(entry.i.ready),
+            entry.i.payload.beat.eq(given), entry.i.payload.bad.eq(given.beat >= self._beats),
+            entry.i.payload.again.eq(given.step == before),
             table.i.payload.key.eq(front.key), table.i.payload.data.eq(front.data),
             table.i.payload.beat.eq(front.beat),
-            table.i.valid.eq(entry.o.valid & enter & ~bad),
-            entry.o.ready.eq(bad | (table.i.ready & enter)),
         ]
-        waiting, quiet = entry.o.valid & ~bad, Signal()
-        m.d.comb += quiet.eq(
-            Cat(part.idle for part in (table, sums, leaving)).all() & ~rounding)
-        self._follow_steps(m, walk, step, left, entry, waiting, own, enter, table.idle, quiet)
+        with m.If(self.i.valid & self.i.ready):
+            m.d.sync += before.eq(given.step)
+        bad = entry.o.payload.bad
+        waiting, goes, quiet = entry.o.valid & ~bad, enter & own, Signal()
+        m.d.comb += [
+            table.i.valid.eq(waiting & goes), entry.o.ready.eq(bad | (table.i.ready & goes)),
+            quiet.eq(Cat(part.idle for part in (table, sums, leaving)).all() & ~rounding),
+        ]
+        self._follow_steps(m, walk, step, left, entry, waiting, own, seen, enter, table.idle, quiet)
 
         # Everything leaves before its step is closed, so the step need not be stored.
         taken, rounded = terms.payload, self.rounded if self._split else 1
@@ -194,7 +202,8 @@ class GradientReducer(Gateable, wiring.Component):
         count(m, self.counters, beats_in=self.i.valid & self.i.ready, keys=made,
               merged=added & ~found.payload.first, passed=passed, dropped=entry.o.valid & bad,
               beats_out=self.o.valid & self.o.ready, stall_output=self.o.valid & ~self.o.ready,
-              stall_passed=leaving.i.valid & ~leaving.i.ready, stall_step=waiting & ~enter)
+              stall_passed=leaving.i.valid & ~leaving.i.ready,
+              stall_step=waiting & (~enter | (seen & ~own)))
         return m
 
     def _round(self, m: Module, table: ExactTable) -> tuple:
@@ -209,40 +218,49 @@ class GradientReducer(Gateable, wiring.Component):
             m.d.comb += terms.rounded.eq(self.rounded)
         return terms.o, ~terms.idle
 
-    def _follow_steps(self, m: Module, walk: KeyWalk, step, left, entry, waiting, own, enter,
+    def _follow_steps(self, m: Module, walk: KeyWalk, step, left, entry, waiting, own, seen, enter,
                       drained, quiet) -> None:
         """Open steps, let their beats ``enter``, and read out and answer flushed ones.
 
-        ``left``: the pending answer. A beat of ``entry`` that is not dropped is ``waiting``,
-        ``own`` if its step is the open one.
+        ``left``: the pending answer. A beat of ``entry`` that is not dropped is ``waiting``. It is
+        ``own`` if its step is the open one, which is known at once of a beat behind one of its
+        step, otherwise when it has been ``seen``.
         """
         opened, empty, answer = Signal(), Signal(), self.flushed.payload
+        # Of the beat in front, once it was seen, and of the one that left last.
+        same, run = Signal(), Signal()
+        leaves, front = entry.o.valid & entry.o.ready, entry.o.payload
+        m.d.comb += own.eq(same | (run & front.again))
+        m.d.sync += [seen.eq(opened & waiting & ~leaves),
+                     same.eq(opened & waiting & ~leaves & (front.beat.step == step))]
+        with m.If(leaves):
+            m.d.sync += run.eq(own)
         with m.FSM(init="SWEEP"):
             with m.State("SWEEP"):
                 with m.If(~walk.sweeping):
                     m.next = "ADD"
             with m.State("ADD"):
                 m.d.comb += [
-                    self.flush.ready.eq(1), enter.eq(~self.flush.valid & (own | ~opened)),
-                    self.idle.eq(quiet & entry.idle),
-                ]
+                    self.flush.ready.eq(1), enter.eq(1), self.idle.eq(quiet & entry.idle)]
                 m.d.sync += [
                     answer.step.eq(self.flush.payload), answer.keys.eq(0), answer.passed.eq(0)]
+                with m.If(waiting & ~opened):
+                    m.d.sync += [opened.eq(1), step.eq(front.beat.step), seen.eq(1), same.eq(1)]
                 with m.If(self.flush.valid):
-                    with m.If(opened & (step != self.flush.payload)):
-                        m.next = "LEAVE"
-                    with m.Else():
-                        m.d.sync += [opened.eq(1), step.eq(self.flush.payload)]
-                        m.next = "DRAIN"
-                with m.Elif(waiting & ~opened):
-                    m.d.sync += [opened.eq(1), step.eq(entry.o.payload.step)]
+                    m.next = "FLUSH"
+            with m.State("FLUSH"):
+                with m.If(opened & (step != answer.step)):
+                    m.next = "LEAVE"
+                with m.Else():
+                    m.d.sync += [opened.eq(1), step.eq(answer.step)]
+                    m.next = "DRAIN"
             with m.State("DRAIN"):
                 # Beats from before the flush may not have reached the table yet.
-                m.d.comb += enter.eq(own & ~empty)
-                m.d.sync += empty.eq(~(waiting & own) & drained & ~empty)
+                m.d.comb += enter.eq(~empty)
+                m.d.sync += empty.eq((~waiting | (seen & ~own)) & drained & ~empty)
                 with m.If(empty):
                     m.d.comb += walk.start.eq(left.keys != 0)
-                    m.d.sync += opened.eq(0)
+                    m.d.sync += [opened.eq(0), run.eq(0), seen.eq(0), same.eq(0)]
                     m.next = "WALK"
             with m.State("WALK"):
                 with m.If(~walk.walking):

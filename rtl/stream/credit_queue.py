@@ -1,6 +1,6 @@
 """Credit queue: a FIFO whose places are reserved before the items for them come."""
 
-from amaranth.hdl import Module, Signal
+from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -49,13 +49,14 @@ class CreditQueue(wiring.Component):
         m.submodules.fifo = fifo = StreamFIFO(self._shape, self._depth, style=self._style)
         wiring.connect(m, fifo.o, wiring.flipped(self.o))
         left = Signal(range(self._depth + 1), init=self._depth)
-        following, returned = Signal.like(left), Signal()
+        rest, returned = Signal.like(left), Signal()
         m.d.comb += [
             fifo.i.valid.eq(self.i.valid), fifo.i.payload.eq(self.i.payload),
-            following.eq(left + returned + self.unused - self.reserve),
+            rest.eq(left + returned + self.unused),
             self.idle.eq(fifo.idle & ~returned),
         ]
-        # ``ready`` arrives late, so that a place counts as free a cycle later.
-        m.d.sync += [returned.eq(self.o.valid & self.o.ready),
-                     left.eq(following), self.free.eq(following != 0)]
+        # ``ready`` arrives late, so that a place counts as free a cycle later; so does ``reserve``,
+        # which chooses between two answers.
+        m.d.sync += [returned.eq(self.o.valid & self.o.ready), left.eq(rest - self.reserve),
+                     self.free.eq(Mux(self.reserve, rest[1:].any(), rest.any()))]
         return m

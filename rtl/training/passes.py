@@ -1,6 +1,6 @@
 """Pass source: feeds the passes of a reduction, first a step's beats, then the spilled ones."""
 
-from amaranth.hdl import Module, Signal
+from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -60,19 +60,27 @@ class PassSource(wiring.Component):
         wiring.connect(m, buffer.o, wiring.flipped(self.o))
         left, step = Signal(32), Signal(STEP_BITS)
         wanted, taken, ending, final = Signal(), Signal(), Signal(), Signal()
+        # Whose beats are taken: a register that drives nothing else than their choice. A lost beat
+        # counts a cycle late, or when no returned one does: none is lost where one is returned, so
+        # that at most one waits.
+        returning, losing = Signal(), Signal()
         m.d.comb += [
             wanted.eq(self.returned.payload.step == step), self.flush.payload.eq(step),
             # Returned beats are dropped unless a pass waits for them.
             self.returned.ready.eq(1),
+            buffer.i.payload.eq(Mux(returning, self.returned.payload.as_value(),
+                                    self.fresh.payload.as_value())),
         ]
+        m.d.sync += losing.eq(0)
         with m.FSM():
             with m.State("FRESH"):
                 m.d.comb += [
                     buffer.i.valid.eq(self.fresh.valid), self.fresh.ready.eq(buffer.i.ready),
-                    buffer.i.payload.eq(self.fresh.payload), self.over.ready.eq(1),
+                    self.over.ready.eq(1),
                 ]
+                m.d.sync += step.eq(self.over.payload)
                 with m.If(self.over.valid):
-                    m.d.sync += step.eq(self.over.payload)
+                    m.d.sync += returning.eq(1)
                     m.next = "END"
             with m.State("END"):
                 m.d.comb += [ending.eq(1), self.flush.valid.eq(buffer.idle)]
@@ -82,21 +90,23 @@ class PassSource(wiring.Component):
                 m.d.sync += [left.eq(self.passed.spilled), final.eq(self.passed.spilled == 1)]
                 with m.If(self.passed.valid):
                     m.next = "FRESH"
+                    m.d.sync += returning.eq(self.passed.spilled != 0)
                     with m.If(self.passed.spilled != 0):
                         m.next = "RETURN"
             with m.State("RETURN"):
                 m.d.comb += [
+                    taken.eq(self.returned.valid & wanted & buffer.i.ready),
                     buffer.i.valid.eq(self.returned.valid & wanted),
-                    buffer.i.payload.eq(self.returned.payload),
                     self.returned.ready.eq(buffer.i.ready | ~wanted),
                 ]
-                m.d.comb += taken.eq(buffer.i.valid & buffer.i.ready)
-                with m.If(taken | (self.lost.valid & (self.lost.step == step))):
+                m.d.sync += losing.eq((self.lost.valid & (self.lost.step == step))
+                                      | (losing & taken))
+                with m.If(taken | losing):
                     # A register says whether the next is the last, which keeps the path short.
                     m.d.sync += [left.eq(left - 1), final.eq(left == 2)]
                     with m.If(final):
                         m.next = "END"
-        m.d.comb += self.idle.eq(buffer.idle & ~ending)
+        m.d.comb += self.idle.eq(buffer.idle & ~ending & ~losing)
         count(m, self.counters, returned=taken,
               bad_returned=self.returned.valid & self.returned.ready & ~taken)
         return m

@@ -81,6 +81,35 @@ def test_what_is_lost_on_its_way_back_is_not_waited_for():
     assert reduction.taken == [7, *beats, 7, 7]
 
 
+@pytest.mark.parametrize("stall, seed", [(0.0, 0), (0.5, 1), (0.8, 2)])
+def test_what_is_lost_between_beats_counts_once(stall, seed):
+    """One after the other, in any order, however the beats before are taken."""
+    dut, rng = PassSource(), random.Random(seed)
+    spills = [1, 2, 3, 20, 30]
+    reduction = Reduction(dut, [*spills, 0], stall=stall, seed=seed)
+    expected = [7]
+
+    async def host(ctx):
+        await sender(dut.over, [7])(ctx)
+        for number, count in enumerate(spills, 1):
+            while len(reduction.owed) < number:
+                await ctx.tick()
+            for _ in range(count):
+                if rng.random() < 0.5:
+                    ctx.set(dut.lost, {"valid": 1, "level": 0, "step": 7})
+                    await ctx.tick()
+                    ctx.set(dut.lost.valid, 0)
+                else:
+                    expected.append(beat(7, rng))
+                    await sender(dut.returned, expected[-1:])(ctx)
+            expected.append(7)
+        while reduction.spills:
+            await ctx.tick()
+
+    simulate(dut, host, background=[reduction.run], limit=2_000)
+    assert reduction.taken == expected
+
+
 @pytest.mark.parametrize("stalls", [(0.0, 0.0, 0.0), (0.5, 0.3, 0.4), (0.0, 0.8, 0.0)])
 def test_passes_follow_until_none_spills(stalls):
     rng = random.Random(str(stalls))
