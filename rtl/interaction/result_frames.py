@@ -98,7 +98,8 @@ class ResultFrames(wiring.Component):
             sizes.i.valid.eq(self.i.valid & beats.i.ready & (item.last | fills)),
             size.beats.eq(length + 1), size.sample.eq(item.sample), size.step.eq(item.step),
             size.part.eq(long | ~item.last), size.first_beat.eq(first), size.last.eq(item.last),
-            size.same.eq(~size.part & (length == last_length) & (item.step == last_step)),
+            size.same_length.eq(~size.part & (length == last_length)),
+            size.same_step.eq(item.step == last_step),
         ]
         with m.If(sizes.i.valid & sizes.i.ready):
             m.d.sync += [last_length.eq(length), last_step.eq(item.step)]
@@ -114,6 +115,8 @@ class ResultFrames(wiring.Component):
         """Send header and first tag beat together, then the rest. Return: begins, goes on."""
         group, tags, part = grouper.groups.payload, grouper.tags, Signal(ResultPartTag)
         start, inside = Signal(), Signal()
+        # Of the many bits of data: a register of its own, and what is not so without being inside.
+        of_beats, of_part = Signal(), Signal()
         tags_left, beats_left = Signal.like(group.tags), Signal.like(group.beats)
         tagging, final = Signal(), Signal()
         m.d.comb += [
@@ -128,27 +131,26 @@ class ResultFrames(wiring.Component):
             header.i.payload.credit.eq(self.credit),
             part.sample.eq(group.sample), part.first_beat.eq(group.first_beat),
             part.last.eq(group.last),
+            of_part.eq(~inside & group.part),
+            payload.i.payload.data.eq(
+                Mux(of_beats, beats.o.payload, Mux(of_part, part, tags.payload))),
         ]
         with m.If(~inside):
-            m.d.comb += [
-                payload.i.valid.eq(start),
-                payload.i.payload.data.eq(Mux(group.part, part, tags.payload)),
-            ]
+            m.d.comb += payload.i.valid.eq(start)
             with m.If(start):
                 m.d.sync += [
-                    inside.eq(1), beats_left.eq(group.beats), tagging.eq(group.tags > 1),
+                    inside.eq(1), beats_left.eq(group.beats),
+                    tagging.eq(group.tags > 1), of_beats.eq(group.tags <= 1),
                     tags_left.eq(group.tags - 1), final.eq(group.beats == 1),
                 ]
         with m.Elif(tagging):
-            m.d.comb += [payload.i.valid.eq(1), payload.i.payload.data.eq(tags.payload)]
+            m.d.comb += payload.i.valid.eq(1)
             with m.If(payload.i.ready):
-                m.d.sync += [tags_left.eq(tags_left - 1), tagging.eq(tags_left != 1)]
+                m.d.sync += [tags_left.eq(tags_left - 1), tagging.eq(tags_left != 1),
+                             of_beats.eq(tags_left == 1)]
         with m.Else():
-            m.d.comb += [
-                payload.i.valid.eq(beats.o.valid),
-                payload.i.payload.data.eq(beats.o.payload), payload.i.payload.last.eq(final),
-            ]
+            m.d.comb += [payload.i.valid.eq(beats.o.valid), payload.i.payload.last.eq(final)]
             with m.If(beats.o.valid & payload.i.ready):
                 m.d.sync += [beats_left.eq(beats_left - 1), final.eq(beats_left == 2),
-                             inside.eq(~final)]
+                             inside.eq(~final), of_beats.eq(~final)]
         return start, inside

@@ -18,11 +18,11 @@ def tag_beats(most: int) -> int:
 
 def ResultSize(most: int) -> data.StructLayout:
     """Layout of the size of a whole result, or of a ``part`` of one: its number of ``beats``, the
-    number of its ``first_beat`` in the result, and whether the result ends with it. ``same``: it is
-    whole, and of the length and step of the size before it."""
+    number of its ``first_beat`` in the result, and whether the result ends with it. ``same_length``:
+    it is whole, and as long as the size before it; ``same_step``: it is of the same step."""
     return data.StructLayout({
         "beats": range(most), "sample": SAMPLE_BITS, "step": STEP_BITS, "part": 1,
-        "first_beat": 16, "last": 1, "same": 1})
+        "first_beat": 16, "last": 1, "same_length": 1, "same_step": 1})
 
 
 def ResultGroup(most: int) -> data.StructLayout:
@@ -90,17 +90,17 @@ class ResultGrouper(wiring.Component):
 
         closing, close, opens, joins, parts = (
             Signal(name=n) for n in ("closing", "close", "opens", "joins", "parts"))
-        lane, fits = results[:4], ~room[-1]
+        lane, fits, same = results[:4], ~room[-1], item.same_length & item.same_step
         m.d.comb += [
             # The size before the one that comes is that of the packet's last result.
-            closing.eq(is_open & (~fits | old | (self.i.valid & ~item.same))),
+            closing.eq(is_open & (~fits | old | (self.i.valid & ~same))),
             close.eq(closing & groups.i.ready & tags.i.ready),
             opens.eq(self.i.valid & ~item.part & (~is_open | close)),
             joins.eq(self.i.valid & is_open & ~closing & (tags.i.ready | ~fresh)),
             parts.eq(self.i.valid & item.part & ~is_open & groups.i.ready),
             # Short of ``valid``, which comes as late as the rest: opens, joins or parts.
             self.i.ready.eq(Mux(
-                is_open, Mux(~fits | old | ~item.same, ~item.part & groups.i.ready & tags.i.ready,
+                is_open, Mux(~fits | old | ~same, ~item.part & groups.i.ready & tags.i.ready,
                              tags.i.ready | ~fresh),
                 ~item.part | groups.i.ready)),
             self.full.eq(close & ~fits), self.expired.eq(close & fits & old),

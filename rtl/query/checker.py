@@ -41,8 +41,13 @@ _Stored = data.StructLayout({
 })
 _User = data.StructLayout({
     "kind": 2, "step": STEP_BITS, "gap": 1, "marker": 1, "size_bad": 1, "refused": 1})
-"""Data beside a key. Of a SAMPLE record, ``size_bad``: its number of slots is bad; ``refused``:
-that is, or its step."""
+"""Data beside a key; ``gap``: of a record that has one before it. Of a SAMPLE record, ``size_bad``:
+its number of slots is bad; ``refused``: that is, or its step."""
+
+_Flags = data.StructLayout({
+    "head": 1, "key": 1, "inner": 1, "empty": 1, "refused": 1, "gap": 1, "marker": 1})
+"""What a record is: a SAMPLE record, and whether it is refused; a key, and one that others of its
+bag follow; EMPTY; there is a gap before it, and nothing but that."""
 
 
 class QueryChecker(wiring.Component):
@@ -127,7 +132,7 @@ class QueryChecker(wiring.Component):
             split.i.payload.user.size_bad.eq(size_bad),
             split.i.payload.user.refused.eq(
                 size_bad | (self.training & ~distance[-1] & distance[1:].any())),
-            split.i.payload.user.gap.eq(unpacker.o.payload.gap),
+            split.i.payload.user.gap.eq(unpacker.o.payload.gap & ~unpacker.o.payload.marker),
             split.i.payload.user.marker.eq(unpacker.o.payload.marker),
             split.node.eq(self.node), split.nodes.eq(self.nodes),
             split.write_en.eq(self.write_en), split.write_table.eq(self.write_table),
@@ -135,7 +140,7 @@ class QueryChecker(wiring.Component):
             self.write_ready.eq(split.write_ready),
             self.consumed.eq(unpacker.consumed),
         ]
-        rejected, stray = self._check(m, split.o, staged.i, error.i)
+        rejected, stray = self._check(m, split.o, self._flags(m, split), staged.i, error.i)
 
         given, kind = Signal(), slots.o.payload.item.kind
         for name in ("key", "kind", "owner", "sample", "step"):
@@ -152,7 +157,21 @@ class QueryChecker(wiring.Component):
               rejected=rejected, strays=stray, over_credit=unpacker.dropped)
         return m
 
-    def _check(self, m: Module, i, o, errors) -> tuple[Signal, Signal]:
+    def _flags(self, m: Module, split: OwnerSplit) -> data.View:
+        """Return what the record that leaves ``split`` is, from registers."""
+        flags, user = Signal(_Flags), split.coming
+        with m.If(split.moves):
+            m.d.sync += [
+                flags.head.eq(user.kind == RecordKind.SAMPLE),
+                flags.refused.eq((user.kind == RecordKind.SAMPLE) & user.refused),
+                flags.key.eq((user.kind == RecordKind.KEY) | (user.kind == RecordKind.KEY_END)),
+                flags.inner.eq(user.kind == RecordKind.KEY),
+                flags.empty.eq(user.kind == RecordKind.EMPTY),
+                flags.gap.eq(user.gap | user.marker), flags.marker.eq(user.marker & ~user.gap),
+            ]
+        return flags
+
+    def _check(self, m: Module, i, flags, o, errors) -> tuple[Signal, Signal]:
         """Track the samples: judge each record, commit or revoke at each sample's end."""
         user, record = i.payload.user, i.payload.key
         head = _head(record)
@@ -162,28 +181,25 @@ class QueryChecker(wiring.Component):
             "open", "bad", "final", "in_bag", "straying", "bridged"))
         left, sample, step = Signal(16), Signal(32), Signal(STEP_BITS)
 
-        is_head, is_key, cut = Signal(), Signal(), Signal()
+        is_head, cut = flags.head, Signal()
         fault, go, status = Signal(), Signal(), Signal(8)
         write, end = Signal(), Signal()
         m.d.comb += [
-            is_head.eq(user.kind == RecordKind.SAMPLE),
-            is_key.eq((user.kind == RecordKind.KEY) | (user.kind == RecordKind.KEY_END)),
             # End the open sample without taking the record, which is judged in the next cycle.
-            cut.eq((user.gap & ~bridged) | (is_head & open_)),
+            cut.eq((flags.gap & ~bridged) | (is_head & open_)),
         ]
-        with m.If(user.gap & ~bridged):
+        with m.If(flags.gap & ~bridged):
             m.d.comb += [fault.eq(1), status.eq(Status.CREDIT)]
         with m.Elif(is_head & open_):
             m.d.comb += [fault.eq(~bad), status.eq(Status.TRUNCATED)]
         with m.Elif(is_head):
-            m.d.comb += [fault.eq(user.refused),
+            m.d.comb += [fault.eq(flags.refused),
                          status.eq(Mux(user.size_bad, Status.SAMPLE_SIZE, Status.STEP))]
         with m.Elif(~open_):
             m.d.comb += [fault.eq(~straying), status.eq(Status.NO_SAMPLE)]
-        with m.Elif(is_key & i.payload.refused):
+        with m.Elif(flags.key & i.payload.refused):
             m.d.comb += [fault.eq(~bad), status.eq(i.payload.status)]
-        with m.Elif(Mux(user.kind == RecordKind.EMPTY, in_bag,
-                        final & (user.kind == RecordKind.KEY))):
+        with m.Elif((flags.empty & in_bag) | (flags.inner & final)):
             m.d.comb += [fault.eq(~bad), status.eq(Status.SAMPLE_SIZE)]
 
         about_head, named = Signal(), Signal()
@@ -197,7 +213,7 @@ class QueryChecker(wiring.Component):
             o.payload.item.sample.eq(sample), o.payload.item.step.eq(step),
             go.eq(i.valid & o.ready & errors.ready),
             o.valid.eq(i.valid & errors.ready & write),
-            i.ready.eq(o.ready & errors.ready & (~cut | user.marker)),
+            i.ready.eq(o.ready & errors.ready & (~cut | flags.marker)),
             # The sample named: the new one, the open one if it has no answer yet, or none.
             about_head.eq(is_head & ~cut), named.eq(about_head | (open_ & ~bad)),
             errors.valid.eq(i.valid & o.ready & fault),
@@ -207,20 +223,20 @@ class QueryChecker(wiring.Component):
             errors.payload.status.eq(status), errors.payload.reserved.eq(0),
         ]
         with m.If(go):
-            m.d.sync += bridged.eq(user.gap & ~user.marker & cut)
+            m.d.sync += bridged.eq(flags.gap & ~flags.marker & cut)
             with m.If(cut):
                 # The rest of a sample with a gap is answered already, whatever it is.
                 m.d.sync += [open_.eq(0), straying.eq(1)]
             with m.Elif(is_head):
                 m.d.sync += [
                     # Slots of a sample that is too large are skipped; a sample of none has none.
-                    open_.eq(head.slots != 0), bad.eq(user.refused), in_bag.eq(0),
+                    open_.eq(head.slots != 0), bad.eq(flags.refused), in_bag.eq(0),
                     straying.eq(0), sample.eq(head.sample), step.eq(user.step),
                     left.eq(head.slots), final.eq(head.slots == 1),
                 ]
             with m.Elif(open_):
                 m.d.sync += [
-                    bad.eq(bad | fault), in_bag.eq(user.kind == RecordKind.KEY),
+                    bad.eq(bad | fault), in_bag.eq(flags.inner),
                     left.eq(left - 1), final.eq(left == 2), open_.eq(~final),
                 ]
             with m.Else():

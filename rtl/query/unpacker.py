@@ -63,7 +63,7 @@ class QueryUnpacker(wiring.Component):
         lost_step = Signal(STEP_BITS)
         # One beat is taken apart; the next follows without a gap.
         beat, index = Signal(_Held, reset_less=True), Signal(range(RECORDS_PER_BEAT))
-        busy, taken, final, load = Signal(), Signal(), Signal(), Signal()
+        busy, taken, final = Signal(), Signal(), Signal()
         m.d.comb += [
             fifo.i.valid.eq(self.i.valid), self.i.ready.eq(1),
             fifo.i.payload.data.eq(self.i.payload.data),
@@ -74,7 +74,7 @@ class QueryUnpacker(wiring.Component):
             move.eq(gap & fifo.idle & ~busy & ~marker),
             fifo.i.payload.gap.eq(gap & ~move),
             taken.eq(busy & ~marker & buffer.i.ready),
-            fifo.o.ready.eq(~busy | (taken & final)), load.eq(fifo.o.valid & fifo.o.ready),
+            fifo.o.ready.eq(~busy | (taken & final)),
             buffer.i.payload.record.eq(beat.data.word_select(index, RECORD_BITS)),
             buffer.i.payload.step.eq(Mux(marker, lost_step, beat.step)),
             buffer.i.payload.gap.eq(marker | (beat.gap & (index == 0))),
@@ -86,12 +86,13 @@ class QueryUnpacker(wiring.Component):
             m.d.sync += marker.eq(0)
         with m.If(taken):
             # Whether the next record is the beat's last is known before its turn.
-            m.d.sync += [index.eq(index + 1),
+            m.d.sync += [index.eq(Mux(final, 0, index + 1)),
                          final.eq((index == RECORDS_PER_BEAT - 2) | (index + 2 >= beat.records))]
             with m.If(final):
-                m.d.sync += [busy.eq(0), self.consumed.eq(self.consumed + 1)]
-        with m.If(load):
-            m.d.sync += [beat.eq(fifo.o.payload), busy.eq(1), index.eq(0),
+                m.d.sync += self.consumed.eq(self.consumed + 1)
+        # Whether a beat comes or not, as ``busy`` tells it.
+        with m.If(fifo.o.ready):
+            m.d.sync += [beat.eq(fifo.o.payload), busy.eq(fifo.o.valid),
                          final.eq(fifo.o.payload.records <= 1)]
         with m.If(move):
             m.d.sync += [marker.eq(1), gap.eq(0)]

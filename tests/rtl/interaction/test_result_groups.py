@@ -22,8 +22,8 @@ def sizes_of(most, seed, number=90):
         before = items[-1] if items else {}
         items.append({
             "beats": beats, "sample": sample, "step": step, "part": int(part), "last": 1,
-            "first_beat": 7 * part, "same": int(not part and before.get("beats") == beats
-                                                and before.get("step") == step)})
+            "first_beat": 7 * part, "same_length": int(not part and before.get("beats") == beats),
+            "same_step": int(before.get("step") == step)})
     return items
 
 
@@ -97,11 +97,12 @@ def test_packets_and_tags(most, stall):
 
 def test_a_packet_leaves_when_its_first_result_is_old():
     dut, groups = made(ResultGrouper, 22), []
-    size = {"beats": 2, "sample": 5, "step": 1, "part": 0, "last": 1, "first_beat": 0, "same": 0}
+    size = {"beats": 2, "sample": 5, "step": 1, "part": 0, "last": 1, "first_beat": 0,
+            "same_length": 0, "same_step": 0}
 
     async def feed(ctx):
         ctx.set(dut.timeout, 30)
-        await sender(dut.i, [size, size | {"same": 1}])(ctx)
+        await sender(dut.i, [size, size | {"same_length": 1, "same_step": 1}])(ctx)
         for cycle in range(60):
             ctx.set(dut.time, cycle)
             assert not groups or cycle > 30
