@@ -18,8 +18,9 @@ def tag_beats(most: int) -> int:
 
 def ResultSize(most: int) -> data.StructLayout:
     """Layout of the size of a whole result, or of a ``part`` of one: its number of ``beats``, the
-    number of its ``first_beat`` in the result, and whether the result ends with it. ``same_length``:
-    it is whole, and as long as the size before it; ``same_step``: it is of the same step."""
+    number of its ``first_beat`` in the result, and whether the result ends with it.
+    ``same_length``: it is whole, and as long as the size before it; ``same_step``: it is of the
+    same step."""
     return data.StructLayout({
         "beats": range(most), "sample": SAMPLE_BITS, "step": STEP_BITS, "part": 1,
         "first_beat": 16, "last": 1, "same_length": 1, "same_step": 1})

@@ -99,7 +99,8 @@ class Dispatcher(wiring.Component):
         slot, next_slot = head.o.payload.slot, self.i.payload
         to_local, to_remote = head.o.payload.to_local, head.o.payload.to_remote
         room, go = Signal(), Signal()
-        record, inside, begins, waits = Signal(LookupRecord), Signal(), Signal(), Signal()
+        record, waits = Signal(LookupRecord), Signal()
+        inside, begins = Signal(), Signal()  # of a sample; its first slot, if that has a request
         early = Signal()
         # Whether a waiting slot may go after all is computed a cycle late, for short paths.
         # Step and owners are equally late, and so of the same step; permission is never withdrawn.
@@ -126,7 +127,7 @@ class Dispatcher(wiring.Component):
         ]
         m.d.comb += [
             early.eq(head.o.payload.early & ~ahead & ~opened),
-            begins.eq(self.interact & ~inside), waits.eq(begins & ~dense.i.ready),
+            waits.eq(begins & ~dense.i.ready),
             # A place is requested only when the lookup can go in the same cycle.
             room.eq(Mux(to_local, local.i.ready, ~to_remote | remote.i.ready) & ~waits & ~early),
             self.reserve.valid.eq(head.o.valid & room),
@@ -143,8 +144,9 @@ class Dispatcher(wiring.Component):
             dense.i.payload.step.eq(slot.step),
             self.idle.eq(head.idle & local.idle & remote.idle & dense.idle),
         ]
+        m.d.sync += begins.eq(self.interact & ~inside)
         with m.If(go):
-            m.d.sync += inside.eq(~slot.last)
+            m.d.sync += [inside.eq(~slot.last), begins.eq(self.interact & slot.last)]
         for name in ("kind", "sample", "step", "last"):
             m.d.comb += self.reserve.payload[name].eq(slot[name])
         count(m, self.counters, local=local.i.valid, remote=remote.i.valid,
