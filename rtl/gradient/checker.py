@@ -136,12 +136,15 @@ class GradientCheck(wiring.Component):
         beats, more, place = Signal(16), Signal(16), Signal(2)
         # The packet begins here; its only record ends the step; the last step that ended.
         first, over, ended = Signal(init=1), Signal(), Signal(STEP_BITS + 1)
+        # A record that is not ``late`` is of the step that takes gradients now, if that has not
+        # ended: known beforehand.
+        closed = Signal()
         end, begins, late, final_place = Signal(), Signal(), Signal(), Signal.like(place)
         m.d.sync += final_place.eq((1 << self.vector_packing) - 1)
         m.d.comb += [
             end.eq(user.kind == RecordKind.KEY_END), begins.eq(end & (place == 0)),
             over.eq((user.kind == RecordKind.EMPTY) & first & user.last),
-            late.eq(user.late | (Cat(user.step, 1) == ended)),
+            late.eq(user.late | closed),
             take.eq(i.valid & judged.ready), i.ready.eq(judged.ready), judged.valid.eq(i.valid),
             item.key.eq(i.payload.key), item.step.eq(user.step), item.end.eq(end),
             item.over.eq(over), item.last.eq(user.last), item.vectors.eq(user.beats != 0),
@@ -159,12 +162,13 @@ class GradientCheck(wiring.Component):
             with m.If(holds) if n == 0 else m.Elif(holds):
                 m.d.comb += [item.fault.eq(1), item.status.eq(reason)]
 
+        m.d.sync += closed.eq(Cat(self.step, 1) == ended)
         with m.If(beats == 0):
             m.d.sync += more.eq(self.vector_beats)
         with m.If(take):
             m.d.sync += first.eq(user.last)
             with m.If(over & ~item.fault):
-                m.d.sync += ended.eq(Cat(user.step, 1))
+                m.d.sync += [ended.eq(Cat(user.step, 1)), closed.eq(1)]
             with m.If(end):
                 m.d.sync += place.eq(Mux(place == final_place, 0, place + 1))
             with m.If(begins):

@@ -53,8 +53,8 @@ class GradientDivider(wiring.Component):
     """
 
     LATENCY = {
-        ("number of keys of a bag", "its first beat"): 27,
-        ("number of keys of a bag", "its first beat, of a mean"): 32,
+        ("number of keys of a bag", "its first beat"): 28,
+        ("number of keys of a bag", "its first beat, of a mean"): 33,
     }
     RATE = "1 beat per cycle out, dropped beats included"
 
@@ -125,7 +125,7 @@ class GradientDivider(wiring.Component):
     def _reciprocals(self, m: Module) -> tuple[StreamFIFO, Value]:
         """Take bags ahead, and return the FIFO of their divisors and whether one is in flight."""
         # From taking a bag to counting its divisor as used, if the others follow at once.
-        assert RECIPROCAL_LATENCY + 3 <= _AHEAD
+        assert RECIPROCAL_LATENCY + 4 <= _AHEAD
         m.submodules.reciprocal = unit = CountReciprocal()
         width = len(unit.o) + len(unit.exponent)
         m.submodules.divisors = divisors = StreamFIFO(
@@ -134,11 +134,12 @@ class GradientDivider(wiring.Component):
         m.d.comb += [
             self.bags.ready.eq(ahead != _AHEAD),
             take.eq(self.bags.valid & self.bags.ready),
-            unit.n.eq(self.bags.payload.item),
         ]
+        # A register between the RAM that bags come from and the reciprocal.
+        m.d.sync += unit.n.eq(self.bags.payload.item)
         m.d.sync += ahead.eq(ahead + take - (divisors.o.valid & divisors.o.ready))
         valid, last = take, self.bags.payload.last
-        for stage in range(RECIPROCAL_LATENCY):
+        for stage in range(RECIPROCAL_LATENCY + 1):
             after_valid = Signal(name=f"dividing{stage}")
             after_last = Signal(name=f"dividing_last{stage}", reset_less=True)
             m.d.sync += [after_valid.eq(valid), after_last.eq(last)]

@@ -11,6 +11,7 @@ from rtl.gradient.divider import GradientDivider
 from rtl.memory import Ram
 from rtl.monitor.counters import CounterLayout, count
 from rtl.stream import packet_layout
+from rtl.stream.level import Level
 
 __all__ = ["GRADIENT_EXPANDER_COUNTERS", "GradientExpander"]
 
@@ -25,7 +26,8 @@ class GradientExpander(wiring.Component):
     """Repeat the vector of each bag, divided once for a mean, for each of the bag's keys.
 
     Vectors wait in a ring of 64 beats until their last key has gone, so the next bags are divided
-    meanwhile. Latency and rate: see ``LATENCY`` and ``RATE``.
+    meanwhile. A vector is given out when all of it is there. Latency and rate: see ``LATENCY`` and
+    ``RATE``.
 
     Ports
     -----
@@ -41,8 +43,8 @@ class GradientExpander(wiring.Component):
     """
 
     LATENCY = {
-        ("keys, bags and verdict of a packet", "first beat"): 29,
-        ("keys, bags and verdict of a packet", "first beat, of a mean"): 34,
+        ("keys, bags and verdict of a packet", "first beat, of a vector of one"): 30,
+        ("keys, bags and verdict of a packet", "the same, of a mean"): 35,
     }
     RATE = "1 beat per cycle out for any lengths of bags"
 
@@ -70,31 +72,36 @@ class GradientExpander(wiring.Component):
         for name in ("vector_beats", "vector_packing", "mean"):
             m.d.comb += getattr(divider, name).eq(getattr(self, name))
 
-        # Beats with a reserved place, beats that are there, and where the oldest vector begins.
-        promised, present = Signal(range(_RING + 1)), Signal(range(_RING + 1))
+        # Beats with a reserved place, vectors that are there, and where the oldest begins.
+        promised, room = Signal(range(_RING + 1)), Signal(init=1)
+        m.submodules.present = present = Level(_RING)
         base, end = Signal(range(_RING)), Signal(range(_RING))
-        part, final_part = Signal(4), Signal(4)
+        part, come, final_part = Signal(4), Signal(4), Signal(4)
         valid, advance, here, issue = Signal(), Signal(), Signal(), Signal()
         final, done, freed = Signal(), Signal(), Signal(5)
         key = self.keys.payload.item
         m.d.sync += final_part.eq(self.vector_beats - 1)
         m.d.comb += [
-            divider.go.eq(promised != _RING),
-            advance.eq(self.o.ready | ~valid), here.eq(part < present),
+            divider.go.eq(room), advance.eq(self.o.ready | ~valid), here.eq(present.some),
             issue.eq(self.keys.valid & ~key.over & here & advance), final.eq(part == final_part),
             self.flush.valid.eq(self.keys.valid & key.over & ~valid),
             self.flush.payload.eq(key.step),
             self.keys.ready.eq((issue & final) | (self.flush.valid & self.flush.ready)),
-            done.eq(issue & final & key.end), freed.eq(Mux(done, self.vector_beats, 0)),
+            done.eq(issue & final & key.end), present.down.eq(done),
+            present.up.eq(divider.o.valid & (come == final_part)),
             ring.write_en.eq(divider.o.valid), ring.write_addr.eq(end),
             ring.write_data.eq(divider.o.data),
             ring.read_en.eq(advance), ring.read_addr.eq((base + part)[:len(base)]),
         ]
         m.d.sync += [
-            promised.eq(promised + divider.begun - freed),
-            present.eq(present + divider.o.valid - freed),
-            base.eq(base + freed), end.eq(end + divider.o.valid),
+            # Places are free a cycle late, and a cycle old is what a beat starts with: another may
+            # have started.
+            freed.eq(Mux(done, self.vector_beats, 0)),
+            promised.eq(promised + divider.begun - freed), room.eq(promised < _RING - 1),
+            base.eq(base + Mux(done, self.vector_beats, 0)), end.eq(end + divider.o.valid),
         ]
+        with m.If(divider.o.valid):
+            m.d.sync += come.eq(Mux(come == final_part, 0, come + 1))
         with m.If(issue):
             m.d.sync += part.eq(Mux(final, 0, part + 1))
 

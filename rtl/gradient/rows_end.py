@@ -31,7 +31,7 @@ class RowsEnd(wiring.Component):
 
     LATENCY = {
         ("flushed", "reports"): 1,
-        ("written", "done"): 1,
+        ("written", "done"): 2,
     }
 
     def __init__(self):
@@ -44,13 +44,14 @@ class RowsEnd(wiring.Component):
 
     def elaborate(self, platform) -> Module:
         m = Module()
-        ended, record, written = self.flushed.payload, Signal(StepRecord), Signal()
+        ended, record, written, over = self.flushed.payload, Signal(StepRecord), Signal(), Signal()
         m.d.comb += [
             record.count.eq(ended.passed), record.kind.eq(StepKind.PASSED),
             record.level.eq(ReductionLevel.GLOBAL), self.reports.payload.record.eq(record),
             self.reports.payload.step.eq(ended.step), self.done.payload.eq(ended.step),
             written.eq(self.sent == self.written),
         ]
+        m.d.sync += over.eq(self.empty & written)
         with m.If(self.begins):
             m.d.sync += self.frozen.eq(1)
         with m.FSM():
@@ -68,7 +69,7 @@ class RowsEnd(wiring.Component):
             with m.State("DRAIN"):
                 m.d.comb += [self.waits.eq(self.empty & ~written),
                              self.idle.eq(~self.empty | ~written)]
-                with m.If(self.empty & written):
+                with m.If(over):
                     m.next = "DONE"
             with m.State("DONE"):
                 m.d.comb += self.done.valid.eq(1)

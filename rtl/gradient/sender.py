@@ -22,7 +22,7 @@ from rtl.gradient.reducer_layouts import Flushed
 from rtl.keys.owner_split import OwnerSplit
 from rtl.memory import Ram, sweep
 from rtl.monitor.counters import CounterLayout, count
-from rtl.stream import SkidBuffer, StreamFIFO
+from rtl.stream import Arbiter, SkidBuffer, StreamFIFO
 
 __all__ = ["GRADIENT_SENDER_COUNTERS", "GradientSender", "StepEnd"]
 
@@ -80,7 +80,7 @@ class GradientSender(Gateable, wiring.Component):
 
     LATENCY = {
         ("terms or passed", "own or remote"): 7,
-        ("terms or passed", "spilled"): 1,
+        ("passed", "spilled"): 0,
         ("flushed, if nothing is on its way", "report"): 2,
         ("flushed, if nothing is on its way", "END of node 0"): 3,
     }
@@ -108,21 +108,18 @@ class GradientSender(Gateable, wiring.Component):
 
     def elaborate(self, platform) -> Module:
         m = Module()
-        m.submodules.terms_in = terms = SkidBuffer(GradientBeat)
-        m.submodules.passed_in = passed = SkidBuffer(GradientBeat)
+        m.submodules.entry = entry = Arbiter(GradientBeat, 2, priority=True)
         m.submodules.split = split = OwnerSplit(_User, self._config.tables, replicated=False)
-        wiring.connect(m, wiring.flipped(self.terms), terms.i)
-        wiring.connect(m, wiring.flipped(self.passed), passed.i)
-        beat, taken = Signal(GradientBeat), split.i.payload
+        wiring.connect(m, wiring.flipped(self.terms), entry.i[0])
+        sent_on, passed = entry.i[1], self.passed
+        beat, taken = entry.o.payload, split.i.payload
         m.d.comb += [
-            beat.eq(Mux(terms.o.valid, terms.o.payload.as_value(), passed.o.payload.as_value())),
+            sent_on.valid.eq(passed.valid & ~self.rounded), sent_on.payload.eq(passed.payload),
             taken.key.eq(beat.key),
             *(taken.user[name].eq(beat[name]) for name in _User.members),
-            split.i.valid.eq(terms.o.valid | (passed.o.valid & ~self.rounded)),
-            terms.o.ready.eq(split.i.ready),
-            passed.o.ready.eq(Mux(self.rounded, self.spilled.ready,
-                                  split.i.ready & ~terms.o.valid)),
-            self.spilled.valid.eq(passed.o.valid & self.rounded),
+            split.i.valid.eq(entry.o.valid), entry.o.ready.eq(split.i.ready),
+            passed.ready.eq(Mux(self.rounded, self.spilled.ready, sent_on.ready)),
+            self.spilled.valid.eq(passed.valid & self.rounded),
             self.spilled.payload.destination.eq(ReductionLevel.LOCAL),
             split.node.eq(self.node), split.nodes.eq(self.nodes),
             split.write_en.eq(self.write_en), split.write_table.eq(self.write_table),
@@ -135,35 +132,34 @@ class GradientSender(Gateable, wiring.Component):
         # Routing: what the outputs are ready for reaches no further back than this buffer.
         m.submodules.routed = routed = SkidBuffer(_Routed)
         owned, into, found = split.o.payload, routed.i.payload, routed.o.payload
+        address, swept = sweep(m, self._config.nodes)
         m.d.comb += [
-            routed.i.valid.eq(split.o.valid), split.o.ready.eq(routed.i.ready),
+            routed.i.valid.eq(split.o.valid & swept), split.o.ready.eq(routed.i.ready & swept),
             words.i.valid.eq(split.i.valid & split.i.ready), words.i.payload.eq(beat.data),
-            words.o.ready.eq(split.o.valid & routed.i.ready), into.beat.data.eq(words.o.payload),
+            words.o.ready.eq(split.o.valid & split.o.ready), into.beat.data.eq(words.o.payload),
             into.beat.key.eq(owned.key), into.owner.eq(owned.owner),
             into.own.eq(~owned.refused & owned.own), into.remote.eq(~owned.refused & ~owned.own),
             *(into.beat[name].eq(owned.user[name]) for name in _User.members),
             self.own.payload.eq(found.beat), self.remote.payload.destination.eq(found.owner),
         ]
         _name(m, self.remote.payload, found.beat)
-        _name(m, self.spilled.payload, passed.o.payload)
+        _name(m, self.spilled.payload, passed.payload)
 
-        address, swept = sweep(m, self._config.nodes)
         here, there, sent = Signal(), Signal(), Signal()
         m.d.comb += [
-            here.eq(routed.o.valid & swept & found.own),
-            there.eq(routed.o.valid & swept & found.remote),
+            here.eq(routed.o.valid & found.own),
+            there.eq(routed.o.valid & found.remote),
             self.own.valid.eq(here), self.remote.valid.eq(there),
             sent.eq((here & self.own.ready) | (there & self.remote.ready)),
-            routed.o.ready.eq(swept & ~(here & ~self.own.ready) & ~(there & ~self.remote.ready)),
+            routed.o.ready.eq(~(here & ~self.own.ready) & ~(there & ~self.remote.ready)),
         ]
         # Nothing is here, and nothing came in the last cycle: from a register, since much is asked.
         quiet = Signal()
-        m.d.sync += quiet.eq(terms.idle & passed.idle & split.idle & routed.idle & swept
-                             & ~terms.i.valid & ~passed.i.valid)
+        m.d.sync += quiet.eq(entry.idle & split.idle & routed.idle & swept & ~passed.valid)
         self._end(m, quiet, sent, found.owner, address, swept)
         count(m, self.counters, own=here & self.own.ready, remote=there & self.remote.ready,
               spilled=self.spilled.valid & self.spilled.ready,
-              bad=routed.o.valid & swept & ~found.own & ~found.remote,
+              bad=routed.o.valid & ~found.own & ~found.remote,
               stall_own=self.own.valid & ~self.own.ready,
               stall_remote=self.remote.valid & ~self.remote.ready,
               stall_spilled=self.spilled.valid & ~self.spilled.ready)
@@ -180,7 +176,7 @@ class GradientSender(Gateable, wiring.Component):
         m.submodules.counts = counts = Ram(32, self._config.nodes, latency=0)
         # A beat is counted a cycle after it was sent. The node that is told uses the same register.
         over, node, counted, told = Signal(Flushed), Signal(NODE_BITS), Signal(), Signal()
-        spilled, final = Signal(32), Signal(NODE_BITS)
+        spilled, final, mine = Signal(32), Signal(NODE_BITS), Signal()
         report, end = Signal(StepRecord), Signal(StepRecord)
         m.d.sync += [node.eq(owner), counted.eq(sent), final.eq(self.nodes - 1)]
         m.d.comb += [
@@ -206,16 +202,18 @@ class GradientSender(Gateable, wiring.Component):
                     m.next = "REPORT"
             with m.State("REPORT"):
                 m.d.comb += reports.i.valid.eq(1)
-                m.d.sync += node.eq(0)
+                m.d.sync += [node.eq(0), mine.eq(self.node == 0)]
                 with m.If(reports.i.ready):
                     m.next = "TAKE"
                     with m.If(spilled == 0):
                         m.next = "NAME"
             with m.State("NAME"):
                 m.d.comb += [
-                    ends.i.valid.eq(node == self.node), steps.i.valid.eq(node != self.node),
-                    told.eq(Mux(ends.i.valid, ends.i.ready, steps.i.ready)),
+                    ends.i.valid.eq(mine), steps.i.valid.eq(~mine),
+                    told.eq(Mux(mine, ends.i.ready, steps.i.ready)),
                 ]
+                with m.If(told):
+                    m.d.sync += mine.eq(node + 1 == self.node)
                 m.d.sync += node.eq(node + told)
                 with m.If(told & (node == final)):
                     m.next = "TAKE"

@@ -1,6 +1,6 @@
 """Gradient unpacker: buffers gradients that the host sends ahead, records apart from vectors."""
 
-from amaranth.hdl import Module, Signal, Value
+from amaranth.hdl import Cat, Module, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -10,6 +10,7 @@ from rtl.gradient.bags import GradientItem
 from rtl.gradient.record_split import RecordSplit, records_layout
 from rtl.monitor.counters import CounterLayout, count
 from rtl.stream import StreamFIFO
+from rtl.stream.level import Level
 
 __all__ = ["GRADIENT_UNPACKER_COUNTERS", "GradientUnpacker"]
 
@@ -97,8 +98,14 @@ class GradientUnpacker(wiring.Component):
             arrived.vector_beats.eq(vector_count + vectors.i.valid),
             arrived.step.eq(beat.step), arrived.lost.eq(~admit),
         ]
-        m.d.sync += room.eq((records.level <= self.credits) & (vectors.level <= self.credits)
-                            & (packets.level <= self.credits))
+        # What leaves is known late and counts a cycle later, so that there is never more.
+        full = []
+        for name, queue in (("records", records), ("vectors", vectors), ("packets", packets)):
+            m.submodules[f"{name}_here"] = here = Level(self._depth + 1)
+            m.d.comb += here.up.eq(queue.i.valid & queue.i.ready)
+            m.d.sync += here.down.eq(queue.o.valid & queue.o.ready)
+            full.append(here.level > self.credits)
+        m.d.sync += room.eq(~Cat(full).any())
         with m.If(self.i.valid):
             m.d.sync += [
                 first.eq(beat.last), admitted.eq(admit),
@@ -123,21 +130,23 @@ class GradientUnpacker(wiring.Component):
         m.submodules.split = split = RecordSplit(0)
         wiring.connect(m, records, split.i)
         left, item = split.o.payload, self.items.payload
-        # The packet whose records leave, and the beat of its records, counted from 1.
+        # The packet whose records leave, how many beats of them are left, and whether only one is.
         packet, here, bare = Signal(packets.payload.shape()), Signal(), Signal()
-        place, over = Signal.like(packet.record_beats, init=1), Signal()
+        rest, final, over = Signal.like(packet.record_beats), Signal(), Signal()
         m.d.comb += [
             packets.ready.eq(~here | over),
             item.record.eq(left.record), item.step.eq(packet.step),
             item.beats.eq(packet.vector_beats), item.bare.eq(bare), item.lost.eq(packet.lost),
-            item.last.eq(bare | (left.last & (place == packet.record_beats))),
+            item.last.eq(bare | (left.last & final)),
             self.items.valid.eq(here & (bare | split.o.valid)),
             split.o.ready.eq(here & ~bare & self.items.ready),
             over.eq(self.items.valid & self.items.ready & item.last),
         ]
         with m.If(split.o.valid & split.o.ready & left.last):
-            m.d.sync += place.eq(place + 1)
+            m.d.sync += [rest.eq(rest - 1), final.eq(rest == 2)]
         with m.If(packets.ready):
-            m.d.sync += [here.eq(packets.valid), packet.eq(packets.payload), place.eq(1),
+            m.d.sync += [here.eq(packets.valid), packet.eq(packets.payload),
+                         rest.eq(packets.payload.record_beats),
+                         final.eq(packets.payload.record_beats == 1),
                          bare.eq(packets.payload.record_beats == 0)]
         return Value.cast(records.valid & records.ready), Value.cast(here | ~split.idle)

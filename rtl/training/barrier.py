@@ -94,6 +94,8 @@ class StepBarrier(wiring.Component):
         # A node that the event names, by bit; none if it is not one of the others.
         named, step, come, ignored = Signal(self._most), Signal(STEP_BITS), Signal(), Signal()
         new, self_done, complete = Signal(self._most), Signal(), Signal()
+        # Whether one came in the last cycle, and which node it was that counted.
+        gone, counted = Signal(), Signal(self._most)
         m.d.sync += [
             named.eq(Cat(self.received.valid & (self.received.source == n)
                          for n in range(self._most)) & others),
@@ -102,9 +104,9 @@ class StepBarrier(wiring.Component):
         m.d.comb += [
             new.eq(Mux(step == self.open_step, named & ~done, 0)),
             complete.eq(self_done & (done | ~others).all()), reports.i.valid.eq(complete),
-            self.written.eq(done | Mux(self_done, here, 0)),
+            self.written.eq(done | Mux(self_done, here, 0)), ignored.eq(gone & ~counted.any()),
         ]
-        m.d.sync += [done.eq(done | new), ignored.eq(come & ~new.any())]
+        m.d.sync += [done.eq(done | new), gone.eq(come), counted.eq(new)]
         with m.If(complete & reports.i.ready):
             m.d.sync += [done.eq(0), self_done.eq(0), self.open_step.eq(self.open_step + 1)]
 

@@ -175,10 +175,11 @@ class TrainingPath(wiring.Component):
         wiring.connect(m, receiver.flush, blocks.local_source.over)
         telling_idle = self._refuse(m, receiver.refused, blocks.returned_receiver.lost)
         # Without local reduction a gradient is sent as a partial unchanged: float32, not a sum.
-        spills = self.gradient_partials & self.local_reduction
+        reducing, rounded, spills = (Signal(name=n) for n in ("reducing", "rounded", "spills"))
+        m.d.sync += [reducing.eq(self.local_reduction), rounded.eq(self.gradient_partials),
+                     spills.eq(self.gradient_partials & self.local_reduction)]
         m.d.comb += [
-            blocks.local_reducer.enable.eq(self.local_reduction),
-            blocks.local_reducer.rounded.eq(self.gradient_partials),
+            blocks.local_reducer.enable.eq(reducing), blocks.local_reducer.rounded.eq(rounded),
             blocks.gradient_sender.rounded.eq(spills),
         ]
         self._reduce(m, blocks.local_source, blocks.local_reducer, blocks.gradient_sender.flushed,

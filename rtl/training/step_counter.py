@@ -74,8 +74,8 @@ class StepCounter(wiring.Component):
     LATENCY = {
         ("last event, one of node k of n", "complete, at least"): "4 + 2 (n - k)",
         ("last event", "complete, at most"): "4 + 2 n",
-        ("last event as a record", "complete, at most"): "5 + 2 n",
-        ("DONE record", "its event"): 2,
+        ("last event as a record", "complete, at most"): "6 + 2 n",
+        ("DONE record", "its event"): 3,
     }
     RATE = "1 event of each port and 1 beat of records per cycle"
 
@@ -179,7 +179,7 @@ class StepCounter(wiring.Component):
         return current
 
     def _decode(self, m: Module) -> Signal:
-        """Decode the records of a beat in parallel; return the result, 2 cycles later."""
+        """Decode the records of a beat in parallel; return the result, 3 cycles later."""
         beat, come = Signal(RecordBeat, reset_less=True), Signal()
         said = Signal(data.StructLayout({
             "end": 1, "count": _COUNT_BITS, "stray": 1, "source": NODE_BITS, "current": 1,
@@ -193,20 +193,26 @@ class StepCounter(wiring.Component):
             return Cat(come & (k < beat.records) & (record.kind == kind)
                        for k, record in enumerate(records))
 
-        ends, final = Signal(RECORDS_PER_BEAT), Signal(_COUNT_BITS)
-        m.d.comb += ends.eq(of(StepKind.END))
-        firsts = (Mux(ends[k] & ~ends[:k].any(), record.count, 0)
-                  for k, record in enumerate(records))
-        m.d.comb += final.eq(reduce(or_, firsts))
+        # What each record is, and then what all of them say.
+        ends, strays, dones = (
+            Signal(RECORDS_PER_BEAT, name=n) for n in ("ends", "strays", "dones"))
+        counts = Signal(data.ArrayLayout(_COUNT_BITS, RECORDS_PER_BEAT), reset_less=True)
+        source, step = Signal(NODE_BITS, reset_less=True), Signal(STEP_BITS, reset_less=True)
         m.d.sync += [
-            said.end.eq(ends.any()), said.count.eq(final),
-            said.stray.eq(((ends & (ends - 1)) != 0) | of(StepKind.PASSED).any()),
-            said.source.eq(beat.source),
-            self.done.valid.eq(of(StepKind.DONE).any()),
-            self.done.source.eq(beat.source), self.done.step.eq(beat.step),
+            ends.eq(of(StepKind.END)), strays.eq(of(StepKind.PASSED)), dones.eq(of(StepKind.DONE)),
+            counts.eq(Cat(record.count for record in records)), source.eq(beat.source),
+            step.eq(beat.step),
+            said.end.eq(ends.any()),
+            said.count.eq(reduce(or_, (Mux(ends[k] & ~ends[:k].any(), counts[k], 0)
+                                       for k in range(RECORDS_PER_BEAT)))),
+            said.stray.eq(((ends & (ends - 1)) != 0) | strays.any()), said.source.eq(source),
+            self.done.valid.eq(dones.any()), self.done.source.eq(source), self.done.step.eq(step),
         ]
-        m.d.comb += said.current.eq(self._current(m, beat.step))
-        m.d.comb += said.busy.eq(come | said.end | said.stray | self.done.valid)
+        m.d.comb += [
+            said.current.eq(self._current(m, step)),
+            said.busy.eq(come | Cat(ends, strays, dones).any() | said.end | said.stray
+                         | self.done.valid),
+        ]
         return said
 
     def _follow(self, m: Module, place, enough, event, wipe, clear) -> Signal:

@@ -181,7 +181,7 @@ def test_latency_is_as_documented(last, first, latency):
         await driver.cycles(ctx, **events)
         await driver.quiet(ctx, 1)
         (step, at), = driver.complete
-        assert step == 0 and at - begun - 1 == latency + (last == "steps")
+        assert step == 0 and at - begun - 1 == latency + 2 * (last == "steps")
 
     driver.run(bench)
 
