@@ -71,7 +71,7 @@ class FloatAdder(wiring.Component):
             # After 31 places no bit of a significand is left.
             near.eq(distance[:5] | distance[5:].any().replicate(5)),
             unlike1.eq(a[23:31].all() & b[23:31].all() & (a[31] ^ b[31])),
-            flags1.sign.eq(Mux(swap, b[31], a[31])), flags1.subtract.eq(a[31] ^ b[31]),
+            flags1.sign.eq(a[31]), flags1.subtract.eq(a[31] ^ b[31]),
             flags1.keep.eq(keep),
         ]
 
@@ -83,6 +83,8 @@ class FloatAdder(wiring.Component):
             product.eq(small * shift_factor(near)), far.eq(near[4]), significand.eq(large),
             exponent2.eq(exponent1 | ~large[23]), unlike2.eq(unlike1), flags2.eq(flags1),
             flags2.infinite.eq(exponent1.all() & ~flags1.keep),
+            # That of the larger one: of the other, if they differ and are swapped.
+            flags2.sign.eq(flags1.sign ^ (flags1.subtract & swapped)),
         ]
 
         # 3: align by 16 more, and add or subtract. Of the 27 bits the lowest is the sticky one.

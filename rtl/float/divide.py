@@ -17,10 +17,10 @@ from rtl.shared import Shared
 __all__ = ["COUNT_DIVIDER_LANE_LATENCY", "COUNT_DIVIDER_LATENCY", "CountDivider",
            "CountDividerLane"]
 
-COUNT_DIVIDER_LANE_LATENCY = 3 + ROUNDER_LATENCY
+COUNT_DIVIDER_LANE_LATENCY = 4 + ROUNDER_LATENCY
 """Cycles from the operands of :class:`CountDividerLane` to its quotient."""
 
-COUNT_DIVIDER_LATENCY = RECIPROCAL_LATENCY + COUNT_DIVIDER_LANE_LATENCY
+COUNT_DIVIDER_LATENCY = RECIPROCAL_LATENCY + COUNT_DIVIDER_LANE_LATENCY - 1
 """Cycles from the operands of :class:`CountDivider` to its quotients."""
 
 _DSP_BITS = 17
@@ -60,7 +60,7 @@ class CountDivider(wiring.Component):
         m.d.comb += reciprocal.n.eq(self.n)
         # Without a reset these become shift registers in LUTs.
         waiting = self.x
-        for stage in range(RECIPROCAL_LATENCY):
+        for stage in range(RECIPROCAL_LATENCY - 1):
             following = Signal(32 * LANES, reset_less=True, name=f"waiting{stage}")
             m.d.sync += following.eq(waiting)
             waiting = following
@@ -79,7 +79,7 @@ class CountDividerLane(wiring.Component):
 
     Latency and rate: see ``LATENCY`` and ``RATE``; no enable.
 
-    Ports: ``x``: In(32), binary32. ``factor``, ``exponent``: the outputs of
+    Ports: ``x``: In(32), binary32. ``factor``, ``exponent``: a cycle later, the outputs of
     :class:`~rtl.float.reciprocal.CountReciprocal` for the count. ``o``: Out(32), NaN as
     0x7FC00000.
     """
@@ -95,10 +95,13 @@ class CountDividerLane(wiring.Component):
     def elaborate(self, platform) -> Module:
         m = Module()
 
-        # 1: partial products. A subnormal's significand need not be normalised, because its
+        # 1: the hidden bit: a DSP takes most of a cycle.
+        x, hidden = Signal(32, reset_less=True), Signal(reset_less=True)
+        m.d.sync += [x.eq(self.x), hidden.eq(self.x[23:31].any())]
+
+        # 2: partial products. A subnormal's significand need not be normalised, because its
         # quotient is no larger.
-        fraction, field = self.x[:23], self.x[23:31]
-        hidden = field.any()
+        fraction, field = x[:23], x[23:31]
         significand = Cat(fraction, hidden)
         parts = [self.factor[low:low + _DSP_BITS]
                  for low in range(0, len(self.factor), _DSP_BITS)]
@@ -107,12 +110,12 @@ class CountDividerLane(wiring.Component):
         m.d.sync += [
             *(product.eq(significand * part) for product, part in zip((low, middle, high), parts)),
             state[0].scale.eq((field | ~hidden) - 2 - self.exponent),
-            state[0].sign.eq(self.x[31]),
+            state[0].sign.eq(x[31]),
             state[0].infinite.eq(field.all() & ~fraction.any()),
             state[0].nan.eq(field.all() & fraction.any()),
         ]
 
-        # 2 and 3: their sum, without bits that have no effect.
+        # 3 and 4: their sum, without bits that have no effect.
         sum2, high2 = Signal(len(middle) + 1), Signal.like(high)
         sum3, below = Signal(len(high)), Signal(_DSP_BITS)
         m.d.sync += [

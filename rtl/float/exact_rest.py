@@ -28,7 +28,8 @@ class ExactRest(wiring.Component):
     Ports, each with the stage of the rounder in which it is there:
 
     - ``x``: In(EXACT), 3, the sum.
-    - ``lead``: In(:data:`CHUNKS`), 4, one-hot, the chunk of the leading bit.
+    - ``lead``: In(:data:`CHUNKS`), 5, one-hot, the chunk of the leading bit; ``below``: those that
+      lie below the one under it.
     - ``shift``: In(5), 5, distance of the significand from the top of this chunk.
     - ``hold``: In(1), 5, nothing is given out.
     - ``up``: In(1), 6, the number given out is the next one above the sum's leading bits.
@@ -39,6 +40,7 @@ class ExactRest(wiring.Component):
 
     x: In(EXACT)
     lead: In(CHUNKS)
+    below: In(CHUNKS)
     shift: In(5)
     hold: In(1)
     up: In(1)
@@ -59,18 +61,11 @@ class ExactRest(wiring.Component):
             waiting.append(following)
         x4, _, x6, x7, x8 = waiting[1:]
 
-        # 4: chunks whose bits are all kept. The remainder of an infinity or NaN does not matter.
-        # Of these bits each register has a use, or those of the sum were a shift register.
-        whole5, lead5, special5 = (
-            Signal(width, name=name, reset_less=True, attrs=NO_SHIFT_REGISTER) for name, width in (
-                ("whole5", CHUNKS), ("lead5", CHUNKS), ("special5", 1)))
-        m.d.sync += [
-            whole5.eq(Cat(self.lead[k + 2:].any() for k in range(CHUNKS))), lead5.eq(self.lead),
-            special5.eq(x4.plus | x4.minus),
-        ]
-
-        # 5: or kept below the significand.
-        plain = Signal()
+        # 5: chunks whose bits are all kept, or kept below the significand. The remainder of an
+        # infinity or NaN does not matter. Each register of these bits has a use, or they were a
+        # shift register.
+        plain, special5 = Signal(), Signal(reset_less=True, attrs=NO_SHIFT_REGISTER)
+        m.d.sync += special5.eq(x4.plus | x4.minus)
         m.d.comb += plain.eq(~special5 & ~self.hold)
         some = plain.replicate(CHUNKS)
         whole6, part6, lead6, upper6, lower6, hold6 = (
@@ -78,8 +73,8 @@ class ExactRest(wiring.Component):
                 ("whole6", CHUNKS), ("part6", CHUNKS), ("lead6", CHUNKS), ("upper6", _TOP),
                 ("lower6", CHUNK_BITS), ("hold6", 1)))
         m.d.sync += [
-            whole6.eq((whole5 & some) | self.hold.replicate(CHUNKS)),
-            part6.eq(lead5[1:] & some), lead6.eq(lead5 & some),
+            whole6.eq((self.below & some) | self.hold.replicate(CHUNKS)),
+            part6.eq(self.lead[1:] & some), lead6.eq(self.lead & some),
             upper6.eq(Cat(self.shift < _TOP - place for place in range(_TOP))),
             lower6.eq(Cat(self.shift < CHUNK_BITS + _TOP - place for place in range(CHUNK_BITS))),
             hold6.eq(self.hold),

@@ -7,6 +7,7 @@ from amaranth.lib.wiring import In, Out
 from rtl.float.exact import CHUNK_BITS, CHUNKS, EXACT, EXACT_VALUE_BITS
 from rtl.float.exact_rest import NO_SHIFT_REGISTER, ExactRest
 from rtl.float.shift import leading_zeros
+from rtl.shared import Shared
 
 __all__ = ["EXACT_ROUNDER_LATENCY", "ExactRounder"]
 
@@ -76,28 +77,29 @@ class ExactRounder(wiring.Component):
             m.d.sync += x1.eq(self.i)
         sign = x1.value[-1]
         unlike2, some2, high2 = _registers(unlike2=CHUNKS, some2=CHUNKS, high2=1)
+        unlike = Signal(CHUNKS)
         for k in range(CHUNKS):
-            chunk = x1.value.word_select(k, CHUNK_BITS)
-            m.d.sync += [unlike2[k].eq((chunk ^ sign.replicate(CHUNK_BITS)).any()),
-                         some2[k].eq(chunk.any())]
-        half = CHUNK_BITS * _HALF
-        m.d.sync += high2.eq(
-            (x1.value[half:-1] ^ sign.replicate(EXACT_VALUE_BITS - 1 - half)).any())
+            m.submodules[f"chunk{k}"] = chunk = Shared(_Chunk(), "exact_chunk")
+            m.d.comb += [chunk.i.eq(x1.value.word_select(k, CHUNK_BITS)), chunk.sign.eq(sign),
+                         unlike[k].eq(chunk.unlike)]
+            m.d.sync += some2[k].eq(chunk.some)
+        m.d.sync += [unlike2.eq(unlike), high2.eq(unlike[_HALF:].any())]
 
         # 2: the chunk of the leading bit, one-hot; the lowest one of a sum of 0 or -1.
         x2 = Signal(EXACT, reset_less=True)
         m.d.sync += x2.eq(x1)
-        lead3, lost3 = _registers(lead3=CHUNKS, lost3=1)
+        lead3, below3, lost3 = _registers(lead3=CHUNKS, below3=CHUNKS - 2, lost3=1)
 
         def above(k: int) -> Value:
             """Return whether any chunk above ``k`` differs from the sign."""
             return high2 | unlike2[k + 1:_HALF].any() if k < _HALF - 1 else (
                 high2 if k == _HALF - 1 else unlike2[k + 1:].any())
 
+        below = Cat(above(k + 1) for k in range(CHUNKS - 2))
         here = [(unlike2[k] if k else 1) & ~above(k) for k in range(CHUNKS)]
         m.d.sync += [
-            lead3.eq(Cat(here)),
-            lost3.eq(Cat(some2[k] & above(k + 1) for k in range(CHUNKS - 2)).any()),
+            lead3.eq(Cat(here)), below3.eq(below),
+            lost3.eq((some2 & below).any()),
         ]
 
         # 3: that chunk, and the one below it.
@@ -105,36 +107,38 @@ class ExactRounder(wiring.Component):
         m.d.sync += x3.eq(x2)
         chunks = [Const(0, CHUNK_BITS),
                   *(x3.value.word_select(k, CHUNK_BITS) for k in range(CHUNKS))]
-        pair4, unlike4, lead4, lost4, flags4 = _registers(
-            pair4=2 * CHUNK_BITS, unlike4=CHUNK_BITS, lead4=CHUNKS, lost4=1, flags4=_Flags)
+        pair4, unlike4, lead4, below4, lost4, flags4 = _registers(
+            pair4=2 * CHUNK_BITS, unlike4=CHUNK_BITS, lead4=CHUNKS, below4=CHUNKS - 2, lost4=1,
+            flags4=_Flags)
         upper = _selected(lead3, chunks[1:])
         m.d.sync += [
             pair4.eq(Cat(_selected(lead3, chunks[:-1]), upper)),
             # In the lowest chunk a significand that begins lower is subnormal.
             unlike4.eq((upper ^ x3.value[-1].replicate(CHUNK_BITS)) | (lead3[0] << _LEAD)),
-            lead4.eq(lead3), lost4.eq(lost3),
+            lead4.eq(lead3), below4.eq(below3), lost4.eq(lost3),
             flags4.sign.eq(x3.value[-1]), flags4.plus.eq(x3.plus), flags4.minus.eq(x3.minus),
             flags4.other.eq(x3.other),
         ]
 
         # 4: the place of the leading bit in its chunk.
-        shift5, pair5, lead5, lost5, flags5 = _registers(
-            shift5=5, pair5=2 * CHUNK_BITS, lead5=CHUNKS, lost5=1, flags5=_Flags)
+        m.submodules.zeros = zeros = Shared(_Zeros(), "zeros_of_chunk")
+        m.d.comb += zeros.i.eq(unlike4)
+        shift5, pair5, lead5, below5, lost5, flags5 = _registers(
+            shift5=5, pair5=2 * CHUNK_BITS, lead5=CHUNKS, below5=CHUNKS - 2, lost5=1,
+            flags5=_Flags)
         m.d.sync += [
-            shift5.eq(leading_zeros(unlike4)),
-            pair5.eq(pair4), lead5.eq(lead4), lost5.eq(lost4), flags5.eq(flags4),
+            shift5.eq(zeros.o),
+            pair5.eq(pair4), lead5.eq(lead4), below5.eq(below4), lost5.eq(lost4), flags5.eq(flags4),
         ]
 
-        # 5: shift. s is the place of the significand's lowest bit. What is lost below it is known
-        # without a shift.
-        below, most = 2 * CHUNK_BITS - 25, CHUNK_BITS - 1 - _LEAD
-        lost = Cat(pair5[place] & (shift5 < below - place) for place in range(below)).any()
-        shifted = Signal(2 * CHUNK_BITS)
+        # 5: shift. s is the place of the significand's lowest bit.
+        m.submodules.window = window = Shared(_Window(), "exact_window")
+        most = CHUNK_BITS - 1 - _LEAD
         window6, lost6, low6, flags6 = _registers(window6=25, lost6=1, low6=9, flags6=_Flags)
-        m.d.comb += shifted.eq(pair5 << shift5)
+        m.d.comb += [window.pair.eq(pair5), window.shift.eq(shift5)]
         first = _selected(lead5, [Const(CHUNK_BITS * k + most, 9) for k in range(CHUNKS)])
         m.d.sync += [
-            window6.eq(shifted[-25:]), lost6.eq(lost5 | lost),
+            window6.eq(window.o), lost6.eq(lost5 | window.lost),
             low6.eq(first - shift5), flags6.eq(flags5),
         ]
 
@@ -161,7 +165,8 @@ class ExactRounder(wiring.Component):
             ]
             m.d.comb += [
                 self.soon.eq(soon7), self.done.eq(done8),
-                rest.x.eq(x3), rest.lead.eq(lead4), rest.shift.eq(shift5), rest.up.eq(up),
+                rest.x.eq(x3), rest.lead.eq(lead5), rest.below.eq(below5), rest.shift.eq(shift5),
+                rest.up.eq(up),
                 rest.over.eq(over7 & ~infinite), rest.hold.eq(self.hold),
             ]
         infinity = Const(0x7F800000, 31)
@@ -174,6 +179,57 @@ class ExactRounder(wiring.Component):
         with m.Elif(over7):
             m.d.sync += o8.eq(Cat(largest, flags7.sign))
         m.d.comb += self.o.eq(o8)
+        return m
+
+
+class _Chunk(wiring.Component):
+    """Whether any bit of a chunk is 1, and whether any is unlike the sign.
+
+    Yosys maps this and the next two by themselves, for their own depth: what is deeper beside them
+    would leave it time to save LUTs.
+    """
+
+    i: In(CHUNK_BITS)
+    sign: In(1)
+    unlike: Out(1)
+    some: Out(1)
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+        m.d.comb += [self.unlike.eq((self.i ^ self.sign.replicate(CHUNK_BITS)).any()),
+                     self.some.eq(self.i.any())]
+        return m
+
+
+class _Zeros(wiring.Component):
+    """The number of zeros above the highest 1 of a chunk."""
+
+    i: In(CHUNK_BITS)
+    o: Out(5)
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+        m.d.comb += self.o.eq(leading_zeros(self.i))
+        return m
+
+
+class _Window(wiring.Component):
+    """The upper 25 bits of a pair of chunks shifted left, and whether a 1 is lost below them, which
+    is known without a shift."""
+
+    pair: In(2 * CHUNK_BITS)
+    shift: In(5)
+    o: Out(25)
+    lost: Out(1)
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+        shifted, below = Signal(2 * CHUNK_BITS), 2 * CHUNK_BITS - 25
+        m.d.comb += [
+            shifted.eq(self.pair << self.shift), self.o.eq(shifted[-25:]),
+            self.lost.eq(Cat(self.pair[place] & (self.shift < below - place)
+                             for place in range(below)).any()),
+        ]
         return m
 
 

@@ -130,17 +130,17 @@ class ExactTerms(wiring.Component):
         ]
         if self._split:
             # Much depends on whether all lanes are done, so each unit says it a cycle before.
-            soon, done, whole = Signal(), Signal(), Signal()
+            soon, done, whole, rounded = (Signal() for _ in range(4))
             m.d.comb += soon.eq(Cat(unit.soon for unit in units).all())
-            m.d.sync += done.eq(soon)
+            m.d.sync += [done.eq(soon), rounded.eq(self.rounded)]
             if turns > 1:
                 m.d.sync += whole.eq(soon & done)
-                m.d.comb += last.eq(self.rounded | Mux(begin, done & soon, whole))
+                m.d.comb += last.eq(rounded | Mux(begin, done & soon, whole))
             else:
-                m.d.comb += last.eq(self.rounded | done)
+                m.d.comb += last.eq(rounded | done)
             for unit in units:
                 m.d.comb += [
-                    unit.enter.eq(~on), unit.hold.eq(~ring[4].emit), unit.once.eq(self.rounded)]
+                    unit.enter.eq(~on), unit.hold.eq(~ring[4].emit), unit.once.eq(rounded)]
             with m.If(on):
                 m.d.comb += [
                     entering.meta.eq(front.meta),

@@ -54,7 +54,7 @@ class GradientDivider(wiring.Component):
 
     LATENCY = {
         ("number of keys of a bag", "its first beat"): 28,
-        ("number of keys of a bag", "its first beat, of a mean"): 33,
+        ("number of keys of a bag", "its first beat, of a mean"): 34,
     }
     RATE = "1 beat per cycle out, dropped beats included"
 
@@ -98,10 +98,11 @@ class GradientDivider(wiring.Component):
 
         vector, factor = (Signal(width, reset_less=True, name=name) for name, width in (
             ("vector", BEAT_BITS), ("factor", len(divisor.factor))))
+        later = Signal.like(factor)  # the lanes take it a cycle after the vector
         m.d.sync += [
             vector.eq(Mux(self.vector_packing == 0, beat.data,
                           taken(beat.data, place, self.vector_packing))),
-            factor.eq(divisor.factor),
+            factor.eq(divisor.factor), later.eq(factor),
         ]
         valids = [self.begun] + [Signal(name=f"valid{n}")
                                  for n in range(1, COUNT_DIVIDER_LANE_LATENCY + 2)]
@@ -112,7 +113,7 @@ class GradientDivider(wiring.Component):
             m.submodules[f"lane{lane}"] = unit
             bits = slice(32 * lane, 32 * lane + 32)
             m.d.comb += [
-                unit.x.eq(vector[bits]), Cat(unit.factor, unit.exponent).eq(factor),
+                unit.x.eq(vector[bits]), Cat(unit.factor, unit.exponent).eq(later),
                 quotient[bits].eq(unit.o),
             ]
         m.d.comb += [

@@ -44,7 +44,7 @@ class GradientExpander(wiring.Component):
 
     LATENCY = {
         ("keys, bags and verdict of a packet", "first beat, of a vector of one"): 30,
-        ("keys, bags and verdict of a packet", "the same, of a mean"): 35,
+        ("keys, bags and verdict of a packet", "the same, of a mean"): 36,
     }
     RATE = "1 beat per cycle out for any lengths of bags"
 

@@ -97,8 +97,8 @@ class RowOptimizer(Gateable, wiring.Component):
 
     LATENCY = {
         ("beat of a row of n beats", "the same beat, SGD"): "2 n + 14, at least 18",
-        ("beat of a row of n beats", "the same beat, Adagrad"): "8 n + 106 at most",
-        ("beat of a row of one beat", "the same beat, Adagrad, max_dimension 16 or less"): 99,
+        ("beat of a row of n beats", "the same beat, Adagrad"): "8 n + 107 at most",
+        ("beat of a row of one beat", "the same beat, Adagrad, max_dimension 16 or less"): 100,
     }
     RATE = "1 beat in 2 cycles in both modes, for rows of any number of beats"
 

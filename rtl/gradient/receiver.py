@@ -44,7 +44,7 @@ class GradientReceiver(Gateable, wiring.Component):
 
     LATENCY = {
         ("last beat of a packet of n records", "first beat of its first key"): "n + 41",
-        ("last beat of a packet of n records", "first beat of its first key, of a mean"): "n + 46",
+        ("last beat of a packet of n records", "first beat of its first key, of a mean"): "n + 47",
     }
     RATE = (
         "1 beat per cycle out for any lengths of bags, as far as the packets bring it in: a "

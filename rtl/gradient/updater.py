@@ -78,7 +78,7 @@ class RowUpdater(Gateable, wiring.Component):
     LATENCY = {
         ("sum of a row of 16 values that the local cache holds", "rows, SGD"): 37,
         ("sum of a row of 16 values that the local cache holds",
-         "rows, Adagrad, besides what the state takes"): 110,
+         "rows, Adagrad, besides what the state takes"): 111,
     }
     RATE = (
         "1 beat in 2 cycles, that of the optimizer and of sums that leave global reduction, "

@@ -74,7 +74,7 @@ class Pooler(wiring.Component):
 
     LATENCY = {
         ("bag of one vector", "its sum"): 14,
-        ("bag of one vector", "its mean"): 37,
+        ("bag of one vector", "its mean"): 38,
     }
     RATE = "1 beat per cycle in and out for bags of any length"
     QUEUE_BEATS = 4096
@@ -195,8 +195,9 @@ class Pooler(wiring.Component):
         # The last beat of a sum is available before its divisor, however many there are.
         assert FLOAT_ADDER_LATENCY + self._beats - 1 <= RECIPROCAL_LATENCY
         m.submodules.reciprocal = unit = CountReciprocal()
+        # The lanes take a divisor a cycle after the sum.
         m.submodules.divisors = divisors = Ram(len(unit.o) + len(unit.exponent), BAGS,
-                                               style="lutram")
+                                               style="lutram", latency=2)
         valid = [now.valid & now.last & (now.beat == 0)]
         valid += [Signal(name=f"dividing{stage}") for stage in range(RECIPROCAL_LATENCY)]
         bags = [now.bag] + [Signal.like(now.bag, name=f"dividing_bag{stage}", reset_less=True)

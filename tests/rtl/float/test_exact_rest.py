@@ -10,7 +10,7 @@ from tests.rtl.float.exact_cases import exact_word
 from tests.rtl.float.test_exact_round import around_ties
 from tests.support import made
 
-LATE = {"lead": 1, "shift": 2, "hold": 2, "up": 3, "over": 4, "i": 5, "enter": 5}
+LATE = {"lead": 2, "below": 2, "shift": 2, "hold": 2, "up": 3, "over": 4, "i": 5, "enter": 5}
 """Cycles from the sum, which is there in stage 3, to the other inputs."""
 
 LARGEST = (1 << 24) - 1 << 253
@@ -28,6 +28,7 @@ def run(sums: list[ExactSum], **flags) -> list[int]:
     columns = {
         "x": [exact_word(total) for total in sums],
         "lead": [1 << place // CHUNK_BITS for place in places],
+        "below": [(1 << place // CHUNK_BITS) // 2 - (place >= CHUNK_BITS) for place in places],
         "shift": [CHUNK_BITS - 1 - place % CHUNK_BITS for place in places],
         "i": [exact_word(NEW)] * len(sums)}
     for name in ("hold", "up", "over", "enter"):
