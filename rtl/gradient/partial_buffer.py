@@ -99,11 +99,12 @@ class PartialBuffer(wiring.Component):
         ]
         stored, of_records, leave = records.i.payload, Signal(), Signal()
         m.d.comb += [
-            self.i.ready.eq(ready), of_records.eq(beat.beat.records != 0),
+            self.i.ready.eq(ready),
             leave.eq(here & (~of_records | beat.beat.last | come)),
         ]
         with m.If(come):
-            m.d.sync += [here.eq(1), beat.eq(coming), needed.eq(coming_needed)]
+            m.d.sync += [here.eq(1), beat.eq(coming), needed.eq(coming_needed),
+                         of_records.eq(coming.beat.records != 0)]
         with m.Elif(leave):
             m.d.sync += here.eq(0)
 

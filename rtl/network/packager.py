@@ -33,13 +33,15 @@ class Packager(wiring.Component):
     destinations, max_beats, opcode, credited, buffers: see :class:`RecordPackager`.
     items: name of the counter of items. events: names of the other counters; with ``beats``, beats
         after the headers are counted too.
-    bits: width of the part of a beat that may be nonzero. ports: additional ports of the subclass.
+    bits: width of the part of a beat that may be nonzero. least: the fewest beats of a packet.
+    ports: additional ports of the subclass.
     """
 
     def __init__(self, item: data.StructLayout, units: int, destinations: int, max_beats: int,
                  opcode: int, credited: bool, buffers: int | None, *, items: str,
-                 events: tuple[str, ...] = PACKAGER_EVENTS, bits: int = BEAT_BITS, **ports):
-        self._opcode, self._items, self._bits = Opcode(opcode), items, bits
+                 events: tuple[str, ...] = PACKAGER_EVENTS, bits: int = BEAT_BITS, least: int = 1,
+                 **ports):
+        self._opcode, self._items, self._bits, self._least = Opcode(opcode), items, bits, least
         self._destinations, self._max_beats = destinations, max_beats
         self._item, self._units, self._credited = item, units, credited
         self._buffers = packet_buffers(destinations) if buffers is None else buffers
@@ -87,7 +89,8 @@ class Packager(wiring.Component):
         m.submodules.pool = pool = self._pool
         ready = Ready(self._buffers, self._units, most)
         m.submodules.reader = reader = PacketReader(
-            self._opcode, self._buffers, self._units, most, bits=self._bits)
+            self._opcode, self._buffers, self._units, most, bits=self._bits,
+            least=self._least)
         wiring.connect(m, wiring.flipped(self.i), source.i)
         wiring.connect(m, reader.headers, wiring.flipped(self.headers))
         wiring.connect(m, reader.payload, wiring.flipped(self.payload))

@@ -102,7 +102,8 @@ class PacketPool(wiring.Component):
         # The item inside, and what was found out about its destination's buffer as it came.
         item = Signal(data.StructLayout({"destination": bits, "step": STEP_BITS, "last": 1}),
                       reset_less=True)
-        state = Signal(state_layout, reset_less=True)  # numbers are 0 if no buffer is open
+        state = Signal(state_layout, reset_less=True)  # if a buffer is open
+        units, positions = Signal(state.units.shape()), Signal(state.positions.shape())
         inside, is_open, other_step, fills = (
             Signal(name=name) for name in ("inside", "is_open", "other_step", "fills"))
         updated, overdue = Signal(state_layout), Signal(state_layout)
@@ -115,9 +116,10 @@ class PacketPool(wiring.Component):
             last_of_all.eq(item.last & fills), self.full.eq(self.ready & last_of_all),
             self.take.eq(swept & (~inside | self.ready)), free.ready.eq(self.ready & ~is_open),
             self.buffer.eq(Mux(is_open, state.buffer, free.payload)),
-            self.position.eq(state.positions), self.unit.eq(state.units),
+            units.eq(Mux(is_open, state.units, 0)), positions.eq(Mux(is_open, state.positions, 0)),
+            self.position.eq(positions), self.unit.eq(units),
             updated.step.eq(Mux(is_open, state.step, item.step)), updated.buffer.eq(self.buffer),
-            updated.positions.eq(state.positions + 1), updated.units.eq(state.units + item.last),
+            updated.positions.eq(positions + 1), updated.units.eq(units + item.last),
         ]
         for ram in (states, late_states):
             m.d.comb += [ram.write_en.eq(self.ready), ram.write_addr.eq(item.destination),
@@ -161,10 +163,12 @@ class PacketPool(wiring.Component):
         is_open, other_step, fills = flags
         target = self.destination[:len(item.destination)]
         same, found, open_next = Signal(), Signal(state.shape()), Signal()
-        single, but_one = Signal(), Signal(self.limit.shape())
+        single, but_one, enough = Signal(), Signal(self.limit.shape()), Signal()
         m.d.sync += [single.eq(self.limit <= 1),
                      but_one.eq(Mux(self.limit == 0, 0, self.limit - 1))]
         m.d.comb += [
+            enough.eq((is_open & (state.units + item.last >= but_one))
+                      | (~is_open & (item.last >= but_one))),
             found.eq(states.read_data), same.eq(self.ready & (target == item.destination)),
             open_next.eq(Mux(same, ~last_of_all, opened.bit_select(target, 1)
                              & ~(expiring & (late_index == target)))),
@@ -174,18 +178,15 @@ class PacketPool(wiring.Component):
                 item.destination.eq(target), item.step.eq(self.step), item.last.eq(self.last),
                 is_open.eq(open_next), state.eq(Mux(same, updated, found)),
                 # Each compared by itself: which of them counts is known late.
-                fills.eq((open_next & same & (updated.units >= but_one))
+                fills.eq((open_next & same & enough)
                          | (open_next & ~same & (found.units >= but_one)) | (~open_next & single)),
             ]
             if self._match_step:
                 m.d.sync += other_step.eq(open_next & (
                     (same & (self.step != item.step)) | (~same & (self.step != found.step))))
-            with m.If(~open_next):
-                m.d.sync += [state.units.eq(0), state.positions.eq(0)]
         # Short of whether one is open that expires: if none is, all this is so already.
         with m.Elif(self.stepped | (expiring & (late_index == item.destination))):
-            m.d.sync += [is_open.eq(0), other_step.eq(0), fills.eq(single), state.units.eq(0),
-                         state.positions.eq(0)]
+            m.d.sync += [is_open.eq(0), other_step.eq(0), fills.eq(single)]
 
     def _look(self, m, ages, opened, item, is_open, late, late_index):
         """Look for a time-out: at one destination in each cycle, whose age is known by then. Return

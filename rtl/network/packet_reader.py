@@ -25,7 +25,8 @@ class PacketReader(wiring.Component):
     Latency and rate: see ``LATENCY`` and ``RATE``.
 
     Parameters: ``opcode`` of the packets; ``buffers``, ``units`` and ``beats`` as in :func:`Ready`;
-    ``bits``: number of low bits of a beat that can be nonzero.
+    ``bits``: number of low bits of a beat that can be nonzero; ``least``, the fewest beats of a
+    packet.
 
     Ports
     -----
@@ -47,8 +48,8 @@ class PacketReader(wiring.Component):
     RATE = "1 beat per cycle, packets back to back"
 
     def __init__(self, opcode: int, buffers: int, units: int, beats: int, *,
-                 bits: int = BEAT_BITS):
-        self._opcode, self._bits = opcode, bits
+                 bits: int = BEAT_BITS, least: int = 1):
+        self._opcode, self._bits, self._least = opcode, bits, least
         self._index = range(beats)
         self._ready = Ready(buffers, units, beats)
         super().__init__({
@@ -105,7 +106,7 @@ class PacketReader(wiring.Component):
             m.d.sync += loaded.eq(0)
         # Computed ahead, because much depends on the end of a packet.
         with m.If(load):
-            m.d.sync += ended.eq(item.beats == 1)
+            m.d.sync += ended.eq(item.beats == 1 if self._least == 1 else 0)
         with m.Elif(pull):
             m.d.sync += ended.eq(index + 2 == current.beats)
         with m.If(load):

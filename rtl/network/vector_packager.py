@@ -85,7 +85,7 @@ class VectorPackager(wiring.Component):
         m.submodules.input = source = SkidBuffer(VectorBeat)
         m.submodules.pool = pool = self._pool
         m.submodules.reader = reader = PacketReader(
-            Opcode.VECTORS, self._buffers, self._positions, self._beats)
+            Opcode.VECTORS, self._buffers, self._positions, self._beats, least=2)
         wiring.connect(m, wiring.flipped(self.i), source.i)
         wiring.connect(m, reader.headers, wiring.flipped(self.headers))
         wiring.connect(m, reader.payload, wiring.flipped(self.payload))
