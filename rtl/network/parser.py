@@ -132,7 +132,9 @@ class PacketParser(wiring.Component):
         ember = header_of(item).ember
         source, step, dense = Signal(NODE_BITS), Signal(16), Signal()
         remaining, tags_left = Signal(16), Signal(range(tag_beats + 1))
+        # A vector that shares no beat has its tag in a register, and its index is that of the next.
         tag_index, vector_index = Signal(range(max(2, tag_beats))), Signal(16)
+        tag = Signal(TAG_BITS, reset_less=True)
         part, final_part, vector_last = Signal(5), Signal(5), Signal()
         shared, most, final, packed = Signal(), Signal(range(5)), Signal(2), unpacker.i.payload
         m.d.sync += [
@@ -155,10 +157,16 @@ class PacketParser(wiring.Component):
                 remaining > RECORDS_PER_BEAT, RECORDS_PER_BEAT, remaining)),
             vector_last.eq(part == final_part),
             vectors.i.valid.eq(unpacker.o.valid), unpacker.o.ready.eq(vectors.i.ready),
-            vectors.i.payload.eq(unpacker.o.payload),
             tags.read_addr.eq(vector_index[5:]), tags.read_en.eq(1),
             tags.write_addr.eq(tag_index), tags.write_data.eq(item),
         ]
+        with m.If(shared):
+            m.d.comb += vectors.i.payload.eq(unpacker.o.payload)
+        with m.Else():
+            m.d.comb += [
+                beat.data.eq(item), beat.last.eq(vector_last), beat.tag.eq(tag),
+                vectors.i.payload.dense.eq(dense),
+            ]
         if self._training:
             kind = Signal(range(1 + len(self._training)))
             m.d.comb += [received.count.eq(remaining), received.kind.eq(kind)]
@@ -168,7 +176,7 @@ class PacketParser(wiring.Component):
                 m.d.sync += [
                     source.eq(ember.source), step.eq(ember.step), remaining.eq(ember.count),
                     tags_left.eq((ember.count + TAGS_PER_BEAT - 1) >> 5),
-                    tag_index.eq(0), vector_index.eq(0), part.eq(0),
+                    tag_index.eq(0), vector_index.eq(~shared), part.eq(0),
                 ]
                 if self._edge == "host":
                     m.d.sync += dense.eq(ember.opcode == Opcode.DENSE_VECTORS)
@@ -194,6 +202,8 @@ class PacketParser(wiring.Component):
                 m.d.comb += [packets.ready.eq(1), tags.write_en.eq(packets.valid)]
                 with m.If(packets.valid):
                     m.d.sync += [tag_index.eq(tag_index + 1), tags_left.eq(tags_left - 1)]
+                    with m.If(tag_index == 0):
+                        m.d.sync += tag.eq(item[:TAG_BITS])
                     with m.If(packets.payload.last):  # vector_beats is 0: nothing follows
                         m.next = "HEADER"
                     with m.Elif(tags_left == 1):
@@ -203,17 +213,16 @@ class PacketParser(wiring.Component):
                     m.d.comb += [unpacker.i.valid.eq(packets.valid),
                                  packets.ready.eq(unpacker.i.ready)]
                 with m.Else():
-                    m.d.comb += [
-                        vectors.i.valid.eq(packets.valid), packets.ready.eq(vectors.i.ready),
-                        beat.data.eq(item), beat.last.eq(vector_last),
-                        beat.tag.eq(tags.read_data.word_select(vector_index[:5], TAG_BITS)),
-                        vectors.i.payload.dense.eq(dense),
-                    ]
+                    m.d.comb += [vectors.i.valid.eq(packets.valid),
+                                 packets.ready.eq(vectors.i.ready)]
                 with m.If(packets.valid & packets.ready):
                     m.d.sync += [part.eq(Mux(vector_last, 0, part + 1)),
                                  remaining.eq(remaining - most)]
                     with m.If(vector_last):
-                        m.d.sync += vector_index.eq(vector_index + most)
+                        m.d.sync += [
+                            vector_index.eq(vector_index + most),
+                            tag.eq(tags.read_data.word_select(vector_index[:5], TAG_BITS)),
+                        ]
                     with m.If(packets.payload.last):
                         m.next = "HEADER"
         return ~(records.idle & vectors.idle & unpacker.idle)

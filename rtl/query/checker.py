@@ -204,9 +204,11 @@ class QueryChecker(wiring.Component):
 
         about_head, named = Signal(), Signal()
         m.d.comb += [
-            # A bad sample stores nothing but the end that revokes it.
-            end.eq(Mux(cut, open_, open_ & final)),
-            write.eq(open_ & (end | ~(bad | fault | is_head))),
+            # A bad sample stores nothing but the end that revokes it. What is at fault but a slot
+            # ends an open one.
+            end.eq(open_ & (cut | final)),
+            write.eq(open_ & (cut | final | ~(bad | (flags.key & i.payload.refused)
+                                              | (flags.empty & in_bag)))),
             o.payload.last.eq(end), o.payload.drop.eq(bad | fault),
             o.payload.item.key.eq(record), o.payload.item.kind.eq(user.kind),
             o.payload.item.owner.eq(i.payload.owner),

@@ -74,7 +74,7 @@ class QueryUnpacker(wiring.Component):
             move.eq(gap & fifo.idle & ~busy & ~marker),
             fifo.i.payload.gap.eq(gap & ~move),
             taken.eq(busy & ~marker & buffer.i.ready),
-            fifo.o.ready.eq(~busy | (taken & final)),
+            fifo.o.ready.eq(~busy | (~marker & buffer.i.ready & final)),
             buffer.i.payload.record.eq(beat.data.word_select(index, RECORD_BITS)),
             buffer.i.payload.step.eq(Mux(marker, lost_step, beat.step)),
             buffer.i.payload.gap.eq(marker | (beat.gap & (index == 0))),
