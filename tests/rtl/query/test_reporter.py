@@ -7,6 +7,7 @@ import pytest
 from rtl.config import preset
 from rtl.formats import Opcode
 from rtl.query import HostReporter
+from rtl.query.reporter import OwedCredit
 from tests.support import made, receiver, sender, simulate
 
 CONFIG = preset("tiny")
@@ -204,3 +205,47 @@ def test_credit_of_gradients_too():
         assert len(sent) == 1 and ctx.get(dut.idle)
 
     bench_of(script, config)
+
+
+@pytest.mark.parametrize("window, rate", [(4, 0.2), (16, 0.5), (100, 0.9)])
+def test_what_is_owed(window, rate):
+    """More than a quarter of the window that no packet told of; reports come late, and so may be
+    older than what was told."""
+    dut, rng = OwedCredit(window), random.Random(window)
+    told_late, count_late = dut.LATENCY["what is told", "its count"], dut.LATENCY[
+        "what is consumed", "its count"]
+    assert told_late == count_late == 1  # the model below counts on it
+
+    async def bench(ctx):
+        consumed, known, packets, owed, seen, quiet = 0xFF00, 0xFF00, [], False, 0, 0
+        ctx.set(dut.consumed, consumed)
+        ctx.set(dut.told, 1)
+        await ctx.tick()
+        ctx.set(dut.told, 0)
+        await ctx.tick().repeat(3)
+        for cycle in range(3000):
+            moves = cycle % 100 < 60
+            more = int(moves and rng.random() < rate)
+            consumed += more
+            tells = int(owed and rng.random() < 0.5)
+            reports = int(bool(packets) and rng.random() < 0.2)
+            value = packets.pop(0) if reports else rng.getrandbits(16)
+            if tells or (moves and rng.random() < 0.05):
+                packets.append(consumed)  # by another block, or here; it leaves some time later
+            ctx.set(dut.consumed, consumed & 0xFFFF)
+            ctx.set(dut.told, tells)
+            ctx.set(dut.reported, {"valid": reports, "value": value & 0xFFFF})
+            assert ctx.get(dut.owed) == owed
+            idle = ctx.get(dut.idle)
+            assert not (idle and owed)
+            quiet = 0 if more or tells or reports else quiet + 1
+            assert idle or owed or quiet < 3
+            before = owed
+            owed = consumed - known > window // 4 and not tells and not reports
+            assert not (idle and not more and not tells and not reports and owed)
+            known = max(known, consumed if tells else known, value if reports else known)
+            seen += owed and not before
+            await ctx.tick()
+        assert seen > 10 and consumed > 1 << 16
+
+    simulate(dut, bench)
