@@ -16,7 +16,7 @@ from rtl.network import FrameAssembler
 from rtl.stream import SkidBuffer
 
 
-def _blocks() -> Iterator[type]:
+def blocks() -> Iterator[type]:
     """Return every component of ``rtl``."""
     for found in pkgutil.walk_packages(rtl.__path__, "rtl."):
         module = importlib.import_module(found.name)
@@ -25,7 +25,7 @@ def _blocks() -> Iterator[type]:
                     and kind.__module__ == found.name)
 
 
-TIMED = [block for block in _blocks() if latency_of(block) or rate_of(block)]
+TIMED = [block for block in blocks() if latency_of(block) or rate_of(block)]
 
 
 def test_most_blocks_have_figures():
