@@ -125,12 +125,13 @@ class RowOptimizer(Gateable, wiring.Component):
         halves = 1 << _waiting(self._beats, several).bit_length()
         rows = 1 << _waiting(1, several).bit_length()
         m.submodules.olds = olds = StreamFIFO(HALF_BITS, halves)
-        m.submodules.gradients = gradients = StreamFIFO(RECODED_HALF, halves)
+        m.submodules.gradients = gradients = StreamFIFO(RECODED_HALF.size, halves)
         # Much depends on whether a half is the last of its row, so it comes from a register, not
         # from block RAM.
         m.submodules.lasts = lasts = StreamFIFO(1, halves, style="lutram")
         m.submodules.ids = ids = StreamFIFO(self._id_bits, rows)
-        m.submodules.states = states = StreamFIFO(32, rows)
+        # From registers too: an adder follows.
+        m.submodules.states = states = StreamFIFO(32, rows, style="lutram")
         m.submodules.steps = steps = StreamFIFO(_Step, rows)
         adagrad = Signal()
         m.d.sync += adagrad.eq(self.mode == OptimizerMode.ROWWISE_ADAGRAD)
