@@ -39,7 +39,7 @@ class Decided:
 
     def __init__(self, in_flight: int, *, enable: int = 1, merge: int = 1, keys: int = 20,
                  idle: float, stall: float, arrive: float, seed: int, count: int = 500,
-                 frozen: int = 0):
+                 frozen: range = range(0)):
         rng = self.rng = random.Random(seed)
         self.enable, self.merge, self.arrive, self.frozen = enable, merge, arrive, frozen
         self.dut, self.in_flight = pipeline(in_flight), in_flight
@@ -60,15 +60,15 @@ class Decided:
             lambda ctx: self.look(ctx, taken, idle))
 
     async def look(self, ctx, taken: list, idle: float):
-        dut, first = self.dut, self.items[:len(self.items) - self.frozen]
+        dut, frozen = self.dut, self.frozen
         await clear(ctx, dut, SETS, enable=self.enable, merge=self.merge)
-        await sender(dut.lookups, first, stall=idle, seed=1)(ctx)
-        if self.frozen:
-            while len(taken) < len(first) or self.fetches:
+        for part in (range(frozen.start), frozen, range(frozen.stop, len(self.items))):
+            # What is frozen begins and ends when all has settled.
+            while len(taken) < part.start or self.fetches:
                 await ctx.tick()
             await ctx.tick().repeat(LATE)
-            ctx.set(dut.frozen, 1)
-            await sender(dut.lookups, self.items[len(first):], stall=idle, seed=2)(ctx)
+            ctx.set(dut.frozen, int(part is frozen))
+            await sender(dut.lookups, self.items[part.start:part.stop], stall=idle, seed=1)(ctx)
 
     async def around(self, ctx):
         """Give ids, compare decisions as they leave, and let vectors arrive."""
@@ -86,11 +86,12 @@ class Decided:
                     self.arrived[slot] = self.cycle
             for name, value in filled.items():
                 ctx.set(getattr(dut.filled, name), value)
-            _, _, valid, ready, decision, takes, starved, idle = await ctx.tick().sample(
+            _, _, valid, ready, decision, takes, starved, waits, idle = await ctx.tick().sample(
                 dut.decisions.valid, dut.decisions.ready, dut.decisions.payload, dut.ids.ready,
-                dut.starved, dut.idle)
+                dut.starved, dut.lookups.valid & ~dut.lookups.ready, dut.idle)
             self.cycle += 1
             assert not (idle and valid)
+            assert waits or not starved
             self.starved += starved
             if self.free and takes:
                 self.inside.add(self.free.pop(0))
@@ -103,7 +104,7 @@ class Decided:
     def compare(self, item: dict, decision, number: int):
         key, where = item["key"], set_of(hash_of(item["key"]), SETS)
         assert (decision.key, decision.meta) == (key, item["meta"])
-        frozen = number >= len(self.items) - self.frozen
+        frozen = number in self.frozen
         assert decision.frozen == frozen
         for name in self.seen:
             self.seen[name] += decision[name]
@@ -166,7 +167,8 @@ def test_which_entries_hit(enable, merge):
 
 
 def test_frozen_lookups_change_nothing():
-    run = Decided(16, idle=0.1, stall=0.1, arrive=0.5, seed=5, frozen=200, keys=14)
+    run = Decided(16, idle=0.1, stall=0.1, arrive=0.5, seed=5, keys=14,
+                  frozen=range(150, 350))
     assert run.seen["hit"] > 100
 
 
