@@ -118,11 +118,9 @@ def receiver(port, taken: list, count: int, *, stall: float = 0.0, seed: int = 1
 def quiet_while_idle(idle, comes: Iterable, moves: Iterable) -> Callable:
     """Return an endless testbench: none of ``moves`` is 1 while ``idle`` is, nor in the next cycle
     if none of ``comes``, what sets the block in motion, is 1."""
-    comes, moves = Cat(comes), Cat(moves)
-
     async def bench(ctx):
         quiet = False
-        async for _, _, is_idle, came, moved in ctx.tick().sample(idle, comes, moves):
+        async for _, _, is_idle, came, moved in ctx.tick().sample(idle, Cat(comes), Cat(moves)):
             assert not (quiet or is_idle) or not moved, "nothing moves while idle"
             quiet = is_idle and not came
 
