@@ -77,6 +77,8 @@ class GradientDivider(wiring.Component):
         part, place = Signal(range(LANES)), Signal(2)
         final_part, final_place = Signal.like(part), Signal.like(place)
         judged, drop, final, emptied = Signal(), Signal(), Signal(), Signal()
+        # Whether a vector is the last of a beat that several share is known a cycle before.
+        full = Signal()
         beat = self.vectors.payload
         m.d.sync += [
             final_part.eq(self.vector_beats - 1),
@@ -89,10 +91,12 @@ class GradientDivider(wiring.Component):
             self.bag_begun.eq(self.begun & (part == 0)),
             final.eq(part == final_part),
             divisors.o.ready.eq(self.begun & final),
-            emptied.eq((place == final_place) | divisor.last),
+            emptied.eq(full | divisor.last),
             self.vectors.ready.eq(drop | (self.begun & emptied)),
             self.verdicts.ready.eq(self.vectors.ready & beat.last),
         ]
+        m.d.sync += full.eq(Mux(self.begun & emptied, final_place == 0,
+                                Mux(self.begun, place + 1, place) == final_place))
         with m.If(self.begun):
             m.d.sync += [part.eq(Mux(final, 0, part + 1)), place.eq(Mux(emptied, 0, place + 1))]
 

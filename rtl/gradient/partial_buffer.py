@@ -90,17 +90,19 @@ class PartialBuffer(wiring.Component):
         coming_needed, needed = Signal(8, reset_less=True), Signal(8, reset_less=True)
         beat, here = Signal(CountedBeat, reset_less=True), Signal()
         rest, ready = Signal(2), Signal()
+        # Beside ``come``, which drives the whole beat: nothing comes.
+        gap = Signal(init=1)
         shared = self.vector_packing
         m.d.sync += [
             rest.eq(Cat(shared.any(), shared[1])),
-            come.eq(self.i.valid & ready), coming.eq(given),
+            come.eq(self.i.valid & ready), gap.eq(~(self.i.valid & ready)), coming.eq(given),
             coming_needed.eq(((given.count + RECORDS_PER_BEAT - 1) >> 3)
                              + ((given.count + rest) >> shared)),
         ]
         stored, of_records, leave = records.i.payload, Signal(), Signal()
         m.d.comb += [
             self.i.ready.eq(ready),
-            leave.eq(here & (~of_records | beat.beat.last | come)),
+            leave.eq(here & (~of_records | beat.beat.last | ~gap)),
         ]
         with m.If(come):
             m.d.sync += [here.eq(1), beat.eq(coming), needed.eq(coming_needed),

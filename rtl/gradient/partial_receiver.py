@@ -134,7 +134,8 @@ class PartialReceiver(Gateable, wiring.Component):
 
         # Out: bad partials go nowhere.
         left, bad = output.o.payload, output.o.payload.bad
-        gone = Signal()
+        # Counted a cycle later, in which ``arrived`` or the beat is still here.
+        gone, passed, stalled = Signal(), Signal(), Signal()
         m.d.comb += [
             self.o.valid.eq(output.o.valid & ~bad), self.o.payload.eq(left.partial),
             output.o.ready.eq(self.o.ready | bad), gone.eq(output.o.valid & output.o.ready),
@@ -148,10 +149,11 @@ class PartialReceiver(Gateable, wiring.Component):
                 self.lost.step.eq(left.partial.beat.step),
             ]
         m.d.sync += [
+            passed.eq(gone & ~bad), stalled.eq(self.o.valid & ~self.o.ready),
             self.arrived.valid.eq(gone), self.arrived.source.eq(left.partial.source),
             self.arrived.step.eq(left.partial.beat.step),
         ]
-        count(m, self.counters, partials=gone & ~bad, stall_sink=self.o.valid & ~self.o.ready)
+        count(m, self.counters, partials=passed, stall_sink=stalled)
         m.d.comb += [self.counters[name].eq(buffer.counters[name])
                      for name in PARTIAL_BUFFER_COUNTERS.members]
         return m

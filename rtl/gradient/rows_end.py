@@ -52,16 +52,20 @@ class RowsEnd(wiring.Component):
             written.eq(self.sent == self.written),
         ]
         m.d.sync += over.eq(self.empty & written)
+        # Beside the state, since others' reports wait for it.
+        reporting = Signal()
+        m.d.comb += self.reports.valid.eq(reporting)
         with m.If(self.begins):
             m.d.sync += self.frozen.eq(1)
         with m.FSM():
             with m.State("WAIT"):
                 m.d.comb += self.idle.eq(1)
+                m.d.sync += reporting.eq(self.flushed.valid)
                 with m.If(self.flushed.valid):
                     m.next = "REPORT"
             with m.State("REPORT"):
-                m.d.comb += self.reports.valid.eq(1)
                 with m.If(self.reports.ready):
+                    m.d.sync += reporting.eq(0)
                     with m.If(ended.passed == 0):
                         m.next = "DRAIN"
                     with m.Else():

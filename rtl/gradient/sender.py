@@ -80,7 +80,7 @@ class GradientSender(Gateable, wiring.Component):
 
     LATENCY = {
         ("terms or passed", "own or remote"): 7,
-        ("passed", "spilled"): 0,
+        ("passed", "spilled"): 1,
         ("flushed, if nothing is on its way", "report"): 2,
         ("flushed, if nothing is on its way", "END of node 0"): 3,
     }
@@ -111,6 +111,9 @@ class GradientSender(Gateable, wiring.Component):
         m.submodules.entry = entry = Arbiter(GradientBeat, 2, priority=True)
         m.submodules.split = split = OwnerSplit(_User, self._config.tables, replicated=False)
         wiring.connect(m, wiring.flipped(self.terms), entry.i[0])
+        # What is spilled waits for the host in a buffer of its own.
+        m.submodules.spill = spill = SkidBuffer(OutgoingPartial)
+        wiring.connect(m, spill.o, wiring.flipped(self.spilled))
         sent_on, passed = entry.i[1], self.passed
         beat, taken = entry.o.payload, split.i.payload
         m.d.comb += [
@@ -118,9 +121,9 @@ class GradientSender(Gateable, wiring.Component):
             taken.key.eq(beat.key),
             *(taken.user[name].eq(beat[name]) for name in _User.members),
             split.i.valid.eq(entry.o.valid), entry.o.ready.eq(split.i.ready),
-            passed.ready.eq(Mux(self.rounded, self.spilled.ready, sent_on.ready)),
-            self.spilled.valid.eq(passed.valid & self.rounded),
-            self.spilled.payload.destination.eq(ReductionLevel.LOCAL),
+            passed.ready.eq(Mux(self.rounded, spill.i.ready, sent_on.ready)),
+            spill.i.valid.eq(passed.valid & self.rounded),
+            spill.i.payload.destination.eq(ReductionLevel.LOCAL),
             split.node.eq(self.node), split.nodes.eq(self.nodes),
             split.write_en.eq(self.write_en), split.write_table.eq(self.write_table),
             split.write_word.eq(self.write_word), split.write_data.eq(self.write_data),
@@ -143,7 +146,7 @@ class GradientSender(Gateable, wiring.Component):
             self.own.payload.eq(found.beat), self.remote.payload.destination.eq(found.owner),
         ]
         _name(m, self.remote.payload, found.beat)
-        _name(m, self.spilled.payload, passed.payload)
+        _name(m, spill.i.payload, passed.payload)
 
         here, there, sent = Signal(), Signal(), Signal()
         m.d.comb += [
@@ -155,7 +158,8 @@ class GradientSender(Gateable, wiring.Component):
         ]
         # Nothing is here, and nothing came in the last cycle: from a register, since much is asked.
         quiet = Signal()
-        m.d.sync += quiet.eq(entry.idle & split.idle & routed.idle & swept & ~passed.valid)
+        m.d.sync += quiet.eq(entry.idle & spill.idle & split.idle & routed.idle & swept
+                             & ~passed.valid)
         self._end(m, quiet, sent, found.owner, address, swept)
         count(m, self.counters, own=here & self.own.ready, remote=there & self.remote.ready,
               spilled=self.spilled.valid & self.spilled.ready,

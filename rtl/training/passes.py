@@ -64,23 +64,23 @@ class PassSource(wiring.Component):
         # counts a cycle late, or when no returned one does: none is lost where one is returned, so
         # that at most one waits.
         returning, losing = Signal(), Signal()
+        # What other blocks' ready follows from is a register too.
+        opened = Signal(init=1)
         m.d.comb += [
             wanted.eq(self.returned.payload.step == step), self.flush.payload.eq(step),
             # Returned beats are dropped unless a pass waits for them.
-            self.returned.ready.eq(1),
+            self.returned.ready.eq(1), self.over.ready.eq(opened),
+            self.fresh.ready.eq(opened & buffer.i.ready),
             buffer.i.payload.eq(Mux(returning, self.returned.payload.as_value(),
                                     self.fresh.payload.as_value())),
         ]
         m.d.sync += losing.eq(0)
         with m.FSM():
             with m.State("FRESH"):
-                m.d.comb += [
-                    buffer.i.valid.eq(self.fresh.valid), self.fresh.ready.eq(buffer.i.ready),
-                    self.over.ready.eq(1),
-                ]
+                m.d.comb += buffer.i.valid.eq(self.fresh.valid)
                 m.d.sync += step.eq(self.over.payload)
                 with m.If(self.over.valid):
-                    m.d.sync += returning.eq(1)
+                    m.d.sync += [returning.eq(1), opened.eq(0)]
                     m.next = "END"
             with m.State("END"):
                 m.d.comb += [ending.eq(1), self.flush.valid.eq(buffer.idle)]
@@ -90,14 +90,16 @@ class PassSource(wiring.Component):
                 m.d.sync += [left.eq(self.passed.spilled), final.eq(self.passed.spilled == 1)]
                 with m.If(self.passed.valid):
                     m.next = "FRESH"
-                    m.d.sync += returning.eq(self.passed.spilled != 0)
+                    m.d.sync += [returning.eq(self.passed.spilled != 0),
+                                 opened.eq(self.passed.spilled == 0)]
                     with m.If(self.passed.spilled != 0):
                         m.next = "RETURN"
             with m.State("RETURN"):
                 m.d.comb += [
                     taken.eq(self.returned.valid & wanted & buffer.i.ready),
                     buffer.i.valid.eq(self.returned.valid & wanted),
-                    self.returned.ready.eq(buffer.i.ready | ~wanted),
+                    # Also of one that is dropped, so that no step decides what it waits for.
+                    self.returned.ready.eq(buffer.i.ready),
                 ]
                 m.d.sync += losing.eq((self.lost.valid & (self.lost.step == step))
                                       | (losing & taken))
