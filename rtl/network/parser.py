@@ -137,8 +137,10 @@ class PacketParser(wiring.Component):
         tag = Signal(TAG_BITS, reset_less=True)
         part, final_part, vector_last = Signal(5), Signal(5), Signal()
         shared, most, final, packed = Signal(), Signal(range(5)), Signal(2), unpacker.i.payload
+        alone = Signal(init=1)  # for the many bits of data; inverted, or it were ``shared`` again
         m.d.sync += [
             final_part.eq(self.vector_beats - 1), shared.eq(self.vector_packing != 0),
+            alone.eq(self.vector_packing == 0),
             most.eq(1 << self.vector_packing),
         ]
         tags_here = tags.read_data.word_select(vector_index[2:5], 4 * TAG_BITS)
@@ -160,13 +162,13 @@ class PacketParser(wiring.Component):
             tags.read_addr.eq(vector_index[5:]), tags.read_en.eq(1),
             tags.write_addr.eq(tag_index), tags.write_data.eq(item),
         ]
-        with m.If(shared):
-            m.d.comb += vectors.i.payload.eq(unpacker.o.payload)
-        with m.Else():
+        with m.If(alone):
             m.d.comb += [
                 beat.data.eq(item), beat.last.eq(vector_last), beat.tag.eq(tag),
                 vectors.i.payload.dense.eq(dense),
             ]
+        with m.Else():
+            m.d.comb += vectors.i.payload.eq(unpacker.o.payload)
         if self._training:
             kind = Signal(range(1 + len(self._training)))
             m.d.comb += [received.count.eq(remaining), received.kind.eq(kind)]
