@@ -11,7 +11,7 @@ from rtl.interaction.landing import LandingCheck
 from rtl.interaction.records import SlotBeat
 from rtl.memory import Ram
 from rtl.monitor.counters import CounterLayout, count
-from rtl.stream import Level, SkidBuffer, StreamFIFO
+from rtl.stream import Level, StreamFIFO
 
 __all__ = ["HoldBuffer"]
 
@@ -58,6 +58,8 @@ class HoldBuffer(wiring.Component):
     """Slots that are looked at ahead, a power of two: one a cycle, for three cycles each."""
     OUT_BEATS = 8
     """Beats between the choice of one and its leaving: each takes a place for five cycles."""
+    MARKS = 4
+    """EMPTY slots whose bits are not written yet: those of four cycles, until a delay is known."""
 
     def __init__(self, config: NicConfig, *, places: int | None = None):
         if not isinstance(config, NicConfig):
@@ -79,7 +81,7 @@ class HoldBuffer(wiring.Component):
         places, beats = self.places, self.beats
         bits = ceil_log2(places)
         m.submodules.landing = landing = LandingCheck(places, beats)
-        m.submodules.marks = marks = SkidBuffer(bits + 1)
+        m.submodules.marks = marks = StreamFIFO(bits + 1, self.MARKS)
         m.submodules.free = free = Level(places, init=places)
         m.submodules.unread = unread = Level(places)
         wiring.connect(m, wiring.flipped(self.remote), landing.remote)
@@ -88,21 +90,17 @@ class HoldBuffer(wiring.Component):
         # The places from head to before tail are reserved; the bit above a place is its lap.
         head, tail, level = Signal(bits + 1), Signal(bits + 1), Signal(range(places + 1))
         reserve, release, behind = Signal(), Signal(), Signal()
-        empty_slot = self.reserve.payload.kind == RecordKind.EMPTY
         m.d.comb += [
-            self.reserve.ready.eq(free.some & landing.swept & marks.i.ready & ~behind),
+            self.reserve.ready.eq(free.some & landing.swept & ~behind),
             reserve.eq(self.reserve.valid & self.reserve.ready),
             free.down.eq(reserve), free.up.eq(release), self.next_landing.eq(tail[:bits]),
-            # No vector will fill the place of an EMPTY slot, so its bit is written here: otherwise
-            # it would read as filled one lap later.
-            marks.i.valid.eq(reserve & empty_slot), marks.i.payload.eq(tail),
             landing.mark.valid.eq(marks.o.valid), landing.mark.payload.eq(marks.o.payload),
             marks.o.ready.eq(landing.mark.ready),
             landing.head.eq(head), landing.level.eq(level),
             landing.vector_beats.eq(self.vector_beats), self.landed.eq(landing.vector_in),
         ]
-        # A mark that collides with a vector's is delayed; no slot is reserved until it is written,
-        # so it can never affect the place's next lap.
+        # A mark that collides with a vector's is delayed; then no slot is reserved until all are
+        # written, so none can affect its place's next lap.
         m.d.sync += behind.eq(marks.o.valid & (behind | ~marks.o.ready))
         with m.If(reserve):
             m.d.sync += tail.eq(tail + 1)
@@ -112,10 +110,14 @@ class HoldBuffer(wiring.Component):
 
         # Whether a slot can be reserved is known late, so its record is written a cycle later.
         m.submodules.slots = slots = Ram(HoldSlot.size, places, style="bram")
-        record, place = Signal(HoldSlot, reset_less=True), Signal(bits, reset_less=True)
+        record, place = Signal(HoldSlot, reset_less=True), Signal(bits + 1, reset_less=True)
         m.d.sync += [unread.up.eq(reserve), record.eq(self.reserve.payload), place.eq(tail)]
         m.d.comb += [slots.write_en.eq(unread.up), slots.write_addr.eq(place),
-                     slots.write_data.eq(record)]
+                     slots.write_data.eq(record),
+                     # No vector will fill the place of an EMPTY slot, so its bit is written here:
+                     # otherwise it would read as filled one lap later.
+                     marks.i.valid.eq(unread.up & (record.kind == RecordKind.EMPTY)),
+                     marks.i.payload.eq(place)]
 
         waits, there, slot = self._window(m, landing, unread, slots, head, release)
         asleep = self._leave(m, landing, head, waits & there, slot, release)
@@ -126,7 +128,7 @@ class HoldBuffer(wiring.Component):
         m.d.comb += passed.eq(self.time - before)
         m.d.sync += [before.eq(self.time), waited.eq(waits & ~there),
                      was_full.eq(self.reserve.valid & ~free.some)]
-        count(m, self.counters, reserved=reserve, vectors_in=landing.vector_in,
+        count(m, self.counters, reserved=unread.up, vectors_in=landing.vector_in,
               beats_in=landing.beats_in, bad_landings=landing.bad,
               beats_out=self.o.valid & self.o.ready,
               stall_full=Mux(was_full, passed, 0), stall_waiting=Mux(waited, passed, 0))
@@ -185,7 +187,7 @@ class HoldBuffer(wiring.Component):
         m.submodules.output = output = StreamFIFO(SlotBeat, self.OUT_BEATS)
         m.submodules.credit = credit = Level(self.OUT_BEATS, init=self.OUT_BEATS)
         wiring.connect(m, output.o, wiring.flipped(self.o))
-        taken, last_beat = Signal(), Signal()
+        taken, last_beat, only = Signal(), Signal(reset_less=True), Signal()
         beat, address = Signal(range(max(2, beats))), Signal(len(store.read_addr))
         following = Signal(bits, init=1)
         m.d.comb += [
@@ -193,9 +195,11 @@ class HoldBuffer(wiring.Component):
             store.write_data.eq(landing.write_data), store.read_addr.eq(address),
             taken.eq(there & credit.some), credit.down.eq(taken),
             credit.up.eq(self.o.valid & self.o.ready),
-            last_beat.eq(beat == (self.vector_beats - 1)[:len(beat)]),
-            release.eq(taken & last_beat),
+            only.eq(self.vector_beats == 1), release.eq(taken & last_beat),
         ]
+        # Whether the next beat is its vector's last is known before it is known to be taken.
+        m.d.sync += last_beat.eq(Mux(taken, Mux(last_beat, only, beat + 2 == self.vector_beats),
+                                     beat + 1 == self.vector_beats))
         with m.If(taken):
             m.d.sync += [beat.eq(Mux(last_beat, 0, beat + 1)), address.eq(address + 1)]
         with m.If(release):

@@ -70,22 +70,26 @@ class LandingCheck(wiring.Component):
 
         # Stage 0: choose a beat and its address. The tag of a vector is that of its first beat.
         remote_valid, remote = Signal(), Signal(TaggedBeat, reset_less=True)
+        # The same, inverted so that it stays a register of its own: it chooses the data.
+        no_remote = Signal(reset_less=True)
         m.d.comb += [self.remote.ready.eq(1), local.o.ready.eq(~remote_valid)]
-        m.d.sync += [remote_valid.eq(self.remote.valid), remote.eq(self.remote.payload)]
+        m.d.sync += [remote_valid.eq(self.remote.valid), no_remote.eq(~self.remote.valid),
+                     remote.eq(self.remote.payload)]
         middle = [Signal(name=f"middle{s}") for s in range(2)]
         tags = [Signal(TAG_BITS, name=f"tag{s}", reset_less=True) for s in range(2)]
         beat = [Signal(range(beats + 1), name=f"beat{s}") for s in range(2)]
         chosen = Signal(TaggedBeat)
         valid, tag, index = Signal(), Signal(TAG_BITS), Signal(range(beats + 1))
         with m.If(remote_valid):
-            m.d.comb += [chosen.eq(remote), tag.eq(Mux(middle[0], tags[0], remote.tag)),
+            m.d.comb += [chosen.last.eq(remote.last), tag.eq(Mux(middle[0], tags[0], remote.tag)),
                          index.eq(beat[0])]
         with m.Else():
             m.d.comb += [
-                chosen.data.eq(local.o.payload.data), chosen.last.eq(local.o.payload.last),
+                chosen.last.eq(local.o.payload.last),
                 tag.eq(Mux(middle[1], tags[1], local.o.payload.tag.landing)), index.eq(beat[1]),
             ]
-        m.d.comb += valid.eq(remote_valid | local.o.valid)
+        m.d.comb += [valid.eq(remote_valid | local.o.valid),
+                     chosen.data.eq(Mux(no_remote, local.o.payload.data, remote.data))]
         for s, takes in enumerate((remote_valid, local.o.valid & ~remote_valid)):
             with m.If(takes):
                 m.d.sync += [middle[s].eq(~chosen.last), tags[s].eq(tag)]
@@ -101,32 +105,33 @@ class LandingCheck(wiring.Component):
         # Stage 1: the place's bit is known. A place that was filled one or two cycles ago reads as
         # if it was not; and while one source writes to a place, the other may, too.
         layout = data.StructLayout({
-            "source": 1, "place": bits, "lap": 1, "reserved": 1, "fits": 1, "ends": 1, "last": 1,
+            "source": 1, "place": bits, "lap": 1, "reserved": 1, "may": 1, "ends": 1, "last": 1,
             "address": range(places * beats), "beat": range(beats + 1), "both": 1, "same": 1,
             "similar": 1})
         stage, stage_valid, stage_data = Signal(layout, reset_less=True), Signal(), Signal(
             BEAT_BITS, reset_less=True)
+        both = Signal()
+        m.d.comb += both.eq(Mux(remote_valid, middle[1] & (tags[1] == place),
+                                middle[0] & (tags[0] == place)))
         m.d.sync += [
             stage_valid.eq(valid), stage_data.eq(chosen.data),
             stage.source.eq(~remote_valid), stage.place.eq(place), stage.lap.eq(lap),
             stage.reserved.eq(((place - self.head[:bits])[:bits] < self.level)
                               & (tag[bits:] == 0)),
-            stage.fits.eq(index < self.vector_beats),
+            # While this node's own lookup is being written to a place, no peer owns it.
+            stage.may.eq((index < self.vector_beats) & ~(remote_valid & both)),
             stage.ends.eq(index + 1 == self.vector_beats),
             stage.last.eq(chosen.last), stage.beat.eq(index),
             stage.address.eq(place * beats + index),
-            stage.both.eq(Mux(remote_valid, middle[1] & (tags[1] == place),
-                              middle[0] & (tags[0] == place))),
-            stage.same.eq(place == stage.place), stage.similar.eq(place == self.filled),
+            stage.both.eq(both), stage.same.eq(place == stage.place),
+            stage.similar.eq(place == self.filled),
         ]
         spoiled, before = [Signal(name=f"spoiled{s}") for s in range(2)], Signal()
         was_spoiled, good, fill = Signal(), Signal(), Signal()
         m.d.comb += [
             was_spoiled.eq(Mux(stage.source, spoiled[1], spoiled[0])),
-            good.eq(stage_valid & stage.reserved & stage.fits & ~was_spoiled
+            good.eq(stage_valid & stage.reserved & stage.may & ~was_spoiled
                     & (check.read_data != stage.lap)
-                    # While this node's own lookup is being written to a place, no peer owns it.
-                    & (stage.source | ~stage.both)
                     & ~(self.filled_valid & stage.same) & ~(before & stage.similar)),
             fill.eq(good & stage.last & stage.ends),
         ]

@@ -35,12 +35,13 @@ public:
         remote.init(clock, 1, 0);
         // From the choice of a beat through the store and a FIFO.
         out.init(clock, 4, 0);
-        marks_.skid(clock);
+        // Through the record's register and a FIFO.
+        marks_.init(clock, 3, 0);
         unread_.init(clock, 2, 0);
         window_.init(clock, 2, config.hold_window);
     }
     bool ready() const {
-        return level_ + (released_ == clock_->now) != slots_.size() && marks_.room() && !behind_;
+        return level_ + (released_ == clock_->now) != slots_.size() && !behind_;
     }
     uint32_t next_landing() const { return landing_; }
     void reserve(const HoldSlot& slot) {
