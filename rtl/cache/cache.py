@@ -115,7 +115,7 @@ class EmbeddingCache(wiring.Component):
     LATENCY = {
         ("lookup that hits", "vector"): 18,
         ("lookup that misses", "miss"): 14,
-        ("last beat of a fill", "vector"): 15,
+        ("last beat of a fill", "vector"): 17,
     }
     RATE = (
         "1 lookup, 1 miss, 1 fill beat and 1 beat out per cycle, runs of one key or one set "
@@ -293,5 +293,6 @@ class EmbeddingCache(wiring.Component):
                          - (done.valid & ~done.decision.frozen & ~done.decision.allocate)
                          - writer.filled.valid),
         ]
-        m.d.comb += [tags.frozen.eq(self.frozen),
-                     self.settled.eq(self.frozen & (unsettled == 0) & ~entered)]
+        settled = Signal()
+        m.d.sync += settled.eq(self.frozen & (unsettled == 0) & ~entered)
+        m.d.comb += [tags.frozen.eq(self.frozen), self.settled.eq(self.frozen & settled)]

@@ -34,8 +34,8 @@ class LocalCache(wiring.Component):
     reset before it is enabled again or ``sets`` change.
 
     An :class:`EmbeddingCache` of ``config.local_cache_rows``: latency, throughput, progress and
-    the meaning of the ports are found there. The first lookup of a run for updates takes a cycle
-    more; they take turns with other lookups.
+    the meaning of the ports are found there. The first lookup of a run for updates takes two
+    cycles more; they take turns with other lookups.
 
     Ports
     -----

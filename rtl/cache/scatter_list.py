@@ -1,6 +1,6 @@
 """Scatter lists: the lookups that wait for the vector of each miss id."""
 
-from amaranth.hdl import Module, Shape, Signal
+from amaranth.hdl import Cat, Module, Mux, Shape, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
@@ -8,9 +8,14 @@ from amaranth.utils import ceil_log2
 from rtl.cache.free_list import FreeList
 from rtl.cache.number_pool import NumberPool
 from rtl.memory import Ram
-from rtl.stream import SkidBuffer, StreamFIFO
+from rtl.stream import CreditQueue, Level, StreamFIFO
 
-__all__ = ["ScatterList", "waiter_layout"]
+__all__ = ["AHEAD", "OUT", "ScatterList", "waiter_layout"]
+
+AHEAD = 4
+"""Lists whose ends are read ahead, a power of two: each takes a place for 3 cycles."""
+OUT = 8
+"""Waiters between the reading of their node and their leaving: a place is taken for 5 cycles."""
 
 
 def waiter_layout(meta_shape, in_flight: int) -> data.StructLayout:
@@ -26,6 +31,10 @@ class ScatterList(wiring.Component):
     lists are walked in closing order, waiters in append order. An append in the same cycle as the
     closing still enters the list. Nodes are released as they are read.
 
+    All memories are clocked. A node is read once its waiter has a place behind the RAMs, so only
+    registers decide whether the walk goes on; the node that follows is read by the address that the
+    RAM has just given.
+
     Latency and rate: see ``LATENCY`` and ``RATE``.
 
     Ports
@@ -39,7 +48,12 @@ class ScatterList(wiring.Component):
     idle: no list is closed but not yet given out.
     """
 
-    LATENCY = {("close", "first waiter"): 6}
+    LATENCY = {
+        ("close", "its list queued"): StreamFIFO.LATENCY["item", "the same item"],
+        ("list queued", "its ends known"): 2,
+        ("node read", "its waiter"): 1 + CreditQueue.LATENCY["item", "the same item"],
+        ("close", "first waiter"): 8,
+    }
     RATE = "1 append and 1 waiter out per cycle, without a gap between lists"
 
     def __init__(self, meta_shape, *, in_flight: int, waiters: int):
@@ -55,75 +69,104 @@ class ScatterList(wiring.Component):
 
     def elaborate(self, platform) -> Module:
         m = Module()
-        ids, nodes = self._in_flight, self._nodes
-        node_bits = max(1, ceil_log2(nodes))
-        m.submodules.free = free = FreeList(nodes)
-        m.submodules.pool = pool = NumberPool(nodes)
+        m.submodules.free = free = FreeList(self._nodes)
+        m.submodules.pool = pool = NumberPool(self._nodes)
         wiring.connect(m, free.taken, pool.numbers)
-        m.submodules.metas = metas = Ram(
-            self._meta_bits, nodes, style="lutram" if nodes <= 64 else "bram")
-        m.submodules.following = following = Ram(node_bits, nodes, style="lutram", latency=0)
-        m.submodules.heads = heads = Ram(node_bits, ids, style="lutram", latency=0)
-        # The append and the walk both read the tail, and memories have one read port.
-        m.submodules.tails = tails = Ram(node_bits, ids, style="lutram", latency=0)
-        m.submodules.tails_walk = tails_walk = Ram(node_bits, ids, style="lutram", latency=0)
-        # There is room for every id, so a closing never waits.
-        m.submodules.closed = closed = StreamFIFO(range(ids), ids)
-        # Whether the next list is needed is known late, too late for the RAM of the queue.
-        m.submodules.ahead = ahead = SkidBuffer(range(ids))
-        wiring.connect(m, closed.o, ahead.i)
-
         node = pool.number
+        metas = self._memory(m, "metas", self._meta_bits, self._nodes)
+        following = self._memory(m, "following", len(node), self._nodes)
+        heads, tails = (self._memory(m, name, len(node), self._in_flight)
+                        for name in ("heads", "tails"))
+        # The waiter before the last of a list, and whether there is only one.
+        befores = self._memory(m, "befores", len(node) + 1, self._in_flight)
+
+        # The tail is known a cycle after the append, and then gets its successor.
+        added, first = Signal(), Signal(reset_less=True)
+        to, successor = (Signal.like(of, reset_less=True) for of in (self.add_id, node))
+        m.d.sync += [added.eq(self.add), first.eq(self.add_first), to.eq(self.add_id),
+                     successor.eq(node)]
         m.d.comb += [
             self.space.eq(pool.free), pool.reserve.eq(self.reserve), pool.use.eq(self.add),
             pool.unused.eq(self.unused),
             metas.write_en.eq(self.add), metas.write_addr.eq(node),
             metas.write_data.eq(self.add_meta),
-            tails.read_addr.eq(self.add_id),
-            following.write_en.eq(self.add & ~self.add_first),
-            following.write_addr.eq(tails.read_data), following.write_data.eq(node),
             heads.write_en.eq(self.add & self.add_first), heads.write_addr.eq(self.add_id),
             heads.write_data.eq(node),
-            closed.i.valid.eq(self.close), closed.i.payload.eq(self.close_id),
+            tails.write_en.eq(self.add), tails.write_addr.eq(self.add_id),
+            tails.write_data.eq(node), tails.read_addr.eq(self.add_id),
+            following.write_en.eq(added & ~first), following.write_addr.eq(tails.read_data),
+            following.write_data.eq(successor),
+            befores.write_en.eq(added), befores.write_addr.eq(to),
+            befores.write_data.eq(Cat(tails.read_data, first)),
         ]
-        for ram in (tails, tails_walk):
-            m.d.comb += [ram.write_en.eq(self.add), ram.write_addr.eq(self.add_id),
-                         ram.write_data.eq(node)]
-
-        # The next list, whose ends are read ahead, so that it follows the current without a gap.
-        next_valid, next_id = Signal(), Signal.like(self.close_id)
-        next_head, next_tail = Signal(node_bits), Signal(node_bits)
-        valid, here, tail = Signal(), Signal(node_bits), Signal(node_bits)
-        # The same, inverted so that it stays a register of its own: ``here`` drives a large RAM.
-        there = Signal(node_bits)
-        id_ = Signal.like(self.close_id)
-        out_valid, out_id, out_last = Signal(), Signal.like(self.close_id), Signal()
-        step, at_end, load = Signal(), Signal(), Signal()
-        m.d.comb += [
-            ahead.o.ready.eq(~next_valid | load),
-            heads.read_addr.eq(ahead.o.payload), tails_walk.read_addr.eq(ahead.o.payload),
-            at_end.eq(~there == tail),
-            step.eq(valid & (~out_valid | self.waiters.ready)),
-            load.eq(next_valid & (~valid | (step & at_end))),
-            following.read_addr.eq(here),
-            metas.read_en.eq(step), metas.read_addr.eq(here),
-            free.given.valid.eq(step), free.given.number.eq(~there),
-            self.waiters.valid.eq(out_valid), self.waiters.payload.meta.eq(metas.read_data),
-            self.waiters.payload.id.eq(out_id), self.waiters.payload.last.eq(out_last),
-            self.idle.eq(~out_valid & ~valid & ~next_valid & closed.idle & ahead.idle & free.idle
-                         & pool.idle),
-        ]
-        with m.If(ahead.o.ready):
-            m.d.sync += [next_valid.eq(ahead.o.valid), next_id.eq(ahead.o.payload),
-                         next_head.eq(heads.read_data), next_tail.eq(tails_walk.read_data)]
-        with m.If(load):
-            m.d.sync += [valid.eq(1), here.eq(next_head), there.eq(~next_head), tail.eq(next_tail),
-                         id_.eq(next_id)]
-        with m.Elif(step):
-            m.d.sync += [valid.eq(~at_end), here.eq(following.read_data),
-                         there.eq(~following.read_data)]
-        with m.If(step):
-            m.d.sync += [out_valid.eq(1), out_id.eq(id_), out_last.eq(at_end)]
-        with m.Elif(self.waiters.ready):
-            m.d.sync += out_valid.eq(0)
+        load = Signal()
+        some, ends, resting = self._ahead(m, heads, befores, load)
+        walking = self._walk(m, some, ends, load)
+        m.d.comb += self.idle.eq(~walking & ~some & resting & free.idle & pool.idle)
         return m
+
+    def _memory(self, m: Module, name: str, width: int, depth: int) -> Ram:
+        m.submodules[name] = ram = Ram(width, depth, style="lutram" if depth <= 64 else "bram")
+        return ram
+
+    def _ahead(self, m: Module, heads: Ram, befores: Ram, load: Signal) -> tuple:
+        """Read the ends of lists ahead, of which ``load`` takes one.
+
+        Return whether there is one; its id, its head, the waiter before its last, and whether it
+        has but one; and whether none is on its way here.
+        """
+        # There is room for every id, so a closing never waits.
+        m.submodules.closed = closed = StreamFIFO(range(self._in_flight), self._in_flight)
+        m.submodules.room = room = Level(AHEAD, init=AHEAD)
+        m.submodules.known = known = Level(AHEAD)
+        id_, fetch = Signal.like(self.close_id, reset_less=True), Signal()
+        found = Cat(id_, heads.read_data, befores.read_data)
+        m.submodules.ends = ends = Ram(len(found), AHEAD, style="lutram", latency=0)
+        m.d.comb += [
+            closed.i.valid.eq(self.close), closed.i.payload.eq(self.close_id),
+            closed.o.ready.eq(room.some), fetch.eq(closed.o.valid & room.some),
+            heads.read_addr.eq(closed.o.payload), befores.read_addr.eq(closed.o.payload),
+            ends.write_en.eq(known.up), ends.write_data.eq(found),
+            room.down.eq(fetch), room.up.eq(load), known.down.eq(load),
+        ]
+        m.d.sync += [known.up.eq(fetch), id_.eq(closed.o.payload),
+                     ends.write_addr.eq(ends.write_addr + known.up),
+                     ends.read_addr.eq(ends.read_addr + load)]
+        list_id, head, before, only = (
+            Signal.like(id_), *(Signal.like(heads.read_data) for _ in range(2)), Signal())
+        m.d.comb += Cat(list_id, head, before, only).eq(ends.read_data)
+        return known.some, (list_id, head, before, only), closed.idle & ~known.up
+
+    def _walk(self, m: Module, some: Value, ends: tuple, load: Signal) -> Value:
+        """Walk lists, the next one from its ``ends`` on; return whether a waiter is inside."""
+        free, metas, following = (getattr(m.submodules, name) for name in (
+            "free", "metas", "following"))
+        m.submodules.out = out = CreditQueue(self._layout, OUT)
+        wiring.connect(m, out.o, wiring.flipped(self.waiters))
+        id_, head, before, last = (Signal.like(end, reset_less=True) for end in ends)
+        next_id, next_head, next_before, next_last = ends
+        # Whether the head is to be read, and whether the one behind it is the last. Which node is
+        # read now comes from a RAM, so whether it is the last is found out a node before.
+        fresh, pair = Signal(reset_less=True), Signal(reset_less=True)
+        valid, here, step = Signal(), Signal.like(head), Signal()
+        read, read_id, read_last = Signal(), Signal.like(id_), Signal(reset_less=True)
+        m.d.comb += [
+            here.eq(Mux(fresh, head, following.read_data)),
+            step.eq(valid & out.free), out.reserve.eq(step),
+            load.eq(some & (~valid | (out.free & last))),
+            # The successor stays until its turn.
+            following.read_en.eq(step), following.read_addr.eq(here), metas.read_addr.eq(here),
+            free.given.valid.eq(step), free.given.number.eq(here),
+            out.i.valid.eq(read), out.i.payload.meta.eq(metas.read_data),
+            out.i.payload.id.eq(read_id), out.i.payload.last.eq(read_last),
+        ]
+        m.d.sync += [
+            valid.eq(load | (valid & ~(step & last))), fresh.eq(load | (fresh & ~step)),
+            read.eq(step), read_id.eq(id_), read_last.eq(last),
+        ]
+        with m.If(load):
+            m.d.sync += [id_.eq(next_id), head.eq(next_head), before.eq(next_before),
+                         pair.eq(next_head == next_before), last.eq(next_last)]
+        with m.Elif(step):
+            m.d.sync += last.eq(Mux(fresh, pair, following.read_data == before))
+        return valid | read | ~out.idle

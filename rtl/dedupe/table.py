@@ -91,6 +91,7 @@ class DedupeTable(wiring.Component):
             waiters=config.scatter_entries, vector_beats=config.vector_beats,
             hash_key=_hash_request, store_bits=config.store_bits, policy="lru")
         asked, swept, owed = Signal(), Signal(), Signal(range(config.dedupe_in_flight + 1))
+        drained, cleared = Signal(), Signal()
         request, vector, tag = self.requests.payload, self.vectors.payload, Signal(ScatterTag)
         wiring.connect(m, wiring.flipped(self.fills), entries.fills)
         m.d.comb += [
@@ -111,11 +112,13 @@ class DedupeTable(wiring.Component):
             entries.sets.eq(config.dedupe_sets), entries.enable.eq(self.enable),
             entries.merge.eq(self.enable),
             entries.vector_beats.eq(self.vector_beats), self.idle.eq(entries.idle & ~asked),
-            entries.forget.eq(asked & ~swept & entries.idle & (owed == 0)),
+            entries.forget.eq(asked & ~swept & drained & (owed == 0)),
             self.forgetting.eq(asked),
         ]
         m.d.sync += owed.eq(owed + (self.misses.valid & self.misses.ready) - entries.landed)
-        over = swept & entries.idle & ~self.forget
+        # A cycle late: what entered in the cycle before ``asked`` has been seen.
+        m.d.sync += [drained.eq(asked & entries.idle), cleared.eq(swept & entries.idle)]
+        over = swept & cleared & ~self.forget
         m.d.sync += [asked.eq(self.forget | (asked & ~over)),
                      swept.eq((entries.forget & ~self.forget) | (swept & ~over))]
         ahead = Signal(STEP_BITS)

@@ -66,12 +66,16 @@ public:
         operations_.init(clock, config.operation, 0);
         complete_.init(clock, config.fill_write, 0);
         gone_.init(clock, config.append, 0);
+        lists_.init(clock, config.list_known, 0);
+        waiters_.init(clock, config.waiter, 0);
         for (uint32_t id = 0; id < sizes.in_flight; id++) ids_.put(id, 0);
         id_credits_.init(clock, sizes.in_flight);
         nodes_.init(clock, sizes.waiters);
         decision_places_.init(clock, config.decision_places);
         operation_places_.init(clock, config.operation_places);
         read_places_.init(clock, config.read_places);
+        list_places_.init(clock, config.lists_ahead);
+        waiter_places_.init(clock, config.waiter_places);
     }
 
     // The last beat of a vector arrives in this cycle.
@@ -104,8 +108,8 @@ public:
             // The scatter lists learn of it in the next cycle, and queue it.
             closed_.put(id, clock_->later(1 + config_->list_queued));
         }
-        const bool waiter = store();
-        walk(waiter);
+        store();
+        walk();
         resolve();
         if (loop_.has()) look_up(loop_.pop());
         if (entry.has() && id_credits_.any() && decision_places_.any()) {
@@ -139,6 +143,11 @@ private:
         uint32_t id;
         bool miss;
     };
+    struct Waiter {
+        Meta meta;
+        uint32_t id;
+        bool last;
+    };
     struct Gone {
         uint64_t key;
         bool evict, conflict;
@@ -147,38 +156,38 @@ private:
     // Nothing inside can move by itself.
     bool empty() const {
         return entry.empty() && loop_.empty() && decisions_.empty() && operations_.empty()
-               && complete_.empty() && closed_.empty() && gone_.empty() && !has_next_ && !walking_
-               && !waiting_;
+               && complete_.empty() && closed_.empty() && gone_.empty() && lists_.empty()
+               && waiters_.empty() && !walking_;
     }
 
-    // Read a beat of a direct hit or of a waiter; returns whether a waiter is finished.
-    bool store() {
-        if (operations_.empty() && !waiting_) return false;
-        const bool queued = operations_.has();
+    // Read a beat of a direct hit or of a waiter.
+    void store() {
+        const bool queued = operations_.has(), waits = waiters_.has();
+        if (!queued && !waits) return;
         const bool hits = queued && !operations_.front().miss;
         const bool due = passed_ == config_->hits_ahead;
-        const bool issue = (hits || waiting_) && read_places_.any();
-        const bool waiter = beat_ ? current_ : waiting_ && (due || !hits);
-        bool done = false;
+        const bool issue = (hits || waits) && read_places_.any();
+        const bool waiter = beat_ ? current_ : waits && (due || !hits);
         if (issue) {
             const bool final = beat_ + 1 == config_->vector_beats;
             current_ = waiter;
             beat_ = final ? 0 : beat_ + 1;
             read_places_.take();
-            vectors.put({waiter ? waiter_ : operations_.front().lookup.meta, final},
+            vectors.put({waiter ? waiters_.front().meta : operations_.front().lookup.meta, final},
                         clock_->later(config_->read));
             offered_++;
             counters.beats_out++;
             if (waiter) {
                 passed_ = 0;
-            } else if (final && waiting_ && !due) {
+            } else if (final && waits && !due) {
                 passed_++;
             }
             if (final && waiter) {
-                done = true;
-                if (waiter_last_) {
-                    fetches_[waiter_id_].open = false;
-                    ids_.put(waiter_id_, 0);
+                const Waiter done = waiters_.pop();
+                waiter_places_.give(config_->place_free);
+                if (done.last) {
+                    fetches_[done.id].open = false;
+                    ids_.put(done.id, 0);
                     id_credits_.give(config_->number_free);
                 }
             } else if (final) {
@@ -189,41 +198,32 @@ private:
             const Operation operation = leave();
             misses.push({operation.lookup.key, operation.id, operation.lookup.meta});
         }
-        return done;
     }
     Operation leave() {
         operation_places_.give(config_->place_free);
         return operations_.pop();
     }
 
-    // rtl.cache.scatter_list: walks closed lists in order. `ready`: a waiter was taken.
-    void walk(bool ready) {
-        if (!ready && !walking_ && !has_next_ && closed_.empty()) return;
-        const bool step = walking_ && (!waiting_ || ready);
-        bool at_end = false;
-        if (step) {
+    // rtl.cache.scatter_list: walks closed lists in order.
+    void walk() {
+        if (walking_ && waiter_places_.any()) {
             Fetch& fetch = fetches_[list_];
-            waiter_ = fetch.waiters[fetch.next++];
-            waiter_id_ = list_;
-            at_end = waiter_last_ = fetch.next == fetch.waiters.size();
+            const Meta& meta = fetch.waiters[fetch.next++];
+            const bool at_end = fetch.next == fetch.waiters.size();
+            waiter_places_.take();
+            waiters_.push({meta, list_, at_end});
             nodes_.give(config_->number_free);
-            waiting_ = true;
-            if (at_end) walking_ = false;
-        } else if (ready) {
-            waiting_ = false;
+            walking_ = !at_end;
         }
-        const bool load = has_next_ && !walking_;
-        if (load) {
+        if (!walking_ && lists_.has()) {
             walking_ = true;
-            list_ = next_;
-            has_next_ = false;
-            clock_->moved = true;
+            list_ = lists_.pop();
+            list_places_.give(1);
         }
-        if (!has_next_ && closed_.has()) {
-            has_next_ = true;
-            next_ = closed_.pop();
+        if (closed_.has() && list_places_.any()) {
+            list_places_.take();
+            lists_.push(closed_.pop());
         }
-        if (step || ready) clock_->moved = true;
     }
 
     // rtl.cache.resolver: carries out a decision. An answer of the miss table is of the cycle before.
@@ -329,15 +329,16 @@ private:
     Queue<Lookup> loop_;
     Queue<Decision> decisions_;
     Queue<Operation> operations_;
-    Queue<uint32_t> ids_, closed_, complete_;
+    Queue<uint32_t> ids_, closed_, lists_, complete_;
+    Queue<Waiter> waiters_;
     Queue<Gone> gone_;
-    Credits id_credits_, nodes_, decision_places_, operation_places_, read_places_;
+    Credits id_credits_, nodes_, decision_places_, operation_places_, read_places_,
+        list_places_, waiter_places_;
     // The resolver: a decision stayed in front; it is a hit that needs no node; the last answer.
     bool stayed_ = false, direct_ = false, answer_ = false;
-    // Scatter lists: the next list, the one being walked, the waiter on offer.
-    bool has_next_ = false, walking_ = false, waiting_ = false, waiter_last_ = false;
-    uint32_t next_ = 0, list_ = 0, waiter_id_ = 0;
-    Meta waiter_{};
+    // Scatter lists: the list that is walked.
+    bool walking_ = false;
+    uint32_t list_ = 0;
     // The store: beat of a vector, hits since the last waiter, beats under way or on offer.
     uint32_t beat_ = 0, passed_ = 0;
     size_t offered_ = 0;

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from ctypes import c_uint32
 
-from rtl.cache import resolver, tags, vectors
+from rtl.cache import resolver, scatter_list, tags, vectors
 from rtl.cache.fills import FillWriter
 from rtl.cache.free_list import FreeList
 from rtl.cache.number_pool import NumberPool
@@ -26,7 +26,7 @@ from rtl.network import FrameAssembler, FrameReceiver, PacketParser
 from rtl.network.packet_pool import packet_buffers
 from rtl.nic import REQUEST_FIFO
 from rtl.query.reporter import OwedCredit
-from rtl.stream import CreditQueue, SkidBuffer, StreamFIFO
+from rtl.stream import CreditQueue
 from sim.model.counters import counters_header
 from sim.native.formats import header_text
 from sim.native.structures import Shared, definition, fields
@@ -65,6 +65,7 @@ def latencies(config: NicConfig) -> dict[str, int]:
 def _cache_latencies() -> dict[str, int]:
     """Return the latencies of a cache's parts, and depths of its queues."""
     loop, decision = SetLoop.LATENCY, tags.TagPipeline.LATENCY
+    lists = scatter_list.ScatterList.LATENCY
     return {
         "tag_phases": decision["lookup", "phases read"], "tag_now": loop["lookup", "now"],
         "tag_result": loop["lookup", "its result"],
@@ -76,8 +77,9 @@ def _cache_latencies() -> dict[str, int]:
         "read_places": vectors.BEATS_OUT, "hits_ahead": vectors.HITS_AHEAD,
         "fill_close": FillWriter.LATENCY["last beat", "close of its id"],
         "fill_write": FillWriter.LATENCY["last beat", "write"],
-        "list_queued": StreamFIFO.LATENCY["item", "the same item"]
-        + SkidBuffer.LATENCY["item", "the same item"],
+        "list_queued": lists["close", "its list queued"],
+        "list_known": lists["list queued", "its ends known"], "lists_ahead": scatter_list.AHEAD,
+        "waiter": lists["node read", "its waiter"], "waiter_places": scatter_list.OUT,
         "place_free": CreditQueue.LATENCY["item taken", "its place free"],
         "number_free": FreeList.LATENCY["number given back", "the same number"]
         + NumberPool.LATENCY["number", "free"],
@@ -95,7 +97,8 @@ _REGISTERS = ("node", "cluster", "vector_beats", "vector_packing", "mean", "inte
 _LATENCIES = ("parser_header", "parser_record", "adder", "reciprocal", "divider", "loop",
               "tag_phases", "tag_now", "tag_result", "tag_decision", "decision_places", "append",
               "operation", "operation_places", "read", "read_places", "hits_ahead", "fill_close",
-              "fill_write", "list_queued", "place_free", "number_free", "bags", "pooled_beats",
+              "fill_write", "list_queued", "list_known", "lists_ahead", "waiter", "waiter_places",
+              "place_free", "number_free", "bags", "pooled_beats",
               "hold_window", "hold_beats", "ring_beats", "request_fifo", "node_buffers",
               "one_buffers", "result_groups", "credit_share", "assembled", "assembler_room",
               "slice_ring", "slice_loaded", "dot_first", "dot_reuse", "dot_room")

@@ -7,7 +7,11 @@ from amaranth.lib.wiring import Component
 from rtl.cache.scatter_list import ScatterList
 from tests.formal.bench import Bench
 
-__all__ = ["Waiting", "any_lists"]
+__all__ = ["BEHIND", "Waiting", "any_lists"]
+
+BEHIND = 2
+"""Waiters that have given their node back and are not taken yet: as many as there are places behind
+the RAMs of the lists that are proved."""
 
 
 class Waiting:
@@ -23,16 +27,16 @@ class Waiting:
     expected: what is asked is as promised: an append to an id that is not closed, the first of its
         list called so; a closing of a list that has a waiter and is not closed.
     seen: there was a marked one; another is not to come.
-    total: how many wait, the one that is shown included.
+    total: how many wait, those on their way out included.
     """
 
     def __init__(self, m: Module, ids: int, nodes: int, lists):
         waiter, taken = lists.waiters.payload, lists.waiters.valid & lists.waiters.ready
         adds_marked = lists.add & lists.add_meta[0]
         self.lists = [Signal(data.StructLayout({
-            "count": range(nodes + 2), "closed": 1, "marked": 1}), name=f"list{k}")
+            "count": range(nodes + BEHIND + 1), "closed": 1, "marked": 1}), name=f"list{k}")
             for k in range(ids)]
-        self.total, self.kept = Signal(range(nodes + 3)), Signal.like(waiter.meta)
+        self.total, self.kept = Signal(range(nodes + BEHIND + 2)), Signal.like(waiter.meta)
         self.seen = Signal()
         m.d.sync += self.total.eq(self.total + lists.add - taken)
         with m.If(adds_marked):
@@ -90,7 +94,7 @@ def any_lists(bench: Bench, ids: int, nodes: int) -> tuple[type, Value, Value]:
             m.d.comb += [
                 self.waiters.valid.eq(shown), waiter.id.eq(kept.id), waiter.last.eq(kept.last),
                 waiter.meta.eq(Mux(kept.marked, waiting.kept, 0)),
-                self.space.eq(space & (waiting.total + held <= nodes)),
+                self.space.eq(space & (waiting.total + held < nodes + BEHIND)),
                 self.idle.eq(~shown & ~Bench.any_of(of.closed for of in waiting.lists)),
                 allowed.eq(waiting.allowed), expected.eq(waiting.expected)]
             return m

@@ -4,9 +4,9 @@ from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from rtl.stream import CreditQueue
+from rtl.stream import CreditQueue, StreamFIFO
 
-__all__ = ["ShortQueue", "Wires"]
+__all__ = ["ShortFIFO", "ShortQueue", "Wires"]
 
 
 class Wires(wiring.Component):
@@ -57,4 +57,34 @@ class ShortQueue(CreditQueue):
                 m.d.sync += items[0].eq(self.i.payload)
             with m.Else():
                 m.d.sync += items[1].eq(self.i.payload)
+        return m
+
+
+class ShortFIFO(StreamFIFO):
+    """A FIFO with the ports and the latency of :class:`rtl.stream.StreamFIFO`, of fewer registers.
+
+    Items lie in registers and move up, so that there is one state for each content. ``level`` says
+    only whether an item is on its way.
+    """
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+        held = Signal(self._depth + 2)
+        items = [Signal(self._shape, name=f"item{k}") for k in range(self._depth + 1)]
+        came, kept, taken = Signal(), Signal(self._shape), Signal()
+        m.d.comb += [
+            self.i.ready.eq(~held[self._depth - 1]), self.o.valid.eq(held[0]),
+            self.o.payload.eq(items[0]), taken.eq(held[0] & self.o.ready),
+            self.level.eq(came), self.idle.eq(~held[0] & ~came)]
+        m.d.sync += came.eq(self.i.valid & self.i.ready)
+        with m.If(self.i.valid & self.i.ready):
+            m.d.sync += kept.eq(self.i.payload)
+        left = Signal.like(held)
+        m.d.comb += left.eq(Mux(taken, held >> 1, held))
+        m.d.sync += held.eq(Mux(came, Cat(1, left), left))
+        for k, item in enumerate(items):
+            with m.If(came & ~left[k] & (left[k - 1] if k else 1)):
+                m.d.sync += item.eq(kept)
+            with m.Elif(taken & (k < self._depth)):
+                m.d.sync += item.eq(items[min(k + 1, self._depth)])
         return m
