@@ -224,7 +224,8 @@ class TrainingPath(wiring.Component):
         # may have moved what was idle before.
         still, came = Signal(), Signal()
         m.d.sync += [
-            still.eq(Cat(block.idle for block in parts.values()).all() & telling_idle),
+            still.eq(Cat(block.idle for block in parts.values()).all() & telling_idle
+                     & ~blocks.local_source.passed.valid & ~blocks.global_source.passed.valid),
             came.eq(Cat(*(getattr(self, name).valid for name in _INPUTS), self.credit_in.valid,
                         self.dropped).any()),
         ]
@@ -238,11 +239,13 @@ class TrainingPath(wiring.Component):
         wiring.connect(m, source.flush, reducer.flush)
         wiring.connect(m, reducer.flushed, flushed)
         over = reducer.flushed
-        m.d.comb += [
-            source.passed.valid.eq(over.valid & over.ready),
-            source.passed.step.eq(over.payload.step),
-            source.passed.spilled.eq(Mux(spilling, over.payload.passed, 0)),
+        # A cycle later: what the source does next follows from the number.
+        event = Signal.like(source.passed)
+        m.d.sync += [
+            event.valid.eq(over.valid & over.ready), event.step.eq(over.payload.step),
+            event.spilled.eq(Mux(spilling, over.payload.passed, 0)),
         ]
+        m.d.comb += source.passed.eq(event)
 
     def _spill(self, m: Module, passed, spilled) -> None:
         """Form spilled records of the beats that the global reduction passed on."""
