@@ -144,8 +144,8 @@ class HoldBuffer(wiring.Component):
         The slots of the window are consecutive, so the low bits of their places tell them apart.
         """
         bits = len(head) - 1
-        m.submodules.room = room = Level(self.WINDOW, init=self.WINDOW)
-        m.submodules.known = known = Level(self.WINDOW)
+        m.submodules.room = room = Level(self.WINDOW, init=self.WINDOW, late=True)
+        m.submodules.known = known = Level(self.WINDOW, late=True)
         m.submodules.records = records = Ram(HoldSlot.size, self.WINDOW, style="lutram", latency=0)
         fetch, fetching, number = Signal(len(head)), Signal(), ceil_log2(self.WINDOW)
         # Of the slot that was fetched in the cycle before, the record and the bit are read now.

@@ -1,6 +1,6 @@
 """Level: a count of items or places, and what logic asks of it, from registers."""
 
-from amaranth.hdl import Cat, Module, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -15,7 +15,9 @@ class Level(wiring.Component):
 
     Latency and rate: see ``LATENCY`` and ``RATE``.
 
-    Parameters: ``most``, the largest level; ``init``, the level after reset.
+    Parameters: ``most``, the largest level; ``init``, the level after reset; ``late``: ``up`` and
+    ``down`` come late in a cycle, so that both counts that may follow are made before (a carry
+    chain more).
 
     Ports: ``up``; ``down``, not while the level is 0; ``level``; ``some``: it is at least 1;
     ``many``: it is at least 2.
@@ -26,12 +28,12 @@ class Level(wiring.Component):
     LATENCY = {("change", "level and flags"): 1}
     RATE = "1 up and 1 down per cycle"
 
-    def __init__(self, most: int, *, init: int = 0):
+    def __init__(self, most: int, *, init: int = 0, late: bool = False):
         if not isinstance(most, int) or most < 1:
             raise ValueError(f"most must be an integer of at least 1, not {most!r}")
         if not isinstance(init, int) or not 0 <= init <= most:
             raise ValueError(f"init must be an integer between 0 and {most}, not {init!r}")
-        self._most, self._init = most, init
+        self._most, self._init, self._late = most, init, late
         super().__init__({
             "up": In(1), "down": In(1), "level": Out(range(most + 1), init=init),
             "some": Out(1, init=init >= 1), "many": Out(1, init=init >= 2)})
@@ -40,9 +42,12 @@ class Level(wiring.Component):
         m = Module()
         up, down = Signal(), Signal()
         m.d.comb += [up.eq(self.up & ~self.down), down.eq(self.down & ~self.up)]
-        # One carry chain (+1, 0 or -1).
+        if self._late:
+            following = Mux(up, self.level + 1, Mux(down, self.level - 1, self.level))
+        else:  # One carry chain (+1, 0 or -1).
+            following = self.level + Cat(up | down, down).as_signed()
         m.d.sync += [
-            self.level.eq(self.level + Cat(up | down, down).as_signed()),
+            self.level.eq(following),
             self.some.eq(self.many | up | (self.some & ~down)),
             self.many.eq(self.level[2:].any() | (self.level[:2] == 3)
                          | (self.many & ~down) | (self.some & up)),

@@ -10,7 +10,8 @@ from tests.support import made, simulate
 
 
 @pytest.mark.parametrize("most, init", [(1, 0), (1, 1), (2, 1), (3, 3), (4, 4), (16, 0), (37, 20)])
-def test_level_and_flags(most, init):
+@pytest.mark.parametrize("late", [False, True])
+def test_level_and_flags(most, init, late):
     dut, rng, level = made(Level, most, init=init), random.Random(most), init
 
     async def bench(ctx):
