@@ -64,7 +64,10 @@ class RecordStore(wiring.Component):
         whole, final = Signal(), Signal()
         m.d.comb += [whole.eq(self.read_beat < beats), final.eq(self.read_beat == beats)]
         with m.If(self.read_en):
-            m.d.sync += held.eq(Cat(whole | (final & (k < rest)) for k in range(self._lanes)))
+            # A beat that is not whole never has a record in the last place.
+            m.d.sync += held.eq(Cat(
+                whole | (final & (k < rest) if k + 1 < RECORDS_PER_BEAT else 0)
+                for k in range(self._lanes)))
         for k in range(self._lanes):
             m.submodules[f"lane{k}"] = ram = Ram(RECORD_BITS, depth, style=_style(depth))
             m.d.comb += [

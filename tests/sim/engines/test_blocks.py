@@ -29,7 +29,7 @@ NODE, NODES = 2, 6
 ITEM = packet_layout(40)
 OPERANDS = data.StructLayout({"a": data.ArrayLayout(32, 2), "b": data.ArrayLayout(32, 2),
                               "keep": 1})
-QUANTUM, CYCLES = 32, 1536
+QUANTUM, CYCLES = 32, 1664
 
 
 class Adders(wiring.Component):
