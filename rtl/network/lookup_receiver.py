@@ -131,7 +131,7 @@ class LookupReceiver(wiring.Component):
         return m
 
 
-def _fewer(came: Value, went: Value, limit: Value) -> Value:
+def _fewer(came: Value, went: Value, limit: Value):
     """Return whether ``came - went < limit``, modulo 2^n; both are at most half of that, and one of
     them is less."""
     ones, twos = carry_saved(came, ~went, ~limit)

@@ -157,7 +157,7 @@ class QueryChecker(wiring.Component):
               rejected=rejected, strays=stray, over_credit=unpacker.dropped)
         return m
 
-    def _flags(self, m: Module, split: OwnerSplit) -> data.View:
+    def _flags(self, m: Module, split: OwnerSplit):
         """Return what the record that leaves ``split`` is, from registers."""
         flags, user = Signal(_Flags), split.coming
         with m.If(split.moves):
