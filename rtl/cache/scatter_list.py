@@ -101,7 +101,7 @@ class ScatterList(wiring.Component):
         ]
         load = Signal()
         some, ends, resting = self._ahead(m, heads, befores, load)
-        walking = self._walk(m, some, ends, load)
+        walking = self._walk(m, free, metas, following, some, ends, load)
         m.d.comb += self.idle.eq(~walking & ~some & resting & free.idle & pool.idle)
         return m
 
@@ -137,10 +137,9 @@ class ScatterList(wiring.Component):
         m.d.comb += Cat(list_id, head, before, only).eq(ends.read_data)
         return known.some, (list_id, head, before, only), closed.idle & ~known.up
 
-    def _walk(self, m: Module, some: Value, ends: tuple, load: Signal) -> Value:
+    def _walk(self, m: Module, free: FreeList, metas: Ram, following: Ram, some: Value,
+              ends: tuple, load: Signal) -> Value:
         """Walk lists, the next one from its ``ends`` on; return whether a waiter is inside."""
-        free, metas, following = (getattr(m.submodules, name) for name in (
-            "free", "metas", "following"))
         m.submodules.out = out = CreditQueue(self._layout, OUT)
         wiring.connect(m, out.o, wiring.flipped(self.waiters))
         id_, head, before, last = (Signal.like(end, reset_less=True) for end in ends)

@@ -10,8 +10,7 @@ from rtl.gradient.bags import BagKey, bag_length
 from rtl.gradient.divider import GradientDivider
 from rtl.memory import Ram
 from rtl.monitor.counters import CounterLayout, count
-from rtl.stream import packet_layout
-from rtl.stream.level import Level
+from rtl.stream import Level, packet_layout
 
 __all__ = ["GRADIENT_EXPANDER_COUNTERS", "GradientExpander"]
 

@@ -9,8 +9,7 @@ from rtl.formats import CREDIT_BITS, STEP_BITS, RawBeat, RecordBeat
 from rtl.gradient.bags import GradientItem
 from rtl.gradient.record_split import RecordSplit, records_layout
 from rtl.monitor.counters import CounterLayout, count
-from rtl.stream import StreamFIFO
-from rtl.stream.level import Level
+from rtl.stream import Level, StreamFIFO
 
 __all__ = ["GRADIENT_UNPACKER_COUNTERS", "GradientUnpacker"]
 

@@ -71,8 +71,8 @@ class LookupReceiver(wiring.Component):
         source, within, more = self.i.payload.source, Signal(), Signal()
         came, most = Signal(bits, reset_less=True), 1 << bits - 1
         limit, but_one = Signal(bits), Signal(bits)
-        m.d.sync += [limit.eq(Mux(self.share < most, self.share, most)),
-                     but_one.eq(Mux(self.share < most, self.share, most) - 1)]
+        share = Mux(self.share < most, self.share, most)
+        m.d.sync += [limit.eq(share), but_one.eq(share - 1)]
         m.d.comb += more.eq(keep & (source == beat.source))
         with m.If(self.i.valid & swept):
             m.d.sync += [
