@@ -25,13 +25,25 @@ __all__ = ["GRADIENT_CHECK_COUNTERS", "GradientCheck"]
 GRADIENT_CHECK_COUNTERS = CounterLayout("packets", "dropped")
 
 _User = data.StructLayout({
-    "kind": 2, "step": STEP_BITS, "late": 1, "bare": 1, "lost": 1, "last": 1, "beats": 8})
+    "end": 1, "empty": 1, "other": 1, "step": STEP_BITS, "late": 1, "bare": 1, "lost": 1, "last": 1,
+    "beats": 8})
+"""``end``, ``empty``, ``other``: the kind of the record, if it is not KEY. ``late``: its step does
+not take gradients now."""
 
 _Judged = data.StructLayout({
     "key": Key, "step": STEP_BITS, "end": 1, "over": 1, "last": 1, "vectors": 1, "fault": 1,
     "status": 8})
 """A record and its own fault, of ``status``. ``over``: it ends the step. ``vectors``: its packet
 has any."""
+
+_Flags = data.StructLayout({
+    "end": 1, "over": 1, "ends": 1, "early": 1, "early_status": 8, "kind": 1, "open": 1,
+    "differs": 2})
+"""What a record and those before it in its packet say, whatever its table and the steps that ended.
+``end`` of a bag; ``over``: the only record, it ends the step; it ``ends`` it, if no fault of those
+below says otherwise. Its faults: those that come ``early`` in the order of faults; its ``kind``;
+the last record leaves its bag ``open``; the number of vector beats ``differs``, where the last
+vector does not begin a beat, and where it does."""
 
 _VERDICTS = 16
 """Packets that may be judged while the vectors of earlier ones are still here."""
@@ -115,7 +127,10 @@ class GradientCheck(wiring.Component):
         m.d.comb += [
             split.i.valid.eq(self.i.valid), self.i.ready.eq(split.i.ready),
             taken.key.row.eq(record.row), taken.key.table.eq(record.table),
-            taken.user.kind.eq(record.kind), taken.user.late.eq(item.step != self.step),
+            taken.user.end.eq(record.kind == RecordKind.KEY_END),
+            taken.user.empty.eq(record.kind == RecordKind.EMPTY),
+            taken.user.other.eq(record.kind == RecordKind.SAMPLE),
+            taken.user.late.eq(item.step != self.step),
             split.node.eq(self.node), split.nodes.eq(self.nodes),
             split.write_en.eq(self.write_en), split.write_table.eq(self.write_table),
             split.write_word.eq(self.write_word), split.write_data.eq(self.write_data),
@@ -125,56 +140,72 @@ class GradientCheck(wiring.Component):
         ]
         blocks = split, judged, staged_key, staged_bag, keys, bags, verdicts, refused
         m.d.comb += self.idle.eq(Cat(block.idle for block in blocks).all())
-        self._judge(m, split.o, judged.i)
+        self._judge(m, split.o, self._flags(m, split), judged.i)
         self._track(m, judged.o, staged_key.i, staged_bag.i, verdicts.i, refused.i)
         return m
 
-    def _judge(self, m: Module, i, judged) -> None:
-        """Find the fault of each record, or at the last one of its packet."""
-        user, item, take = i.payload.user, judged.payload, Signal()
+    def _flags(self, m: Module, split: OwnerSplit):
+        """Return what is known of the record that leaves ``split``, from registers: found out in
+        the cycle before, which leaves the next one short."""
+        user, known = split.coming, Signal(_Flags, reset_less=True)
         # Beats of vectors before this record, and with the next beat; vectors in the current one.
         beats, more, place = Signal(16), Signal(16), Signal(2)
-        # The packet begins here; its only record ends the step; the last step that ended.
-        first, over, ended = Signal(init=1), Signal(), Signal(STEP_BITS + 1)
-        # A record that is not ``late`` is of the step that takes gradients now, if that has not
-        # ended: known beforehand.
-        closed = Signal()
-        end, begins, late, final_place = Signal(), Signal(), Signal(), Signal.like(place)
+        first, final_place = Signal(init=1), Signal.like(place)  # the packet begins here
+        begins, over = Signal(), Signal()
         m.d.sync += final_place.eq((1 << self.vector_packing) - 1)
         m.d.comb += [
-            end.eq(user.kind == RecordKind.KEY_END), begins.eq(end & (place == 0)),
-            over.eq((user.kind == RecordKind.EMPTY) & first & user.last),
-            late.eq(user.late | closed),
-            take.eq(i.valid & judged.ready), i.ready.eq(judged.ready), judged.valid.eq(i.valid),
-            item.key.eq(i.payload.key), item.step.eq(user.step), item.end.eq(end),
-            item.over.eq(over), item.last.eq(user.last), item.vectors.eq(user.beats != 0),
+            begins.eq(user.end & (place == 0)), over.eq(user.empty & first & user.last),
         ]
-        matches = Mux(begins, more == user.beats, beats == user.beats)
+        with m.If(split.moves):
+            m.d.sync += [
+                known.end.eq(user.end), known.over.eq(over),
+                known.ends.eq(over & ~user.bare & ~user.late),
+                known.early.eq(user.bare | user.late),
+                known.early_status.eq(Mux(user.bare, Mux(
+                    user.lost, Status.CREDIT, Status.LENGTH), Status.STEP)),
+                known.kind.eq(user.other | (user.empty & ~over)),
+                known.open.eq(user.last & ~user.end & ~over),
+                # Compared with both, since it is known late which of them counts.
+                known.differs.eq(Cat(user.last & ~begins & (beats != user.beats),
+                                     user.last & begins & (more != user.beats))),
+            ]
+            with m.If(beats == 0):
+                m.d.sync += more.eq(self.vector_beats)
+            with m.If(split.comes):
+                m.d.sync += first.eq(user.last)
+                with m.If(user.end):
+                    m.d.sync += place.eq(Mux(place == final_place, 0, place + 1))
+                with m.If(begins):
+                    m.d.sync += [beats.eq(more), more.eq(more + self.vector_beats)]
+                with m.If(user.last):
+                    m.d.sync += [beats.eq(0), more.eq(self.vector_beats), place.eq(0)]
+        return known
+
+    def _judge(self, m: Module, i, known, judged) -> None:
+        """Find the fault of each record, or at the last one of its packet."""
+        user, item = i.payload.user, judged.payload
+        # The last step that ended. A record that is not ``late`` is of the step that takes
+        # gradients now, if that has not ended (``closed``): known beforehand.
+        ended, closed = Signal(STEP_BITS + 1), Signal()
+        m.d.comb += [
+            i.ready.eq(judged.ready), judged.valid.eq(i.valid),
+            item.key.eq(i.payload.key), item.step.eq(user.step), item.end.eq(known.end),
+            item.over.eq(known.over), item.last.eq(user.last), item.vectors.eq(user.beats != 0),
+        ]
         faults = (
-            (user.bare, Mux(user.lost, Status.CREDIT, Status.LENGTH)),
-            (late, Status.STEP),
-            (~end & (user.kind != RecordKind.KEY) & ~over, Status.KIND),
-            (~over & i.payload.refused, i.payload.status),
-            (user.last & ~end & ~over, Status.TRUNCATED),
-            (user.last & ~matches, Status.LENGTH),
+            (known.early, known.early_status),
+            (closed, Status.STEP),
+            (known.kind, Status.KIND),
+            (~known.over & i.payload.refused, i.payload.status),
+            (known.open, Status.TRUNCATED),
+            (known.differs.any(), Status.LENGTH),
         )
         for n, (holds, reason) in enumerate(faults):
             with m.If(holds) if n == 0 else m.Elif(holds):
                 m.d.comb += [item.fault.eq(1), item.status.eq(reason)]
-
         m.d.sync += closed.eq(Cat(self.step, 1) == ended)
-        with m.If(beats == 0):
-            m.d.sync += more.eq(self.vector_beats)
-        with m.If(take):
-            m.d.sync += first.eq(user.last)
-            with m.If(over & ~item.fault):
-                m.d.sync += [ended.eq(Cat(user.step, 1)), closed.eq(1)]
-            with m.If(end):
-                m.d.sync += place.eq(Mux(place == final_place, 0, place + 1))
-            with m.If(begins):
-                m.d.sync += [beats.eq(more), more.eq(more + self.vector_beats)]
-            with m.If(user.last):
-                m.d.sync += [beats.eq(0), more.eq(self.vector_beats), place.eq(0)]
+        with m.If(i.valid & judged.ready & known.ends & ~closed & ~known.differs[0]):
+            m.d.sync += [ended.eq(Cat(user.step, 1)), closed.eq(1)]
 
     def _track(self, m: Module, i, keys, bags, verdicts, refused) -> None:
         """Pass on the records of good packets, commit or revoke at each packet's end."""

@@ -48,8 +48,9 @@ class OwnerSplit(wiring.Component):
     i: stream of {key, user}.
     o: stream of {key, user, owner, own, status, refused}.
     node: this node's number.
-    moves, coming: in this cycle the pipeline moves, and ``o`` gets this user's data; for flags of
-        it in registers that stand beside those of ``o``, which come from shift registers.
+    moves, comes, coming: in this cycle the pipeline moves; with it ``o`` gets a key, and this
+        user's data; for flags in registers that stand beside those of ``o``, which come from shift
+        registers.
     nodes: nodes of the cluster.
     write_en, write_table, write_word, write_data: write a 32-bit word of a descriptor (words 0 to
         4 of :data:`rtl.formats.TableDescriptor`; 3 and 4 are not stored here). A descriptor in use
@@ -80,7 +81,7 @@ class OwnerSplit(wiring.Component):
             "node": In(NODE_BITS), "nodes": In(NODE_BITS, init=(1 << NODE_BITS) - 1),
             "write_en": In(1), "write_table": In(TABLE_BITS), "write_word": In(3),
             "write_data": In(32), "write_ready": Out(1), "idle": Out(1),
-            "moves": Out(1), "coming": Out(user_shape),
+            "moves": Out(1), "comes": Out(1), "coming": Out(user_shape),
         })
 
     def elaborate(self, platform) -> Module:
@@ -99,7 +100,7 @@ class OwnerSplit(wiring.Component):
         advance = Signal()
         m.d.comb += [
             advance.eq(self.o.ready | ~valids[4]),
-            head.o.ready.eq(advance), self.moves.eq(advance),
+            head.o.ready.eq(advance), self.moves.eq(advance), self.comes.eq(valids[3]),
             Value.cast(self.coming).eq(Value.cast(items[3].user)),
             self.idle.eq(swept & head.idle & ~Cat(valids).any()),
         ]
