@@ -10,7 +10,7 @@ from rtl.gradient.bags import BagKey, bag_length
 from rtl.gradient.divider import GradientDivider
 from rtl.memory import Ram
 from rtl.monitor.counters import CounterLayout, count
-from rtl.stream import Level, packet_layout
+from rtl.stream import Level, SkidBuffer, packet_layout
 
 __all__ = ["GRADIENT_EXPANDER_COUNTERS", "GradientExpander"]
 
@@ -66,6 +66,9 @@ class GradientExpander(wiring.Component):
         m.submodules.divider = divider = self._divider
         # Block RAM, although only an eighth of it is used: a NIC that trains is short of LUTs.
         m.submodules.ring = ring = Ram(BEAT_BITS, _RING, style="bram")
+        # Between the memory that keys come from and what depends on them, its pointers included.
+        m.submodules.keys = keys = SkidBuffer(packet_layout(BagKey))
+        wiring.connect(m, wiring.flipped(self.keys), keys.i)
         for name in ("bags", "verdicts", "vectors"):
             wiring.connect(m, wiring.flipped(getattr(self, name)), getattr(divider, name))
         for name in ("vector_beats", "vector_packing", "mean"):
@@ -78,14 +81,14 @@ class GradientExpander(wiring.Component):
         part, come, final_part = Signal(4), Signal(4), Signal(4)
         valid, advance, here, issue = Signal(), Signal(), Signal(), Signal()
         final, done, freed = Signal(), Signal(), Signal(5)
-        key = self.keys.payload.item
+        key = keys.o.payload.item
         m.d.sync += final_part.eq(self.vector_beats - 1)
         m.d.comb += [
             divider.go.eq(room), advance.eq(self.o.ready | ~valid), here.eq(present.some),
-            issue.eq(self.keys.valid & ~key.over & here & advance), final.eq(part == final_part),
-            self.flush.valid.eq(self.keys.valid & key.over & ~valid),
+            issue.eq(keys.o.valid & ~key.over & here & advance), final.eq(part == final_part),
+            self.flush.valid.eq(keys.o.valid & key.over & ~valid),
             self.flush.payload.eq(key.step),
-            self.keys.ready.eq((issue & final) | (self.flush.valid & self.flush.ready)),
+            keys.o.ready.eq((issue & final) | (self.flush.valid & self.flush.ready)),
             done.eq(issue & final & key.end), present.down.eq(done),
             present.up.eq(divider.o.valid & (come == final_part)),
             ring.write_en.eq(divider.o.valid), ring.write_addr.eq(end),
@@ -110,10 +113,10 @@ class GradientExpander(wiring.Component):
                          out.beat.eq(part), last.eq(final)]
         m.d.comb += [
             self.o.valid.eq(valid), self.o.payload.eq(out), self.o.payload.data.eq(ring.read_data),
-            self.idle.eq(divider.idle & (promised == 0) & ~self.keys.valid & ~valid),
+            self.idle.eq(divider.idle & (promised == 0) & ~self.keys.valid & keys.idle & ~valid),
         ]
         count(m, self.counters, bags=divider.bag_begun,
               keys=valid & self.o.ready & last, beats=valid & self.o.ready,
               stall_sink=valid & ~self.o.ready,
-              stall_vector=self.keys.valid & ~key.over & advance & ~here)
+              stall_vector=keys.o.valid & ~key.over & advance & ~here)
         return m
