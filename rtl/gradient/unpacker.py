@@ -67,7 +67,7 @@ class GradientUnpacker(wiring.Component):
     @property
     def credits(self) -> int:
         """Beats that the host may have sent but not seen in ``consumed``."""
-        # The admission check is a cycle old, in which one more beat may have come.
+        # The admission check is two cycles old, in which two more beats may have come.
         return self._depth - self._longest - 2
 
     def elaborate(self, platform) -> Module:
@@ -97,12 +97,13 @@ class GradientUnpacker(wiring.Component):
             arrived.vector_beats.eq(vector_count + vectors.i.valid),
             arrived.step.eq(beat.step), arrived.lost.eq(~admit),
         ]
-        # What leaves is known late and counts a cycle later, so that there is never more.
+        # What comes and leaves is known late and counts a cycle later; nothing leaves before it
+        # has been counted.
         full = []
         for name, queue in (("records", records), ("vectors", vectors), ("packets", packets)):
             m.submodules[f"{name}_here"] = here = Level(self._depth + 1)
-            m.d.comb += here.up.eq(queue.i.valid & queue.i.ready)
-            m.d.sync += here.down.eq(queue.o.valid & queue.o.ready)
+            m.d.sync += [here.up.eq(queue.i.valid & queue.i.ready),
+                         here.down.eq(queue.o.valid & queue.o.ready)]
             full.append(here.level > self.credits)
         m.d.sync += room.eq(~Cat(full).any())
         with m.If(self.i.valid):
