@@ -1,6 +1,6 @@
 """Partial receiver: packets of partials from peers or the host in, one partial per cycle out."""
 
-from amaranth.hdl import C, Module, Mux, Signal
+from amaranth.hdl import C, Cat, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -36,7 +36,8 @@ _User = data.StructLayout({
     "beats": 8, "last": 1})
 """``beyond``: the beat is none of a vector, known before the look-up."""
 
-_Out = data.StructLayout({"partial": ReceivedPartial, "bad": 1})
+_Out = data.StructLayout({"partial": ReceivedPartial, "bad": 1, "late": 1})
+"""``late``: bad, and of a step that is not open."""
 
 
 class PartialReceiver(Gateable, wiring.Component):
@@ -67,7 +68,7 @@ class PartialReceiver(Gateable, wiring.Component):
         partial left or was dropped, except for ``bad_step``.
     lost: event :data:`~rtl.gradient.partial_layouts.PartialLost`, in the cycle in which one that
         the host returned is dropped (host only).
-    pending: a checked partial has not left yet.
+    pending: a checked partial has not left yet; not one of another step.
     share: beats that a source may have here (ethernet only).
     freed: event :data:`rtl.network.layouts.FreedBeats`: the beats of a packet are consumed.
     consumed: beats consumed, modulo 2^16; for the host's also those that found no room.
@@ -139,7 +140,8 @@ class PartialReceiver(Gateable, wiring.Component):
         m.d.comb += [
             self.o.valid.eq(output.o.valid & ~bad), self.o.payload.eq(left.partial),
             output.o.ready.eq(self.o.ready | bad), gone.eq(output.o.valid & output.o.ready),
-            self.pending.eq(~output.idle),
+            # A late one leaves at once: none waits behind it.
+            self.pending.eq(output.o.valid & ~left.late),
             self.idle.eq(buffer.idle & split.idle & output.idle & ~self.arrived.valid
                          & ~self.freed.valid),
         ]
@@ -150,7 +152,7 @@ class PartialReceiver(Gateable, wiring.Component):
             ]
         m.d.sync += [
             passed.eq(gone & ~bad), stalled.eq(self.o.valid & ~self.o.ready),
-            self.arrived.valid.eq(gone), self.arrived.source.eq(left.partial.source),
+            self.arrived.valid.eq(gone & ~left.late), self.arrived.source.eq(left.partial.source),
             self.arrived.step.eq(left.partial.beat.step),
         ]
         count(m, self.counters, partials=passed, stall_sink=stalled)
@@ -161,7 +163,7 @@ class PartialReceiver(Gateable, wiring.Component):
     def _join(self, m: Module, checked, values, out) -> None:
         """Join looked-up records and values, and judge them."""
         user, place, final_place = checked.payload.user, Signal(2), Signal(2)
-        late, done, shared = Signal(), Signal(), Signal()
+        done, shared = Signal(), Signal()
         m.d.sync += [final_place.eq((1 << self.vector_packing) - 1),
                      shared.eq(self.vector_packing != 0)]
         both = checked.valid & values.valid & out.ready
@@ -184,13 +186,15 @@ class PartialReceiver(Gateable, wiring.Component):
         first = Signal(len(faults))
         names = list(faults)
         with m.If(faults["bad_step"]):
-            m.d.comb += [first[0].eq(1), late.eq(1)]
+            m.d.comb += first[0].eq(1)
         for n, name in enumerate(names[1:], 1):
             with m.Elif(faults[name]):
                 m.d.comb += first[n].eq(1)
         partial = out.payload.partial
         m.d.comb += [
-            out.valid.eq(both & ~late), out.payload.bad.eq(first.any()),
+            # The verdict comes late in a cycle: only what is stored depends on it.
+            out.valid.eq(both), out.payload.bad.eq(Cat(*faults.values()).any()),
+            out.payload.late.eq(faults["bad_step"]),
             partial.beat.key.eq(checked.payload.key), partial.beat.beat.eq(user.beat),
             partial.beat.step.eq(user.step), partial.source.eq(user.source),
             partial.level.eq(user.level),

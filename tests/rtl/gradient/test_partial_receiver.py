@@ -225,7 +225,8 @@ def test_what_the_host_returns(dimension, stalls):
 
 
 def test_nothing_is_taken_while_no_step_is_open():
-    """What was offered before stays until it is taken; the rest is dropped, its room is free."""
+    """What was offered before stays until it is taken; the rest is dropped, its room is free, and
+    nobody waits for it."""
     dut = made(PartialReceiver, CONFIG)
     rng = np.random.default_rng(3)
     packets = deque(random_partials(rng, 16, 5, own, count=4, source=1, step=STEP)
@@ -262,7 +263,12 @@ def test_nothing_is_taken_while_no_step_is_open():
         assert ctx.get(dut.counters.bad_step) == 10 and ctx.get(dut.counters.partials) == 2
         assert ctx.get(dut.consumed) == 15
 
-    simulate(powered_up(dut), descriptor_writer(dut, TABLES, NODE, NODES, then=feed), limit=1_000)
+    async def watch(ctx):
+        async for _, _, valid, pending in ctx.tick().sample(dut.o.valid, dut.pending):
+            assert pending == valid
+
+    simulate(powered_up(dut), descriptor_writer(dut, TABLES, NODE, NODES, then=feed),
+             background=[watch], limit=1_000)
     assert seen == reading.out[:2]
 
 
