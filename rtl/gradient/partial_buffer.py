@@ -1,16 +1,17 @@
 """Partial buffer: holds the beats of partials that are sent ahead, records apart from values."""
 
-from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from rtl.config import BEAT_BITS
-from rtl.formats import NODE_BITS, RECORDS_PER_BEAT, STEP_BITS
+from rtl.formats import NODE_BITS, STEP_BITS
 from rtl.gradient.partial_layouts import PartialItem
 from rtl.gradient.record_split import RecordSplit, records_layout
 from rtl.memory import Ram, sweep
 from rtl.monitor.counters import CounterLayout, count
 from rtl.network.layouts import CountedBeat, FreedBeats
+from rtl.network.sums import partial_beats
 from rtl.stream import StreamFIFO
 
 __all__ = ["PARTIAL_BUFFER_COUNTERS", "PartialBuffer"]
@@ -89,15 +90,12 @@ class PartialBuffer(wiring.Component):
         given, coming, come = self.i.payload, Signal(CountedBeat, reset_less=True), Signal()
         coming_needed, needed = Signal(8, reset_less=True), Signal(8, reset_less=True)
         beat, here = Signal(CountedBeat, reset_less=True), Signal()
-        rest, ready = Signal(2), Signal()
+        ready = Signal()
         # Beside ``come``, which drives the whole beat: nothing comes.
         gap = Signal(init=1)
-        shared = self.vector_packing
         m.d.sync += [
-            rest.eq(Cat(shared.any(), shared[1])),
             come.eq(self.i.valid & ready), gap.eq(~(self.i.valid & ready)), coming.eq(given),
-            coming_needed.eq(((given.count + RECORDS_PER_BEAT - 1) >> 3)
-                             + ((given.count + rest) >> shared)),
+            coming_needed.eq(partial_beats(given.count, self.vector_packing)),
         ]
         stored, of_records, leave = records.i.payload, Signal(), Signal()
         m.d.comb += [

@@ -1,6 +1,6 @@
 """Partial packager: gathers beats of gradients or rows into packets, one destination each."""
 
-from amaranth.hdl import C, Cat, Mux, Signal
+from amaranth.hdl import Mux, Signal
 from amaranth.lib.wiring import In
 
 from rtl.config import partials_in
@@ -8,7 +8,7 @@ from rtl.formats import CREDIT_BITS, RECORDS_PER_BEAT, OutgoingPartial
 from rtl.monitor.counters import CounterLayout
 from rtl.network.packager import PACKAGER_EVENTS, Packager
 from rtl.network.packet_store import RecordStore, VectorStore
-from rtl.network.sums import carry_saved
+from rtl.network.sums import partial_beats
 
 __all__ = ["PARTIAL_PACKAGER_COUNTERS", "PartialPackager"]
 
@@ -82,12 +82,7 @@ class PartialPackager(Packager):
                             m.d.sync += limit.eq(partials_in(most, shared))
 
     def _beats(self, units):
-        # Whole beats of values and of records, and a part of either, in one chain of carries.
-        packing, bits = self.vector_packing, len(units)
-        extra = Mux(packing == 2, units[:2].any(), (packing == 1) & units[0])
-        ones, twos = carry_saved((units >> packing)[:bits], Cat(units[3:], C(0, 3)),
-                                 Cat(units[:3].any(), C(0, bits - 1)))
-        return ones + Cat(extra, twos)
+        return partial_beats(units, self.vector_packing)
 
     def _store(self, m, pool, item, reader):
         most = self._max_beats
