@@ -26,9 +26,10 @@ def diagnose(cluster: Cluster, registers: Sequence[RegisterFile], error: StuckEr
     or None; ``waits``, the streams under back-pressure, with ``behind``, the blocked output streams
     of the block that should take the beat; ``owed``, outstanding answers of ``gpu``, ``host``
     (dense vectors) and ``peers``, and rows and optimizer states of training not yet ``written``;
-    ``counting``, stall counters that are still rising; ``unanswered`` samples; ``queries_waiting``
-    and ``gradients_waiting``, packets that the host holds back for lack of credit; ``step_open``,
-    whether a step of training is open.
+    ``counting``, stall counters that are still rising; ``unanswered`` samples; ``unsent``, packets
+    that the host has for its NIC and does not send, those that answer for its GPU among them;
+    ``queries_waiting`` and ``gradients_waiting``, packets that the host holds back for lack of
+    credit; ``step_open``, whether a step of training is open.
     """
     nodes = [_node(node, file) for node, file in zip(cluster.nodes, registers)]
     found = sorted((cause for state in nodes for cause in _causes(state)),
@@ -57,7 +58,8 @@ def _node(node: ClusterNode, registers: RegisterFile) -> dict:
     return {"node": node.number, "channels": channels, "waits": _waits(channels), "owed": owed,
             "counting": counting,
             "lookups_for": registers.read("lookup_next_node")["lookup_next_node"],
-            "unanswered": node.unanswered, "queries_waiting": node.queries_waiting,
+            "unanswered": node.unanswered, "unsent": node.packets_unsent,
+            "queries_waiting": node.queries_waiting,
             "gradients_waiting": 0 if node.training is None else node.training.waiting,
             "step_open": node.training is not None and node.training.finished is None}
 
@@ -85,6 +87,11 @@ def _causes(state: Mapping) -> list[dict]:
     causes = [cause(0, part, f"{means.format(node=node)} {since(edge)}, {edge} holds a beat")
               for edge, (part, means) in _EDGES.items()
               if channels[edge]["valid"] and not channels[edge]["ready"]]
+    # Before what the GPU owes: its answers pass through the host.
+    if state["unsent"]:
+        causes.append(cause(0, "host", f"the host of node {node} does not send {state['unsent']} "
+                                       f"packets to its NIC; host_rx brought nothing "
+                                       f"{since('host_rx')}"))
     owed = state["owed"]
     if owed["gpu"]:
         causes.append(cause(1, "gpu", f"node {node} waits for {owed['gpu']} rows of its GPU, whose "

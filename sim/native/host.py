@@ -87,6 +87,8 @@ class NativeNode:
     """
 
     training = None
+    packets_unsent = 0
+    """Of a silent host, which this one never is."""
 
     def __init__(self, number: int, engine: CompiledEngine, config: NicConfig, dimension: int,
                  pcie: PcieProfile, gpu: GpuProfile, in_flight: int, bottom: int | None,

@@ -67,6 +67,7 @@ class Node:
         thread.join(lambda now: self._schedule_end(self._gpu.start(now)))
         self._queries = Queries(number, config, in_flight, self._send, self._begin_step)
         self._to_nic: list[np.ndarray] = []
+        self._silenced: list[float] = []
         self._to_nic_starts: list[float] = []
         self._port = HostPort(engine, number, self._pcie.to_nic.cycles_per_byte, self._pcie.latency)
         self._answers = Answers(number, dimension, interaction=bottom is not None,
@@ -126,6 +127,11 @@ class Node:
     def unanswered(self) -> int:
         """Unanswered samples of this node's shares, in flight or waiting."""
         return sum(int(step.left[self.number]) for step in self._answers.steps.values())
+
+    @property
+    def packets_unsent(self) -> int:
+        """Packets for the NIC that a silent host has not sent yet."""
+        return sum(leaves > self.engine.cycle for leaves in self._silenced)
 
     @property
     def queries_waiting(self) -> int:
@@ -213,7 +219,9 @@ class Node:
 
     def _send(self, packet: np.ndarray, now: float) -> None:
         """Send a packet to the NIC at ``now``, or when the link is free."""
-        now = self.silent_host.after(now)
+        ready, now = now, self.silent_host.after(now)
+        if now > ready:
+            self._silenced.append(now)
         if now == inf:
             return
         self.host_bytes["to_nic"] += packet.nbytes

@@ -40,7 +40,8 @@ class ClusterNode(Protocol):
     errors: sample and status of each refusal. seconds: CPU time of NIC and host.
     host_bytes: bytes over PCIe each way. gpu: gathers of rows; dense: dense vectors sent, None
     unless the NIC computes the interaction. unanswered: samples in flight or waiting.
-    queries_waiting: query packets held back for lack of credit.
+    queries_waiting: query packets held back for lack of credit. packets_unsent: packets for the NIC
+    that a silent host has not sent yet.
     """
 
     number: int
@@ -72,6 +73,8 @@ class ClusterNode(Protocol):
     def unanswered(self) -> int: ...
     @property
     def queries_waiting(self) -> int: ...
+    @property
+    def packets_unsent(self) -> int: ...
 
     def submit(self, step: Step, time: float) -> None:
         """Queue this host's share of ``step``, to start in its turn, not before ``time``."""

@@ -52,6 +52,16 @@ def test_an_edge_that_takes_nothing_any_more(fault, part, stream):
     assert held[stream]["for"] == part
 
 
+def test_a_host_that_keeps_what_its_gpu_has_read():
+    where = _stuck(run(_options(nodes=2, samples=8, mini_batch=8, faults="silent-host=3us:@1")))
+    cause = where["causes"][0]
+    assert (cause["part"], cause["node"]) == ("host", 1)
+    assert "the host of node 1 does not send 1 packets to its NIC" in cause["means"]
+    assert [node["unsent"] for node in where["nodes"]] == [0, 1]
+    assert where["nodes"][1]["owed"]["gpu"]
+    assert "host_tx" not in {wait["stream"] for wait in where["nodes"][1]["waits"]}
+
+
 def test_a_row_that_the_gpu_never_reads(backend):
     lost = []
 
