@@ -103,14 +103,15 @@ class FrameCheck(wiring.Component):
         m.d.sync += [valid0.eq(self.valid), valid1.eq(valid0), valid2.eq(valid1),
                      valid3.eq(valid2)]
         with m.If(self.valid):
-            m.d.sync += [
-                inside.eq(~self.beat.last),
-                beat.first.eq(~inside), beat.last.eq(self.beat.last),
-                beat.err.eq(self.beat.err & self.beat.last),
-                beat.partial.eq(~self.beat.keep.all()), beat.data.eq(self.beat.data),
-            ]
-            if self._framing != "host":
-                m.d.sync += seen.eq(covered(self.beat.data, ~inside))
+            m.d.sync += inside.eq(~self.beat.last)
+        # Whether it came or not: an enable would have as many loads as these have bits.
+        m.d.sync += [
+            beat.first.eq(~inside), beat.last.eq(self.beat.last),
+            beat.err.eq(self.beat.err & self.beat.last),
+            beat.partial.eq(~self.beat.keep.all()), beat.data.eq(self.beat.data),
+        ]
+        if self._framing != "host":
+            m.d.sync += seen.eq(covered(self.beat.data, ~inside))
         # Stage 1: header fields and their comparisons, held until the next header.
         stage1, beats1 = Signal(stage, reset_less=True), Signal(beats_shape, reset_less=True)
         head1 = Signal(data.StructLayout({
