@@ -158,8 +158,12 @@ class Pooler(wiring.Component):
             places.down.eq(read), places.up.eq(given),
             last.eq(beat == final_beat), leave.eq(read & last),
             closed.up.eq(summed), closed.down.eq(leave),
-            results.read_addr.eq(Cat(beat[:beat_bits], bag)), divisors.read_addr.eq(bag),
+            results.read_addr.eq(Cat(beat[:beat_bits], bag)),
         ]
+        # Of its own, as ``bag`` is that of the sums.
+        read_bag = Signal(range(BAGS), reset_less=True)
+        m.d.sync += read_bag.eq(bag)
+        m.d.comb += divisors.read_addr.eq(read_bag)
         m.d.sync += ring.left.eq(leave)  # A number may be released a cycle late.
         m.d.sync += [flag.eq(Mux(leave, now_there[k + 1], now_there[k]))
                      for k, flag in enumerate(there)]
@@ -195,9 +199,9 @@ class Pooler(wiring.Component):
         # The last beat of a sum is available before its divisor, however many there are.
         assert FLOAT_ADDER_LATENCY + self._beats - 1 <= RECIPROCAL_LATENCY
         m.submodules.reciprocal = unit = CountReciprocal()
-        # The lanes take a divisor a cycle after the sum.
+        # The lanes take a divisor a cycle after the sum, so that it is read a cycle later.
         m.submodules.divisors = divisors = Ram(len(unit.o) + len(unit.exponent), BAGS,
-                                               style="lutram", latency=2)
+                                               style="lutram")
         valid = [now.valid & now.last & (now.beat == 0)]
         valid += [Signal(name=f"dividing{stage}") for stage in range(RECIPROCAL_LATENCY)]
         bags = [now.bag] + [Signal.like(now.bag, name=f"dividing_bag{stage}", reset_less=True)

@@ -169,6 +169,10 @@ class PacketParser(wiring.Component):
             ]
         with m.Else():
             m.d.comb += vectors.i.payload.eq(unpacker.o.payload)
+        # Half of the many bits load the one register, half the other.
+        upper = slice(BEAT_BITS // 2, BEAT_BITS)
+        m.d.comb += beat.data[upper].eq(
+            Mux(shared, unpacker.o.payload.beat.data[upper], item[upper]))
         if self._training:
             kind = Signal(range(1 + len(self._training)))
             m.d.comb += [received.count.eq(remaining), received.kind.eq(kind)]
