@@ -163,9 +163,10 @@ class PartialReceiver(Gateable, wiring.Component):
     def _join(self, m: Module, checked, values, out) -> None:
         """Join looked-up records and values, and judge them."""
         user, place, final_place = checked.payload.user, Signal(2), Signal(2)
-        done, shared = Signal(), Signal()
+        done, shared, halves = Signal(), Signal(), Signal()
+        # Not from ``vector_packing`` itself, on which the vectors of other blocks depend too.
         m.d.sync += [final_place.eq((1 << self.vector_packing) - 1),
-                     shared.eq(self.vector_packing != 0)]
+                     shared.eq(self.vector_packing != 0), halves.eq(self.vector_packing == 1)]
         both = checked.valid & values.valid & out.ready
         m.d.comb += [
             checked.ready.eq(values.valid & out.ready),
@@ -199,7 +200,7 @@ class PartialReceiver(Gateable, wiring.Component):
             partial.beat.step.eq(user.step), partial.source.eq(user.source),
             partial.level.eq(user.level),
             partial.beat.data.eq(Mux(
-                shared, taken(values.payload, place, self.vector_packing), values.payload)),
+                shared, taken(values.payload, place, Cat(halves, ~halves)), values.payload)),
         ]
         m.d.sync += [
             self.freed.valid.eq(both & user.last), self.freed.node.eq(user.source),
