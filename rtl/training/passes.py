@@ -13,8 +13,8 @@ __all__ = ["PASS_COUNTERS", "PassOver", "PassSource"]
 
 PASS_COUNTERS = CounterLayout("returned", "bad_returned")
 
-PassOver = data.StructLayout({"valid": 1, "step": STEP_BITS, "spilled": 32})
-"""Event: a pass of ``step`` is over, which spilled this number of beats."""
+PassOver = data.StructLayout({"valid": 1, "step": STEP_BITS, "spilled": 32, "some": 1})
+"""Event: a pass of ``step`` is over, which spilled this number of beats; ``some``: it is not 0."""
 
 
 class PassSource(wiring.Component):
@@ -90,9 +90,8 @@ class PassSource(wiring.Component):
                 m.d.sync += [left.eq(self.passed.spilled), final.eq(self.passed.spilled == 1)]
                 with m.If(self.passed.valid):
                     m.next = "FRESH"
-                    m.d.sync += [returning.eq(self.passed.spilled != 0),
-                                 opened.eq(self.passed.spilled == 0)]
-                    with m.If(self.passed.spilled != 0):
+                    m.d.sync += [returning.eq(self.passed.some), opened.eq(~self.passed.some)]
+                    with m.If(self.passed.some):
                         m.next = "RETURN"
             with m.State("RETURN"):
                 m.d.comb += [

@@ -244,6 +244,7 @@ class TrainingPath(wiring.Component):
         m.d.sync += [
             event.valid.eq(over.valid & over.ready), event.step.eq(over.payload.step),
             event.spilled.eq(Mux(spilling, over.payload.passed, 0)),
+            event.some.eq(spilling & over.payload.passed.any()),
         ]
         m.d.comb += source.passed.eq(event)
 

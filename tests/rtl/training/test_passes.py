@@ -39,9 +39,11 @@ class Reduction:
                     ctx.set(port.ready, 0)
                 await ctx.tick().repeat(self.rng.randrange(1, 12))
                 spilled = self.spills.pop(0)
-                ctx.set(dut.passed, {"valid": 1, "step": step, "spilled": spilled})
+                ctx.set(dut.passed, {
+                    "valid": 1, "step": step, "spilled": spilled, "some": int(spilled > 0)})
                 await ctx.tick()
-                ctx.set(dut.passed, {"valid": 0, "step": 0, "spilled": 0})
+                ctx.set(dut.passed, {
+                    "valid": 0, "step": 0, "spilled": 0, "some": 0})
                 if spilled:
                     self.owed.append((step, spilled))
 
