@@ -1,6 +1,6 @@
 """Reset: a pipelined tree, whose last registers each reset a part of one block."""
 
-from amaranth.hdl import Elaboratable, Fragment, Module, ResetInserter, Signal
+from amaranth.hdl import Elaboratable, Fragment, Module, ResetInserter, ResetSignal, Signal
 
 __all__ = ["LEAVES", "LOADS", "QUIET_CYCLES", "ResetBranch", "reset_root"]
 
@@ -16,7 +16,8 @@ class ResetBranch(Elaboratable):
     """``block``, reset by registers of its own that follow ``resets`` a cycle later.
 
     They and what they reset are on clock ``sync``. The modules of the block share them in their
-    order, so that each has about :data:`LOADS` bits to reset; data registers are ``reset_less``.
+    order, so that each has about :data:`LOADS` bits to reset; data registers are ``reset_less``. A
+    shared unit with a reset (:class:`rtl.shared.Shared`) has one for itself, while there are any.
 
     Parameters: ``block``, any elaboratable; ``resets``, the root of :func:`reset_root`.
     """
@@ -44,14 +45,25 @@ class _Leaves(ResetInserter):
         bits = sum(mask.bit_count() for signal, mask in lhs_masks.masks() if not signal.reset_less)
         if not bits:
             return
+        self.controls = {domain: self._leaf(bits)}
+        super()._insert_control(fragment, domain, lhs_masks)
+
+    def map_ports(self, fragment, new_fragment) -> None:
+        # Of an instance; how much it resets is not known here.
+        super().map_ports(fragment, new_fragment)
+        for name, (value, direction) in fragment.ports.items():
+            if isinstance(value, ResetSignal) and value.domain == "sync":
+                new_fragment.ports[name] = self._leaf(LOADS), direction
+
+    def _leaf(self, bits: int) -> Signal:
+        """Return the register that resets the next ``bits``."""
         if not self.leaves or (self._bits + bits > LOADS and len(self.leaves) < LEAVES):
             # Tools would merge equal registers, and one net would reset all.
             self.leaves.append(Signal(init=1, reset_less=True, name=f"rst{len(self.leaves)}",
                                       attrs={"dont_touch": "true"}))
             self._bits = 0
         self._bits += bits
-        self.controls = {domain: self.leaves[-1]}
-        super()._insert_control(fragment, domain, lhs_masks)
+        return self.leaves[-1]
 
 
 def reset_root(m: Module, reset: Signal) -> tuple[Signal, Signal]:

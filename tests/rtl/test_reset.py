@@ -1,9 +1,19 @@
 """The tree of resets: who is held how long, what is not reset, and what a register resets."""
 
 import pytest
-from amaranth.hdl import Elaboratable, Fragment, Module, Signal
+from amaranth.hdl import (
+    ClockSignal,
+    Elaboratable,
+    Fragment,
+    Instance,
+    Module,
+    ResetSignal,
+    Signal,
+)
 
+from rtl.gradient.key_walk import KeyWalk
 from rtl.reset import LEAVES, LOADS, QUIET_CYCLES, ResetBranch, reset_root
+from rtl.shared import Shared
 from tests.support import simulate
 
 
@@ -81,3 +91,22 @@ def test_a_register_for_so_many_bits(parts, leaves):
               if hasattr(statement, "lhs") for signal in statement._lhs_signals()}
     assert {f"rst{k}" for k in range(leaves)} <= driven
     assert f"rst{leaves}" not in driven
+
+
+def test_a_shared_unit_is_reset_by_a_register_of_its_own():
+    """In Verilog, where its reset is a port; there the NIC's clock domain has none."""
+    class Platform:
+        def shared_instance(self, unit, name, ports):
+            return Instance("unit", i_rst=ResetSignal("sync"), i_clk=ClockSignal("sync"))
+
+    class Block(Elaboratable):
+        def elaborate(self, platform):
+            m = Module()
+            m.submodules += [_Counter(), Shared(KeyWalk(4, 2, 1), "walk", has_reset=True)]
+            return m
+
+    fragment = Fragment.get(ResetBranch(Block(), Signal(LEAVES)), Platform())
+    shared = fragment.subfragments[1][0]
+    instance = shared.subfragments[0][0]
+    assert instance.ports["rst"][0].name == "rst1"
+    assert isinstance(instance.ports["clk"][0], ClockSignal)
