@@ -17,6 +17,7 @@ from rtl.gradient.reducer_layouts import (
     sum_meta_layout,
 )
 from rtl.monitor.counters import CounterLayout, count
+from rtl.shared import Shared
 from rtl.stream import SkidBuffer
 
 __all__ = ["GRADIENT_REDUCER_COUNTERS", "GradientReducer"]
@@ -90,7 +91,7 @@ class GradientReducer(Gateable, wiring.Component):
         ("beat", "passed"): 10,
         ("flush",
          "its answer, besides the beats that leave and at most 1 for "
-         "each empty set, if nothing waits and sums leave rounded"): 19,
+         "each empty set, if nothing waits and sums leave rounded"): 20,
     }
     RATE = (
         "1 beat per cycle, whatever the keys, also where they are passed on, after a cycle in "
@@ -128,7 +129,11 @@ class GradientReducer(Gateable, wiring.Component):
         layout = gradient_beat_layout(self._lanes)
         m.submodules.entry = entry = SkidBuffer(data.StructLayout(
             {"beat": layout, "bad": 1, "again": 1}))
-        m.submodules.table = table = KeyTable(*size, lanes=self._lanes)
+        # A unit of its own: tools that map training as a whole let its loop become as long as the
+        # longest path there.
+        m.submodules.table = table = Shared(
+            KeyTable(*size, lanes=self._lanes),
+            "key_table_" + "_".join(map(str, (*size, self._lanes))), has_reset=True)
         m.submodules.walk = walk = KeyWalk(*size)
         m.submodules.sums = sums = ExactTable(
             self._keys * self._beats, self._meta, style=self._style, lanes=self._lanes,
@@ -224,9 +229,10 @@ class GradientReducer(Gateable, wiring.Component):
 
         ``left``: the pending answer. A beat of ``entry`` that is not dropped is ``waiting``. It is
         ``own`` if its step is the open one, which is known at once of a beat behind one of its
-        step, otherwise when it has been ``seen``.
+        step, otherwise when it has been ``seen``. ``enter`` is a register, and so is what a flush
+        is compared to: a beat's ready, and all that follows from it, depends on both.
         """
-        opened, empty, answer = Signal(), Signal(), self.flushed.payload
+        opened, over, other, answer = Signal(), Signal(), Signal(), self.flushed.payload
         # Of the beat in front, once it was seen, and of the one that left last.
         same, run = Signal(), Signal()
         leaves, front = entry.o.valid & entry.o.ready, entry.o.payload
@@ -238,29 +244,33 @@ class GradientReducer(Gateable, wiring.Component):
         with m.FSM(init="SWEEP"):
             with m.State("SWEEP"):
                 with m.If(~walk.sweeping):
+                    m.d.sync += enter.eq(1)
                     m.next = "ADD"
             with m.State("ADD"):
-                m.d.comb += [
-                    self.flush.ready.eq(1), enter.eq(1), self.idle.eq(quiet & entry.idle)]
+                m.d.comb += [self.flush.ready.eq(1), self.idle.eq(quiet & entry.idle)]
                 m.d.sync += [
                     answer.step.eq(self.flush.payload), answer.keys.eq(0), answer.passed.eq(0)]
                 with m.If(waiting & ~opened):
                     m.d.sync += [opened.eq(1), step.eq(front.beat.step), seen.eq(1), same.eq(1)]
                 with m.If(self.flush.valid):
+                    m.d.sync += enter.eq(0)
                     m.next = "FLUSH"
             with m.State("FLUSH"):
-                with m.If(opened & (step != answer.step)):
+                m.d.sync += other.eq(opened & (step != answer.step))
+                m.next = "JUDGE"
+            with m.State("JUDGE"):
+                with m.If(other):
                     m.next = "LEAVE"
                 with m.Else():
-                    m.d.sync += [opened.eq(1), step.eq(answer.step)]
+                    m.d.sync += [opened.eq(1), step.eq(answer.step), enter.eq(1)]
                     m.next = "DRAIN"
             with m.State("DRAIN"):
                 # Beats from before the flush may not have reached the table yet.
-                m.d.comb += enter.eq(~empty)
-                m.d.sync += empty.eq((~waiting | (seen & ~own)) & drained & ~empty)
-                with m.If(empty):
+                m.d.comb += over.eq((~waiting | (seen & ~own)) & drained & enter)
+                m.d.sync += enter.eq(~over)
+                with m.If(~enter):
                     m.d.comb += walk.start.eq(left.keys != 0)
-                    m.d.sync += [opened.eq(0), run.eq(0), seen.eq(0), same.eq(0)]
+                    m.d.sync += [enter.eq(0), opened.eq(0), run.eq(0), seen.eq(0), same.eq(0)]
                     m.next = "WALK"
             with m.State("WALK"):
                 with m.If(~walk.walking):
@@ -273,4 +283,5 @@ class GradientReducer(Gateable, wiring.Component):
             with m.State("ANSWER"):
                 m.d.comb += self.flushed.valid.eq(1)
                 with m.If(self.flushed.ready):
+                    m.d.sync += enter.eq(1)
                     m.next = "ADD"

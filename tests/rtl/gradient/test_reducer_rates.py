@@ -21,7 +21,7 @@ from tests.support import made, receiver, sender, simulate
 BEATS = 200
 OPENING = 1
 """Cycle in which the first beat opens its step."""
-READING_OUT = 19
+READING_OUT = 20
 PASSING_ON = 10
 
 
