@@ -19,6 +19,8 @@ _Flags = data.StructLayout({"sign": 1, "plus": 1, "minus": 1, "other": 1})
 _LEAD = 23
 """The lowest place of the leading bit that leaves room for a significand below it."""
 
+_BEYOND = EXACT_VALUE_BITS - 1 - 277
+"""Bits of the highest chunk that stand for 2^128 and more."""
 
 _HALF = 6
 """Chunks below those that are searched together, so that the search is a few levels of logic."""
@@ -49,8 +51,7 @@ class ExactRounder(wiring.Component):
     hold: In(1), the sum that entered 5 cycles ago stays unchanged.
     once: In(1), sums are not rounded again: infinity instead of the largest number. Must not change
         while a sum is in flight.
-    done: Out(1), together with ``o``: the remainder is 0. An infinity or NaN has none.
-    soon: Out(1), the same for the sum that entered a cycle later.
+    done: Out(1), 2 cycles before ``o``: the remainder will be 0. An infinity or NaN has none.
     """
 
     LATENCY = {("exact sum", "binary32"): EXACT_ROUNDER_LATENCY}
@@ -60,8 +61,7 @@ class ExactRounder(wiring.Component):
         self._rest = rest
         ports = {"i": In(EXACT), "o": Out(32)}
         if rest:
-            ports |= {"enter": In(1), "hold": In(1), "once": In(1), "done": Out(1),
-                      "soon": Out(1)}
+            ports |= {"enter": In(1), "hold": In(1), "once": In(1), "done": Out(1)}
         super().__init__(ports)
 
     def elaborate(self, platform) -> Module:
@@ -123,22 +123,24 @@ class ExactRounder(wiring.Component):
         # 4: the place of the leading bit in its chunk.
         m.submodules.zeros = zeros = Shared(_Zeros(), "zeros_of_chunk")
         m.d.comb += zeros.i.eq(unlike4)
-        shift5, pair5, lead5, below5, lost5, flags5 = _registers(
-            shift5=5, pair5=2 * CHUNK_BITS, lead5=CHUNKS, below5=CHUNKS - 2, lost5=1,
-            flags5=_Flags)
+        shift5, above5, pair5, lead5, below5, lost5, flags5 = _registers(
+            shift5=5, above5=CHUNK_BITS, pair5=2 * CHUNK_BITS, lead5=CHUNKS, below5=CHUNKS - 2,
+            lost5=1, flags5=_Flags)
         m.d.sync += [
-            shift5.eq(zeros.o),
+            shift5.eq(zeros.o), above5.eq(zeros.above),
             pair5.eq(pair4), lead5.eq(lead4), below5.eq(below4), lost5.eq(lost4), flags5.eq(flags4),
         ]
 
         # 5: shift. s is the place of the significand's lowest bit.
         m.submodules.window = window = Shared(_Window(), "exact_window")
+        m.submodules.low = low = Shared(_Low(), "exact_low")
         most = CHUNK_BITS - 1 - _LEAD
         window6, lost6, low6, flags6 = _registers(window6=25, lost6=1, low6=9, flags6=_Flags)
-        m.d.comb += [window.pair.eq(pair5), window.shift.eq(shift5)]
+        m.d.comb += [window.pair.eq(pair5), window.shift.eq(shift5), low.pair.eq(pair5),
+                     low.above.eq(above5)]
         first = _selected(lead5, [Const(CHUNK_BITS * k + most, 9) for k in range(CHUNKS)])
         m.d.sync += [
-            window6.eq(window.o), lost6.eq(lost5 | window.lost),
+            window6.eq(window.o), lost6.eq(lost5 | low.lost),
             low6.eq(first - shift5), flags6.eq(flags5),
         ]
 
@@ -155,16 +157,21 @@ class ExactRounder(wiring.Component):
         ]
         m.d.sync += [packed7.eq(packed), over7.eq(over), flags7.eq(flags6)]
 
-        # 7: pack. Whether there is a remainder comes from a register, since much depends on it.
+        # 7: pack.
         nan, infinite = flags7.plus & flags7.minus, flags7.plus | flags7.minus
         if self._rest:
-            soon7, done8 = _registers(soon7=1, done8=1)
+            # Much depends on whether there is a remainder, so it is known two cycles early. Where
+            # no bit is lost, the largest number is given out for sums from 2^128 on, or from -2^128
+            # down; all but -2^128 itself have a bit there that differs from the sign.
+            beyond5, special5, done6 = _registers(beyond5=1, special5=1, done6=1)
             m.d.sync += [
-                soon7.eq((flags6.plus | flags6.minus) | ~(window6[0] | lost6 | over)),
-                done8.eq(soon7),
+                beyond5.eq(lead4[-1] & (unlike4[-_BEYOND:].any()
+                                        | (flags4.sign & ~pair4[:-_BEYOND].any()))),
+                special5.eq(flags4.plus | flags4.minus),
+                done6.eq(special5 | ~(low.some | lost5 | beyond5)),
             ]
             m.d.comb += [
-                self.soon.eq(soon7), self.done.eq(done8),
+                self.done.eq(done6),
                 rest.x.eq(x3), rest.lead.eq(lead5), rest.below.eq(below5), rest.shift.eq(shift5),
                 rest.up.eq(up),
                 rest.over.eq(over7 & ~infinite), rest.hold.eq(self.hold),
@@ -185,8 +192,8 @@ class ExactRounder(wiring.Component):
 class _Chunk(wiring.Component):
     """Whether any bit of a chunk is 1, and whether any is unlike the sign.
 
-    Yosys maps this and the next two by themselves, for their own depth: what is deeper beside them
-    would leave it time to save LUTs.
+    Yosys maps this and the next three by themselves, for their own depth: what is deeper beside
+    them would leave it time to save LUTs.
     """
 
     i: In(CHUNK_BITS)
@@ -202,34 +209,53 @@ class _Chunk(wiring.Component):
 
 
 class _Zeros(wiring.Component):
-    """The number of zeros above the highest 1 of a chunk."""
+    """The number of zeros above the highest 1 of a chunk; ``above``: whether there is a 1 at each
+    place or a higher one."""
 
     i: In(CHUNK_BITS)
     o: Out(5)
+    above: Out(CHUNK_BITS)
 
     def elaborate(self, platform) -> Module:
         m = Module()
-        m.d.comb += self.o.eq(leading_zeros(self.i))
+        m.d.comb += [self.o.eq(leading_zeros(self.i)),
+                     self.above.eq(Cat(self.i[place:].any() for place in range(CHUNK_BITS)))]
         return m
 
 
 class _Window(wiring.Component):
-    """The upper 25 bits of a pair of chunks shifted left, and whether a 1 is lost below them, which
-    is known without a shift."""
+    """The upper 25 bits of a pair of chunks shifted left."""
 
     pair: In(2 * CHUNK_BITS)
     shift: In(5)
     o: Out(25)
-    lost: Out(1)
 
     def elaborate(self, platform) -> Module:
         m = Module()
-        shifted, below = Signal(2 * CHUNK_BITS), 2 * CHUNK_BITS - 25
-        m.d.comb += [
-            shifted.eq(self.pair << self.shift), self.o.eq(shifted[-25:]),
-            self.lost.eq(Cat(self.pair[place] & (self.shift < below - place)
-                             for place in range(below)).any()),
-        ]
+        m.d.comb += self.o.eq((self.pair << self.shift)[2 * CHUNK_BITS - 25:2 * CHUNK_BITS])
+        return m
+
+
+class _Low(wiring.Component):
+    """Whether a 1 of a pair of chunks lies below the window, or at its lowest place or below it,
+    which is known without a shift: from ``above``, as :class:`_Zeros` says it of the upper chunk.
+    """
+
+    pair: In(2 * CHUNK_BITS)
+    above: In(CHUNK_BITS)
+    lost: Out(1)
+    some: Out(1)
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+
+        def reach(bits: int) -> Value:
+            """Return whether a 1 lies below the ``bits`` bits from the leading one down."""
+            least = bits - CHUNK_BITS
+            return Cat(self.pair[place] & self.above[max(0, place + least)]
+                       for place in range(CHUNK_BITS - least)).any()
+
+        m.d.comb += [self.lost.eq(reach(25)), self.some.eq(reach(24))]
         return m
 
 

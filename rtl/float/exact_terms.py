@@ -87,19 +87,22 @@ class ExactTerms(wiring.Component):
             "valid": 1, "emit": 1, "meta": self._meta, "count": range(2 * EXACT_TERMS)})
         ring = [Signal(place, name=f"ring{n}") for n in range(EXACT_ROUNDER_LATENCY)]
         entering, front = Signal(place), ring[-1]
-        taken, room, come, enter, last, on, some = Signal(range(_PLACES + 1)), Signal(), *(
-            Signal() for _ in range(5))
+        taken, room, come, enter, some = Signal(range(_PLACES + 1)), *(Signal() for _ in range(4))
+        # Whether the beat of the front is the last of its entry, and whether the entry goes round
+        # once more. Much depends on it, so both are registers: ``ends`` is known a cycle before.
+        ends, last, on = (Signal() for _ in range(3))
         # Which part of an entry enters the ring, and which leaves it. All turns of an entry begin
         # with the same part, and the other parts follow the first.
         turns = self._lanes // self._units
         turn, entered, begin, counted = Signal(range(turns)), Signal(), Signal(), Signal()
-        m.d.sync += [later.eq(sooner) for later, sooner in zip(ring, [entering, *ring])]
+        m.d.sync += [
+            *(later.eq(sooner) for later, sooner in zip(ring, [entering, *ring])),
+            last.eq(ends), on.eq(ring[-2].valid & ~(ring[-2].emit & ends)),
+        ]
         m.d.comb += [
             some.eq(Cat(slot.valid for slot in ring).any()), begin.eq(turn == 0),
             # A place taken a cycle ago is not counted yet; with several parts, there is none.
-            room.eq(taken < _PLACES - (turns == 1)), last.eq(1),
-            on.eq(front.valid & ~(front.emit & last)),
-            # ``on`` is late: a sum that could come does so where none goes on.
+            room.eq(taken < _PLACES - (turns == 1)),
             come.eq(Mux(begin, room & self.sums.valid, entered)), enter.eq(come & ~(begin & on)),
             self.sums.ready.eq(Mux(begin, ~on & room, entered)),
             entering.valid.eq(on | come),
@@ -129,15 +132,14 @@ class ExactTerms(wiring.Component):
             *(unit.i.eq(total) for unit, total in zip(units, self.sums.payload.lanes)),
         ]
         if self._split:
-            # Much depends on whether all lanes are done, so each unit says it a cycle before.
-            soon, done, whole, rounded = (Signal() for _ in range(4))
-            m.d.comb += soon.eq(Cat(unit.soon for unit in units).all())
-            m.d.sync += [done.eq(soon), rounded.eq(self.rounded)]
-            if turns > 1:
-                m.d.sync += whole.eq(soon & done)
-                m.d.comb += last.eq(rounded | Mux(begin, done & soon, whole))
-            else:
-                m.d.comb += last.eq(rounded | done)
+            # ``part``: all lanes of one part are done; ``both``: and those of the part before.
+            done, part, both, rounded = (Signal() for _ in range(4))
+            m.d.comb += [
+                done.eq(Cat(unit.done for unit in units).all()),
+                ends.eq(rounded | (Mux(turn == turns - 1, part & done, both) if turns > 1
+                                   else part)),
+            ]
+            m.d.sync += [part.eq(done), both.eq(part & done), rounded.eq(self.rounded)]
             for unit in units:
                 m.d.comb += [
                     unit.enter.eq(~on), unit.hold.eq(~ring[4].emit), unit.once.eq(rounded)]
@@ -146,4 +148,6 @@ class ExactTerms(wiring.Component):
                     entering.meta.eq(front.meta),
                     entering.count.eq(front.count + front.emit),
                 ]
+        else:
+            m.d.comb += ends.eq(1)
         return m

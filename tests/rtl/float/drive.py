@@ -11,12 +11,14 @@ __all__ = ["drive"]
 
 
 def drive(dut: wiring.Component, latency: int, operands: Mapping[str, Sequence[int]],
-          late: Mapping[str, int] | None = None, results: Sequence[str] = ("o",)) -> list:
+          late: Mapping[str, int] | None = None, results: Sequence[str] = ("o",),
+          early: Mapping[str, int] | None = None) -> list:
     """Return the results of ``dut``, one set of ``operands`` a cycle.
 
     ``operands`` are the values of each input port, in order; those of a port named in ``late``
     come so many cycles later than the others. A result is an integer, or a tuple of them where
-    ``results`` names several ports. After the last operands the inputs are 0.
+    ``results`` names several ports; that of a port named in ``early`` comes so many cycles before
+    the others. After the last operands the inputs are 0.
     """
     rows = len(next(iter(operands.values())))
     delays = {port: (late or {}).get(port, 0) for port in operands}
@@ -34,9 +36,11 @@ def drive(dut: wiring.Component, latency: int, operands: Mapping[str, Sequence[i
                     word |= int(values[k]) << shift
                 shift += len(port)
             ctx.set(Cat(ports), word)
-            found = tuple(ctx.get(out) for out in outs)
-            taken.append(found if len(found) > 1 else found[0])
+            taken.append([ctx.get(out) for out in outs])
             await ctx.tick()
 
     simulate(dut, bench)
-    return taken[latency:]
+    leads = [(early or {}).get(port, 0) for port in results]
+    found = [tuple(taken[row + latency - lead][k] for k, lead in enumerate(leads))
+             for row in range(rows)]
+    return [item if len(item) > 1 else item[0] for item in found]

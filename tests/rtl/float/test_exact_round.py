@@ -49,10 +49,26 @@ def test_first_of_a_list_and_whether_it_is_the_last():
     sums = around_ties(2)[::3] + SPECIAL_SUMS
     got = drive(made(ExactRounder, rest=True), EXACT_ROUNDER_LATENCY,
                 {"i": [exact_word(total) for total in sums], "enter": [1] * len(sums)},
-                results=("o", "done"))
+                results=("o", "done"), early={"done": 2})
     for total, found in zip(sums, got, strict=True):
         term, left = taken(total)
         assert found == (term, left.value == 0), f"{total} gave {found[0]:08x}, not {term:08x}"
+
+
+def test_what_is_left_around_the_end_of_the_range():
+    """From 2^128 on something is left of any sum, and from the tie below it."""
+    end = 1 << 277
+    edges = [sign * (at + more) for sign in (1, -1)
+             for at in (end, end - (1 << 252), end - (1 << 253), end - (1 << 254), end >> 1,
+                        end + (1 << 254), end << 1, (1 << 297) - (1 << 273))
+             for more in (0, 1, -1, 1 << 252, 1 << 100)]
+    sums = [ExactSum(value, other=True) for value in edges]
+    got = drive(made(ExactRounder, rest=True), EXACT_ROUNDER_LATENCY,
+                {"i": [exact_word(total) for total in sums], "enter": [1] * len(sums)},
+                results=("o", "done"), early={"done": 2})
+    for total, found in zip(sums, got, strict=True):
+        term, left = taken(total)
+        assert found == (term, left.value == 0), f"{total} gave {found}, not {term:08x}"
 
 
 def test_a_sum_that_is_held_stays():
@@ -63,7 +79,8 @@ def test_a_sum_that_is_held_stays():
     got = drive(
         made(ExactRounder, rest=True), turn,
         {"i": words + [0] * 3 * turn, "enter": [1] * turn + [0] * 3 * turn,
-         "hold": ([1] * turn + [0] * turn) * 2}, late={"hold": 5}, results=("o", "done"))
+         "hold": ([1] * turn + [0] * turn) * 2}, late={"hold": 5}, results=("o", "done"),
+        early={"done": 2})
     for number, total in enumerate(sums):
         for k in range(4):
             term, left = taken(total)
