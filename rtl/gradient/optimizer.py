@@ -153,7 +153,7 @@ class RowOptimizer(Gateable, wiring.Component):
             ids.i.valid.eq(whole), ids.i.payload.eq(beat.id),
             states.i.valid.eq(whole & adagrad), states.i.payload.eq(beat.state),
         ]
-        # Also long enough for every FIFO to settle.
+        # Also long enough for every FIFO to settle, and for ``busy`` below.
         taken = Signal(_IN_CYCLES + _FIFO_CYCLES)
         m.d.sync += taken.eq(Cat(take, taken))
         arrived = Signal(HALF_BITS, reset_less=True)
@@ -171,7 +171,12 @@ class RowOptimizer(Gateable, wiring.Component):
         ]
 
         # Compute a step for every row.
-        done, result, busy = self._adagrad(m, come & adagrad, come_upper, recoded, last, states)
+        # Whether one is under way comes from a register, because the idle of the NIC follows from
+        # it; ``taken`` lasts two cycles longer than a half takes to get there.
+        busy = Signal()
+        done, result, computing = self._adagrad(
+            m, come & adagrad, come_upper, recoded, last, states)
+        m.d.sync += busy.eq(computing)
         m.submodules.recoder_rate = rate = Shared(Recoder(), "recoder")
         m.d.comb += [
             rate.i.eq(self.learning_rate),
@@ -183,7 +188,8 @@ class RowOptimizer(Gateable, wiring.Component):
         # lower half of a beat reserves a place for both among the leaving ones.
         leave, room, leaving_upper = Signal(), Signal(), Signal()
         given, ends = self.o.valid & self.o.ready, lasts.o.payload
-        m.submodules.places = places = Level(OUT_BEATS, init=OUT_BEATS)
+        # Whether a beat is taken follows from all that the rows go to, so it is late.
+        m.submodules.places = places = Level(OUT_BEATS, init=OUT_BEATS, late=True)
         m.d.comb += [
             room.eq(places.some | leaving_upper),
             places.down.eq(leave & ~leaving_upper), places.up.eq(given),
