@@ -1,6 +1,6 @@
 """Row output: sends updated rows to their slots and to GPU memory, with their states."""
 
-from amaranth.hdl import Module, Mux, Signal
+from amaranth.hdl import Module, Mux, ShapeLike, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
@@ -10,6 +10,7 @@ from rtl.cache.vectors import row_write_layout
 from rtl.config import NicConfig
 from rtl.formats import STEP_BITS, Key, OutgoingPartial, OutgoingRecord, StateRecord
 from rtl.gradient.records import ROW_NUMBER_BITS, updated_layout
+from rtl.shared import Shared
 from rtl.stream import SkidBuffer
 
 __all__ = ["RowOutput"]
@@ -61,7 +62,9 @@ class RowOutput(wiring.Component):
             wiring.connect(m, buffer.o, wiring.flipped(port))
 
         # A beat waits here while the ring's data of its row are read.
-        item, valid, go = Signal(self.i.payload.shape(), reset_less=True), Signal(), Signal()
+        shape = self.i.payload.shape()
+        m.submodules.waiting = waiting = Shared(_Waiting(shape), "row_output_waiting")
+        item, valid, go = waiting.o, Signal(), Signal()
         beat = Signal(range(max(2, self._config.vector_beats)))
         take = self.i.valid & self.i.ready
         m.d.comb += [
@@ -69,9 +72,10 @@ class RowOutput(wiring.Component):
             self.read_place.eq(self.i.payload.id[:self._place_bits]),
             go.eq(valid & write.i.ready & rows.i.ready & states.i.ready),
             self.waits.eq(valid & ~go),
+            waiting.i.eq(self.i.payload), waiting.valid.eq(valid), waiting.go.eq(go),
         ]
         with m.If(self.i.ready):
-            m.d.sync += [valid.eq(self.i.valid), item.eq(self.i.payload)]
+            m.d.sync += valid.eq(self.i.valid)
         with m.If(go):
             m.d.sync += beat.eq(Mux(item.last, 0, beat + 1))
 
@@ -91,4 +95,23 @@ class RowOutput(wiring.Component):
         ]
         m.d.sync += self.sent.eq(self.sent + (self.rows.valid & self.rows.ready)
                                  + (self.states.valid & self.states.ready))
+        return m
+
+
+class _Waiting(wiring.Component):
+    """The beat that waits. It has its enable here: one that decides on the next beat too would
+    drive hundreds of loads.
+
+    Ports: ``i`` and ``o``, beats of ``shape``; ``valid``, one waits; ``go``, it leaves.
+    """
+
+    def __init__(self, shape: ShapeLike):
+        super().__init__({"i": In(shape), "valid": In(1), "go": In(1), "o": Out(shape)})
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+        item = Signal.like(self.o, reset_less=True)
+        with m.If(~self.valid | self.go):
+            m.d.sync += item.eq(self.i)
+        m.d.comb += self.o.eq(item)
         return m
