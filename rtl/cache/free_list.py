@@ -45,7 +45,7 @@ class FreeList(wiring.Component):
             self.taken.valid.eq(fresh_left | returned.o.valid),
             self.taken.payload.eq(Mux(fresh_left, fresh, returned.o.payload)),
             returned.o.ready.eq(self.taken.ready & ~fresh_left),
-            self.idle.eq((returned.level == 0) | returned.o.valid),
+            self.idle.eq(returned.idle | returned.o.valid),
         ]
         with m.If(self.taken.ready & fresh_left):
             m.d.sync += [fresh.eq(fresh + 1), fresh_left.eq(fresh != self._count - 1)]

@@ -130,7 +130,9 @@ class VectorStore(wiring.Component):
             waiter.eq(Mux(beat != 0, current, self.waiters.valid & (due | ~self.hits.valid))),
             issue.eq((self.hits.valid | self.waiters.valid) & queue.free),
             final.eq(beat + 1 == self.vector_beats),
-            self.hits.ready.eq(issue & ~waiter & final),
+            # Whether a hit is there arrives late, and its ready matters only if one is.
+            self.hits.ready.eq(queue.free & final & ~Mux(
+                beat != 0, current, self.waiters.valid & due)),
             self.waiters.ready.eq(issue & waiter & final),
             queue.reserve.eq(issue),
             self.released.valid.eq(self.waiters.ready & self.waiters.payload.last),
