@@ -82,8 +82,8 @@ def test_dedupe_rows(depth):
 @pytest.mark.parametrize("wrong, edit", some_slow([
     ("to_its_requester", ("Resolver", "asked & kept.hit & self.waiting",
                           "asked & kept.hit & 0")),
-    ("not_twice", ("VectorStore", "self.hits.ready.eq(issue & ~waiter & final)",
-                   "self.hits.ready.eq(issue & ~waiter & final & (passed != 0))")),
+    ("not_twice", ("VectorStore", "self.hits.ready.eq(queue.free & final",
+                   "self.hits.ready.eq(queue.free & final & (passed != 0)")),
     ("answered", ("Resolver", "asked & ~(kept.hit & self.waiting)", "asked & ~kept.hit")),
     ("to_its_requester", ("DedupeTable", "tag.node.eq(request.node)", "tag.node.eq(0)")),
     ("to_its_requester", ("VectorStore", "Mux(waiter, waiter_meta, hit_meta)",
