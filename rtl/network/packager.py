@@ -97,7 +97,7 @@ class Packager(wiring.Component):
 
         offered, beats = source.o.payload, Signal(range(most + 1))
         item = Signal(self._item, reset_less=True)  # the one inside the pool
-        with m.If(pool.free):
+        with m.If(pool.take):
             m.d.sync += item.eq(offered)
         m.d.comb += beats.eq(most)
         if self._credited:

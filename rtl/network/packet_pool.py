@@ -48,8 +48,6 @@ class PacketPool(wiring.Component):
     Ports
     -----
     valid, destination, step, last; take: an item (``last`` of its unit) is offered, and enters.
-    free: none is inside that stays, so that a register of the item inside may load what is offered;
-        apart from ``take``, as such a register has hundreds of bits.
     ready, buffer, position, unit: the item inside gets a position, the next cycle or later;
         ``position`` and ``unit`` count from 0.
     limit (counts from a cycle later on), time, timeout.
@@ -76,7 +74,7 @@ class PacketPool(wiring.Component):
         self._positions, self._match_step = positions, match_step
         super().__init__({
             "valid": In(1), "destination": In(NODE_BITS), "step": In(STEP_BITS), "last": In(1),
-            "take": Out(1), "free": Out(1), "ready": Out(1), "buffer": Out(range(buffers)),
+            "take": Out(1), "ready": Out(1), "buffer": Out(range(buffers)),
             "position": Out(range(positions + 1)), "unit": Out(range(positions + 1)),
             "limit": In(range(positions + 1)), "time": In(32), "timeout": In(16),
             "closed": Out(stream.Signature(Place(buffers, positions))),
@@ -116,8 +114,7 @@ class PacketPool(wiring.Component):
             self.starved.eq(inside & ~expiring & ~is_open & ~free.valid),
             self.ready.eq(inside & ~expiring & ~other_step & (is_open | free.valid)),
             last_of_all.eq(item.last & fills), self.full.eq(self.ready & last_of_all),
-            self.free.eq(~inside | self.ready), self.take.eq(swept & self.free),
-            free.ready.eq(self.ready & ~is_open),
+            self.take.eq(swept & (~inside | self.ready)), free.ready.eq(self.ready & ~is_open),
             self.buffer.eq(Mux(is_open, state.buffer, free.payload)),
             units.eq(Mux(is_open, state.units, 0)), positions.eq(Mux(is_open, state.positions, 0)),
             self.position.eq(positions), self.unit.eq(units),

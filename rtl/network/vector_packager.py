@@ -101,7 +101,7 @@ class VectorPackager(wiring.Component):
         rest = Cat(shared.any(), shared[1])
         offered, closed = source.o.payload, pool.closed.payload
         item = Signal(VectorBeat, reset_less=True)  # the one inside the pool
-        with m.If(pool.free):
+        with m.If(pool.take):
             m.d.sync += item.eq(offered)
         m.d.comb += [
             pool.valid.eq(source.o.valid), source.o.ready.eq(pool.take),
