@@ -14,7 +14,7 @@ __all__ = ["Crc32c"]
 _POLYNOMIAL = 0x82F63B78  # Castagnoli, bit-reflected: bits enter lowest first
 _BITS = 32
 _PARTS = 2
-"""Of a beat, whose products are registers of their own: each depends on half of its bits."""
+"""Of a beat, whose products are registers of their own: each is a sum of a quarter of its bits."""
 
 
 def _columns(bits: int) -> list[int]:
