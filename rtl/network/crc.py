@@ -1,8 +1,5 @@
 """CRC-32C over whole beats."""
 
-from functools import reduce
-from operator import xor
-
 from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
@@ -13,8 +10,6 @@ __all__ = ["Crc32c"]
 
 _POLYNOMIAL = 0x82F63B78  # Castagnoli, bit-reflected: bits enter lowest first
 _BITS = 32
-_PARTS = 2
-"""Of a beat, whose products are registers of their own: each is a sum of a quarter of its bits."""
 
 
 def _columns(bits: int) -> list[int]:
@@ -36,10 +31,9 @@ def _product(columns: list[int], value: Value) -> Value:
 class Crc32c(wiring.Component):
     """CRC-32C (RFC 3720 B.4) of a packet's beats, byte 0 first.
 
-    The remainder is linear: what a beat adds is a matrix product, made in a pipeline stage of its
-    own, in parts of its bits, which join in the loop; and the previous remainder enters like the
-    beat's first 32 bits, so that the loop from beat to beat is one small matrix product and the
-    parts (2 levels of LUTs).
+    The remainder is linear: a beat's own part is a matrix product (4 levels of LUTs, its own
+    pipeline stage), and the previous remainder enters like the beat's first 32 bits, so that the
+    loop from beat to beat is one small matrix product (2 levels).
 
     Latency and rate: see ``LATENCY`` and ``RATE``.
 
@@ -61,17 +55,13 @@ class Crc32c(wiring.Component):
     def elaborate(self, platform) -> Module:
         m = Module()
         columns = _columns(BEAT_BITS)
-        valid, first, remainder = Signal(), Signal(), Signal(_BITS)
-        parts = [Signal(_BITS, name=f"part{k}") for k in range(_PARTS)]
+        valid, first, part = Signal(), Signal(), Signal(_BITS)
+        remainder = Signal(_BITS)
         m.d.sync += valid.eq(self.valid)
         with m.If(self.valid):
-            m.d.sync += first.eq(self.first)
-            for k, part in enumerate(parts):
-                bits = slice(k * BEAT_BITS // _PARTS, (k + 1) * BEAT_BITS // _PARTS)
-                m.d.sync += part.eq(_product(columns[bits], self.data[bits]))
+            m.d.sync += [first.eq(self.first), part.eq(_product(columns, self.data))]
         with m.If(valid):
             before = Mux(first, (1 << _BITS) - 1, remainder)
-            m.d.sync += remainder.eq(
-                reduce(xor, parts) ^ _product(columns[:_BITS], before))
+            m.d.sync += remainder.eq(part ^ _product(columns[:_BITS], before))
         m.d.comb += [self.crc.eq(~remainder), self.idle.eq(~valid)]
         return m
