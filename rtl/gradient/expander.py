@@ -76,7 +76,7 @@ class GradientExpander(wiring.Component):
 
         # Beats with a reserved place, vectors that are there, and where the oldest begins.
         promised, room = Signal(range(_RING + 1)), Signal(init=1)
-        m.submodules.present = present = Level(_RING)
+        m.submodules.present = present = Level(_RING, late=True)
         base, end = Signal(range(_RING)), Signal(range(_RING))
         part, come, final_part = Signal(4), Signal(4), Signal(4)
         valid, advance, here, issue = Signal(), Signal(), Signal(), Signal()
@@ -100,8 +100,11 @@ class GradientExpander(wiring.Component):
             # have started.
             freed.eq(Mux(done, self.vector_beats, 0)),
             promised.eq(promised + divider.begun - freed), room.eq(promised < _RING - 1),
-            base.eq(base + Mux(done, self.vector_beats, 0)), end.eq(end + divider.o.valid),
+            end.eq(end + divider.o.valid),
         ]
+        # ``done`` comes late, from the sink's ready: it enables a register, not a carry chain.
+        with m.If(done):
+            m.d.sync += base.eq(base + self.vector_beats)
         with m.If(divider.o.valid):
             m.d.sync += come.eq(Mux(come == final_part, 0, come + 1))
         with m.If(issue):
