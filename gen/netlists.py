@@ -1,8 +1,8 @@
 """Netlists of a design that Yosys maps for UltraScale+, one of each distinct unit.
 
-A unit is an instance in the top, a shared unit, or the top. Each distinct one is synthesised once,
-out of context and without the other units in it, so that Yosys needs little memory; its netlist is
-cached by its source (:mod:`gen.cache`). Memories of :data:`gen.platform.RAM_MODULES` are black
+A unit is an instance in the top, an instance in a large one of these, a shared unit, or the top.
+Each distinct one is synthesised once, out of context and without the other units in it, so that
+Yosys needs little memory; its netlist is cached by its source (:mod:`gen.cache`). Memories of :data:`gen.platform.RAM_MODULES` are black
 boxes: a behavioural array of megabits would take hours to map cell by cell.
 """
 
@@ -32,6 +32,10 @@ Netlist = dict[str, Any]
 """A mapped module as Yosys writes it to JSON: ``ports``, ``cells`` and ``netnames``."""
 
 _Converted = TypeVar("_Converted")
+_LARGE = 1_000_000
+"""Characters of Verilog, without shared units, beyond which a block's own blocks are units: ABC
+saves area wherever its one longest path leaves time, so that in a large unit any path may become as
+long, and a change in one place moves all."""
 _MODULE = re.compile(r"^module (\S+?)\(.*?^endmodule\n", re.MULTILINE | re.DOTALL)
 _RAM_PORTS = [
     Port("clk", 1, "input"), Port("write_en", 1, "input"),
@@ -47,7 +51,7 @@ def map_units(verilog: Verilog, units: list[str], convert: Callable[[str, Netlis
     It is called for one of the units with the same netlist, and they share what it returns.
     ``progress`` is called with a line for each netlist.
     """
-    texts = {match[1]: match[0] for match in _MODULE.finditer(verilog.text)}
+    texts = _texts(verilog)
     sources = {unit: _source(unit, verilog, units, texts) for unit in units}
     fingerprints = {unit: _fingerprint(source, unit) for unit, source in sources.items()}
     distinct: dict[str, str] = {}
@@ -79,10 +83,22 @@ def units_of(verilog: Verilog, whole: bool) -> list[str]:
     wrapped = shared | LATENCIES.keys()
     wrappers = {name for name, module in verilog.modules.items()
                 if len(module.cells) == 1 and module.cells[0].module in wrapped}
-    blocks = {cell.module for cell in verilog.modules[verilog.name].cells}
+    texts = _texts(verilog)
     own = shared | {verilog.name}
+
+    def size(name: str) -> int:
+        return 0 if name in shared or name not in texts else len(texts[name]) + sum(
+            size(cell.module) for cell in verilog.modules[name].cells if cell.module in texts)
+
+    def divide(name: str) -> None:
+        for block in {cell.module for cell in verilog.modules[name].cells} & verilog.modules.keys():
+            if block not in wrappers | own:
+                own.add(block)
+                if size(block) > _LARGE:
+                    divide(block)
+
     if not whole:
-        own |= (blocks & verilog.modules.keys()) - wrappers
+        divide(verilog.name)
     ordered: list[str] = []
 
     def visit(name: str) -> None:
@@ -94,6 +110,11 @@ def units_of(verilog: Verilog, whole: bool) -> list[str]:
 
     visit(verilog.name)
     return ordered
+
+
+def _texts(verilog: Verilog) -> dict[str, str]:
+    """Return the text of each module by name."""
+    return {match[1]: match[0] for match in _MODULE.finditer(verilog.text)}
 
 
 def _source(unit: str, verilog: Verilog, units: list[str], texts: dict[str, str]) -> str:
