@@ -10,7 +10,8 @@ __all__ = ["Pcie", "PcieProfile"]
 
 @dataclass(frozen=True)
 class PcieProfile:
-    """Constants of a PCIe connection; ``one_way_us`` and ``bandwidth_gb_s`` per direction.
+    """Constants of a PCIe connection; ``one_way_us`` and ``bandwidth_gb_s`` per direction;
+    ``write_us``, of a short write of the NIC to GPU memory, such as a flag.
 
     ``source`` of each number: see :mod:`host.toml.provenance`.
     """
@@ -18,10 +19,11 @@ class PcieProfile:
     name: str
     one_way_us: float
     bandwidth_gb_s: float
+    write_us: float = 0.324
     source: dict[str, str] = field(default_factory=dict, compare=False)
 
     def __post_init__(self) -> None:
-        for name in ("one_way_us", "bandwidth_gb_s"):
+        for name in ("one_way_us", "bandwidth_gb_s", "write_us"):
             if not getattr(self, name) > 0:
                 raise ValueError(f"{name} must be above 0, not {getattr(self, name)!r}")
         check_source(self)
