@@ -254,8 +254,8 @@ def model_names() -> list[str]:
                              if file.name.endswith(".toml"))]
 
 
-def load_model(name_or_path: str | Path) -> Model:
-    """Return the model of that name, or read a TOML file.
+def load_model(name_or_path: "str | Path | Model") -> Model:
+    """Return the model of that name, or read a TOML file; a model is returned as it is.
 
     Raises
     ------
@@ -264,6 +264,8 @@ def load_model(name_or_path: str | Path) -> Model:
     InputError
         The file is malformed; the error names the place.
     """
+    if isinstance(name_or_path, Model):
+        return name_or_path
     name = str(name_or_path)
     if name in MODELS:
         return MODELS[name]

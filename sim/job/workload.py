@@ -6,6 +6,7 @@ from typing import Any
 
 from host.batching import ALGORITHMS, WINDOW_BATCHES, algorithm_of
 from host.data.datasets import Paths
+from host.model import Model
 from host.placement.deal import check_placement
 from host.timing.cluster import Cluster, load_cluster
 from host.timing.gpu import GpuProfile
@@ -25,7 +26,7 @@ class Workload:
     Members
     -------
     config: preset of the NIC. settings: ``field=value`` changes of it, see :mod:`sim.job.settings`.
-    model: name or TOML file of the DLRM; by default the format's model, else the preset's.
+    model: the DLRM, or its name or TOML file; by default the format's model, else the preset's.
     nodes: number of nodes. placement: of the tables, one of
         :data:`host.placement.deal.PLACEMENTS`.
     lookups: of each table, by which placement ``lookups`` deals them; None counts them in the
@@ -49,7 +50,7 @@ class Workload:
 
     config: str = "kaggle"
     settings: tuple[str, ...] = ()
-    model: str | None = None
+    model: str | Model | None = None
     nodes: int = 4
     samples: int | None = None
     first_sample: int = 0

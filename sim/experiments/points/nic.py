@@ -155,7 +155,8 @@ def options_of(point: Point, trace: Trace, devices: Devices, gpu: GpuProfile,
     if point.nodes > config.nodes:
         settings.append(f"nodes={point.nodes}")
     return RunOptions.of(
-        config=point.dataset, settings=(*settings, *point.settings), nodes=point.nodes,
+        config=point.dataset, model=trace.model if trace.changed else None,
+        settings=(*settings, *point.settings), nodes=point.nodes,
         samples=sum(len(batch.samples) for batch in trace.batches), mini_batch=trace.mini_batch,
         in_flight=depth, data=point.data or None, format=point.format, fidelity=point.fidelity,
         threads=1, network=devices.network, pcie=devices.pcie, gpu=gpu, mlp="blas",

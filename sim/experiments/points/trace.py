@@ -42,6 +42,7 @@ class Trace:
     batches: all mini-batches in their order. warmup: how many of them come before the measured.
     mini_batch, window: samples of a mini-batch, and of the window that it is formed from.
     notes: where it differs from what the point asks, in words.
+    changed: whether ``model`` is not the data set's, as where NICs are given a part of a trace.
     """
 
     of: TraceOf
@@ -52,6 +53,7 @@ class Trace:
     mini_batch: int
     window: int
     notes: tuple[str, ...]
+    changed: bool = False
 
     @property
     def measured(self) -> tuple[MiniBatch, ...]:
