@@ -1,26 +1,20 @@
 """Systems with a SmartNIC between each host, its GPU and the network (paper, section 4)."""
 
 from collections.abc import Sequence
-from math import ceil
 
 from host.devices.cost import Cost
-from host.devices.embedding_work import gather
 from host.systems.charge import charge
 from host.systems.dense import Dense
 from host.systems.devices import Devices
 from host.systems.nic_times import NicTimes
+from host.systems.nic_use import NicUse, link_us
 from host.systems.options import StepOptions
 from host.systems.program import Program
-from host.systems.stage import Part, Step
+from host.systems.stage import Step
 from host.systems.tables import row_updates, vector_bytes
 from host.systems.workload import Workload
 
 __all__ = ["smartnic"]
-
-_TURNS = 8
-"""Parts, of a microsecond or more, in which the NIC uses a link."""
-_LIST_RECORD = 8
-"""Bytes of a row in a request list (``rtl.formats.LookupRecord``)."""
 
 
 def smartnic(w: Workload, d: Devices, options: StepOptions, nic: NicTimes,
@@ -52,6 +46,7 @@ class _SmartNic:
         self._interacts = computation and not options.training
         self._program, self._dense = Program(d), Dense(w, d.kernels)
         self._step = self._program.step
+        self._use = NicUse(self._step, d, w, nic)
 
     def build(self) -> Step:
         """Return the step."""
@@ -62,8 +57,8 @@ class _SmartNic:
         if self._interacts:
             told = program.tell_nic(program.wait(bottom), "dense vectors are there")
             # Either lookups or dense vectors come last; the rest is done behind them.
-            streamed = self._held("interaction on the NIC", "irregular",
-                                  self._nic.phases.get("irregular", 0.0), hold, answered)
+            streamed = self._use.held("interaction on the NIC", "irregular",
+                                      self._nic.phases.get("irregular", 0.0), hold, answered)
             behind = self._step.add("interaction on the NIC", "irregular",
                                     self._nic.interaction_us, after=told)
             answered = (*streamed, behind)
@@ -82,78 +77,28 @@ class _SmartNic:
     def _lookups(self) -> tuple[tuple[int, ...], float]:
         """Add the forward pass of the NICs, and what it needs of other resources meanwhile; return
         also for how much longer the NIC is held."""
-        nic, step = self._nic, self._step
+        nic, step, model = self._nic, self._step, self._w.model
         rung = self._program.tell_nic(name="queries")
         # The NIC reads the queries in host memory; their way to it is part of its times.
         asked = (step.add("queries", "overhead", self._d.pcie.one_way_us, after=rung),)
         phases = {name: us for name, us in nic.phases.items()
                   if not (self._interacts and name == "irregular")}
-        hold, at, beside = nic.interval_us, asked, list(self._beside(asked))
-        for phase, us in phases.items():
-            if phase == "embedding_lookup":
-                beside.append(step.add("gathers", "overhead", us, *self._gathers(us), after=at))
-            at = self._held(phase, phase, us, hold, at)
-            hold = max(0.0, hold - us)
-        return (*at, *beside), hold
-
-    def _held(self, name: str, phase: str, us: float, hold: float,
-              after: tuple[int, ...]) -> tuple[int, ...]:
-        """Add ``us`` of the NIC, which holds it for the first ``hold`` of them."""
-        held = min(us, hold)
-        for part, resources in ((held, ("nic",)), (us - held, ())):
-            if part > 0:
-                after = (self._step.add(name, phase, part, *resources, after=after),)
-        return after
-
-    def _gathers(self, us: float) -> tuple[Part, ...]:
-        """Return what the gathers occupy of the GPU, spread over the ``us`` that they are part of.
-        """
-        nic, d = self._nic, self._d
-        if not nic.gathers or not us:
-            return ()
-        rows = max(1, round(nic.gathered / nic.gathers))
-        each = d.gpu.kernels(gather(rows, rows, self._w.model.dimension))
-        part = nic.gathers * each.us / us
-        return (Part("gpu", min(1.0, part * each.share)),
-                Part("gpu_memory", min(1.0, part * each.memory_share)))
-
-    def _beside(self, after: Sequence[int]) -> tuple[int, ...]:
-        """Add launches, PCIe and the network, whose times the NIC's own include."""
-        nic, d, size = self._nic, self._d, vector_bytes(self._w)
         most = int(self._w.samples.max())
-        results = 4 * most * (self._w.model.interaction_width if self._interacts
-                              else self._w.model.tables * self._w.model.dimension)
-        dense = size * most if self._interacts else 0
-        link = nic.sent_bytes / (d.network.bandwidth_gbit_s / 8 * 1e3)
-        used = {"driver": nic.launches * d.software.launch_call_us,
-                "pcie_in": d.copies.moving_us(_LIST_RECORD * nic.gathered + results),
-                "pcie_out": d.copies.moving_us(size * nic.gathered + dense), "link": link}
-        return tuple(self._in_turns(f"NIC's use of {name}", us, name, after)
-                     for name, us in used.items() if us)
-
-    def _in_turns(self, name: str, us: float, resource: str, after: Sequence[int]) -> int:
-        """Hold a resource for ``us`` in parts, between which others may have it, as links take
-        packets of several senders in turn."""
-        parts = min(_TURNS, ceil(us))
-        at = tuple(after)
-        for _ in range(parts):
-            at = (self._step.add(name, "overhead", us / parts, resource, after=at),)
-        return at[0]
+        results = 4 * most * (model.interaction_width if self._interacts
+                              else model.tables * model.dimension)
+        dense = vector_bytes(self._w) * most if self._interacts else 0
+        return self._use.forward(asked, phases, results, dense)
 
     def _nic_update(self, after: Sequence[int]) -> tuple[int, ...]:
         """Add the NIC's update: gradients are fetched, reduced, exchanged and applied."""
-        nic, w = self._nic, self._w
-        at = self._program.tell_nic(after, "gradients are there")
-        moving = min(nic.update_us, self._link_us(w.requested))
-        return (charge(self._step, "rows", "backward_all_to_all",
-                       Cost(nic.update_us, 0.0, {"nic": nic.update_us, "link": moving}), at),)
+        return self._use.update(self._program.tell_nic(after, "gradients are there"))
 
     def _gpu_update(self, after: Sequence[int]) -> tuple[int, ...]:
         """Add the GPUs' update: NICs carry bag gradients to the owners' GPUs, which apply them."""
         w, d, program = self._w, self._d, self._program
         at, size = program.tell_nic(after, "gradients are there"), vector_bytes(w)
         if w.nodes > 1:
-            link = self._link_us(w.bags)
+            link = link_us(d, w, w.bags)
             # The slowest of three consecutive links: PCIe at either end, the network between.
             crossing = max(link, d.copies.moving_us(float(size * max(
                 w.bags.sum(axis=1).max(), w.bags.sum(axis=0).max()))))
@@ -169,7 +114,3 @@ class _SmartNic:
         return (self._step.add("rows to the cache", "backward_all_to_all",
                                d.pcie.one_way_us + d.copies.moving_us(float(size * w.unique.max())),
                                "pcie_out", after=at),)
-
-    def _link_us(self, vectors) -> float:
-        """Return the time of the busiest link for ``vectors`` ``[nodes, nodes]``."""
-        return float(self._d.host_mpi.topology.link_us(vector_bytes(self._w) * vectors).max())

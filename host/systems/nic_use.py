@@ -1,0 +1,104 @@
+"""A step's use of the NICs, and of the resources whose use their times include."""
+
+from collections.abc import Mapping, Sequence
+from math import ceil
+
+from host.devices.cost import Cost
+from host.devices.embedding_work import gather
+from host.systems.charge import charge
+from host.systems.devices import Devices
+from host.systems.nic_times import NicTimes
+from host.systems.stage import Part, Step
+from host.systems.tables import vector_bytes
+from host.systems.workload import Workload
+
+__all__ = ["NicUse", "link_us"]
+
+_TURNS = 8
+"""Parts, of a microsecond or more, in which the NIC uses a link."""
+_LIST_RECORD = 8
+"""Bytes of a row in a request list (``rtl.formats.LookupRecord``)."""
+
+
+class NicUse:
+    """Adds the NICs' part to ``step``.
+
+    Parameters
+    ----------
+    step, d: of the busiest node. w: the mini-batch. nic: times of its NICs.
+    resident: whether a resident kernel gathers, whose multiprocessors and memory rate no other
+        kernel has at any time; what the NIC writes to its ring is then charged too.
+    """
+
+    def __init__(self, step: Step, d: Devices, w: Workload, nic: NicTimes, resident: bool = False):
+        self._step, self._d, self._w, self._nic = step, d, w, nic
+        self._resident = resident
+
+    def forward(self, after: tuple[int, ...], phases: Mapping[str, float], results: float,
+                dense: float = 0.0) -> tuple[tuple[int, ...], float]:
+        """Add the forward pass, ``phases`` in microseconds one after the other, and what it needs
+        of other resources meanwhile; return also for how much longer the NIC is held.
+
+        ``results``, ``dense``: bytes to GPU memory and from it, besides lists and rows.
+        """
+        hold, at, beside = self._nic.interval_us, after, list(self._beside(after, results, dense))
+        for phase, us in phases.items():
+            if phase == "embedding_lookup":
+                beside.append(self._step.add("gathers", "overhead", us, *self._gathers(us),
+                                             after=at))
+            at = self.held(phase, phase, us, hold, at)
+            hold = max(0.0, hold - us)
+        return (*at, *beside), hold
+
+    def held(self, name: str, phase: str, us: float, hold: float,
+             after: tuple[int, ...]) -> tuple[int, ...]:
+        """Add ``us`` of the NIC, which holds it for the first ``hold`` of them."""
+        held = min(us, hold)
+        for part, resources in ((held, ("nic",)), (us - held, ())):
+            if part > 0:
+                after = (self._step.add(name, phase, part, *resources, after=after),)
+        return after
+
+    def update(self, told: Sequence[int]) -> tuple[int, ...]:
+        """Add the NICs' update of rows: gradients are fetched, reduced, exchanged and applied."""
+        nic = self._nic
+        moving = min(nic.update_us, link_us(self._d, self._w, self._w.requested))
+        return (charge(self._step, "rows", "backward_all_to_all",
+                       Cost(nic.update_us, 0.0, {"nic": nic.update_us, "link": moving}), told),)
+
+    def _gathers(self, us: float) -> tuple[Part, ...]:
+        """Return what the gathers occupy of the GPU, spread over the ``us`` that they are part of.
+        """
+        nic, d = self._nic, self._d
+        if not nic.gathers or not us or self._resident:
+            return ()
+        rows = max(1, round(nic.gathered / nic.gathers))
+        each = d.gpu.kernels(gather(rows, rows, self._w.model.dimension))
+        part = nic.gathers * each.us / us
+        return (Part("gpu", min(1.0, part * each.share)),
+                Part("gpu_memory", min(1.0, part * each.memory_share)))
+
+    def _beside(self, after: Sequence[int], results: float, dense: float) -> tuple[int, ...]:
+        """Add launches, PCIe and the network, whose times the NIC's own include."""
+        nic, d, size = self._nic, self._d, vector_bytes(self._w)
+        link = nic.sent_bytes / (d.network.bandwidth_gbit_s / 8 * 1e3)
+        flags = d.pcie.write_us * nic.gathers if self._resident else 0.0
+        used = {"driver": nic.launches * d.software.launch_call_us,
+                "pcie_in": d.copies.moving_us(_LIST_RECORD * nic.gathered + results) + flags,
+                "pcie_out": d.copies.moving_us(size * nic.gathered + dense), "link": link}
+        return tuple(self._in_turns(f"NIC's use of {name}", us, name, after)
+                     for name, us in used.items() if us)
+
+    def _in_turns(self, name: str, us: float, resource: str, after: Sequence[int]) -> int:
+        """Hold a resource for ``us`` in parts, between which others may have it, as links take
+        packets of several senders in turn."""
+        parts = min(_TURNS, ceil(us))
+        at = tuple(after)
+        for _ in range(parts):
+            at = (self._step.add(name, "overhead", us / parts, resource, after=at),)
+        return at[0]
+
+
+def link_us(d: Devices, w: Workload, vectors) -> float:
+    """Return the time of the busiest link for ``vectors`` ``[nodes, nodes]``."""
+    return float(d.host_mpi.topology.link_us(vector_bytes(w) * vectors).max())
