@@ -1,8 +1,13 @@
 """Operations of the embedding tables: lookups, key handling, and updates in training."""
 
-from host.devices.operation import Operation
+from dataclasses import replace
 
-__all__ = ["expand", "gather", "layout", "row_state", "scatter_update", "segment_sum", "unique"]
+from host.devices.dense_work import interaction
+from host.devices.operation import Operation
+from host.model import Model
+
+__all__ = ["expand", "expanded_interaction", "gather", "layout", "row_state", "scatter_update",
+           "segment_sum", "unique"]
 
 _INDEX = 8
 """Bytes of an index or an offset: int64, as in frameworks."""
@@ -70,3 +75,23 @@ def row_state(rows: int, dimension: int) -> Operation:
     """Read and write the state of ``rows`` rows, one float32 each, for row-wise Adagrad."""
     return Operation("row_state", (4 * dimension + _INDEX) * rows, 2 * rows, 4,
                      (2 * dimension + 3) * rows)
+
+
+def expanded_interaction(samples: int, model: Model, rows: int, bags: int, index_bytes: int,
+                         level: int = 0) -> tuple[Operation, ...]:
+    """Read ``rows`` vectors by index, pool them to ``bags`` vectors in slot order, and compute the
+    interaction of all vectors.
+
+    ``rows`` count a slot each, whether its vector came once for several slots or lies in a table on
+    the GPU; ``index_bytes`` say where. Vectors of the model's other bags are pooled already. From
+    level 2 on one kernel does it all and writes the interaction alone; otherwise an operator writes
+    the pooled vectors first.
+    """
+    added = (rows - bags) * model.dimension if rows > bags else 0
+    if level < 2 or model.interaction == "cat":
+        return (Operation("expand", index_bytes + 4 * model.dimension * bags, rows,
+                          4 * model.dimension, added), *interaction(samples, model, level))
+    (whole,) = interaction(samples, model, level)
+    return (replace(whole, name="expand and interaction", rows=rows, row_bytes=4 * model.dimension,
+                    streamed_bytes=whole.streamed_bytes - 4 * model.dimension * bags + index_bytes,
+                    flops=whole.flops + added),)

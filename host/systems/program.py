@@ -35,10 +35,13 @@ class Program:
     once were not safe before NCCL 2.26; since then they are if all GPUs launch in the same order
     (NCCL's user guide, "Using multiple NCCL communicators concurrently").
 
-    Parameters: ``devices`` of a node. Members: ``step``.
+    With ``relaunched``, a resident kernel of the GPU launches the graph, and what comes behind a
+    flag in a graph of its own: the thread stores a word to GPU memory, which that kernel polls.
+
+    Parameters: ``devices`` of a node; ``relaunched``. Members: ``step``.
     """
 
-    def __init__(self, devices: Devices):
+    def __init__(self, devices: Devices, relaunched: bool = False):
         self.step = Step()
         self._d = devices
         self._software = devices.software
@@ -46,6 +49,9 @@ class Program:
         self._graph: tuple[int, ...] | None = None
         self._gpu = devices.gpu.gpu
         self._cpu = Part("cpu", 1 / devices.threads)
+        self._relaunched = relaunched
+        if relaunched and not devices.software.graphs:
+            raise ValueError("relaunch must go with software that has graphs")
 
     def kernels(self, parts: Iterable[Work], after: After) -> tuple[int, ...]:
         """Run operators one after the other, and return their last stage."""
@@ -82,6 +88,24 @@ class Program:
         self._thread = (*self._thread, *at)
         self._graph = None
         return at
+
+    def wait_for_flag(self, after: After, name: str = "wait for the NIC") -> tuple[int, ...]:
+        """Let the GPU go on when a flag is in its memory, without the host; return when it does.
+
+        A node of the graph, or an operator, that holds no multiprocessor. It takes as long to see
+        the flag as a kernel that polls.
+        """
+        called = self._called(name, self._software.operator_us)
+        us = self._gpu.poll_us + (self._gpu.launch_us if self._relaunched else 0.0)
+        return (self.step.add(name, "overhead", us, after=[*after, *called]),)
+
+    def tell_from_gpu(self, after: After, name: str) -> tuple[int, ...]:
+        """Let the last kernel of ``after`` store to a register of the NIC; return when it is there.
+
+        Its store and fence take as long as those of the host's thread, which has no part in it.
+        """
+        us = self._software.doorbell_us + self._d.pcie.one_way_us
+        return (self.step.add(name, "overhead", us, after=after),)
 
     def exchange(self, name: str, phase: str, traffic: np.ndarray, after: After,
                  library: str, grouped: bool = False) -> tuple[int, ...]:
@@ -157,7 +181,11 @@ class Program:
         ``latency``: from the call to the GPU, by default that of a launch.
         """
         if self._software.graphs:
-            if self._graph is None:
+            if self._graph is None and self._relaunched:
+                self._graph = self._call(
+                    "word for the resident kernel", self._software.doorbell_us,
+                    self._d.pcie.one_way_us + self._gpu.poll_us + self._gpu.launch_us)
+            elif self._graph is None:
                 self._graph = self._call("graph", self._software.graph_us, self._gpu.launch_us)
             return self._graph
         return self._call(name, us, self._gpu.launch_us if latency is None else latency)

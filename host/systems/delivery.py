@@ -1,0 +1,68 @@
+"""What a NIC has to deliver to its GPU of one mini-batch, and what the GPU looks up itself."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from host.model import Model
+from host.placement.once import sent_once
+from host.samples import Samples
+
+__all__ = ["INDEX_BYTES", "Delivery", "delivery_of"]
+
+INDEX_BYTES = 2
+"""Of a slot's place among the different vectors of a share."""
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """Counts of one mini-batch, of the node that has most of each.
+
+    Members
+    -------
+    slots, bags: lookups of a share in tables that its GPU has no copy of, and their bags.
+    vectors: different keys of these slots, and repeats that the table of repeats had no room for.
+    copied_slots, copied_bags: lookups in tables that its GPU has a copy of, and their bags.
+    """
+
+    slots: int
+    bags: int
+    vectors: int
+    copied_slots: int = 0
+    copied_bags: int = 0
+
+    @property
+    def index_bytes(self) -> int:
+        """Bytes that say which vector each slot has, and where bags begin that are not all one."""
+        return INDEX_BYTES * (self.slots + (0 if self.slots == self.bags else self.bags))
+
+    def result_bytes(self, deliver: str, model: Model, samples: int) -> int:
+        """Return the bytes of a share's results, for one of `host.systems.en_tuning.DELIVER`."""
+        if deliver == "interaction":
+            return 4 * model.interaction_width * samples
+        if deliver == "pooled":
+            return 4 * model.dimension * self.bags
+        return 4 * model.dimension * self.vectors + self.index_bytes
+
+
+def delivery_of(samples: Samples, small: Sequence[bool], nodes: int, room: int) -> Delivery:
+    """Return what NICs deliver of a mini-batch that is dealt over ``nodes`` nodes.
+
+    ``small``: the tables of which each GPU has a copy. ``room``: keys that a NIC's table of repeats
+    holds.
+    """
+    copied, count = np.array(small), len(samples)
+    sizes = [count // nodes + (node < count % nodes) for node in range(nodes)]
+    ends = np.cumsum([0, *sizes])
+    found = []
+    for first, last in pairwise(ends):
+        share = samples.slice(int(first), int(last))
+        own = copied[share.tables]
+        bags = int((last - first) * np.count_nonzero(~copied))
+        found.append((int(np.count_nonzero(~own)), bags,
+                      int(np.count_nonzero(sent_once(share.keys[~own], room))),
+                      int(np.count_nonzero(own)),
+                      int((last - first) * np.count_nonzero(copied))))
+    return Delivery(*map(max, zip(*found)))

@@ -1,0 +1,102 @@
+"""The options of ``en``, each of which can be left out or stand alone."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from itertools import product
+from typing import Any
+
+from host.systems.tuning import COPIED_ROWS
+
+__all__ = ["DELIVER", "EnTuning", "en_tunings", "fixed_of"]
+
+DELIVER = ("interaction", "pooled", "unique")
+"""What NICs deliver: results of the interaction, a vector a bag, or each different vector once."""
+
+
+@dataclass(frozen=True)
+class EnTuning:
+    """What EN has of the options that FS lacks.
+
+    Members
+    -------
+    ring: a resident kernel of the GPU serves request lists from a ring in its memory; otherwise the
+        NIC's driver launches a gather for each.
+    completion: behind its last result the NIC writes a word to GPU memory, for which the graph of a
+        mini-batch waits; otherwise the host's thread waits, and launches another graph.
+    deliver: one of `DELIVER`. In training the GPU needs vectors, so that ``interaction`` is out.
+    copied_rows: every GPU has a copy of each table of at most so many rows, whose keys its NIC
+        never sees; in inference, and where the NIC does not compute the interaction.
+    merge: a NIC asks for identical keys of a share once; ``unique`` is built on it.
+    dense: the bottom MLP's last kernel tells the NIC that dense vectors are there; otherwise the
+        host's thread waits and tells it. Of ``interaction``, and with completions.
+    sizes: buffers as large as latency times rate asks for (:mod:`sim.experiments.points.en_nic`).
+    relaunch: the resident kernel launches a mini-batch's graphs from the GPU, so that the host's
+        thread only stores a word; nobody has measured it here, so it is never on by itself.
+    """
+
+    ring: bool = True
+    completion: bool = True
+    deliver: str = "unique"
+    copied_rows: int = 0
+    merge: bool = True
+    dense: bool = True
+    sizes: bool = True
+    relaunch: bool = False
+
+    def __post_init__(self) -> None:
+        if self.deliver not in DELIVER:
+            raise ValueError(f"deliver must be one of {', '.join(DELIVER)}, not {self.deliver!r}")
+        if self.copied_rows < 0:
+            raise ValueError(f"copied_rows must be at least 0, not {self.copied_rows!r}")
+
+    def possible(self, training: bool = False) -> bool:
+        """Whether its members go together in a workload, and no other tuning is the same."""
+        return not ((self.deliver == "unique" and not self.merge)
+                    or (self.deliver == "interaction" and (training or self.copied_rows > 0))
+                    or (training and (self.copied_rows > 0 or self.relaunch))
+                    or (self.relaunch and not (self.ring and self.completion and self.dense)))
+
+    def in_words(self) -> str:
+        """Return what it uses."""
+        used = [name for name, value in vars(self).items() if value is True]
+        used.append(f"deliver {self.deliver}")
+        used += [f"copies of tables of at most {self.copied_rows:,} rows"] * (self.copied_rows > 0)
+        return ", ".join(used)
+
+
+def fixed_of(options: Sequence[str]) -> dict[str, Any]:
+    """Return the members that ``name=value`` texts fix.
+
+    Raises ``ValueError`` for an unknown name or a value of another kind.
+    """
+    known = {field.name: field.default for field in fields(EnTuning)}
+    found: dict[str, Any] = {}
+    for option in options:
+        name, _, text = option.partition("=")
+        if name not in known:
+            raise ValueError(f"en must name one of {', '.join(known)}, not {name!r}")
+        default = known[name]
+        if isinstance(default, bool):
+            if text not in ("true", "false"):
+                raise ValueError(f"{name} must be true or false, not {text!r}")
+            found[name] = text == "true"
+        elif isinstance(default, int):
+            if not text.isdecimal():
+                raise ValueError(f"{name} must be a number of rows, not {text!r}")
+            found[name] = int(text)
+        else:
+            found[name] = text
+    replace(EnTuning(), **found)  # checks the values
+    return found
+
+
+def en_tunings(training: bool, fixed: Mapping[str, Any]) -> tuple[EnTuning, ...]:
+    """Return the tunings that EN chooses from: what is delivered, and which tables are copied,
+    where ``fixed`` does not say; all else is on unless ``fixed`` says otherwise."""
+    every = (EnTuning(**{"deliver": deliver, "copied_rows": rows} | dict(fixed))
+             for deliver, rows in product(DELIVER, COPIED_ROWS))
+    found = tuple(dict.fromkeys(each for each in every if each.possible(training)))
+    if not found:
+        raise ValueError(f"en must have options that go together in "
+                         f"{'training' if training else 'inference'}, not {dict(fixed)!r}")
+    return found

@@ -1,0 +1,256 @@
+"""EN: steps worked by hand, what each option changes, and what each resource is charged."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from host.devices.copies import CopyTime
+from host.devices.gpu_time import GpuTime
+from host.samples import Samples
+from host.systems import (
+    DELIVER,
+    Delivery,
+    EnTuning,
+    NicTimes,
+    StepOptions,
+    breakdown,
+    delivery_of,
+    en,
+    en_tunings,
+    fixed_of,
+    schedule,
+)
+from host.systems.charge import longest_us
+from host.systems.en import beside_ring, ring_of
+from host.timing.pcie import PcieProfile
+from tests.host.systems.simple import EAGER, MODEL, TUNED, devices, workload
+
+INFERENCE, TRAINING = StepOptions(), StepOptions(training=True)
+NIC = NicTimes({"input_all_to_all": 2.0, "embedding_lookup": 5.0, "embedding_all_to_all": 1.0,
+                "overhead": 0.5}, interval_us=6.0)
+OWN = Delivery(slots=2, bags=2, vectors=2)
+SOME = Delivery(slots=1, bags=1, vectors=1, copied_slots=1, copied_bags=1)
+
+
+def sound(software=TUNED, **gpu):
+    """Devices whose GPU a resident kernel leaves three of four multiprocessors."""
+    d = devices(software=software)
+    return replace(d, gpu=GpuTime(replace(d.gpu.gpu, resident_multiprocessors=1, **gpu), software))
+
+
+ALL = EnTuning()
+
+
+def step(tuning=ALL, nic=NIC, options=INFERENCE, own=OWN, d=None):
+    return en(workload(), d or sound(), options, nic, own, tuning)
+
+
+def busy(found) -> dict:
+    return schedule([found]).busy
+
+
+def names(found) -> list[str]:
+    return [stage.name for stage in found.stages]
+
+
+def test_the_threads_part_is_a_doorbell_a_graph_and_a_wait():
+    # A doorbell 1, a graph 6, and a wait 3: whatever is delivered, with two launches in no case.
+    for deliver in DELIVER:
+        assert busy(step(EnTuning(deliver=deliver)))["cpu"] == pytest.approx(1 + 6 + 3)
+    relaunched = busy(step(EnTuning(relaunch=True)))
+    assert relaunched["cpu"] == pytest.approx(1 + 1 + 3)
+
+
+def test_the_bottom_mlp_does_not_wait_for_the_nic_nor_the_nic_for_it():
+    # The doorbell 1; a graph 6, 1; dense features 1; the bottom MLP, a product and an activation,
+    # 4: done at 13. Interaction and top MLP 6 kernels at level 0; predictions 0.5 and the wait 3.
+    quick = replace(NIC, phases={"embedding_lookup": 0.5})
+    level0 = 2 * (1 + 4 + 2)
+    assert longest_us(step(nic=quick)) == pytest.approx(13 + level0 + 3.5, abs=0.01)
+    # A NIC that takes long: the doorbell, PCIe 0.5 and 0.5 for the queries, its time, a flush of 1,
+    # the word 0.324 and 0.5, and the poll 2.
+    slow = replace(NIC, phases={"embedding_lookup": 100.0})
+    assert longest_us(step(nic=slow)) == pytest.approx(
+        1 + 1 + 100 + 1 + 0.324 + 0.5 + 2 + level0 + 3.5, abs=0.01)
+    no_flush = step(nic=slow, d=sound(flush_reads=0))
+    assert longest_us(step(nic=slow)) - longest_us(no_flush) == pytest.approx(1.0)
+    assert "flush" not in names(no_flush)
+
+
+def test_without_completions_the_host_waits_and_launches_again():
+    found = step(EnTuning(completion=False))
+    assert busy(found)["cpu"] == pytest.approx(1 + 2 * 6 + 2 * 3)
+    assert "completion" not in names(found) and "answers" in names(found)
+    told = step(EnTuning(completion=False, deliver="interaction"))
+    assert busy(told)["cpu"] == pytest.approx(2 * 1 + 2 * 6 + 3 * 3)
+
+
+def test_dense_vectors_are_told_of_by_a_kernel_or_by_the_thread():
+    nic = replace(NIC, interaction_us=4.0)
+    by_kernel, by_thread = (busy(step(EnTuning(deliver="interaction", dense=dense), nic))["cpu"]
+                            for dense in (True, False))
+    assert by_thread - by_kernel == pytest.approx(3 + 1 + 6)
+    quick = replace(nic, phases={"embedding_lookup": 0.5})
+    # The bottom MLP is done at 13; a store 1 and 0.5, the NIC 4, its word 1.824, the poll 2; the
+    # top MLP 4.
+    assert longest_us(step(EnTuning(deliver="interaction"), quick)) == pytest.approx(
+        13 + 1.5 + 4 + 1.824 + 2 + 4 + 3.5, abs=0.01)
+
+
+def test_a_resident_kernel_keeps_its_multiprocessors_from_all_others():
+    d = devices(software=TUNED)
+    gpu = replace(d.gpu.gpu, resident_multiprocessors=1)
+    d = replace(d, gpu=GpuTime(gpu, TUNED))
+    rest = beside_ring(d).gpu.gpu
+    assert rest.multiprocessors == 3
+    assert rest.float32_tflops == pytest.approx(gpu.float32_tflops * 3 / 4)
+    assert rest.memory_bandwidth_gb_s == pytest.approx(gpu.memory_bandwidth_gb_s * 3 / 4)
+    kept, whole = (busy(step(EnTuning(ring=ring), d=d))["gpu"] for ring in (True, False))
+    assert kept == pytest.approx(whole * 4 / 3)
+    with pytest.raises(ValueError, match="resident_multiprocessors must be below the 1 of"):
+        step(d=sound(multiprocessors=1))
+
+
+def test_nics_see_a_ring_as_slow_as_its_share():
+    d = sound()
+    seen = ring_of(d).gpu.gpu
+    assert seen.memory_bandwidth_gb_s == pytest.approx(d.gpu.gpu.memory_bandwidth_gb_s / 4)
+    # A flag behind the list; a store to the NIC, and its read of the vectors.
+    assert seen.poll_us == pytest.approx(2.0 + 0.324 + 2 * 0.5)
+
+
+def slow_pcie(d):
+    pcie = PcieProfile("pcie", 0.5, 1e-3, write_us=0.25)  # a byte a microsecond
+    return replace(d, pcie=pcie, copies=CopyTime(pcie, d.software),
+                   network=replace(d.network, bandwidth_gbit_s=8e-3))
+
+
+@pytest.mark.parametrize(("deliver", "size"), [
+    ("interaction", 4 * 7), ("pooled", 4 * 4 * 2), ("unique", 4 * 4 * 2 + 2 * 2)])
+def test_results_lists_flags_and_rows_cross_pcie(deliver, size):
+    nic = replace(NIC, gathers=3.0, gathered=10.0, sent_bytes=7.0)
+    found = busy(step(EnTuning(deliver=deliver), nic, d=slow_pcie(sound())))
+    # Lists and their flags, results, the word behind them, and two dense features.
+    assert found["pcie_in"] == pytest.approx(8 * 10 + 3 * 0.25 + size + 0.25 + 4 * 2)
+    assert found["pcie_out"] == pytest.approx(
+        16 * 10 + 4 + (16 if deliver == "interaction" else 0))
+    assert found["link"] == pytest.approx(7) and found["nic"] == pytest.approx(6)
+
+
+def test_copies_of_small_tables_cost_keys_and_rows():
+    d = slow_pcie(sound())
+    found, other = (busy(step(EnTuning(copied_rows=10, deliver="pooled"), own=own, d=d))
+                    for own in (SOME, OWN))
+    # A key and an offset of 8 bytes each come in place of a vector.
+    assert found["pcie_in"] - other["pcie_in"] == pytest.approx(16 - 16)
+    slow = replace(d, gpu=GpuTime(replace(d.gpu.gpu, memory_bandwidth_gb_s=0.032), TUNED))
+    memory = [busy(step(EnTuning(deliver="pooled"), own=own, d=slow))["gpu_memory"]
+              for own in (SOME, OWN)]
+    assert memory[0] > memory[1]
+
+
+def test_expanding_is_part_of_the_interaction_from_level_2_on():
+    def kernels(level: int) -> list[str]:
+        d = sound(replace(TUNED, kernels=level))
+        return [s.name for s in step(d=d).stages if "gpu" in s.resources
+                and s.phase == "irregular"]
+
+    assert len(kernels(2)) == 1 and len(kernels(1)) == 5
+
+
+@pytest.mark.parametrize("options", [INFERENCE, TRAINING])
+@pytest.mark.parametrize("software", [EAGER, TUNED])
+def test_every_set_of_options_adds_up(options, software):
+    nic = replace(NIC, update_us=40.0, gathers=2.0, gathered=9.0, interaction_us=3.0)
+    tried = 0
+    for fixed in ({}, {"ring": False}, {"completion": False}, {"merge": False}, {"dense": False},
+                  {"relaunch": True}):
+        if fixed.get("relaunch") and (options.training or not software.graphs):
+            continue
+        for tuning in en_tunings(options.training, fixed):
+            found = step(tuning, nic, options, SOME if tuning.copied_rows else OWN,
+                         sound(software))
+            times = schedule([found])
+            assert sum(breakdown(found, times, 0).phases.values()) == pytest.approx(
+                times.finished[0])
+            assert {"cpu", "gpu", "nic", "pcie_in"} <= set(times.busy)
+            assert ("driver" in times.busy) == (nic.launches > 0)
+            tried += 1
+    assert tried >= (8 if options.training else 50)
+
+
+def test_nothing_is_faster_with_a_slower_constant():
+    nic = replace(NIC, update_us=40.0, gathers=2.0, gathered=9.0, interaction_us=30.0)
+    d = sound()
+
+    def slower():
+        gpu = d.gpu.gpu
+        for name in ("launch_us", "kernel_us", "poll_us"):
+            yield replace(d, gpu=GpuTime(replace(gpu, **{name: 2 * getattr(gpu, name)}), TUNED))
+        for name in ("graph_us", "doorbell_us", "synchronize_us"):
+            software = replace(TUNED, **{name: 2 * getattr(TUNED, name)})
+            yield replace(d, software=software, gpu=GpuTime(gpu, software),
+                          copies=CopyTime(d.pcie, software))
+        for name in ("one_way_us", "write_us"):
+            pcie = replace(d.pcie, **{name: 2 * getattr(d.pcie, name)})
+            yield replace(d, pcie=pcie, copies=CopyTime(pcie, TUNED))
+
+    slow_nic = replace(nic, phases={"embedding_lookup": 60.0})
+    for deliver in DELIVER:
+        tuning = EnTuning(deliver=deliver)
+        for times in (nic, slow_nic):
+            base = longest_us(step(tuning, times, d=d))
+            assert all(longest_us(step(tuning, times, d=each)) >= base for each in slower())
+        # With a NIC that takes long, everything between its answer and the prediction is on the
+        # path, and so is what tells of it.
+        base = longest_us(step(tuning, slow_nic, d=d))
+        poll, write = list(slower())[2], list(slower())[7]
+        assert longest_us(step(tuning, slow_nic, d=poll)) == pytest.approx(base + 2)
+        assert longest_us(step(tuning, slow_nic, d=write)) == pytest.approx(base + 0.324)
+
+
+def test_training_rings_from_the_last_kernel_that_makes_gradients():
+    nic = replace(NIC, update_us=500.0)
+    found = step(EnTuning(deliver="pooled"), nic, TRAINING)
+    assert busy(found)["cpu"] == pytest.approx(1 + 6 + 3)
+    waits = step(EnTuning(deliver="pooled", completion=False), nic, TRAINING)
+    # Waits for answers and gradients, a doorbell and two graphs more.
+    assert busy(waits)["cpu"] == pytest.approx(2 * 1 + 3 * 6 + 3 * 3)
+    assert longest_us(waits) - longest_us(found) > 0
+    told = found.stages[names(found).index("gradients are there")]
+    before = found.stages[told.after[0]]
+    assert before.name == "interaction backward" and "cpu" not in told.resources
+
+
+def test_deliveries_are_counted_by_share():
+    rows = np.array([[1, 2], [1, 3], [1, 2], [4, 2]])
+    samples = Samples.one_hot(np.zeros((4, MODEL.dense), np.float32), np.zeros(4), rows)
+    # Two shares of two samples, with keys 1, 2, 1, 3 and 1, 2, 4, 2: three
+    # different ones each.
+    assert delivery_of(samples, (False, False), 2, 100) == Delivery(4, 4, 3, 0, 0)
+    assert delivery_of(samples, (True, False), 2, 100) == Delivery(2, 2, 2, 2, 2)
+    # A table of repeats with room for one key: 1 once or not again; the others each time.
+    assert delivery_of(samples, (False, False), 2, 1).vectors == 4
+    assert Delivery(6, 4, 3).index_bytes == 2 * 6 + 2 * 4
+
+
+def test_options_that_do_not_go_together():
+    assert not EnTuning(merge=False).possible()
+    assert not EnTuning(deliver="interaction", copied_rows=10).possible()
+    assert not EnTuning(deliver="interaction").possible(training=True)
+    assert not EnTuning(relaunch=True, ring=False).possible()
+    with pytest.raises(ValueError, match="deliver must be one of"):
+        EnTuning(deliver="all")
+    with pytest.raises(ValueError, match="en must name one of"):
+        fixed_of(("rings=true",))
+    with pytest.raises(ValueError, match="ring must be true or false, not 'yes'"):
+        fixed_of(("ring=yes",))
+    with pytest.raises(ValueError, match="copied_rows must be a number"):
+        fixed_of(("copied_rows=-1",))
+    with pytest.raises(ValueError, match="options that go together"):
+        en_tunings(False, {"deliver": "unique", "merge": False})
+    assert fixed_of(("ring=false", "copied_rows=100", "deliver=pooled")) == {
+        "ring": False, "copied_rows": 100, "deliver": "pooled"}
+    with pytest.raises(ValueError, match="different vectors of a share must be at most 65,536"):
+        step(own=Delivery(70_000, 70_000, 70_000))
