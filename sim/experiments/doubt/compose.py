@@ -11,8 +11,8 @@ from dataclasses import replace
 from host.systems import NicTimes, Tuning
 from host.toml.provenance import constants
 from sim.experiments.points.devices import devices_of
-from sim.experiments.points.measure import with_updates
 from sim.experiments.points.nic import NicPart, nic_part, serving
+from sim.experiments.points.nic_updates import with_updates
 from sim.experiments.points.placing import plan_of
 from sim.experiments.points.point import Point
 from sim.experiments.points.steps import built

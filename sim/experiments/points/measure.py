@@ -4,18 +4,17 @@ from dataclasses import replace
 
 import numpy as np
 
-from host.systems import Devices, NicTimes
+from host.systems import Devices
 from host.systems.all_on_nic import not_applicable
-from rtl.config import preset
 from sim.experiments.points.devices import devices_of
-from sim.experiments.points.gradient_path import GradientPath
-from sim.experiments.points.nic import NicPart, nic_part, serving
+from sim.experiments.points.en_system import en_system
+from sim.experiments.points.nic import NicPart, nic_part
+from sim.experiments.points.nic_updates import updates_of, with_updates
 from sim.experiments.points.placing import plan_of
 from sim.experiments.points.point import Point
-from sim.experiments.points.reductions import reductions
 from sim.experiments.points.requests import request_us
 from sim.experiments.points.steps import Built, built
-from sim.experiments.points.systems import BASELINES, parts_of
+from sim.experiments.points.systems import BASELINES, EN
 from sim.experiments.points.task import Task
 from sim.experiments.points.timing import alone, busy_us
 from sim.experiments.points.trace import Trace, trace_of
@@ -25,13 +24,10 @@ from sim.experiments.points.traffic import (
     software_traffic,
     totalled,
 )
-from sim.experiments.points.training import trained
-from sim.experiments.points.updates import Updates, updates_of_trace
 from sim.experiments.points.workloads import Workloads, workloads
 from sim.files.store import Store
-from sim.job.settings import apply_settings
 
-__all__ = ["measure", "with_updates"]
+__all__ = ["measure"]
 
 _NOTHING = ("service_us", "interval_us", "in_flight", "request_us", "samples_per_second",
             "phases_us", "busy_us", "without_all_reduce", "local_cache", "remote_cache",
@@ -94,11 +90,15 @@ def measure(point: Point | Task, runs: Store | None = None) -> dict:
     if why:
         return result | dict.fromkeys(_NOTHING) | {"applicable": False, "why": why}
     nic = None
-    if point.system not in BASELINES:
-        nic = nic_part(point, trace, devices, runs)
-        if point.workload == "training":
-            nic = with_updates(point, trace, devices, work, nic)
-    system = built(point, work, devices, nic)
+    if point.system == EN:
+        chosen = en_system(point, trace, work, devices, runs)
+        nic, system = chosen.nic, chosen.built
+    else:
+        if point.system not in BASELINES:
+            nic = nic_part(point, trace, devices, runs)
+            if point.workload == "training":
+                nic = with_updates(point, trace, devices, work, nic)
+        system = built(point, work, devices, nic)
     steps, interval = system.steps, system.interval_us
     service, phases = alone(steps)
     result["notes"] += [*(nic.notes if nic else ()), *system.notes]
@@ -110,9 +110,9 @@ def measure(point: Point | Task, runs: Store | None = None) -> dict:
         "samples_per_second": trace.mini_batch / interval * 1e6,
         "busy_us": busy_us(steps),
         "request_us": _requests(point, trace, devices, system),
-        "without_all_reduce": _without(point, trace, work, devices, nic),
+        "without_all_reduce": _without(point, trace, work, devices, nic, runs),
         "local_cache": nic and nic.local_cache,
-        "remote_cache": nic and _remote(nic, work),
+        "remote_cache": nic and _remote(nic, work, point.system == EN),
         "saved_lookups": nic and nic.saved_lookups,
         "traffic": _traffic(point, work, nic, system),
         "unique_keys": unique, "accesses": accesses,
@@ -132,7 +132,7 @@ def _requests(point: Point, trace: Trace, devices: Devices, system: Built) -> di
     if point.workload == "training":
         return None
     base = replace(point, system="bl-paper", batching="file", window=None, copied_rows=0,
-                   persistent_gather=False)
+                   persistent_gather=False, en=())
     in_order = trace_of(base)
     paper = built(base, workloads(in_order, plan_of(base, in_order)), devices, None)
     capacity = trace.mini_batch / paper.interval_us
@@ -140,41 +140,15 @@ def _requests(point: Point, trace: Trace, devices: Devices, system: Built) -> di
 
 
 def _without(point: Point, trace: Trace, work: Workloads, devices: Devices,
-             nic: NicPart | None) -> dict | None:
+             nic: NicPart | None, runs: Store | None) -> dict | None:
     """Return the times of training without the MLPs' all-reduce."""
     if point.workload != "training":
         return None
-    system = built(point, work, devices, nic, all_reduce=False)
+    system = (en_system(point, trace, work, devices, runs, all_reduce=False).built
+              if point.system == EN else built(point, work, devices, nic, all_reduce=False))
     interval = system.interval_us
     return {"service_us": alone(system.steps)[0], "interval_us": interval,
             "samples_per_second": trace.mini_batch / interval * 1e6}
-
-
-def with_updates(point: Point, trace: Trace, devices: Devices, work: Workloads,
-                 nic: NicPart) -> NicPart:
-    """Return ``nic`` with the times of the gradient path, where the NICs have it."""
-    if "sc" not in parts_of(point.system) and point.system != "all-on-nic":
-        return nic
-    if point.fidelity == "rtl":
-        ran = trained(point, trace, devices)
-        times: list[NicTimes] = [replace(times, update_us=ran.update_us) for times in nic.times]
-        return replace(nic, times=times, traffic=nic.traffic | {"gradients": ran.gradients})
-    config, runtime = apply_settings(preset(point.dataset), list(point.settings))
-    path = GradientPath(config, devices, serving(point, devices)[0], runtime.gradient_timeout)
-    sums = reductions(trace, plan_of(point, trace), config)
-    times = [replace(times, update_us=path.us(*of)) for times, *of in zip(
-        nic.times, work.plain, sums, updates_of(point, trace, nic).misses)]
-    return replace(nic, times=times, traffic=nic.traffic | {
-        "gradients": gradient_traffic(work.plain, sums)}, notes=[
-        *nic.notes, "the gradient path of the NICs from its events, not from RTL"])
-
-
-def updates_of(point: Point, trace: Trace, nic: NicPart) -> Updates:
-    """Return the rows that the measured steps update, and those of them that no cache holds."""
-    config, _ = apply_settings(preset(point.dataset), list(point.settings))
-    return updates_of_trace(trace, plan_of(point, trace),
-                            nic.local_cache["rows"] if nic.local_cache else 0,
-                            config.local_cache_ways, config.policy)
 
 
 def _updates(point: Point, trace: Trace, nic: NicPart | None) -> dict | None:
@@ -184,11 +158,12 @@ def _updates(point: Point, trace: Trace, nic: NicPart | None) -> dict | None:
     return updates_of(point, trace, nic).to_json()
 
 
-def _remote(nic: NicPart, work: Workloads) -> dict | None:
-    """Return the remote cache's counts with its hit rate of unique keys."""
+def _remote(nic: NicPart, work: Workloads, fewer: bool) -> dict | None:
+    """Return the remote cache's counts with its hit rate of unique keys, None where NICs see
+    ``fewer`` of them than a share has."""
     found = nic.remote_cache
-    if found is None:
-        return None
+    if found is None or fewer:
+        return found and found | {"hit_rate_unique": None}
     unique = sum(int(w.requested.sum() - np.trace(w.requested)) for w in work.plain)
     missed = found["accesses"] - found["hits"]
     return found | {"hit_rate_unique": 1 - missed / unique if unique else None}

@@ -6,8 +6,9 @@ from typing import Any
 from host.batching import ALGORITHMS
 from host.devices.dense_work import LEVELS
 from host.placement.deal import PLACEMENTS
+from host.systems.en_tuning import en_tunings, fixed_of
 from host.toml.profile import profile_names
-from sim.experiments.points.systems import BASELINES, canonical, parts_of
+from sim.experiments.points.systems import BASELINES, EN, canonical, parts_of
 
 __all__ = ["DATASETS", "DEPTHS", "MINI_BATCH", "WORKLOADS", "Point"]
 
@@ -59,7 +60,9 @@ class Point:
     threads: of a host that call operators. communicators: of NCCL in each GPU, each of which does
         one collective after the other, see :mod:`host.systems.program`.
     copied_rows: tables of at most so many rows have a copy at every node, in inference by systems
-        with NICs; bl-tuned chooses its own number.
+        with NICs; bl-tuned and EN choose their own number.
+    en: ``name=value`` for each option that EN does not choose, such as ``ring=false``, see
+        :class:`host.systems.en_tuning.EnTuning`; of EN only.
 
     Raises ``ValueError`` that names field, value and bound.
     """
@@ -90,6 +93,7 @@ class Point:
     copied_rows: int = 0
     threads: int = 1
     communicators: int = 1
+    en: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for name, known in (("dataset", DATASETS), ("workload", WORKLOADS),
@@ -117,14 +121,17 @@ class Point:
             raise ValueError(f"format must go with data, not {self.format!r} alone")
         if self.nodes < 2 and self.system == "cpu-mpi":
             raise ValueError(f"nodes must be at least 2 of cpu-mpi, not {self.nodes!r}")
-        if self.persistent_gather and (self.system in BASELINES or self.system == "all-on-nic"):
+        if self.persistent_gather and self.system in (*BASELINES, "all-on-nic", EN):
             raise ValueError(f"persistent_gather must go with a system of GPUs and SmartNICs, "
                              f"not with {self.system!r}")
         if self.kernels is not None and self.kernels not in LEVELS:
             raise ValueError(f"kernels must be one of {', '.join(map(str, LEVELS))}, "
                              f"not {self.kernels!r}")
-        if self.copied_rows and (self.workload == "training" or self.system in BASELINES):
-            raise ValueError(f"copied_rows must be 0 in training and of a baseline, "
+        if self.en and self.system != EN:
+            raise ValueError(f"en must go with the system en, not with {self.system!r}")
+        en_tunings(self.workload == "training", fixed_of(self.en))
+        if self.copied_rows and (self.workload == "training" or self.system in (*BASELINES, EN)):
+            raise ValueError(f"copied_rows must be 0 in training, of a baseline and of EN, "
                              f"not {self.copied_rows!r} of {self.system} in {self.workload}")
         for name, factor in self.scaled:
             if not factor > 0:
@@ -150,9 +157,9 @@ class Point:
         everything = {"lc", "sc"} if self.workload == "training" else {"lc", "rc", "sc"}
         if parts == everything and graph:
             return "FS"
-        base = self.system.upper() if parts else {
+        base = self.system.upper() if parts and self.system != EN else {
             "bl-paper": "BL", "bl-tuned": "BL-tuned", "cpu-mpi": "CPU-MPI", "nic": "NIC alone",
-            "all-on-nic": "all on the NIC"}[self.system]
+            "all-on-nic": "all on the NIC", "en": "EN"}[self.system]
         return base if self.batching == "file" else f"{'GA' if graph else self.batching}+{base}"
 
     @classmethod
@@ -169,10 +176,12 @@ class Point:
         """Return the point of what :meth:`to_json` gave."""
         lists = {"data": tuple(values.get("data", ())),
                  "settings": tuple(values.get("settings", ())),
+                 "en": tuple(values.get("en", ())),
                  "scaled": tuple((name, factor) for name, factor in values.get("scaled", ()))}
         return cls(**values | lists)
 
     def to_json(self) -> dict:
         """Return the members as plain values."""
         return asdict(self) | {"data": list(self.data), "settings": list(self.settings),
+                               "en": list(self.en),
                                "scaled": [list(pair) for pair in self.scaled]}

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from sim.experiments.points.point import DATASETS, MINI_BATCH, Point
-from sim.experiments.points.systems import BASELINES, canonical
+from sim.experiments.points.systems import BASELINES, EN, canonical, parts_of
 
 __all__ = ["BASES", "DEMO", "FULL_SYSTEMS", "PAPER_LIKE", "SETTINGS", "SHARES", "SOFTWARES",
            "Setting", "Source", "like"]
@@ -138,13 +138,14 @@ class Setting:
                    if name in every and isinstance(value, tuple)}
         point = Point.named(system, dataset=dataset, workload=workload, software=software,
                             **common | every | fields)
-        parts = point.system.split("+")
+        parts = parts_of(point.system)
         if "lc" not in parts:
             point = replace(point, local_cache=0.0)
-        if "rc" not in parts:
+        if "rc" not in parts or workload == "training":
             point = replace(point, remote_cache=0.0)
         # A system without a NIC is the same in either fidelity.
-        return point if parts[0] in ("nic", "lc", "rc", "sc") else replace(point, fidelity="model")
+        with_nic = parts or point.system == "nic"
+        return point if with_nic else replace(point, fidelity="model")
 
     def in_words(self) -> str:
         """Return what it fixes beside data sets, cluster and seed."""
@@ -162,9 +163,9 @@ class Setting:
         found, (name, _) = dict(self.every), canonical(system)
         if name in BASELINES:
             found.pop("settings", None)
-        if name in (*BASELINES, "all-on-nic"):
+        if name in (*BASELINES, "all-on-nic", EN):
             found.pop("persistent_gather", None)
-        if name in BASELINES or workload == "training":
+        if name in (*BASELINES, EN) or workload == "training":
             found.pop("copied_rows", None)
         if "scaled" in found:
             others = tuple(f"software_{other}." for other in SOFTWARES if other != software)

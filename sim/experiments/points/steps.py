@@ -23,11 +23,11 @@ from host.systems import (
 from host.systems.charge import longest_us
 from sim.experiments.points.nic import NicPart
 from sim.experiments.points.point import Point
-from sim.experiments.points.systems import parts_of
+from sim.experiments.points.systems import EN, parts_of
 from sim.experiments.points.timing import interval_us
 from sim.experiments.points.workloads import Workloads
 
-__all__ = ["Built", "built"]
+__all__ = ["Built", "alone_us", "built", "fastest", "sums"]
 
 
 @dataclass(frozen=True)
@@ -54,17 +54,22 @@ def built(point: Point, work: Workloads, devices: Devices, nic: NicPart | None,
     """Return a point's system. What it may choose, it chooses for the shortest interval: how many
     mini-batches are in flight where the point leaves it open, how gradients of the MLPs are summed
     in training, and the options of bl-tuned. ``near``: where their search begins, which then ends
-    where no change of the library and two members is better; without, all are compared."""
+    where no change of the library and two members is better; without, all are compared.
+
+    ``ValueError`` for EN, whose NICs hang on what it chooses:
+    :func:`sim.experiments.points.en_system.en_system`."""
+    if point.system == EN:
+        raise ValueError("system must be one whose NICs are known beforehand, not 'en'")
     options = StepOptions(point.workload == "training", all_reduce)
     if point.system == "bl-tuned":
         return _tuned(point, work, devices, options, near)
     if point.system == "cpu-mpi":
-        return _fastest(point, [cpu_mpi(w, devices, options) for w in work.plain])
+        return fastest(point, [cpu_mpi(w, devices, options) for w in work.plain])
     if nic is None:
-        return _fastest(point, *([bl_paper(w, devices, way) for w in work.plain]
-                                 for way in _sums(options, devices) if not way.buckets))
+        return fastest(point, *([bl_paper(w, devices, way) for w in work.plain]
+                                 for way in sums(options, devices) if not way.buckets))
     if point.system == "all-on-nic":
-        return _fastest(point, [all_on_nic(w, devices, options, times)
+        return fastest(point, [all_on_nic(w, devices, options, times)
                                 for w, times in zip(work.plain, nic.times)],
                         notes=("analytical: MLPs on the multipliers that the NIC leaves in its "
                                "SLR",))
@@ -72,12 +77,12 @@ def built(point: Point, work: Workloads, devices: Devices, nic: NicPart | None,
     computation, cached = "sc" in parts, "lc" in parts
     notes = () if computation or not options.training else (
         "analytical: gradients of bags from GPU to GPU through the NICs, as bytes",)
-    return _fastest(point, *([smartnic(w, devices, way, times, computation, cached)
+    return fastest(point, *([smartnic(w, devices, way, times, computation, cached)
                               for w, times in zip(work.plain, nic.times)]
-                             for way in _sums(options, devices)), notes=notes)
+                             for way in sums(options, devices)), notes=notes)
 
 
-def _sums(options: StepOptions, devices: Devices) -> Iterator[StepOptions]:
+def sums(options: StepOptions, devices: Devices) -> Iterator[StepOptions]:
     """Yield the ways to sum the gradients of the MLPs."""
     off_or_on = (False, True)
     for buckets, nccl in product(off_or_on if options.training else (False,),
@@ -86,12 +91,12 @@ def _sums(options: StepOptions, devices: Devices) -> Iterator[StepOptions]:
         yield replace(options, buckets=buckets, nccl=nccl)
 
 
-def _fastest(point: Point, *ways: list[Step], notes: tuple[str, ...] = ()) -> Built:
+def fastest(point: Point, *ways: list[Step], notes: tuple[str, ...] = ()) -> Built:
     """Return the fastest of several ways and depths; of equally fast ones that which is faster
     alone, with the least in flight."""
     return best([Built(steps, depth, notes=notes) for depth in point.depths for steps in ways],
-                lambda each: (least_interval_us(each.steps, each.in_flight), _alone(each.steps)),
-                lambda each: (each.interval_us, _alone(each.steps)))
+                lambda each: (least_interval_us(each.steps, each.in_flight), alone_us(each.steps)),
+                lambda each: (each.interval_us, alone_us(each.steps)))
 
 
 def _tuned(point: Point, work: Workloads, devices: Devices, options: StepOptions,
@@ -109,7 +114,7 @@ def _tuned(point: Point, work: Workloads, devices: Devices, options: StepOptions
     # Rounds of a search compare many of the same again.
     @cache
     def least(each: tuple[int, Tuning]) -> tuple[float, float]:
-        return least_interval_us(of(each[1]), each[0]), _alone(of(each[1]))
+        return least_interval_us(of(each[1]), each[0]), alone_us(of(each[1]))
 
     @cache
     def cost(each: tuple[int, Tuning]) -> tuple[float, float]:
@@ -128,7 +133,7 @@ def _tuned(point: Point, work: Workloads, devices: Devices, options: StepOptions
                  depth, tuning, (f"bl-tuned is fastest with {_in_words(tuning)}",))
 
 
-def _alone(steps: list[Step]) -> float:
+def alone_us(steps: list[Step]) -> float:
     """Return how long a step takes alone, by which equally fast ways are told apart."""
     return mean(longest_us(step) for step in steps)
 

@@ -1,6 +1,6 @@
 """Names of systems: the baselines, and the subsets of what a SmartNIC adds."""
 
-__all__ = ["BASELINES", "PARTS", "SYSTEMS", "canonical", "parts_of"]
+__all__ = ["BASELINES", "EN", "PARTS", "SYSTEMS", "canonical", "parts_of"]
 
 BASELINES = ("cpu-mpi", "bl-paper", "bl-tuned")
 """Systems without a SmartNIC."""
@@ -10,8 +10,11 @@ PARTS = ("lc", "rc", "sc")
 
 NIC_ALONE, ALL_ON_NIC, FULL = "nic", "all-on-nic", "fs"
 
+EN = "en"
+"""EmberNIC with all it can, beyond the paper: see :func:`host.systems.en.en`."""
+
 SYSTEMS = (*BASELINES, NIC_ALONE, "lc", "rc", "sc", "lc+rc", "lc+sc", "rc+sc", "lc+rc+sc",
-           ALL_ON_NIC)
+           ALL_ON_NIC, EN)
 """Every system in its canonical name. ``ga`` is no part of it: it is how mini-batches are formed.
 """
 
@@ -39,12 +42,15 @@ def canonical(name: str, workload: str = "inference") -> tuple[str, bool]:
     if len(kept) > 1 or found not in SYSTEMS:
         raise ValueError(f"system must be one of {', '.join(SYSTEMS)}, ga with any of them, or fs, "
                          f"not {name!r}")
-    if workload == "training" and "rc" in parts_of(found):
+    if workload == "training" and "rc" in found.split("+"):
         raise ValueError(f"system must be without rc in training, where its rows go stale, "
                          f"not {name!r}")
     return found, graph
 
 
 def parts_of(system: str) -> frozenset[str]:
-    """Return which of `PARTS` a canonical system has."""
+    """Return which of `PARTS` a canonical system has; `EN` has the caches, and the others as it
+    chooses."""
+    if system == EN:
+        return frozenset(("lc", "rc"))
     return frozenset(system.split("+")) & frozenset(PARTS)

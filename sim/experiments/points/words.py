@@ -17,4 +17,5 @@ def in_words(point: Point | Task, seed: int | None = None) -> str:
     return ", ".join([
         point.label, point.dataset, point.workload, f"{point.nodes} nodes",
         f"mini-batch {point.samples}", point.software, point.fidelity, *caches, *scaled,
-        *([] if seed in (None, point.seed) else [f"seed {point.seed}"]), *point.settings])
+        *([] if seed in (None, point.seed) else [f"seed {point.seed}"]), *point.settings,
+        *point.en])

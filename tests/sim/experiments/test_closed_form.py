@@ -95,6 +95,27 @@ def test_graphs_of_the_full_system_are_called_twice():
     assert path < found["in_flight"] * found["interval_us"]
 
 
+def test_en_needs_its_host_for_a_doorbell_a_graph_and_a_wait():
+    cost = profile("software_tuned")
+    # As the test says, not as it chooses: each different vector once, no tables on the GPU.
+    found = measure(Point.named("en", software="tuned", warmup=WARMUP, measured=MEASURED,
+                                en=("deliver=unique", "copied_rows=0")))
+    assert found["interval_us"] == pytest.approx(
+        cost["doorbell_us"] + cost["graph_us"] + cost["synchronize_us"], rel=0.02)
+    features = 2 * PCIE["one_way_us"] + 4 * MODEL.dense * SHARE / (PCIE["bandwidth_gb_s"] * 1e3)
+    # The doorbell, a graph, dense features, the bottom MLP; by then the NIC has written its word:
+    # it was told, its last result was there, a flush, the word, and the poll of it.
+    before = (cost["doorbell_us"] + cost["graph_us"] + GPU["launch_us"] + features
+              + layers_us(MODEL.bottom_layers))
+    word = (cost["doorbell_us"] + 2 * PCIE["one_way_us"] + found["nic_us"]["service"]
+            + 2 * PCIE["one_way_us"] + PCIE["write_us"] + PCIE["one_way_us"] + GPU["poll_us"])
+    assert word < before
+    # One kernel of the shortest time expands and interacts; the top MLP, and the predictions.
+    assert found["service_us"] == pytest.approx(
+        before + GPU["kernel_us"] + layers_us(MODEL.top_layers) + PCIE["one_way_us"]
+        + 4 * SHARE / (PCIE["bandwidth_gb_s"] * 1e3) + cost["synchronize_us"], rel=0.02)
+
+
 def exchange_us(traffic: np.ndarray) -> float:
     """A grouped exchange of NCCL between four GPUs: base, a hop, and the busiest link's bytes."""
     bytes_ = traffic * (1 - np.eye(NODES))

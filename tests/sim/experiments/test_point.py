@@ -56,9 +56,16 @@ def test_a_point_goes_to_json_and_back():
     ({"measured": 1}, "measured must be at least 2, not 1"),
     ({"kernels": 4}, "kernels must be one of 0, 1, 2, 3, not 4"),
     ({"system": "nic", "copied_rows": -1}, "copied_rows must be at least 0, not -1"),
-    ({"copied_rows": 9}, "copied_rows must be 0 in training and of a baseline, not 9 of bl-paper"),
+    ({"copied_rows": 9},
+     "copied_rows must be 0 in training, of a baseline and of EN, not 9 of bl-paper"),
+    ({"system": "en", "copied_rows": 9}, "of a baseline and of EN, not 9 of en"),
     ({"system": "nic", "workload": "training", "copied_rows": 9},
-     "copied_rows must be 0 in training and of a baseline, not 9 of nic in training"),
+     "copied_rows must be 0 in training, of a baseline and of EN, not 9 of nic in training"),
+    ({"en": ("ring=false",)}, "en must go with the system en, not with 'bl-paper'"),
+    ({"system": "en", "en": ("rings=false",)}, "en must name one of ring, completion"),
+    ({"system": "en", "en": ("merge=false", "deliver=unique")}, "options that go together"),
+    ({"system": "en", "persistent_gather": True},
+     "persistent_gather must go with a system of GPUs and SmartNICs, not with 'en'"),
     ({"format": "criteo"}, "format must go with data"),
 ])
 def test_bad_fields(fields, said):

@@ -1,0 +1,103 @@
+"""EN at a point: the options that it is fastest with, its steps and its NICs."""
+
+from dataclasses import dataclass
+from functools import cache
+
+from host.systems import (
+    Devices,
+    EnTuning,
+    NicTimes,
+    Step,
+    StepOptions,
+    best,
+    en,
+    en_tunings,
+    fixed_of,
+    least_interval_us,
+)
+from sim.experiments.points.en_nic import (
+    deliveries,
+    en_nic,
+    least_times,
+    nic_devices,
+    nic_point,
+)
+from sim.experiments.points.en_trace import copied_all
+from sim.experiments.points.nic import NicPart
+from sim.experiments.points.nic_updates import with_updates
+from sim.experiments.points.point import Point
+from sim.experiments.points.steps import Built, alone_us, fastest, sums
+from sim.experiments.points.trace import Trace
+from sim.experiments.points.workloads import Workloads
+from sim.files.store import Store
+
+__all__ = ["EnSystem", "en_system"]
+
+
+@dataclass(frozen=True)
+class EnSystem:
+    """Members: ``built``, the steps; ``nic``, their NICs; ``tuning``, what was chosen."""
+
+    built: Built
+    nic: NicPart
+    tuning: EnTuning
+
+
+def en_system(point: Point, trace: Trace, work: Workloads, devices: Devices,
+              runs: Store | None = None, all_reduce: bool = True) -> EnSystem:
+    """Return EN with the options, and the mini-batches in flight, of the shortest interval.
+
+    As for bl-tuned, the mini-batches between which all others lie stand for all while options are
+    compared. NICs are run only for options that could be faster than the best so far if nothing but
+    a cycle a slot and a beat held NICs up.
+    """
+    options = StepOptions(point.workload == "training", all_reduce)
+    search = _Search(point, trace, work, devices, options, runs)
+    tuning = best((each for each in en_tunings(options.training, fixed_of(point.en))
+                   if not copied_all(trace, each.copied_rows)), search.least, search.cost)
+    nic = search.nic(tuning)
+    found = fastest(point, *search.ways(tuning, nic.times), notes=(
+        f"EN is fastest with {tuning.in_words()}",))
+    return EnSystem(found, nic, tuning)
+
+
+class _Search:
+    """What EN's options cost at a point."""
+
+    def __init__(self, point: Point, trace: Trace, work: Workloads, devices: Devices,
+                 options: StepOptions, runs: Store | None):
+        self._point, self._trace, self._work = point, trace, work
+        self._devices, self._options, self._runs = devices, options, runs
+        self.nic = cache(self._nic)
+        self._delivered = cache(lambda rows: deliveries(point, trace, rows))
+
+    def _nic(self, tuning: EnTuning) -> NicPart:
+        point, trace, devices = self._point, self._trace, self._devices
+        part = en_nic(point, trace, devices, tuning, self._runs)
+        if self._options.training:
+            part = with_updates(nic_point(point, tuning), trace, nic_devices(devices, tuning),
+                                self._work, part)
+        return part
+
+    def least(self, tuning: EnTuning) -> tuple[float, float]:
+        """Return a bound below the cost: what it is if nothing but a cycle a slot and a beat holds
+        NICs up."""
+        times = [least_times(self._trace.model, tuning, of)
+                 for of in self._delivered(tuning.copied_rows)]
+        ways = self.ways(tuning, times, few=True)
+        return min((least_interval_us(steps, depth), alone_us(steps))
+                   for steps in ways for depth in self._point.depths)
+
+    def cost(self, tuning: EnTuning) -> tuple[float, float]:
+        """Return the shortest interval, and how long a step then takes alone."""
+        found = fastest(self._point, *self.ways(tuning, self.nic(tuning).times, few=True))
+        return found.interval_us, alone_us(found.steps)
+
+    def ways(self, tuning: EnTuning, times: list[NicTimes], few: bool = False) -> list[list[Step]]:
+        """Return the steps for each way to sum the gradients of the MLPs; of ``few`` mini-batches.
+        """
+        numbers = self._work.extremes if few else range(len(times))
+        plain = self._work.plain
+        own = self._delivered(tuning.copied_rows)
+        return [[en(plain[n], self._devices, way, times[n], own[n], tuning) for n in numbers]
+                for way in sums(self._options, self._devices)]
