@@ -31,6 +31,7 @@ NAMES: tuple[str, ...] = (
     "tornado",
     "levels",
     "beyond",
+    "en",
     "checks",
     "paper_like",
     "montecarlo",
@@ -38,7 +39,7 @@ NAMES: tuple[str, ...] = (
 )
 """Files with an `EXHIBIT`, in the order in which they are measured and shown."""
 
-HEAVY = ("tornado", "montecarlo", "phase_map")
+HEAVY = ("tornado", "montecarlo", "phase_map", "en")
 """Those of `NAMES` that take half an hour or more each on two processors: made when asked for by
 name, not by ``all``."""
 

@@ -101,8 +101,9 @@ def test_the_help_of_the_command_line_names_a_made_up_figure(made_up):
     # The help is made when the module is loaded.
     app.command()(importlib.reload(cli).reproduce)
     said = CliRunner().invoke(app, ["--help"], env={"COLUMNS": "200"}).output
-    assert ("fig06, fig08, fig14 to fig27, alternate, tornado, levels, beyond, checks, paper_like, "
-            "montecarlo, phase_map, fig99, counts. Default: all but tornado, montecarlo, phase_map,"
+    assert ("fig06, fig08, fig14 to fig27, alternate, tornado, levels, beyond, en, checks, "
+            "paper_like, montecarlo, phase_map, fig99, counts. Default: all but tornado, "
+            "montecarlo, phase_map,"
             in " ".join(said.replace("│", " ").split()))
 
 
@@ -110,7 +111,7 @@ def test_every_name_is_that_of_its_exhibit():
     for name in registry.NAMES:
         found = exhibit(name)
         assert found.name == name and found.title and isinstance(found, Exhibit)
-    assert in_words() == ("fig06, fig08, fig14 to fig27, alternate, tornado, levels, beyond, "
+    assert in_words() == ("fig06, fig08, fig14 to fig27, alternate, tornado, levels, beyond, en, "
                           "checks, paper_like, montecarlo, phase_map")
     assert demo_names() == ("fig06", "fig08", "fig22", "fig25", "fig27")
 

@@ -102,6 +102,6 @@ def test_there_are_a_thousand_draws_and_at_most_64_sets_of_runs_for_each_data_se
 
 
 def test_what_takes_hours_is_made_when_it_is_named():
-    assert set(HEAVY) == {"tornado", "montecarlo", "phase_map"}
+    assert set(HEAVY) == {"tornado", "montecarlo", "phase_map", "en"}
     assert not set(HEAVY) & set(chosen([])) and not set(HEAVY) & set(chosen(["all"]))
     assert "montecarlo" in chosen(["montecarlo"]) and "phase_map" in chosen(["all", "phase_map"])
