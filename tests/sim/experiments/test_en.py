@@ -1,4 +1,4 @@
-"""EN at points: what its NICs see of a trace, what it chooses, and its options, left out or alone."""
+"""EN at points: what its NICs see of a trace, what it chooses, options left out or alone."""
 
 from dataclasses import replace
 from itertools import pairwise
