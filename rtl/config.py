@@ -1,6 +1,6 @@
 """NicConfig: all sizes of a SmartNIC; everything else is derived from them."""
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from enum import IntEnum
 from typing import ClassVar
 
@@ -107,6 +107,8 @@ class NicConfig:
     interaction_vectors: most vectors of a sample's dot interaction, its dense vector included.
     dot_units: dot products of 16 lanes that the interaction begins each cycle. More than 16 would
         give more than a beat of results a cycle; 0 leaves the dot interaction out.
+    unique_keys: keys of a step's share whose repeats are found when the host gets each different
+        vector once; 0 leaves that out. A register of the configuration comes with its wiring.
     training: gradients are reduced and rows updated; otherwise the fields below are unused.
     local_gradient_keys: keys of this node's samples whose gradients are summed at once.
     global_gradient_keys: keys of this node's rows whose partial sums are summed at once.
@@ -147,6 +149,7 @@ class NicConfig:
     net_framing: str = "ethernet"
     interaction_vectors: int = 27
     dot_units: int = 13
+    unique_keys: int = field(default=4096, metadata={"register": False})
     training: bool = False
     local_gradient_keys: int = 512
     global_gradient_keys: int = 4096
@@ -158,6 +161,8 @@ class NicConfig:
     most_nodes: ClassVar[int] = 64
     most_rows: ClassVar[int] = 1 << 17
     """Bounds of ``nodes`` and of the rows of a cache or table."""
+    unique_ways: ClassVar[int] = 8
+    """Ways of a set of ``unique_keys``."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str):
@@ -190,10 +195,19 @@ class NicConfig:
             raise ValueError(f"net_framing must be ethernet or udp, not {self.net_framing!r}")
         _in_range("interaction_vectors", self.interaction_vectors, 2, 64)
         _in_range("dot_units", self.dot_units, 0, LANES)
+        self._check_unique()
         self._check_training()
         if self.lookup_beats < self.nodes * 2:
             raise ValueError(f"lookup_beats must be at least 2 for each of {self.nodes} nodes, "
                              f"not {self.lookup_beats!r}")
+
+    def _check_unique(self) -> None:
+        """Raise for an invalid size of the table of keys that the host gets once."""
+        _in_range("unique_keys", self.unique_keys, 0, self.most_rows)
+        least = 2 * self.unique_ways
+        if self.unique_keys % self.unique_ways or 0 < self.unique_keys < least:
+            raise ValueError(f"unique_keys must be 0 or a multiple of {self.unique_ways}, at least "
+                             f"{least}, not {self.unique_keys!r}")
 
     def _check_training(self) -> None:
         """Raise for an invalid size of the gradient path."""
@@ -285,13 +299,15 @@ PRESETS = {
         local_cache_ways=4, remote_cache_rows=32, remote_cache_ways=4, remote_in_flight=64,
         misses_in_flight=16, dedupe_keys=64, dedupe_ways=4, dedupe_in_flight=16,
         scatter_entries=64, hold_vectors=128, dense_vectors=32, query_beats=32, lookup_beats=64,
-        interaction_vectors=33, dot_units=2, local_gradient_keys=32, global_gradient_keys=64,
-        gradient_ways=4, gradient_beats=256, partial_beats=256, update_rows=16),
+        interaction_vectors=33, dot_units=2, unique_keys=64, local_gradient_keys=32,
+        global_gradient_keys=64, gradient_ways=4, gradient_beats=256, partial_beats=256,
+        update_rows=16),
     "kaggle": NicConfig(name="kaggle"),
     "avazu": NicConfig(name="avazu", interaction_vectors=22, dot_units=11),
     "terabyte": NicConfig(
         name="terabyte", max_dimension=64, local_cache_rows=8192, remote_cache_rows=4096,
-        hold_vectors=1024, dedupe_keys=4096, local_gradient_keys=128, global_gradient_keys=1024),
+        hold_vectors=1024, dedupe_keys=4096, unique_keys=8192, local_gradient_keys=128,
+        global_gradient_keys=1024),
 }
 """The configurations that ship. ``terabyte`` has the memory bits of ``kaggle`` at dimension 64."""
 

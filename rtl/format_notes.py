@@ -40,7 +40,7 @@ FIELDS = {
     "credit": "beats consumed of what the receiver of this packet sends against credit, modulo "
               "2^16: lookups, or in PARTIALS and STEPS partials, between NICs; queries towards the "
               "host",
-    "EmberHeader.count": "records, or vectors; in RESULT_PART beats of the part",
+    "EmberHeader.count": "records, vectors or indices; in RESULT_PART beats of the part",
     "crc": "CRC-32C of the packet as described above; 0 on host ports",
     # Records.
     "row": "row of the table",
@@ -68,6 +68,10 @@ FIELDS = {
     "first_bag": "bag of the first vector of the packet",
     "first_beat": "beat of the result that is the first of the packet",
     "PooledTag.last": "the sample ends with this packet",
+    "first_slot": "number, in its sample, of the first slot of the packet",
+    "samples": "samples, numbered in sequence, that have slots in the packet",
+    "IndexTag.sample": "number of the sample of the first slot",
+    "IndexTag.last": "the last of its samples ends with this packet",
     "ResultPartTag.last": "the result ends with this packet",
     "valid": "the table is there",
     "reserved0": "0",
@@ -143,5 +147,8 @@ PACKETS = {
     Opcode.STATE_REQUESTS: Packet("NIC to host", "LookupRecord", "", True),
     Opcode.STATE_UPDATES: Packet("NIC to host", "StateRecord", "", True),
     Opcode.STEP_REPORTS: Packet("NIC to host", "StepRecord", "", True),
+    Opcode.INDICES: Packet("NIC to host", "IndexTag", "indices of 16 bits, 32 a beat: of a slot's "
+                           "vector among the different ones of its step; 0xFFFF of an EMPTY slot, "
+                           "0xFFFE where all indices were used; zero where there is no slot"),
 }
 """Packets by opcode. Records lie eight a beat; unused places and lanes are zero."""

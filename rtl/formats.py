@@ -24,11 +24,12 @@ from amaranth.lib import data
 from rtl.config import BEAT_BITS, ROW_BITS, TABLE_BITS
 
 __all__ = [
-    "BEAT_BYTES", "BEAT_INDEX_BITS", "COLUMN_BITS", "CREDIT_BITS", "EMBER_OFFSET", "ETHERTYPE_IPV4",
-    "IP_PROTOCOL_UDP", "LANDING_BITS", "NODE_BITS", "RECORDS_PER_BEAT", "RECORD_BITS", "ROW_BITS",
-    "SAMPLES_PER_BEAT", "SAMPLE_BITS", "STEP_BITS", "TABLE_BITS", "TAGS_PER_BEAT", "TAG_BITS",
-    "VERSION", "Beat", "DenseRecord", "DenseSlot", "DescriptorKind", "EmberHeader", "ErrorRecord",
-    "FrameInfo", "GradientBeat", "GradientRecord", "HeaderBeat", "HoldSlot", "InteractionMode",
+    "BEAT_BYTES", "BEAT_INDEX_BITS", "COLUMN_BITS", "CREDIT_BITS", "EMBER_OFFSET", "EMPTY_INDEX",
+    "ETHERTYPE_IPV4", "INDEX_BITS", "INDICES_PER_BEAT", "IP_PROTOCOL_UDP", "LANDING_BITS",
+    "NODE_BITS", "NO_INDEX", "RECORDS_PER_BEAT", "RECORD_BITS", "ROW_BITS", "SAMPLES_PER_BEAT",
+    "SAMPLE_BITS", "STEP_BITS", "TABLE_BITS", "TAGS_PER_BEAT", "TAG_BITS", "VERSION", "Beat",
+    "DenseRecord", "DenseSlot", "DescriptorKind", "EmberHeader", "ErrorRecord", "FrameInfo",
+    "GradientBeat", "GradientRecord", "HeaderBeat", "HoldSlot", "IndexTag", "InteractionMode",
     "Key", "LookupRecord", "Opcode", "OptimizerMode", "OutgoingPartial", "OutgoingRecord",
     "PartialRecord", "PooledTag", "QueryRecord", "RawBeat", "RecordBeat", "RecordKind",
     "ReductionLevel", "Refused", "Request", "ResultPartTag", "SampleRecord", "ScatterTag",
@@ -54,6 +55,11 @@ TAGS_PER_BEAT = BEAT_BITS // TAG_BITS
 SAMPLE_BITS = 32
 SAMPLES_PER_BEAT = BEAT_BITS // SAMPLE_BITS
 """Sample numbers in a tag beat of a RESULTS packet."""
+INDEX_BITS = 16
+INDICES_PER_BEAT = BEAT_BITS // INDEX_BITS
+"""Indices in a beat of an INDICES packet."""
+EMPTY_INDEX, NO_INDEX = 0xFFFF, 0xFFFE
+"""In place of an index: of an EMPTY slot; of a key that came first when all indices were used."""
 
 
 class Opcode(IntEnum):
@@ -82,6 +88,7 @@ class Opcode(IntEnum):
     STATE_REQUESTS = 0x29
     STATE_UPDATES = 0x2A
     STEP_REPORTS = 0x2B
+    INDICES = 0x2C
 
 
 class InteractionMode(IntEnum):
@@ -238,6 +245,12 @@ ResultPartTag = data.StructLayout(
 """Tag beat of a part of a long result: sample, number of the part's first beat in the result, and
 whether the result ends here."""
 
+IndexTag = data.StructLayout(
+    {"sample": SAMPLE_BITS, "first_slot": 16, "samples": 16, "last": 1, "reserved": 447})
+"""Tag beat of the indices of slots, 16 bits each, 32 a beat: the sample of the first slot and the
+slot's number in it; how many samples, numbered in sequence, have slots in the packet; whether the
+last of them ends here."""
+
 TableDescriptor = data.StructLayout({
     "valid": 1, "kind": 2, "reserved0": 5, "owner": NODE_BITS, "owners": NODE_BITS, "reserved1": 8,
     "rows_low": 32,
@@ -295,5 +308,5 @@ assert EmberHeader.size == 176 and HeaderBeat.size == BEAT_BITS
 assert LookupRecord.size == QueryRecord.size == SampleRecord.size == ErrorRecord.size == RECORD_BITS
 assert DenseRecord.size == GradientRecord.size == RECORD_BITS and TableDescriptor.size == 160
 assert PartialRecord.size == StepRecord.size == StateRecord.size == RECORD_BITS
-assert PooledTag.size == ResultPartTag.size == BEAT_BITS
+assert PooledTag.size == ResultPartTag.size == IndexTag.size == BEAT_BITS
 assert unsigned(RECORD_BITS * RECORDS_PER_BEAT).width == BEAT_BITS

@@ -115,6 +115,8 @@ def register_map(config: NicConfig, counters: dict[str, data.StructLayout]) -> l
 def _configuration(config: NicConfig):
     """Yield name, value and description: the sizes, then what has a number in place of its name."""
     for field in fields(config):
+        if not field.metadata.get("register", True):
+            continue
         value = getattr(config, field.name)
         if isinstance(value, int):
             yield field.name, int(value), f"{field.name} of this configuration"

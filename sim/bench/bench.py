@@ -15,6 +15,7 @@ from sim.bench.latency import latency_jobs
 from sim.bench.nic import nic_jobs
 from sim.bench.resources import resource_jobs
 from sim.bench.rows import SECTIONS, Job, Progress
+from sim.bench.unique import unique_jobs
 from sim.files.journal import Journal
 
 __all__ = ["NOT_BUILT", "SCHEMA", "BenchProgress", "bench"]
@@ -99,6 +100,6 @@ def _jobs(only: Sequence[str]) -> list[Job]:
     for name in only:
         if name not in SECTIONS:
             raise ValueError(f"only must be of {', '.join(SECTIONS)}, not {name!r}")
-    every = [*block_jobs(), *gradient_jobs(), *dot_jobs(), *latency_jobs(), *nic_jobs(),
-             interaction_job(), _SPEED, *_twins(), *resource_jobs()]
+    every = [*block_jobs(), *unique_jobs(), *gradient_jobs(), *dot_jobs(),
+             *latency_jobs(), *nic_jobs(), interaction_job(), _SPEED, *_twins(), *resource_jobs()]
     return [job for job in every if not only or job.section in only]

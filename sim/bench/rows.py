@@ -8,6 +8,7 @@ __all__ = ["SECTIONS", "AnyRow", "Job", "Progress", "Row"]
 
 SECTIONS: dict[str, str] = {
     "lookups": "tag lookup, dedupe and scatter, in lookups per cycle",
+    "unique": "repeats of a key in a requester's step, in slots per cycle",
     "vectors": "store to frames, frames to hold buffer, in beats per cycle",
     "packets": "packets out against 100 Gb/s Ethernet",
     "pooling": "pooling of bags of 1 to 100 vectors",

@@ -52,6 +52,22 @@ def test_sizes_of_training(field, value, error, message):
         preset("tiny").with_fields(**{field: value})
 
 
+@pytest.mark.parametrize("value, error, message", [
+    (8, ValueError, "unique_keys must be 0 or a multiple of 8, at least 16, not 8"),
+    (100, ValueError, "unique_keys must be 0 or a multiple of 8, at least 16, not 100"),
+    (1 << 18, ValueError, "unique_keys must be between 0 and 131072, not 262144"),
+    (64.0, TypeError, "unique_keys must be an integer, not 64.0"),
+])
+def test_sizes_of_the_table_of_unique_keys(value, error, message):
+    with pytest.raises(error, match=message):
+        preset("tiny").with_fields(unique_keys=value)
+
+
+def test_unique_keys_of_presets():
+    assert preset("tiny").with_fields(unique_keys=0).unique_keys == 0
+    assert preset("kaggle").unique_keys == 4096 and preset("terabyte").unique_keys == 8192
+
+
 @pytest.mark.parametrize("name", PRESETS)
 def test_windows_of_training(name):
     config = preset(name)

@@ -17,6 +17,7 @@ from sim.bench.rates import (
     store_path_frames,
     trace,
 )
+from sim.bench.unique import unique_rate
 
 KAGGLE = preset("kaggle")
 
@@ -54,6 +55,16 @@ def test_dedupe_and_scatter(samples):
     assert dedupe_rate(KAGGLE, one_key(samples)).per_cycle >= 0.95
     crowded = one_set(samples, KAGGLE.dedupe_sets)
     assert dedupe_rate(KAGGLE, crowded, mini_batch=len(samples)).per_cycle >= 0.95
+
+
+def test_repeats_in_a_step(samples):
+    rate, sent, again = unique_rate(KAGGLE, samples)
+    assert rate.per_cycle >= 0.95 and again == 0 and sent < rate.items / 2
+    rate, sent, again = unique_rate(KAGGLE, samples, share=512)
+    assert rate.per_cycle >= 0.95 and 0 < again < sent / 20
+    assert unique_rate(KAGGLE, one_key(samples))[0].per_cycle >= 0.95
+    crowded = one_set(samples, KAGGLE.unique_keys // KAGGLE.unique_ways)
+    assert unique_rate(KAGGLE, crowded)[0].per_cycle >= 0.95
 
 
 def test_store_to_frames_to_hold_buffer(samples):

@@ -1,0 +1,71 @@
+"""Packets of indices, which tell the host which vector of a step each slot has."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from host.wire.layouts import field_bits, pack
+from host.wire.packets import WORDS, header_beat
+from rtl.formats import INDICES_PER_BEAT, NO_INDEX, IndexTag, Opcode
+
+__all__ = ["MOST_INDICES", "IndexPart", "check_share", "index_packet", "parse_indices"]
+
+MOST_INDICES = NO_INDEX
+"""Indices of a step: 0 to ``MOST_INDICES`` - 1."""
+
+
+class IndexPart(NamedTuple):
+    """The indices of a packet.
+
+    Members
+    -------
+    sample, first_slot: sample of the first slot, and the slot's number in it.
+    samples: samples, numbered in sequence modulo 2^32, that have slots here.
+    last: the last of them ends here.
+    indices: uint16, a slot each.
+    """
+
+    sample: int
+    first_slot: int
+    samples: int
+    last: bool
+    indices: np.ndarray
+
+
+def check_share(slots: int) -> None:
+    """Raise ``ValueError`` if a share of ``slots`` might have more different keys than indices."""
+    if slots > MOST_INDICES:
+        raise ValueError(f"slots of a share must be at most {MOST_INDICES} where each different "
+                         f"vector is delivered once, not {slots!r}")
+
+
+_TAG = [(offset, (1 << width) - 1) for offset, width in map(
+    field_bits(IndexTag).get, ("sample", "first_slot", "samples", "last"))]
+
+
+def parse_indices(packet: np.ndarray, count: int) -> IndexPart:
+    """Return what an INDICES packet of ``count`` indices holds.
+
+    Raises ``ValueError`` if its beats do not match ``count``, or the tag names no sample.
+    """
+    if count < 1 or len(packet) != 2 - -count // INDICES_PER_BEAT:
+        raise ValueError(f"count must match {max(len(packet) - 2, 0)} beats of indices, "
+                         f"not {count!r}")
+    tag = int.from_bytes(packet[1].tobytes(), "little")
+    sample, first_slot, samples, last = (tag >> offset & mask for offset, mask in _TAG)
+    if not 1 <= samples <= count:
+        raise ValueError(f"samples must be between 1 and {count}, not {samples!r}")
+    indices = np.ascontiguousarray(packet[2:], "<u4").reshape(-1).view("<u2")[:count]
+    return IndexPart(sample, first_slot, samples, bool(last), indices)
+
+
+def index_packet(part: IndexPart, *, node: int, step: int, **fields: int) -> np.ndarray:
+    """Return an INDICES packet; ``fields`` are others of the header."""
+    count = len(part.indices)
+    packet = np.zeros((2 - -count // INDICES_PER_BEAT, WORDS), "<u4")
+    packet[:1] = header_beat(Opcode.INDICES, node=node, step=step, count=count, **fields)
+    tag = pack(IndexTag, 1, sample=part.sample, first_slot=part.first_slot, samples=part.samples,
+               last=int(part.last))
+    packet[1:2] = tag
+    packet[2:].reshape(-1).view("<u2")[:count] = part.indices
+    return packet

@@ -1,0 +1,223 @@
+"""UniqueFinder: lets each different key of a step through once, and tells every slot its index."""
+
+from amaranth.hdl import C, Cat, Module, Mux, Signal, Value
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+from amaranth.utils import ceil_log2
+
+from rtl.cache.policies import policy_of
+from rtl.config import NicConfig
+from rtl.delivery.layouts import SlotIndex
+from rtl.formats import EMPTY_INDEX, INDEX_BITS, NO_INDEX, ROW_BITS, STEP_BITS, Key, RecordKind
+from rtl.keys.hashing import hash_bits
+from rtl.keys.one_hot import any_of
+from rtl.keys.set_loop import SetLoop
+from rtl.monitor.counters import CounterLayout, count
+from rtl.query.checker import Slot
+from rtl.stream import CreditQueue, SkidBuffer, StreamFIFO
+
+__all__ = ["UNIQUE_COUNTERS", "UniqueFinder"]
+
+UNIQUE_COUNTERS = CounterLayout(
+    "slots", "unique", "repeats", "retired_early", "no_index", "steps", "sweeps", "stall_sweep",
+    "stall_output")
+
+EPOCH_BITS = 10
+"""Steps between two sweeps, as bits. With it, a key of 64 tables and an index, a word of the table
+has 68 of the 72 bits of a block RAM."""
+
+QUEUE = 16
+"""Slots that may be under way or wait: a place is taken for 10 cycles."""
+
+
+class UniqueFinder(wiring.Component):
+    """Find repeats of a key within a step of this requester (paper, 4.1.1, at the requester).
+
+    The first slot of a key goes on to ``o``, and gets the next index of the step: 0, 1, 2 in the
+    order in which slots go on. A later slot of the key does not go on; it has the same index. Every
+    slot's index is told, in order, in ``indices``, after its key has gone on. An EMPTY slot does
+    not go on.
+
+    **Steps.** The slots of a step come in one run: a step begins where the number of the step
+    changes, or with the first slot after ``step_end``, and its indices begin at 0. Entries of the
+    table bear an epoch, which counts the steps; those of another epoch match no key. So no number
+    of a step that comes again can bring back an old entry, and neither can an epoch: before the
+    epochs begin again, the slot that would begin the first of them waits until the ones before it
+    have passed and all sets are swept. That is once in 2^10 steps and takes a cycle a set. What is
+    left to whoever sends the steps: after a step of which nothing else is sent, its number
+    must not be the next that comes, unless ``step_end`` has told the two apart.
+
+    **A full set** gives up its least recently used entry. All of other epochs are older than any of
+    this one, so they go first. A victim of the running step is counted in ``retired_early``: if its
+    key comes again, it is sent again, with a new index, and both are right. ``unique`` less the
+    number of different keys tells how often that was so, at most ``retired_early`` times; only who
+    knows the keys can say, for the table has forgotten the key.
+
+    **Indices** are 16 bits, of which 0xFFFF is that of EMPTY slots. A key that comes first when all
+    65,534 others are used goes on, and its index is 0xFFFE, none; so do its repeats have, counted
+    in ``no_index``. A share of at most 65,534 slots never gets there, and the host, which deals
+    shares, refuses larger ones (:func:`host.wire.indices.check_share`): a NIC's sizes bound the
+    slots of a sample, not those of a share.
+
+    Latency and rate: see ``LATENCY`` and ``RATE``. Nothing stalls inside
+    (:class:`~rtl.keys.set_loop.SetLoop`): a slot enters once it has a place at the end.
+
+    Parameters: ``config``. Keys are of its tables: higher bits of a table's number are not
+    compared, and 0 in what :class:`rtl.query.QueryChecker` lets through.
+
+    Ports
+    -----
+    i: stream of :data:`rtl.query.Slot`.
+    o: stream of :data:`rtl.query.Slot`: the first of each key, unchanged.
+    indices: stream of :data:`rtl.delivery.SlotIndex`, one for each slot.
+    enable: 0: every slot goes on as it came, with the same latency, and no index is told. May
+        change while idle.
+    step_end: event: slots that are taken from the next cycle on are of another step.
+    counters: ``slots`` taken; ``unique``, first uses; ``repeats``; entries ``retired_early``; slots
+        with ``no_index``; ``steps`` begun; ``sweeps`` between epochs; cycles in which a slot
+        waits for a sweep (``stall_sweep``), or one that is found for the other side of ``o`` or
+        ``indices`` (``stall_output``).
+    idle: no slot inside, and no sweep.
+
+    Raises ``TypeError`` if ``config`` is not a :class:`~rtl.config.NicConfig`, ``ValueError`` if
+    it leaves the table out.
+    """
+
+    LATENCY = {("slot", "the same slot on o"): 1 + SetLoop.LATENCY["lookup", "its result"]
+               + CreditQueue.LATENCY["item", "the same item"],
+               ("slot", "its index"): 2 + SetLoop.LATENCY["lookup", "its result"]
+               + CreditQueue.LATENCY["item", "the same item"]}
+    RATE = "1 slot per cycle, whatever the keys; once in 2^10 steps, a sweep of a cycle a set"
+
+    def __init__(self, config: NicConfig):
+        if not isinstance(config, NicConfig):
+            raise TypeError(f"config must be a NicConfig, not {config!r}")
+        if not config.unique_keys:
+            raise ValueError(f"unique_keys must be at least {2 * config.unique_ways}, not 0")
+        self._ways, self._sets = config.unique_ways, config.unique_keys // config.unique_ways
+        # The key as it is compared and stored.
+        self._key_bits = ROW_BITS + ceil_log2(config.tables)
+        super().__init__({
+            "i": In(stream.Signature(Slot)), "o": Out(stream.Signature(Slot)),
+            "indices": Out(stream.Signature(SlotIndex)),
+            "enable": In(1), "step_end": In(1), "counters": Out(UNIQUE_COUNTERS), "idle": Out(1)})
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+        m.submodules.words = words = StreamFIFO(Slot, QUEUE)
+        m.submodules.front = front = SkidBuffer(data.StructLayout(
+            {"key": self._key_bits, "empty": 1, "begins": 1}))
+        m.submodules.queue = queue = CreditQueue(data.StructLayout(
+            {"index": INDEX_BITS, "goes": 1, "told": 1}), QUEUE)
+        loop, sweeping, waits = self._enter(m, words, front, queue)
+        self._decide(m, loop, queue)
+
+        # Out: a slot that goes on is taken in the cycle in which its index enters the buffer.
+        m.submodules.told = told = SkidBuffer(SlotIndex)
+        wiring.connect(m, told.o, wiring.flipped(self.indices))
+        slot, found, ends = words.o.payload, queue.o.payload, Signal()
+        index = told.i.payload
+        m.d.comb += [
+            self.o.valid.eq(queue.o.valid & found.goes & told.i.ready),
+            self.o.payload.eq(slot), ends.eq(self.o.ready | ~found.goes),
+            queue.o.ready.eq(told.i.ready & ends),
+            words.o.ready.eq(queue.o.valid & queue.o.ready),
+            told.i.valid.eq(queue.o.valid & found.told & ends),
+            index.index.eq(found.index), index.sample.eq(slot.sample), index.step.eq(slot.step),
+            index.last.eq(slot.last), index.bag_end.eq(slot.kind != RecordKind.KEY),
+            index.empty.eq(slot.kind == RecordKind.EMPTY),
+            self.idle.eq(words.idle & told.idle & ~sweeping),
+        ]
+        none = Signal()
+        m.d.sync += none.eq(told.i.valid & told.i.ready & (found.index == NO_INDEX))
+        count(m, self.counters, slots=self.i.valid & self.i.ready, no_index=none,
+              stall_sweep=waits, stall_output=queue.o.valid & ~queue.o.ready)
+        return m
+
+    def _enter(self, m: Module, words: StreamFIFO, front: SkidBuffer,
+               queue: CreditQueue) -> tuple[SetLoop, Signal, Signal]:
+        """Find where steps begin, and look the keys up; the slots wait in ``words``.
+
+        Return the loop, whether sets are being swept, and whether a slot waits for that.
+        """
+        sets = self._sets
+        m.submodules.loop = loop = SetLoop(
+            self._key_bits + EPOCH_BITS, data.StructLayout({"told": 1, "empty": 1, "begins": 1}),
+            sets=sets, ways=self._ways, hash_key=self._hash,
+            state_bits=policy_of("lru", self._ways).bits, label_bits=INDEX_BITS,
+            style="lutram" if sets <= 64 else "bram" if sets < 2048 else "uram")
+        slot, taken = self.i.payload, Signal()
+        step, fresh, enable = Signal(STEP_BITS, reset_less=True), Signal(init=1), Signal()
+        m.d.comb += [
+            self.i.ready.eq(words.i.ready & front.i.ready), taken.eq(self.i.valid & self.i.ready),
+            words.i.valid.eq(self.i.valid & front.i.ready), words.i.payload.eq(slot),
+            front.i.valid.eq(self.i.valid & words.i.ready),
+            front.i.payload.key.eq(Value.cast(slot.key)),
+            front.i.payload.empty.eq(slot.kind == RecordKind.EMPTY),
+            front.i.payload.begins.eq(fresh | (slot.step != step)),
+        ]
+        m.d.sync += [fresh.eq(self.step_end | (fresh & ~taken)), enable.eq(self.enable)]
+        with m.If(taken):
+            m.d.sync += step.eq(slot.step)
+
+        epoch, of_slot = Signal(EPOCH_BITS, init=-1), Signal(EPOCH_BITS)
+        final = Signal()  # the epoch is the last before a sweep
+        sweeping, swept, address = Signal(init=1), Signal(), Signal(range(max(2, sets)))
+        here, waits, enters = front.o.payload, Signal(), Signal()
+        m.d.comb += [
+            waits.eq(here.begins & final), swept.eq(sweeping & (address == sets - 1)),
+            front.o.ready.eq(queue.free & ~sweeping & ~waits),
+            enters.eq(front.o.valid & front.o.ready), queue.reserve.eq(enters),
+            of_slot.eq(epoch + here.begins),
+            loop.i.valid.eq(enters), loop.i.key.eq(Cat(here.key, of_slot)),
+            loop.i.looks.eq(enable & ~here.empty), loop.i.writes.eq(enable & ~here.empty),
+            loop.i.context.told.eq(enable), loop.i.context.empty.eq(here.empty),
+            loop.i.context.begins.eq(here.begins),
+            loop.limit.eq(sets), loop.clear.eq(sweeping), loop.clear_address.eq(address),
+        ]
+        with m.If(sweeping):
+            m.d.sync += address.eq(Mux(swept, 0, address + 1))
+        m.d.sync += sweeping.eq((sweeping & ~swept)
+                                | (front.o.valid & waits & loop.idle & ~sweeping))
+        with m.If(enters):
+            m.d.sync += epoch.eq(of_slot)
+        m.d.sync += final.eq(~swept & (final | (enters & here.begins & (of_slot.all()))))
+        count(m, self.counters, steps=enters & here.begins, sweeps=swept & final)
+        return loop, sweeping, front.o.valid & waits
+
+    def _hash(self, key: Value) -> Value:
+        """Return the hash of a key, as if it had all bits of a table."""
+        return hash_bits(Cat(key[:self._key_bits], C(0, Key.size - self._key_bits)))
+
+    def _decide(self, m: Module, loop: SetLoop, queue: CreditQueue) -> None:
+        """Place keys that are not here, number them, and tell what was found to ``queue``."""
+        policy = policy_of("lru", self._ways)
+        now, after = loop.now, loop.after
+        m.d.comb += [
+            after.placed.eq(Mux(now.match.any(), 0, policy.victim(m, now.state, now.held))),
+            after.state.eq(policy.update(m, now.state, now.match, after.placed)),
+        ]
+
+        # A cycle later: the next index, which stays at none when all are used.
+        o, found = loop.o, queue.i.payload
+        following, index, first = Signal(INDEX_BITS, reset_less=True), Signal(INDEX_BITS), Signal()
+        m.d.comb += [
+            first.eq(o.placed.any()), index.eq(Mux(o.context.begins, 0, following)),
+            loop.label.eq(index), queue.i.valid.eq(o.valid),
+            found.index.eq(Mux(o.context.empty, EMPTY_INDEX, Mux(first, index, o.label))),
+            found.goes.eq(first | ~o.context.told), found.told.eq(o.context.told),
+        ]
+        with m.If(o.valid):
+            m.d.sync += following.eq(index + (first & (index != NO_INDEX)))
+
+        # What is only counted is found a cycle later.
+        seen = Signal(data.StructLayout({"first": 1, "again": 1, "lost": 1}))
+        lost, of = Signal(EPOCH_BITS, reset_less=True), Signal(EPOCH_BITS, reset_less=True)
+        m.d.sync += [
+            lost.eq(any_of(Mux(o.placed[w], o.words[w].key[self._key_bits:], 0)
+                           for w in range(self._ways))),
+            of.eq(o.key[self._key_bits:]), seen.lost.eq((o.placed & o.held).any()),
+            seen.first.eq(first), seen.again.eq(o.valid & o.match.any()),
+        ]
+        count(m, self.counters, unique=seen.first, repeats=seen.again,
+              retired_early=seen.lost & (lost == of))

@@ -1,0 +1,168 @@
+"""Proofs of the finder of repeats, without bound: what goes on, and which index each slot has.
+
+One set of two ways, two indices. The keys fit the set, in two steps with two epochs between sweeps,
+and empty bags ("kept"), or are twice as many, in one step ("full"). The set loop, proved by itself,
+is the set at once (:func:`~tests.formal.loops.plain_loop`), and the queues are short. Where indices
+matter, the buffer in front is a wire, and the one behind shows each index in the cycle in which it
+enters, and so with the slot that moves then; it is ready whenever it likes, but not again unready
+before it got one.
+"""
+
+from types import SimpleNamespace
+
+import pytest
+from amaranth.hdl import C, Cat, Module, Mux, Signal
+from amaranth.lib import data
+from amaranth.lib.wiring import Component
+
+from rtl.delivery.unique import UniqueFinder
+from rtl.formats import RecordKind
+from rtl.stream import SkidBuffer
+from tests.formal.bench import Bench
+from tests.formal.loops import plain_loop
+from tests.formal.mutants import some_slow, variant
+from tests.formal.prove import prove
+from tests.formal.wires import ShortFIFO, ShortQueue, Wires
+
+INDEX_BITS, NONE, EMPTY = 2, 2, 3
+
+
+def shown_at_once(bench: Bench) -> type:
+    """Return a class with the ports of a skid buffer that shows its items as they enter."""
+    again = bench.free(name="again")  # before the bench is converted
+
+    class Shown(Component):
+        def __init__(self, shape):
+            super().__init__(SkidBuffer(shape).signature)
+
+        def elaborate(self, platform) -> Module:
+            m = Module()
+            ready = Signal(init=1)
+            m.d.comb += [self.i.ready.eq(ready), self.o.valid.eq(self.i.valid & ready),
+                         self.o.payload.eq(self.i.payload), self.idle.eq(1)]
+            m.d.sync += ready.eq(again | (ready & ~self.i.valid))
+            return m
+
+    return Shown
+
+
+def finder(what: str, *edits: tuple[str, str]) -> Bench:
+    """Return a bench of the finder.
+
+    ``what``: "kept", "full": what goes on and what is told, see above. "order": slots leave as
+    they came, in time. "off": the same while it is switched off. "window": of five ways, none is
+    placed within four lookups of its last time.
+    """
+    bench = Bench()
+    m = bench.m
+    ways, key_bits = {"full": (2, 2), "window": (5, 3)}.get(what, (2, 1))
+    of_indices = what in ("kept", "full")
+    key = data.StructLayout({"row": key_bits, "table": 0})
+    rest = {"sample": 0 if of_indices else 2, "step": 1, "last": 1}
+    slot = data.StructLayout({"key": key, "kind": 2, **rest})
+    index = data.StructLayout({"index": INDEX_BITS, **rest, "bag_end": 1, "empty": 1})
+    loop, again = plain_loop()
+    shown = shown_at_once(bench) if of_indices else SkidBuffer
+    m.submodules.dut = dut = variant(
+        UniqueFinder, *edits, NicConfig=SimpleNamespace, Slot=slot, SlotIndex=index, Key=key,
+        ROW_BITS=key_bits, STEP_BITS=1, EPOCH_BITS=1, INDEX_BITS=INDEX_BITS, NO_INDEX=NONE,
+        EMPTY_INDEX=EMPTY, QUEUE=2, hash_bits=lambda key: C(0, 32), SetLoop=loop,
+        StreamFIFO=ShortFIFO, CreditQueue=ShortQueue, SkidBuffer=lambda shape: (
+            shown(shape) if shape == index else Wires(shape)))(
+            SimpleNamespace(unique_keys=ways, unique_ways=ways, tables=1))
+    one_step = what == "full"
+    offered, started, ended, last_step = Signal(slot), Signal(), Signal(), Signal()
+    empty, step, end = (0 if one_step else bench.free(name=name) for name in (
+        "empty", "step", "end"))
+    m.d.comb += [
+        offered.key.row.eq(bench.free(key_bits, "key")), offered.step.eq(step),
+        offered.sample.eq(bench.free(2, "sample") if rest["sample"] else 0),
+        offered.kind.eq(Mux(empty, RecordKind.EMPTY, RecordKind.KEY_END)),
+        dut.enable.eq(what != "off"), dut.step_end.eq(end)]
+    entered = bench.source(dut.i, offered)
+    # ``last`` tells whether a step begins with a slot, which shows when it is taken.
+    begins = ~started | ended | (dut.i.payload.step != last_step)
+    m.d.comb += dut.i.payload.last.eq(begins)
+    m.d.sync += ended.eq(end | (ended & ~entered))
+    with m.If(entered):
+        m.d.sync += [started.eq(1), last_step.eq(dut.i.payload.step)]
+
+    eager = C(1) if what in ("order", "off") else None
+    gone = bench.sink(dut.o, "o", eager=eager)
+    if of_indices:
+        m.d.comb += dut.indices.ready.eq(1)
+        _indices(bench, what, dut, gone, dut.indices.valid)
+        return bench
+    told = bench.sink(dut.indices, "indices", eager=eager)
+    if what == "window":
+        bench.always("placed_again", ~again)
+        return bench
+    leaves, left = (told, dut.indices.payload) if what == "order" else (gone, dut.o.payload)
+    inside = bench.in_order(
+        "slots", entered, Cat(dut.i.payload.sample, dut.i.payload.step, begins), leaves,
+        Cat(left.sample, left.step, left.last), 6)
+    bench.within("in_time", 8, inside != 0, leaves)
+    bench.always("idle", ~dut.idle | (inside == 0))
+    if what == "off":
+        bench.always("silent", ~dut.indices.valid)
+    return bench
+
+
+def _indices(bench: Bench, what: str, dut, gone, told) -> None:
+    """State what ``dut`` tells of the slot that moves."""
+    m, slot, index = bench.m, dut.o.payload, dut.indices.payload.index
+    key, empty = slot.key.row, dut.indices.payload.empty
+    # Of the running step: the next index; of one key, any, its last index; of one index, its key.
+    following, one, number = (
+        Signal(INDEX_BITS), bench.constant(len(key), "one"), bench.constant(INDEX_BITS, "number"))
+    seen, kept, owned, owner = Signal(), Signal(INDEX_BITS), Signal(), Signal(len(key))
+    base, known, has = Mux(slot.last, 0, following), seen & ~slot.last, owned & ~slot.last
+    of_key, is_number = told & ~empty, (index == number) & (number != NONE)
+    with m.If(told):
+        m.d.sync += [following.eq(base + (gone & (base != NONE))), seen.eq(known), owned.eq(has)]
+        with m.If(~empty & (key == one)):
+            m.d.sync += [seen.eq(1), kept.eq(index)]
+        with m.If(~empty & is_number & ~has):
+            m.d.sync += [owned.eq(1), owner.eq(key)]
+    bench.always("told", ~gone | told)
+    bench.always("dense", ~(of_key & gone) | (index == base))
+    bench.always("repeat", ~(of_key & ~gone & (key == one)) | (known & (index == kept)))
+    bench.always("one_key", ~(of_key & is_number & has) | (owner == key))
+    bench.always("empty", ~(told & empty) | ((index == EMPTY) & ~gone))
+    if what == "kept":
+        bench.always("not_again", ~(of_key & gone & (key == one)) | ~known)
+
+
+@pytest.mark.parametrize("what", ["kept", "full", "order", "off", "window"])
+def test_unique(what):
+    verdict = prove(finder(what))
+    assert verdict.holds, verdict
+
+
+@pytest.mark.few(4)
+@pytest.mark.parametrize("what, wrong, old, new", some_slow([
+    ("kept", "dense|repeat", "fresh | (slot.step != step)", "fresh"),
+    ("kept", "dense|repeat", "fresh.eq(self.step_end | (fresh & ~taken))",
+     "fresh.eq(fresh & ~taken)"),
+    ("kept", "dense", "Mux(o.context.begins, 0, following)", "following"),
+    ("kept", "repeat|not_again", "Cat(here.key, of_slot)", "Cat(here.key, epoch)"),
+    ("kept", "repeat", "waits.eq(here.begins & final)", "waits.eq(0)"),
+    ("kept", "repeat", "loop.clear.eq(sweeping)", "loop.clear.eq(sweeping & ~final)"),
+    ("kept", "told", "& found.goes & told.i.ready)", "& found.goes)"),
+    ("kept", "repeat", "& found.told & ends)", "& found.told)"),
+    ("full", "dense", "Mux(first, index, o.label)", "o.label"),
+    ("full", "dense", "(index != NO_INDEX)", "1"),
+    ("kept", "not_again", "Mux(now.match.any(), 0, policy", "Mux(0, 0, policy"),
+    ("kept", "empty", "looks.eq(enable & ~here.empty), loop.i.writes.eq(enable & ~here.empty)",
+     "looks.eq(enable), loop.i.writes.eq(enable)"),
+    ("kept", "repeat|one_key", "loop.label.eq(index)", "loop.label.eq(following)"),
+    ("off", "in_time", "first | ~o.context.told)", "first)"),
+    ("window", "placed_again", "policy.update(m, now.state, now.match, after.placed)",
+     "now.state"),
+], [], ["step-unseen", "end-unseen", "goes-on-counting", "epoch-before", "no-sweep", "swept-not",
+        "twice", "told-before", "index-before", "beyond-the-last", "always-placed",
+        "empty-looked-up", "label-before", "off-lost", "no-order"]))
+def test_broken_unique(what, wrong, old, new):
+    verdict = prove(finder(what, (old, new)))
+    # Where a fault breaks several statements, the one that is found first is shown.
+    assert {*wrong.split("|")} & {*verdict.broken}, verdict

@@ -1,0 +1,91 @@
+"""Slots of steps, and what becomes of them, in plain Python."""
+
+import random
+from collections.abc import Iterable, Sequence
+
+from host.placement.sets import CacheSets, set_of
+from rtl.formats import ROW_BITS, RecordKind
+from rtl.keys.hash_columns import key_hash
+
+__all__ = ["EMPTY", "Table", "key_of", "slots_of", "some_keys"]
+
+EMPTY = None
+"""In place of a key: an empty bag."""
+
+
+def key_of(number: int) -> dict:
+    """Return a key that shares its row with others, in tables 0 to 30."""
+    return {"row": number // 31 * 0x9_1357_9BDF % (1 << ROW_BITS), "table": number % 31}
+
+
+def slots_of(steps: Iterable[tuple[int, Sequence[int | None]]], *, seed: int = 0,
+             longest: int = 5) -> list[dict]:
+    """Return the slots of ``steps``, each its number and its keys; samples of up to ``longest``."""
+    rng, slots, sample = random.Random(seed), [], 0xFFFF_FFF0
+    for step, keys in steps:
+        left = 0
+        for place, key in enumerate(keys):
+            left = left or rng.randint(1, longest)
+            left -= 1
+            last = left == 0 or place == len(keys) - 1
+            kind = RecordKind.EMPTY if key is EMPTY else rng.choice(
+                (RecordKind.KEY, RecordKind.KEY_END))
+            slots.append({
+                "key": key_of(key or 0) if key is not EMPTY else {"row": 0, "table": 0},
+                "kind": int(RecordKind.KEY_END if last and kind == RecordKind.KEY else kind),
+                "owner": rng.randrange(8), "sample": sample, "step": step, "last": int(last)})
+            if last:
+                sample = (sample + rng.choice((1, 1, 1, 2))) & 0xFFFF_FFFF
+    return slots
+
+
+def some_keys(count: int, of: int, seed: int, empty: float = 0.05) -> list[int | None]:
+    """Return ``count`` keys of ``of``, few of them often, or empty bags; some in runs."""
+    rng, keys = random.Random(seed), []
+    while len(keys) < count:
+        key = EMPTY if rng.random() < empty else min(of - 1, int(of * rng.random() ** 3))
+        keys += [key] * rng.choice((1, 1, 1, 2, 3))
+    return keys[:count]
+
+
+class Table:
+    """What the finder makes of each slot, with sets of 8 ways in LRU order, emptied by a step.
+
+    ``sent``: the slots that go on. ``first``: their numbers. ``indices``: of all slots.
+    """
+
+    def __init__(self, keys: int, limit: int = 0xFFFE):
+        self._keys, self._limit, self._step = keys, limit, None
+        self.unique = self.repeats = self.retired = self.none = self.steps = 0
+        self.sent: list[dict] = []
+        self.first: list[int] = []
+        self.indices: list[dict] = []
+
+    def end(self) -> None:
+        """Begin another step with the next slot."""
+        self._step = None
+
+    def add(self, slot: dict) -> None:
+        """Take a slot."""
+        if slot["step"] != self._step:
+            self._step, self._sets = slot["step"], CacheSets(self._keys // 8, 8)
+            self._index: dict[tuple, int] = {}
+            self._next, self.steps = 0, self.steps + 1
+        empty = slot["kind"] == RecordKind.EMPTY
+        index, key = 0xFFFF, tuple(slot["key"].values())
+        if not empty:
+            which = set_of(key_hash(**slot["key"]), self._keys // 8)
+            if self._sets.access(which, key):
+                self.repeats += 1
+            else:
+                self.unique += 1
+                self.retired += self._sets.evicted is not None
+                self._index[key] = min(self._next, self._limit)
+                self._next += 1
+                self.first.append(len(self.indices))
+                self.sent.append(slot)
+            index = self._index[key]
+            self.none += index == self._limit
+        self.indices.append({
+            "index": index, "sample": slot["sample"], "step": slot["step"], "last": slot["last"],
+            "bag_end": int(slot["kind"] != RecordKind.KEY), "empty": int(empty)})

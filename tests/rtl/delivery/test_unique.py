@@ -1,0 +1,288 @@
+"""UniqueFinder against numpy.unique and sets in Python, under random stalls."""
+
+import random
+
+import numpy as np
+import pytest
+
+from host.data.generator import generate
+from host.model import MODELS
+from host.placement.sets import set_of
+from host.samples import concatenate
+from rtl.config import preset
+from rtl.delivery import UniqueFinder
+from rtl.formats import RecordKind
+from rtl.keys.hash_columns import key_hash
+from tests.formal.mutants import variant
+from tests.rtl.delivery.slots import EMPTY, Table, key_of, slots_of, some_keys
+from tests.rtl.power_up import powered_up
+from tests.support import made, quiet_while_idle, receiver, sender, simulate
+
+TO_O = UniqueFinder.LATENCY["slot", "the same slot on o"]
+TO_INDEX = UniqueFinder.LATENCY["slot", "its index"]
+STALLS = [(0.0, 0.0, 0.0), (0.4, 0.0, 0.0), (0.0, 0.5, 0.0), (0.0, 0.0, 0.5), (0.3, 0.3, 0.3)]
+
+SHORT_LAPS = variant(UniqueFinder, EPOCH_BITS=2)
+"""A finder that sweeps after 4 steps."""
+
+FEW_INDICES = variant(UniqueFinder, NO_INDEX=20)
+"""A finder whose steps have 20 indices."""
+
+
+def build(keys=64, kind=UniqueFinder):
+    return made(kind, preset("tiny").with_fields(unique_keys=keys))
+
+
+class Run:
+    """Slots through a finder, and what it says of them, in ``table``.
+
+    ``ends``: numbers of slots behind which ``step_end`` comes. ``came``, ``sent``, ``told``: the
+    cycles in which slots came and left, and in which their indices did.
+    """
+
+    def __init__(self, dut, slots, keys=64, stalls=STALLS[0], ends=(), limit=0xFFFE, laps=1 << 10):
+        self.table = table = Table(keys, limit)
+        for number, slot in enumerate(slots):
+            table.add(slot)
+            if number in ends:
+                table.end()
+        self.came, self.sent, self.told = [], [], []
+        out: list[dict] = []
+        indices: list[dict] = []
+        ports = (dut.i, dut.o, dut.indices)
+
+        async def feed(ctx):
+            ctx.set(dut.enable, 1)
+            for number, slot in enumerate(slots):
+                await sender(dut.i, [slot], stall=stalls[0], seed=number)(ctx)
+                if number in ends:
+                    ctx.set(dut.step_end, 1)
+                    await ctx.tick()
+                    ctx.set(dut.step_end, 0)
+
+        async def feed_at_once(ctx):
+            ctx.set(dut.enable, 1)
+            while not ctx.get(dut.idle):
+                await ctx.tick()
+            await sender(dut.i, slots)(ctx)
+
+        async def watch(ctx):
+            cycle = 0
+            async for _, _, came, sent, told in ctx.tick().sample(*(
+                    port.valid & port.ready for port in ports)):
+                self.came += [cycle] * came
+                self.sent += [cycle] * sent
+                self.told += [cycle] * told
+                cycle += 1
+
+        async def finish(ctx):
+            await receiver(dut.indices, indices, len(slots), stall=stalls[2], seed=5)(ctx)
+            while len(out) < len(table.sent) or not ctx.get(dut.idle):
+                await ctx.tick()
+            for _ in range(8):
+                assert not ctx.get(dut.o.valid) and not ctx.get(dut.indices.valid)
+                await ctx.tick()
+            found = {name: ctx.get(dut.counters[name]) for name in dut.counters.shape().members}
+            stalled = found.pop("stall_output"), found.pop("stall_sweep")
+            assert any(stalls[1:]) == (stalled[0] > 0)
+            assert (found["sweeps"] > 0) == (stalled[1] > 0)
+            assert found == {
+                "slots": len(slots), "unique": table.unique, "repeats": table.repeats,
+                "retired_early": table.retired, "no_index": table.none, "steps": table.steps,
+                "sweeps": max(0, table.steps - 1) // laps}
+
+        quick = not any(stalls) and not ends
+        simulate(powered_up(dut), feed_at_once if quick else feed, finish,
+                 receiver(dut.o, out, len(table.sent), stall=stalls[1], seed=3),
+                 background=[watch, quiet_while_idle(
+                     dut.idle, [dut.i.valid],
+                     [dut.o.valid & dut.o.ready, dut.indices.valid & dut.indices.ready])])
+        assert out == table.sent and indices == table.indices
+        assert all(sent < self.told[number] for sent, number in zip(self.sent, table.first))
+
+
+def expected_of(slots):
+    """Return, step by step, the keys in order of first use and the indices, by numpy."""
+    for step in dict.fromkeys(slot["step"] for slot in slots):
+        of = [slot for slot in slots if slot["step"] == step]
+        keys = np.array([slot["key"]["table"] << 36 | slot["key"]["row"] for slot in of
+                         if slot["kind"] != RecordKind.EMPTY], np.uint64)
+        unique, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
+        rank = np.argsort(np.argsort(first))
+        yield step, unique[np.argsort(first)].tolist(), rank[inverse].tolist()
+
+
+@pytest.mark.few(3)
+@pytest.mark.parametrize("stalls", STALLS)
+def test_as_numpy_unique_in_order_of_first_use(stalls):
+    slots = slots_of([(7, some_keys(120, 40, 1)), (8, some_keys(90, 30, 2)),
+                      (9, [EMPTY] * 3), (10, some_keys(90, 35, 3))])
+    run = Run(build(512), slots, 512, stalls)
+    assert run.table.retired == 0 and run.table.repeats > 100
+    for step, keys, indices in expected_of(slots):
+        assert keys == [s["key"]["table"] << 36 | s["key"]["row"] for s in run.table.sent
+                        if s["step"] == step]
+        assert indices == [i["index"] for i in run.table.indices
+                           if i["step"] == step and not i["empty"]]
+
+
+def same_set(count: int, sets: int) -> list[int]:
+    found = (n for n in range(100_000) if set_of(key_hash(**key_of(n)), sets) == 0)
+    return [next(found) for _ in range(count)]
+
+
+@pytest.mark.few(3)
+@pytest.mark.parametrize("stalls", STALLS)
+@pytest.mark.parametrize("keys", [16, 64])
+def test_more_keys_than_it_holds_are_sent_again(keys, stalls):
+    crowd, rng = same_set(11, keys // 8), random.Random(1)
+    steps = [(1, some_keys(150, 120, 1)), (2, [rng.choice(crowd) for _ in range(150)]),
+             (3, [*range(60), *range(60)]), (4, crowd[:8] * 3), (3, crowd[8:] * 2)]
+    run = Run(build(keys), slots_of(steps), keys, stalls)
+    assert run.table.retired > 30
+    assert run.table.unique > sum(len({*of} - {EMPTY}) for _, of in steps)
+
+
+@pytest.mark.parametrize("name", ["kaggle", "terabyte"])
+def test_keys_of_a_data_set(name):
+    samples = concatenate(generate(MODELS[name], 24, 1))
+    numbers = {key: n for n, key in enumerate(dict.fromkeys(samples.keys.tolist()))}
+    keys = [numbers[key] for key in samples.keys.tolist()]
+    steps = [(step, keys[step * len(keys) // 3:(step + 1) * len(keys) // 3]) for step in range(3)]
+    run = Run(build(1024), slots_of(steps, longest=26), 1024, (0.0, 0.2, 0.1))
+    assert run.table.repeats > 100
+
+
+@pytest.mark.parametrize("keys", [
+    [5] * 60, [5, 6] * 30, [*range(60)], same_set(9, 8) * 6, [EMPTY, 1, EMPTY, 1] * 15,
+    some_keys(80, 20, 4)])
+def test_a_slot_a_cycle_whatever_the_keys(keys):
+    """Each leaves after its latency, across the beginnings of steps too."""
+    slots = slots_of([(1, keys), (2, keys), (1, keys)])
+    run = Run(build(), slots)
+    assert run.came == list(range(run.came[0], run.came[0] + len(slots)))
+    assert run.told == [cycle + TO_INDEX for cycle in run.came]
+    assert run.sent == [run.came[number] + TO_O for number in run.table.first]
+
+
+@pytest.mark.parametrize("stalls", [STALLS[0], STALLS[4]])
+def test_a_step_begins_anew_although_numbers_and_epochs_come_again(stalls):
+    """Four epochs a lap: each step has keys of the one four before, all still in the sets."""
+    steps = [(step % 2, [*range(4 * step % 24, 4 * step % 24 + 9)] * 2) for step in range(30)]
+    run = Run(build(64, SHORT_LAPS), slots_of(steps), stalls=stalls, laps=4)
+    assert run.table.steps == 30 and run.table.retired == 0
+
+
+def test_a_step_of_few_slots_still_takes_an_epoch():
+    run = Run(build(64, SHORT_LAPS), slots_of([(step, [1]) for step in range(23)]), laps=4)
+    assert run.table.unique == 23 and [i["index"] for i in run.table.indices] == [0] * 23
+
+
+@pytest.mark.parametrize("stalls", [STALLS[0], STALLS[4]])
+def test_the_end_of_a_step_tells_it_from_one_of_the_same_number(stalls):
+    slots = slots_of([(5, some_keys(40, 10, 1)), (5, some_keys(40, 10, 1)), (5, [1, 1, 1])])
+    run = Run(build(), slots, stalls=stalls, ends={39, 79})
+    assert run.table.steps == 3
+    indices = [i["index"] for i in run.table.indices]
+    assert indices[:40] == indices[40:80] and indices[80:] == [0, 0, 0]
+
+
+def test_an_end_without_slots_changes_nothing():
+    dut = build()
+    told: list[dict] = []
+
+    async def bench(ctx):
+        ctx.set(dut.enable, 1)
+        for _ in range(3):
+            ctx.set(dut.step_end, 1)
+            await ctx.tick()
+            ctx.set(dut.step_end, 0)
+            await ctx.tick().repeat(5)
+        await sender(dut.i, slots_of([(5, [3, 4, 3])]))(ctx)
+        await receiver(dut.indices, told, 3)(ctx)
+        assert ctx.get(dut.counters.steps) == 1
+
+    simulate(powered_up(dut), bench, background=[receiver(dut.o, [], 9)])
+    assert [index["index"] for index in told] == [0, 1, 0]
+
+
+@pytest.mark.parametrize("stalls", [STALLS[0], STALLS[4]])
+def test_keys_beyond_the_last_index_have_none(stalls):
+    """They go on once, as all keys do, and their slots are told and counted."""
+    keys = [*range(30), *range(30)]
+    run = Run(build(512, FEW_INDICES), slots_of([(1, keys), (2, keys[:20])]), 512, stalls, limit=20)
+    assert [i["index"] for i in run.table.indices] == [
+        *(min(key, 20) for key in keys), *range(20)]
+    assert run.table.none == 20 and run.table.unique == 50
+
+
+@pytest.mark.parametrize("stall", [0.0, 0.5])
+def test_switched_off_all_goes_on_unchanged(stall):
+    """With the same latency, and without an index."""
+    dut, slots = build(), slots_of([(1, some_keys(60, 10, 1)), (2, some_keys(30, 10, 1))])
+    out: list[dict] = []
+    came, sent = [], []
+
+    async def watch(ctx):
+        cycle = 0
+        async for _, _, i, o, told in ctx.tick().sample(
+                dut.i.valid & dut.i.ready, dut.o.valid & dut.o.ready, dut.indices.valid):
+            assert not told
+            came.extend([cycle] * i)
+            sent.extend([cycle] * o)
+            cycle += 1
+
+    async def feed(ctx):
+        while not ctx.get(dut.idle):
+            await ctx.tick()
+        await sender(dut.i, slots, stall=stall)(ctx)
+
+    simulate(powered_up(dut), feed, receiver(dut.o, out, len(slots), stall=stall),
+             background=[watch])
+    assert out == slots
+    assert stall or sent == [cycle + TO_O for cycle in came]
+
+
+def test_switched_on_and_off_between_steps():
+    dut, told, out = build(), [], []
+    steps = [slots_of([(step, some_keys(40, 12, step))]) for step in range(6)]
+    tables = [Table(64) for _ in steps]
+
+    async def bench(ctx):
+        for number, slots in enumerate(steps):
+            while not ctx.get(dut.idle):
+                await ctx.tick()
+            ctx.set(dut.enable, number % 2)
+            await ctx.tick().repeat(2)
+            await sender(dut.i, slots)(ctx)
+            for slot in slots:
+                tables[number].add(slot)
+        await ctx.tick().repeat(30)
+
+    simulate(powered_up(dut), bench, background=[
+        receiver(dut.o, out, 1 << 20), receiver(dut.indices, told, 1 << 20)])
+    assert told == [index for table in tables[1::2] for index in table.indices]
+    assert out == [slot for number, slots in enumerate(steps)
+                   for slot in (tables[number].sent if number % 2 else slots)]
+
+
+def test_what_waits_for_one_side_loses_nothing():
+    """While nobody takes indices, slots go on only as far as there is room for indices."""
+    dut, slots, out = build(), slots_of([(1, [*range(40)])]), []
+    told: list[dict] = []
+
+    async def bench(ctx):
+        ctx.set(dut.enable, 1)
+        await ctx.tick().repeat(100)
+        assert len(out) <= 2 and not ctx.get(dut.i.ready)
+        await receiver(dut.indices, told, len(slots))(ctx)
+
+    simulate(powered_up(dut), bench, sender(dut.i, slots), receiver(dut.o, out, len(slots)))
+    assert out == slots and [index["index"] for index in told] == [*range(40)]
+
+
+def test_config_is_checked():
+    with pytest.raises(TypeError, match="config must be a NicConfig, not 'tiny'"):
+        UniqueFinder("tiny")
+    with pytest.raises(ValueError, match="unique_keys must be at least 16, not 0"):
+        UniqueFinder(preset("tiny").with_fields(unique_keys=0))
