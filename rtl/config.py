@@ -107,6 +107,7 @@ class NicConfig:
     interaction_vectors: most vectors of a sample's dot interaction, its dense vector included.
     dot_units: dot products of 16 lanes that the interaction begins each cycle. More than 16 would
         give more than a beat of results a cycle; 0 leaves the dot interaction out.
+    completion_slots: steps that may be open to the host at once; each has a word in GPU memory.
     training: gradients are reduced and rows updated; otherwise the fields below are unused.
     local_gradient_keys: keys of this node's samples whose gradients are summed at once.
     global_gradient_keys: keys of this node's rows whose partial sums are summed at once.
@@ -147,6 +148,7 @@ class NicConfig:
     net_framing: str = "ethernet"
     interaction_vectors: int = 27
     dot_units: int = 13
+    completion_slots: int = 16
     training: bool = False
     local_gradient_keys: int = 512
     global_gradient_keys: int = 4096
@@ -181,7 +183,8 @@ class NicConfig:
                                 ("dedupe_in_flight", 4, 4096),
                                 ("scatter_entries", 4, 16384), ("hold_vectors", 8, 32768),
                                 ("dense_vectors", 8, 16384),
-                                ("query_beats", 16, 4096), ("lookup_beats", 16, 16384)):
+                                ("query_beats", 16, 4096), ("lookup_beats", 16, 16384),
+                                ("completion_slots", 2, 128)):
             _in_range(name, getattr(self, name), low, high)
             _power_of_two(name, getattr(self, name))
         _in_range("net_payload_beats", self.net_payload_beats, self.vector_beats + 1, 140)
