@@ -30,8 +30,8 @@ class ReadAnswers(wiring.Component):
     -----
     i: stream of :data:`~rtl.network.layouts.PacketBeat`, packets of READ_DATA.
     tag: that of the packet at ``i``; asked, length: of the slot of that number, a cycle later.
-    good, short: event: such a packet has come; ``tag`` is its tag.
-    landed: event: a good packet has left whole; landed_tag.
+    answered: event: the read of ``tag``, which was asked, has come. short, landed: event, later: it
+        is to be made again; its packet has left whole. answered_tag: of both.
     o: stream of :data:`~rtl.network.layouts.PacketBeat`, packets of GPU_VECTORS.
     counters. idle: nothing inside; the rest of a packet is waited for.
     """
@@ -43,7 +43,8 @@ class ReadAnswers(wiring.Component):
         super().__init__({
             "i": In(stream.Signature(PacketBeat)), "o": Out(stream.Signature(PacketBeat)),
             "tag": Out(INDEX_BITS), "asked": In(1), "length": In(Length),
-            "good": Out(1), "short": Out(1), "landed": Out(1), "landed_tag": Out(INDEX_BITS),
+            "answered": Out(1), "short": Out(1), "landed": Out(1),
+            "answered_tag": Out(INDEX_BITS),
             "counters": Out(READ_ANSWER_COUNTERS), "idle": Out(1)})
 
     def elaborate(self, platform) -> Module:
@@ -55,7 +56,7 @@ class ReadAnswers(wiring.Component):
         beat, come = source.o.payload, source.o.valid
         header, following = data.View(HeaderBeat, beat.item), Signal(HeaderBeat)
         beats, fits, moving = Signal(16, reset_less=True), Signal(), Signal()
-        bad, head = Signal(), Signal()
+        bad, short, head = Signal(), Signal(), Signal()
         m.d.comb += [
             fits.eq(self.length.beats == beats), following.eq(header),
             following.ember.opcode.eq(Opcode.GPU_VECTORS),
@@ -72,11 +73,11 @@ class ReadAnswers(wiring.Component):
                 m.d.comb += moving.eq(1)
                 m.next = "DECIDE"
             with m.State("DECIDE"):
-                m.d.comb += [moving.eq(1), self.good.eq(self.asked & fits),
-                             self.short.eq(self.asked & ~fits), bad.eq(~self.asked)]
-                m.d.sync += self.landed_tag.eq(self.tag)
+                m.d.comb += [moving.eq(1), self.answered.eq(self.asked), bad.eq(~self.asked),
+                             short.eq(self.asked & ~fits)]
+                m.d.sync += self.answered_tag.eq(self.tag)
                 m.next = "DROP"
-                with m.If(self.good):
+                with m.If(self.asked & fits):
                     m.d.sync += head.eq(1)
                     m.next = "PASS"
             with m.State("PASS"):
@@ -90,6 +91,7 @@ class ReadAnswers(wiring.Component):
                 m.d.comb += source.o.ready.eq(1)
                 with m.If(come & beat.last):
                     m.next = "HEADER"
-        m.d.comb += self.idle.eq(~moving & source.idle & output.idle)
+        m.d.sync += self.short.eq(short)
+        m.d.comb += self.idle.eq(~(moving | self.short) & source.idle & output.idle)
         count(m, self.counters, bad_data=bad, short_data=self.short)
         return m

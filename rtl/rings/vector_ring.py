@@ -153,16 +153,16 @@ class VectorRing(wiring.Component):
             return Cat(enable & (tag[:bits] == k) for k in range(self._outstanding))
 
         m.d.comb += [
-            again.i.payload.eq(answers.tag), again.i.valid.eq(answers.short),
+            again.i.payload.eq(answers.answered_tag), again.i.valid.eq(answers.short),
             moves.eq(landed.bit_select(out[:bits], 1)), answers.asked.eq(inside & here),
         ]
         m.d.sync += [
             # Numbers that are outstanding; of those that are, whether this one is asked for now.
             inside.eq((answers.tag - out)[:INDEX_BITS] < (read - out)[:INDEX_BITS]),
             here.eq(asked.bit_select(place, 1)),
-            asked.eq((asked & ~bit(answers.good | answers.short, answers.tag))
+            asked.eq((asked & ~bit(answers.answered, answers.tag))
                      | bit(asks, number)),
-            landed.eq((landed & ~bit(moves, out)) | bit(answers.landed, answers.landed_tag)),
+            landed.eq((landed & ~bit(moves, out)) | bit(answers.landed, answers.answered_tag)),
             out.eq(out + moves),
         ]
         count(m, self.counters, slots=moves)
