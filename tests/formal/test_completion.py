@@ -17,7 +17,7 @@ from tests.formal.mutants import variant
 from tests.formal.prove import prove
 from tests.formal.wires import ShortFIFO, Wires
 
-BITS, SLOTS, TAG = 2, 2, 2
+BITS, SLOTS, TAG, DEPTH = 2, 2, 2, 16
 FRAME = data.StructLayout({"opcode": 8, "step": 1, "count": 1, "credit": 1, "address": 64})
 WORD = data.StructLayout({"status": 4, "step": 1, "lap": 1, "slot": 1})
 FLUSH = data.StructLayout({"slot": 1, "tag": TAG})
@@ -177,12 +177,12 @@ def test_completion_writer():
 
 
 def test_it_goes_on():
-    verdict = prove(writer(soon=True), depth=22)
+    verdict = prove(writer(soon=True), depth=DEPTH)
     assert verdict.holds, verdict
 
 
 @pytest.mark.few(3)
-@pytest.mark.parametrize("old, new", [
+@pytest.mark.parametrize("edit", [
     ("[:INDEX_BITS] < self._slots", "[:INDEX_BITS] <= self._slots"),
     ("with m.If(event.valid & (ahead <= most)):", "with m.If(event.valid):"),
     ("& ~table.held.bit_select(written[:ceil_log2(self._slots)], 1)", ""),
@@ -192,8 +192,11 @@ def test_it_goes_on():
     ("matched.eq(event.valid & awaited &", "matched.eq(event.valid &"),
     ("Mux(late, Status.TIMEOUT, table.status)", "Mux(0, 0, table.status)"),
     ("table.release.eq(writer.i.ready)", "table.release.eq(0)"),
+    ("with m.Elif(late):", "with m.Elif(0):", True),
     ("m.d.sync += tag.eq(tag + 1)", "m.d.sync += tag.eq(tag)"),
 ], ids=["one-too-many", "believes", "not-written", "same-lap", "no-flush", "any-tag",
-        "early-answer", "in-time", "not-released", "same-tag"])
-def test_broken_completion_writer(old, new):
-    assert not prove(writer((old, new), soon=True), depth=22).holds
+        "early-answer", "in-time", "not-released", "waits-for-ever", "same-tag"])
+def test_broken_completion_writer(edit):
+    """``True``: what breaks is how soon something happens."""
+    old, new, *soon = edit
+    assert not prove(writer((old, new), soon=bool(soon)), depth=DEPTH if soon else None).holds

@@ -139,7 +139,7 @@ MUTANTS = [
     ("accept.eq(kind[2].opens & ~held.any() & room)", "accept.eq(kind[2].opens & room)",
      "one_of_a_number"),
     ("new.eq(hits & ~failed)", "new.eq(hits)", "status"),
-    ("age >= self.timeout", "age + 1 >= self.timeout", "late"),
+    ("age >= self.timeout", "age + 2 >= self.timeout", "late"),
     ("(late | self._bit(found, slot)) & ~self._bit(opens, event.slot)",
      "late | self._bit(found, slot)", "late"),
     ("with m.Elif(~counting.bit_select(expiry.slot, 1)):", "with m.Elif(0):", "not_early"),
@@ -152,5 +152,7 @@ MUTANTS = [
     "twice", "at-once", "none-to-come", "still-counting", "doubled", "last-error", "early",
     "late-for-ever", "old-time-out", "answer-lost"])
 def test_broken_step_table(old, new, what):
-    verdict = prove(table((old, new), soon=True), depth=18)
+    # What is not said of any moment, but of what is to come, breaks within some cycles.
+    soon = what == "finishes"
+    verdict = prove(table((old, new), soon=soon), depth=18 if soon else None, seconds=900)
     assert not verdict.holds, what
