@@ -39,7 +39,7 @@
 #define EMBER_CONFIG_COUNT 0x0014u
 #define EMBER_CONFIG_COUNT_WIDTH 32u
 #define EMBER_CONFIG_COUNT_MASK 0xffffffffu
-#define EMBER_CONFIG_COUNT_RESET 0x1du
+#define EMBER_CONFIG_COUNT_RESET 0x1eu
 
 /* control_base (ro): address of the first control register */
 #define EMBER_CONTROL_BASE 0x0018u
@@ -81,13 +81,13 @@
 #define EMBER_REGISTER_COUNT 0x0030u
 #define EMBER_REGISTER_COUNT_WIDTH 32u
 #define EMBER_REGISTER_COUNT_MASK 0xffffffffu
-#define EMBER_REGISTER_COUNT_RESET 0xd9u
+#define EMBER_REGISTER_COUNT_RESET 0xdau
 
 /* register_map (ro): CRC-32 of name, address, width and access of those: tells one map from another */
 #define EMBER_REGISTER_MAP 0x0034u
 #define EMBER_REGISTER_MAP_WIDTH 32u
 #define EMBER_REGISTER_MAP_MASK 0xffffffffu
-#define EMBER_REGISTER_MAP_RESET 0x93b8b767u
+#define EMBER_REGISTER_MAP_RESET 0xfcdcf040u
 
 /* config_nodes (ro): nodes of this configuration */
 #define EMBER_CONFIG_NODES 0x0040u
@@ -215,50 +215,56 @@
 #define EMBER_CONFIG_DOT_UNITS_MASK 0xffffffffu
 #define EMBER_CONFIG_DOT_UNITS_RESET 0xdu
 
+/* config_completion_slots (ro): completion_slots of this configuration */
+#define EMBER_CONFIG_COMPLETION_SLOTS 0x0094u
+#define EMBER_CONFIG_COMPLETION_SLOTS_WIDTH 32u
+#define EMBER_CONFIG_COMPLETION_SLOTS_MASK 0xffffffffu
+#define EMBER_CONFIG_COMPLETION_SLOTS_RESET 0x10u
+
 /* config_training (ro): training of this configuration */
-#define EMBER_CONFIG_TRAINING 0x0094u
+#define EMBER_CONFIG_TRAINING 0x0098u
 #define EMBER_CONFIG_TRAINING_WIDTH 32u
 #define EMBER_CONFIG_TRAINING_MASK 0xffffffffu
 #define EMBER_CONFIG_TRAINING_RESET 0x0u
 
 /* config_local_gradient_keys (ro): local_gradient_keys of this configuration */
-#define EMBER_CONFIG_LOCAL_GRADIENT_KEYS 0x0098u
+#define EMBER_CONFIG_LOCAL_GRADIENT_KEYS 0x009cu
 #define EMBER_CONFIG_LOCAL_GRADIENT_KEYS_WIDTH 32u
 #define EMBER_CONFIG_LOCAL_GRADIENT_KEYS_MASK 0xffffffffu
 #define EMBER_CONFIG_LOCAL_GRADIENT_KEYS_RESET 0x200u
 
 /* config_global_gradient_keys (ro): global_gradient_keys of this configuration */
-#define EMBER_CONFIG_GLOBAL_GRADIENT_KEYS 0x009cu
+#define EMBER_CONFIG_GLOBAL_GRADIENT_KEYS 0x00a0u
 #define EMBER_CONFIG_GLOBAL_GRADIENT_KEYS_WIDTH 32u
 #define EMBER_CONFIG_GLOBAL_GRADIENT_KEYS_MASK 0xffffffffu
 #define EMBER_CONFIG_GLOBAL_GRADIENT_KEYS_RESET 0x1000u
 
 /* config_gradient_ways (ro): gradient_ways of this configuration */
-#define EMBER_CONFIG_GRADIENT_WAYS 0x00a0u
+#define EMBER_CONFIG_GRADIENT_WAYS 0x00a4u
 #define EMBER_CONFIG_GRADIENT_WAYS_WIDTH 32u
 #define EMBER_CONFIG_GRADIENT_WAYS_MASK 0xffffffffu
 #define EMBER_CONFIG_GRADIENT_WAYS_RESET 0x8u
 
 /* config_gradient_beats (ro): gradient_beats of this configuration */
-#define EMBER_CONFIG_GRADIENT_BEATS 0x00a4u
+#define EMBER_CONFIG_GRADIENT_BEATS 0x00a8u
 #define EMBER_CONFIG_GRADIENT_BEATS_WIDTH 32u
 #define EMBER_CONFIG_GRADIENT_BEATS_MASK 0xffffffffu
 #define EMBER_CONFIG_GRADIENT_BEATS_RESET 0x200u
 
 /* config_partial_beats (ro): partial_beats of this configuration */
-#define EMBER_CONFIG_PARTIAL_BEATS 0x00a8u
+#define EMBER_CONFIG_PARTIAL_BEATS 0x00acu
 #define EMBER_CONFIG_PARTIAL_BEATS_WIDTH 32u
 #define EMBER_CONFIG_PARTIAL_BEATS_MASK 0xffffffffu
 #define EMBER_CONFIG_PARTIAL_BEATS_RESET 0x1000u
 
 /* config_update_rows (ro): update_rows of this configuration */
-#define EMBER_CONFIG_UPDATE_ROWS 0x00acu
+#define EMBER_CONFIG_UPDATE_ROWS 0x00b0u
 #define EMBER_CONFIG_UPDATE_ROWS_WIDTH 32u
 #define EMBER_CONFIG_UPDATE_ROWS_MASK 0xffffffffu
 #define EMBER_CONFIG_UPDATE_ROWS_RESET 0x400u
 
 /* config_policy (ro): policy of this configuration: 0 lru */
-#define EMBER_CONFIG_POLICY 0x00b0u
+#define EMBER_CONFIG_POLICY 0x00b4u
 #define EMBER_CONFIG_POLICY_WIDTH 32u
 #define EMBER_CONFIG_POLICY_MASK 0xffffffffu
 #define EMBER_CONFIG_POLICY_RESET 0x0u
@@ -1042,6 +1048,9 @@
 #define EMBER_OPCODE_RETURNED 0x14u
 #define EMBER_OPCODE_STATES 0x15u
 #define EMBER_OPCODE_WRITTEN 0x16u
+#define EMBER_OPCODE_STEP_OPEN 0x17u
+#define EMBER_OPCODE_FLUSHED 0x18u
+#define EMBER_OPCODE_READ_DATA 0x19u
 #define EMBER_OPCODE_LOOKUP_REQUESTS 0x20u
 #define EMBER_OPCODE_POOLED 0x21u
 #define EMBER_OPCODE_ERRORS 0x22u
@@ -1054,6 +1063,10 @@
 #define EMBER_OPCODE_STATE_REQUESTS 0x29u
 #define EMBER_OPCODE_STATE_UPDATES 0x2au
 #define EMBER_OPCODE_STEP_REPORTS 0x2bu
+#define EMBER_OPCODE_FLUSH 0x2du
+#define EMBER_OPCODE_COMPLETION 0x2eu
+#define EMBER_OPCODE_READ 0x2fu
+#define EMBER_OPCODE_INDEX 0x30u
 
 /* Why a message or a sample was refused */
 #define EMBER_STATUS_OPCODE 0x1u
@@ -1067,6 +1080,7 @@
 #define EMBER_STATUS_KIND 0x9u
 #define EMBER_STATUS_STEP 0xau
 #define EMBER_STATUS_RETURNED 0xbu
+#define EMBER_STATUS_TIMEOUT 0xcu
 
 /* How the rows of a table are distributed over nodes */
 #define EMBER_DESCRIPTOR_KIND_TABLE 0x0u
