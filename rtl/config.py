@@ -109,6 +109,8 @@ class NicConfig:
         give more than a beat of results a cycle; 0 leaves the dot interaction out.
     unique_keys: keys of a step's share whose repeats are found when the host gets each different
         vector once; 0 leaves that out. A register of the configuration comes with its wiring.
+    completion_slots: steps that may be open to the host at once; each has a word in GPU memory. A
+        register of the configuration comes with its wiring.
     training: gradients are reduced and rows updated; otherwise the fields below are unused.
     local_gradient_keys: keys of this node's samples whose gradients are summed at once.
     global_gradient_keys: keys of this node's rows whose partial sums are summed at once.
@@ -150,6 +152,7 @@ class NicConfig:
     interaction_vectors: int = 27
     dot_units: int = 13
     unique_keys: int = field(default=4096, metadata={"register": False})
+    completion_slots: int = field(default=16, metadata={"register": False})
     training: bool = False
     local_gradient_keys: int = 512
     global_gradient_keys: int = 4096
@@ -186,7 +189,8 @@ class NicConfig:
                                 ("dedupe_in_flight", 4, 4096),
                                 ("scatter_entries", 4, 16384), ("hold_vectors", 8, 32768),
                                 ("dense_vectors", 8, 16384),
-                                ("query_beats", 16, 4096), ("lookup_beats", 16, 16384)):
+                                ("query_beats", 16, 4096), ("lookup_beats", 16, 16384),
+                                ("completion_slots", 2, 128)):
             _in_range(name, getattr(self, name), low, high)
             _power_of_two(name, getattr(self, name))
         _in_range("net_payload_beats", self.net_payload_beats, self.vector_beats + 1, 140)

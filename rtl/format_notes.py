@@ -24,6 +24,8 @@ FIELDS = {
     "ip_checksum": "of the IPv4 header (RFC 791)",
     "ip_source": "IPv4 address of the sender: that of node 0 plus its number",
     "ip_destination": "IPv4 address of the receiver, likewise",
+    "address": "bytes to read from here on",
+    "HostHeaderBeat.address": "in GPU memory, of what the packet writes or reads; otherwise 0",
     "udp_source": "the NICs' port, register udp_port",
     "udp_destination": "the same port",
     "udp_length": "bytes from the UDP header to the end of the payload",
@@ -36,11 +38,13 @@ FIELDS = {
     "flags": "0, reserved",
     "step": "step of the content, modulo 2^16",
     "sequence": "packets of this sender and edge before this one, modulo 2^24; shown, not checked",
-    "acknowledge": "to the host: beats of gradients and of returned spills consumed, modulo 2^16",
+    "acknowledge": "to the host: beats of gradients and of returned spills consumed, modulo 2^16; "
+                   "in READ_DATA the tag of the read",
     "credit": "beats consumed of what the receiver of this packet sends against credit, modulo "
               "2^16: lookups, or in PARTIALS and STEPS partials, between NICs; queries towards the "
               "host",
-    "EmberHeader.count": "records, vectors or indices; in RESULT_PART beats of the part",
+    "EmberHeader.count": "records, vectors or indices; in RESULT_PART beats of the part; in "
+                         "READ_DATA beats read, 0 if the read failed",
     "crc": "CRC-32C of the packet as described above; 0 on host ports",
     # Records.
     "row": "row of the table",
@@ -63,13 +67,23 @@ FIELDS = {
     "status": "Status: why it was refused",
     "beat": "number of the beat in its vector",
     "level": "ReductionLevel",
+    "StepOpenRecord.samples": "results that the NIC will send to its host",
+    "StepOpenRecord.step": "the step that is opened",
+    "CompletionRecord.status": "Status, the first of the step; 0 if it has none",
+    "CompletionRecord.step": "the step that is complete",
+    "lap": "times that the ring has come to this slot, this one included, modulo 256",
+    "slot": "slot of the ring of completions",
+    "FlushRecord.tag": "number of the flush, modulo 2^16",
+    "index": "slots, modulo 2^16",
+    "bytes": "length, a multiple of 64",
+    "ReadRecord.tag": "number of the slot, modulo 2^16",
     "StepRecord.count": "partials, beats spilled or beats written, as the kind says, modulo 2^32",
     "state": "the optimizer's state of the row, binary32",
     "first_bag": "bag of the first vector of the packet",
     "first_beat": "beat of the result that is the first of the packet",
     "PooledTag.last": "the sample ends with this packet",
     "first_slot": "number, in its sample, of the first slot of the packet",
-    "samples": "samples, numbered in sequence, that have slots in the packet",
+    "IndexTag.samples": "samples, numbered in sequence, that have slots in the packet",
     "IndexTag.sample": "number of the sample of the first slot",
     "IndexTag.last": "the last of its samples ends with this packet",
     "ResultPartTag.last": "the result ends with this packet",
@@ -100,6 +114,7 @@ CODES = {
                  "training one that is replicated",
     Status.STEP: "gradients of a step that is not open or has ended; a sample of one far ahead",
     Status.RETURNED: "a returned beat names an unknown row or beat; its sum lacks it",
+    Status.TIMEOUT: "in a completion: not all results of the step had left in time",
 }
 """Meaning of a status."""
 
@@ -134,6 +149,10 @@ PACKETS = {
     Opcode.RETURNED: Packet("host to NIC", "PartialRecord", _VALUES, True),
     Opcode.STATES: Packet("host to NIC", "StateRecord", "", True),
     Opcode.WRITTEN: Packet("host to NIC", "StepRecord", "", True),
+    Opcode.STEP_OPEN: Packet("host to NIC", "StepOpenRecord"),
+    Opcode.FLUSHED: Packet("host to NIC", "FlushRecord"),
+    Opcode.READ_DATA: Packet("host to NIC", "", "the bytes that were read: what follows the header "
+                             "of a GPU_VECTORS packet"),
     Opcode.LOOKUP_REQUESTS: Packet("NIC to host", "LookupRecord"),
     Opcode.POOLED: Packet("NIC to host", "PooledTag", _VECTORS),
     Opcode.ERRORS: Packet("NIC to host", "ErrorRecord"),
@@ -150,5 +169,9 @@ PACKETS = {
     Opcode.INDICES: Packet("NIC to host", "IndexTag", "indices of 16 bits, 32 a beat: of a slot's "
                            "vector among the different ones of its step; 0xFFFF of an EMPTY slot, "
                            "0xFFFE where all indices were used; zero where there is no slot"),
+    Opcode.FLUSH: Packet("NIC to host", "FlushRecord"),
+    Opcode.COMPLETION: Packet("NIC to host", "CompletionRecord"),
+    Opcode.READ: Packet("NIC to host", "ReadRecord"),
+    Opcode.INDEX: Packet("NIC to host", "IndexRecord"),
 }
 """Packets by opcode. Records lie eight a beat; unused places and lanes are zero."""

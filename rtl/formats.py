@@ -28,13 +28,14 @@ __all__ = [
     "ETHERTYPE_IPV4", "INDEX_BITS", "INDICES_PER_BEAT", "IP_PROTOCOL_UDP", "LANDING_BITS",
     "NODE_BITS", "NO_INDEX", "RECORDS_PER_BEAT", "RECORD_BITS", "ROW_BITS", "SAMPLES_PER_BEAT",
     "SAMPLE_BITS", "STEP_BITS", "TABLE_BITS", "TAGS_PER_BEAT", "TAG_BITS", "VERSION", "Beat",
-    "DenseRecord", "DenseSlot", "DescriptorKind", "EmberHeader", "ErrorRecord", "FrameInfo",
-    "GradientBeat", "GradientRecord", "HeaderBeat", "HoldSlot", "IndexTag", "InteractionMode",
-    "Key", "LookupRecord", "Opcode", "OptimizerMode", "OutgoingPartial", "OutgoingRecord",
-    "PartialRecord", "PooledTag", "QueryRecord", "RawBeat", "RecordBeat", "RecordKind",
+    "CompletionRecord", "DenseRecord", "DenseSlot", "DescriptorKind", "EmberHeader", "ErrorRecord",
+    "FlushRecord", "FrameInfo", "GradientBeat", "GradientRecord", "HeaderBeat", "HoldSlot",
+    "HostFrame", "HostHeaderBeat", "IndexRecord", "IndexTag", "InteractionMode", "Key",
+    "LookupRecord", "Opcode", "OptimizerMode", "OutgoingPartial", "OutgoingRecord", "PartialRecord",
+    "PooledTag", "QueryRecord", "RawBeat", "ReadRecord", "RecordBeat", "RecordKind",
     "ReductionLevel", "Refused", "Request", "ResultPartTag", "SampleRecord", "ScatterTag",
-    "StateRecord", "Status", "StepKind", "StepRecord", "TableDescriptor", "TaggedBeat",
-    "VectorBeat",
+    "StateRecord", "Status", "StepKind", "StepOpenRecord", "StepRecord", "TableDescriptor",
+    "TaggedBeat", "VectorBeat",
 ]
 
 VERSION = 1
@@ -76,6 +77,9 @@ class Opcode(IntEnum):
     RETURNED = 0x14
     STATES = 0x15
     WRITTEN = 0x16
+    STEP_OPEN = 0x17
+    FLUSHED = 0x18
+    READ_DATA = 0x19
     LOOKUP_REQUESTS = 0x20
     POOLED = 0x21
     ERRORS = 0x22
@@ -89,6 +93,10 @@ class Opcode(IntEnum):
     STATE_UPDATES = 0x2A
     STEP_REPORTS = 0x2B
     INDICES = 0x2C
+    FLUSH = 0x2D
+    COMPLETION = 0x2E
+    READ = 0x2F
+    INDEX = 0x30
 
 
 class InteractionMode(IntEnum):
@@ -163,6 +171,8 @@ class Status(IntEnum):
     STEP = 10
     RETURNED = 11
     """A beat that the host returned names an unknown row or beat; it is in no sum."""
+    TIMEOUT = 12
+    """In a completion: not all results of the step had left in time."""
 
 
 class DescriptorKind(IntEnum):
@@ -200,6 +210,9 @@ HeaderBeat = data.StructLayout({
 })
 """The first beat of a packet. Ethernet, IPv4 and UDP fields hold their bytes in wire order."""
 
+HostHeaderBeat = data.StructLayout({"address": 64, "reserved": 272, "ember": EmberHeader})
+"""The first beat of a packet to GPU memory, as :data:`HostFrame` says; others have address 0."""
+
 Key = data.StructLayout({"row": ROW_BITS, "table": TABLE_BITS})
 """A row of a table."""
 
@@ -230,6 +243,25 @@ StepRecord = data.StructLayout({"count": 32, "kind": 2, "level": 1, "reserved": 
 
 StateRecord = data.StructLayout({"state": 32, "landing": LANDING_BITS, "reserved": 16})
 """The optimizer's state of a row, binary32, and the landing of its request."""
+
+StepOpenRecord = data.StructLayout({"samples": 32, "step": STEP_BITS, "reserved": 16})
+"""A step is opened: the NIC will send its host so many results of it, at most 2^24."""
+
+CompletionRecord = data.StructLayout(
+    {"status": 8, "step": STEP_BITS, "lap": 8, "slot": 16, "reserved": 16})
+"""The word of a completed step, which goes to its slot of a ring, and the slot's number. The word
+is the lower half. From the completion on it is at or ahead of ``lap << 24 | step << 8``, cyclically
+(as a signed difference of 32 bits), and behind before: the slot's former word has the lap before,
+and the first lap is 1, in a ring that is zero."""
+
+FlushRecord = data.StructLayout({"slot": 16, "tag": 16, "reserved": 32})
+"""All that was written before is to be in GPU memory; FLUSHED echoes the record when it is."""
+
+IndexRecord = data.StructLayout({"index": 16, "reserved": 48})
+"""How many slots of a ring were filled or emptied so far, modulo 2^16; a word, the lower half."""
+
+ReadRecord = data.StructLayout({"address": 64, "bytes": 32, "tag": 16, "reserved": 16})
+"""Bytes of GPU memory that READ_DATA is to bring, with the tag in the header."""
 
 SampleRecord = data.StructLayout({"sample": 32, "slots": 16, "kind": 2, "reserved": 14})
 """Head of a sample: its number and how many slot records follow. ``kind`` = SAMPLE."""
@@ -280,6 +312,11 @@ FrameInfo = data.StructLayout({
 })
 """A packet's header fields from a packager to the frame assembler; ``empty``: no payload."""
 
+HostFrame = data.StructLayout(FrameInfo.members | {"address": 64})
+"""The same of a packet to the host, and the address in GPU memory where it goes: of LOOKUP_REQUESTS
+the whole packet, header beat first; of INDEX and COMPLETION the first word of the record; of FLUSH
+and READ, what is read back or read. Address 0: a queue of the host's, as before."""
+
 RecordBeat = data.StructLayout({
     "data": BEAT_BITS, "records": 4, "source": NODE_BITS, "step": STEP_BITS, "last": 1})
 """A received payload beat of ``records`` (1 to 8) records, lowest first; ``last`` of its packet."""
@@ -306,6 +343,8 @@ DenseSlot = data.StructLayout({"sample": SAMPLE_BITS, "step": STEP_BITS})
 
 assert EmberHeader.size == 176 and HeaderBeat.size == BEAT_BITS
 assert LookupRecord.size == QueryRecord.size == SampleRecord.size == ErrorRecord.size == RECORD_BITS
+assert StepOpenRecord.size == CompletionRecord.size == FlushRecord.size == RECORD_BITS
+assert IndexRecord.size == RECORD_BITS and HostHeaderBeat.size == BEAT_BITS
 assert DenseRecord.size == GradientRecord.size == RECORD_BITS and TableDescriptor.size == 160
 assert PartialRecord.size == StepRecord.size == StateRecord.size == RECORD_BITS
 assert PooledTag.size == ResultPartTag.size == IndexTag.size == BEAT_BITS

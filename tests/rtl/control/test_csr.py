@@ -128,7 +128,10 @@ def test_identity_configuration_and_reset_values():
         assert all(resp == OKAY for _, resp in answers)
         assert values["magic"].to_bytes(4, "little") == b"EMBR" and values["version"] == 1
         for field in fields(CONFIG):
-            if not isinstance(getattr(CONFIG, field.name), str):
+            # A size without hardware in the NIC has no register yet.
+            there = field.metadata.get("register", True)
+            assert (f"config_{field.name}" in values) <= there
+            if there and not isinstance(getattr(CONFIG, field.name), str):
                 assert values[f"config_{field.name}"] == getattr(CONFIG, field.name)
         assert values["counter_count"] == 43
         assert registers["dedupe.requests"].address == values["counter_base"]

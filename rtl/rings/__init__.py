@@ -1,0 +1,9 @@
+"""Rings in GPU memory: lists for it to answer, its vectors, and the completions of steps."""
+
+from rtl.rings.completion import CompletionWriter
+from rtl.rings.list_ring import ListRing
+from rtl.rings.slot_length import SlotLength
+from rtl.rings.step_table import StepTable
+from rtl.rings.vector_ring import VectorRing
+
+__all__ = ["CompletionWriter", "ListRing", "SlotLength", "StepTable", "VectorRing"]

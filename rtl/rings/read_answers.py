@@ -1,0 +1,97 @@
+"""Read answers: checks what comes for reads, and makes packets of vectors of it."""
+
+from amaranth.hdl import Module, Mux, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from rtl.formats import HeaderBeat, Opcode
+from rtl.monitor.counters import CounterLayout, count
+from rtl.network.layouts import PacketBeat
+from rtl.rings.layouts import INDEX_BITS
+from rtl.rings.slot_length import Length
+from rtl.stream import SkidBuffer
+
+__all__ = ["READ_ANSWER_COUNTERS", "ReadAnswers"]
+
+READ_ANSWER_COUNTERS = CounterLayout("bad_data", "short_data")
+
+
+class ReadAnswers(wiring.Component):
+    """Pass on the packets of reads that are asked, and drop the others.
+
+    A packet names its read by the tag in its header. If that is asked and the packet has as many
+    beats as the slot, it leaves as a packet of GPU_VECTORS. Otherwise it is dropped: one of a read
+    that is not asked (``bad_data``), or one of another length (``short_data``), whose read is to be
+    made again. Its receiver has checked that ``count`` in the header is its number of beats.
+
+    Latency and rate: see ``LATENCY`` and ``RATE``.
+
+    Ports
+    -----
+    i: stream of :data:`~rtl.network.layouts.PacketBeat`, packets of READ_DATA.
+    tag: that of the packet at ``i``; asked, length: of the slot of that number, a cycle later.
+    answered: event: the read of ``tag``, which was asked, has come. short, landed: event, later: it
+        is to be made again; its packet has left whole. answered_tag: of both.
+    o: stream of :data:`~rtl.network.layouts.PacketBeat`, packets of GPU_VECTORS.
+    counters. idle: nothing inside; the rest of a packet is waited for.
+    """
+
+    LATENCY = {("header beat", "the header beat that leaves"): 5}
+    RATE = "a packet of n payload beats in n + 4 cycles"
+
+    def __init__(self):
+        super().__init__({
+            "i": In(stream.Signature(PacketBeat)), "o": Out(stream.Signature(PacketBeat)),
+            "tag": Out(INDEX_BITS), "asked": In(1), "length": In(Length),
+            "answered": Out(1), "short": Out(1), "landed": Out(1),
+            "answered_tag": Out(INDEX_BITS),
+            "counters": Out(READ_ANSWER_COUNTERS), "idle": Out(1)})
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+        m.submodules.source = source = SkidBuffer(PacketBeat)
+        m.submodules.output = output = SkidBuffer(PacketBeat)
+        wiring.connect(m, wiring.flipped(self.i), source.i)
+        wiring.connect(m, output.o, wiring.flipped(self.o))
+        beat, come = source.o.payload, source.o.valid
+        header, following = data.View(HeaderBeat, beat.item), Signal(HeaderBeat)
+        beats, fits, moving = Signal(16, reset_less=True), Signal(), Signal()
+        bad, short, head = Signal(), Signal(), Signal()
+        m.d.comb += [
+            fits.eq(self.length.beats == beats), following.eq(header),
+            following.ember.opcode.eq(Opcode.GPU_VECTORS),
+            following.ember.count.eq(self.length.vectors),
+            output.i.payload.last.eq(beat.last),
+            output.i.payload.item.eq(Mux(head, following, beat.item)),
+        ]
+        with m.FSM(name="answers"):
+            with m.State("HEADER"):
+                m.d.sync += [self.tag.eq(header.ember.acknowledge), beats.eq(header.ember.count)]
+                with m.If(come):
+                    m.next = "LOOK"
+            with m.State("LOOK"):
+                m.d.comb += moving.eq(1)
+                m.next = "DECIDE"
+            with m.State("DECIDE"):
+                m.d.comb += [moving.eq(1), self.answered.eq(self.asked), bad.eq(~self.asked),
+                             short.eq(self.asked & ~fits)]
+                m.d.sync += self.answered_tag.eq(self.tag)
+                m.next = "DROP"
+                with m.If(self.asked & fits):
+                    m.d.sync += head.eq(1)
+                    m.next = "PASS"
+            with m.State("PASS"):
+                m.d.comb += [output.i.valid.eq(come), source.o.ready.eq(output.i.ready)]
+                with m.If(come & output.i.ready):
+                    m.d.sync += head.eq(0)
+                    with m.If(beat.last):
+                        m.d.comb += self.landed.eq(1)
+                        m.next = "HEADER"
+            with m.State("DROP"):
+                m.d.comb += source.o.ready.eq(1)
+                with m.If(come & beat.last):
+                    m.next = "HEADER"
+        m.d.sync += self.short.eq(short)
+        m.d.comb += self.idle.eq(~(moving | self.short) & source.idle & output.idle)
+        count(m, self.counters, bad_data=bad, short_data=self.short)
+        return m

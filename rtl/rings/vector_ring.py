@@ -1,0 +1,224 @@
+"""Vector ring: reads the vectors that the GPU has put into a ring in its memory."""
+
+from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+from amaranth.utils import ceil_log2
+
+from rtl.formats import (
+    BEAT_BYTES,
+    CREDIT_BITS,
+    HostFrame,
+    IndexRecord,
+    Opcode,
+    RawBeat,
+    ReadRecord,
+)
+from rtl.memory import Ram
+from rtl.monitor.counters import CounterLayout, count
+from rtl.network.layouts import PacketBeat
+from rtl.rings.layouts import INDEX_BITS, RingIndex
+from rtl.rings.read_answers import READ_ANSWER_COUNTERS, ReadAnswers
+from rtl.rings.record_writer import RecordWriter
+from rtl.rings.slot_address import Place, SlotAddress
+from rtl.rings.slot_length import Length
+from rtl.stream import StreamFIFO
+
+__all__ = ["VECTOR_RING_COUNTERS", "VectorRing"]
+
+VECTOR_RING_COUNTERS = CounterLayout(
+    "reads", "repeats", "slots", "indexes", "bad_index", *READ_ANSWER_COUNTERS.members)
+
+_HALF = 1 << (INDEX_BITS - 1)
+
+
+class VectorRing(wiring.Component):
+    """Read the slots that the GPU says it has filled, and tell it which it may fill again.
+
+    The GPU answers list n of requests in slot n mod slots, as the payload of a GPU_VECTORS packet,
+    and stores how many it has filled (:class:`~rtl.rings.ListRing`). A count is refused whole if it
+    runs ahead of the lists that were sent, or by more than the slots that were read out; an older
+    one says nothing. Each slot is read by a packet READ with its number as tag. Of READ_DATA
+    packets, which may come in any order, one that was not asked for is dropped
+    (:class:`~rtl.rings.read_answers.ReadAnswers`). One of another length is dropped and read again:
+    a read that failed says nothing of the slot, whose vectors lookups wait for, and of which nobody
+    else has a copy. Each read is made when an answer to the one before has come, so that a slot
+    that cannot be read takes its share of PCIe, and holds up those behind it, but no other block:
+    the step's completion is late then, and the host stops the ring.
+
+    How many slots were read out, in order, goes to a word in GPU memory, by an INDEX packet when it
+    is ``every`` more than was told, or nothing is outstanding. So a GPU that waits for a slot gets
+    one.
+
+    Latency and rate: see ``LATENCY`` and ``RATE``.
+
+    Parameters: ``outstanding`` reads; ``lists`` that may wait to be answered and read. Both are
+    powers of two, from 2 to 256 and from ``outstanding`` to 4096.
+
+    Ports
+    -----
+    lengths: stream of :data:`~rtl.rings.slot_length.Length`: what is to be in each slot, in order.
+    produced: event :data:`~rtl.rings.layouts.RingIndex`, slots filled so far.
+    place: :data:`~rtl.rings.slot_address.Place` of the ring. index_address: of the word.
+    every: slots of one INDEX, 0 is 1.
+    headers, payload: streams of :data:`rtl.formats.HostFrame` and :data:`~rtl.formats.RawBeat`.
+    credit: that the headers carry.
+    i: stream of :data:`~rtl.network.layouts.PacketBeat`, the packets of READ_DATA.
+    o: stream of the same, those of GPU_VECTORS.
+    counters: ``reads`` made, ``repeats`` of them; ``slots`` read out; ``indexes`` sent;
+        ``bad_index``, counts refused; ``bad_data`` and ``short_data`` of
+        :class:`~rtl.rings.read_answers.ReadAnswers`.
+    idle: nothing moves until an input does; it waits for data.
+
+    Raises ``TypeError`` or ``ValueError`` for a parameter out of range.
+    """
+
+    LATENCY = {("slots filled", "header of the first read"): 9,
+               ("last beat of a slot", "header of the index"): 4} | ReadAnswers.LATENCY
+    RATE = "1 read in 7 cycles; data: " + ReadAnswers.RATE
+
+    def __init__(self, outstanding: int = 32, lists: int = 256):
+        for name, value, low, high in (("outstanding", outstanding, 2, 256),
+                                       ("lists", lists, outstanding, 4096)):
+            if isinstance(value, bool) or not isinstance(value, int):
+                raise TypeError(f"{name} must be an integer, not {value!r}")
+            if not low <= value <= high or value & (value - 1):
+                raise ValueError(f"{name} must be a power of two between {low} and {high}, "
+                                 f"not {value!r}")
+        self._outstanding, self._lists = outstanding, lists
+        super().__init__({
+            "lengths": In(stream.Signature(Length)), "produced": In(RingIndex), "place": In(Place),
+            "index_address": In(64), "every": In(8),
+            "headers": Out(stream.Signature(HostFrame)),
+            "payload": Out(stream.Signature(RawBeat)), "credit": In(CREDIT_BITS),
+            "i": In(stream.Signature(PacketBeat)), "o": Out(stream.Signature(PacketBeat)),
+            "counters": Out(VECTOR_RING_COUNTERS), "idle": Out(1)})
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+        m.submodules.slot = slot = SlotAddress()
+        m.submodules.answers = answers = ReadAnswers()
+        m.submodules.again = again = StreamFIFO(INDEX_BITS, self._outstanding)
+        wiring.connect(m, wiring.flipped(self.place), slot.place)
+        wiring.connect(m, wiring.flipped(self.i), answers.i)
+        wiring.connect(m, answers.o, wiring.flipped(self.o))
+        # Cumulative: lists sent, slots filled, those whose first read was made, those read out.
+        sent, filled, read, out = (Signal(INDEX_BITS, name=name)
+                                   for name in ("sent", "filled", "read", "out"))
+        number, asks = Signal(INDEX_BITS), Signal()
+        m.submodules.to_ask, m.submodules.to_check = to_ask, to_check = [
+            Ram(Length.size, self._lists) for _ in range(2)]
+        full = Signal()
+        m.d.sync += full.eq((sent - out)[:INDEX_BITS] >= self._lists - 1)  # is a cycle old
+        m.d.comb += [
+            self.lengths.ready.eq(~full), slot.number.eq(number),
+            to_ask.read_addr.eq(number), to_check.read_addr.eq(answers.tag),
+            answers.length.eq(to_check.read_data),
+        ]
+        for ram in (to_ask, to_check):
+            m.d.comb += [ram.write_en.eq(self.lengths.valid & ~full), ram.write_addr.eq(sent),
+                         ram.write_data.eq(self.lengths.payload)]
+        m.d.sync += sent.eq(sent + (self.lengths.valid & ~full))
+        ringing = self._ring(m, sent, filled, out, slot.slots)
+        leaving = self._land(m, answers, again, read, out, number, asks)
+        asking = self._ask(m, slot, to_ask, again, filled, read, out, number, asks)
+        for name in READ_ANSWER_COUNTERS.members:
+            m.d.comb += self.counters[name].eq(answers.counters[name])
+        m.d.comb += self.idle.eq(answers.idle & again.idle & ~(ringing | leaving | asking))
+        return m
+
+    def _ring(self, m: Module, sent, filled, out, slots):
+        """Take counts of filled slots; return whether one is inside."""
+        event, takes, bad = Signal(RingIndex), Signal(), Signal()
+        ahead, room, known, most = (Signal(INDEX_BITS, name=name)
+                                    for name in ("ahead", "room", "known", "most"))
+        m.d.comb += [
+            ahead.eq(event.index - filled), room.eq(most - filled), known.eq(sent - filled),
+            takes.eq((ahead <= room) & (ahead <= known)),
+        ]
+        m.d.sync += [event.eq(self.produced), most.eq(out + slots),
+                     bad.eq(event.valid & ~takes & (ahead < _HALF))]
+        with m.If(event.valid & takes):
+            m.d.sync += filled.eq(event.index)
+        count(m, self.counters, bad_index=bad)
+        return event.valid | bad
+
+    def _land(self, m: Module, answers, again, read, out, number, asks):
+        """Keep which reads are asked for and which have landed; return whether anything moves."""
+        bits = ceil_log2(self._outstanding)
+        asked, landed = Signal(self._outstanding), Signal(self._outstanding)
+        place, inside, here, moves = answers.tag[:bits], Signal(), Signal(), Signal()
+
+        def bit(enable, tag):
+            return Cat(enable & (tag[:bits] == k) for k in range(self._outstanding))
+
+        m.d.comb += [
+            again.i.payload.eq(answers.answered_tag), again.i.valid.eq(answers.short),
+            moves.eq(landed.bit_select(out[:bits], 1)), answers.asked.eq(inside & here),
+        ]
+        m.d.sync += [
+            # Numbers that are outstanding; of those that are, whether this one is asked for now.
+            inside.eq((answers.tag - out)[:INDEX_BITS] < (read - out)[:INDEX_BITS]),
+            here.eq(asked.bit_select(place, 1)),
+            asked.eq((asked & ~bit(answers.answered, answers.tag))
+                     | bit(asks, number)),
+            landed.eq((landed & ~bit(moves, out)) | bit(answers.landed, answers.answered_tag)),
+            out.eq(out + moves),
+        ]
+        count(m, self.counters, slots=moves)
+        return moves
+
+    def _ask(self, m: Module, slot, to_ask, again, filled, read, out, number, asks):
+        """Make reads, and tell the GPU what was read out; return whether anything moves."""
+        m.submodules.writer = writer = RecordWriter(ReadRecord.size)
+        wiring.connect(m, writer.headers, wiring.flipped(self.headers))
+        wiring.connect(m, writer.payload, wiring.flipped(self.payload))
+        packet, record, index = writer.i.payload, Signal(ReadRecord), Signal(IndexRecord)
+        length, told, ahead = Signal(Length), Signal(INDEX_BITS), Signal(INDEX_BITS)
+        more, due, drained, choosing, tells = Signal(), Signal(), Signal(), Signal(), Signal()
+        wait, repeats, calm = Signal(range(4)), Signal(), Signal()
+        m.d.comb += [
+            length.eq(to_ask.read_data), record.address.eq(slot.address),
+            record.bytes.eq(length.beats * BEAT_BYTES), record.tag.eq(number),
+            index.index.eq(out), writer.credit.eq(self.credit), ahead.eq(out - told),
+            packet.opcode.eq(Mux(tells, Opcode.INDEX, Opcode.READ)),
+            packet.address.eq(Mux(tells, self.index_address, slot.address)),
+            packet.record.eq(Mux(tells, index.as_value(), record.as_value())),
+        ]
+        # A cycle old: not asked until the change before has come through.
+        m.d.sync += [
+            more.eq((read != filled) & ((read - out)[:INDEX_BITS] < self._outstanding)),
+            due.eq((ahead != 0) & (ahead >= self.every)), drained.eq((ahead != 0) & (read == out)),
+            calm.eq(choosing),
+        ]
+        with m.FSM(name="asks"):
+            with m.State("CHOOSE"):
+                m.d.comb += choosing.eq(1)
+                m.d.sync += [number.eq(Mux(again.o.valid, again.o.payload, read)), wait.eq(3)]
+                with m.If(calm):
+                    with m.If(again.o.valid):
+                        m.d.comb += again.o.ready.eq(1)
+                        m.d.sync += repeats.eq(1)
+                        m.next = "ADDRESS"
+                    with m.Elif(due | (drained & ~more)):
+                        m.next = "TELL"
+                    with m.Elif(more):
+                        m.d.sync += repeats.eq(0)
+                        m.next = "ADDRESS"
+            with m.State("ADDRESS"):
+                m.d.sync += wait.eq(wait - 1)
+                with m.If(wait == 0):
+                    m.next = "ASK"
+            with m.State("ASK"):
+                m.d.comb += [writer.i.valid.eq(1), asks.eq(writer.i.ready)]
+                with m.If(writer.i.ready):
+                    m.d.sync += read.eq(read + ~repeats)
+                    m.next = "CHOOSE"
+            with m.State("TELL"):
+                m.d.comb += [tells.eq(1), writer.i.valid.eq(1)]
+                with m.If(writer.i.ready):
+                    m.d.sync += told.eq(out)
+                    m.next = "CHOOSE"
+        count(m, self.counters, reads=asks, repeats=asks & repeats,
+              indexes=tells & writer.i.ready)
+        return ~choosing | ~calm | more | due | drained | ~writer.idle

@@ -1,0 +1,322 @@
+"""Vector ring: each slot that was filled is read out once, and only then told to be free."""
+
+import random
+from collections import deque
+
+import pytest
+
+from rtl.formats import HeaderBeat, IndexRecord, Opcode, ReadRecord
+from rtl.rings import SlotLength, VectorRing
+from tests.rtl.power_up import powered_up
+from tests.support import decoder, made, receiver, sender, simulate
+
+BASE, INDEX_AT, SHIFT = 0x7000_0002_0000, 0x7000_0000_0080, 10
+
+
+def header_beat(opcode: int, count: int, tag: int = 0) -> int:
+    return HeaderBeat.const({"ember": {
+        "version": 1, "opcode": opcode, "count": count, "acknowledge": tag}}).as_value().value
+
+
+class Gpu:
+    """A kernel that fills slots, and a shell that reads them, in any order, right or wrong."""
+
+    def __init__(self, rng, total: int, slots: int, outstanding: int, wrong: float):
+        self.rng, self.slots, self.outstanding, self.wrong = rng, slots, outstanding, wrong
+        self.lengths = [rng.choice((1, 2, rng.randrange(1, 12))) for _ in range(total)]
+        self.known = self.filled = self.freed = self.stored = 0
+        self.memory: list = [None] * slots
+        self.reads: list[int] = []
+        self.answers: deque = deque()
+        self.arrived: set[int] = set()
+        self.landed: set[int] = set()
+        self.bad = self.short = self.first = self.out = self.bad_index = 0
+        self.checks: deque = deque()
+        self.coming: int | None = None
+
+    def contents(self, number: int) -> list[int]:
+        rng = random.Random(number)
+        return [rng.getrandbits(512) for _ in range(self.lengths[number])]
+
+    def kernel(self) -> int | None:
+        """Fill slots that are free, of lists that were sent; return a count that is stored."""
+        rng = self.rng
+        if rng.random() < self.wrong:
+            ahead = rng.choice((self.slots + 1, self.slots + 1 + rng.randrange(30000), -1, -29000))
+            self.bad_index += ahead > 0
+            return self.stored + ahead if ahead < 0 else self.filled + ahead
+        while self.filled < min(self.known, self.freed + self.slots) and rng.random() < 0.3:
+            self.memory[self.filled % self.slots] = self.contents(self.filled)
+            self.filled += 1
+        if self.filled > self.stored and rng.random() < 0.3:
+            self.stored = rng.randint(self.stored + 1, self.filled)
+            return self.stored
+        return None
+
+    def asked(self, address: int, length: int, tag: int) -> None:
+        """Take a read: of a slot that was filled, once, or again after a failure."""
+        outstanding = set(range(self.out, self.first)) - self.arrived
+        if tag == self.first & 0xFFFF:
+            number = self.first
+            self.first += 1
+        else:
+            [number] = [n for n in outstanding if n & 0xFFFF == tag]
+        assert number < self.stored and number not in self.arrived | set(self.reads)
+        assert len(self.reads) < self.outstanding and self.first - self.out <= self.outstanding
+        assert address == BASE + number % self.slots * (1 << SHIFT)
+        assert length == 64 * self.lengths[number]
+        self.reads.append(number)
+
+    def answer(self) -> list[int] | None:
+        """Return a packet of READ_DATA: what a read asked for, or a failure, or nobody's."""
+        rng, self.coming = self.rng, None
+        if rng.random() < self.wrong:
+            self.bad += 1
+            tag = rng.choice((self.out - 1 - rng.randrange(2),
+                              self.first + self.outstanding + rng.randrange(1 << 14)))
+            return [header_beat(Opcode.READ_DATA, 1, tag & 0xFFFF), rng.getrandbits(512)]
+        if not self.reads or rng.random() < 0.7:
+            return None
+        number = self.reads.pop(rng.randrange(len(self.reads)))
+        beats = self.memory[number % self.slots]
+        if rng.random() < 2 * self.wrong:
+            self.short += 1
+            beats = beats[:-1] if rng.random() < 0.5 else []
+        else:
+            self.checks.append(number)
+            self.coming = number
+        return [header_beat(Opcode.READ_DATA, len(beats), number & 0xFFFF), *beats]
+
+    def taken(self) -> None:
+        """The packet that was offered is in the NIC."""
+        if self.coming is not None:
+            self.arrived.add(self.coming)
+        while self.out in self.arrived:
+            self.out += 1
+
+    def packet(self, beats: list[int]) -> None:
+        """Take a packet of vectors: those of a slot, which is read out."""
+        number = self.checks.popleft()
+        assert beats == [header_beat(Opcode.GPU_VECTORS, 100 + number, number & 0xFFFF),
+                         *self.contents(number)]
+        assert number not in self.landed
+        self.landed.add(number)
+
+    def index(self, index: int) -> None:
+        """Take the count of slots that may be filled again."""
+        ahead = (index - self.freed) & 0xFFFF
+        assert ahead <= self.out - self.freed and ahead
+        self.freed += ahead
+
+
+@pytest.mark.parametrize("outstanding, slots, every, stall, wrong", [
+    (2, 2, 1, 0.0, 0.0), (4, 8, 3, 0.3, 0.02), (32, 16, 0, 0.0, 0.01), (2, 16, 5, 0.5, 0.05),
+    (8, 1, 200, 0.2, 0.0)])
+def test_every_slot_once_whatever_comes(outstanding, slots, every, stall, wrong):
+    total = 60
+    dut = made(VectorRing, outstanding, max(4, outstanding))
+    gpu = Gpu(random.Random(slots + every), total, slots, outstanding, wrong)
+    counters = {}
+
+    async def kernel(ctx):
+        ctx.set(dut.place.base, BASE)
+        ctx.set(dut.place.slot_shift, SHIFT)
+        ctx.set(dut.place.ring_shift, slots.bit_length() - 1)
+        ctx.set(dut.index_address, INDEX_AT)
+        ctx.set(dut.every, every)
+        ctx.set(dut.credit, 0x5EED)
+        await ctx.tick().repeat(4)
+        rng, heads, bodies, packet, offered = random.Random(8), deque(), deque(), [], deque()
+        while gpu.freed < total or offered:
+            count = gpu.kernel() if gpu.freed < total else None
+            ctx.set(dut.produced, {"valid": count is not None, "index": (count or 0) & 0xFFFF})
+            if not offered and (made_ := gpu.answer()):
+                offered.extend((beat, k == len(made_) - 1) for k, beat in enumerate(made_))
+            offers = bool(offered) and rng.random() >= stall
+            ctx.set(dut.i.valid, offers)
+            if offers:
+                ctx.set(dut.i.payload, dict(zip(("item", "last"), offered[0])))
+            for port in (dut.headers, dut.payload, dut.o):
+                ctx.set(port.ready, rng.random() >= stall)
+            _, _, taken, head, header, come, data, leaves, beat = await ctx.tick().sample(
+                dut.i.valid & dut.i.ready, dut.headers.valid & dut.headers.ready,
+                dut.headers.payload, dut.payload.valid & dut.payload.ready,
+                dut.payload.payload.data, dut.o.valid & dut.o.ready, dut.o.payload)
+            if taken and offered.popleft()[1]:
+                gpu.taken()
+            if leaves:
+                packet.append(beat.item)
+                if beat.last:
+                    gpu.packet(packet)
+                    packet = []
+            if head:
+                heads.append(decoder(dut.headers.payload.shape())(header.as_value().value))
+            if come:
+                bodies.append(data)
+            while heads and bodies:
+                header, data = heads.popleft(), bodies.popleft()
+                assert header["credit"] == 0x5EED and header["count"] == 1
+                if header["opcode"] == Opcode.INDEX:
+                    assert header["address"] == INDEX_AT
+                    gpu.index(decoder(IndexRecord)(data)["index"])
+                else:
+                    record = decoder(ReadRecord)(data)
+                    assert header["opcode"] == Opcode.READ
+                    assert header["address"] == record["address"]
+                    gpu.asked(record["address"], record["bytes"], record["tag"])
+        ctx.set(dut.i.valid, 0)
+        ctx.set(dut.produced, {})
+        await ctx.tick().repeat(12)
+        assert ctx.get(dut.idle) and gpu.landed == set(range(total))
+        counters.update({name: ctx.get(dut.counters[name])
+                         for name in dut.counters.shape().members})
+
+    async def lists(ctx):
+        for number, length in enumerate(gpu.lengths):
+            ctx.set(dut.lengths.payload, {"vectors": 100 + number, "beats": length})
+            ctx.set(dut.lengths.valid, 1)
+            await ctx.tick().until(dut.lengths.ready)
+            ctx.set(dut.lengths.valid, 0)
+            gpu.known = number + 1
+            await ctx.tick().repeat(1 + gpu.rng.randrange(6))
+
+    simulate(powered_up(dut), kernel, lists)
+    assert counters["slots"] == total and counters["repeats"] == gpu.short
+    assert counters["reads"] == total + gpu.short
+    assert (counters["bad_data"], counters["short_data"]) == (gpu.bad, gpu.short)
+    assert counters["bad_index"] == gpu.bad_index
+
+
+def test_a_count_beyond_the_lists_that_were_sent_is_refused():
+    dut, reads = made(VectorRing, 2, 4), []
+
+    async def bench(ctx):
+        ctx.set(dut.place.ring_shift, 3)
+        ctx.set(dut.headers.ready, 1)
+        ctx.set(dut.payload.ready, 1)
+        await ctx.tick().repeat(3)
+        ctx.set(dut.lengths.payload, {"vectors": 1, "beats": 2})
+        ctx.set(dut.lengths.valid, 1)
+        await ctx.tick()
+        ctx.set(dut.lengths.valid, 0)
+        for index in (2, 0x8000, 0x7FFF, 1, 1):
+            ctx.set(dut.produced, {"valid": 1, "index": index})
+            await ctx.tick()
+        ctx.set(dut.produced, {})
+        for _ in range(30):
+            _, _, come = await ctx.tick().sample(dut.headers.valid)
+            reads.append(come)
+        assert sum(reads) == 1 and ctx.get(dut.counters.bad_index) == 2 and ctx.get(dut.idle)
+
+    simulate(dut, bench)
+
+
+def test_latency():
+    dut, at = made(VectorRing, 2, 4), {}
+
+    async def bench(ctx):
+        ctx.set(dut.place.ring_shift, 3)
+        for port in (dut.headers, dut.payload, dut.o):
+            ctx.set(port.ready, 1)
+        ctx.set(dut.lengths.payload, {"vectors": 1, "beats": 1})
+        ctx.set(dut.lengths.valid, 1)
+        await ctx.tick()
+        ctx.set(dut.lengths.valid, 0)
+        await ctx.tick().repeat(8)
+        beats = [header_beat(Opcode.READ_DATA, 1, 0), 77]
+        for cycle in range(60):
+            ctx.set(dut.produced, {"valid": cycle == 0, "index": 1})
+            offer = beats if cycle >= 20 else []
+            ctx.set(dut.i.valid, bool(offer))
+            ctx.set(dut.i.payload, {"item": offer[0] if offer else 0, "last": len(offer) == 1})
+            _, _, taken, head, opcode, come, beat = await ctx.tick().sample(
+                dut.i.ready & dut.i.valid, dut.headers.valid, dut.headers.payload.opcode,
+                dut.o.valid, dut.o.payload)
+            if taken:
+                beats.pop(0)
+            if head:
+                at["index" if opcode == Opcode.INDEX else "read"] = cycle
+            if come:
+                at["last" if beat.last else "first"] = cycle
+
+    simulate(dut, bench)
+    said = dut.LATENCY
+    assert at["read"] == said["slots filled", "header of the first read"]
+    assert at["first"] - 20 == said["header beat", "the header beat that leaves"]
+    assert at["index"] - at["last"] == said["last beat of a slot", "header of the index"]
+
+
+def test_rates():
+    """Reads follow each other, and so do the packets of their data."""
+    dut, total = made(VectorRing, 16, 16), 14
+    items = [(beat, k == 4) for tag in range(total)
+             for k, beat in enumerate([header_beat(Opcode.READ_DATA, 4, tag), 1, 2, 3, 4])]
+    headers, out = [], []
+
+    async def bench(ctx):
+        ctx.set(dut.place.ring_shift, 6)
+        ctx.set(dut.every, 200)
+        await ctx.tick().repeat(total + 4)
+        ctx.set(dut.produced, {"valid": 1, "index": total})
+        await ctx.tick()
+        ctx.set(dut.produced, {})
+        cycles = 0
+        while len(headers) < total:
+            await ctx.tick()
+            cycles += 1
+        assert cycles <= 7 * total + 8
+
+    simulate(dut, bench, background=[
+        sender(dut.lengths, [{"vectors": 2, "beats": 4}] * total),
+        receiver(dut.headers, headers, 100), receiver(dut.payload, [], 100)])
+    headers.clear()
+
+    async def data(ctx):
+        ctx.set(dut.place.ring_shift, 6)
+        ctx.set(dut.every, 200)
+        await ctx.tick().repeat(total + 4)
+        ctx.set(dut.produced, {"valid": 1, "index": total})
+        await ctx.tick()
+        ctx.set(dut.produced, {})
+        while len(headers) < total:
+            await ctx.tick()
+        cycles = 0
+        for item, last in items:
+            ctx.set(dut.i.payload, {"item": item, "last": last})
+            ctx.set(dut.i.valid, 1)
+            while True:
+                _, _, ready = await ctx.tick().sample(dut.i.ready)
+                cycles += 1
+                if ready:
+                    break
+        ctx.set(dut.i.valid, 0)
+        assert cycles <= total * (4 + 4) + 4
+
+    simulate(dut, data, background=[
+        sender(dut.lengths, [{"vectors": 2, "beats": 4}] * total),
+        receiver(dut.headers, headers, 100), receiver(dut.payload, [], 100),
+        receiver(dut.o, out, 1000)])
+
+
+@pytest.mark.parametrize("beats, packing", [(1, 0), (4, 0), (16, 0), (1, 1), (1, 2)])
+def test_lengths(beats, packing):
+    dut, out = made(SlotLength), []
+    numbers = [1, 2, 3, 4, 5, 31, 32, 33, 64, 65, 500]
+
+    async def settings(ctx):
+        ctx.set(dut.vector_beats, beats)
+        ctx.set(dut.vector_packing, packing)
+
+    cycles = simulate(dut, settings, sender(dut.i, numbers), receiver(dut.o, out, len(numbers)))
+    assert cycles <= 7 * len(numbers) + 7
+    assert out == [{"vectors": n, "beats": -(-n // 32) + beats * -(-n // (1 << packing))}
+                   for n in numbers]
+
+
+def test_arguments_are_checked():
+    with pytest.raises(TypeError, match="outstanding must be an integer, not True"):
+        VectorRing(True)
+    with pytest.raises(ValueError, match="outstanding must be a power of two between 2 and 256"):
+        VectorRing(3)
+    with pytest.raises(ValueError, match="lists must be a power of two between 32 and 4096"):
+        VectorRing(32, 16)
