@@ -2,8 +2,9 @@
 
 A unit is an instance in the top, an instance in a large one of these, a shared unit, or the top.
 Each distinct one is synthesised once, out of context and without the other units in it, so that
-Yosys needs little memory; its netlist is cached by its source (:mod:`gen.cache`). Memories of :data:`gen.platform.RAM_MODULES` are black
-boxes: a behavioural array of megabits would take hours to map cell by cell.
+Yosys needs little memory; its netlist is cached by its source (:mod:`gen.cache`). Memories of
+:data:`gen.platform.RAM_MODULES` are black boxes: a behavioural array of megabits would take hours
+to map cell by cell.
 """
 
 import gzip
