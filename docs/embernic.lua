@@ -17,6 +17,9 @@ local OPCODES = {
   [0x14] = "RETURNED",
   [0x15] = "STATES",
   [0x16] = "WRITTEN",
+  [0x17] = "STEP_OPEN",
+  [0x18] = "FLUSHED",
+  [0x19] = "READ_DATA",
   [0x20] = "LOOKUP_REQUESTS",
   [0x21] = "POOLED",
   [0x22] = "ERRORS",
@@ -29,6 +32,11 @@ local OPCODES = {
   [0x29] = "STATE_REQUESTS",
   [0x2a] = "STATE_UPDATES",
   [0x2b] = "STEP_REPORTS",
+  [0x2c] = "INDICES",
+  [0x2d] = "FLUSH",
+  [0x2e] = "COMPLETION",
+  [0x2f] = "READ",
+  [0x30] = "INDEX",
 }
 
 local ember = Proto("embernic", "EmberNIC")
