@@ -17,7 +17,7 @@ from tests.formal.mutants import variant
 from tests.formal.prove import prove
 from tests.formal.wires import ShortFIFO, Wires
 
-BITS, SLOTS, TAG, DEPTH = 2, 2, 2, 16
+BITS, SLOTS, TAG, DEPTH = 2, 2, 2, 28
 FRAME = data.StructLayout({"opcode": 8, "step": 1, "count": 1, "credit": 1, "address": 64})
 WORD = data.StructLayout({"status": 4, "step": 1, "lap": 1, "slot": 1})
 FLUSH = data.StructLayout({"slot": 1, "tag": TAG})
@@ -159,6 +159,11 @@ def writer(*edits: tuple[str, str], soon: bool = False) -> Bench:
             m.d.sync += answered.eq(1)
         with m.If(table.late & (table.asked == slot)):
             m.d.sync += was_late.eq(1)
+    tagged = Signal()
+    with m.If(flushes):
+        m.d.sync += tagged.eq(1)
+    # An answer to an earlier flush of this slot is not one to this.
+    bench.always("new_tag", ~flushes | ~tagged | (asked.tag != tag))
     bench.always("flush_of_it", ~flushes | (under_way & ~sent & flush & (asked.slot == slot)))
     bench.always("flushed", ~(writes & flush & (word.status != Status.TIMEOUT)) | answered)
     bench.always("late", ~(writes & (word.status == Status.TIMEOUT)) | was_late)

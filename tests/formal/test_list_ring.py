@@ -16,7 +16,7 @@ from tests.formal.mutants import variant
 from tests.formal.prove import prove
 from tests.formal.wires import Wires
 
-BITS, DEPTH = 2, 16
+BITS, DEPTH = 2, 32
 INFO = data.StructLayout({"opcode": 8, "destination": 1, "step": 1, "count": 1, "credit": 1,
                           "empty": 1})
 FRAME = data.StructLayout(INFO.members | {"address": 2})

@@ -10,7 +10,7 @@ from tests.formal.mutants import variant
 from tests.formal.prove import prove
 from tests.formal.wires import ShortFIFO
 
-SLOTS, STEP, COUNT, TIME = 2, 1, 2, 2
+SLOTS, STEP, COUNT, TIME = 2, 1, 2, 4
 ANSWERED = data.StructLayout({"valid": 1, "step": STEP, "count": COUNT})
 ERROR = data.StructLayout({"valid": 1, "step": STEP, "status": 1})
 
@@ -139,7 +139,7 @@ MUTANTS = [
     ("accept.eq(kind[2].opens & ~held.any() & room)", "accept.eq(kind[2].opens & room)",
      "one_of_a_number"),
     ("new.eq(hits & ~failed)", "new.eq(hits)", "status"),
-    ("age >= self.timeout", "age + 2 >= self.timeout", "late"),
+    ("age >= self.timeout", "age + 4 >= self.timeout", "late"),
     ("(late | self._bit(found, slot)) & ~self._bit(opens, event.slot)",
      "late | self._bit(found, slot)", "late"),
     ("with m.Elif(~counting.bit_select(expiry.slot, 1)):", "with m.Elif(0):", "not_early"),

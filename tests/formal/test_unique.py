@@ -156,7 +156,7 @@ def test_unique(what):
     ("kept", "empty", "looks.eq(enable & ~here.empty), loop.i.writes.eq(enable & ~here.empty)",
      "looks.eq(enable), loop.i.writes.eq(enable)"),
     ("kept", "repeat|one_key", "loop.label.eq(index)", "loop.label.eq(following)"),
-    ("off", "in_time", "first | ~o.context.told)", "first)"),
+    ("off", "in_time|idle", "first | ~o.context.told)", "first)"),
     ("window", "placed_again", "policy.update(m, now.state, now.match, after.placed)",
      "now.state"),
 ], [], ["step-unseen", "end-unseen", "goes-on-counting", "epoch-before", "no-sweep", "swept-not",
