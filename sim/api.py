@@ -169,7 +169,7 @@ def bench(*, only: Sequence[str] = (), json: AnyPath | None = None,
     'cycles'
     >>> bench(only=["luck"])
     Traceback (most recent call last):
-    ValueError: only must be of lookups, vectors, ..., twins, resources, not 'luck'
+    ValueError: only must be of lookups, ..., twins, resources, not 'luck'
 
     Parameters
     ----------

@@ -10,11 +10,11 @@ from host.systems.devices import Devices
 from host.systems.en import en, ring_of
 from host.systems.en_tuning import DELIVER, EnTuning, en_tunings, fixed_of
 from host.systems.nic_times import NicTimes
-from host.systems.options import StepOptions
+from host.systems.options import COPIED_ROWS, StepOptions
 from host.systems.schedule import Schedule, schedule
 from host.systems.smartnic import smartnic
 from host.systems.stage import Part, Stage, Step
-from host.systems.tuning import COPIED_ROWS, Tuning, best, least_interval_us, tunings
+from host.systems.tuning import Tuning, best, least_interval_us, tunings
 from host.systems.workload import Workload, workload_of
 
 __all__ = ["COPIED_ROWS", "DELIVER", "PHASES", "Breakdown", "Delivery", "Devices", "EnTuning",

@@ -5,7 +5,7 @@ from dataclasses import dataclass, fields, replace
 from itertools import product
 from typing import Any
 
-from host.systems.tuning import COPIED_ROWS
+from host.systems.options import COPIED_ROWS
 
 __all__ = ["DELIVER", "EnTuning", "en_tunings", "fixed_of"]
 

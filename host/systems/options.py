@@ -2,7 +2,10 @@
 
 from dataclasses import dataclass
 
-__all__ = ["StepOptions"]
+__all__ = ["COPIED_ROWS", "StepOptions"]
+
+COPIED_ROWS = (0, 100, 1_000, 10_000, 100_000, 1_000_000)
+"""Tables of at most so many rows may be copied to every node; 0 for none."""
 
 
 @dataclass(frozen=True)

@@ -7,12 +7,10 @@ from itertools import product
 from typing import TypeVar
 
 from host.systems.charge import longest_us
+from host.systems.options import COPIED_ROWS
 from host.systems.stage import Step
 
-__all__ = ["COPIED_ROWS", "Tuning", "best", "least_interval_us", "tunings"]
-
-COPIED_ROWS = (0, 100, 1_000, 10_000, 100_000, 1_000_000)
-"""Tables of at most so many rows may be copied to every node; 0 for none."""
+__all__ = ["Tuning", "best", "least_interval_us", "tunings"]
 
 _T = TypeVar("_T")
 

@@ -8,10 +8,10 @@ __all__ = ["SECTIONS", "AnyRow", "Job", "Progress", "Row"]
 
 SECTIONS: dict[str, str] = {
     "lookups": "tag lookup, dedupe and scatter, in lookups per cycle",
-    "unique": "repeats of a key in a requester's step, in slots per cycle",
     "vectors": "store to frames, frames to hold buffer, in beats per cycle",
     "packets": "packets out against 100 Gb/s Ethernet",
     "pooling": "pooling of bags of 1 to 100 vectors",
+    "unique": "repeats of a key in a requester's step, in slots per cycle",
     "gradients": "gradient reduction, local and global, in beats per cycle",
     "interaction": "dot interaction, in cycles per sample",
     "latency": "pipeline latency of each block, in cycles",

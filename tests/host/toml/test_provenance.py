@@ -105,7 +105,8 @@ def test_hash_of_a_profile_is_that_of_what_it_says(tmp_path):
     path.write_text('# slow\nbandwidth = "80 Gb/s"\none_way = "500 ns"\nname = "bus"\n')
     assert profile_hash(load_profile(path, PcieProfile)) == bus
     for other in (PcieProfile("bus", 0.5, 10.5), PcieProfile("b", 0.5, 10.0),
-                  PcieProfile("bus", 0.5, 10.0, {"one_way": "[S] a sheet"})):
+                  PcieProfile("bus", 0.5, 10.0, write_us=0.5),
+                  PcieProfile("bus", 0.5, 10.0, source={"one_way": "[S] a sheet"})):
         assert profile_hash(other) != bus
     assert len({profile_hash(load_profile(name, KINDS[name.split("_")[0]]))
                 for name in profile_names()}) == len(profile_names())

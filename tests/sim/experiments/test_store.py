@@ -52,14 +52,16 @@ def test_pictures_and_pages_are_no_part_of_the_version():
 
 
 def test_runs_of_nics_outlive_the_systems_around_them(tmp_path):
-    """What a run loads is part of its version, but for points, whose values are in its options."""
+    """What a run loads is part of its version, but for points and what checks their options, whose
+    values are in its own."""
     assert store_of_runs(tmp_path).version not in (Store(tmp_path).version, sources_hash())
     graph = grimp.build_graph("rtl", "gen", "host", "sim")
     loaded = graph.find_upstream_modules("sim.experiments.points.nic_runs")
     files = {name.replace(".", "/") + ".py" for name in loaded}
     assert "sim/run/run.py" in files
     assert {name for name in files if name.startswith(COMPOSITION)} == {
-        f"sim/experiments/points/{name}.py" for name in ("point", "systems")}
+        *(f"sim/experiments/points/{name}.py" for name in ("point", "systems")),
+        *(f"host/systems/{name}.py" for name in ("en_tuning", "options"))}
 
 
 def test_plain_values():
