@@ -3,13 +3,21 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import accumulate, pairwise
 
 import numpy as np
 
-__all__ = ["KEY_ROW_BITS", "Samples", "concatenate", "first_lookups", "rechunk", "segment_indices"]
+__all__ = ["KEY_ROW_BITS", "Samples", "concatenate", "first_lookups", "rechunk", "segment_indices",
+           "share_sizes"]
 
 KEY_ROW_BITS = 36
 """A key as one integer is ``row | table << KEY_ROW_BITS``, as in `rtl.formats.Key`."""
+
+
+def share_sizes(count: int, nodes: int) -> list[int]:
+    """Return the sizes of the contiguous shares in which ``count`` samples are dealt over
+    ``nodes``: they differ by at most one, the larger ones first."""
+    return [count // nodes + (node < count % nodes) for node in range(nodes)]
 
 
 def segment_indices(starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
@@ -111,6 +119,16 @@ class Samples:
         return Samples(self.dense[start:stop], self.labels[start:stop],
                        self.bag_lengths[start:stop], self.tables[first:last],
                        self.rows[first:last])
+
+    def shares(self, nodes: int) -> "list[Samples]":
+        """Return the share of each of ``nodes``, as views of this chunk."""
+        bounds = accumulate(share_sizes(len(self), nodes), initial=0)
+        return [self.slice(first, last) for first, last in pairwise(bounds)]
+
+    def requesters(self, nodes: int) -> np.ndarray:
+        """Return the node, of ``nodes``, that has each key in its share: int64 ``[k]``."""
+        return np.repeat(np.repeat(np.arange(nodes), share_sizes(len(self), nodes)),
+                         np.diff(self.key_offsets))
 
 
 def _offsets(lengths: np.ndarray) -> np.ndarray:

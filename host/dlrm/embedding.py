@@ -9,7 +9,7 @@ from host.dlrm.exact_keys import sums_by_key
 from host.dlrm.optimizer import Optimizer
 from host.dlrm.row_store import RowStore
 from host.model import Model
-from host.samples import Samples
+from host.samples import Samples, share_sizes
 
 __all__ = ["PARTIALS", "EmbeddingTables", "key_gradients", "row_gradients"]
 
@@ -46,8 +46,7 @@ def row_gradients(samples: Samples, gradients: np.ndarray, nodes: int = 1,
     """
     if partials == "exact":
         return sums_by_key(samples.keys, gradients)
-    n = len(samples)
-    bounds = accumulate((n // nodes + (node < n % nodes) for node in range(nodes)), initial=0)
+    bounds = accumulate(share_sizes(len(samples), nodes), initial=0)
     offsets = samples.key_offsets[list(bounds)].tolist()
     parts = [sums_by_key(samples.keys[first:last], gradients[first:last])
              for first, last in pairwise(offsets)]

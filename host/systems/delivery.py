@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 
@@ -53,16 +52,10 @@ def delivery_of(samples: Samples, small: Sequence[bool], nodes: int, room: int) 
     ``small``: the tables of which each GPU has a copy. ``room``: keys that a NIC's table of repeats
     holds.
     """
-    copied, count = np.array(small), len(samples)
-    sizes = [count // nodes + (node < count % nodes) for node in range(nodes)]
-    ends = np.cumsum([0, *sizes])
-    found = []
-    for first, last in pairwise(ends):
-        share = samples.slice(int(first), int(last))
+    copied, found = np.array(small), []
+    for share in samples.shares(nodes):
         own = copied[share.tables]
-        bags = int((last - first) * np.count_nonzero(~copied))
-        found.append((int(np.count_nonzero(~own)), bags,
+        found.append((int(np.count_nonzero(~own)), len(share) * int(np.count_nonzero(~copied)),
                       int(np.count_nonzero(sent_once(share.keys[~own], room))),
-                      int(np.count_nonzero(own)),
-                      int((last - first) * np.count_nonzero(copied))))
+                      int(np.count_nonzero(own)), len(share) * int(np.count_nonzero(copied))))
     return Delivery(*map(max, zip(*found)))

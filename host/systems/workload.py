@@ -6,7 +6,7 @@ import numpy as np
 
 from host.model import Model
 from host.placement.shard import ShardPlan
-from host.samples import Samples
+from host.samples import Samples, share_sizes
 from rtl.formats import DescriptorKind
 
 __all__ = ["Workload", "workload_of"]
@@ -58,9 +58,9 @@ class Workload:
 
 def workload_of(samples: Samples, model: Model, plan: ShardPlan) -> Workload:
     """Return the counts of a mini-batch whose samples are dealt over the nodes of ``plan``."""
-    nodes, count = plan.nodes, len(samples)
-    shares = np.array([count // nodes + (node < count % nodes) for node in range(nodes)])
-    requester = np.repeat(np.repeat(np.arange(nodes), shares), np.diff(samples.key_offsets))
+    nodes = plan.nodes
+    shares = np.array(share_sizes(len(samples), nodes))
+    requester = samples.requesters(nodes)
     owner = plan.owner_of(samples.tables, samples.rows, requester)
     pair = requester * nodes + owner
     keys, number = np.unique(samples.keys, return_inverse=True)

@@ -60,14 +60,13 @@ def _check(samples: Samples, steps: np.ndarray, sent: np.ndarray, told: np.ndarr
 
     ``RuntimeError`` unless each slot's index names its key among those sent.
     """
-    keys = samples.tables.astype(np.int64) << ROW_BITS | samples.rows.astype(np.int64)
     table, row, step = (unpack(Slot, sent, name).astype(np.int64) for name in (
         "key.table", "key.row", "step"))
     base = np.searchsorted(step, steps)
     place = base + unpack(SlotIndex, told, "index").astype(np.int64)
-    if (place >= len(sent)).any() or ((table << ROW_BITS | row)[place] != keys).any():
+    if (place >= len(sent)).any() or ((table << ROW_BITS | row)[place] != samples.keys).any():
         raise RuntimeError("an index is not that of its key")
-    return len(np.unique(np.stack((steps, keys)), axis=1).T)
+    return len(np.unique(np.stack((steps, samples.keys)), axis=1).T)
 
 
 def unique_jobs() -> list[Job]:

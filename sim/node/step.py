@@ -15,7 +15,7 @@ from host.batching import MiniBatch
 from host.dlrm.dlrm import pooled_reference
 from host.dlrm.interaction import ResultLayout, interaction
 from host.model import Model
-from host.samples import Samples
+from host.samples import Samples, share_sizes
 from host.wire.packets import query_records
 
 __all__ = ["PooledOf", "Step", "StepResult"]
@@ -73,7 +73,7 @@ class Step:
         ``answer``: parts and values of a sample's answer.
         """
         n = len(samples)
-        sizes = [n // nodes + (node < n % nodes) for node in range(nodes)]
+        sizes = share_sizes(n, nodes)
         return cls(number, first, samples, list(accumulate(sizes, initial=0)),
                    np.zeros((n, *answer), np.float32), dense, np.zeros(n, np.int64),
                    np.zeros(n, np.int64), np.array(sizes, np.int64), query_records(samples, first),

@@ -10,13 +10,12 @@ from typing import Any
 
 from host.systems import Stage, Step, schedule
 from sim.experiments.points.devices import devices_of
-from sim.experiments.points.en_system import en_system
 from sim.experiments.points.measure import measure
-from sim.experiments.points.nic import cache_rows, nic_part, reaching
+from sim.experiments.points.nic import cache_rows, reaching
 from sim.experiments.points.placing import plan_of
 from sim.experiments.points.point import Point
-from sim.experiments.points.steps import built
-from sim.experiments.points.systems import BASELINES, EN, parts_of
+from sim.experiments.points.system_at import system_at
+from sim.experiments.points.systems import BASELINES, parts_of
 from sim.experiments.points.timing import busy_us
 from sim.experiments.points.trace import trace_of
 from sim.experiments.points.workloads import workloads
@@ -103,11 +102,7 @@ def measured(point: Point, runs: Store | None = None) -> dict:
     trace = trace_of(point)
     devices = devices_of(point)
     work = workloads(trace, plan_of(point, trace))
-    if point.system == EN:
-        system = en_system(point, trace, work, devices, runs).built
-    else:
-        nic = None if point.system in BASELINES else nic_part(point, trace, devices, runs)
-        system = built(point, work, devices, nic)
+    system, _ = system_at(point, trace, work, devices, runs)
     steps = system.steps
     traffic = found["traffic"]
     return kept | {

@@ -64,12 +64,8 @@ def each_once(trace: Trace, plan: ShardPlan, room: int) -> Trace:
 
 def _once(batch: MiniBatch, plan: ShardPlan, room: int, offsets: np.ndarray) -> MiniBatch:
     samples, nodes = batch.samples, plan.nodes
-    count = len(samples)
-    sizes = [count // nodes + (node < count % nodes) for node in range(nodes)]
-    ends = np.cumsum([0, *sizes])
     asked = []
-    for node in range(nodes):
-        share = samples.slice(int(ends[node]), int(ends[node + 1]))
+    for node, share in enumerate(samples.shares(nodes)):
         sent = sent_once(share.keys, room)
         tables, found = share.tables[sent], share.rows[sent]
         owner = plan.owner_of(tables, found, node)

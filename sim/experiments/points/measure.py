@@ -8,13 +8,14 @@ from host.systems import Devices
 from host.systems.all_on_nic import not_applicable
 from sim.experiments.points.devices import devices_of
 from sim.experiments.points.en_system import en_system
-from sim.experiments.points.nic import NicPart, nic_part
-from sim.experiments.points.nic_updates import updates_of, with_updates
+from sim.experiments.points.nic import NicPart
+from sim.experiments.points.nic_updates import updates_of
 from sim.experiments.points.placing import plan_of
 from sim.experiments.points.point import Point
 from sim.experiments.points.requests import request_us
 from sim.experiments.points.steps import Built, built
-from sim.experiments.points.systems import BASELINES, EN
+from sim.experiments.points.system_at import system_at
+from sim.experiments.points.systems import EN
 from sim.experiments.points.task import Task
 from sim.experiments.points.timing import alone, busy_us
 from sim.experiments.points.trace import Trace, trace_of
@@ -89,16 +90,7 @@ def measure(point: Point | Task, runs: Store | None = None) -> dict:
     why = not_applicable(work.plain[0]) if point.system == "all-on-nic" else None
     if why:
         return result | dict.fromkeys(_NOTHING) | {"applicable": False, "why": why}
-    nic = None
-    if point.system == EN:
-        chosen = en_system(point, trace, work, devices, runs)
-        nic, system = chosen.nic, chosen.built
-    else:
-        if point.system not in BASELINES:
-            nic = nic_part(point, trace, devices, runs)
-            if point.workload == "training":
-                nic = with_updates(point, trace, devices, work, nic)
-        system = built(point, work, devices, nic)
+    system, nic = system_at(point, trace, work, devices, runs)
     steps, interval = system.steps, system.interval_us
     service, phases = alone(steps)
     result["notes"] += [*(nic.notes if nic else ()), *system.notes]

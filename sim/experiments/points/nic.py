@@ -200,9 +200,7 @@ def reaching(trace: Trace, plan: ShardPlan) -> dict[str, float]:
     nodes = plan.nodes
     owned, foreign = [], [[] for _ in range(nodes)]
     for batch in trace.batches:
-        samples, count = batch.samples, len(batch.samples)
-        sizes = [count // nodes + (node < count % nodes) for node in range(nodes)]
-        requester = np.repeat(np.repeat(np.arange(nodes), sizes), np.diff(samples.key_offsets))
+        samples, requester = batch.samples, batch.samples.requesters(nodes)
         owner, keys = plan.owner_of(samples.tables, samples.rows, requester), samples.keys
         owned.append(keys)
         for node in range(nodes):

@@ -24,7 +24,7 @@ COMPOSITION = (
     *(f"sim/experiments/points/{name}.py" for name in (
         "devices", "en_nic", "en_system", "gpu_of_nics", "gradient_path", "measure", "nic",
         "nic_updates", "order", "placing", "point", "reductions", "requests", "row_writes",
-        "samples", "speedup", "steps", "systems", "task",
+        "samples", "speedup", "steps", "system_at", "systems", "task",
         "timing", "traffic", "training", "updates", "words", "workloads")))
 """Sources that decide which runs are wanted, and what is made of them, but not what a run gives:
 that hangs on its options, which are its key."""

@@ -60,9 +60,7 @@ def reduction(samples: Samples, plan: ShardPlan, config: NicConfig) -> Reduction
     owner, those of all nodes at the same rate, and behind them the sums of what they held.
     """
     nodes, ways = plan.nodes, config.gradient_ways
-    count = len(samples)
-    shares = [count // nodes + (node < count % nodes) for node in range(nodes)]
-    requester = np.repeat(np.repeat(np.arange(nodes), shares), np.diff(samples.key_offsets))
+    requester = samples.requesters(nodes)
     owner = plan.owner_of(samples.tables, samples.rows, requester)
     hashes = key_hash(samples.tables, samples.rows).astype(np.int64)
     _, keys = np.unique(samples.keys, return_inverse=True)

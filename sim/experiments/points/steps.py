@@ -67,19 +67,19 @@ def built(point: Point, work: Workloads, devices: Devices, nic: NicPart | None,
         return fastest(point, [cpu_mpi(w, devices, options) for w in work.plain])
     if nic is None:
         return fastest(point, *([bl_paper(w, devices, way) for w in work.plain]
-                                 for way in sums(options, devices) if not way.buckets))
+                                for way in sums(options, devices) if not way.buckets))
     if point.system == "all-on-nic":
         return fastest(point, [all_on_nic(w, devices, options, times)
-                                for w, times in zip(work.plain, nic.times)],
-                        notes=("analytical: MLPs on the multipliers that the NIC leaves in its "
-                               "SLR",))
+                               for w, times in zip(work.plain, nic.times)],
+                       notes=("analytical: MLPs on the multipliers that the NIC leaves in its "
+                              "SLR",))
     parts = parts_of(point.system)
     computation, cached = "sc" in parts, "lc" in parts
     notes = () if computation or not options.training else (
         "analytical: gradients of bags from GPU to GPU through the NICs, as bytes",)
     return fastest(point, *([smartnic(w, devices, way, times, computation, cached)
-                              for w, times in zip(work.plain, nic.times)]
-                             for way in sums(options, devices)), notes=notes)
+                             for w, times in zip(work.plain, nic.times)]
+                            for way in sums(options, devices)), notes=notes)
 
 
 def sums(options: StepOptions, devices: Devices) -> Iterator[StepOptions]:

@@ -10,6 +10,7 @@ from host.wire.packets import WORDS
 from rtl.config import preset
 from rtl.delivery import IndexPackager
 from rtl.formats import BEAT_BYTES, EMPTY_INDEX, Opcode
+from tests.rtl.network.packing import follow_time
 from tests.rtl.power_up import powered_up
 from tests.support import made, quiet_while_idle, receiver, sender, simulate
 
@@ -103,13 +104,6 @@ def run(dut, items, expected, *, stall=STALLS[0], ends=(), timeout=NEVER):
         await ctx.tick()
         ctx.set(dut.step_end, 0)
 
-    async def tick(ctx):
-        now = 0xFFFF_FFF0
-        while True:
-            ctx.set(dut.time, now & 0xFFFF_FFFF)
-            now += 1
-            await ctx.tick()
-
     async def watch(ctx):
         cycle = 0
         async for _, _, taken, header in ctx.tick().sample(
@@ -136,7 +130,7 @@ def run(dut, items, expected, *, stall=STALLS[0], ends=(), timeout=NEVER):
 
     simulate(powered_up(dut), feed, count, receiver(
         dut.headers, headers, len(expected), stall=stall[1], seed=3), background=[
-            tick, watch, quiet_while_idle(dut.idle, [dut.i.valid], [
+            follow_time(dut, 0xFFFF_FFF0), watch, quiet_while_idle(dut.idle, [dut.i.valid], [
                 dut.headers.valid & dut.headers.ready, dut.payload.valid & dut.payload.ready])])
     assert parsed(headers, payload) == expected
     assert counters["indices"] == len(items) and counters["packets"] == len(expected)
@@ -197,13 +191,6 @@ def test_an_open_packet_leaves_by_time_and_is_not_idle():
     payload: list[dict] = []
     items = items_of([(1, 5, [3, 4, 5]), (2, 5, [6])])
 
-    async def tick(ctx):
-        now = 0xFFFF_FFF0
-        while True:
-            ctx.set(dut.time, now & 0xFFFF_FFFF)
-            now += 1
-            await ctx.tick()
-
     async def bench(ctx):
         ctx.set(dut.timeout, 40)
         ctx.set(dut.credit, 77)
@@ -221,7 +208,7 @@ def test_an_open_packet_leaves_by_time_and_is_not_idle():
         await receiver(dut.headers, headers, 2)(ctx)
         await receiver(dut.payload, payload, 4)(ctx)
 
-    simulate(powered_up(dut), bench, background=[tick])
+    simulate(powered_up(dut), bench, background=[follow_time(dut, 0xFFFF_FFF0)])
     assert [header["credit"] for header in headers] == [77, 77]
     assert parsed(headers, payload) == [(5, 1, 0, 1, False, [3, 4]), (5, 1, 2, 2, True, [5, 6])]
 

@@ -12,6 +12,7 @@ from tests.rtl.interaction.results import (
     random_results,
     result_items,
 )
+from tests.rtl.network.packing import follow_time
 from tests.rtl.power_up import powered_up
 from tests.support import made, receiver, sender, simulate
 
@@ -111,13 +112,6 @@ def test_an_open_packet_leaves_by_time_and_is_not_idle():
     headers: list[dict] = []
     payload: list[dict] = []
 
-    async def tick(ctx):
-        now = 0xFFFF_FFF0
-        while True:
-            ctx.set(dut.time, now & 0xFFFF_FFFF)
-            now += 1
-            await ctx.tick()
-
     async def bench(ctx):
         ctx.set(dut.timeout, 40)
         await sender(dut.i, result_items([first]))(ctx)
@@ -139,7 +133,7 @@ def test_an_open_packet_leaves_by_time_and_is_not_idle():
         await receiver(dut.headers, headers, 2)(ctx)
         await receiver(dut.payload, payload, 8)(ctx)
 
-    simulate(powered_up(dut), bench, background=[tick])
+    simulate(powered_up(dut), bench, background=[follow_time(dut, 0xFFFF_FFF0)])
     assert [header["count"] for header in headers] == [1, 1]
     assert parsed_results(headers, payload) == [first, second]
 
