@@ -24,18 +24,19 @@ from amaranth.lib import data
 from rtl.config import BEAT_BITS, ROW_BITS, TABLE_BITS
 
 __all__ = [
-    "BEAT_BYTES", "BEAT_INDEX_BITS", "COLUMN_BITS", "CREDIT_BITS", "EMBER_OFFSET", "EMPTY_INDEX",
-    "ETHERTYPE_IPV4", "INDEX_BITS", "INDICES_PER_BEAT", "IP_PROTOCOL_UDP", "LANDING_BITS",
-    "NODE_BITS", "NO_INDEX", "RECORDS_PER_BEAT", "RECORD_BITS", "ROW_BITS", "SAMPLES_PER_BEAT",
-    "SAMPLE_BITS", "STEP_BITS", "TABLE_BITS", "TAGS_PER_BEAT", "TAG_BITS", "VERSION", "Beat",
-    "CompletionRecord", "DenseRecord", "DenseSlot", "DescriptorKind", "EmberHeader", "ErrorRecord",
-    "FlushRecord", "FrameInfo", "GradientBeat", "GradientRecord", "HeaderBeat", "HoldSlot",
-    "HostFrame", "HostHeaderBeat", "IndexRecord", "IndexTag", "InteractionMode", "Key",
-    "LookupRecord", "Opcode", "OptimizerMode", "OutgoingPartial", "OutgoingRecord", "PartialRecord",
-    "PooledTag", "QueryRecord", "RawBeat", "ReadRecord", "RecordBeat", "RecordKind",
-    "ReductionLevel", "Refused", "Request", "ResultPartTag", "SampleRecord", "ScatterTag",
-    "StateRecord", "Status", "StepKind", "StepOpenRecord", "StepRecord", "TableDescriptor",
-    "TaggedBeat", "VectorBeat",
+    "BEAT_BYTES", "BEAT_INDEX_BITS", "COLUMN_BITS", "CREDIT_BITS", "EMBER_OFFSET",
+    "EMPTY_INDEX", "END_SAMPLE", "ETHERTYPE_IPV4", "INDEX_BITS", "INDICES_PER_BEAT",
+    "IP_PROTOCOL_UDP", "LANDING_BITS", "NODE_BITS", "NO_INDEX", "NO_SAMPLE", "RECORDS_PER_BEAT",
+    "RECORD_BITS", "ROW_BITS", "SAMPLES_PER_BEAT", "SAMPLE_BITS", "STEP_BITS", "TABLE_BITS",
+    "TAGS_PER_BEAT", "TAG_BITS", "VERSION", "Beat", "CompletionRecord", "DenseRecord",
+    "DenseSlot", "DescriptorKind", "EmberHeader", "ErrorRecord", "FlushRecord", "FrameInfo",
+    "GradientBeat", "GradientRecord", "HeaderBeat", "HoldSlot", "HostFrame", "HostHeaderBeat",
+    "IndexRecord", "IndexTag", "InteractionMode", "Key", "LookupRecord", "Opcode",
+    "OptimizerMode", "OutgoingPartial", "OutgoingRecord", "PartialRecord", "PooledTag",
+    "QueryRecord", "RawBeat", "ReadRecord", "RecordBeat", "RecordKind", "ReductionLevel",
+    "Refused", "Request", "ResultPartTag", "SampleRecord", "ScatterTag", "StateRecord",
+    "Status", "StepKind", "StepOpenRecord", "StepRecord", "TableDescriptor", "TaggedBeat",
+    "VectorBeat",
 ]
 
 VERSION = 1
@@ -61,6 +62,8 @@ INDICES_PER_BEAT = BEAT_BITS // INDEX_BITS
 """Indices in a beat of an INDICES packet."""
 EMPTY_INDEX, NO_INDEX = 0xFFFF, 0xFFFE
 """In place of an index: of an EMPTY slot; of a key that came first when all indices were used."""
+NO_SAMPLE, END_SAMPLE = 0xFFFFFFFF, 0xFFFFFFFE
+"""In place of a sample's number: where there is none; of what ends a share."""
 
 
 class Opcode(IntEnum):
@@ -244,8 +247,10 @@ StepRecord = data.StructLayout({"count": 32, "kind": 2, "level": 1, "reserved": 
 StateRecord = data.StructLayout({"state": 32, "landing": LANDING_BITS, "reserved": 16})
 """The optimizer's state of a row, binary32, and the landing of its request."""
 
-StepOpenRecord = data.StructLayout({"samples": 32, "step": STEP_BITS, "reserved": 16})
-"""A step is opened: the NIC will send its host so many results of it, at most 2^24."""
+StepOpenRecord = data.StructLayout({"samples": 32, "step": STEP_BITS, "freed": 16})
+"""A step is opened: the NIC will send its host answers to so many samples of it, at most 2^24; with
+delivery ``unique`` that which ends the share is one of them. ``freed``: slots of the ring of
+completions that the host has returned so far, modulo 2^16."""
 
 CompletionRecord = data.StructLayout(
     {"status": 8, "step": STEP_BITS, "lap": 8, "slot": 16, "reserved": 16})
@@ -263,8 +268,11 @@ IndexRecord = data.StructLayout({"index": 16, "reserved": 48})
 ReadRecord = data.StructLayout({"address": 64, "bytes": 32, "tag": 16, "reserved": 16})
 """Bytes of GPU memory that READ_DATA is to bring, with the tag in the header."""
 
-SampleRecord = data.StructLayout({"sample": 32, "slots": 16, "kind": 2, "reserved": 14})
-"""Head of a sample: its number and how many slot records follow. ``kind`` = SAMPLE."""
+SampleRecord = data.StructLayout(
+    {"sample": 32, "slots": 16, "kind": 2, "ends": 1, "reserved": 13})
+"""Head of a sample: its number and how many slot records follow. ``kind`` = SAMPLE. One that
+``ends`` has one slot, EMPTY: with delivery ``unique`` it is no sample, but says that the share of
+its step is over, and END_SAMPLE may be its number."""
 
 ErrorRecord = data.StructLayout({"sample": 32, "step": STEP_BITS, "status": 8, "reserved": 8})
 """The status of a refused sample; sample 0xFFFFFFFF when none can be named."""
@@ -312,10 +320,12 @@ FrameInfo = data.StructLayout({
 })
 """A packet's header fields from a packager to the frame assembler; ``empty``: no payload."""
 
-HostFrame = data.StructLayout(FrameInfo.members | {"address": 64})
+HostFrame = data.StructLayout(FrameInfo.members | {"address": 64, "answers": 16, "status": 8})
 """The same of a packet to the host, and the address in GPU memory where it goes: of LOOKUP_REQUESTS
 the whole packet, header beat first; of INDEX and COMPLETION the first word of the record; of FLUSH
-and READ, what is read back or read. Address 0: a queue of the host's, as before."""
+and READ, what is read back or read. Address 0: a queue of the host's, as before. ``answers``:
+samples of ``step`` that end with the packet, refused ones included; ``status``, if it is an error
+of ``step``, a :class:`Status`."""
 
 RecordBeat = data.StructLayout({
     "data": BEAT_BITS, "records": 4, "source": NODE_BITS, "step": STEP_BITS, "last": 1})
