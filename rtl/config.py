@@ -1,6 +1,6 @@
 """NicConfig: all sizes of a SmartNIC; everything else is derived from them."""
 
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, fields, replace
 from enum import IntEnum
 from typing import ClassVar
 
@@ -108,9 +108,8 @@ class NicConfig:
     dot_units: dot products of 16 lanes that the interaction begins each cycle. More than 16 would
         give more than a beat of results a cycle; 0 leaves the dot interaction out.
     unique_keys: keys of a step's share whose repeats are found when the host gets each different
-        vector once; 0 leaves that out. A register of the configuration comes with its wiring.
-    completion_slots: steps that may be open to the host at once; each has a word in GPU memory. A
-        register of the configuration comes with its wiring.
+        vector once; 0 leaves that out.
+    completion_slots: steps that may be open to the host at once; each has a word in GPU memory.
     training: gradients are reduced and rows updated; otherwise the fields below are unused.
     local_gradient_keys: keys of this node's samples whose gradients are summed at once.
     global_gradient_keys: keys of this node's rows whose partial sums are summed at once.
@@ -151,8 +150,8 @@ class NicConfig:
     net_framing: str = "ethernet"
     interaction_vectors: int = 27
     dot_units: int = 13
-    unique_keys: int = field(default=4096, metadata={"register": False})
-    completion_slots: int = field(default=16, metadata={"register": False})
+    unique_keys: int = 4096
+    completion_slots: int = 16
     training: bool = False
     local_gradient_keys: int = 512
     global_gradient_keys: int = 4096

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from amaranth.hdl import Cat, Module, Value
 
-from rtl.formats import Key, LookupRecord
+from rtl.formats import FrameInfo, Key, LookupRecord
 
 __all__ = ["LINKS", "TRAINING_LINKS", "Link", "join", "links", "port_at"]
 
@@ -50,6 +50,11 @@ def _found(vector) -> dict[str, Any]:
     return {"id": vector.meta, "data": vector.data, "last": vector.last}
 
 
+def _to_host(info) -> dict[str, Any]:
+    """Of a packet that goes to a queue of the host's, and answers no sample."""
+    return {name: info[name] for name in FrameInfo.members}
+
+
 def _fetched(vector) -> dict[str, Any]:
     return {"id": vector.tag, "data": vector.data, "last": vector.last}
 
@@ -64,8 +69,12 @@ LINKS = (
     Link("host_parser.records", "query_checker.i"),
     Link("host_parser.vectors", "local_cache.fills", _fetched),
     Link("host_parser.dense", "dense_ring.vectors"),
+    Link("host_parser.opens", "ring_messages.opens"),
+    Link("host_parser.flushed", "ring_messages.flushes"),
     # Requester: samples to slots, slots to places and lookups.
-    Link("query_checker.o", "dispatcher.i"),
+    Link("query_checker.o", "delivery.i"),
+    Link("delivery.o", "dispatcher.i"),
+    Link("delivery.indices", "index_packager.i"),
     Link("query_checker.errors", "host_reporter.errors"),
     Link("dispatcher.reserve", "hold_buffer.reserve"),
     Link("dispatcher.local", "request_fifo.i"),
@@ -96,21 +105,28 @@ LINKS = (
     Link("dense_ring.o", "concatenator.dense"),
     Link("concatenator.o", "interaction.i"),
     Link("interaction.o", "result_frames.i"),
+    # Steps of the host: opened, completed.
+    Link("ring_messages.steps", "completion_writer.opens"),
+    Link("completion_writer.refused", "host_reporter.opens_refused"),
     # Departure.
     Link("lookup_packager.headers", "net_mux.headers.0"),
     Link("lookup_packager.payload", "net_mux.payload.0"),
     Link("vector_packager.headers", "net_mux.headers.1"),
     Link("vector_packager.payload", "net_mux.payload.1"),
-    Link("request_packager.headers", "host_mux.headers.0"),
+    Link("request_packager.headers", "host_mux.headers.0", _to_host),
     Link("request_packager.payload", "host_mux.payload.0"),
     Link("result_packager.headers", "host_mux.headers.2"),
     Link("result_packager.payload", "host_mux.payload.2"),
-    Link("dense_ring.headers", "host_mux.headers.1"),
+    Link("dense_ring.headers", "host_mux.headers.1", _to_host),
     Link("dense_ring.payload", "host_mux.payload.1"),
     Link("result_frames.headers", "host_mux.headers.3"),
     Link("result_frames.payload", "host_mux.payload.3"),
     Link("host_reporter.headers", "host_mux.headers.4"),
     Link("host_reporter.payload", "host_mux.payload.4"),
+    Link("index_packager.headers", "host_mux.headers.5"),
+    Link("index_packager.payload", "host_mux.payload.5"),
+    Link("completion_writer.headers", "host_mux.headers.6"),
+    Link("completion_writer.payload", "host_mux.payload.6"),
     Link("net_mux.header_out", "net_assembler.headers"),
     Link("net_mux.payload_out", "net_assembler.payload"),
     Link("host_mux.header_out", "host_assembler.headers"),
@@ -133,8 +149,8 @@ TRAINING_LINKS = (
     Link("training_path.write", "local_cache.write"),
     Link("training_path.net_headers", "net_mux.headers.2"),
     Link("training_path.net_payload", "net_mux.payload.2"),
-    Link("training_path.host_headers", "host_mux.headers.5"),
-    Link("training_path.host_payload", "host_mux.payload.5"),
+    Link("training_path.host_headers", "host_mux.headers.7", _to_host),
+    Link("training_path.host_payload", "host_mux.payload.7"),
 )
 """The additional streams of a NIC that trains."""
 

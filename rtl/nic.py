@@ -2,7 +2,9 @@
 
 The path of a lookup (paper, figures 9 to 11)::
 
-    host_rx -> host_receiver -> host_parser -> query_checker -> dispatcher -+-> local lookups -+
+    host_rx -> host_receiver -> host_parser -> query_checker -> delivery -> index_packager
+                                     |                             v
+                                     |                         dispatcher --+-> local lookups -+
                                      |                                      +-> remote_cache   |
                                      +-> GPU vectors -> local_cache.fills   misses v  ^ fills  |
                                                             net_tx <- lookup_packager |        |
@@ -65,7 +67,8 @@ from rtl.config import NicConfig
 from rtl.control.axi_lite import AxiLite
 from rtl.control.csr import RegisterBlock
 from rtl.dedupe import DedupeTable
-from rtl.formats import Beat, Opcode, Request
+from rtl.delivery import IndexPackager, ShareDelivery
+from rtl.formats import Beat, HostFrame, Opcode, Request
 from rtl.interaction import (
     Concatenator,
     DenseRing,
@@ -95,6 +98,7 @@ from rtl.nic_control import control, watch
 from rtl.nic_training import connect_training
 from rtl.query import Dispatcher, HostReporter, QueryChecker
 from rtl.reset import ResetBranch, reset_root
+from rtl.rings import CompletionWriter, RingMessages
 from rtl.stream import Arbiter, StreamFIFO
 from rtl.training import TrainingPath
 
@@ -143,6 +147,7 @@ class SmartNic(wiring.Component):
             "net_receiver": FrameReceiver(config, config.net_framing, training=config.training),
             "net_parser": PacketParser(config, "network", training=config.training),
             "query_checker": QueryChecker(config),
+            "delivery": ShareDelivery(config),
             "dispatcher": Dispatcher(config.nodes if config.training else 1),
             "remote_cache": RemoteCache(config),
             "lookup_packager": RecordPackager(
@@ -162,6 +167,9 @@ class SmartNic(wiring.Component):
             "concatenator": Concatenator(),
             "interaction": Interaction(config),
             "result_frames": ResultFrames(config),
+            "index_packager": IndexPackager(config),
+            "ring_messages": RingMessages(),
+            "completion_writer": CompletionWriter(config.completion_slots),
             "host_reporter": HostReporter(config),
             "net_assembler": FrameAssembler(config, config.net_framing),
             "host_assembler": FrameAssembler(config, "host"),
@@ -192,7 +200,7 @@ class SmartNic(wiring.Component):
         router, pooled = VectorRouter(), PooledRouter()
         credits = CreditCounter(self.config.nodes, 2)
         net_mux = PacketMux(2 + self.config.training)
-        host_mux = PacketMux(5 + self.config.training)
+        host_mux = PacketMux(7 + self.config.training, HostFrame)
         parts = {**self._blocks, "request_fifo": own, "request_arbiter": requests,
                  "vector_router": router, "pooled_router": pooled, "net_mux": net_mux,
                  "host_mux": host_mux}
@@ -214,18 +222,29 @@ class SmartNic(wiring.Component):
             m.d.comb += [credits.node[port].eq(packager.credit_node),
                          packager.credit.eq(credits.value[port])]
         for packager in (blocks.request_packager, blocks.dense_ring, blocks.result_packager,
-                         blocks.result_frames):
+                         blocks.result_frames, blocks.index_packager, blocks.completion_writer):
             # Every packet to the host carries the credit of the queries consumed.
             m.d.comb += packager.credit.eq(blocks.query_checker.consumed)
         if self.config.training:
             connect_training(m, blocks)
-        sent = host_mux.header_out
+        sent, leaves = host_mux.header_out, Signal()
         m.d.comb += [
             credits.freed.eq(blocks.lookup_check.freed),
             blocks.lookup_packager.credit_in.eq(blocks.net_parser.credit),
             blocks.host_reporter.consumed.eq(blocks.query_checker.consumed),
-            blocks.host_reporter.reported.valid.eq(sent.valid & sent.ready),
+            leaves.eq(sent.valid & sent.ready), blocks.host_reporter.reported.valid.eq(leaves),
             blocks.host_reporter.reported.value.eq(sent.payload.credit),
+            blocks.index_packager.step_end.eq(blocks.delivery.step_end),
+            blocks.completion_writer.flushed.eq(blocks.ring_messages.flushed),
+            blocks.completion_writer.freed.eq(blocks.ring_messages.freed),
+        ]
+        # What has left for the host before a FLUSH or a completion is there before it.
+        answered, failed = blocks.completion_writer.answered, blocks.completion_writer.error
+        m.d.comb += [
+            answered.valid.eq(leaves & (sent.payload.answers != 0)),
+            answered.step.eq(sent.payload.step), answered.count.eq(sent.payload.answers),
+            failed.valid.eq(leaves & (sent.payload.status != 0)),
+            failed.step.eq(sent.payload.step), failed.status.eq(sent.payload.status),
         ]
         wiring.connect(m, blocks.access_tap.o, wiring.flipped(self.tap))
         _connect_csr(m, self.csr, csr.csr, quiet)

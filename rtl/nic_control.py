@@ -41,6 +41,7 @@ def control(m: Module, config: NicConfig, csr: RegisterBlock, parts: dict, time:
     # Longer vectors do not share beats.
     settings["vector_packing"] = Mux(csr.vector_beats == 1, csr.vector_packing, 0)
     settings["interact"] = csr.interaction_mode != InteractionMode.OFF
+    unique = csr.unique_delivery & (csr.interaction_mode == InteractionMode.OFF)
     for name, block in parts.items():
         give(name, **{port: value for port, value in settings.items() if hasattr(block, port)})
         if hasattr(block, "time"):
@@ -56,7 +57,10 @@ def control(m: Module, config: NicConfig, csr: RegisterBlock, parts: dict, time:
     for name in ("request_packager", "dense_ring"):
         give(name, batch=csr.request_batch, timeout=csr.request_timeout)
     give("dedupe", enable=csr.dedupe_enable, step_floor=csr.step_floor)
-    give("pooler", mean=csr.pooling_mean)
+    give("delivery", unique=unique)
+    give("index_packager", timeout=csr.index_timeout)
+    # The host pools what it gets by itself.
+    give("pooler", mean=csr.pooling_mean & ~unique)
     give("interaction", dots=csr.interaction_mode == InteractionMode.DOT,
          itself=csr.interaction_itself)
     give("local_cache", enable=csr.local_cache_enable, sets=csr.local_cache_sets)
@@ -66,6 +70,8 @@ def control(m: Module, config: NicConfig, csr: RegisterBlock, parts: dict, time:
     give("lookup_receiver", share=csr.lookup_share)
     give("vector_packager", timeout=csr.vector_timeout)
     give("result_frames", timeout=csr.result_timeout)
+    give("completion_writer", flush=csr.completion_flush, timeout=csr.step_timeout,
+         base=Cat(csr.completion_base_low, csr.completion_base_high))
     give("access_tap", select=csr.tap_select)
     for name, port, value in given:
         # Each block has its own copy, which may lie beside it.

@@ -115,8 +115,6 @@ def register_map(config: NicConfig, counters: dict[str, data.StructLayout]) -> l
 def _configuration(config: NicConfig):
     """Yield name, value and description: the sizes, then what has a number in place of its name."""
     for field in fields(config):
-        if not field.metadata.get("register", True):
-            continue
         value = getattr(config, field.name)
         if isinstance(value, int):
             yield field.name, int(value), f"{field.name} of this configuration"
@@ -159,7 +157,7 @@ def _controls(config: NicConfig):
     """Yield name, width, reset, smallest and largest value, description, in address order."""
     share = config.lookup_beats // config.nodes
     batch = 8 * config.host_payload_beats
-    largest = 0xFFFF
+    largest, word = 0xFFFF, (1 << 32) - 1
     yield "node", 8, 0, 0, config.nodes - 1, "this node's number"
     yield "nodes", 8, 1, 1, config.nodes, "nodes of the cluster"
     yield ("vector_beats", config.vector_beats.bit_length(), config.vector_beats, 1,
@@ -170,6 +168,8 @@ def _controls(config: NicConfig):
     yield ("interaction_mode", 2, 0, 0, int(InteractionMode.CAT),
            "results are 0 pooled vectors, 1 dots, 2 concatenations; 1 needs dot_units")
     yield "interaction_itself", 1, 0, 0, 1, "dots pair a vector with itself too"
+    yield ("unique_delivery", 1, 0, 0, int(config.unique_keys > 0),
+           "the host gets each different vector of a share once, if interaction_mode is 0")
     yield "local_cache_enable", 1, 1, 0, 1, "the local cache keeps rows"
     yield ("local_cache_sets", config.local_cache_sets.bit_length(), config.local_cache_sets, 1,
            config.local_cache_sets, "sets of the local cache in use")
@@ -180,7 +180,8 @@ def _controls(config: NicConfig):
     yield "dedupe_enable", 1, 1, 0, 1, "the dedupe table merges lookups of a key"
     yield "request_batch", 16, min(64, batch), 1, batch, "lookups of a request list to the host"
     for name, what in (("request", "request list to the host"), ("lookup", "lookups packet"),
-                       ("vector", "vectors packet"), ("result", "results packet")):
+                       ("vector", "vectors packet"), ("result", "results packet"),
+                       ("index", "indices packet")):
         yield f"{name}_timeout", 16, 64, 0, largest, f"cycles after which an open {what} leaves"
     yield ("lookup_window", 16, config.lookup_window, 1, config.lookup_beats,
            "lookup beats that may be on their way to one owner")
@@ -188,10 +189,16 @@ def _controls(config: NicConfig):
            "lookup beats that one requester may have waiting here")
     yield "tap_select", 2, 0, 0, 2, "whose lookups the access tap logs: 1 local, 2 remote cache"
     yield "step_floor", 16, 0, 0, largest, "smallest step still in use"
-    yield ("mac_base_low", 32, 0x4D420000, 0, (1 << 32) - 1,
+    yield ("completion_base_low", 32, 0, 0, word,
+           f"address of the ring of completions, a multiple of {4 * config.completion_slots}, "
+           "bits 31 to 0")
+    yield "completion_base_high", 32, 0, 0, word, "the same, bits 63 to 32"
+    yield "completion_flush", 1, 1, 0, 1, "a completion waits until what was written before is seen"
+    yield "step_timeout", 32, 0, 0, word, "cycles after which an open step is completed, 0 is never"
+    yield ("mac_base_low", 32, 0x4D420000, 0, word,
            "MAC address of node 0, bits 31 to 0")
     yield "mac_base_high", 16, 0x0245, 0, largest, "MAC address of node 0, bits 47 to 32"
-    yield "ip_base", 32, 0x0A450000, 0, (1 << 32) - 1, "IPv4 address of node 0"
+    yield "ip_base", 32, 0x0A450000, 0, word, "IPv4 address of node 0"
     yield "udp_port", 16, 0x4853, 0, largest, "UDP port, source and destination"
     if config.training:
         yield from _training_controls(config)

@@ -12,7 +12,7 @@ from rtl.formats import (
     INDICES_PER_BEAT,
     SAMPLE_BITS,
     STEP_BITS,
-    FrameInfo,
+    HostFrame,
     IndexTag,
     Opcode,
     RawBeat,
@@ -58,7 +58,8 @@ class IndexPackager(wiring.Component):
         later are in another packet.
     time, timeout: a packet closes when its first index is ``timeout`` cycles old.
     credit: copied into the header when it is made.
-    headers: stream of :data:`rtl.formats.FrameInfo`, one per packet.
+    headers: stream of :data:`rtl.formats.HostFrame`, one per packet, which ``answers`` the samples
+        whose last slot is in it.
     payload: stream of :data:`rtl.formats.RawBeat`, packets in the order of their headers.
     counters: ``indices`` and ``packets`` sent; packets closed because they were ``full``, by
         ``timeouts``, by ``step_ends``, or by ``changes`` of the step or jumps of sample numbers.
@@ -78,7 +79,7 @@ class IndexPackager(wiring.Component):
         super().__init__({
             "i": In(stream.Signature(SlotIndex)), "step_end": In(1),
             "time": In(32), "timeout": In(16), "credit": In(CREDIT_BITS),
-            "headers": Out(stream.Signature(FrameInfo)),
+            "headers": Out(stream.Signature(HostFrame)),
             "payload": Out(stream.Signature(RawBeat)),
             "counters": Out(INDEX_PACKAGER_COUNTERS), "idle": Out(1)})
 
@@ -87,7 +88,7 @@ class IndexPackager(wiring.Component):
         m.submodules.front = front = SkidBuffer(_Front)
         m.submodules.beats = beats = StreamFIFO(RawBeat, 2 * (self._room + 1), style="bram")
         m.submodules.packets = packets = StreamFIFO(_Packet, PACKETS)
-        m.submodules.header_buffer = header = SkidBuffer(FrameInfo)
+        m.submodules.header_buffer = header = SkidBuffer(HostFrame)
         m.submodules.payload_buffer = payload = SkidBuffer(RawBeat)
         wiring.connect(m, header.o, wiring.flipped(self.headers))
         wiring.connect(m, payload.o, wiring.flipped(self.payload))
@@ -189,6 +190,7 @@ class IndexPackager(wiring.Component):
             packets.o.ready.eq(start), header.i.valid.eq(start),
             header.i.payload.opcode.eq(Opcode.INDICES), header.i.payload.step.eq(packet.step),
             header.i.payload.count.eq(packet.count), header.i.payload.credit.eq(self.credit),
+            header.i.payload.answers.eq(packet.samples - ~packet.last),
             tag.sample.eq(packet.sample), tag.first_slot.eq(packet.first_slot),
             tag.samples.eq(packet.samples), tag.last.eq(packet.last),
             payload.i.valid.eq(Mux(inside, beats.o.valid, start)),

@@ -11,7 +11,8 @@ INDEX_LIMIT = NO_INDEX
 
 SlotIndex = data.StructLayout({
     "index": INDEX_BITS, "sample": SAMPLE_BITS, "step": STEP_BITS, "last": 1, "bag_end": 1,
-    "empty": 1})
+    "empty": 1, "ends": 1})
 """The index of a slot's vector among the different vectors of its step. ``last`` of its sample;
 ``bag_end``: the last of its bag. An ``empty`` slot has :data:`rtl.formats.EMPTY_INDEX`; a key that
-was first used after all indices were, :data:`rtl.formats.NO_INDEX`."""
+was first used after all indices were, :data:`rtl.formats.NO_INDEX`. What ``ends`` is no slot: the
+share of its step is over."""

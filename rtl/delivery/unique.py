@@ -36,16 +36,16 @@ class UniqueFinder(wiring.Component):
     The first slot of a key goes on to ``o``, and gets the next index of the step: 0, 1, 2 in the
     order in which slots go on. A later slot of the key does not go on; it has the same index. Every
     slot's index is told, in order, in ``indices``, after its key has gone on. An EMPTY slot does
-    not go on.
+    not go on, unless it ``ends`` the share of its step: then it does, and so is told.
 
     **Steps.** The slots of a step come in one run: a step begins where the number of the step
-    changes, or with the first slot after ``step_end``, and its indices begin at 0. Entries of the
-    table bear an epoch, which counts the steps; those of another epoch match no key. So no number
-    of a step that comes again can bring back an old entry, and neither can an epoch: before the
-    epochs begin again, the slot that would begin the first of them waits until the ones before it
-    have passed and all sets are swept. That is once in 2^10 steps and takes a cycle a set. What is
+    changes, or with the first slot after one that ``ends``, and its indices begin at 0. Entries of
+    the table bear an epoch, which counts the steps; those of another epoch match no key. So no
+    number of a step that comes again can bring back an old entry, and neither can an epoch: before
+    the epochs begin again, the slot that would begin the first of them waits until the ones before
+    it have passed and all sets are swept. That is once in 2^10 steps and takes a cycle a set. What is
     left to whoever sends the steps: after a step of which nothing else is sent, its number
-    must not be the next that comes, unless ``step_end`` has told the two apart.
+    must not be the next that comes, unless its share was ended.
 
     **A full set** gives up its least recently used entry. All of other epochs are older than any of
     this one, so they go first. A victim of the running step is counted in ``retired_early``: if its
@@ -72,7 +72,6 @@ class UniqueFinder(wiring.Component):
     indices: stream of :data:`rtl.delivery.SlotIndex`, one for each slot.
     enable: 0: every slot goes on as it came, with the same latency, and no index is told. May
         change while idle.
-    step_end: event: slots that are taken from the next cycle on are of another step.
     counters: ``slots`` taken; ``unique``, first uses; ``repeats``; entries ``retired_early``; slots
         with ``no_index``; ``steps`` begun; ``sweeps`` between epochs; cycles in which a slot
         waits for a sweep (``stall_sweep``), or one that is found for the other side of ``o`` or
@@ -100,13 +99,13 @@ class UniqueFinder(wiring.Component):
         super().__init__({
             "i": In(stream.Signature(Slot)), "o": Out(stream.Signature(Slot)),
             "indices": Out(stream.Signature(SlotIndex)),
-            "enable": In(1), "step_end": In(1), "counters": Out(UNIQUE_COUNTERS), "idle": Out(1)})
+            "enable": In(1), "counters": Out(UNIQUE_COUNTERS), "idle": Out(1)})
 
     def elaborate(self, platform) -> Module:
         m = Module()
         m.submodules.words = words = StreamFIFO(Slot, QUEUE)
         m.submodules.front = front = SkidBuffer(data.StructLayout(
-            {"key": self._key_bits, "empty": 1, "begins": 1}))
+            {"key": self._key_bits, "empty": 1, "ends": 1, "begins": 1}))
         m.submodules.queue = queue = CreditQueue(data.StructLayout(
             {"index": INDEX_BITS, "goes": 1, "told": 1}), QUEUE)
         loop, sweeping, waits = self._enter(m, words, front, queue)
@@ -125,7 +124,7 @@ class UniqueFinder(wiring.Component):
             told.i.valid.eq(queue.o.valid & found.told & ends),
             index.index.eq(found.index), index.sample.eq(slot.sample), index.step.eq(slot.step),
             index.last.eq(slot.last), index.bag_end.eq(slot.kind != RecordKind.KEY),
-            index.empty.eq(slot.kind == RecordKind.EMPTY),
+            index.empty.eq(slot.kind == RecordKind.EMPTY), index.ends.eq(slot.ends),
             self.idle.eq(words.idle & told.idle & ~sweeping),
         ]
         none = Signal()
@@ -142,7 +141,8 @@ class UniqueFinder(wiring.Component):
         """
         sets = self._sets
         m.submodules.loop = loop = SetLoop(
-            self._key_bits + EPOCH_BITS, data.StructLayout({"told": 1, "empty": 1, "begins": 1}),
+            self._key_bits + EPOCH_BITS,
+            data.StructLayout({"told": 1, "empty": 1, "ends": 1, "begins": 1}),
             sets=sets, ways=self._ways, hash_key=self._hash,
             state_bits=policy_of("lru", self._ways).bits, label_bits=INDEX_BITS,
             style="lutram" if sets <= 64 else "bram" if sets < 2048 else "uram")
@@ -154,9 +154,10 @@ class UniqueFinder(wiring.Component):
             front.i.valid.eq(self.i.valid & words.i.ready),
             front.i.payload.key.eq(Value.cast(slot.key)),
             front.i.payload.empty.eq(slot.kind == RecordKind.EMPTY),
+            front.i.payload.ends.eq(slot.ends),
             front.i.payload.begins.eq(fresh | (slot.step != step)),
         ]
-        m.d.sync += [fresh.eq(self.step_end | (fresh & ~taken)), enable.eq(self.enable)]
+        m.d.sync += [fresh.eq(Mux(taken, slot.ends, fresh)), enable.eq(self.enable)]
         with m.If(taken):
             m.d.sync += step.eq(slot.step)
 
@@ -172,7 +173,7 @@ class UniqueFinder(wiring.Component):
             loop.i.valid.eq(enters), loop.i.key.eq(Cat(here.key, of_slot)),
             loop.i.looks.eq(enable & ~here.empty), loop.i.writes.eq(enable & ~here.empty),
             loop.i.context.told.eq(enable), loop.i.context.empty.eq(here.empty),
-            loop.i.context.begins.eq(here.begins),
+            loop.i.context.ends.eq(here.ends), loop.i.context.begins.eq(here.begins),
             loop.limit.eq(sets), loop.clear.eq(sweeping), loop.clear_address.eq(address),
         ]
         with m.If(sweeping):
@@ -205,7 +206,8 @@ class UniqueFinder(wiring.Component):
             first.eq(o.placed.any()), index.eq(Mux(o.context.begins, 0, following)),
             loop.label.eq(index), queue.i.valid.eq(o.valid),
             found.index.eq(Mux(o.context.empty, EMPTY_INDEX, Mux(first, index, o.label))),
-            found.goes.eq(first | ~o.context.told), found.told.eq(o.context.told),
+            found.goes.eq(first | o.context.ends | ~o.context.told),
+            found.told.eq(o.context.told),
         ]
         with m.If(o.valid):
             m.d.sync += following.eq(index + (first & (index != NO_INDEX)))

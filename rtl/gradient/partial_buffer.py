@@ -7,10 +7,10 @@ from amaranth.lib.wiring import In, Out
 from rtl.config import BEAT_BITS
 from rtl.formats import NODE_BITS, STEP_BITS
 from rtl.gradient.partial_layouts import PartialItem
-from rtl.gradient.record_split import RecordSplit, records_layout
 from rtl.memory import Ram, sweep
 from rtl.monitor.counters import CounterLayout, count
 from rtl.network.layouts import CountedBeat, FreedBeats
+from rtl.network.record_split import RecordSplit, records_layout
 from rtl.network.sums import partial_beats
 from rtl.stream import StreamFIFO
 

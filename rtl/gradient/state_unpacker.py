@@ -5,7 +5,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from rtl.formats import RecordBeat, StateRecord
-from rtl.gradient.record_split import RecordSplit, records_layout
+from rtl.network.record_split import RecordSplit, records_layout
 from rtl.stream import StreamFIFO
 
 __all__ = ["StateUnpacker"]

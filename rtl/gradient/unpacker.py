@@ -7,8 +7,8 @@ from amaranth.lib.wiring import In, Out
 from rtl.config import NicConfig
 from rtl.formats import CREDIT_BITS, STEP_BITS, RawBeat, RecordBeat
 from rtl.gradient.bags import GradientItem
-from rtl.gradient.record_split import RecordSplit, records_layout
 from rtl.monitor.counters import CounterLayout, count
+from rtl.network.record_split import RecordSplit, records_layout
 from rtl.stream import Level, StreamFIFO
 
 __all__ = ["GRADIENT_UNPACKER_COUNTERS", "GradientUnpacker"]

@@ -5,7 +5,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from rtl.config import BEAT_BITS, NicConfig
-from rtl.formats import CREDIT_BITS, FrameInfo, Opcode, RawBeat, ResultPartTag
+from rtl.formats import CREDIT_BITS, HostFrame, Opcode, RawBeat, ResultPartTag
 from rtl.interaction.records import ResultBeat
 from rtl.interaction.result_groups import ResultGrouper, ResultSize
 from rtl.monitor.counters import CounterLayout, count
@@ -30,7 +30,8 @@ class ResultFrames(wiring.Component):
     i: stream of :data:`~rtl.interaction.records.ResultBeat`.
     time, timeout: a packet leaves when its first result is ``timeout`` cycles old.
     credit: copied into the header when it is made.
-    headers: stream of :data:`rtl.formats.FrameInfo`, one per packet.
+    headers: stream of :data:`rtl.formats.HostFrame`, one per packet, which ``answers`` the samples
+        whose result ends with it.
     payload: stream of :data:`rtl.formats.RawBeat`, packets in the order of their headers.
     counters: ``results`` and ``packets`` sent, ``parts`` among the packets; RESULTS packets closed
         because they were ``full``, by ``timeouts``, or by ``changes`` of length or step.
@@ -52,7 +53,7 @@ class ResultFrames(wiring.Component):
         super().__init__({
             "i": In(stream.Signature(ResultBeat)),
             "time": In(32), "timeout": In(16), "credit": In(CREDIT_BITS),
-            "headers": Out(stream.Signature(FrameInfo)),
+            "headers": Out(stream.Signature(HostFrame)),
             "payload": Out(stream.Signature(RawBeat)),
             "counters": Out(CounterLayout(
                 "results", "packets", "parts", "full", "timeouts", "changes")),
@@ -65,7 +66,7 @@ class ResultFrames(wiring.Component):
         m.submodules.beats = beats = StreamFIFO(BEAT_BITS, 2 * most, style="bram")
         m.submodules.sizes = sizes = SkidBuffer(ResultSize(most))
         m.submodules.grouper = grouper = ResultGrouper(most)
-        m.submodules.header_buffer = header = SkidBuffer(FrameInfo)
+        m.submodules.header_buffer = header = SkidBuffer(HostFrame)
         m.submodules.payload_buffer = payload = SkidBuffer(RawBeat)
         wiring.connect(m, sizes.o, grouper.i)
         wiring.connect(m, header.o, wiring.flipped(self.headers))
@@ -129,6 +130,7 @@ class ResultFrames(wiring.Component):
             header.i.payload.opcode.eq(Mux(group.part, Opcode.RESULT_PART, Opcode.RESULTS)),
             header.i.payload.step.eq(group.step), header.i.payload.count.eq(group.count),
             header.i.payload.credit.eq(self.credit),
+            header.i.payload.answers.eq(Mux(group.part, group.last, group.count)),
             part.sample.eq(group.sample), part.first_beat.eq(group.first_beat),
             part.last.eq(group.last),
             of_part.eq(~inside & group.part),

@@ -5,7 +5,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from rtl.config import BEAT_BITS, NicConfig
-from rtl.formats import CREDIT_BITS, STEP_BITS, FrameInfo, Opcode, PooledTag, RawBeat
+from rtl.formats import CREDIT_BITS, STEP_BITS, HostFrame, Opcode, PooledTag, RawBeat
 from rtl.interaction.records import PooledBeat
 from rtl.monitor.counters import CounterLayout, count
 from rtl.stream import SkidBuffer, StreamFIFO
@@ -35,7 +35,8 @@ class ResultPackager(wiring.Component):
     vector_beats: beats of a vector; may change while empty. vector_packing: log2 of the vectors
         that share a beat, 0 to 2; 0 with more beats than 1.
     credit: copied into the header when it is made.
-    headers: stream of :data:`rtl.formats.FrameInfo`, one per packet.
+    headers: stream of :data:`rtl.formats.HostFrame`, one per packet; the last of a sample
+        ``answers`` it.
     payload: stream of :data:`rtl.formats.RawBeat`, packets in the order of their headers.
     counters: ``samples`` that ended, ``packets``, ``vectors``.
     idle: a packet that waits for its next vector is idle.
@@ -57,7 +58,7 @@ class ResultPackager(wiring.Component):
             "i": In(stream.Signature(PooledBeat)),
             "vector_beats": In(range(self._beats + 1)), "vector_packing": In(2),
             "credit": In(CREDIT_BITS),
-            "headers": Out(stream.Signature(FrameInfo)),
+            "headers": Out(stream.Signature(HostFrame)),
             "payload": Out(stream.Signature(RawBeat)),
             "counters": Out(CounterLayout("samples", "packets", "vectors")), "idle": Out(1),
         })
@@ -67,7 +68,7 @@ class ResultPackager(wiring.Component):
         m.submodules.beats = beats = StreamFIFO(RawBeat, 2 * (self._room + 1), style="bram")
         # A packet takes at least one beat, so there are never more packets than beats.
         m.submodules.packets = packets = StreamFIFO(_Packet, 2 * (self._room + 1))
-        m.submodules.header_buffer = header = SkidBuffer(FrameInfo)
+        m.submodules.header_buffer = header = SkidBuffer(HostFrame)
         m.submodules.payload_buffer = payload = SkidBuffer(RawBeat)
         wiring.connect(m, header.o, wiring.flipped(self.headers))
         wiring.connect(m, payload.o, wiring.flipped(self.payload))
@@ -115,7 +116,7 @@ class ResultPackager(wiring.Component):
             packets.o.ready.eq(start), header.i.valid.eq(start),
             header.i.payload.opcode.eq(Opcode.POOLED),
             header.i.payload.step.eq(packet.step), header.i.payload.count.eq(packet.count),
-            header.i.payload.credit.eq(self.credit),
+            header.i.payload.credit.eq(self.credit), header.i.payload.answers.eq(packet.last),
             tag.sample.eq(packet.sample), tag.first_bag.eq(packet.first_bag),
             tag.last.eq(packet.last),
         ]

@@ -16,6 +16,8 @@ from rtl.formats import (
     EmberHeader,
     FrameInfo,
     HeaderBeat,
+    HostFrame,
+    HostHeaderBeat,
     RawBeat,
 )
 from rtl.monitor.counters import CounterLayout, count
@@ -58,7 +60,8 @@ class FrameAssembler(wiring.Component):
 
     Ports
     -----
-    headers: stream of :data:`rtl.formats.FrameInfo`, one per packet.
+    headers: stream of :data:`rtl.formats.FrameInfo`, one per packet; with framing ``host`` of
+        :data:`rtl.formats.HostFrame`, whose ``address`` is in the first bytes of the header beat.
     payload: stream of :data:`rtl.formats.RawBeat`, packets in the order of their headers; none for
         a header with ``empty`` set.
     o: stream of :data:`rtl.formats.Beat`, ``keep`` all ones, ``err`` 0.
@@ -84,8 +87,9 @@ class FrameAssembler(wiring.Component):
 
     def __init__(self, config: NicConfig, framing: str = "ethernet"):
         self._framing, self._max_beats = framing, longest_payload(config, edge_of(framing))
+        self._header = HostFrame if framing == "host" else FrameInfo
         super().__init__({
-            "headers": In(stream.Signature(FrameInfo)),
+            "headers": In(stream.Signature(self._header)),
             "payload": In(stream.Signature(RawBeat)),
             "o": Out(stream.Signature(Beat)), "bytes": Out(16), "acknowledge": In(CREDIT_BITS),
             "node": In(NODE_BITS), "mac_base": In(48), "ip_base": In(32), "udp_port": In(16),
@@ -95,7 +99,9 @@ class FrameAssembler(wiring.Component):
     def elaborate(self, platform) -> Module:
         m = Module()
         beats_shape = range(self._max_beats + 1)
-        finished = data.StructLayout({"ember": EmberHeader, "beats": beats_shape})
+        finished = data.StructLayout({
+            "ember": EmberHeader, "beats": beats_shape,
+            **({"address": 64} if self._framing == "host" else {})})
         m.submodules.waiting = waiting = StreamFIFO(RawBeat, 2 * self._max_beats + 4)
         m.submodules.finished = done = StreamFIFO(finished, self.PACKETS)
         offered = data.StructLayout({"beat": Beat, "beats": range(self._max_beats + 2)})
@@ -115,7 +121,7 @@ class FrameAssembler(wiring.Component):
         inside, room = Signal(), Signal()
         ember, sequence = Signal(EmberHeader), Signal(24)
         take_header, take_beat = Signal(), Signal()
-        m.submodules.info = info = SkidBuffer(FrameInfo)
+        m.submodules.info = info = SkidBuffer(self._header)
         m.submodules.beats = beats = SkidBuffer(RawBeat)
         wiring.connect(m, wiring.flipped(self.headers), info.i)
         wiring.connect(m, wiring.flipped(self.payload), beats.i)
@@ -155,7 +161,13 @@ class FrameAssembler(wiring.Component):
             done.i.valid.eq(track[2].valid & track[2].last),
             done.i.payload.beats.eq(length[2]), done.i.payload.ember.eq(held[2]),
         ]
-        if self._framing != "host":
+        if self._framing == "host":
+            places = [Signal(64, reset_less=True, name=f"place{k}") for k in range(3)]
+            m.d.sync += [places[k].eq(places[k - 1]) for k in (1, 2)]
+            m.d.comb += done.i.payload.address.eq(places[2])
+            with m.If(take_header):
+                m.d.sync += places[0].eq(item.address)
+        else:
             seen, header = Signal(BEAT_BITS, reset_less=True), Signal(HeaderBeat)
             m.d.comb += header.ember.eq(ember)
             if self._framing == "ethernet":
@@ -195,6 +207,8 @@ class FrameAssembler(wiring.Component):
                          item2.eq(item1), valid3.eq(valid2), empty.eq(item2.beats == 0),
                          beats.eq(item2.beats + 1), header.eq(following)]
         whole = header
+        if self._framing == "host":
+            m.d.comb += data.View(HostHeaderBeat, following.as_value()).address.eq(item2.address)
         if self._framing == "ethernet":
             whole = self._build(m, move, item1, item2, following, header)
         m.d.comb += [

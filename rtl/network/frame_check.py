@@ -21,7 +21,7 @@ from rtl.formats import (
     Opcode,
 )
 from rtl.network.crc import Crc32c
-from rtl.network.opcodes import RECORDS, TRAINING, UNCOUNTED, VALUES, VECTORS
+from rtl.network.opcodes import RECORDS, RINGS, TRAINING, UNCOUNTED, VALUES, VECTORS
 from rtl.network.wire import (
     DONT_FRAGMENT,
     IP_LENGTH,
@@ -82,6 +82,7 @@ class FrameCheck(wiring.Component):
         self._max_beats, self._framing = max_beats, framing
         self._records, self._vectors = RECORDS[edge], VECTORS[edge]
         self._training = tuple(TRAINING[edge].values()) if training else ()
+        self._known = (self._records, *RINGS[edge].values(), *self._training)
         super().__init__({
             "valid": In(1), "beat": In(Beat),
             "node": In(NODE_BITS), "nodes": In(NODE_BITS), "mac_base": In(48), "ip_base": In(32),
@@ -137,8 +138,8 @@ class FrameCheck(wiring.Component):
                              for name in ("source", "step", "credit", "count", "crc")]
                 m.d.sync += [
                     head1.vectors.eq(of_vectors),
-                    head1.bad_opcode.eq((ember.version != VERSION) | (
-                        (ember.opcode != self._records) & ~of_vectors & ~of_training)),
+                    head1.bad_opcode.eq((ember.version != VERSION) | ~(
+                        of_vectors | _one_of(ember.opcode, self._known))),
                     head1.gradient.eq(of_training),
                     head1.values.eq(_one_of(ember.opcode, values)),
                     head1.factor.eq(Mux(_one_of(ember.opcode, values), 1, self.vector_beats)),

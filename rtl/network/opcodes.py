@@ -1,10 +1,11 @@
 """Packets that arrive at each edge of the NIC, and their content."""
 
+from collections.abc import Mapping
 from types import MappingProxyType
 
 from rtl.formats import Opcode
 
-__all__ = ["RECORDS", "RINGS", "TRAINING", "UNCOUNTED", "VALUES", "VECTORS"]
+__all__ = ["RECORDS", "RINGS", "TRAINING", "UNCOUNTED", "VALUES", "VECTORS", "more_records"]
 
 RECORDS = MappingProxyType({"network": Opcode.LOOKUPS, "host": Opcode.QUERIES})
 """Records of 8 bytes, by edge."""
@@ -21,11 +22,17 @@ TRAINING = MappingProxyType({
 """Records, by edge and by the parser's port; in two cases values follow."""
 
 RINGS = MappingProxyType({
-    "opens": Opcode.STEP_OPEN, "flushed": Opcode.FLUSHED, "reads": Opcode.READ_DATA})
-"""From the host, by the port of a block of :mod:`rtl.rings`."""
+    "network": MappingProxyType({}),
+    "host": MappingProxyType({"opens": Opcode.STEP_OPEN, "flushed": Opcode.FLUSHED})})
+"""Records about the rings in GPU memory, by edge and by the parser's port."""
 
 VALUES = (Opcode.PARTIALS, Opcode.RETURNED)
 """Each record has a beat of values, or a share of one."""
 
 UNCOUNTED = (Opcode.GRADIENTS,)
 """The number of beats of values follows from the records."""
+
+
+def more_records(edge: str, training: bool) -> Mapping[str, Opcode]:
+    """Return the packets of an ``edge`` beside RECORDS and VECTORS, by the parser's port."""
+    return {**RINGS[edge], **(TRAINING[edge] if training else {})}

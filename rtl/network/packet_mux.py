@@ -1,7 +1,7 @@
 """Packet multiplexer: several packagers share one frame assembler."""
 
 from amaranth.hdl import Cat, Module, Mux, Signal, Value
-from amaranth.lib import stream, wiring
+from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from rtl.formats import FrameInfo, RawBeat
@@ -16,6 +16,8 @@ class PacketMux(wiring.Component):
     Each pair gives its payloads in the order of its headers; a header with ``empty`` set has none.
     A header is chosen in one cycle and taken in the next, so that ``ready`` is a register. Latency
     and rate: see ``LATENCY`` and ``RATE``.
+
+    Parameters: ``ports``; ``header``, the layout of a header, which has a field ``empty``.
 
     Ports: ``headers`` and ``payload``, arrays of input streams; ``header_out``, ``payload_out``;
     ``idle``.
@@ -32,14 +34,14 @@ class PacketMux(wiring.Component):
     ORDER = 2
     """Packets whose headers have passed and whose payload has not."""
 
-    def __init__(self, ports: int):
+    def __init__(self, ports: int, header: data.StructLayout = FrameInfo):
         if not isinstance(ports, int) or ports < 1:
             raise ValueError(f"ports must be a positive integer, not {ports!r}")
-        self._ports = ports
+        self._ports, self._header = ports, header
         super().__init__({
-            "headers": In(stream.Signature(FrameInfo)).array(ports),
+            "headers": In(stream.Signature(header)).array(ports),
             "payload": In(stream.Signature(RawBeat)).array(ports),
-            "header_out": Out(stream.Signature(FrameInfo)),
+            "header_out": Out(stream.Signature(header)),
             "payload_out": Out(stream.Signature(RawBeat)),
             "idle": Out(1),
         })
@@ -47,7 +49,7 @@ class PacketMux(wiring.Component):
     def elaborate(self, platform) -> Module:
         m = Module()
         n = self._ports
-        m.submodules.header = header = SkidBuffer(FrameInfo)
+        m.submodules.header = header = SkidBuffer(self._header)
         # The order of the headers with payload: which port's payload comes next, a bit for each.
         m.submodules.order = order = SkidBuffer(n)
         m.submodules.buffer = buffer = SkidBuffer(RawBeat)

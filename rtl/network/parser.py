@@ -16,7 +16,7 @@ from rtl.formats import (
 )
 from rtl.memory import Ram
 from rtl.network.layouts import CountedBeat, Credit, PacketBeat, ReceivedHeader, ReceivedVector
-from rtl.network.opcodes import TRAINING, VALUES, VECTORS
+from rtl.network.opcodes import VALUES, VECTORS, more_records
 from rtl.network.vector_unpacker import VectorUnpacker
 from rtl.network.wire import header as header_of
 from rtl.network.wire import longest_payload
@@ -38,7 +38,7 @@ class PacketParser(wiring.Component):
     ----------
     config: sizes; a packet may have ``net_payload_beats`` or ``host_payload_beats``.
     edge: where packets come from: ``network`` (LOOKUPS, VECTORS) or ``host`` (QUERIES, GPU_VECTORS,
-        DENSE_VECTORS).
+        DENSE_VECTORS, STEP_OPEN, FLUSHED).
     training: packets of training come too: PARTIALS and STEPS, or GRADIENTS, RETURNED, STATES and
         WRITTEN.
 
@@ -60,6 +60,7 @@ class PacketParser(wiring.Component):
         ``records`` is 0 (host and training only).
     steps, states, written: stream of :data:`rtl.formats.RecordBeat`, payload beats of STEPS
         (network), STATES and WRITTEN (host; training only).
+    opens, flushed: the same of STEP_OPEN and FLUSHED (host only).
     idle: no output. The rest of a packet waits for its input and does not count.
 
     Raises
@@ -84,10 +85,11 @@ class PacketParser(wiring.Component):
         self._edge, self._max_beats = edge, longest_payload(config, edge)
         self._in_flight = (config.remote_in_flight if edge == "network" else
                            config.misses_in_flight + config.dense_vectors)
-        self._training = TRAINING[edge] if training else {}
+        self._more = more_records(edge, training)
+        self._trains = training
         self._received = data.StructLayout({
-            "beat": RecordBeat,
-            **({"count": 16, "kind": range(1 + len(self._training))} if training else {})})
+            "beat": RecordBeat, "kind": range(1 + len(self._more)),
+            **({"count": 16} if training else {})})
         super().__init__({
             "i": In(stream.Signature(PacketBeat)),
             "vector_beats": In(5), "vector_packing": In(2),
@@ -98,7 +100,7 @@ class PacketParser(wiring.Component):
              {"header": In(ReceivedHeader), "credit": Out(Credit)})
           | ({"gradient_credit": Out(Credit)} if edge == "network" and training else {})
           | {name: Out(stream.Signature(CountedBeat if opcode in VALUES else RecordBeat))
-             for name, opcode in self._training.items()})
+             for name, opcode in self._more.items()})
 
     def elaborate(self, platform) -> Module:
         m = Module()
@@ -111,7 +113,7 @@ class PacketParser(wiring.Component):
     def _credit(self, m) -> Value:
         """Report the credit of a good packet's header; return whether there is one."""
         header, ways = self.header, [(self.credit, ~self.header.gradient)]
-        if self._training:
+        if self._trains:
             ways.append((self.gradient_credit, header.gradient))
         for way, chosen in ways:
             m.d.sync += [way.valid.eq(header.valid & chosen), way.node.eq(header.source),
@@ -173,9 +175,10 @@ class PacketParser(wiring.Component):
         upper = slice(BEAT_BITS // 2, BEAT_BITS)
         m.d.comb += beat.data[upper].eq(
             Mux(shared, unpacker.o.payload.beat.data[upper], item[upper]))
-        if self._training:
-            kind = Signal(range(1 + len(self._training)))
-            m.d.comb += [received.count.eq(remaining), received.kind.eq(kind)]
+        kind = Signal(range(1 + len(self._more)))
+        m.d.comb += received.kind.eq(kind)
+        if self._trains:
+            m.d.comb += received.count.eq(remaining)
         with m.FSM(name="reader"):
             with m.State("HEADER"):
                 m.d.comb += packets.ready.eq(1)
@@ -186,9 +189,8 @@ class PacketParser(wiring.Component):
                 ]
                 if self._edge == "host":
                     m.d.sync += dense.eq(ember.opcode == Opcode.DENSE_VECTORS)
-                if self._training:
-                    m.d.sync += kind.eq(0)
-                for number, opcode in enumerate(self._training.values(), 1):
+                m.d.sync += kind.eq(0)
+                for number, opcode in enumerate(self._more.values(), 1):
                     with m.If(ember.opcode == opcode):
                         m.d.sync += kind.eq(number)
                 with m.If(packets.valid):
@@ -235,13 +237,13 @@ class PacketParser(wiring.Component):
 
     def _hand_out_records(self, m: Module, received) -> None:
         """Output beats of records, and of values after them, at the port of their kind."""
-        for number, name in enumerate(("records", *self._training)):
+        for number, name in enumerate(("records", *self._more)):
             way = getattr(self, name)
-            of_values = self._training.get(name) in VALUES
+            of_values = self._more.get(name) in VALUES
             m.d.comb += (way.payload.beat if of_values else way.payload).eq(received.payload.beat)
             if of_values:
                 m.d.comb += way.payload.count.eq(received.payload.count)
-            with m.If(received.payload.kind == number if self._training else 1):
+            with m.If(received.payload.kind == number):
                 m.d.comb += [way.valid.eq(received.valid), received.ready.eq(way.ready)]
 
     def _hand_out(self, m: Module, received) -> None:

@@ -34,7 +34,8 @@ class FrameReceiver(wiring.Component):
     config: sizes; a packet may have ``net_payload_beats`` or ``host_payload_beats``.
     framing: ``ethernet`` (LOOKUPS, VECTORS); ``udp`` (the same after a UDP stack of the shell: the
         first 42 bytes must be those that the CRC covers as 0, and are otherwise ignored); ``host``
-        (QUERIES, GPU_VECTORS, DENSE_VECTORS: the first 42 bytes, nodes and CRC are ignored).
+        (QUERIES, GPU_VECTORS, DENSE_VECTORS, STEP_OPEN, FLUSHED: the first 42 bytes, nodes and CRC
+        are ignored).
     depth: beats of the packet FIFO, at least twice the largest packet.
     training: also accept packets of training: PARTIALS and STEPS, or GRADIENTS, RETURNED, STATES
         and WRITTEN.

@@ -7,6 +7,7 @@ from amaranth.lib.wiring import In, Out
 from rtl.config import NicConfig
 from rtl.formats import (
     CREDIT_BITS,
+    NO_SAMPLE,
     NODE_BITS,
     STEP_BITS,
     TABLE_BITS,
@@ -23,21 +24,20 @@ from rtl.monitor.counters import CounterLayout, count
 from rtl.query.unpacker import QueryUnpacker
 from rtl.stream import PacketFIFO, SkidBuffer, packet_layout
 
-__all__ = ["NO_SAMPLE_NUMBER", "QUERY_COUNTERS", "QueryChecker", "Slot"]
+__all__ = ["QUERY_COUNTERS", "QueryChecker", "Slot"]
 
 QUERY_COUNTERS = CounterLayout(
     "samples", "keys", "empty_bags", "rejected", "strays", "over_credit")
 
-NO_SAMPLE_NUMBER = 0xFFFFFFFF
-"""Sample number of an error for which no sample is known."""
-
 Slot = data.StructLayout({
-    "key": Key, "kind": 2, "owner": NODE_BITS, "sample": 32, "step": STEP_BITS, "last": 1,
+    "key": Key, "kind": 2, "owner": NODE_BITS, "sample": 32, "step": STEP_BITS, "ends": 1,
+    "last": 1,
 })
-"""A checked slot; ``last`` on the last of its sample. An EMPTY slot has no key and no owner."""
+"""A checked slot; ``last`` on the last of its sample. An EMPTY slot has no key and no owner; one
+that ``ends`` is of no sample, and the share of its step is over."""
 
 _Stored = data.StructLayout({
-    "key": Key, "kind": 2, "owner": NODE_BITS, "sample": 32, "step": STEP_BITS,
+    "key": Key, "kind": 2, "owner": NODE_BITS, "sample": 32, "step": STEP_BITS, "ends": 1,
 })
 _User = data.StructLayout({
     "kind": 2, "step": STEP_BITS, "gap": 1, "marker": 1, "size_bad": 1, "refused": 1})
@@ -58,8 +58,8 @@ class QueryChecker(wiring.Component):
     - TABLE: a key's table has no valid descriptor, or an owner outside the cluster;
     - KIND: a key's table is split by columns;
     - ROW: a key's row is beyond its table;
-    - SAMPLE_SIZE: slots are 0 or more than ``config.sample_slots``; the last slot leaves its bag
-      open; an EMPTY slot inside a bag;
+    - SAMPLE_SIZE: slots are 0 or more than ``config.sample_slots``, or more than the one of what
+      ends a share; the last slot leaves its bag open; an EMPTY slot inside a bag;
     - STEP: in training, its step is more than one ahead of the open one: it would block what the
       open one needs;
     - TRUNCATED: a new SAMPLE record comes before the last slot;
@@ -124,7 +124,8 @@ class QueryChecker(wiring.Component):
         slots_in = _head(key).slots
         m.d.comb += [
             distance.eq(unpacker.o.payload.step - self.open_step),
-            size_bad.eq((slots_in == 0) | (slots_in > self._config.sample_slots)),
+            size_bad.eq((slots_in == 0) | (slots_in > self._config.sample_slots)
+                        | (_head(key).ends & (slots_in != 1))),
             split.i.valid.eq(unpacker.o.valid), unpacker.o.ready.eq(split.i.ready),
             split.i.payload.key.row.eq(query.row), split.i.payload.key.table.eq(query.table),
             split.i.payload.user.kind.eq(query.kind),
@@ -143,7 +144,7 @@ class QueryChecker(wiring.Component):
         rejected, stray = self._check(m, split.o, self._flags(m, split), staged.i, error.i)
 
         given, kind = Signal(), slots.o.payload.item.kind
-        for name in ("key", "kind", "owner", "sample", "step"):
+        for name in _Stored.members:
             m.d.comb += self.o.payload[name].eq(slots.o.payload.item[name])
         m.d.comb += [
             self.o.payload.last.eq(slots.o.payload.last),
@@ -180,6 +181,7 @@ class QueryChecker(wiring.Component):
         open_, bad, final, in_bag, straying, bridged = (Signal(name=n) for n in (
             "open", "bad", "final", "in_bag", "straying", "bridged"))
         left, sample, step = Signal(16), Signal(32), Signal(STEP_BITS)
+        ends = Signal(reset_less=True)  # the share of its step
 
         is_head, cut = flags.head, Signal()
         fault, go, status = Signal(), Signal(), Signal(8)
@@ -213,6 +215,7 @@ class QueryChecker(wiring.Component):
             o.payload.item.key.eq(record), o.payload.item.kind.eq(user.kind),
             o.payload.item.owner.eq(i.payload.owner),
             o.payload.item.sample.eq(sample), o.payload.item.step.eq(step),
+            o.payload.item.ends.eq(ends & flags.empty),
             go.eq(i.valid & o.ready & errors.ready),
             o.valid.eq(i.valid & errors.ready & write),
             i.ready.eq(o.ready & errors.ready & (~cut | flags.marker)),
@@ -220,7 +223,7 @@ class QueryChecker(wiring.Component):
             about_head.eq(is_head & ~cut), named.eq(about_head | (open_ & ~bad)),
             errors.valid.eq(i.valid & o.ready & fault),
             errors.payload.sample.eq(Mux(
-                about_head, head.sample, Mux(named, sample, NO_SAMPLE_NUMBER))),
+                about_head, head.sample, Mux(named, sample, NO_SAMPLE))),
             errors.payload.step.eq(Mux(named & ~about_head, step, user.step)),
             errors.payload.status.eq(status), errors.payload.reserved.eq(0),
         ]
@@ -233,7 +236,7 @@ class QueryChecker(wiring.Component):
                 m.d.sync += [
                     # Slots of a sample that is too large are skipped; a sample of none has none.
                     open_.eq(head.slots != 0), bad.eq(flags.refused), in_bag.eq(0),
-                    straying.eq(0), sample.eq(head.sample), step.eq(user.step),
+                    straying.eq(0), sample.eq(head.sample), step.eq(user.step), ends.eq(head.ends),
                     left.eq(head.slots), final.eq(head.slots == 1),
                 ]
             with m.Elif(open_):

@@ -5,9 +5,16 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from rtl.config import NicConfig
-from rtl.formats import CREDIT_BITS, ErrorRecord, FrameInfo, Opcode, RawBeat, Refused
+from rtl.formats import (
+    CREDIT_BITS,
+    NO_SAMPLE,
+    ErrorRecord,
+    HostFrame,
+    Opcode,
+    RawBeat,
+    Refused,
+)
 from rtl.monitor.counters import CounterLayout, count
-from rtl.query.checker import NO_SAMPLE_NUMBER
 from rtl.stream import Arbiter, SkidBuffer
 
 __all__ = ["REPORTER_COUNTERS", "CreditReport", "HostReporter", "OwedCredit"]
@@ -83,14 +90,16 @@ class HostReporter(wiring.Component):
     Ports
     -----
     errors: stream of :data:`rtl.formats.ErrorRecord`, from the query checker.
-    refused: stream of :data:`rtl.formats.Refused`, from the host receiver. gradients_refused
-        (``config.training``): the same, from the gradient receiver.
+    refused, opens_refused: streams of :data:`rtl.formats.Refused`, from the host receiver and the
+        completion writer. gradients_refused (``config.training``): the same, from the gradient
+        receiver.
     consumed: query beats consumed, modulo 2^16.
     reported: event :data:`CreditReport` of any packet to the host; may lag behind the packets sent
         here.
     acknowledge (``config.training``): beats of gradients and of returned spills consumed, modulo
         2^16; a packet has the value of the cycle in which it is ``reported``, or a later one.
-    headers: stream of :data:`rtl.formats.FrameInfo`.
+    headers: stream of :data:`rtl.formats.HostFrame`; an error has its ``status``, and ``answers``
+        the sample that it names.
     payload: stream of :data:`rtl.formats.RawBeat`, a beat for each header without ``empty``.
     counters: errors and credits sent.
     idle: nothing inside, and no credit to be reported.
@@ -109,8 +118,9 @@ class HostReporter(wiring.Component):
         self._gradients = OwedCredit(config.gradient_credits) if config.training else None
         super().__init__({
             "errors": In(stream.Signature(ErrorRecord)), "refused": In(stream.Signature(Refused)),
+            "opens_refused": In(stream.Signature(Refused)),
             "consumed": In(CREDIT_BITS), "reported": In(CreditReport),
-            "headers": Out(stream.Signature(FrameInfo)),
+            "headers": Out(stream.Signature(HostFrame)),
             "payload": Out(stream.Signature(RawBeat)),
             "counters": Out(REPORTER_COUNTERS), "idle": Out(1),
         } | ({"acknowledge": In(CREDIT_BITS), "gradients_refused": In(stream.Signature(Refused))}
@@ -118,11 +128,11 @@ class HostReporter(wiring.Component):
 
     def elaborate(self, platform) -> Module:
         m = Module()
-        sources = [self.refused]
+        sources = [self.refused, self.opens_refused]
         if self._gradients is not None:
             sources.append(self.gradients_refused)
         m.submodules.arbiter = arbiter = Arbiter(ErrorRecord, 1 + len(sources))
-        m.submodules.header_buffer = header = SkidBuffer(FrameInfo)
+        m.submodules.header_buffer = header = SkidBuffer(HostFrame)
         # Only the record is buffered: the rest of its beat is zero.
         m.submodules.record_buffer = record = SkidBuffer(ErrorRecord)
         wiring.connect(m, wiring.flipped(self.errors), arbiter.i[0])
@@ -144,7 +154,7 @@ class HostReporter(wiring.Component):
             record_in = arbiter.i[port].payload
             m.d.comb += [
                 arbiter.i[port].valid.eq(source.valid), source.ready.eq(arbiter.i[port].ready),
-                record_in.sample.eq(NO_SAMPLE_NUMBER), record_in.step.eq(source.payload.step),
+                record_in.sample.eq(NO_SAMPLE), record_in.step.eq(source.payload.step),
                 record_in.status.eq(source.payload.status), record_in.reserved.eq(0),
             ]
         m.d.comb += [watch.told.eq(header.i.valid) for watch in watches]
@@ -159,6 +169,8 @@ class HostReporter(wiring.Component):
             header.i.payload.destination.eq(0),
             header.i.payload.step.eq(Mux(arbiter.o.valid, error.step, 0)),
             header.i.payload.count.eq(arbiter.o.valid),
+            header.i.payload.answers.eq(arbiter.o.valid & (error.sample != NO_SAMPLE)),
+            header.i.payload.status.eq(Mux(arbiter.o.valid, error.status, 0)),
             header.i.payload.credit.eq(self.consumed),
             header.i.payload.empty.eq(~arbiter.o.valid),
             record.i.valid.eq(send_error), record.i.payload.eq(error),

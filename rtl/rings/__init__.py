@@ -2,8 +2,9 @@
 
 from rtl.rings.completion import CompletionWriter
 from rtl.rings.list_ring import ListRing
+from rtl.rings.messages import RingMessages
 from rtl.rings.slot_length import SlotLength
 from rtl.rings.step_table import StepTable
 from rtl.rings.vector_ring import VectorRing
 
-__all__ = ["CompletionWriter", "ListRing", "SlotLength", "StepTable", "VectorRing"]
+__all__ = ["CompletionWriter", "ListRing", "RingMessages", "SlotLength", "StepTable", "VectorRing"]

@@ -58,7 +58,7 @@ def finder(what: str, *edits: tuple[str, str]) -> Bench:
     ways, key_bits = {"full": (2, 2), "window": (5, 3)}.get(what, (2, 1))
     of_indices = what in ("kept", "full")
     key = data.StructLayout({"row": key_bits, "table": 0})
-    rest = {"sample": 0 if of_indices else 2, "step": 1, "last": 1}
+    rest = {"sample": 0 if of_indices else 2, "step": 1, "last": 1, "ends": 1}
     slot = data.StructLayout({"key": key, "kind": 2, **rest})
     index = data.StructLayout({"index": INDEX_BITS, **rest, "bag_end": 1, "empty": 1})
     loop, again = plain_loop()
@@ -78,14 +78,14 @@ def finder(what: str, *edits: tuple[str, str]) -> Bench:
         offered.key.row.eq(bench.free(key_bits, "key")), offered.step.eq(step),
         offered.sample.eq(bench.free(2, "sample") if rest["sample"] else 0),
         offered.kind.eq(Mux(empty, RecordKind.EMPTY, RecordKind.KEY_END)),
-        dut.enable.eq(what != "off"), dut.step_end.eq(end)]
+        offered.ends.eq(empty & end), dut.enable.eq(what != "off")]
     entered = bench.source(dut.i, offered)
     # ``last`` tells whether a step begins with a slot, which shows when it is taken.
     begins = ~started | ended | (dut.i.payload.step != last_step)
     m.d.comb += dut.i.payload.last.eq(begins)
-    m.d.sync += ended.eq(end | (ended & ~entered))
     with m.If(entered):
-        m.d.sync += [started.eq(1), last_step.eq(dut.i.payload.step)]
+        m.d.sync += [started.eq(1), ended.eq(dut.i.payload.ends),
+                     last_step.eq(dut.i.payload.step)]
 
     eager = C(1) if what in ("order", "off") else None
     gone = bench.sink(dut.o, "o", eager=eager)
@@ -119,7 +119,8 @@ def _indices(bench: Bench, what: str, dut, gone, told) -> None:
     base, known, has = Mux(slot.last, 0, following), seen & ~slot.last, owned & ~slot.last
     of_key, is_number = told & ~empty, (index == number) & (number != NONE)
     with m.If(told):
-        m.d.sync += [following.eq(base + (gone & (base != NONE))), seen.eq(known), owned.eq(has)]
+        m.d.sync += [following.eq(base + (gone & ~empty & (base != NONE))), seen.eq(known),
+                     owned.eq(has)]
         with m.If(~empty & (key == one)):
             m.d.sync += [seen.eq(1), kept.eq(index)]
         with m.If(~empty & is_number & ~has):
@@ -128,7 +129,9 @@ def _indices(bench: Bench, what: str, dut, gone, told) -> None:
     bench.always("dense", ~(of_key & gone) | (index == base))
     bench.always("repeat", ~(of_key & ~gone & (key == one)) | (known & (index == kept)))
     bench.always("one_key", ~(of_key & is_number & has) | (owner == key))
-    bench.always("empty", ~(told & empty) | ((index == EMPTY) & ~gone))
+    ends = dut.indices.payload.ends
+    bench.always("empty", ~(told & empty) | ((index == EMPTY) & (gone == ends)))
+    bench.always("ends", ~told | (ends == slot.ends))
     if what == "kept":
         bench.always("not_again", ~(of_key & gone & (key == one)) | ~known)
 
@@ -142,8 +145,9 @@ def test_unique(what):
 @pytest.mark.few(4)
 @pytest.mark.parametrize("what, wrong, old, new", some_slow([
     ("kept", "dense|repeat", "fresh | (slot.step != step)", "fresh"),
-    ("kept", "dense|repeat", "fresh.eq(self.step_end | (fresh & ~taken))",
+    ("kept", "dense|repeat", "fresh.eq(Mux(taken, slot.ends, fresh))",
      "fresh.eq(fresh & ~taken)"),
+    ("kept", "empty", "first | o.context.ends |", "first |"),
     ("kept", "dense", "Mux(o.context.begins, 0, following)", "following"),
     ("kept", "repeat|not_again", "Cat(here.key, of_slot)", "Cat(here.key, epoch)"),
     ("kept", "repeat", "waits.eq(here.begins & final)", "waits.eq(0)"),
@@ -156,11 +160,11 @@ def test_unique(what):
     ("kept", "empty", "looks.eq(enable & ~here.empty), loop.i.writes.eq(enable & ~here.empty)",
      "looks.eq(enable), loop.i.writes.eq(enable)"),
     ("kept", "repeat|one_key", "loop.label.eq(index)", "loop.label.eq(following)"),
-    ("off", "in_time|idle", "first | ~o.context.told)", "first)"),
+    ("off", "in_time|idle", "o.context.ends | ~o.context.told)", "o.context.ends)"),
     ("window", "placed_again", "policy.update(m, now.state, now.match, after.placed)",
      "now.state"),
-], [], ["step-unseen", "end-unseen", "goes-on-counting", "epoch-before", "no-sweep", "swept-not",
-        "twice", "told-before", "index-before", "beyond-the-last", "always-placed",
+], [], ["step-unseen", "end-unseen", "end-kept", "goes-on-counting", "epoch-before", "no-sweep",
+        "swept-not", "twice", "told-before", "index-before", "beyond-the-last", "always-placed",
         "empty-looked-up", "label-before", "off-lost", "no-order"]))
 def test_broken_unique(what, wrong, old, new):
     verdict = prove(finder(what, (old, new)))

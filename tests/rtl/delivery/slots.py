@@ -4,10 +4,10 @@ import random
 from collections.abc import Iterable, Sequence
 
 from host.placement.sets import CacheSets, set_of
-from rtl.formats import ROW_BITS, RecordKind
+from rtl.formats import END_SAMPLE, ROW_BITS, RecordKind
 from rtl.keys.hash_columns import key_hash
 
-__all__ = ["EMPTY", "Table", "key_of", "slots_of", "some_keys"]
+__all__ = ["EMPTY", "Table", "end_of", "key_of", "slots_of", "some_keys"]
 
 EMPTY = None
 """In place of a key: an empty bag."""
@@ -33,10 +33,17 @@ def slots_of(steps: Iterable[tuple[int, Sequence[int | None]]], *, seed: int = 0
             slots.append({
                 "key": key_of(key or 0) if key is not EMPTY else {"row": 0, "table": 0},
                 "kind": int(RecordKind.KEY_END if last and kind == RecordKind.KEY else kind),
-                "owner": rng.randrange(8), "sample": sample, "step": step, "last": int(last)})
+                "owner": rng.randrange(8), "sample": sample, "step": step, "ends": 0,
+                "last": int(last)})
             if last:
                 sample = (sample + rng.choice((1, 1, 1, 2))) & 0xFFFF_FFFF
     return slots
+
+
+def end_of(step: int) -> dict:
+    """Return what ends the share of ``step``."""
+    return {"key": {"row": 0, "table": 0}, "kind": int(RecordKind.EMPTY), "owner": 0,
+            "sample": END_SAMPLE, "step": step, "ends": 1, "last": 1}
 
 
 def some_keys(count: int, of: int, seed: int, empty: float = 0.05) -> list[int | None]:
@@ -61,10 +68,6 @@ class Table:
         self.first: list[int] = []
         self.indices: list[dict] = []
 
-    def end(self) -> None:
-        """Begin another step with the next slot."""
-        self._step = None
-
     def add(self, slot: dict) -> None:
         """Take a slot."""
         if slot["step"] != self._step:
@@ -72,6 +75,10 @@ class Table:
             self._index: dict[tuple, int] = {}
             self._next, self.steps = 0, self.steps + 1
         empty = slot["kind"] == RecordKind.EMPTY
+        if slot["ends"]:
+            self.first.append(len(self.indices))
+            self.sent.append(slot)
+            self._step = None
         index, key = 0xFFFF, tuple(slot["key"].values())
         if not empty:
             which = set_of(key_hash(**slot["key"]), self._keys // 8)
@@ -88,4 +95,5 @@ class Table:
             self.none += index == self._limit
         self.indices.append({
             "index": index, "sample": slot["sample"], "step": slot["step"], "last": slot["last"],
-            "bag_end": int(slot["kind"] != RecordKind.KEY), "empty": int(empty)})
+            "bag_end": int(slot["kind"] != RecordKind.KEY), "empty": int(empty),
+            "ends": slot["ends"]})

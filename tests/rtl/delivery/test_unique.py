@@ -14,7 +14,7 @@ from rtl.delivery import UniqueFinder
 from rtl.formats import RecordKind
 from rtl.keys.hash_columns import key_hash
 from tests.formal.mutants import variant
-from tests.rtl.delivery.slots import EMPTY, Table, key_of, slots_of, some_keys
+from tests.rtl.delivery.slots import EMPTY, Table, end_of, key_of, slots_of, some_keys
 from tests.rtl.power_up import powered_up
 from tests.support import made, quiet_while_idle, receiver, sender, simulate
 
@@ -36,16 +36,14 @@ def build(keys=64, kind=UniqueFinder):
 class Run:
     """Slots through a finder, and what it says of them, in ``table``.
 
-    ``ends``: numbers of slots behind which ``step_end`` comes. ``came``, ``sent``, ``told``: the
-    cycles in which slots came and left, and in which their indices did.
+    ``came``, ``sent``, ``told``: the cycles in which slots came and left, and in which their
+    indices did.
     """
 
-    def __init__(self, dut, slots, keys=64, stalls=STALLS[0], ends=(), limit=0xFFFE, laps=1 << 10):
+    def __init__(self, dut, slots, keys=64, stalls=STALLS[0], limit=0xFFFE, laps=1 << 10):
         self.table = table = Table(keys, limit)
-        for number, slot in enumerate(slots):
+        for slot in slots:
             table.add(slot)
-            if number in ends:
-                table.end()
         self.came, self.sent, self.told = [], [], []
         out: list[dict] = []
         indices: list[dict] = []
@@ -55,10 +53,6 @@ class Run:
             ctx.set(dut.enable, 1)
             for number, slot in enumerate(slots):
                 await sender(dut.i, [slot], stall=stalls[0], seed=number)(ctx)
-                if number in ends:
-                    ctx.set(dut.step_end, 1)
-                    await ctx.tick()
-                    ctx.set(dut.step_end, 0)
 
         async def feed_at_once(ctx):
             ctx.set(dut.enable, 1)
@@ -91,8 +85,7 @@ class Run:
                 "retired_early": table.retired, "no_index": table.none, "steps": table.steps,
                 "sweeps": max(0, table.steps - 1) // laps}
 
-        quick = not any(stalls) and not ends
-        simulate(powered_up(dut), feed_at_once if quick else feed, finish,
+        simulate(powered_up(dut), feed if any(stalls) else feed_at_once, finish,
                  receiver(dut.o, out, len(table.sent), stall=stalls[1], seed=3),
                  background=[watch, quiet_while_idle(
                      dut.idle, [dut.i.valid],
@@ -180,30 +173,20 @@ def test_a_step_of_few_slots_still_takes_an_epoch():
 
 @pytest.mark.parametrize("stalls", [STALLS[0], STALLS[4]])
 def test_the_end_of_a_step_tells_it_from_one_of_the_same_number(stalls):
-    slots = slots_of([(5, some_keys(40, 10, 1)), (5, some_keys(40, 10, 1)), (5, [1, 1, 1])])
-    run = Run(build(), slots, stalls=stalls, ends={39, 79})
+    share, rest = (slots_of([(5, keys)]) for keys in (some_keys(40, 10, 1), [1, 1, 1]))
+    run = Run(build(), [*share, end_of(5), *share, end_of(5), *rest], stalls=stalls)
     assert run.table.steps == 3
     indices = [i["index"] for i in run.table.indices]
-    assert indices[:40] == indices[40:80] and indices[80:] == [0, 0, 0]
+    assert indices[:41] == indices[41:82] and indices[82:] == [0, 0, 0]
 
 
-def test_an_end_without_slots_changes_nothing():
-    dut = build()
-    told: list[dict] = []
-
-    async def bench(ctx):
-        ctx.set(dut.enable, 1)
-        for _ in range(3):
-            ctx.set(dut.step_end, 1)
-            await ctx.tick()
-            ctx.set(dut.step_end, 0)
-            await ctx.tick().repeat(5)
-        await sender(dut.i, slots_of([(5, [3, 4, 3])]))(ctx)
-        await receiver(dut.indices, told, 3)(ctx)
-        assert ctx.get(dut.counters.steps) == 1
-
-    simulate(powered_up(dut), bench, background=[receiver(dut.o, [], 9)])
-    assert [index["index"] for index in told] == [0, 1, 0]
+@pytest.mark.parametrize("stalls", [STALLS[0], STALLS[4]])
+def test_a_share_without_slots_ends_too(stalls):
+    """Its end goes on, and so is told, in its place."""
+    slots = [end_of(4), *slots_of([(5, [3, 4, 3])]), end_of(5), end_of(5), end_of(6)]
+    run = Run(build(), slots, stalls=stalls)
+    assert [index["index"] for index in run.table.indices] == [0xFFFF, 0, 1, 0, *3 * [0xFFFF]]
+    assert run.table.steps == 4
 
 
 @pytest.mark.parametrize("stalls", [STALLS[0], STALLS[4]])

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from rtl.gradient.record_split import RecordSplit
+from rtl.network.record_split import RecordSplit
 from tests.support import made, receiver, sender, simulate
 
 

@@ -1,0 +1,117 @@
+"""ShareDelivery: on its way to the dispatcher, a share becomes its different keys."""
+
+from amaranth.hdl import Module, Mux, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from rtl.config import NicConfig
+from rtl.delivery.layouts import SlotIndex
+from rtl.delivery.unique import UNIQUE_COUNTERS, UniqueFinder
+from rtl.formats import NO_SAMPLE, STEP_BITS, RecordKind
+from rtl.monitor.counters import CounterLayout, count
+from rtl.query.checker import Slot
+from rtl.stream import SkidBuffer
+
+__all__ = ["DELIVERY_COUNTERS", "ShareDelivery"]
+
+DELIVERY_COUNTERS = CounterLayout(*UNIQUE_COUNTERS.members, "cut")
+
+_Way = data.StructLayout({"slot": Slot, "cut": 1, "before": STEP_BITS})
+"""A slot that goes on; ``cut``: the share of another step, ``before``, was not ended."""
+
+
+class ShareDelivery(wiring.Component):
+    """With ``unique``, pass on each different key of a share once, and tell each slot its index.
+
+    What goes on then looks like one large sample, of no number, to the blocks behind: each key is a
+    bag of its own (KEY_END), so its vector is pooled with no other, and what ends the share is an
+    EMPTY slot, the ``last``. So the packets of its vectors number them from 0 on, as the indices
+    do (:class:`~rtl.delivery.UniqueFinder`), and the packet of the share's last vector is known. A
+    host that does not end a share has it ended where the next step begins (``cut``), so that the
+    numbers of that begin at 0 all the same.
+
+    Without ``unique`` slots pass as they are, in the cycle in which they come.
+
+    Latency and rate: see ``LATENCY`` and ``RATE``.
+
+    Parameters: ``config``; without ``config.unique_keys`` slots always pass.
+
+    Ports
+    -----
+    i, o: streams of :data:`rtl.query.Slot`.
+    indices: stream of :data:`~rtl.delivery.SlotIndex`, one for each slot but what ends a share.
+    step_end: event: the indices of a share are all told.
+    unique: see above; may change while idle.
+    counters: those of the finder, and shares that were ``cut``.
+    idle: nothing inside.
+
+    Raises ``TypeError`` if ``config`` is not a :class:`~rtl.config.NicConfig`.
+    """
+
+    LATENCY = {("slot", "the same slot, not unique"): 0,
+               ("slot", "the same slot on o"): 1 + UniqueFinder.LATENCY[
+                   "slot", "the same slot on o"],
+               ("slot", "its index"): UniqueFinder.LATENCY["slot", "its index"]}
+    RATE = "1 slot per cycle, and a cycle more where a share is cut; see also UniqueFinder"
+
+    def __init__(self, config: NicConfig):
+        if not isinstance(config, NicConfig):
+            raise TypeError(f"config must be a NicConfig, not {config!r}")
+        self._finder = UniqueFinder(config) if config.unique_keys else None
+        super().__init__({
+            "i": In(stream.Signature(Slot)), "o": Out(stream.Signature(Slot)),
+            "indices": Out(stream.Signature(SlotIndex)), "step_end": Out(1), "unique": In(1),
+            "counters": Out(DELIVERY_COUNTERS), "idle": Out(1)})
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+        if self._finder is None:
+            wiring.connect(m, wiring.flipped(self.i), wiring.flipped(self.o))
+            m.d.comb += self.idle.eq(1)
+            return m
+        m.submodules.finder = finder = self._finder
+        m.submodules.way = way = SkidBuffer(_Way)
+        here, entering, share = way.o.payload, way.i.payload, Signal(Slot)
+        cutting, cut = self._cut(m, finder, way)
+        m.d.comb += [
+            finder.enable.eq(self.unique), finder.i.payload.eq(self.i.payload),
+            finder.i.valid.eq(self.i.valid & self.unique),
+            self.i.ready.eq(Mux(self.unique, finder.i.ready, self.o.ready)),
+            way.i.valid.eq(finder.o.valid), finder.o.ready.eq(way.i.ready),
+            entering.slot.eq(finder.o.payload),
+
+            share.eq(here.slot), share.ends.eq(0), share.sample.eq(NO_SAMPLE),
+            share.last.eq(cutting | here.slot.ends),
+            share.kind.eq(Mux(share.last, RecordKind.EMPTY, RecordKind.KEY_END)),
+            share.step.eq(Mux(cutting, here.before, here.slot.step)),
+            self.o.valid.eq(Mux(self.unique, way.o.valid, self.i.valid)),
+            self.o.payload.eq(Mux(self.unique, share, self.i.payload)),
+            way.o.ready.eq(self.o.ready & self.unique & ~cutting),
+        ]
+        told = finder.indices
+        m.d.comb += [
+            self.indices.payload.eq(told.payload),
+            self.indices.valid.eq(told.valid & ~told.payload.ends),
+            told.ready.eq(self.indices.ready | told.payload.ends),
+            self.step_end.eq(told.valid & told.payload.ends),
+            self.idle.eq(finder.idle & way.idle),
+        ]
+        for name in UNIQUE_COUNTERS.members:
+            m.d.comb += self.counters[name].eq(finder.counters[name])
+        count(m, self.counters, cut=cut)
+        return m
+
+    def _cut(self, m: Module, finder: UniqueFinder, way: SkidBuffer) -> tuple[Signal, Signal]:
+        """Find where a share was not ended; return whether its end is offered in place of the slot
+        that is here, and whether it goes."""
+        slot, is_open, step = finder.o.payload, Signal(), Signal(STEP_BITS, reset_less=True)
+        cutting, cut, done = Signal(), Signal(), Signal()
+        m.d.comb += [
+            way.i.payload.cut.eq(is_open & (slot.step != step)), way.i.payload.before.eq(step),
+            cutting.eq(way.o.payload.cut & ~done), cut.eq(way.o.valid & cutting & self.o.ready),
+        ]
+        with m.If(way.i.valid & way.i.ready):
+            m.d.sync += [is_open.eq(~slot.ends), step.eq(slot.step)]
+        with m.If(way.o.valid & self.o.ready):
+            m.d.sync += done.eq(cutting)
+        return cutting, cut
