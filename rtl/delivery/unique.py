@@ -43,9 +43,9 @@ class UniqueFinder(wiring.Component):
     the table bear an epoch, which counts the steps; those of another epoch match no key. So no
     number of a step that comes again can bring back an old entry, and neither can an epoch: before
     the epochs begin again, the slot that would begin the first of them waits until the ones before
-    it have passed and all sets are swept. That is once in 2^10 steps and takes a cycle a set. What is
-    left to whoever sends the steps: after a step of which nothing else is sent, its number
-    must not be the next that comes, unless its share was ended.
+    it have passed and all sets are swept. That is once in 2^10 steps and takes a cycle a set. What
+    is left to whoever sends the steps: after a step of which nothing else is sent, its number must
+    not be the next that comes, unless its share was ended.
 
     **A full set** gives up its least recently used entry. All of other epochs are older than any of
     this one, so they go first. A victim of the running step is counted in ``retired_early``: if its

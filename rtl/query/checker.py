@@ -40,9 +40,9 @@ _Stored = data.StructLayout({
     "key": Key, "kind": 2, "owner": NODE_BITS, "sample": 32, "step": STEP_BITS, "ends": 1,
 })
 _User = data.StructLayout({
-    "kind": 2, "step": STEP_BITS, "gap": 1, "marker": 1, "size_bad": 1, "refused": 1})
-"""Data beside a key; ``gap``: of a record that has one before it. Of a SAMPLE record, ``size_bad``:
-its number of slots is bad; ``refused``: that is, or its step."""
+    "kind": 2, "step": STEP_BITS, "gap": 1, "marker": 1, "ends": 1, "size_bad": 1, "refused": 1})
+"""Data beside a key; ``gap``: of a record that has one before it. Of a SAMPLE record, ``ends``, as
+it says; ``size_bad``: its number of slots is bad; ``refused``: that is, or its step."""
 
 _Flags = data.StructLayout({
     "head": 1, "key": 1, "inner": 1, "empty": 1, "refused": 1, "gap": 1, "marker": 1})
@@ -121,11 +121,14 @@ class QueryChecker(wiring.Component):
         query = data.View(QueryRecord, unpacker.o.payload.record)
         # What concerns a record alone is judged here, which keeps the paths short later.
         key, distance, size_bad = split.i.payload.key, Signal(STEP_BITS), Signal()
+        ends = Signal()
         slots_in = _head(key).slots
         m.d.comb += [
             distance.eq(unpacker.o.payload.step - self.open_step),
             size_bad.eq((slots_in == 0) | (slots_in > self._config.sample_slots)
-                        | (_head(key).ends & (slots_in != 1))),
+                        | (ends & (slots_in != 1))),
+            ends.eq(data.View(SampleRecord, unpacker.o.payload.record).ends),
+            split.i.payload.user.ends.eq(ends),
             split.i.valid.eq(unpacker.o.valid), unpacker.o.ready.eq(split.i.ready),
             split.i.payload.key.row.eq(query.row), split.i.payload.key.table.eq(query.table),
             split.i.payload.user.kind.eq(query.kind),
@@ -236,7 +239,7 @@ class QueryChecker(wiring.Component):
                 m.d.sync += [
                     # Slots of a sample that is too large are skipped; a sample of none has none.
                     open_.eq(head.slots != 0), bad.eq(flags.refused), in_bag.eq(0),
-                    straying.eq(0), sample.eq(head.sample), step.eq(user.step), ends.eq(head.ends),
+                    straying.eq(0), sample.eq(head.sample), step.eq(user.step), ends.eq(user.ends),
                     left.eq(head.slots), final.eq(head.slots == 1),
                 ]
             with m.Elif(open_):

@@ -39,7 +39,7 @@ def samples_of(seed, steps, longest=26, jump=0.1):
 
 def items_of(samples):
     return [{"index": index, "sample": number, "step": step, "last": int(k == len(indices) - 1),
-             "bag_end": k & 1, "empty": int(index == EMPTY_INDEX)}
+             "bag_end": k & 1, "empty": int(index == EMPTY_INDEX), "ends": 0}
             for number, step, indices in samples for k, index in enumerate(indices)]
 
 
@@ -76,6 +76,7 @@ def parsed(headers, payload):
             packet[k + 1] = np.frombuffer(line["data"].to_bytes(BEAT_BYTES, "little"), "<u4")
         part = parse_indices(packet, header["count"])
         assert not packet[2:].reshape(-1).view("<u2")[header["count"]:].any(), "zero where none is"
+        assert header["answers"] == part.samples - (not part.last)
         found.append((header["step"], part.sample, part.first_slot, part.samples, part.last,
                       part.indices.tolist()))
     assert next(beats, None) is None

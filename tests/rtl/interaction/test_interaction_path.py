@@ -9,7 +9,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from rtl.config import beats_of, packing_of, preset
-from rtl.formats import DenseSlot, FrameInfo, RawBeat, TaggedBeat
+from rtl.formats import DenseSlot, FrameInfo, HostFrame, RawBeat, TaggedBeat
 from rtl.interaction import Concatenator, DenseRing, Interaction, PooledBeat, ResultFrames
 from tests.rtl.interaction.dots import random_dot_samples, result_beats, vector_beats
 from tests.rtl.interaction.results import parsed_results
@@ -20,15 +20,16 @@ from tests.support import made, sender, simulate
 class Path(wiring.Component):
     def __init__(self, config):
         self.config = config
-        packets = {"headers": Out(stream.Signature(FrameInfo)),
-                   "payload": Out(stream.Signature(RawBeat))}
+        requests, results = (wiring.Signature({
+            "headers": Out(stream.Signature(header)), "payload": Out(stream.Signature(RawBeat))})
+            for header in (FrameInfo, HostFrame))
         super().__init__({
             "reserve": In(stream.Signature(DenseSlot)),
             "vectors": In(stream.Signature(TaggedBeat)),
             "pooled": In(stream.Signature(PooledBeat)),
             "vector_beats": In(5), "vector_packing": In(2), "dots": In(1), "itself": In(1),
-            "time": In(32), "requests": Out(wiring.Signature(packets)),
-            "results": Out(wiring.Signature(packets)), "dropped": Out(32), "idle": Out(1)})
+            "time": In(32), "requests": Out(requests),
+            "results": Out(results), "dropped": Out(32), "idle": Out(1)})
 
     def elaborate(self, platform):
         m = Module()

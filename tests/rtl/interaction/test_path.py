@@ -8,7 +8,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from rtl.config import preset
-from rtl.formats import FrameInfo, HoldSlot, RawBeat, RecordKind, TaggedBeat
+from rtl.formats import HoldSlot, HostFrame, RawBeat, RecordKind, TaggedBeat
 from rtl.interaction import HoldBuffer, Pooler, ResultPackager
 from tests.rtl.interaction.bags import pooled_beats, random_samples, slot_beats
 from tests.rtl.power_up import powered_up
@@ -21,7 +21,7 @@ class Path(wiring.Component):
         super().__init__({
             "reserve": In(stream.Signature(HoldSlot)), "next_landing": Out(16),
             "remote": In(stream.Signature(TaggedBeat)), "vector_beats": In(4),
-            "headers": Out(stream.Signature(FrameInfo)), "payload": Out(stream.Signature(RawBeat)),
+            "headers": Out(stream.Signature(HostFrame)), "payload": Out(stream.Signature(RawBeat)),
             "idle": Out(1)})
 
     def elaborate(self, platform):

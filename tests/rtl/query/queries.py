@@ -19,8 +19,8 @@ def empty(reserved: int = 0) -> int:
     return EMPTY << 48 | reserved << 50
 
 
-def head(sample: int, slots: int) -> int:
-    return sample | slots << 32 | SAMPLE << 48
+def head(sample: int, slots: int, ends: bool = False) -> int:
+    return sample | slots << 32 | SAMPLE << 48 | ends << 50
 
 
 def beats(records: list[int], step: int, rng: random.Random | None = None) -> list[dict]:
@@ -51,7 +51,7 @@ class Reading:
 
     def __post_init__(self):
         self._sample: Any = None  # [number, step, slots expected, slots seen, status]
-        self._straying = False
+        self._straying = self._ends = False
 
     def read(self, record: int, step: int, lost: bool = False) -> None:
         kind = record >> 48 & 3
@@ -62,8 +62,8 @@ class Reading:
                 self._close(Status.TRUNCATED, step)
             number, size = record & 0xFFFFFFFF, record >> 32 & 0xFFFF
             self._straying = False
-            self._sample = [number, step, size, [], 0]
-            if not 1 <= size <= self.sample_slots:
+            self._sample, self._ends = [number, step, size, [], 0], bool(record >> 50 & 1)
+            if not 1 <= size <= self.sample_slots or (self._ends and size != 1):
                 self._fault(Status.SAMPLE_SIZE)
             elif self.open_step is not None and 2 <= step - self.open_step & 0xFFFF < 0x8000:
                 self._fault(Status.STEP)
@@ -96,7 +96,8 @@ class Reading:
             elif kind == KEY and len(seen) == size - 1:
                 self._fault(Status.SAMPLE_SIZE)
         seen.append({"key": {"row": row, "table": table}, "kind": kind, "owner": owner,
-                     "sample": number, "step": step, "last": int(len(seen) == size - 1)})
+                     "sample": number, "step": step, "ends": int(self._ends and kind == EMPTY),
+                     "last": int(len(seen) == size - 1)})
         if len(seen) == size:
             if not self._sample[4]:
                 self.slots += seen

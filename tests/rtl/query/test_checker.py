@@ -109,6 +109,16 @@ def test_good_samples_pass_whole(stalls):
     assert not reading.errors and reading.slots
 
 
+def test_the_end_of_a_share_is_told():
+    """It is an EMPTY slot; a key behind such a head is one of a sample."""
+    rng = random.Random(2)
+    records = [*good_sample(1, 3, rng), head(2, 1, ends=True), empty(), *good_sample(3, 1, rng),
+               head(4, 1, ends=True), key(0, 1), head(5, 1), empty()]
+    reading, _ = check([(records, 9)])
+    assert [slot["sample"] for slot in reading.slots if slot["ends"]] == [2]
+    assert reading.slots[-1]["sample"] == 5
+
+
 @pytest.mark.parametrize("open_step", [0, 0xFFFE, None])
 def test_in_training_samples_far_ahead_are_refused(open_step):
     """They would wait at the head of the queue for what is behind them."""
@@ -142,6 +152,8 @@ BAD = {
                             Status.SAMPLE_SIZE),
     "empty slot at the end of a bag": ([head(7, 2), key(0, 1, end=False), empty()],
                                        Status.SAMPLE_SIZE),
+    "the end of a share with two slots": ([head(7, 2, ends=True), empty(), empty()],
+                                          Status.SAMPLE_SIZE),
     "no slot came": ([head(7, 4)], Status.TRUNCATED),
     "one slot missing": ([head(7, LARGEST), *[key(0, 1)] * (LARGEST - 1)], Status.TRUNCATED),
     "cut in a bag": ([head(7, 3), key(0, 1, end=False)], Status.TRUNCATED),
