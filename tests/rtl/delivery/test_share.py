@@ -1,0 +1,158 @@
+"""ShareDelivery: a share on its way to the dispatcher, as its different keys, numbered from 0."""
+
+import pytest
+from amaranth.hdl import Signal
+
+from rtl.config import preset
+from rtl.delivery import ShareDelivery
+from rtl.formats import NO_SAMPLE, RecordKind
+from tests.rtl.delivery.slots import EMPTY, Table, end_of, slots_of, some_keys
+from tests.rtl.power_up import powered_up
+from tests.support import made, quiet_while_idle, receiver, sender, simulate
+
+STALLS = [(0.0, 0.0, 0.0), (0.4, 0.0, 0.0), (0.0, 0.5, 0.0), (0.0, 0.0, 0.5), (0.3, 0.3, 0.3)]
+
+
+class Clocked(ShareDelivery):
+    """One without a register, in a clock's domain."""
+
+    def elaborate(self, platform):
+        m = super().elaborate(platform)
+        m.d.sync += Signal().eq(1)
+        return m
+
+
+def build(keys=64):
+    kind = ShareDelivery if keys else Clocked
+    return made(kind, preset("tiny").with_fields(unique_keys=keys))
+
+
+def end(step):
+    """Return what ends the share of ``step``, as it leaves."""
+    return {"kind": int(RecordKind.EMPTY), "sample": NO_SAMPLE, "step": step, "last": 1}
+
+
+def expected_of(slots, keys):
+    """Return what leaves, and the indices, with None where a share's are all told."""
+    table, out, open_step = Table(keys), [], None
+    for slot in slots:
+        table.add(slot)
+    for slot in table.sent:
+        if open_step not in (None, slot["step"]):
+            out.append(end(open_step))
+        if slot["ends"]:
+            out.append(end(slot["step"]))
+        else:
+            out.append({"kind": int(RecordKind.KEY_END), "sample": NO_SAMPLE, "last": 0,
+                        "step": slot["step"], "key": slot["key"], "owner": slot["owner"]})
+        open_step = None if slot["ends"] else slot["step"]
+    return out, [None if index["ends"] else index for index in table.indices]
+
+
+def run(slots, *, keys=64, stalls=STALLS[0], unique=1, dut=None):
+    """Return what left, the indices with None for a share's end, and the counters."""
+    dut = dut or build(keys)
+    out: list[dict] = []
+    indices: list[dict] = []
+    told: list[dict | None] = []
+    counters = {}
+
+    async def feed(ctx):
+        ctx.set(dut.unique, unique)
+        await sender(dut.i, slots, stall=stalls[0], seed=1)(ctx)
+        still = 0
+        while still < 30:
+            await ctx.tick()
+            still = still + 1 if ctx.get(dut.idle) and not ctx.get(dut.o.valid) else 0
+        counters.update({name: ctx.get(dut.counters[name])
+                         for name in dut.counters.shape().members})
+
+    async def ends(ctx):
+        number = 0
+        async for _, _, moves, step_end in ctx.tick().sample(
+                dut.indices.valid & dut.indices.ready, dut.step_end):
+            assert not (moves and step_end)
+            if moves or step_end:
+                told.append(number if moves else None)
+                number += bool(moves)
+
+    # What passes has no state, and is quiet if its input is.
+    quiet = quiet_while_idle(dut.idle, [dut.i.valid], [
+        dut.o.valid & dut.o.ready, dut.indices.valid & dut.indices.ready, dut.step_end])
+    simulate(powered_up(dut), feed, background=[
+        ends, receiver(dut.o, out, 1 << 30, stall=stalls[1], seed=2),
+        receiver(dut.indices, indices, 1 << 30, stall=stalls[2], seed=3), *[quiet] * unique])
+    return out, [None if number is None else indices[number] for number in told], counters
+
+
+def check(slots, **options):
+    out, told, counters = run(slots, **options)
+    expected, indices = expected_of(slots, options.get("keys", 64))
+    assert len(out) == len(expected)
+    for got, want in zip(out, expected):
+        assert {name: got[name] for name in want} == want and not got["ends"]
+    assert told == indices
+    return expected, counters
+
+
+@pytest.mark.few(3)
+@pytest.mark.parametrize("stalls", STALLS)
+def test_shares_leave_as_their_different_keys_and_an_end(stalls):
+    slots = []
+    for step, keys in ((3, some_keys(60, 20, 1)), (4, some_keys(70, 9, 2)), (9, [EMPTY, EMPTY]),
+                       (9, []), (9, some_keys(30, 30, 3)), (0xFFFF, [1, 1, 1]), (0, [1])):
+        slots += [*slots_of([(step, keys)], seed=step), end_of(step)]
+    expected, counters = check(slots, stalls=stalls)
+    assert sum(item["last"] for item in expected) == 7
+    assert counters["cut"] == 0 and counters["repeats"] > 60
+
+
+@pytest.mark.parametrize("stalls", [STALLS[0], STALLS[4]])
+def test_a_share_that_nobody_ends_ends_where_another_step_begins(stalls):
+    slots = [*slots_of([(1, [1, 2, 1, 3]), (2, [2, 2, 4]), (3, [5])]), end_of(3),
+             *slots_of([(4, [1])]), end_of(5), *slots_of([(6, [7])])]
+    expected, counters = check(slots, stalls=stalls)
+    assert [item["step"] for item in expected if item["last"]] == [1, 2, 3, 4, 5]
+    assert counters["cut"] == 3
+
+
+def test_keys_beyond_the_table_leave_again():
+    slots = [*slots_of([(1, [*range(64), *range(64)])]), end_of(1)]
+    expected, counters = check(slots, keys=16)
+    assert len(expected) > 65 and counters["retired_early"] >= len(expected) - 65
+
+
+@pytest.mark.parametrize("keys", [0, 64])
+def test_slots_pass_as_they_are_without(keys):
+    slots = [*slots_of([(1, some_keys(50, 9, 1))]), end_of(1), *slots_of([(2, [1, 1])])]
+    out, told, counters = run(slots, unique=0, dut=build(keys))
+    assert out == slots and not told and not any(counters.values())
+
+
+def test_latency():
+    dut, times = build(), {}
+
+    async def bench(ctx):
+        ctx.set(dut.unique, 1)
+        ctx.set(dut.o.ready, 1)
+        ctx.set(dut.indices.ready, 1)
+        while not ctx.get(dut.idle):
+            await ctx.tick()
+        ctx.set(dut.i.payload, slots_of([(1, [5])])[0])
+        ctx.set(dut.i.valid, 1)
+        for cycle in range(30):
+            if cycle and ctx.get(dut.i.ready):
+                ctx.set(dut.i.valid, 0)
+            for name, port in (("the same slot on o", dut.o), ("its index", dut.indices)):
+                if ctx.get(port.valid):
+                    times.setdefault(name, cycle)
+            await ctx.tick()
+
+    simulate(powered_up(dut), bench)
+    assert times == {name: ShareDelivery.LATENCY["slot", name] for name in times}
+    assert len(times) == 2
+
+
+def test_config_is_checked():
+    with pytest.raises(TypeError, match="config must be a NicConfig"):
+        ShareDelivery(None)  # type: ignore[arg-type]
