@@ -7,6 +7,7 @@ from amaranth.lib.wiring import In, Out
 from rtl.formats import FlushRecord, RecordBeat, StepOpenRecord
 from rtl.network.record_split import RecordSplit
 from rtl.rings.layouts import FlushedSlot, RingIndex
+from rtl.stream import SkidBuffer
 
 __all__ = ["RingMessages"]
 
@@ -20,13 +21,14 @@ class RingMessages(wiring.Component):
     -----
     opens, flushes: streams of :data:`rtl.formats.RecordBeat`.
     steps: stream of :data:`rtl.formats.StepOpenRecord`.
-    freed: event :data:`~rtl.rings.layouts.RingIndex`: the slots that a step says are returned, when
-        it is taken from ``steps``.
+    freed: event :data:`~rtl.rings.layouts.RingIndex`: the slots that a step says are returned, so
+        long before the step that it may use them.
     flushed: event :data:`~rtl.rings.layouts.FlushedSlot`.
     idle: no record inside.
     """
 
-    LATENCY = {("beat", "its first record"): RecordSplit.LATENCY["beat", "its first record"]}
+    LATENCY = {("beat", "its first step"): 2, ("beat", "its first flush"): 1,
+               ("slots returned", "their step"): 1}
     RATE = RecordSplit.RATE
 
     def __init__(self):
@@ -39,6 +41,8 @@ class RingMessages(wiring.Component):
         m = Module()
         m.submodules.opens = opens = RecordSplit(0)
         m.submodules.flushes = flushes = RecordSplit(0)
+        m.submodules.steps = steps = SkidBuffer(StepOpenRecord)
+        wiring.connect(m, steps.o, wiring.flipped(self.steps))
         for source, split in ((self.opens, opens), (self.flushes, flushes)):
             m.d.comb += [
                 split.i.valid.eq(source.valid), source.ready.eq(split.i.ready),
@@ -48,11 +52,11 @@ class RingMessages(wiring.Component):
         step = data.View(StepOpenRecord, opens.o.payload.record)
         flush = data.View(FlushRecord, flushes.o.payload.record)
         m.d.comb += [
-            self.steps.valid.eq(opens.o.valid), opens.o.ready.eq(self.steps.ready),
-            self.steps.payload.eq(step),
-            self.freed.valid.eq(opens.o.valid & self.steps.ready), self.freed.index.eq(step.freed),
+            steps.i.valid.eq(opens.o.valid), opens.o.ready.eq(steps.i.ready),
+            steps.i.payload.eq(step),
+            self.freed.valid.eq(opens.o.valid & steps.i.ready), self.freed.index.eq(step.freed),
             flushes.o.ready.eq(1), self.flushed.valid.eq(flushes.o.valid),
             self.flushed.slot.eq(flush.slot), self.flushed.tag.eq(flush.tag),
-            self.idle.eq(opens.idle & flushes.idle),
+            self.idle.eq(opens.idle & flushes.idle & steps.idle),
         ]
         return m

@@ -16,14 +16,16 @@ NODE = 5
 FULL = (1 << 64) - 1
 
 
-def make_packets(rng, sizes):
+def make_packets(rng, sizes, framing="ethernet"):
     packets = []
     for size in sizes:
         packets.append(({
             "opcode": rng.choice([LOOKUPS, VECTORS, QUERIES, 0x23]),
             "destination": rng.randrange(64), "step": rng.getrandbits(16),
             "count": rng.getrandbits(16), "credit": rng.getrandbits(16), "empty": int(size == 0),
-        }, [rng.getrandbits(512) for _ in range(size)]))
+        } | ({"address": rng.getrandbits(64), "answers": rng.getrandbits(16),
+              "status": rng.getrandbits(8)} if framing == "host" else {}),
+            [rng.getrandbits(512) for _ in range(size)]))
     return packets
 
 
@@ -72,7 +74,7 @@ def test_every_byte(framing, gap, stall):
     rng = random.Random(9)
     longest = 40 if framing == "host" else 22
     sizes = [rng.choice([0, 0, 1, 2, rng.randrange(1, longest + 1), longest]) for _ in range(40)]
-    packets = make_packets(rng, sizes)
+    packets = make_packets(rng, sizes, framing)
     taken, _, counters = run(framing, packets, gap=gap, stall=stall)
     position = 0
     for sequence, (info, beats) in enumerate(packets):
@@ -80,6 +82,11 @@ def test_every_byte(framing, gap, stall):
         position += len(part)
         assert [b["last"] for b in part] == [0] * len(beats) + [1]
         assert all(b["keep"] == FULL and b["err"] == 0 for b in part)
+        info = dict(info)
+        if framing == "host":  # its place in GPU memory; what it answers is not sent
+            assert part[0]["data"] & (1 << 64) - 1 == info.pop("address")
+            part[0]["data"] &= -1 << 64
+            del info["answers"], info["status"]
         frame = parse(b"".join(b["data"].to_bytes(64, "little") for b in part), framing)
         assert [int.from_bytes(frame.payload[k:k + 64], "little")
                 for k in range(0, len(frame.payload), 64)] == beats
