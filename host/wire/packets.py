@@ -16,6 +16,7 @@ from rtl.config import LANES
 from rtl.formats import (
     BEAT_BYTES,
     EMBER_OFFSET,
+    END_SAMPLE,
     RECORD_BITS,
     RECORDS_PER_BEAT,
     TAGS_PER_BEAT,
@@ -33,7 +34,7 @@ __all__ = [
     "Header", "destinations", "field_place", "gpu_vectors", "header_beat", "pack_records",
     "parse_errors", "parse_header", "parse_headers", "parse_pooled", "parse_records",
     "payload_records", "query_packets", "query_records", "record_fields", "records_to_beats",
-    "values_to_beats", "vectors_packet", "vectors_that_fit",
+    "share_end", "values_to_beats", "vectors_packet", "vectors_that_fit",
 ]
 
 WORDS = BEAT_BYTES // 4
@@ -169,6 +170,14 @@ def query_records(samples: Samples, first_sample: int) -> np.ndarray:
         records[heads] = pack_records(SampleRecord, sample=numbers, slots=sample_slots,
                                       kind=np.uint64(RecordKind.SAMPLE))
     return records
+
+
+def share_end() -> np.ndarray:
+    """Return the query records that end a share whose different vectors are each sent once:
+    uint64 ``[2]``."""
+    return np.concatenate((
+        pack_records(SampleRecord, sample=END_SAMPLE, slots=1, kind=RecordKind.SAMPLE, ends=1),
+        pack_records(QueryRecord, kind=RecordKind.EMPTY)))
 
 
 def query_packets(records: np.ndarray, *, node: int, step: int,

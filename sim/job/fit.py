@@ -23,10 +23,14 @@ def config_to_build(config: NicConfig, model: Model, runtime: Runtime,
 
 
 def check_fit(config: NicConfig, model: Model, runtime: Runtime, workload: Workload) -> None:
-    """Raise ``ValueError`` where the model or the number of nodes exceeds the NIC's sizes."""
+    """Raise ``ValueError`` where the model, the number of nodes or that of mini-batches in flight
+    exceeds the NIC's sizes."""
     if workload.nodes > config.nodes:
         raise ValueError(f"nodes must be at most {config.nodes} for config {config.name}, "
                          f"not {workload.nodes!r}")
+    if runtime.completions and workload.in_flight > config.completion_slots:
+        raise ValueError(f"in_flight must be at most {config.completion_slots}, the "
+                         f"completion_slots of the NIC, not {workload.in_flight!r}")
     if model.tables > config.tables:
         raise ValueError(f"tables of the model must be at most {config.tables} for config "
                          f"{config.name}, not {model.tables!r}")

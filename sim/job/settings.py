@@ -8,10 +8,14 @@ from host.model import POOLINGS, Model
 from rtl.config import NicConfig
 from rtl.formats import InteractionMode
 
-__all__ = ["MODES", "Runtime", "apply_settings"]
+__all__ = ["DELIVERIES", "MODES", "Runtime", "apply_settings"]
 
 MODES = {"dot": InteractionMode.DOT, "cat": InteractionMode.CAT}
 """Register values of the interactions that a model may have."""
+
+DELIVERIES = ("pooled", "unique")
+"""What a NIC gives its host of a bag: its pooled vector, or an index for each of its keys into the
+different vectors of the share."""
 
 _ITSELF = ("true", "false", "model")
 
@@ -33,12 +37,20 @@ class Runtime:
         results to their hosts in place of pooled vectors.
     interaction_itself: whether dots pair a vector with itself: ``true``, ``false``, or ``model``
         to take the model's.
+    deliver: ``pooled``: NICs pool the vectors of each bag. ``unique``: they give their hosts each
+        different vector of a share once, and an index for each slot; the GPU pools. With
+        ``interaction`` they give results, and ``deliver`` must be ``pooled``.
+    completions: whether a host opens each step at its NIC, which then writes a word to GPU memory
+        behind the last answer; the share of the step is over with the word.
+    completion_flush: whether the NIC reads back from GPU memory before it writes the word.
+    step_timeout: cycles from the opening of a step until it is completed without its answers; 0 for
+        never.
     request_batch: entries at which a request list to the GPU leaves: lookups, or samples whose
         dense vectors are requested.
-    request_timeout, lookup_timeout, vector_timeout, result_timeout, gradient_timeout: cycles after
-        which a request list, a lookups packet, a vectors packet, a results packet and a packet of
-        partial sums leave though they are not full; with 0 they leave at the next check, one
-        cycle later at the earliest.
+    request_timeout, lookup_timeout, vector_timeout, result_timeout, index_timeout,
+    gradient_timeout: cycles after which a request list, a lookups packet, a vectors packet, a
+        results packet, a packet of indices and a packet of partial sums leave though they are not
+        full; with 0 they leave at the next check, one cycle later at the earliest.
     overtake: in training, whether the queries of the next step are sent right behind the gradients
         of this one, and their lookups leave for each owner as soon as that owner is done.
     local_reduction: in training, whether a node sums its gradients of the same row before they
@@ -56,11 +68,16 @@ class Runtime:
     pooling: str = "model"
     interaction: bool = False
     interaction_itself: str = "model"
+    deliver: str = "pooled"
+    completions: bool = False
+    completion_flush: bool = True
+    step_timeout: int = 0
     request_batch: int = 128
     request_timeout: int = 64
     lookup_timeout: int = 32
     vector_timeout: int = 64
     result_timeout: int = 64
+    index_timeout: int = 64
     overtake: bool = False
     local_reduction: bool = True
     gradient_partials: str = "exact"
@@ -100,15 +117,29 @@ class Runtime:
         if self.gradient_partials not in PARTIALS:
             raise ValueError(f"gradient_partials must be {' or '.join(PARTIALS)}, "
                              f"not {self.gradient_partials!r}")
+        self._check_delivery(config)
         most = 8 * config.net_payload_beats
         if not 1 <= self.request_batch <= most:
             raise ValueError(f"request_batch must be between 1 and {most}, "
                              f"not {self.request_batch!r}")
         for name in ("request_timeout", "lookup_timeout", "vector_timeout", "result_timeout",
-                     "gradient_timeout"):
+                     "index_timeout", "gradient_timeout"):
             if not 0 <= getattr(self, name) <= 0xFFFF:
                 raise ValueError(f"{name} must be between 0 and {0xFFFF}, "
                                  f"not {getattr(self, name)!r}")
+
+    def _check_delivery(self, config: NicConfig) -> None:
+        """Raise ``ValueError`` for an invalid delivery to the host."""
+        if self.deliver not in DELIVERIES:
+            raise ValueError(f"deliver must be {' or '.join(DELIVERIES)}, not {self.deliver!r}")
+        if self.deliver == "unique" and self.interaction:
+            raise ValueError("deliver must be pooled with interaction, whose results NICs give in "
+                             "place of vectors, not 'unique'")
+        if self.deliver == "unique" and not config.unique_keys:
+            raise ValueError("unique_keys must be above 0 to deliver unique vectors, not 0")
+        if not 0 <= self.step_timeout <= 0xFFFF_FFFF:
+            raise ValueError(f"step_timeout must be between 0 and {0xFFFF_FFFF}, "
+                             f"not {self.step_timeout!r}")
 
 
 def apply_settings(config: NicConfig, settings: list[str]) -> tuple[NicConfig, Runtime]:

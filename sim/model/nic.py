@@ -73,7 +73,15 @@ class ModelNic:
 
     def configure(self, registers: ModelRegisters, runtime: Runtime, plan: ShardPlan,
                   model: Dlrm, *, node: int, nodes: int) -> None:
-        """Configure a NIC as node ``node`` of ``nodes`` for ``model``."""
+        """Configure a NIC as node ``node`` of ``nodes`` for ``model``.
+
+        ``ValueError`` for what the model does not have: unique vectors, and completions.
+        """
+        if runtime.deliver != "pooled":
+            raise ValueError(f"deliver must be pooled with fidelity model, not "
+                             f"{runtime.deliver!r}")
+        if runtime.completions:
+            raise ValueError("completions must be false with fidelity model, not true")
         registers.begin(
             register_values(self.config, runtime, model, node=node, nodes=nodes), plan)
 

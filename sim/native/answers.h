@@ -4,9 +4,11 @@
 #include <cstdint>
 #include <cstring>
 #include <list>
+#include <memory>
 #include <vector>
 
-#include "beats.h"
+#include "completions.h"
+#include "unique.h"
 
 namespace ember {
 
@@ -14,7 +16,10 @@ struct Step : Asked {
     std::vector<uint64_t> kept;  // the records
     uint64_t sent = 0;           // of them
     double started = 0, ready = 0;
-    bool begun = false;
+    bool begun = false, open = false, given_up = false;
+    uint64_t opening = 0;                 // its number
+    std::unique_ptr<UniqueShare> unique;  // until all of it has come
+    std::vector<float> dense_kept;        // of one that was given up
 
     explicit Step(const Asked& asked)
         : Asked(asked), kept(asked.records, asked.records + asked.count) {}
@@ -22,8 +27,10 @@ struct Step : Asked {
 
 // A protocol violation of a NIC.
 struct Fault {
-    enum Kind : uint64_t { NONE, ANSWER, OPCODE, COUNT, ROW, DENSE, LATE } kind = NONE;
-    uint64_t value = 0;  // the sample, opcode, row or cycle
+    enum Kind : uint64_t {
+        NONE, ANSWER, OPCODE, COUNT, ROW, DENSE, LATE, VECTORS, INDICES, CLOSED, SLOT, EARLY
+    } kind = NONE;
+    uint64_t value = 0;  // the sample, opcode, row, cycle or step
 };
 
 struct Refusal {
@@ -37,12 +44,25 @@ struct Head {
 class Answers {
 public:
     std::list<Step> steps;  // in flight, in the order in which they were handed out
+    std::list<Step> given_up;  // and ended: only find() and own() tell of them
+    Completions completions;
     std::vector<Refusal> refusals;
     std::vector<Step*> completed;  // by the packet taken last
     Fault fault;
 
-    explicit Answers(bool interaction) : interaction_(interaction) {}
+    explicit Answers(const HostConfig& config)
+        : completions(config.completion_slots), interaction_(config.interaction),
+          unique_(config.unique), mean_(config.mean), dimension_(config.dimension) {}
 
+    // Start accepting answers; returns the step.
+    Step& open(const Asked& asked) {
+        Step& step = steps.emplace_back(asked);
+        if (unique_) {
+            step.unique = std::make_unique<UniqueShare>(asked, dimension_);
+            shares_.push_back(&step);
+        }
+        return step;
+    }
     // Place the answers of a packet; returns false, and does nothing, for one with another purpose.
     bool take(const uint32_t* words, uint64_t beats, const Head& head) {
         const uint32_t *tag = words + BEAT_WORDS, *values = tag + BEAT_WORDS;
@@ -53,8 +73,15 @@ public:
         } else if (head.opcode == opcode::ERRORS) {
             for (uint32_t k = 0; k < head.count; k++) {
                 const uint64_t record = record_at(words, k);
-                refuse(uint32_t(error::sample.of(record)), uint32_t(error::status.of(record)));
+                refuse(uint32_t(error::sample.of(record)), uint32_t(error::step.of(record)),
+                       uint32_t(error::status.of(record)));
             }
+        } else if (head.opcode == opcode::COMPLETION) {
+            complete(head, record_at(words, 0), beats);
+        } else if (head.opcode == opcode::INDICES) {
+            indices(head, tag, beats - 2);
+        } else if (unique_) {
+            vectors(head, tag, beats - 2);
         } else if (head.opcode == opcode::POOLED) {
             part(pooled_tag::sample.get(tag), pooled_tag::first_bag.get(tag), head.count, pooled_tag::last.get(tag),
                  values, beats - 2);
@@ -68,16 +95,19 @@ public:
     }
     // Whether packets of an opcode only answer samples.
     bool answers(uint32_t opcode) const {
-        return opcode == opcode::ERRORS
+        return opcode == opcode::ERRORS || (completions && opcode == opcode::COMPLETION)
             || (interaction_ ? opcode == opcode::RESULTS || opcode == opcode::RESULT_PART
-                             : opcode == opcode::POOLED);
+                             : opcode == opcode::POOLED)
+            || (unique_ && opcode == opcode::INDICES);
     }
+    // The step in flight with `sample`, or else one that was given up, or null.
     Step* find(uint32_t sample) {
-        for (auto& step : steps)
-            if (sample - step.first < step.samples) return &step;
+        for (auto* from : {&steps, &given_up})
+            for (auto& step : *from)
+                if (sample - step.first < step.samples) return &step;
         return nullptr;
     }
-    // The step in flight with `sample` in this node's share, or null.
+    // The same, if `sample` is in this node's share.
     Step* own(uint32_t sample) {
         Step* step = find(sample);
         return step && sample - step->first - step->share_first < step->share ? step : nullptr;
@@ -89,6 +119,7 @@ public:
 private:
     void part(uint32_t sample, uint32_t first, uint32_t count, bool last, const uint32_t* values,
               uint64_t beats) {
+        if (late(sample)) return;
         Step* step = own(sample);
         const uint32_t at = step ? sample - step->first : 0;
         const uint64_t after = uint64_t{first} + count;
@@ -119,23 +150,124 @@ private:
             part(tags[k / DATA_WORDS * BEAT_WORDS + k % DATA_WORDS], 0, uint32_t(each), true,
                  tags + (first + k * each) * BEAT_WORDS, each);
     }
-    void refuse(uint32_t sample, uint32_t status) {
+    // Whether a sample is of a step that was given up.
+    bool late(uint32_t sample) {
+        const Step* step = find(sample);
+        return step && step->given_up;
+    }
+    void refuse(uint32_t sample, uint32_t number, uint32_t status) {
         refusals.push_back({sample, status});
-        if (!find(sample)) return;
+        if (unique_ && sample == END_SAMPLE) return refuse_end(number, status);
+        if (!find(sample) || late(sample)) return;
         Step* step = own(sample);
         const uint32_t at = step ? sample - step->first : 0;
-        if (!step || step->status[at] || uint64_t(step->filled[at]) == step->parts) {
+        if (!step || step->status[at] || uint64_t(step->filled[at]) == step->parts
+            || (step->unique && step->unique->started(at - step->share_first))) {
             fail(Fault::ANSWER, sample);
             return;
         }
         step->status[at] = status;
-        answered(*step);
+        const bool last = !--*step->left;
+        if (unique_) check(*step);
+        else if (last) completes(*step);
     }
     void answered(Step& step) {
-        if (!--*step.left) completed.push_back(&step);
+        if (!--*step.left) completes(step);
+    }
+    // All answers of a share have come; a completion may have to follow.
+    void completes(Step& step) {
+        if (!completions) completed.push_back(&step);
+    }
+    // End a share without the answers that it lacks.
+    void give_up(Step& step, uint64_t status) {
+        for (uint32_t at = step.share_first; at < step.share_first + step.share; at++)
+            if (!step.status[at] && uint64_t(step.filled[at]) < step.parts)
+                step.status[at] = int64_t(status);
+        *step.left = 0;
+        step.given_up = true;
+        if (step.unique) {
+            step.unique->drop();
+            if (step.unique->ended) forget(step);
+        }
+        completed.push_back(&step);
     }
 
-    const bool interaction_;
+    // Completions. Reference: Answers._complete and sim.node.completions.Completions.take.
+    void complete(const Head& head, uint64_t word, uint64_t beats) {
+        if (head.count != 1 || beats != 2) return fail(Fault::COUNT, head.opcode);
+        const uint64_t number = completion::step.of(word), status = completion::status.of(word);
+        const auto found = std::find_if(steps.begin(), steps.end(), [&](const Step& step) {
+            return step.open && (step.step & 0xFFFF) == number;
+        });
+        if (found == steps.end()) return fail(Fault::CLOSED, number);
+        if (completion::slot.of(word) != completions.slot(found->opening)
+            || completion::lap.of(word) != completions.lap(found->opening))
+            return fail(Fault::SLOT, number);
+        found->open = false;
+        if (!*found->left && !found->unique) return completed.push_back(&*found);
+        if (!status) return fail(Fault::EARLY, number);
+        give_up(*found, status);
+    }
+
+    // Delivery `unique`. Reference: sim.node.unique.UniqueShares.
+    Step* share_of(uint64_t number) {
+        for (Step* step : shares_)
+            if ((step->step & 0xFFFF) == number) return step;
+        return nullptr;
+    }
+    void forget(Step& step) {
+        shares_.remove(&step);
+        step.unique.reset();
+    }
+    void check(Step& step) {
+        if (!step.unique) return;
+        if (step.given_up) {
+            if (step.unique->ended) forget(step);
+        } else if (step.unique->whole()) {
+            if (!step.unique->expand(mean_)) return fail(Fault::INDICES, step.first);
+            forget(step);
+            completes(step);
+        }
+    }
+    void vectors(const Head& head, const uint32_t* tag, uint64_t beats) {
+        Step* step = share_of(head.step);
+        bool good = step && pooled_tag::sample.get(tag) == NO_SAMPLE;
+        for (Step* older : shares_) {
+            if (older == step) break;
+            good &= older->unique->ended || older->unique->endless;
+        }
+        good = good && step->unique->add_vectors(pooled_tag::first_bag.get(tag), pooled_tag::last.get(tag), head.count,
+                                                 tag + BEAT_WORDS, beats);
+        if (!good) return fail(Fault::VECTORS, head.step);
+        check(*step);
+    }
+    void indices(const Head& head, const uint32_t* tag, uint64_t beats) {
+        const uint32_t sample = uint32_t(index_tag::sample.get(tag));
+        const uint64_t samples = index_tag::samples.get(tag);
+        Step* step = own(sample);
+        if (!step || head.step != (step->step & 0xFFFF) || step->step < indexed_ || !head.count
+            || samples < 1 || samples > head.count
+            || beats != (head.count + INDICES_PER_BEAT - 1) / INDICES_PER_BEAT)
+            return fail(Fault::INDICES, sample);
+        indexed_ = step->step;
+        if (step->given_up) return;
+        if (!step->unique
+            || !step->unique->add_indices(sample - step->first - step->share_first, index_tag::first_slot.get(tag),
+                                          samples, index_tag::last.get(tag), head.count, tag + BEAT_WORDS))
+            return fail(Fault::INDICES, sample);
+        check(*step);
+    }
+    void refuse_end(uint32_t number, uint32_t status) {
+        Step* step = share_of(number);
+        if (!step || step->unique->ended) return;
+        step->unique->endless = true;
+        if (!step->given_up && !completions) give_up(*step, status);
+    }
+
+    const bool interaction_, unique_, mean_;
+    const uint64_t dimension_;
+    std::list<Step*> shares_;  // of which something is to come, in the order of `steps`
+    uint64_t indexed_ = 0;     // step of the last indices
 };
 
 }  // namespace ember

@@ -16,13 +16,19 @@ from host.wire.layouts import field_bits
 from host.wire.packets import field_place
 from rtl.formats import (
     BEAT_BYTES,
+    EMPTY_INDEX,
+    END_SAMPLE,
+    INDICES_PER_BEAT,
+    NO_SAMPLE,
     RECORDS_PER_BEAT,
     TAGS_PER_BEAT,
     VERSION,
+    CompletionRecord,
     DenseRecord,
     DescriptorKind,
     EmberHeader,
     ErrorRecord,
+    IndexTag,
     InteractionMode,
     LookupRecord,
     Opcode,
@@ -31,6 +37,7 @@ from rtl.formats import (
     RecordKind,
     ResultPartTag,
     SampleRecord,
+    StepOpenRecord,
 )
 from sim.native import structures
 from sim.native.structures import definition
@@ -42,13 +49,16 @@ _SIZES = {
     "BEAT_BYTES": BEAT_BYTES, "BEAT_WORDS": BEAT_WORDS, "DATA_WORDS": DATA_WORDS,
     "KEEP_WORD": KEEP_WORDS.start, "KEEP_WORDS": len(KEEP_WORDS), "LAST_BIT": LAST_BIT,
     "RECORDS_PER_BEAT": RECORDS_PER_BEAT, "TAGS_PER_BEAT": TAGS_PER_BEAT, "VERSION": VERSION,
+    "INDICES_PER_BEAT": INDICES_PER_BEAT, "EMPTY_INDEX": EMPTY_INDEX, "NO_SAMPLE": NO_SAMPLE,
+    "END_SAMPLE": END_SAMPLE,
     "OWNER_BITS": OWNER_BITS, "KEY_ROW_BITS": KEY_ROW_BITS}
 _ENUMS: dict[str, type[IntEnum]] = {
     "opcode": Opcode, "record": RecordKind, "descriptor": DescriptorKind,
     "interaction": InteractionMode}
 _LAYOUTS = {
     "lookup": LookupRecord, "query": QueryRecord, "sample": SampleRecord, "dense": DenseRecord,
-    "error": ErrorRecord, "pooled_tag": PooledTag, "part_tag": ResultPartTag}
+    "error": ErrorRecord, "pooled_tag": PooledTag, "part_tag": ResultPartTag,
+    "index_tag": IndexTag, "opening": StepOpenRecord, "completion": CompletionRecord}
 _STRUCTURES = (
     structures.Plan, structures.Rows, structures.GpuTimes, structures.HostConfig,
     structures.Asked, structures.EnginePort, structures.Share, structures.HostCounts,

@@ -32,14 +32,13 @@ public:
     std::vector<Share> finished;
 
     Host(Nic& nic, const HostConfig& given)
-        : answers(given.interaction),
+        : answers(given),
           outbox(uint32_t(given.node), given.latency, given.cycles_per_byte),
           thread{given.gpu.call}, gpu(given.gpu, thread), bottom(given.gpu), nic_(nic),
           config_(given) {}
 
     void submit(const Asked& asked) {
-        answers.steps.emplace_back(asked);
-        put(asked.time, {Event::ADD, &answers.steps.back()});
+        put(asked.time, {Event::ADD, &answers.open(asked)});
     }
 
     // Run NIC and host up to a cycle.
@@ -124,8 +123,9 @@ private:
         double answer = event == NEVER ? INFINITE : double(event);
         const double host = next_event() + double(config_.latency);
         answer += double(2 * config_.latency);
-        // Dense vectors are read at once.
-        if (queries_.empty() && waiting_.empty() && !config_.interaction) answer += gpu.launch();
+        // Dense vectors are read at once, and so is what a flush is to read.
+        if (queries_.empty() && waiting_.empty() && !config_.interaction && !answers.completions)
+            answer += gpu.launch();
         return std::min(answer, host);
     }
 
@@ -163,7 +163,8 @@ private:
         kept.records.clear();
         kept.completed.clear();
         if (answers_only) kept.completed = answers.completed;
-        else if (head.count > RECORDS_PER_BEAT * (beats - 1))
+        else if (head.count > RECORDS_PER_BEAT * (beats - 1)
+                 || (flushes(head) && (head.count != 1 || beats != 2)))
             answers.fail(Fault::COUNT, head.opcode);
         else
             for (uint32_t k = 0; k < head.count; k++)
@@ -200,12 +201,31 @@ private:
             launched(gpu.arrive(now, std::move(rows)));
         } else if (head.opcode == opcode::DENSE_REQUESTS && config_.interaction) {
             keeps = ask(at, now);
+        } else if (flushes(head)) {
+            send_record(opcode::FLUSHED, head.step, taken_[at].records[0], now);
         } else if (head.opcode != opcode::CREDIT && !answers.answers(head.opcode)) {
             answers.fail(Fault::OPCODE, head.opcode);
         }
         for (Step* step : std::vector<Step*>(taken_[at].completed)) ended(step, now);
         if (!keeps) free_taken_.push_back(at);
         send_queries(now);
+    }
+    bool flushes(const Head& head) const {
+        return answers.completions && head.opcode == opcode::FLUSH;
+    }
+    void send_record(uint32_t opcode, uint32_t step, uint64_t record, double now) {
+        uint32_t* words = outbox.send(opcode, step, 1, 2, 2, now) + BEAT_WORDS;
+        words[0] = uint32_t(record);
+        words[1] = uint32_t(record >> 32);
+    }
+    // Open a step at the NIC. Reference: sim.node.completions.Completions.open.
+    void open(Step& step, double now) {
+        step.open = true;
+        step.opening = answers.completions.open();
+        send_record(opcode::STEP_OPEN, uint32_t(step.step),
+                    opening::samples.at(step.share + config_.unique)
+                        | opening::step.at(step.step)
+                        | opening::freed.at(answers.completions.returned()), now);
     }
     // Queue a read of dense vectors, which are ready when the bottom MLP has run.
     bool ask(size_t at, double now) {
@@ -248,7 +268,7 @@ private:
     void start(double now) {
         const size_t most = RECORDS_PER_BEAT
                             * std::min(config_.payload_beats, config_.buffer_beats / 2);
-        while (!waiting_.empty() && going_ < config_.in_flight) {
+        while (!waiting_.empty() && going_ < config_.in_flight && answers.completions.reserve()) {
             Step* step = waiting_.front();
             waiting_.pop_front();
             going_++;
@@ -271,6 +291,7 @@ private:
             if (!step.begun) {
                 step.begun = true;
                 step.started = now;
+                if (answers.completions) open(step, now);
                 if (config_.interaction) step.ready = bottom.compute(now, step.share);
             }
             uint32_t* words = outbox.send(opcode::QUERIES, uint32_t(step.step),
@@ -291,11 +312,24 @@ private:
         finished.push_back({step->step, step->started, now});
         auto found = answers.steps.begin();
         while (&*found != step) ++found;
+        if (answers.completions) answers.completions.seen(step->opening);
         // After a refusal, some of its queries may be unsent.
-        if (step->sent < step->kept.size()) over_.splice(over_.begin(), answers.steps, found);
+        if (step->given_up) give_up(found);
+        else if (step->sent < step->kept.size()) over_.splice(over_.begin(), answers.steps, found);
         else answers.steps.erase(found);
         going_--;
         start(now);
+    }
+
+    // Keep a step whose answers may still come, and its dense vectors, which the NIC may still ask for.
+    void give_up(std::list<Step>::iterator step) {
+        if (step->dense)
+            step->dense_kept.assign(step->dense, step->dense + step->samples * config_.dimension);
+        if (step->dense) step->dense = step->dense_kept.data();
+        step->answers = nullptr;
+        step->filled = step->status = step->left = nullptr;
+        step->ready = 0;
+        answers.given_up.splice(answers.given_up.end(), answers.steps, step);
     }
 
     void send_rows(const List& list, double now) {

@@ -24,6 +24,7 @@ from sim.job.faults import Windows
 from sim.native.structures import Asked, GpuTimes, HostConfig, HostCounts, Share
 from sim.nic.ports import LAST_BIT
 from sim.nic.timed import TIMED
+from sim.node.delivery import Delivery
 from sim.node.errors import COUNT, OPCODE, ProtocolError
 from sim.node.step import Step
 
@@ -53,7 +54,12 @@ _FAULTS = (
     OPCODE, COUNT,
     "asked for row {} of a table that does not have it",
     "asked for the dense vector of sample {}, which it does not hold",
-    "was given a beat for cycle {}, which had passed")
+    "was given a beat for cycle {}, which had passed",
+    "sent vectors of step {}, or their end, which were not to come now",
+    "sent indices of sample {}, or with it, which were not to come now",
+    "completed step {}, which is not open",
+    "completed step {} in the slot or the lap of another",
+    "completed step {}, whose answers have not all come, without an error")
 """Messages by the C++ ``Fault``."""
 
 
@@ -84,6 +90,7 @@ class NativeNode:
     library: a shared library with `HOST_FUNCTIONS`.
     make: makes a host with that library.
     rows: address of the C++ ``Rows`` in GPU memory; None if vectors have no values.
+    delivery: as of a :class:`sim.node.node.Node`; vectors that come once each must have values.
     """
 
     training = None
@@ -93,7 +100,9 @@ class NativeNode:
     def __init__(self, number: int, engine: CompiledEngine, config: NicConfig, dimension: int,
                  pcie: PcieProfile, gpu: GpuProfile, in_flight: int, bottom: int | None,
                  library: SimpleNamespace, make: Callable[[HostConfig], int],
-                 rows: int | None = None):
+                 rows: int | None = None, delivery: Delivery | None = None):
+        delivery = delivery or Delivery()
+        assert rows is not None or delivery.pooling is None
         self.number, self.engine = number, engine
         self.pcie = Pcie(pcie)
         self.silent_host = self.silent_gpu = Windows()
@@ -110,7 +119,8 @@ class NativeNode:
         self._host = make(HostConfig(
             number, dimension, config.host_payload_beats, config.query_beats, in_flight,
             vectors_that_fit(dimension, config.host_payload_beats), self.pcie.latency,
-            self._interacts, self.pcie.to_nic.cycles_per_byte, rows, times))
+            self._interacts, delivery.pooling is not None, delivery.pooling == "mean",
+            delivery.completion_slots, self.pcie.to_nic.cycles_per_byte, rows, times))
         engine.set_rate("host_tx", cycles_per_beat=BEAT_BYTES * self.pcie.from_nic.cycles_per_byte,
                         last_bit=LAST_BIT, burst=64)
 

@@ -16,6 +16,7 @@ from sim.native.formats import header_text
 from sim.native.host import HOST_FUNCTIONS, HOST_LONG, NativeNode
 from sim.native.rows import rows_of
 from sim.native.structures import EnginePort, HostConfig
+from sim.node.delivery import Delivery
 
 __all__ = ["CompiledNode"]
 
@@ -38,15 +39,17 @@ class CompiledNode(NativeNode):
 
     Parameters
     ----------
-    number, engine, config, pcie, gpu, in_flight, bottom: as of a :class:`sim.node.node.Node`.
+    number, engine, config, pcie, gpu, in_flight, bottom, delivery: as of a
+        :class:`sim.node.node.Node`.
     model, seed: of the rows in GPU memory.
     """
 
     def __init__(self, number: int, engine: CompiledEngine, config: NicConfig, model: Model,
                  seed: int, pcie: PcieProfile, gpu: GpuProfile, in_flight: int,
-                 bottom: int | None = None):
+                 bottom: int | None = None, delivery: Delivery | None = None):
         functions, port = _library(), EnginePort(*engine.native("host_tx", "host_rx"))
         self._rows = rows_of(model, seed)  # must live as long as the host
         super().__init__(
             number, engine, config, model.dimension, pcie, gpu, in_flight, bottom, functions,
-            lambda host: functions.ember_host_new(port, host), ctypes.addressof(self._rows))
+            lambda host: functions.ember_host_new(port, host), ctypes.addressof(self._rows),
+            delivery)

@@ -13,7 +13,10 @@ from sim.engines import Engine, Model, load
 from sim.job.settings import MODES, Runtime
 from sim.nic.registers import RegisterFile
 
-__all__ = ["NicModel", "nic_model", "register_values"]
+__all__ = ["COMPLETION_BASE", "NicModel", "nic_model", "register_values"]
+
+COMPLETION_BASE = 0x2_4000_1000
+"""Address of the ring of completions in GPU memory: a multiple of its largest size."""
 
 # A NIC whose Verilog is cached from an earlier run is described but never elaborated.
 warnings.simplefilter("ignore", UnusedElaboratable)
@@ -75,7 +78,20 @@ def register_values(config: NicConfig, runtime: Runtime, model: Dlrm, *, node: i
         "result_timeout": runtime.result_timeout,
         # An honest peer leaves an eighth of its share unused; one that exceeds it misbehaves.
         "lookup_window": max(1, share - share // 8), "lookup_share": share,
-    }
+    } | _delivery_values(runtime)
+
+
+def _delivery_values(runtime: Runtime) -> dict[str, int]:
+    """Return the register values of what is not delivered as after reset."""
+    values = {}
+    if runtime.deliver == "unique":
+        values |= {"unique_delivery": 1, "index_timeout": runtime.index_timeout}
+    if runtime.completions:
+        values |= {"completion_flush": int(runtime.completion_flush),
+                   "completion_base_low": COMPLETION_BASE & 0xFFFF_FFFF,
+                   "completion_base_high": COMPLETION_BASE >> 32,
+                   "step_timeout": runtime.step_timeout}
+    return values
 
 
 @lru_cache(maxsize=4)

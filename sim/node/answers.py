@@ -7,16 +7,19 @@ import numpy as np
 
 from host.wire.packets import Header, parse_errors, parse_headers, parse_pooled
 from host.wire.results import parse_result_part, parse_results
-from rtl.formats import Opcode
+from rtl.formats import END_SAMPLE, Opcode
 from sim.nic.ports import Packets
+from sim.node.completions import Completions
 from sim.node.errors import ProtocolError
 from sim.node.step import Step
+from sim.node.unique import UniqueShares
 
 __all__ = ["Answers", "Notice"]
 
 OnRefused = Callable[[np.ndarray, np.ndarray, np.ndarray], None]
 
 _POOLED = frozenset((Opcode.POOLED, Opcode.ERRORS))
+_UNIQUE = frozenset((Opcode.POOLED, Opcode.INDICES, Opcode.ERRORS))
 _RESULTS = frozenset((Opcode.RESULTS, Opcode.RESULT_PART, Opcode.ERRORS))
 
 
@@ -41,6 +44,13 @@ class Answers:
     dimension: of a vector.
     interaction: whether the NIC answers with interaction results instead of pooled vectors.
     refused: called with the samples, steps and statuses of an ERRORS packet.
+    pooling: ``sum`` or ``mean``, if the NIC sends each different vector of a share once; else None.
+    completions: the ring in which the NIC says that a share is complete; without it, a share is
+        complete with its last answer.
+
+    A share that its NIC completes without all answers is given up: the samples that lack theirs
+    have the word's status, and what still comes of them is of no use. So is, without completions,
+    a share whose end is refused.
 
     Members: ``steps``, those in flight with a share at this node, by number; ``errors``, sample and
     status of each refusal; ``answering``, opcodes of packets that only answer samples.
@@ -49,16 +59,24 @@ class Answers:
     """
 
     def __init__(self, number: int, dimension: int, *, interaction: bool,
-                 refused: OnRefused = lambda samples, steps, statuses: None):
+                 refused: OnRefused = lambda samples, steps, statuses: None,
+                 pooling: str | None = None, completions: Completions | None = None):
         self._number, self._dimension, self._tell_refused = number, dimension, refused
-        self.answering = _RESULTS if interaction else _POOLED
+        self._unique = pooling and UniqueShares(number, dimension, pooling, self.find)
+        self._completions = completions
+        self.answering = _RESULTS if interaction else _UNIQUE if pooling else _POOLED
+        if completions is not None:
+            self.answering |= {Opcode.COMPLETION}
         self._credits = 0, 0
         self.steps: dict[int, Step] = {}
+        self._given_up: dict[int, Step] = {}
         self.errors: list[tuple[int, int]] = []
 
     def open(self, step: Step) -> None:
         """Start accepting answers to ``step``."""
         self.steps[step.number] = step
+        if self._unique:
+            self._unique.open(step)
 
     def close(self, step: Step) -> None:
         """Stop accepting answers to ``step``."""
@@ -82,11 +100,15 @@ class Answers:
         return notices
 
     def find(self, sample: int) -> tuple[Step, int] | None:
-        """Return the step that holds ``sample``, numbered modulo 2^32, and its index there."""
-        for step in self.steps.values():
-            at = sample - step.first & 0xFFFFFFFF
-            if at < len(step.samples):
-                return step, at
+        """Return the step that holds ``sample``, numbered modulo 2^32, and its index there.
+
+        The step is in flight, or else was given up.
+        """
+        for steps in (self.steps, self._given_up):
+            for step in steps.values():
+                at = sample - step.first & 0xFFFFFFFF
+                if at < len(step.samples):
+                    return step, at
         return None
 
     def _place(self, packet: np.ndarray, head: Header) -> Sequence[Step]:
@@ -94,6 +116,12 @@ class Answers:
         opcode = head.opcode
         if opcode not in self.answering:
             return ()
+        if opcode == Opcode.COMPLETION:
+            return self._complete(packet, head)
+        if self._unique and opcode != Opcode.ERRORS:
+            take = (self._unique.take_vectors if opcode == Opcode.POOLED else
+                    self._unique.take_indices)
+            return self._completed(take(packet, head))
         if opcode == Opcode.POOLED:
             return self._part(*parse_pooled(packet, head.count, self._dimension))
         if opcode == Opcode.RESULT_PART:
@@ -103,8 +131,8 @@ class Answers:
                     for step in self._part(int(sample), 0, True, result)]
         found = parse_errors(packet, head.count)
         self._tell_refused(found["sample"], found["step"], found["status"])
-        return [step for refused in zip(found["sample"].tolist(), found["status"].tolist())
-                for step in self._refuse(*refused)]
+        return [step for refused in zip(*(found[name].tolist() for name in (
+                    "sample", "step", "status"))) for step in self._refuse(*refused)]
 
     def _part(self, sample: int, first: int, last: bool, parts: np.ndarray) -> Sequence[Step]:
         """Place parts of the answer to a sample; ``last`` marks the part that ends it."""
@@ -113,19 +141,48 @@ class Answers:
             raise ProtocolError(
                 f"node {self._number} answered sample {sample}, which is not in flight")
         step, at = found
+        if step.number in self._given_up:
+            return ()
         if last != step.place(self._number, at, first, parts):
             raise ProtocolError(f"sample {step.numbers[at]} ended after {step.filled[at]} of "
                                 f"{step.answers.shape[1]} parts")
-        return self._completed(step)
+        return self._completed(None if step.left[self._number] else step)
 
-    def _refuse(self, sample: int, status: int) -> Sequence[Step]:
+    def _refuse(self, sample: int, number: int, status: int) -> Sequence[Step]:
+        """Record that a sample, or the end of a share, is refused in the step with this number."""
         self.errors.append((sample, status))
+        if self._unique and sample == END_SAMPLE:
+            step = self._unique.refuse_end(number)
+            if step is None or step.number in self._given_up or self._completions is not None:
+                return ()
+            return self._give_up(step, status)
         found = self.find(sample)
-        if found is None:
+        if found is None or found[0].number in self._given_up:
             return ()
         step, at = found
+        if self._unique:
+            return self._completed(self._unique.refuse(step, at, status))
         step.refuse(self._number, at, status)
-        return self._completed(step)
+        return self._completed(None if step.left[self._number] else step)
 
-    def _completed(self, step: Step) -> Sequence[Step]:
-        return () if step.left[self._number] else (step,)
+    def _complete(self, packet: np.ndarray, head: Header) -> Sequence[Step]:
+        """Take the word of a step, and return the step."""
+        assert self._completions is not None
+        step, status = self._completions.take(packet, head)
+        if not step.left[self._number] and not (self._unique and self._unique.lacks(step)):
+            return (step,)
+        if not status:
+            raise ProtocolError(f"node {self._number} completed step {step.number}, whose answers "
+                                f"have not all come, without an error")
+        return self._give_up(step, status)
+
+    def _give_up(self, step: Step, status: int) -> Sequence[Step]:
+        self._given_up[step.number] = step
+        step.give_up(self._number, status)
+        if self._unique:
+            self._unique.drop(step)
+        return (step,)
+
+    def _completed(self, step: Step | None) -> Sequence[Step]:
+        """Return ``step``, all of whose answers have come, unless a completion is to follow."""
+        return () if step is None or self._completions is not None else (step,)

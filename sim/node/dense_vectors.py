@@ -76,7 +76,8 @@ class DenseVectors:
             raise ValueError(f"the dense vector of sample {samples[outside.argmax()]} was "
                              f"requested by a node that does not hold the sample")
         self.waiting += head.count
-        if (read := self._awake(max(now, self._ready[step.number]))) < inf:
+        # Of a share that was given up, the outputs have been there.
+        if (read := self._awake(max(now, self._ready.get(step.number, now)))) < inf:
             self._events.at(read, partial(self._answer, step, places,
                                           wanted["landing"].astype(np.uint16)))
 

@@ -23,6 +23,8 @@ from sim.job.faults import Windows
 from sim.nic.ports import LAST_BIT
 from sim.nic.timed import TIMED
 from sim.node.answers import Answers
+from sim.node.completions import Completions
+from sim.node.delivery import Delivery
 from sim.node.dense_vectors import DenseVectors
 from sim.node.errors import COUNT, OPCODE, ProtocolError
 from sim.node.events import EventQueue, Rank
@@ -52,11 +54,13 @@ class Node:
     in_flight: steps that this host keeps in flight.
     bottom: float32 operations of a sample's bottom MLP, if the NIC computes the interaction.
     training: makes the `TrainingHost`, if the NIC trains.
+    delivery: how the NIC's answers come.
     """
 
     def __init__(self, number: int, engine: Engine, config: NicConfig, answer: Answer,
                  dimension: int, pcie: PcieProfile, gpu: GpuProfile, in_flight: int,
-                 bottom: int | None = None, training: TrainingOf | None = None):
+                 bottom: int | None = None, training: TrainingOf | None = None,
+                 delivery: Delivery | None = None):
         self.number = number
         self.engine = engine
         self._answer = answer
@@ -65,13 +69,19 @@ class Node:
         thread = LaunchThread(gpu, self._events.at)
         self._gpu: GpuLookups[tuple[int, np.ndarray]] = GpuLookups(gpu, 4 * dimension, thread)
         thread.join(lambda now: self._schedule_end(self._gpu.start(now)))
-        self._queries = Queries(number, config, in_flight, self._send, self._begin_step)
+        delivery = delivery or Delivery()
+        self._completions = (Completions(number, delivery.completion_slots)
+                             if delivery.completion_slots else None)
+        self._queries = Queries(
+            number, config, in_flight, self._send, self._begin_step,
+            *(() if self._completions is None else (self._completions.reserve,)))
         self._to_nic: list[np.ndarray] = []
         self._silenced: list[float] = []
         self._to_nic_starts: list[float] = []
         self._port = HostPort(engine, number, self._pcie.to_nic.cycles_per_byte, self._pcie.latency)
         self._answers = Answers(number, dimension, interaction=bottom is not None,
-                                refused=self._take_refusals)
+                                refused=self._take_refusals, pooling=delivery.pooling,
+                                completions=self._completions)
         self.errors = self._answers.errors
         """Sample and status of each refusal."""
         self.dense = None if bottom is None else DenseVectors(
@@ -102,13 +112,14 @@ class Node:
     def _horizon(self) -> float:
         """Return a cycle before which nothing from the host reaches the NIC: the lookahead.
 
-        A host replies at once to a credit for which queries wait, to requests for dense vectors
-        and to training reports; to requests for rows only after a gather on the GPU. Its pending
-        events count too.
+        A host replies at once to a credit for which queries wait, to requests for dense vectors,
+        to flushes and to training reports; to requests for rows only after a gather on the GPU. Its
+        pending events count too.
         """
         nic, host = self.next_events
         answer = nic + self._pcie.lookahead
-        if not (self._queries.left or self.dense or (self.training and self.training.busy)):
+        if not (self._queries.left or self.dense or self._completions
+                or (self.training and self.training.busy)):
             answer += self._gpu.lookahead
         return min(answer, host + self._pcie.latency)
 
@@ -195,6 +206,8 @@ class Node:
             self._schedule_end(self._gpu.arrive(now, (head.step, records), head.count))
         elif head.opcode == Opcode.DENSE_REQUESTS and self.dense is not None:
             self.dense.take_requests(packet, head, now)
+        elif head.opcode == Opcode.FLUSH and self._completions is not None:
+            self._send(self._completions.flushed(packet, head), now)
         elif not (trains or head.opcode in self._answers.answering
                   or head.opcode == Opcode.CREDIT):
             raise self._violation(OPCODE, head)
@@ -242,12 +255,16 @@ class Node:
             self.training.errors(samples, steps, statuses)
 
     def _begin_step(self, step: Step, now: float) -> None:
+        if self._completions is not None:
+            self._send(self._completions.open(step), now)
         if self.dense is not None:
             self.dense.begin(step, now)
 
     def _end_step(self, step: Step, now: float) -> None:
         step.ends[self.number] = now
         self._answers.close(step)
+        if self._completions is not None:
+            self._completions.seen(step)
         if self.dense is not None:
             self.dense.end(step)
         self.finished.append(step)

@@ -31,13 +31,16 @@ class Queries:
     config: the NIC's configuration.
     in_flight: steps kept in flight.
     send: sends a packet at a given time.
-    began: called when the first query of a step is sent.
+    began: called before the first query of a step is sent.
+    reserve: called before a step starts; if it returns False, the step waits for the end of
+        another.
     """
 
     def __init__(self, node: int, config: NicConfig, in_flight: int,
-                 send: Callable[[np.ndarray, float], None], began: Callable[[Step, float], None]):
+                 send: Callable[[np.ndarray, float], None], began: Callable[[Step, float], None],
+                 reserve: Callable[[], bool] = lambda: True):
         self._node, self._in_flight = node, in_flight
-        self._send, self._began = send, began
+        self._send, self._began, self._reserve = send, began, reserve
         self._buffer_beats = config.query_beats
         # The NIC reports credits at the latest when a quarter of the buffer has become free.
         self._packet_beats = min(config.host_payload_beats, config.query_beats // 2)
@@ -88,7 +91,7 @@ class Queries:
             self._send(packet, now)
 
     def _start(self, now: float) -> None:
-        while self._steps and self._going < self._in_flight:
+        while self._steps and self._going < self._in_flight and self._reserve():
             step = self._steps.popleft()
             self._going += 1
             self._packets.extend((step, packet) for packet in query_packets(

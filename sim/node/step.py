@@ -16,7 +16,8 @@ from host.dlrm.dlrm import pooled_reference
 from host.dlrm.interaction import ResultLayout, interaction
 from host.model import Model
 from host.samples import Samples, share_sizes
-from host.wire.packets import query_records
+from host.wire.indices import check_share
+from host.wire.packets import query_records, share_end
 
 __all__ = ["PooledOf", "Step", "StepResult"]
 
@@ -46,6 +47,7 @@ class Step:
     bounds: where those of each sample begin and end.
     batch: the mini-batch as formed from the input; None for samples in input order.
     foreign_keys: sum over the shares of the distinct keys that other nodes own.
+    unique: whether the NICs send each different vector of a share once.
     starts, ends: host cycles of the first query and the last result of each share, once known.
     """
 
@@ -62,22 +64,29 @@ class Step:
     bounds: np.ndarray
     batch: MiniBatch | None = None
     foreign_keys: int = 0
+    unique: bool = False
     starts: dict[int, float] = field(default_factory=dict)
     ends: dict[int, float] = field(default_factory=dict)
 
     @classmethod
     def of(cls, number: int, first: int, samples: Samples, nodes: int, answer: tuple[int, int],
-           dense: np.ndarray | None = None, batch: MiniBatch | None = None) -> "Step":
+           dense: np.ndarray | None = None, batch: MiniBatch | None = None,
+           unique: bool = False) -> "Step":
         """Deal ``samples`` in contiguous shares whose sizes differ by at most one.
 
-        ``answer``: parts and values of a sample's answer.
+        ``answer``: parts and values of a sample's answer. ``ValueError`` if the step is ``unique``
+        and a share has more slots than there are indices.
         """
         n = len(samples)
         sizes = share_sizes(n, nodes)
-        return cls(number, first, samples, list(accumulate(sizes, initial=0)),
+        shares = list(accumulate(sizes, initial=0))
+        slots = np.concatenate(([0], np.cumsum(samples.slots)))
+        if unique:
+            check_share(int(np.diff(slots[shares]).max()))
+        return cls(number, first, samples, shares,
                    np.zeros((n, *answer), np.float32), dense, np.zeros(n, np.int64),
                    np.zeros(n, np.int64), np.array(sizes, np.int64), query_records(samples, first),
-                   np.concatenate(([0], np.cumsum(samples.slots + 1))), batch)
+                   slots + np.arange(n + 1), batch, unique=unique)
 
     @property
     def numbers(self) -> np.ndarray:
@@ -107,9 +116,11 @@ class Step:
         return max(self.ends.values(), default=-1.0)
 
     def queries(self, node: int) -> np.ndarray:
-        """Return the query records of the share of ``node``: uint64."""
+        """Return the query records of the share of ``node``, and of its end if the step is
+        ``unique``: uint64."""
         first, end = self.bounds[self.shares[node:node + 2]]
-        return self.records[first:end]
+        records = self.records[first:end]
+        return np.concatenate((records, share_end())) if self.unique else records
 
     def place(self, node: int, at: int, first: int, parts: np.ndarray) -> bool:
         """Store the parts from ``first`` on of the answer to the step's sample ``at``.
@@ -138,6 +149,15 @@ class Step:
                              f"now")
         self.status[at] = status
         self.left[node] -= 1
+
+    def give_up(self, node: int, status: int) -> None:
+        """End the share of ``node`` without the answers that it lacks: those samples have an error
+        ``status``."""
+        first, last = self.shares[node:node + 2]
+        share = slice(first, last)
+        lacking = (self.status[share] == 0) & (self.filled[share] < self.answers.shape[1])
+        self.status[share][lacking] = status
+        self.left[node] = 0
 
     def _check(self, node: int, at: int) -> None:
         if not self.shares[node] <= at < self.shares[node + 1]:

@@ -27,6 +27,7 @@ from sim.native.exchange import CompiledExchange
 from sim.native.node import CompiledNode
 from sim.native.numerics import COMPILED, NUMPY, Numerics
 from sim.nic.build import NicModel, nic_model
+from sim.node.delivery import Delivery
 from sim.node.node import Node
 from sim.node.protocol import ClusterNode
 
@@ -66,7 +67,8 @@ class Backend:
                          clock_gating=self.options.simulation.clock_gating)
 
     def node(self, number: int, engine: Engine, config: NicConfig, model: Model,
-             pcie: PcieProfile, gpu: GpuProfile, bottom: int | None) -> ClusterNode:
+             pcie: PcieProfile, gpu: GpuProfile, bottom: int | None,
+             delivery: Delivery) -> ClusterNode:
         """Return a node for inference; the parameters are those of :class:`sim.node.node.Node`."""
         workload = self.options.workload
         rest = pcie, gpu, workload.in_flight, bottom
@@ -74,10 +76,10 @@ class Backend:
             if isinstance(engine, ModelEngine):
                 return ModelNode(number, engine, config, model.dimension, *rest)
             if isinstance(engine, CompiledEngine) and engine.drivable:
-                return CompiledNode(number, engine, config, model, workload.seed, *rest)
+                return CompiledNode(number, engine, config, model, workload.seed, *rest, delivery)
         rows = self.rows or row_answers
         answer = rows(model, workload.seed, number, config.host_payload_beats)
-        return Node(number, engine, config, answer, model.dimension, *rest)
+        return Node(number, engine, config, answer, model.dimension, *rest, delivery=delivery)
 
     def exchange_between(self, nodes: Sequence[ClusterNode], network: Network) -> FrameExchange:
         """Return the exchange that carries frames between ``nodes``."""

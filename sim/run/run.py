@@ -27,6 +27,7 @@ from sim.job.placing import plan_of
 from sim.job.settings import apply_settings
 from sim.model.config import WideConfig
 from sim.nic.ports import Observer
+from sim.node.delivery import Delivery
 from sim.node.dense_vectors import bottom_operations
 from sim.node.protocol import ClusterNode
 from sim.node.step import Step
@@ -124,14 +125,16 @@ class Run:
     def _node(self, number: int, engine: Engine, pcie: PcieProfile,
               gpu: GpuProfile) -> ClusterNode:
         bottom = bottom_operations(self.model) if self._layout else None
-        return self.backend.node(number, engine, self.config, self.model, pcie, gpu, bottom)
+        return self.backend.node(number, engine, self.config, self.model, pcie, gpu, bottom,
+                                 Delivery.of(self.config, self.runtime, self.model))
 
     def _steps(self, batches: Iterator[MiniBatch]) -> Iterator[Step]:
         first, nodes = self.options.workload.first_sample, self.options.workload.nodes
         for number, batch in enumerate(batches):
             samples = batch.samples
             dense = None if self._layout is None else self._dlrm.bottom(samples.dense)
-            step = Step.of(number, first, samples, nodes, self._answer, dense, batch)
+            step = Step.of(number, first, samples, nodes, self._answer, dense, batch,
+                           unique=self.runtime.deliver == "unique")
             if nodes > 1:
                 step.foreign_keys = foreign_keys(self.plan, samples, step.shares)
             yield step

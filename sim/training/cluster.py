@@ -25,6 +25,7 @@ from sim.engines import Engine
 from sim.job.fit import check_fit, config_to_build
 from sim.job.settings import Runtime
 from sim.job.workload import Workload
+from sim.node.delivery import Delivery
 from sim.node.gpu_memory import GpuMemory, store_answers
 from sim.node.gradients import TrainingHost, gradient_payload
 from sim.node.node import Node
@@ -133,7 +134,7 @@ class NicCluster:
             reference.rows = rows
             comparison = Comparison(reference, self._stores, self._plan)
         self.tables = ClusterTables(self.setup.cluster, self.clock, comparison,
-                                    ended=self._step_ended)
+                                    ended=self._step_ended, unique=runtime.deliver == "unique")
 
     def _node(self, number: int, engine: Engine, pcie: PcieProfile, gpu: GpuProfile) -> Node:
         config, store = self._config, self._stores[number]
@@ -147,7 +148,8 @@ class NicCluster:
 
         return Node(number, engine, config,
                     store_answers(store, number, config.host_payload_beats),
-                    self._model.dimension, pcie, gpu, 1, training=training)
+                    self._model.dimension, pcie, gpu, 1, training=training,
+                    delivery=Delivery.of(config, self._runtime, self._model))
 
     def _step_ended(self, steps: int) -> None:
         """Tell every NIC the oldest open step, before the next one begins."""

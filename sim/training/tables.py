@@ -104,6 +104,7 @@ class ClusterTables:
     clock: timing of the steps.
     comparison: with the reference; None to compare nothing.
     ended: called with the number of steps finished, after each step.
+    unique: whether the NICs send each different vector of a share once.
 
     Members
     -------
@@ -117,9 +118,9 @@ class ClusterTables:
 
     def __init__(self, cluster: TrainingCluster, clock: Clock,
                  comparison: Comparison | None = None,
-                 ended: Callable[[int], None] = lambda steps: None):
+                 ended: Callable[[int], None] = lambda steps: None, unique: bool = False):
         self.cluster, self.clock, self.comparison = cluster, clock, comparison
-        self._ended = ended
+        self._ended, self._unique = ended, unique
         self.injected: Mapping[tuple[int, int], Sequence[np.ndarray]] = {}
         self._model = cluster.nodes[0].training.memory.store.model
         self.next_samples: Samples | None = None
@@ -161,7 +162,7 @@ class ClusterTables:
     def _begin(self, samples: Samples) -> Step:
         """Return the next step."""
         step = Step.of(self.steps, self._samples, samples, len(self.cluster.nodes),
-                       (self._model.tables, self._model.dimension), None)
+                       (self._model.tables, self._model.dimension), unique=self._unique)
         self.steps += 1
         self._samples += len(samples)
         return step

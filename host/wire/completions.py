@@ -1,0 +1,69 @@
+"""Packets of the opening, the flush and the completion of a step."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from host.wire.packets import (
+    header_beat,
+    pack_records,
+    parse_records,
+    payload_records,
+    records_to_beats,
+)
+from rtl.formats import CompletionRecord, FlushRecord, Opcode, StepOpenRecord
+
+__all__ = ["Completion", "completion_packet", "flush_packet", "flushed_packet",
+           "parse_completion", "step_open_packet"]
+
+
+class Completion(NamedTuple):
+    """The word of a completed step, and the slot of the ring that it goes to.
+
+    ``status``: 0, or of the step's first error. ``step``: its number modulo 2^16. ``lap``: how
+    often the ring has come to the slot, this time included, modulo 256.
+    """
+
+    status: int
+    step: int
+    lap: int
+    slot: int
+
+
+def step_open_packet(step: int, samples: int, freed: int, *, node: int) -> np.ndarray:
+    """Return the STEP_OPEN packet of a step with ``samples`` answers for this host.
+
+    ``freed``: slots of the ring that the host has returned so far.
+    """
+    record = pack_records(StepOpenRecord, samples=samples, step=step & 0xFFFF,
+                          freed=freed & 0xFFFF)
+    return _packet(Opcode.STEP_OPEN, record, node=node, step=step)
+
+
+def flush_packet(slot: int, tag: int, *, node: int, step: int, **fields: int) -> np.ndarray:
+    """Return a FLUSH packet; ``fields`` are others of the header."""
+    record = pack_records(FlushRecord, slot=slot, tag=tag)
+    return _packet(Opcode.FLUSH, record, node=node, step=step, **fields)
+
+
+def flushed_packet(flush: np.ndarray, *, node: int, step: int) -> np.ndarray:
+    """Return the FLUSHED packet that answers ``flush``, a FLUSH packet of ``step``."""
+    return _packet(Opcode.FLUSHED, payload_records(flush[1:], 1), node=node, step=step)
+
+
+def completion_packet(word: Completion, *, node: int, **fields: int) -> np.ndarray:
+    """Return a COMPLETION packet; ``fields`` are others of the header."""
+    record = pack_records(CompletionRecord, **word._asdict())
+    return _packet(Opcode.COMPLETION, record, node=node, step=word.step, **fields)
+
+
+def parse_completion(packet: np.ndarray) -> Completion:
+    """Return the word in a COMPLETION packet."""
+    fields = parse_records(CompletionRecord, packet[1:], 1)
+    return Completion(*(int(fields[name][0]) for name in Completion._fields))
+
+
+def _packet(opcode: Opcode, record: np.ndarray, *, node: int, step: int,
+            **fields: int) -> np.ndarray:
+    head = header_beat(opcode, node=node, step=step, count=1, **fields)
+    return np.concatenate((head, records_to_beats(record)))

@@ -1,0 +1,145 @@
+// A share whose different vectors come once each, and which of them each slot has.
+// Reference, bit for bit: sim.node.unique.UniqueShare.
+// Compiled with -ffp-contract=off, like all that computes values.
+#pragma once
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+#include "beats.h"
+
+namespace ember {
+
+class UniqueShare {
+public:
+    bool ended = false, endless = false;
+
+    UniqueShare(const Asked& asked, uint64_t dimension)
+        : asked_(asked), dimension_(dimension), indexed_(asked.share) {
+        uint64_t end = 0;  // of the slots of the samples so far
+        for (uint64_t k = 0; starts_.size() < asked.share || kinds_.size() < end; k++) {
+            const uint64_t record = asked.records[k];
+            if (query::kind.of(record) == record::SAMPLE) {
+                starts_.push_back(end);
+                end += sample::slots.of(record);
+            } else {
+                kinds_.push_back(uint8_t(query::kind.of(record)));
+            }
+        }
+        starts_.push_back(end);
+        indices_.resize(kinds_.size());
+    }
+
+    // Take `count` vectors from number `first` on, of which the `last` one only ends them; false if
+    // they must not come now.
+    bool add_vectors(uint64_t first, bool last, uint64_t count, const uint32_t* values,
+                     uint64_t beats) {
+        if (ended || first != count_ || (last && !count)
+            || (count * dimension_ + DATA_WORDS - 1) / DATA_WORDS != beats)
+            return false;
+        const size_t before = vectors_.size();
+        vectors_.resize(before + count * dimension_);
+        for (uint64_t done = 0; done < count * dimension_; done += DATA_WORDS, values += BEAT_WORDS)
+            std::memcpy(&vectors_[before + done], values,
+                        std::min<uint64_t>(DATA_WORDS, count * dimension_ - done) * sizeof(float));
+        for (uint64_t d = vectors_.size() - (last ? dimension_ : 0); d < vectors_.size(); d++) {
+            uint32_t bits;
+            std::memcpy(&bits, &vectors_[d], sizeof bits);
+            if (bits) return false;
+        }
+        count_ += count - last;
+        if (count_ > kinds_.size()) return false;
+        ended = last;
+        if (dropped_) vectors_.clear();
+        return true;
+    }
+    // Take `count` indices, 16 bits each in the beats at `words`, from a slot of the share's sample
+    // `at` on; false if they must not come now.
+    bool add_indices(uint64_t at, uint64_t first_slot, uint64_t samples, bool last, uint64_t count,
+                     const uint32_t* words) {
+        const uint64_t end_sample = at + samples;
+        if (end_sample > asked_.share) return false;
+        const uint64_t begin = starts_[at] + first_slot, end = begin + count;
+        if (begin >= starts_[at + 1] || end <= starts_[end_sample - 1] || end > starts_[end_sample]
+            || last != (end == starts_[end_sample]))
+            return false;
+        // A sample between two others may have been refused, but none can be left in the middle.
+        if (begin != next_ && (begin < next_ || first_slot
+                               || !std::binary_search(starts_.begin(), starts_.end(), next_)))
+            return false;
+        for (uint64_t k = at; k < end_sample; k++)
+            if (status(k)) return false;
+        for (uint64_t k = 0; k < count; k++) {
+            const uint32_t word = words[k / INDICES_PER_BEAT * BEAT_WORDS + k % INDICES_PER_BEAT / 2];
+            const uint16_t index = uint16_t(word >> 16 * (k % 2));
+            if ((index == EMPTY_INDEX) != (kinds_[begin + k] == record::EMPTY)) return false;
+            indices_[begin + k] = index;
+        }
+        next_ = end;
+        std::fill(indexed_.begin() + at, indexed_.begin() + end_sample - !last, true);
+        return true;
+    }
+    // Whether an index of the share's sample `at` has come.
+    bool started(uint64_t at) const {
+        return indexed_[at] || (starts_[at] < next_ && next_ < starts_[at + 1]);
+    }
+    // Whether all vectors have come, and the indices of every sample that is not refused.
+    bool whole() const {
+        if (!ended) return false;
+        for (uint64_t at = 0; at < asked_.share; at++)
+            if (!indexed_[at] && !status(at)) return false;
+        return true;
+    }
+    // Keep nothing of the share from now on.
+    void drop() {
+        dropped_ = true;
+        vectors_ = {};
+    }
+    // Pool the bags of all samples that are not refused, in the order of slots; false if an index
+    // names no vector.
+    bool expand(bool mean) {
+        for (uint64_t at = 0; at < asked_.share; at++) {
+            if (status(at)) continue;
+            const uint64_t sample = asked_.share_first + at;
+            float* bag = asked_.answers + sample * asked_.parts * dimension_;
+            uint64_t length = 0;
+            for (uint64_t slot = starts_[at]; slot < starts_[at + 1]; slot++) {
+                if (kinds_[slot] == record::EMPTY) {
+                    std::fill_n(bag, dimension_, 0.0f);
+                    bag += dimension_;
+                    continue;
+                }
+                if (indices_[slot] >= count_) return false;
+                const float* vector = &vectors_[indices_[slot] * dimension_];
+                if (!length++) std::copy_n(vector, dimension_, bag);
+                else
+                    for (uint64_t d = 0; d < dimension_; d++) bag[d] += vector[d];
+                if (kinds_[slot] == record::KEY) continue;
+                if (mean && length > 1)
+                    for (uint64_t d = 0; d < dimension_; d++) bag[d] /= static_cast<float>(length);
+                bag += dimension_;
+                length = 0;
+            }
+            asked_.filled[sample] = int64_t(asked_.parts);
+            --*asked_.left;
+        }
+        return true;
+    }
+
+private:
+    // Of the share's sample; its host asks only while the share is in flight.
+    int64_t status(uint64_t at) const { return asked_.status[asked_.share_first + at]; }
+
+    const Asked asked_;
+    const uint64_t dimension_;
+    uint64_t count_ = 0, next_ = 0;  // vectors; the slot after the last that has an index
+    bool dropped_ = false;
+    std::vector<uint64_t> starts_;  // of the slots of each sample, and the end
+    std::vector<uint8_t> kinds_;
+    std::vector<uint16_t> indices_;
+    std::vector<bool> indexed_;
+    std::vector<float> vectors_;
+};
+
+}  // namespace ember

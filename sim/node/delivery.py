@@ -1,0 +1,31 @@
+"""How the answers of a NIC reach its host."""
+
+from dataclasses import dataclass
+
+from host.model import Model
+from rtl.config import NicConfig
+from sim.job.settings import Runtime
+
+__all__ = ["Delivery"]
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """How the answers of a NIC reach its host.
+
+    Members
+    -------
+    pooling: ``sum`` or ``mean``, as which the host pools bags where the NIC sends each different
+        vector of a share once; None where it does not.
+    completion_slots: slots of the ring to which the NIC writes the completions of steps; 0 where
+        the host does without completions.
+    """
+
+    pooling: str | None = None
+    completion_slots: int = 0
+
+    @classmethod
+    def of(cls, config: NicConfig, runtime: Runtime, model: Model) -> "Delivery":
+        """Return the delivery that ``runtime`` asks for."""
+        return cls(model.pooling if runtime.deliver == "unique" else None,
+                   config.completion_slots if runtime.completions else 0)

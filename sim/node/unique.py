@@ -1,0 +1,238 @@
+"""Shares whose different vectors come once each, and which of them each slot has: delivery
+``unique``."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from host.dlrm.dlrm import pool
+from host.wire.indices import IndexPart, parse_indices
+from host.wire.packets import Header, parse_pooled, record_fields
+from rtl.formats import EMPTY_INDEX, NO_SAMPLE, QueryRecord, RecordKind
+from sim.node.errors import COUNT, ProtocolError
+from sim.node.step import Step
+
+__all__ = ["UniqueShare", "UniqueShares"]
+
+
+class UniqueShare:
+    """The different vectors of a share, in the order of first use, and an index for each slot.
+
+    Vectors and indices each come in order, but in any order with each other and with refusals. A
+    sample is answered when the share is ``whole``: then :meth:`expand` pools its bags.
+
+    Parameters: ``step``; ``node``, whose share it is.
+
+    Members: ``ended``, whether the last vector has come; ``endless``, whether it never will;
+    ``dropped``, whether the share was given up, so that what still comes of it is not kept.
+    """
+
+    def __init__(self, step: Step, node: int):
+        self.step, self._node = step, node
+        self.first, self._last = step.shares[node:node + 2]
+        bounds = step.bounds[self.first:self._last + 1]
+        kinds = record_fields(QueryRecord, step.records[bounds[0]:bounds[-1]])["kind"]
+        self._empty = kinds[kinds != RecordKind.SAMPLE] == RecordKind.EMPTY
+        self._starts = bounds - bounds[0] - np.arange(len(bounds))
+        self._indices = np.empty(len(self._empty), np.uint16)
+        self._vectors = [np.empty((0, step.answers.shape[2]), np.float32)]
+        self._count = self._next = 0
+        self._indexed = np.zeros(self._last - self.first, bool)
+        self.ended = self.endless = self.dropped = False
+
+    @property
+    def whole(self) -> bool:
+        """Whether all vectors have come, and the indices of every sample that is not refused."""
+        return self.ended and bool((self._indexed | (self._status != 0)).all())
+
+    @property
+    def _status(self) -> np.ndarray:
+        return self.step.status[self.first:self._last]
+
+    def add_vectors(self, first: int, last: bool, vectors: np.ndarray) -> None:
+        """Take ``vectors``, which begin with number ``first``; the ``last`` one only ends them."""
+        if self.ended:
+            raise ProtocolError("after their end")
+        if first != self._count:
+            raise ProtocolError(f"from number {first} on, after {self._count} of them")
+        if last and (not len(vectors) or vectors[-1].view(np.uint32).any()):
+            raise ProtocolError("that end with another vector than zeros")
+        vectors = vectors[:len(vectors) - last]
+        self._count += len(vectors)
+        if self._count > len(self._empty):
+            raise ProtocolError(f"of which there are {self._count}, for {len(self._empty)} slots")
+        if not self.dropped:
+            self._vectors.append(vectors)
+        self.ended = last
+
+    def add_indices(self, at: int, part: IndexPart) -> None:
+        """Take indices that begin in the share's sample ``at``."""
+        begin, last = int(self._starts[at]) + part.first_slot, at + part.samples - 1
+        end = begin + len(part.indices)
+        if last >= len(self._indexed) or begin >= self._starts[at + 1]:
+            raise ProtocolError("of more slots than it has")
+        if not self._starts[last] < end <= self._starts[last + 1]:
+            raise ProtocolError(f"of {len(part.indices)} slots, which do not end in the sample of "
+                                f"the last one, {self.step.first + self.first + last}")
+        if part.last != (end == self._starts[last + 1]):
+            raise ProtocolError("that end a sample too early or too late")
+        # A sample between two others may have been refused, but none can be left in the middle.
+        in_place = begin == self._next or (
+            begin > self._next and not part.first_slot and self._next in self._starts)
+        if not in_place:
+            raise ProtocolError(f"from its slot {begin} on, after slot {self._next - 1}")
+        if (self._status[at:last + 1] != 0).any():
+            raise ProtocolError("of a refused sample")
+        if ((part.indices == EMPTY_INDEX) != self._empty[begin:end]).any():
+            raise ProtocolError("that take an empty slot for a full one, or a full one for an "
+                                "empty one")
+        self._indices[begin:end] = part.indices
+        self._next = end
+        self._indexed[at:last + part.last] = True
+
+    def started(self, at: int) -> bool:
+        """Whether an index of the share's sample ``at`` has come."""
+        return bool(self._indexed[at]) or self._starts[at] < self._next < self._starts[at + 1]
+
+    def expand(self, pooling: str) -> None:
+        """Pool the bags of all samples that are not refused, in the order of slots."""
+        answered = self._status == 0
+        keys = np.repeat(answered, np.diff(self._starts)) & ~self._empty
+        vectors, indices = np.concatenate(self._vectors), self._indices[keys]
+        if (wrong := indices >= len(vectors)).any():
+            raise ProtocolError(f"that name vector {indices[wrong.argmax()]} of {len(vectors)}")
+        step, at = self.step, self.first + np.flatnonzero(answered)
+        lengths = step.samples.bag_lengths[at].reshape(-1)
+        with np.errstate(over="ignore", invalid="ignore"):
+            pooled = pool(vectors[indices], lengths, pooling)
+        step.answers[at] = pooled.reshape(len(at), *step.answers.shape[1:])
+        step.filled[at] = step.answers.shape[1]
+        step.left[self._node] -= len(at)
+
+
+class UniqueShares:
+    """The shares in flight at one NIC that sends each different vector of a share once.
+
+    Parameters
+    ----------
+    node: its number. dimension: of a vector. pooling: of bags, ``sum`` or ``mean``.
+    find: returns the step of a sample in flight and its index there, None for another sample.
+
+    ``sim/native/unique.h`` does the same in C++.
+    """
+
+    def __init__(self, node: int, dimension: int, pooling: str,
+                 find: Callable[[int], tuple[Step, int] | None]):
+        self._node, self._dimension, self._pooling, self._find = node, dimension, pooling, find
+        self._shares: dict[int, UniqueShare] = {}
+        self._dropped: set[int] = set()
+        self._indexed = -1
+
+    def open(self, step: Step) -> None:
+        """Start accepting vectors and indices of ``step``."""
+        self._shares[step.number] = UniqueShare(step, self._node)
+
+    def lacks(self, step: Step) -> bool:
+        """Whether anything of ``step`` is still to come."""
+        return step.number in self._shares
+
+    def take_vectors(self, packet: np.ndarray, head: Header) -> Step | None:
+        """Take a POOLED packet; return the step whose share it completes."""
+        what = f"node {self._node} sent vectors of step {head.step}"
+        if len(packet) < 2:
+            raise ProtocolError(f"node {self._node} {COUNT.format(head.opcode)}")
+        try:
+            sample, first, last, vectors = parse_pooled(packet, head.count, self._dimension)
+        except ValueError as error:
+            raise ProtocolError(f"{what}: {error}") from None
+        share = self._of_step(head.step)
+        if share is None:
+            raise ProtocolError(f"{what}, which is not in flight or has them all")
+        if sample != NO_SAMPLE:
+            raise ProtocolError(f"{what} for sample {sample} alone")
+        for older in self._shares.values():
+            if older is share:
+                break
+            if not (older.ended or older.endless):
+                raise ProtocolError(f"{what} before the last of step {older.step.number}")
+        try:
+            share.add_vectors(first, last, vectors)
+        except ProtocolError as error:
+            raise ProtocolError(f"{what} {error}") from None
+        return self._whole(share)
+
+    def take_indices(self, packet: np.ndarray, head: Header) -> Step | None:
+        """Take an INDICES packet; return the step whose share it completes."""
+        what = f"node {self._node} sent indices"
+        try:
+            part = parse_indices(packet, head.count)
+        except ValueError as error:
+            raise ProtocolError(f"{what}: {error}") from None
+        what = f"{what} of sample {part.sample}"
+        found = self._find(part.sample)
+        if found is None:
+            raise ProtocolError(f"{what}, which is not in flight")
+        step, at = found
+        first, last = step.shares[self._node:self._node + 2]
+        if not first <= at < last:
+            raise ProtocolError(f"{what}, which it does not hold")
+        if head.step != step.number & 0xFFFF:
+            raise ProtocolError(f"{what} in a packet of step {head.step}")
+        if step.number < self._indexed:
+            raise ProtocolError(f"{what} after those of step {self._indexed}")
+        self._indexed = step.number
+        if step.number in self._dropped:
+            return None
+        share = self._shares.get(step.number)
+        if share is None:
+            raise ProtocolError(f"{what}, which was answered")
+        try:
+            share.add_indices(at - first, part)
+        except ProtocolError as error:
+            raise ProtocolError(f"{what} {error}") from None
+        return self._whole(share)
+
+    def refuse(self, step: Step, at: int, status: int) -> Step | None:
+        """Record an error answer to the step's sample ``at``; return ``step`` if that completes the
+        share."""
+        share = self._shares.get(step.number)
+        if share is not None and share.started(at - share.first):
+            raise ProtocolError(f"sample {step.numbers[at]} was answered twice, with error "
+                                f"{status} now")
+        step.refuse(self._node, at, status)
+        return None if share is None else self._whole(share)
+
+    def refuse_end(self, step: int) -> Step | None:
+        """Record that the end of a share was refused; return its step, None if it is over."""
+        share = self._of_step(step)
+        if share is None or share.ended:
+            return None
+        share.endless = True
+        return share.step
+
+    def drop(self, step: Step) -> None:
+        """Keep nothing more of ``step``, which was given up."""
+        self._dropped.add(step.number)
+        if (share := self._shares.get(step.number)) is not None:
+            share.dropped = True
+            if share.ended:
+                del self._shares[step.number]
+
+    def _of_step(self, step: int) -> UniqueShare | None:
+        return next((share for share in self._shares.values()
+                     if share.step.number & 0xFFFF == step), None)
+
+    def _whole(self, share: UniqueShare) -> Step | None:
+        if share.dropped:
+            if share.ended:
+                del self._shares[share.step.number]
+            return None
+        if not share.whole:
+            return None
+        try:
+            share.expand(self._pooling)
+        except ProtocolError as error:
+            raise ProtocolError(f"node {self._node} sent indices of step {share.step.number} "
+                                f"{error}") from None
+        del self._shares[share.step.number]
+        return share.step
