@@ -108,7 +108,7 @@ struct Slot {
     uint32_t hash, sample;
     uint16_t owner, step;
     uint8_t kind;
-    bool last;
+    bool last, ends;  // ends: it is of no sample, and the share of its step is over
 };
 
 // rtl.query.checker: checks records one by one, and releases samples when they are complete.
@@ -188,6 +188,7 @@ private:
         if (kind == record::SAMPLE) {
             sample_ = sample::sample.of(record.value);
             left_ = sample::slots.of(record.value);
+            ends_ = sample::ends.of(record.value);
             step_ = record.step;
             return;
         }
@@ -196,6 +197,7 @@ private:
         slot.sample = sample_;
         slot.step = step_;
         slot.last = --left_ == 0;
+        slot.ends = ends_ && kind == record::EMPTY;
         if (kind != record::EMPTY) {
             const uint64_t table = query::table.of(record.value);
             slot.key = query::row.of(record.value) | table << query::row.bits;
@@ -223,7 +225,7 @@ private:
     uint64_t first_ = 0, last_ = 0;
     uint32_t level_ = 0, whole_ = 0, open_ = 0, index_ = 0, left_ = 0, sample_ = 0;
     uint16_t step_ = 0;
-    bool valid_ = false;
+    bool valid_ = false, ends_ = false;
 };
 
 // rtl.network.lookup_receiver and lookup_check: receives lookups of other nodes.

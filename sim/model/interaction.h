@@ -89,6 +89,7 @@ private:
             packet->tags = (count_ + 15) / 16;
             packet->beats = beats_of_ + packet->tags;
             packet->words = samples_;
+            packet->answers = count_;
             groups_.push(packet);
         }
         if (parts) {
@@ -100,6 +101,7 @@ private:
             part_tag::sample.set(packet->words.data(), item.sample);
             part_tag::first_beat.set(packet->words.data(), item.first);
             part_tag::last.set(packet->words.data(), item.last);
+            packet->answers = item.last;
             groups_.push(packet);
             results += item.last;
         }

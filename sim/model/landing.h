@@ -308,6 +308,7 @@ private:
             pooled_tag::sample.set(packet->words.data(), item.sample);
             pooled_tag::first_bag.set(packet->words.data(), bags_ - in_packet_);
             pooled_tag::last.set(packet->words.data(), item.ends);
+            packet->answers = item.ends;
             packets_.push(packet);
             payload_ = 0;
             samples += item.ends;

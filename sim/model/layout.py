@@ -8,6 +8,7 @@ from rtl.cache.fills import FillWriter
 from rtl.cache.free_list import FreeList
 from rtl.cache.number_pool import NumberPool
 from rtl.config import NicConfig
+from rtl.delivery import indices, unique
 from rtl.float import (
     COUNT_DIVIDER_LANE_LATENCY,
     FLOAT_ADDER_LATENCY,
@@ -26,6 +27,7 @@ from rtl.network import FrameAssembler, FrameReceiver, PacketParser
 from rtl.network.packet_pool import packet_buffers
 from rtl.nic import REQUEST_FIFO
 from rtl.query.reporter import OwedCredit
+from rtl.rings import CompletionWriter, RingMessages, StepTable
 from rtl.stream import CreditQueue
 from sim.model.counters import counters_header
 from sim.native.formats import header_text
@@ -57,8 +59,26 @@ def latencies(config: NicConfig) -> dict[str, int]:
         "assembler_room": FrameAssembler.ROOM,
         "slice_ring": ring_depth(config),
         "slice_loaded": SliceLoader.LATENCY["last vector of a slice", "its announcement"],
+        "unique_ways": config.unique_ways, "unique_queue": unique.QUEUE,
+        "unique_sets": config.unique_keys // config.unique_ways,
+        "credit_item": CreditQueue.LATENCY["item", "the same item"],
+        "index_packets": indices.PACKETS, **_completion_latencies(),
         "dot_first": DotArray.latency(config) + Flattener.LATENCY["group's dots", "beat"],
         "dot_reuse": REUSE, "dot_room": DotInteraction.ROOM,
+    }
+
+
+def _completion_latencies() -> dict[str, int]:
+    """Return the latencies of the steps that a host opens."""
+    writer, table = CompletionWriter.LATENCY, StepTable.LATENCY
+    return {
+        # Through the writer's buffer, to a step that answers count for.
+        "step_opened": RingMessages.LATENCY["beat", "its first step"] + 1
+        + table["opening", "answers of the step count"],
+        "step_finished": table["last answer", "its step, finished"],
+        # The writer sends a cycle after it has seen the answer, and its header takes one.
+        "flush_answered": RingMessages.LATENCY["beat", "its first flush"]
+        + writer["answer to the flush", "header of the word"] - 2,
     }
 
 
@@ -89,11 +109,12 @@ def _cache_latencies() -> dict[str, int]:
 _CONFIG = ("nodes", "query_beats", "sample_slots", "hold_vectors", "lookup_beats",
            "net_payload_beats", "host_payload_beats", "dense_vectors", "remote_ways",
            "remote_in_flight", "local_ways", "local_in_flight", "dedupe_ways",
-           "dedupe_in_flight", "scatter_entries", "dot_units", "wide")
+           "dedupe_in_flight", "scatter_entries", "dot_units", "completion_slots", "wide")
 _REGISTERS = ("node", "cluster", "vector_beats", "vector_packing", "mean", "interaction", "itself",
               "local_enable", "local_sets", "remote_enable", "remote_sets", "requester_merge",
               "dedupe_enable", "dedupe_sets", "request_batch", "request_timeout",
-              "lookup_timeout", "vector_timeout", "result_timeout", "lookup_window")
+              "lookup_timeout", "vector_timeout", "result_timeout", "lookup_window", "unique",
+              "index_timeout", "completion_base_low", "completion_base_high", "completion_flush")
 _LATENCIES = ("parser_header", "parser_record", "adder", "reciprocal", "divider", "loop",
               "tag_phases", "tag_now", "tag_result", "tag_decision", "decision_places", "append",
               "operation", "operation_places", "read", "read_places", "hits_ahead", "fill_close",
@@ -101,7 +122,8 @@ _LATENCIES = ("parser_header", "parser_record", "adder", "reciprocal", "divider"
               "place_free", "number_free", "bags", "pooled_beats",
               "hold_window", "hold_beats", "ring_beats", "request_fifo", "node_buffers",
               "one_buffers", "result_groups", "credit_share", "assembled", "assembler_room",
-              "slice_ring", "slice_loaded", "dot_first", "dot_reuse", "dot_room")
+              "unique_ways", "unique_queue", "unique_sets", "credit_item", "index_packets",
+              "step_opened", "step_finished", "flush_answered", "slice_ring", "slice_loaded", "dot_first", "dot_reuse", "dot_room")
 
 
 class Config(Shared):
@@ -125,7 +147,10 @@ def config_of(config: NicConfig, registers: Mapping[str, int]) -> Config:
         "local_enable": registers["local_cache_enable"],
         "local_sets": registers["local_cache_sets"],
         "remote_enable": registers["remote_cache_enable"],
-        "remote_sets": registers["remote_cache_sets"], "dedupe_sets": config.dedupe_sets}
+        "remote_sets": registers["remote_cache_sets"], "dedupe_sets": config.dedupe_sets,
+        "unique": registers.get("unique_delivery", 0)}
+    values |= {name: registers.get(name, 0) for name in (
+        "index_timeout", "completion_base_low", "completion_base_high", "completion_flush")}
     return Config(**{name: sizes[name] for name in _CONFIG},
                   **{name: values[name] for name in _REGISTERS}, **latencies(config))
 

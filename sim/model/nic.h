@@ -5,6 +5,8 @@
 #include "arrival.h"
 #include "beats.h"
 #include "cache.h"
+#include "completion.h"
+#include "delivery.h"
 #include "interaction.h"
 #include "landing.h"
 #include "packets.h"
@@ -84,6 +86,11 @@ public:
         pooler.init(&clock, c);
         results.init(&clock, c, &packets_);
         interaction.init(&clock, c, &packets_);
+        if (c.unique) {
+            delivery.init(&clock, c);
+            indices.init(&clock, c, &packets_);
+        }
+        completions.init(&clock, c, &packets_);
         reporter_.init(&clock);
         net_mux_.init(&clock);
         host_mux_.init(&clock);
@@ -91,7 +98,7 @@ public:
         host_assembler.init(&clock, c.host_payload_beats, c.assembled, c.assembler_room);
         net_ports_ = {&lookup_reader.out, &vector_reader.out};
         host_ports_ = {&request_reader.out, &interaction.requests.out, &results.out,
-                       &interaction.frames.out, &reporter_};
+                       &interaction.frames.out, &reporter_, &indices.out, &completions.out};
     }
 
     Clock clock;
@@ -110,6 +117,9 @@ public:
     Pooler pooler;
     ResultPackager results;
     Interaction interaction;
+    Delivery delivery;
+    IndexPackager indices;
+    CompletionWriter completions;
     Assembler net_assembler, host_assembler;
     uint64_t dispatched_local = 0, dispatched_remote = 0, credits = 0, retired_early = 0;
     Cycle reached = 0, last_beat = NEVER;
@@ -191,14 +201,21 @@ private:
                                local_fills_.next(), remote_fills_.next(), dense_fills_.next(),
                                lookup_pool.timer(), request_pool.timer(), vector_pool.timer()});
         if (config.interaction) next = std::min(next, interaction.timer());
-        return next;
+        if (config.unique) next = std::min(next, indices.timer());
+        return std::min({next, completions.opens.next(), completions.flushed.next()});
     }
 
     // A packet of `count` beats after its header, whose last beat arrived in cycle `end`.
     void from_host(const uint32_t* words, uint32_t count, Cycle end) {
         const uint32_t opcode = header::opcode.get(words);
-        host_parser.take(words, count, end, opcode == opcode::QUERIES,
-                         [&](const RecordBeat& beat, Cycle at) { checker.beats.put(beat, at + 2); },
+        const bool opens = opcode == opcode::STEP_OPEN, flushed = opcode == opcode::FLUSHED;
+        host_parser.take(words, count, end, opcode == opcode::QUERIES || opens || flushed,
+                         [&](const RecordBeat& beat, Cycle at) {
+                             if (opens || flushed)
+                                 (opens ? completions.opens : completions.flushed).put(beat, at);
+                             else
+                                 checker.beats.put(beat, at + 2);
+                         },
                          [&](uint32_t tag, Cycle at) {
                              (opcode == opcode::DENSE_VECTORS ? dense_fills_ : local_fills_)
                                  .put(tag, at);
@@ -234,6 +251,8 @@ private:
         request_reader.step(request_pool.closed, request_pool.free, host);
         request_pool.step();
 
+        completions.step(checker.consumed);
+        if (config.unique) indices.step(delivery.told, checker.consumed);
         if (config.interaction) {
             if (dense_fills_.has()) interaction.land(dense_fills_.pop());
             interaction.step(pooler.out, dispatch_.dense, checker.consumed);
@@ -268,8 +287,14 @@ private:
         wire(dispatch_.local, own_);
         receiver.step();
         dispatch();
-        const bool taken = checker.has() && dispatch_.head.room();
-        if (taken) dispatch_.head.push(checker.front());
+        bool taken = checker.has();
+        if (config.unique) {
+            wire(delivery.way, dispatch_.head);
+            delivery.step();
+            if (taken && (taken = delivery.room())) delivery.enter(checker.front());
+        } else if (taken && (taken = dispatch_.head.room())) {
+            dispatch_.head.push(checker.front());
+        }
         checker.step(taken);
     }
 
@@ -281,6 +306,8 @@ private:
         uint32_t* words = &output.words[at];
         if (!beat.index) {
             const Packet& packet = *beat.packet;
+            words[0] = uint32_t(packet.address);
+            words[1] = uint32_t(packet.address >> 32);
             header::version.set(words, VERSION);
             header::opcode.set(words, packet.opcode);
             header::source.set(words, config.node);
@@ -304,8 +331,10 @@ private:
     // rtl.query.reporter: a packet for a credit that no other packet has reported to the host.
     void report() {
         const bool passes = !host_mux_.headers.empty() && host_mux_.headers.has();
-        const uint16_t value = passes ? host_mux_.headers.front()->credit : 0;
+        const Packet* next = passes ? host_mux_.headers.front() : nullptr;
+        const uint16_t value = next ? next->credit : 0;
         const bool reported = host_assembler.header(host_mux_);
+        if (reported) completions.answer(uint16_t(next->step), next->answers);
         const uint16_t consumed = checker.consumed;
         const uint16_t owed = consumed - reported_;
         const bool behind = owed > config.query_beats / config.credit_share;

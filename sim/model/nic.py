@@ -75,13 +75,11 @@ class ModelNic:
                   model: Dlrm, *, node: int, nodes: int) -> None:
         """Configure a NIC as node ``node`` of ``nodes`` for ``model``.
 
-        ``ValueError`` for what the model does not have: unique vectors, and completions.
+        ``ValueError`` for steps that are late, which the model does not have.
         """
-        if runtime.deliver != "pooled":
-            raise ValueError(f"deliver must be pooled with fidelity model, not "
-                             f"{runtime.deliver!r}")
-        if runtime.completions:
-            raise ValueError("completions must be false with fidelity model, not true")
+        if runtime.step_timeout:
+            raise ValueError("step_timeout must be 0 with fidelity model, not "
+                             f"{runtime.step_timeout!r}")
         registers.begin(
             register_values(self.config, runtime, model, node=node, nodes=nodes), plan)
 

@@ -5,6 +5,7 @@ from host.timing.pcie import PcieProfile
 from rtl.config import NicConfig
 from sim.model.engine import ModelEngine
 from sim.native.host import NativeNode
+from sim.node.delivery import Delivery
 
 __all__ = ["ModelNode"]
 
@@ -16,12 +17,14 @@ class ModelNode(NativeNode):
 
     Parameters
     ----------
-    number, config, dimension, pcie, gpu, in_flight, bottom: as of a :class:`sim.node.node.Node`.
+    number, config, dimension, pcie, gpu, in_flight, bottom, delivery: as of a
+        :class:`sim.node.node.Node`.
     engine: the modelled NIC.
     """
 
     def __init__(self, number: int, engine: ModelEngine, config: NicConfig, dimension: int,
-                 pcie: PcieProfile, gpu: GpuProfile, in_flight: int, bottom: int | None = None):
+                 pcie: PcieProfile, gpu: GpuProfile, in_flight: int, bottom: int | None = None,
+                 delivery: Delivery | None = None):
         functions, nic = engine.functions
         super().__init__(number, engine, config, dimension, pcie, gpu, in_flight, bottom, functions,
-                         lambda host: functions.ember_host_new(nic, host))
+                         lambda host: functions.ember_host_new(nic, host), delivery=delivery)

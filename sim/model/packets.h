@@ -10,6 +10,8 @@ namespace ember {
 
 struct Packet {
     uint32_t opcode, destination, step, count, credit, beats, tags;
+    uint32_t answers;  // samples of its step that end with it, at the host
+    uint64_t address;  // where it goes in GPU memory
     std::vector<uint32_t> words;  // of the payload; missing words are zero
 };
 
@@ -26,7 +28,8 @@ public:
         packet->opcode = opcode;
         packet->destination = destination;
         packet->step = step;
-        packet->count = packet->credit = packet->beats = packet->tags = 0;
+        packet->count = packet->credit = packet->beats = packet->tags = packet->answers = 0;
+        packet->address = 0;
         packet->words.clear();
         return packet;
     }

@@ -18,6 +18,7 @@ from rtl.formats import (
     BEAT_BYTES,
     EMPTY_INDEX,
     END_SAMPLE,
+    NO_INDEX,
     INDICES_PER_BEAT,
     NO_SAMPLE,
     RECORDS_PER_BEAT,
@@ -50,7 +51,7 @@ _SIZES = {
     "KEEP_WORD": KEEP_WORDS.start, "KEEP_WORDS": len(KEEP_WORDS), "LAST_BIT": LAST_BIT,
     "RECORDS_PER_BEAT": RECORDS_PER_BEAT, "TAGS_PER_BEAT": TAGS_PER_BEAT, "VERSION": VERSION,
     "INDICES_PER_BEAT": INDICES_PER_BEAT, "EMPTY_INDEX": EMPTY_INDEX, "NO_SAMPLE": NO_SAMPLE,
-    "END_SAMPLE": END_SAMPLE,
+    "END_SAMPLE": END_SAMPLE, "NO_INDEX": NO_INDEX,
     "OWNER_BITS": OWNER_BITS, "KEY_ROW_BITS": KEY_ROW_BITS}
 _ENUMS: dict[str, type[IntEnum]] = {
     "opcode": Opcode, "record": RecordKind, "descriptor": DescriptorKind,

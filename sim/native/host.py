@@ -90,7 +90,7 @@ class NativeNode:
     library: a shared library with `HOST_FUNCTIONS`.
     make: makes a host with that library.
     rows: address of the C++ ``Rows`` in GPU memory; None if vectors have no values.
-    delivery: as of a :class:`sim.node.node.Node`; vectors that come once each must have values.
+    delivery: as of a :class:`sim.node.node.Node`.
     """
 
     training = None
@@ -102,7 +102,6 @@ class NativeNode:
                  library: SimpleNamespace, make: Callable[[HostConfig], int],
                  rows: int | None = None, delivery: Delivery | None = None):
         delivery = delivery or Delivery()
-        assert rows is not None or delivery.pooling is None
         self.number, self.engine = number, engine
         self.pcie = Pcie(pcie)
         self.silent_host = self.silent_gpu = Windows()

@@ -51,7 +51,7 @@ public:
         count_ += count - last;
         if (count_ > kinds_.size()) return false;
         ended = last;
-        if (dropped_) vectors_.clear();
+        if (dropped_ || !asked_.values) vectors_.clear();
         return true;
     }
     // Take `count` indices, 16 bits each in the beats at `words`, from a slot of the share's sample
@@ -105,12 +105,14 @@ public:
             float* bag = asked_.answers + sample * asked_.parts * dimension_;
             uint64_t length = 0;
             for (uint64_t slot = starts_[at]; slot < starts_[at + 1]; slot++) {
-                if (kinds_[slot] == record::EMPTY) {
+                const bool empty = kinds_[slot] == record::EMPTY;
+                if (!empty && indices_[slot] >= count_) return false;
+                if (!asked_.values) continue;
+                if (empty) {
                     std::fill_n(bag, dimension_, 0.0f);
                     bag += dimension_;
                     continue;
                 }
-                if (indices_[slot] >= count_) return false;
                 const float* vector = &vectors_[indices_[slot] * dimension_];
                 if (!length++) std::copy_n(vector, dimension_, bag);
                 else

@@ -74,7 +74,7 @@ class Backend:
         rest = pcie, gpu, workload.in_flight, bottom
         if self.compiled_hosts and self.rows is None and not workload.silences:
             if isinstance(engine, ModelEngine):
-                return ModelNode(number, engine, config, model.dimension, *rest)
+                return ModelNode(number, engine, config, model.dimension, *rest, delivery)
             if isinstance(engine, CompiledEngine) and engine.drivable:
                 return CompiledNode(number, engine, config, model, workload.seed, *rest, delivery)
         rows = self.rows or row_answers
