@@ -71,7 +71,7 @@ class ShareDelivery(wiring.Component):
             return m
         m.submodules.finder = finder = self._finder
         m.submodules.way = way = SkidBuffer(_Way)
-        here, entering, share = way.o.payload, way.i.payload, Signal(Slot)
+        here, entering, share, ends = way.o.payload, way.i.payload, Signal(Slot), Signal()
         cutting, cut = self._cut(m, finder, way)
         m.d.comb += [
             finder.enable.eq(self.unique), finder.i.payload.eq(self.i.payload),
@@ -80,9 +80,10 @@ class ShareDelivery(wiring.Component):
             way.i.valid.eq(finder.o.valid), finder.o.ready.eq(way.i.ready),
             entering.slot.eq(finder.o.payload),
 
-            share.eq(here.slot), share.ends.eq(0), share.sample.eq(NO_SAMPLE),
-            share.last.eq(cutting | here.slot.ends),
-            share.kind.eq(Mux(share.last, RecordKind.EMPTY, RecordKind.KEY_END)),
+            ends.eq(cutting | here.slot.ends), share.last.eq(ends),
+            share.kind.eq(Mux(ends, RecordKind.EMPTY, RecordKind.KEY_END)),
+            share.key.eq(here.slot.key), share.owner.eq(here.slot.owner),
+            share.sample.eq(NO_SAMPLE),
             share.step.eq(Mux(cutting, here.before, here.slot.step)),
             self.o.valid.eq(Mux(self.unique, way.o.valid, self.i.valid)),
             self.o.payload.eq(Mux(self.unique, share, self.i.payload)),

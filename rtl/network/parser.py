@@ -88,7 +88,7 @@ class PacketParser(wiring.Component):
         self._more = more_records(edge, training)
         self._trains = training
         self._received = data.StructLayout({
-            "beat": RecordBeat, "kind": range(1 + len(self._more)),
+            "beat": RecordBeat, **({"kind": range(1 + len(self._more))} if self._more else {}),
             **({"count": 16} if training else {})})
         super().__init__({
             "i": In(stream.Signature(PacketBeat)),
@@ -176,7 +176,8 @@ class PacketParser(wiring.Component):
         m.d.comb += beat.data[upper].eq(
             Mux(shared, unpacker.o.payload.beat.data[upper], item[upper]))
         kind = Signal(range(1 + len(self._more)))
-        m.d.comb += received.kind.eq(kind)
+        if self._more:
+            m.d.comb += received.kind.eq(kind)
         if self._trains:
             m.d.comb += received.count.eq(remaining)
         with m.FSM(name="reader"):
@@ -189,7 +190,8 @@ class PacketParser(wiring.Component):
                 ]
                 if self._edge == "host":
                     m.d.sync += dense.eq(ember.opcode == Opcode.DENSE_VECTORS)
-                m.d.sync += kind.eq(0)
+                if self._more:
+                    m.d.sync += kind.eq(0)
                 for number, opcode in enumerate(self._more.values(), 1):
                     with m.If(ember.opcode == opcode):
                         m.d.sync += kind.eq(number)
@@ -243,7 +245,7 @@ class PacketParser(wiring.Component):
             m.d.comb += (way.payload.beat if of_values else way.payload).eq(received.payload.beat)
             if of_values:
                 m.d.comb += way.payload.count.eq(received.payload.count)
-            with m.If(received.payload.kind == number):
+            with m.If(received.payload.kind == number if self._more else 1):
                 m.d.comb += [way.valid.eq(received.valid), received.ready.eq(way.ready)]
 
     def _hand_out(self, m: Module, received) -> None:

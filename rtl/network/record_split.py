@@ -1,6 +1,6 @@
 """Record split: a beat of records in, its records one by one out."""
 
-from amaranth.hdl import Module, ShapeLike, Signal
+from amaranth.hdl import Module, Shape, ShapeLike, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
@@ -12,9 +12,14 @@ __all__ = ["RecordSplit", "records_layout"]
 
 
 def records_layout(user: ShapeLike) -> data.StructLayout:
-    """Layout of a beat of 1 to 8 ``records``, the first in the lowest bits, and ``user`` data."""
+    """Layout of a beat of 1 to 8 ``records``, the first in the lowest bits, and ``user`` data, if
+    these have any bits."""
     return data.StructLayout({
-        "data": BEAT_BITS, "records": bits_for(RECORDS_PER_BEAT), "user": user})
+        "data": BEAT_BITS, "records": bits_for(RECORDS_PER_BEAT), **_beside(user)})
+
+
+def _beside(user: ShapeLike) -> dict[str, ShapeLike]:
+    return {"user": user} if Shape.cast(user).width else {}
 
 
 class RecordSplit(wiring.Component):
@@ -37,7 +42,7 @@ class RecordSplit(wiring.Component):
         super().__init__({
             "i": In(stream.Signature(self._layout)),
             "o": Out(stream.Signature(data.StructLayout(
-                {"record": RECORD_BITS, "last": 1, "user": user}))),
+                {"record": RECORD_BITS, "last": 1, **_beside(user)}))),
             "idle": Out(1)})
 
     def elaborate(self, platform) -> Module:
@@ -50,8 +55,10 @@ class RecordSplit(wiring.Component):
             self.i.ready.eq(~here | (self.o.ready & last)),
             self.o.valid.eq(here), self.o.payload.last.eq(last),
             self.o.payload.record.eq(beat.data.word_select(index, RECORD_BITS)),
-            self.o.payload.user.eq(beat.user), self.idle.eq(~here),
+            self.idle.eq(~here),
         ]
+        if "user" in self._layout.members:
+            m.d.comb += self.o.payload.user.eq(beat.user)
         with m.If(self.o.ready):
             m.d.sync += [index.eq(index + 1), left.eq(left - 1), last.eq(left == 2)]
         with m.If(self.i.ready):
