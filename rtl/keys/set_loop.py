@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from amaranth.hdl import Cat, Module, Mux, Signal, Value
+from amaranth.hdl import Cat, Module, Mux, Shape, Signal, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
@@ -40,9 +40,10 @@ class SetLoop(wiring.Component):
     Latency and rate: see ``LATENCY`` and ``RATE``.
 
     Parameters: ``key_bits``; ``context``, the shape of what accompanies a lookup; ``sets``,
-    ``ways``; ``hash_key``, from a key to 32 hash bits; ``way``, the shape of the bits of a way;
-    ``state_bits``; ``label_bits``; ``style`` of the RAMs; ``walked``: sets are also read from
-    outside, a cycle after ``read``, else behind the RAM's output register.
+    ``ways``; ``hash_key``, from a key to 32 hash bits; ``way``, the shape of the bits of a way, of
+    which there are no ports if it has none; ``state_bits``; ``label_bits``; ``style`` of the RAMs;
+    ``walked``: sets are also read from outside, a cycle after ``read``, else behind the RAM's
+    output register.
 
     Ports
     -----
@@ -77,7 +78,8 @@ class SetLoop(wiring.Component):
         self._hash, self._label_bits = hash_key, label_bits
         self._style, self._walked = style, walked
         address = max(1, ceil_log2(sets))
-        self._line = line = {"held": ways, "bits": data.ArrayLayout(way, ways), "state": state_bits}
+        self._bits = {"bits": data.ArrayLayout(way, ways)} if Shape.cast(way).width else {}
+        self._line = line = {"held": ways, **self._bits, "state": state_bits}
         self._word = word = data.StructLayout({"key": key_bits, "label": label_bits})
         super().__init__({
             "i": In(data.StructLayout({
@@ -86,19 +88,18 @@ class SetLoop(wiring.Component):
             "now": Out(data.StructLayout(
                 {"valid": 1, "context": context, "match": ways, **line})),
             "after": In(data.StructLayout(
-                {"placed": ways, "bits": line["bits"], "state": state_bits})),
+                {"placed": ways, **self._bits, "state": state_bits})),
             "o": Out(data.StructLayout({
                 "valid": 1, "key": key_bits, "context": context, "set": address, "match": ways,
                 "held": ways, "placed": ways, "label": label_bits,
                 "words": data.ArrayLayout(word, ways),
-                "bits": line["bits"], "state": state_bits})),
+                **self._bits, "state": state_bits})),
             "label": In(label_bits), "reading": Out(address),
-            "next": Out(data.StructLayout({"same": 1, "bits": line["bits"]})),
+            "next": Out(data.StructLayout({"same": 1, **self._bits})),
             "clear": In(1), "clear_address": In(address), "idle": Out(1)} | ({
                 "walking": In(1), "read": In(1), "read_address": In(address),
                 "line": Out(data.StructLayout({
-                    "keys": data.ArrayLayout(key_bits, ways), "held": ways,
-                    "bits": line["bits"]})),
+                    "keys": data.ArrayLayout(key_bits, ways), "held": ways, **self._bits})),
             } if walked else {}))
 
     def elaborate(self, platform) -> Module:
@@ -157,15 +158,15 @@ class SetLoop(wiring.Component):
         placing, decided = Signal(ways), Signal(line_layout)
         m.d.comb += [
             placing.eq(self.after.placed & writes[5].replicate(ways)),
-            decided.held.eq(line.held | self.after.placed), decided.bits.eq(self.after.bits),
-            decided.state.eq(self.after.state),
+            decided.held.eq(line.held | self.after.placed), decided.state.eq(self.after.state),
+            *self._same_bits(decided, self.after),
         ]
         newest = stored
         for k in reversed(behind[1:]):
             newest = Mux(same_set[k], written[4 + k], newest)
         upcoming = Signal(line_layout)
         m.d.comb += [upcoming.eq(newest), self.next.same.eq(same_set[1]),
-                     self.next.bits.eq(upcoming.bits)]
+                     *self._same_bits(self.next, upcoming)]
         m.d.sync += line.eq(Mux(same_set[1], decided, upcoming))
         for w in range(ways):
             over = [same_set[k] & placed[4 + k][w] for k in behind[1:]]
@@ -186,7 +187,8 @@ class SetLoop(wiring.Component):
         # Stage 5: the user decides.
         m.d.comb += [
             self.now.valid.eq(valid[5]), self.now.context.eq(context[5]),
-            self.now.match.eq(match[5]), self.now.held.eq(line.held), self.now.bits.eq(line.bits),
+            self.now.match.eq(match[5]), self.now.held.eq(line.held),
+            *self._same_bits(self.now, line),
             self.now.state.eq(line.state), self.reading.eq(set_[3]),
         ]
         m.d.sync += [placed[6].eq(placing), written[6].eq(Mux(self.clear, 0, decided)),
@@ -202,7 +204,7 @@ class SetLoop(wiring.Component):
         m.d.comb += [
             o.valid.eq(valid[6]), o.key.eq(key[6]), o.context.eq(context[6]), o.set.eq(set_[6]),
             o.match.eq(match[6]), o.held.eq(held[6]), o.placed.eq(placed[6]),
-            o.words.eq(words[6]), o.bits.eq(written[6].bits), o.state.eq(written[6].state),
+            o.words.eq(words[6]), *self._same_bits(o, written[6]), o.state.eq(written[6].state),
             o.label.eq(any_of([*(Mux(passed[k], label[6 + k], 0) for k in behind),
                              *(Mux(kept[w], words[6][w].label, 0) for w in range(ways))])),
             self.idle.eq(~Cat(valid.values()).any()),
@@ -211,8 +213,12 @@ class SetLoop(wiring.Component):
             m.d.comb += [self.line.keys[w].eq(self._early[f"words{w}"][:self._key_bits])
                          for w in range(ways)]
             early = data.View(line_layout, self._early["lines"])
-            m.d.comb += [self.line.held.eq(early.held), self.line.bits.eq(early.bits)]
+            m.d.comb += [self.line.held.eq(early.held), *self._same_bits(self.line, early)]
         return m
+
+    def _same_bits(self, target: data.View, source: data.View) -> list:
+        """Return what gives ``target`` the bits of ways that ``source`` has, if ways have any."""
+        return [target.bits.eq(source.bits)] if self._bits else []
 
     def _memory(self, m: Module, name: str, width: int, set_: Value, data_: Signal, write_en: Value,
                 address: Value, word: Value) -> Signal:

@@ -123,7 +123,8 @@ _LATENCIES = ("parser_header", "parser_record", "adder", "reciprocal", "divider"
               "hold_window", "hold_beats", "ring_beats", "request_fifo", "node_buffers",
               "one_buffers", "result_groups", "credit_share", "assembled", "assembler_room",
               "unique_ways", "unique_queue", "unique_sets", "credit_item", "index_packets",
-              "step_opened", "step_finished", "flush_answered", "slice_ring", "slice_loaded", "dot_first", "dot_reuse", "dot_room")
+              "step_opened", "step_finished", "flush_answered", "slice_ring", "slice_loaded",
+              "dot_first", "dot_reuse", "dot_room")
 
 
 class Config(Shared):

@@ -29,17 +29,17 @@ def plain_loop() -> tuple[type, Signal]:
             now, after, o, placed = self.now, self.after, self.o, Signal(ways)
             m.d.comb += [
                 now.valid.eq(here.valid), now.context.eq(here.context), now.held.eq(line.held),
-                now.bits.eq(line.bits), now.state.eq(line.state),
+                *self._same_bits(now, line), now.state.eq(line.state),
                 placed.eq(Mux(here.valid & here.writes, after.placed, 0)),
                 o.eq(then), self.idle.eq(~here.valid & ~then.valid),
                 again.eq(sum((placed[w] & (ages[w] != 0) for w in range(ways)), 0) != 0)]
             m.d.sync += [
                 here.eq(self.i), then.valid.eq(here.valid), then.key.eq(here.key),
                 then.context.eq(here.context), then.match.eq(now.match), then.held.eq(line.held),
-                then.placed.eq(placed), then.bits.eq(after.bits), then.state.eq(after.state),
+                then.placed.eq(placed), *self._same_bits(then, after), then.state.eq(after.state),
                 *(then.words[w].key.eq(keys[w]) for w in range(ways))]
             with m.If(here.valid & here.writes):
-                m.d.sync += [line.held.eq(line.held | placed), line.bits.eq(after.bits),
+                m.d.sync += [line.held.eq(line.held | placed), *self._same_bits(line, after),
                              line.state.eq(after.state)]
             for w in range(ways):
                 m.d.comb += now.match[w].eq(here.looks & line.held[w] & (keys[w] == here.key))
