@@ -85,7 +85,7 @@ class IndexPackager(wiring.Component):
 
     def elaborate(self, platform) -> Module:
         m = Module()
-        m.submodules.front = front = SkidBuffer(_Front)
+        m.submodules.front_buffer = front = SkidBuffer(_Front)
         m.submodules.beats = beats = StreamFIFO(RawBeat, 2 * (self._room + 1), style="bram")
         m.submodules.packets = packets = StreamFIFO(_Packet, PACKETS)
         m.submodules.header_buffer = header = SkidBuffer(HostFrame)

@@ -104,7 +104,7 @@ class UniqueFinder(wiring.Component):
     def elaborate(self, platform) -> Module:
         m = Module()
         m.submodules.words = words = StreamFIFO(Slot, QUEUE)
-        m.submodules.front = front = SkidBuffer(data.StructLayout(
+        m.submodules.front_buffer = front = SkidBuffer(data.StructLayout(
             {"key": self._key_bits, "empty": 1, "ends": 1, "begins": 1}))
         m.submodules.queue = queue = CreditQueue(data.StructLayout(
             {"index": INDEX_BITS, "goes": 1, "told": 1}), QUEUE)
