@@ -20,15 +20,15 @@ from rtl.formats import (
     Status,
     StepOpenRecord,
 )
+from sim.job.settings import COMPLETION_BASE
 from sim.node.delivery import Delivery
 from sim.node.errors import ProtocolError
 from sim.node.step import Step, StepResult
-from tests.sim.node.scripted import (
+from tests.sim.node.hosts import (
     NODE,
     NODES,
     SEED,
     Hosts,
-    ScriptedNic,
     errors,
     indices,
     model_of,
@@ -36,6 +36,7 @@ from tests.sim.node.scripted import (
     steps_of,
     vectors,
 )
+from tests.sim.node.scripted import ScriptedNic
 
 COUNTS = (9, 3, 30, 4, 12, 90, 6, 5, 21, 3, 3, 24)
 MODEL = model_of(16)
@@ -187,8 +188,8 @@ def test_a_sample_with_indices_that_is_refused():
 def word(number: int, opening: int, status: int = 0, **changes: int) -> np.ndarray:
     """Return the COMPLETION packet of an opening in a ring of four slots."""
     lap, slot = divmod(opening, 4)
-    right = Completion(status, number, lap + 1, slot)
-    return completion_packet(right._replace(**changes), node=NODE)
+    word = Completion(status, number, lap + 1, slot, COMPLETION_BASE + 4 * slot)
+    return completion_packet(word._replace(**changes), node=NODE)
 
 
 def answers(number: int) -> list[np.ndarray]:
@@ -201,11 +202,11 @@ def answers(number: int) -> list[np.ndarray]:
     ([word(9, 0)], "completed step 9, which is not open", "completed step 9, which is not open"),
     ([*answers(7), word(7, 0), word(7, 0)], "completed step 7, which is not open",
      "completed step 7, which is not open"),
-    ([*answers(7), word(7, 0, lap=2)],
-     "completed step 7 in slot 0 of lap 2, not in slot 0 of lap 1",
-     "completed step 7 in the slot or the lap of another"),
-    ([*answers(7), word(7, 1)], "completed step 7 in slot 1 of lap 1, not in slot 0 of lap 1",
-     "completed step 7 in the slot or the lap of another"),
+    *(([*answers(7), wrong], f"completed step 7 in slot {slot} of lap {lap} at {at:#x}, not in "
+       f"slot 0 of lap 1 at {COMPLETION_BASE:#x}",
+       "completed step 7 in a slot or a lap that are not its own") for wrong, slot, lap, at in (
+        (word(7, 0, lap=2), 0, 2, COMPLETION_BASE), (word(7, 1), 1, 1, COMPLETION_BASE + 4),
+        (word(7, 0, address=8), 0, 1, 8))),
     *(([*some, word(7, 0)], message := "completed step 7, whose answers have not all come, "
        "without an error", message) for some in ([], answers(7)[:1], answers(7)[1:])),
     ([np.concatenate((word(7, 0, 3), word(7, 0)[1:]))],
