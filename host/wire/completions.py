@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from host.wire.layouts import pack, unpack
 from host.wire.packets import (
     header_beat,
     pack_records,
@@ -11,7 +12,7 @@ from host.wire.packets import (
     payload_records,
     records_to_beats,
 )
-from rtl.formats import CompletionRecord, FlushRecord, Opcode, StepOpenRecord
+from rtl.formats import CompletionRecord, FlushRecord, HostHeaderBeat, Opcode, StepOpenRecord
 
 __all__ = ["Completion", "completion_packet", "flush_packet", "flushed_packet",
            "parse_completion", "step_open_packet"]
@@ -21,13 +22,15 @@ class Completion(NamedTuple):
     """The word of a completed step, and the slot of the ring that it goes to.
 
     ``status``: 0, or of the step's first error. ``step``: its number modulo 2^16. ``lap``: how
-    often the ring has come to the slot, this time included, modulo 256.
+    often the ring has come to the slot, this time included, modulo 256. ``address``: of the slot in
+    GPU memory.
     """
 
     status: int
     step: int
     lap: int
     slot: int
+    address: int
 
 
 def step_open_packet(step: int, samples: int, freed: int, *, node: int) -> np.ndarray:
@@ -53,14 +56,18 @@ def flushed_packet(flush: np.ndarray, *, node: int, step: int) -> np.ndarray:
 
 def completion_packet(word: Completion, *, node: int, **fields: int) -> np.ndarray:
     """Return a COMPLETION packet; ``fields`` are others of the header."""
-    record = pack_records(CompletionRecord, **word._asdict())
-    return _packet(Opcode.COMPLETION, record, node=node, step=word.step, **fields)
+    record = pack_records(CompletionRecord, status=word.status, step=word.step, lap=word.lap,
+                          slot=word.slot)
+    packet = _packet(Opcode.COMPLETION, record, node=node, step=word.step, **fields)
+    packet[:1] |= pack(HostHeaderBeat, address=word.address)
+    return packet
 
 
 def parse_completion(packet: np.ndarray) -> Completion:
     """Return the word in a COMPLETION packet."""
     fields = parse_records(CompletionRecord, packet[1:], 1)
-    return Completion(*(int(fields[name][0]) for name in Completion._fields))
+    return Completion(*(int(fields[name][0]) for name in ("status", "step", "lap", "slot")),
+                      int(unpack(HostHeaderBeat, packet[:1], "address")[0]))
 
 
 def _packet(opcode: Opcode, record: np.ndarray, *, node: int, step: int,

@@ -8,7 +8,7 @@ from host.model import POOLINGS, Model
 from rtl.config import NicConfig
 from rtl.formats import InteractionMode
 
-__all__ = ["DELIVERIES", "MODES", "Runtime", "apply_settings"]
+__all__ = ["COMPLETION_BASE", "DELIVERIES", "MODES", "Runtime", "apply_settings"]
 
 MODES = {"dot": InteractionMode.DOT, "cat": InteractionMode.CAT}
 """Register values of the interactions that a model may have."""
@@ -16,6 +16,9 @@ MODES = {"dot": InteractionMode.DOT, "cat": InteractionMode.CAT}
 DELIVERIES = ("pooled", "unique")
 """What a NIC gives its host of a bag: its pooled vector, or an index for each of its keys into the
 different vectors of the share."""
+
+COMPLETION_BASE = 0x2_4000_1000
+"""Address of the ring of completions in GPU memory: a multiple of its largest size."""
 
 _ITSELF = ("true", "false", "model")
 

@@ -51,7 +51,8 @@ public:
     Fault fault;
 
     explicit Answers(const HostConfig& config)
-        : completions(config.completion_slots), interaction_(config.interaction),
+        : completions(config.completion_slots, config.completion_base),
+          interaction_(config.interaction),
           unique_(config.unique), mean_(config.mean), dimension_(config.dimension) {}
 
     // Start accepting answers; returns the step.
@@ -77,7 +78,7 @@ public:
                        uint32_t(error::status.of(record)));
             }
         } else if (head.opcode == opcode::COMPLETION) {
-            complete(head, record_at(words, 0), beats);
+            complete(head, words, beats);
         } else if (head.opcode == opcode::INDICES) {
             indices(head, tag, beats - 2);
         } else if (unique_) {
@@ -193,15 +194,17 @@ private:
     }
 
     // Completions. Reference: Answers._complete and sim.node.completions.Completions.take.
-    void complete(const Head& head, uint64_t word, uint64_t beats) {
+    void complete(const Head& head, const uint32_t* words, uint64_t beats) {
         if (head.count != 1 || beats != 2) return fail(Fault::COUNT, head.opcode);
+        const uint64_t word = record_at(words, 0);
         const uint64_t number = completion::step.of(word), status = completion::status.of(word);
         const auto found = std::find_if(steps.begin(), steps.end(), [&](const Step& step) {
             return step.open && (step.step & 0xFFFF) == number;
         });
         if (found == steps.end()) return fail(Fault::CLOSED, number);
         if (completion::slot.of(word) != completions.slot(found->opening)
-            || completion::lap.of(word) != completions.lap(found->opening))
+            || completion::lap.of(word) != completions.lap(found->opening)
+            || host_header::address.get(words) != completions.address(found->opening))
             return fail(Fault::SLOT, number);
         found->open = false;
         if (!*found->left && !found->unique) return completed.push_back(&*found);

@@ -8,7 +8,7 @@ namespace ember {
 // Without slots: steps have no completions.
 class Completions {
 public:
-    explicit Completions(uint64_t slots) : slots_(slots) {}
+    Completions(uint64_t slots, uint64_t base) : slots_(slots), base_(base) {}
 
     explicit operator bool() const { return slots_; }
     // Reserve a slot for the next step that starts; false if none is free.
@@ -21,6 +21,7 @@ public:
     uint64_t open() { return opened_++; }
     uint64_t slot(uint64_t opening) const { return opening % slots_; }
     uint64_t lap(uint64_t opening) const { return (opening / slots_ + 1) % 256; }
+    uint64_t address(uint64_t opening) const { return base_ + sizeof(uint32_t) * slot(opening); }
     uint64_t returned() const { return returned_; }
     // Return the slot of an opening, after those of the ones before.
     void seen(uint64_t opening) {
@@ -32,7 +33,7 @@ public:
     }
 
 private:
-    const uint64_t slots_;
+    const uint64_t slots_, base_;
     uint64_t reserved_ = 0, opened_ = 0, returned_ = 0;
     std::set<uint64_t> seen_;
 };

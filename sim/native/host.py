@@ -21,6 +21,7 @@ from rtl.config import NicConfig
 from rtl.formats import BEAT_BYTES
 from sim.engines.compiled import CompiledEngine
 from sim.job.faults import Windows
+from sim.job.settings import COMPLETION_BASE
 from sim.native.structures import Asked, GpuTimes, HostConfig, HostCounts, Share
 from sim.nic.ports import LAST_BIT
 from sim.nic.timed import TIMED
@@ -58,7 +59,7 @@ _FAULTS = (
     "sent vectors of step {}, or their end, which were not to come now",
     "sent indices of sample {}, or with it, which were not to come now",
     "completed step {}, which is not open",
-    "completed step {} in the slot or the lap of another",
+    "completed step {} in a slot or a lap that are not its own",
     "completed step {}, whose answers have not all come, without an error")
 """Messages by the C++ ``Fault``."""
 
@@ -119,7 +120,8 @@ class NativeNode:
             number, dimension, config.host_payload_beats, config.query_beats, in_flight,
             vectors_that_fit(dimension, config.host_payload_beats), self.pcie.latency,
             self._interacts, delivery.pooling is not None, delivery.pooling == "mean",
-            delivery.completion_slots, self.pcie.to_nic.cycles_per_byte, rows, times))
+            delivery.completion_slots, COMPLETION_BASE, self.pcie.to_nic.cycles_per_byte, rows,
+            times))
         engine.set_rate("host_tx", cycles_per_beat=BEAT_BYTES * self.pcie.from_nic.cycles_per_byte,
                         last_bit=LAST_BIT, burst=64)
 

@@ -63,13 +63,14 @@ class GpuTimes(Shared):
 
 class HostConfig(Shared):
     """Configuration of a host. ``unique``: the NIC sends each different vector of a share once, and
-    the host pools, as ``mean`` or sum. ``completion_slots``: 0 without completions.
+    the host pools, as ``mean`` or sum. ``completion_slots``: 0 without completions;
+    ``completion_base``: address of the ring.
     ``cycles_per_byte``: of PCIe towards the NIC. ``rows``: null if vectors, and so answers, have no
     values."""
 
     _fields_ = (*fields(c_uint64, "node", "dimension", "payload_beats", "buffer_beats",
                         "in_flight", "vectors_fit", "latency", "interaction", "unique", "mean",
-                        "completion_slots"),
+                        "completion_slots", "completion_base"),
                 ("cycles_per_byte", c_double), ("rows", c_void_p), ("gpu", GpuTimes))
     pointers = {"rows": "const Rows*"}
 

@@ -10,13 +10,10 @@ from host.placement.shard import ShardPlan
 from rtl.config import NicConfig, beats_of, packing_of
 from rtl.nic import SmartNic
 from sim.engines import Engine, Model, load
-from sim.job.settings import MODES, Runtime
+from sim.job.settings import COMPLETION_BASE, MODES, Runtime
 from sim.nic.registers import RegisterFile
 
-__all__ = ["COMPLETION_BASE", "NicModel", "nic_model", "register_values"]
-
-COMPLETION_BASE = 0x2_4000_1000
-"""Address of the ring of completions in GPU memory: a multiple of its largest size."""
+__all__ = ["NicModel", "nic_model", "register_values"]
 
 # A NIC whose Verilog is cached from an earlier run is described but never elaborated.
 warnings.simplefilter("ignore", UnusedElaboratable)

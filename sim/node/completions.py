@@ -4,12 +4,13 @@ import numpy as np
 
 from host.wire.completions import flushed_packet, parse_completion, step_open_packet
 from host.wire.packets import Header
+from sim.job.settings import COMPLETION_BASE
 from sim.node.errors import COUNT, ProtocolError
 from sim.node.step import Step
 
 __all__ = ["Completions"]
 
-_LAPS = 256
+_LAPS, _WORD_BYTES = 256, 4
 
 
 class Completions:
@@ -55,7 +56,8 @@ class Completions:
     def take(self, packet: np.ndarray, head: Header) -> tuple[Step, int]:
         """Return the step that a COMPLETION packet ends, and its status.
 
-        :class:`ProtocolError` unless the step is open and the word is in its slot and of its lap.
+        :class:`ProtocolError` unless the step is open, and the word is of its lap and goes to its
+        slot.
         """
         self._check(packet, head)
         word = parse_completion(packet)
@@ -63,11 +65,11 @@ class Completions:
         if step is None:
             raise ProtocolError(f"node {self._node} completed step {word.step}, which is not open")
         lap, slot = divmod(self._numbers[step.number], self._slots)
-        expected = slot, (lap + 1) % _LAPS
-        if (word.slot, word.lap) != expected:
-            raise ProtocolError(
-                f"node {self._node} completed step {word.step} in slot {word.slot} of lap "
-                f"{word.lap}, not in slot {expected[0]} of lap {expected[1]}")
+        expected = slot, (lap + 1) % _LAPS, COMPLETION_BASE + _WORD_BYTES * slot
+        if (found := (word.slot, word.lap, word.address)) != expected:
+            places = ["slot {} of lap {} at {:#x}".format(*place) for place in (found, expected)]
+            raise ProtocolError(f"node {self._node} completed step {word.step} in {places[0]}, not "
+                                f"in {places[1]}")
         return step, word.status
 
     def seen(self, step: Step) -> None:

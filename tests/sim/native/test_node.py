@@ -29,8 +29,15 @@ CASES = {
     "queries that wait for credit": ((), {"bags": "to 40", "in_flight": 4}),
     "refusals": ((), {"bags": "to 40", "in_flight": 4}),
     "interaction, refusals": (("interaction=true",), {"bags": "to 40", "in_flight": 4}),
+    "unique": (("deliver=unique",), {"gpu": CALLED, "in_flight": 4}),
+    "unique, completions, refusals": (
+        ("deliver=unique", "completions=true", "pooling=mean"), {"bags": "to 40", "in_flight": 8}),
+    "completions without flushes": (
+        ("completions=true", "completion_flush=false"), {"nodes": 4, "in_flight": 2}),
+    "interaction, completions": (("interaction=true", "completions=true"), {"in_flight": 4}),
 }
-LATER = ("one NIC, one step at once", "two threads", "interaction")
+LATER = ("one NIC, one step at once", "two threads", "interaction", "completions without flushes",
+         "interaction, completions")
 """Cases that combine features of the others."""
 
 

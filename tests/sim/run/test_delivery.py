@@ -1,0 +1,136 @@
+"""Clusters whose NICs deliver unique vectors and completions give the answers of numpy's model."""
+
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+import pytest
+
+from host.model import MODELS
+from host.placement.shard import ShardPlan
+from rtl.formats import TableDescriptor
+from sim.job.options import RunOptions
+from sim.run.report import failures
+from sim.run.run import Run
+from tests.sim import inputs
+
+DELIVERIES = {
+    "pooled": (), "unique": ("deliver=unique",), "completions": ("completions=true",),
+    "both": ("deliver=unique", "completions=true"),
+    "no flush": ("deliver=unique", "completions=true", "completion_flush=false")}
+BAD = ("refused", "refusals_lost", "bad_flushed", "bad_freed", "timeouts", "errors",
+       "stray_answers", "excess_answers", "stray_errors")
+
+
+def _run(*settings: str, **options) -> Run:
+    given = {"config": "tiny", "samples": 96, "mini_batch": 16, "nodes": 2, "threads": 1}
+    return Run(RunOptions.of(settings=settings, **given | options))
+
+
+def _good(job: Run) -> dict:
+    result = job.execute()
+    assert failures(result) == [] and result["complete"] and result["bit_identical"]
+    assert not result["errors"]
+    for name in BAD if result["config"]["runtime"]["completions"] else ():
+        assert not any(_counts(result, f"completion_writer.{name}")), name
+    return result
+
+
+def _counts(result: dict, name: str) -> list[int]:
+    return [counters[name] for counters in result["counters"]]
+
+
+@pytest.mark.parametrize("options", [
+    {"in_flight": 1}, {"in_flight": 16, "mini_batch": 5, "samples": 200}])
+def test_every_delivery_gives_the_same_predictions(options):
+    """The ring goes around, and a mini-batch of five has a share of two."""
+    results = {name: _good(_run(*settings, **options)) for name, settings in DELIVERIES.items()}
+    assert len({result["predictions_sha256"] for result in results.values()}) == 1
+    steps = options.get("samples", 96) // options.get("mini_batch", 16)
+    for name, result in results.items():
+        completed = steps if name in ("completions", "both", "no flush") else 0
+        for counter, count in (("opened", completed), ("completed", completed),
+                               ("flushes", 0 if name == "no flush" else completed)):
+            assert _counts(result, f"completion_writer.{counter}") == [count] * 2
+        # The end of a share is a slot without an index.
+        slots, indices = (_counts(result, counter) for counter in (
+            "delivery.slots", "index_packager.indices"))
+        unique = "deliver=unique" in DELIVERIES[name]
+        assert sum(indices) == (result["lookups"] if unique else 0)
+        assert slots == [count + steps if unique else 0 for count in indices]
+
+
+@pytest.mark.parametrize("dimension", [4, 16, 48])
+@pytest.mark.parametrize("pooling", ["sum", "mean"])
+def test_bags_whose_keys_exceed_the_table_of_repeats(tmp_path, dimension, pooling):
+    """Keys that the table has forgotten come again, with another index."""
+    trace = inputs.multi_hot_trace(tmp_path / "bags.txt", 60, longest=12)
+    model = tmp_path / "model.toml"
+    model.write_text(
+        f'name = "d{dimension}"\nrows = [50, 3000, 1048576, 7]\ndimension = {dimension}\n'
+        f'dense = 1\nbottom = [8, {dimension}]\ntop = [8, 1]\n')
+    results = [_good(_run(*settings, f"pooling={pooling}", data=str(trace), format="trace",
+                          model=str(model), mini_batch=30))
+               for settings in ((), ("deliver=unique", "completions=true"))]
+    assert results[0]["predictions_sha256"] == results[1]["predictions_sha256"]
+    assert sum(_counts(results[1], "delivery.retired_early")) > 0
+
+
+@pytest.mark.usefixtures("python_hosts")
+def test_hosts_in_python():
+    results = [_good(_run(*DELIVERIES[name])) for name in ("pooled", "both")]
+    assert results[0]["predictions_sha256"] == results[1]["predictions_sha256"]
+
+
+@pytest.mark.parametrize("name", ["unique", "both", "completions"])
+def test_refused_samples(monkeypatch, name):
+    """They have no index, and their step is completed with their status."""
+    full = ShardPlan.descriptors
+
+    def fewer_rows(plan: ShardPlan) -> np.ndarray:
+        words = full(plan)
+        words[2, TableDescriptor["rows_low"].offset // 32] = MODELS["kaggle"].rows[2] * 9 // 10
+        return words
+
+    monkeypatch.setattr(ShardPlan, "descriptors", fewer_rows)
+    result = _run(*DELIVERIES[name]).execute()
+    assert result["complete"] and not result["results"]["different"]
+    assert 0 < result["results"]["refused"] == result["errors"] < 96
+    assert result["results"]["equal"] == 96 - result["results"]["refused"]
+    if name != "unique":
+        assert 0 < sum(_counts(result, "completion_writer.errors")) <= 2 * 6
+
+
+@pytest.mark.parametrize("name", ["both", "completions"])
+def test_steps_that_are_late(name):
+    """A time-out ends a step without its answers; those that still come are of no use."""
+    job = _run(*DELIVERIES[name], "step_timeout=900", in_flight=4)
+    result = job.execute()
+    refused = result["results"]["refused"]
+    assert result["complete"] and not result["results"]["different"] and not result["errors"]
+    assert refused and result["results"]["equal"] == 96 - refused
+    assert sum(_counts(result, "completion_writer.timeouts")) > 0
+
+
+def _some(read: Callable[..., dict[str, int]], names: list[str]) -> dict[str, int]:
+    return read(*names)
+
+
+@pytest.mark.long
+def test_engines_agree_on_what_is_delivered(tmp_path):
+    """Amaranth's simulator takes long to read a counter: only some are read."""
+    path = tmp_path / "trace.txt"
+    path.write_text("0:1 1:2 1:2 2:99 3:0\n0:1 1:2 3:6\n")
+    results = []
+    for engine in ("verilator", "pysim"):
+        job = _run(*DELIVERIES["both"], data=str(path), format="trace", placement="row",
+                   engine=engine, mini_batch=2, samples=None)
+        for registers in job.registers:
+            registers.counters = partial(_some, registers.read, [
+                name for name in registers.names if name.partition(".")[0] in (
+                    "delivery", "completion_writer", "index_packager")])
+        results.append(job.execute())
+    for result in results:
+        for name in ("wall_seconds", "cpu_seconds", "node_cycles_per_second", "engine", "options"):
+            del result[name]
+    assert results[0] == results[1] and results[0]["bit_identical"]
