@@ -1,6 +1,6 @@
 """Gradient sender: sends the beats of local reduction to the owners, and then their number."""
 
-from amaranth.hdl import Module, Mux, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -22,7 +22,7 @@ from rtl.gradient.reducer_layouts import Flushed
 from rtl.keys.owner_split import OwnerSplit
 from rtl.memory import Ram, sweep
 from rtl.monitor.counters import CounterLayout, count
-from rtl.stream import Arbiter, SkidBuffer, StreamFIFO
+from rtl.stream import SkidBuffer, StreamFIFO
 
 __all__ = ["GRADIENT_SENDER_COUNTERS", "GradientSender", "StepEnd"]
 
@@ -34,9 +34,6 @@ StepEnd = data.StructLayout({"step": STEP_BITS, "count": 32})
 """``count`` partials of a step have gone to this node's own global reduction, and no more will."""
 
 _User = data.StructLayout({"step": STEP_BITS, "beat": BEAT_INDEX_BITS})
-
-_Routed = data.StructLayout({"beat": GradientBeat, "owner": NODE_BITS, "own": 1, "remote": 1})
-"""A beat and its owner, this node or another, if it has one."""
 
 _WORDS = 16
 """Beats whose values wait for their owner: more than are looked up at once."""
@@ -54,7 +51,7 @@ class GradientSender(Gateable, wiring.Component):
     Keys have been checked before; a beat whose key has no owner is dropped and counted.
 
     Latency and rate: see ``LATENCY`` and ``RATE``. ``flushed`` is taken when all have been handed
-    on. After reset nothing is taken until descriptors and counts are swept.
+    on. After reset nothing leaves until descriptors and counts are swept.
 
     Parameters: ``config``, a :class:`rtl.config.NicConfig`.
 
@@ -79,7 +76,8 @@ class GradientSender(Gateable, wiring.Component):
     """
 
     LATENCY = {
-        ("terms or passed", "own or remote"): 7,
+        ("terms", "own or remote"): 7,
+        ("passed", "own or remote"): 6,
         ("passed", "spilled"): 1,
         ("flushed, if nothing is on its way", "report"): 2,
         ("flushed, if nothing is on its way", "END of node 0"): 3,
@@ -108,20 +106,22 @@ class GradientSender(Gateable, wiring.Component):
 
     def elaborate(self, platform) -> Module:
         m = Module()
-        m.submodules.entry = entry = Arbiter(GradientBeat, 2, priority=True)
+        # Sums come late in a cycle, and what makes them follows from their ready. What is passed on
+        # comes from registers. Either goes straight to the look-up, which begins with a buffer.
+        m.submodules.sums = sums = SkidBuffer(GradientBeat)
         m.submodules.split = split = OwnerSplit(_User, self._config.tables, replicated=False)
-        wiring.connect(m, wiring.flipped(self.terms), entry.i[0])
+        wiring.connect(m, wiring.flipped(self.terms), sums.i)
         # What is spilled waits for the host in a buffer of its own.
         m.submodules.spill = spill = SkidBuffer(OutgoingPartial)
         wiring.connect(m, spill.o, wiring.flipped(self.spilled))
-        sent_on, passed = entry.i[1], self.passed
-        beat, taken = entry.o.payload, split.i.payload
+        passed, beat, taken = self.passed, Signal(GradientBeat), split.i.payload
         m.d.comb += [
-            sent_on.valid.eq(passed.valid & ~self.rounded), sent_on.payload.eq(passed.payload),
+            beat.eq(Mux(sums.o.valid, sums.o.payload.as_value(), passed.payload.as_value())),
             taken.key.eq(beat.key),
             *(taken.user[name].eq(beat[name]) for name in _User.members),
-            split.i.valid.eq(entry.o.valid), entry.o.ready.eq(split.i.ready),
-            passed.ready.eq(Mux(self.rounded, spill.i.ready, sent_on.ready)),
+            split.i.valid.eq(sums.o.valid | (passed.valid & ~self.rounded)),
+            sums.o.ready.eq(split.i.ready),
+            passed.ready.eq(Mux(self.rounded, spill.i.ready, split.i.ready & ~sums.o.valid)),
             spill.i.valid.eq(passed.valid & self.rounded),
             spill.i.payload.destination.eq(ReductionLevel.LOCAL),
             split.node.eq(self.node), split.nodes.eq(self.nodes),
@@ -132,38 +132,36 @@ class GradientSender(Gateable, wiring.Component):
         # Values do not go through the look-up: it stalls as a whole, and they are most of a beat.
         m.submodules.words = words = StreamFIFO(BEAT_BITS, _WORDS)
         assert OwnerSplit.LATENCY["key", "its owner"] + 4 < _WORDS
-        # Routing: what the outputs are ready for reaches no further back than this buffer.
-        m.submodules.routed = routed = SkidBuffer(_Routed)
-        owned, into, found = split.o.payload, routed.i.payload, routed.o.payload
+        # What the outputs are ready for reaches no further back than their buffers.
+        m.submodules.own_buffer = own = SkidBuffer(GradientBeat)
+        m.submodules.remote_buffer = remote = SkidBuffer(OutgoingPartial)
+        wiring.connect(m, own.o, wiring.flipped(self.own))
+        wiring.connect(m, remote.o, wiring.flipped(self.remote))
         address, swept = sweep(m, self._config.nodes)
+        owned, found, known = split.o.payload, Signal(GradientBeat), Signal()
+        here, there = known & owned.own, known & ~owned.own
         m.d.comb += [
-            routed.i.valid.eq(split.o.valid & swept), split.o.ready.eq(routed.i.ready & swept),
             words.i.valid.eq(split.i.valid & split.i.ready), words.i.payload.eq(beat.data),
-            words.o.ready.eq(split.o.valid & split.o.ready), into.beat.data.eq(words.o.payload),
-            into.beat.key.eq(owned.key), into.owner.eq(owned.owner),
-            into.own.eq(~owned.refused & owned.own), into.remote.eq(~owned.refused & ~owned.own),
-            *(into.beat[name].eq(owned.user[name]) for name in _User.members),
-            self.own.payload.eq(found.beat), self.remote.payload.destination.eq(found.owner),
+            words.o.ready.eq(split.o.valid & split.o.ready), found.data.eq(words.o.payload),
+            found.key.eq(owned.key), *(found[name].eq(owned.user[name]) for name in _User.members),
+            known.eq(split.o.valid & swept & ~owned.refused),
+            own.i.valid.eq(here), own.i.payload.eq(found),
+            remote.i.valid.eq(there), remote.i.payload.destination.eq(owned.owner),
+            split.o.ready.eq(swept & (owned.refused | Mux(owned.own, own.i.ready, remote.i.ready))),
         ]
-        _name(m, self.remote.payload, found.beat)
+        _name(m, remote.i.payload, found)
         _name(m, spill.i.payload, passed.payload)
-
-        here, there, sent = Signal(), Signal(), Signal()
-        m.d.comb += [
-            here.eq(routed.o.valid & found.own),
-            there.eq(routed.o.valid & found.remote),
-            self.own.valid.eq(here), self.remote.valid.eq(there),
-            sent.eq((here & self.own.ready) | (there & self.remote.ready)),
-            routed.o.ready.eq(~(here & ~self.own.ready) & ~(there & ~self.remote.ready)),
-        ]
+        sent = (here & own.i.ready) | (there & remote.i.ready)
         # Nothing is here, and nothing came in the last cycle: from a register, since much is asked.
         quiet = Signal()
-        m.d.sync += quiet.eq(entry.idle & spill.idle & split.idle & routed.idle & swept
-                             & ~passed.valid)
-        self._end(m, quiet, sent, found.owner, address, swept)
-        count(m, self.counters, own=here & self.own.ready, remote=there & self.remote.ready,
+        buffers = sums, spill, split, own, remote
+        m.d.sync += quiet.eq(Cat(block.idle for block in buffers).all() & swept
+                             & ~self.terms.valid & ~passed.valid)
+        self._end(m, quiet, sent, owned.owner, address, swept)
+        count(m, self.counters, own=self.own.valid & self.own.ready,
+              remote=self.remote.valid & self.remote.ready,
               spilled=self.spilled.valid & self.spilled.ready,
-              bad=routed.o.valid & ~found.own & ~found.remote,
+              bad=split.o.valid & swept & owned.refused,
               stall_own=self.own.valid & ~self.own.ready,
               stall_remote=self.remote.valid & ~self.remote.ready,
               stall_spilled=self.spilled.valid & ~self.spilled.ready)

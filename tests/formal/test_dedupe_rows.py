@@ -80,8 +80,9 @@ def test_dedupe_rows(depth):
 
 @pytest.mark.few(2)
 @pytest.mark.parametrize("wrong, edit", some_slow([
-    ("to_its_requester", ("Resolver", "asked & kept.hit & self.waiting",
-                          "asked & kept.hit & 0")),
+    # Seen in the 10th cycle, as in ``test_cache_rows``.
+    ("to_its_requester", ("EmbeddingCache", "resolver.waiting.eq(table.waiting)",
+                          "resolver.waiting.eq(0)")),
     ("not_twice", ("VectorStore", "self.hits.ready.eq(queue.free & final",
                    "self.hits.ready.eq(queue.free & final & (passed != 0)")),
     ("answered", ("Resolver", "asked & ~(kept.hit & self.waiting)", "asked & ~kept.hit")),
@@ -90,7 +91,7 @@ def test_dedupe_rows(depth):
                           "Mux(waiter, waiter_meta, waiter_meta)")),
     ("to_its_requester", ("VectorStore", "[\"write_en\"].eq(write.stored)",
                           "[\"write_en\"].eq(write.stored & ~write.id[0])")),
-], ["waiter-now", "hit-as-waiter"],
+], ["hit-as-waiter"],
     ["waiter-now", "hit-twice", "hit-lost", "to-node-0", "hit-as-waiter", "refill-lost"]))
 def test_broken_dedupe_rows(wrong, edit):
     verdict = prove(scattered("once", edit), depth=DEPTH)
