@@ -74,6 +74,7 @@ LINKS = (
     # Requester: samples to slots, slots to places and lookups.
     Link("query_checker.o", "delivery.i"),
     Link("delivery.o", "dispatcher.i"),
+    Link("delivery.shares", "dispatcher.shares"),
     Link("delivery.indices", "index_packager.i"),
     Link("query_checker.errors", "host_reporter.errors"),
     Link("dispatcher.reserve", "hold_buffer.reserve"),

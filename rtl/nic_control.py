@@ -57,7 +57,8 @@ def control(m: Module, config: NicConfig, csr: RegisterBlock, parts: dict, time:
     for name in ("request_packager", "dense_ring"):
         give(name, batch=csr.request_batch, timeout=csr.request_timeout)
     give("dedupe", enable=csr.dedupe_enable, step_floor=csr.step_floor)
-    give("delivery", unique=unique)
+    for name in ("delivery", "dispatcher"):
+        give(name, unique=unique)
     give("index_packager", timeout=csr.index_timeout)
     # The host pools what it gets by itself.
     give("pooler", mean=csr.pooling_mean & ~unique)

@@ -132,10 +132,10 @@ class IndexPackager(wiring.Component):
         lane, whole = Signal(range(INDICES_PER_BEAT), reset_less=True), Signal(reset_less=True)
         room = Signal(range(self._room), reset_less=True)
         held = Signal(data.ArrayLayout(INDEX_BITS, INDICES_PER_BEAT), reset_less=True)
-        go, full, ends, close, takes, begins = (Signal(name=name) for name in (
-            "go", "full", "ends", "close", "takes", "begins"))
+        full = Signal()  # all beats of the packet are taken
+        go, ends, close, takes, begins = (Signal(name=name) for name in (
+            "go", "ends", "close", "takes", "begins"))
         m.d.comb += [
-            go.eq(beats.i.ready & packets.i.ready), full.eq(whole & final),
             ends.eq(ending & ~front.o.valid),
             close.eq(is_open & go & (full | old | ends | (front.o.valid & ~here.follows))),
             front.o.ready.eq(go), takes.eq(front.o.valid & go),
@@ -144,11 +144,14 @@ class IndexPackager(wiring.Component):
             Cat(beats.i.payload.data).eq(held), beats.i.payload.last.eq(close),
             packets.i.valid.eq(close), packets.i.payload.eq(packet),
         ]
+        # There is room for what is pushed until a level that is a cycle old shows it.
+        m.d.sync += go.eq((beats.level <= 2 * self._room) & (packets.level <= PACKETS - 2))
         m.d.sync += old.eq(is_open & ~close & ((self.time - opened)[:32] >= self.timeout))
         with m.If(takes):
             m.d.sync += [
                 is_open.eq(1), slot.eq(Mux(here.last, 0, slot + 1)), packet.last.eq(here.last),
                 lane.eq(Mux(begins, 1, lane + 1)), whole.eq(~begins & (lane == len(held) - 1)),
+                full.eq(~begins & (lane == len(held) - 1) & final),
             ]
             with m.If(begins):
                 m.d.sync += [

@@ -30,7 +30,7 @@ class ShareDelivery(wiring.Component):
     host that does not end a share has it ended where the next step begins (``cut``), so that the
     numbers of that begin at 0 all the same.
 
-    Without ``unique`` slots pass as they are, in the cycle in which they come.
+    Without ``unique`` slots pass to ``o`` as they are, in the cycle in which they come.
 
     Latency and rate: see ``LATENCY`` and ``RATE``.
 
@@ -38,20 +38,20 @@ class ShareDelivery(wiring.Component):
 
     Ports
     -----
-    i, o: streams of :data:`rtl.query.Slot`.
+    i, o: streams of :data:`rtl.query.Slot`. shares: the same, what goes on of shares.
     indices: stream of :data:`~rtl.delivery.SlotIndex`, one for each slot but what ends a share.
     step_end: event: the indices of a share are all told.
-    unique: see above; may change while idle.
+    unique: see above; may change while idle, two cycles before a slot comes.
     counters: those of the finder, and shares that were ``cut``.
     idle: nothing inside.
 
     Raises ``TypeError`` if ``config`` is not a :class:`~rtl.config.NicConfig`.
     """
 
-    LATENCY = {("slot", "the same slot, not unique"): 0,
-               ("slot", "the same slot on o"): 1 + UniqueFinder.LATENCY[
+    LATENCY = {("slot", "the same slot on o"): 0,
+               ("slot", "the same slot in its share"): 2 + UniqueFinder.LATENCY[
                    "slot", "the same slot on o"],
-               ("slot", "its index"): UniqueFinder.LATENCY["slot", "its index"]}
+               ("slot", "its index"): 1 + UniqueFinder.LATENCY["slot", "its index"]}
     RATE = "1 slot per cycle, and a cycle more where a share is cut; see also UniqueFinder"
 
     def __init__(self, config: NicConfig):
@@ -60,6 +60,7 @@ class ShareDelivery(wiring.Component):
         self._finder = UniqueFinder(config) if config.unique_keys else None
         super().__init__({
             "i": In(stream.Signature(Slot)), "o": Out(stream.Signature(Slot)),
+            "shares": Out(stream.Signature(Slot)),
             "indices": Out(stream.Signature(SlotIndex)), "step_end": Out(1), "unique": In(1),
             "counters": Out(DELIVERY_COUNTERS), "idle": Out(1)})
 
@@ -70,24 +71,31 @@ class ShareDelivery(wiring.Component):
             m.d.comb += self.idle.eq(1)
             return m
         m.submodules.finder = finder = self._finder
+        m.submodules.slots = slots = SkidBuffer(Slot)
+        wiring.connect(m, slots.o, finder.i)
         m.submodules.way = way = SkidBuffer(_Way)
-        here, entering, share, ends = way.o.payload, way.i.payload, Signal(Slot), Signal()
+        here, entering, share = way.o.payload, way.i.payload, self.shares.payload
+        ends = Signal()
+        # By itself: what chooses between wide payloads elsewhere has many loads.
+        passing = Signal(init=1, reset_less=True)
+        m.d.sync += passing.eq(~self.unique)
         cutting, cut = self._cut(m, finder, way)
         m.d.comb += [
-            finder.enable.eq(self.unique), finder.i.payload.eq(self.i.payload),
-            finder.i.valid.eq(self.i.valid & self.unique),
-            self.i.ready.eq(Mux(self.unique, finder.i.ready, self.o.ready)),
+            finder.enable.eq(self.unique), slots.i.payload.eq(self.i.payload),
+            self.o.payload.eq(self.i.payload), self.o.valid.eq(self.i.valid & passing),
+            # The one that is not used is ready, or is so before long.
+            slots.i.valid.eq(self.i.valid & ~passing & self.o.ready),
+            self.i.ready.eq(slots.i.ready & self.o.ready),
             way.i.valid.eq(finder.o.valid), finder.o.ready.eq(way.i.ready),
             entering.slot.eq(finder.o.payload),
 
             ends.eq(cutting | here.slot.ends), share.last.eq(ends),
             share.kind.eq(Mux(ends, RecordKind.EMPTY, RecordKind.KEY_END)),
             share.key.eq(here.slot.key), share.owner.eq(here.slot.owner),
+            share.mine.eq(here.slot.mine & ~ends),
             share.sample.eq(NO_SAMPLE),
             share.step.eq(Mux(cutting, here.before, here.slot.step)),
-            self.o.valid.eq(Mux(self.unique, way.o.valid, self.i.valid)),
-            self.o.payload.eq(Mux(self.unique, share, self.i.payload)),
-            way.o.ready.eq(self.o.ready & self.unique & ~cutting),
+            self.shares.valid.eq(way.o.valid), way.o.ready.eq(self.shares.ready & ~cutting),
         ]
         told = finder.indices
         m.d.comb += [
@@ -95,7 +103,7 @@ class ShareDelivery(wiring.Component):
             self.indices.valid.eq(told.valid & ~told.payload.ends),
             told.ready.eq(self.indices.ready | told.payload.ends),
             self.step_end.eq(told.valid & told.payload.ends),
-            self.idle.eq(finder.idle & way.idle),
+            self.idle.eq(slots.idle & finder.idle & way.idle),
         ]
         for name in UNIQUE_COUNTERS.members:
             m.d.comb += self.counters[name].eq(finder.counters[name])
@@ -109,10 +117,11 @@ class ShareDelivery(wiring.Component):
         cutting, cut, done = Signal(), Signal(), Signal()
         m.d.comb += [
             way.i.payload.cut.eq(is_open & (slot.step != step)), way.i.payload.before.eq(step),
-            cutting.eq(way.o.payload.cut & ~done), cut.eq(way.o.valid & cutting & self.o.ready),
+            cutting.eq(way.o.payload.cut & ~done),
+            cut.eq(way.o.valid & cutting & self.shares.ready),
         ]
         with m.If(way.i.valid & way.i.ready):
             m.d.sync += [is_open.eq(~slot.ends), step.eq(slot.step)]
-        with m.If(way.o.valid & self.o.ready):
+        with m.If(way.o.valid & self.shares.ready):
             m.d.sync += done.eq(cutting)
         return cutting, cut

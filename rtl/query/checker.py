@@ -30,14 +30,16 @@ QUERY_COUNTERS = CounterLayout(
     "samples", "keys", "empty_bags", "rejected", "strays", "over_credit")
 
 Slot = data.StructLayout({
-    "key": Key, "kind": 2, "owner": NODE_BITS, "sample": 32, "step": STEP_BITS, "ends": 1,
-    "last": 1,
+    "key": Key, "kind": 2, "owner": NODE_BITS, "mine": 1, "sample": 32, "step": STEP_BITS,
+    "ends": 1, "last": 1,
 })
-"""A checked slot; ``last`` on the last of its sample. An EMPTY slot has no key and no owner; one
-that ``ends`` is of no sample, and the share of its step is over."""
+"""A checked slot; ``mine``: this node owns its key; ``last`` on the last of its sample. An EMPTY
+slot has no key and no owner; one that ``ends`` is of no sample, and the share of its step is
+over."""
 
 _Stored = data.StructLayout({
-    "key": Key, "kind": 2, "owner": NODE_BITS, "sample": 32, "step": STEP_BITS, "ends": 1,
+    "key": Key, "kind": 2, "owner": NODE_BITS, "mine": 1, "sample": 32, "step": STEP_BITS,
+    "ends": 1,
 })
 _User = data.StructLayout({
     "kind": 2, "step": STEP_BITS, "gap": 1, "marker": 1, "ends": 1, "size_bad": 1, "refused": 1})
@@ -217,6 +219,8 @@ class QueryChecker(wiring.Component):
             o.payload.last.eq(end), o.payload.drop.eq(bad | fault),
             o.payload.item.key.eq(record), o.payload.item.kind.eq(user.kind),
             o.payload.item.owner.eq(i.payload.owner),
+            # Here, where it comes early: behind the store it is late.
+            o.payload.item.mine.eq(flags.key & (i.payload.owner == self.node)),
             o.payload.item.sample.eq(sample), o.payload.item.step.eq(step),
             o.payload.item.ends.eq(ends & flags.empty),
             go.eq(i.valid & o.ready & errors.ready),

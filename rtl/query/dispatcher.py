@@ -49,7 +49,8 @@ class Dispatcher(wiring.Component):
 
     Ports
     -----
-    i: stream of :data:`rtl.query.Slot`.
+    i, shares: streams of :data:`rtl.query.Slot`, of which one is used at a time: ``shares`` if
+        ``unique``, which may change while idle.
     reserve: stream of :data:`rtl.formats.HoldSlot`, to the hold buffer.
     next_landing: the place that this item gets, valid while ``reserve.ready``.
     local: stream of :data:`rtl.formats.Request`, keys that this node owns.
@@ -76,7 +77,8 @@ class Dispatcher(wiring.Component):
     def __init__(self, nodes: int = 1):
         check_nodes(nodes)
         super().__init__({
-            "i": In(stream.Signature(Slot)), "reserve": Out(stream.Signature(HoldSlot)),
+            "i": In(stream.Signature(Slot)), "shares": In(stream.Signature(Slot)),
+            "unique": In(1), "reserve": Out(stream.Signature(HoldSlot)),
             "next_landing": In(LANDING_BITS),
             "local": Out(stream.Signature(Request)),
             "remote": Out(stream.Signature(OutgoingRecord)),
@@ -96,7 +98,7 @@ class Dispatcher(wiring.Component):
         wiring.connect(m, local.o, wiring.flipped(self.local))
         wiring.connect(m, remote.o, wiring.flipped(self.remote))
         wiring.connect(m, dense.o, wiring.flipped(self.dense))
-        slot, next_slot = head.o.payload.slot, self.i.payload
+        slot = head.o.payload.slot
         to_local, to_remote = head.o.payload.to_local, head.o.payload.to_remote
         room, go = Signal(), Signal()
         record, waits = Signal(LookupRecord), Signal()
@@ -110,14 +112,20 @@ class Dispatcher(wiring.Component):
         def waits_for(step):
             return self.training & (self.open_step - step)[STEP_BITS - 1]
 
+        # What is chosen between is all known: slots come late, out of a RAM.
+        coming = []
+        for source in (self.i, self.shares):
+            following, headed = source.payload, Signal(_Headed)
+            m.d.comb += [
+                source.ready.eq(head.i.ready), headed.slot.eq(following),
+                headed.to_local.eq(following.mine),
+                headed.to_remote.eq((following.kind != RecordKind.EMPTY) & ~following.mine),
+                headed.early.eq(waits_for(following.step)),
+            ]
+            coming.append(headed)
         m.d.comb += [
-            head.i.valid.eq(self.i.valid), self.i.ready.eq(head.i.ready),
-            head.i.payload.slot.eq(next_slot),
-            head.i.payload.to_local.eq(
-                (next_slot.kind != RecordKind.EMPTY) & (next_slot.owner == self.node)),
-            head.i.payload.to_remote.eq(
-                (next_slot.kind != RecordKind.EMPTY) & (next_slot.owner != self.node)),
-            head.i.payload.early.eq(waits_for(next_slot.step)),
+            head.i.valid.eq(Mux(self.unique, self.shares.valid, self.i.valid)),
+            head.i.payload.eq(Mux(self.unique, coming[1], coming[0])),
         ]
         m.d.sync += [
             opened.eq(head.o.valid & ~head.o.ready & ~waits_for(slot.step)),

@@ -91,8 +91,9 @@ class PacketFIFO(wiring.Component):
             with m.If(finish):
                 m.d.sync += start.eq(following(tail))
         m.d.sync += [
-            level.eq(Mux(revoke, ready_level - pull,
-                         level + Cat(write ^ pull, pull & ~write).as_signed())),
+            # Whether one leaves comes last.
+            level.eq(Mux(pull, Mux(revoke, ready_level - 1, Mux(write, level, level - 1)),
+                         Mux(revoke, ready_level, Mux(write, level + 1, level)))),
             ready_level.eq(Mux(finish, level + ~pull, ready_level - pull)),
             some.eq(finish | Mux(pull, ready_level != 1, some)),
             full.eq((full | ((level == depth - 1) & write)) & ~pull & ~revoke),

@@ -28,6 +28,7 @@ public:
         clock_ = clock;
         config_ = &config;
         lines_.resize(size_t(config.unique_sets) * config.unique_ways);
+        entry_.skid(clock);
         words_.fifo(clock, config.unique_queue);
         front_.skid(clock);
         places_.init(clock, config.unique_queue);
@@ -37,19 +38,25 @@ public:
         way.skid(clock);
         forget();
     }
-    bool room() const { return words_.room() && front_.room(); }
-    void enter(const Slot& slot) {
-        const bool begins = fresh_ || slot.step != step_;
+    bool room() const { return entry_.room(); }
+    void enter(const Slot& slot) { entry_.push(slot); }
+    void step() {
+        if (entry_.empty() && words_.empty() && front_.empty() && !swept_)
+            return;  // nothing inside can move
+        leave();
+        sweep();
+        find();
+        if (!entry_.has() || !words_.room() || !front_.room()) return;
+        const Slot slot = entry_.pop();
         words_.push(slot);
-        front_.push({slot, begins});
+        front_.push({slot, fresh_ || slot.step != step_});
         fresh_ = slot.ends;
         step_ = slot.step;
         slots++;
     }
-    void step() {
-        if (words_.empty() && front_.empty() && !swept_) return;  // nothing inside can move
-        leave();
-        sweep();
+
+private:
+    void find() {
         if (!front_.has() || swept_ || !places_.any()) return;
         const Entry& entry = front_.front();
         if (entry.begins && final_) {
@@ -66,8 +73,6 @@ public:
         found_.push(look_up(entry.slot));
         front_.pop();
     }
-
-private:
     static constexpr uint32_t EPOCHS = 1 << 10;
     struct Entry {
         Slot slot;
@@ -140,7 +145,7 @@ private:
     Clock* clock_ = nullptr;
     const Config* config_ = nullptr;
     std::vector<Line> lines_;
-    Queue<Slot> words_;
+    Queue<Slot> entry_, words_;
     Queue<Entry> front_;
     Queue<Found> found_;
     Credits places_;

@@ -33,7 +33,8 @@ def slots_of(steps: Iterable[tuple[int, Sequence[int | None]]], *, seed: int = 0
             slots.append({
                 "key": key_of(key or 0) if key is not EMPTY else {"row": 0, "table": 0},
                 "kind": int(RecordKind.KEY_END if last and kind == RecordKind.KEY else kind),
-                "owner": rng.randrange(8), "sample": sample, "step": step, "ends": 0,
+                "owner": rng.randrange(8), "mine": rng.getrandbits(1) * (kind != RecordKind.EMPTY),
+                "sample": sample, "step": step, "ends": 0,
                 "last": int(last)})
             if last:
                 sample = (sample + rng.choice((1, 1, 1, 2))) & 0xFFFF_FFFF
@@ -43,7 +44,7 @@ def slots_of(steps: Iterable[tuple[int, Sequence[int | None]]], *, seed: int = 0
 def end_of(step: int) -> dict:
     """Return what ends the share of ``step``."""
     return {"key": {"row": 0, "table": 0}, "kind": int(RecordKind.EMPTY), "owner": 0,
-            "sample": END_SAMPLE, "step": step, "ends": 1, "last": 1}
+            "mine": 0, "sample": END_SAMPLE, "step": step, "ends": 1, "last": 1}
 
 
 def some_keys(count: int, of: int, seed: int, empty: float = 0.05) -> list[int | None]:

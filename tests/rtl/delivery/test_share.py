@@ -44,7 +44,8 @@ def expected_of(slots, keys):
             out.append(end(slot["step"]))
         else:
             out.append({"kind": int(RecordKind.KEY_END), "sample": NO_SAMPLE, "last": 0,
-                        "step": slot["step"], "key": slot["key"], "owner": slot["owner"]})
+                        "step": slot["step"], "key": slot["key"], "owner": slot["owner"],
+                        "mine": slot["mine"]})
         open_step = None if slot["ends"] else slot["step"]
     return out, [None if index["ends"] else index for index in table.indices]
 
@@ -59,11 +60,12 @@ def run(slots, *, keys=64, stalls=STALLS[0], unique=1, dut=None):
 
     async def feed(ctx):
         ctx.set(dut.unique, unique)
+        await ctx.tick().repeat(2)
         await sender(dut.i, slots, stall=stalls[0], seed=1)(ctx)
         still = 0
         while still < 30:
             await ctx.tick()
-            still = still + 1 if ctx.get(dut.idle) and not ctx.get(dut.o.valid) else 0
+            still = still + 1 if ctx.get(dut.idle) else 0
         counters.update({name: ctx.get(dut.counters[name])
                          for name in dut.counters.shape().members})
 
@@ -77,11 +79,14 @@ def run(slots, *, keys=64, stalls=STALLS[0], unique=1, dut=None):
                 number += bool(moves)
 
     # What passes has no state, and is quiet if its input is.
+    way, other = (dut.shares, dut.o) if unique else (dut.o, dut.shares)
     quiet = quiet_while_idle(dut.idle, [dut.i.valid], [
-        dut.o.valid & dut.o.ready, dut.indices.valid & dut.indices.ready, dut.step_end])
+        way.valid & way.ready, dut.indices.valid & dut.indices.ready, dut.step_end])
+    nothing: list[dict] = []
     simulate(powered_up(dut), feed, background=[
-        ends, receiver(dut.o, out, 1 << 30, stall=stalls[1], seed=2),
+        ends, receiver(way, out, 1 << 30, stall=stalls[1], seed=2), receiver(other, nothing, 1),
         receiver(dut.indices, indices, 1 << 30, stall=stalls[2], seed=3), *[quiet] * unique])
+    assert not nothing
     return out, [None if number is None else indices[number] for number in told], counters
 
 
@@ -135,6 +140,7 @@ def test_latency():
     async def bench(ctx):
         ctx.set(dut.unique, 1)
         ctx.set(dut.o.ready, 1)
+        ctx.set(dut.shares.ready, 1)
         ctx.set(dut.indices.ready, 1)
         while not ctx.get(dut.idle):
             await ctx.tick()
@@ -143,7 +149,8 @@ def test_latency():
         for cycle in range(30):
             if cycle and ctx.get(dut.i.ready):
                 ctx.set(dut.i.valid, 0)
-            for name, port in (("the same slot on o", dut.o), ("its index", dut.indices)):
+            for name, port in (
+                    ("the same slot in its share", dut.shares), ("its index", dut.indices)):
                 if ctx.get(port.valid):
                     times.setdefault(name, cycle)
             await ctx.tick()

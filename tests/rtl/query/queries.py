@@ -96,7 +96,8 @@ class Reading:
             elif kind == KEY and len(seen) == size - 1:
                 self._fault(Status.SAMPLE_SIZE)
         seen.append({"key": {"row": row, "table": table}, "kind": kind, "owner": owner,
-                     "sample": number, "step": step, "ends": int(self._ends and kind == EMPTY),
+                     "mine": int(owner == self.node), "sample": number, "step": step,
+                     "ends": int(self._ends and kind == EMPTY),
                      "last": int(len(seen) == size - 1)})
         if len(seen) == size:
             if not self._sample[4]:

@@ -20,6 +20,12 @@ def random_slots(count: int, rng: random.Random, owners=range(8), kinds=(KEY, KE
             for _ in range(count)]
 
 
+def owned(slots):
+    """Return the slots with whether this node owns their keys, as the checker says."""
+    return [slot | {"mine": int(slot["kind"] != EMPTY and slot["owner"] == NODE)}
+            for slot in slots]
+
+
 def samples_in(slots):
     """Return the sample and step of each first slot."""
     firsts = [n for n in range(len(slots)) if n == 0 or slots[n - 1]["last"]]
@@ -57,7 +63,7 @@ def run(slots, stalls, first=65500, interact=True):
         assert ctx.get(dut.idle) and not ctx.get(dut.dense.valid)
         counters.update({n: ctx.get(dut.counters[n]) for n in dut.counters.shape().members})
 
-    cycles = simulate(dut, sender(dut.i, slots, stall=stalls[0]), hold, watch,
+    cycles = simulate(dut, sender(dut.i, owned(slots), stall=stalls[0]), hold, watch,
                       receiver(dut.local, local, len(mine), stall=stalls[2]),
                       receiver(dut.dense, dense, len(wanted), stall=stalls[3], seed=7),
                       receiver(dut.remote, remote, len(theirs), stall=stalls[2], seed=5))
@@ -118,7 +124,7 @@ def test_local_stall_is_counted_and_holds_up_those_behind():
         await ctx.tick()
         assert ctx.get(dut.counters.local) == 4 and ctx.get(dut.counters.remote) == 1
 
-    simulate(dut, bench, background=[sender(dut.i, slots)])
+    simulate(dut, bench, background=[sender(dut.i, owned(slots))])
 
 
 @pytest.mark.parametrize("first", [0, 0x7FFE, 0xFFFD])
@@ -144,7 +150,7 @@ def test_slots_wait_for_their_step_to_open(first):
             assert ctx.get(dut.counters.stall_step) - waits == (n < len(steps) - 1)
         assert ctx.get(dut.counters.stall_hold) == 0
 
-    simulate(dut, bench, sender(dut.i, slots), receiver(dut.local, local, mine),
+    simulate(dut, bench, sender(dut.i, owned(slots)), receiver(dut.local, local, mine),
              receiver(dut.remote, remote, len(slots) - mine))
     assert opened == [5, 10, 15, 20, 25, 30]
     assert [lookup["step"] for lookup in local] == [
@@ -164,7 +170,7 @@ def test_steps_before_the_open_one_go_and_without_training_all_do():
             ctx.set(dut.open_step, open_step)
             ctx.set(dut.reserve.ready, 1)
 
-        simulate(dut, bench, sender(dut.i, slots), receiver(dut.remote, remote, 4), limit=50)
+        simulate(dut, bench, sender(dut.i, owned(slots)), receiver(dut.remote, remote, 4), limit=50)
 
 
 @pytest.mark.parametrize("overtake", [0, 1])
@@ -205,7 +211,7 @@ def test_lookups_overtake_for_owners_that_are_done(first, overtake):
             early[0] += ahead == 1
             left.append((ctx.get(port.payload.step), owner))
 
-    simulate(dut, bench, background=[sender(dut.i, slots)])
+    simulate(dut, bench, background=[sender(dut.i, owned(slots))])
     assert (early[0] > 5) == overtake
     for local in (True, False):
         expected = [(slot["step"], slot["owner"]) for slot in slots
@@ -231,7 +237,7 @@ def test_a_lookup_leaves_four_cycles_after_its_owner_is_done():
                 left.append((cycle + 1, ctx.get(dut.remote.payload.destination)))
         assert ctx.get(dut.counters.stall_step) > 25
 
-    simulate(dut, bench, background=[sender(dut.i, slots)])
+    simulate(dut, bench, background=[sender(dut.i, owned(slots))])
     assert left == [(23, 1), (33, 2), (35, 1)]
 
 
@@ -246,5 +252,26 @@ def test_one_slot_a_cycle_in_training():
         ctx.set(dut.open_step, 5)
         ctx.set(dut.reserve.ready, 1)
 
-    cycles = simulate(dut, bench, sender(dut.i, slots), receiver(dut.remote, remote, 300))
+    cycles = simulate(dut, bench, sender(dut.i, owned(slots)), receiver(dut.remote, remote, 300))
     assert 300 / cycles >= 0.95
+
+
+def test_shares_leave_as_slots_do():
+    """With ``unique``, those of the other input; its own is not taken."""
+    rng, dut, local, remote = random.Random(8), made(Dispatcher), [], []
+    shares, others = (random_slots(60, rng) for _ in range(2))
+    mine = sum(slot["mine"] for slot in owned(shares))
+    theirs = sum(slot["kind"] != EMPTY for slot in shares) - mine
+
+    async def bench(ctx):
+        ctx.set(dut.node, NODE)
+        ctx.set(dut.unique, 1)
+        ctx.set(dut.reserve.ready, 1)
+
+    simulate(dut, bench, sender(dut.shares, owned(shares), stall=0.3),
+             receiver(dut.local, local, mine), receiver(dut.remote, remote, theirs),
+             background=[sender(dut.i, owned(others))])
+    keys = [slot["key"] for slot in owned(shares) if slot["mine"]]
+    assert [lookup["key"] for lookup in local] == keys
+    assert [record["destination"] for record in remote] == [
+        slot["owner"] for slot in shares if slot["kind"] != EMPTY and slot["owner"] != NODE]
