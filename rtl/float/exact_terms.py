@@ -98,9 +98,11 @@ class ExactTerms(wiring.Component):
         m.d.sync += [
             *(later.eq(sooner) for later, sooner in zip(ring, [entering, *ring])),
             last.eq(ends), on.eq(ring[-2].valid & ~(ring[-2].emit & ends)),
+            # Whether any place of the ring is taken: ``idle``, from which much follows, asks it.
+            some.eq(Cat(slot.valid for slot in [entering, *ring[:-1]]).any()),
         ]
         m.d.comb += [
-            some.eq(Cat(slot.valid for slot in ring).any()), begin.eq(turn == 0),
+            begin.eq(turn == 0),
             # A place taken a cycle ago is not counted yet; with several parts, there is none.
             room.eq(taken < _PLACES - (turns == 1)),
             come.eq(Mux(begin, room & self.sums.valid, entered)), enter.eq(come & ~(begin & on)),

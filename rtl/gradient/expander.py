@@ -76,20 +76,22 @@ class GradientExpander(wiring.Component):
 
         # Beats with a reserved place, vectors that are there, and where the oldest begins.
         promised, room = Signal(range(_RING + 1)), Signal(init=1)
-        m.submodules.present = present = Level(_RING, late=True)
+        m.submodules.present = present = Level(_RING)
         base, end = Signal(range(_RING)), Signal(range(_RING))
         part, come, final_part = Signal(4), Signal(4), Signal(4)
         valid, advance, here, issue = Signal(), Signal(), Signal(), Signal()
-        final, done, freed = Signal(), Signal(), Signal(5)
+        final, done, gone, freed = Signal(), Signal(), Signal(), Signal(5)
         key = keys.o.payload.item
         m.d.sync += final_part.eq(self.vector_beats - 1)
         m.d.comb += [
-            divider.go.eq(room), advance.eq(self.o.ready | ~valid), here.eq(present.some),
+            divider.go.eq(room), advance.eq(self.o.ready | ~valid),
+            # A vector counts as present for a cycle after its last key.
+            here.eq(present.many | (present.some & ~gone)),
             issue.eq(keys.o.valid & ~key.over & here & advance), final.eq(part == final_part),
             self.flush.valid.eq(keys.o.valid & key.over & ~valid),
             self.flush.payload.eq(key.step),
             keys.o.ready.eq((issue & final) | (self.flush.valid & self.flush.ready)),
-            done.eq(issue & final & key.end), present.down.eq(done),
+            done.eq(issue & final & key.end), present.down.eq(gone),
             present.up.eq(divider.o.valid & (come == final_part)),
             ring.write_en.eq(divider.o.valid), ring.write_addr.eq(end),
             ring.write_data.eq(divider.o.data),
@@ -98,11 +100,11 @@ class GradientExpander(wiring.Component):
         m.d.sync += [
             # Places are free a cycle late, and a cycle old is what a beat starts with: another may
             # have started.
-            freed.eq(Mux(done, self.vector_beats, 0)),
+            gone.eq(done), freed.eq(Mux(done, self.vector_beats, 0)),
             promised.eq(promised + divider.begun - freed), room.eq(promised < _RING - 1),
             end.eq(end + divider.o.valid),
         ]
-        # ``done`` comes late, from the sink's ready: it enables a register, not a carry chain.
+        # ``done`` comes late, from the sink's ready: it enables registers, and no carry chain.
         with m.If(done):
             m.d.sync += base.eq(base + self.vector_beats)
         with m.If(divider.o.valid):

@@ -16,6 +16,8 @@ PASS_COUNTERS = CounterLayout("returned", "bad_returned")
 PassOver = data.StructLayout({"valid": 1, "step": STEP_BITS, "spilled": 32, "some": 1})
 """Event: a pass of ``step`` is over, which spilled this number of beats; ``some``: it is not 0."""
 
+_Taken = data.StructLayout({"beat": GradientBeat, "wanted": 1})
+
 
 class PassSource(wiring.Component):
     """Feed a reduction: the beats of a step and its end; then, as long as passes spill any, the
@@ -56,25 +58,37 @@ class PassSource(wiring.Component):
 
     def elaborate(self, platform) -> Module:
         m = Module()
-        m.submodules.buffer = buffer = SkidBuffer(GradientBeat)
-        wiring.connect(m, buffer.o, wiring.flipped(self.o))
+        m.submodules.buffer = buffer = SkidBuffer(_Taken)
+        front, entering = buffer.o.payload, buffer.i.payload
         left, step = Signal(32), Signal(STEP_BITS)
-        wanted, taken, ending, final = Signal(), Signal(), Signal(), Signal()
-        # Whose beats are taken: a register that drives nothing else than their choice. A lost beat
-        # counts a cycle late, or when no returned one does: none is lost where one is returned, so
-        # that at most one waits.
-        returning, losing = Signal(), Signal()
+        ending, final, closing = Signal(), Signal(), Signal()
+        # Whose beats are taken: a register that drives nothing else than their choice.
+        returning = Signal()
+        # Of the cycle before: a wanted beat came, one was lost (never both), or an unwanted one
+        # was dropped.
+        came, lost, strayed = Signal(), Signal(), Signal()
         # What other blocks' ready follows from is a register too.
         opened = Signal(init=1)
         m.d.comb += [
-            wanted.eq(self.returned.payload.step == step), self.flush.payload.eq(step),
+            # Unwanted beats go no further than the buffer's output. So only data depends on the
+            # comparison, and the beat behind the last is unwanted although the last is counted
+            # a cycle late.
+            self.o.valid.eq(buffer.o.valid & front.wanted), self.o.payload.eq(front.beat),
+            buffer.o.ready.eq(self.o.ready | ~front.wanted),
+            closing.eq((came | lost) & final),
+            entering.wanted.eq(~returning
+                               | ((self.returned.payload.step == step) & ~closing)),
+            entering.beat.eq(Mux(returning, self.returned.payload.as_value(),
+                                 self.fresh.payload.as_value())),
+            self.flush.payload.eq(step),
             # Returned beats are dropped unless a pass waits for them.
             self.returned.ready.eq(1), self.over.ready.eq(opened),
             self.fresh.ready.eq(opened & buffer.i.ready),
-            buffer.i.payload.eq(Mux(returning, self.returned.payload.as_value(),
-                                    self.fresh.payload.as_value())),
         ]
-        m.d.sync += losing.eq(0)
+        m.d.sync += [
+            came.eq(0), lost.eq(0),
+            strayed.eq(self.returned.valid & self.returned.ready),
+        ]
         with m.FSM():
             with m.State("FRESH"):
                 m.d.comb += buffer.i.valid.eq(self.fresh.valid)
@@ -95,19 +109,19 @@ class PassSource(wiring.Component):
                         m.next = "RETURN"
             with m.State("RETURN"):
                 m.d.comb += [
-                    taken.eq(self.returned.valid & wanted & buffer.i.ready),
-                    buffer.i.valid.eq(self.returned.valid & wanted),
-                    # Also of one that is dropped, so that no step decides what it waits for.
+                    buffer.i.valid.eq(self.returned.valid),
                     self.returned.ready.eq(buffer.i.ready),
                 ]
-                m.d.sync += losing.eq((self.lost.valid & (self.lost.step == step))
-                                      | (losing & taken))
-                with m.If(taken | losing):
+                m.d.sync += [
+                    came.eq(self.returned.valid & buffer.i.ready & entering.wanted),
+                    strayed.eq(self.returned.valid & buffer.i.ready & ~entering.wanted),
+                    lost.eq(self.lost.valid & (self.lost.step == step)),
+                ]
+                with m.If(came | lost):
                     # A register says whether the next is the last, which keeps the path short.
                     m.d.sync += [left.eq(left - 1), final.eq(left == 2)]
-                    with m.If(final):
-                        m.next = "END"
-        m.d.comb += self.idle.eq(buffer.idle & ~ending & ~losing)
-        count(m, self.counters, returned=taken,
-              bad_returned=self.returned.valid & self.returned.ready & ~taken)
+                with m.If(closing):
+                    m.next = "END"
+        m.d.comb += self.idle.eq(buffer.idle & ~ending & ~lost & ~strayed)
+        count(m, self.counters, returned=came, bad_returned=strayed)
         return m

@@ -5,7 +5,8 @@ import random
 import pytest
 
 from rtl.training import PassSource
-from tests.support import sender, simulate
+from rtl.training.passes import PASS_COUNTERS
+from tests.support import receiver, sender, simulate
 
 
 def beat(step, rng):
@@ -48,6 +49,20 @@ class Reduction:
                     self.owed.append((step, spilled))
 
 
+def idle_moves_nothing(dut):
+    given = [port.valid for port in (dut.fresh, dut.over, dut.returned, dut.lost, dut.passed)]
+    shown = [dut.o.valid, dut.flush.valid, *(dut.counters[n] for n in PASS_COUNTERS.members)]
+
+    async def watch(ctx):
+        resting, before = False, None
+        async for _, _, idle, *seen in ctx.tick().sample(dut.idle, *given, *shown):
+            inputs, outputs = seen[:len(given)], seen[len(given):]
+            assert not resting or outputs == before
+            resting, before = idle and not any(inputs), outputs
+
+    return watch
+
+
 def test_what_is_lost_on_its_way_back_is_not_waited_for():
     """All of a pass, some of it, and none of another step."""
     dut, rng = PassSource(), random.Random(1)
@@ -79,8 +94,70 @@ def test_what_is_lost_on_its_way_back_is_not_waited_for():
         await ctx.tick().repeat(20)
         assert ctx.get(dut.idle) and ctx.get(dut.counters.returned) == 2
 
-    simulate(dut, host, background=[reduction.run], limit=500)
+    simulate(dut, host, background=[reduction.run, idle_moves_nothing(dut)], limit=500)
     assert reduction.taken == [7, *beats, 7, 7]
+
+
+@pytest.mark.parametrize("stall", [0.0, 0.6])
+def test_what_follows_the_last_is_dropped(stall):
+    """At once behind it, whether the last came back or was lost."""
+    dut, rng = PassSource(), random.Random(1)
+    spills = [2, 2, 1, 1]
+    beats = [beat(7, rng) for _ in range(8)]
+    reduction = Reduction(dut, [*spills, 0], stall=stall)
+
+    async def lose(ctx):
+        ctx.set(dut.lost, {"valid": 1, "level": 0, "step": 7})
+        await ctx.tick()
+        ctx.set(dut.lost.valid, 0)
+
+    async def host(ctx):
+        await sender(dut.returned, [beat(7, rng)])(ctx)
+        await ctx.tick().repeat(5)
+        await sender(dut.over, [7])(ctx)
+        for number, last_is_lost in enumerate([False, True, False, True]):
+            while len(reduction.owed) <= number:
+                await ctx.tick()
+            wanted = spills[number] - last_is_lost
+            await sender(dut.returned, beats[2 * number:2 * number + wanted])(ctx)
+            if last_is_lost:
+                await ctx.tick().repeat(5)
+                await lose(ctx)
+            await sender(dut.returned, [beat(7, rng) for _ in range(3)])(ctx)
+            await lose(ctx)
+        while reduction.spills:
+            await ctx.tick()
+        await ctx.tick().repeat(20)
+        assert ctx.get(dut.idle)
+        assert ctx.get(dut.counters.returned) == 4 and ctx.get(dut.counters.bad_returned) == 13
+
+    simulate(dut, host, background=[reduction.run, idle_moves_nothing(dut)], limit=1_000)
+    assert reduction.taken == [7, *beats[:2], 7, beats[2], 7, beats[4], 7, 7]
+
+
+def test_a_dropped_beat_waits_for_no_room():
+    """An end comes behind strays while the reduction takes no beat."""
+    dut, rng = PassSource(), random.Random(1)
+    ends = []
+
+    async def host(ctx):
+        await sender(dut.over, [7])(ctx)
+        await receiver(dut.flush, ends, 1)(ctx)
+        ctx.set(dut.passed, {"valid": 1, "step": 7, "spilled": 1, "some": 1})
+        await ctx.tick()
+        ctx.set(dut.passed.valid, 0)
+        await sender(dut.returned, [beat(8, rng) for _ in range(5)])(ctx)
+        ctx.set(dut.lost, {"valid": 1, "level": 0, "step": 7})
+        await ctx.tick()
+        ctx.set(dut.lost.valid, 0)
+        await receiver(dut.flush, ends, 2)(ctx)
+
+    async def nothing(ctx):
+        async for _, _, valid in ctx.tick().sample(dut.o.valid):
+            assert not valid
+
+    simulate(dut, host, background=[nothing], limit=100)
+    assert ends == [7, 7]
 
 
 @pytest.mark.parametrize("stall, seed", [(0.0, 0), (0.5, 1), (0.8, 2)])
