@@ -3,7 +3,6 @@
 #pragma once
 #include <cstdint>
 #include <ctime>
-#include <deque>
 #include <limits>
 #include <list>
 #include <queue>
@@ -12,6 +11,7 @@
 #include "answers.h"
 #include "gathers.h"
 #include "outbox.h"
+#include "queries.h"
 #include "rows.h"
 
 namespace ember {
@@ -35,7 +35,7 @@ public:
         : answers(given),
           outbox(uint32_t(given.node), given.latency, given.cycles_per_byte),
           thread{given.gpu.call}, gpu(given.gpu, thread), bottom(given.gpu), nic_(nic),
-          config_(given) {}
+          config_(given), queries_(given, outbox, answers.completions) {}
 
     void submit(const Asked& asked) {
         put(asked.time, {Event::ADD, &answers.open(asked)});
@@ -76,7 +76,7 @@ public:
         for (const auto& step : answers.steps) unanswered += uint64_t(*step.left);
         return {.to_nic = outbox.bytes, .from_nic = from_nic, .launches = gpu.launches,
                 .rows = gpu.rows, .dense_rows = dense_rows,
-                .unanswered = unanswered, .queries_waiting = queries_.size(), .nic_ns = nic_ns,
+                .unanswered = unanswered, .queries_waiting = queries_.waiting(), .nic_ns = nic_ns,
                 .host_ns = host_ns, .fault = answers.fault.kind, .value = answers.fault.value};
     }
 
@@ -84,10 +84,6 @@ private:
     static constexpr double INFINITE = std::numeric_limits<double>::infinity();
     static constexpr uint64_t NEVER = ~uint64_t(0);
 
-    struct Query {
-        Step* step;
-        size_t first, count, beats;
-    };
     struct Event {
         enum Kind { ADD, GATHERED, DENSE_READ, CALLED, PACKET } kind;
         Step* step = nullptr;
@@ -124,7 +120,7 @@ private:
         const double host = next_event() + double(config_.latency);
         answer += double(2 * config_.latency);
         // Dense vectors are read at once, and so is what a flush is to read.
-        if (queries_.empty() && waiting_.empty() && !config_.interaction && !answers.completions)
+        if (!queries_.left() && !config_.interaction && !answers.completions)
             answer += gpu.launch();
         return std::min(answer, host);
     }
@@ -175,7 +171,7 @@ private:
     void act(const Event& event) {
         switch (event.kind) {
         case Event::ADD:
-            waiting_.push_back(event.step);
+            queries_.add(event.step);
             start(event.time);
             break;
         case Event::PACKET: packet(event.place, event.time); break;
@@ -192,9 +188,7 @@ private:
     }
     void packet(size_t at, double now) {
         const Head head = taken_[at].head;
-        // A packet takes its credit before it is queued: a newer one may overtake it.
-        const int16_t ahead = int16_t(uint16_t(head.credit - consumed_));
-        if (ahead > 0) consumed_ += uint64_t(ahead);
+        queries_.consumed(head.credit);
         bool keeps = false;
         if (head.opcode == opcode::LOOKUP_REQUESTS) {
             List rows{head.step, taken_[at].records};
@@ -264,49 +258,18 @@ private:
         launched(gpu.start(now));
     }
 
-    // Reference of these three: sim.node.queries.Queries.
     void start(double now) {
-        const size_t most = RECORDS_PER_BEAT
-                            * std::min(config_.payload_beats, config_.buffer_beats / 2);
-        while (!waiting_.empty() && going_ < config_.in_flight && answers.completions.reserve()) {
-            Step* step = waiting_.front();
-            waiting_.pop_front();
-            going_++;
-            for (size_t first = 0; first < step->kept.size(); first += most) {
-                const size_t count = std::min(most, step->kept.size() - first);
-                queries_.push_back({step, first, count,
-                                    (count + RECORDS_PER_BEAT - 1) / RECORDS_PER_BEAT});
-            }
-        }
+        queries_.start();
         send_queries(now);
     }
     void send_queries(double now) {
-        while (!queries_.empty()) {
-            const Query query = queries_.front();
-            if (sent_ + query.beats - consumed_ > config_.buffer_beats) return;
-            queries_.pop_front();
-            sent_ += query.beats;
-            Step& step = *query.step;
-            step.sent += query.count;
-            if (!step.begun) {
-                step.begun = true;
-                step.started = now;
-                if (answers.completions) open(step, now);
-                if (config_.interaction) step.ready = bottom.compute(now, step.share);
-            }
-            uint32_t* words = outbox.send(opcode::QUERIES, uint32_t(step.step),
-                                          uint32_t(query.count), query.beats + 1, query.beats + 1,
-                                          now);
-            for (size_t k = 0; k < query.count; k++) {
-                const uint64_t record = step.kept[query.first + k];
-                uint32_t* place = words + (1 + k / RECORDS_PER_BEAT) * BEAT_WORDS
-                                  + 2 * (k % RECORDS_PER_BEAT);
-                place[0] = uint32_t(record);
-                place[1] = uint32_t(record >> 32);
-            }
+        queries_.send(now, [&](Step& step) {
+            if (answers.completions) open(step, now);
+            if (config_.interaction) step.ready = bottom.compute(now, step.share);
+        }, [&](const Step& step) {
             if (!over_.empty() && step.sent == step.kept.size())
                 over_.remove_if([&](const Step& other) { return &other == &step; });
-        }
+        });
     }
     void ended(Step* step, double now) {
         finished.push_back({step->step, step->started, now});
@@ -317,7 +280,7 @@ private:
         if (step->given_up) give_up(found);
         else if (step->sent < step->kept.size()) over_.splice(over_.begin(), answers.steps, found);
         else answers.steps.erase(found);
-        going_--;
+        queries_.ended();
         start(now);
     }
 
@@ -354,12 +317,11 @@ private:
     Nic& nic_;
     const HostConfig config_;
     std::list<Step> over_;  // answered shares with unsent queries
-    std::deque<Step*> waiting_;
-    std::deque<Query> queries_;
+    Queries queries_;
     std::priority_queue<Event> events_;
     std::vector<Taken> taken_;
     std::vector<size_t> free_taken_;
-    uint64_t order_ = 0, going_ = 0, sent_ = 0, consumed_ = 0;
+    uint64_t order_ = 0;
     uint32_t credit_ = 0;
 };
 

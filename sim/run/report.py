@@ -80,6 +80,8 @@ def failures(result: dict) -> list[str]:
         found.append(f"{outcome['refused']} samples were refused by the NIC")
     if outcome["unanswered"]:
         found.append(f"{outcome['unanswered']} samples were never answered: {result['stuck']}")
+    elif result["stuck"]:
+        found.append(f"mini-batches were answered, but never completed: {result['stuck']}")
     return found
 
 

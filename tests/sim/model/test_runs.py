@@ -105,6 +105,7 @@ def test_more_nodes_and_larger_caches_than_hardware():
     ("--waves=w.vcd", "waves must go with fidelity rtl, not with model, which has no signals"),
     ("--pcap=p.pcap", "pcap must go with fidelity rtl, not with model, which has no values"),
     ("--predictions=p.csv", "predictions must go with fidelity rtl, not with model, which has no"),
+    ("--set=step_timeout=9", "step_timeout must be 0 with fidelity model, not 9"),
     ("--set=nodes=300", "nodes must be between 1 and 256, not 300"),
     ("--nodes=17", "nodes must be at most 16 for config kaggle, not 17"),
 ])

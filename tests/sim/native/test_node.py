@@ -35,6 +35,10 @@ CASES = {
     "completions without flushes": (
         ("completions=true", "completion_flush=false"), {"nodes": 4, "in_flight": 2}),
     "interaction, completions": (("interaction=true", "completions=true"), {"in_flight": 4}),
+    "interaction, late": (
+        ("interaction=true", "completions=true", "step_timeout=2000"), {"in_flight": 4}),
+    "unique, late": (
+        ("deliver=unique", "completions=true", "step_timeout=2000"), {"in_flight": 4}),
 }
 LATER = ("one NIC, one step at once", "two threads", "interaction", "completions without flushes",
          "interaction, completions")
@@ -69,4 +73,4 @@ def test_compiled_hosts_equal_those_in_python(tmp_path, request, monkeypatch, ca
     python = _result(job_of(path, *settings, **options), Node)
     assert compiled == python
     assert any(python["errors of nodes"]) == refusals and (
-        refusals <= (0 < python["results"]["equal"] < 96))
+        (refusals or "late" in case) <= (0 < python["results"]["equal"] < 96))

@@ -8,8 +8,10 @@ import pytest
 
 from host.model import MODELS
 from host.placement.shard import ShardPlan
-from rtl.formats import TableDescriptor
+from host.wire.packets import parse_header
+from rtl.formats import Opcode, TableDescriptor
 from sim.job.options import RunOptions
+from sim.node.node import Node
 from sim.run.report import failures
 from sim.run.run import Run
 from tests.sim import inputs
@@ -110,6 +112,35 @@ def test_steps_that_are_late(name):
     assert result["complete"] and not result["results"]["different"] and not result["errors"]
     assert refused and result["results"]["equal"] == 96 - refused
     assert sum(_counts(result, "completion_writer.timeouts")) > 0
+
+
+@pytest.mark.parametrize("part", ["host", "gpu", "network"])
+def test_a_part_that_falls_silent_for_a_while(part):
+    result = _good(_run(*DELIVERIES["both"], faults=f"silent-{part}=6us:30us@1"))
+    assert result["predictions_sha256"] == _good(_run())["predictions_sha256"]
+
+
+@pytest.mark.usefixtures("python_hosts")
+@pytest.mark.parametrize("timeout", [0, 300_000])
+def test_flushes_without_an_answer(monkeypatch, timeout):
+    """A run stops and says so, or each step is completed by its time-out: all answers are there."""
+    send = Node._send
+
+    def without_flushed(node: Node, packet: np.ndarray, now: float) -> None:
+        if parse_header(packet[0]).opcode != Opcode.FLUSHED:
+            send(node, packet, now)
+
+    monkeypatch.setattr(Node, "_send", without_flushed)
+    result = _run(*DELIVERIES["both"], f"step_timeout={timeout}", samples=32).execute()
+    assert result["complete"] == bool(timeout)
+    if timeout:
+        assert failures(result) == [] and result["results"]["equal"] == 32
+        assert _counts(result, "completion_writer.completed") == [2, 2]
+        assert result["cycles"] > timeout
+    else:
+        [said] = failures(result)
+        assert said.startswith("mini-batches were answered, but never completed: no beat moved")
+        assert not result["bit_identical"]
 
 
 def _some(read: Callable[..., dict[str, int]], names: list[str]) -> dict[str, int]:
