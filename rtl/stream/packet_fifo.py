@@ -1,6 +1,6 @@
 """Packet FIFO: stores and forwards packets, with a verdict on each at its end."""
 
-from amaranth.hdl import Cat, Module, Mux, Shape, Signal
+from amaranth.hdl import Module, Mux, Shape, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 

@@ -63,7 +63,7 @@ def test_packet_fifo(depth):
     ("tail.eq(start)", "tail.eq(tail)"),
     ("| swallow | ~some", "| swallow"),
     ("pull.eq(some ", "pull.eq((level != 0) "),
-    ("Mux(revoke, ready_level - pull,", "Mux(0, 0,"),
+    ("Mux(revoke, ready_level, Mux(write", "Mux(0, 0, Mux(write"),
     ("(self.i.payload.drop | swallow | too_long)", "(self.i.payload.drop | swallow)"),
     ("start.eq(following(tail))", "start.eq(start)"),
 ], ids=["not-taken-back", "jammed", "shown-early", "places-lost", "too-long-kept", "old-start"])
