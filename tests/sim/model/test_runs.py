@@ -164,8 +164,11 @@ def test_a_thread_makes_no_more_calls_than_it_has_time_for():
     # Gathers that wait for the launch thread: of rows and of dense vectors in turn.
     {"settings": ("interaction=true",), "gpu": GpuProfile(
         "called", launch_us=1.0, memory_bandwidth_gb_s=64.0, access_bytes=64, streams=4,
-        call_us=6.0)}],
-    ids=["interaction", "one node", "wide", "avazu", "no caches", "slow GPU", "calls"])
+        call_us=6.0)},
+    {"settings": ("deliver=unique", "completions=true"), "in_flight": 8, "mini_batch": 37},
+    {"settings": ("interaction=true", "completions=true", "completion_flush=false")}],
+    ids=["interaction", "one node", "wide", "avazu", "no caches", "slow GPU", "calls", "unique",
+         "completions"])
 def test_compiled_hosts_do_what_those_of_rtl_do(options):
     # A fault long after the end of the run: it makes the run use hosts in Python.
     compiled, plain = (_run(**options, faults=faults) for faults in (None, "silent-gpu=9s:1us"))

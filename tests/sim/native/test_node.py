@@ -36,9 +36,9 @@ CASES = {
         ("completions=true", "completion_flush=false"), {"nodes": 4, "in_flight": 2}),
     "interaction, completions": (("interaction=true", "completions=true"), {"in_flight": 4}),
     "interaction, late": (
-        ("interaction=true", "completions=true", "step_timeout=2000"), {"in_flight": 4}),
+        ("interaction=true", "completions=true", "step_timeout=30000"), {"in_flight": 4}),
     "unique, late": (
-        ("deliver=unique", "completions=true", "step_timeout=2000"), {"in_flight": 4}),
+        ("deliver=unique", "completions=true", "step_timeout=30000"), {"in_flight": 4}),
 }
 LATER = ("one NIC, one step at once", "two threads", "interaction", "completions without flushes",
          "interaction, completions")

@@ -64,6 +64,7 @@ def good(result: dict, path, **changes) -> dict:
     (16, ROUNDED | {"mini_batch": 150, "nodes": 3}), (16, {"placement": "even", "epochs": 3}),
     (16, ADAGRAD | {"settings": ("requester_merge=false", "gradient_timeout=0")}),
     (16, ADAGRAD | {"settings": ("overtake=true",), "nodes": 3}),
+    (16, ADAGRAD | {"settings": ("overtake=true", "deliver=unique", "completions=true")}),
 ])
 def test_rows_are_those_of_the_reference(model, dimension, changes):
     path = model(dimension)
