@@ -26,7 +26,8 @@ class RowsEnd(wiring.Component):
     begins: a sum of the step comes. empty: no row is in flight. sent, written: row beats and
         states, modulo 2^32.
     frozen: from the cycle after ``begins`` until ``done`` is taken.
-    waits: for the host to write. idle.
+    waits: for the host to write, a cycle late.
+    idle: nothing moves until an input does: ``written`` shows a cycle later.
     """
 
     LATENCY = {
@@ -44,14 +45,16 @@ class RowsEnd(wiring.Component):
 
     def elaborate(self, platform) -> Module:
         m = Module()
-        ended, record, written, over = self.flushed.payload, Signal(StepRecord), Signal(), Signal()
+        ended, record, over = self.flushed.payload, Signal(StepRecord), Signal()
+        # As of the last cycle, since the numbers are long: whether this was the end, and all.
+        draining, emptied, written = (Signal(name=n) for n in ("draining", "emptied", "written"))
         m.d.comb += [
             record.count.eq(ended.passed), record.kind.eq(StepKind.PASSED),
             record.level.eq(ReductionLevel.GLOBAL), self.reports.payload.record.eq(record),
             self.reports.payload.step.eq(ended.step), self.done.payload.eq(ended.step),
-            written.eq(self.sent == self.written),
+            over.eq(emptied & written), self.waits.eq(draining & emptied & ~written),
         ]
-        m.d.sync += over.eq(self.empty & written)
+        m.d.sync += [emptied.eq(self.empty), written.eq(self.sent == self.written), draining.eq(0)]
         # Beside the state, since others' reports wait for it.
         reporting = Signal()
         m.d.comb += self.reports.valid.eq(reporting)
@@ -71,8 +74,9 @@ class RowsEnd(wiring.Component):
                     with m.Else():
                         m.next = "TAKE"
             with m.State("DRAIN"):
-                m.d.comb += [self.waits.eq(self.empty & ~written),
-                             self.idle.eq(~self.empty | ~written)]
+                # When the last row has just left, what is known of the numbers is too old.
+                m.d.comb += self.idle.eq(~over & (emptied == self.empty))
+                m.d.sync += draining.eq(1)
                 with m.If(over):
                     m.next = "DONE"
             with m.State("DONE"):

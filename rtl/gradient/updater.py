@@ -70,7 +70,7 @@ class RowUpdater(Gateable, wiring.Component):
         ``stall_requests`` for lookups or requests to leave; ``stall_rows`` the oldest row waits
         for its vector, ``stall_states`` for its state alone; ``stall_output`` a beat of a new row
         waits for an output; ``stall_written`` the step waits for the host.
-    idle: nothing moves until an input does.
+    idle: nothing moves until an input does; ``written`` shows a cycle later.
 
     Raises ``TypeError`` if ``config`` is not a :class:`~rtl.config.NicConfig`.
     """
@@ -146,13 +146,13 @@ class RowUpdater(Gateable, wiring.Component):
         ]
 
         # Nothing may move in a cycle that is counted here, so ``time`` can count them.
-        before, passed, written = Signal(32), Signal(32), Signal()
+        before, passed = Signal(32), Signal(32)
         m.d.comb += passed.eq(self.time - before)
-        m.d.sync += [before.eq(self.time), written.eq(end.waits)]
+        m.d.sync += before.eq(self.time)
         count(m, self.counters, rows=output.freed, update_misses=ring.missed,
               states=ring.accepted, bad_states=ring.dropped, stall_places=ring.waits_place,
               stall_requests=ring.waits_request, stall_output=output.waits,
               stall_rows=Mux(ring.waits_row, passed, 0),
               stall_states=Mux(ring.waits_state, passed, 0),
-              stall_written=Mux(written, passed, 0))
+              stall_written=Mux(end.waits, passed, 0))
         return m

@@ -1,6 +1,6 @@
 """Base of the record and partial packagers: from items to packets with credit."""
 
-from amaranth.hdl import Module, Mux, Signal, Value
+from amaranth.hdl import Module, Mux, Shape, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -97,8 +97,11 @@ class Packager(wiring.Component):
 
         offered, beats = source.o.payload, Signal(range(most + 1))
         item = Signal(self._item, reset_less=True)  # the one inside the pool
-        with m.If(pool.take):
-            m.d.sync += item.eq(offered)
+        # A beat's values have an enable of their own: with all the rest it would have 640 loads.
+        for name, field in self._item:
+            values = Shape.cast(field.shape).width == BEAT_BITS
+            with m.If(pool.vacant if values else pool.take):
+                m.d.sync += item[name].eq(offered[name])
         m.d.comb += beats.eq(most)
         if self._credited:
             # A packet of more beats than the window could never leave.

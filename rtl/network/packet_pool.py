@@ -48,6 +48,8 @@ class PacketPool(wiring.Component):
     Ports
     -----
     valid, destination, step, last; take: an item (``last`` of its unit) is offered, and enters.
+    vacant: none is inside, or it gets its position: all that ``take`` says but for the sweep after
+        reset. A second enable for what is kept outside of the item inside, which is wide.
     ready, buffer, position, unit: the item inside gets a position, the next cycle or later;
         ``position`` and ``unit`` count from 0.
     limit (counts from a cycle later on), time, timeout.
@@ -74,7 +76,7 @@ class PacketPool(wiring.Component):
         self._positions, self._match_step = positions, match_step
         super().__init__({
             "valid": In(1), "destination": In(NODE_BITS), "step": In(STEP_BITS), "last": In(1),
-            "take": Out(1), "ready": Out(1), "buffer": Out(range(buffers)),
+            "take": Out(1), "vacant": Out(1), "ready": Out(1), "buffer": Out(range(buffers)),
             "position": Out(range(positions + 1)), "unit": Out(range(positions + 1)),
             "limit": In(range(positions + 1)), "time": In(32), "timeout": In(16),
             "closed": Out(stream.Signature(Place(buffers, positions))),
@@ -107,14 +109,18 @@ class PacketPool(wiring.Component):
         inside, is_open, other_step, fills = (
             Signal(name=name) for name in ("inside", "is_open", "other_step", "fills"))
         updated, overdue = Signal(state_layout), Signal(state_layout)
-        expiring, splits, last_of_all = Signal(), Signal(), Signal()
+        expiring, splits, last_of_all, placed = Signal(), Signal(), Signal(), Signal()
+        # Beside ``inside``, so that no logic but what it enables follows from ``vacant``.
+        outside = Signal(init=1)
         m.d.comb += [
             self.expired.eq(expiring & opened.bit_select(late_index, 1)),
             self.stepped.eq(inside & ~expiring & other_step),
             self.starved.eq(inside & ~expiring & ~is_open & ~free.valid),
-            self.ready.eq(inside & ~expiring & ~other_step & (is_open | free.valid)),
+            self.ready.eq(inside & placed),
+            placed.eq(~expiring & ~other_step & (is_open | free.valid)),
             last_of_all.eq(item.last & fills), self.full.eq(self.ready & last_of_all),
-            self.take.eq(swept & (~inside | self.ready)), free.ready.eq(self.ready & ~is_open),
+            self.vacant.eq(outside | placed), self.take.eq(swept & (~inside | self.ready)),
+            free.ready.eq(self.ready & ~is_open),
             self.buffer.eq(Mux(is_open, state.buffer, free.payload)),
             units.eq(Mux(is_open, state.units, 0)), positions.eq(Mux(is_open, state.positions, 0)),
             self.position.eq(positions), self.unit.eq(units),
@@ -142,7 +148,7 @@ class PacketPool(wiring.Component):
         self._enter(m, opened, item, state, updated, (is_open, other_step, fills), states,
                     late_index, expiring, last_of_all)
         with m.If(self.take):
-            m.d.sync += inside.eq(self.valid)
+            m.d.sync += [inside.eq(self.valid), outside.eq(~self.valid)]
 
         # The queue has room for every buffer.
         m.d.comb += [

@@ -35,7 +35,8 @@ class SinglePool(PacketPool):
         inside, item = Signal(), Signal(place, reset_less=True)
         m.d.comb += [
             self.ready.eq(inside & free.valid), self.full.eq(self.ready),
-            self.take.eq(swept & (~inside | self.ready)), self.starved.eq(inside & ~free.valid),
+            self.vacant.eq(~inside | self.ready), self.take.eq(swept & self.vacant),
+            self.starved.eq(inside & ~free.valid),
             free.ready.eq(self.ready), self.buffer.eq(free.payload),
             # The queue has room for every buffer.
             closed.i.valid.eq(self.ready), closed.i.payload.eq(item),

@@ -219,15 +219,16 @@ class TrainingPath(wiring.Component):
             wiring.connect(m, source.reports, departure.reports[number])
         for name in _PACKETS:
             wiring.connect(m, getattr(departure, name), wiring.flipped(getattr(self, name)))
-        self._control(m, parts, blocks)
-        # From registers, because all of the NIC's idle follows from it: an input of the last cycle
-        # may have moved what was idle before.
-        still, came = Signal(), Signal()
+        counted = self._control(m, parts, blocks)
+        # From registers, because all of the NIC's idle follows from it: what the blocks said two
+        # cycles ago. An input of that cycle or of the last one may have moved them since.
+        resting = (*(block.idle for block in parts.values()), telling_idle, ~counted,
+                   ~blocks.local_source.passed.valid, ~blocks.global_source.passed.valid)
+        rested, still, came = Signal(len(resting)), Signal(), Signal()
         m.d.sync += [
-            still.eq(Cat(block.idle for block in parts.values()).all() & telling_idle
-                     & ~blocks.local_source.passed.valid & ~blocks.global_source.passed.valid),
+            rested.eq(Cat(resting)), still.eq(rested.all() & ~came),
             came.eq(Cat(*(getattr(self, name).valid for name in _INPUTS), self.credit_in.valid,
-                        self.dropped).any()),
+                        self.dropped, self.forgetting, self.write_en).any()),
         ]
         m.d.comb += self.idle.eq(still & ~came)
         return m
@@ -306,8 +307,9 @@ class TrainingPath(wiring.Component):
                 m.d.comb += [source.returned.valid.eq(back.valid),
                              back.ready.eq(source.returned.ready)]
 
-    def _control(self, m: Module, parts: dict, blocks: SimpleNamespace) -> None:
-        """Connect registers to the blocks, counters to the outside, and events between blocks."""
+    def _control(self, m: Module, parts: dict, blocks: SimpleNamespace) -> Signal:
+        """Connect registers to the blocks, counters to the outside, and events between blocks;
+        return whether the host's count of written rows is new in this cycle."""
         receiver, departure, barrier = self._receiver, self._departure, blocks.step_barrier
         sender = blocks.gradient_sender
         keepers = receiver, sender, blocks.partial_receiver, blocks.returned_receiver
@@ -330,6 +332,8 @@ class TrainingPath(wiring.Component):
                              LANES >> self.vector_packing)),
         ]
         said = data.View(StepRecord, self.written.payload.data[:RECORD_BITS])
+        counted = Signal()
+        m.d.sync += counted.eq(self.written.valid)
         with m.If(self.written.valid):
             m.d.sync += written.eq(said.count)
         m.d.comb += [
@@ -349,3 +353,4 @@ class TrainingPath(wiring.Component):
         m.d.comb += [self.counters[name].eq(block.counters) for name, block in self._blocks.items()]
         m.d.comb += [self.counters[name].eq(departure.counters[name])
                      for name in departure.counters.shape().members]
+        return counted

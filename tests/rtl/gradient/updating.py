@@ -311,12 +311,13 @@ class World:
         outs = [port.valid for port in self.outs()]
         ins = [signal for port in self.ins() for signal in (port.valid, port.ready)]
         while True:
-            _, _, idle, *valids = await ctx.tick().sample(dut.idle, *outs, *ins)
+            _, _, idle, written, *valids = await ctx.tick().sample(
+                dut.idle, dut.written, *outs, *ins)
             if quiet or idle:
                 assert not any(valids[:len(outs)]), "idle, and something comes"
             assert idle or not quiet, "moves by itself"
             offered, taken = valids[len(outs)::2], valids[len(outs) + 1::2]
-            before, inputs = inputs, (offered, self.written)
+            before, inputs = inputs, (offered, written)
             quiet = bool(idle) and inputs == before and not any(map(min, offered, taken))
             if offered[0] and taken[0]:
                 self.times.setdefault("sum", []).append(self.now)

@@ -5,7 +5,7 @@ from collections import deque
 from itertools import accumulate, pairwise
 
 import numpy as np
-from amaranth.hdl import Module
+from amaranth.hdl import Cat, Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import Out
 
@@ -75,6 +75,21 @@ class _Node:
             self.arrive(now + PCIE, packet)
 
 
+def _rest(port):
+    """Return a testbench: while ``port.idle`` is 1 nothing leaves, and it stays so until something
+    comes."""
+    async def bench(ctx):
+        resting = False
+        comes = Cat(*(getattr(port, name).valid for name in _INPUTS), port.credit_in.valid,
+                    port.write_en)
+        leaves = Cat(getattr(port, name).valid for name in _OUTPUTS)
+        async for _, _, idle, came, left in ctx.tick().sample(port.idle, comes, leaves):
+            assert not (idle or resting) or not left, "something leaves while idle"
+            assert idle or not resting, "moves by itself"
+            resting = bool(idle) and not came
+    return bench
+
+
 class Cluster:
     """``nodes`` paths that train ``model`` as :class:`host.dlrm.embedding.EmbeddingTables` does.
 
@@ -126,7 +141,8 @@ class Cluster:
                 for part, layout in node.port.counters.shape().members.items()}
                 for node in self.around]
 
-        simulate(powered_up(self.dut), bench, limit=limit)
+        simulate(powered_up(self.dut), bench, limit=limit,
+                 background=[_rest(node.port) for node in self.around])
 
     def _quiet(self, ctx) -> bool:
         return all(ctx.get(node.port.idle) and not any(node.due.values()) and not node.host.send
