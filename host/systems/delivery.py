@@ -6,7 +6,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from host.model import Model
-from host.placement.once import sent_once
 from host.samples import Samples
 
 __all__ = ["INDEX_BYTES", "Delivery", "delivery_of"]
@@ -22,7 +21,8 @@ class Delivery:
     Members
     -------
     slots, bags: lookups of a share in tables that its GPU has no copy of, and their bags.
-    vectors: different keys of these slots, and repeats that the table of repeats had no room for.
+    vectors: different keys of these slots, the least that are delivered where each comes once: a
+        key that the NIC forgets meanwhile comes again.
     copied_slots, copied_bags: lookups in tables that its GPU has a copy of, and their bags.
     """
 
@@ -34,11 +34,17 @@ class Delivery:
 
     @property
     def index_bytes(self) -> int:
-        """Bytes that say which vector each slot has, and where bags begin that are not all one."""
-        return INDEX_BYTES * (self.slots + (0 if self.slots == self.bags else self.bags))
+        """Bytes that say which vector each slot has."""
+        return INDEX_BYTES * self.slots
+
+    @property
+    def bag_bytes(self) -> int:
+        """Bytes that say where bags begin which are not all of one slot."""
+        return 0 if self.slots == self.bags else INDEX_BYTES * self.bags
 
     def result_bytes(self, deliver: str, model: Model, samples: int) -> int:
-        """Return the bytes of a share's results, for one of `host.systems.en_tuning.DELIVER`."""
+        """Return the least bytes of a share's results, without headers, for one of
+        `host.systems.en_tuning.DELIVER`."""
         if deliver == "interaction":
             return 4 * model.interaction_width * samples
         if deliver == "pooled":
@@ -46,16 +52,15 @@ class Delivery:
         return 4 * model.dimension * self.vectors + self.index_bytes
 
 
-def delivery_of(samples: Samples, small: Sequence[bool], nodes: int, room: int) -> Delivery:
+def delivery_of(samples: Samples, small: Sequence[bool], nodes: int) -> Delivery:
     """Return what NICs deliver of a mini-batch that is dealt over ``nodes`` nodes.
 
-    ``small``: the tables of which each GPU has a copy. ``room``: keys that a NIC's table of repeats
-    holds.
+    ``small``: the tables of which each GPU has a copy.
     """
     copied, found = np.array(small), []
     for share in samples.shares(nodes):
         own = copied[share.tables]
         found.append((int(np.count_nonzero(~own)), len(share) * int(np.count_nonzero(~copied)),
-                      int(np.count_nonzero(sent_once(share.keys[~own], room))),
+                      len(np.unique(share.keys[~own])),
                       int(np.count_nonzero(own)), len(share) * int(np.count_nonzero(copied))))
     return Delivery(*map(max, zip(*found)))

@@ -15,12 +15,9 @@ from host.systems.program import After, Program, Work
 from host.systems.stage import Step
 from host.systems.tables import INDEX, vector_bytes
 from host.systems.workload import Workload
+from host.wire.indices import check_share
 
 __all__ = ["beside_ring", "en", "ring_of"]
-
-_MOST_VECTORS = 1 << 16
-"""Different vectors of a share that an index of 16 bits tells apart."""
-
 
 def beside_ring(d: Devices) -> Devices:
     """Return devices whose GPU is without what a resident kernel keeps, at all times: its
@@ -63,16 +60,16 @@ def en(w: Workload, d: Devices, options: StepOptions, nic: NicTimes, delivery: D
     bottom MLP goes back and the gradients of the MLPs are summed.
 
     ``w``: the mini-batch under the plan of all systems. ``delivery``: what NICs deliver of it, and
-    what the GPU looks up in copies. ``nic``: times of the NICs that deliver it so.
+    what the GPU looks up in copies. ``nic``: times of the NICs that deliver it so, to the last
+    word that they write with completions.
 
-    Raises ``ValueError`` for options that do not go together, and for more different vectors than
-    an index of 16 bits tells apart.
+    Raises ``ValueError`` for options that do not go together, and for more slots of a share than
+    there are indices where each different vector comes once.
     """
     if not tuning.possible(options.training):
         raise ValueError(f"en must have options that go together, not {tuning.in_words()}")
-    if tuning.deliver == "unique" and delivery.vectors > _MOST_VECTORS:
-        raise ValueError(f"different vectors of a share must be at most {_MOST_VECTORS:,} with "
-                         f"deliver unique, not {delivery.vectors:,}")
+    if tuning.deliver == "unique":
+        check_share(delivery.slots)
     return _En(w, d, options, nic, delivery, tuning).build()
 
 
@@ -110,10 +107,12 @@ class _En:
         return self._step
 
     def _input_bytes(self) -> float:
-        """Return the bytes of the copy to the GPU: dense features, and keys of its own tables."""
+        """Return the bytes of the copy to the GPU: dense features, keys of its own tables, and
+        what it needs to pool."""
         own = self._delivery
         return float(4 * self._w.model.dense * self._samples
-                     + INDEX * (own.copied_slots + own.copied_bags))
+                     + INDEX * (own.copied_slots + own.copied_bags)
+                     + (own.bag_bytes if self._tuning.deliver == "unique" else 0))
 
     def _answers(self, asked: tuple[int, ...], bottom: After) -> tuple[int, ...]:
         """Add the NICs' work; return when the GPU may use what they delivered."""
@@ -121,9 +120,8 @@ class _En:
         interacts = tuning.deliver == "interaction"
         phases = {name: us for name, us in nic.phases.items()
                   if not (interacts and name == "irregular")}
-        results = self._delivery.result_bytes(tuning.deliver, self._w.model, self._samples)
         dense = vector_bytes(self._w) * self._samples if interacts else 0
-        answered, hold = self._use.forward(asked, phases, results, dense)
+        answered, hold = self._use.forward(asked, phases, nic.delivered_bytes, dense)
         if interacts:
             name = "dense vectors are there"
             told = (program.tell_from_gpu(bottom, name) if tuning.dense and tuning.completion else
@@ -138,14 +136,13 @@ class _En:
         return program.wait_for_flag(self._completed(answered))
 
     def _completed(self, answered: After) -> tuple[int, ...]:
-        """Add the NIC's word behind its last result; return when it is in GPU memory."""
-        pcie, gpu = self._d.pcie, self._d.gpu.gpu
+        """Add what the NIC's word takes beyond the times of NICs, which include a flush and the
+        word's bytes: a short write of the card. Return when it is in GPU memory."""
+        pcie, more = self._d.pcie, self._d.gpu.gpu.flush_reads - 1
         at = tuple(answered)
-        if gpu.flush_reads:
-            at = (self._step.add("flush", "overhead", 2 * gpu.flush_reads * pcie.one_way_us,
-                                 after=at),)
-        at = (self._step.add("completion", "overhead", pcie.write_us, "pcie_in", after=at),)
-        return (self._step.add("completion", "overhead", pcie.one_way_us, after=at),)
+        if more > 0:
+            at = (self._step.add("flush", "overhead", 2 * more * pcie.one_way_us, after=at),)
+        return (self._step.add("completion", "overhead", pcie.write_us, "pcie_in", after=at),)
 
     def _interaction(self) -> list[Work]:
         """Return the expansion of what was delivered, and the interaction."""
@@ -155,7 +152,8 @@ class _En:
         rows, bags, index = own.copied_slots, own.copied_bags, INDEX * (
             own.copied_slots + own.copied_bags)
         if deliver == "unique":
-            rows, bags, index = rows + own.slots, bags + own.bags, index + own.index_bytes
+            rows, bags = rows + own.slots, bags + own.bags
+            index += own.index_bytes + own.bag_bytes
         if not rows:
             return self._dense.top()[:1]
         return [("expand and interaction", "irregular", expanded_interaction(

@@ -26,7 +26,8 @@ class EnTuning:
     deliver: one of `DELIVER`. In training the GPU needs vectors, so that ``interaction`` is out.
     copied_rows: every GPU has a copy of each table of at most so many rows, whose keys its NIC
         never sees; in inference, and where the NIC does not compute the interaction.
-    merge: a NIC asks for identical keys of a share once; ``unique`` is built on it.
+    merge: a NIC asks an owner for identical keys in flight once; ``unique`` finds those of a share
+        before.
     dense: the bottom MLP's last kernel tells the NIC that dense vectors are there; otherwise the
         host's thread waits and tells it. Of ``interaction``, and with completions.
     sizes: buffers as large as latency times rate asks for (:mod:`sim.experiments.points.en_nic`).
@@ -51,8 +52,7 @@ class EnTuning:
 
     def possible(self, training: bool = False) -> bool:
         """Whether its members go together in a workload, and no other tuning is the same."""
-        return not ((self.deliver == "unique" and not self.merge)
-                    or (self.deliver == "interaction" and (training or self.copied_rows > 0))
+        return not ((self.deliver == "interaction" and (training or self.copied_rows > 0))
                     or (training and (self.copied_rows > 0 or self.relaunch))
                     or (self.relaunch and not (self.ring and self.completion and self.dense)))
 

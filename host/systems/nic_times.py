@@ -18,6 +18,8 @@ class NicTimes:
     launches: gathers on the busiest node's GPU that the driver of the NIC launches.
     gathers: gathers on that GPU, whoever launches them. gathered: rows that they read.
     sent_bytes: what a NIC sends to others, the mean of all.
+    delivered_bytes: what the NIC that writes most of all writes to its host and GPU: request lists,
+        results and what tells of them, headers of packets included.
     interaction_us: with the interaction on the NIC, from dense vectors in GPU memory to the last
         answer, where lookups have done meanwhile what they can.
     update_us: in training, from the last node's gradients to the last row written.
@@ -29,6 +31,7 @@ class NicTimes:
     gathers: float = 0.0
     gathered: float = 0.0
     sent_bytes: float = 0.0
+    delivered_bytes: float = 0.0
     update_us: float = 0.0
     interaction_us: float = 0.0
 

@@ -12,11 +12,11 @@ from host.systems.stage import Part, Step
 from host.systems.tables import vector_bytes
 from host.systems.workload import Workload
 
-__all__ = ["NicUse", "link_us"]
+__all__ = ["LIST_RECORD", "NicUse", "link_us"]
 
 _TURNS = 8
 """Parts, of a microsecond or more, in which the NIC uses a link."""
-_LIST_RECORD = 8
+LIST_RECORD = 8
 """Bytes of a row in a request list (``rtl.formats.LookupRecord``)."""
 
 
@@ -34,14 +34,15 @@ class NicUse:
         self._step, self._d, self._w, self._nic = step, d, w, nic
         self._resident = resident
 
-    def forward(self, after: tuple[int, ...], phases: Mapping[str, float], results: float,
+    def forward(self, after: tuple[int, ...], phases: Mapping[str, float], written: float,
                 dense: float = 0.0) -> tuple[tuple[int, ...], float]:
         """Add the forward pass, ``phases`` in microseconds one after the other, and what it needs
         of other resources meanwhile; return also for how much longer the NIC is held.
 
-        ``results``, ``dense``: bytes to GPU memory and from it, besides lists and rows.
+        ``written``: bytes that the NIC writes to GPU memory. ``dense``: those that it reads there
+        besides rows.
         """
-        hold, at, beside = self._nic.interval_us, after, list(self._beside(after, results, dense))
+        hold, at, beside = self._nic.interval_us, after, list(self._beside(after, written, dense))
         for phase, us in phases.items():
             if phase == "embedding_lookup":
                 beside.append(self._step.add("gathers", "overhead", us, *self._gathers(us),
@@ -78,13 +79,13 @@ class NicUse:
         return (Part("gpu", min(1.0, part * each.share)),
                 Part("gpu_memory", min(1.0, part * each.memory_share)))
 
-    def _beside(self, after: Sequence[int], results: float, dense: float) -> tuple[int, ...]:
+    def _beside(self, after: Sequence[int], written: float, dense: float) -> tuple[int, ...]:
         """Add launches, PCIe and the network, whose times the NIC's own include."""
         nic, d, size = self._nic, self._d, vector_bytes(self._w)
         link = nic.sent_bytes / (d.network.bandwidth_gbit_s / 8 * 1e3)
         flags = d.pcie.write_us * nic.gathers if self._resident else 0.0
         used = {"driver": nic.launches * d.software.launch_call_us,
-                "pcie_in": d.copies.moving_us(_LIST_RECORD * nic.gathered + results) + flags,
+                "pcie_in": d.copies.moving_us(written) + flags,
                 "pcie_out": d.copies.moving_us(size * nic.gathered + dense), "link": link}
         return tuple(self._in_turns(f"NIC's use of {name}", us, name, after)
                      for name, us in used.items() if us)

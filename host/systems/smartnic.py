@@ -7,7 +7,7 @@ from host.systems.charge import charge
 from host.systems.dense import Dense
 from host.systems.devices import Devices
 from host.systems.nic_times import NicTimes
-from host.systems.nic_use import NicUse, link_us
+from host.systems.nic_use import LIST_RECORD, NicUse, link_us
 from host.systems.options import StepOptions
 from host.systems.program import Program
 from host.systems.stage import Step
@@ -87,7 +87,7 @@ class _SmartNic:
         results = 4 * most * (model.interaction_width if self._interacts
                               else model.tables * model.dimension)
         dense = vector_bytes(self._w) * most if self._interacts else 0
-        return self._use.forward(asked, phases, results, dense)
+        return self._use.forward(asked, phases, LIST_RECORD * nic.gathered + results, dense)
 
     def _nic_update(self, after: Sequence[int]) -> tuple[int, ...]:
         """Add the NIC's update: gradients are fetched, reduced, exchanged and applied."""

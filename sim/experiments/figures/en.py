@@ -42,7 +42,7 @@ OPTIONS = (
     Option("completions in place of waits", {"completion": "false"},
            {"completion": "true", "dense": "true"}, True),
     Option("each different vector once", {"deliver": "pooled"},
-           {"deliver": "unique", "merge": "true"}, True),
+           {"deliver": "unique"}, True),
     Option("vectors in place of interaction results", {"deliver": "interaction"},
            {"deliver": "pooled"}),
     Option("copies of small tables", {"copied_rows": "0"},

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from functools import cache
+from math import ceil
 
 from host.systems import (
     Devices,
@@ -15,6 +16,7 @@ from host.systems import (
     fixed_of,
     least_interval_us,
 )
+from host.wire.indices import MOST_INDICES
 from sim.experiments.points.en_nic import (
     deliveries,
     en_nic,
@@ -49,12 +51,14 @@ def en_system(point: Point, trace: Trace, work: Workloads, devices: Devices,
 
     As for bl-tuned, the mini-batches between which all others lie stand for all while options are
     compared. NICs are run only for options that could be faster than the best so far if nothing but
-    a cycle a slot and a beat held NICs up.
+    a cycle a slot and a beat held NICs up. Each different vector is delivered once only where every
+    share has an index for each slot, unless it must be.
     """
     options = StepOptions(point.workload == "training", all_reduce)
     search = _Search(point, trace, work, devices, options, runs)
-    tuning = best((each for each in en_tunings(options.training, fixed_of(point.en))
-                   if not copied_all(trace, each.copied_rows)), search.least, search.cost)
+    every = [each for each in en_tunings(options.training, fixed_of(point.en))
+             if not copied_all(trace, each.copied_rows)]
+    tuning = best([each for each in every if search.fits(each)] or every, search.least, search.cost)
     nic = search.nic(tuning)
     found = fastest(point, *search.ways(tuning, nic.times), notes=(
         f"EN is fastest with {tuning.in_words()}",))
@@ -75,14 +79,20 @@ class _Search:
         point, trace, devices = self._point, self._trace, self._devices
         part = en_nic(point, trace, devices, tuning, self._runs)
         if self._options.training:
-            part = with_updates(nic_point(point, tuning), trace, nic_devices(devices, tuning),
-                                self._work, part)
+            part = with_updates(nic_point(point, devices, tuning), trace,
+                                nic_devices(devices, tuning), self._work, part)
         return part
+
+    def fits(self, tuning: EnTuning) -> bool:
+        """Return whether there are as many indices as slots, where slots have them."""
+        return tuning.deliver != "unique" or all(
+            of.slots <= MOST_INDICES for of in self._delivered(tuning.copied_rows))
 
     def least(self, tuning: EnTuning) -> tuple[float, float]:
         """Return a bound below the cost: what it is if nothing but a cycle a slot and a beat holds
         NICs up."""
-        times = [least_times(self._trace.model, tuning, of)
+        share = ceil(self._trace.mini_batch / self._point.nodes)
+        times = [least_times(self._trace.model, tuning, of, share)
                  for of in self._delivered(tuning.copied_rows)]
         ways = self.ways(tuning, times, few=True)
         return min((least_interval_us(steps, depth), alone_us(steps))

@@ -32,8 +32,8 @@ __all__ = ["measure"]
 
 _NOTHING = ("service_us", "interval_us", "in_flight", "request_us", "samples_per_second",
             "phases_us", "busy_us", "without_all_reduce", "local_cache", "remote_cache",
-            "saved_lookups", "traffic", "unique_keys", "accesses", "similarity", "updates",
-            "nic_us")
+            "saved_lookups", "delivered", "traffic", "unique_keys", "accesses", "similarity",
+            "updates", "nic_us")
 
 
 def measure(point: Point | Task, runs: Store | None = None) -> dict:
@@ -62,6 +62,9 @@ def measure(point: Point | Task, runs: Store | None = None) -> dict:
     ``local_cache``,          {``rows``, ``hit_rate`` (a repeat inside a mini-batch is a hit),
     ``remote_cache``          ``hit_rate_unique`` (it is not), ``hits``, ``accesses``}
     ``saved_lookups``         lookups that did not travel, over the trace
+    ``delivered``             EN, where each different vector of a share comes once: {``slots``
+                              (and an end of each share), ``vectors``, ``retired_early`` (keys that
+                              a NIC forgot in the middle of a share)} per mini-batch, all nodes
     ``traffic``               {kind: {``bytes``, ``packets``}} per mini-batch, all nodes; kinds
                               ``lookups``, ``vectors``, ``gradients``, ``all_reduce``, ``total``
     ``unique_keys``           different keys of a mini-batch
@@ -105,7 +108,7 @@ def measure(point: Point | Task, runs: Store | None = None) -> dict:
         "without_all_reduce": _without(point, trace, work, devices, nic, runs),
         "local_cache": nic and nic.local_cache,
         "remote_cache": nic and _remote(nic, work, point.system == EN),
-        "saved_lookups": nic and nic.saved_lookups,
+        "saved_lookups": nic and nic.saved_lookups, "delivered": nic and nic.delivered,
         "traffic": _traffic(point, work, nic, system),
         "unique_keys": unique, "accesses": accesses,
         "similarity": float(np.mean([w.similarity for w in work.plain])),

@@ -38,7 +38,9 @@ measures, so that the time from one to the next is that between two halves of th
 class NicPart:
     """Members: ``times`` of each measured mini-batch; ``local_cache``, ``remote_cache``, their
     rows, hits and hit rates over the measured half, None without; ``saved_lookups`` of that half;
-    ``traffic`` per mini-batch; ``notes`` in words."""
+    ``traffic`` per mini-batch; ``delivered``, per mini-batch of all nodes, where each different
+    vector comes once, see :func:`sim.experiments.points.measure.measure`, else None; ``notes`` in
+    words."""
 
     times: list[NicTimes]
     local_cache: dict | None
@@ -46,6 +48,7 @@ class NicPart:
     saved_lookups: int | None
     traffic: dict[str, dict[str, float]]
     notes: list[str]
+    delivered: dict[str, float] | None = None
 
 
 def nic_part(point: Point, trace: Trace, devices: Devices, runs: Store | None = None) -> NicPart:
@@ -84,8 +87,8 @@ def nic_part(point: Point, trace: Trace, devices: Devices, runs: Store | None = 
     bottom = gpu.latency_us + share * _operations(trace) / (
         gpu.float32_tflops * gpu.gemm_fraction * 1e6)
     ready = gpu.latency_us + late_us(share)
-    gathers, gathered = (max(counts) / busy.mini_batches
-                         for counts in (busy.launches, busy.gathered))
+    gathers, gathered, delivered = (max(counts) / busy.mini_batches for counts in (
+        busy.launches, busy.gathered, busy.delivered))
     sent = busy.traffic["total"]["bytes"] / busy.mini_batches / point.nodes
     # One thread makes the calls, so that no more of them fit.
     launches = gathers if called else 0.0
@@ -99,13 +102,13 @@ def nic_part(point: Point, trace: Trace, devices: Devices, runs: Store | None = 
             phases["irregular"] = max(0.0, more)
         last = behind[0].records[number].us - ready if behind else 0.0
         times.append(NicTimes(phases, interval, launches, gathers, gathered, sent,
-                              interaction_us=max(0.0, last)))
+                              delivered, interaction_us=max(0.0, last)))
     local = _cache(alone, "local_cache", rows, "dedupe")
     remote = _cache(alone, "remote_cache", rows) if point.nodes > 1 else None
     lookups = None if point.nodes == 1 else remote["hits"] if remote else 0
     traffic = {kind: {unit: value / alone.mini_batches for unit, value in total.items()}
                for kind, total in alone.traffic.items()}
-    return NicPart(times, local, remote, lookups, traffic, notes)
+    return NicPart(times, local, remote, lookups, traffic, notes, _delivered(alone, count))
 
 
 def serving(point: Point, devices: Devices) -> tuple[GpuProfile, bool]:
@@ -208,6 +211,13 @@ def reaching(trace: Trace, plan: ShardPlan) -> dict[str, float]:
     return {"local_cache": len(np.unique(np.concatenate(owned))) / nodes,
             "remote_cache": sum(len(np.unique(np.concatenate(found)))
                                 for found in foreign) / nodes}
+
+
+def _delivered(run: NicRun, count: int) -> dict[str, float] | None:
+    """Return what the NICs delivered of a mini-batch, with ``count`` of them measured."""
+    slots, vectors, early = (run.counts[f"delivery.{name}"] / count
+                             for name in ("slots", "unique", "retired_early"))
+    return {"slots": slots, "vectors": vectors, "retired_early": early} if slots else None
 
 
 def _cache(run: NicRun, cache: str, rows: dict[str, int | None],

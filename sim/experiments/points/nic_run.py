@@ -22,7 +22,8 @@ _LAST = {"lookups": "asked", "vectors": "served"}
 
 _CACHE = ("hits", "accesses", "misses")
 _COUNTED = tuple(f"{block}.{name}" for block, names in (
-    ("local_cache", _CACHE), ("remote_cache", _CACHE), ("dedupe", ("requests",)))
+    ("local_cache", _CACHE), ("remote_cache", _CACHE), ("dedupe", ("requests",)),
+    ("delivery", ("slots", "unique", "retired_early")))
     for name in names)
 """Registers that are read when the caches are warm, and at the end."""
 
@@ -72,8 +73,9 @@ class NicRun:
     -------
     records: of each mini-batch, in their order. one_way: cycles of the network.
     launches: gathers on each node's GPU, ``[nodes]``. gathered: rows that they read, ``[nodes]``.
+    delivered: bytes from each NIC to its host and GPU, ``[nodes]``.
     traffic: bytes and packets by kind.
-    mini_batches: how many of them these three counts cover: those that ended after the warm-up
+    mini_batches: how many of them these four counts cover: those that ended after the warm-up
         while as many as the options say were under way, or all where these are fewer than two.
     counts: by ``block.counter``, what these registers of all nodes counted after the warm-up; in
         the whole run where more than one mini-batch is under way.
@@ -84,6 +86,7 @@ class NicRun:
     one_way: float
     launches: list[int]
     gathered: list[int]
+    delivered: list[int]
     traffic: dict[str, dict[str, int]]
     mini_batches: int
     counts: dict[str, int]
@@ -166,13 +169,14 @@ class _Watched(Run):
     def done(self) -> Counter[tuple[str, ...]]:
         """Return what GPUs and network have done so far.
 
-        By ``("launches", node)``, ``("gathered", node)``, ``("bytes", kind)`` and
-        ``("packets", kind)``.
+        By ``("launches", node)``, ``("gathered", node)``, ``("delivered", node)``,
+        ``("bytes", kind)`` and ``("packets", kind)``.
         """
         done = Counter[tuple[str, ...]]()
         for number, node in enumerate(self.cluster.nodes):
             done["launches", str(number)] = node.gpu.launches
             done["gathered", str(number)] = node.gpu.rows
+            done["delivered", str(number)] = node.host_bytes["from_nic"]
         exchange = self.exchange
         for kind, opcode in _KINDS.items():
             done["packets", kind], done["bytes", kind], _ = exchange.opcode_counts(opcode, 0)
@@ -198,8 +202,9 @@ def run_nics(options: RunOptions, batches: Sequence[MiniBatch], warmup: int = 0)
         raise RuntimeError(f"the run of the NICs failed: {result['stuck'] or result['results']}")
     run.note_last_packets()
     done = run.counted
-    launches, gathered = ([done[what, str(node)] for node in range(options.workload.nodes)]
-                          for what in ("launches", "gathered"))
+    launches, gathered, delivered = (
+        [done[what, str(node)] for node in range(options.workload.nodes)]
+        for what in ("launches", "gathered", "delivered"))
     traffic = {kind: {unit: done[unit, kind] for unit in ("bytes", "packets")}
                for kind in (*_KINDS, "total")}
     counts = {name: sum(counters[name] - registers.noted.get(name, 0) for counters, registers
@@ -207,4 +212,4 @@ def run_nics(options: RunOptions, batches: Sequence[MiniBatch], warmup: int = 0)
     rows = {cache: getattr(run.config, f"{cache}_rows") for cache in (
         "local_cache", "remote_cache")}
     return NicRun(run.records, float(run.setup.network.lookahead), launches, gathered,
-                  traffic, run.span[1] - run.span[0], counts, rows)
+                  delivered, traffic, run.span[1] - run.span[0], counts, rows)
