@@ -83,9 +83,9 @@ class ShareDelivery(wiring.Component):
         m.d.comb += [
             finder.enable.eq(self.unique), slots.i.payload.eq(self.i.payload),
             self.o.payload.eq(self.i.payload), self.o.valid.eq(self.i.valid & passing),
-            # The one that is not used is ready, or is so before long.
-            slots.i.valid.eq(self.i.valid & ~passing & self.o.ready),
-            self.i.ready.eq(slots.i.ready & self.o.ready),
+            slots.i.valid.eq(self.i.valid & ~passing),
+            # Shares go on while the dispatcher waits: repeats need nothing of it.
+            self.i.ready.eq(Mux(passing, self.o.ready, slots.i.ready)),
             way.i.valid.eq(finder.o.valid), finder.o.ready.eq(way.i.ready),
             entering.slot.eq(finder.o.payload),
 

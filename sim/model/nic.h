@@ -291,7 +291,7 @@ private:
         if (config.unique) {
             wire(delivery.way, dispatch_.head);
             delivery.step();
-            if (taken && (taken = delivery.room() && dispatch_.head.room())) delivery.enter(checker.front());
+            if (taken && (taken = delivery.room())) delivery.enter(checker.front());
         } else if (taken && (taken = dispatch_.head.room())) {
             dispatch_.head.push(checker.front());
         }
