@@ -107,6 +107,7 @@ class HostReporter(wiring.Component):
 
     LATENCY = {
         ("error", "its header"): 2,
+        ("refused message", "its header"): 3,
         ("credit", "its header"): 2,
     }
     RATE = "1 packet per cycle"
@@ -150,8 +151,13 @@ class HostReporter(wiring.Component):
                 gradients.reported.valid.eq(self.reported.valid),
                 gradients.reported.value.eq(self.acknowledge),
             ]
-        for port, source in enumerate(sources, 1):
-            record_in = arbiter.i[port].payload
+        buffers = []
+        for port, refusals in enumerate(sources, 1):
+            # Among several, who is granted is known late.
+            m.submodules[f"refused{port}"] = buffer = SkidBuffer(Refused)
+            buffers.append(buffer)
+            wiring.connect(m, wiring.flipped(refusals), buffer.i)
+            source, record_in = buffer.o, arbiter.i[port].payload
             m.d.comb += [
                 arbiter.i[port].valid.eq(source.valid), source.ready.eq(arbiter.i[port].ready),
                 record_in.sample.eq(NO_SAMPLE), record_in.step.eq(source.payload.step),
@@ -177,6 +183,7 @@ class HostReporter(wiring.Component):
             self.payload.valid.eq(record.o.valid), record.o.ready.eq(self.payload.ready),
             self.payload.payload.data.eq(record.o.payload), self.payload.payload.last.eq(1),
             self.idle.eq(arbiter.idle & header.idle & record.idle
+                         & Cat(buffer.idle for buffer in buffers).all()
                          & Cat(watch.idle for watch in watches).all()),
         ]
         count(m, self.counters, errors=send_error, credits=send_credit)
