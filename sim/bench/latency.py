@@ -83,15 +83,16 @@ def _dispatcher(config: NicConfig) -> list[Latency]:
     probe = Probe(Dispatcher(), node=0)
     kind = int(RecordKind.KEY_END)
     return [
-        probe.latency("slot", "own lookup", "local", probe.push("i", kind=kind)),
+        probe.latency("slot", "own lookup", "local", probe.push("i", kind=kind, mine=1)),
         probe.latency("slot", "lookup to another node", "remote",
                       probe.push("i", kind=kind, owner=1))]
 
 
 def _reporter(config: NicConfig) -> list[Latency]:
     probe = Probe(HostReporter(config))
-    return [probe.latency("error", "its header", "headers",
-                          probe.push("errors", sample=1))]
+    return [probe.latency("error", "its header", "headers", probe.push("errors", sample=1)),
+            probe.latency("refused message", "its header", "headers",
+                          probe.push("refused", status=1))]
 
 
 def _cache(probe: Probe, lookups: str) -> list[Latency]:
