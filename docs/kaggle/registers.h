@@ -27,7 +27,7 @@
 #define EMBER_COUNTER_COUNT 0x000cu
 #define EMBER_COUNTER_COUNT_WIDTH 32u
 #define EMBER_COUNTER_COUNT_MASK 0xffffffffu
-#define EMBER_COUNTER_COUNT_RESET 0x97u
+#define EMBER_COUNTER_COUNT_RESET 0xb4u
 
 /* config_base (ro): address of the first register of this configuration */
 #define EMBER_CONFIG_BASE 0x0010u
@@ -39,7 +39,7 @@
 #define EMBER_CONFIG_COUNT 0x0014u
 #define EMBER_CONFIG_COUNT_WIDTH 32u
 #define EMBER_CONFIG_COUNT_MASK 0xffffffffu
-#define EMBER_CONFIG_COUNT_RESET 0x1du
+#define EMBER_CONFIG_COUNT_RESET 0x1fu
 
 /* control_base (ro): address of the first control register */
 #define EMBER_CONTROL_BASE 0x0018u
@@ -51,7 +51,7 @@
 #define EMBER_CONTROL_COUNT 0x001cu
 #define EMBER_CONTROL_COUNT_WIDTH 32u
 #define EMBER_CONTROL_COUNT_MASK 0xffffffffu
-#define EMBER_CONTROL_COUNT_RESET 0x1au
+#define EMBER_CONTROL_COUNT_RESET 0x20u
 
 /* table_base (ro): address of table_index, before the words of a descriptor */
 #define EMBER_TABLE_BASE 0x0020u
@@ -75,19 +75,19 @@
 #define EMBER_CHANNEL_COUNT 0x002cu
 #define EMBER_CHANNEL_COUNT_WIDTH 32u
 #define EMBER_CHANNEL_COUNT_MASK 0xffffffffu
-#define EMBER_CHANNEL_COUNT_RESET 0x37u
+#define EMBER_CHANNEL_COUNT_RESET 0x42u
 
 /* register_count (ro): number of registers from config_base on */
 #define EMBER_REGISTER_COUNT 0x0030u
 #define EMBER_REGISTER_COUNT_WIDTH 32u
 #define EMBER_REGISTER_COUNT_MASK 0xffffffffu
-#define EMBER_REGISTER_COUNT_RESET 0xd9u
+#define EMBER_REGISTER_COUNT_RESET 0x100u
 
 /* register_map (ro): CRC-32 of name, address, width and access of those: tells one map from another */
 #define EMBER_REGISTER_MAP 0x0034u
 #define EMBER_REGISTER_MAP_WIDTH 32u
 #define EMBER_REGISTER_MAP_MASK 0xffffffffu
-#define EMBER_REGISTER_MAP_RESET 0x93b8b767u
+#define EMBER_REGISTER_MAP_RESET 0x51cc75fcu
 
 /* config_nodes (ro): nodes of this configuration */
 #define EMBER_CONFIG_NODES 0x0040u
@@ -215,50 +215,62 @@
 #define EMBER_CONFIG_DOT_UNITS_MASK 0xffffffffu
 #define EMBER_CONFIG_DOT_UNITS_RESET 0xdu
 
+/* config_unique_keys (ro): unique_keys of this configuration */
+#define EMBER_CONFIG_UNIQUE_KEYS 0x0094u
+#define EMBER_CONFIG_UNIQUE_KEYS_WIDTH 32u
+#define EMBER_CONFIG_UNIQUE_KEYS_MASK 0xffffffffu
+#define EMBER_CONFIG_UNIQUE_KEYS_RESET 0x1000u
+
+/* config_completion_slots (ro): completion_slots of this configuration */
+#define EMBER_CONFIG_COMPLETION_SLOTS 0x0098u
+#define EMBER_CONFIG_COMPLETION_SLOTS_WIDTH 32u
+#define EMBER_CONFIG_COMPLETION_SLOTS_MASK 0xffffffffu
+#define EMBER_CONFIG_COMPLETION_SLOTS_RESET 0x10u
+
 /* config_training (ro): training of this configuration */
-#define EMBER_CONFIG_TRAINING 0x0094u
+#define EMBER_CONFIG_TRAINING 0x009cu
 #define EMBER_CONFIG_TRAINING_WIDTH 32u
 #define EMBER_CONFIG_TRAINING_MASK 0xffffffffu
 #define EMBER_CONFIG_TRAINING_RESET 0x0u
 
 /* config_local_gradient_keys (ro): local_gradient_keys of this configuration */
-#define EMBER_CONFIG_LOCAL_GRADIENT_KEYS 0x0098u
+#define EMBER_CONFIG_LOCAL_GRADIENT_KEYS 0x00a0u
 #define EMBER_CONFIG_LOCAL_GRADIENT_KEYS_WIDTH 32u
 #define EMBER_CONFIG_LOCAL_GRADIENT_KEYS_MASK 0xffffffffu
 #define EMBER_CONFIG_LOCAL_GRADIENT_KEYS_RESET 0x200u
 
 /* config_global_gradient_keys (ro): global_gradient_keys of this configuration */
-#define EMBER_CONFIG_GLOBAL_GRADIENT_KEYS 0x009cu
+#define EMBER_CONFIG_GLOBAL_GRADIENT_KEYS 0x00a4u
 #define EMBER_CONFIG_GLOBAL_GRADIENT_KEYS_WIDTH 32u
 #define EMBER_CONFIG_GLOBAL_GRADIENT_KEYS_MASK 0xffffffffu
 #define EMBER_CONFIG_GLOBAL_GRADIENT_KEYS_RESET 0x1000u
 
 /* config_gradient_ways (ro): gradient_ways of this configuration */
-#define EMBER_CONFIG_GRADIENT_WAYS 0x00a0u
+#define EMBER_CONFIG_GRADIENT_WAYS 0x00a8u
 #define EMBER_CONFIG_GRADIENT_WAYS_WIDTH 32u
 #define EMBER_CONFIG_GRADIENT_WAYS_MASK 0xffffffffu
 #define EMBER_CONFIG_GRADIENT_WAYS_RESET 0x8u
 
 /* config_gradient_beats (ro): gradient_beats of this configuration */
-#define EMBER_CONFIG_GRADIENT_BEATS 0x00a4u
+#define EMBER_CONFIG_GRADIENT_BEATS 0x00acu
 #define EMBER_CONFIG_GRADIENT_BEATS_WIDTH 32u
 #define EMBER_CONFIG_GRADIENT_BEATS_MASK 0xffffffffu
 #define EMBER_CONFIG_GRADIENT_BEATS_RESET 0x200u
 
 /* config_partial_beats (ro): partial_beats of this configuration */
-#define EMBER_CONFIG_PARTIAL_BEATS 0x00a8u
+#define EMBER_CONFIG_PARTIAL_BEATS 0x00b0u
 #define EMBER_CONFIG_PARTIAL_BEATS_WIDTH 32u
 #define EMBER_CONFIG_PARTIAL_BEATS_MASK 0xffffffffu
 #define EMBER_CONFIG_PARTIAL_BEATS_RESET 0x1000u
 
 /* config_update_rows (ro): update_rows of this configuration */
-#define EMBER_CONFIG_UPDATE_ROWS 0x00acu
+#define EMBER_CONFIG_UPDATE_ROWS 0x00b4u
 #define EMBER_CONFIG_UPDATE_ROWS_WIDTH 32u
 #define EMBER_CONFIG_UPDATE_ROWS_MASK 0xffffffffu
 #define EMBER_CONFIG_UPDATE_ROWS_RESET 0x400u
 
 /* config_policy (ro): policy of this configuration: 0 lru */
-#define EMBER_CONFIG_POLICY 0x00b0u
+#define EMBER_CONFIG_POLICY 0x00b8u
 #define EMBER_CONFIG_POLICY_WIDTH 32u
 #define EMBER_CONFIG_POLICY_MASK 0xffffffffu
 #define EMBER_CONFIG_POLICY_RESET 0x0u
@@ -319,8 +331,16 @@
 #define EMBER_INTERACTION_ITSELF_LOW 0x0u
 #define EMBER_INTERACTION_ITSELF_HIGH 0x1u
 
+/* unique_delivery (rw, 0 to 1): the host gets each different vector of a share once, if interaction_mode is 0 */
+#define EMBER_UNIQUE_DELIVERY 0x011cu
+#define EMBER_UNIQUE_DELIVERY_WIDTH 1u
+#define EMBER_UNIQUE_DELIVERY_MASK 0x1u
+#define EMBER_UNIQUE_DELIVERY_RESET 0x0u
+#define EMBER_UNIQUE_DELIVERY_LOW 0x0u
+#define EMBER_UNIQUE_DELIVERY_HIGH 0x1u
+
 /* local_cache_enable (rw, 0 to 1): the local cache keeps rows */
-#define EMBER_LOCAL_CACHE_ENABLE 0x011cu
+#define EMBER_LOCAL_CACHE_ENABLE 0x0120u
 #define EMBER_LOCAL_CACHE_ENABLE_WIDTH 1u
 #define EMBER_LOCAL_CACHE_ENABLE_MASK 0x1u
 #define EMBER_LOCAL_CACHE_ENABLE_RESET 0x1u
@@ -328,7 +348,7 @@
 #define EMBER_LOCAL_CACHE_ENABLE_HIGH 0x1u
 
 /* local_cache_sets (rw, 1 to 4096): sets of the local cache in use */
-#define EMBER_LOCAL_CACHE_SETS 0x0120u
+#define EMBER_LOCAL_CACHE_SETS 0x0124u
 #define EMBER_LOCAL_CACHE_SETS_WIDTH 13u
 #define EMBER_LOCAL_CACHE_SETS_MASK 0x1fffu
 #define EMBER_LOCAL_CACHE_SETS_RESET 0x1000u
@@ -336,7 +356,7 @@
 #define EMBER_LOCAL_CACHE_SETS_HIGH 0x1000u
 
 /* remote_cache_enable (rw, 0 to 1): the remote cache keeps rows */
-#define EMBER_REMOTE_CACHE_ENABLE 0x0124u
+#define EMBER_REMOTE_CACHE_ENABLE 0x0128u
 #define EMBER_REMOTE_CACHE_ENABLE_WIDTH 1u
 #define EMBER_REMOTE_CACHE_ENABLE_MASK 0x1u
 #define EMBER_REMOTE_CACHE_ENABLE_RESET 0x1u
@@ -344,7 +364,7 @@
 #define EMBER_REMOTE_CACHE_ENABLE_HIGH 0x1u
 
 /* remote_cache_sets (rw, 1 to 2048): sets of the remote cache in use */
-#define EMBER_REMOTE_CACHE_SETS 0x0128u
+#define EMBER_REMOTE_CACHE_SETS 0x012cu
 #define EMBER_REMOTE_CACHE_SETS_WIDTH 12u
 #define EMBER_REMOTE_CACHE_SETS_MASK 0xfffu
 #define EMBER_REMOTE_CACHE_SETS_RESET 0x800u
@@ -352,7 +372,7 @@
 #define EMBER_REMOTE_CACHE_SETS_HIGH 0x800u
 
 /* requester_merge (rw, 0 to 1): identical keys on their way to other nodes travel once */
-#define EMBER_REQUESTER_MERGE 0x012cu
+#define EMBER_REQUESTER_MERGE 0x0130u
 #define EMBER_REQUESTER_MERGE_WIDTH 1u
 #define EMBER_REQUESTER_MERGE_MASK 0x1u
 #define EMBER_REQUESTER_MERGE_RESET 0x1u
@@ -360,7 +380,7 @@
 #define EMBER_REQUESTER_MERGE_HIGH 0x1u
 
 /* dedupe_enable (rw, 0 to 1): the dedupe table merges lookups of a key */
-#define EMBER_DEDUPE_ENABLE 0x0130u
+#define EMBER_DEDUPE_ENABLE 0x0134u
 #define EMBER_DEDUPE_ENABLE_WIDTH 1u
 #define EMBER_DEDUPE_ENABLE_MASK 0x1u
 #define EMBER_DEDUPE_ENABLE_RESET 0x1u
@@ -368,7 +388,7 @@
 #define EMBER_DEDUPE_ENABLE_HIGH 0x1u
 
 /* request_batch (rw, 1 to 512): lookups of a request list to the host */
-#define EMBER_REQUEST_BATCH 0x0134u
+#define EMBER_REQUEST_BATCH 0x0138u
 #define EMBER_REQUEST_BATCH_WIDTH 16u
 #define EMBER_REQUEST_BATCH_MASK 0xffffu
 #define EMBER_REQUEST_BATCH_RESET 0x40u
@@ -376,7 +396,7 @@
 #define EMBER_REQUEST_BATCH_HIGH 0x200u
 
 /* request_timeout (rw, 0 to 65535): cycles after which an open request list to the host leaves */
-#define EMBER_REQUEST_TIMEOUT 0x0138u
+#define EMBER_REQUEST_TIMEOUT 0x013cu
 #define EMBER_REQUEST_TIMEOUT_WIDTH 16u
 #define EMBER_REQUEST_TIMEOUT_MASK 0xffffu
 #define EMBER_REQUEST_TIMEOUT_RESET 0x40u
@@ -384,7 +404,7 @@
 #define EMBER_REQUEST_TIMEOUT_HIGH 0xffffu
 
 /* lookup_timeout (rw, 0 to 65535): cycles after which an open lookups packet leaves */
-#define EMBER_LOOKUP_TIMEOUT 0x013cu
+#define EMBER_LOOKUP_TIMEOUT 0x0140u
 #define EMBER_LOOKUP_TIMEOUT_WIDTH 16u
 #define EMBER_LOOKUP_TIMEOUT_MASK 0xffffu
 #define EMBER_LOOKUP_TIMEOUT_RESET 0x40u
@@ -392,7 +412,7 @@
 #define EMBER_LOOKUP_TIMEOUT_HIGH 0xffffu
 
 /* vector_timeout (rw, 0 to 65535): cycles after which an open vectors packet leaves */
-#define EMBER_VECTOR_TIMEOUT 0x0140u
+#define EMBER_VECTOR_TIMEOUT 0x0144u
 #define EMBER_VECTOR_TIMEOUT_WIDTH 16u
 #define EMBER_VECTOR_TIMEOUT_MASK 0xffffu
 #define EMBER_VECTOR_TIMEOUT_RESET 0x40u
@@ -400,15 +420,23 @@
 #define EMBER_VECTOR_TIMEOUT_HIGH 0xffffu
 
 /* result_timeout (rw, 0 to 65535): cycles after which an open results packet leaves */
-#define EMBER_RESULT_TIMEOUT 0x0144u
+#define EMBER_RESULT_TIMEOUT 0x0148u
 #define EMBER_RESULT_TIMEOUT_WIDTH 16u
 #define EMBER_RESULT_TIMEOUT_MASK 0xffffu
 #define EMBER_RESULT_TIMEOUT_RESET 0x40u
 #define EMBER_RESULT_TIMEOUT_LOW 0x0u
 #define EMBER_RESULT_TIMEOUT_HIGH 0xffffu
 
+/* index_timeout (rw, 0 to 65535): cycles after which an open indices packet leaves */
+#define EMBER_INDEX_TIMEOUT 0x014cu
+#define EMBER_INDEX_TIMEOUT_WIDTH 16u
+#define EMBER_INDEX_TIMEOUT_MASK 0xffffu
+#define EMBER_INDEX_TIMEOUT_RESET 0x40u
+#define EMBER_INDEX_TIMEOUT_LOW 0x0u
+#define EMBER_INDEX_TIMEOUT_HIGH 0xffffu
+
 /* lookup_window (rw, 1 to 4096): lookup beats that may be on their way to one owner */
-#define EMBER_LOOKUP_WINDOW 0x0148u
+#define EMBER_LOOKUP_WINDOW 0x0150u
 #define EMBER_LOOKUP_WINDOW_WIDTH 16u
 #define EMBER_LOOKUP_WINDOW_MASK 0xffffu
 #define EMBER_LOOKUP_WINDOW_RESET 0xe0u
@@ -416,7 +444,7 @@
 #define EMBER_LOOKUP_WINDOW_HIGH 0x1000u
 
 /* lookup_share (rw, 1 to 4096): lookup beats that one requester may have waiting here */
-#define EMBER_LOOKUP_SHARE 0x014cu
+#define EMBER_LOOKUP_SHARE 0x0154u
 #define EMBER_LOOKUP_SHARE_WIDTH 16u
 #define EMBER_LOOKUP_SHARE_MASK 0xffffu
 #define EMBER_LOOKUP_SHARE_RESET 0x100u
@@ -424,7 +452,7 @@
 #define EMBER_LOOKUP_SHARE_HIGH 0x1000u
 
 /* tap_select (rw, 0 to 2): whose lookups the access tap logs: 1 local, 2 remote cache */
-#define EMBER_TAP_SELECT 0x0150u
+#define EMBER_TAP_SELECT 0x0158u
 #define EMBER_TAP_SELECT_WIDTH 2u
 #define EMBER_TAP_SELECT_MASK 0x3u
 #define EMBER_TAP_SELECT_RESET 0x0u
@@ -432,15 +460,47 @@
 #define EMBER_TAP_SELECT_HIGH 0x2u
 
 /* step_floor (rw, 0 to 65535): smallest step still in use */
-#define EMBER_STEP_FLOOR 0x0154u
+#define EMBER_STEP_FLOOR 0x015cu
 #define EMBER_STEP_FLOOR_WIDTH 16u
 #define EMBER_STEP_FLOOR_MASK 0xffffu
 #define EMBER_STEP_FLOOR_RESET 0x0u
 #define EMBER_STEP_FLOOR_LOW 0x0u
 #define EMBER_STEP_FLOOR_HIGH 0xffffu
 
+/* completion_base_low (rw, 0 to 4294967295): address of the ring of completions, a multiple of 64, bits 31 to 0 */
+#define EMBER_COMPLETION_BASE_LOW 0x0160u
+#define EMBER_COMPLETION_BASE_LOW_WIDTH 32u
+#define EMBER_COMPLETION_BASE_LOW_MASK 0xffffffffu
+#define EMBER_COMPLETION_BASE_LOW_RESET 0x0u
+#define EMBER_COMPLETION_BASE_LOW_LOW 0x0u
+#define EMBER_COMPLETION_BASE_LOW_HIGH 0xffffffffu
+
+/* completion_base_high (rw, 0 to 4294967295): the same, bits 63 to 32 */
+#define EMBER_COMPLETION_BASE_HIGH 0x0164u
+#define EMBER_COMPLETION_BASE_HIGH_WIDTH 32u
+#define EMBER_COMPLETION_BASE_HIGH_MASK 0xffffffffu
+#define EMBER_COMPLETION_BASE_HIGH_RESET 0x0u
+#define EMBER_COMPLETION_BASE_HIGH_LOW 0x0u
+#define EMBER_COMPLETION_BASE_HIGH_HIGH 0xffffffffu
+
+/* completion_flush (rw, 0 to 1): a completion waits until what was written before is seen */
+#define EMBER_COMPLETION_FLUSH 0x0168u
+#define EMBER_COMPLETION_FLUSH_WIDTH 1u
+#define EMBER_COMPLETION_FLUSH_MASK 0x1u
+#define EMBER_COMPLETION_FLUSH_RESET 0x1u
+#define EMBER_COMPLETION_FLUSH_LOW 0x0u
+#define EMBER_COMPLETION_FLUSH_HIGH 0x1u
+
+/* step_timeout (rw, 0 to 4294967295): cycles after which an open step is completed, 0 is never */
+#define EMBER_STEP_TIMEOUT 0x016cu
+#define EMBER_STEP_TIMEOUT_WIDTH 32u
+#define EMBER_STEP_TIMEOUT_MASK 0xffffffffu
+#define EMBER_STEP_TIMEOUT_RESET 0x0u
+#define EMBER_STEP_TIMEOUT_LOW 0x0u
+#define EMBER_STEP_TIMEOUT_HIGH 0xffffffffu
+
 /* mac_base_low (rw, 0 to 4294967295): MAC address of node 0, bits 31 to 0 */
-#define EMBER_MAC_BASE_LOW 0x0158u
+#define EMBER_MAC_BASE_LOW 0x0170u
 #define EMBER_MAC_BASE_LOW_WIDTH 32u
 #define EMBER_MAC_BASE_LOW_MASK 0xffffffffu
 #define EMBER_MAC_BASE_LOW_RESET 0x4d420000u
@@ -448,7 +508,7 @@
 #define EMBER_MAC_BASE_LOW_HIGH 0xffffffffu
 
 /* mac_base_high (rw, 0 to 65535): MAC address of node 0, bits 47 to 32 */
-#define EMBER_MAC_BASE_HIGH 0x015cu
+#define EMBER_MAC_BASE_HIGH 0x0174u
 #define EMBER_MAC_BASE_HIGH_WIDTH 16u
 #define EMBER_MAC_BASE_HIGH_MASK 0xffffu
 #define EMBER_MAC_BASE_HIGH_RESET 0x245u
@@ -456,7 +516,7 @@
 #define EMBER_MAC_BASE_HIGH_HIGH 0xffffu
 
 /* ip_base (rw, 0 to 4294967295): IPv4 address of node 0 */
-#define EMBER_IP_BASE 0x0160u
+#define EMBER_IP_BASE 0x0178u
 #define EMBER_IP_BASE_WIDTH 32u
 #define EMBER_IP_BASE_MASK 0xffffffffu
 #define EMBER_IP_BASE_RESET 0xa450000u
@@ -464,7 +524,7 @@
 #define EMBER_IP_BASE_HIGH 0xffffffffu
 
 /* udp_port (rw, 0 to 65535): UDP port, source and destination */
-#define EMBER_UDP_PORT 0x0164u
+#define EMBER_UDP_PORT 0x017cu
 #define EMBER_UDP_PORT_WIDTH 16u
 #define EMBER_UDP_PORT_MASK 0xffffu
 #define EMBER_UDP_PORT_RESET 0x4853u
@@ -509,25 +569,35 @@
 #define EMBER_TABLE_WORD4_MASK 0xffffffffu
 #define EMBER_TABLE_WORD4_RESET 0x0u
 
-/* channel_valid0 (ro): valid, now, of the streams host_rx, net_rx, host_receiver.o, host_receiver.refused, net_receiver.o, host_parser.records, host_parser.vectors, host_parser.dense, query_checker.o, query_checker.errors, dispatcher.reserve, dispatcher.local, dispatcher.remote, dispatcher.dense, remote_cache.misses, remote_cache.vectors, net_parser.records, net_parser.vectors, lookup_receiver.o, lookup_check.o, request_fifo.o, request_arbiter.o, dedupe.misses, dedupe.vectors, local_cache.misses, local_cache.vectors, vector_router.local, vector_router.remote, hold_buffer.o, pooler.o, pooled_router.packets, pooled_router.vectors, from bit 0 on */
+/* channel_valid0 (ro): valid, now, of the streams host_rx, net_rx, host_receiver.o, host_receiver.refused, net_receiver.o, host_parser.records, host_parser.vectors, host_parser.dense, host_parser.opens, host_parser.flushed, query_checker.o, delivery.o, delivery.shares, delivery.indices, query_checker.errors, dispatcher.reserve, dispatcher.local, dispatcher.remote, dispatcher.dense, remote_cache.misses, remote_cache.vectors, net_parser.records, net_parser.vectors, lookup_receiver.o, lookup_check.o, request_fifo.o, request_arbiter.o, dedupe.misses, dedupe.vectors, local_cache.misses, local_cache.vectors, vector_router.local, from bit 0 on */
 #define EMBER_CHANNEL_VALID0 0x0300u
 #define EMBER_CHANNEL_VALID0_WIDTH 32u
 #define EMBER_CHANNEL_VALID0_MASK 0xffffffffu
 
-/* channel_ready0 (ro): ready, now, of the streams host_rx, net_rx, host_receiver.o, host_receiver.refused, net_receiver.o, host_parser.records, host_parser.vectors, host_parser.dense, query_checker.o, query_checker.errors, dispatcher.reserve, dispatcher.local, dispatcher.remote, dispatcher.dense, remote_cache.misses, remote_cache.vectors, net_parser.records, net_parser.vectors, lookup_receiver.o, lookup_check.o, request_fifo.o, request_arbiter.o, dedupe.misses, dedupe.vectors, local_cache.misses, local_cache.vectors, vector_router.local, vector_router.remote, hold_buffer.o, pooler.o, pooled_router.packets, pooled_router.vectors, from bit 0 on */
+/* channel_ready0 (ro): ready, now, of the streams host_rx, net_rx, host_receiver.o, host_receiver.refused, net_receiver.o, host_parser.records, host_parser.vectors, host_parser.dense, host_parser.opens, host_parser.flushed, query_checker.o, delivery.o, delivery.shares, delivery.indices, query_checker.errors, dispatcher.reserve, dispatcher.local, dispatcher.remote, dispatcher.dense, remote_cache.misses, remote_cache.vectors, net_parser.records, net_parser.vectors, lookup_receiver.o, lookup_check.o, request_fifo.o, request_arbiter.o, dedupe.misses, dedupe.vectors, local_cache.misses, local_cache.vectors, vector_router.local, from bit 0 on */
 #define EMBER_CHANNEL_READY0 0x0304u
 #define EMBER_CHANNEL_READY0_WIDTH 32u
 #define EMBER_CHANNEL_READY0_MASK 0xffffffffu
 
-/* channel_valid1 (ro): valid, now, of the streams dense_ring.o, concatenator.o, interaction.o, lookup_packager.headers, lookup_packager.payload, vector_packager.headers, vector_packager.payload, request_packager.headers, request_packager.payload, result_packager.headers, result_packager.payload, dense_ring.headers, dense_ring.payload, result_frames.headers, result_frames.payload, host_reporter.headers, host_reporter.payload, net_mux.header_out, net_mux.payload_out, host_mux.header_out, host_mux.payload_out, net_tx, host_tx, from bit 0 on */
+/* channel_valid1 (ro): valid, now, of the streams vector_router.remote, hold_buffer.o, pooler.o, pooled_router.packets, pooled_router.vectors, dense_ring.o, concatenator.o, interaction.o, ring_messages.steps, completion_writer.refused, lookup_packager.headers, lookup_packager.payload, vector_packager.headers, vector_packager.payload, request_packager.headers, request_packager.payload, result_packager.headers, result_packager.payload, dense_ring.headers, dense_ring.payload, result_frames.headers, result_frames.payload, host_reporter.headers, host_reporter.payload, index_packager.headers, index_packager.payload, completion_writer.headers, completion_writer.payload, net_mux.header_out, net_mux.payload_out, host_mux.header_out, host_mux.payload_out, from bit 0 on */
 #define EMBER_CHANNEL_VALID1 0x0308u
-#define EMBER_CHANNEL_VALID1_WIDTH 23u
-#define EMBER_CHANNEL_VALID1_MASK 0x7fffffu
+#define EMBER_CHANNEL_VALID1_WIDTH 32u
+#define EMBER_CHANNEL_VALID1_MASK 0xffffffffu
 
-/* channel_ready1 (ro): ready, now, of the streams dense_ring.o, concatenator.o, interaction.o, lookup_packager.headers, lookup_packager.payload, vector_packager.headers, vector_packager.payload, request_packager.headers, request_packager.payload, result_packager.headers, result_packager.payload, dense_ring.headers, dense_ring.payload, result_frames.headers, result_frames.payload, host_reporter.headers, host_reporter.payload, net_mux.header_out, net_mux.payload_out, host_mux.header_out, host_mux.payload_out, net_tx, host_tx, from bit 0 on */
+/* channel_ready1 (ro): ready, now, of the streams vector_router.remote, hold_buffer.o, pooler.o, pooled_router.packets, pooled_router.vectors, dense_ring.o, concatenator.o, interaction.o, ring_messages.steps, completion_writer.refused, lookup_packager.headers, lookup_packager.payload, vector_packager.headers, vector_packager.payload, request_packager.headers, request_packager.payload, result_packager.headers, result_packager.payload, dense_ring.headers, dense_ring.payload, result_frames.headers, result_frames.payload, host_reporter.headers, host_reporter.payload, index_packager.headers, index_packager.payload, completion_writer.headers, completion_writer.payload, net_mux.header_out, net_mux.payload_out, host_mux.header_out, host_mux.payload_out, from bit 0 on */
 #define EMBER_CHANNEL_READY1 0x030cu
-#define EMBER_CHANNEL_READY1_WIDTH 23u
-#define EMBER_CHANNEL_READY1_MASK 0x7fffffu
+#define EMBER_CHANNEL_READY1_WIDTH 32u
+#define EMBER_CHANNEL_READY1_MASK 0xffffffffu
+
+/* channel_valid2 (ro): valid, now, of the streams net_tx, host_tx, from bit 0 on */
+#define EMBER_CHANNEL_VALID2 0x0310u
+#define EMBER_CHANNEL_VALID2_WIDTH 2u
+#define EMBER_CHANNEL_VALID2_MASK 0x3u
+
+/* channel_ready2 (ro): ready, now, of the streams net_tx, host_tx, from bit 0 on */
+#define EMBER_CHANNEL_READY2 0x0314u
+#define EMBER_CHANNEL_READY2_WIDTH 2u
+#define EMBER_CHANNEL_READY2_MASK 0x3u
 
 /* lookup_next_node (ro): node that the next lookups packet is for, which may wait for that node's credit */
 #define EMBER_LOOKUP_NEXT_NODE 0x0380u
@@ -606,386 +676,473 @@
 /* query_checker.over_credit (ro): cumulative, modulo 2^32 */
 #define EMBER_QUERY_CHECKER_OVER_CREDIT 0x105cu
 
+/* delivery.slots (ro): cumulative, modulo 2^32 */
+#define EMBER_DELIVERY_SLOTS 0x1060u
+
+/* delivery.unique (ro): cumulative, modulo 2^32 */
+#define EMBER_DELIVERY_UNIQUE 0x1064u
+
+/* delivery.repeats (ro): cumulative, modulo 2^32 */
+#define EMBER_DELIVERY_REPEATS 0x1068u
+
+/* delivery.retired_early (ro): cumulative, modulo 2^32 */
+#define EMBER_DELIVERY_RETIRED_EARLY 0x106cu
+
+/* delivery.no_index (ro): cumulative, modulo 2^32 */
+#define EMBER_DELIVERY_NO_INDEX 0x1070u
+
+/* delivery.steps (ro): cumulative, modulo 2^32 */
+#define EMBER_DELIVERY_STEPS 0x1074u
+
+/* delivery.sweeps (ro): cumulative, modulo 2^32 */
+#define EMBER_DELIVERY_SWEEPS 0x1078u
+
+/* delivery.stall_sweep (ro): cumulative, modulo 2^32 */
+#define EMBER_DELIVERY_STALL_SWEEP 0x107cu
+
+/* delivery.stall_output (ro): cumulative, modulo 2^32 */
+#define EMBER_DELIVERY_STALL_OUTPUT 0x1080u
+
+/* delivery.cut (ro): cumulative, modulo 2^32 */
+#define EMBER_DELIVERY_CUT 0x1084u
+
 /* dispatcher.local (ro): cumulative, modulo 2^32 */
-#define EMBER_DISPATCHER_LOCAL 0x1060u
+#define EMBER_DISPATCHER_LOCAL 0x1088u
 
 /* dispatcher.remote (ro): cumulative, modulo 2^32 */
-#define EMBER_DISPATCHER_REMOTE 0x1064u
+#define EMBER_DISPATCHER_REMOTE 0x108cu
 
 /* dispatcher.stall_hold (ro): cumulative, modulo 2^32 */
-#define EMBER_DISPATCHER_STALL_HOLD 0x1068u
+#define EMBER_DISPATCHER_STALL_HOLD 0x1090u
 
 /* dispatcher.stall_local (ro): cumulative, modulo 2^32 */
-#define EMBER_DISPATCHER_STALL_LOCAL 0x106cu
+#define EMBER_DISPATCHER_STALL_LOCAL 0x1094u
 
 /* dispatcher.stall_remote (ro): cumulative, modulo 2^32 */
-#define EMBER_DISPATCHER_STALL_REMOTE 0x1070u
+#define EMBER_DISPATCHER_STALL_REMOTE 0x1098u
 
 /* dispatcher.stall_dense (ro): cumulative, modulo 2^32 */
-#define EMBER_DISPATCHER_STALL_DENSE 0x1074u
+#define EMBER_DISPATCHER_STALL_DENSE 0x109cu
 
 /* dispatcher.stall_step (ro): cumulative, modulo 2^32 */
-#define EMBER_DISPATCHER_STALL_STEP 0x1078u
+#define EMBER_DISPATCHER_STALL_STEP 0x10a0u
 
 /* remote_cache.accesses (ro): cumulative, modulo 2^32 */
-#define EMBER_REMOTE_CACHE_ACCESSES 0x107cu
+#define EMBER_REMOTE_CACHE_ACCESSES 0x10a4u
 
 /* remote_cache.hits (ro): cumulative, modulo 2^32 */
-#define EMBER_REMOTE_CACHE_HITS 0x1080u
+#define EMBER_REMOTE_CACHE_HITS 0x10a8u
 
 /* remote_cache.hits_pending (ro): cumulative, modulo 2^32 */
-#define EMBER_REMOTE_CACHE_HITS_PENDING 0x1084u
+#define EMBER_REMOTE_CACHE_HITS_PENDING 0x10acu
 
 /* remote_cache.misses (ro): cumulative, modulo 2^32 */
-#define EMBER_REMOTE_CACHE_MISSES 0x1088u
+#define EMBER_REMOTE_CACHE_MISSES 0x10b0u
 
 /* remote_cache.conflict_misses (ro): cumulative, modulo 2^32 */
-#define EMBER_REMOTE_CACHE_CONFLICT_MISSES 0x108cu
+#define EMBER_REMOTE_CACHE_CONFLICT_MISSES 0x10b4u
 
 /* remote_cache.unmerged (ro): cumulative, modulo 2^32 */
-#define EMBER_REMOTE_CACHE_UNMERGED 0x1090u
+#define EMBER_REMOTE_CACHE_UNMERGED 0x10b8u
 
 /* remote_cache.evictions (ro): cumulative, modulo 2^32 */
-#define EMBER_REMOTE_CACHE_EVICTIONS 0x1094u
+#define EMBER_REMOTE_CACHE_EVICTIONS 0x10bcu
 
 /* remote_cache.bad_fills (ro): cumulative, modulo 2^32 */
-#define EMBER_REMOTE_CACHE_BAD_FILLS 0x1098u
+#define EMBER_REMOTE_CACHE_BAD_FILLS 0x10c0u
 
 /* remote_cache.beats_in (ro): cumulative, modulo 2^32 */
-#define EMBER_REMOTE_CACHE_BEATS_IN 0x109cu
+#define EMBER_REMOTE_CACHE_BEATS_IN 0x10c4u
 
 /* remote_cache.beats_out (ro): cumulative, modulo 2^32 */
-#define EMBER_REMOTE_CACHE_BEATS_OUT 0x10a0u
+#define EMBER_REMOTE_CACHE_BEATS_OUT 0x10c8u
 
 /* remote_cache.stall_in_flight (ro): cumulative, modulo 2^32 */
-#define EMBER_REMOTE_CACHE_STALL_IN_FLIGHT 0x10a4u
+#define EMBER_REMOTE_CACHE_STALL_IN_FLIGHT 0x10ccu
 
 /* remote_cache.stall_waiters (ro): cumulative, modulo 2^32 */
-#define EMBER_REMOTE_CACHE_STALL_WAITERS 0x10a8u
+#define EMBER_REMOTE_CACHE_STALL_WAITERS 0x10d0u
 
 /* remote_cache.stall_output (ro): cumulative, modulo 2^32 */
-#define EMBER_REMOTE_CACHE_STALL_OUTPUT 0x10acu
+#define EMBER_REMOTE_CACHE_STALL_OUTPUT 0x10d4u
 
 /* lookup_packager.records (ro): cumulative, modulo 2^32 */
-#define EMBER_LOOKUP_PACKAGER_RECORDS 0x10b0u
+#define EMBER_LOOKUP_PACKAGER_RECORDS 0x10d8u
 
 /* lookup_packager.packets (ro): cumulative, modulo 2^32 */
-#define EMBER_LOOKUP_PACKAGER_PACKETS 0x10b4u
+#define EMBER_LOOKUP_PACKAGER_PACKETS 0x10dcu
 
 /* lookup_packager.stall_credit (ro): cumulative, modulo 2^32 */
-#define EMBER_LOOKUP_PACKAGER_STALL_CREDIT 0x10b8u
+#define EMBER_LOOKUP_PACKAGER_STALL_CREDIT 0x10e0u
 
 /* lookup_packager.stall_buffers (ro): cumulative, modulo 2^32 */
-#define EMBER_LOOKUP_PACKAGER_STALL_BUFFERS 0x10bcu
+#define EMBER_LOOKUP_PACKAGER_STALL_BUFFERS 0x10e4u
 
 /* lookup_packager.full (ro): cumulative, modulo 2^32 */
-#define EMBER_LOOKUP_PACKAGER_FULL 0x10c0u
+#define EMBER_LOOKUP_PACKAGER_FULL 0x10e8u
 
 /* lookup_packager.timeouts (ro): cumulative, modulo 2^32 */
-#define EMBER_LOOKUP_PACKAGER_TIMEOUTS 0x10c4u
+#define EMBER_LOOKUP_PACKAGER_TIMEOUTS 0x10ecu
 
 /* lookup_packager.step_changes (ro): cumulative, modulo 2^32 */
-#define EMBER_LOOKUP_PACKAGER_STEP_CHANGES 0x10c8u
+#define EMBER_LOOKUP_PACKAGER_STEP_CHANGES 0x10f0u
 
 /* lookup_receiver.beats (ro): cumulative, modulo 2^32 */
-#define EMBER_LOOKUP_RECEIVER_BEATS 0x10ccu
+#define EMBER_LOOKUP_RECEIVER_BEATS 0x10f4u
 
 /* lookup_receiver.records (ro): cumulative, modulo 2^32 */
-#define EMBER_LOOKUP_RECEIVER_RECORDS 0x10d0u
+#define EMBER_LOOKUP_RECEIVER_RECORDS 0x10f8u
 
 /* lookup_receiver.over_credit (ro): cumulative, modulo 2^32 */
-#define EMBER_LOOKUP_RECEIVER_OVER_CREDIT 0x10d4u
+#define EMBER_LOOKUP_RECEIVER_OVER_CREDIT 0x10fcu
 
 /* lookup_check.requests (ro): cumulative, modulo 2^32 */
-#define EMBER_LOOKUP_CHECK_REQUESTS 0x10d8u
+#define EMBER_LOOKUP_CHECK_REQUESTS 0x1100u
 
 /* lookup_check.bad_table (ro): cumulative, modulo 2^32 */
-#define EMBER_LOOKUP_CHECK_BAD_TABLE 0x10dcu
+#define EMBER_LOOKUP_CHECK_BAD_TABLE 0x1104u
 
 /* lookup_check.bad_row (ro): cumulative, modulo 2^32 */
-#define EMBER_LOOKUP_CHECK_BAD_ROW 0x10e0u
+#define EMBER_LOOKUP_CHECK_BAD_ROW 0x1108u
 
 /* lookup_check.bad_owner (ro): cumulative, modulo 2^32 */
-#define EMBER_LOOKUP_CHECK_BAD_OWNER 0x10e4u
+#define EMBER_LOOKUP_CHECK_BAD_OWNER 0x110cu
 
 /* dedupe.requests (ro): cumulative, modulo 2^32 */
-#define EMBER_DEDUPE_REQUESTS 0x10e8u
+#define EMBER_DEDUPE_REQUESTS 0x1110u
 
 /* dedupe.unique (ro): cumulative, modulo 2^32 */
-#define EMBER_DEDUPE_UNIQUE 0x10ecu
+#define EMBER_DEDUPE_UNIQUE 0x1114u
 
 /* dedupe.merged (ro): cumulative, modulo 2^32 */
-#define EMBER_DEDUPE_MERGED 0x10f0u
+#define EMBER_DEDUPE_MERGED 0x1118u
 
 /* dedupe.conflict_misses (ro): cumulative, modulo 2^32 */
-#define EMBER_DEDUPE_CONFLICT_MISSES 0x10f4u
+#define EMBER_DEDUPE_CONFLICT_MISSES 0x111cu
 
 /* dedupe.bad_fills (ro): cumulative, modulo 2^32 */
-#define EMBER_DEDUPE_BAD_FILLS 0x10f8u
+#define EMBER_DEDUPE_BAD_FILLS 0x1120u
 
 /* dedupe.beats_in (ro): cumulative, modulo 2^32 */
-#define EMBER_DEDUPE_BEATS_IN 0x10fcu
+#define EMBER_DEDUPE_BEATS_IN 0x1124u
 
 /* dedupe.beats_out (ro): cumulative, modulo 2^32 */
-#define EMBER_DEDUPE_BEATS_OUT 0x1100u
+#define EMBER_DEDUPE_BEATS_OUT 0x1128u
 
 /* dedupe.stall_in_flight (ro): cumulative, modulo 2^32 */
-#define EMBER_DEDUPE_STALL_IN_FLIGHT 0x1104u
+#define EMBER_DEDUPE_STALL_IN_FLIGHT 0x112cu
 
 /* dedupe.stall_waiters (ro): cumulative, modulo 2^32 */
-#define EMBER_DEDUPE_STALL_WAITERS 0x1108u
+#define EMBER_DEDUPE_STALL_WAITERS 0x1130u
 
 /* dedupe.stall_output (ro): cumulative, modulo 2^32 */
-#define EMBER_DEDUPE_STALL_OUTPUT 0x110cu
+#define EMBER_DEDUPE_STALL_OUTPUT 0x1134u
 
 /* dedupe.retired_early (ro): cumulative, modulo 2^32 */
-#define EMBER_DEDUPE_RETIRED_EARLY 0x1110u
+#define EMBER_DEDUPE_RETIRED_EARLY 0x1138u
 
 /* local_cache.accesses (ro): cumulative, modulo 2^32 */
-#define EMBER_LOCAL_CACHE_ACCESSES 0x1114u
+#define EMBER_LOCAL_CACHE_ACCESSES 0x113cu
 
 /* local_cache.hits (ro): cumulative, modulo 2^32 */
-#define EMBER_LOCAL_CACHE_HITS 0x1118u
+#define EMBER_LOCAL_CACHE_HITS 0x1140u
 
 /* local_cache.hits_pending (ro): cumulative, modulo 2^32 */
-#define EMBER_LOCAL_CACHE_HITS_PENDING 0x111cu
+#define EMBER_LOCAL_CACHE_HITS_PENDING 0x1144u
 
 /* local_cache.misses (ro): cumulative, modulo 2^32 */
-#define EMBER_LOCAL_CACHE_MISSES 0x1120u
+#define EMBER_LOCAL_CACHE_MISSES 0x1148u
 
 /* local_cache.conflict_misses (ro): cumulative, modulo 2^32 */
-#define EMBER_LOCAL_CACHE_CONFLICT_MISSES 0x1124u
+#define EMBER_LOCAL_CACHE_CONFLICT_MISSES 0x114cu
 
 /* local_cache.evictions (ro): cumulative, modulo 2^32 */
-#define EMBER_LOCAL_CACHE_EVICTIONS 0x1128u
+#define EMBER_LOCAL_CACHE_EVICTIONS 0x1150u
 
 /* local_cache.bad_fills (ro): cumulative, modulo 2^32 */
-#define EMBER_LOCAL_CACHE_BAD_FILLS 0x112cu
+#define EMBER_LOCAL_CACHE_BAD_FILLS 0x1154u
 
 /* local_cache.beats_in (ro): cumulative, modulo 2^32 */
-#define EMBER_LOCAL_CACHE_BEATS_IN 0x1130u
+#define EMBER_LOCAL_CACHE_BEATS_IN 0x1158u
 
 /* local_cache.beats_out (ro): cumulative, modulo 2^32 */
-#define EMBER_LOCAL_CACHE_BEATS_OUT 0x1134u
+#define EMBER_LOCAL_CACHE_BEATS_OUT 0x115cu
 
 /* local_cache.stall_in_flight (ro): cumulative, modulo 2^32 */
-#define EMBER_LOCAL_CACHE_STALL_IN_FLIGHT 0x1138u
+#define EMBER_LOCAL_CACHE_STALL_IN_FLIGHT 0x1160u
 
 /* local_cache.stall_waiters (ro): cumulative, modulo 2^32 */
-#define EMBER_LOCAL_CACHE_STALL_WAITERS 0x113cu
+#define EMBER_LOCAL_CACHE_STALL_WAITERS 0x1164u
 
 /* local_cache.stall_output (ro): cumulative, modulo 2^32 */
-#define EMBER_LOCAL_CACHE_STALL_OUTPUT 0x1140u
+#define EMBER_LOCAL_CACHE_STALL_OUTPUT 0x1168u
 
 /* access_tap.events (ro): cumulative, modulo 2^32 */
-#define EMBER_ACCESS_TAP_EVENTS 0x1144u
+#define EMBER_ACCESS_TAP_EVENTS 0x116cu
 
 /* access_tap.lost (ro): cumulative, modulo 2^32 */
-#define EMBER_ACCESS_TAP_LOST 0x1148u
+#define EMBER_ACCESS_TAP_LOST 0x1170u
 
 /* request_packager.records (ro): cumulative, modulo 2^32 */
-#define EMBER_REQUEST_PACKAGER_RECORDS 0x114cu
+#define EMBER_REQUEST_PACKAGER_RECORDS 0x1174u
 
 /* request_packager.packets (ro): cumulative, modulo 2^32 */
-#define EMBER_REQUEST_PACKAGER_PACKETS 0x1150u
+#define EMBER_REQUEST_PACKAGER_PACKETS 0x1178u
 
 /* request_packager.stall_credit (ro): cumulative, modulo 2^32 */
-#define EMBER_REQUEST_PACKAGER_STALL_CREDIT 0x1154u
+#define EMBER_REQUEST_PACKAGER_STALL_CREDIT 0x117cu
 
 /* request_packager.stall_buffers (ro): cumulative, modulo 2^32 */
-#define EMBER_REQUEST_PACKAGER_STALL_BUFFERS 0x1158u
+#define EMBER_REQUEST_PACKAGER_STALL_BUFFERS 0x1180u
 
 /* request_packager.full (ro): cumulative, modulo 2^32 */
-#define EMBER_REQUEST_PACKAGER_FULL 0x115cu
+#define EMBER_REQUEST_PACKAGER_FULL 0x1184u
 
 /* request_packager.timeouts (ro): cumulative, modulo 2^32 */
-#define EMBER_REQUEST_PACKAGER_TIMEOUTS 0x1160u
+#define EMBER_REQUEST_PACKAGER_TIMEOUTS 0x1188u
 
 /* request_packager.step_changes (ro): cumulative, modulo 2^32 */
-#define EMBER_REQUEST_PACKAGER_STEP_CHANGES 0x1164u
+#define EMBER_REQUEST_PACKAGER_STEP_CHANGES 0x118cu
 
 /* vector_packager.vectors (ro): cumulative, modulo 2^32 */
-#define EMBER_VECTOR_PACKAGER_VECTORS 0x1168u
+#define EMBER_VECTOR_PACKAGER_VECTORS 0x1190u
 
 /* vector_packager.beats (ro): cumulative, modulo 2^32 */
-#define EMBER_VECTOR_PACKAGER_BEATS 0x116cu
+#define EMBER_VECTOR_PACKAGER_BEATS 0x1194u
 
 /* vector_packager.packets (ro): cumulative, modulo 2^32 */
-#define EMBER_VECTOR_PACKAGER_PACKETS 0x1170u
+#define EMBER_VECTOR_PACKAGER_PACKETS 0x1198u
 
 /* vector_packager.stall_buffers (ro): cumulative, modulo 2^32 */
-#define EMBER_VECTOR_PACKAGER_STALL_BUFFERS 0x1174u
+#define EMBER_VECTOR_PACKAGER_STALL_BUFFERS 0x119cu
 
 /* vector_packager.full (ro): cumulative, modulo 2^32 */
-#define EMBER_VECTOR_PACKAGER_FULL 0x1178u
+#define EMBER_VECTOR_PACKAGER_FULL 0x11a0u
 
 /* vector_packager.timeouts (ro): cumulative, modulo 2^32 */
-#define EMBER_VECTOR_PACKAGER_TIMEOUTS 0x117cu
+#define EMBER_VECTOR_PACKAGER_TIMEOUTS 0x11a4u
 
 /* hold_buffer.reserved (ro): cumulative, modulo 2^32 */
-#define EMBER_HOLD_BUFFER_RESERVED 0x1180u
+#define EMBER_HOLD_BUFFER_RESERVED 0x11a8u
 
 /* hold_buffer.vectors_in (ro): cumulative, modulo 2^32 */
-#define EMBER_HOLD_BUFFER_VECTORS_IN 0x1184u
+#define EMBER_HOLD_BUFFER_VECTORS_IN 0x11acu
 
 /* hold_buffer.beats_in (ro): cumulative, modulo 2^32 */
-#define EMBER_HOLD_BUFFER_BEATS_IN 0x1188u
+#define EMBER_HOLD_BUFFER_BEATS_IN 0x11b0u
 
 /* hold_buffer.beats_out (ro): cumulative, modulo 2^32 */
-#define EMBER_HOLD_BUFFER_BEATS_OUT 0x118cu
+#define EMBER_HOLD_BUFFER_BEATS_OUT 0x11b4u
 
 /* hold_buffer.bad_landings (ro): cumulative, modulo 2^32 */
-#define EMBER_HOLD_BUFFER_BAD_LANDINGS 0x1190u
+#define EMBER_HOLD_BUFFER_BAD_LANDINGS 0x11b8u
 
 /* hold_buffer.stall_full (ro): cumulative, modulo 2^32 */
-#define EMBER_HOLD_BUFFER_STALL_FULL 0x1194u
+#define EMBER_HOLD_BUFFER_STALL_FULL 0x11bcu
 
 /* hold_buffer.stall_waiting (ro): cumulative, modulo 2^32 */
-#define EMBER_HOLD_BUFFER_STALL_WAITING 0x1198u
+#define EMBER_HOLD_BUFFER_STALL_WAITING 0x11c0u
 
 /* pooler.beats_in (ro): cumulative, modulo 2^32 */
-#define EMBER_POOLER_BEATS_IN 0x119cu
+#define EMBER_POOLER_BEATS_IN 0x11c4u
 
 /* pooler.beats_out (ro): cumulative, modulo 2^32 */
-#define EMBER_POOLER_BEATS_OUT 0x11a0u
+#define EMBER_POOLER_BEATS_OUT 0x11c8u
 
 /* pooler.adds (ro): cumulative, modulo 2^32 */
-#define EMBER_POOLER_ADDS 0x11a4u
+#define EMBER_POOLER_ADDS 0x11ccu
 
 /* pooler.stall_adder (ro): cumulative, modulo 2^32 */
-#define EMBER_POOLER_STALL_ADDER 0x11a8u
+#define EMBER_POOLER_STALL_ADDER 0x11d0u
 
 /* result_packager.samples (ro): cumulative, modulo 2^32 */
-#define EMBER_RESULT_PACKAGER_SAMPLES 0x11acu
+#define EMBER_RESULT_PACKAGER_SAMPLES 0x11d4u
 
 /* result_packager.packets (ro): cumulative, modulo 2^32 */
-#define EMBER_RESULT_PACKAGER_PACKETS 0x11b0u
+#define EMBER_RESULT_PACKAGER_PACKETS 0x11d8u
 
 /* result_packager.vectors (ro): cumulative, modulo 2^32 */
-#define EMBER_RESULT_PACKAGER_VECTORS 0x11b4u
+#define EMBER_RESULT_PACKAGER_VECTORS 0x11dcu
 
 /* dense_ring.reserved (ro): cumulative, modulo 2^32 */
-#define EMBER_DENSE_RING_RESERVED 0x11b8u
+#define EMBER_DENSE_RING_RESERVED 0x11e0u
 
 /* dense_ring.vectors_in (ro): cumulative, modulo 2^32 */
-#define EMBER_DENSE_RING_VECTORS_IN 0x11bcu
+#define EMBER_DENSE_RING_VECTORS_IN 0x11e4u
 
 /* dense_ring.beats_in (ro): cumulative, modulo 2^32 */
-#define EMBER_DENSE_RING_BEATS_IN 0x11c0u
+#define EMBER_DENSE_RING_BEATS_IN 0x11e8u
 
 /* dense_ring.beats_out (ro): cumulative, modulo 2^32 */
-#define EMBER_DENSE_RING_BEATS_OUT 0x11c4u
+#define EMBER_DENSE_RING_BEATS_OUT 0x11ecu
 
 /* dense_ring.bad_landings (ro): cumulative, modulo 2^32 */
-#define EMBER_DENSE_RING_BAD_LANDINGS 0x11c8u
+#define EMBER_DENSE_RING_BAD_LANDINGS 0x11f0u
 
 /* dense_ring.stall_full (ro): cumulative, modulo 2^32 */
-#define EMBER_DENSE_RING_STALL_FULL 0x11ccu
+#define EMBER_DENSE_RING_STALL_FULL 0x11f4u
 
 /* dense_ring.stall_waiting (ro): cumulative, modulo 2^32 */
-#define EMBER_DENSE_RING_STALL_WAITING 0x11d0u
+#define EMBER_DENSE_RING_STALL_WAITING 0x11f8u
 
 /* dense_ring.packets (ro): cumulative, modulo 2^32 */
-#define EMBER_DENSE_RING_PACKETS 0x11d4u
+#define EMBER_DENSE_RING_PACKETS 0x11fcu
 
 /* dense_ring.stall_buffers (ro): cumulative, modulo 2^32 */
-#define EMBER_DENSE_RING_STALL_BUFFERS 0x11d8u
+#define EMBER_DENSE_RING_STALL_BUFFERS 0x1200u
 
 /* concatenator.samples (ro): cumulative, modulo 2^32 */
-#define EMBER_CONCATENATOR_SAMPLES 0x11dcu
+#define EMBER_CONCATENATOR_SAMPLES 0x1204u
 
 /* concatenator.beats_out (ro): cumulative, modulo 2^32 */
-#define EMBER_CONCATENATOR_BEATS_OUT 0x11e0u
+#define EMBER_CONCATENATOR_BEATS_OUT 0x1208u
 
 /* concatenator.stall_dense (ro): cumulative, modulo 2^32 */
-#define EMBER_CONCATENATOR_STALL_DENSE 0x11e4u
+#define EMBER_CONCATENATOR_STALL_DENSE 0x120cu
 
 /* interaction.samples (ro): cumulative, modulo 2^32 */
-#define EMBER_INTERACTION_SAMPLES 0x11e8u
+#define EMBER_INTERACTION_SAMPLES 0x1210u
 
 /* interaction.beats_in (ro): cumulative, modulo 2^32 */
-#define EMBER_INTERACTION_BEATS_IN 0x11ecu
+#define EMBER_INTERACTION_BEATS_IN 0x1214u
 
 /* interaction.beats_out (ro): cumulative, modulo 2^32 */
-#define EMBER_INTERACTION_BEATS_OUT 0x11f0u
+#define EMBER_INTERACTION_BEATS_OUT 0x1218u
 
 /* interaction.dropped (ro): cumulative, modulo 2^32 */
-#define EMBER_INTERACTION_DROPPED 0x11f4u
+#define EMBER_INTERACTION_DROPPED 0x121cu
 
 /* interaction.stall_input (ro): cumulative, modulo 2^32 */
-#define EMBER_INTERACTION_STALL_INPUT 0x11f8u
+#define EMBER_INTERACTION_STALL_INPUT 0x1220u
 
 /* interaction.stall_output (ro): cumulative, modulo 2^32 */
-#define EMBER_INTERACTION_STALL_OUTPUT 0x11fcu
+#define EMBER_INTERACTION_STALL_OUTPUT 0x1224u
 
 /* result_frames.results (ro): cumulative, modulo 2^32 */
-#define EMBER_RESULT_FRAMES_RESULTS 0x1200u
+#define EMBER_RESULT_FRAMES_RESULTS 0x1228u
 
 /* result_frames.packets (ro): cumulative, modulo 2^32 */
-#define EMBER_RESULT_FRAMES_PACKETS 0x1204u
+#define EMBER_RESULT_FRAMES_PACKETS 0x122cu
 
 /* result_frames.parts (ro): cumulative, modulo 2^32 */
-#define EMBER_RESULT_FRAMES_PARTS 0x1208u
+#define EMBER_RESULT_FRAMES_PARTS 0x1230u
 
 /* result_frames.full (ro): cumulative, modulo 2^32 */
-#define EMBER_RESULT_FRAMES_FULL 0x120cu
+#define EMBER_RESULT_FRAMES_FULL 0x1234u
 
 /* result_frames.timeouts (ro): cumulative, modulo 2^32 */
-#define EMBER_RESULT_FRAMES_TIMEOUTS 0x1210u
+#define EMBER_RESULT_FRAMES_TIMEOUTS 0x1238u
 
 /* result_frames.changes (ro): cumulative, modulo 2^32 */
-#define EMBER_RESULT_FRAMES_CHANGES 0x1214u
+#define EMBER_RESULT_FRAMES_CHANGES 0x123cu
+
+/* index_packager.indices (ro): cumulative, modulo 2^32 */
+#define EMBER_INDEX_PACKAGER_INDICES 0x1240u
+
+/* index_packager.packets (ro): cumulative, modulo 2^32 */
+#define EMBER_INDEX_PACKAGER_PACKETS 0x1244u
+
+/* index_packager.full (ro): cumulative, modulo 2^32 */
+#define EMBER_INDEX_PACKAGER_FULL 0x1248u
+
+/* index_packager.timeouts (ro): cumulative, modulo 2^32 */
+#define EMBER_INDEX_PACKAGER_TIMEOUTS 0x124cu
+
+/* index_packager.step_ends (ro): cumulative, modulo 2^32 */
+#define EMBER_INDEX_PACKAGER_STEP_ENDS 0x1250u
+
+/* index_packager.changes (ro): cumulative, modulo 2^32 */
+#define EMBER_INDEX_PACKAGER_CHANGES 0x1254u
+
+/* completion_writer.opened (ro): cumulative, modulo 2^32 */
+#define EMBER_COMPLETION_WRITER_OPENED 0x1258u
+
+/* completion_writer.refused (ro): cumulative, modulo 2^32 */
+#define EMBER_COMPLETION_WRITER_REFUSED 0x125cu
+
+/* completion_writer.refusals_lost (ro): cumulative, modulo 2^32 */
+#define EMBER_COMPLETION_WRITER_REFUSALS_LOST 0x1260u
+
+/* completion_writer.completed (ro): cumulative, modulo 2^32 */
+#define EMBER_COMPLETION_WRITER_COMPLETED 0x1264u
+
+/* completion_writer.flushes (ro): cumulative, modulo 2^32 */
+#define EMBER_COMPLETION_WRITER_FLUSHES 0x1268u
+
+/* completion_writer.bad_flushed (ro): cumulative, modulo 2^32 */
+#define EMBER_COMPLETION_WRITER_BAD_FLUSHED 0x126cu
+
+/* completion_writer.bad_freed (ro): cumulative, modulo 2^32 */
+#define EMBER_COMPLETION_WRITER_BAD_FREED 0x1270u
+
+/* completion_writer.finished (ro): cumulative, modulo 2^32 */
+#define EMBER_COMPLETION_WRITER_FINISHED 0x1274u
+
+/* completion_writer.timeouts (ro): cumulative, modulo 2^32 */
+#define EMBER_COMPLETION_WRITER_TIMEOUTS 0x1278u
+
+/* completion_writer.errors (ro): cumulative, modulo 2^32 */
+#define EMBER_COMPLETION_WRITER_ERRORS 0x127cu
+
+/* completion_writer.stray_answers (ro): cumulative, modulo 2^32 */
+#define EMBER_COMPLETION_WRITER_STRAY_ANSWERS 0x1280u
+
+/* completion_writer.excess_answers (ro): cumulative, modulo 2^32 */
+#define EMBER_COMPLETION_WRITER_EXCESS_ANSWERS 0x1284u
+
+/* completion_writer.stray_errors (ro): cumulative, modulo 2^32 */
+#define EMBER_COMPLETION_WRITER_STRAY_ERRORS 0x1288u
 
 /* host_reporter.errors (ro): cumulative, modulo 2^32 */
-#define EMBER_HOST_REPORTER_ERRORS 0x1218u
+#define EMBER_HOST_REPORTER_ERRORS 0x128cu
 
 /* host_reporter.credits (ro): cumulative, modulo 2^32 */
-#define EMBER_HOST_REPORTER_CREDITS 0x121cu
+#define EMBER_HOST_REPORTER_CREDITS 0x1290u
 
 /* net_assembler.packets (ro): cumulative, modulo 2^32 */
-#define EMBER_NET_ASSEMBLER_PACKETS 0x1220u
+#define EMBER_NET_ASSEMBLER_PACKETS 0x1294u
 
 /* net_assembler.beats (ro): cumulative, modulo 2^32 */
-#define EMBER_NET_ASSEMBLER_BEATS 0x1224u
+#define EMBER_NET_ASSEMBLER_BEATS 0x1298u
 
 /* net_assembler.stall_output (ro): cumulative, modulo 2^32 */
-#define EMBER_NET_ASSEMBLER_STALL_OUTPUT 0x1228u
+#define EMBER_NET_ASSEMBLER_STALL_OUTPUT 0x129cu
 
 /* host_assembler.packets (ro): cumulative, modulo 2^32 */
-#define EMBER_HOST_ASSEMBLER_PACKETS 0x122cu
+#define EMBER_HOST_ASSEMBLER_PACKETS 0x12a0u
 
 /* host_assembler.beats (ro): cumulative, modulo 2^32 */
-#define EMBER_HOST_ASSEMBLER_BEATS 0x1230u
+#define EMBER_HOST_ASSEMBLER_BEATS 0x12a4u
 
 /* host_assembler.stall_output (ro): cumulative, modulo 2^32 */
-#define EMBER_HOST_ASSEMBLER_STALL_OUTPUT 0x1234u
+#define EMBER_HOST_ASSEMBLER_STALL_OUTPUT 0x12a8u
 
 /* gpu_answers.asked (ro): cumulative, modulo 2^32 */
-#define EMBER_GPU_ANSWERS_ASKED 0x1238u
+#define EMBER_GPU_ANSWERS_ASKED 0x12acu
 
 /* gpu_answers.answered (ro): cumulative, modulo 2^32 */
-#define EMBER_GPU_ANSWERS_ANSWERED 0x123cu
+#define EMBER_GPU_ANSWERS_ANSWERED 0x12b0u
 
 /* gpu_answers.stall_answers (ro): cumulative, modulo 2^32 */
-#define EMBER_GPU_ANSWERS_STALL_ANSWERS 0x1240u
+#define EMBER_GPU_ANSWERS_STALL_ANSWERS 0x12b4u
 
 /* dense_answers.asked (ro): cumulative, modulo 2^32 */
-#define EMBER_DENSE_ANSWERS_ASKED 0x1244u
+#define EMBER_DENSE_ANSWERS_ASKED 0x12b8u
 
 /* dense_answers.answered (ro): cumulative, modulo 2^32 */
-#define EMBER_DENSE_ANSWERS_ANSWERED 0x1248u
+#define EMBER_DENSE_ANSWERS_ANSWERED 0x12bcu
 
 /* dense_answers.stall_answers (ro): cumulative, modulo 2^32 */
-#define EMBER_DENSE_ANSWERS_STALL_ANSWERS 0x124cu
+#define EMBER_DENSE_ANSWERS_STALL_ANSWERS 0x12c0u
 
 /* peer_answers.asked (ro): cumulative, modulo 2^32 */
-#define EMBER_PEER_ANSWERS_ASKED 0x1250u
+#define EMBER_PEER_ANSWERS_ASKED 0x12c4u
 
 /* peer_answers.answered (ro): cumulative, modulo 2^32 */
-#define EMBER_PEER_ANSWERS_ANSWERED 0x1254u
+#define EMBER_PEER_ANSWERS_ANSWERED 0x12c8u
 
 /* peer_answers.stall_answers (ro): cumulative, modulo 2^32 */
-#define EMBER_PEER_ANSWERS_STALL_ANSWERS 0x1258u
+#define EMBER_PEER_ANSWERS_STALL_ANSWERS 0x12ccu
 
 /* A table descriptor: what lies in its words, written to EMBER_TABLE_WORD0 on.
    All 5 of them for each table, word 0 last. */
