@@ -20,7 +20,8 @@ _OUTSIDE = ("host", "network", "host_rx", "net_rx", "host_tx", "net_tx")
 
 _COLOURS = {
     "network": "#cfe3f7", "query": "#fde3c3", "cache": "#d5ecd0", "dedupe": "#f6d5e5",
-    "interaction": "#e3daf3", "delivery": "#cdebe8", "rings": "#ead9c6", "training": "#f6e7a8", "stream": "#e6e6e6",
+    "interaction": "#e3daf3", "delivery": "#cdebe8", "rings": "#ead9c6", "training": "#f6e7a8",
+    "stream": "#e6e6e6",
 }
 """Colours by a block's folder in ``rtl``; blocks that only pass streams on are ``stream``."""
 
