@@ -20,6 +20,8 @@ CAUSES: dict[str, tuple[str, str]] = {
     "dense_ring.stall_waiting": ("samples", "the oldest sample waited for its dense vector"),
     "dense_ring.stall_buffers": ("samples", "requests for dense vectors waited for a buffer"),
     "concatenator.stall_dense": ("samples", "pooled vectors waited for their dense one"),
+    "delivery.stall_sweep": ("lookups", "a slot waited until the table of repeats was empty"),
+    "delivery.stall_output": ("lookups", "a slot waited for the dispatcher or packets of indices"),
     "dispatcher.stall_local": ("lookups", "a slot waited for room towards the dedupe table"),
     "dispatcher.stall_remote": ("lookups", "a slot waited for room towards other nodes"),
     "remote_cache.stall_in_flight": ("lookups", "the remote cache had no free miss id"),

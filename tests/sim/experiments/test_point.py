@@ -63,7 +63,7 @@ def test_a_point_goes_to_json_and_back():
      "copied_rows must be 0 in training, of a baseline and of EN, not 9 of nic in training"),
     ({"en": ("ring=false",)}, "en must go with the system en, not with 'bl-paper'"),
     ({"system": "en", "en": ("rings=false",)}, "en must name one of ring, completion"),
-    ({"system": "en", "en": ("merge=false", "deliver=unique")}, "options that go together"),
+    ({"system": "en", "en": ("ring=false", "relaunch=true")}, "options that go together"),
     ({"system": "en", "persistent_gather": True},
      "persistent_gather must go with a system of GPUs and SmartNICs, not with 'en'"),
     ({"format": "criteo"}, "format must go with data"),
