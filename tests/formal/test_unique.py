@@ -160,7 +160,7 @@ def test_unique(what):
     ("kept", "empty", "looks.eq(enable & ~here.empty), loop.i.writes.eq(enable & ~here.empty)",
      "looks.eq(enable), loop.i.writes.eq(enable)"),
     ("kept", "repeat|one_key", "loop.label.eq(index)", "loop.label.eq(following)"),
-    ("off", "in_time|idle", "o.context.ends | ~o.context.told)", "o.context.ends)"),
+    ("off", "in_time|idle|slots_in_order", "o.context.ends | ~o.context.told)", "o.context.ends)"),
     ("window", "placed_again", "policy.update(m, now.state, now.match, after.placed)",
      "now.state"),
 ], [], ["step-unseen", "end-unseen", "end-kept", "goes-on-counting", "epoch-before", "no-sweep",
